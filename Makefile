@@ -1,0 +1,150 @@
+# One build graph for the whole tree. Each folder's module.mk names its programs, libraries and
+# tests; the rules below build them. `make help` lists the targets.
+#
+#   CC=clang-14                another compiler        (gcc by default)
+#   SAN=address,undefined      sanitizers              (own build folder)
+#   V=1                        show the commands
+
+SHELL       := /bin/bash
+.DEFAULT_GOAL := all
+comma       := ,
+VERSION     := 0.1.0
+
+SAN         ?=
+CC          := $(if $(filter default,$(origin CC)),gcc,$(CC))
+B           := build$(if $(filter-out gcc,$(CC)),-$(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+GEN         := $(B)/gen
+# The toolkit: an installed one, else the one that `make setup` unpacks from NVIDIA's wheels.
+CUDA_HOME   ?= $(firstword $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h)) build/cuda)
+NVCC        := $(CUDA_HOME)/bin/nvcc
+PREFIX      ?= /usr/local
+DESTDIR     ?=
+Q           := $(if $(V),,@)
+
+WARN        := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+               -Wwrite-strings -Wvla -Wno-missing-field-initializers
+CPPFLAGS    += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -I$(GEN)
+CFLAGS      += -std=gnu17 -O2 -g -fPIC -fno-strict-aliasing -fstack-protector-strong -fvisibility=hidden $(WARN) \
+               $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+LDFLAGS     += $(if $(SAN),-fsanitize=$(SAN)) -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,defs
+INCLUDES    := -Itransformer/include -Iruntime-lib/include
+
+# Filled by the modules.
+PROGRAMS    :=# NAME            -> $(B)/bin/NAME,      from NAME_SRC, NAME_LIBS, NAME_CPPFLAGS, NAME_CFLAGS
+LIBRARIES   :=# NAME            -> $(B)/lib/NAME.a,    from NAME_SRC, NAME_CPPFLAGS, NAME_CFLAGS
+SHARED      :=# NAME            -> $(B)/lib/NAME,      from NAME_SRC, NAME_LIBS, NAME_LDFLAGS
+UNIT_TESTS  :=# NAME            -> $(B)/tests/NAME,    as PROGRAMS; run by `make test`, each prints TAP or exits 0
+SHELL_TESTS :=# path of script  -> run by `make test` with B set
+FUZZERS     :=# NAME            -> $(B)/fuzz/NAME,     from NAME_SRC; libFuzzer under clang, replayed on a corpus else
+BENCHES     :=# NAME            -> $(B)/bench/NAME
+EXTRA       :=# other files that `make all` builds
+
+MODULES     := transformer runtime-lib agent deviceplugin e2e
+include $(addsuffix /module.mk,$(MODULES))
+
+# $(call objects,NAME): where the objects of NAME's sources go (each NAME compiles its own copy, so that
+# flags can differ).
+objects = $(patsubst %,$(B)/obj/$1/%.o,$(basename $($1_SRC)))
+
+define compile-rules
+$(B)/obj/$1/%.o: %.c $$($1_DEPS) | $$(SETUP_STAMP)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+$(B)/obj/$1/%.o: $(B)/gen/%.c $$($1_DEPS) | $$(SETUP_STAMP)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+$(B)/obj/$1/%.o: %.S $$($1_DEPS) | $$(SETUP_STAMP)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+-include $$(patsubst %.o,%.d,$$(call objects,$1))
+endef
+
+# $(call program-rules,NAME,FOLDER)
+define program-rules
+$(call compile-rules,$1)
+$(B)/$2/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC))
+	@mkdir -p $$(@D)
+	@echo "  LD      $$@"
+	$$(Q)$$(CC) $$(CFLAGS) $$($1_CFLAGS) $$(LDFLAGS) $$($1_LDFLAGS) -o $$@ $$^ $$($1_LIBS) -lpthread
+endef
+
+define library-rules
+$(call compile-rules,$1)
+$(B)/lib/$1.a: $$(call objects,$1)
+	@mkdir -p $$(@D)
+	@echo "  AR      $$@"
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+endef
+
+define shared-rules
+$(call compile-rules,$1)
+$(B)/lib/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC)) $$($1_LINKDEPS)
+	@mkdir -p $$(@D)
+	@echo "  LD      $$@"
+	$$(Q)$$(CC) -shared $$(CFLAGS) $$($1_CFLAGS) $$(LDFLAGS) $$($1_LDFLAGS) -o $$@ $$(filter %.o %.a,$$^) $$($1_LIBS) -lpthread
+endef
+
+SETUP_STAMP := build/.setup
+$(foreach n,$(PROGRAMS),$(eval $(call program-rules,$n,bin)))
+$(foreach n,$(UNIT_TESTS),$(eval $(call program-rules,$n,tests)))
+$(foreach n,$(BENCHES),$(eval $(call program-rules,$n,bench)))
+$(foreach n,$(FUZZERS),$(eval $n_CFLAGS += $(if $(findstring clang,$(CC)),-fsanitize=fuzzer)))
+$(foreach n,$(FUZZERS),$(eval $n_SRC += $(if $(findstring clang,$(CC)),,e2e/fuzz/replay.c)))
+$(foreach n,$(FUZZERS),$(eval $(call program-rules,$n,fuzz)))
+$(foreach n,$(LIBRARIES),$(eval $(call library-rules,$n)))
+$(foreach n,$(SHARED),$(eval $(call shared-rules,$n)))
+
+ALL := $(PROGRAMS:%=$(B)/bin/%) $(SHARED:%=$(B)/lib/%) $(EXTRA)
+TEST_BINARIES := $(UNIT_TESTS:%=$(B)/tests/%) $(FUZZERS:%=$(B)/fuzz/%) $(BENCHES:%=$(B)/bench/%)
+
+##@ Everyday
+help: ## this list
+	@awk '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z-]*:.*## /{split($$0, a, ":.*## "); printf "  make %-12s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
+
+all: $(ALL) ## build everything
+
+setup: $(SETUP_STAMP) ## install what the build needs (Debian, Ubuntu) and the CUDA toolkit into build/
+$(SETUP_STAMP): e2e/setup.sh
+	$(Q)e2e/setup.sh
+	@mkdir -p $(@D) && touch $@
+
+demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table shows what preemption did
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)B=$(B) e2e/demo/demo.sh
+
+test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
+	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)B=$(B) e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
+
+check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
+	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)B=$(B) e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
+
+check-binaries: $(TEST_BINARIES)
+
+soak: $(SETUP_STAMP) ## the long version of the kill test: 1000 random SIGKILLs
+	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)B=$(B) ROUNDS=1000 e2e/cases/kill.sh
+
+lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
+	$(Q)B=$(B) CUDA_HOME=$(CUDA_HOME) e2e/lint.sh
+
+format: ## clang-format over all of our C
+	$(Q)git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+##@ Ship
+bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
+	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)B=$(B) VERSION=$(VERSION) e2e/bundle.sh
+
+install: all ## into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+	install -m 755 $(B)/bin/weir-agent $(B)/bin/weirctl $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(B)/lib/libweir.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)/libweir.so
+
+clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
+	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
+
+.PHONY: all help setup demo test check check-binaries soak lint format bundle install clean
+.SECONDARY:
+.DELETE_ON_ERROR:

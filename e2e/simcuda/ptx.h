@@ -1,0 +1,63 @@
+/* The PTX interpreter: text in, executed blocks out. It knows nothing of the driver API, of streams or
+ * of other processes; driver files call it. Device addresses are addresses of this process.
+ *
+ * A module is parsed and checked once (an unknown directive, instruction or modifier is an error with
+ * a line number, never a wrong result), compiled to an internal form, and then executed block by
+ * block. Threads of a block run on one CPU thread, warp by warp, in a fixed order between barriers.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ptx_module;
+struct ptx_kernel;
+
+struct ptx_error {
+	int line;          /* 1-based line of the PTX text, 0: not about a line */
+	char message[256];
+};
+
+struct ptx_param {
+	uint32_t offset; /* in the parameter buffer */
+	uint32_t size;
+};
+
+struct ptx_dim {
+	uint32_t x, y, z;
+};
+
+/* One launch, the same for all its blocks. */
+struct ptx_launch {
+	struct ptx_dim grid, block;
+	uint32_t dynamic_shared; /* bytes */
+	const void *params;      /* ptx_kernel_param_bytes() bytes, laid out by ptx_kernel_param() */
+	uint32_t sm_count;       /* %nsmid */
+};
+
+/* @text: @len bytes, need not be NUL-terminated, may be hostile. 0, or -EINVAL with @error filled, or
+ * -ENOMEM. Module-scope variables are allocated and initialised here and live as long as the module. */
+int ptx_module_load(struct ptx_module **out, const char *text, size_t len, struct ptx_error *error);
+void ptx_module_free(struct ptx_module *module);
+
+struct ptx_kernel *ptx_module_kernel(struct ptx_module *module, const char *name); /* NULL: none */
+struct ptx_kernel *ptx_module_kernel_at(struct ptx_module *module, size_t index);  /* NULL: past the end */
+/* A .global or .const variable. False: none of this name. */
+bool ptx_module_global(struct ptx_module *module, const char *name, void **address, size_t *size);
+
+const char *ptx_kernel_name(const struct ptx_kernel *kernel);
+size_t ptx_kernel_param_count(const struct ptx_kernel *kernel);
+struct ptx_param ptx_kernel_param(const struct ptx_kernel *kernel, size_t index);
+size_t ptx_kernel_param_bytes(const struct ptx_kernel *kernel);
+uint32_t ptx_kernel_static_shared(const struct ptx_kernel *kernel);
+uint32_t ptx_kernel_local_bytes(const struct ptx_kernel *kernel);
+uint32_t ptx_kernel_registers(const struct ptx_kernel *kernel);   /* declared, 32-bit units */
+uint32_t ptx_kernel_max_threads(const struct ptx_kernel *kernel); /* .maxntid, or 1024 */
+
+/* Runs block @index (x fastest) of @launch to its end on the calling thread. Safe to call for different
+ * blocks from several threads. @sm: %smid. @stop: when it becomes non-zero the block is abandoned with
+ * -EINTR within some ten thousand instructions (a process that ends). -EFAULT: an address no memory is
+ * behind, a trap, or a barrier that can never be met; @error says which, with the line. */
+int ptx_run_block(const struct ptx_kernel *kernel, const struct ptx_launch *launch, uint64_t index,
+		  uint32_t sm, const volatile int *stop, struct ptx_error *error);

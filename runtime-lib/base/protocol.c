@@ -1,0 +1,189 @@
+#include "weir/protocol.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* What a type of message needs. Version 1's sizes: a later sender may send more, never less. */
+static const struct {
+	size_t size;
+	size_t fds_min, fds_max;
+} shapes[] = {
+	[WEIR_HELLO] = {sizeof(struct weir_hello), 0, 0},
+	[WEIR_WELCOME] = {sizeof(struct weir_welcome), 3, 6},
+	[WEIR_LEVEL] = {sizeof(struct weir_level), 1, 4},
+	[WEIR_REFUSED] = {sizeof(struct weir_refused), 0, 0},
+};
+static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
+
+/* A level's pages: the read-only one that it waits for, unless it is the top, and one for each
+ * below. */
+static size_t level_fds(unsigned level)
+{
+	return level + (level < WEIR_DEMAND_LEVELS ? 1 : 0);
+}
+
+static enum weir_check check_fields(union weir_message *message, size_t fds)
+{
+	switch (message->header.type) {
+	case WEIR_HELLO:
+		message->hello.library[sizeof(message->hello.library) - 1] = '\0';
+		if (message->hello.claimed_bit > WEIR_BIT_SHARED &&
+		    message->hello.claimed_bit != WEIR_BIT_NONE)
+			return WEIR_CHECK_VALUE;
+		return WEIR_CHECK_OK;
+	case WEIR_WELCOME:
+		if (message->welcome.level >= WEIR_LEVELS || message->welcome.bit > WEIR_BIT_SHARED)
+			return WEIR_CHECK_VALUE;
+		return fds == 2 + level_fds(message->welcome.level) ? WEIR_CHECK_OK
+								    : WEIR_CHECK_FDS;
+	case WEIR_LEVEL:
+		if (message->level.level >= WEIR_LEVELS)
+			return WEIR_CHECK_VALUE;
+		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
+	default:
+		message->refused.text[sizeof(message->refused.text) - 1] = '\0';
+		return WEIR_CHECK_OK;
+	}
+}
+
+enum weir_check weir_message_check(union weir_message *out, const void *packet, size_t size,
+				   size_t fds)
+{
+	union weir_message message = {0};
+
+	if (size > WEIR_MESSAGE_MAX)
+		return WEIR_CHECK_LONG;
+	if (size < sizeof(message.header))
+		return WEIR_CHECK_SHORT;
+	memcpy(&message, packet, size);
+
+	if (message.header.magic != WEIR_PROTOCOL_MAGIC)
+		return WEIR_CHECK_MAGIC;
+	if (message.header.version == 0)
+		return WEIR_CHECK_VERSION;
+	if (message.header.size > size)
+		return WEIR_CHECK_SHORT;
+	if (message.header.size < size)
+		return WEIR_CHECK_LONG;
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_REFUSED)
+		return WEIR_CHECK_TYPE;
+	if (size < shapes[message.header.type].size)
+		return WEIR_CHECK_SHORT;
+	if (fds < shapes[message.header.type].fds_min || fds > shapes[message.header.type].fds_max)
+		return WEIR_CHECK_FDS;
+
+	enum weir_check check = check_fields(&message, fds);
+	if (check == WEIR_CHECK_OK)
+		*out = message;
+	return check;
+}
+
+const char *weir_check_text(enum weir_check check)
+{
+	static const char *const texts[] = {
+		[WEIR_CHECK_OK] = "well-formed",
+		[WEIR_CHECK_SHORT] = "message too short",
+		[WEIR_CHECK_LONG] = "message too long",
+		[WEIR_CHECK_MAGIC] = "not a Weir message",
+		[WEIR_CHECK_VERSION] = "impossible protocol version",
+		[WEIR_CHECK_TYPE] = "unknown message type",
+		[WEIR_CHECK_VALUE] = "field out of range",
+		[WEIR_CHECK_FDS] = "wrong number of file descriptors",
+	};
+
+	return texts[check];
+}
+
+void weir_header_init(struct weir_header *header, enum weir_message_type type, size_t size)
+{
+	*header = (struct weir_header){
+		.magic = WEIR_PROTOCOL_MAGIC,
+		.version = WEIR_PROTOCOL_VERSION,
+		.type = (uint16_t)type,
+		.size = (uint32_t)size,
+	};
+}
+
+int weir_message_send(int socket, const void *message, size_t size, const int *fds, size_t n_fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(WEIR_FDS_MAX * sizeof(int))] = {0};
+	struct iovec data = {.iov_base = (void *)message, .iov_len = size};
+	struct msghdr header = {.msg_iov = &data, .msg_iovlen = 1};
+
+	if (size > WEIR_MESSAGE_MAX || n_fds > WEIR_FDS_MAX)
+		return -EMSGSIZE;
+	if (n_fds) {
+		header.msg_control = control;
+		header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(rights), fds, n_fds * sizeof(int));
+	}
+
+	ssize_t sent;
+	do
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+/* The descriptors of a received packet, however many control messages they came in. */
+static size_t collect_fds(struct msghdr *header, int *fds)
+{
+	size_t n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+			if (n < WEIR_FDS_MAX)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+int weir_message_receive(int socket, union weir_message *out, int *fds, size_t *n_fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(WEIR_FDS_MAX * sizeof(int))];
+	uint8_t packet[WEIR_MESSAGE_MAX];
+	struct iovec data = {.iov_base = packet, .iov_len = sizeof(packet)};
+	struct msghdr header = {.msg_iov = &data,
+				.msg_iovlen = 1,
+				.msg_control = control,
+				.msg_controllen = sizeof(control)};
+	ssize_t size;
+
+	do
+		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	while (size < 0 && errno == EINTR);
+	if (size < 0)
+		return -errno;
+
+	size_t n = collect_fds(&header, fds);
+	/* A packet of no bytes is what end of file looks like on this kind of socket. */
+	if (size == 0 && n == 0)
+		return -EPIPE;
+
+	enum weir_check check = header.msg_flags & MSG_TRUNC ? WEIR_CHECK_LONG
+				: header.msg_flags & MSG_CTRUNC
+					? WEIR_CHECK_FDS
+					: weir_message_check(out, packet, (size_t)size, n);
+	if (check != WEIR_CHECK_OK) {
+		for (size_t i = 0; i < n; i++)
+			close(fds[i]);
+		return (int)check;
+	}
+	*n_fds = n;
+	return 0;
+}

@@ -1,0 +1,204 @@
+/* What an agent and the clients of its node share: messages on /run/weir/agent.sock and three kinds
+ * of pages. Fixed widths, little endian, versioned; old libraries in running pods meet new agents,
+ * so fields are added in reserved space, never moved, and unknown flags are ignored.
+ *
+ * The hand-shake (SOCK_SEQPACKET, one message a packet):
+ *
+ *   client                                       agent
+ *   HELLO: GPU, versions, what it had before ->
+ *                                             <- WELCOME: level, bit, file descriptors; or REFUSED:
+ * why
+ *                                             <- LEVEL: another level and the pages for it, at any
+ * time end of file: the client is gone              end of file: the agent is gone
+ *
+ * Identity (pod, container, user) is never in a message: the agent asks the kernel.
+ *
+ * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q
+ * is non-zero while a client *above* q has work outstanding; a client of level p sets its bit in
+ * the words of all levels below p, and its own gates wait for the one word of level p. So holding
+ * page q writable is exactly the right to preempt level q, and a gate is one wait, not three (a
+ * wait costs 1.3 us of GPU time, four in a batch 4.2 us).
+ */
+#pragma once
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_PROTOCOL_MAGIC   0x52494557u /* "WEIR" */
+#define WEIR_PROTOCOL_VERSION 1u
+#define WEIR_SOCKET_PATH      "/run/weir/agent.sock"
+#define WEIR_PAGE_SIZE        4096u
+#define WEIR_LEVELS           4u                 /* 0 lowest .. 3 highest */
+#define WEIR_DEMAND_LEVELS    (WEIR_LEVELS - 1u) /* levels that somebody can be above of */
+#define WEIR_MESSAGE_MAX      512u               /* no message is longer */
+#define WEIR_FDS_MAX          8u                 /* no message carries more */
+
+/* Clients have bits 0..62 of the demand words for themselves. Beyond those the agent gives out
+ * WEIR_BIT_SHARED: such a client sets no bit, and the agent keeps bit 63 for all of them from their
+ * status pages. */
+#define WEIR_BITS_OWN   63u
+#define WEIR_BIT_SHARED 63u
+#define WEIR_BIT_NONE   0xffu
+
+enum weir_message_type {
+	WEIR_HELLO = 1,
+	WEIR_WELCOME = 2,
+	WEIR_LEVEL = 3,
+	WEIR_REFUSED = 4,
+};
+
+struct weir_header {
+	uint32_t magic;
+	uint16_t version; /* of the sender; the receiver reads what it knows */
+	uint16_t type;    /* enum weir_message_type */
+	uint32_t size;    /* of the whole message, this header included */
+	uint32_t reserved;
+};
+
+struct weir_hello {
+	struct weir_header header;
+	uint8_t gpu[16]; /* CUuuid of the device */
+	/* A client that lost its agent says what it had; WEIR_BIT_NONE: nothing. The new agent
+	 * gives the same bit again where it is free, whatever level it decides on. */
+	uint8_t claimed_bit;
+	uint8_t reserved0[3];
+	uint32_t context; /* which of the process's contexts: 0, 1, … */
+	char library[32]; /* version of libweir, NUL-padded */
+	uint8_t reserved[64];
+};
+
+/* Descriptors, in this order: control page (read and write), status page (read and write), then
+ * those of struct weir_level. */
+struct weir_welcome {
+	struct weir_header header;
+	uint8_t level;
+	uint8_t bit; /* 0..62, or WEIR_BIT_SHARED */
+	uint8_t reserved0[6];
+	uint64_t client; /* the agent's number for this client, for logs */
+	uint8_t reserved[64];
+};
+
+/* Descriptors: demand page of @level (read only; none when @level is 3), then the demand pages of
+ * levels 0..@level-1 (read and write). */
+struct weir_level {
+	struct weir_header header;
+	uint8_t level;
+	uint8_t reserved0[7];
+	uint8_t reserved[64];
+};
+
+enum weir_refusal {
+	WEIR_REFUSED_VERSION = 1,
+	WEIR_REFUSED_GPU = 2,      /* no such GPU here, or not this container's */
+	WEIR_REFUSED_LIMIT = 3,    /* too many clients */
+	WEIR_REFUSED_MESSAGE = 4,  /* malformed */
+	WEIR_REFUSED_INTERNAL = 5, /* the agent's own trouble (memory, disk); try again later */
+};
+
+struct weir_refused {
+	struct weir_header header;
+	uint32_t reason; /* enum weir_refusal */
+	uint32_t reserved;
+	char text[128]; /* one line for the log, NUL-padded */
+};
+
+/* File `demand-q` of a GPU. Survives the agent. */
+struct weir_demand_page {
+	_Atomic uint64_t
+		word; /* bit b: the client of bit b, which is above level q, has work outstanding */
+	uint8_t reserved[WEIR_PAGE_SIZE - 8];
+};
+
+enum weir_control_flags {
+	WEIR_CONTROL_HOLDABLE = 1u << 0, /* the policy uses hold words: gates wait for it, too */
+};
+
+/* The agent writes, the client reads; but a client that lost its agent clears its own hold word. */
+struct weir_control_page {
+	uint32_t magic;
+	uint32_t version;
+	_Atomic uint32_t level;        /* for display; LEVEL messages carry the pages */
+	_Atomic uint32_t flags;        /* enum weir_control_flags */
+	_Atomic uint32_t above;        /* how many clients of this GPU are above this one */
+	_Atomic uint32_t epoch;        /* counts changes of this page */
+	_Atomic uint64_t memory_limit; /* bytes, 0: none */
+	_Atomic uint32_t share;        /* 1..100, hundredths of the GPU */
+	uint8_t reserved0[64 - 36];
+	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
+	uint8_t reserved[WEIR_PAGE_SIZE - 68];
+};
+
+/* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
+ * nanoseconds; counters only grow. */
+struct weir_status_page {
+	uint32_t magic;
+	uint32_t version;
+	_Atomic uint64_t launches;     /* kernels and graphs launched */
+	_Atomic uint64_t outstanding;  /* of these not known to be finished */
+	_Atomic uint64_t gpu_time;     /* predicted time of all that were launched */
+	_Atomic uint64_t remaining;    /* predicted time of those outstanding */
+	_Atomic uint64_t gates;        /* put into streams */
+	_Atomic uint64_t gates_closed; /* of these closed at that moment */
+	_Atomic uint64_t waits;        /* times that work began to be held */
+	_Atomic uint64_t wait_time;    /* time with work outstanding and held */
+	_Atomic uint64_t evictions;    /* running kernels that left early */
+	_Atomic uint32_t level;        /* the level at which the client acts now */
+	uint8_t reserved[WEIR_PAGE_SIZE - 84];
+};
+
+static_assert(sizeof(struct weir_header) == 16, "wire layout");
+static_assert(sizeof(struct weir_hello) == 136, "wire layout");
+static_assert(offsetof(struct weir_hello, claimed_bit) == 32, "wire layout");
+static_assert(offsetof(struct weir_hello, library) == 40, "wire layout");
+static_assert(sizeof(struct weir_welcome) == 96, "wire layout");
+static_assert(offsetof(struct weir_welcome, client) == 24, "wire layout");
+static_assert(sizeof(struct weir_level) == 88, "wire layout");
+static_assert(sizeof(struct weir_refused) == 152, "wire layout");
+static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
+static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
+static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
+
+/* One message as it came from a socket, checked. */
+union weir_message {
+	struct weir_header header;
+	struct weir_hello hello;
+	struct weir_welcome welcome;
+	struct weir_level level;
+	struct weir_refused refused;
+	uint8_t bytes[WEIR_MESSAGE_MAX];
+};
+
+enum weir_check {
+	WEIR_CHECK_OK = 0,
+	WEIR_CHECK_SHORT = 1,   /* fewer bytes than its header says, or than its type needs */
+	WEIR_CHECK_LONG = 2,    /* more than WEIR_MESSAGE_MAX, or bytes behind its end */
+	WEIR_CHECK_MAGIC = 3,   /* not ours */
+	WEIR_CHECK_VERSION = 4, /* version 0 */
+	WEIR_CHECK_TYPE = 5,    /* unknown: ignore it */
+	WEIR_CHECK_VALUE = 6,   /* a field out of its range */
+	WEIR_CHECK_FDS = 7,     /* not the descriptors that belong to it */
+};
+
+/* Checks a packet of @size bytes that came with @fds descriptors, and copies it to @out
+ * (zero-filled behind its end, so that fields which an older sender does not know read 0). Every
+ * string in @out ends with NUL. */
+enum weir_check weir_message_check(union weir_message *out, const void *packet, size_t size,
+				   size_t fds);
+const char *weir_check_text(enum weir_check check);
+
+/* Fills in the header of a message of @type and @size. */
+void weir_header_init(struct weir_header *header, enum weir_message_type type, size_t size);
+
+/* Sends one message with its descriptors, which stay the caller's. 0, or a negative errno; -EAGAIN:
+ * the socket is full. Never raises SIGPIPE. */
+int weir_message_send(int socket, const void *message, size_t size, const int *fds, size_t n_fds);
+
+/* Receives one message. 0 and @out; a positive enum weir_check (nothing is kept; the descriptors
+ * are closed); or a negative errno: -EAGAIN: nothing there, -EPIPE: end of file. @fds: WEIR_FDS_MAX
+ * entries, all close-on-exec, the caller's on success. */
+int weir_message_receive(int socket, union weir_message *out, int *fds, size_t *n_fds);
