@@ -1,1 +1,2 @@
-# see Makefile
+# Each part of e2e names its own files.
+include $(wildcard e2e/*/module.mk)
