@@ -1,9 +1,10 @@
-/* The PTX interpreter: text in, executed blocks out. It knows nothing of the driver API, of streams or
- * of other processes; driver files call it. Device addresses are addresses of this process.
+/* The PTX interpreter: text in, executed blocks out. It knows nothing of the driver API, of streams
+ * or of other processes; driver files call it. Device addresses are addresses of this process.
  *
- * A module is parsed and checked once (an unknown directive, instruction or modifier is an error with
- * a line number, never a wrong result), compiled to an internal form, and then executed block by
- * block. Threads of a block run on one CPU thread, warp by warp, in a fixed order between barriers.
+ * A module is parsed and checked once (an unknown directive, instruction or modifier is an error
+ * with a line number, never a wrong result), compiled to an internal form, and then executed block
+ * by block. Threads of a block run on one CPU thread, warp by warp, in a fixed order between
+ * barriers.
  */
 #pragma once
 
@@ -15,7 +16,7 @@ struct ptx_module;
 struct ptx_kernel;
 
 struct ptx_error {
-	int line;          /* 1-based line of the PTX text, 0: not about a line */
+	int line; /* 1-based line of the PTX text, 0: not about a line */
 	char message[256];
 };
 
@@ -32,19 +33,42 @@ struct ptx_dim {
 struct ptx_launch {
 	struct ptx_dim grid, block;
 	uint32_t dynamic_shared; /* bytes */
-	const void *params;      /* ptx_kernel_param_bytes() bytes, laid out by ptx_kernel_param() */
-	uint32_t sm_count;       /* %nsmid */
+	const void *params; /* ptx_kernel_param_bytes() bytes, laid out by ptx_kernel_param() */
+	uint32_t sm_count;  /* %nsmid */
+	uint64_t grid_id;   /* %gridid */
+	uint64_t max_instructions; /* a warp's instructions that one block may execute; 0: no limit.
+				      Beyond it the block ends with -ETIME. */
 };
 
-/* @text: @len bytes, need not be NUL-terminated, may be hostile. 0, or -EINVAL with @error filled, or
- * -ENOMEM. Module-scope variables are allocated and initialised here and live as long as the module. */
+/* Is [@address, @address + @size) memory that kernels may touch? Asked from any thread that runs a
+ * block, for each global or generic access outside the running module's variables, the block's own
+ * shared and local memory and its parameters; often once for a whole warp, so it should be quick.
+ */
+typedef bool ptx_address_check(uintptr_t address, size_t size);
+
+/* For the whole process; NULL, the default: every address is tried. */
+void ptx_set_address_check(ptx_address_check *check);
+
+/* @text: @len bytes, need not be NUL-terminated, may be hostile. 0, or -EINVAL with @error filled,
+ * or -ENOMEM. Module-scope variables are allocated and initialised here and live as long as the
+ * module. */
 int ptx_module_load(struct ptx_module **out, const char *text, size_t len, struct ptx_error *error);
 void ptx_module_free(struct ptx_module *module);
 
 struct ptx_kernel *ptx_module_kernel(struct ptx_module *module, const char *name); /* NULL: none */
-struct ptx_kernel *ptx_module_kernel_at(struct ptx_module *module, size_t index);  /* NULL: past the end */
+struct ptx_kernel *ptx_module_kernel_at(struct ptx_module *module,
+					size_t index); /* NULL: past the end */
 /* A .global or .const variable. False: none of this name. */
 bool ptx_module_global(struct ptx_module *module, const char *name, void **address, size_t *size);
+
+/* The one range that holds all variables of the module. A module's kernels may always touch their
+ * own module's; the address check answers for other modules'. Size 0: it has none. */
+void ptx_module_memory(struct ptx_module *module, void **address, size_t *size);
+
+/* An instruction that the interpreter does not know makes no error at load, it makes the kernels
+ * that contain it (or call a function that does) unusable: -ENOTSUP with @error filled, from here
+ * and from ptx_run_block. 0: the kernel can run. */
+int ptx_kernel_check(const struct ptx_kernel *kernel, struct ptx_error *error);
 
 const char *ptx_kernel_name(const struct ptx_kernel *kernel);
 size_t ptx_kernel_param_count(const struct ptx_kernel *kernel);
@@ -52,12 +76,14 @@ struct ptx_param ptx_kernel_param(const struct ptx_kernel *kernel, size_t index)
 size_t ptx_kernel_param_bytes(const struct ptx_kernel *kernel);
 uint32_t ptx_kernel_static_shared(const struct ptx_kernel *kernel);
 uint32_t ptx_kernel_local_bytes(const struct ptx_kernel *kernel);
-uint32_t ptx_kernel_registers(const struct ptx_kernel *kernel);   /* declared, 32-bit units */
+uint32_t
+ptx_kernel_registers(const struct ptx_kernel *kernel); /* used, 32-bit units, at most 255 */
 uint32_t ptx_kernel_max_threads(const struct ptx_kernel *kernel); /* .maxntid, or 1024 */
 
-/* Runs block @index (x fastest) of @launch to its end on the calling thread. Safe to call for different
- * blocks from several threads. @sm: %smid. @stop: when it becomes non-zero the block is abandoned with
- * -EINTR within some ten thousand instructions (a process that ends). -EFAULT: an address no memory is
- * behind, a trap, or a barrier that can never be met; @error says which, with the line. */
+/* Runs block @index (x fastest) of @launch to its end on the calling thread. Safe to call for
+ * different blocks from several threads. @sm: %smid. @stop: when it becomes non-zero the block is
+ * abandoned with -EINTR within some ten thousand instructions (a process that ends). -EFAULT: an
+ * address no memory is behind, a trap, or a barrier that can never be met; @error says which, with
+ * the line. -EINVAL: the launch does not fit the kernel. @error may be NULL. */
 int ptx_run_block(const struct ptx_kernel *kernel, const struct ptx_launch *launch, uint64_t index,
 		  uint32_t sm, const volatile int *stop, struct ptx_error *error);
