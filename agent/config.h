@@ -1,0 +1,72 @@
+/* What weir-agent is told by its configuration file: defaults, and checks of every value. */
+#pragma once
+
+#include "weir/log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "container.h"
+
+#define CONFIG_FILE_MAX    (1u << 20)
+#define CONFIG_ENTRIES_MAX 256 /* of any list or map */
+#define CONFIG_TEXT_MAX    255
+
+struct config_kubernetes {
+	bool enabled;
+	char *kubeconfig; /* empty: the credentials that a pod gets */
+	char *node;
+	const char *annotation; /* that of struct config_levels */
+};
+
+struct config_class {
+	char *name; /* of a PriorityClass */
+	uint8_t level;
+};
+
+struct config_levels {
+	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
+	uint8_t best_effort, burstable, guaranteed;
+	char *annotation;
+	size_t n_classes;
+	struct config_class *classes;
+	size_t n_raise; /* namespaces whose annotations may raise above the class's level */
+	char **raise;
+};
+
+/* --standalone: the first rule that fits a client gives its level. */
+struct config_rule {
+	bool has_uid;
+	uint32_t uid;
+	char *cgroup; /* path, or prefix with a `*` behind it; NULL: any */
+	uint8_t level;
+};
+
+struct config {
+	char *socket;
+	char *state_dir;
+	char *policy;
+	char *metrics_address; /* empty: none */
+	char *control_socket;
+	char *nvml; /* path; empty: where drivers usually put it */
+	enum log_level log_level;
+	uint32_t clients, clients_per_container;
+	struct config_kubernetes kubernetes;
+	struct config_levels levels;
+	size_t n_rules;
+	struct config_rule *rules;
+};
+
+/* low, normal, high, critical = 0..3. False: no such level. */
+bool config_level_parse(const char *name, uint8_t *out);
+const char *config_level_name(uint8_t level);
+
+/* Every value that a file need not give. -ENOMEM. */
+int config_init(struct config *config);
+/* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
+ * @message; @out holds the defaults for what the file leaves out. */
+int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
+		 size_t message_size);
+int config_load(struct config *out, const char *path, char *message, size_t message_size);
+void config_deinit(struct config *config);

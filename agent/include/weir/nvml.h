@@ -1,0 +1,46 @@
+/* The part of NVML that agent and device plugin use, found with dlopen: neither is linked with it,
+ * so that both start on a machine without a driver.
+ *
+ * The functions have the prototypes of the toolkit's nvml.h; a wrong argument does not compile. */
+#pragma once
+
+#include <nvml.h>
+#include <stddef.h>
+
+/* One row each: the name under which the library exports it, whether we can do without. */
+/* clang-format off */
+#define NVML_FUNCTIONS(row) \
+	row(nvmlInit_v2, true) \
+	row(nvmlShutdown, true) \
+	row(nvmlDeviceGetCount_v2, true) \
+	row(nvmlDeviceGetHandleByIndex_v2, true) \
+	row(nvmlDeviceGetUUID, true) \
+	row(nvmlDeviceGetName, true) \
+	row(nvmlDeviceGetMemoryInfo, true) \
+	row(nvmlDeviceGetMinorNumber, false) \
+	row(nvmlDeviceGetMigMode, false) \
+	row(nvmlDeviceGetSupportedEventTypes, false) \
+	row(nvmlDeviceRegisterEvents, false) \
+	row(nvmlEventSetCreate, false) \
+	row(nvmlEventSetWait_v2, false) \
+	row(nvmlEventSetFree, false) \
+	row(nvmlDeviceGetComputeRunningProcesses, false) \
+	row(nvmlErrorString, false)
+/* clang-format on */
+
+struct nvml {
+	void *library; /* NULL: not open */
+	char path[256];
+/* An optional function that the library lacks is NULL. */
+#define NVML_FIELD(name, required) __typeof__(&name) name;
+	NVML_FUNCTIONS(NVML_FIELD)
+#undef NVML_FIELD
+};
+
+/* Opens the library and calls nvmlInit. @path: where it is; NULL or empty: the dynamic loader's
+ * search, then the folders where drivers and the NVIDIA container runtime put it. 0; -ENOENT: no
+ * library; -ENXIO: a library, but no usable driver or GPU behind it; -ENOSYS: it lacks a function.
+ * Logs nothing: @message (at least 256 bytes) gets one line. */
+int nvml_open(struct nvml *out, const char *path, char *message, size_t message_size);
+void nvml_close(struct nvml *nvml);
+const char *nvml_error(const struct nvml *nvml, nvmlReturn_t error);
