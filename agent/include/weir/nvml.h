@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nvml.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* One row each: the name under which the library exports it, whether we can do without. */
