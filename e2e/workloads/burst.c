@@ -1,0 +1,138 @@
+/* The client that measures: requests of a number of kernels each, arriving at random, and the time
+ * from the first launch to the return of the synchronise. Prints one line of JSON, in us.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "samples.h"
+#include "spin.h"
+
+struct burst {
+	uint64_t kernels, requests, threads;
+	uint64_t gap_min_us, gap_max_us;
+	double length_us;
+	bool priority, calibrate;
+	const char *log;
+};
+
+static CUstream open_stream(bool priority)
+{
+	int least, greatest;
+	CUstream stream;
+
+	CU(cuCtxGetStreamPriorityRange(&least, &greatest));
+	CU(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING,
+				      priority ? greatest : least));
+	return stream;
+}
+
+/* ns */
+static uint64_t request(struct spin *spin, CUstream stream, uint64_t kernels)
+{
+	uint64_t begin = now_ns();
+
+	for (uint64_t i = 0; i < kernels; i++)
+		spin_launch(spin, stream);
+	CU(cuStreamSynchronize(stream));
+	return now_ns() - begin;
+}
+
+static void log_request(FILE *log, uint64_t ns)
+{
+	struct timespec now;
+
+	if (!log)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	fprintf(log, "%lld.%06ld %.1f\n", (long long)now.tv_sec, now.tv_nsec / 1000,
+		(double)ns / 1e3);
+	fflush(log);
+}
+
+static void run(const struct burst *burst, const struct workload *w, struct spin *spin,
+		struct samples *samples)
+{
+	FILE *log = burst->log ? fopen(burst->log, "we") : NULL;
+	struct random random = {w->seed};
+	CUstream stream = open_stream(burst->priority);
+
+	if (burst->log && !log)
+		workload_fail("%s: cannot write it", burst->log);
+	request(spin, stream, burst->kernels); /* the first one pays for lazy loading */
+	while (samples->n < burst->requests && !workload_stopped(w)) {
+		uint32_t spread = (uint32_t)(burst->gap_max_us - burst->gap_min_us + 1);
+		uint64_t gap_us = burst->gap_min_us + random_below(&random, spread);
+
+		sleep_until_ns(now_ns() + gap_us * 1000);
+		uint64_t ns = request(spin, stream, burst->kernels);
+		samples_add(samples, (double)ns / 1e3);
+		log_request(log, ns);
+	}
+	CU(cuStreamDestroy(stream));
+	if (log)
+		fclose(log);
+}
+
+static void print(const struct burst *burst, const struct spin *spin, struct samples *samples,
+		  double seconds)
+{
+	samples_sort(samples);
+	printf("{\"program\": \"burst\", \"requests\": %zu, \"kernels\": %llu, \"blocks\": %u, "
+	       "\"iterations\": %u, \"min\": %.1f, \"median\": %.1f, \"p90\": %.1f, \"p99\": %.1f, "
+	       "\"max\": %.1f, \"mean\": %.1f, \"seconds\": %.3f}\n",
+	       samples->n, (unsigned long long)burst->kernels, spin->blocks, spin->iterations,
+	       samples_quantile(samples, 0), samples_quantile(samples, 0.5),
+	       samples_quantile(samples, 0.9), samples_quantile(samples, 0.99),
+	       samples_quantile(samples, 1), samples_mean(samples), seconds);
+}
+
+int main(int argc, char **argv)
+{
+	struct workload w = {.seed = 1};
+	struct burst burst = {.gap_min_us = 5000, .gap_max_us = 10000};
+	const struct workload_option own[] = {
+		{"kernels", OPTION_NUMBER, &burst.kernels, "in a request"},
+		{"requests", OPTION_NUMBER, &burst.requests, "at most"},
+		{"threads", OPTION_NUMBER, &burst.threads, "in a block"},
+		{"gap-min-us", OPTION_NUMBER, &burst.gap_min_us, "least time between requests"},
+		{"gap-max-us", OPTION_NUMBER, &burst.gap_max_us, "most time between requests"},
+		{"length-us", OPTION_REAL, &burst.length_us, "of a kernel, not --iterations"},
+		{"priority", OPTION_FLAG, &burst.priority, "in a stream of greatest priority"},
+		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
+		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
+		{0},
+	};
+	struct samples samples = {0};
+	struct spin spin;
+
+	workload_parse(&w, argc, argv, "bursts of kernels at random times, measured", own);
+	if (burst.gap_max_us < burst.gap_min_us || burst.gap_max_us > 60000000)
+		workload_fail("--gap-min-us and --gap-max-us: not a range up to a minute");
+	if (!burst.requests)
+		burst.requests = w.seconds > 0 || w.stop_file ? UINT64_MAX : 50;
+	burst.kernels = workload_pick(&w, burst.kernels, 5, 20);
+	workload_open(&w, spin_ptx);
+	spin_init(
+		&spin, &w,
+		(uint32_t)workload_pick(&w, w.size, (uint64_t)w.sm_count, 8 * (uint64_t)w.sm_count),
+		(uint32_t)workload_pick(&w, burst.threads, 32, 256),
+		(uint32_t)workload_pick(&w, w.iterations, 32, 5000));
+	if (burst.length_us > 0)
+		spin.iterations = spin_calibrate(&spin, burst.length_us);
+	if (burst.calibrate) {
+		printf("%u\n", spin.iterations);
+		return 0;
+	}
+
+	workload_ready(&w);
+	run(&burst, &w, &spin, &samples);
+	print(&burst, &spin, &samples, (double)(now_ns() - w.started) / 1e9);
+	fflush(stdout);
+	spin_verify(&spin);
+	spin_deinit(&spin);
+	samples_deinit(&samples);
+	workload_close(&w);
+	return 0;
+}

@@ -1,0 +1,33 @@
+# Each workload: host code in C, device code as PTX inside the program. They are linked against the
+# simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
+WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler
+WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
+WORKLOAD_GEN := $(GEN)/e2e/workloads
+PROGRAMS += $(WORKLOADS)
+
+vector-add_SRC := e2e/workloads/vector-add.c $(WORKLOAD_GEN)/vector-add-ptx.c
+matrix-multiply_SRC := e2e/workloads/matrix-multiply.c $(WORKLOAD_GEN)/matrix-multiply-ptx.c
+reduction_SRC := e2e/workloads/reduction.c $(WORKLOAD_GEN)/reduction-ptx.c
+WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
+long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
+burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
+filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
+stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
+                    $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
+
+define workload-settings
+$1_SRC += e2e/workloads/workload.c
+$1_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+$1_LIBS := -ldl
+$(B)/bin/$1: $(WORKLOAD_CUDA)
+endef
+$(foreach n,$(WORKLOADS),$(eval $(call workload-settings,$n)))
+
+$(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $@"
+	$(Q)$(NVCC) -ptx -arch=compute_75 -o $@ $<
+# char NAME_ptx[] with the text of NAME.ptx.
+$(WORKLOAD_GEN)/%-ptx.c: $(WORKLOAD_GEN)/%.ptx
+	$(Q){ echo 'extern const char $(subst -,_,$*)_ptx[];'; echo 'const char $(subst -,_,$*)_ptx[] = {'; \
+		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@

@@ -1,0 +1,31 @@
+/* Kernels of any length whose result is exactly known: every thread's word goes @iterations steps
+ * of a generator on with each launch, and the host computes where it must be by now. A launch that
+ * was lost, repeated or started too early shows. */
+#pragma once
+
+#include "workload.h"
+
+extern const char spin_ptx[];
+
+struct spin {
+	CUfunction kernel;
+	CUdeviceptr state;
+	uint32_t blocks, threads;
+	uint32_t iterations; /* of one launch */
+	uint64_t launches;
+};
+
+void spin_init(struct spin *spin, const struct workload *workload, uint32_t blocks,
+	       uint32_t threads, uint32_t iterations);
+void spin_launch(struct spin *spin, CUstream stream);
+/* Waits for the context, then fails the program if any word is wrong. */
+void spin_verify(const struct spin *spin);
+void spin_deinit(struct spin *spin);
+
+/* Iterations for a launch of @us on an idle GPU; leaves spin->iterations as it was. */
+uint32_t spin_calibrate(struct spin *spin, double us);
+
+/* @x after @steps steps. */
+uint32_t spin_jump(uint32_t x, uint64_t steps);
+/* What word @i starts with. */
+uint32_t spin_start(uint32_t i);
