@@ -53,6 +53,9 @@ $(B)/obj/$1/%.o: %.c $$($1_DEPS) | $$(SETUP_STAMP)
 $(B)/obj/$1/%.o: $(B)/gen/%.c $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+$(B)/obj/$1/%.o: $(B)/gen/%.S $$($1_DEPS) | $$(SETUP_STAMP)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
 $(B)/obj/$1/%.o: %.S $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@

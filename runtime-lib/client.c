@@ -1,0 +1,198 @@
+#include "client.h"
+
+#include "demand.h"
+#include "link.h"
+#include "stream.h"
+#include "worker.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <string.h>
+#include <time.h>
+
+struct client clients[CLIENTS_MAX];
+
+uint64_t client_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct client *client_find(CUcontext context)
+{
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		if (atomic_load_explicit(&clients[i].state, memory_order_acquire) == CLIENT_LIVE &&
+		    clients[i].context == context)
+			return &clients[i];
+	}
+	return NULL;
+}
+
+/* Someone else is setting this context up just now. */
+static bool is_new(CUcontext context)
+{
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		if (atomic_load(&clients[i].state) == CLIENT_NEW && clients[i].context == context)
+			return true;
+	}
+	return false;
+}
+
+static bool page_register(struct page *page)
+{
+	unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			 (page->writable ? 0 : CU_MEMHOSTREGISTER_READ_ONLY);
+	CUdeviceptr gpu;
+
+	if (atomic_load(&page->gpu))
+		return true;
+	CUresult result = real(cuMemHostRegister_v2)(page->memory, WEIR_PAGE_SIZE, flags);
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+		result = real(cuMemHostGetDevicePointer_v2)(&gpu, page->memory, 0);
+	if (result != CUDA_SUCCESS) {
+		log_warning("the driver does not take a shared page (error %d): no gates", result);
+		return false;
+	}
+	atomic_store(&page->gpu, gpu);
+	return true;
+}
+
+bool client_register_pages(struct client *client, const struct standing *standing)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool done;
+
+	(void)client;
+	/* A capture that goes on in this or another thread must not be disturbed. */
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	done = (!standing->wait || page_register(standing->wait)) &&
+	       page_register(standing->control);
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	return done;
+}
+
+static bool is_primary(CUcontext context, CUdevice device)
+{
+	CUcontext primary;
+	unsigned flags;
+	int active = 0;
+
+	/* Asked first, because retaining an inactive one would make it. */
+	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS || !active ||
+	    real(cuDevicePrimaryCtxRetain)(&primary, device) != CUDA_SUCCESS)
+		return false;
+	real(cuDevicePrimaryCtxRelease_v2)(device);
+	return primary == context;
+}
+
+/* The parts of a client that need its context: its GPU, events, pages. */
+static bool client_init(struct client *client)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (real(cuCtxGetDevice)(&client->device) != CUDA_SUCCESS ||
+	    real(cuDeviceGetUuid_v2)(&client->gpu, client->device) != CUDA_SUCCESS)
+		return false;
+	client->primary = is_primary(client->context, client->device);
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	sampler_init(&client->sampler);
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+
+	struct standing *standing = link_open(client);
+	if (standing && client_register_pages(client, standing))
+		atomic_store(&client->standing, standing);
+	else
+		free(standing);
+	return true;
+}
+
+/* Takes a slot that is free or whose context has gone. What was mapped for it is used again. */
+static bool claim(struct client *client, CUcontext context)
+{
+	int state = atomic_load(&client->state);
+
+	if ((state != CLIENT_FREE && state != CLIENT_DEAD) ||
+	    !atomic_compare_exchange_strong(&client->state, &state, CLIENT_NEW))
+		return false;
+	client->context = context;
+	client->socket = -1;
+	client->retry_at = 0;
+	client->retry_delay = 0;
+	client->demanding = 0;
+	client->idle_since = client->gap = 0;
+	client->gates = client->gates_closed = 0;
+	client->gone_launches = client->gone_predicted = 0;
+	client->graph_levels = 0;
+	client->pending = NULL;
+	for (size_t i = 0; i < client->n_pages; i++)
+		atomic_store(&client->pages[i].gpu, 0);
+	memset(&client->worker, 0, sizeof(client->worker));
+	return true;
+}
+
+static struct client *client_new(CUcontext context)
+{
+	CUcontext dropped;
+
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &clients[i];
+		if (!claim(client, context))
+			continue;
+		client->index = (uint32_t)i;
+		bool pushed = real(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+		bool done = pushed && client_init(client);
+		if (pushed)
+			real(cuCtxPopCurrent_v2)(&dropped);
+		if (!done) {
+			log_warning("a context cannot be governed: its device is unknown");
+			atomic_store(&client->state, CLIENT_DEAD);
+			return NULL;
+		}
+		atomic_store(&client->state, CLIENT_LIVE);
+		link_start();
+		worker_start();
+		return client;
+	}
+	log_limited(LOG_WARNING, 3600, "more than %d contexts: the others are not governed",
+		    CLIENTS_MAX);
+	return NULL;
+}
+
+struct client *client_of(CUcontext context)
+{
+	struct client *client = client_find(context);
+
+	if (client || is_new(context))
+		return client;
+	return client_new(context);
+}
+
+void client_remove(struct client *client)
+{
+	if (!client)
+		return;
+	atomic_store(&client->state, CLIENT_DEAD);
+	worker_grace();
+	stream_forget(client);
+	demand_drop(client);
+	/* The standing, its mappings and the samples stay: a thread that is in the middle of a
+	 * launch may still read them, and gates that the GPU waits on lie in these pages. */
+	atomic_store(&client->standing, NULL);
+	link_close(client);
+}
+
+void client_forget_all(void)
+{
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		if (clients[i].state == CLIENT_FREE)
+			continue;
+		if (clients[i].socket >= 0)
+			close(clients[i].socket);
+		clients[i].socket = -1;
+		clients[i].standing = NULL;
+		clients[i].state = CLIENT_DEAD;
+	}
+}

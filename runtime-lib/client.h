@@ -1,0 +1,118 @@
+/* Clients: one for each CUDA context of this process that launches something. A client is set up at
+ * the context's first launch, on the launching thread; from then on the launch path only reads it.
+ *
+ * Who writes what: the thread that creates it, then
+ *   link thread    socket, pages mapped for it, `pending`
+ *   worker thread  everything that takes driver calls: registers pages, publishes `standing`, reads
+ *                  events and streams, writes the status page
+ *   launch path    its stream's counters, demand, samples
+ */
+#pragma once
+
+#include "driver.h"
+#include "sample.h"
+
+#include "weir/protocol.h"
+
+#define CLIENTS_MAX 16
+#define PAGES_MAX   64
+
+/* A page shared with the agent, mapped once however often the agent sends it. */
+struct page {
+	uint64_t device_id, inode;
+	bool writable;
+	void *memory;
+	_Atomic CUdeviceptr gpu; /* 0: not registered with the driver */
+};
+
+/* What a level means for a client: immutable once published. */
+struct standing {
+	uint8_t level;
+	uint8_t bit;                            /* WEIR_BIT_SHARED: sets no demand itself */
+	struct page *wait;                      /* demand of those above, NULL at the top level */
+	struct page *below[WEIR_DEMAND_LEVELS]; /* demand words of levels 0..level-1 */
+	struct page *control, *status;
+	uint64_t number; /* the agent's name for the client */
+};
+
+enum client_state {
+	CLIENT_FREE,
+	CLIENT_NEW, /* being set up by the thread that found it missing */
+	CLIENT_LIVE,
+	CLIENT_DEAD, /* its context goes or has gone */
+};
+
+struct client {
+	_Atomic int state;
+	CUcontext context;
+	CUdevice device;
+	CUuuid gpu;
+	bool primary;   /* the device's primary context, which goes with its last release */
+	uint32_t index; /* in the table */
+
+	/* NULL: no agent yet, everything goes straight to the driver. */
+	_Atomic(const struct standing *) standing;
+	_Atomic int demanding;       /* our bits are set (demand.c) */
+	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
+	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
+	_Atomic uint64_t gates, gates_closed;
+	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are no more */
+	_Atomic uint32_t
+		graph_levels; /* bit q: a graph was captured with gates of level q inside */
+	struct sampler sampler;
+
+	/* Link thread. */
+	int socket; /* -1: not connected */
+	uint64_t retry_at, retry_delay;
+	struct page pages[PAGES_MAX];
+	size_t n_pages;
+	_Atomic(struct standing *) pending; /* mapped, to be settled by the worker */
+
+	/* Worker thread. */
+	struct {
+		const struct standing
+			*raise; /* a higher level, until gates of the lower are passed */
+		uint64_t last_begun, last_tick, last_move;
+		uint64_t waits, wait_time;
+		bool held;
+	} worker;
+};
+
+extern struct client clients[CLIENTS_MAX];
+
+/* The client of a context, set up if there was none. NULL: not governed (no room, set-up going on
+ * in another thread, context unusable). @context may be any; it need not be current. */
+struct client *client_of(CUcontext context);
+
+/* The client of a context if it has one. */
+struct client *client_find(CUcontext context);
+
+/* Before the context goes: no thread of ours uses it after the return. Demand is cleared, the
+ * connection closed. NULL is fine. */
+void client_remove(struct client *client);
+
+/* In a forked child: forgets all clients without a word to agent or driver. */
+void client_forget_all(void);
+
+/* On a thread with the client's context current: registers the standing's pages with the driver.
+ * False: it cannot gate (said once). Ends in publishing or in none; see worker.c for changes of
+ * level. */
+bool client_register_pages(struct client *client, const struct standing *standing);
+
+static inline struct weir_control_page *client_control(const struct standing *standing)
+{
+	return standing->control->memory;
+}
+
+static inline struct weir_status_page *client_status(const struct standing *standing)
+{
+	return standing->status->memory;
+}
+
+static inline struct weir_demand_page *client_demand(const struct page *page)
+{
+	return page->memory;
+}
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t client_now(void);

@@ -1,0 +1,116 @@
+#include "demand.h"
+
+#include "stream.h"
+#include "worker.h"
+
+/* A burst is kept together when its launches follow each other this closely. */
+#define LINGER_MAX 100000u /* ns */
+
+static void set_bits(const struct standing *standing)
+{
+	if (standing->bit == WEIR_BIT_SHARED)
+		return;
+	for (unsigned level = 0; level < standing->level; level++)
+		atomic_fetch_or(&client_demand(standing->below[level])->word,
+				1ull << standing->bit);
+}
+
+static void clear_bits(const struct standing *standing, unsigned from)
+{
+	if (standing->bit == WEIR_BIT_SHARED)
+		return;
+	for (unsigned level = from; level < standing->level; level++)
+		atomic_fetch_and(&client_demand(standing->below[level])->word,
+				 ~(1ull << standing->bit));
+}
+
+void demand_set(struct client *client, const struct standing *standing)
+{
+	uint64_t idle = atomic_load(&client->idle_since);
+
+	if (idle) {
+		uint64_t gap = client_now() - idle, mean = atomic_load(&client->gap);
+		atomic_store(&client->gap, mean ? mean - mean / 4 + gap / 4 : gap);
+	}
+	atomic_store(&client->idle_since, 0);
+	set_bits(standing);
+	atomic_store(&client->demanding, 1);
+}
+
+static bool busy(struct client *client)
+{
+	stream_for_each(s, client)
+	{
+		if (stream_outstanding(s))
+			return true;
+	}
+	return false;
+}
+
+static void clear(struct client *client)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	if (!standing || !atomic_exchange(&client->demanding, 0))
+		return;
+	clear_bits(standing, 0);
+	/* A launch that began while the bits went: it may have seen them set. Set them whoever else
+	 * does. */
+	if (busy(client)) {
+		set_bits(standing);
+		atomic_store(&client->demanding, 1);
+	}
+}
+
+void demand_settle(struct client *client)
+{
+	if (!atomic_load(&client->demanding) || busy(client))
+		return;
+	uint64_t none = 0;
+	atomic_compare_exchange_strong(&client->idle_since, &none, client_now());
+	uint64_t gap = atomic_load(&client->gap);
+	if (gap && gap < LINGER_MAX)
+		worker_wake();
+	else
+		clear(client);
+}
+
+bool demand_expire(struct client *client, uint64_t now)
+{
+	if (!atomic_load(&client->demanding))
+		return false;
+	if (busy(client))
+		return true;
+	uint64_t idle = atomic_load(&client->idle_since);
+	if (!idle) {
+		atomic_store(&client->idle_since, now);
+		return true;
+	}
+	uint64_t gap = atomic_load(&client->gap);
+	if (gap && gap < LINGER_MAX && now - idle < 2 * gap)
+		return true;
+	clear(client);
+	return atomic_load(&client->demanding);
+}
+
+void demand_drop(struct client *client)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	atomic_store(&client->demanding, 0);
+	if (standing)
+		clear_bits(standing, 0);
+}
+
+void demand_move(struct client *client, const struct standing *next)
+{
+	const struct standing *now = atomic_load(&client->standing);
+
+	if (now && next->level < now->level)
+		clear_bits(now, next->level);
+	atomic_store(&client->standing, next);
+	if (atomic_load(&client->demanding))
+		set_bits(next);
+	else
+		clear_bits(next, 0);
+}

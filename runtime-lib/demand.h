@@ -1,0 +1,31 @@
+/* Demand: our bits in the demand words of the levels below, set while launches are outstanding. */
+#pragma once
+
+#include "client.h"
+
+/* Launch path, after the stream's `begun` has grown: one load when the bits are set already. */
+static inline void demand_raise(struct client *client, const struct standing *standing);
+
+void demand_set(struct client *client, const struct standing *standing);
+
+/* Clears the bits if no launch is outstanding, unless the next is expected at once: then the worker
+ * clears them a little later. Any thread, never on the launch path. */
+void demand_settle(struct client *client);
+
+/* The worker's part: as above, and the time to linger is over at @now. True: bits are (still) set.
+ */
+bool demand_expire(struct client *client, uint64_t now);
+
+/* Clears the bits whatever is outstanding: the context goes. */
+void demand_drop(struct client *client);
+
+/* Clears the bits in the pages that @next does not have; for changes of level. */
+void demand_move(struct client *client, const struct standing *next);
+
+static inline void demand_raise(struct client *client, const struct standing *standing)
+{
+	/* seq_cst, as is the growth of `begun`: either we see that the bits were cleared, or who
+	 * cleared them sees our launch and sets them again. */
+	if (!atomic_load(&client->demanding))
+		demand_set(client, standing);
+}

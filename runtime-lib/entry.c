@@ -1,0 +1,54 @@
+/* Where a process meets CUDA: cuInit, and the look-up of functions by name, which hands out ours in
+ * place of the driver's. */
+#include "client.h"
+#include "link.h"
+#include "stream.h"
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* CUDA does not work in a forked child of a process that used it, so nothing of ours must: no
+ * demand in the parent's name, no socket that keeps the parent alive in the agent's eyes. */
+static void forked(void)
+{
+	worker_forget();
+	link_forget();
+	stream_forget_all();
+	client_forget_all();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (driver_ready())
+		pthread_once(&once, watch_forks);
+	return real(cuInit)(flags);
+}
+
+static CUresult swap(CUresult result, void **function)
+{
+	if (result == CUDA_SUCCESS && function && *function)
+		*function = driver_swap(*function);
+	return result;
+}
+
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+	driver_ready();
+	return swap(real(cuGetProcAddress)(symbol, function, version, flags), function);
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
+				    cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	driver_ready();
+	return swap(real(cuGetProcAddress_v2)(symbol, function, version, flags, status), function);
+}

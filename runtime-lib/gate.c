@@ -1,0 +1,78 @@
+#include "gate.h"
+
+#include "weir/log.h"
+
+bool gate_closed(const struct standing *standing)
+{
+	return (standing->wait &&
+		atomic_load_explicit(&client_demand(standing->wait)->word, memory_order_relaxed)) ||
+	       atomic_load_explicit(&client_control(standing)->hold, memory_order_relaxed);
+}
+
+static bool put(struct stream *stream, const struct standing *standing, bool hold)
+{
+	CUstreamBatchMemOpParams waits[2];
+	unsigned n = 0;
+
+	if (standing->wait) {
+		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+		waits[n].waitValue.address =
+			atomic_load_explicit(&standing->wait->gpu, memory_order_relaxed);
+		waits[n].waitValue.value64 = 0;
+		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	}
+	if (hold) {
+		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+		waits[n].waitValue.address =
+			atomic_load_explicit(&standing->control->gpu, memory_order_relaxed) +
+			offsetof(struct weir_control_page, hold);
+		waits[n].waitValue.value64 = 0;
+		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	}
+	if (!n)
+		return false;
+	CUresult result = real(cuStreamBatchMemOp_v2)(stream->handle, n, waits, 0);
+	if (result != CUDA_SUCCESS) {
+		log_limited(LOG_WARNING, 60,
+			    "the driver takes no gate (error %d): launches go on ungated", result);
+		return false;
+	}
+	return true;
+}
+
+void gate_pass(struct stream *stream, const struct standing *standing)
+{
+	const struct weir_control_page *control = client_control(standing);
+	bool above = standing->wait && atomic_load_explicit(&control->above, memory_order_relaxed);
+	bool holdable =
+		atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_HOLDABLE;
+
+	if ((!above && !holdable) ||
+	    atomic_load_explicit(&stream->since_gate, memory_order_relaxed) < GATE_INTERVAL)
+		return;
+	if (!put(stream, standing, holdable))
+		return;
+	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+
+	struct client *client = stream->client;
+	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
+		log_debug("gates at level %u: somebody above is known", standing->level);
+	if (gate_closed(standing))
+		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
+}
+
+void gate_capture(struct stream *stream, const struct standing *standing)
+{
+	bool holdable =
+		atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
+		WEIR_CONTROL_HOLDABLE;
+
+	if (atomic_load_explicit(&stream->since_gate, memory_order_relaxed) < GATE_INTERVAL)
+		return;
+	if (!put(stream, standing, holdable))
+		return;
+	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << standing->level) &
+	      1u << standing->level))
+		log_debug("graphs captured now have gates of level %u inside", standing->level);
+}

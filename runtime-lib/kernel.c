@@ -1,0 +1,87 @@
+#include "kernel.h"
+
+#include "weir/log.h"
+
+#include <stddef.h>
+
+#define ENTRIES       8192u /* a power of two */
+#define WAYS          4u
+#define FIRST_SAMPLES 4u
+#define SAMPLE_EVERY  128u
+
+static struct kernel_time table[ENTRIES];
+
+/* The finaliser of MurmurHash3 (Appleby, public domain description). */
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdu;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53u;
+	return x ^ (x >> 33);
+}
+
+uint64_t kernel_key(const void *function, const unsigned dimensions[6])
+{
+	uint64_t key = mix((uint64_t)(uintptr_t)function);
+
+	for (size_t i = 0; i < 6; i += 2)
+		key = mix(key + ((uint64_t)dimensions[i] << 32 | dimensions[i + 1]) + i);
+	return key ? key : 1;
+}
+
+/* Takes over an entry; readers in between see a kernel of unknown time. */
+static void claim(struct kernel_time *entry, uint64_t key)
+{
+	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->key, key, memory_order_release);
+}
+
+struct kernel_time *kernel_find(uint64_t key)
+{
+	struct kernel_time *set = &table[key & (ENTRIES - WAYS)];
+	struct kernel_time *victim = set;
+
+	for (size_t i = 0; i < WAYS; i++) {
+		uint64_t found = atomic_load_explicit(&set[i].key, memory_order_acquire);
+		if (found == key)
+			return &set[i];
+		if (!found) {
+			victim = &set[i];
+			break;
+		}
+		if (set[i].launches < victim->launches)
+			victim = &set[i];
+	}
+	claim(victim, key);
+	return victim;
+}
+
+bool kernel_wants_sample(struct kernel_time *kernel)
+{
+	/* Relaxed and not atomic as a whole: a sample more or less is no matter. */
+	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
+	return n <= FIRST_SAMPLES || n % SAMPLE_EVERY == 0;
+}
+
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+{
+	if (atomic_load(&kernel->key) != key)
+		return;
+
+	uint64_t mean = atomic_load(&kernel->mean);
+	/* Others on the GPU can only lengthen what is measured, so a shorter time counts for more.
+	 */
+	if (!mean || ns < mean)
+		mean = ns;
+	else
+		mean += (ns - mean) / 8;
+	atomic_store(&kernel->mean, mean ? mean : 1);
+	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)
+		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,
+			  (unsigned long long)mean / 1000);
+}

@@ -1,0 +1,33 @@
+/* What is known about the time of kernels: one entry for each function and geometry, in a table of
+ * fixed size that forgets by being overwritten. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_time {
+	_Atomic uint64_t key;
+	_Atomic uint64_t mean; /* ns; 0: not known */
+	_Atomic uint32_t samples;
+	_Atomic uint32_t launches;
+};
+
+/* A key for a function (or an executable graph) launched with these dimensions; never 0. */
+uint64_t kernel_key(const void *function, const unsigned dimensions[6]);
+
+/* The entry for @key; never NULL. Another thread may give it to another kernel at any time, so its
+ * values are hints. */
+struct kernel_time *kernel_find(uint64_t key);
+
+/* Predicted time, 0: not known. */
+static inline uint64_t kernel_predict(const struct kernel_time *kernel)
+{
+	return atomic_load_explicit(&kernel->mean, memory_order_relaxed);
+}
+
+/* Counts a launch and says whether it should be sampled: the first few, then one in many. */
+bool kernel_wants_sample(struct kernel_time *kernel);
+
+/* Takes a measured time into the mean, unless the entry is now another kernel's. */
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns);

@@ -1,0 +1,20 @@
+/* The link to the agent: a connection for each client, and one thread for all of them that waits
+ * for what agents say, notices when they go, and connects again. It never calls the driver: a
+ * client must be able to let itself go on when its agent dies, even while all driver calls are
+ * stuck behind a closed gate. */
+#pragma once
+
+#include "client.h"
+
+/* Connects the client and waits a moment for the answer. The standing is the caller's (free()); its
+ * pages belong to the client. NULL: no agent for now; the link thread goes on trying. */
+struct standing *link_open(struct client *client);
+
+/* Starts the thread, once. */
+void link_start(void);
+
+/* Ends the connection: the agent forgets the client. */
+void link_close(struct client *client);
+
+/* In a forked child: there is no link thread. */
+void link_forget(void);

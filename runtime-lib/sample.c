@@ -1,0 +1,73 @@
+#include "sample.h"
+
+#include "weir/base.h"
+
+void sampler_init(struct sampler *sampler)
+{
+	uint32_t free = 0;
+
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct sample *sample = &sampler->samples[i];
+		if (real(cuEventCreate)(&sample->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		    real(cuEventCreate)(&sample->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+			break;
+		free |= 1u << i;
+	}
+	atomic_store(&sampler->free, free);
+}
+
+static void give_back(struct sampler *sampler, const struct sample *sample)
+{
+	atomic_fetch_or(&sampler->free, 1u << (sample - sampler->samples));
+}
+
+struct sample *sample_begin(struct sampler *sampler, struct kernel_time *kernel, uint64_t key,
+			    CUstream stream)
+{
+	uint32_t free = atomic_load_explicit(&sampler->free, memory_order_relaxed);
+
+	do {
+		if (!free)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&sampler->free, &free, free & (free - 1)));
+
+	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
+	sample->kernel = kernel;
+	sample->key = key;
+	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
+		give_back(sampler, sample);
+		return NULL;
+	}
+	return sample;
+}
+
+void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched)
+{
+	if (!sample)
+		return;
+	if (launched && real(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS)
+		atomic_fetch_or(&sampler->armed, 1u << (sample - sampler->samples));
+	else
+		give_back(sampler, sample);
+}
+
+bool sampler_read(struct sampler *sampler)
+{
+	uint32_t armed = atomic_load(&sampler->armed);
+
+	for (uint32_t left = armed; left; left &= left - 1) {
+		struct sample *sample = &sampler->samples[__builtin_ctz(left)];
+		CUresult result = real(cuEventQuery)(sample->end);
+		float ms;
+
+		if (result == CUDA_ERROR_NOT_READY)
+			continue;
+		if (result == CUDA_SUCCESS &&
+		    real(cuEventElapsedTime)(&ms, sample->start, sample->end) == CUDA_SUCCESS)
+			kernel_learn(sample->kernel, sample->key,
+				     ms > 0 ? (uint64_t)(ms * 1e6) : 0);
+		atomic_fetch_and(&sampler->armed, ~(1u << (sample - sampler->samples)));
+		give_back(sampler, sample);
+	}
+	return atomic_load(&sampler->armed) != 0;
+}

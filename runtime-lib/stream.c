@@ -1,0 +1,242 @@
+#include "stream.h"
+
+#include "capture.h"
+#include "demand.h"
+#include "worker.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <pthread.h>
+
+#define BUCKETS 1024u
+
+struct stream stream_pool[STREAMS_MAX];
+
+static _Atomic size_t used;
+static _Atomic(struct stream *) buckets[BUCKETS];
+
+/* The stream that this thread used last, and this thread's number in keys of per-thread streams. */
+static __thread struct stream *recent;
+static __thread uint64_t thread_number;
+
+static pthread_key_t thread_key; /* its destructor ends the per-thread streams of a thread */
+
+size_t stream_count(void)
+{
+	size_t n = atomic_load_explicit(&used, memory_order_acquire);
+
+	return n < STREAMS_MAX ? n : STREAMS_MAX;
+}
+
+/* Handles and contexts are pointers with zero low bits, so tags keep the three kinds of keys apart.
+ */
+static uint64_t legacy_key(CUcontext context)
+{
+	return (uint64_t)(uintptr_t)context | 1;
+}
+
+static uint64_t per_thread_key(CUcontext context)
+{
+	return ((uint64_t)(uintptr_t)context | 2) ^ thread_number << 48;
+}
+
+static _Atomic(struct stream *) *bucket_of(uint64_t key)
+{
+	return &buckets[(key ^ key >> 12 ^ key >> 32) / 8 % BUCKETS];
+}
+
+static struct stream *lookup(uint64_t key)
+{
+	struct stream *stream = atomic_load_explicit(bucket_of(key), memory_order_acquire);
+
+	while (stream && atomic_load_explicit(&stream->key, memory_order_acquire) != key)
+		stream = stream->next;
+	return stream;
+}
+
+static void reset(struct stream *stream, CUstream handle, bool per_thread, struct client *client)
+{
+	stream->handle = handle;
+	stream->per_thread = per_thread;
+	stream->client = client;
+	stream->begun = stream->issued = stream->completed = 0;
+	stream->predicted = 0;
+	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
+	stream->since_gate = UINT64_MAX / 2;
+	stream->marker = NULL; /* went with its context, or stays with it */
+	stream->marker_wanted = 0;
+	stream->marked = 0;
+	stream->raise_mark = 0;
+	stream->capturing = 0;
+}
+
+/* Slow path, once a stream. A lock keeps two threads from making two records for one stream; it is
+ * held over no call of the driver. */
+static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, struct client *client)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	_Atomic(struct stream *) *bucket = bucket_of(key);
+
+	pthread_mutex_lock(&lock);
+	struct stream *stream = lookup(key);
+	if (!stream) {
+		/* One that is gone, else a new one. Records never leave their bucket. */
+		stream = atomic_load(bucket);
+		while (stream && atomic_load(&stream->key))
+			stream = stream->next;
+		if (stream) {
+			reset(stream, handle, per_thread, client);
+			atomic_store(&stream->key, key);
+		} else if (atomic_load(&used) < STREAMS_MAX) {
+			stream = &stream_pool[atomic_load(&used)];
+			reset(stream, handle, per_thread, client);
+			stream->next = atomic_load(bucket);
+			atomic_store(&stream->key, key);
+			atomic_store(bucket, stream);
+			atomic_fetch_add(&used, 1);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (!stream)
+		log_limited(LOG_WARNING, 3600, "more than %d streams: the others are not governed",
+			    STREAMS_MAX);
+	return stream;
+}
+
+static void thread_ends(void *number)
+{
+	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
+		uint64_t key = atomic_load(&s->key);
+		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
+		    atomic_compare_exchange_strong(&s->key, &key, 0))
+			demand_settle(s->client);
+	}
+}
+
+static void make_thread_key(void)
+{
+	if (pthread_key_create(&thread_key, thread_ends) != 0)
+		log_warning(
+			"no thread-specific data: per-thread streams of ended threads stay known");
+}
+
+/* User-space addresses have 47 bits, so a number above bit 48 names the thread in a key. */
+static void name_thread(void)
+{
+	static _Atomic uint64_t numbers;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (thread_number)
+		return;
+	pthread_once(&once, make_thread_key);
+	do
+		thread_number = (atomic_fetch_add(&numbers, 1) + 1) & 0xffff;
+	while (!thread_number);
+	pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
+}
+
+struct name {
+	uint64_t key; /* 0: no such stream now */
+	CUstream handle;
+	CUcontext context; /* NULL: ask the driver */
+	bool per_thread;
+};
+
+static struct name resolve(CUstream handle, bool per_thread)
+{
+	struct name name = {.handle = handle};
+
+	if ((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD) {
+		name.key = (uint64_t)(uintptr_t)handle;
+		return name;
+	}
+	if (real(cuCtxGetCurrent)(&name.context) != CUDA_SUCCESS || !name.context)
+		return name;
+	name.per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
+	if (name.per_thread) {
+		name_thread();
+		name.handle = CU_STREAM_PER_THREAD;
+		name.key = per_thread_key(name.context);
+	} else {
+		name.handle = CU_STREAM_LEGACY;
+		name.key = legacy_key(name.context);
+	}
+	return name;
+}
+
+static struct stream *make(struct name *name)
+{
+	if (!name->context && real(cuStreamGetCtx)(name->handle, &name->context) != CUDA_SUCCESS)
+		return NULL;
+	struct client *client = client_of(name->context);
+	return client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
+}
+
+struct stream *stream_known(CUstream handle, bool per_thread)
+{
+	uint64_t key = (uint64_t)(uintptr_t)handle;
+
+	if (key <= (uintptr_t)CU_STREAM_PER_THREAD)
+		key = resolve(handle, per_thread).key;
+	if (recent && key && atomic_load_explicit(&recent->key, memory_order_acquire) == key)
+		return recent;
+	return key ? lookup(key) : NULL;
+}
+
+struct stream *stream_find(CUstream handle, bool per_thread)
+{
+	struct name name = resolve(handle, per_thread);
+
+	if (!name.key)
+		return NULL;
+	if (recent && atomic_load_explicit(&recent->key, memory_order_acquire) == name.key)
+		return recent;
+	struct stream *stream = lookup(name.key);
+	if (!stream)
+		stream = make(&name);
+	if (stream)
+		recent = stream;
+	return stream;
+}
+
+static void forget(struct stream *stream)
+{
+	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
+	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
+	atomic_store(&stream->key, 0);
+}
+
+void stream_gone(CUstream handle)
+{
+	struct stream *stream = lookup((uint64_t)(uintptr_t)handle);
+
+	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD || !stream)
+		return;
+	capture_gone(stream);
+	forget(stream);
+	worker_grace();
+	if (stream->marker)
+		real(cuEventDestroy_v2)(stream->marker);
+	demand_settle(stream->client);
+}
+
+void stream_forget(struct client *client)
+{
+	stream_for_each(s, client) forget(s);
+}
+
+void stream_forget_all(void)
+{
+	recent = NULL;
+	for (size_t i = 0; i < stream_count(); i++)
+		atomic_store(&stream_pool[i].key, 0);
+}
+
+void stream_completed(struct stream *stream, uint64_t count)
+{
+	uint64_t seen = atomic_load(&stream->completed);
+
+	while (seen < count && !atomic_compare_exchange_weak(&stream->completed, &seen, count))
+		;
+}

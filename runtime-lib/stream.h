@@ -1,0 +1,66 @@
+/* Streams: what is known about each, found by handle on the launch path without a lock. Records
+ * live in a fixed pool and are never freed, only used again, so a stale pointer is harmless. */
+#pragma once
+
+#include "client.h"
+
+#define STREAMS_MAX 2048
+
+struct stream {
+	_Atomic uint64_t key; /* 0: the stream is gone */
+	CUstream handle;      /* as to be given to the driver; special for the default streams */
+	bool per_thread;      /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	struct client *client;
+	struct stream *next; /* in the bucket */
+
+	/* Launches: begun before the driver is called, issued after it returned, completed when
+	 * that many are known to be finished. completed <= issued <= begun. */
+	_Atomic uint64_t begun, issued, completed;
+	_Atomic uint64_t predicted;  /* ns, of all launches */
+	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
+
+	/* A point in the stream that the worker waits for: it asks by `marker_wanted`, the next
+	 * launch records the event and writes down how many launches lie before it. */
+	CUevent marker;
+	_Atomic int marker_wanted;
+	_Atomic uint64_t marked; /* launches before the marker; 0: none recorded */
+	uint64_t raise_mark;     /* worker: launches that may lie behind gates of a lower level */
+	_Atomic int capturing;   /* a capture began in this stream */
+};
+
+extern struct stream stream_pool[STREAMS_MAX];
+
+/* Records that were ever used; all others are empty. */
+size_t stream_count(void);
+
+#define stream_for_each(s, owner)                                                                 \
+	for (struct stream * (s) = stream_pool, *end_ = stream_pool + stream_count(); (s) < end_; \
+	     (s)++)                                                                               \
+		if (atomic_load_explicit(&(s)->key, memory_order_acquire) && (s)->client == (owner))
+
+/* The record of a stream as it is named to a function of the driver. @per_thread: the function is
+ * one of those for which NULL means the per-thread default stream (_ptsz). NULL: not governed. */
+struct stream *stream_find(CUstream handle, bool per_thread);
+
+/* The same, but makes no record. */
+struct stream *stream_known(CUstream handle, bool per_thread);
+
+/* Before a stream is destroyed: no thread of ours uses its handle after the return. */
+void stream_gone(CUstream handle);
+
+/* All streams of a client whose context goes. */
+void stream_forget(struct client *client);
+
+/* In a forked child. */
+void stream_forget_all(void);
+
+/* At least @count launches of the stream are finished. */
+void stream_completed(struct stream *stream, uint64_t count);
+
+static inline uint64_t stream_outstanding(struct stream *stream)
+{
+	/* completed first: begun only grows, so the difference is never negative. */
+	uint64_t completed = atomic_load(&stream->completed);
+
+	return atomic_load(&stream->begun) - completed;
+}

@@ -1,0 +1,316 @@
+#include "worker.h"
+
+#include "capture.h"
+#include "demand.h"
+#include "gate.h"
+#include "link.h"
+#include "stream.h"
+#include "thread.h"
+
+#include "weir/log.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long until the next look, in ns. */
+#define TICK_STALLED 200000u   /* launches are outstanding and no new one came */
+#define TICK_BUSY    1000000u  /* launches keep coming */
+#define TICK_IDLE    20000000u /* nothing outstanding */
+#define TICK_ASLEEP  50000000u /* and so for a second; worker_wake() makes a system call */
+#define ASLEEP_AFTER 1000000000u
+#define STALE        10000000u /* a busy stream is looked at no later than this */
+
+static struct {
+	_Atomic int started, stopping;
+	_Atomic uint32_t epoch; /* odd: the worker may be in the driver */
+	_Atomic int paused;
+	_Atomic uint32_t wakes; /* futex */
+	_Atomic int asleep;
+	_Atomic pid_t thread;
+} worker;
+
+void worker_wake(void)
+{
+	if (!atomic_load(&worker.asleep))
+		return;
+	atomic_fetch_add(&worker.wakes, 1);
+	syscall(SYS_futex, &worker.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void worker_grace(void)
+{
+	uint32_t epoch = atomic_load(&worker.epoch);
+
+	if (!(epoch & 1) || atomic_load(&worker.thread) == gettid())
+		return;
+	while (atomic_load(&worker.epoch) == epoch)
+		sched_yield();
+}
+
+void worker_pause(void)
+{
+	atomic_fetch_add(&worker.paused, 1);
+	worker_grace();
+}
+
+void worker_resume(void)
+{
+	atomic_fetch_sub(&worker.paused, 1);
+}
+
+void worker_forget(void)
+{
+	atomic_store(&worker.started, 0);
+	atomic_store(&worker.epoch, 0);
+	atomic_store(&worker.paused, 0);
+}
+
+/* Enters the driver for a client. False: not now. What is published before worker_grace() is seen
+ * here, or worker_grace() waits for us. */
+static bool enter(struct client *client)
+{
+	atomic_fetch_add(&worker.epoch, 1);
+	if (!atomic_load(&worker.paused) && !atomic_load(&worker.stopping) &&
+	    atomic_load(&client->state) == CLIENT_LIVE &&
+	    real(cuCtxSetCurrent)(client->context) == CUDA_SUCCESS)
+		return true;
+	atomic_fetch_add(&worker.epoch, 1);
+	return false;
+}
+
+static void leave(void)
+{
+	real(cuCtxSetCurrent)(NULL);
+	atomic_fetch_add(&worker.epoch, 1);
+}
+
+/* Sees how far a stream is, without touching it while anything is captured. */
+static void look(struct stream *stream)
+{
+	uint64_t marked = atomic_load(&stream->marked);
+
+	if (marked && real(cuEventQuery)(stream->marker) == CUDA_SUCCESS)
+		stream_completed(stream, marked);
+	if (stream->per_thread || atomic_load(&capture_count))
+		return;
+	uint64_t issued = atomic_load(&stream->issued);
+	if (real(cuStreamQuery)(stream->handle) == CUDA_SUCCESS)
+		stream_completed(stream, issued);
+}
+
+static void look_at_streams(struct client *client)
+{
+	stream_for_each(s, client)
+	{
+		if (stream_outstanding(s))
+			look(s);
+	}
+}
+
+/* A higher level may be used only when no gate of the lower one is ahead of us any more: we would
+ * wait for our own demand. So each stream gets a marker, behind which gates are of the new level.
+ */
+static void begin_raise(struct client *client, const struct standing *now, struct standing *next)
+{
+	struct standing *between = malloc(sizeof(*between));
+
+	if (!between)
+		return;
+	*between = *now;
+	between->wait = next->wait;
+	between->control = next->control;
+	between->status = next->status;
+	stream_for_each(s, client)
+	{
+		s->raise_mark = atomic_load(&s->issued);
+		if (!s->marker &&
+		    real(cuEventCreate)(&s->marker, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+			s->marker = NULL;
+		if (s->marker && !s->per_thread)
+			atomic_store(&s->marker_wanted, 1);
+	}
+	atomic_store(&client->standing, between);
+	client->worker.raise = next;
+}
+
+static bool raise_passed(struct client *client)
+{
+	stream_for_each(s, client)
+	{
+		if (atomic_load(&s->completed) < s->raise_mark)
+			return false;
+	}
+	return true;
+}
+
+static void settle(struct client *client)
+{
+	struct standing *next = atomic_exchange(&client->pending, NULL);
+	const struct standing *now = atomic_load(&client->standing);
+
+	if (next && !client_register_pages(client, next))
+		next = NULL;
+	if (next && now && next->level > now->level &&
+	    atomic_load(&client->graph_levels) & ((1u << next->level) - 1)) {
+		log_info("stays at level %u: graphs with gates of that level exist", now->level);
+		next = NULL;
+	}
+	if (next) {
+		log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number,
+			  next->level, next->bit);
+		client->worker.raise = NULL;
+		if (now && next->level > now->level)
+			begin_raise(client, now, next);
+		else
+			demand_move(client, next);
+	}
+	if (client->worker.raise && raise_passed(client)) {
+		demand_move(client, client->worker.raise);
+		client->worker.raise = NULL;
+	}
+}
+
+struct totals {
+	uint64_t begun, completed, predicted, outstanding;
+};
+
+static struct totals add_up(struct client *client)
+{
+	struct totals totals = {.begun = atomic_load(&client->gone_launches),
+				.predicted = atomic_load(&client->gone_predicted)};
+
+	totals.completed = totals.begun;
+	stream_for_each(s, client)
+	{
+		uint64_t outstanding = stream_outstanding(s);
+		totals.outstanding += outstanding;
+		totals.begun += atomic_load(&s->begun);
+		totals.predicted += atomic_load(&s->predicted);
+	}
+	return totals;
+}
+
+/* Counts the time with work outstanding behind closed gates, as seen at each look. */
+static void account_wait(struct client *client, const struct standing *standing, bool outstanding,
+			 uint64_t now)
+{
+	bool held = outstanding && gate_closed(standing);
+
+	if (held && client->worker.held)
+		client->worker.wait_time += now - client->worker.last_tick;
+	if (held && !client->worker.held)
+		client->worker.waits++;
+	client->worker.held = held;
+}
+
+static void write_status(struct client *client, const struct standing *standing,
+			 const struct totals *totals)
+{
+	struct weir_status_page *status = client_status(standing);
+
+	atomic_store(&status->launches, totals->begun);
+	atomic_store(&status->outstanding, totals->outstanding);
+	atomic_store(&status->gpu_time, totals->predicted);
+	atomic_store(&status->remaining,
+		     totals->begun ? totals->predicted / totals->begun * totals->outstanding : 0);
+	atomic_store(&status->gates, atomic_load(&client->gates));
+	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
+	atomic_store(&status->waits, client->worker.waits);
+	atomic_store(&status->wait_time, client->worker.wait_time);
+	atomic_store(&status->level, standing->level);
+}
+
+/* Looks after one client; how long until the next look. */
+static uint64_t tick(struct client *client, uint64_t now)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	if (!standing && !atomic_load(&client->pending))
+		return TICK_IDLE;
+
+	struct totals totals = add_up(client);
+	bool moved = totals.begun != client->worker.last_begun;
+	bool samples = atomic_load(&client->sampler.armed) != 0;
+	bool stale = now - client->worker.last_move > STALE;
+	bool settling = atomic_load(&client->pending) || client->worker.raise;
+
+	if ((samples || settling || (totals.outstanding && (!moved || stale))) && enter(client)) {
+		settle(client);
+		sampler_read(&client->sampler);
+		look_at_streams(client);
+		leave();
+		client->worker.last_move = now;
+		totals = add_up(client);
+	}
+	standing = atomic_load(&client->standing);
+	if (!standing)
+		return TICK_BUSY;
+	bool demanding = demand_expire(client, now);
+	account_wait(client, standing, totals.outstanding != 0, now);
+	write_status(client, standing, &totals);
+
+	client->worker.last_begun = totals.begun;
+	client->worker.last_tick = now;
+	if (moved || client->worker.raise)
+		return TICK_BUSY;
+	if (totals.outstanding || demanding)
+		return standing->level ? TICK_STALLED : TICK_BUSY;
+	return TICK_IDLE;
+}
+
+static void doze(uint64_t ns, bool deep)
+{
+	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
+				.tv_nsec = (long)(ns % 1000000000)};
+
+	if (!deep) {
+		nanosleep(&time, NULL);
+		return;
+	}
+	uint32_t wakes = atomic_load(&worker.wakes);
+	atomic_store(&worker.asleep, 1);
+	syscall(SYS_futex, &worker.wakes, FUTEX_WAIT_PRIVATE, wakes, &time, NULL, 0);
+	atomic_store(&worker.asleep, 0);
+}
+
+static void *run(void *unused)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	uint64_t active = client_now();
+
+	(void)unused;
+	atomic_store(&worker.thread, gettid());
+	/* Our queries are nobody's business: a capture in another thread must not fail for them. */
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	while (!atomic_load(&worker.stopping)) {
+		uint64_t now = client_now(), next = TICK_IDLE;
+		for (size_t i = 0; i < CLIENTS_MAX; i++) {
+			if (atomic_load(&clients[i].state) != CLIENT_LIVE)
+				continue;
+			uint64_t wanted = tick(&clients[i], now);
+			next = wanted < next ? wanted : next;
+		}
+		if (next < TICK_IDLE)
+			active = now;
+		bool asleep = next == TICK_IDLE && now - active > ASLEEP_AFTER;
+		doze(asleep ? TICK_ASLEEP : next, next == TICK_IDLE);
+	}
+	return NULL;
+}
+
+/* The driver takes itself down at exit: no call of ours may meet that. */
+static void stop(void)
+{
+	atomic_store(&worker.stopping, 1);
+	worker_grace();
+}
+
+void worker_start(void)
+{
+	if (!atomic_exchange(&worker.started, 1) && thread_start(run, "weir-worker") == 0)
+		atexit(stop);
+}
