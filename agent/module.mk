@@ -4,3 +4,4 @@ loop_SRC      := agent/loop.c
 loop_CPPFLAGS := -Iagent/include
 nvml_SRC      := agent/nvml.c
 nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+include agent/kubernetes.mk

@@ -1,0 +1,179 @@
+/* What is read from the API server's JSON, and what is not. */
+#include "../podlist.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NOTE "weir.dev/priority"
+
+#define POD                                                                                \
+	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","           \
+	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\"}},"    \
+	"\"spec\":{\"priorityClassName\":\"gold\"},"                                       \
+	"\"status\":{\"qosClass\":\"Burstable\","                                          \
+	"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"}," \
+	"{\"name\":\"waiting\"}],"                                                         \
+	"\"initContainerStatuses\":[{\"name\":\"first\",\"containerID\":\"cri-o://bbb\"}]}}"
+
+#define STATIC_POD                                                                              \
+	"{\"metadata\":{\"uid\":\"u2\",\"namespace\":\"kube-system\",\"name\":\"static-node\"," \
+	"\"annotations\":{\"kubernetes.io/config.hash\":\"abc\","                               \
+	"\"kubernetes.io/config.mirror\":\"abc\"}}}"
+
+/* Says that it is the static pod abc, but the kubelet did not make it a mirror. */
+#define PRETENDER                                                              \
+	"{\"metadata\":{\"uid\":\"u3\",\"namespace\":\"evil\",\"name\":\"p\"," \
+	"\"annotations\":{\"kubernetes.io/config.hash\":\"abc\"}}}"
+
+static int list(struct podlist *out, const char *text)
+{
+	return podlist_parse(out, text, strlen(text), NOTE, 4);
+}
+
+static int event(struct podlist_event *out, const char *text)
+{
+	return podlist_parse_event(out, text, strlen(text), NOTE);
+}
+
+static void reads_a_pod(void **state)
+{
+	struct podlist l;
+
+	(void)state;
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"99\",\"continue\":\"t\"},"
+				  "\"items\":[" POD "]}"),
+			 0);
+	assert_string_equal(l.resource_version, "99");
+	assert_string_equal(l.next, "t");
+	assert_int_equal(l.n, 1);
+	const struct pod *pod = l.pods[0];
+	assert_string_equal(pod->uid, "u1");
+	assert_string_equal(pod->cgroup_uid, "u1");
+	assert_string_equal(pod->namespace_, "team");
+	assert_string_equal(pod->name, "web");
+	assert_string_equal(pod->priority_class, "gold");
+	assert_string_equal(pod->priority, "high");
+	assert_int_equal(pod->qos, CONTAINER_QOS_BURSTABLE);
+	assert_string_equal(pod_container_name(pod, "aaa"), "main");
+	assert_string_equal(pod_container_name(pod, "bbb"), "first");
+	assert_null(pod_container_name(pod, "ccc"));
+	podlist_deinit(&l);
+}
+
+static void knows_static_pods_by_their_hash(void **state)
+{
+	struct podlist l;
+
+	(void)state;
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"},"
+				  "\"items\":[" STATIC_POD "," PRETENDER "]}"),
+			 0);
+	assert_string_equal(l.pods[0]->cgroup_uid, "abc");
+	assert_string_equal(l.pods[1]->cgroup_uid, "u3");
+	podlist_deinit(&l);
+}
+
+static void leaves_out_what_is_no_pod(void **state)
+{
+	struct podlist l;
+
+	(void)state;
+	assert_int_equal(
+		list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[1,{},"
+			 "{\"metadata\":{\"uid\":5,\"namespace\":\"a\",\"name\":\"b\"}}," POD "]}"),
+		0);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.skipped, 3);
+	podlist_deinit(&l);
+
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":null}"), 0);
+	assert_int_equal(l.n, 0);
+	podlist_deinit(&l);
+}
+
+static void refuses_what_is_no_list(void **state)
+{
+	struct podlist l;
+
+	(void)state;
+	assert_int_equal(list(&l, ""), -EINVAL);
+	assert_int_equal(list(&l, "{\"items\":[]}"), -EINVAL);
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"}}"), -EINVAL);
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[" POD),
+			 -EINVAL);
+	assert_int_equal(list(&l, "{\"metadata\":{\"resourceVersion\":\"1\"},"
+				  "\"items\":[{},{},{},{},{}]}"),
+			 -E2BIG);
+}
+
+static void reads_events(void **state)
+{
+	struct podlist_event e;
+
+	(void)state;
+	assert_int_equal(event(&e, "{\"type\":\"MODIFIED\",\"object\":" POD "}"), 0);
+	assert_int_equal(e.type, PODLIST_EVENT_CHANGED);
+	assert_string_equal(e.resource_version, "12");
+	assert_string_equal(e.pod->uid, "u1");
+	podlist_event_deinit(&e);
+
+	assert_int_equal(event(&e, "{\"type\":\"DELETED\",\"object\":" POD "}"), 0);
+	assert_int_equal(e.type, PODLIST_EVENT_DELETED);
+	podlist_event_deinit(&e);
+
+	assert_int_equal(event(&e, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":"
+				   "{\"resourceVersion\":\"77\"}}}"),
+			 0);
+	assert_int_equal(e.type, PODLIST_EVENT_BOOKMARK);
+	assert_string_equal(e.resource_version, "77");
+	assert_null(e.pod);
+
+	assert_int_equal(event(&e, "{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":"
+				   "\"too old resource version\"}}"),
+			 0);
+	assert_int_equal(e.type, PODLIST_EVENT_ERROR);
+	assert_int_equal(e.code, 410);
+	assert_string_equal(e.message, "too old resource version");
+
+	assert_int_equal(event(&e, "{\"type\":\"ADDED\",\"object\":{}}"), 0);
+	assert_int_equal(e.type, PODLIST_EVENT_IGNORED);
+	assert_int_equal(event(&e, "{\"type\":\"LATER\",\"object\":{}}"), 0);
+	assert_int_equal(e.type, PODLIST_EVENT_IGNORED);
+	assert_int_equal(event(&e, "{\"type\":3,\"object\":{}}"), -EINVAL);
+	assert_int_equal(event(&e, "{\"type\":\"ADDED\"}"), -EINVAL);
+	assert_int_equal(event(&e, "[]"), -EINVAL);
+}
+
+static void compares_pods(void **state)
+{
+	struct podlist_event a, b;
+
+	(void)state;
+	assert_int_equal(event(&a, "{\"type\":\"ADDED\",\"object\":" POD "}"), 0);
+	assert_int_equal(event(&b, "{\"type\":\"MODIFIED\",\"object\":" POD "}"), 0);
+	assert_true(pod_equal(a.pod, b.pod));
+	strcpy(b.pod->priority, "low");
+	assert_false(pod_equal(a.pod, b.pod));
+	podlist_event_deinit(&a);
+	podlist_event_deinit(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_a_pod),
+		cmocka_unit_test(knows_static_pods_by_their_hash),
+		cmocka_unit_test(leaves_out_what_is_no_pod),
+		cmocka_unit_test(refuses_what_is_no_list),
+		cmocka_unit_test(reads_events),
+		cmocka_unit_test(compares_pods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
