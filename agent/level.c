@@ -75,7 +75,7 @@ void level_decide(struct level_decision *out, const struct config_levels *config
 	memcpy(class_reason, decision.reason, sizeof(class_reason));
 	if (!config_level_parse(input->annotation, &wanted)) {
 		snprintf(decision.reason, sizeof(decision.reason),
-			 "%.80s (annotation %.24s is no level)", class_reason, input->annotation);
+			 "%.60s (annotation %.24s is no level)", class_reason, input->annotation);
 	} else if (wanted > decision.level && !may_raise(config, input->namespace_)) {
 		decision.annotation_refused = true;
 		snprintf(decision.reason, sizeof(decision.reason),

@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-static struct config_class classes[] = {{"gold", 3}, {"dirt", 0}};
-static char *raise_in[] = {"trusted", "system"};
+static char gold[] = "gold", dirt[] = "dirt", trusted[] = "trusted", system_[] = "system";
+static struct config_class classes[] = {{gold, 3}, {dirt, 0}};
+static char *raise_in[] = {trusted, system_};
 static const struct config_levels config = {
 	.by_default = 1,
 	.best_effort = 0,
