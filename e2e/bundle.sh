@@ -1,0 +1,151 @@
+#!/bin/bash
+# Packs the programs with the shared libraries that they need into one relocatable tarball, for
+# machines on which nothing can be installed:
+#
+#   weir-VERSION-x86_64/
+#     bin/      agent, weirctl, device plugin, transformer and workloads; run path ../lib
+#     lib/      libweir.so and the libraries that the programs need, without glibc's and the driver's
+#     bench/ tests/   benchmarks, unit tests
+#     simcuda/  the simulated driver and NVML
+#     gpu/      the scripts for a real GPU
+#
+# then checks it: glibc 2.36 is enough, libweir.so needs libc alone, and every program starts from
+# another folder without LD_LIBRARY_PATH.
+set -euo pipefail
+shopt -s nullglob
+
+B=${B:-build}
+VERSION=${VERSION:?}
+GLIBC_MAX=2.36
+name=weir-$VERSION-$(uname -m)
+tarball=$B/$name.tar.gz
+root=$B/bundle/$name
+
+fail() {
+	echo "bundle: $*" >&2
+	exit 1
+}
+
+is_elf() {
+	[ "$(head -c 4 "$1" | tail -c 3)" = ELF ]
+}
+
+# Glibc's own, which every machine has in a fitting version, and the driver's, which must be its own.
+is_system_library() {
+	case "$1" in
+	ld-linux* | libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | \
+		libanl.so.* | libutil.so.* | libcuda.so.* | libnvidia-ml.so.* | linux-vdso*) return 0 ;;
+	esac
+	return 1
+}
+
+copy_programs() { # FOLDER FILE...
+	mkdir -p "$root/$1"
+	local to=$root/$1 file
+	shift
+	for file in "$@"; do
+		if [ -f "$file" ] && [ -x "$file" ]; then
+			install -m 755 "$file" "$to/"
+		fi
+	done
+}
+
+# All that the programs need, through ldd, which follows libraries of libraries.
+copy_libraries() {
+	local file library path
+	mkdir -p "$root/lib"
+	for file in "$root"/{bin,bench,tests}/*; do
+		is_elf "$file" || continue
+		while read -r library path; do
+			[ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
+			is_system_library "$library" || [ -e "$root/lib/$library" ] ||
+				install -m 644 "$path" "$root/lib/$library"
+		done < <(LD_LIBRARY_PATH=$B/simcuda ldd "$file" | awk '$2 == "=>" {print $1, ($3 ~ /^\//) ? $3 : ""}')
+	done
+}
+
+# The libraries that the file itself names.
+needed() {
+	objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'
+}
+
+set_run_paths() {
+	local file
+	for file in "$root"/{bin,bench,tests}/*; do
+		if is_elf "$file"; then
+			patchelf --set-rpath "\$ORIGIN/../lib" "$file"
+		fi
+	done
+	for file in "$root"/lib/*; do
+		# libweir.so is left as it was linked: it needs nothing of ours.
+		[ "$(basename "$file")" = libweir.so ] || patchelf --set-rpath "\$ORIGIN" "$file"
+	done
+}
+
+strip_all() {
+	local file
+	for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+		if is_elf "$file"; then
+			strip --strip-unneeded "$file"
+		fi
+	done
+}
+
+check_glibc() {
+	local file version
+	for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+		is_elf "$file" || continue
+		version=$(objdump -T "$file" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -1)
+		[ "$(printf '%s\n' "$version" "$GLIBC_MAX" | sort -V | tail -1)" = "$GLIBC_MAX" ] ||
+			fail "$(basename "$file") needs glibc $version"
+	done
+}
+
+check_libweir() {
+	local library
+	for library in $(needed "$root/lib/libweir.so"); do
+		case "$library" in
+		libc.so.6 | ld-linux-*) ;;
+		*) fail "libweir.so needs $library" ;;
+		esac
+	done
+}
+
+# Everything must resolve inside the bundle or be the system's; the services must say their version.
+check_start() {
+	local file missing copy
+	copy=$(mktemp -d)
+	tar -xzf "$tarball" -C "$copy"
+	for file in "$copy/$name"/{bin,bench,tests}/*; do
+		is_elf "$file" || continue
+		missing=$(cd / && env -i ldd "$file" | awk '/not found/ && $1 !~ /^lib(cuda|nvidia-ml)\.so/ {print $1}')
+		[ -z "$missing" ] || fail "$(basename "$file") misses $missing"
+		missing=$(cd / && env -i ldd "$file" | awk -v here="$copy/" '$2 == "=>" && index($3, here) != 1 {print $1}' |
+			while read -r library; do is_system_library "$library" || echo "$library"; done)
+		[ -z "$missing" ] || fail "$(basename "$file") takes $missing from the system"
+	done
+	for file in weir-agent weirctl weir-device-plugin; do
+		(cd / && env -i "$copy/$name/bin/$file" --help >/dev/null) || fail "$file does not start"
+	done
+	(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
+		"$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
+	rm -rf "$copy"
+}
+
+rm -rf "$root" "$tarball"
+copy_programs bin "$B"/bin/*
+copy_programs bench "$B"/bench/*
+copy_programs tests "$B"/tests/test-*
+copy_libraries
+install -m 644 "$B/lib/libweir.so" "$root/lib/"
+mkdir -p "$root/simcuda" "$root/gpu"
+cp -P "$B"/simcuda/lib*.so* "$root/simcuda/"
+cp e2e/gpu/*.py e2e/gpu/*.sh "$root/gpu/"
+strip_all
+set_run_paths
+check_glibc
+check_libweir
+tar -C "$B/bundle" -czf "$tarball" --owner=0 --group=0 "$name"
+check_start
+rm -rf "$B/bundle"
+echo "bundle: $tarball, $(du -k "$tarball" | cut -f1) KiB"

@@ -1,0 +1,294 @@
+"""The machine as a node: an agent, an MPS daemon, clients in cgroups of their level; every process is
+remembered and ended by its id."""
+
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+LEVELS = ("low", "normal", "high", "critical")
+CGROUP = "weir-first-light"
+UID_BASE = 64000
+
+
+class Failure(Exception):
+    """Something that was needed did not work; the message says what."""
+
+
+class Cgroups:
+    """A level is a cgroup of its own."""
+
+    def __init__(self):
+        root = pathlib.Path("/sys/fs/cgroup")
+        if not (root / "cgroup.procs").exists():
+            raise OSError(f"{root} is no cgroup2 file system")
+        self.folders = {}
+        for level in LEVELS:
+            folder = root / f"{CGROUP}-{level}"
+            folder.mkdir(exist_ok=True)
+            self.folders[level] = folder
+
+    def wrap(self, level, argv):
+        script = f'echo $$ > {self.folders[level]}/cgroup.procs && exec "$@"'
+        return ["sh", "-c", script, "sh", *argv]
+
+    def rule(self, level):
+        return f'cgroup: "/{self.folders[level].name}"'
+
+    def close(self):
+        for folder in self.folders.values():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+class Users:
+    """A level is a user of its own: where cgroups cannot be written. MPS then needs one server for
+    all users."""
+
+    def wrap(self, level, argv):
+        uid = str(UID_BASE + LEVELS.index(level))
+        return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *argv]
+
+    def rule(self, level):
+        return f"uid: {UID_BASE + LEVELS.index(level)}"
+
+    def close(self):
+        pass
+
+
+def identities():
+    try:
+        return Cgroups()
+    except OSError as error:
+        print(f"first-light: no cgroups ({error}), levels by user id instead")
+        return Users()
+
+
+class Client:
+    """A running program with its output in files."""
+
+    def __init__(self, name, process, folder):
+        self.name, self.process, self.folder = name, process, folder
+
+    @property
+    def ready_file(self):
+        return self.folder / "ready"
+
+    @property
+    def stop_file(self):
+        return self.folder / "stop"
+
+    def wait_ready(self, timeout=180):
+        end = time.monotonic() + timeout
+        while not self.ready_file.exists():
+            if self.process.poll() is not None:
+                raise Failure(f"{self.name} ended early: {self.last_words()}")
+            if time.monotonic() > end:
+                raise Failure(f"{self.name} is not ready after {timeout} s")
+            time.sleep(0.02)
+
+    def last_words(self):
+        lines = (self.folder / "stderr").read_text(errors="replace").strip().splitlines()
+        return f"exit {self.process.poll()}: {lines[-1] if lines else 'no message'}"
+
+    def stop(self):
+        self.stop_file.touch()
+
+    def result(self, timeout=120):
+        """Its last line of output, which is JSON; a failed program is a Failure."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} did not end in {timeout} s") from None
+        if code != 0:
+            raise Failure(f"{self.name}: {self.last_words()}")
+        lines = (self.folder / "stdout").read_text().strip().splitlines()
+        try:
+            return json.loads(lines[-1])
+        except (IndexError, ValueError):
+            return {"output": lines[-1] if lines else ""}
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Node:
+    def __init__(self, bundle):
+        self.bundle = pathlib.Path(bundle)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-first-light-"))
+        self.folder.chmod(0o755)
+        self.identities = identities()
+        self.clients, self.agent, self.mps = [], None, None
+        self.started = {}
+
+    def close(self):
+        for client in self.clients:
+            client.kill()
+        self.stop_agent()
+        self.stop_mps()
+        self.identities.close()
+
+    # Clients
+
+    def program(self, name):
+        return str(self.bundle / "bin" / name)
+
+    def environment(self, weir):
+        env = dict(os.environ)
+        env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps else "no-mps"))
+        env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
+        env["PYTHONUNBUFFERED"] = "1"
+        if weir:
+            env["LD_PRELOAD"] = str(self.bundle / "lib" / "libweir.so")
+            env["WEIR_SOCKET"] = str(self.socket)
+        return env
+
+    def start(self, name, argv, level, weir, files=True, env=None):
+        """Starts @argv as a client of @level; @files: it knows --ready-file and --stop-file."""
+        self.started[name] = self.started.get(name, 0) + 1
+        folder = self.folder / f"{name}-{self.started[name]}"
+        folder.mkdir()
+        folder.chmod(0o777)
+        if files:
+            argv = [*argv, "--ready-file", str(folder / "ready"), "--stop-file", str(folder / "stop")]
+        with open(folder / "stdout", "w") as out, open(folder / "stderr", "w") as err:
+            process = subprocess.Popen(
+                self.identities.wrap(level, argv),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**self.environment(weir), **(env or {})},
+            )
+        client = Client(name, process, folder)
+        self.clients.append(client)
+        return client
+
+    @contextlib.contextmanager
+    def running(self, name, argv, level, weir, **more):
+        """A client at work in the background; yields it when it is ready, stops it at the end."""
+        client = self.start(name, argv, level, weir, **more)
+        try:
+            client.wait_ready()
+            yield client
+        finally:
+            client.stop()
+            try:
+                client.process.wait(60)
+            except subprocess.TimeoutExpired:
+                client.kill()
+
+    # The agent
+
+    @property
+    def socket(self):
+        return self.folder / "agent.sock"
+
+    @property
+    def config(self):
+        path = self.folder / "agent.yaml"
+        rules = "".join(
+            f"    - {self.identities.rule(level)}\n      level: {level}\n" for level in LEVELS
+        )
+        path.write_text(
+            f"socket: {self.socket}\n"
+            f"stateDir: {self.folder}/state\n"
+            f"control:\n  socket: {self.folder}/control.sock\n"
+            'metrics:\n  address: ""\n'
+            f"standalone:\n  rules:\n{rules}"
+        )
+        return path
+
+    def start_agent(self):
+        (self.folder / "state").mkdir(exist_ok=True)
+        with open(self.folder / "agent.log", "a") as log:
+            self.agent = subprocess.Popen(
+                [self.program("weir-agent"), "--config", str(self.config), "--standalone"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def ensure_agent(self):
+        if self.agent and self.agent.poll() is None:
+            return
+        self.start_agent()
+        end = time.monotonic() + 10
+        while not self.status_works():
+            if self.agent.poll() is not None or time.monotonic() > end:
+                log = (self.folder / "agent.log").read_text().strip().splitlines()
+                raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
+            time.sleep(0.05)
+
+    def kill_agent(self):
+        self.agent.send_signal(signal.SIGKILL)
+        self.agent.wait()
+
+    def stop_agent(self):
+        if self.agent and self.agent.poll() is None:
+            self.agent.terminate()
+            try:
+                self.agent.wait(10)
+            except subprocess.TimeoutExpired:
+                self.agent.kill()
+                self.agent.wait()
+        self.agent = None
+
+    def status(self):
+        """What `weirctl status` knows of each client: a list of dicts."""
+        done = subprocess.run(
+            [self.program("weirctl"), "--socket", f"{self.folder}/control.sock", "status", "--json"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+        if done.returncode != 0:
+            raise Failure(f"weirctl status: {done.stderr.strip()}")
+        return json.loads(done.stdout)["clients"]
+
+    def status_works(self):
+        try:
+            self.status()
+            return True
+        except (Failure, ValueError, KeyError):
+            return False
+
+    # MPS
+
+    def find_tool(self, name):
+        found = shutil.which(name) or next(iter(glob.glob(f"/usr/local/nvidia/bin/{name}")), None)
+        if not found:
+            raise Failure(f"no {name} on this machine")
+        return found
+
+    def ensure_mps(self):
+        if self.mps:
+            return
+        self.mps = self.find_tool("nvidia-cuda-mps-control")
+        for name in ("mps", "mps-log"):
+            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name).chmod(0o777)  # clients may be other users
+        options = ["-multiuser-server"] if isinstance(self.identities, Users) else []
+        done = subprocess.run(
+            [self.mps, "-d", *options], env=self.environment(False), capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            self.mps = None
+            raise Failure(f"MPS does not start: {(done.stdout + done.stderr).strip()}")
+
+    def stop_mps(self):
+        if not self.mps:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [self.mps], input="quit\n", text=True, env=self.environment(False), timeout=60,
+                capture_output=True,
+            )
+        self.mps = None
