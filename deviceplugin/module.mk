@@ -1,1 +1,28 @@
-# see Makefile
+# weir-device-plugin, and its tests.
+DEVICEPLUGIN_CPPFLAGS := -Iagent/include -Ideviceplugin -I$(GEN)/deviceplugin -isystem $(CUDA_HOME)/include
+DEVICEPLUGIN_PB       := $(GEN)/deviceplugin/deviceplugin-v1beta1.pb-c
+DEVICEPLUGIN_DEPS     := $(DEVICEPLUGIN_PB).h
+
+# The kubelet's messages, by protobuf-c from the field tables in proto/.
+$(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.proto | $(SETUP_STAMP)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$(@D) --proto_path=$(<D) $<
+
+# All but main(), which tests link as well. kubelet-rpc: gRPC and messages, which the tests' kubelet
+# needs, too.
+LIBRARIES += kubelet-rpc plugin yaml
+yaml_SRC              := agent/yaml.c
+kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c
+kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
+kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
+plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c health.c allocator.c \
+                   container-spec.c driver.c config.c)
+plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
+plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS) -iquote agent
+
+PROGRAMS += weir-device-plugin
+weir-device-plugin_SRC      := deviceplugin/main.c
+weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
+weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS) -iquote agent
+weir-device-plugin_STATIC   := plugin kubelet-rpc yaml nvml loop base
+weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl

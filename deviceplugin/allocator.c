@@ -1,0 +1,210 @@
+#include "allocator.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "weir/base.h"
+
+void shares_add(struct shares *shares, unsigned gpu, unsigned share)
+{
+	shares->bits[gpu][share / 64] |= UINT64_C(1) << share % 64;
+}
+
+bool shares_has(const struct shares *shares, unsigned gpu, unsigned share)
+{
+	return shares->bits[gpu][share / 64] >> share % 64 & 1;
+}
+
+unsigned shares_count(const struct shares *shares, unsigned gpu)
+{
+	return (unsigned)(__builtin_popcountll(shares->bits[gpu][0]) +
+			  __builtin_popcountll(shares->bits[gpu][1]));
+}
+
+unsigned shares_total(const struct shares *shares)
+{
+	unsigned total = 0;
+
+	for (unsigned gpu = 0; gpu < GPUS_MAX; gpu++)
+		total += shares_count(shares, gpu);
+	return total;
+}
+
+/* Moves shares of @gpu that are in @available into @out until it has @size of them. */
+static void fill(struct shares *out, const struct shares *available, unsigned gpu, unsigned size)
+{
+	for (unsigned s = 0; s < SHARES_PER_GPU && shares_count(out, gpu) < size; s++)
+		if (shares_has(available, gpu, s))
+			shares_add(out, gpu, s);
+}
+
+/* The fullest GPU with @size of @available and all of @must, or -1. */
+static int best_fit(const struct node *node, const struct shares *available,
+		    const struct shares *must, unsigned size)
+{
+	unsigned bound = shares_total(must), least = UINT_MAX;
+	int best = -1;
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
+		unsigned has = shares_count(available, gpu);
+		if (has < size || has >= least || shares_count(must, gpu) < bound)
+			continue;
+		least = has;
+		best = (int)gpu;
+	}
+	return best;
+}
+
+/* GPUs of NUMA node @numa that are entirely in @available; @any: of all nodes. */
+static unsigned whole_gpus(const struct node *node, const struct shares *available, int numa,
+			   bool any)
+{
+	unsigned n = 0;
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++)
+		n += (any || node->numa[gpu] == numa) &&
+		     shares_count(available, gpu) == SHARES_PER_GPU;
+	return n;
+}
+
+/* The GPU whose NUMA node has room for @n whole GPUs with the fewest to spare, or -1. */
+static int closest(const struct node *node, const struct shares *available, unsigned n)
+{
+	unsigned least = UINT_MAX;
+	int best = -1;
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
+		unsigned has = whole_gpus(node, available, node->numa[gpu], false);
+		if (has < n || has >= least)
+			continue;
+		least = has;
+		best = (int)gpu;
+	}
+	return best;
+}
+
+static bool prefer_whole(struct shares *out, const struct node *node,
+			 const struct shares *available, const struct shares *must, unsigned n)
+{
+	unsigned chosen = 0;
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
+		if (!shares_count(must, gpu))
+			continue;
+		if (shares_count(available, gpu) != SHARES_PER_GPU || chosen++ == n)
+			return false;
+		fill(out, available, gpu, SHARES_PER_GPU);
+	}
+	if (whole_gpus(node, available, 0, true) < n)
+		return false;
+
+	int near = closest(node, available, n);
+	/* The NUMA node of choice first, then the others. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned gpu = 0; gpu < node->n_gpus && chosen < n; gpu++) {
+			bool is_near = near >= 0 && node->numa[gpu] == node->numa[near];
+			if (is_near != (pass == 0) || shares_count(out, gpu) ||
+			    shares_count(available, gpu) != SHARES_PER_GPU)
+				continue;
+			fill(out, available, gpu, SHARES_PER_GPU);
+			chosen++;
+		}
+	}
+	return true;
+}
+
+bool allocator_prefer(struct shares *out, const struct node *node, const struct shares *available,
+		      const struct shares *must, unsigned size)
+{
+	struct shares chosen = {0};
+
+	if (!size || shares_total(must) > size)
+		return false;
+	if (size > SHARES_PER_GPU) {
+		if (size % SHARES_PER_GPU ||
+		    !prefer_whole(&chosen, node, available, must, size / SHARES_PER_GPU))
+			return false;
+	} else {
+		int gpu = best_fit(node, available, must, size);
+		if (gpu < 0)
+			return false;
+		memcpy(chosen.bits[gpu], must->bits[gpu], sizeof(chosen.bits[gpu]));
+		fill(&chosen, available, (unsigned)gpu, size);
+	}
+	*out = chosen;
+	return true;
+}
+
+enum allocation allocator_check(struct grant *out, const struct node *node,
+				const struct shares *taken)
+{
+	struct grant grant = {0};
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
+		unsigned n = shares_count(taken, gpu);
+		if (!n)
+			continue;
+		grant.gpus[grant.n_gpus++] = gpu;
+		grant.n_shares += n;
+	}
+	if (!grant.n_gpus)
+		return ALLOCATION_NONE;
+	grant.whole = grant.n_shares == grant.n_gpus * SHARES_PER_GPU;
+	if (grant.n_gpus > 1 && !grant.whole) {
+		if (grant.n_shares <= SHARES_PER_GPU)
+			return ALLOCATION_SPLIT;
+		return grant.n_shares % SHARES_PER_GPU ? ALLOCATION_TOO_MANY : ALLOCATION_PARTIAL;
+	}
+	*out = grant;
+	return ALLOCATION_OK;
+}
+
+/* "40 + 20" */
+static void list_parts(char *out, size_t size, const struct node *node, const struct shares *taken)
+{
+	size_t at = 0;
+
+	*out = '\0';
+	for (unsigned gpu = 0; gpu < node->n_gpus && at < size; gpu++) {
+		unsigned n = shares_count(taken, gpu);
+		if (n)
+			at += (size_t)snprintf(out + at, size - at, at ? " + %u" : "%u", n);
+	}
+}
+
+void allocator_explain(char *out, size_t size, enum allocation allocation, const char *resource,
+		       const struct node *node, const struct shares *taken)
+{
+	unsigned total = shares_total(taken);
+	char parts[128];
+
+	list_parts(parts, sizeof(parts), node, taken);
+	switch (allocation) {
+	case ALLOCATION_OK:
+		snprintf(out, size, "%s: %u shares granted", resource, total);
+		return;
+	case ALLOCATION_NONE:
+		snprintf(out, size, "%s: the request names no shares", resource);
+		return;
+	case ALLOCATION_TOO_MANY:
+		snprintf(out, size,
+			 "%s: %u shares do not fit on one GPU (at most %u, or a multiple of %u for "
+			 "whole GPUs)",
+			 resource, total, SHARES_PER_GPU, SHARES_PER_GPU);
+		return;
+	case ALLOCATION_SPLIT:
+		snprintf(out, size,
+			 "%s: no GPU of this node had %u shares free, so they were taken from "
+			 "several (%s); a container's shares must come from one GPU",
+			 resource, total, parts);
+		return;
+	case ALLOCATION_PARTIAL:
+		snprintf(
+			out, size,
+			"%s: this node had no %u whole GPUs free, so the %u shares were taken from "
+			"parts (%s); more than %u shares must be whole GPUs",
+			resource, total / SHARES_PER_GPU, total, parts, SHARES_PER_GPU);
+		return;
+	}
+}

@@ -1,0 +1,396 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "health.h"
+#include "weir/base.h"
+#include "weir/error.h"
+#include "yaml.h"
+
+#define HOST_DIR       "/usr/local/lib/weir/" WEIR_VERSION
+#define PLUGIN_DIR_MAX 64u /* so that the path of a socket in it fits */
+
+/* Letters, digits, and @inner between them. */
+static bool is_label(const char *text, size_t n, size_t max, const char *inner)
+{
+	if (!n || n > max)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+		bool alphanumeric =
+			(c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		if (!alphanumeric && (i == 0 || i == n - 1 || !c || !strchr(inner, c)))
+			return false;
+	}
+	return true;
+}
+
+/* A DNS name in lower case, which still is one with "requests." before it, as in a quota. */
+static bool is_domain(const char *text, size_t n)
+{
+	enum { NAME_MAX_ = 253, LABEL_MAX = 63 };
+
+	if (!n || n + strlen("requests.") > NAME_MAX_)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (text[i] >= 'A' && text[i] <= 'Z')
+			return false;
+	for (size_t at = 0; at <= n;) {
+		const char *dot = memchr(text + at, '.', n - at);
+		size_t end = dot ? (size_t)(dot - text) : n;
+		if (!is_label(text + at, end - at, LABEL_MAX, "-"))
+			return false;
+		at = end + 1;
+	}
+	return true;
+}
+
+bool config_resource_name_valid(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && !strstr(name, "kubernetes.io/") &&
+	       strncmp(name, "requests.", strlen("requests.")) != 0 &&
+	       is_domain(name, (size_t)(slash - name)) &&
+	       is_label(slash + 1, strlen(slash + 1), 63, "-_.");
+}
+
+static int read_resource(struct yaml_file *file, const yaml_node_t *value,
+			 const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a resource name");
+
+	if (!text)
+		return -EINVAL;
+	if (!config_resource_name_valid(text))
+		return yaml_fail(file, value,
+				 "expected the name of an extended resource like "
+				 "weir.dev/gpu-share, not `%s`",
+				 text);
+	return yaml_read_text(file, value, field, target);
+}
+
+/* One word of a list, as its index. */
+static int read_word(struct yaml_file *file, const yaml_node_t *value, const char *const *words,
+		     const char *expected, int *out)
+{
+	const char *text = yaml_scalar(file, value, expected);
+
+	if (!text)
+		return -EINVAL;
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return yaml_fail(file, value, "expected %s, not `%s`", expected, text);
+}
+
+static int read_mode(struct yaml_file *file, const yaml_node_t *value,
+		     const struct yaml_field *field, void *target)
+{
+	static const char *const words[] = {
+		[MODE_TIMESLICE] = "timeslice", [MODE_MPS] = "mps", NULL};
+	int word = 0, r = read_word(file, value, words, "timeslice or mps", &word);
+
+	(void)field;
+	if (r == 0)
+		*(enum mode *)target = (enum mode)word;
+	return r;
+}
+
+static int read_driver_mount(struct yaml_file *file, const yaml_node_t *value,
+			     const struct yaml_field *field, void *target)
+{
+	static const char *const words[] = {[DRIVER_MOUNT_AUTO] = "auto",
+					    [DRIVER_MOUNT_ALWAYS] = "always",
+					    [DRIVER_MOUNT_NEVER] = "never",
+					    NULL};
+	int word = 0, r = read_word(file, value, words, "auto, always or never", &word);
+
+	(void)field;
+	if (r == 0)
+		*(enum driver_mount *)target = (enum driver_mount)word;
+	return r;
+}
+
+static int read_log_level(struct yaml_file *file, const yaml_node_t *value,
+			  const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a log level");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!log_level_parse(text, target))
+		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
+				 text);
+	return 0;
+}
+
+static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
+			   const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a path");
+
+	if (!text)
+		return -EINVAL;
+	if (strlen(text) > PLUGIN_DIR_MAX)
+		return yaml_fail(file, value, "expected a path of at most %u bytes",
+				 PLUGIN_DIR_MAX);
+	return yaml_read_path(file, value, field, target);
+}
+
+/* A path, or nothing. Slashes at its end go, so that "/" is nothing, too. */
+static int read_prefix(struct yaml_file *file, const yaml_node_t *value,
+		       const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a path");
+
+	if (!text)
+		return -EINVAL;
+	if (!*text)
+		return yaml_read_text(file, value, field, target);
+	int r = yaml_read_path(file, value, field, target);
+	if (r < 0)
+		return r;
+	char *path = *(char **)target;
+	for (size_t n = strlen(path); n && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	return 0;
+}
+
+/* An array of @n zeroed entries of @size bytes in place of what was there. */
+static int new_entries(void *entries, size_t *n_out, int n, size_t size)
+{
+	void *memory = calloc((size_t)n + 1, size);
+
+	if (!memory)
+		return error_origin(-ENOMEM);
+	free(*(void **)entries);
+	*(void **)entries = memory;
+	*n_out = (size_t)n;
+	return 0;
+}
+
+static const struct yaml_field mount_fields[] = {
+	{"hostPath", yaml_read_path, offsetof(struct config_mount, host_path)},
+	{"containerPath", yaml_read_path, offsetof(struct config_mount, container_path)},
+	{"readOnly", yaml_read_bool, offsetof(struct config_mount, read_only)},
+	{0},
+};
+
+static int read_mounts(struct yaml_file *file, const yaml_node_t *value,
+		       const struct yaml_field *field, void *target)
+{
+	static const struct yaml_field mount = {.fields = mount_fields};
+	struct config *config = target;
+	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&config->container.mounts, &config->container.n_mounts, n,
+				    sizeof(*config->container.mounts));
+
+	(void)field;
+	for (int i = 0; i < n && r == 0; i++) {
+		const yaml_node_t *node = yaml_entry(file, value, i, NULL);
+		struct config_mount *entry = &config->container.mounts[i];
+		entry->read_only = true;
+		r = yaml_read_section(file, node, &mount, entry);
+		if (r == 0 && (!entry->host_path || !entry->container_path))
+			r = yaml_fail(file, node,
+				      "expected `hostPath` and `containerPath` in this mount");
+	}
+	return r;
+}
+
+static bool is_env_name(const char *text)
+{
+	return *text && !(*text >= '0' && *text <= '9') &&
+	       text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				 "0123456789_")] == '\0';
+}
+
+static int read_env(struct yaml_file *file, const yaml_node_t *value,
+		    const struct yaml_field *field, void *target)
+{
+	struct config *config = target;
+	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&config->container.env, &config->container.n_env, n,
+				    sizeof(*config->container.env));
+
+	for (int i = 0; i < n && r == 0; i++) {
+		const yaml_node_t *key, *text = yaml_entry(file, value, i, &key);
+		r = yaml_read_text(file, key, field, &config->container.env[i].key);
+		if (r == 0 && !is_env_name(config->container.env[i].key))
+			r = yaml_fail(file, key, "expected the name of an environment variable");
+		if (r == 0)
+			r = yaml_read_text(file, text, field, &config->container.env[i].value);
+	}
+	return r;
+}
+
+static int read_xids(struct yaml_file *file, const yaml_node_t *value,
+		     const struct yaml_field *field, void *target)
+{
+	static const struct yaml_field xid = {.min = 1, .max = 100000};
+	struct config *config = target;
+	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&config->ignored_xids, &config->n_ignored_xids, n,
+				    sizeof(*config->ignored_xids));
+
+	(void)field;
+	for (int i = 0; i < n && r == 0; i++)
+		r = yaml_read_number(file, yaml_entry(file, value, i, NULL), &xid,
+				     &config->ignored_xids[i]);
+	return r;
+}
+
+#define AT(member) offsetof(struct config, member)
+
+static const struct yaml_field library_fields[] = {
+	{"hostPath", yaml_read_path, AT(library_path)},
+	{0},
+};
+static const struct yaml_field preload_fields[] = {
+	{"hostPath", yaml_read_path, AT(preload_path)},
+	{0},
+};
+static const struct yaml_field mps_fields[] = {
+	{"pipeDir", yaml_read_path, AT(mps_pipe_dir)},
+	{0},
+};
+static const struct yaml_field driver_fields[] = {
+	{"mount", read_driver_mount, AT(driver.mount)},
+	{"root", yaml_read_path, AT(driver.root)},
+	{"libraries", read_prefix, AT(driver.libraries)},
+	{"nvml", yaml_read_text, AT(driver.nvml)},
+	{0},
+};
+static const struct yaml_field container_fields[] = {
+	{"mounts", read_mounts, 0},
+	{"env", read_env, 0},
+	{0},
+};
+static const struct yaml_field health_fields[] = {
+	{"ignoredXids", read_xids, 0},
+	{0},
+};
+static const struct yaml_field config_fields[] = {
+	{"resourceName", read_resource, AT(resource_name)},
+	{"mode", read_mode, AT(mode)},
+	{"logLevel", read_log_level, AT(log_level)},
+	{"pluginDir", read_plugin_dir, AT(plugin_dir)},
+	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir)},
+	{"nodeRoot", read_prefix, AT(node_root)},
+	{"library", yaml_read_section, 0, library_fields},
+	{"preload", yaml_read_section, 0, preload_fields},
+	{"mps", yaml_read_section, 0, mps_fields},
+	{"driver", yaml_read_section, 0, driver_fields},
+	{"container", yaml_read_section, 0, container_fields},
+	{"health", yaml_read_section, 0, health_fields},
+	{0},
+};
+
+int config_init(struct config *config)
+{
+	*config = (struct config){
+		.resource_name = strdup("weir.dev/gpu-share"),
+		.log_level = LOG_INFO,
+		.plugin_dir = strdup("/var/lib/kubelet/device-plugins"),
+		.agent_socket_dir = strdup("/run/weir"),
+		.mps_pipe_dir = strdup("/run/weir/mps"),
+		.node_root = strdup(""),
+		.library_path = strdup(HOST_DIR "/libweir.so"),
+		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
+		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
+		.ignored_xids = calloc(health_n_ignored_xids, sizeof(uint32_t)),
+		.n_ignored_xids = health_n_ignored_xids,
+	};
+	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
+	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
+	    !config->preload_path || !config->driver.root || !config->driver.libraries ||
+	    !config->driver.nvml || !config->ignored_xids) {
+		config_deinit(config);
+		return error_origin(-ENOMEM);
+	}
+	memcpy(config->ignored_xids, health_ignored_xids, health_n_ignored_xids * sizeof(uint32_t));
+	return 0;
+}
+
+void config_deinit(struct config *config)
+{
+	for (size_t i = 0; i < config->container.n_mounts; i++) {
+		free(config->container.mounts[i].host_path);
+		free(config->container.mounts[i].container_path);
+	}
+	for (size_t i = 0; i < config->container.n_env; i++) {
+		free(config->container.env[i].key);
+		free(config->container.env[i].value);
+	}
+	free(config->container.mounts);
+	free(config->container.env);
+	free(config->resource_name);
+	free(config->plugin_dir);
+	free(config->agent_socket_dir);
+	free(config->mps_pipe_dir);
+	free(config->node_root);
+	free(config->library_path);
+	free(config->preload_path);
+	free(config->driver.root);
+	free(config->driver.libraries);
+	free(config->driver.nvml);
+	free(config->ignored_xids);
+	*config = (struct config){0};
+}
+
+int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
+		 size_t message_size)
+{
+	cleanup(config_deinit) struct config config;
+	cleanup(yaml_file_deinit) struct yaml_file file = {0};
+
+	int r = config_init(&config);
+	if (r < 0)
+		return r;
+	r = yaml_file_init(&file, name, text, size, message, message_size);
+	if (r == 0)
+		r = yaml_read(&file, config_fields, &config);
+	if (r < 0)
+		return r;
+	*out = config;
+	config = (struct config){0};
+	return 0;
+}
+
+int config_load(struct config *out, const char *path, char *message, size_t message_size)
+{
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	cleanup(freep) char *text = NULL;
+	struct stat info;
+	int r = 0;
+
+	if (fd < 0 || fstat(fd, &info) < 0)
+		r = -errno;
+	else if (!S_ISREG(info.st_mode))
+		r = S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL;
+	else if (info.st_size > (off_t)CONFIG_FILE_MAX)
+		r = -EFBIG;
+	else if (!(text = malloc((size_t)info.st_size + 1)))
+		r = -ENOMEM;
+	ssize_t n = r < 0 ? -1 : pread(fd, text, (size_t)info.st_size, 0);
+	if (r == 0 && n < 0)
+		r = -errno;
+	if (r < 0) {
+		snprintf(message, message_size, "%s: %s", path, strerror(-r));
+		return r;
+	}
+	return config_parse(out, path, text, (size_t)n, message, message_size);
+}

@@ -1,0 +1,62 @@
+/* The plugin's configuration: defaults, one YAML file, checks. README.md explains each key. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/log.h"
+
+#define CONFIG_FILE_MAX (1u << 20)
+
+enum mode { MODE_TIMESLICE, MODE_MPS };
+enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
+
+struct config_mount {
+	char *host_path;
+	char *container_path;
+	bool read_only;
+};
+
+struct config_pair {
+	char *key;
+	char *value;
+};
+
+struct config {
+	char *resource_name;
+	enum mode mode;
+	enum log_level log_level;
+	char *plugin_dir;       /* the kubelet's, as this process sees it */
+	char *agent_socket_dir; /* on the host */
+	char *mps_pipe_dir;     /* on the host */
+	char *node_root;        /* where this process sees the host's root; empty: it is ours */
+	char *library_path;     /* on the host, and in containers */
+	char *preload_path;     /* on the host */
+	struct {
+		enum driver_mount mount;
+		char *root;      /* on the host */
+		char *libraries; /* directory on the host; empty: searched for below root */
+		char *nvml;      /* library, as this process sees it; empty: searched for */
+	} driver;
+	struct {
+		struct config_mount *mounts;
+		size_t n_mounts;
+		struct config_pair *env;
+		size_t n_env;
+	} container;
+	uint32_t *ignored_xids;
+	size_t n_ignored_xids;
+};
+
+/* Every value that a file need not give. -ENOMEM. */
+int config_init(struct config *config);
+/* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
+ * @message; @out holds the defaults for what the file leaves out. */
+int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
+		 size_t message_size);
+int config_load(struct config *out, const char *path, char *message, size_t message_size);
+void config_deinit(struct config *config);
+
+/* By the kubelet's rules for extended resources. */
+bool config_resource_name_valid(const char *name);

@@ -1,0 +1,197 @@
+#include "container-spec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator.h"
+#include "codec.h"
+#include "config.h"
+#include "driver.h"
+#include "gpu.h"
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/protocol.h"
+
+#define PRELOAD_FILE "/etc/ld.so.preload"
+#define SMI_FILE     "/usr/bin/nvidia-smi"
+
+/* Beside the GPU's own; only the first exists with every driver. */
+static const char *const common_nodes[] = {
+	"/dev/nvidiactl",
+	"/dev/nvidia-uvm",
+	"/dev/nvidia-uvm-tools",
+	"/dev/nvidia-modeset",
+};
+static const char *const driver_dirs[] = {DRIVER_DIR_DEBIAN, DRIVER_DIR_REDHAT};
+
+/* The answer as it grows. The first failure sticks; what follows does nothing. */
+struct builder {
+	V1beta1__ContainerAllocateResponse *response;
+	const struct config *config;
+	int error;
+};
+
+/* Appends @item to a repeated field. Takes it, also when that fails. */
+static void append(struct builder *b, void ***list, size_t *n, ProtobufCMessage *item)
+{
+	void **grown = b->error ? NULL : realloc(*list, (*n + 1) * sizeof(void *));
+
+	if (!grown) {
+		codec_free(item);
+		b->error = -ENOMEM;
+		return;
+	}
+	*list = grown;
+	grown[(*n)++] = item;
+}
+
+static char *copy(struct builder *b, const char *text)
+{
+	char *copied = strdup(text);
+
+	if (!copied)
+		b->error = -ENOMEM;
+	return copied;
+}
+
+static void add_env(struct builder *b, const char *key, const char *value)
+{
+	V1beta1__ContainerAllocateResponse *r = b->response;
+	V1beta1__StringPair *pair = b->error ? NULL : malloc(sizeof(*pair));
+
+	if (!pair) {
+		b->error = -ENOMEM;
+		return;
+	}
+	v1beta1__string_pair__init(pair);
+	pair->key = copy(b, key);
+	pair->value = copy(b, value);
+	append(b, (void ***)&r->envs, &r->n_envs, &pair->base);
+}
+
+static void add_mount(struct builder *b, const char *host, const char *container, bool read_only)
+{
+	V1beta1__ContainerAllocateResponse *r = b->response;
+	V1beta1__Mount *mount = b->error ? NULL : malloc(sizeof(*mount));
+
+	if (!mount) {
+		b->error = -ENOMEM;
+		return;
+	}
+	v1beta1__mount__init(mount);
+	mount->host_path = copy(b, host);
+	mount->container_path = copy(b, container);
+	mount->read_only = read_only;
+	append(b, (void ***)&r->mounts, &r->n_mounts, &mount->base);
+}
+
+/* False: there is no such node. */
+static bool add_device(struct builder *b, const char *path)
+{
+	V1beta1__ContainerAllocateResponse *r = b->response;
+
+	if (!driver_host_has(b->config, path))
+		return false;
+	V1beta1__DeviceSpec *device = b->error ? NULL : malloc(sizeof(*device));
+	if (!device) {
+		b->error = -ENOMEM;
+		return true;
+	}
+	v1beta1__device_spec__init(device);
+	device->host_path = copy(b, path);
+	device->container_path = copy(b, path);
+	device->permissions = copy(b, "rw");
+	append(b, (void ***)&r->devices, &r->n_devices, &device->base);
+	return true;
+}
+
+/* NVIDIA_VISIBLE_DEVICES is for NVIDIA's container runtime; without it, it overrules the "all" that
+ * CUDA images carry, and does nothing else. Device nodes select the GPU. CUDA_VISIBLE_DEVICES would
+ * do so as well, but programs read numbers from it, so it is only set where there are no nodes. */
+static void add_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
+{
+	char list[GPUS_MAX * GPU_UUID_MAX] = "", node[32];
+	size_t n = 0;
+	bool has_nodes = true;
+
+	for (unsigned i = 0; i < grant->n_gpus; i++) {
+		const struct gpu *gpu = &gpus[grant->gpus[i]];
+		n += (size_t)snprintf(list + n, sizeof(list) - n, i ? ",%s" : "%s", gpu->uuid);
+		snprintf(node, sizeof(node), "/dev/nvidia%d", gpu->minor);
+		has_nodes &= gpu->minor >= 0 && add_device(b, node);
+	}
+	add_env(b, "NVIDIA_VISIBLE_DEVICES", list);
+	if (has_nodes)
+		for (size_t i = 0; i < countof(common_nodes); i++)
+			add_device(b, common_nodes[i]);
+	else
+		add_env(b, "CUDA_VISIBLE_DEVICES", list);
+}
+
+static void add_driver(struct builder *b, const struct driver *driver)
+{
+	char host[512], container[512];
+
+	if (!driver->mount || !driver->libraries)
+		return;
+	for (size_t d = 0; d < countof(driver_dirs); d++) {
+		for (size_t i = 0; i < driver->n_names; i++) {
+			snprintf(host, sizeof(host), "%s/%s", driver->libraries, driver->names[i]);
+			snprintf(container, sizeof(container), "%s/%s", driver_dirs[d],
+				 driver->names[i]);
+			add_mount(b, host, container, true);
+		}
+	}
+	if (driver->smi)
+		add_mount(b, driver->smi, SMI_FILE, true);
+}
+
+static void add_weir(struct builder *b, const struct driver *driver, const struct gpu *gpu)
+{
+	const struct config *config = b->config;
+	char socket_dir[] = WEIR_SOCKET_PATH;
+
+	*strrchr(socket_dir, '/') = '\0';
+	add_env(b, "WEIR_GPU", gpu->uuid);
+	if (driver->mount && driver->libraries)
+		add_env(b, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1");
+	add_mount(b, config->library_path, config->library_path, true);
+	add_mount(b, config->preload_path, PRELOAD_FILE, true);
+	/* The directory, because a new agent makes a new socket. A socket can be connected to
+	 * through a read-only mount. */
+	add_mount(b, config->agent_socket_dir, socket_dir, true);
+	if (config->mode == MODE_MPS) {
+		add_env(b, "CUDA_MPS_PIPE_DIRECTORY", config->mps_pipe_dir);
+		add_mount(b, config->mps_pipe_dir, config->mps_pipe_dir, false);
+	}
+}
+
+int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,
+		   const struct driver *driver, const struct gpu *gpus, const struct grant *grant)
+{
+	struct builder b = {.config = config, .response = malloc(sizeof(*b.response))};
+
+	if (!b.response)
+		return error_origin(-ENOMEM);
+	v1beta1__container_allocate_response__init(b.response);
+
+	add_gpus(&b, gpus, grant);
+	add_driver(&b, driver);
+	if (!grant->whole)
+		add_weir(&b, driver, &gpus[grant->gpus[0]]);
+	for (size_t i = 0; i < config->container.n_mounts; i++) {
+		const struct config_mount *mount = &config->container.mounts[i];
+		add_mount(&b, mount->host_path, mount->container_path, mount->read_only);
+	}
+	for (size_t i = 0; i < config->container.n_env; i++)
+		add_env(&b, config->container.env[i].key, config->container.env[i].value);
+
+	if (b.error) {
+		codec_free(&b.response->base);
+		return error_origin(b.error);
+	}
+	*out = b.response;
+	return 0;
+}

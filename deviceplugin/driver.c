@@ -1,0 +1,218 @@
+#include "driver.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+/* Below the driver's root, in order of trial. */
+static const char *const library_dirs[] = {
+	"usr/lib/" DRIVER_TRIPLET,
+	"usr/lib/" DRIVER_TRIPLET "/nvidia/current",
+	"usr/lib64",
+	"usr/lib64/nvidia",
+	"usr/local/nvidia/lib64",
+	"home/kubernetes/bin/nvidia/lib64",
+	"usr/lib",
+};
+static const char *const smi_paths[] = {
+	"usr/bin/nvidia-smi",
+	"usr/local/nvidia/bin/nvidia-smi",
+	"home/kubernetes/bin/nvidia/bin/nvidia-smi",
+};
+
+/* What computing needs; `.so.` and a version follow. A bare libcuda.so is left out: a program that
+ * opens it by that name would get round libweir. */
+static const char *const library_names[] = {
+	"libcuda",
+	"libcudadebugger",
+	"libnvidia-ml",
+	"libnvidia-ptxjitcompiler",
+	"libnvidia-nvvm",
+	"libnvidia-nvvm70",
+	"libnvidia-gpucomp",
+	"libnvidia-opencl",
+	"libnvidia-allocator",
+	"libnvidia-cfg",
+};
+
+/* Where a container runtime says that NVIDIA's is the default. Blanks do not count. */
+static const struct {
+	const char *path;
+	const char *text;
+} runtimes[] = {
+	{"/etc/containerd/config.toml", "default_runtime_name=\"nvidia\""},
+	{"/etc/containerd/conf.d/99-nvidia.toml", "default_runtime_name=\"nvidia\""},
+	{"/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+	 "default_runtime_name=\"nvidia\""},
+	{"/etc/docker/daemon.json", "\"default-runtime\":\"nvidia\""},
+	{"/etc/crio/crio.conf.d/99-nvidia.conf", "default_runtime=\"nvidia\""},
+};
+
+/* Opens a path of the host as the host would: symbolic links stay below its root. */
+static int open_host(const struct config *config, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+	cleanup(closep) int root = open(config->node_root[0] ? config->node_root : "/",
+					O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0)
+		return -errno;
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS)
+		fd = openat(root, path + strspn(path, "/"), flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+bool driver_host_has(const struct config *config, const char *path)
+{
+	cleanup(closep) int fd = open_host(config, path, O_PATH);
+
+	return fd >= 0;
+}
+
+static size_t without_blanks(char *text, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < size; i++)
+		if (!strchr(" \t\n", text[i]) && text[i])
+			text[n++] = text[i];
+	text[n] = '\0';
+	return n;
+}
+
+static bool host_says(const struct config *config, const char *path, const char *text)
+{
+	enum { LIMIT = 256 << 10 };
+	cleanup(closep) int fd = open_host(config, path, O_RDONLY);
+	cleanup(freep) char *content = fd < 0 ? NULL : malloc(LIMIT + 1);
+
+	if (!content)
+		return false;
+	ssize_t n = read(fd, content, LIMIT);
+	if (n <= 0)
+		return false;
+	without_blanks(content, (size_t)n);
+	return strstr(content, text);
+}
+
+static bool has_nvidia_runtime(const struct config *config)
+{
+	for (size_t i = 0; i < countof(runtimes); i++)
+		if (host_says(config, runtimes[i].path, runtimes[i].text))
+			return true;
+	return false;
+}
+
+/* The first of @paths below the driver's root that has @file in it ("": that exists itself). */
+static char *find(const struct config *config, const char *const *paths, size_t n, const char *file)
+{
+	for (size_t i = 0; i < n; i++) {
+		cleanup(freep) char *path = NULL, *whole = NULL;
+		const char *root = config->driver.root;
+		if (asprintf(&path, "%s%s%s", root, root[strlen(root) - 1] == '/' ? "" : "/",
+			     paths[i]) < 0)
+			return NULL;
+		if (asprintf(&whole, "%s%s", path, file) < 0)
+			return NULL;
+		if (driver_host_has(config, whole))
+			return take(path);
+	}
+	return NULL;
+}
+
+static bool is_needed(const char *file)
+{
+	for (size_t i = 0; i < countof(library_names); i++) {
+		size_t n = strlen(library_names[i]);
+		if (strncmp(file, library_names[i], n) == 0 && strncmp(file + n, ".so.", 4) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Names of the libraries that exist: a dangling link would keep every container from starting. */
+static int list_libraries(struct driver *driver, const struct config *config)
+{
+	int fd = open_host(config, driver->libraries, O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int r = 0;
+
+	if (!dir) {
+		closep(&fd);
+		return fd < 0 ? fd : -errno;
+	}
+	for (struct dirent *entry; (entry = readdir(dir)) && driver->n_names < DRIVER_FILES_MAX;) {
+		cleanup(freep) char *path = NULL;
+		if (!is_needed(entry->d_name))
+			continue;
+		if (asprintf(&path, "%s/%s", driver->libraries, entry->d_name) < 0) {
+			r = -ENOMEM;
+			break;
+		}
+		if (!driver_host_has(config, path))
+			continue;
+		char *name = strdup(entry->d_name);
+		if (!name) {
+			r = -ENOMEM;
+			break;
+		}
+		driver->names[driver->n_names++] = name;
+	}
+	closedir(dir);
+	return r;
+}
+
+int driver_init(struct driver *driver, const struct config *config)
+{
+	*driver = (struct driver){0};
+	driver->mount = config->driver.mount == DRIVER_MOUNT_ALWAYS ||
+			(config->driver.mount == DRIVER_MOUNT_AUTO && !has_nvidia_runtime(config));
+	if (config->driver.libraries[0]) {
+		driver->libraries = strdup(config->driver.libraries);
+		if (!driver->libraries)
+			return error_origin(-ENOMEM);
+	} else {
+		driver->libraries =
+			find(config, library_dirs, countof(library_dirs), "/libcuda.so.1");
+	}
+	driver->smi = find(config, smi_paths, countof(smi_paths), "");
+	if (!driver->libraries)
+		return 0;
+	int r = list_libraries(driver, config);
+	if (r == -ENOMEM) {
+		driver_deinit(driver);
+		return error_origin(r);
+	}
+	return 0;
+}
+
+void driver_deinit(struct driver *driver)
+{
+	for (size_t i = 0; i < driver->n_names; i++)
+		free(driver->names[i]);
+	free(driver->libraries);
+	free(driver->smi);
+	*driver = (struct driver){0};
+}
+
+char *driver_nvml(const struct driver *driver, const struct config *config)
+{
+	cleanup(freep) char *path = NULL;
+
+	if (config->driver.nvml[0])
+		return strdup(config->driver.nvml);
+	if (!driver->libraries)
+		return NULL;
+	if (asprintf(&path, "%s%s/libnvidia-ml.so.1", config->node_root, driver->libraries) < 0)
+		return NULL;
+	return access(path, R_OK) == 0 ? take(path) : NULL;
+}

@@ -1,0 +1,307 @@
+#include "plugin.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "codec.h"
+#include "config.h"
+#include "deviceplugin-v1beta1.pb-c.h"
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define MS             1000000ull
+#define SECOND         (1000 * MS)
+#define SETTLE         (200 * MS) /* after a change in the directory: more follow */
+#define PAUSE_MIN      SECOND
+#define PAUSE_MAX      (30 * SECOND)
+#define STREAM_WAIT    (10 * SECOND) /* from a registration to its ListAndWatch */
+#define STREAM_LONG    (30 * SECOND) /* one that lived as long was all right */
+#define REGISTER_MS    15000u        /* the kubelet alone takes 10 s to find us dead */
+#define KUBELET_SOCKET "kubelet.sock"
+#define API_VERSION    "v1beta1"
+#define SOCKET_PREFIX  "weir-"
+#define SOCKET_SUFFIX  ".sock"
+
+/* Once for each reason in a row. */
+__attribute__((format(printf, 2, 3))) static void complain(struct plugin *plugin,
+							   const char *format, ...)
+{
+	char text[sizeof(plugin->said)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (strcmp(text, plugin->said) == 0)
+		return;
+	memcpy(plugin->said, text, sizeof(text));
+	log_warning("%s", text);
+}
+
+static int path_of(char out[RPC_PATH_MAX], const struct plugin *plugin, const char *name)
+{
+	int n = snprintf(out, RPC_PATH_MAX, "%s/%s", plugin->config->plugin_dir, name);
+
+	return n < (int)RPC_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static void look_in(struct plugin *plugin, uint64_t delay)
+{
+	loop_timer_set(&plugin->timer, delay, 0);
+}
+
+static void look_later(struct plugin *plugin)
+{
+	look_in(plugin, plugin->pause);
+	plugin->pause = plugin->pause * 2 > PAUSE_MAX ? PAUSE_MAX : plugin->pause * 2;
+}
+
+/* Ends all that was between the kubelet and us. */
+static void let_go(struct plugin *plugin)
+{
+	rpc_request_cancel(take(plugin->registering));
+	rpc_server_close(take(plugin->server));
+	service_reset(&plugin->service);
+	plugin->endpoint[0] = '\0';
+	plugin->watched_since = 0;
+	plugin->state = PLUGIN_AWAY;
+	loop_timer_clear(&plugin->timer);
+}
+
+/* True: nobody listens there. Process ids would not tell: in a container ours is always the same.
+ */
+static bool is_stale(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 &&
+	       errno == ECONNREFUSED;
+}
+
+/* Sockets that instances before us left when they were killed. */
+static void remove_stale(const struct plugin *plugin)
+{
+	DIR *dir = opendir(plugin->config->plugin_dir);
+
+	if (!dir)
+		return;
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		const char *name = entry->d_name;
+		size_t n = strlen(name), end = sizeof(SOCKET_SUFFIX) - 1;
+		char path[RPC_PATH_MAX];
+		if (strncmp(name, SOCKET_PREFIX, sizeof(SOCKET_PREFIX) - 1) != 0 || n < end ||
+		    strcmp(name + n - end, SOCKET_SUFFIX) != 0 || path_of(path, plugin, name) < 0 ||
+		    !is_stale(path))
+			continue;
+		log_info("removing the socket of an instance that is gone: %s", name);
+		unlink(path);
+	}
+	closedir(dir);
+}
+
+static int serve(struct plugin *plugin)
+{
+	char path[RPC_PATH_MAX];
+	struct timespec now;
+
+	remove_stale(plugin);
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(plugin->endpoint, sizeof(plugin->endpoint),
+		 SOCKET_PREFIX "%d-%llx-%u" SOCKET_SUFFIX, (int)getpid(),
+		 (unsigned long long)now.tv_sec, plugin->servers++);
+	int r = path_of(path, plugin, plugin->endpoint);
+	if (r == 0)
+		r = rpc_server_new(&plugin->server, plugin->rpc, path, &service_methods,
+				   &plugin->service);
+	if (r < 0)
+		plugin->endpoint[0] = '\0';
+	return r;
+}
+
+static void ignore_message(void *owner, const void *message, size_t size)
+{
+	(void)owner;
+	(void)message;
+	(void)size;
+}
+
+static void registered(void *owner, enum rpc_status status, const char *text)
+{
+	struct plugin *plugin = owner;
+
+	plugin->registering = NULL;
+	if (status != RPC_OK) {
+		complain(plugin, "kubelet does not register %s: %s (status %d)",
+			 plugin->config->resource_name, text, (int)status);
+		let_go(plugin);
+		look_later(plugin);
+		return;
+	}
+	plugin->state = PLUGIN_REGISTERED;
+	plugin->said[0] = '\0';
+	log_info("registered %s with the kubelet, endpoint %s", plugin->config->resource_name,
+		 plugin->endpoint);
+	if (!plugin->watched_since)
+		look_in(plugin, STREAM_WAIT);
+}
+
+static int register_with_kubelet(struct plugin *plugin, const char *kubelet)
+{
+	static const struct rpc_receiver receiver = {.message = ignore_message, .done = registered};
+	V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
+	V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
+	cleanup(bytes_deinit) struct bytes message = {0};
+	static char version[] = API_VERSION;
+
+	options.get_preferred_allocation_available = true;
+	request.version = version;
+	request.endpoint = plugin->endpoint;
+	request.resource_name = plugin->config->resource_name;
+	request.options = &options;
+	int r = codec_encode(&message, &request.base);
+	if (r < 0)
+		return r;
+	return rpc_request_new(&plugin->registering, plugin->rpc, kubelet,
+			       "/" API_VERSION ".Registration/Register", message.data, message.size,
+			       REGISTER_MS, &receiver, plugin);
+}
+
+static void changed(struct loop_watch *watch, const struct inotify_event *event)
+{
+	struct plugin *plugin = container_of(watch, struct plugin, watch);
+	const char *name = event->len ? event->name : "";
+
+	if (event->mask & IN_IGNORED) {
+		loop_watch_deinit(&plugin->watch);
+		plugin->watching = false;
+		log_warning("%s is gone", plugin->config->plugin_dir);
+	} else if (event->mask & (IN_CREATE | IN_MOVED_TO)) {
+		if (strcmp(name, KUBELET_SOCKET) != 0)
+			return;
+		log_info("the kubelet started");
+	} else {
+		if (!plugin->endpoint[0] || strcmp(name, plugin->endpoint) != 0)
+			return;
+		log_info("the kubelet removed our socket");
+	}
+	let_go(plugin);
+	plugin->pause = PAUSE_MIN;
+	look_in(plugin, SETTLE);
+}
+
+/* One step further: the timer's handler, whenever there is reason to look. */
+static void look(struct loop_timer *timer)
+{
+	struct plugin *plugin = container_of(timer, struct plugin, timer);
+	const char *dir = plugin->config->plugin_dir;
+	char kubelet[RPC_PATH_MAX];
+	int r;
+
+	if (plugin->state == PLUGIN_REGISTERED) {
+		complain(plugin, "the kubelet opens no ListAndWatch stream; registering again");
+		let_go(plugin);
+	}
+	if (!plugin->watching) {
+		r = loop_watch_init(&plugin->watch, plugin->loop, dir,
+				    IN_CREATE | IN_MOVED_TO | IN_DELETE, changed);
+		plugin->watching = r == 0;
+		if (r < 0) {
+			complain(plugin, "%s: %s; is a kubelet installed here?", dir, strerror(-r));
+			look_later(plugin);
+			return;
+		}
+	}
+	if (!plugin->server && (r = serve(plugin)) < 0) {
+		complain(plugin, "cannot listen in %s: %s", dir, strerror(-r));
+		look_later(plugin);
+		return;
+	}
+	if (path_of(kubelet, plugin, KUBELET_SOCKET) < 0 || access(kubelet, F_OK) < 0) {
+		complain(plugin, "no kubelet at %s; waiting for it", kubelet);
+		look_later(plugin);
+		return;
+	}
+	r = register_with_kubelet(plugin, kubelet);
+	if (r < 0) {
+		complain(plugin, "cannot call the kubelet: %s", strerror(-r));
+		look_later(plugin);
+		return;
+	}
+	plugin->state = PLUGIN_ASKING;
+}
+
+static void watched(struct service *service)
+{
+	struct plugin *plugin = container_of(service, struct plugin, service);
+
+	log_info("the kubelet watches %u GPUs", plugin->inventory.node.n_gpus);
+	plugin->watched_since = loop_now();
+	if (plugin->state == PLUGIN_REGISTERED)
+		loop_timer_clear(&plugin->timer);
+}
+
+static void unwatched(struct service *service)
+{
+	struct plugin *plugin = container_of(service, struct plugin, service);
+
+	if (loop_now() - plugin->watched_since >= STREAM_LONG)
+		plugin->pause = PAUSE_MIN;
+	log_warning("the kubelet ended its stream; registering again in %llu s",
+		    (unsigned long long)(plugin->pause / SECOND));
+	let_go(plugin);
+	look_later(plugin);
+}
+
+static void inventory_changed(struct inventory *inventory)
+{
+	struct plugin *plugin = container_of(inventory, struct plugin, inventory);
+
+	service_push(&plugin->service);
+}
+
+int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config)
+{
+	*plugin = (struct plugin){.config = config, .loop = loop, .pause = PAUSE_MIN};
+	plugin->service = (struct service){.config = config,
+					   .driver = &plugin->driver,
+					   .inventory = &plugin->inventory,
+					   .watched = watched,
+					   .unwatched = unwatched};
+
+	int r = driver_init(&plugin->driver, config);
+	if (r < 0)
+		return r;
+	if (!plugin->driver.libraries)
+		log_warning("no libcuda.so.1 below %s%s", config->node_root, config->driver.root);
+	r = inventory_init(&plugin->inventory, loop, config, driver_nvml(&plugin->driver, config),
+			   inventory_changed);
+	if (r == 0)
+		r = rpc_new(&plugin->rpc, loop);
+	if (r == 0)
+		r = loop_timer_init(&plugin->timer, loop, look);
+	if (r < 0) {
+		plugin_deinit(plugin);
+		return r;
+	}
+	look_in(plugin, 0);
+	return 0;
+}
+
+void plugin_deinit(struct plugin *plugin)
+{
+	let_go(plugin);
+	loop_timer_deinit(&plugin->timer);
+	loop_watch_deinit(&plugin->watch);
+	plugin->rpc = rpc_free(plugin->rpc);
+	inventory_deinit(&plugin->inventory);
+	driver_deinit(&plugin->driver);
+}

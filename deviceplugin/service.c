@@ -1,0 +1,327 @@
+#include "service.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator.h"
+#include "codec.h"
+#include "config.h"
+#include "container-spec.h"
+#include "deviceplugin-v1beta1.pb-c.h"
+#include "inventory.h"
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define ERROR_MAX 256u
+
+/* Answers one request. Anything but RPC_OK: @error says why, in one line. */
+typedef enum rpc_status answer_fn(struct service *service, const void *request, struct bytes *reply,
+				  char error[ERROR_MAX]);
+
+static enum rpc_status encode(struct bytes *reply, const ProtobufCMessage *message, char *error)
+{
+	if (codec_encode(reply, message) == 0)
+		return RPC_OK;
+	snprintf(error, ERROR_MAX, "out of memory");
+	return RPC_INTERNAL;
+}
+
+static enum rpc_status get_options(struct service *service, const void *request,
+				   struct bytes *reply, char *error)
+{
+	V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
+
+	(void)service;
+	(void)request;
+	options.get_preferred_allocation_available = true;
+	return encode(reply, &options.base, error);
+}
+
+/* A GPU's messages. All its shares have the same health and topology. */
+struct device_list {
+	V1beta1__Device *pointers[GPUS_MAX * SHARES_PER_GPU];
+	V1beta1__Device devices[GPUS_MAX * SHARES_PER_GPU];
+	char ids[GPUS_MAX * SHARES_PER_GPU][DEVICE_ID_MAX];
+	V1beta1__TopologyInfo topologies[GPUS_MAX];
+	V1beta1__NUMANode nodes[GPUS_MAX], *node_pointers[GPUS_MAX];
+};
+
+static size_t list_gpu(struct device_list *list, size_t n, const struct gpu *gpu, unsigned at)
+{
+	static char healthy[] = "Healthy", unhealthy[] = "Unhealthy";
+
+	v1beta1__numanode__init(&list->nodes[at]);
+	v1beta1__topology_info__init(&list->topologies[at]);
+	list->nodes[at].id = gpu->numa;
+	list->node_pointers[at] = &list->nodes[at];
+	list->topologies[at].nodes = &list->node_pointers[at];
+	list->topologies[at].n_nodes = 1;
+	for (unsigned share = 0; share < SHARES_PER_GPU; share++, n++) {
+		V1beta1__Device *device = &list->devices[n];
+		v1beta1__device__init(device);
+		inventory_id(list->ids[n], gpu, share);
+		device->id = list->ids[n];
+		device->health = gpu->healthy ? healthy : unhealthy;
+		device->topology = gpu->numa >= 0 ? &list->topologies[at] : NULL;
+		list->pointers[n] = device;
+	}
+	return n;
+}
+
+static enum rpc_status list_devices(struct service *service, const void *request,
+				    struct bytes *reply, char *error)
+{
+	V1beta1__ListAndWatchResponse response = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
+	cleanup(freep) struct device_list *list = malloc(sizeof(*list));
+	const struct inventory *inventory = service->inventory;
+
+	(void)request;
+	if (!list) {
+		snprintf(error, ERROR_MAX, "out of memory");
+		return RPC_INTERNAL;
+	}
+	for (unsigned gpu = 0; gpu < inventory->node.n_gpus; gpu++)
+		response.n_devices = list_gpu(list, response.n_devices, &inventory->gpus[gpu], gpu);
+	response.devices = list->pointers;
+	return encode(reply, &response.base, error);
+}
+
+/* The shares that @ids name. False: one is unknown or named twice; @error says which. */
+static bool read_ids(struct shares *out, const struct service *service, char *const *ids, size_t n,
+		     char *error)
+{
+	const char *resource = service->config->resource_name;
+	unsigned gpu, share;
+
+	*out = (struct shares){0};
+	for (size_t i = 0; i < n; i++) {
+		if (!inventory_find(service->inventory, ids[i], &gpu, &share)) {
+			snprintf(error, ERROR_MAX, "%s: no such device on this node: %.*s",
+				 resource, (int)DEVICE_ID_MAX, ids[i]);
+			return false;
+		}
+		if (shares_has(out, gpu, share)) {
+			snprintf(error, ERROR_MAX, "%s: device named twice: %.*s", resource,
+				 (int)DEVICE_ID_MAX, ids[i]);
+			return false;
+		}
+		shares_add(out, gpu, share);
+	}
+	return true;
+}
+
+static int write_ids(V1beta1__ContainerPreferredAllocationResponse *out,
+		     const struct inventory *inventory, const struct shares *shares)
+{
+	out->deviceids = calloc(shares_total(shares) + 1, sizeof(*out->deviceids));
+	if (!out->deviceids)
+		return error_origin(-ENOMEM);
+	for (unsigned gpu = 0; gpu < inventory->node.n_gpus; gpu++) {
+		for (unsigned share = 0; share < SHARES_PER_GPU; share++) {
+			char id[DEVICE_ID_MAX];
+			if (!shares_has(shares, gpu, share))
+				continue;
+			inventory_id(id, &inventory->gpus[gpu], share);
+			char *copied = strdup(id);
+			if (!copied)
+				return error_origin(-ENOMEM);
+			out->deviceids[out->n_deviceids++] = copied;
+		}
+	}
+	return 0;
+}
+
+/* Without a good choice the answer is empty: the kubelet then chooses, and Allocate, which sees the
+ * whole request, tells what is wrong with it. */
+static enum rpc_status prefer(struct service *service, const void *message, struct bytes *reply,
+			      char *error)
+{
+	const V1beta1__PreferredAllocationRequest *request = message;
+	cleanup(codec_freep) V1beta1__PreferredAllocationResponse *response =
+		malloc(sizeof(*response));
+
+	if (response)
+		v1beta1__preferred_allocation_response__init(response);
+	if (!response ||
+	    !(response->container_responses = calloc(request->n_container_requests + 1,
+						     sizeof(*response->container_responses))))
+		goto no_memory;
+
+	for (size_t i = 0; i < request->n_container_requests; i++) {
+		const V1beta1__ContainerPreferredAllocationRequest *wanted =
+			request->container_requests[i];
+		struct shares available, must, chosen;
+		V1beta1__ContainerPreferredAllocationResponse *answer = malloc(sizeof(*answer));
+		if (!answer)
+			goto no_memory;
+		v1beta1__container_preferred_allocation_response__init(answer);
+		response->container_responses[response->n_container_responses++] = answer;
+		if (!read_ids(&available, service, wanted->available_deviceids,
+			      wanted->n_available_deviceids, error) ||
+		    !read_ids(&must, service, wanted->must_include_deviceids,
+			      wanted->n_must_include_deviceids, error))
+			return RPC_INVALID_ARGUMENT;
+		if (wanted->allocation_size > 0 &&
+		    allocator_prefer(&chosen, &service->inventory->node, &available, &must,
+				     (unsigned)wanted->allocation_size) &&
+		    write_ids(answer, service->inventory, &chosen) < 0)
+			goto no_memory;
+	}
+	return encode(reply, &response->base, error);
+
+no_memory:
+	snprintf(error, ERROR_MAX, "out of memory");
+	return RPC_INTERNAL;
+}
+
+static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
+				    struct service *service,
+				    const V1beta1__ContainerAllocateRequest *request, char *error)
+{
+	const struct inventory *inventory = service->inventory;
+	struct shares taken;
+	struct grant grant;
+
+	if (!read_ids(&taken, service, request->devices_ids, request->n_devices_ids, error))
+		return RPC_INVALID_ARGUMENT;
+	enum allocation allocation = allocator_check(&grant, &inventory->node, &taken);
+	if (allocation != ALLOCATION_OK) {
+		allocator_explain(error, ERROR_MAX, allocation, service->config->resource_name,
+				  &inventory->node, &taken);
+		return RPC_RESOURCE_EXHAUSTED;
+	}
+	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0) {
+		snprintf(error, ERROR_MAX, "out of memory");
+		return RPC_INTERNAL;
+	}
+	log_info("allocated %u shares of %s%s", grant.n_shares, inventory->gpus[grant.gpus[0]].uuid,
+		 grant.n_gpus > 1 ? " and more" : "");
+	return RPC_OK;
+}
+
+static enum rpc_status allocate(struct service *service, const void *message, struct bytes *reply,
+				char *error)
+{
+	const V1beta1__AllocateRequest *request = message;
+	cleanup(codec_freep) V1beta1__AllocateResponse *response = malloc(sizeof(*response));
+
+	if (response)
+		v1beta1__allocate_response__init(response);
+	if (!response ||
+	    !(response->container_responses = calloc(request->n_container_requests + 1,
+						     sizeof(*response->container_responses)))) {
+		snprintf(error, ERROR_MAX, "out of memory");
+		return RPC_INTERNAL;
+	}
+	for (size_t i = 0; i < request->n_container_requests; i++) {
+		enum rpc_status status = allocate_one(&response->container_responses[i], service,
+						      request->container_requests[i], error);
+		if (status != RPC_OK) {
+			log_warning("refused: %s", error);
+			return status;
+		}
+		response->n_container_responses++;
+	}
+	return encode(reply, &response->base, error);
+}
+
+/* Nothing to do: the agent learns of a container when its first process connects. */
+static enum rpc_status pre_start(struct service *service, const void *request, struct bytes *reply,
+				 char *error)
+{
+	V1beta1__PreStartContainerResponse response = V1BETA1__PRE_START_CONTAINER_RESPONSE__INIT;
+
+	(void)service;
+	(void)request;
+	return encode(reply, &response.base, error);
+}
+
+/* In the order of the .proto file, which is that of the descriptor's methods. */
+static const struct {
+	answer_fn *answer;
+	bool streaming;
+} methods[] = {
+	{get_options}, {list_devices, .streaming = true}, {prefer}, {allocate}, {pre_start},
+};
+
+static void keep_stream(struct service *service, struct rpc_call *call)
+{
+	if (service->n_streams == STREAMS_MAX) {
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many streams");
+		return;
+	}
+	service->streams[service->n_streams++] = call;
+	if (service->n_streams == 1)
+		service->watched(service);
+}
+
+static void called(void *owner, struct rpc_call *call, const char *path, const void *request,
+		   size_t size)
+{
+	const ProtobufCServiceDescriptor *descriptor = &v1beta1__device_plugin__descriptor;
+	struct service *service = owner;
+	cleanup(bytes_deinit) struct bytes reply = {0};
+	cleanup(codec_freep) ProtobufCMessage *message = NULL;
+	char error[ERROR_MAX] = "";
+
+	int method = codec_method(descriptor, path);
+	if (method < 0) {
+		rpc_call_finish(call, RPC_UNIMPLEMENTED, "no such method");
+		return;
+	}
+	log_debug("kubelet calls %s", descriptor->methods[method].name);
+	message = codec_decode(descriptor->methods[method].input, request, size);
+	if (!message) {
+		rpc_call_finish(call, RPC_INVALID_ARGUMENT, "malformed request");
+		return;
+	}
+	enum rpc_status status = methods[method].answer(service, message, &reply, error);
+	if (status == RPC_OK && rpc_call_send(call, reply.data, reply.size) < 0) {
+		status = RPC_INTERNAL;
+		snprintf(error, sizeof(error), "answer too large");
+	}
+	if (status == RPC_OK && methods[method].streaming)
+		keep_stream(service, call);
+	else
+		rpc_call_finish(call, status, error);
+}
+
+static void ended(void *owner, struct rpc_call *call)
+{
+	struct service *service = owner;
+
+	for (unsigned i = 0; i < service->n_streams; i++) {
+		if (service->streams[i] != call)
+			continue;
+		service->streams[i] = service->streams[--service->n_streams];
+		if (!service->n_streams)
+			service->unwatched(service);
+		return;
+	}
+}
+
+const struct rpc_service service_methods = {.called = called, .ended = ended};
+
+void service_push(struct service *service)
+{
+	cleanup(bytes_deinit) struct bytes list = {0};
+	char error[ERROR_MAX];
+
+	if (!service->n_streams)
+		return;
+	if (list_devices(service, NULL, &list, error) != RPC_OK) {
+		log_error("device list not sent: %s", error);
+		return;
+	}
+	for (unsigned i = 0; i < service->n_streams; i++)
+		rpc_call_send(service->streams[i], list.data, list.size);
+}
+
+void service_reset(struct service *service)
+{
+	service->n_streams = 0;
+}
