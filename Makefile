@@ -20,6 +20,7 @@ NVCC        := $(CUDA_HOME)/bin/nvcc
 PREFIX      ?= /usr/local
 DESTDIR     ?=
 Q           := $(if $(V),,@)
+export B CUDA_HOME VERSION
 
 WARN        := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
                -Wwrite-strings -Wvla -Wno-missing-field-initializers
@@ -113,24 +114,24 @@ $(SETUP_STAMP): e2e/setup.sh
 
 demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table shows what preemption did
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)B=$(B) e2e/demo/demo.sh
+	$(Q)e2e/demo/demo.sh
 
 test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
 	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)B=$(B) e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
+	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
 
 check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
 	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)B=$(B) e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
+	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
 
 check-binaries: $(TEST_BINARIES)
 
 soak: $(SETUP_STAMP) ## the long version of the kill test: 1000 random SIGKILLs
 	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)B=$(B) ROUNDS=1000 e2e/cases/kill.sh
+	$(Q)ROUNDS=1000 e2e/cases/kill.sh
 
 lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
-	$(Q)B=$(B) CUDA_HOME=$(CUDA_HOME) e2e/lint.sh
+	$(Q)e2e/lint.sh
 
 format: ## clang-format over all of our C
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format-14 -i
@@ -138,7 +139,7 @@ format: ## clang-format over all of our C
 ##@ Ship
 bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
 	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)B=$(B) VERSION=$(VERSION) e2e/bundle.sh
+	$(Q)e2e/bundle.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)

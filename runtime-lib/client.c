@@ -147,7 +147,7 @@ static struct client *client_new(CUcontext context)
 		if (pushed)
 			real(cuCtxPopCurrent_v2)(&dropped);
 		if (!done) {
-			log_warning("a context cannot be governed: its device is unknown");
+			log_limited(LOG_WARNING, 60, "a context cannot be governed: its device is unknown");
 			atomic_store(&client->state, CLIENT_DEAD);
 			return NULL;
 		}

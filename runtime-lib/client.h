@@ -72,7 +72,9 @@ struct client {
 	struct {
 		const struct standing
 			*raise; /* a higher level, until gates of the lower are passed */
-		uint64_t last_begun, last_tick, last_move;
+		const struct standing *former; /* NULL, or the one before, for a while */
+		uint64_t former_until;
+		uint64_t last_begun, last_tick, last_look;
 		uint64_t waits, wait_time;
 		bool held;
 	} worker;

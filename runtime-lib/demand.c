@@ -102,15 +102,20 @@ void demand_drop(struct client *client)
 		clear_bits(standing, 0);
 }
 
+void demand_scrub(struct client *client, const struct standing *former)
+{
+	const struct standing *now = atomic_load(&client->standing);
+
+	clear_bits(former, now && now->bit == former->bit ? now->level : 0);
+}
+
 void demand_move(struct client *client, const struct standing *next)
 {
 	const struct standing *now = atomic_load(&client->standing);
 
-	if (now && next->level < now->level)
-		clear_bits(now, next->level);
 	atomic_store(&client->standing, next);
 	if (atomic_load(&client->demanding))
 		set_bits(next);
-	else
-		clear_bits(next, 0);
+	if (now)
+		demand_scrub(client, now);
 }

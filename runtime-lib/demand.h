@@ -19,8 +19,11 @@ bool demand_expire(struct client *client, uint64_t now);
 /* Clears the bits whatever is outstanding: the context goes. */
 void demand_drop(struct client *client);
 
-/* Clears the bits in the pages that @next does not have; for changes of level. */
+/* Publishes another standing: our demand moves to its words. */
 void demand_move(struct client *client, const struct standing *next);
+
+/* Clears what a launch that had read @former just before may have set by it since. */
+void demand_scrub(struct client *client, const struct standing *former);
 
 static inline void demand_raise(struct client *client, const struct standing *standing)
 {

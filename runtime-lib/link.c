@@ -205,7 +205,7 @@ static void hand_over(struct client *client, struct standing *standing)
 	worker_wake();
 }
 
-static void receive(struct client *client, uint64_t now)
+void link_receive(struct client *client, uint64_t now)
 {
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
@@ -267,7 +267,7 @@ static void *run(void *unused)
 			/* Still the socket that was waited for? */
 			if (sockets[i].fd >= 0 && sockets[i].revents &&
 			    clients[i].socket == sockets[i].fd)
-				receive(&clients[i], client_now());
+				link_receive(&clients[i], client_now());
 		}
 		pthread_mutex_unlock(&state.lock);
 	}

@@ -22,3 +22,37 @@ $(GEN)/forward.S: $(GEN)/driver-symbols.txt runtime-lib/hooks.def runtime-lib/ge
 $(GEN)/forward-names.inc: $(GEN)/driver-symbols.txt runtime-lib/hooks.def runtime-lib/gen-forward.sh
 	$(Q)runtime-lib/gen-forward.sh names $< runtime-lib/hooks.def > $@
 $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
+
+# Tests run on a driver that only counts; programs find libweir by its SONAME, as they would anywhere.
+NULL_DRIVER := $(B)/null/libcuda.so.1
+GUEST       := $(B)/guest/libcuda.so.1
+$(GUEST): $(B)/lib/libweir.so
+	@mkdir -p $(@D)
+	$(Q)ln -sf $(abspath $<) $@
+$(NULL_DRIVER): runtime-lib/tests/null-driver.c $(GEN)/driver-symbols.txt
+	@mkdir -p $(@D)
+	@# What the file does not define answers success.
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(CUDA_HOME)/include -std=gnu17 -O1 -g -fPIC -w -c $< -o $(GEN)/null-driver.o
+	$(Q)nm $(GEN)/null-driver.o | sed -n 's/.* T //p' | LC_ALL=C sort > $(GEN)/null-defined.txt
+	$(Q)LC_ALL=C comm -23 $(GEN)/driver-symbols.txt $(GEN)/null-defined.txt | \
+		sed 's/.*/int &(void){return 0;}/' > $(GEN)/null-rest.c
+	$(Q)$(CC) -w -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(GEN)/null-driver.o $(GEN)/null-rest.c
+
+UNIT_TESTS += test-protocol test-guest test-launch-path
+test-protocol_SRC    := runtime-lib/tests/test-protocol.c
+test-protocol_STATIC := base
+test-protocol_LIBS   := -lcmocka
+$(foreach t,test-guest test-launch-path,$(eval $t_SRC := runtime-lib/tests/$t.c runtime-lib/tests/fake-agent.c) \
+	$(eval $t_STATIC := base)$(eval $t_CPPFLAGS := \
+		-isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"') \
+	$(eval $t_LIBS := $(GUEST) -Wl$(comma)-rpath$(comma)$(abspath $(B)/guest) -lcmocka -ldl))
+$(B)/tests/test-guest $(B)/tests/test-launch-path: | $(GUEST) $(NULL_DRIVER)
+
+FUZZERS += fuzz-protocol fuzz-link
+fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
+fuzz-protocol_STATIC := base
+fuzz-link_SRC      := runtime-lib/tests/fuzz/fuzz-link.c runtime-lib/link.c runtime-lib/pages.c runtime-lib/thread.c
+fuzz-link_STATIC   := base
+fuzz-link_CPPFLAGS := -Iruntime-lib -isystem $(CUDA_HOME)/include
+
+SHELL_TESTS += runtime-lib/tests/symbols.sh

@@ -23,6 +23,7 @@
 #define TICK_ASLEEP  50000000u /* and so for a second; worker_wake() makes a system call */
 #define ASLEEP_AFTER 1000000000u
 #define STALE        10000000u /* a busy stream is looked at no later than this */
+#define FORMER_FOR   1000000000u /* how long a launch may go on with the standing it has read */
 
 static struct {
 	_Atomic int started, stopping;
@@ -137,6 +138,14 @@ static void begin_raise(struct client *client, const struct standing *now, struc
 	client->worker.raise = next;
 }
 
+static void change(struct client *client, const struct standing *next, uint64_t now)
+{
+	client->worker.former = atomic_load(&client->standing);
+	client->worker.former_until = now + FORMER_FOR;
+	client->worker.raise = NULL;
+	demand_move(client, next);
+}
+
 static bool raise_passed(struct client *client)
 {
 	stream_for_each(s, client)
@@ -147,7 +156,7 @@ static bool raise_passed(struct client *client)
 	return true;
 }
 
-static void settle(struct client *client)
+static void settle(struct client *client, uint64_t time)
 {
 	struct standing *next = atomic_exchange(&client->pending, NULL);
 	const struct standing *now = atomic_load(&client->standing);
@@ -162,16 +171,13 @@ static void settle(struct client *client)
 	if (next) {
 		log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number,
 			  next->level, next->bit);
-		client->worker.raise = NULL;
 		if (now && next->level > now->level)
 			begin_raise(client, now, next);
 		else
-			demand_move(client, next);
+			change(client, next, time);
 	}
-	if (client->worker.raise && raise_passed(client)) {
-		demand_move(client, client->worker.raise);
-		client->worker.raise = NULL;
-	}
+	if (client->worker.raise && raise_passed(client))
+		change(client, client->worker.raise, time);
 }
 
 struct totals {
@@ -235,27 +241,32 @@ static uint64_t tick(struct client *client, uint64_t now)
 	struct totals totals = add_up(client);
 	bool moved = totals.begun != client->worker.last_begun;
 	bool samples = atomic_load(&client->sampler.armed) != 0;
-	bool stale = now - client->worker.last_move > STALE;
+	bool stale = now - client->worker.last_look > STALE;
 	bool settling = atomic_load(&client->pending) || client->worker.raise;
 
 	if ((samples || settling || (totals.outstanding && (!moved || stale))) && enter(client)) {
-		settle(client);
+		settle(client, now);
 		sampler_read(&client->sampler);
 		look_at_streams(client);
 		leave();
-		client->worker.last_move = now;
+		client->worker.last_look = now;
 		totals = add_up(client);
 	}
 	standing = atomic_load(&client->standing);
 	if (!standing)
 		return TICK_BUSY;
+	if (client->worker.former) {
+		demand_scrub(client, client->worker.former);
+		if (now > client->worker.former_until)
+			client->worker.former = NULL;
+	}
 	bool demanding = demand_expire(client, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
 	write_status(client, standing, &totals);
 
 	client->worker.last_begun = totals.begun;
 	client->worker.last_tick = now;
-	if (moved || client->worker.raise)
+	if (moved || client->worker.raise || client->worker.former)
 		return TICK_BUSY;
 	if (totals.outstanding || demanding)
 		return standing->level ? TICK_STALLED : TICK_BUSY;

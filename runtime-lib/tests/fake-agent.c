@@ -1,0 +1,147 @@
+#include "fake-agent.h"
+
+#include "weir/base.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define must(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "fake agent: %s (%s:%d)\n", #condition, __FILE__, __LINE__);  \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static struct {
+	pthread_t thread;
+	struct fake_agent *agent;
+	uint8_t level, bit;
+} helper;
+
+static void *page_new(int *fd)
+{
+	*fd = memfd_create("page", MFD_CLOEXEC);
+	must(*fd >= 0 && ftruncate(*fd, WEIR_PAGE_SIZE) == 0);
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	must(page != MAP_FAILED);
+	return page;
+}
+
+void fake_agent_start(struct fake_agent *agent)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	strcpy(address.sun_path, agent->socket_path);
+	unlink(agent->socket_path);
+	agent->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	must(bind(agent->listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+	must(listen(agent->listener, 8) == 0);
+}
+
+void fake_agent_stop(struct fake_agent *agent)
+{
+	if (agent->client >= 0)
+		close(take_fd(agent->client));
+	if (agent->listener >= 0)
+		close(take_fd(agent->listener));
+	unlink(agent->socket_path);
+}
+
+void fake_agent_init(struct fake_agent *agent)
+{
+	*agent = (struct fake_agent){.listener = -1, .client = -1};
+	snprintf(agent->socket_path, sizeof(agent->socket_path), "/tmp/weir-test-%d.sock", (int)getpid());
+	setenv("WEIR_SOCKET", agent->socket_path, 1);
+	for (size_t q = 0; q < WEIR_DEMAND_LEVELS; q++)
+		agent->demand[q] = page_new(&agent->demand_fds[q]);
+	agent->control = page_new(&agent->control_fd);
+	agent->status = page_new(&agent->status_fd);
+	fake_agent_start(agent);
+}
+
+void fake_agent_deinit(struct fake_agent *agent)
+{
+	fake_agent_stop(agent);
+	for (size_t q = 0; q < WEIR_DEMAND_LEVELS; q++) {
+		munmap(agent->demand[q], WEIR_PAGE_SIZE);
+		close(agent->demand_fds[q]);
+	}
+	munmap(agent->control, WEIR_PAGE_SIZE);
+	munmap(agent->status, WEIR_PAGE_SIZE);
+	close(agent->control_fd);
+	close(agent->status_fd);
+}
+
+void fake_agent_accept(struct fake_agent *agent)
+{
+	struct pollfd wait = {.fd = agent->listener, .events = POLLIN};
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n_fds;
+
+	must(poll(&wait, 1, 5000) == 1);
+	agent->client = accept4(agent->listener, NULL, NULL, SOCK_CLOEXEC);
+	wait.fd = agent->client;
+	must(poll(&wait, 1, 5000) == 1);
+	must(weir_message_receive(agent->client, &message, fds, &n_fds) == 0);
+	must(message.header.type == WEIR_HELLO);
+	agent->hello = message.hello;
+}
+
+/* Demand pages for a level, behind the @n descriptors that are there already. */
+static size_t add_level(struct fake_agent *agent, int *fds, size_t n, uint8_t level)
+{
+	if (level < WEIR_DEMAND_LEVELS)
+		fds[n++] = agent->demand_fds[level];
+	for (uint8_t q = 0; q < level; q++)
+		fds[n++] = agent->demand_fds[q];
+	return n;
+}
+
+void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit)
+{
+	struct weir_welcome welcome = {.level = level, .bit = bit, .client = 1};
+	int fds[WEIR_FDS_MAX] = {agent->control_fd, agent->status_fd};
+
+	weir_header_init(&welcome.header, WEIR_WELCOME, sizeof(welcome));
+	must(weir_message_send(agent->client, &welcome, sizeof(welcome), fds,
+			       add_level(agent, fds, 2, level)) == 0);
+}
+
+void fake_agent_level(struct fake_agent *agent, uint8_t level)
+{
+	struct weir_level message = {.level = level};
+	int fds[WEIR_FDS_MAX];
+
+	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
+	must(weir_message_send(agent->client, &message, sizeof(message), fds,
+			       add_level(agent, fds, 0, level)) == 0);
+}
+
+static void *welcome_next(void *unused)
+{
+	(void)unused;
+	fake_agent_accept(helper.agent);
+	fake_agent_welcome(helper.agent, helper.level, helper.bit);
+	return NULL;
+}
+
+void fake_agent_welcome_next(struct fake_agent *agent, uint8_t level, uint8_t bit)
+{
+	helper.agent = agent;
+	helper.level = level;
+	helper.bit = bit;
+	must(pthread_create(&helper.thread, NULL, welcome_next, NULL) == 0);
+}
+
+void fake_agent_join(void)
+{
+	pthread_join(helper.thread, NULL);
+}

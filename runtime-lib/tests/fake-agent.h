@@ -1,0 +1,44 @@
+/* An agent in the test's own hands: it says exactly what a test wants it to say. */
+#pragma once
+
+#include "weir/protocol.h"
+
+#include <stdbool.h>
+
+struct fake_agent {
+	char socket_path[64];
+	int listener;
+	int client; /* the accepted connection */
+	struct weir_hello hello;
+	int demand_fds[WEIR_DEMAND_LEVELS];
+	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
+	int control_fd, status_fd;
+	struct weir_control_page *control;
+	struct weir_status_page *status;
+};
+
+/* Listens, and sets WEIR_SOCKET. */
+void fake_agent_init(struct fake_agent *agent);
+void fake_agent_deinit(struct fake_agent *agent);
+
+/* Listens again on the same path after fake_agent_stop(). The pages stay. */
+void fake_agent_start(struct fake_agent *agent);
+void fake_agent_stop(struct fake_agent *agent);
+
+/* Accepts a connection and takes its HELLO. Fails the test when none comes within 5 s. */
+void fake_agent_accept(struct fake_agent *agent);
+/* The same on a thread, and answers with welcome; fake_agent_join() waits for it. */
+void fake_agent_welcome_next(struct fake_agent *agent, uint8_t level, uint8_t bit);
+void fake_agent_join(void);
+
+void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit);
+void fake_agent_level(struct fake_agent *agent, uint8_t level);
+
+/* Waits until the condition holds; false after 5 s. */
+#define eventually(condition)                                                                      \
+	({                                                                                         \
+		int left_ = 5000;                                                                  \
+		while (!(condition) && left_-- > 0)                                                \
+			usleep(1000);                                                              \
+		(condition);                                                                       \
+	})

@@ -1,0 +1,78 @@
+/* A hostile agent: any packet, with descriptors of pages good and bad, fed to the client's side of the
+ * socket. Whatever it makes of them must be usable memory. */
+#include "link.h"
+
+#include "worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct client clients[CLIENTS_MAX];
+
+void worker_wake(void)
+{
+}
+
+uint64_t client_now(void)
+{
+	return 1;
+}
+
+static void touch(const struct page *page)
+{
+	if (page)
+		(void)*(volatile uint8_t *)((uint8_t *)page->memory + WEIR_PAGE_SIZE - 1);
+}
+
+static void use(struct standing *standing)
+{
+	if (!standing)
+		return;
+	if (standing->level >= WEIR_LEVELS || standing->bit > WEIR_BIT_SHARED)
+		abort();
+	touch(standing->wait);
+	touch(standing->control);
+	touch(standing->status);
+	for (unsigned q = 0; q < standing->level; q++)
+		touch(standing->below[q]);
+	free(standing);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int pages[2] = {-1, -1};
+	static struct page control, status;
+	static struct standing standing;
+	struct client *client = &clients[0];
+	int fds[WEIR_FDS_MAX], pair[2];
+
+	if (pages[0] < 0) {
+		/* One as it should be, one too short. */
+		pages[0] = memfd_create("page", 0);
+		pages[1] = memfd_create("short", 0);
+		if (ftruncate(pages[0], WEIR_PAGE_SIZE) < 0 || ftruncate(pages[1], 10) < 0)
+			abort();
+		control.memory = status.memory =
+			mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pages[0], 0);
+		standing = (struct standing){.control = &control, .status = &status};
+	}
+	if (size < 3 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return 0;
+	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
+		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
+	client->socket = pair[1];
+	atomic_store(&client->standing, data[2] & 1 ? &standing : NULL);
+	size -= 3;
+	if (weir_message_send(pair[0], data + 3, size < WEIR_MESSAGE_MAX ? size : WEIR_MESSAGE_MAX, fds,
+			      data[0] % (WEIR_FDS_MAX + 1)) == 0)
+		link_receive(client, 1);
+	use(atomic_exchange(&client->pending, NULL));
+	close(pair[0]);
+	if (client->socket >= 0)
+		close(client->socket);
+	return 0;
+}

@@ -1,0 +1,437 @@
+/* libweir as an application meets it, on a driver that does nothing but be observable, with an agent that
+ * says what the test wants. Linked against libweir.so by its SONAME, as every CUDA program is. */
+#include "fake-agent.h"
+#include "null-driver.h"
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
+#define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))
+#define KERNEL(n)    ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
+
+static struct fake_agent agent;
+static struct null_driver *driver;
+static unsigned contexts; /* each test uses one of its own */
+
+static int entries(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void launch_on(CUstream stream, unsigned kernel)
+{
+	assert_int_equal(cuLaunchKernel(KERNEL(kernel), 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL),
+			 CUDA_SUCCESS);
+}
+
+/* A context whose first launch has been welcomed at @level. */
+static unsigned welcomed(uint8_t level, uint8_t bit)
+{
+	unsigned n = ++contexts;
+
+	fake_agent_welcome_next(&agent, level, bit);
+	launch_on(STREAM(n, 1), n);
+	fake_agent_join();
+	return n;
+}
+
+static void gone(unsigned n)
+{
+	driver->streams_busy = 0;
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	if (agent.client >= 0)
+		close(agent.client);
+	agent.client = -1;
+}
+
+/* Teaches the kernel a time: its first launches are sampled. */
+static void learn(unsigned n, unsigned kernel, uint64_t ns)
+{
+	driver->elapsed_ns = ns;
+	for (int i = 0; i < 8; i++) {
+		int before = driver->events_recorded;
+		launch_on(STREAM(n, 1), kernel);
+		if (driver->events_recorded == before)
+			break;
+		usleep(30000); /* the worker reads the sample */
+	}
+}
+
+static void nothing_before_cuda(void **state)
+{
+	(void)state;
+	int fds = entries("/proc/self/fd");
+	assert_int_equal(entries("/proc/self/task"), 2 + 1);
+	assert_null(dlsym(RTLD_DEFAULT, "null_driver")); /* the driver is not even loaded */
+	assert_int_equal(entries("/proc/self/fd"), fds);
+
+	assert_int_equal(cuInit(0), CUDA_SUCCESS);
+	assert_int_equal(entries("/proc/self/task"), 2 + 1); /* no thread before the first launch */
+	assert_int_equal(entries("/proc/self/fd"), fds);
+
+	void *handle = dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD);
+	assert_non_null(handle);
+	driver = dlsym(handle, "null_driver");
+	assert_non_null(driver);
+}
+
+static void demand_follows_work(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, 5);
+	assert_int_equal(agent.hello.claimed_bit, WEIR_BIT_NONE);
+	assert_int_equal(agent.demand[0]->word, 1u << 5);
+	assert_int_equal(agent.demand[1]->word, 1u << 5);
+	assert_int_equal(agent.demand[2]->word, 0); /* its own level and those above are not its to hold */
+
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_int_equal(agent.demand[0]->word, 0);
+
+	/* Two streams: one finished is not all finished. */
+	launch_on(STREAM(n, 1), n);
+	launch_on(STREAM(n, 2), n);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_int_equal(agent.demand[0]->word, 1u << 5);
+
+	/* Nobody synchronises: the worker sees it. */
+	driver->streams_busy = 0;
+	assert_true(eventually(agent.demand[0]->word == 0));
+	assert_true(eventually(agent.status->launches == 3));
+	assert_int_equal(agent.status->level, 2);
+	gone(n);
+}
+
+static void dead_context_leaves_no_demand(void **state)
+{
+	struct pollfd end = {.events = POLLIN};
+	char byte;
+
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(3, 0);
+	assert_int_equal(agent.demand[2]->word, 1);
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	assert_int_equal(agent.demand[0]->word | agent.demand[1]->word | agent.demand[2]->word, 0);
+	end.fd = agent.client;
+	assert_int_equal(poll(&end, 1, 5000), 1);
+	assert_int_equal(recv(agent.client, &byte, 1, 0), 0);
+	close(agent.client);
+	agent.client = -1;
+}
+
+static void gates_by_predicted_work(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+	int none = driver->gates;
+
+	learn(n, 100, 50000);
+	assert_int_equal(driver->gates, none); /* nobody is above: no gate at all */
+
+	agent.control->above = 1;
+	for (int i = 0; i < 51; i++)
+		launch_on(STREAM(n, 1), 100);
+	/* 50 us each, 250 us between gates: each fifth launch. */
+	assert_in_range(driver->gates - none, 10, 11);
+	assert_int_equal(driver->waits_in_gates, driver->gates); /* one wait a gate */
+
+	/* A kernel of unknown time may be long: a gate before the next. */
+	int before = driver->gates;
+	for (unsigned i = 0; i < 10; i++)
+		launch_on(STREAM(n, 1), 200 + i);
+	assert_in_range(driver->gates - before, 9, 10);
+
+	/* The policy may hold: the gate waits for that as well. */
+	agent.control->flags = WEIR_CONTROL_HOLDABLE;
+	int gates = driver->gates, waits = driver->waits_in_gates;
+	launch_on(STREAM(n, 1), 300);
+	launch_on(STREAM(n, 1), 301);
+	assert_true(driver->gates > gates);
+	assert_int_equal(driver->waits_in_gates - waits, 2 * (driver->gates - gates));
+	agent.control->flags = 0;
+	agent.control->above = 0;
+	gone(n);
+}
+
+static void top_level_has_no_gates(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(3, 1);
+	int before = driver->gates;
+
+	for (unsigned i = 0; i < 100; i++)
+		launch_on(STREAM(n, 1), 400 + i);
+	assert_int_equal(driver->gates, before);
+	gone(n);
+}
+
+static void level_changes_live(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, 7);
+	assert_int_equal(agent.demand[1]->word, 1u << 7);
+
+	fake_agent_level(&agent, 1); /* lowered: at once, and out of the word it may no longer hold */
+	assert_true(eventually(agent.demand[1]->word == 0));
+	assert_int_equal(agent.demand[0]->word, 1u << 7);
+	assert_true(eventually(agent.status->level == 1));
+
+	/* Raised: not while a gate of the lower level may be ahead of it, or it would wait for itself. */
+	fake_agent_level(&agent, 3);
+	usleep(100000);
+	assert_int_equal(agent.demand[2]->word, 0);
+	driver->streams_busy = 0;
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_true(eventually(agent.status->level == 3));
+	driver->streams_busy = 1;
+	launch_on(STREAM(n, 1), n);
+	assert_int_equal(agent.demand[2]->word, 1u << 7);
+	gone(n);
+}
+
+static void graphs_keep_their_level(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 9);
+	CUgraph graph;
+
+	int before = driver->gates, events = driver->events_recorded;
+	cuStreamBeginCapture_v2(STREAM(n, 1), CU_STREAM_CAPTURE_MODE_GLOBAL);
+	driver->capturing = 1;
+	for (unsigned i = 0; i < 100; i++)
+		launch_on(STREAM(n, 1), 600);
+	driver->capturing = 0;
+	cuStreamEndCapture(STREAM(n, 1), &graph);
+	assert_true(driver->gates > before); /* nodes of the graph, though nobody is above now */
+	assert_int_equal(driver->events_recorded, events); /* but no samples */
+
+	/* Its replays wait for the word of level 0: raised, it would wait for its own demand. */
+	fake_agent_level(&agent, 2);
+	usleep(100000);
+	assert_int_equal(agent.status->level, 0);
+	gone(n);
+}
+
+static void agent_dies_and_returns(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(1, 11);
+	agent.control->hold = 1;
+	fake_agent_stop(&agent);
+	assert_true(eventually(agent.control->hold == 0)); /* nobody is left to open it */
+	assert_int_equal(agent.demand[0]->word, 1u << 11); /* the level stays */
+	launch_on(STREAM(n, 1), n);
+
+	fake_agent_start(&agent);
+	fake_agent_accept(&agent);
+	assert_int_equal(agent.hello.claimed_bit, 11);
+	int registered = driver->registered;
+	fake_agent_welcome(&agent, 1, 12); /* the old bit was given away */
+	assert_true(eventually(agent.demand[0]->word == 1u << 12));
+	assert_int_equal(driver->registered, registered); /* the same pages again */
+	gone(n);
+}
+
+static void shared_bit_is_the_agents(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, WEIR_BIT_SHARED);
+	assert_int_equal(agent.demand[0]->word, 0);
+	assert_true(eventually(agent.status->outstanding == 1));
+	gone(n);
+}
+
+static void hostile_agent(void **state)
+{
+	(void)state;
+	/* A page shorter than a page would be a SIGBUS. */
+	assert_int_equal(ftruncate(agent.control_fd, 100), 0);
+	unsigned n = welcomed(2, 3);
+	assert_int_equal(agent.demand[0]->word, 0); /* not governed, and alive */
+	assert_int_equal(ftruncate(agent.control_fd, WEIR_PAGE_SIZE), 0);
+	gone(n);
+
+	n = welcomed(2, 3);
+	for (int i = 0; i < 1000; i++) {
+		uint8_t junk[WEIR_MESSAGE_MAX];
+		for (size_t k = 0; k < sizeof(junk); k++)
+			junk[k] = (uint8_t)rand();
+		if (i % 2)
+			weir_header_init((struct weir_header *)junk,
+					 (enum weir_message_type)(rand() % 6), (size_t)rand() % 400);
+		send(agent.client, junk, (size_t)rand() % sizeof(junk) + 1, MSG_NOSIGNAL);
+	}
+	fake_agent_level(&agent, 1);
+	assert_true(eventually(agent.status->level == 1)); /* still listening to sense */
+	gone(n);
+}
+
+static void streams_come_and_go(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, 4);
+	cuStreamSynchronize(STREAM(n, 1));
+	for (int i = 0; i < 20000; i++) {
+		launch_on(STREAM(n, 2 + i % 8), n);
+		assert_int_equal(cuStreamDestroy_v2(STREAM(n, 2 + i % 8)), CUDA_SUCCESS);
+	}
+	assert_true(eventually(agent.demand[0]->word == 0)); /* what was destroyed is not waited for */
+	assert_true(eventually(agent.status->launches == 20001));
+	gone(n);
+}
+
+static void *per_thread_launch(void *context)
+{
+	cuCtxSetCurrent(context);
+	launch_on(CU_STREAM_PER_THREAD, 1);
+	return NULL;
+}
+
+static void default_streams(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(1, 6);
+	cuStreamSynchronize(STREAM(n, 1));
+	assert_int_equal(agent.demand[0]->word, 0);
+
+	cuCtxSetCurrent(CONTEXT(n));
+	launch_on(NULL, n); /* the legacy stream, whichever of its names is used */
+	assert_int_equal(agent.demand[0]->word, 1u << 6);
+	cuStreamSynchronize(CU_STREAM_LEGACY);
+	assert_true(eventually(agent.demand[0]->word == 0)); /* it lingered: the launches were close */
+
+	/* Threads end: their streams end with them, and their demand. */
+	for (int i = 0; i < 3000; i++) {
+		pthread_create(&thread, NULL, per_thread_launch, CONTEXT(n));
+		pthread_join(thread, NULL);
+	}
+	assert_true(eventually(agent.demand[0]->word == 0));
+	cuCtxSetCurrent(NULL);
+	gone(n);
+}
+
+static void forked_child_is_nobody(void **state)
+{
+	struct pollfd end = {.events = POLLIN};
+	int status;
+
+	(void)state;
+	/* The parent of this story is itself a child, so that it can be killed. */
+	pid_t parent = fork();
+	if (parent == 0) {
+		/* CUDA was used before the fork, so here nothing is governed; a new process starts afresh. */
+		execl("/proc/self/exe", "test-guest", "--fork-story", NULL);
+		_exit(1);
+	}
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 2, 2);
+	assert_true(eventually(agent.demand[0]->word == 1u << 2));
+	end.fd = agent.client;
+	assert_int_equal(poll(&end, 1, 5000), 1); /* end of file, though a child of it lives on */
+	assert_int_equal(waitpid(parent, &status, 0), parent);
+	agent.demand[0]->word = agent.demand[1]->word = 0;
+	close(agent.client);
+	agent.client = -1;
+}
+
+/* Launches, forks a child that outlives it, and dies. */
+static int fork_story(void)
+{
+	cuInit(0);
+	launch_on(STREAM(1, 1), 1);
+	if (fork() == 0) {
+		cuLaunchKernel(KERNEL(1), 1, 1, 1, 32, 1, 1, 0, STREAM(1, 1), NULL, NULL);
+		sleep(2);
+		_exit(0);
+	}
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void every_hook_is_handed_out(void **state)
+{
+	static const char *const names[] = {"cuInit", "cuLaunchKernel", "cuGraphLaunch",
+					    "cuStreamDestroy_v2", "cuCtxDestroy_v2"};
+	void *function;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(cuGetProcAddress_v2(names[i], &function, 13000, 0, NULL), CUDA_SUCCESS);
+		assert_ptr_equal(function, dlsym(RTLD_DEFAULT, names[i]));
+	}
+	/* Others are the driver's own. */
+	assert_int_equal(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, 0, NULL), CUDA_SUCCESS);
+	assert_ptr_equal(function, dlsym(RTLD_DEFAULT, "cuStreamQuery"));
+	assert_int_equal(cuGetProcAddress_v2("cuMemAlloc_v2", &function, 13000, 0, NULL),
+			 CUDA_SUCCESS);
+	assert_ptr_not_equal(function, dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	fake_agent_deinit(&agent);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_before_cuda),
+		cmocka_unit_test(demand_follows_work),
+		cmocka_unit_test(dead_context_leaves_no_demand),
+		cmocka_unit_test(gates_by_predicted_work),
+		cmocka_unit_test(top_level_has_no_gates),
+		cmocka_unit_test(level_changes_live),
+		cmocka_unit_test(graphs_keep_their_level),
+		cmocka_unit_test(agent_dies_and_returns),
+		cmocka_unit_test(shared_bit_is_the_agents),
+		cmocka_unit_test(hostile_agent),
+		cmocka_unit_test(streams_come_and_go),
+		cmocka_unit_test(default_streams),
+		cmocka_unit_test(forked_child_is_nobody),
+		cmocka_unit_test(every_hook_is_handed_out),
+	};
+
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	if (argc > 1 && strcmp(argv[1], "--fork-story") == 0)
+		return fork_story();
+	return cmocka_run_group_tests(tests, begin, finish);
+}

@@ -1,0 +1,139 @@
+/* Messages at the door: what is malformed is refused, and descriptors never leak. */
+#include "weir/protocol.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct weir_hello good_hello(void)
+{
+	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE};
+
+	weir_header_init(&hello.header, WEIR_HELLO, sizeof(hello));
+	memset(hello.library, 'x', sizeof(hello.library));
+	return hello;
+}
+
+static void accepts_what_is_well_formed(void **state)
+{
+	struct weir_hello hello = good_hello();
+	union weir_message out;
+
+	(void)state;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_OK);
+	assert_int_equal(strlen(out.hello.library), sizeof(hello.library) - 1); /* ended by force */
+}
+
+static void accepts_a_later_and_longer_version(void **state)
+{
+	uint8_t packet[sizeof(struct weir_hello) + 40] = {0};
+	struct weir_hello hello = good_hello();
+	union weir_message out;
+
+	(void)state;
+	hello.header.version = 9;
+	hello.header.size = sizeof(packet);
+	memcpy(packet, &hello, sizeof(hello));
+	assert_int_equal(weir_message_check(&out, packet, sizeof(packet), 0), WEIR_CHECK_OK);
+	assert_int_equal(out.header.version, 9);
+}
+
+static void refuses_each_fault(void **state)
+{
+	struct weir_hello hello = good_hello();
+	uint8_t large[WEIR_MESSAGE_MAX + 1] = {0};
+	union weir_message out;
+
+	(void)state;
+	assert_int_equal(weir_message_check(&out, &hello, 5, 0), WEIR_CHECK_SHORT);
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello) - 1, 0), WEIR_CHECK_SHORT);
+	assert_int_equal(weir_message_check(&out, large, sizeof(large), 0), WEIR_CHECK_LONG);
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 1), WEIR_CHECK_FDS);
+	hello.header.size = 20;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_LONG);
+	assert_int_equal(weir_message_check(&out, &hello, 20, 0), WEIR_CHECK_SHORT);
+	hello = good_hello();
+	hello.header.magic++;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_MAGIC);
+	hello = good_hello();
+	hello.header.version = 0;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_VERSION);
+	hello = good_hello();
+	hello.header.type = 99;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_TYPE);
+	hello = good_hello();
+	hello.claimed_bit = 64;
+	assert_int_equal(weir_message_check(&out, &hello, sizeof(hello), 0), WEIR_CHECK_VALUE);
+}
+
+static void levels_need_their_pages(void **state)
+{
+	static const size_t wanted[WEIR_LEVELS] = {1, 2, 3, 3};
+	struct weir_level level = {0};
+	union weir_message out;
+
+	(void)state;
+	weir_header_init(&level.header, WEIR_LEVEL, sizeof(level));
+	for (uint8_t i = 0; i < WEIR_LEVELS; i++) {
+		level.level = i;
+		for (size_t fds = 0; fds <= WEIR_FDS_MAX; fds++)
+			assert_int_equal(weir_message_check(&out, &level, sizeof(level), fds),
+					 fds == wanted[i] ? WEIR_CHECK_OK : WEIR_CHECK_FDS);
+	}
+	level.level = WEIR_LEVELS;
+	assert_int_equal(weir_message_check(&out, &level, sizeof(level), 3), WEIR_CHECK_VALUE);
+}
+
+static int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+static void refused_packets_leak_nothing(void **state)
+{
+	struct weir_hello hello = good_hello();
+	union weir_message out;
+	int pair[2], fds[WEIR_FDS_MAX];
+	size_t n;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	int before = open_descriptors();
+	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
+		fds[i] = STDERR_FILENO;
+	assert_int_equal(weir_message_send(pair[0], &hello, sizeof(hello), fds, WEIR_FDS_MAX), 0);
+	assert_int_equal(weir_message_receive(pair[1], &out, fds, &n), WEIR_CHECK_FDS);
+	assert_int_equal(open_descriptors(), before);
+
+	assert_int_equal(weir_message_receive(pair[1], &out, fds, &n), -EAGAIN);
+	close(pair[0]);
+	assert_int_equal(weir_message_receive(pair[1], &out, fds, &n), -EPIPE);
+	assert_int_equal(weir_message_send(pair[1], &hello, sizeof(hello), NULL, 0), -EPIPE);
+	close(pair[1]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts_what_is_well_formed),
+		cmocka_unit_test(accepts_a_later_and_longer_version),
+		cmocka_unit_test(refuses_each_fault),
+		cmocka_unit_test(levels_need_their_pages),
+		cmocka_unit_test(refused_packets_leak_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
