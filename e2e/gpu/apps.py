@@ -192,7 +192,7 @@ APPS = {
 def main():
     parser = argparse.ArgumentParser(description="GPU applications with hashed outputs")
     parser.add_argument("names", nargs="+", choices=APPS, metavar="NAME", help=", ".join(APPS))
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()
     outputs = {}
     for name in options.names:

@@ -29,8 +29,7 @@ class Watch:
             for client in clients:
                 seen = self.largest.setdefault(client["pid"], {})
                 for name in ("gates", "waits"):
-                    seen[name] = max(seen.get(name, 0), client.get(name, 0))
-                seen["level"] = client["level"]
+                    seen[name] = max(seen.get(name, 0), client[name])
 
     def __enter__(self):
         self.thread.start()
@@ -40,9 +39,18 @@ class Watch:
         self.done.set()
         self.thread.join()
 
-    def low(self, name):
-        """Sum of a counter over the clients of the lowest level."""
-        return sum(seen[name] for seen in self.largest.values() if seen["level"] in (0, LOW))
+    def counters(self, client):
+        """Gates and waits of this client, as far as they were seen."""
+        seen = self.largest.get(client.process.pid, {})
+        return seen.get("gates", 0), seen.get("waits", 0)
+
+
+def show_gated(bench, part, watch, clients):
+    """A result says little about a client that was never held."""
+    seen = {client.name: watch.counters(client) for client in clients}
+    good = all(waits > 0 for _, waits in seen.values())
+    figure = ", ".join(f"{name} {gates}/{waits}" for name, (gates, waits) in seen.items())
+    bench.report.holds(part, "each was held: gates/waits", good, figure)
 
 
 def part_w(bench):
@@ -54,19 +62,21 @@ def part_w(bench):
         "vector-add": [], "matrix-multiply": [], "reduction": [],
         "long-block": [], "stream-order": ["--seed", str(int(time.time()))],
     }
+    clients = []
     with node.running("burst", bench.burst_argv(1 << 40), HIGH, True), Watch(node) as watch:
         for name, extra in programs.items():
             argv = [node.program(name), "--gpu", "--seconds", str(bench.seconds), *extra]
             client = node.start(name, argv, LOW, True)
+            clients.append(client)
             try:
                 bench.report.holds("w", f"{name} below a busy client", True, client.result()["output"])
             except Exception as error:
                 bench.report.holds("w", f"{name} below a busy client", False, str(error))
-    bench.report.holds("w", "they were gated", watch.low("gates") > 0, f"{watch.low('gates')} gates, {watch.low('waits')} waits")
+    show_gated(bench, "w", watch, clients)
 
 
 def app_hashes(bench, weir):
-    """All applications at once, one process for each group."""
+    """All applications at once, one process for each group: the clients, and all their hashes."""
     clients = []
     for group in APPS:
         env = {"TORCHINDUCTOR_CACHE_DIR": str(bench.node.folder / f"inductor-{weir}")}
@@ -78,16 +88,16 @@ def app_hashes(bench, weir):
             hashes.update(client.result(240))
         except Exception as error:
             bench.report.failed("h", f"{client.name}, {'with' if weir else 'without'} Weir: {error}")
-    return hashes
+    return clients, hashes
 
 
 def part_h(bench):
     node = bench.node
     node.ensure_mps()
-    plain = app_hashes(bench, False)
+    _, plain = app_hashes(bench, False)
     node.ensure_agent()
     with node.running("burst", bench.burst_argv(1 << 40), HIGH, True), Watch(node) as watch:
-        weir = app_hashes(bench, True)
+        clients, weir = app_hashes(bench, True)
     for group in APPS:
         for app in group:
             of = [name for name in plain if name.startswith(app + "/")]
@@ -95,7 +105,7 @@ def part_h(bench):
             good = bool(of) and not bad
             figure = f"{len(of)} outputs identical" if good else f"differ: {' '.join(bad) or 'no output'}"
             bench.report.holds("h", f"{app}, gated and contended, bit for bit", good, figure)
-    bench.report.holds("h", "they were gated", watch.low("gates") > 0, f"{watch.low('gates')} gates, {watch.low('waits')} waits")
+    show_gated(bench, "h", watch, clients)
 
 
 def requests(path):

@@ -31,3 +31,10 @@ $(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
 $(WORKLOAD_GEN)/%-ptx.c: $(WORKLOAD_GEN)/%.ptx
 	$(Q){ echo 'extern const char $(subst -,_,$*)_ptx[];'; echo 'const char $(subst -,_,$*)_ptx[] = {'; \
 		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
+
+# A driver that loses launches, for the workloads' own test.
+SHARED += fault.so
+fault.so_SRC := e2e/workloads/tests/fault.c
+fault.so_CPPFLAGS := -I$(CUDA_HOME)/include
+fault.so_LIBS := -ldl
+SHELL_TESTS += e2e/workloads/tests/workloads.sh
