@@ -116,9 +116,13 @@ demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)e2e/demo/demo.sh
 
+# What runs under sanitizers as well: unit tests and fuzz corpora, in a build of their own.
+SAN_B := build-address-undefined
 test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
 	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined check-binaries
+	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) \
+		$(UNIT_TESTS:%=unit:$(SAN_B)/tests/%) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
 
 check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
 	$(Q)$(MAKE) --no-print-directory all check-binaries
