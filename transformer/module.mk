@@ -1,1 +1,1 @@
-# see Makefile
+# Nothing to build yet; see README.md.
