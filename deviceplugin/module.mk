@@ -26,3 +26,18 @@ weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS) -iquote agent
 weir-device-plugin_STATIC   := plugin kubelet-rpc yaml nvml loop base
 weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
+
+# A driver for tests, and what runs against it.
+SHARED += libfake-nvml.so
+libfake-nvml.so_SRC      := deviceplugin/tests/fake-nvml.c
+libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
+libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
+
+UNIT_TESTS += test-plugin
+test-plugin_SRC      := deviceplugin/tests/test-plugin.c deviceplugin/tests/fake-kubelet.c
+test-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
+test-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
+test-plugin_STATIC   := kubelet-rpc loop base
+test-plugin_LIBS     := -lcmocka -lgrpc -lgpr -lprotobuf-c
+# It runs these two.
+$(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin $(B)/lib/libfake-nvml.so

@@ -1,0 +1,529 @@
+/* The plugin as a process, from end to end, against a kubelet that behaves and misbehaves and an
+ * NVML that the test controls. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "deviceplugin-v1beta1.pb-c.h"
+#include "fake-kubelet.h"
+#include "weir/base.h"
+
+#define GPU_A "GPU-aaaaaaaa-0000-0000-0000-000000000001"
+#define GPU_B "GPU-bbbbbbbb-0000-0000-0000-000000000002"
+
+struct fixture {
+	struct fake_kubelet kubelet; /* first: the predicates below get it */
+	pid_t plugin;
+	char state[96]; /* folder of the files that follow */
+	char gpus[128], config[128], log[128];
+	unsigned before; /* what a count was */
+	const char *expected_line;
+};
+
+static void write_file(const char *path, const char *text)
+{
+	char temporary[160];
+
+	/* At once: the plugin reads it at any time. */
+	snprintf(temporary, sizeof(temporary), "%s.new", path);
+	FILE *file = fopen(temporary, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(rename(temporary, path), 0);
+}
+
+static void built(char *out, size_t size, const char *name)
+{
+	char self[512];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	assert_in_range(n, 1, sizeof(self) - 1);
+	self[n] = '\0';
+	snprintf(out, size, "%.400s/../%s", dirname(self), name);
+}
+
+static void spawn(struct fixture *f)
+{
+	char program[512];
+
+	built(program, sizeof(program), "bin/weir-device-plugin");
+	f->plugin = fork();
+	assert_true(f->plugin >= 0);
+	if (f->plugin == 0) {
+		int log = open(f->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+		dup2(log, STDERR_FILENO);
+		setenv("FAKE_NVML", f->gpus, 1);
+		execl(program, program, "--config", f->config, (char *)NULL);
+		_exit(127);
+	}
+}
+
+/* Its exit status. */
+static int reap(struct fixture *f)
+{
+	int status;
+
+	assert_int_equal(waitpid(f->plugin, &status, 0), f->plugin);
+	f->plugin = 0;
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void write_config(struct fixture *f, const char *dir, const char *more)
+{
+	char text[2048], nvml[512];
+
+	built(nvml, sizeof(nvml), "lib/libfake-nvml.so");
+	snprintf(text, sizeof(text),
+		 "pluginDir: %s\n"
+		 "driver: {mount: never, nvml: '%s'}\n"
+		 "%s",
+		 dir, nvml, more);
+	write_file(f->config, text);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	fake_kubelet_init(&f->kubelet);
+	strcpy(f->state, "/tmp/weir-plugin-XXXXXX");
+	assert_non_null(mkdtemp(f->state));
+	snprintf(f->gpus, sizeof(f->gpus), "%s/gpus", f->state);
+	snprintf(f->config, sizeof(f->config), "%s/config.yaml", f->state);
+	snprintf(f->log, sizeof(f->log), "%s/log", f->state);
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 ok\n");
+	write_config(f, f->kubelet.dir, "");
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	if (f->plugin) {
+		kill(f->plugin, SIGKILL);
+		waitpid(f->plugin, NULL, 0);
+	}
+	fake_kubelet_deinit(&f->kubelet);
+	snprintf(command, sizeof(command), "rm -rf '%s'", f->state);
+	assert_int_equal(system(command), 0);
+	free(f);
+	return 0;
+}
+
+static bool has_stream(const struct fake_kubelet *kubelet)
+{
+	return kubelet->stream && kubelet->lists;
+}
+
+/* A registration more than before, with its stream. */
+static bool is_back(const struct fake_kubelet *kubelet)
+{
+	const struct fixture *f = container_of(kubelet, struct fixture, kubelet);
+
+	return kubelet->registrations > f->before && kubelet->stream;
+}
+
+static bool log_says(const struct fake_kubelet *kubelet)
+{
+	const struct fixture *f = container_of(kubelet, struct fixture, kubelet);
+	char line[2048];
+	bool found = false;
+	FILE *file = fopen(f->log, "re");
+
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = strstr(line, f->expected_line);
+	fclose(file);
+	return found;
+}
+
+static unsigned count_sockets(const struct fixture *f)
+{
+	char command[256], text[16] = "";
+
+	snprintf(command, sizeof(command), "ls '%s' | grep -c '^weir-.*\\.sock$'", f->kubelet.dir);
+	FILE *pipe = popen(command, "re");
+	assert_non_null(pipe);
+	assert_non_null(fgets(text, sizeof(text), pipe));
+	pclose(pipe);
+	return (unsigned)atoi(text);
+}
+
+static void start_all(struct fixture *f)
+{
+	fake_kubelet_start(&f->kubelet);
+	spawn(f);
+	fake_kubelet_until(&f->kubelet, has_stream);
+}
+
+static void registers_and_lists_all_shares(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	assert_string_equal(f->kubelet.resource, "weir.dev/gpu-share");
+	assert_true(f->kubelet.prefers);
+	assert_int_equal(f->kubelet.devices, 200);
+	assert_int_equal(f->kubelet.healthy, 200);
+	assert_string_equal(f->kubelet.ids[7], GPU_A "::07");
+}
+
+/* Names shares @first.. of @gpu. */
+static void name_shares(char **out, char (*text)[64], const char *gpu, unsigned first, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(text[i], sizeof(text[i]), "%s::%02u", gpu, first + i);
+		out[i] = text[i];
+	}
+}
+
+static enum rpc_status allocate(struct fixture *f, char **ids, size_t n,
+				V1beta1__AllocateResponse **out, char *text)
+{
+	V1beta1__ContainerAllocateRequest container = V1BETA1__CONTAINER_ALLOCATE_REQUEST__INIT;
+	V1beta1__ContainerAllocateRequest *containers[] = {&container};
+	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
+	ProtobufCMessage *answer = NULL;
+
+	container.devices_ids = ids;
+	container.n_devices_ids = n;
+	request.container_requests = containers;
+	request.n_container_requests = 1;
+	enum rpc_status status =
+		fake_kubelet_call(&f->kubelet, "Allocate", &request.base,
+				  &v1beta1__allocate_response__descriptor, &answer, text);
+	*out = (V1beta1__AllocateResponse *)answer;
+	return status;
+}
+
+static void allocates_shares_of_one_gpu(void **state)
+{
+	struct fixture *f = *state;
+	cleanup(codec_freep) V1beta1__AllocateResponse *answer = NULL;
+	char *ids[100], names[100][64], text[256];
+
+	start_all(f);
+	name_shares(ids, names, GPU_B, 10, 30);
+	assert_int_equal(allocate(f, ids, 30, &answer, text), RPC_OK);
+	assert_int_equal(answer->n_container_responses, 1);
+	const V1beta1__ContainerAllocateResponse *container = answer->container_responses[0];
+	bool named = false, preloaded = false;
+	for (size_t i = 0; i < container->n_envs; i++)
+		named |= strcmp(container->envs[i]->key, "WEIR_GPU") == 0 &&
+			 strcmp(container->envs[i]->value, GPU_B) == 0;
+	for (size_t i = 0; i < container->n_mounts; i++)
+		preloaded |=
+			strcmp(container->mounts[i]->container_path, "/etc/ld.so.preload") == 0;
+	assert_true(named);
+	assert_true(preloaded);
+}
+
+static void refuses_what_no_gpu_can_give(void **state)
+{
+	struct fixture *f = *state;
+	V1beta1__AllocateResponse *answer = NULL;
+	char *ids[150], names[150][64], text[256];
+
+	start_all(f);
+	name_shares(ids, names, GPU_A, 0, 100);
+	name_shares(ids + 100, names + 100, GPU_B, 0, 50);
+	assert_int_equal(allocate(f, ids, 150, &answer, text), RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(text, "weir.dev/gpu-share: 150 shares do not fit on one GPU (at most "
+				  "100, or a multiple of 100 for whole GPUs)");
+
+	name_shares(ids, names, GPU_A, 0, 20);
+	name_shares(ids + 20, names + 20, GPU_B, 0, 40);
+	assert_int_equal(allocate(f, ids, 60, &answer, text), RPC_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(text, "no GPU of this node had 60 shares free"));
+
+	ids[0] = ids[1];
+	assert_int_equal(allocate(f, ids, 2, &answer, text), RPC_INVALID_ARGUMENT);
+	assert_non_null(strstr(text, "named twice"));
+	ids[0] = (char *)"GPU-somebody-elses::00";
+	assert_int_equal(allocate(f, ids, 1, &answer, text), RPC_INVALID_ARGUMENT);
+	assert_non_null(strstr(text, "no such device"));
+	assert_int_equal(allocate(f, ids, 0, &answer, text), RPC_RESOURCE_EXHAUSTED);
+}
+
+static void prefers_the_fullest_gpu_that_fits(void **state)
+{
+	struct fixture *f = *state;
+	V1beta1__ContainerPreferredAllocationRequest container =
+		V1BETA1__CONTAINER_PREFERRED_ALLOCATION_REQUEST__INIT;
+	V1beta1__ContainerPreferredAllocationRequest *containers[] = {&container};
+	V1beta1__PreferredAllocationRequest request = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
+	cleanup(codec_freep) V1beta1__PreferredAllocationResponse *answer = NULL;
+	char *ids[140], names[140][64], text[256];
+
+	start_all(f);
+	name_shares(ids, names, GPU_A, 0, 100);
+	name_shares(ids + 100, names + 100, GPU_B, 60, 40);
+	container.available_deviceids = ids;
+	container.n_available_deviceids = 140;
+	container.allocation_size = 25;
+	request.container_requests = containers;
+	request.n_container_requests = 1;
+	assert_int_equal(fake_kubelet_call(&f->kubelet, "GetPreferredAllocation", &request.base,
+					   &v1beta1__preferred_allocation_response__descriptor,
+					   (ProtobufCMessage **)&answer, text),
+			 RPC_OK);
+	assert_int_equal(answer->n_container_responses, 1);
+	assert_int_equal(answer->container_responses[0]->n_deviceids, 25);
+	assert_string_equal(answer->container_responses[0]->deviceids[0], GPU_B "::60");
+}
+
+static void answers_pre_start_and_refuses_strangers(void **state)
+{
+	struct fixture *f = *state;
+	const V1beta1__PreStartContainerRequest request =
+		V1BETA1__PRE_START_CONTAINER_REQUEST__INIT;
+	const ProtobufCMessageDescriptor *type = &v1beta1__pre_start_container_response__descriptor;
+	ProtobufCMessage *answer = NULL;
+	char text[256];
+
+	start_all(f);
+	assert_int_equal(fake_kubelet_call(&f->kubelet, "PreStartContainer", &request.base, type,
+					   &answer, text),
+			 RPC_OK);
+	codec_free(answer);
+	assert_int_equal(
+		fake_kubelet_call(&f->kubelet, "Reboot", &request.base, type, &answer, text),
+		RPC_UNIMPLEMENTED);
+}
+
+static void registers_with_a_restarted_kubelet(void **state)
+{
+	struct fixture *f = *state;
+	char old[64];
+
+	start_all(f);
+	for (int round = 0; round < 3; round++) {
+		strcpy(old, f->kubelet.endpoint);
+		f->before = f->kubelet.registrations;
+		fake_kubelet_stop(&f->kubelet);
+		fake_kubelet_start(&f->kubelet);
+		fake_kubelet_until(&f->kubelet, is_back);
+		assert_string_not_equal(f->kubelet.endpoint, old);
+	}
+	assert_int_equal(count_sockets(f), 1);
+}
+
+static void registers_again_when_its_socket_is_deleted(void **state)
+{
+	struct fixture *f = *state;
+	char path[192];
+
+	start_all(f);
+	f->before = f->kubelet.registrations;
+	snprintf(path, sizeof(path), "%s/%s", f->kubelet.dir, f->kubelet.endpoint);
+	assert_int_equal(unlink(path), 0);
+	fake_kubelet_until(&f->kubelet, is_back);
+	assert_int_equal(count_sockets(f), 1);
+}
+
+/* Kubelets up to 1.36 take the late end of an old stream for the new one's. */
+static void registers_again_when_its_stream_is_ended(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	for (int round = 0; round < 2; round++) {
+		f->before = f->kubelet.registrations;
+		fake_kubelet_end_stream(&f->kubelet);
+		fake_kubelet_until(&f->kubelet, is_back);
+	}
+}
+
+static void waits_for_a_kubelet_that_is_not_there(void **state)
+{
+	struct fixture *f = *state;
+
+	spawn(f);
+	f->expected_line = "no kubelet at ";
+	fake_kubelet_until(&f->kubelet, log_says);
+	fake_kubelet_start(&f->kubelet);
+	fake_kubelet_until(&f->kubelet, has_stream);
+}
+
+static void waits_for_a_directory_that_is_not_there(void **state)
+{
+	struct fixture *f = *state;
+
+	write_config(f, "/tmp/weir-no-such-directory", "");
+	spawn(f);
+	f->expected_line = "/tmp/weir-no-such-directory: No such file or directory; is a kubelet";
+	fake_kubelet_until(&f->kubelet, log_says);
+	assert_int_equal(kill(f->plugin, SIGTERM), 0);
+	assert_int_equal(reap(f), 0);
+}
+
+static void goes_on_when_the_kubelet_refuses(void **state)
+{
+	struct fixture *f = *state;
+
+	f->kubelet.refusal = "the ResourceName \"weir.dev/gpu-share\" is invalid";
+	fake_kubelet_start(&f->kubelet);
+	spawn(f);
+	f->expected_line = "kubelet does not register weir.dev/gpu-share: the ResourceName";
+	fake_kubelet_until(&f->kubelet, log_says);
+	f->kubelet.refusal = NULL;
+	fake_kubelet_until(&f->kubelet, has_stream);
+}
+
+static void removes_sockets_of_the_dead_only(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un dead = {.sun_family = AF_UNIX}, alive = {.sun_family = AF_UNIX};
+
+	fake_kubelet_start(&f->kubelet);
+	snprintf(dead.sun_path, sizeof(dead.sun_path), "%s/weir-1-0-0.sock", f->kubelet.dir);
+	snprintf(alive.sun_path, sizeof(alive.sun_path), "%s/weir-1-1-0.sock", f->kubelet.dir);
+	cleanup(closep) int bound = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cleanup(closep) int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(bound, (struct sockaddr *)&dead, sizeof(dead)), 0);
+	assert_int_equal(bind(listening, (struct sockaddr *)&alive, sizeof(alive)), 0);
+	assert_int_equal(listen(listening, 1), 0);
+	spawn(f);
+	fake_kubelet_until(&f->kubelet, has_stream);
+	assert_int_equal(access(dead.sun_path, F_OK), -1);
+	assert_int_equal(access(alive.sun_path, F_OK), 0);
+}
+
+static void registers_without_any_gpu(void **state)
+{
+	struct fixture *f = *state;
+
+	unlink(f->gpus);
+	start_all(f);
+	assert_int_equal(f->kubelet.devices, 0);
+	f->expected_line = "lists no GPU";
+	assert_true(log_says(&f->kubelet));
+}
+
+static void registers_without_nvml(void **state)
+{
+	struct fixture *f = *state;
+	char text[256];
+
+	snprintf(text, sizeof(text), "pluginDir: %s\ndriver: {nvml: /nowhere/libnvidia-ml.so.1}\n",
+		 f->kubelet.dir);
+	write_file(f->config, text);
+	start_all(f);
+	assert_int_equal(f->kubelet.devices, 0);
+	f->expected_line = "no NVML: /nowhere/libnvidia-ml.so.1";
+	assert_true(log_says(&f->kubelet));
+}
+
+static bool half_healthy(const struct fake_kubelet *kubelet)
+{
+	return kubelet->devices == 200 && kubelet->healthy == 100;
+}
+
+static bool all_healthy(const struct fake_kubelet *kubelet)
+{
+	return kubelet->devices == 200 && kubelet->healthy == 200;
+}
+
+static void tells_when_a_gpu_is_lost_and_when_it_is_back(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
+	fake_kubelet_until(&f->kubelet, half_healthy);
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 ok\n");
+	fake_kubelet_until(&f->kubelet, all_healthy);
+	assert_int_equal(f->kubelet.registrations, 1);
+}
+
+static void tells_of_errors_that_count(void **state)
+{
+	struct fixture *f = *state;
+	char path[160];
+
+	start_all(f);
+	snprintf(path, sizeof(path), "%s.xid", f->gpus);
+	write_file(path, "0 31\n1 79\n");
+	fake_kubelet_until(&f->kubelet, half_healthy);
+	f->expected_line = "XID 31 (ignored)";
+	assert_true(log_says(&f->kubelet));
+}
+
+static void leaves_a_mig_gpu_out(void **state)
+{
+	struct fixture *f = *state;
+
+	write_file(f->gpus, GPU_A " 0 1024 mig\n" GPU_B " 1 1024 ok\n");
+	start_all(f);
+	assert_int_equal(f->kubelet.devices, 100);
+	assert_string_equal(f->kubelet.ids[0], GPU_B "::00");
+}
+
+static void stops_on_sigterm_and_removes_its_socket(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	assert_int_equal(kill(f->plugin, SIGTERM), 0);
+	assert_int_equal(reap(f), 0);
+	assert_int_equal(count_sockets(f), 0);
+}
+
+static void refuses_a_bad_config_in_one_line(void **state)
+{
+	struct fixture *f = *state;
+
+	write_config(f, f->kubelet.dir, "resourceName: gpu\n");
+	spawn(f);
+	assert_int_equal(reap(f), 2);
+	f->expected_line = "config.yaml:3:15: expected the name of an extended resource like "
+			   "weir.dev/gpu-share, not `gpu`";
+	assert_true(log_says(&f->kubelet));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(registers_and_lists_all_shares),
+		TEST(allocates_shares_of_one_gpu),
+		TEST(refuses_what_no_gpu_can_give),
+		TEST(prefers_the_fullest_gpu_that_fits),
+		TEST(answers_pre_start_and_refuses_strangers),
+		TEST(registers_with_a_restarted_kubelet),
+		TEST(registers_again_when_its_socket_is_deleted),
+		TEST(registers_again_when_its_stream_is_ended),
+		TEST(waits_for_a_kubelet_that_is_not_there),
+		TEST(waits_for_a_directory_that_is_not_there),
+		TEST(goes_on_when_the_kubelet_refuses),
+		TEST(removes_sockets_of_the_dead_only),
+		TEST(registers_without_any_gpu),
+		TEST(registers_without_nvml),
+		TEST(tells_when_a_gpu_is_lost_and_when_it_is_back),
+		TEST(tells_of_errors_that_count),
+		TEST(leaves_a_mig_gpu_out),
+		TEST(stops_on_sigterm_and_removes_its_socket),
+		TEST(refuses_a_bad_config_in_one_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
