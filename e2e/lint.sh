@@ -2,7 +2,7 @@
 # Everything that can be said about the code without running it. Each check prints what it finds; the exit
 # status says whether any found something. LINT="format tidy" runs only those.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 mapfile -t sources < <(git ls-files '*.c')
 mapfile -t headers < <(git ls-files '*.h')
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)

@@ -7,7 +7,7 @@
 #
 # One line for each, the log of those that fail, and a last line `N passed, N failed`.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 passed=0 failed=0
 limit=${TEST_TIMEOUT:-900}
 

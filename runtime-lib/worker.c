@@ -318,6 +318,10 @@ static void stop(void)
 {
 	atomic_store(&worker.stopping, 1);
 	worker_grace();
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		if (atomic_load(&clients[i].state) == CLIENT_LIVE)
+			demand_drop(&clients[i]);
+	}
 }
 
 void worker_start(void)

@@ -28,11 +28,11 @@ static struct fake_agent agent;
 static struct null_driver *driver;
 static _Atomic int allocations, system_calls;
 static _Atomic int last_call;
-static __thread int counting;
+static __thread volatile int counting; /* volatile: malloc is not thought to read it */
 
 #define COUNTED(type, name, parameters, arguments)                                                 \
 	extern type __libc_##name parameters;                                                      \
-	type name parameters;                                                                      \
+	__attribute__((visibility("default"))) type name parameters;                               \
 	type name parameters                                                                       \
 	{                                                                                          \
 		allocations += counting;                                                           \

@@ -1,0 +1,1 @@
+SHELL_TESTS += e2e/cases/kill.sh
