@@ -8,7 +8,7 @@
 
 /* What decoding may allocate for each byte that it reads, and on top of that. A message of many
  * empty sub-messages grows the most. */
-#define CODEC_GROWTH 64u
+#define CODEC_GROWTH 32u
 #define CODEC_SPARE  (64u << 10)
 
 /* Owned bytes. */

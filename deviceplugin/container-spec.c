@@ -12,6 +12,7 @@
 #include "gpu.h"
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/log.h"
 #include "weir/protocol.h"
 
 #define PRELOAD_FILE "/etc/ld.so.preload"
@@ -148,6 +149,19 @@ static void add_driver(struct builder *b, const struct driver *driver)
 		add_mount(b, driver->smi, SMI_FILE, true);
 }
 
+/* Without its daemon a container would hang at its first CUDA call. */
+static bool has_mps(const struct config *config)
+{
+	char control[512];
+
+	snprintf(control, sizeof(control), "%s/control", config->mps_pipe_dir);
+	if (driver_host_has(config, control))
+		return true;
+	log_limited(LOG_WARNING, 60, "no MPS daemon at %s; containers are time-sliced",
+		    config->mps_pipe_dir);
+	return false;
+}
+
 static void add_weir(struct builder *b, const struct driver *driver, const struct gpu *gpu)
 {
 	const struct config *config = b->config;
@@ -162,7 +176,7 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 	/* The directory, because a new agent makes a new socket. A socket can be connected to
 	 * through a read-only mount. */
 	add_mount(b, config->agent_socket_dir, socket_dir, true);
-	if (config->mode == MODE_MPS) {
+	if (config->mode == MODE_MPS && has_mps(config)) {
 		add_env(b, "CUDA_MPS_PIPE_DIRECTORY", config->mps_pipe_dir);
 		add_mount(b, config->mps_pipe_dir, config->mps_pipe_dir, false);
 	}

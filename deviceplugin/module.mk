@@ -33,11 +33,29 @@ libfake-nvml.so_SRC      := deviceplugin/tests/fake-nvml.c
 libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
-UNIT_TESTS += test-plugin
-test-plugin_SRC      := deviceplugin/tests/test-plugin.c deviceplugin/tests/fake-kubelet.c
-test-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
-test-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
-test-plugin_STATIC   := kubelet-rpc loop base
-test-plugin_LIBS     := -lcmocka -lgrpc -lgpr -lprotobuf-c
-# It runs these two.
-$(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin $(B)/lib/libfake-nvml.so
+# All that tests link.
+DEVICEPLUGIN_STATIC := plugin kubelet-rpc yaml nvml loop base
+DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
+
+DEVICEPLUGIN_TESTS  := test-allocator test-codec test-config test-container-spec test-inventory test-plugin
+UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
+$(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_SRC      := deviceplugin/tests/$t.c))
+$(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_DEPS     := $(DEVICEPLUGIN_DEPS)))
+$(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)))
+$(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_STATIC   := $(DEVICEPLUGIN_STATIC)))
+$(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_LIBS     := $(DEVICEPLUGIN_LIBS)))
+test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
+# What they run or load.
+$(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
+$(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
+
+FUZZERS += fuzz-codec fuzz-plugin-config
+fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c
+fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
+fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
+fuzz-codec_STATIC           := kubelet-rpc
+fuzz-codec_LIBS             := -lprotobuf-c
+fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c
+fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
+fuzz-plugin-config_STATIC   := plugin yaml base
+fuzz-plugin-config_LIBS     := -lyaml

@@ -1,0 +1,156 @@
+/* What a configuration file may say, and where its mistakes are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+#include "weir/base.h"
+
+static int parse(struct config *out, const char *text, char message[256])
+{
+	return config_parse(out, "f", text, strlen(text), message, 256);
+}
+
+static void has_defaults_for_everything(void **state)
+{
+	cleanup(config_deinit) struct config config = {0};
+	char message[256];
+
+	(void)state;
+	assert_int_equal(parse(&config, "", message), 0);
+	assert_string_equal(config.resource_name, "weir.dev/gpu-share");
+	assert_int_equal(config.mode, MODE_TIMESLICE);
+	assert_string_equal(config.plugin_dir, "/var/lib/kubelet/device-plugins");
+	assert_string_equal(config.library_path, "/usr/local/lib/weir/" WEIR_VERSION "/libweir.so");
+	assert_true(config.n_ignored_xids > 0);
+}
+
+static void reads_every_key(void **state)
+{
+	static const char text[] =
+		"resourceName: example.com/slice\n"
+		"mode: mps\n"
+		"logLevel: debug\n"
+		"pluginDir: /p\n"
+		"agentSocketDir: /a\n"
+		"nodeRoot: /host/\n"
+		"library: {hostPath: /l}\n"
+		"preload: {hostPath: /pre}\n"
+		"mps: {pipeDir: /m}\n"
+		"driver: {mount: always, root: /run/d, libraries: /libs/, nvml: n}\n"
+		"container:\n"
+		"  mounts: [{hostPath: /h, containerPath: /c, readOnly: false},\n"
+		"           {hostPath: /i, containerPath: /d}]\n"
+		"  env: {A: b, C_1: ''}\n"
+		"health: {ignoredXids: [1, 2]}\n";
+	cleanup(config_deinit) struct config config = {0};
+	char message[256];
+
+	(void)state;
+	assert_int_equal(parse(&config, text, message), 0);
+	assert_string_equal(config.resource_name, "example.com/slice");
+	assert_int_equal(config.mode, MODE_MPS);
+	assert_int_equal(config.log_level, LOG_DEBUG);
+	assert_string_equal(config.plugin_dir, "/p");
+	assert_string_equal(config.agent_socket_dir, "/a");
+	assert_string_equal(config.node_root, "/host");
+	assert_string_equal(config.library_path, "/l");
+	assert_string_equal(config.preload_path, "/pre");
+	assert_string_equal(config.mps_pipe_dir, "/m");
+	assert_int_equal(config.driver.mount, DRIVER_MOUNT_ALWAYS);
+	assert_string_equal(config.driver.root, "/run/d");
+	assert_string_equal(config.driver.libraries, "/libs");
+	assert_string_equal(config.driver.nvml, "n");
+	assert_int_equal(config.container.n_mounts, 2);
+	assert_false(config.container.mounts[0].read_only);
+	assert_true(config.container.mounts[1].read_only);
+	assert_string_equal(config.container.mounts[1].container_path, "/d");
+	assert_int_equal(config.container.n_env, 2);
+	assert_string_equal(config.container.env[1].key, "C_1");
+	assert_int_equal(config.n_ignored_xids, 2);
+	assert_int_equal(config.ignored_xids[1], 2);
+}
+
+static void names_the_place_of_a_mistake(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{"modes: mps\n", "f:1:1: unknown key `modes`"},
+		{"mode: shared\n", "f:1:7: expected timeslice or mps, not `shared`"},
+		{"driver:\n  mount: yes\n", "f:2:10: expected auto, always or never, not `yes`"},
+		{"pluginDir: plugins\n", "f:1:12: expected an absolute path"},
+		{"pluginDir: /1234567890123456789012345678901234567890123456789012345678901234\n",
+		 "f:1:12: expected a path of at most 64 bytes"},
+		{"container: {mounts: [{hostPath: /h}]}\n",
+		 "f:1:22: expected `hostPath` and `containerPath` in this mount"},
+		{"container: {env: {1A: b}}\n",
+		 "f:1:19: expected the name of an environment variable"},
+		{"health: {ignoredXids: [0]}\n", "f:1:24: expected a number from 1 to 100000"},
+		{"logLevel: loud\n", "f:1:11: expected error, warning, info or debug, not `loud`"},
+		{"library: [a]\n", "f:1:10: expected a mapping"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < countof(cases); i++) {
+		cleanup(config_deinit) struct config config = {0};
+		char message[256] = "";
+		assert_int_equal(parse(&config, cases[i].text, message), -22);
+		assert_string_equal(message, cases[i].message);
+	}
+}
+
+static void says_which_file_is_missing(void **state)
+{
+	struct config config;
+	char message[256];
+
+	(void)state;
+	assert_true(config_load(&config, "/nowhere/c.yaml", message, sizeof(message)) < 0);
+	assert_string_equal(message, "/nowhere/c.yaml: No such file or directory");
+	assert_true(config_load(&config, "/", message, sizeof(message)) < 0);
+	assert_string_equal(message, "/: Is a directory");
+}
+
+static void knows_names_of_extended_resources(void **state)
+{
+	static const char *const good[] = {"weir.dev/gpu-share", "a/b", "x.y.z/A_b.c-d"};
+	static const char *const bad[] = {
+		"",
+		"gpu",
+		"/gpu",
+		"weir.dev/",
+		"weir.dev/-a",
+		"weir.dev/a/b",
+		"Weir.dev/a",
+		"weir..dev/a",
+		"-weir.dev/a",
+		"requests.weir.dev/a",
+		"kubernetes.io/gpu",
+		"x.kubernetes.io/gpu",
+		"weir.dev/a b",
+		"weir.dev/1234567890123456789012345678901234567890123456789012345678901234",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < countof(good); i++)
+		assert_true(config_resource_name_valid(good[i]));
+	for (size_t i = 0; i < countof(bad); i++)
+		assert_false(config_resource_name_valid(bad[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(has_defaults_for_everything),
+		cmocka_unit_test(reads_every_key),
+		cmocka_unit_test(names_the_place_of_a_mistake),
+		cmocka_unit_test(says_which_file_is_missing),
+		cmocka_unit_test(knows_names_of_extended_resources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
