@@ -5,6 +5,8 @@
 # an earlier run died in: the cgroup /weir-e2e, in which every pod is, and the kubelet's folder of
 # device plugins, whose place is fixed. Every process that we start is known by pid and start time.
 # shellcheck shell=bash
+# The ports come out of the file `settings`.
+# shellcheck disable=SC2154
 
 B=${B:-build}
 W=${W:-$(pwd)/$B/kubelet}
@@ -217,7 +219,7 @@ T
 	openssl rsa -in "$W/pki/sa.key" -pubout -out "$W/pki/sa.pub" 2> /dev/null
 }
 
-# The image: a shell, our test programs, and the libraries that these need.
+# The image: a shell, our test programs, and the libraries that they and the driver need.
 make_image() {
 	local root=$W/image program library
 	mkdir -p "$root"/{bin,tmp,etc,dev,proc,sys}
@@ -227,7 +229,10 @@ make_image() {
 		[ "$program" = sh ] || ln -s sh "$root/bin/$program"
 	done
 	for program in "$@"; do
-		cp "$program" "$root/bin/"
+		case $program in
+		*.so*) ;;
+		*) cp "$program" "$root/bin/" ;;
+		esac
 		for library in $(ldd "$program" | grep -o '/[^ ]*'); do
 			case $library in
 			*libcuda* | *libnvidia* | *libweir*) continue ;;

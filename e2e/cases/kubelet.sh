@@ -1,0 +1,283 @@
+#!/bin/bash
+# Weir on a real kubelet, with simulated GPUs: pods get shares and levels, and keep them whatever is
+# restarted. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end; arguments
+# are the names of the cases to run, all by default.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+here=$PWD/e2e/kubelet
+# shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
+. "$here/cluster.sh"
+# shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
+. "$here/weir.sh"
+
+# Commands of pods. A worker makes requests of a few kernels with pauses, a filler takes all it gets;
+# both check what they computed at the end, which comes with /shared/NAME.stop.
+worker() {
+	echo "exec burst --kernels 2 --requests 1000000 --gap-min-us 20000 --gap-max-us 50000 --stop-file /shared/$1.stop --ready-file /shared/$1.ready"
+}
+
+filler() {
+	echo "exec filler --waves 4 --stop-file /shared/$1.stop --ready-file /shared/$1.ready"
+}
+
+ready() {
+	test -e "$W/shared/$1.ready"
+}
+
+# starts NAME SHARES COMMAND: a pod, until it is at work.
+starts() {
+	rm -f "$W/shared/$1".*
+	pod "$@" && until_ok 20 ready "$1" || {
+		explain "$1"
+		return 1
+	}
+}
+
+# finishes NAME...: they end when told to, and what they computed is right.
+finishes() {
+	local name
+	for name in "$@"; do touch "$W/shared/$name.stop"; done
+	for name in "$@"; do succeeds "$name" 30 || return 1; done
+}
+
+# client NAME FIELD: of the pod's one client, as the agent sees it.
+client() {
+	status | jq -r --arg pod "$1" ".clients[] | select(.pod == \$pod) | .$2"
+}
+
+level_is() {
+	[ "$(client "$1" level)" = "$2" ]
+}
+
+# has_level NAME LEVEL: it comes to have it, and the library acts on it.
+has_level() {
+	until_ok 10 level_is "$1" "$2" && return
+	echo "# $1 has level '$(client "$1" level)', not $2: $(client "$1" reason)"
+	return 1
+}
+
+gone() {
+	[ -z "$(client "$1" level)" ]
+}
+
+# more NAME FIELD THAN
+more() {
+	[ "$(client "$1" "$2")" -gt "$3" ]
+}
+
+works() {
+	local before
+	before=$(client "$1" launches)
+	until_ok 10 more "$1" launches "$before"
+}
+
+# unharmed NAME...: the same containers as when they were noted, still at work.
+containers() {
+	local name
+	for name in "$@"; do
+		pod_get "$name" '.status.containerStatuses[0] | "\(.containerID) \(.restartCount)"'
+	done
+}
+
+unharmed() {
+	local noted=$1 name
+	shift
+	[ "$(containers "$@")" = "$noted" ] || {
+		echo "# containers were: $noted; are: $(containers "$@")"
+		return 1
+	}
+	for name in "$@"; do
+		works "$name" || {
+			echo "# $name does not go on"
+			return 1
+		}
+	done
+}
+
+share() {
+	pod share 30 'set -e; vector-add; matrix-multiply; reduction
+		long-block & grep -q libweir /proc/$!/maps || { sleep 0.2; grep -q libweir /proc/$!/maps; }; wait $!
+		echo gpu $WEIR_GPU' || return 1
+	succeeds share 60 || return 1
+	[ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-'
+}
+
+refused() {
+	pod greedy 150 true || return 1
+	until_ok 10 phase_is greedy Failed
+	[ "$(pod_get greedy .status.reason)" = UnexpectedAdmissionError ] &&
+		pod_get greedy .status.message | grep -q '150 shares do not fit on one GPU' && return
+	explain greedy
+	return 1
+}
+
+# LOW has the GPU full; what HIGH does is seen in LOW's gates and not in HIGH's.
+guaranteed() {
+	local waits
+	starts low 20 "$(filler low)" || return 1
+	has_level low 0 || return 1
+	works low || return 1
+	waits=$(client low waits)
+	qos=guaranteed starts high 20 "$(worker high)" || return 1
+	has_level high 2 || return 1
+	until_ok 20 more low waits $((waits + 3)) || {
+		echo "# LOW is not held: $(status | jq -c .clients)"
+		return 1
+	}
+	[ "$(client high gates_closed)" = 0 ] && [ "$(client high waits)" = 0 ] || {
+		echo "# HIGH was held: $(status | jq -c .clients)"
+		return 1
+	}
+	finishes high && works low && finishes low
+}
+
+annotation() {
+	qos=guaranteed annotation=low starts humble 10 "$(worker humble)" &&
+		namespace=trusted annotation=critical starts chosen 10 "$(worker chosen)" &&
+		annotation=critical starts pretender 10 "$(worker pretender)" || return 1
+	has_level humble 0 && has_level chosen 3 && has_level pretender 0 || return 1
+	client pretender reason | grep -q refused || return 1
+	# Edits of running pods.
+	pod_annotate humble null && has_level humble 2 &&
+		namespace=trusted pod_annotate chosen '"high"' && has_level chosen 2 &&
+		pod_annotate pretender '"normal"' && has_level pretender 0 &&
+		finishes humble pretender && namespace=trusted finishes chosen
+}
+
+# Two pods at work for the restarts.
+pair() {
+	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(worker high)" &&
+		has_level low 0 && has_level high 2
+}
+
+restart_kubelet() {
+	local noted clients
+	pair || return 1
+	noted=$(containers low high)
+	clients=$(status | jq -c '[.clients[].number] | sort')
+	stop kubelet
+	start_kubelet
+	until_ok 20 allocatable_is 0
+	until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
+	unharmed "$noted" low high && [ "$(status | jq -c '[.clients[].number] | sort')" = "$clients" ] &&
+		pod after-kubelet 10 vector-add && succeeds after-kubelet 30 && finishes low high
+}
+
+restart_plugin() {
+	local noted
+	pair || return 1
+	noted=$(containers low high)
+	stop plugin KILL
+	until_ok 20 allocatable_is 0 || return 1
+	start_plugin
+	until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
+	unharmed "$noted" low high && pod after-plugin 10 vector-add && succeeds after-plugin 30 &&
+		finishes low high
+}
+
+restart_agent() {
+	local noted bits
+	pair || return 1
+	noted=$(containers low high)
+	bits=$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')
+	stop agent KILL
+	start_agent
+	until_ok 10 agent_ready && has_level low 0 && has_level high 2 || return 1
+	[ "$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')" = "$bits" ] || {
+		echo "# clients were $bits, are $(status | jq -c .clients)"
+		return 1
+	}
+	unharmed "$noted" low high && finishes low high
+}
+
+# A pod above dies in the middle of its kernels: its bit and its slots are free within a second.
+killed() {
+	local pid end before
+	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
+		has_level high 2 || return 1
+	pid=$(pod_pid high)
+	before=$(client low launches)
+	kill -KILL "$pid" || return 1
+	end=$(($(date +%s%3N) + 1000))
+	until gone high && more low launches "$before" && [ "$(demand)" = 0 ]; do
+		[ "$(date +%s%3N)" -lt "$end" ] || {
+			echo "# a second after the kill: $(status | jq -c .)"
+			return 1
+		}
+	done
+	until_ok 20 phase_is high Failed && works low && finishes low
+}
+
+# The demand words of every GPU together.
+demand() {
+	cat "$W"/state/GPU-*/demand-? | od -An -v -tu8 | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }'
+}
+
+# An agent that cannot ask knows the QoS class from the cgroup, and corrects itself.
+away() {
+	namespace=trusted annotation=high starts chosen 10 "$(worker chosen)" &&
+		namespace=trusted has_level chosen 2 || return 1
+	stop apiserver KILL
+	# What was known stays known.
+	sleep 1
+	level_is chosen 2 || return 1
+	stop agent
+	start_agent
+	until_ok 10 agent_ready
+	until_ok 10 by_qos_class || {
+		echo "# without an API server: $(status | jq -c .clients)"
+		return 1
+	}
+	start_apiserver
+	must 60 apiserver_ready
+	until_ok 60 level_is chosen 2 && namespace=trusted finishes chosen
+}
+
+by_qos_class() {
+	status | jq -e '.clients | length == 1 and .[0].level == 0'
+}
+
+intruder() {
+	pod intruder 10 'exec intruder' && succeeds intruder 20
+}
+
+cases=(
+	"share|a pod gets its share and sees the simulated GPU, through libweir"
+	"refused|a request over one GPU is refused, and the pod says why"
+	"guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
+	"annotation|the annotation beats the QoS class, where it may, and edits take effect"
+	"restart_kubelet|the kubelet is restarted under running pods"
+	"restart_plugin|the plugin is killed and restarted under running pods"
+	"restart_agent|the agent is killed and restarted under running pods"
+	"killed|a pod killed in the middle of its kernels frees what it held within a second"
+	"away|without the API server levels come from the QoS class, and are corrected later"
+	"intruder|a container cannot write the demand page that it may only read"
+)
+
+if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
+	echo "ok - real kubelet # SKIP because WEIR_SKIP_KUBELET=1"
+	exit 0
+fi
+exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
+flock -w 600 9 || die "another run of these tests is under way"
+[ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
+trap 'exit 1' TERM INT
+
+cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,long-block,burst,filler,intruder} \
+	"$B"/simcuda/libcuda.so.1 "$B"/simcuda/libnvidia-ml.so.1
+weir_up
+failed=0
+for case in "${cases[@]}"; do
+	name=${case%%|*}
+	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+	began=$SECONDS
+	if "$name"; then
+		echo "ok - kubelet: ${case#*|} ($((SECONDS - began)) s)"
+	else
+		echo "not ok - kubelet: ${case#*|}"
+		failed=1
+		tail -5 "$W"/{agent,plugin}.log | sed 's/^/# /'
+	fi
+	clear_pods
+done
+exit $failed

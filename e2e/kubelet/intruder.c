@@ -1,0 +1,128 @@
+/* What root in a container may try with the pages that the agent hands it: to write the one that it
+ * may only read, and so to hold up or let go whom it likes. Prints a line and exits with 0 if every
+ * attempt failed; 1: one worked. Has no need of a GPU. */
+#include "weir/base.h"
+#include "weir/protocol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+static int failures;
+
+static void must_fail(const char *what, bool worked)
+{
+	if (worked) {
+		printf("intruder: %s worked\n", what);
+		failures++;
+	}
+}
+
+/* GPU-01234567-89ab-… as the kubelet's plugin says it. */
+static bool parse_uuid(uint8_t out[16], const char *text)
+{
+	size_t n = 0;
+
+	if (!text || strncmp(text, "GPU-", 4) != 0)
+		return false;
+	for (text += 4; *text && n < 16; text += *text == '-') {
+		unsigned byte;
+		if (sscanf(text, "%2x", &byte) != 1)
+			return false;
+		out[n++] = (uint8_t)byte;
+		text += 2;
+	}
+	return n == 16;
+}
+
+static int connect_agent(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = WEIR_SOCKET_PATH};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Says HELLO and keeps what comes with the WELCOME. */
+static bool join(int socket, union weir_message *welcome, int *fds, size_t *n_fds)
+{
+	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE};
+	struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
+
+	weir_header_init(&hello.header, WEIR_HELLO, sizeof(hello));
+	return parse_uuid(hello.gpu, getenv("WEIR_GPU")) &&
+	       weir_message_send(socket, &hello, sizeof(hello), NULL, 0) == 0 &&
+	       poll(&poll_fd, 1, 10000) == 1 &&
+	       weir_message_receive(socket, welcome, fds, n_fds) == 0 &&
+	       welcome->header.type == WEIR_WELCOME;
+}
+
+static bool can_open(const char *path, int flags)
+{
+	cleanup(closep) int fd = open(path, flags | O_CLOEXEC);
+
+	return fd >= 0;
+}
+
+static bool can_map(int fd)
+{
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return page != MAP_FAILED;
+}
+
+static bool can_change_later(int fd)
+{
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+
+	return page != MAP_FAILED && mprotect(page, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void attack(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	must_fail("mapping it writable", can_map(fd));
+	must_fail("mprotect()", can_change_later(fd));
+	must_fail("fchmod()", fchmod(fd, 0666) == 0);
+	must_fail("opening it again to write", can_open(path, O_RDWR));
+	must_fail("opening it again to append", can_open(path, O_WRONLY | O_APPEND));
+	must_fail("truncating it", truncate(path, 0) == 0 || ftruncate(fd, 0) == 0);
+	must_fail("write()", write(fd, "", 1) == 1);
+	must_fail("a name of its own for it",
+		  linkat(AT_FDCWD, path, AT_FDCWD, "/tmp/page", AT_SYMLINK_FOLLOW) == 0);
+	must_fail("the folder that it is in", openat(fd, "..", O_PATH | O_DIRECTORY) >= 0);
+}
+
+int main(void)
+{
+	int fds[WEIR_FDS_MAX], agent = connect_agent();
+	union weir_message welcome;
+	size_t n;
+
+	if (agent < 0 || !join(agent, &welcome, fds, &n)) {
+		printf("intruder: the agent does not let us in: %s\n", strerror(errno));
+		return 2;
+	}
+	if (welcome.welcome.level >= WEIR_DEMAND_LEVELS) {
+		printf("intruder: nobody is above level %u\n", welcome.welcome.level);
+		return 2;
+	}
+	attack(fds[2]);
+	if (!failures)
+		printf("intruder: level %u cannot write what it waits for\n",
+		       welcome.welcome.level);
+	return failures ? 1 : 0;
+}

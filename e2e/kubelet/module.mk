@@ -1,0 +1,10 @@
+# The real-kubelet cases: e2e/cases/kubelet.sh starts a node with cluster.sh.
+PROGRAMS += intruder
+intruder_SRC    := e2e/kubelet/intruder.c
+intruder_STATIC := base
+SHELL_TESTS     += e2e/cases/kubelet.sh
+
+# Built before the tests, whose time is limited.
+test: $(if $(filter 1,$(WEIR_SKIP_KUBELET)),,build/kubelet-binaries)
+build/kubelet-binaries: e2e/kubelet/go.mod e2e/kubelet/go.sum | build/.setup
+	$(Q)e2e/kubelet/build.sh > $@

@@ -1,0 +1,180 @@
+# Sourced after cluster.sh: Weir on that node (agent and plugin as plain processes, two simulated
+# GPUs), and pods that use it.
+# shellcheck shell=bash
+
+RESOURCE=weir.dev/gpu-share
+SIM_GPUS=2
+SIM_SMS=2
+SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on the machine
+
+# What pods get mounted stays where it is for as long as they run, as on a real node.
+install_weir() {
+	mkdir -p "$W"/{host/driver,sim,run,state,shared}
+	cp -L "$B/lib/libweir.so" "$W/host/"
+	cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$W/host/driver/"
+	echo "$W/host/libweir.so" > "$W/host/ld.so.preload"
+	mount -t tmpfs weir-sim "$W/sim"
+	chmod 777 "$W/sim" "$W/shared"
+	printf '%s=%s\n' gpus $SIM_GPUS sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/sim/config"
+	export WEIR_SIM_DIR=$W/sim
+
+	kubeconfig_for token-agent > "$W/agent.kubeconfig"
+	cat > "$W/agent.yaml" << Y
+socket: $W/run/agent.sock
+stateDir: $W/state
+metrics: {address: ""}
+control: {socket: $W/control.sock}
+kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
+levels:
+  raiseNamespaces: [trusted]
+nvml: $W/host/driver/libnvidia-ml.so.1
+logLevel: debug
+Y
+	cat > "$W/plugin.yaml" << Y
+resourceName: $RESOURCE
+logLevel: debug
+pluginDir: $PLUGINS
+agentSocketDir: $W/run
+library: {hostPath: $W/host/libweir.so}
+preload: {hostPath: $W/host/ld.so.preload}
+driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}
+container:
+  mounts:
+  - {hostPath: $W/sim, containerPath: /dev/weir-sim, readOnly: false}
+  - {hostPath: $W/shared, containerPath: /shared, readOnly: false}
+  env: {WEIR_SIM_DIR: /dev/weir-sim, WEIR_LOG: info}
+Y
+}
+
+# The agent's rights, as the chart gives them.
+grant_agent() {
+	api POST /apis/rbac.authorization.k8s.io/v1/clusterroles '{"metadata": {"name": "weir-agent"},
+		"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]}' &&
+		api POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings '{"metadata": {"name": "weir-agent"},
+		"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "weir-agent"},
+		"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "weir-agent"}]}' &&
+		api POST /api/v1/namespaces '{"metadata": {"name": "trusted"}}'
+}
+
+start_agent() {
+	start agent "$B/bin/weir-agent" --config "$W/agent.yaml"
+}
+
+start_plugin() {
+	start plugin "$B/bin/weir-device-plugin" --config "$W/plugin.yaml"
+}
+
+agent_ready() {
+	status > /dev/null
+}
+
+allocatable_is() {
+	[ "$(api GET "/api/v1/nodes/$NODE" | jq -r ".status.allocatable[\"$RESOURCE\"]")" = "$1" ]
+}
+
+weir_up() {
+	install_weir
+	grant_agent > /dev/null || die "the API server refused the agent's role"
+	start_agent
+	start_plugin
+	must 20 agent_ready
+	must 20 allocatable_is $((SIM_GPUS * 100))
+}
+
+# What the agent knows, as JSON.
+status() {
+	"$B/bin/weirctl" --socket "$W/control.sock" status --json
+}
+
+# Pods
+
+# pod NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation and $namespace
+# of the environment.
+pod() {
+	local manifest
+	manifest=$(jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
+		--arg image "$IMAGE" --arg resource "$RESOURCE" --arg annotation "${annotation:-}" \
+		--arg qos "${qos:-besteffort}" '
+		{cpu: "50m", memory: "64Mi"} as $amount |
+		{
+			metadata: {name: $name,
+				annotations: (if $annotation == "" then {} else {"weir.dev/priority": $annotation} end)},
+			spec: {nodeName: $node, hostNetwork: true, restartPolicy: "Never", enableServiceLinks: false,
+				terminationGracePeriodSeconds: 0,
+				containers: [{name: "main", image: $image, imagePullPolicy: "Never",
+					command: ["sh", "-c", $command],
+					resources: {
+						requests: (if $qos == "burstable" then $amount else {} end),
+						limits: ({($resource): $shares} + if $qos == "guaranteed" then $amount else {} end)}}]}
+		}')
+	api POST "/api/v1/namespaces/${namespace:-default}/pods" "$manifest" > /dev/null
+}
+
+# pod_get NAME FILTER
+pod_get() {
+	api GET "/api/v1/namespaces/${namespace:-default}/pods/$1" | jq -r "$2"
+}
+
+phase_is() {
+	[ "$(pod_get "$1" .status.phase)" = "$2" ]
+}
+
+pod_log() {
+	local uid
+	uid=$(pod_get "$1" .metadata.uid)
+	# Time, stream and a flag stand before each line.
+	cut -d' ' -f4- "$W/pods/${namespace:-default}_$1_$uid/main/0.log" 2> /dev/null
+}
+
+# succeeds NAME SECONDS: the pod ends well.
+succeeds() {
+	until_ok "$2" ended "$1"
+	phase_is "$1" Succeeded || {
+		explain "$1"
+		return 1
+	}
+}
+
+ended() {
+	phase_is "$1" Succeeded || phase_is "$1" Failed
+}
+
+explain() {
+	pod_get "$1" '.status | {phase, reason, message, state: .containerStatuses[0].state}' | sed 's/^/# /'
+	pod_log "$1" | tail -20 | sed "s/^/# $1: /"
+}
+
+# The container's first process, as the host knows it.
+pod_pid() {
+	local id
+	id=$(pod_get "$1" '.status.containerStatuses[0].containerID | sub("^containerd://"; "")')
+	ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }'
+}
+
+pod_delete() {
+	local name
+	for name in "$@"; do
+		api DELETE "/api/v1/namespaces/${namespace:-default}/pods/$name?gracePeriodSeconds=0" > /dev/null
+	done
+}
+
+pod_annotate() {
+	api PATCH "/api/v1/namespaces/${namespace:-default}/pods/$1" \
+		"{\"metadata\": {\"annotations\": {\"weir.dev/priority\": $2}}}" application/merge-patch+json > /dev/null
+}
+
+# Whatever a case left behind.
+clear_pods() {
+	local namespace name
+	for namespace in default trusted; do
+		for name in $(api GET "/api/v1/namespaces/$namespace/pods" | jq -r '.items[].metadata.name'); do
+			pod_delete "$name"
+		done
+	done
+	until_ok 10 no_containers
+	rm -f "$W"/shared/*
+}
+
+no_containers() {
+	[ -z "$(ctr_k8s tasks ls -q)" ]
+}
