@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include "demand.h"
+#include "gate.h"
 #include "link.h"
 #include "stream.h"
 #include "worker.h"
@@ -123,6 +124,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->retry_delay = 0;
 	client->demanding = 0;
 	client->idle_since = client->gap = 0;
+	client->gate_interval = GATE_INTERVAL_QUIET;
 	client->gates = client->gates_closed = 0;
 	client->gone_launches = client->gone_predicted = 0;
 	client->graph_levels = 0;
@@ -147,7 +149,8 @@ static struct client *client_new(CUcontext context)
 		if (pushed)
 			real(cuCtxPopCurrent_v2)(&dropped);
 		if (!done) {
-			log_limited(LOG_WARNING, 60, "a context cannot be governed: its device is unknown");
+			log_limited(LOG_WARNING, 60,
+				    "a context cannot be governed: its device is unknown");
 			atomic_store(&client->state, CLIENT_DEAD);
 			return NULL;
 		}

@@ -55,6 +55,7 @@ struct client {
 	_Atomic int demanding;       /* our bits are set (demand.c) */
 	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
+	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are no more */
 	_Atomic uint32_t
@@ -75,6 +76,7 @@ struct client {
 		const struct standing *former; /* NULL, or the one before, for a while */
 		uint64_t former_until;
 		uint64_t last_begun, last_tick, last_look;
+		uint64_t contended_until, gates_closed;
 		uint64_t waits, wait_time;
 		bool held;
 	} worker;

@@ -5,8 +5,10 @@
 #include "stream.h"
 
 /* A gate goes in front of a launch when the stream has had this much predicted work since the last.
- */
-#define GATE_INTERVAL 250000u /* ns; an open gate costs 2.5 us of GPU time, so this keeps it under 1 % */
+ * An open gate costs 2.5 us of GPU time (H200), so gates are sparse while nobody above has work,
+ * and dense, for a shorter wait of theirs, as long as there was demand within the last second. */
+#define GATE_INTERVAL_QUIET     400000u /* ns */
+#define GATE_INTERVAL_CONTENDED 100000u
 
 /* Launch path. Puts a gate into the stream if one is due. */
 void gate_pass(struct stream *stream, const struct standing *standing);
@@ -18,7 +20,7 @@ void gate_capture(struct stream *stream, const struct standing *standing);
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)
 {
-	atomic_fetch_add_explicit(&stream->since_gate, predicted ? predicted : GATE_INTERVAL,
+	atomic_fetch_add_explicit(&stream->since_gate, predicted ? predicted : GATE_INTERVAL_QUIET,
 				  memory_order_relaxed);
 }
 

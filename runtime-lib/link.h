@@ -13,7 +13,8 @@ struct standing *link_open(struct client *client);
 /* Starts the thread, once. */
 void link_start(void);
 
-/* The link thread's part: takes one message from the client's socket, or notices that the agent is gone. */
+/* The link thread's part: takes one message from the client's socket, or notices that the agent is
+ * gone. */
 void link_receive(struct client *client, uint64_t now);
 
 /* Ends the connection: the agent forgets the client. */

@@ -17,13 +17,14 @@
 #include <unistd.h>
 
 /* How long until the next look, in ns. */
-#define TICK_STALLED 200000u   /* launches are outstanding and no new one came */
-#define TICK_BUSY    1000000u  /* launches keep coming */
-#define TICK_IDLE    20000000u /* nothing outstanding */
-#define TICK_ASLEEP  50000000u /* and so for a second; worker_wake() makes a system call */
-#define ASLEEP_AFTER 1000000000u
-#define STALE        10000000u /* a busy stream is looked at no later than this */
-#define FORMER_FOR   1000000000u /* how long a launch may go on with the standing it has read */
+#define TICK_STALLED  200000u   /* launches are outstanding and no new one came */
+#define TICK_BUSY     1000000u  /* launches keep coming */
+#define TICK_IDLE     20000000u /* nothing outstanding */
+#define TICK_ASLEEP   50000000u /* and so for a second; worker_wake() makes a system call */
+#define ASLEEP_AFTER  1000000000u
+#define STALE         10000000u /* a busy stream is looked at no later than this */
+#define CONTENDED_FOR 1000000000u
+#define FORMER_FOR    1000000000u /* how long a launch may go on with the standing it has read */
 
 static struct {
 	_Atomic int started, stopping;
@@ -213,6 +214,19 @@ static void account_wait(struct client *client, const struct standing *standing,
 	client->worker.held = held;
 }
 
+/* Gates are dense for a while after those above showed demand. */
+static void space_gates(struct client *client, const struct standing *standing, uint64_t now)
+{
+	uint64_t closed = atomic_load(&client->gates_closed);
+
+	if (closed != client->worker.gates_closed || gate_closed(standing))
+		client->worker.contended_until = now + CONTENDED_FOR;
+	client->worker.gates_closed = closed;
+	atomic_store(&client->gate_interval, now < client->worker.contended_until
+						     ? GATE_INTERVAL_CONTENDED
+						     : GATE_INTERVAL_QUIET);
+}
+
 static void write_status(struct client *client, const struct standing *standing,
 			 const struct totals *totals)
 {
@@ -261,6 +275,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 			client->worker.former = NULL;
 	}
 	bool demanding = demand_expire(client, now);
+	space_gates(client, standing, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
 	write_status(client, standing, &totals);
 

@@ -11,12 +11,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define must(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "fake agent: %s (%s:%d)\n", #condition, __FILE__, __LINE__);  \
-			abort();                                                                   \
-		}                                                                                  \
+#define must(condition)                                                                   \
+	do {                                                                              \
+		if (!(condition)) {                                                       \
+			fprintf(stderr, "fake agent: %s (%s:%d)\n", #condition, __FILE__, \
+				__LINE__);                                                \
+			abort();                                                          \
+		}                                                                         \
 	} while (0)
 
 static struct {
@@ -57,7 +58,8 @@ void fake_agent_stop(struct fake_agent *agent)
 void fake_agent_init(struct fake_agent *agent)
 {
 	*agent = (struct fake_agent){.listener = -1, .client = -1};
-	snprintf(agent->socket_path, sizeof(agent->socket_path), "/tmp/weir-test-%d.sock", (int)getpid());
+	snprintf(agent->socket_path, sizeof(agent->socket_path), "/tmp/weir-test-%d.sock",
+		 (int)getpid());
 	setenv("WEIR_SOCKET", agent->socket_path, 1);
 	for (size_t q = 0; q < WEIR_DEMAND_LEVELS; q++)
 		agent->demand[q] = page_new(&agent->demand_fds[q]);

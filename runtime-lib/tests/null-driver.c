@@ -22,7 +22,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
 	(void)version, (void)flags, (void)status;
 	void *self = dlopen(NULL, RTLD_NOW);
 	Dl_info info;
-	void *own = dladdr(&null_driver, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : self;
+	void *own =
+		dladdr(&null_driver, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : self;
 	*function = dlsym(own, symbol);
 	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
@@ -89,7 +90,8 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
 	(void)stream;
-	*status = null_driver.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+	*status = null_driver.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+					: CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -150,10 +152,12 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMem
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-			unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
+			void **extra)
 {
-	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)stream;
+	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared,
+		(void)stream;
 	(void)params, (void)extra;
 	null_driver.launches++;
 	return CUDA_SUCCESS;

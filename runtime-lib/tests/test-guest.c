@@ -1,5 +1,6 @@
-/* libweir as an application meets it, on a driver that does nothing but be observable, with an agent that
- * says what the test wants. Linked against libweir.so by its SONAME, as every CUDA program is. */
+/* libweir as an application meets it, on a driver that does nothing but be observable, with an
+ * agent that says what the test wants. Linked against libweir.so by its SONAME, as every CUDA
+ * program is. */
 #include "fake-agent.h"
 #include "null-driver.h"
 
@@ -105,7 +106,8 @@ static void demand_follows_work(void **state)
 	assert_int_equal(agent.hello.claimed_bit, WEIR_BIT_NONE);
 	assert_int_equal(agent.demand[0]->word, 1u << 5);
 	assert_int_equal(agent.demand[1]->word, 1u << 5);
-	assert_int_equal(agent.demand[2]->word, 0); /* its own level and those above are not its to hold */
+	assert_int_equal(agent.demand[2]->word,
+			 0); /* its own level and those above are not its to hold */
 
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	assert_int_equal(agent.demand[0]->word, 0);
@@ -154,9 +156,19 @@ static void gates_by_predicted_work(void **state)
 	agent.control->above = 1;
 	for (int i = 0; i < 51; i++)
 		launch_on(STREAM(n, 1), 100);
-	/* 50 us each, 250 us between gates: each fifth launch. */
-	assert_in_range(driver->gates - none, 10, 11);
+	/* 50 us each, 400 us between gates: each eighth launch. */
+	assert_in_range(driver->gates - none, 6, 7);
 	assert_int_equal(driver->waits_in_gates, driver->gates); /* one wait a gate */
+
+	/* Dense, each second launch, after demand was seen. */
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 1), 100);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	none = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 24, 26);
 
 	/* A kernel of unknown time may be long: a gate before the next. */
 	int before = driver->gates;
@@ -195,12 +207,14 @@ static void level_changes_live(void **state)
 	unsigned n = welcomed(2, 7);
 	assert_int_equal(agent.demand[1]->word, 1u << 7);
 
-	fake_agent_level(&agent, 1); /* lowered: at once, and out of the word it may no longer hold */
+	fake_agent_level(&agent,
+			 1); /* lowered: at once, and out of the word it may no longer hold */
 	assert_true(eventually(agent.demand[1]->word == 0));
 	assert_int_equal(agent.demand[0]->word, 1u << 7);
 	assert_true(eventually(agent.status->level == 1));
 
-	/* Raised: not while a gate of the lower level may be ahead of it, or it would wait for itself. */
+	/* Raised: not while a gate of the lower level may be ahead of it, or it would wait for
+	 * itself. */
 	fake_agent_level(&agent, 3);
 	usleep(100000);
 	assert_int_equal(agent.demand[2]->word, 0);
@@ -284,7 +298,8 @@ static void hostile_agent(void **state)
 			junk[k] = (uint8_t)rand();
 		if (i % 2)
 			weir_header_init((struct weir_header *)junk,
-					 (enum weir_message_type)(rand() % 6), (size_t)rand() % 400);
+					 (enum weir_message_type)(rand() % 6),
+					 (size_t)rand() % 400);
 		send(agent.client, junk, (size_t)rand() % sizeof(junk) + 1, MSG_NOSIGNAL);
 	}
 	fake_agent_level(&agent, 1);
@@ -302,7 +317,8 @@ static void streams_come_and_go(void **state)
 		launch_on(STREAM(n, 2 + i % 8), n);
 		assert_int_equal(cuStreamDestroy_v2(STREAM(n, 2 + i % 8)), CUDA_SUCCESS);
 	}
-	assert_true(eventually(agent.demand[0]->word == 0)); /* what was destroyed is not waited for */
+	assert_true(
+		eventually(agent.demand[0]->word == 0)); /* what was destroyed is not waited for */
 	assert_true(eventually(agent.status->launches == 20001));
 	gone(n);
 }
@@ -328,7 +344,8 @@ static void default_streams(void **state)
 	launch_on(NULL, n); /* the legacy stream, whichever of its names is used */
 	assert_int_equal(agent.demand[0]->word, 1u << 6);
 	cuStreamSynchronize(CU_STREAM_LEGACY);
-	assert_true(eventually(agent.demand[0]->word == 0)); /* it lingered: the launches were close */
+	assert_true(
+		eventually(agent.demand[0]->word == 0)); /* it lingered: the launches were close */
 
 	/* Threads end: their streams end with them, and their demand. */
 	for (int i = 0; i < 3000; i++) {
@@ -349,7 +366,8 @@ static void forked_child_is_nobody(void **state)
 	/* The parent of this story is itself a child, so that it can be killed. */
 	pid_t parent = fork();
 	if (parent == 0) {
-		/* CUDA was used before the fork, so here nothing is governed; a new process starts afresh. */
+		/* CUDA was used before the fork, so here nothing is governed; a new process starts
+		 * afresh. */
 		execl("/proc/self/exe", "test-guest", "--fork-story", NULL);
 		_exit(1);
 	}
@@ -386,11 +404,13 @@ static void every_hook_is_handed_out(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		assert_int_equal(cuGetProcAddress_v2(names[i], &function, 13000, 0, NULL), CUDA_SUCCESS);
+		assert_int_equal(cuGetProcAddress_v2(names[i], &function, 13000, 0, NULL),
+				 CUDA_SUCCESS);
 		assert_ptr_equal(function, dlsym(RTLD_DEFAULT, names[i]));
 	}
 	/* Others are the driver's own. */
-	assert_int_equal(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, 0, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, 0, NULL),
+			 CUDA_SUCCESS);
 	assert_ptr_equal(function, dlsym(RTLD_DEFAULT, "cuStreamQuery"));
 	assert_int_equal(cuGetProcAddress_v2("cuMemAlloc_v2", &function, 13000, 0, NULL),
 			 CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-/* The launch path allocates nothing and makes no system call: launches run on a thread on which every
- * system call is a fault, with malloc counted. */
+/* The launch path allocates nothing and makes no system call: launches run on a thread on which
+ * every system call is a fault, with malloc counted. */
 #include "fake-agent.h"
 #include "null-driver.h"
 
@@ -30,13 +30,13 @@ static _Atomic int allocations, system_calls;
 static _Atomic int last_call;
 static __thread volatile int counting; /* volatile: malloc is not thought to read it */
 
-#define COUNTED(type, name, parameters, arguments)                                                 \
-	extern type __libc_##name parameters;                                                      \
-	__attribute__((visibility("default"))) type name parameters;                               \
-	type name parameters                                                                       \
-	{                                                                                          \
-		allocations += counting;                                                           \
-		return __libc_##name arguments;                                                    \
+#define COUNTED(type, name, parameters, arguments)                   \
+	extern type __libc_##name parameters;                        \
+	__attribute__((visibility("default"))) type name parameters; \
+	type name parameters                                         \
+	{                                                            \
+		allocations += counting;                             \
+		return __libc_##name arguments;                      \
 	}
 COUNTED(void *, malloc, (size_t size), (size))
 COUNTED(void *, calloc, (size_t n, size_t size), (n, size))
@@ -49,7 +49,8 @@ static void trapped(int signal, siginfo_t *info, void *context)
 	last_call = info->si_syscall;
 }
 
-/* From here on this thread's system calls raise SIGSYS instead, but for those that end the thread. */
+/* From here on this thread's system calls raise SIGSYS instead, but for those that end the thread.
+ */
 static void forbid_system_calls(void)
 {
 	struct sock_filter filter[] = {
