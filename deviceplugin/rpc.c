@@ -615,9 +615,10 @@ int rpc_request_new(struct rpc_request **out, struct rpc *rpc, const char *path,
 		deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
 					gpr_time_from_millis(timeout_ms, GPR_TIMESPAN));
 	request->channel = connect_to(address);
+	grpc_slice path_of_method = grpc_slice_from_copied_string(method);
 	request->call = grpc_channel_create_call(request->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-						 rpc->queue, grpc_slice_from_copied_string(method),
-						 NULL, deadline, NULL);
+						 rpc->queue, path_of_method, NULL, deadline, NULL);
+	grpc_slice_unref(path_of_method);
 	request_start(request, message, size);
 	*out = request;
 	return 0;
