@@ -75,14 +75,10 @@ stopped() {
 	[ "${state:-Z}" = Z ]
 }
 
-# Cgroups: all v1 hierarchies, or the one of v2.
+# Cgroups: every hierarchy of v1, the one of v2, or both side by side.
 
 cgroup_roots() {
-	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-		echo /sys/fs/cgroup
-	else
-		awk '$3 == "cgroup" { print $2 }' /proc/self/mounts
-	fi
+	awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/self/mounts
 }
 
 cgroup_make() {
