@@ -46,7 +46,7 @@ static int connect_agent(void)
 		path = WEIR_SOCKET_PATH;
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -97,9 +97,11 @@ static struct standing *standing_new(struct client *client, const union weir_mes
 				     const int *fds)
 {
 	const struct standing *now = atomic_load(&client->standing);
-	cleanup(freep) struct standing *standing = calloc(1, sizeof(*standing));
 	int r;
 
+	if (message->header.type == WEIR_LEVEL && !now)
+		return NULL;
+	cleanup(freep) struct standing *standing = calloc(1, sizeof(*standing));
 	if (!standing)
 		return NULL;
 	if (message->header.type == WEIR_WELCOME) {
@@ -109,8 +111,6 @@ static struct standing *standing_new(struct client *client, const union weir_mes
 		r = r ? r : pages_take(client, &standing->status, fds[1], true);
 		r = r ? r : take_level(client, standing, message->welcome.level, fds + 2);
 	} else {
-		if (!now)
-			return NULL;
 		*standing = *now;
 		r = take_level(client, standing, message->level.level, fds);
 	}

@@ -39,7 +39,7 @@ void fake_agent_start(struct fake_agent *agent)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	strcpy(address.sun_path, agent->socket_path);
+	memcpy(address.sun_path, agent->socket_path, sizeof(agent->socket_path));
 	unlink(agent->socket_path);
 	agent->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	must(bind(agent->listener, (struct sockaddr *)&address, sizeof(address)) == 0);
