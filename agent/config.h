@@ -7,11 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "container.h"
-
-#define CONFIG_FILE_MAX    (1u << 20)
-#define CONFIG_ENTRIES_MAX 256 /* of any list or map */
-#define CONFIG_TEXT_MAX    255
+#define CONFIG_FILE_MAX (1u << 20)
 
 struct config_kubernetes {
 	bool enabled;

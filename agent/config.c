@@ -1,0 +1,348 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "address.h"
+#include "policy.h"
+#include "yaml.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/protocol.h"
+
+static const char *const level_names[WEIR_LEVELS] = {"low", "normal", "high", "critical"};
+
+bool config_level_parse(const char *name, uint8_t *out)
+{
+	for (uint8_t i = 0; i < WEIR_LEVELS; i++) {
+		if (strcmp(name, level_names[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *config_level_name(uint8_t level)
+{
+	return level < WEIR_LEVELS ? level_names[level] : "?";
+}
+
+static int read_level(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a level");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!config_level_parse(text, target))
+		return yaml_fail(file, value,
+				 "expected a level: low, normal, high or critical, not `%s`", text);
+	return 0;
+}
+
+static int read_log_level(struct yaml_file *file, const yaml_node_t *value,
+			  const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a log level");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!log_level_parse(text, target))
+		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
+				 text);
+	return 0;
+}
+
+static int read_policy(struct yaml_file *file, const yaml_node_t *value,
+		       const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a policy");
+
+	if (!text)
+		return -EINVAL;
+	if (!policy_find(text))
+		return yaml_fail(file, value, "expected a policy (%s), not `%s`", policy_names(),
+				 text);
+	return yaml_read_text(file, value, field, target);
+}
+
+static int read_address(struct yaml_file *file, const yaml_node_t *value,
+			const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "an address");
+	struct sockaddr_storage address;
+	socklen_t size;
+
+	if (!text)
+		return -EINVAL;
+	if (*text && !address_parse(text, &address, &size))
+		return yaml_fail(file, value,
+				 "expected an address like 0.0.0.0:9477 or [::]:9477, not `%s`",
+				 text);
+	return yaml_read_text(file, value, field, target);
+}
+
+/* An array of @n zeroed entries of @size bytes. There was none before: a key that comes twice is
+ * refused. */
+static int new_entries(void *entries, size_t *n_out, int n, size_t size)
+{
+	void *memory = calloc((size_t)n + 1, size);
+
+	if (!memory)
+		return error_origin(-ENOMEM);
+	*(void **)entries = memory;
+	*n_out = (size_t)n;
+	return 0;
+}
+
+static int read_classes(struct yaml_file *file, const yaml_node_t *value,
+			const struct yaml_field *field, void *target)
+{
+	struct config_levels *levels = target;
+	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&levels->classes, &levels->n_classes, n,
+				    sizeof(*levels->classes));
+
+	for (int i = 0; i < n && r == 0; i++) {
+		const yaml_node_t *key, *level = yaml_entry(file, value, i, &key);
+		r = yaml_read_text(file, key, field, &levels->classes[i].name);
+		if (r == 0)
+			r = read_level(file, level, field, &levels->classes[i].level);
+	}
+	return r;
+}
+
+static int read_raise(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	struct config_levels *levels = target;
+	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&levels->raise, &levels->n_raise, n, sizeof(*levels->raise));
+
+	for (int i = 0; i < n && r == 0; i++)
+		r = yaml_read_text(file, yaml_entry(file, value, i, NULL), field,
+				   &levels->raise[i]);
+	return r;
+}
+
+static int read_uid(struct yaml_file *file, const yaml_node_t *value,
+		    const struct yaml_field *field, void *target)
+{
+	struct config_rule *rule = target;
+
+	rule->has_uid = true;
+	return yaml_read_number(file, value, field, &rule->uid);
+}
+
+static int read_cgroup(struct yaml_file *file, const yaml_node_t *value,
+		       const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a cgroup path");
+	const char *star = text ? strchr(text, '*') : NULL;
+
+	if (!text)
+		return -EINVAL;
+	if (star && star[1])
+		return yaml_fail(file, value, "expected `*` only at the end of a cgroup path");
+	return yaml_read_path(file, value, field, target);
+}
+
+#define NO_LEVEL 0xff
+
+static const struct yaml_field rule_fields[] = {
+	{"uid", read_uid, 0, .max = UINT32_MAX},
+	{"cgroup", read_cgroup, offsetof(struct config_rule, cgroup)},
+	{"level", read_level, offsetof(struct config_rule, level)},
+	{0},
+};
+
+static int read_rules(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	static const struct yaml_field rule = {.fields = rule_fields};
+	struct config *config = target;
+	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
+	int r = n < 0 ? n
+		      : new_entries(&config->rules, &config->n_rules, n, sizeof(*config->rules));
+
+	(void)field;
+	for (int i = 0; i < n && r == 0; i++) {
+		const yaml_node_t *node = yaml_entry(file, value, i, NULL);
+		config->rules[i].level = NO_LEVEL;
+		r = yaml_read_section(file, node, &rule, &config->rules[i]);
+		if (r == 0 && config->rules[i].level == NO_LEVEL)
+			r = yaml_fail(file, node, "expected a `level` in this rule");
+	}
+	return r;
+}
+
+#define AT(member) offsetof(struct config, member)
+
+static const struct yaml_field metrics_fields[] = {
+	{"address", read_address, AT(metrics_address)},
+	{0},
+};
+static const struct yaml_field control_fields[] = {
+	{"socket", yaml_read_path, AT(control_socket)},
+	{0},
+};
+static const struct yaml_field kubernetes_fields[] = {
+	{"enabled", yaml_read_bool, AT(kubernetes.enabled)},
+	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig)},
+	{"nodeName", yaml_read_text, AT(kubernetes.node)},
+	{0},
+};
+static const struct yaml_field qos_fields[] = {
+	{"bestEffort", read_level, AT(levels.best_effort)},
+	{"burstable", read_level, AT(levels.burstable)},
+	{"guaranteed", read_level, AT(levels.guaranteed)},
+	{0},
+};
+static const struct yaml_field levels_fields[] = {
+	{"default", read_level, AT(levels.by_default)},
+	{"qos", yaml_read_section, 0, qos_fields},
+	{"priorityClasses", read_classes, AT(levels)},
+	{"annotation", yaml_read_text, AT(levels.annotation)},
+	{"raiseNamespaces", read_raise, AT(levels)},
+	{0},
+};
+static const struct yaml_field standalone_fields[] = {
+	{"rules", read_rules, 0},
+	{0},
+};
+static const struct yaml_field limits_fields[] = {
+	{"clients", yaml_read_number, AT(clients), .min = 1, .max = 16384},
+	{"clientsPerContainer", yaml_read_number, AT(clients_per_container), .min = 1,
+	 .max = 16384},
+	{0},
+};
+static const struct yaml_field config_fields[] = {
+	{"socket", yaml_read_path, AT(socket)},
+	{"stateDir", yaml_read_path, AT(state_dir)},
+	{"policy", read_policy, AT(policy)},
+	{"metrics", yaml_read_section, 0, metrics_fields},
+	{"control", yaml_read_section, 0, control_fields},
+	{"kubernetes", yaml_read_section, 0, kubernetes_fields},
+	{"levels", yaml_read_section, 0, levels_fields},
+	{"standalone", yaml_read_section, 0, standalone_fields},
+	{"limits", yaml_read_section, 0, limits_fields},
+	{"nvml", yaml_read_text, AT(nvml)},
+	{"logLevel", read_log_level, AT(log_level)},
+	{0},
+};
+
+static char *default_node(void)
+{
+	const char *node = getenv("NODE_NAME");
+	char host[256] = "";
+
+	if (node && *node)
+		return strdup(node);
+	gethostname(host, sizeof(host) - 1);
+	return strdup(host);
+}
+
+int config_init(struct config *config)
+{
+	*config = (struct config){
+		.socket = strdup(WEIR_SOCKET_PATH),
+		.state_dir = strdup("/run/weir/state"),
+		.policy = strdup("hpf"),
+		.metrics_address = strdup("127.0.0.1:9477"),
+		.control_socket = strdup("/run/weir/control.sock"),
+		.nvml = strdup(""),
+		.log_level = LOG_INFO,
+		.clients = 1024,
+		.clients_per_container = 64,
+		.kubernetes = {.kubeconfig = strdup(""), .node = default_node()},
+		.levels = {.best_effort = 0,
+			   .burstable = 1,
+			   .guaranteed = 2,
+			   .annotation = strdup("weir.dev/priority")},
+	};
+	config->kubernetes.annotation = config->levels.annotation;
+	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
+	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
+	    config->kubernetes.node && config->levels.annotation)
+		return 0;
+	config_deinit(config);
+	return error_origin(-ENOMEM);
+}
+
+void config_deinit(struct config *config)
+{
+	free(config->socket);
+	free(config->state_dir);
+	free(config->policy);
+	free(config->metrics_address);
+	free(config->control_socket);
+	free(config->nvml);
+	free(config->kubernetes.kubeconfig);
+	free(config->kubernetes.node);
+	free(config->levels.annotation);
+	for (size_t i = 0; i < config->levels.n_classes; i++)
+		free(config->levels.classes[i].name);
+	free(config->levels.classes);
+	for (size_t i = 0; i < config->levels.n_raise; i++)
+		free(config->levels.raise[i]);
+	free(config->levels.raise);
+	for (size_t i = 0; i < config->n_rules; i++)
+		free(config->rules[i].cgroup);
+	free(config->rules);
+	*config = (struct config){0};
+}
+
+int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
+		 size_t message_size)
+{
+	cleanup(config_deinit) struct config config;
+	cleanup(yaml_file_deinit) struct yaml_file file = {0};
+
+	int r = config_init(&config);
+	if (r < 0)
+		return r;
+	r = yaml_file_init(&file, name, text, size, message, message_size);
+	if (r < 0)
+		return r;
+	r = yaml_read(&file, config_fields, &config);
+	if (r < 0)
+		return r;
+	config.kubernetes.annotation = config.levels.annotation;
+	*out = config;
+	config = (struct config){0};
+	return 0;
+}
+
+static int say(char *message, size_t size, const char *path, int error)
+{
+	snprintf(message, size, "%s: %s", path, strerror(-error));
+	return error;
+}
+
+int config_load(struct config *out, const char *path, char *message, size_t message_size)
+{
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	cleanup(freep) char *text = NULL;
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0)
+		return say(message, message_size, path, -errno);
+	if (!S_ISREG(info.st_mode) || info.st_size > (off_t)CONFIG_FILE_MAX)
+		return say(message, message_size, path, S_ISDIR(info.st_mode) ? -EISDIR : -EFBIG);
+	text = malloc((size_t)info.st_size + 1);
+	if (!text)
+		return error_origin(-ENOMEM);
+	ssize_t size = pread(fd, text, (size_t)info.st_size, 0);
+	if (size < 0)
+		return say(message, message_size, path, -errno);
+	return config_parse(out, path, text, (size_t)size, message, message_size);
+}

@@ -1,0 +1,230 @@
+#include "yaml.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+static int fail_at(struct yaml_file *file, const yaml_mark_t *mark, const char *format,
+		   va_list args)
+{
+	char text[256];
+
+	vsnprintf(text, sizeof(text), format, args);
+	snprintf(file->message, file->message_size, "%s:%zu:%zu: %s", file->name, mark->line + 1,
+		 mark->column + 1, text);
+	return -EINVAL;
+}
+
+int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	int r = fail_at(file, &node->start_mark, format, args);
+	va_end(args);
+	return r;
+}
+
+static int fail_mark(struct yaml_file *file, const yaml_mark_t *mark, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	int r = fail_at(file, mark, format, args);
+	va_end(args);
+	return r;
+}
+
+int yaml_file_init(struct yaml_file *file, const char *name, const char *text, size_t size,
+		   char *message, size_t message_size)
+{
+	yaml_parser_t parser;
+	int r = 0;
+
+	*file = (struct yaml_file){.name = name, .message = message, .message_size = message_size};
+	if (!yaml_parser_initialize(&parser))
+		return error_origin(-ENOMEM);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+	if (!yaml_parser_load(&parser, &file->document)) {
+		memset(&file->document, 0, sizeof(file->document));
+		r = fail_mark(file, &parser.problem_mark, "%s",
+			      parser.problem ? parser.problem : "not YAML");
+	}
+	yaml_parser_delete(&parser);
+	return r;
+}
+
+void yaml_file_deinit(struct yaml_file *file)
+{
+	yaml_document_delete(&file->document);
+}
+
+static bool is_null(const yaml_node_t *node)
+{
+	const char *text = (const char *)node->data.scalar.value;
+
+	return node->type == YAML_SCALAR_NODE &&
+	       node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (!*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
+}
+
+const char *yaml_scalar(struct yaml_file *file, const yaml_node_t *node, const char *what)
+{
+	const char *text = (const char *)node->data.scalar.value;
+
+	if (node->type != YAML_SCALAR_NODE || strlen(text) != node->data.scalar.length) {
+		yaml_fail(file, node, "expected %s", what);
+		return NULL;
+	}
+	if (node->data.scalar.length > YAML_TEXT_MAX) {
+		yaml_fail(file, node, "expected %s of at most %d bytes", what, YAML_TEXT_MAX);
+		return NULL;
+	}
+	return text;
+}
+
+int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type)
+{
+	const char *what = type == YAML_MAPPING_NODE ? "a mapping" : "a list";
+	ptrdiff_t n;
+
+	if (is_null(node))
+		return 0;
+	if (node->type != type)
+		return yaml_fail(file, node, "expected %s", what);
+	n = type == YAML_MAPPING_NODE
+		    ? node->data.mapping.pairs.top - node->data.mapping.pairs.start
+		    : node->data.sequence.items.top - node->data.sequence.items.start;
+	if (n > YAML_ENTRIES_MAX)
+		return yaml_fail(file, node, "expected %s of at most %d entries", what,
+				 YAML_ENTRIES_MAX);
+	return (int)n;
+}
+
+const yaml_node_t *yaml_entry(struct yaml_file *file, const yaml_node_t *node, int i,
+			      const yaml_node_t **key)
+{
+	if (node->type == YAML_SEQUENCE_NODE)
+		return yaml_document_get_node(&file->document, node->data.sequence.items.start[i]);
+	const yaml_node_pair_t *pair = &node->data.mapping.pairs.start[i];
+	*key = yaml_document_get_node(&file->document, pair->key);
+	return yaml_document_get_node(&file->document, pair->value);
+}
+
+static const struct yaml_field *find_field(const struct yaml_field *fields, const char *key)
+{
+	for (; fields->key; fields++)
+		if (strcmp(fields->key, key) == 0)
+			return fields;
+	return NULL;
+}
+
+static int read_fields(struct yaml_file *file, const yaml_node_t *node,
+		       const struct yaml_field *fields, void *target)
+{
+	uint64_t seen = 0;
+	int n = yaml_entries(file, node, YAML_MAPPING_NODE);
+
+	for (int i = 0; i < n; i++) {
+		const yaml_node_t *key, *value = yaml_entry(file, node, i, &key);
+		const char *name = yaml_scalar(file, key, "a key");
+		if (!name)
+			return -EINVAL;
+		const struct yaml_field *field = find_field(fields, name);
+		if (!field)
+			return yaml_fail(file, key, "unknown key `%s`", name);
+		if (seen & 1ull << (field - fields))
+			return yaml_fail(file, key, "key `%s` is there twice", name);
+		seen |= 1ull << (field - fields);
+		int r = field->read(file, value, field, (char *)target + field->offset);
+		if (r < 0)
+			return r;
+	}
+	return n < 0 ? n : 0;
+}
+
+int yaml_read(struct yaml_file *file, const struct yaml_field *fields, void *target)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(&file->document);
+
+	return root ? read_fields(file, root, fields, target) : 0;
+}
+
+int yaml_read_section(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	return read_fields(file, value, field->fields, target);
+}
+
+static int store(char **target, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return error_origin(-ENOMEM);
+	free(*target);
+	*target = copy;
+	return 0;
+}
+
+int yaml_read_text(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
+{
+	const char *text = yaml_scalar(file, value, "text");
+
+	(void)field;
+	return text ? store(target, text) : -EINVAL;
+}
+
+int yaml_read_path(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
+{
+	const char *text = yaml_scalar(file, value, "a path");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (text[0] != '/')
+		return yaml_fail(file, value, "expected an absolute path");
+	return store(target, text);
+}
+
+int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
+		     const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a number");
+	unsigned long long number = 0;
+	char *end = NULL;
+
+	if (!text)
+		return -EINVAL;
+	/* strtoull also takes signs and spaces. */
+	if (text[0] >= '0' && text[0] <= '9') {
+		errno = 0;
+		number = strtoull(text, &end, 10);
+	}
+	if (!end || *end || errno || number < field->min || number > field->max)
+		return yaml_fail(file, value, "expected a number from %u to %u", field->min,
+				 field->max);
+	*(uint32_t *)target = (uint32_t)number;
+	return 0;
+}
+
+int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
+{
+	const char *text = yaml_scalar(file, value, "true or false");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return yaml_fail(file, value, "expected true or false");
+	*(bool *)target = strcmp(text, "true") == 0;
+	return 0;
+}

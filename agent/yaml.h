@@ -1,0 +1,61 @@
+/* YAML into structs by a table of fields. The first thing that is wrong ends the reading with one
+ * line: file, line, column, and what was expected there. A key that no field has is wrong. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <yaml.h>
+
+#define YAML_TEXT_MAX    255
+#define YAML_ENTRIES_MAX 256 /* of a list or map */
+
+struct yaml_file {
+	const char *name;
+	yaml_document_t document;
+	char *message;
+	size_t message_size;
+};
+
+struct yaml_field {
+	const char *key;
+	/* Reads @value into @target, which is the struct's start + offset. 0, or a negative errno
+	 * from yaml_fail(). */
+	int (*read)(struct yaml_file *file, const yaml_node_t *value,
+		    const struct yaml_field *field, void *target);
+	size_t offset;
+	const struct yaml_field *fields; /* of yaml_read_section; ends with a row without key */
+	uint32_t min, max;               /* of yaml_read_number */
+};
+
+/* @message gets the error of this and all later calls. */
+int yaml_file_init(struct yaml_file *file, const char *name, const char *text, size_t size,
+		   char *message, size_t message_size);
+void yaml_file_deinit(struct yaml_file *file);
+
+/* The whole document, a mapping or nothing at all. */
+int yaml_read(struct yaml_file *file, const struct yaml_field *fields, void *target);
+/* Says `name:line:column: ...` of @node and returns -EINVAL. */
+int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Readers for tables. Strings replace what was there, which is freed. */
+int yaml_read_section(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target);
+int yaml_read_text(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target); /* char * */
+int yaml_read_path(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target); /* char *, absolute */
+int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
+		     const struct yaml_field *field, void *target); /* uint32_t */
+int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target); /* bool */
+
+/* For readers of a module's own: the text of a scalar, valid as long as the file. NULL: it is
+ * something else or too long; @what says what was expected. */
+const char *yaml_scalar(struct yaml_file *file, const yaml_node_t *node, const char *what);
+/* How many entries a list or map has, -EINVAL: it is neither @type nor empty, or too long. */
+int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type);
+/* Entry @i; @key may be NULL for a list. */
+const yaml_node_t *yaml_entry(struct yaml_file *file, const yaml_node_t *node, int i,
+			      const yaml_node_t **key);
