@@ -1,0 +1,46 @@
+#include "account.h"
+
+#include <stddef.h>
+
+static const size_t offsets[ACCOUNT_COUNTERS] = {
+	[ACCOUNT_LAUNCHES] = offsetof(struct weir_status_page, launches),
+	[ACCOUNT_GPU_TIME] = offsetof(struct weir_status_page, gpu_time),
+	[ACCOUNT_GATES] = offsetof(struct weir_status_page, gates),
+	[ACCOUNT_GATES_CLOSED] = offsetof(struct weir_status_page, gates_closed),
+	[ACCOUNT_WAITS] = offsetof(struct weir_status_page, waits),
+	[ACCOUNT_WAIT_TIME] = offsetof(struct weir_status_page, wait_time),
+	[ACCOUNT_EVICTIONS] = offsetof(struct weir_status_page, evictions),
+};
+
+static void add(uint64_t *total, uint64_t step)
+{
+	if (__builtin_add_overflow(*total, step, total))
+		*total = UINT64_MAX;
+}
+
+void account_add(struct account *sum, const struct account *more)
+{
+	for (int i = 0; i < ACCOUNT_COUNTERS; i++)
+		add(&sum->total[i], more->total[i]);
+}
+
+void account_read(struct account_reader *reader, const struct weir_status_page *page,
+		  struct account *sum)
+{
+	for (int i = 0; i < ACCOUNT_COUNTERS; i++) {
+		/* Each counter stands alone: no order between them is needed. */
+		uint64_t now = atomic_load_explicit(
+			(const _Atomic uint64_t *)((const char *)page + offsets[i]),
+			memory_order_relaxed);
+		uint64_t step = now - reader->last[i];
+		if (now > reader->last[i] && step <= ACCOUNT_STEP_MAX) {
+			add(&reader->own.total[i], step);
+			add(&sum->total[i], step);
+		}
+		reader->last[i] = now;
+	}
+	reader->outstanding = atomic_load_explicit(&page->outstanding, memory_order_relaxed);
+	reader->remaining = atomic_load_explicit(&page->remaining, memory_order_relaxed);
+	uint32_t level = atomic_load_explicit(&page->level, memory_order_relaxed);
+	reader->level = level < WEIR_LEVELS ? level : WEIR_LEVELS;
+}

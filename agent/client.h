@@ -1,0 +1,36 @@
+/* A client: one process and its context on one GPU, welcomed. Its session makes and frees it; its
+ * GPU and its tenant list it. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "account.h"
+#include "policy.h"
+#include "region.h"
+
+struct gpu;
+struct tenant;
+
+struct client {
+	uint64_t number;
+	struct gpu *gpu;
+	struct tenant *tenant;
+	struct client *gpu_prev, *gpu_next;
+	struct client *tenant_prev, *tenant_next;
+
+	int socket; /* the session's */
+	pid_t pid;
+	uint32_t context;
+	char command[16];
+	char library[32]; /* version of libweir; what the client says */
+
+	uint8_t level, bit;
+	/* Lowered: it may act at the old level for a moment, until it has read the message. */
+	uint8_t old_level;
+	uint64_t old_until;
+
+	struct region_pages pages;
+	struct account_reader account;
+	struct policy_client policy;
+};

@@ -1,0 +1,268 @@
+#include "region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+static const char *const demand_names[WEIR_DEMAND_LEVELS] = {"demand-0", "demand-1", "demand-2"};
+#define TAKEN_NAME "taken"
+
+/* A mount of our own of what @path shows, that nobody else can see or change, read-only. */
+static int clone_readonly(const char *path)
+{
+	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+	cleanup(closep) int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (tree < 0 ||
+	    mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0) {
+		log_warning("no read-only clone of %s (%s): root in a container can write the "
+			    "demand pages that it should only read",
+			    path, strerror(errno));
+		return -1;
+	}
+	return take_fd(tree);
+}
+
+/* Like mkdir -p. */
+static int make_folder(const char *path)
+{
+	char part[4096];
+
+	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
+		return -ENAMETOOLONG;
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int region_root_init(struct region_root *root, const char *path)
+{
+	int r = make_folder(path);
+
+	*root = (struct region_root){.dir = -1, .readonly = -1};
+	if (r == 0) {
+		root->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		r = root->dir < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		log_error("stateDir %s: %s", path, strerror(-r));
+		return r;
+	}
+	root->readonly = clone_readonly(path);
+	return 0;
+}
+
+void region_root_deinit(struct region_root *root)
+{
+	closep(&root->dir);
+	closep(&root->readonly);
+	root->dir = root->readonly = -1;
+}
+
+/* A file of one page of zeros under @name, there as a whole or not at all. Its memory is taken now:
+ * a full disk is an error here, not a SIGBUS later. */
+static int create_page(int folder, const char *name)
+{
+	char fresh[64];
+	int r = 0;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	unlinkat(folder, fresh, 0);
+	cleanup(closep) int fd =
+		openat(folder, fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = -posix_fallocate(fd, 0, WEIR_PAGE_SIZE);
+	if (r == 0 && renameat(folder, fresh, folder, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlinkat(folder, fresh, 0);
+		return r;
+	}
+	return take_fd(fd);
+}
+
+static int open_page(int folder, const char *name)
+{
+	cleanup(closep) int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0 && errno == ENOENT)
+		return create_page(folder, name);
+	/* A link or a folder is replaced, too; other errors are trouble of our own. */
+	if (fd < 0 && errno != ELOOP && errno != EISDIR)
+		return -errno;
+	if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+	    info.st_size == WEIR_PAGE_SIZE && info.st_nlink == 1)
+		return take_fd(fd);
+
+	log_warning("%s in stateDir is no page of ours, replacing it", name);
+	if (unlinkat(folder, name, 0) < 0)
+		unlinkat(folder, name, AT_REMOVEDIR);
+	return create_page(folder, name);
+}
+
+static int map_page(int fd, int protection, void *out)
+{
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, protection, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	*(void **)out = page;
+	return 0;
+}
+
+static void unmap_page(const void *page)
+{
+	if (page)
+		munmap((void *)page, WEIR_PAGE_SIZE);
+}
+
+/* @fd is the writable descriptor of the same file. */
+static int open_readonly(const struct region_root *root, const char *name, const char *file, int fd)
+{
+	char path[128];
+
+	if (root->readonly >= 0) {
+		snprintf(path, sizeof(path), "%s/%s", name, file);
+		return openat(root->readonly, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int init_demand(struct region *region, const struct region_root *root, int folder,
+		       const char *name, unsigned level)
+{
+	int fd = open_page(folder, demand_names[level]);
+
+	if (fd < 0)
+		return fd;
+	region->writable[level] = fd;
+	region->readonly[level] = open_readonly(root, name, demand_names[level], fd);
+	if (region->readonly[level] < 0)
+		return -errno;
+	return map_page(fd, PROT_READ | PROT_WRITE, &region->demand[level]);
+}
+
+static int init_taken(struct region *region, int folder)
+{
+	cleanup(closep) int fd = open_page(folder, TAKEN_NAME);
+
+	return fd < 0 ? fd : map_page(fd, PROT_READ | PROT_WRITE, &region->taken);
+}
+
+static void regionp(struct region *region)
+{
+	region_deinit(region);
+}
+
+int region_init(struct region *out, const struct region_root *root, const char *name)
+{
+	cleanup(regionp) struct region region = {.writable = {-1, -1, -1},
+						 .readonly = {-1, -1, -1}};
+	cleanup(closep) int folder = -1;
+	int r = 0;
+
+	if (mkdirat(root->dir, name, 0700) == 0 || errno == EEXIST)
+		folder = openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		r = -errno;
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++)
+		r = init_demand(&region, root, folder, name, level);
+	if (r == 0)
+		r = init_taken(&region, folder);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 1, "demand pages of %s in stateDir: %s", name, strerror(-r));
+		return r;
+	}
+	*out = region;
+	region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
+	return 0;
+}
+
+void region_deinit(struct region *region)
+{
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		unmap_page(region->demand[level]);
+		closep(&region->writable[level]);
+		closep(&region->readonly[level]);
+		region->writable[level] = region->readonly[level] = -1;
+		region->demand[level] = NULL;
+	}
+	unmap_page(region->taken);
+	region->taken = NULL;
+}
+
+void region_remove(const struct region_root *root, const char *name)
+{
+	cleanup(closep) int folder =
+		openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (folder < 0)
+		return;
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		unlinkat(folder, demand_names[level], 0);
+	unlinkat(folder, TAKEN_NAME, 0);
+	unlinkat(root->dir, name, AT_REMOVEDIR);
+}
+
+static int sealed_page(const char *name, int protection, int *fd_out, void *page_out)
+{
+	cleanup(closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, WEIR_PAGE_SIZE) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	int r = map_page(fd, protection, page_out);
+	if (r == 0)
+		*fd_out = take_fd(fd);
+	return r;
+}
+
+int region_pages_init(struct region_pages *pages)
+{
+	*pages = (struct region_pages){.control_fd = -1, .status_fd = -1};
+	int r = sealed_page("weir-control", PROT_READ | PROT_WRITE, &pages->control_fd,
+			    &pages->control);
+	if (r == 0)
+		r = sealed_page("weir-status", PROT_READ, &pages->status_fd, &pages->status);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 1, "pages for a client: %s", strerror(-r));
+		region_pages_deinit(pages);
+		return r;
+	}
+	pages->control->magic = WEIR_PROTOCOL_MAGIC;
+	pages->control->version = WEIR_PROTOCOL_VERSION;
+	return 0;
+}
+
+void region_pages_close(struct region_pages *pages)
+{
+	closep(&pages->control_fd);
+	closep(&pages->status_fd);
+	pages->control_fd = pages->status_fd = -1;
+}
+
+void region_pages_deinit(struct region_pages *pages)
+{
+	region_pages_close(pages);
+	unmap_page(pages->control);
+	unmap_page(pages->status);
+	pages->control = NULL;
+	pages->status = NULL;
+}
