@@ -7,9 +7,9 @@ UNIT_TESTS += test-container test-level test-podlist test-kubeconfig test-pods
 test-container_SRC     := agent/tests/test-container.c agent/container.c
 test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
-test-level_SRC         := agent/tests/test-level.c agent/level.c agent/container.c agent/config.c \
+test-level_SRC         := agent/tests/test-level.c \
                           agent/yaml.c agent/address.c agent/policy.c agent/policy-hpf.c
-test-level_STATIC      := base
+test-level_STATIC       := agent base
 test-level_LIBS        := -lcmocka -lyaml
 test-podlist_SRC       := agent/tests/test-podlist.c agent/podlist.c agent/container.c
 test-podlist_STATIC    := base

@@ -1,0 +1,183 @@
+#include "agent.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "control.h"
+#include "http.h"
+#include "level.h"
+#include "rules.h"
+#include "session.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+static void name_from_pod(struct tenant *tenant, const struct pod *pod)
+{
+	const char *container = pod_container_name(pod, tenant->identity.container_id);
+
+	snprintf(tenant->namespace_, sizeof(tenant->namespace_), "%s", pod->namespace_);
+	snprintf(tenant->pod, sizeof(tenant->pod), "%s", pod->name);
+	if (container)
+		snprintf(tenant->container, sizeof(tenant->container), "%s", container);
+}
+
+static void decide_in_cluster(struct agent *agent, struct tenant *tenant,
+			      struct level_decision *out)
+{
+	const struct pod *pod = NULL;
+	struct level_input input = {.qos = tenant->identity.qos};
+
+	if (agent->pods && tenant->identity.in_pod)
+		pod = pods_find(agent->pods, tenant->identity.pod_uid);
+	if (pod) {
+		name_from_pod(tenant, pod);
+		input = (struct level_input){.annotation = pod->priority,
+					     .namespace_ = pod->namespace_,
+					     .priority_class = pod->priority_class,
+					     .qos = pod->qos ? pod->qos : tenant->identity.qos,
+					     .known_pod = true};
+	}
+	level_decide(out, &agent->config.levels, &input);
+}
+
+void agent_decide(struct agent *agent, struct tenant *tenant)
+{
+	struct level_decision decision = {0};
+
+	if (agent->standalone)
+		rules_decide(&decision, &agent->config, &tenant->identity);
+	else
+		decide_in_cluster(agent, tenant, &decision);
+	if (tenant->level == decision.level && strcmp(tenant->reason, decision.reason) == 0)
+		return;
+
+	bool other = tenant->level != decision.level;
+	tenant->level = decision.level;
+	memcpy(tenant->reason, decision.reason, sizeof(tenant->reason));
+	log_line(decision.annotation_refused ? LOG_WARNING : LOG_INFO, "%s%s%s %s: level %u, %s",
+		 tenant->namespace_, *tenant->namespace_ ? "/" : "", tenant->pod, tenant->container,
+		 decision.level, decision.reason);
+	if (other)
+		session_tell_levels(agent, tenant);
+}
+
+static void pods_changed(void *userdata)
+{
+	struct agent *agent = userdata;
+	struct tenant *tenant, *next;
+
+	HASH_ITER (hh, agent->tenants.all, tenant, next) {
+		if (tenant->n_sessions > 0)
+			agent_decide(agent, tenant);
+		else if (tenant->identity.in_pod && pods_connected(agent->pods) &&
+			 !pods_find(agent->pods, tenant->identity.pod_uid))
+			tenants_forget(&agent->tenants, tenant);
+	}
+}
+
+bool agent_is_ready(const struct agent *agent, const char **why)
+{
+	if (!agent->standalone && agent->config.kubernetes.enabled && !agent->pods) {
+		*why = "no credentials for the API server";
+		return false;
+	}
+	*why = agent->pods && !pods_connected(agent->pods)
+		       ? "ok, but the API server is away: levels come from QoS classes"
+		       : "ok";
+	return true;
+}
+
+static void stop(struct loop_signals *signals, int number)
+{
+	log_info("%s: stopping; clients go on by themselves", strsignal(number));
+	loop_stop(signals->io.loop);
+}
+
+/* Each client takes two descriptors. */
+static void raise_limits(const struct config *config)
+{
+	struct rlimit limit;
+	rlim_t wanted = 2 * (rlim_t)config->clients + 1024;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted;
+	if (limit.rlim_max < wanted)
+		limit.rlim_max = wanted;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warning("open files are limited: fewer than %u clients will find room",
+			    config->clients);
+}
+
+static int init_kubernetes(struct agent *agent)
+{
+	if (agent->standalone || !agent->config.kubernetes.enabled)
+		return 0;
+	return pods_new(&agent->pods, &agent->loop, &agent->config.kubernetes, pods_changed, agent);
+}
+
+static int init_parts(struct agent *agent)
+{
+	static const int numbers[] = {SIGTERM, SIGINT};
+	const struct config *config = &agent->config;
+
+	int r = loop_init(&agent->loop);
+	if (r == 0)
+		r = loop_signals_init(&agent->signals, &agent->loop, numbers, countof(numbers),
+				      stop);
+	if (r == 0)
+		r = gpus_init(&agent->gpus, &agent->loop, config->state_dir, config->nvml);
+	if (r == 0)
+		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
+				   &agent->gpus.all);
+	if (r == 0)
+		r = init_kubernetes(agent);
+	if (r == 0)
+		r = http_new(&agent->http, agent);
+	if (r == 0)
+		r = control_init(agent);
+	if (r == 0)
+		r = sessions_init(agent);
+	return r;
+}
+
+int agent_init(struct agent *agent, struct config *config, bool standalone)
+{
+	*agent = (struct agent){.config = *config, .standalone = standalone};
+	*config = (struct config){0};
+	agent->loop.epoll = -1;
+	agent->gpus.root = (struct region_root){-1, -1};
+	raise_limits(&agent->config);
+	signal(SIGPIPE, SIG_IGN);
+	int r = init_parts(agent);
+	if (r < 0) {
+		agent_deinit(agent);
+		return r;
+	}
+	log_info("weir-agent " WEIR_VERSION ": clients at %s, policy %s%s", agent->config.socket,
+		 agent->config.policy, standalone ? ", standalone" : "");
+	return 0;
+}
+
+int agent_run(struct agent *agent)
+{
+	return loop_run(&agent->loop);
+}
+
+void agent_deinit(struct agent *agent)
+{
+	sessions_deinit(agent);
+	control_deinit(agent);
+	http_free(take(agent->http));
+	pods_free(take(agent->pods));
+	scheduler_deinit(&agent->scheduler);
+	tenants_deinit(&agent->tenants);
+	gpus_deinit(&agent->gpus);
+	loop_signals_deinit(&agent->signals);
+	loop_deinit(&agent->loop);
+	config_deinit(&agent->config);
+}

@@ -1,0 +1,52 @@
+/* The agent: every object it has, and the order in which they are made. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "gpus.h"
+#include "handshake.h"
+#include "pods.h"
+#include "scheduler.h"
+#include "server.h"
+#include "tenants.h"
+
+#include "weir/loop.h"
+
+struct session;
+struct http;
+struct control_peer;
+
+struct agent {
+	struct config config;
+	bool standalone;
+	bool stopping; /* clients live on: leave them their demand */
+	struct loop loop;
+	struct loop_signals signals;
+	struct gpus gpus;
+	struct tenants tenants;
+	struct scheduler scheduler;
+	struct pods *pods; /* NULL: no Kubernetes */
+
+	struct server clients;
+	struct session *sessions;
+	unsigned n_sessions;
+	uint64_t last_number; /* of a client */
+	uint64_t refused[HANDSHAKE_REFUSALS];
+
+	struct server control;
+	struct control_peer *control_peers;
+	unsigned n_control_peers;
+	struct http *http; /* NULL: off */
+};
+
+/* Takes @config, also when it fails. Everything listens when this returns. */
+int agent_init(struct agent *agent, struct config *config, bool standalone);
+/* Until SIGTERM or SIGINT. */
+int agent_run(struct agent *agent);
+void agent_deinit(struct agent *agent);
+
+/* Decides on the level of a tenant, and tells its clients if it is another than before. */
+void agent_decide(struct agent *agent, struct tenant *tenant);
+/* False: what /readyz should not call ready, and why. */
+bool agent_is_ready(const struct agent *agent, const char **why);

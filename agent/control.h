@@ -1,0 +1,15 @@
+/* The control socket, for root on the node: one request line of JSON a connection, one JSON answer,
+ * end of file.
+ *
+ *   {"command": "status"}  ->  {"version": ..., "gpus": [...], "clients": [...]}
+ *   anything else          ->  {"error": "..."} */
+#pragma once
+
+#include "agent.h"
+
+#define CONTROL_PEERS_MAX   8
+#define CONTROL_REQUEST_MAX 512
+#define CONTROL_TIMEOUT_NS  5000000000ull
+
+int control_init(struct agent *agent);
+void control_deinit(struct agent *agent);

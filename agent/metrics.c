@@ -1,0 +1,182 @@
+#include "metrics.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+/* One family for each counter of an account. */
+static const struct {
+	const char *name, *help;
+	bool seconds;
+} families[ACCOUNT_COUNTERS] = {
+	[ACCOUNT_LAUNCHES] = {"weir_launches_total", "Kernels and graphs launched.", false},
+	[ACCOUNT_GPU_TIME] = {"weir_gpu_seconds_total", "Predicted GPU time of what was launched.",
+			      true},
+	[ACCOUNT_GATES] = {"weir_gates_total", "Gates put into streams.", false},
+	[ACCOUNT_GATES_CLOSED] = {"weir_gates_closed_total", "Gates closed when they were put.",
+				  false},
+	[ACCOUNT_WAITS] = {"weir_waits_total", "Times that work began to be held back.", false},
+	[ACCOUNT_WAIT_TIME] = {"weir_wait_seconds_total", "Time with work held back.", true},
+	[ACCOUNT_EVICTIONS] = {"weir_evictions_total", "Running kernels that left early.", false},
+};
+
+/* What one container did on one GPU. Containers that people know by the same name, as after a
+ * restart of one, are one row. */
+struct row {
+	const struct tenant *tenant;
+	const struct gpu *gpu;
+	struct account account;
+};
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	int r = strcmp(a->tenant->namespace_, b->tenant->namespace_);
+
+	if (r == 0)
+		r = strcmp(a->tenant->pod, b->tenant->pod);
+	if (r == 0)
+		r = strcmp(a->tenant->container, b->tenant->container);
+	return r ? r : strcmp(a->gpu->id, b->gpu->id);
+}
+
+static size_t merge_rows(struct row *rows, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(rows, n, sizeof(*rows), compare_rows);
+	for (size_t i = 0; i < n; i++) {
+		if (kept > 0 && compare_rows(&rows[kept - 1], &rows[i]) == 0)
+			account_add(&rows[kept - 1].account, &rows[i].account);
+		else
+			rows[kept++] = rows[i];
+	}
+	return kept;
+}
+
+static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *n_out)
+{
+	struct tenant *tenant, *next;
+	const struct usage *usage;
+	size_t n = 0, i = 0;
+
+	HASH_ITER (hh, tenants->all, tenant, next) {
+		tenant_read(tenant);
+		for (usage = tenant->usages; usage; usage = usage->next)
+			n++;
+	}
+	struct row *rows = calloc(n + 1, sizeof(*rows));
+	if (!rows)
+		return error_origin(-ENOMEM);
+	HASH_ITER (hh, tenants->all, tenant, next) {
+		for (usage = tenant->usages; usage; usage = usage->next)
+			rows[i++] = (struct row){tenant, usage->gpu, usage->account};
+	}
+	*n_out = merge_rows(rows, n);
+	*rows_out = rows;
+	return 0;
+}
+
+static void write_label(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			fprintf(out, "\\%c", *value);
+		else if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*value, out);
+	}
+	fputc('"', out);
+}
+
+static void write_head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_nanoseconds(FILE *out, uint64_t ns)
+{
+	fprintf(out, "%llu.%09llu\n", (unsigned long long)(ns / 1000000000),
+		(unsigned long long)(ns % 1000000000));
+}
+
+static void write_family(FILE *out, int counter, const struct row *rows, size_t n)
+{
+	write_head(out, families[counter].name, "counter", families[counter].help);
+	for (const struct row *row = rows; row < rows + n; row++) {
+		uint64_t value = row->account.total[counter];
+		fprintf(out, "%s{", families[counter].name);
+		write_label(out, "namespace", row->tenant->namespace_);
+		write_label(out, ",pod", row->tenant->pod);
+		write_label(out, ",container", row->tenant->container);
+		write_label(out, ",gpu", row->gpu->id);
+		fputs("} ", out);
+		if (families[counter].seconds)
+			write_nanoseconds(out, value);
+		else
+			fprintf(out, "%llu\n", (unsigned long long)value);
+	}
+}
+
+static void write_clients(FILE *out, const struct gpu *gpus)
+{
+	write_head(out, "weir_clients", "gauge", "Clients connected, by GPU and level.");
+	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next)
+		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+			fprintf(out, "weir_clients{gpu=\"%s\",level=\"%s\"} %u\n", gpu->id,
+				config_level_name(level), gpu->n_level[level]);
+}
+
+static void write_refused(FILE *out, const uint64_t *refused)
+{
+	write_head(out, "weir_refused_total", "counter", "Clients refused, by reason.");
+	for (int reason = WEIR_REFUSED_VERSION; reason < HANDSHAKE_REFUSALS; reason++)
+		fprintf(out, "weir_refused_total{reason=\"%s\"} %llu\n",
+			handshake_refusal_name((enum weir_refusal)reason),
+			(unsigned long long)refused[reason]);
+}
+
+static void write_gpus(FILE *out, const struct gpu *gpus)
+{
+	write_head(out, "weir_gpu_info", "gauge", "The GPUs of this node.");
+	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next) {
+		fprintf(out, "weir_gpu_info{gpu=\"%s\"", gpu->id);
+		write_label(out, ",name", gpu->name);
+		fputs("} 1\n", out);
+	}
+}
+
+static void write_agent(FILE *out, const struct metrics_input *input)
+{
+	write_head(out, "weir_build_info", "gauge", "The agent's version.");
+	fputs("weir_build_info{version=\"" WEIR_VERSION "\"} 1\n", out);
+	write_head(out, "weir_policy_info", "gauge", "The policy in force.");
+	fprintf(out, "weir_policy_info{policy=\"%s\"} 1\n", input->policy);
+	if (!input->kubernetes)
+		return;
+	write_head(out, "weir_api_server_connected", "gauge", "1: the watch for pods stands.");
+	fprintf(out, "weir_api_server_connected %d\n", input->connected);
+}
+
+int metrics_write(FILE *out, const struct metrics_input *input)
+{
+	cleanup(freep) struct row *rows = NULL;
+	size_t n = 0;
+	int r = collect_rows(input->tenants, &rows, &n);
+
+	if (r < 0)
+		return r;
+	write_agent(out, input);
+	write_gpus(out, input->gpus);
+	write_clients(out, input->gpus);
+	write_refused(out, input->refused);
+	for (int counter = 0; counter < ACCOUNT_COUNTERS; counter++)
+		write_family(out, counter, rows, n);
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,20 @@
+/* Numbers to Prometheus' text format. Pure: reads what the agent's objects say, writes text. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "handshake.h"
+#include "tenants.h"
+
+struct metrics_input {
+	struct tenants *tenants; /* their status pages are read */
+	struct gpu *gpus;        /* hash */
+	const char *policy;
+	const uint64_t *refused; /* HANDSHAKE_REFUSALS of them */
+	bool kubernetes, connected;
+};
+
+/* 0, or a negative errno; then part of the text may be written. */
+int metrics_write(FILE *out, const struct metrics_input *input);

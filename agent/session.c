@@ -1,0 +1,316 @@
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "peer.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+struct session {
+	struct agent *agent;
+	struct session *prev, *next;
+	int fd, process;
+	struct loop_io socket, death;
+	struct loop_timer hello;
+	pid_t pid;
+	struct tenant *tenant;
+	struct client *client; /* NULL: not welcomed yet */
+};
+
+/* The pages that belong to a level, in the order of the protocol. */
+static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
+{
+	size_t n = 0;
+
+	if (level < WEIR_DEMAND_LEVELS)
+		fds[n++] = gpu->region.readonly[level];
+	for (uint8_t below = 0; below < level; below++)
+		fds[n++] = gpu->region.writable[below];
+	return n;
+}
+
+static void free_client(struct agent *agent, struct client *client)
+{
+	struct tenant *tenant = client->tenant;
+	struct usage *usage;
+
+	/* What it did since the last look. */
+	if (tenant_usage(tenant, client->gpu, &usage) == 0)
+		account_read(&client->account, client->pages.status, &usage->account);
+	scheduler_remove(&agent->scheduler, client);
+	gpu_remove(client->gpu, client, agent->stopping);
+	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
+	region_pages_deinit(&client->pages);
+	free(client);
+}
+
+static void session_free(struct session *session)
+{
+	struct agent *agent = session->agent;
+
+	if (session->client) {
+		log_debug("client %llu is gone", (unsigned long long)session->client->number);
+		free_client(agent, take(session->client));
+	}
+	if (session->tenant)
+		tenants_leave(&agent->tenants, session->tenant, loop_now());
+	DL_DELETE(agent->sessions, session);
+	agent->n_sessions--;
+	loop_timer_deinit(&session->hello);
+	loop_io_deinit(&session->death);
+	loop_io_deinit(&session->socket);
+	closep(&session->process);
+	closep(&session->fd);
+	free(session);
+}
+
+static void refuse(struct agent *agent, int fd, enum weir_refusal reason, pid_t pid,
+		   const char *text)
+{
+	struct weir_refused message = handshake_refused(reason, text);
+
+	agent->refused[reason]++;
+	log_limited(LOG_WARNING, 1, "client refused (%s), pid %d: %s",
+		    handshake_refusal_name(reason), (int)pid, text);
+	weir_message_send(fd, &message, sizeof(message), NULL, 0);
+}
+
+static void refuse_session(struct session *session, enum weir_refusal reason, const char *text)
+{
+	refuse(session->agent, session->fd, reason, session->pid, text);
+	session_free(session);
+}
+
+static void read_command(pid_t pid, char *out, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
+	out[n > 0 ? n - 1 : 0] = '\0'; /* its last byte is a newline */
+}
+
+static int send_welcome(const struct client *client)
+{
+	struct weir_welcome message = {
+		.level = client->level, .bit = client->bit, .client = client->number};
+	int fds[WEIR_FDS_MAX] = {client->pages.control_fd, client->pages.status_fd};
+	size_t n = 2 + level_fds(client->gpu, client->level, fds + 2);
+
+	weir_header_init(&message.header, WEIR_WELCOME, sizeof(message));
+	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
+}
+
+static int send_level(const struct client *client)
+{
+	struct weir_level message = {.level = client->level};
+	int fds[WEIR_FDS_MAX];
+	size_t n = level_fds(client->gpu, client->level, fds);
+
+	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
+	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
+}
+
+/* Takes its place on GPU and tenant, so that the pages are right before the client sees them. */
+static int make_client(struct session *session, struct gpu *gpu, const struct weir_hello *hello)
+{
+	struct agent *agent = session->agent;
+	struct client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return error_origin(-ENOMEM);
+	int r = region_pages_init(&client->pages);
+	if (r < 0) {
+		free(client);
+		return r;
+	}
+	client->number = ++agent->last_number;
+	client->tenant = session->tenant;
+	client->socket = session->fd;
+	client->pid = session->pid;
+	client->context = hello->context;
+	client->level = session->tenant->level;
+	memcpy(client->library, hello->library, sizeof(client->library));
+	read_command(session->pid, client->command, sizeof(client->command));
+	atomic_store(&client->pages.control->level, client->level);
+	atomic_store(&client->pages.control->share, 100);
+	gpu_add(gpu, client, hello->claimed_bit);
+	DL_APPEND2(session->tenant->clients, client, tenant_prev, tenant_next);
+	r = scheduler_add(&agent->scheduler, client);
+	if (r == 0)
+		r = send_welcome(client);
+	region_pages_close(&client->pages);
+	session->client = client;
+	return r;
+}
+
+static void welcome(struct session *session, const struct weir_hello *hello)
+{
+	struct agent *agent = session->agent;
+	char id[GPU_ID_SIZE];
+	char text[128];
+	struct gpu *gpu;
+	int r = gpus_get(&agent->gpus, hello->gpu, &gpu);
+
+	gpu_format_id(hello->gpu, id);
+	if (r > 0) {
+		snprintf(text, sizeof(text), "no GPU %s here", id);
+		refuse_session(session, WEIR_REFUSED_GPU, text);
+		return;
+	}
+	if (r == 0)
+		r = make_client(session, gpu, hello);
+	if (r < 0) {
+		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
+		refuse_session(session, WEIR_REFUSED_INTERNAL, text);
+		return;
+	}
+	loop_timer_deinit(&session->hello);
+	log_info("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
+		 (unsigned long long)session->client->number, session->client->command,
+		 (int)session->pid, session->client->level, session->client->bit, id,
+		 hello->library);
+}
+
+static void socket_ready(struct loop_io *io, uint32_t events)
+{
+	struct session *session = container_of(io, struct session, socket);
+	struct handshake_verdict verdict;
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n = 0;
+
+	(void)events;
+	int r = weir_message_receive(io->fd, &message, fds, &n);
+	if (r == -EAGAIN)
+		return;
+	if (r < 0) {
+		session_free(session);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+
+	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
+	if (verdict.action == HANDSHAKE_REFUSE)
+		refuse_session(session, verdict.reason, verdict.text);
+	else if (verdict.action == HANDSHAKE_WELCOME)
+		welcome(session, &message.hello);
+}
+
+static void process_died(struct loop_io *io, uint32_t events)
+{
+	(void)events;
+	session_free(container_of(io, struct session, death));
+}
+
+static void hello_late(struct loop_timer *timer)
+{
+	refuse_session(container_of(timer, struct session, hello), WEIR_REFUSED_MESSAGE,
+		       "no HELLO within 5 s");
+}
+
+/* Takes @fd and @process, also when it fails. */
+static int session_new(struct session **out, struct agent *agent, int fd, int process,
+		       const struct container_identity *identity)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	bool fresh = false;
+
+	if (!session) {
+		close(fd);
+		close(process);
+		return error_origin(-ENOMEM);
+	}
+	*session = (struct session){
+		.agent = agent, .fd = fd, .process = process, .pid = identity->pid};
+	DL_APPEND(agent->sessions, session);
+	agent->n_sessions++;
+	int r = tenants_enter(&agent->tenants, identity, &session->tenant, &fresh);
+	if (r == 0)
+		r = loop_io_init(&session->socket, &agent->loop, fd, EPOLLIN, socket_ready);
+	if (r == 0)
+		r = loop_io_init(&session->death, &agent->loop, process, EPOLLIN, process_died);
+	if (r == 0)
+		r = loop_timer_init(&session->hello, &agent->loop, hello_late);
+	if (r == 0)
+		r = loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
+	if (r < 0) {
+		session_free(session);
+		return r;
+	}
+	/* A tenant that was idle may have missed news of its pod. */
+	agent_decide(agent, session->tenant);
+	*out = session;
+	return 0;
+}
+
+static void accepted(struct server *server, int fd)
+{
+	struct agent *agent = container_of(server, struct agent, clients);
+	struct container_identity identity = {0};
+	struct session *session = NULL;
+	char text[128];
+	int process;
+
+	if (agent->n_sessions >= agent->config.clients) {
+		refuse(agent, fd, WEIR_REFUSED_LIMIT, 0, "this node has no room for more clients");
+		close(fd);
+		return;
+	}
+	int r = peer_identify(fd, &identity, &process);
+	if (r < 0) {
+		snprintf(text, sizeof(text), "the agent cannot tell who this is: %s",
+			 r == -ENXIO ? "it does not see this PID namespace" : strerror(-r));
+		if (r != -ESRCH)
+			refuse(agent, fd, WEIR_REFUSED_INTERNAL, identity.pid, text);
+		close(fd);
+		return;
+	}
+	r = session_new(&session, agent, fd, process, &identity);
+	if (r < 0)
+		log_limited(LOG_ERROR, 1, "session of pid %d: %s", (int)identity.pid, strerror(-r));
+	else if (session->tenant->n_sessions > agent->config.clients_per_container)
+		refuse_session(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
+}
+
+void session_tell_levels(struct agent *agent, struct tenant *tenant)
+{
+	struct client *client;
+
+	for (client = tenant->clients; client; client = client->tenant_next) {
+		if (client->level == tenant->level)
+			continue;
+		gpu_set_level(client->gpu, client, tenant->level);
+		scheduler_change(&agent->scheduler, client);
+		int r = send_level(client);
+		if (r < 0) {
+			log_warning("client %llu does not take its new level: %s",
+				    (unsigned long long)client->number, strerror(-r));
+			/* Its session ends when the loop sees this. */
+			shutdown(client->socket, SHUT_RDWR);
+		}
+	}
+}
+
+int sessions_init(struct agent *agent)
+{
+	return server_init(&agent->clients, &agent->loop, agent->config.socket, SOCK_SEQPACKET,
+			   0666, accepted);
+}
+
+void sessions_deinit(struct agent *agent)
+{
+	agent->stopping = true;
+	server_deinit(&agent->clients);
+	while (agent->sessions)
+		session_free(agent->sessions);
+}

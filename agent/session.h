@@ -1,0 +1,18 @@
+/* Sessions: the connections of clients, from accept to end of file.
+ *
+ *   accepted -> HELLO within 5 s -> welcomed -> gone
+ *
+ * A session ends when its socket does, when its process dies (a forked child may keep the socket
+ * open), or when the client breaks the protocol. With it go its demand bit and all that it has. */
+#pragma once
+
+#include "agent.h"
+
+#define SESSION_HELLO_NS 5000000000ull
+
+/* Listens for clients. */
+int sessions_init(struct agent *agent);
+void sessions_deinit(struct agent *agent);
+
+/* Tells all clients of @tenant its level. One that does not take the message is cut off. */
+void session_tell_levels(struct agent *agent, struct tenant *tenant);

@@ -1,0 +1,106 @@
+#include "status.h"
+
+#include <cjson/cJSON.h>
+
+#include "weir/base.h"
+
+static void add_number(cJSON *object, const char *name, uint64_t value)
+{
+	cJSON_AddNumberToObject(object, name, (double)value);
+}
+
+static void add_seconds(cJSON *object, const char *name, uint64_t ns)
+{
+	cJSON_AddNumberToObject(object, name, (double)ns / 1e9);
+}
+
+static const char *state_of(const struct client *client)
+{
+	const struct weir_control_page *control = client->pages.control;
+	uint64_t demand = 0;
+
+	if (client->account.outstanding == 0)
+		return "idle";
+	if (client->level < WEIR_DEMAND_LEVELS)
+		demand = atomic_load(&client->gpu->region.demand[client->level]->word);
+	return demand || atomic_load(&control->hold) ? "held" : "running";
+}
+
+static cJSON *describe_client(const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const uint64_t *total = client->account.own.total;
+	cJSON *object = cJSON_CreateObject();
+
+	if (!object)
+		return NULL;
+	add_number(object, "client", client->number);
+	add_number(object, "pid", (uint64_t)client->pid);
+	cJSON_AddStringToObject(object, "command", client->command);
+	cJSON_AddStringToObject(object, "library", client->library);
+	cJSON_AddStringToObject(object, "namespace", tenant->namespace_);
+	cJSON_AddStringToObject(object, "pod", tenant->pod);
+	cJSON_AddStringToObject(object, "container", tenant->container);
+	add_number(object, "uid", tenant->identity.uid);
+	cJSON_AddStringToObject(object, "cgroup", tenant->identity.cgroup);
+	cJSON_AddStringToObject(object, "gpu", client->gpu->id);
+	add_number(object, "level", client->level);
+	cJSON_AddStringToObject(object, "reason", tenant->reason);
+	if (client->account.level < WEIR_LEVELS)
+		add_number(object, "actingLevel", client->account.level);
+	add_number(object, "bit", client->bit);
+	cJSON_AddStringToObject(object, "state", state_of(client));
+	add_number(object, "outstanding", client->account.outstanding);
+	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
+	add_seconds(object, "gpuSeconds", total[ACCOUNT_GPU_TIME]);
+	add_number(object, "gates", total[ACCOUNT_GATES]);
+	add_number(object, "gatesClosed", total[ACCOUNT_GATES_CLOSED]);
+	add_number(object, "waits", total[ACCOUNT_WAITS]);
+	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
+	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	return object;
+}
+
+static cJSON *describe_gpu(const struct gpu *gpu)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
+
+	if (!demand) {
+		cJSON_Delete(object);
+		return NULL;
+	}
+	cJSON_AddStringToObject(object, "gpu", gpu->id);
+	cJSON_AddStringToObject(object, "name", gpu->name);
+	add_number(object, "memory", gpu->memory);
+	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
+		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		cJSON_AddItemToArray(demand, cJSON_CreateNumber(__builtin_popcountll(word)));
+	}
+	return object;
+}
+
+char *status_print(struct agent *agent)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
+	cJSON *clients = root ? cJSON_AddArrayToObject(root, "clients") : NULL;
+	struct tenant *tenant, *next;
+	char *text = NULL;
+
+	if (gpus && clients) {
+		cJSON_AddStringToObject(root, "version", WEIR_VERSION);
+		cJSON_AddStringToObject(root, "policy", agent->config.policy);
+		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+			cJSON_AddItemToArray(gpus, describe_gpu(gpu));
+		HASH_ITER (hh, agent->tenants.all, tenant, next) {
+			tenant_read(tenant);
+			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
+				cJSON_AddItemToArray(clients, describe_client(c));
+		}
+		text = cJSON_PrintUnformatted(root);
+	}
+	cJSON_Delete(root);
+	return text;
+}

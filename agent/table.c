@@ -1,0 +1,159 @@
+#include "table.h"
+
+#include <string.h>
+
+#include "config.h"
+
+#include "weir/base.h"
+
+/* Widths adapt to what is in the cells, up to what fits a cell. */
+#define CELL 64
+
+enum column {
+	POD,
+	CONTAINER,
+	PID,
+	LEVEL,
+	ACTING,
+	STATE,
+	GPU_TIME,
+	LAUNCHES,
+	WAITS,
+	WAITED,
+	EVICTIONS,
+	GPU,
+	COLUMNS,
+};
+
+static const struct {
+	const char *title;
+	bool right;
+} columns[COLUMNS] = {
+	[POD] = {"POD", false},
+	[CONTAINER] = {"CONTAINER", false},
+	[PID] = {"PID", true},
+	[LEVEL] = {"LEVEL", false},
+	[ACTING] = {"ACTING", false},
+	[STATE] = {"STATE", false},
+	[GPU_TIME] = {"GPU TIME", true},
+	[LAUNCHES] = {"LAUNCHES", true},
+	[WAITS] = {"WAITS", true},
+	[WAITED] = {"WAITED", true},
+	[EVICTIONS] = {"EVICTIONS", true},
+	[GPU] = {"GPU", false},
+};
+
+struct row {
+	char cell[COLUMNS][CELL];
+};
+
+static const char *text_of(const cJSON *client, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(client, name));
+
+	return text ? text : "";
+}
+
+static void put_text(char *cell, const char *text)
+{
+	snprintf(cell, CELL, "%s", *text ? text : "-");
+	/* It goes to a terminal. */
+	for (char *c = cell; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+static void put_count(char *cell, const cJSON *client, const char *name)
+{
+	const cJSON *number = cJSON_GetObjectItem(client, name);
+
+	if (cJSON_IsNumber(number))
+		snprintf(cell, CELL, "%.0f", number->valuedouble);
+	else
+		put_text(cell, "");
+}
+
+static void put_seconds(char *cell, const cJSON *client, const char *name)
+{
+	const cJSON *number = cJSON_GetObjectItem(client, name);
+
+	if (cJSON_IsNumber(number))
+		snprintf(cell, CELL, "%.3f s", number->valuedouble);
+	else
+		put_text(cell, "");
+}
+
+static void put_level(char *cell, const cJSON *client, const char *name)
+{
+	const cJSON *number = cJSON_GetObjectItem(client, name);
+
+	if (cJSON_IsNumber(number) && number->valuedouble >= 0 && number->valuedouble < 4)
+		put_text(cell, config_level_name((uint8_t)number->valuedouble));
+	else
+		put_text(cell, "");
+}
+
+/* A pod by its name; else who runs it: the user, and the command for the container. */
+static void put_owner(struct row *row, const cJSON *client)
+{
+	const char *namespace_ = text_of(client, "namespace"), *pod = text_of(client, "pod");
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s%s%s", namespace_, *namespace_ ? "/" : "", pod);
+	put_text(row->cell[POD], text);
+	put_text(row->cell[CONTAINER], text_of(client, "container"));
+	if (*pod)
+		return;
+	snprintf(text, sizeof(text), "uid %.0f",
+		 cJSON_GetNumberValue(cJSON_GetObjectItem(client, "uid")));
+	put_text(row->cell[POD], text);
+	put_text(row->cell[CONTAINER], text_of(client, "command"));
+}
+
+static void fill_row(struct row *row, const cJSON *client)
+{
+	put_owner(row, client);
+	put_count(row->cell[PID], client, "pid");
+	put_level(row->cell[LEVEL], client, "level");
+	put_level(row->cell[ACTING], client, "actingLevel");
+	put_text(row->cell[STATE], text_of(client, "state"));
+	put_seconds(row->cell[GPU_TIME], client, "gpuSeconds");
+	put_count(row->cell[LAUNCHES], client, "launches");
+	put_count(row->cell[WAITS], client, "waits");
+	put_seconds(row->cell[WAITED], client, "waitSeconds");
+	put_count(row->cell[EVICTIONS], client, "evictions");
+	put_text(row->cell[GPU], text_of(client, "gpu"));
+}
+
+static void print_row(FILE *out, const struct row *row, const int *widths)
+{
+	for (int i = 0; i < COLUMNS; i++) {
+		int width = i == COLUMNS - 1 ? 0 : columns[i].right ? widths[i] : -widths[i];
+		fprintf(out, "%s%*s", i ? "  " : "", width, row->cell[i]);
+	}
+	fputc('\n', out);
+}
+
+void table_print(FILE *out, const cJSON *status)
+{
+	const cJSON *clients = cJSON_GetObjectItem(status, "clients"), *client;
+	int n = cJSON_GetArraySize(clients) + 1, at = 1, widths[COLUMNS] = {0};
+	cleanup(freep) struct row *rows = calloc((size_t)n, sizeof(*rows));
+
+	if (!rows)
+		return;
+	for (int i = 0; i < COLUMNS; i++)
+		put_text(rows[0].cell[i], columns[i].title);
+	cJSON_ArrayForEach(client, clients) fill_row(&rows[at++], client);
+	for (int row = 0; row < n; row++) {
+		for (int i = 0; i < COLUMNS; i++) {
+			int width = (int)strlen(rows[row].cell[i]);
+			if (width > widths[i])
+				widths[i] = width;
+		}
+	}
+	for (int row = 0; row < n; row++)
+		print_row(out, &rows[row], widths);
+	if (n == 1)
+		fputs("no clients\n", out);
+}

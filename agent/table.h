@@ -1,0 +1,8 @@
+/* The agent's status as a table for people. Pure. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* @status: the answer to `status`. Whatever is missing or odd in it shows as `-`. */
+void table_print(FILE *out, const cJSON *status);

@@ -1,0 +1,153 @@
+#include "tenants.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "weir/error.h"
+
+static void format_key(char *out, size_t size, const struct container_identity *identity)
+{
+	if (identity->in_pod)
+		snprintf(out, size, "pod %s/%s", identity->pod_uid, identity->container_id);
+	else
+		snprintf(out, size, "%u %s", identity->uid, identity->cgroup);
+}
+
+/* What it is called as long as nobody knows better. */
+static void name_it(struct tenant *tenant)
+{
+	const struct container_identity *identity = &tenant->identity;
+
+	if (identity->in_pod) {
+		snprintf(tenant->pod, sizeof(tenant->pod), "%s", identity->pod_uid);
+		snprintf(tenant->container, sizeof(tenant->container), "%.12s",
+			 identity->container_id);
+	} else {
+		snprintf(tenant->container, sizeof(tenant->container), "uid %u %s", identity->uid,
+			 identity->cgroup);
+	}
+}
+
+int tenants_enter(struct tenants *tenants, const struct container_identity *identity,
+		  struct tenant **out, bool *fresh)
+{
+	struct tenant *tenant;
+	char key[sizeof(tenant->key)];
+
+	format_key(key, sizeof(key), identity);
+	HASH_FIND_STR(tenants->all, key, tenant);
+	*fresh = !tenant;
+	if (!tenant) {
+		tenant = calloc(1, sizeof(*tenant));
+		if (!tenant)
+			return error_origin(-ENOMEM);
+		memcpy(tenant->key, key, sizeof(key));
+		tenant->identity = *identity;
+		name_it(tenant);
+		HASH_ADD_STR(tenants->all, key, tenant);
+	} else if (tenant->n_sessions == 0) {
+		DL_DELETE(tenants->idle, tenant);
+		tenants->n_idle--;
+	}
+	tenant->n_sessions++;
+	*out = tenant;
+	return 0;
+}
+
+void tenants_leave(struct tenants *tenants, struct tenant *tenant, uint64_t now)
+{
+	if (--tenant->n_sessions > 0)
+		return;
+	tenant->idle_since = now;
+	DL_APPEND(tenants->idle, tenant);
+	if (++tenants->n_idle > TENANTS_IDLE_MAX)
+		tenants_forget(tenants, tenants->idle);
+}
+
+void tenants_prune(struct tenants *tenants, uint64_t now)
+{
+	while (tenants->idle && now - tenants->idle->idle_since > TENANTS_IDLE_NS)
+		tenants_forget(tenants, tenants->idle);
+}
+
+static void free_usages(struct tenant *tenant)
+{
+	struct usage *usage, *next;
+
+	LL_FOREACH_SAFE(tenant->usages, usage, next)
+	free(usage);
+	tenant->usages = NULL;
+}
+
+static void inherit(struct tenant *heir, const struct tenant *tenant)
+{
+	for (const struct usage *from = tenant->usages; from; from = from->next) {
+		struct usage *to;
+		if (tenant_usage(heir, from->gpu, &to) == 0)
+			account_add(&to->account, &from->account);
+	}
+}
+
+static bool same_name(const struct tenant *a, const struct tenant *b)
+{
+	return strcmp(a->namespace_, b->namespace_) == 0 && strcmp(a->pod, b->pod) == 0 &&
+	       strcmp(a->container, b->container) == 0;
+}
+
+void tenants_forget(struct tenants *tenants, struct tenant *tenant)
+{
+	struct tenant *other, *next;
+
+	DL_DELETE(tenants->idle, tenant);
+	tenants->n_idle--;
+	HASH_DEL(tenants->all, tenant);
+	HASH_ITER (hh, tenants->all, other, next) {
+		if (same_name(other, tenant)) {
+			inherit(other, tenant);
+			break;
+		}
+	}
+	free_usages(tenant);
+	free(tenant);
+}
+
+void tenants_deinit(struct tenants *tenants)
+{
+	struct tenant *tenant, *next;
+
+	HASH_ITER (hh, tenants->all, tenant, next) {
+		HASH_DEL(tenants->all, tenant);
+		free_usages(tenant);
+		free(tenant);
+	}
+	*tenants = (struct tenants){0};
+}
+
+int tenant_usage(struct tenant *tenant, const struct gpu *gpu, struct usage **out)
+{
+	struct usage *usage;
+
+	LL_SEARCH_SCALAR(tenant->usages, usage, gpu, gpu);
+	if (!usage) {
+		usage = calloc(1, sizeof(*usage));
+		if (!usage)
+			return error_origin(-ENOMEM);
+		usage->gpu = gpu;
+		LL_PREPEND(tenant->usages, usage);
+	}
+	*out = usage;
+	return 0;
+}
+
+void tenant_read(struct tenant *tenant)
+{
+	struct client *client;
+
+	for (client = tenant->clients; client; client = client->tenant_next) {
+		struct usage *usage;
+		if (tenant_usage(tenant, client->gpu, &usage) == 0)
+			account_read(&client->account, client->pages.status, &usage->account);
+	}
+}

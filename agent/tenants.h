@@ -1,0 +1,57 @@
+/* Tenants: the containers, or standalone the users' cgroups, whose processes are connected. A
+ * tenant has the level; its clients have it from there. It also keeps what they used, and so
+ * outlives them for a while: what ran between two looks of a monitoring system is still told. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "account.h"
+#include "client.h"
+#include "container.h"
+#include "gpu.h"
+
+#define TENANTS_IDLE_MAX 256
+#define TENANTS_IDLE_NS  (600 * 1000000000ull)
+
+struct usage {
+	struct usage *next;
+	const struct gpu *gpu; /* GPUs outlive tenants */
+	struct account account;
+};
+
+struct tenant {
+	char key[640];
+	UT_hash_handle hh;
+	struct container_identity identity;            /* of the first process */
+	char namespace_[64], pod[254], container[640]; /* what people know it by; may be empty */
+	uint8_t level;
+	char reason[128];
+	unsigned n_sessions;
+	struct client *clients;
+	struct usage *usages;
+	uint64_t idle_since;
+	struct tenant *prev, *next; /* of the idle, oldest first */
+};
+
+struct tenants {
+	struct tenant *all; /* hash by key */
+	struct tenant *idle;
+	unsigned n_idle;
+};
+
+/* The tenant of a process, with one session more; @fresh: it was not known. -ENOMEM. */
+int tenants_enter(struct tenants *tenants, const struct container_identity *identity,
+		  struct tenant **out, bool *fresh);
+void tenants_leave(struct tenants *tenants, struct tenant *tenant, uint64_t now);
+/* Forgets those that were idle for long. */
+void tenants_prune(struct tenants *tenants, uint64_t now);
+/* Forgets an idle one; what it used goes to another of the same name, if there is one. */
+void tenants_forget(struct tenants *tenants, struct tenant *tenant);
+void tenants_deinit(struct tenants *tenants);
+
+/* What the tenant used on @gpu; -ENOMEM. */
+int tenant_usage(struct tenant *tenant, const struct gpu *gpu, struct usage **out);
+/* Reads the status pages of all its clients. */
+void tenant_read(struct tenant *tenant);
