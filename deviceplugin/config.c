@@ -241,15 +241,16 @@ static int read_xids(struct yaml_file *file, const yaml_node_t *value,
 {
 	static const struct yaml_field xid = {.min = 1, .max = 100000};
 	struct config *config = target;
-	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
-	int r = n < 0 ? n
-		      : new_entries(&config->ignored_xids, &config->n_ignored_xids, n,
-				    sizeof(*config->ignored_xids));
+	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE), r = n < 0 ? n : 0;
 
 	(void)field;
+	if (n > (int)CONFIG_XIDS_MAX)
+		return yaml_fail(file, value, "expected at most %u entries", CONFIG_XIDS_MAX);
 	for (int i = 0; i < n && r == 0; i++)
 		r = yaml_read_number(file, yaml_entry(file, value, i, NULL), &xid,
 				     &config->ignored_xids[i]);
+	if (r == 0)
+		config->n_ignored_xids = (size_t)n;
 	return r;
 }
 
@@ -311,13 +312,12 @@ int config_init(struct config *config)
 		.library_path = strdup(HOST_DIR "/libweir.so"),
 		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
 		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
-		.ignored_xids = calloc(health_n_ignored_xids, sizeof(uint32_t)),
 		.n_ignored_xids = health_n_ignored_xids,
 	};
 	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
 	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
 	    !config->preload_path || !config->driver.root || !config->driver.libraries ||
-	    !config->driver.nvml || !config->ignored_xids) {
+	    !config->driver.nvml) {
 		config_deinit(config);
 		return error_origin(-ENOMEM);
 	}
@@ -347,15 +347,14 @@ void config_deinit(struct config *config)
 	free(config->driver.root);
 	free(config->driver.libraries);
 	free(config->driver.nvml);
-	free(config->ignored_xids);
 	*config = (struct config){0};
 }
 
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size)
 {
-	cleanup(config_deinit) struct config config;
-	cleanup(yaml_file_deinit) struct yaml_file file = {0};
+	struct yaml_file file = {0};
+	struct config config;
 
 	int r = config_init(&config);
 	if (r < 0)
@@ -363,10 +362,12 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 	r = yaml_file_init(&file, name, text, size, message, message_size);
 	if (r == 0)
 		r = yaml_read(&file, config_fields, &config);
-	if (r < 0)
+	yaml_file_deinit(&file);
+	if (r < 0) {
+		config_deinit(&config);
 		return r;
+	}
 	*out = config;
-	config = (struct config){0};
 	return 0;
 }
 
@@ -374,7 +375,7 @@ int config_load(struct config *out, const char *path, char *message, size_t mess
 {
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	cleanup(freep) char *text = NULL;
-	struct stat info;
+	struct stat info = {0};
 	int r = 0;
 
 	if (fd < 0 || fstat(fd, &info) < 0)

@@ -146,9 +146,8 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 
 	if (response)
 		v1beta1__preferred_allocation_response__init(response);
-	if (!response ||
-	    !(response->container_responses = calloc(request->n_container_requests + 1,
-						     sizeof(*response->container_responses))))
+	if (!response || !(response->container_responses =
+				   calloc(request->n_container_requests + 1, sizeof(void *))))
 		goto no_memory;
 
 	for (size_t i = 0; i < request->n_container_requests; i++) {
@@ -211,9 +210,8 @@ static enum rpc_status allocate(struct service *service, const void *message, st
 
 	if (response)
 		v1beta1__allocate_response__init(response);
-	if (!response ||
-	    !(response->container_responses = calloc(request->n_container_requests + 1,
-						     sizeof(*response->container_responses)))) {
+	if (!response || !(response->container_responses =
+				   calloc(request->n_container_requests + 1, sizeof(void *)))) {
 		snprintf(error, ERROR_MAX, "out of memory");
 		return RPC_INTERNAL;
 	}

@@ -52,7 +52,8 @@ static void stream_message(void *owner, const void *message, size_t size)
 		assert_in_range(strlen(list->devices[i]->id), 1, 63);
 		kubelet->healthy += strcmp(list->devices[i]->health, "Healthy") == 0;
 		if (i < countof(kubelet->ids))
-			strcpy(kubelet->ids[i], list->devices[i]->id);
+			snprintf(kubelet->ids[i], sizeof(kubelet->ids[i]), "%s",
+				 list->devices[i]->id);
 	}
 }
 
@@ -118,8 +119,8 @@ static void called(void *owner, struct rpc_call *call, const char *method, const
 		rpc_call_finish(call, RPC_UNKNOWN, kubelet->refusal);
 		return;
 	}
-	strcpy(kubelet->endpoint, message->endpoint);
-	strcpy(kubelet->resource, message->resource_name);
+	snprintf(kubelet->endpoint, sizeof(kubelet->endpoint), "%s", message->endpoint);
+	snprintf(kubelet->resource, sizeof(kubelet->resource), "%s", message->resource_name);
 	kubelet->registering = call;
 	ask_options(kubelet);
 }

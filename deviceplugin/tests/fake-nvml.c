@@ -81,7 +81,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned size)
 {
-	struct line line;
+	struct line line = {0};
 	nvmlReturn_t r = find(device, &line);
 
 	if (r == NVML_SUCCESS)
@@ -98,7 +98,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned s
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *out)
 {
-	struct line line;
+	struct line line = {0};
 	nvmlReturn_t r = find(device, &line);
 
 	if (r == NVML_SUCCESS)
@@ -108,7 +108,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *o
 
 EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *out)
 {
-	struct line line;
+	struct line line = {0};
 	nvmlReturn_t r = find(device, &line);
 
 	*out = line.minor;
@@ -117,7 +117,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *out)
 
 EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
 {
-	struct line line;
+	struct line line = {0};
 	nvmlReturn_t r = find(device, &line);
 
 	*current = *pending = strcmp(line.state, "mig") == 0;

@@ -317,7 +317,7 @@ static void registers_with_a_restarted_kubelet(void **state)
 
 	start_all(f);
 	for (int round = 0; round < 3; round++) {
-		strcpy(old, f->kubelet.endpoint);
+		snprintf(old, sizeof(old), "%s", f->kubelet.endpoint);
 		f->before = f->kubelet.registrations;
 		fake_kubelet_stop(&f->kubelet);
 		fake_kubelet_start(&f->kubelet);
