@@ -8,7 +8,7 @@
 
 #include "address.h"
 #include "policy.h"
-#include "yaml.h"
+#include "weir/yaml.h"
 
 #include "weir/base.h"
 #include "weir/error.h"

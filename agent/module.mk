@@ -1,9 +1,11 @@
-# The event loop and NVML are the device plugin's, too.
-LIBRARIES += loop nvml
+# The event loop, NVML and YAML are the device plugin's, too.
+LIBRARIES += loop nvml yaml
 loop_SRC      := agent/loop.c
 loop_CPPFLAGS := -Iagent/include
 nvml_SRC      := agent/nvml.c
 nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+yaml_SRC      := agent/yaml.c
+yaml_CPPFLAGS := -Iagent/include
 
 include agent/kubernetes.mk
 

@@ -1,4 +1,4 @@
-#include "yaml.h"
+#include "weir/yaml.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 #include "health.h"
 #include "weir/base.h"
 #include "weir/error.h"
-#include "yaml.h"
+#include "weir/yaml.h"
 
 #define HOST_DIR       "/usr/local/lib/weir/" WEIR_VERSION
 #define PLUGIN_DIR_MAX 64u /* so that the path of a socket in it fits */

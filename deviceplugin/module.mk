@@ -10,20 +10,19 @@ $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.
 
 # All but main(), which tests link as well. kubelet-rpc: gRPC and messages, which the tests' kubelet
 # needs, too.
-LIBRARIES += kubelet-rpc plugin yaml
-yaml_SRC              := agent/yaml.c
+LIBRARIES += kubelet-rpc plugin
 kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c health.c allocator.c \
                    container-spec.c driver.c config.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS) -iquote agent
+plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 
 PROGRAMS += weir-device-plugin
 weir-device-plugin_SRC      := deviceplugin/main.c
 weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
-weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS) -iquote agent
+weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 weir-device-plugin_STATIC   := plugin kubelet-rpc yaml nvml loop base
 weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
