@@ -40,35 +40,36 @@ finishes() {
 	for name in "$@"; do succeeds "$name" 30 || return 1; done
 }
 
-# client NAME FIELD: of the pod's one client, as the agent sees it.
+# client NAME FILTER: of the pod's one client, as the agent sees it.
 client() {
-	status | jq -r --arg pod "$1" ".clients[] | select(.pod == \$pod) | .$2"
+	status | jq -r --arg pod "$1" ".clients[] | select(.pod == \$pod) | $2"
 }
 
+# The agent has decided so, and the library acts on it.
 level_is() {
-	[ "$(client "$1" level)" = "$2" ]
+	[ "$(client "$1" '"\(.level) \(.actingLevel)"')" = "$2 $2" ]
 }
 
-# has_level NAME LEVEL: it comes to have it, and the library acts on it.
+# has_level NAME LEVEL: it comes to have it.
 has_level() {
 	until_ok 10 level_is "$1" "$2" && return
-	echo "# $1 has level '$(client "$1" level)', not $2: $(client "$1" reason)"
+	echo "# $1 has level '$(client "$1" .level)', not $2: $(client "$1" .reason)"
 	return 1
 }
 
 gone() {
-	[ -z "$(client "$1" level)" ]
+	[ -z "$(client "$1" .level)" ]
 }
 
-# more NAME FIELD THAN
+# more NAME FILTER THAN
 more() {
 	[ "$(client "$1" "$2")" -gt "$3" ]
 }
 
 works() {
 	local before
-	before=$(client "$1" launches)
-	until_ok 10 more "$1" launches "$before"
+	before=$(client "$1" .launches)
+	until_ok 10 more "$1" .launches "$before"
 }
 
 # unharmed NAME...: the same containers as when they were noted, still at work.
@@ -117,14 +118,14 @@ guaranteed() {
 	starts low 20 "$(filler low)" || return 1
 	has_level low 0 || return 1
 	works low || return 1
-	waits=$(client low waits)
+	waits=$(client low .waits)
 	qos=guaranteed starts high 20 "$(worker high)" || return 1
 	has_level high 2 || return 1
-	until_ok 20 more low waits $((waits + 3)) || {
+	until_ok 20 more low .waits $((waits + 3)) || {
 		echo "# LOW is not held: $(status | jq -c .clients)"
 		return 1
 	}
-	[ "$(client high gates_closed)" = 0 ] && [ "$(client high waits)" = 0 ] || {
+	[ "$(client high .gatesClosed)" = 0 ] && [ "$(client high .waits)" = 0 ] || {
 		echo "# HIGH was held: $(status | jq -c .clients)"
 		return 1
 	}
@@ -136,7 +137,7 @@ annotation() {
 		namespace=trusted annotation=critical starts chosen 10 "$(worker chosen)" &&
 		annotation=critical starts pretender 10 "$(worker pretender)" || return 1
 	has_level humble 0 && has_level chosen 3 && has_level pretender 0 || return 1
-	client pretender reason | grep -q refused || return 1
+	client pretender .reason | grep -q refused || return 1
 	# Edits of running pods.
 	pod_annotate humble null && has_level humble 2 &&
 		namespace=trusted pod_annotate chosen '"high"' && has_level chosen 2 &&
@@ -154,12 +155,12 @@ restart_kubelet() {
 	local noted clients
 	pair || return 1
 	noted=$(containers low high)
-	clients=$(status | jq -c '[.clients[].number] | sort')
+	clients=$(status | jq -c '[.clients[].client] | sort')
 	stop kubelet
 	start_kubelet
 	until_ok 20 allocatable_is 0
 	until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
-	unharmed "$noted" low high && [ "$(status | jq -c '[.clients[].number] | sort')" = "$clients" ] &&
+	unharmed "$noted" low high && [ "$(status | jq -c '[.clients[].client] | sort')" = "$clients" ] &&
 		pod after-kubelet 10 vector-add && succeeds after-kubelet 30 && finishes low high
 }
 
@@ -196,10 +197,10 @@ killed() {
 	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
 		has_level high 2 || return 1
 	pid=$(pod_pid high)
-	before=$(client low launches)
+	before=$(client low .launches)
 	kill -KILL "$pid" || return 1
 	end=$(($(date +%s%3N) + 1000))
-	until gone high && more low launches "$before" && [ "$(demand)" = 0 ]; do
+	until gone high && more low .launches "$before" && [ "$(demand)" = 0 ]; do
 		[ "$(date +%s%3N)" -lt "$end" ] || {
 			echo "# a second after the kill: $(status | jq -c .)"
 			return 1
@@ -208,9 +209,9 @@ killed() {
 	until_ok 20 phase_is high Failed && works low && finishes low
 }
 
-# The demand words of every GPU together.
+# How many bits are set in all demand words.
 demand() {
-	cat "$W"/state/GPU-*/demand-? | od -An -v -tu8 | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }'
+	status | jq '[.gpus[].demand[]] | add'
 }
 
 # An agent that cannot ask knows the QoS class from the cgroup, and corrects itself.
@@ -238,7 +239,8 @@ by_qos_class() {
 }
 
 intruder() {
-	pod intruder 10 'exec intruder' && succeeds intruder 20
+	pod intruder 10 'exec intruder' && qos=guaranteed pod insider 10 'exec intruder' &&
+		succeeds intruder 20 && succeeds insider 20
 }
 
 cases=(
@@ -251,7 +253,7 @@ cases=(
 	"restart_agent|the agent is killed and restarted under running pods"
 	"killed|a pod killed in the middle of its kernels frees what it held within a second"
 	"away|without the API server levels come from the QoS class, and are corrected later"
-	"intruder|a container cannot write the demand page that it may only read"
+	"intruder|a container can write no page that it may only read, and shorten none"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then

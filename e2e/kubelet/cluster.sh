@@ -49,6 +49,7 @@ start() {
 	shift
 	setsid "$@" >> "$W/$name.log" 2>&1 < /dev/null 9>&- &
 	echo "$! $(started_at $!)" > "$W/$name.pid"
+	disown $!
 }
 
 # The pid of NAME, if it runs and is the one that we started.

@@ -9,19 +9,20 @@ SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on
 
 # What pods get mounted stays where it is for as long as they run, as on a real node.
 install_weir() {
-	mkdir -p "$W"/{host/driver,sim,run,state,shared}
+	mkdir -p "$W"/{host/driver,shared,tmpfs}
+	mount -t tmpfs weir-e2e "$W/tmpfs" || die "cannot mount a tmpfs"
+	mkdir "$W"/tmpfs/{run,sim}
 	cp -L "$B/lib/libweir.so" "$W/host/"
 	cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$W/host/driver/"
 	echo "$W/host/libweir.so" > "$W/host/ld.so.preload"
-	mount -t tmpfs weir-sim "$W/sim"
-	chmod 777 "$W/sim" "$W/shared"
-	printf '%s=%s\n' gpus $SIM_GPUS sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/sim/config"
-	export WEIR_SIM_DIR=$W/sim
+	chmod 777 "$W/tmpfs/sim" "$W/shared"
+	printf '%s=%s\n' gpus $SIM_GPUS sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/tmpfs/sim/config"
+	export WEIR_SIM_DIR=$W/tmpfs/sim
 
 	kubeconfig_for token-agent > "$W/agent.kubeconfig"
 	cat > "$W/agent.yaml" << Y
-socket: $W/run/agent.sock
-stateDir: $W/state
+socket: $W/tmpfs/run/agent.sock
+stateDir: $W/tmpfs/state
 metrics: {address: ""}
 control: {socket: $W/control.sock}
 kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
@@ -34,13 +35,13 @@ Y
 resourceName: $RESOURCE
 logLevel: debug
 pluginDir: $PLUGINS
-agentSocketDir: $W/run
+agentSocketDir: $W/tmpfs/run
 library: {hostPath: $W/host/libweir.so}
 preload: {hostPath: $W/host/ld.so.preload}
 driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}
 container:
   mounts:
-  - {hostPath: $W/sim, containerPath: /dev/weir-sim, readOnly: false}
+  - {hostPath: $W/tmpfs/sim, containerPath: /dev/weir-sim, readOnly: false}
   - {hostPath: $W/shared, containerPath: /shared, readOnly: false}
   env: {WEIR_SIM_DIR: /dev/weir-sim, WEIR_LOG: info}
 Y
