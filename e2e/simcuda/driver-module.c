@@ -1,0 +1,332 @@
+/* Modules and their functions. */
+#include "exec.h"
+#include "library.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX (256u << 20)
+
+struct module *module_ref(struct module *m)
+{
+	m->refs++;
+	return m;
+}
+
+void module_unref(struct module *m)
+{
+	if (!m || --m->refs)
+		return;
+	ptx_module_free(m->ptx);
+	free(m->functions);
+	free(m);
+}
+
+static bool add_functions(struct module *m)
+{
+	while (ptx_module_kernel_at(m->ptx, m->n_functions))
+		m->n_functions++;
+	m->functions = calloc(m->n_functions + 1, sizeof(*m->functions));
+	if (!m->functions)
+		return false;
+	for (size_t i = 0; i < m->n_functions; i++) {
+		struct function *f = &m->functions[i];
+
+		f->module = m;
+		f->kernel = ptx_module_kernel_at(m->ptx, i);
+		f->max_dynamic_shared =
+			(int)DEFAULT_SHARED - (int)ptx_kernel_static_shared(f->kernel);
+		f->carveout = -1;
+		f->handle = handle_new(HANDLE_FUNCTION, f);
+		if (!f->handle)
+			return false;
+	}
+	return true;
+}
+
+static void forget_handles(struct module *m)
+{
+	handle_free(m->handle);
+	for (size_t i = 0; m->functions && i < m->n_functions; i++)
+		handle_free(m->functions[i].handle);
+}
+
+CUresult module_new(struct module **out, struct context *ctx, struct ptx_module *ptx)
+{
+	struct module *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		ptx_module_free(ptx);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->refs = 1;
+	m->ptx = ptx;
+	m->ctx = ctx;
+	m->handle = handle_new(HANDLE_MODULE, m);
+	if (!m->handle || !add_functions(m)) {
+		forget_handles(m);
+		module_unref(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->next = ctx->modules;
+	if (m->next)
+		m->next->prev = m;
+	ctx->modules = m;
+	*out = m;
+	return CUDA_SUCCESS;
+}
+
+/* Graphs that use it may keep the code, nobody can name it any more. */
+void module_unload(struct module *m)
+{
+	struct range range;
+
+	forget_handles(m);
+	while (range_take(m->ctx, m, &range))
+		;
+	if (m->prev)
+		m->prev->next = m->next;
+	else
+		m->ctx->modules = m->next;
+	if (m->next)
+		m->next->prev = m->prev;
+	module_unref(m);
+}
+
+CUresult image_load(struct ptx_module **out, const void *image, size_t size,
+		    struct ptx_error *error)
+{
+	cleanup(freep) char *owned = NULL;
+	const char *text;
+	size_t length;
+
+	RETURN_IF(image_find_ptx(image, size, &text, &length, &owned));
+	switch (ptx_module_load(out, text, length, error)) {
+	case 0:
+		return CUDA_SUCCESS;
+	case -ENOMEM:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_ERROR_INVALID_PTX;
+	}
+}
+
+static CUresult load(CUmodule *out, const void *image, size_t size, struct ptx_error *error)
+{
+	struct ptx_module *ptx = NULL;
+	struct context *ctx;
+	struct module *m;
+
+	if (atomic_load(&sim.state) != SIM_READY)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(image_load(&ptx, image, size, error)); /* may take long: without the lock */
+
+	cleanup(sim_leave) int entered __attribute__((unused)) = sim_enter();
+	CUresult r = context_current(&ctx);
+
+	if (r) {
+		ptx_module_free(ptx);
+		return r;
+	}
+	RETURN_IF(module_new(&m, ctx, ptx));
+	*out = m->handle;
+	return CUDA_SUCCESS;
+}
+
+/* Tells what was wrong in the caller's log buffer, if there is one. */
+void jit_log(unsigned n, const CUjit_option *options, void *const *values,
+	     const struct ptx_error *error)
+{
+	char *buffer = NULL;
+	size_t size = 0;
+
+	for (unsigned i = 0; options && values && i < n; i++) {
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+			buffer = values[i];
+		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			size = (unsigned)(uintptr_t)values[i];
+	}
+	if (!buffer || !size)
+		return;
+	buffer[0] = '\0';
+	if (error->message[0])
+		snprintf(buffer, size, "line %d: %s", error->line, error->message);
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	struct ptx_error error = {0};
+
+	return load(out, image, 0, &error);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n, CUjit_option *options,
+			    void **values)
+{
+	struct ptx_error error = {0};
+	CUresult r = load(out, image, 0, &error);
+
+	jit_log(n, options, values, &error);
+	return r;
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+	struct ptx_error error = {0};
+
+	return load(out, image, 0, &error);
+}
+
+static void fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+CUresult image_read(const char *path, char **out, size_t *size)
+{
+	cleanup(fclosep) FILE *file = NULL;
+	cleanup(freep) char *text = NULL;
+	long length;
+
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	file = fopen(path, "re");
+	if (!file)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	if (fseek(file, 0, SEEK_END) || (length = ftell(file)) < 0 || length > (long)FILE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	rewind(file);
+	text = calloc(1, (size_t)length + 16); /* behind the end: zeros */
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (fread(text, 1, (size_t)length, file) != (size_t)length)
+		return CUDA_ERROR_INVALID_IMAGE;
+	*size = (size_t)length;
+	*out = take(text);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+	cleanup(freep) char *image = NULL;
+	struct ptx_error error = {0};
+	size_t size;
+
+	RETURN_IF(image_read(path, &image, &size));
+	return load(out, image, size + 16, &error);
+}
+
+CUresult cuModuleUnload(CUmodule handle)
+{
+	API_ENTER();
+	struct context *ctx;
+	struct module *m = handle_get(HANDLE_MODULE, handle);
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (m->library)
+		return CUDA_ERROR_NOT_PERMITTED; /* the library's */
+	ctx = m->ctx;
+	if (!ctx->fault)
+		RETURN_IF(context_wait(ctx));
+	if (handle_get(HANDLE_MODULE, handle) != m)
+		return CUDA_ERROR_INVALID_HANDLE; /* another thread was faster */
+	module_unload(m);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = CU_MODULE_EAGER_LOADING;
+	return CUDA_SUCCESS;
+}
+
+struct function *module_function(struct module *m, const char *name)
+{
+	for (size_t i = 0; i < m->n_functions; i++)
+		if (!strcmp(ptx_kernel_name(m->functions[i].kernel), name))
+			return &m->functions[i];
+	return NULL;
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
+{
+	API_ENTER();
+	struct module *m = handle_get(HANDLE_MODULE, handle);
+	const struct function *f;
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	f = module_function(m, name);
+	if (!f)
+		return CUDA_ERROR_NOT_FOUND;
+	*out = f->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle)
+{
+	API_ENTER();
+	const struct module *m = handle_get(HANDLE_MODULE, handle);
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (unsigned)m->n_functions;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int n, CUmodule handle)
+{
+	API_ENTER();
+	const struct module *m = handle_get(HANDLE_MODULE, handle);
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < n && i < m->n_functions; i++)
+		out[i] = m->functions[i].handle;
+	return CUDA_SUCCESS;
+}
+
+/* A variable becomes a range when somebody asks for its address. */
+CUresult module_global(struct module *m, const char *name, CUdeviceptr *address, size_t *bytes)
+{
+	struct range range = {.kind = RANGE_GLOBAL, .ctx = m->ctx, .owner = m}, known;
+	void *base;
+
+	if (!ptx_module_global(m->ptx, name, &base, &range.size))
+		return CUDA_ERROR_NOT_FOUND;
+	range.base = (uintptr_t)base;
+	if (range.size && !range_find(range.base, &known))
+		RETURN_IF(range_add(&range));
+	if (address)
+		*address = range.base;
+	if (bytes)
+		*bytes = range.size;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle,
+			      const char *name)
+{
+	API_ENTER();
+	struct module *m = handle_get(HANDLE_MODULE, handle);
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!name || (!address && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return module_global(m, name, address, bytes);
+}

@@ -1,0 +1,13 @@
+/* Every function of cuda.h, weak: what the driver defines itself wins, the others are not
+ * supported. cuda.h is not included, its prototypes would not fit. */
+
+enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
+
+int sim_unsupported(void);
+int sim_unsupported(void)
+{
+	return NOT_SUPPORTED;
+}
+
+#define STUB(name) int name(void) __attribute__((weak, alias("sim_unsupported")));
+#include "simcuda/stubs.inc"

@@ -1,0 +1,28 @@
+# The simulated driver, in a folder of its own: that is what LD_LIBRARY_PATH or a container's mount point at.
+SIMCUDA     := $(B)/simcuda/libcuda.so.1
+SIMNVML     := $(B)/simcuda/libnvidia-ml.so.1
+SIMCUDA_GEN := $(addprefix $(GEN)/simcuda/,names.inc errors.inc stubs.inc)
+
+SHARED += simcuda.so
+simcuda.so_SRC := $(addprefix e2e/simcuda/,driver-state.c driver-handle.c driver-exec.c driver-blocks.c \
+	driver-work.c driver-stream.c driver-context.c driver-device.c driver-event.c driver-host.c \
+	driver-memop.c driver-range.c driver-memory.c driver-copy.c driver-pool.c driver-fatbin.c \
+	driver-module.c driver-function.c driver-library.c driver-launch.c driver-capture.c driver-graph.c \
+	driver-names.c driver-spellings.c driver-stubs.c machine.c machine-lock.c machine-open.c)
+simcuda.so_STATIC   := simptx
+simcuda.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
+simcuda.so_DEPS     := $(SIMCUDA_GEN)
+simcuda.so_LIBS     := -llz4 -lzstd -lm
+simcuda.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--exclude-libs,ALL
+
+$(GEN)/simcuda/names.inc: DO := table
+$(GEN)/simcuda/errors.inc: DO := errors
+$(GEN)/simcuda/stubs.inc: DO := stubs
+$(SIMCUDA_GEN): e2e/simcuda/driver-names.sh $(CUDA_HOME)/include/cuda.h
+	@mkdir -p $(@D)
+	$(Q)CC="$(CC)" $< $(DO) $(CUDA_HOME)/include > $@
+
+$(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
+	@mkdir -p $(@D)
+	$(Q)cp -f $< $@
+EXTRA += $(SIMCUDA)

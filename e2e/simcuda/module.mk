@@ -1,0 +1,4 @@
+ifneq ($(wildcard e2e/simcuda/ptx.mk),)
+include e2e/simcuda/driver.mk
+include e2e/simcuda/ptx.mk
+endif
