@@ -7,7 +7,7 @@
 
 #include "weir/base.h"
 
-/* In the order tried. The last ones: a driver of the host, mounted into our container. */
+/* In the order tried. The last ones: a driver of the host, whose root our pod has as /host. */
 static const char *const places[] = {
 	"libnvidia-ml.so.1",
 	"/usr/lib64/libnvidia-ml.so.1",
@@ -18,6 +18,13 @@ static const char *const places[] = {
 	"/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
 	"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
 	"/run/nvidia/driver/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+	"/host/usr/lib64/libnvidia-ml.so.1",
+	"/host/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+	"/host/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+	"/host/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
+	"/host/home/kubernetes/bin/nvidia/lib64/libnvidia-ml.so.1",
+	"/host/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
+	"/host/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
 };
 
 /* NVML's header maps some names to newer versions by macros: expand them before they become text.
