@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < n; i++)
 		words[i] = spin_start(i);
 	CU(cuMemAlloc(&state, n * sizeof(*words)));
-	CU(cuMemcpyHtoD(state, words, n * sizeof(*words)));
+	workload_upload(state, words, n * sizeof(*words));
 
 	workload_ready(&w);
 	while (done < launches && !workload_stopped(&w)) {

@@ -39,8 +39,8 @@ static void multiply(CUfunction kernel, const float *a, const float *b, float *c
 	CU(cuMemAlloc(&device_a, bytes));
 	CU(cuMemAlloc(&device_b, bytes));
 	CU(cuMemAlloc(&device_c, bytes));
-	CU(cuMemcpyHtoD(device_a, a, bytes));
-	CU(cuMemcpyHtoD(device_b, b, bytes));
+	workload_upload(device_a, a, bytes);
+	workload_upload(device_b, b, bytes);
 	CU(cuMemsetD8(device_c, 0xff, bytes));
 	CU(cuLaunchKernel(kernel, tiles, tiles, 1, TILE, TILE, 1, 0, NULL, parameters, NULL));
 	CU(cuMemcpyDtoH(c, device_c, bytes));

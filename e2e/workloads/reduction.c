@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	for (; done < rounds && !workload_stopped(&w); done++) {
 		/* Other numbers in each round, for the price of one. */
 		host[random_below(&random, n)] = (uint32_t)random_next(&random);
-		CU(cuMemcpyHtoD(values, host, n * sizeof(*host)));
+		workload_upload(values, host, n * sizeof(*host));
 		uint32_t blocks = 1 + random_below(&random, 4 * (uint32_t)w.sm_count);
 		check(reduce(workload_kernel(&w, "reduction"), values, n, blocks, out),
 		      expected(host, n), w.seed);

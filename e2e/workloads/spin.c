@@ -45,7 +45,7 @@ void spin_init(struct spin *spin, const struct workload *workload, uint32_t bloc
 			      .threads = threads,
 			      .iterations = iterations};
 	CU(cuMemAlloc(&spin->state, n * sizeof(*start)));
-	CU(cuMemcpyHtoD(spin->state, start, n * sizeof(*start)));
+	workload_upload(spin->state, start, n * sizeof(*start));
 }
 
 void spin_launch(struct spin *spin, CUstream stream)

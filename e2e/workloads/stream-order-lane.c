@@ -33,7 +33,7 @@ void lane_init(struct lane *lane, struct kit *kit, unsigned number, enum lane_ki
 	for (uint32_t i = 0; i < LANE_WORDS; i++)
 		lane->expected_data[i] = lane->expected_host[i] = lane->host[i] =
 			(uint32_t)random_next(&kit->random);
-	CU(cuMemcpyHtoD(lane->data, lane->host, DATA_BYTES));
+	workload_upload(lane->data, lane->host, DATA_BYTES);
 	CU(cuMemsetD32(lane->flag, 0, 1));
 	CU(cuCtxSynchronize());
 }

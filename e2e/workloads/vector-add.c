@@ -51,8 +51,8 @@ static void add(struct vectors *v, CUfunction kernel)
 	size_t bytes = v->n * sizeof(float);
 	void *parameters[] = {&v->device_a, &v->device_b, &v->device_c, &v->n};
 
-	CU(cuMemcpyHtoD(v->device_a, v->a, bytes));
-	CU(cuMemcpyHtoD(v->device_b, v->b, bytes));
+	workload_upload(v->device_a, v->a, bytes);
+	workload_upload(v->device_b, v->b, bytes);
 	CU(cuMemsetD8(v->device_c, 0xff, bytes));
 	CU(cuLaunchKernel(kernel, (v->n + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0, NULL,
 			  parameters, NULL));

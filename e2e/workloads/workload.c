@@ -132,6 +132,12 @@ void workload_close(struct workload *workload)
 	CU(cuDevicePrimaryCtxRelease(workload->device));
 }
 
+void workload_upload(CUdeviceptr to, const void *from, size_t bytes)
+{
+	CU(cuMemcpyHtoD(to, from, bytes));
+	CU(cuCtxSynchronize());
+}
+
 CUfunction workload_kernel(const struct workload *workload, const char *name)
 {
 	CUfunction function;
