@@ -257,6 +257,7 @@ static int read_text(int folder, const char *name, char *text, size_t size)
 	cleanup(closep) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
 	size_t n = 0;
 
+	text[0] = '\0';
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while (n < size - 1) {

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <yaml.h>
 
 /* A mapping of the document, and where to say what is wrong with it. */
@@ -19,16 +18,6 @@ struct reader {
 	char *message;
 	size_t message_size;
 };
-
-static void documentp(yaml_document_t *document)
-{
-	yaml_document_delete(document);
-}
-
-static void kubeconfigp(struct kubeconfig *config)
-{
-	kubeconfig_deinit(config);
-}
 
 static int __attribute__((format(printf, 4, 5)))
 fail(char *message, size_t size, int error, const char *format, ...)
@@ -224,73 +213,68 @@ static int load_document(yaml_document_t *document, const char *text, size_t siz
 int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, const char *folder,
 		     char *message, size_t message_size)
 {
-	cleanup(kubeconfigp) struct kubeconfig config = {0};
-	yaml_document_t loaded;
+	struct kubeconfig config = {0};
+	yaml_document_t document;
 
 	if (size > KUBECONFIG_SIZE_MAX)
 		return fail(message, message_size, -E2BIG, "kubeconfig: larger than 1 MiB");
-	int r = load_document(&loaded, text, size, message, message_size);
+	int r = load_document(&document, text, size, message, message_size);
 	if (r < 0)
 		return r;
-	cleanup(documentp) yaml_document_t document = loaded;
-	struct reader reader = {&document, folder, message, message_size};
-	r = read_document(&reader, &config);
-	if (r < 0)
+	r = read_document(&(struct reader){&document, folder, message, message_size}, &config);
+	yaml_document_delete(&document);
+	if (r < 0) {
+		kubeconfig_deinit(&config);
 		return r;
+	}
 	*out = config;
-	config = (struct kubeconfig){0};
 	return 0;
 }
 
-/* A whole file; -E2BIG: larger than @max. */
-static int read_file(char **out, size_t *size, const char *path, size_t max)
+/* How many bytes of the file at @path are now in @text; -E2BIG: it has more than @size. */
+static ssize_t read_file(char *text, size_t size, const char *path)
 {
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	cleanup(freep) char *text = NULL;
 	size_t n = 0;
+	char more;
 
 	if (fd < 0)
 		return -errno;
-	text = malloc(max + 1);
-	if (!text)
-		return error_origin(-ENOMEM);
 	for (;;) {
-		ssize_t got = read(fd, text + n, max + 1 - n);
+		ssize_t got = n < size ? read(fd, text + n, size - n) : read(fd, &more, 1);
 		if (got < 0)
 			return -errno;
-		n += (size_t)got;
-		if (n > max)
-			return -E2BIG;
 		if (got == 0)
-			break;
+			return (ssize_t)n;
+		if (n == size)
+			return -E2BIG;
+		n += (size_t)got;
 	}
-	text[n] = '\0';
-	*out = take(text);
-	*size = n;
-	return 0;
 }
 
 int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, size_t message_size)
 {
-	cleanup(freep) char *text = NULL;
-	cleanup(freep) char *folder = strdup(path);
-	size_t size;
+	const char *slash = strrchr(path, '/');
+	char folder[4096] = ".";
+	char *text = malloc(KUBECONFIG_SIZE_MAX);
 
-	if (!folder)
+	if (!text)
 		return error_origin(-ENOMEM);
-	int r = read_file(&text, &size, path, KUBECONFIG_SIZE_MAX);
-	if (r < 0)
-		return fail(message, message_size, r, "%s: %s", path, strerror(-r));
-	char *slash = strrchr(folder, '/');
 	if (slash)
-		*slash = '\0';
-	return kubeconfig_parse(out, text, size, slash ? folder : ".", message, message_size);
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+	ssize_t r = read_file(text, KUBECONFIG_SIZE_MAX, path);
+	if (r < 0)
+		fail(message, message_size, (int)r, "%s: %s", path, strerror((int)-r));
+	else
+		r = kubeconfig_parse(out, text, (size_t)r, folder, message, message_size);
+	free(text);
+	return (int)r;
 }
 
 int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
 		      size_t message_size)
 {
-	cleanup(kubeconfigp) struct kubeconfig config = {0};
+	struct kubeconfig config = {0};
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
 
@@ -307,10 +291,11 @@ int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
 	int r = join_path(&config.authority.file, folder, "ca.crt");
 	if (r == 0)
 		r = join_path(&config.token_file, folder, "token");
-	if (r < 0)
+	if (r < 0) {
+		kubeconfig_deinit(&config);
 		return r;
+	}
 	*out = config;
-	config = (struct kubeconfig){0};
 	return 0;
 }
 
@@ -333,21 +318,19 @@ void kubeconfig_deinit(struct kubeconfig *config)
 
 int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size)
 {
-	cleanup(freep) char *text = NULL;
 	const char *token = config->token ? config->token : "";
-	size_t n;
+	ssize_t n = (ssize_t)strlen(token);
 
-	if (config->token_file) {
-		int r = read_file(&text, &n, config->token_file, size - 1);
-		if (r < 0)
-			return r;
-		token = text;
-	}
-	/* It goes into a header line, so it ends with its first line. */
-	n = strcspn(token, " \r\n");
-	if (n >= size)
-		return -E2BIG;
-	memcpy(out, token, n);
+	if (config->token_file)
+		n = read_file(out, size - 1, config->token_file);
+	else if ((size_t)n < size)
+		memcpy(out, token, (size_t)n);
+	else
+		n = -E2BIG;
+	if (n < 0)
+		return (int)n;
 	out[n] = '\0';
+	/* It goes into a header line, so it ends with its first line. */
+	out[strcspn(out, " \r\n")] = '\0';
 	return 0;
 }

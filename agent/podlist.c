@@ -144,49 +144,53 @@ bool pod_equal(const struct pod *a, const struct pod *b)
 	       memcmp(a, b, sizeof(*a) + a->n_containers * sizeof(a->containers[0])) == 0;
 }
 
-static void podlist_deinitp(struct podlist *list)
+static int parse_items(struct podlist *list, const cJSON *items, const char *annotation)
 {
-	podlist_deinit(list);
+	const cJSON *item;
+
+	list->pods = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof(struct pod *));
+	if (!list->pods)
+		return error_origin(-ENOMEM);
+	cJSON_ArrayForEach(item, items)
+	{
+		int r = parse_pod(&list->pods[list->n], item, annotation);
+		if (r < 0)
+			return r;
+		if (list->pods[list->n])
+			list->n++;
+		else
+			list->skipped++;
+	}
+	return 0;
 }
 
 int podlist_parse(struct podlist *out, const char *text, size_t size, const char *annotation,
 		  size_t max)
 {
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(text, size);
-	cleanup(podlist_deinitp) struct podlist list = {0};
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(json, "metadata");
 	const cJSON *items = cJSON_GetObjectItemCaseSensitive(json, "items");
-	const cJSON *item;
+	const char *next = member_text(meta, "continue");
+	struct podlist list = {0};
 
 	/* A Go server writes an empty list as null. */
 	if (!(cJSON_IsArray(items) || cJSON_IsNull(items)) ||
 	    !copy_member(list.resource_version, sizeof(list.resource_version), meta,
 			 "resourceVersion"))
 		return -EINVAL;
-	size_t n = (size_t)cJSON_GetArraySize(items);
-	if (n > max)
+	if ((size_t)cJSON_GetArraySize(items) > max)
 		return -E2BIG;
-	list.pods = calloc(n + 1, sizeof(struct pod *));
-	if (!list.pods)
-		return error_origin(-ENOMEM);
-	cJSON_ArrayForEach(item, items)
-	{
-		int r = parse_pod(&list.pods[list.n], item, annotation);
-		if (r < 0)
-			return r;
-		if (list.pods[list.n])
-			list.n++;
-		else
-			list.skipped++;
-	}
-	const char *next = member_text(meta, "continue");
-	if (next && *next) {
+	int r = parse_items(&list, items, annotation);
+	if (r == 0 && next && *next) {
 		list.next = strdup(next);
 		if (!list.next)
-			return error_origin(-ENOMEM);
+			r = error_origin(-ENOMEM);
+	}
+	if (r < 0) {
+		podlist_deinit(&list);
+		return r;
 	}
 	*out = list;
-	list = (struct podlist){0};
 	return 0;
 }
 

@@ -143,9 +143,8 @@ static void table_remove_uid(struct pods *p, const char *uid)
 
 static void table_remove_older(struct pods *p)
 {
-	struct entry *entry, *next;
-
-	HASH_ITER (hh, p->table, entry, next) {
+	for (struct entry *entry = p->table, *next; entry; entry = next) {
+		next = entry->hh.next;
 		if (entry->generation != p->generation)
 			table_remove(p, entry);
 	}
@@ -540,8 +539,10 @@ void pods_free(struct pods *p)
 		end_request(p);
 	}
 	transfers_deinit(&p->transfers);
-	HASH_ITER (hh, p->table, entry, next) {
-		HASH_DEL(p->table, entry);
+	entry = p->table;
+	HASH_CLEAR(hh, p->table);
+	for (; entry; entry = next) {
+		next = entry->hh.next;
 		pod_free(entry->pod);
 		free(entry);
 	}
@@ -555,13 +556,13 @@ void pods_free(struct pods *p)
 
 const struct pod *pods_find(struct pods *p, const char *uid)
 {
-	struct entry *entry, *next;
+	struct entry *entry;
 
 	/* The API's UIDs first: nobody can choose those. */
 	HASH_FIND_STR(p->table, uid, entry);
 	if (entry)
 		return entry->pod;
-	HASH_ITER (hh, p->table, entry, next) {
+	for (entry = p->table; entry; entry = entry->hh.next) {
 		if (strcmp(entry->pod->cgroup_uid, uid) == 0)
 			return entry->pod;
 	}

@@ -58,7 +58,7 @@ static void decodes_base64(void **state)
 	static const struct {
 		const char *text, *want;
 	} cases[] = {{"", NULL},      {"aA==", "h"},        {"aGU=", "he"},
-		     {"aGVs", "hel"}, {"aGVsbG8", "hello"}, {"YWJ\\nj", "abc"}};
+		     {"YWJj", "abc"}, {"aGVsbG8", "hello"}, {"YWJ\\nj", "abc"}};
 	struct kubeconfig config;
 	char text[512];
 
