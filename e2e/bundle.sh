@@ -95,7 +95,7 @@ check_glibc() {
 	local file version
 	for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
 		is_elf "$file" || continue
-		version=$(objdump -T "$file" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -1)
+		version=$(objdump -T "$file" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -1)
 		[ "$(printf '%s\n' "$version" "$GLIBC_MAX" | sort -V | tail -1)" = "$GLIBC_MAX" ] ||
 			fail "$(basename "$file") needs glibc $version"
 	done

@@ -4,6 +4,7 @@ import datetime
 import subprocess
 
 PASS, FAIL, NOTE, NOT_RUN = "PASS", "FAIL", "", "not run"
+CELL_MAX = 100  # in the table: an error message must not push the figures away
 COLUMNS = ("part", "what", "figure", "bound", "verdict", "baselines of the same run")
 
 
@@ -41,7 +42,7 @@ class Report:
         return f"first-light: {count[PASS]} passed, {count[FAIL]} failed, {count[NOT_RUN]} not run"
 
     def table(self):
-        rows = [COLUMNS, *self.rows]
+        rows = [COLUMNS, *([cell[:CELL_MAX] for cell in row] for row in self.rows)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS) - 1)]
         lines = [
             "  ".join([cell.ljust(width) for cell, width in zip(row, widths)] + [row[-1]]).rstrip()

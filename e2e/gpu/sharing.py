@@ -49,10 +49,10 @@ def ratios(result, alone):
 
 
 def beside(bench, workload, weir, extras=((),)):
-    """Bursts beside a LOW, one for each of @extras."""
-    low = bench.low_argv(workload)
-    with bench.node.running(f"low-{workload}", low, LOW, weir):
-        return [bench.burst(weir, extra) for extra in extras]
+    """Bursts beside a LOW, one for each of @extras; and LOW's rate meanwhile."""
+    with bench.node.running(f"low-{workload}", bench.low_argv(workload), LOW, weir) as low:
+        results = [bench.burst(weir, extra) for extra in extras]
+    return results, low.result()[workload]["rate"]
 
 
 def show(bench, part, what, result, alone):
@@ -67,10 +67,11 @@ def compare(bench, part, workload, limit, p99_limit=None, priority=True):
     bench.report.add(part, f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
     extras = ((), ("--priority",)) if priority else ((),)
     names = (f"{mode}, LOW={workload}", f"{mode} + stream priority, LOW={workload}")
-    for name, result in zip(names, beside(bench, workload, False, extras)):
+    results, plain_rate = beside(bench, workload, False, extras)
+    for name, result in zip(names, results):
         show(bench, part, name, result, alone)
     bench.node.ensure_agent()
-    (weir,) = beside(bench, workload, True)
+    (weir,), weir_rate = beside(bench, workload, True)
     median, p99 = ratios(weir, alone)
     name = f"{mode} + Weir, LOW={workload}"
     bench.report.at_most(part, name + ", median", median, limit, baselines=figures(weir))
@@ -78,6 +79,7 @@ def compare(bench, part, workload, limit, p99_limit=None, priority=True):
         bench.report.at_most(part, name + ", p99", p99, p99_limit)
     else:
         bench.report.add(part, name + ", p99", f"{p99:.2f}x")
+    bench.report.add(part, name + ", LOW's rate", f"{weir_rate:.1f} it/s", baselines=f"plain {plain_rate:.1f} it/s")
 
 
 def part_c(bench):
