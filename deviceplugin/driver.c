@@ -66,7 +66,8 @@ static int open_host(const struct config *config, const char *path, int flags)
 	if (root < 0)
 		return -errno;
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS)
+	if (fd < 0 &&
+	    (errno == ENOSYS || errno == EPERM)) /* an old kernel, or its seccomp profile */
 		fd = openat(root, path + strspn(path, "/"), flags | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }

@@ -58,3 +58,6 @@ fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := plugin yaml base
 fuzz-plugin-config_LIBS     := -lyaml
+
+# What puts it on a node.
+SHELL_TESTS += deploy/tests/install-runtime.sh charts/weir/tests/render.sh
