@@ -124,7 +124,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->retry_delay = 0;
 	client->demanding = 0;
 	client->idle_since = client->gap = 0;
-	client->gate_interval = GATE_INTERVAL_QUIET;
+	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->gates = client->gates_closed = 0;
 	client->gone_launches = client->gone_predicted = 0;
 	client->graph_levels = 0;

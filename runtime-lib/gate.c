@@ -45,32 +45,36 @@ static bool due(const struct stream *stream, uint64_t interval)
 	return atomic_load_explicit(&stream->since_gate, memory_order_relaxed) >= interval;
 }
 
+uint64_t gate_interval(const struct standing *standing, bool contended)
+{
+	if (!atomic_load(&client_control(standing)->above))
+		return GATE_INTERVAL_ALONE;
+	return contended ? GATE_INTERVAL_CONTENDED : GATE_INTERVAL_QUIET;
+}
+
+static bool holdable(const struct standing *standing)
+{
+	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
+	       WEIR_CONTROL_HOLDABLE;
+}
+
 void gate_pass(struct stream *stream, const struct standing *standing)
 {
-	const struct weir_control_page *control = client_control(standing);
 	struct client *client = stream->client;
-	bool above = standing->wait && atomic_load_explicit(&control->above, memory_order_relaxed);
-	bool holdable =
-		atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_HOLDABLE;
 
-	if ((!above && !holdable) ||
-	    !due(stream, atomic_load_explicit(&client->gate_interval, memory_order_relaxed)) ||
-	    !put(stream, standing, holdable))
+	if (!due(stream, atomic_load_explicit(&client->gate_interval, memory_order_relaxed)) ||
+	    !put(stream, standing, holdable(standing)))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
-		log_debug("gates at level %u: somebody above is known", standing->level);
+		log_debug("gates at level %u", standing->level);
 	if (gate_closed(standing))
 		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
 }
 
 void gate_capture(struct stream *stream, const struct standing *standing)
 {
-	bool holdable =
-		atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
-		WEIR_CONTROL_HOLDABLE;
-
-	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing, holdable))
+	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing, holdable(standing)))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << standing->level) &

@@ -5,10 +5,12 @@
 #include "stream.h"
 
 /* A gate goes in front of a launch when the stream has had this much predicted work since the last.
- * An open gate costs 2.5 us of GPU time (H200), so gates are sparse while nobody above has work,
- * and dense, for a shorter wait of theirs, as long as there was demand within the last second. */
-#define GATE_INTERVAL_QUIET     400000u /* ns */
-#define GATE_INTERVAL_CONTENDED 100000u
+ * An open gate costs 2.5 us of GPU time (H200), so gates are dense, for a short wait of those
+ * above, only as long as they showed demand within the last second. Even with nobody above there
+ * are some: who comes next must not wait for all that was queued before. */
+#define GATE_INTERVAL_CONTENDED 100000u /* ns */
+#define GATE_INTERVAL_QUIET     400000u
+#define GATE_INTERVAL_ALONE     1000000u
 
 /* Launch path. Puts a gate into the stream if one is due. */
 void gate_pass(struct stream *stream, const struct standing *standing);
@@ -23,6 +25,9 @@ static inline void gate_account(struct stream *stream, uint64_t predicted)
 	atomic_fetch_add_explicit(&stream->since_gate, predicted ? predicted : GATE_INTERVAL_QUIET,
 				  memory_order_relaxed);
 }
+
+/* How far apart gates are now; for the worker, which puts it where the launch path reads it. */
+uint64_t gate_interval(const struct standing *standing, bool contended);
 
 /* True while a gate of this standing would be closed. */
 bool gate_closed(const struct standing *standing);

@@ -222,9 +222,8 @@ static void space_gates(struct client *client, const struct standing *standing, 
 	if (closed != client->worker.gates_closed || gate_closed(standing))
 		client->worker.contended_until = now + CONTENDED_FOR;
 	client->worker.gates_closed = closed;
-	atomic_store(&client->gate_interval, now < client->worker.contended_until
-						     ? GATE_INTERVAL_CONTENDED
-						     : GATE_INTERVAL_QUIET);
+	atomic_store(&client->gate_interval,
+		     gate_interval(standing, now < client->worker.contended_until));
 }
 
 static void write_status(struct client *client, const struct standing *standing,
