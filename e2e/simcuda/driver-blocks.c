@@ -3,9 +3,11 @@
  * the leader, asks; when it has a slot another becomes the leader, and it runs the block itself. */
 #include "exec.h"
 
+#include <errno.h>
 #include <time.h>
 
-#define PUSHED_MAX 128u /* kernels of a process in the machine's queue; more wait here, in order \
+#define PUSHED_MAX                                                                               \
+	128u            /* kernels of a process in the machine's queue; more wait here, in order \
 			 */
 #define NAP_NS 5000000l /* how long a block that only fills its time may not notice its end */
 
@@ -48,6 +50,9 @@ static int run_block(const struct op *op, uint64_t block, uint32_t slot)
 	int r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
 			      slot, &ctx->stop, &error);
 
+	if (r && r != -EINTR)
+		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
+			error.line, error.message);
 	while (!ctx->stop && (spent = time_now() - began) < floor) {
 		uint64_t left = floor - spent;
 		const struct timespec nap = {.tv_nsec = left < NAP_NS ? (long)left : NAP_NS};

@@ -167,6 +167,14 @@ void capture_forget_stream(struct stream *s)
 	end(c);
 }
 
+bool capture_uses(const struct graph *g)
+{
+	for (const struct capture *c = sessions; c; c = c->next)
+		if (c->graph == g)
+			return true;
+	return false;
+}
+
 CUresult capture_allows(void)
 {
 	CUstreamCaptureMode mode = *thread_capture_mode();
@@ -259,17 +267,6 @@ CUresult cuStreamBeginCapture(CUstream stream)
 	return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* The nodes behind @handles, all of @g. False: one is not. */
-static bool nodes_of(struct node **out, const CUgraphNode *handles, size_t n, const struct graph *g)
-{
-	for (size_t i = 0; i < n; i++) {
-		out[i] = handle_get(HANDLE_NODE, handles[i]);
-		if (!out[i] || out[i]->graph != g)
-			return false;
-	}
-	return true;
-}
-
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
 				     const CUgraphEdgeData *edges, size_t n,
 				     CUstreamCaptureMode mode)
@@ -279,14 +276,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 	struct graph *g = handle_get(HANDLE_GRAPH, graph);
 	struct stream *s;
 
-	(void)edges;
+	if (!edges_plain(edges, n))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	RETURN_IF(stream_get(&s, stream));
 	if (!g || (n && !nodes) || n > g->n)
 		return CUDA_ERROR_INVALID_VALUE;
 	heads = calloc(n + 1, sizeof(struct node *));
 	if (!heads)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!nodes_of(heads, nodes, n, g))
+	if (!graph_nodes(heads, nodes, n, g))
 		return CUDA_ERROR_INVALID_VALUE;
 	RETURN_IF(begin(s, mode, g));
 	return set_heads(s, heads, n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -451,7 +449,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, 
 	heads = calloc(n + 1, sizeof(struct node *));
 	if (!heads)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!nodes_of(heads, nodes, n, s->capture->graph))
+	if (!graph_nodes(heads, nodes, n, s->capture->graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
 		return set_heads(s, heads, n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -465,7 +463,8 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *node
 					      const CUgraphEdgeData *edges, size_t n,
 					      unsigned int flags)
 {
-	(void)edges;
+	if (!edges_plain(edges, n))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return cuStreamUpdateCaptureDependencies(stream, nodes, n, flags);
 }
 

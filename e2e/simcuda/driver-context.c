@@ -142,6 +142,14 @@ static void destroy(struct context *ctx)
 	free(ctx);
 }
 
+bool context_lives(const struct context *ctx)
+{
+	for (const struct context *c = sim.contexts; c; c = c->next)
+		if (c == ctx)
+			return !c->dying;
+	return false;
+}
+
 /* All that was submitted before now; later work of other threads is not waited for. */
 CUresult context_wait(struct context *ctx)
 {

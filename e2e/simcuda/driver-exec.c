@@ -67,7 +67,7 @@ void op_unrefp(struct op **op)
 /* Without memory for the edge the order cannot be kept, so nothing of the context runs any more. */
 void op_after(struct op *op, struct op *earlier)
 {
-	if (!earlier || earlier->done || earlier == op)
+	if (!op || !earlier || earlier->done || earlier == op)
 		return;
 	if (earlier->n_after == earlier->room) {
 		size_t room = earlier->room ? 2 * earlier->room : 4;

@@ -130,6 +130,8 @@ struct graph *graph_copy(const struct graph *g)
 {
 	struct graph *copy = graph_new();
 
+	if (copy)
+		copy->child = g->child;
 	for (struct node *n = g->first; copy && n; n = n->next) {
 		n->twin = copy_node(n);
 		if (!n->twin) {
@@ -231,4 +233,14 @@ struct node *graph_find_origin(const struct graph *g, CUgraphNode origin)
 			return inner;
 	}
 	return NULL;
+}
+
+bool graph_nodes(struct node **out, const CUgraphNode *handles, size_t n, const struct graph *g)
+{
+	for (size_t i = 0; i < n; i++) {
+		out[i] = handle_get(HANDLE_NODE, handles[i]);
+		if (!out[i] || out[i]->graph != g)
+			return false;
+	}
+	return true;
 }

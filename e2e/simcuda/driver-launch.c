@@ -63,11 +63,17 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 		     void **params, void **extra, bool cooperative)
 {
 	cleanup(freep) uint8_t *buffer = NULL;
+	struct ptx_error error = {0};
 	struct function *f;
 
 	RETURN_IF(function_get(&f, function, ctx));
 	if (f->module->ctx != ctx)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (ptx_kernel_check(f->kernel, &error)) {
+		sim_say("kernel %s cannot run here: line %d: %s", ptx_kernel_name(f->kernel),
+			error.line, error.message);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	RETURN_IF(check_shape(f, grid, block, shared, cooperative));
 	buffer = calloc(1, ptx_kernel_param_bytes(f->kernel) + 16);
 	if (!buffer)

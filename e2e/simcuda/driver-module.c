@@ -56,6 +56,9 @@ static void forget_handles(struct module *m)
 CUresult module_new(struct module **out, struct context *ctx, struct ptx_module *ptx)
 {
 	struct module *m = calloc(1, sizeof(*m));
+	struct range range = {.kind = RANGE_GLOBAL, .ctx = ctx};
+	void *memory;
+	CUresult r;
 
 	if (!m) {
 		ptx_module_free(ptx);
@@ -69,6 +72,14 @@ CUresult module_new(struct module **out, struct context *ctx, struct ptx_module 
 		forget_handles(m);
 		module_unref(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	ptx_module_memory(ptx, &memory, &range.size);
+	range.base = (uintptr_t)memory;
+	range.owner = m;
+	if (range.size && (r = range_add(&range))) {
+		forget_handles(m);
+		module_unref(m);
+		return r;
 	}
 	m->next = ctx->modules;
 	if (m->next)
@@ -300,21 +311,17 @@ CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int n, CUmodule ha
 	return CUDA_SUCCESS;
 }
 
-/* A variable becomes a range when somebody asks for its address. */
 CUresult module_global(struct module *m, const char *name, CUdeviceptr *address, size_t *bytes)
 {
-	struct range range = {.kind = RANGE_GLOBAL, .ctx = m->ctx, .owner = m}, known;
 	void *base;
+	size_t size;
 
-	if (!ptx_module_global(m->ptx, name, &base, &range.size))
+	if (!ptx_module_global(m->ptx, name, &base, &size))
 		return CUDA_ERROR_NOT_FOUND;
-	range.base = (uintptr_t)base;
-	if (range.size && !range_find(range.base, &known))
-		RETURN_IF(range_add(&range));
 	if (address)
-		*address = range.base;
+		*address = (CUdeviceptr)base;
 	if (bytes)
-		*bytes = range.size;
+		*bytes = size;
 	return CUDA_SUCCESS;
 }
 

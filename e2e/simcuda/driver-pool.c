@@ -40,6 +40,11 @@ static struct pool *pool_new(struct device *d)
 	return NULL;
 }
 
+CUmemoryPool pool_handle(const struct pool *p)
+{
+	return p ? p->handle : NULL;
+}
+
 static void count(struct pool *p, int64_t used, int64_t reserved)
 {
 	p->used += (uint64_t)used;
@@ -224,7 +229,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	struct work work = {.kind = WORK_FREE, .memory = address};
 
 	RETURN_IF(stream_get(&s, stream));
-	if (!range_give_up(address))
+	if (s->capture ? !range_allows(address, 1, false) : !range_give_up(address))
 		return CUDA_ERROR_INVALID_VALUE;
 	return stream_submit(s, &work, NULL);
 }

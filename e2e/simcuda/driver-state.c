@@ -1,6 +1,10 @@
 /* The one state, its lock, and what a fork does: a child has no driver, whatever it calls. */
 #include "exec.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 struct sim sim = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.done = PTHREAD_COND_INITIALIZER,
@@ -20,10 +24,28 @@ void sim_leave(const int *entered)
 	pthread_mutex_unlock(&sim.lock);
 }
 
+void sim_say(const char *format, ...)
+{
+	char line[512];
+	va_list arguments;
+
+	if (!getenv("WEIR_SIM_LOG"))
+		return;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "simcuda: %s\n", line);
+}
+
 static void forked(void)
 {
 	atomic_store(&sim.state, SIM_FORKED);
 	machine_forget(&sim.machine);
+}
+
+static bool allows(uintptr_t address, size_t size)
+{
+	return range_allows(address, size, false);
 }
 
 static CUresult start(void)
@@ -42,6 +64,7 @@ static CUresult start(void)
 		sim.devices[i].index = i;
 		pthread_cond_init(&sim.devices[i].blocks.cond, NULL);
 	}
+	ptx_set_address_check(allows);
 	atomic_store(&sim.state, SIM_READY);
 	return CUDA_SUCCESS;
 }

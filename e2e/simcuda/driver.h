@@ -144,6 +144,9 @@ extern struct sim sim;
 int sim_enter(void);
 void sim_leave(const int *entered);
 
+/* A line on stderr, if WEIR_SIM_LOG is set: why a kernel failed, which the API has no words for. */
+void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* How an API function begins. They return from it when there is nothing to do it with. */
 #define API_ENTER()                                \
 	if (atomic_load(&sim.state) != SIM_READY)  \
@@ -184,7 +187,8 @@ void *handle_get(enum handle_type type, const void *handle); /* null: no such ob
 /* driver-context.c */
 CUresult context_current(struct context **out); /* with its sticky error */
 CUresult context_get(struct context **out, CUcontext handle);
-CUresult context_any(struct context **out); /* current; a broken one will do */
+CUresult context_any(struct context **out);    /* current; a broken one will do */
+bool context_lives(const struct context *ctx); /* only compared, never followed */
 CUresult device_get(struct device **out, CUdevice dev);
 /* Waits for all work of @ctx; its sticky error. */
 CUresult context_wait(struct context *ctx);

@@ -184,4 +184,5 @@ void memory_unmap(const struct range *range);
 
 /* driver-pool.c */
 void pool_release(CUdeviceptr memory);
+CUmemoryPool pool_handle(const struct pool *p); /* @p may be null */
 void pool_take_back(const struct range *range);

@@ -23,6 +23,7 @@ struct graph {
 	CUgraph handle; /* null: inside an executable, or of a child node before it is asked for */
 	struct node *first, *last;
 	size_t n;
+	bool child; /* of a node: not the caller's to destroy */
 };
 
 struct exec {
@@ -42,7 +43,14 @@ CUresult graph_add(struct node **out, struct graph *g, struct work *work, struct
 void graph_remove(struct node *n);
 /* Puts nodes behind what they come after. False: there is a cycle. */
 bool graph_sort(struct graph *g);
+/* The nodes behind @handles, all of @g. False: one is not. */
+bool graph_nodes(struct node **out, const CUgraphNode *handles, size_t n, const struct graph *g);
 struct node *graph_find_origin(const struct graph *g, CUgraphNode origin);
+
+/* The node's copy in an executable; null: it has none. */
+struct node *exec_node(CUgraphExec exec, CUgraphNode handle);
+bool edges_plain(const CUgraphEdgeData *edges, size_t n);
+bool capture_uses(const struct graph *g);
 
 void node_free(struct node *n);
 bool node_depends(const struct node *n, const struct node *on);
