@@ -145,6 +145,13 @@ annotation() {
 		finishes humble pretender && namespace=trusted finishes chosen
 }
 
+# The UID in its cgroup is not the one in the API.
+static() {
+	rm -f "$W/shared/fixed".*
+	qos=guaranteed annotation=low static_pod fixed 10 "$(worker fixed)" && until_ok 20 ready fixed &&
+		has_level "fixed-$NODE" 0 && touch "$W/shared/fixed.stop" && succeeds "fixed-$NODE" 20
+}
+
 # Two pods at work for the restarts.
 pair() {
 	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(worker high)" &&
@@ -248,6 +255,7 @@ cases=(
 	"refused|a request over one GPU is refused, and the pod says why"
 	"guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
 	"annotation|the annotation beats the QoS class, where it may, and edits take effect"
+	"static|a static pod has the level that its mirror says"
 	"restart_kubelet|the kubelet is restarted under running pods"
 	"restart_plugin|the plugin is killed and restarted under running pods"
 	"restart_agent|the agent is killed and restarted under running pods"

@@ -89,16 +89,17 @@ status() {
 
 # Pods
 
-# pod NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation and $namespace
-# of the environment.
-pod() {
-	local manifest
-	manifest=$(jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
+# pod_manifest NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation and
+# $namespace of the environment.
+pod_manifest() {
+	jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
 		--arg image "$IMAGE" --arg resource "$RESOURCE" --arg annotation "${annotation:-}" \
-		--arg qos "${qos:-besteffort}" '
+		--arg qos "${qos:-besteffort}" --arg namespace "${namespace:-default}" '
 		{cpu: "50m", memory: "64Mi"} as $amount |
 		{
-			metadata: {name: $name,
+			apiVersion: "v1",
+			kind: "Pod",
+			metadata: {name: $name, namespace: $namespace,
 				annotations: (if $annotation == "" then {} else {"weir.dev/priority": $annotation} end)},
 			spec: {nodeName: $node, hostNetwork: true, restartPolicy: "Never", enableServiceLinks: false,
 				terminationGracePeriodSeconds: 0,
@@ -107,8 +108,17 @@ pod() {
 					resources: {
 						requests: (if $qos == "burstable" then $amount else {} end),
 						limits: ({($resource): $shares} + if $qos == "guaranteed" then $amount else {} end)}}]}
-		}')
-	api POST "/api/v1/namespaces/${namespace:-default}/pods" "$manifest" > /dev/null
+		}'
+}
+
+pod() {
+	api POST "/api/v1/namespaces/${namespace:-default}/pods" "$(pod_manifest "$@")" > /dev/null
+}
+
+# The kubelet finds it in a folder and shows it to the API server under NAME-$NODE.
+static_pod() {
+	pod_manifest "$@" | jq 'del(.spec.nodeName)' > "$W/manifests/.new" &&
+		mv "$W/manifests/.new" "$W/manifests/$1.json"
 }
 
 # pod_get NAME FILTER
@@ -167,6 +177,7 @@ pod_annotate() {
 # Whatever a case left behind.
 clear_pods() {
 	local namespace name
+	rm -f "$W"/manifests/*
 	for namespace in default trusted; do
 		for name in $(api GET "/api/v1/namespaces/$namespace/pods" | jq -r '.items[].metadata.name'); do
 			pod_delete "$name"
