@@ -1,0 +1,80 @@
+/* The decoder: a parsed statement to a compiled instruction. ptx-opcodes.def says which function
+ * decodes which opcode; it takes the modifiers that it knows, and what is left over is an error.
+ */
+#pragma once
+
+#include "ptx-parse.h"
+
+/* Unknown opcode or modifier: not a failure of the parse; the function cannot be run. */
+int ptx_unknown(struct ptx_parser *p, const struct ptx_token *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+typedef int ptx_decoder(struct ptx_parser *p, struct ptx_statement *s);
+/* NULL: there is no such opcode. */
+ptx_decoder *ptx_decoder_find(const struct ptx_token *opcode);
+
+/* Modifiers. */
+bool ptx_take(struct ptx_statement *s, const char *modifier);
+/* The first modifier that is a type; PTX_TYPES: none is. */
+enum ptx_type ptx_take_type(struct ptx_statement *s);
+/* Fails if a modifier is left. */
+int ptx_no_more(struct ptx_parser *p, struct ptx_statement *s);
+/* The index of the first of @words that is a modifier; n: none. */
+size_t ptx_take_one_of(struct ptx_statement *s, const char *const *words, size_t n);
+
+/* Operands. Each fails with the operand's number when it is not what is wanted. */
+int ptx_want(struct ptx_parser *p, struct ptx_statement *s, uint32_t least, uint32_t most);
+int ptx_source(struct ptx_parser *p, struct ptx_statement *s, const struct ptx_operand *operand,
+	       enum ptx_type type, uint32_t *ref);
+int ptx_destination(struct ptx_parser *p, struct ptx_statement *s,
+		    const struct ptx_operand *operand, uint32_t bytes, uint32_t *ref);
+/* A predicate; @negated NULL: a ! is not allowed. */
+int ptx_predicate(struct ptx_parser *p, struct ptx_statement *s, const struct ptx_operand *operand,
+		  uint32_t *ref, bool *negated);
+/* A row for a destination that nobody looks at. */
+uint32_t ptx_sink(struct ptx_parser *p, uint32_t bytes);
+uint32_t ptx_constant(struct ptx_parser *p, uint64_t bits, uint32_t bytes,
+		      struct ptx_variable *variable);
+
+/* Appends. @s NULL: no guard, no line. NULL: no memory. */
+struct ptx_insn *ptx_emit(struct ptx_parser *p, const struct ptx_statement *s,
+			  const struct ptx_insn *insn);
+/* The function uses a variable. When its address is known it is added to the imm of this
+ * instruction; SIZE_MAX: of none. */
+int ptx_use(struct ptx_parser *p, struct ptx_variable *variable, size_t insn);
+/* The last instruction's imm, or its targets, become known with the labels. */
+int ptx_pend(struct ptx_parser *p, const struct ptx_token *name, bool is_list);
+
+/* The table of plain instructions; NULL: none of this name. */
+const struct ptx_plain *ptx_plain_find(const char *name);
+/* Opcode and remaining modifiers, joined by '_'. False: too long. */
+bool ptx_full_name(const struct ptx_statement *s, char *out, size_t room);
+
+/* Where and how a memory operand is: fills access.space, .address_wide, .in_frame, op[0] and imm;
+ * the variable to be used, or NULL. */
+int ptx_decode_address(struct ptx_parser *p, struct ptx_statement *s,
+		       const struct ptx_operand *operand, struct ptx_insn *insn,
+		       struct ptx_variable **variable);
+/* .global, .shared::cta …; generic when none is named. */
+enum ptx_space ptx_take_space(struct ptx_statement *s);
+
+#define DECODER(name) ptx_decoder ptx_decode_##name;
+#define OPCODE(opcode, decoder)
+#include "ptx-opcodes.def"
+#undef OPCODE
+#undef DECODER
+
+/* Executors that decoders of other files name. */
+ptx_exec ptx_exec_float_mode, ptx_exec_setp, ptx_exec_set, ptx_exec_convert;
+ptx_exec ptx_exec_bra, ptx_exec_brx, ptx_exec_call, ptx_exec_ret, ptx_exec_exit, ptx_exec_trap;
+ptx_exec ptx_exec_barrier, ptx_exec_sync, ptx_exec_activemask, ptx_exec_pause, ptx_exec_fence;
+ptx_exec ptx_exec_nothing, ptx_exec_clock, ptx_exec_frame_address, ptx_exec_to_generic;
+ptx_exec ptx_exec_from_generic, ptx_exec_is_space, ptx_exec_pack, ptx_exec_unpack;
+ptx_exec ptx_exec_load, ptx_exec_store, ptx_exec_load_param, ptx_exec_copy;
+ptx_compare *ptx_compare_find(const char *name);
+ptx_exec *ptx_atomic_find(const char *name);
+
+/* Shared by executors. */
+void ptx_round_set(enum ptx_round round);
+void ptx_flush(enum ptx_type type, void *to, const void *from);
+void ptx_row_copy(void *to, const void *from, uint32_t mask, uint32_t bytes);

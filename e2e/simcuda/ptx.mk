@@ -1,0 +1,17 @@
+# The PTX interpreter: a library that the simulated driver links, and its tests.
+LIBRARIES += simptx
+simptx_SRC := $(addprefix e2e/simcuda/ptx-, \
+	address.c alu-float.c alu-half.c alu-int.c arena.c atomic.c barrier.c compare.c control.c convert.c \
+	decode.c decode-alu.c decode-control.c decode-memory.c exec.c float-mode.c function.c half.c layout.c \
+	lex.c memory.c module.c move.c number.c parse.c scope.c statement.c sync.c variable.c)
+# Loops over the lanes become vectors; a * b + c stays two roundings.
+simptx_CFLAGS := -O3 -ffp-contract=off
+
+PTX_TESTS := test-ptx-int
+UNIT_TESTS += $(PTX_TESTS)
+define ptx-test
+$1_SRC    := e2e/simcuda/tests/$1.c e2e/simcuda/tests/ptx-fixture.c
+$1_STATIC := simptx
+$1_LIBS   := -lcmocka -lm
+endef
+$(foreach t,$(PTX_TESTS),$(eval $(call ptx-test,$t)))
