@@ -12,7 +12,7 @@ include agent/kubernetes.mk
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(addprefix agent/,account.c address.c agent.c config.c control.c \
-             gpu.c gpus.c handshake.c http.c metrics.c peer.c policy.c policy-hpf.c region.c rules.c \
+             gpu.c gpus.c guard.c handshake.c http.c metrics.c peer.c policy.c policy-hpf.c region.c rules.c \
              scheduler.c server.c session.c status.c table.c tenants.c yaml.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent loop nvml base
@@ -27,3 +27,13 @@ weirctl_SRC         := agent/weirctl.c
 weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
 weirctl_STATIC      := agent base
 weirctl_LIBS        := -lcjson -lyaml
+
+AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules
+UNIT_TESTS  += $(AGENT_TESTS)
+define agent-test
+$1_SRC      := agent/tests/$1.c
+$1_CPPFLAGS := $(agent_CPPFLAGS)
+$1_STATIC   := $(AGENT_STATIC)
+$1_LIBS     := -lcmocka $(AGENT_LIBS)
+endef
+$(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))

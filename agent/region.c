@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "guard.h"
+
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
@@ -96,24 +98,39 @@ static int create_page(int folder, const char *name)
 	return take_fd(fd);
 }
 
+/* Also where the file is guarded, or no file. */
+static void remove_page(int folder, const char *name)
+{
+	cleanup(closep) int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		guard_off(fd);
+	if (unlinkat(folder, name, 0) < 0)
+		unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+/* A page for us alone, which others' pages are opened beside. */
 static int open_page(int folder, const char *name)
 {
-	cleanup(closep) int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup(closep) int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat info;
 
 	if (fd < 0 && errno == ENOENT)
 		return create_page(folder, name);
-	/* A link or a folder is replaced, too; other errors are trouble of our own. */
-	if (fd < 0 && errno != ELOOP && errno != EISDIR)
+	/* A link is replaced; other errors are trouble of our own. */
+	if (fd < 0 && errno != ELOOP)
 		return -errno;
-	if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-	    info.st_size == WEIR_PAGE_SIZE && info.st_nlink == 1)
-		return take_fd(fd);
-
-	log_warning("%s in stateDir is no page of ours, replacing it", name);
-	if (unlinkat(folder, name, 0) < 0)
-		unlinkat(folder, name, AT_REMOVEDIR);
-	return create_page(folder, name);
+	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+	    info.st_size != WEIR_PAGE_SIZE || info.st_nlink != 1) {
+		log_warning("%s in stateDir is no page of ours, replacing it", name);
+		remove_page(folder, name);
+		return create_page(folder, name);
+	}
+	guard_off(fd);
+	int writable = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	return writable < 0 ? -errno : writable;
 }
 
 static int map_page(int fd, int protection, void *out)
@@ -132,30 +149,33 @@ static void unmap_page(const void *page)
 		munmap((void *)page, WEIR_PAGE_SIZE);
 }
 
-/* @fd is the writable descriptor of the same file. */
-static int open_readonly(const struct region_root *root, const char *name, const char *file, int fd)
+static int open_readonly(const struct region_root *root, const char *name, const char *file,
+			 int folder)
 {
 	char path[128];
 
-	if (root->readonly >= 0) {
-		snprintf(path, sizeof(path), "%s/%s", name, file);
-		return openat(root->readonly, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/%s", name, file);
+	int fd = root->readonly >= 0
+			 ? openat(root->readonly, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+			 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 static int init_demand(struct region *region, const struct region_root *root, int folder,
 		       const char *name, unsigned level)
 {
-	int fd = open_page(folder, demand_names[level]);
+	const char *file = demand_names[level];
+	cleanup(closep) int fd = open_page(folder, file);
 
 	if (fd < 0)
 		return fd;
-	region->writable[level] = fd;
-	region->readonly[level] = open_readonly(root, name, demand_names[level], fd);
+	region->writable[level] = guard_open(folder, file);
+	if (region->writable[level] < 0)
+		return region->writable[level];
+	region->readonly[level] = open_readonly(root, name, file, folder);
 	if (region->readonly[level] < 0)
-		return -errno;
+		return region->readonly[level];
+	guard_on(fd);
 	return map_page(fd, PROT_READ | PROT_WRITE, &region->demand[level]);
 }
 
@@ -216,8 +236,8 @@ void region_remove(const struct region_root *root, const char *name)
 	if (folder < 0)
 		return;
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		unlinkat(folder, demand_names[level], 0);
-	unlinkat(folder, TAKEN_NAME, 0);
+		remove_page(folder, demand_names[level]);
+	remove_page(folder, TAKEN_NAME);
 	unlinkat(root->dir, name, AT_REMOVEDIR);
 }
 

@@ -9,6 +9,7 @@
  *
  * A client that may only read a page must not be able to open it for writing by /proc/self/fd, not
  * even as root of its container: its descriptor comes from a detached read-only clone of the mount.
+ * What a client that may write a page could still do to the file, guard.h prevents.
  */
 #pragma once
 

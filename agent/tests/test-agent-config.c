@@ -1,0 +1,175 @@
+/* The configuration file: what it may say, and what is said when it is wrong. */
+#include "../config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char message[512];
+
+static int parse(struct config *config, const char *text)
+{
+	message[0] = '\0';
+	return config_parse(config, "f.yaml", text, strlen(text), message, sizeof(message));
+}
+
+static void test_defaults(void **state)
+{
+	struct config config;
+
+	(void)state;
+	setenv("NODE_NAME", "node-a", 1);
+	assert_int_equal(parse(&config, ""), 0);
+	assert_string_equal(config.socket, "/run/weir/agent.sock");
+	assert_string_equal(config.state_dir, "/run/weir/state");
+	assert_string_equal(config.policy, "hpf");
+	assert_string_equal(config.metrics_address, "127.0.0.1:9477");
+	assert_string_equal(config.control_socket, "/run/weir/control.sock");
+	assert_false(config.kubernetes.enabled);
+	assert_string_equal(config.kubernetes.node, "node-a");
+	assert_string_equal(config.kubernetes.annotation, "weir.dev/priority");
+	assert_int_equal(config.levels.best_effort, 0);
+	assert_int_equal(config.levels.burstable, 1);
+	assert_int_equal(config.levels.guaranteed, 2);
+	assert_int_equal(config.clients, 1024);
+	assert_int_equal(config.clients_per_container, 64);
+	config_deinit(&config);
+}
+
+static void test_everything(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse(&config, "socket: /a/b\n"
+					"stateDir: /s\n"
+					"policy: hpf\n"
+					"metrics: {address: '[::]:9477'}\n"
+					"control: {socket: /c}\n"
+					"kubernetes:\n"
+					"  enabled: true\n"
+					"  kubeconfig: /k\n"
+					"  nodeName: n1\n"
+					"levels:\n"
+					"  default: normal\n"
+					"  qos: {bestEffort: normal, guaranteed: critical}\n"
+					"  priorityClasses: {gold: critical, dirt: low}\n"
+					"  annotation: example.org/p\n"
+					"  raiseNamespaces: [a, b]\n"
+					"standalone:\n"
+					"  rules:\n"
+					"  - {uid: 1000, level: high}\n"
+					"  - cgroup: /batch*\n"
+					"    level: low\n"
+					"limits: {clients: 10, clientsPerContainer: 3}\n"
+					"nvml: /lib/x.so\n"
+					"logLevel: debug\n"),
+			 0);
+	assert_string_equal(config.socket, "/a/b");
+	assert_string_equal(config.metrics_address, "[::]:9477");
+	assert_true(config.kubernetes.enabled);
+	assert_string_equal(config.kubernetes.node, "n1");
+	assert_string_equal(config.kubernetes.annotation, "example.org/p");
+	assert_int_equal(config.levels.by_default, 1);
+	assert_int_equal(config.levels.best_effort, 1);
+	assert_int_equal(config.levels.burstable, 1);
+	assert_int_equal(config.levels.guaranteed, 3);
+	assert_int_equal(config.levels.n_classes, 2);
+	assert_string_equal(config.levels.classes[0].name, "gold");
+	assert_int_equal(config.levels.classes[0].level, 3);
+	assert_int_equal(config.levels.n_raise, 2);
+	assert_string_equal(config.levels.raise[1], "b");
+	assert_int_equal(config.n_rules, 2);
+	assert_true(config.rules[0].has_uid);
+	assert_int_equal(config.rules[0].uid, 1000);
+	assert_null(config.rules[0].cgroup);
+	assert_false(config.rules[1].has_uid);
+	assert_string_equal(config.rules[1].cgroup, "/batch*");
+	assert_int_equal(config.clients, 10);
+	assert_int_equal(config.clients_per_container, 3);
+	assert_int_equal(config.log_level, LOG_DEBUG);
+	config_deinit(&config);
+}
+
+static const struct {
+	const char *text, *message;
+} mistakes[] = {
+	{"sockett: /a", "f.yaml:1:1: unknown key `sockett`"},
+	{"levels:\n  qos:\n    besteffort: low", "f.yaml:3:5: unknown key `besteffort`"},
+	{"socket: /a\nsocket: /b", "f.yaml:2:1: key `socket` is there twice"},
+	{"socket: a", "f.yaml:1:9: expected an absolute path"},
+	{"socket: [a]", "f.yaml:1:9: expected a path"},
+	{"socket: ", "f.yaml:1:8: expected an absolute path"},
+	{"policy: best", "f.yaml:1:9: expected a policy (hpf), not `best`"},
+	{"metrics: {address: localhost}",
+	 "f.yaml:1:20: expected an address like 0.0.0.0:9477 or [::]:9477, not `localhost`"},
+	{"metrics: yes", "f.yaml:1:10: expected a mapping"},
+	{"kubernetes: {enabled: yes}", "f.yaml:1:23: expected true or false"},
+	{"levels: {default: 2}",
+	 "f.yaml:1:19: expected a level: low, normal, high or critical, not `2`"},
+	{"levels: {priorityClasses: [a]}", "f.yaml:1:27: expected a mapping"},
+	{"levels: {raiseNamespaces: a}", "f.yaml:1:27: expected a list"},
+	{"limits: {clients: 0}", "f.yaml:1:19: expected a number from 1 to 16384"},
+	{"limits: {clients: -1}", "f.yaml:1:19: expected a number from 1 to 16384"},
+	{"limits: {clients: 1x}", "f.yaml:1:19: expected a number from 1 to 16384"},
+	{"limits: {clients: 99999999999999999999}",
+	 "f.yaml:1:19: expected a number from 1 to 16384"},
+	{"standalone: {rules: [{uid: 1}]}", "f.yaml:1:22: expected a `level` in this rule"},
+	{"standalone: {rules: [{cgroup: '/a*b', level: low}]}",
+	 "f.yaml:1:31: expected `*` only at the end of a cgroup path"},
+	{"logLevel: loud", "f.yaml:1:11: expected error, warning, info or debug, not `loud`"},
+	{"- a", "f.yaml:1:1: expected a mapping"},
+	{"a: {b", "f.yaml:2:1: did not find expected ',' or '}'"},
+	{"socket: \"/a\\0b\"", "f.yaml:1:9: expected a path"},
+};
+
+static void test_mistakes(void **state)
+{
+	struct config config;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		assert_true(parse(&config, mistakes[i].text) < 0);
+		assert_string_equal(message, mistakes[i].message);
+	}
+}
+
+static void test_long_text(void **state)
+{
+	struct config config;
+	char text[400];
+
+	(void)state;
+	snprintf(text, sizeof(text), "socket: /%0300d", 0);
+	assert_true(parse(&config, text) < 0);
+	assert_string_equal(message, "f.yaml:1:9: expected a path of at most 255 bytes");
+}
+
+static void test_files(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_true(config_load(&config, "/nowhere.yaml", message, sizeof(message)) < 0);
+	assert_string_equal(message, "/nowhere.yaml: No such file or directory");
+	assert_true(config_load(&config, "/tmp", message, sizeof(message)) < 0);
+	assert_string_equal(message, "/tmp: Is a directory");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
