@@ -36,7 +36,7 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc yaml nvml loop base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
-DEVICEPLUGIN_TESTS  := test-allocator test-codec test-config test-container-spec test-inventory test-plugin
+DEVICEPLUGIN_TESTS  := test-allocator test-codec test-container-spec test-inventory test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_SRC      := deviceplugin/tests/$t.c))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_DEPS     := $(DEVICEPLUGIN_DEPS)))

@@ -1,5 +1,5 @@
 /* Bytes as any of the messages that the kubelet sends: refused, or read; and what was read can be
- * written and read again. The first byte says which message. */
+ * written. The first byte says which message. */
 #include <assert.h>
 #include <string.h>
 
@@ -8,10 +8,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Not all that can be read can be read again: protobuf-c keeps unknown fields of number 0, and the
+ * budget is by the bytes. But what can must be the same. */
+static void check_again(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message)
+{
+	struct bytes first = {0}, second = {0};
+
+	assert(codec_encode(&first, message) == 0);
+	ProtobufCMessage *again = codec_decode(type, first.data, first.size);
+	if (again) {
+		assert(codec_encode(&second, again) == 0);
+		assert(second.size == first.size);
+		assert(memcmp(second.data, first.data, first.size) == 0);
+		codec_free(again);
+	}
+	bytes_deinit(&first);
+	bytes_deinit(&second);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const ProtobufCServiceDescriptor *service = &v1beta1__device_plugin__descriptor;
-	struct bytes bytes = {0};
 	char path[128];
 
 	if (!size)
@@ -21,13 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data[0] % 2 ? service->methods[method].output : service->methods[method].input;
 	ProtobufCMessage *message = codec_decode(type, data + 1, size - 1);
 	if (message) {
-		assert(codec_encode(&bytes, message) == 0);
-		ProtobufCMessage *again = codec_decode(type, bytes.data, bytes.size);
-		/* What comes back may need more than its bytes justify, but not much more. */
-		assert(again || size > CODEC_SPARE / CODEC_GROWTH);
-		codec_free(again);
+		check_again(type, message);
 		codec_free(message);
-		bytes_deinit(&bytes);
 	}
 
 	size_t n = size - 1 < sizeof(path) - 1 ? size - 1 : sizeof(path) - 1;
