@@ -133,9 +133,11 @@ static void drop_ops(struct graph *g)
 /* Memory that a graph allocates is its own and stays, so that each launch finds it again. */
 static bool nothing_to_do(const struct node *n)
 {
-	return n->disabled || n->work.kind == WORK_FREE || n->work.kind == WORK_GRAPH ||
-	       (n->work.kind == WORK_COPY &&
-		!(n->work.copy.width * n->work.copy.rows * n->work.copy.slices));
+	const struct work *w = &n->work;
+
+	if (n->disabled || w->kind == WORK_FREE || w->kind == WORK_GRAPH)
+		return true;
+	return w->kind == WORK_COPY && (!w->copy.width || !w->copy.rows || !w->copy.slices);
 }
 
 static struct op *node_op(const struct node *n)

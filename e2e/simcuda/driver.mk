@@ -27,3 +27,14 @@ $(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
 	@mkdir -p $(@D)
 	$(Q)cp -f $< $@
 EXTRA += $(SIMCUDA)
+
+DRIVER_TESTS := test-driver-stream
+UNIT_TESTS += $(DRIVER_TESTS)
+define driver-test
+$1_SRC      := e2e/simcuda/tests/$1.c
+$1_CPPFLAGS := -isystem $$(CUDA_HOME)/include
+$1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
+$1_LIBS     := -lcmocka
+$$(B)/tests/$1: $$(SIMCUDA)
+endef
+$(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))

@@ -1,4 +1,2 @@
-ifneq ($(wildcard e2e/simcuda/ptx.mk),)
 include e2e/simcuda/driver.mk
 include e2e/simcuda/ptx.mk
-endif
