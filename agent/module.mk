@@ -28,7 +28,7 @@ weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
 weirctl_STATIC      := agent base
 weirctl_LIBS        := -lcjson -lyaml
 
-AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules
+AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c

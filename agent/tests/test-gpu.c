@@ -1,0 +1,232 @@
+/* Bits, demand words and the counts of who is above, on one GPU. */
+#include "../gpu.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../client.h"
+
+#include "weir/base.h"
+
+static char folder[] = "/tmp/weir-test-XXXXXX";
+static struct region_root root;
+static struct loop loop;
+static struct gpu gpu;
+static struct weir_control_page controls[80];
+static struct weir_status_page statuses[80];
+static struct client clients[80];
+
+static int open_all(void **state)
+{
+	(void)state;
+	memset(&gpu, 0, sizeof(gpu));
+	memset(controls, 0, sizeof(controls));
+	memset(statuses, 0, sizeof(statuses));
+	memset(clients, 0, sizeof(clients));
+	gpu_format_id(gpu.uuid, gpu.id);
+	for (size_t i = 0; i < countof(clients); i++)
+		clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
+	if (loop_init(&loop) < 0 || region_root_init(&root, folder) < 0)
+		return -1;
+	return gpu_open(&gpu, &loop, &root);
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	gpu_close(&gpu);
+	region_remove(&root, gpu.id);
+	region_root_deinit(&root);
+	loop_deinit(&loop);
+	return 0;
+}
+
+static uint8_t add(int i, uint8_t level, uint8_t claim)
+{
+	clients[i].level = level;
+	gpu_add(&gpu, &clients[i], claim);
+	return clients[i].bit;
+}
+
+static uint64_t word(int level)
+{
+	return atomic_load(&gpu.region.demand[level]->word);
+}
+
+static void set_words(uint64_t value)
+{
+	for (int level = 0; level < 3; level++)
+		atomic_store(&gpu.region.demand[level]->word, value);
+}
+
+static void test_ids(void **state)
+{
+	const char *id = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+	uint8_t uuid[16];
+	char again[GPU_ID_SIZE];
+
+	(void)state;
+	assert_true(gpu_parse_id(id, uuid));
+	assert_int_equal(uuid[0], 0x00);
+	assert_int_equal(uuid[15], 0xff);
+	gpu_format_id(uuid, again);
+	assert_string_equal(again, id);
+	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899-aabbccddeef", uuid));
+	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899-aabbccddeegg", uuid));
+	assert_false(gpu_parse_id("GPU000112233-4455-6677-8899-aabbccddeeff", uuid));
+	assert_false(gpu_parse_id("GPU-00112233-4455-6677-8899aabbccddeeff--", uuid));
+	assert_false(gpu_parse_id("", uuid));
+}
+
+static void test_above(void **state)
+{
+	(void)state;
+	add(0, 0, WEIR_BIT_NONE);
+	add(1, 2, WEIR_BIT_NONE);
+	add(2, 3, WEIR_BIT_NONE);
+	assert_int_equal(controls[0].above, 2);
+	assert_int_equal(controls[1].above, 1);
+	assert_int_equal(controls[2].above, 0);
+	uint32_t epoch = controls[1].epoch;
+	gpu_set_level(&gpu, &clients[2], 1);
+	assert_int_equal(controls[0].above, 2);
+	assert_int_equal(controls[1].above, 0);
+	assert_int_equal(controls[2].above, 1);
+	assert_int_equal(controls[2].level, 1);
+	assert_int_not_equal(controls[1].epoch, epoch);
+	gpu_remove(&gpu, &clients[1], false);
+	assert_int_equal(controls[0].above, 1);
+	assert_int_equal(controls[2].above, 0);
+}
+
+static void test_dead_client_leaves_no_demand(void **state)
+{
+	(void)state;
+	uint8_t a = add(0, 3, WEIR_BIT_NONE), b = add(1, 3, WEIR_BIT_NONE);
+	assert_int_not_equal(a, b);
+	set_words(1ull << a | 1ull << b);
+	gpu_remove(&gpu, &clients[0], false);
+	assert_true(word(0) == 1ull << b && word(1) == 1ull << b && word(2) == 1ull << b);
+}
+
+static void test_sweep_keeps_what_is_owned(void **state)
+{
+	(void)state;
+	uint8_t bit = add(0, 1, WEIR_BIT_NONE);
+	set_words(~0ull);
+	gpu_sweep(&gpu, loop_now());
+	assert_true(word(0) == 1ull << bit);
+	assert_true(word(1) == 0 && word(2) == 0);
+}
+
+/* A lowered client may not have read its message yet. */
+static void test_grace_after_lowering(void **state)
+{
+	(void)state;
+	uint64_t bit = 1ull << add(0, 3, WEIR_BIT_NONE);
+	set_words(bit);
+	gpu_set_level(&gpu, &clients[0], 1);
+	gpu_sweep(&gpu, loop_now());
+	assert_true(word(0) == bit && word(2) == bit);
+	gpu_sweep(&gpu, loop_now() + GPU_GRACE_NS);
+	assert_true(word(0) == bit);
+	assert_true(word(1) == 0 && word(2) == 0);
+}
+
+static void reopen(void)
+{
+	gpu_close(&gpu);
+	memset(gpu.n_level, 0, sizeof(gpu.n_level));
+	gpu.clients = NULL;
+	gpu.bits = 0;
+	assert_int_equal(gpu_open(&gpu, &loop, &root), 0);
+}
+
+static void test_claims_after_restart(void **state)
+{
+	(void)state;
+	uint8_t a = add(0, 2, WEIR_BIT_NONE), b = add(1, 2, WEIR_BIT_NONE);
+	set_words(1ull << a | 1ull << b);
+	reopen();
+	/* A newcomer gets neither of the bits that may be claimed, and keeps on gating. */
+	uint8_t c = add(2, 1, WEIR_BIT_NONE);
+	assert_true(c != a && c != b);
+	assert_int_equal(controls[2].above, 2);
+	assert_int_equal(add(1, 2, b), b);
+	assert_true(word(1) == (1ull << a | 1ull << b));
+	gpu_sweep(&gpu, loop_now() + GPU_GRACE_NS);
+	assert_true(word(0) == 1ull << b && word(1) == 1ull << b && word(2) == 0);
+	assert_int_equal(controls[2].above, 1);
+	/* Late: the bit is free again, and may go to anybody. */
+	assert_int_equal(add(0, 2, a), a);
+}
+
+static void test_claim_of_taken_bit(void **state)
+{
+	(void)state;
+	uint8_t a = add(0, 2, WEIR_BIT_NONE);
+	assert_int_not_equal(add(1, 2, a), a);
+}
+
+static void test_shared_bit(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 63; i++)
+		assert_true(add(i, 3, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+	assert_int_equal(add(63, 2, WEIR_BIT_NONE), WEIR_BIT_SHARED);
+	assert_int_equal(add(64, 1, 5), WEIR_BIT_SHARED);
+	gpu_share(&gpu);
+	assert_true(word(0) == 0);
+	statuses[64].outstanding = 1;
+	gpu_share(&gpu);
+	assert_true(word(0) == 1ull << 63 && word(1) == 0);
+	statuses[63].outstanding = 1;
+	gpu_share(&gpu);
+	assert_true(word(0) == 1ull << 63 && word(1) == 1ull << 63 && word(2) == 0);
+	gpu_remove(&gpu, &clients[63], false);
+	assert_true(word(0) == 1ull << 63 && word(1) == 0);
+	gpu_remove(&gpu, &clients[64], false);
+	assert_true(word(0) == 0);
+	/* An own bit is free again after its owner is gone. */
+	gpu_remove(&gpu, &clients[7], false);
+	assert_true(add(65, 0, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+#define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids),
+		GPU_TEST(test_above),
+		GPU_TEST(test_dead_client_leaves_no_demand),
+		GPU_TEST(test_sweep_keeps_what_is_owned),
+		GPU_TEST(test_grace_after_lowering),
+		GPU_TEST(test_claims_after_restart),
+		GPU_TEST(test_claim_of_taken_bit),
+		GPU_TEST(test_shared_bit),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

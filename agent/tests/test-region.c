@@ -1,0 +1,236 @@
+/* Pages shared with clients: what is on disk, and what a client can do with its descriptors. */
+#include "../region.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "weir/base.h"
+
+#define NAME "GPU-1"
+
+/* A mount namespace and a small tmpfs of our own; only root can have them. */
+static bool is_tmpfs;
+static char folder[] = "/tmp/weir-test-XXXXXX";
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	is_tmpfs = unshare(CLONE_NEWNS) == 0 &&
+		   mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		   mount("tmpfs", folder, "tmpfs", 0, "size=64k") == 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (is_tmpfs)
+		umount2(folder, MNT_DETACH);
+	return rmdir(folder);
+}
+
+static int open_again(int fd, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, flags);
+}
+
+static void test_survives(void **state)
+{
+	struct region_root root;
+	struct region region;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	atomic_store(&region.demand[1]->word, 42);
+	atomic_store(region.taken, 7);
+	region_deinit(&region);
+	region_root_deinit(&root);
+
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	assert_int_equal(atomic_load(&region.demand[1]->word), 42);
+	assert_int_equal(atomic_load(&region.demand[0]->word), 0);
+	assert_int_equal(atomic_load(region.taken), 7);
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	assert_int_equal(faccessat(root.dir, NAME, F_OK, 0), -1);
+	region_root_deinit(&root);
+}
+
+static void make_odd(const struct region_root *root, const char *name, const char *kind)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), NAME "/%s", name);
+	mkdirat(root->dir, NAME, 0700);
+	if (strcmp(kind, "folder") == 0)
+		assert_int_equal(mkdirat(root->dir, path, 0700), 0);
+	else if (strcmp(kind, "link") == 0)
+		assert_int_equal(symlinkat("/etc/passwd", root->dir, path), 0);
+	else if (strcmp(kind, "pipe") == 0)
+		assert_int_equal(mkfifoat(root->dir, path, 0600), 0);
+	else
+		close(openat(root->dir, path, O_CREAT | O_WRONLY, 0600)); /* short */
+}
+
+static void test_odd_files(void **state)
+{
+	struct region_root root;
+	struct region region;
+	struct stat info;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	make_odd(&root, "demand-0", "folder");
+	make_odd(&root, "demand-1", "link");
+	make_odd(&root, "demand-2", "pipe");
+	make_odd(&root, "taken", "short");
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(fstat(region.writable[i], &info), 0);
+		assert_true(S_ISREG(info.st_mode));
+		assert_int_equal(info.st_size, WEIR_PAGE_SIZE);
+		assert_int_equal(atomic_load(&region.demand[i]->word), 0);
+	}
+	assert_int_equal(stat("/etc/passwd", &info), 0);
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	region_root_deinit(&root);
+}
+
+/* Same page by both descriptors; nothing of it writable by the one for reading. */
+static void test_readonly(void **state)
+{
+	struct region_root root;
+	struct region region;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	struct weir_demand_page *page =
+		mmap(NULL, WEIR_PAGE_SIZE, PROT_READ, MAP_SHARED, region.readonly[0], 0);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	atomic_store(&region.demand[0]->word, 5);
+	assert_int_equal(atomic_load(&page->word), 5);
+	assert_int_equal(mprotect(page, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE), -1);
+	munmap(page, WEIR_PAGE_SIZE);
+	assert_ptr_equal(mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      region.readonly[0], 0),
+			 MAP_FAILED);
+	if (root.readonly >= 0)
+		assert_int_equal(open_again(region.readonly[0], O_RDWR), -1);
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	region_root_deinit(&root);
+}
+
+static bool can_guard(const struct region *region)
+{
+	int fd = open_again(region->writable[0], O_RDWR);
+
+	if (fd >= 0)
+		close(fd);
+	return is_tmpfs && fd < 0;
+}
+
+/* A client that may write a page can do nothing else to it. */
+static void test_guarded(void **state)
+{
+	struct region_root root;
+	struct region region;
+	struct stat info;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	if (!can_guard(&region)) {
+		print_message("not permitted here: guards not tested\n");
+	} else {
+		atomic_store(&region.demand[0]->word, 5);
+		assert_int_equal(ftruncate(region.writable[0], 0), -1);
+		assert_int_equal(fallocate(region.writable[0],
+					   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+					   WEIR_PAGE_SIZE),
+				 -1);
+		assert_int_equal(fchmod(region.writable[0], 0777), -1);
+		assert_int_equal(fstat(region.writable[0], &info), 0);
+		assert_int_equal(info.st_size, WEIR_PAGE_SIZE);
+		assert_int_equal(atomic_load(&region.demand[0]->word), 5);
+	}
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	region_root_deinit(&root);
+}
+
+static void test_full_disk(void **state)
+{
+	struct region_root root;
+	struct region region;
+	char junk[4096] = {1};
+
+	(void)state;
+	if (!is_tmpfs)
+		skip();
+	assert_int_equal(region_root_init(&root, folder), 0);
+	int fd = openat(root.dir, "junk", O_CREAT | O_WRONLY, 0600);
+	while (write(fd, junk, sizeof(junk)) > 0)
+		;
+	assert_int_equal(region_init(&region, &root, NAME), -ENOSPC);
+	unlinkat(root.dir, "junk", 0);
+	close(fd);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	region_root_deinit(&root);
+}
+
+static void test_client_pages(void **state)
+{
+	struct region_pages pages;
+
+	(void)state;
+	assert_int_equal(region_pages_init(&pages), 0);
+	assert_int_equal(pages.control->magic, WEIR_PROTOCOL_MAGIC);
+	assert_int_equal(ftruncate(pages.control_fd, 0), -1);
+	assert_int_equal(ftruncate(pages.status_fd, 1 << 20), -1);
+	struct weir_status_page *status =
+		mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pages.status_fd, 0);
+	atomic_store(&status->launches, 3);
+	region_pages_close(&pages);
+	assert_int_equal(atomic_load(&pages.status->launches), 3);
+	munmap(status, WEIR_PAGE_SIZE);
+	region_pages_deinit(&pages);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_survives),  cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_readonly),  cmocka_unit_test(test_guarded),
+		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_client_pages),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
