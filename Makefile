@@ -113,25 +113,25 @@ $(SETUP_STAMP): e2e/setup.sh
 	@mkdir -p $(@D) && touch $@
 
 demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table shows what preemption did
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) -s --no-print-directory all
 	$(Q)e2e/demo/demo.sh
 
 # What runs under sanitizers as well: unit tests and fuzz corpora, in a build of their own.
 SAN_B := build-address-undefined
 test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
-	$(Q)$(MAKE) --no-print-directory all check-binaries
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined check-binaries
+	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+	$(Q)$(MAKE) -s --no-print-directory SAN=address,undefined check-binaries
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) \
 		$(UNIT_TESTS:%=unit:$(SAN_B)/tests/%) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
 
 check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
-	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
 
 check-binaries: $(TEST_BINARIES)
 
 soak: $(SETUP_STAMP) ## the long version of the kill test: 1000 random SIGKILLs
-	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)ROUNDS=1000 e2e/cases/kill.sh
 
 lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
@@ -142,7 +142,7 @@ format: ## clang-format over all of our C
 
 ##@ Ship
 bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
-	$(Q)$(MAKE) --no-print-directory all check-binaries
+	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)e2e/bundle.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)

@@ -237,7 +237,7 @@ away() {
 		return 1
 	}
 	start_apiserver
-	must 60 apiserver_ready
+	must 120 apiserver_ready
 	until_ok 60 level_is chosen 2 && namespace=trusted finishes chosen
 }
 
@@ -286,7 +286,7 @@ for case in "${cases[@]}"; do
 	else
 		echo "not ok - kubelet: ${case#*|}"
 		failed=1
-		tail -5 "$W"/{agent,plugin}.log | sed 's/^/# /'
+		for log in agent plugin; do tail -n 8 "$W/$log.log" | sed "s/^/# $log: /"; done
 	fi
 	clear_pods
 done
