@@ -48,15 +48,17 @@ test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
 $(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
 $(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
 
+# From sources, not libraries, so that libFuzzer sees where it has been.
 FUZZERS += fuzz-codec fuzz-plugin-config
-fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c
+fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin/codec.c \
+                               deviceplugin/deviceplugin-v1beta1.pb-c.c
 fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
-fuzz-codec_STATIC           := kubelet-rpc
 fuzz-codec_LIBS             := -lprotobuf-c
-fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c
+fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
+                               deviceplugin/health.c agent/yaml.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
-fuzz-plugin-config_STATIC   := plugin yaml base
+fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml
 
 # What puts it on a node.
