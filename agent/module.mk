@@ -28,7 +28,8 @@ weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
 weirctl_STATIC      := agent base
 weirctl_LIBS        := -lcjson -lyaml
 
-AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu
+AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
+               test-agent
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -37,3 +38,6 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
+# Its fake pods and identities.
+test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
+                      pods_connected)
