@@ -53,8 +53,7 @@ copy_programs() { # FOLDER FILE...
 # All that the programs need, through ldd, which follows libraries of libraries.
 copy_libraries() {
 	local file library path
-	mkdir -p "$root/lib"
-	for file in "$root"/{bin,bench,tests}/*; do
+	for file in "$root"/{bin,bench,tests,simcuda}/*; do
 		is_elf "$file" || continue
 		while read -r library path; do
 			[ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
@@ -71,7 +70,7 @@ needed() {
 
 set_run_paths() {
 	local file
-	for file in "$root"/{bin,bench,tests}/*; do
+	for file in "$root"/{bin,bench,tests,simcuda}/*; do
 		if is_elf "$file"; then
 			patchelf --set-rpath "\$ORIGIN/../lib" "$file"
 		fi
@@ -116,7 +115,7 @@ check_start() {
 	local file missing copy
 	copy=$(mktemp -d)
 	tar -xzf "$tarball" -C "$copy"
-	for file in "$copy/$name"/{bin,bench,tests}/*; do
+	for file in "$copy/$name"/{bin,bench,tests,simcuda}/*; do
 		is_elf "$file" || continue
 		missing=$(cd / && env -i ldd "$file" | awk '/not found/ && $1 !~ /^lib(cuda|nvidia-ml)\.so/ {print $1}')
 		[ -z "$missing" ] || fail "$(basename "$file") misses $missing"
@@ -136,10 +135,10 @@ rm -rf "$root" "$tarball"
 copy_programs bin "$B"/bin/*
 copy_programs bench "$B"/bench/*
 copy_programs tests "$B"/tests/test-*
+mkdir -p "$root"/{lib,simcuda,gpu}
+install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B/lib/libweir.so" "$root/lib/"
-mkdir -p "$root/simcuda" "$root/gpu"
-cp -P "$B"/simcuda/lib*.so* "$root/simcuda/"
 cp e2e/gpu/*.py e2e/gpu/*.sh "$root/gpu/"
 strip_all
 set_run_paths

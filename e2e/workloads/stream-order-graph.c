@@ -4,7 +4,6 @@
 #include "stream-order-ops.h"
 
 #define ACTIONS_MAX 6u
-#define DATA_BYTES  (LANE_WORDS * sizeof(uint32_t))
 
 static uint32_t random_actions(struct kit *kit, struct action *actions)
 {
@@ -117,10 +116,10 @@ static CUgraphNode add_step(CUgraph graph, const CUgraphNode *after, struct lane
 static CUgraphNode add_set(CUgraph graph, const CUgraphNode *after, struct lane *lane,
 			   const struct action *action)
 {
-	CUDA_MEMSET_NODE_PARAMS node = {.dst = lane->data,
+	CUDA_MEMSET_NODE_PARAMS node = {.dst = lane->data + action->range.first * sizeof(uint32_t),
 					.value = action->add,
 					.elementSize = 4,
-					.width = LANE_WORDS,
+					.width = action->range.count,
 					.height = 1};
 	CUcontext context;
 	CUgraphNode out;
@@ -131,17 +130,19 @@ static CUgraphNode add_set(CUgraph graph, const CUgraphNode *after, struct lane 
 }
 
 static CUgraphNode add_copy(CUgraph graph, const CUgraphNode *after, struct lane *lane,
-			    bool to_host)
+			    const struct action *action)
 {
-	CUDA_MEMCPY3D node = {.WidthInBytes = DATA_BYTES, .Height = 1, .Depth = 1};
+	size_t bytes = action->range.count * sizeof(uint32_t);
+	bool to_host = action->kind == ACTION_TO_HOST;
+	CUDA_MEMCPY3D node = {.WidthInBytes = bytes, .Height = 1, .Depth = 1};
 	CUcontext context;
 	CUgraphNode out;
 
 	node.srcMemoryType = to_host ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	node.dstMemoryType = to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	node.srcDevice = node.dstDevice = lane->data;
-	node.srcHost = node.dstHost = lane->host;
-	node.srcPitch = node.dstPitch = DATA_BYTES;
+	node.srcDevice = node.dstDevice = lane->data + action->range.first * sizeof(uint32_t);
+	node.srcHost = node.dstHost = lane->host + action->range.first;
+	node.srcPitch = node.dstPitch = bytes;
 	CU(cuCtxGetCurrent(&context));
 	CU(cuGraphAddMemcpyNode(&out, graph, after, after ? 1 : 0, &node, context));
 	return out;
@@ -160,7 +161,7 @@ static CUgraphNode add_node(CUgraph graph, const CUgraphNode *after, struct lane
 		return add_set(graph, after, lane, action);
 	case ACTION_TO_HOST:
 	case ACTION_TO_DEVICE:
-		return add_copy(graph, after, lane, action->kind == ACTION_TO_HOST);
+		return add_copy(graph, after, lane, action);
 	default:
 		node.userData = host_call_new(lane, action);
 		CU(cuGraphAddHostNode(&out, graph, after, after ? 1 : 0, &node));

@@ -71,9 +71,17 @@ struct target lane_target(const struct lane *lane)
 	return (struct target){calls, by_handle ? CU_STREAM_PER_THREAD : NULL};
 }
 
+struct range range_random(struct kit *kit)
+{
+	uint32_t count = 1 + random_below(&kit->random, LANE_WORDS / 8);
+
+	return (struct range){random_below(&kit->random, LANE_WORDS - count + 1), count};
+}
+
 struct action action_random(struct kit *kit)
 {
 	return (struct action){.kind = random_below(&kit->random, ACTIONS),
+			       .range = range_random(kit),
 			       .multiply = (uint32_t)random_next(&kit->random) | 1,
 			       .add = (uint32_t)random_next(&kit->random),
 			       .delay = random_below(&kit->random, kit->delay + 1)};
@@ -125,6 +133,9 @@ void action_issue(struct lane *lane, const struct action *action, bool captured)
 {
 	struct target to = lane_target(lane);
 	uint32_t words = LANE_WORDS;
+	uint32_t *host = lane->host + action->range.first;
+	CUdeviceptr data = lane->data + action->range.first * sizeof(uint32_t);
+	size_t bytes = action->range.count * sizeof(uint32_t);
 	struct action copy = *action;
 	void *parameters[] = {&lane->data, &words, &copy.multiply, &copy.add, &copy.delay};
 
@@ -134,13 +145,13 @@ void action_issue(struct lane *lane, const struct action *action, bool captured)
 					   LANE_THREADS, 1, 1, 0, to.stream, parameters, NULL));
 		return;
 	case ACTION_SET:
-		CU(to.calls->set(lane->data, action->add, LANE_WORDS, to.stream));
+		CU(to.calls->set(data, action->add, action->range.count, to.stream));
 		return;
 	case ACTION_TO_HOST:
-		CU(to.calls->copy_to_host(lane->host, lane->data, DATA_BYTES, to.stream));
+		CU(to.calls->copy_to_host(host, data, bytes, to.stream));
 		return;
 	case ACTION_TO_DEVICE:
-		CU(to.calls->copy_to_device(lane->data, lane->host, DATA_BYTES, to.stream));
+		CU(to.calls->copy_to_device(data, host, bytes, to.stream));
 		return;
 	default:
 		issue_host(lane, &to, action, captured);
@@ -150,6 +161,8 @@ void action_issue(struct lane *lane, const struct action *action, bool captured)
 void action_expect(struct lane *lane, const struct action *action)
 {
 	uint32_t *data = lane->expected_data, *host = lane->expected_host;
+	uint32_t first = action->range.first, end = first + action->range.count;
+	size_t bytes = action->range.count * sizeof(uint32_t);
 
 	switch (action->kind) {
 	case ACTION_STEP:
@@ -158,14 +171,14 @@ void action_expect(struct lane *lane, const struct action *action)
 				spin_jump(data[i], action->delay) * action->multiply + action->add;
 		return;
 	case ACTION_SET:
-		for (uint32_t i = 0; i < LANE_WORDS; i++)
+		for (uint32_t i = first; i < end; i++)
 			data[i] = action->add;
 		return;
 	case ACTION_TO_HOST:
-		memcpy(host, data, DATA_BYTES);
+		memcpy(host + first, data + first, bytes);
 		return;
 	case ACTION_TO_DEVICE:
-		memcpy(data, host, DATA_BYTES);
+		memcpy(data + first, host + first, bytes);
 		return;
 	default:
 		for (uint32_t i = 0; i < LANE_WORDS; i++)
@@ -179,6 +192,16 @@ void lane_order(struct lane *before, struct lane *after)
 
 	CU(from.calls->record(before->event, from.stream));
 	CU(to.calls->wait_event(to.stream, before->event, 0));
+}
+
+void lane_copy(struct lane *from, struct lane *to, const struct target *target)
+{
+	struct range range = range_random(from->kit);
+	size_t offset = range.first * sizeof(uint32_t), bytes = range.count * sizeof(uint32_t);
+
+	CU(target->calls->copy_on_device(to->data + offset, from->data + offset, bytes,
+					 target->stream));
+	memcpy(to->expected_data + range.first, from->expected_data + range.first, bytes);
 }
 
 static void compare(const struct lane *lane, const char *where, const uint32_t *words,

@@ -8,7 +8,7 @@
 #include "workload.h"
 
 #define LANE_WORDS   128u
-#define LANE_THREADS 32u
+#define LANE_THREADS 64u /* two blocks: the smallest GPU holds a cooperative launch of them */
 
 enum lane_kind { LANE_BLOCKING, LANE_NON_BLOCKING, LANE_LEGACY, LANE_PER_THREAD, LANE_KINDS };
 
@@ -43,8 +43,15 @@ enum action_kind {
 	ACTIONS
 };
 
+/* Steps and host functions change all words; copies and settings a few, so that a mistake is not
+ * soon overwritten. */
+struct range {
+	uint32_t first, count;
+};
+
 struct action {
 	enum action_kind kind;
+	struct range range;
 	uint32_t multiply, add, delay;
 };
 
@@ -69,6 +76,7 @@ struct target lane_target(const struct lane *lane);
 /* For the thread's legacy default stream. */
 struct target lane_legacy(struct kit *kit);
 
+struct range range_random(struct kit *kit);
 struct action action_random(struct kit *kit);
 /* Issues it into the lane's stream, which may be under capture; the expectation is the caller's. */
 void action_issue(struct lane *lane, const struct action *action, bool captured);
@@ -78,6 +86,9 @@ struct host_call *host_call_new(struct lane *lane, const struct action *action);
 
 /* Everything issued later into @after waits for everything issued so far into @before. */
 void lane_order(struct lane *before, struct lane *after);
+
+/* Copies some words of one lane to another in stream @to, and expects that. */
+void lane_copy(struct lane *from, struct lane *to, const struct target *target);
 
 /* Fails the program when the words are wrong. The lane must be idle. */
 void lane_check(const struct lane *lane);

@@ -32,9 +32,8 @@ static void operation_hand_over(struct run *run, struct lane *lane)
 
 	lane_order(lane, other);
 	to = lane_target(other);
-	CU(to.calls->copy_on_device(other->data, lane->data, DATA_BYTES, to.stream));
+	lane_copy(lane, other, &to);
 	lane_order(other, lane);
-	memcpy(other->expected_data, lane->expected_data, DATA_BYTES);
 }
 
 static void signal_flag(struct run *run, struct lane *lane)
@@ -77,10 +76,9 @@ static void operation_memory_words(struct run *run, struct lane *lane)
 	signal_flag(run, lane);
 	await_flag(run, other, lane);
 	to = lane_target(other);
-	CU(to.calls->copy_on_device(other->data, lane->data, DATA_BYTES, to.stream));
+	lane_copy(lane, other, &to);
 	signal_flag(run, other);
 	await_flag(run, lane, other);
-	memcpy(other->expected_data, lane->expected_data, DATA_BYTES);
 }
 
 /* A copy in the legacy stream, which waits for all blocking streams and they for it: no event. */
@@ -91,8 +89,7 @@ static void operation_legacy_copy(struct run *run, struct lane *lane)
 
 	if (lane->kind == LANE_NON_BLOCKING || other->kind == LANE_NON_BLOCKING)
 		return;
-	CU(to.calls->copy_on_device(other->data, lane->data, DATA_BYTES, to.stream));
-	memcpy(other->expected_data, lane->expected_data, DATA_BYTES);
+	lane_copy(lane, other, &to);
 }
 
 static void operation_launch_ex(struct run *run, struct lane *lane)

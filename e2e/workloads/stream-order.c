@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	if (torture.threads > THREADS_MAX || torture.delay > UINT32_MAX - 1)
 		workload_fail("--threads or --delay: out of range");
 	if (!w->iterations)
-		w->iterations = w->seconds > 0 || w->stop_file ? UINT64_MAX : w->gpu ? 5000 : 300;
+		w->iterations = w->seconds > 0 || w->stop_file ? UINT64_MAX : w->gpu ? 5000 : 1000;
 	fprintf(stderr, "stream-order: seed %llu\n", (unsigned long long)w->seed);
 	workload_open(w, stream_order_ptx);
 	stream_calls_init(torture.calls);

@@ -43,10 +43,10 @@ struct workload {
 void workload_parse(struct workload *workload, int argc, char **argv, const char *summary,
 		    const struct workload_option *own);
 
-/* Copies to the device and waits until the bytes are there: from pageable memory the driver's own call
- * returns when it has staged them, and a kernel in a non-blocking stream could overtake the rest. */
+/* Copies to the device and waits until the bytes are there: from pageable memory the driver's own
+ * call returns when it has staged them, and a kernel in a non-blocking stream could overtake the
+ * rest. */
 void workload_upload(CUdeviceptr to, const void *from, size_t bytes);
-
 
 /* Makes device 0's primary context current and loads @ptx into it. */
 void workload_open(struct workload *workload, const char *ptx);
