@@ -29,7 +29,7 @@ weirctl_STATIC      := agent base
 weirctl_LIBS        := -lcjson -lyaml
 
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
-               test-agent
+               test-agent test-tenants test-metrics test-scheduler
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c

@@ -1,0 +1,143 @@
+/* Numbers to text: names, labels, escapes, units; and the table for people. */
+#include "../metrics.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../table.h"
+
+static struct gpu gpu = {.id = "GPU-a", .name = "NVIDIA \"X\"", .n_level = {1, 0, 2, 0}};
+static const uint64_t refused[HANDSHAKE_REFUSALS] = {[WEIR_REFUSED_GPU] = 4};
+
+static struct tenant *add(struct tenants *tenants, const char *id, const char *name,
+			  uint64_t launches, uint64_t gpu_time)
+{
+	struct container_identity identity = {.in_pod = true};
+	struct tenant *tenant;
+	struct usage *usage;
+	bool fresh;
+
+	strcpy(identity.container_id, id);
+	assert_int_equal(tenants_enter(tenants, &identity, &tenant, &fresh), 0);
+	strcpy(tenant->namespace_, "ns");
+	strcpy(tenant->pod, "web\\\"\n");
+	strcpy(tenant->container, name);
+	assert_int_equal(tenant_usage(tenant, &gpu, &usage), 0);
+	usage->account.total[ACCOUNT_LAUNCHES] = launches;
+	usage->account.total[ACCOUNT_GPU_TIME] = gpu_time;
+	return tenant;
+}
+
+static char *write_all(struct tenants *tenants, bool kubernetes)
+{
+	struct metrics_input input = {
+		.tenants = tenants,
+		.gpus = NULL,
+		.policy = "hpf",
+		.refused = refused,
+		.kubernetes = kubernetes,
+		.connected = true,
+	};
+	char *text = NULL;
+	size_t size;
+
+	HASH_ADD(hh, input.gpus, uuid, sizeof(gpu.uuid), &gpu);
+	FILE *out = open_memstream(&text, &size);
+	assert_int_equal(metrics_write(out, &input), 0);
+	fclose(out);
+	HASH_CLEAR(hh, input.gpus);
+	return text;
+}
+
+static void test_metrics(void **state)
+{
+	static const char *const lines[] = {
+		"weir_policy_info{policy=\"hpf\"} 1\n",
+		"weir_api_server_connected 1\n",
+		"weir_gpu_info{gpu=\"GPU-a\",name=\"NVIDIA \\\"X\\\"\"} 1\n",
+		"weir_clients{gpu=\"GPU-a\",level=\"high\"} 2\n",
+		"weir_refused_total{reason=\"gpu\"} 4\n",
+		"# TYPE weir_launches_total counter\n",
+		"weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\",container=\"main\","
+		"gpu="
+		"\"GPU-a\"} 7\n",
+		"weir_gpu_seconds_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\",container=\"side\","
+		"gpu=\"GPU-a\"} 2.000000005\n",
+	};
+	struct tenants tenants = {0};
+
+	(void)state;
+	add(&tenants, "1", "main", 5, 0);
+	add(&tenants, "2", "side", 1, 2000000005);
+	add(&tenants, "3", "main", 2, 0);
+	char *text = write_all(&tenants, true);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		assert_non_null(strstr(text, lines[i]));
+	/* No series twice, also when two containers have one name. */
+	const char *first = strstr(text, lines[6]);
+	assert_null(strstr(first + 1, "weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
+				      "container=\"main\""));
+	free(text);
+	tenants_deinit(&tenants);
+}
+
+static void test_standalone(void **state)
+{
+	struct tenants tenants = {0};
+
+	(void)state;
+	char *text = write_all(&tenants, false);
+	assert_null(strstr(text, "api_server"));
+	assert_non_null(strstr(text, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n"));
+	free(text);
+}
+
+static char *table(const char *json)
+{
+	cJSON *status = cJSON_Parse(json);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	table_print(out, status);
+	fclose(out);
+	cJSON_Delete(status);
+	return text;
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	char *text = table(
+		"{\"clients\":[{\"namespace\":\"ns\",\"pod\":\"web\",\"container\":\"m\\u001b\","
+		"\"pid\":7,\"level\":2,\"actingLevel\":9,\"state\":\"held\",\"gpuSeconds\":1.5,"
+		"\"launches\":1e6,\"gpu\":\"GPU-a\"},{\"uid\":5,\"command\":\"sh\"}]}");
+	assert_non_null(
+		strstr(text, "ns/web  m?           7  high   -       held    1.500 s   1000000"));
+	assert_non_null(strstr(text, "uid 5   sh"));
+	free(text);
+	text = table("{}");
+	assert_non_null(strstr(text, "no clients"));
+	free(text);
+	text = table("[1, 2]");
+	assert_non_null(strstr(text, "no clients"));
+	free(text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_standalone),
+		cmocka_unit_test(test_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
