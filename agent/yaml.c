@@ -15,6 +15,10 @@ static int fail_at(struct yaml_file *file, const yaml_mark_t *mark, const char *
 	char text[256];
 
 	vsnprintf(text, sizeof(text), format, args);
+	/* What it quotes may have line ends. */
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	snprintf(file->message, file->message_size, "%s:%zu:%zu: %s", file->name, mark->line + 1,
 		 mark->column + 1, text);
 	return -EINVAL;
