@@ -165,3 +165,12 @@ bool ptx_resolve(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, ui
 		return ptx_resolve_global(w, i, mask, size, address, host);
 	}
 }
+
+bool ptx_read_generic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane, uint64_t address,
+		      uint32_t size, void *out)
+{
+	if (!generic_allowed(w, lane, address, size))
+		return wild(w, i, "", address, size);
+	memcpy(out, (const void *)(uintptr_t)address, size);
+	return true;
+}

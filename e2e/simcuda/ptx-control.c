@@ -136,8 +136,14 @@ enum ptx_flow ptx_exec_call(struct ptx_warp *w, const struct ptx_insn *i, uint32
 	}
 	if (!check_callee(w, i, callee))
 		return PTX_FAULT;
+	if (callee->builtin && callee->builtin(w, i, together) == PTX_FAULT)
+		return PTX_FAULT;
 	ptx_park(w, w->group & ~mask, w->pc + 1);
 	ptx_park(w, mask & ~together, w->pc);
+	if (callee->builtin) {
+		ptx_park(w, together, w->pc + 1);
+		return PTX_REGROUP;
+	}
 	for (uint32_t rest = together; rest; rest &= rest - 1)
 		if (!enter(w, i, (uint32_t)__builtin_ctz(rest), callee))
 			return PTX_FAULT;

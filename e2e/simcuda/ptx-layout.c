@@ -6,6 +6,7 @@
  */
 #include "ptx-parse.h"
 
+#include "ptx-builtin.h"
 #include "ptx-warp.h"
 
 #include <stdio.h>
@@ -111,7 +112,9 @@ static void walk(struct ptx_function *f, unsigned depth)
 	f->visit = 1;
 	f->unusable = f->error;
 	f->deep = f->calls_by_address || depth > WALK_MAX;
-	if (!f->defined && !f->unusable.message[0]) {
+	if (!f->defined)
+		f->builtin = ptx_builtin_find(f);
+	if (!f->defined && !f->builtin && !f->unusable.message[0]) {
 		f->unusable.line = f->line;
 		snprintf(f->unusable.message, sizeof(f->unusable.message),
 			 "function %.200s is not defined", f->name);

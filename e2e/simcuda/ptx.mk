@@ -1,13 +1,13 @@
 # The PTX interpreter: a library that the simulated driver links, and its tests.
 LIBRARIES += simptx
 simptx_SRC := $(addprefix e2e/simcuda/ptx-, \
-	address.c alu-float.c alu-half.c alu-int.c arena.c atomic.c barrier.c compare.c control.c convert.c \
+	address.c alu-float.c alu-half.c alu-int.c arena.c atomic.c barrier.c builtin.c compare.c control.c convert.c \
 	decode.c decode-alu.c decode-control.c decode-memory.c exec.c float-mode.c function.c half.c layout.c \
 	lex.c memory.c module.c move.c number.c parse.c scope.c statement.c sync.c variable.c)
 # Loops over the lanes become vectors; a * b + c stays two roundings.
 simptx_CFLAGS := -O3 -ffp-contract=off
 
-PTX_TESTS := test-ptx-int
+PTX_TESTS := test-ptx-int test-ptx-nvcc
 UNIT_TESTS += $(PTX_TESTS)
 define ptx-test
 $1_SRC    := e2e/simcuda/tests/$1.c e2e/simcuda/tests/ptx-fixture.c
@@ -15,3 +15,11 @@ $1_STATIC := simptx
 $1_LIBS   := -lcmocka -lm
 endef
 $(foreach t,$(PTX_TESTS),$(eval $(call ptx-test,$t)))
+
+# What nvcc emits, for the oldest, the usual and the newest architecture.
+PTX_KERNELS := $(GEN)/simcuda/kernels
+$(foreach a,75 90 120,$(PTX_KERNELS)-$a.ptx): $(PTX_KERNELS)-%.ptx: e2e/simcuda/tests/ptx-kernels.cu | $(SETUP_STAMP)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -ptx -std=c++17 -arch=compute_$* -o $@ $<
+test-ptx-nvcc_CPPFLAGS := -DPTX_KERNELS='"$(PTX_KERNELS)"'
+test-ptx-nvcc_DEPS     := $(foreach a,75 90 120,$(PTX_KERNELS)-$a.ptx)
