@@ -9,7 +9,7 @@ test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
 test-level_SRC         := agent/tests/test-level.c \
                           agent/yaml.c agent/address.c agent/policy.c agent/policy-hpf.c
-test-level_STATIC       := agent base
+test-level_STATIC       := agent yaml base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml
 test-podlist_SRC       := agent/tests/test-podlist.c agent/podlist.c agent/container.c

@@ -13,9 +13,9 @@ include agent/kubernetes.mk
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(addprefix agent/,account.c address.c agent.c config.c control.c \
              gpu.c gpus.c guard.c handshake.c http.c metrics.c peer.c policy.c policy-hpf.c region.c rules.c \
-             scheduler.c server.c session.c status.c table.c tenants.c yaml.c)
+             scheduler.c server.c session.c status.c table.c tenants.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-AGENT_STATIC   := agent loop nvml base
+AGENT_STATIC   := agent yaml loop nvml base
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -ldl
 
 PROGRAMS += weir-agent weirctl
@@ -25,7 +25,7 @@ weir-agent_STATIC   := $(AGENT_STATIC)
 weir-agent_LIBS     := $(AGENT_LIBS)
 weirctl_SRC         := agent/weirctl.c
 weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
-weirctl_STATIC      := agent base
+weirctl_STATIC      := agent yaml base
 weirctl_LIBS        := -lcjson -lyaml
 
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
@@ -41,3 +41,17 @@ $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 # Its fake pods and identities.
 test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
                       pods_connected)
+
+# Built from source, not from the library, so that libFuzzer sees their branches.
+FUZZERS += fuzz-config fuzz-message fuzz-status
+fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c yaml.c address.c \
+                        policy.c policy-hpf.c)
+fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
+fuzz-config_STATIC   := base
+fuzz-config_LIBS     := -lyaml
+fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
+fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
+                        handshake.c config.c yaml.c address.c policy.c policy-hpf.c)
+fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
+fuzz-status_STATIC   := base
+fuzz-status_LIBS     := -lyaml

@@ -1,0 +1,49 @@
+/* Any text as configuration: it is taken, with every value in its range, or refused with a place.
+ */
+#include "../../config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../policy.h"
+
+#include "weir/protocol.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct config *config)
+{
+	const struct config_levels *levels = &config->levels;
+
+	if (config->socket[0] != '/' || config->state_dir[0] != '/' ||
+	    config->control_socket[0] != '/' || !policy_find(config->policy) ||
+	    config->clients == 0 || config->clients_per_container == 0)
+		abort();
+	if (levels->by_default >= WEIR_LEVELS || levels->best_effort >= WEIR_LEVELS ||
+	    levels->burstable >= WEIR_LEVELS || levels->guaranteed >= WEIR_LEVELS)
+		abort();
+	for (size_t i = 0; i < levels->n_classes; i++)
+		if (!levels->classes[i].name || levels->classes[i].level >= WEIR_LEVELS)
+			abort();
+	for (size_t i = 0; i < levels->n_raise; i++)
+		if (!levels->raise[i])
+			abort();
+	for (size_t i = 0; i < config->n_rules; i++)
+		if (config->rules[i].level >= WEIR_LEVELS)
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char message[256] = "";
+	struct config config;
+
+	if (config_parse(&config, "f", (const char *)data, size, message, sizeof(message)) < 0) {
+		if (strncmp(message, "f:", 2) != 0)
+			abort();
+		return 0;
+	}
+	check(&config);
+	config_deinit(&config);
+	return 0;
+}
