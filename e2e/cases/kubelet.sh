@@ -27,7 +27,7 @@ ready() {
 # starts NAME SHARES COMMAND: a pod, until it is at work.
 starts() {
 	rm -f "$W/shared/$1".*
-	pod "$@" && until_ok 20 ready "$1" || {
+	pod "$@" && until_ok 20 ready "$1" && until_ok 20 phase_is "$1" Running || {
 		explain "$1"
 		return 1
 	}

@@ -33,7 +33,12 @@ until_ok() {
 }
 
 must() {
-	until_ok "$@" || die "waited $1 s in vain for: ${*:2}; the logs are in $W"
+	until_ok "$@" && return
+	for log in "$W"/*.log; do
+		echo "# ${log##*/}:"
+		tail -n 5 "$log" | cut -c1-300 | sed 's/^/#   /'
+	done
+	die "waited $1 s in vain for: ${*:2}"
 }
 
 # Processes
@@ -341,9 +346,9 @@ cluster_up() {
 	make_image "$@"
 	must 20 ctr_k8s version
 	ctr_k8s images import "$W/image.tar" > /dev/null || die "containerd refused the image"
-	must 60 apiserver_ready
+	must 120 apiserver_ready
 	start_kubelet
-	must 60 node_ready
+	must 120 node_ready
 	must 10 test -S "$PLUGINS/kubelet.sock"
 	must 20 api GET /api/v1/namespaces/default
 }
