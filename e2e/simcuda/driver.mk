@@ -13,7 +13,7 @@ simcuda.so_SRC := $(addprefix e2e/simcuda/,driver-state.c driver-handle.c driver
 simcuda.so_STATIC   := simptx
 simcuda.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 simcuda.so_DEPS     := $(SIMCUDA_GEN)
-simcuda.so_LIBS     := -llz4 -lzstd -lm
+simcuda.so_LIBS     := -l:liblz4.a -l:libzstd.a -lm
 simcuda.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--exclude-libs,ALL
 
 $(GEN)/simcuda/names.inc: DO := table
@@ -26,9 +26,18 @@ $(SIMCUDA_GEN): e2e/simcuda/driver-names.sh $(CUDA_HOME)/include/cuda.h
 $(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
 	@mkdir -p $(@D)
 	$(Q)cp -f $< $@
-EXTRA += $(SIMCUDA)
 
-DRIVER_TESTS := test-driver-stream
+SHARED += simnvml.so
+simnvml.so_SRC := $(addprefix e2e/simcuda/,nvml.c nvml-event.c machine.c machine-lock.c machine-open.c)
+simnvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
+simnvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic
+
+$(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
+	@mkdir -p $(@D)
+	$(Q)cp -f $< $@
+EXTRA += $(SIMCUDA) $(SIMNVML)
+
+DRIVER_TESTS := test-driver-stream test-driver-graph
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c

@@ -42,13 +42,14 @@ bool shared_alive(const struct machine *m, uint32_t index)
 	return fcntl(m->lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
+/* A lock of our own process does not show: then the pid that stands there is in our words. */
 uint32_t shared_pid(const struct machine *m, uint32_t index)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_start = PID_OFFSET + index, .l_len = 1};
 
-	if (fcntl(m->pid_fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0)
-		return (uint32_t)lock.l_pid;
-	return m->shared->processes[index].pid;
+	if (fcntl(m->pid_fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return m->shared->processes[index].pid;
+	return lock.l_pid > 0 ? (uint32_t)lock.l_pid : 0;
 }
 
 static uint32_t lock_word(const struct machine *m)

@@ -92,7 +92,7 @@ uint64_t machine_used(struct machine *m, uint32_t gpu);
 
 /* A live process that has touched @gpu. */
 struct machine_process {
-	uint32_t pid; /* in the caller's pid namespace if it can be known */
+	uint32_t pid; /* in the caller's pid namespace; 0: it is not in there */
 	uint64_t memory;
 };
 void machine_touch(struct machine *m, uint32_t gpu); /* this process has a context there */
