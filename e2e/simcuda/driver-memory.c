@@ -197,15 +197,18 @@ CUresult cuMemFreeHost(void *address)
 	return free_range((CUdeviceptr)address, false);
 }
 
-/* Brings the pages in and finds out whether they may be used so; an old kernel cannot say. */
-static bool pages_allow(const void *address, size_t size, bool write)
+/* Brings the pages in, which also tells whether they may be used so. A kernel that cannot do this
+ * says EINVAL for any pages, also for good ones. */
+static bool pages_allow(void *address, size_t size, bool write)
 {
+	static char good[2 * PAGE];
+	const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	uintptr_t first = (uintptr_t)address & ~(uintptr_t)(PAGE - 1);
-	size_t length = (uintptr_t)address + size - first;
+	uintptr_t probe = ((uintptr_t)good + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 
-	return madvise((void *)first, length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
-		       0 ||
-	       errno == EINVAL;
+	if (madvise((void *)first, (uintptr_t)address + size - first, advice) == 0)
+		return true;
+	return errno == EINVAL && madvise((void *)probe, PAGE, advice) < 0;
 }
 
 CUresult cuMemHostRegister_v2(void *address, size_t size, unsigned int flags)

@@ -133,6 +133,7 @@ void pool_take_back(const struct range *range)
 	if (s) {
 		count(p, -(int64_t)range->mapped, 0);
 		s->range = *range;
+		s->range.given_up = false;
 		s->next = p->spares;
 		p->spares = s;
 		return;

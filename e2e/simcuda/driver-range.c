@@ -46,7 +46,7 @@ bool range_find(uintptr_t address, struct range *out)
 	return found;
 }
 
-/* Neighbouring ranges count as one: two mappings may lie side by side. */
+/* An access may go over the end of a mapping into the next one, of other memory never. */
 static bool allows_slowly(uintptr_t address, size_t size, bool write, struct range *first)
 {
 	uintptr_t at = address;
@@ -55,6 +55,8 @@ static bool allows_slowly(uintptr_t address, size_t size, bool write, struct ran
 		const struct range *r = &table.ranges[i];
 
 		if (r->base > at || r->no_access || (write && r->read_only))
+			return false;
+		if (at != address && (r->kind != RANGE_MAPPED || first->kind != RANGE_MAPPED))
 			return false;
 		if (at == address)
 			*first = *r;

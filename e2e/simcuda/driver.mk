@@ -37,7 +37,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp -f $< $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := test-driver-stream test-driver-graph
+DRIVER_TESTS := $(addprefix test-driver-,stream graph memory machine)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
@@ -46,4 +46,5 @@ $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := -lcmocka
 $$(B)/tests/$1: $$(SIMCUDA)
 endef
+$(B)/tests/test-driver-machine: $(SIMNVML)
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
