@@ -84,7 +84,7 @@ weir_up() {
 
 # What the agent knows, as JSON.
 status() {
-	"$B/bin/weirctl" --socket "$W/control.sock" status --json
+	timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" status --json
 }
 
 # Pods
