@@ -3,7 +3,7 @@
 # machines on which nothing can be installed:
 #
 #   weir-VERSION-x86_64/
-#     bin/      agent, weirctl, device plugin, transformer and workloads; run path ../lib
+#     bin/      agent, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so and the libraries that the programs need, without glibc's and the driver's
 #     bench/ tests/   benchmarks, unit tests
 #     simcuda/  the simulated driver and NVML
@@ -59,7 +59,7 @@ copy_libraries() {
 			[ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
 			is_system_library "$library" || [ -e "$root/lib/$library" ] ||
 				install -m 644 "$path" "$root/lib/$library"
-		done < <(LD_LIBRARY_PATH=$B/simcuda ldd "$file" | awk '$2 == "=>" {print $1, ($3 ~ /^\//) ? $3 : ""}')
+		done < <(LD_LIBRARY_PATH=$PWD/$B/simcuda ldd "$file" | awk '$2 == "=>" {print $1, ($3 ~ /^\//) ? $3 : ""}')
 	done
 }
 

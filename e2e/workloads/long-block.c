@@ -76,9 +76,7 @@ int main(int argc, char **argv)
 		launches = w.seconds > 0 || w.stop_file ? UINT64_MAX : 3;
 
 	uint32_t n = grid.blocks * grid.threads;
-	cleanup(freep) uint32_t *words = malloc(n * sizeof(*words));
-	if (!words)
-		workload_fail("out of memory");
+	cleanup(freep) uint32_t *words = workload_alloc(n * sizeof(*words));
 	for (uint32_t i = 0; i < n; i++)
 		words[i] = spin_start(i);
 	CU(cuMemAlloc(&state, n * sizeof(*words)));

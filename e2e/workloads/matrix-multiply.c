@@ -14,15 +14,6 @@
 
 extern const char matrix_multiply_ptx[];
 
-static float *matrix_new(size_t elements)
-{
-	float *matrix = malloc(elements * sizeof(*matrix));
-
-	if (!matrix)
-		workload_fail("out of memory");
-	return matrix;
-}
-
 static void fill(float *matrix, size_t elements, struct random *random)
 {
 	for (size_t i = 0; i < elements; i++)
@@ -63,11 +54,9 @@ static void apply(int64_t *out, const float *matrix, const int64_t *vector, uint
 
 static void check(const float *a, const float *b, const float *c, uint32_t n, struct random *random)
 {
-	cleanup(freep) int64_t *memory = calloc((size_t)n * 4, sizeof(*memory));
+	cleanup(freep) int64_t *memory = workload_alloc((size_t)n * 4 * sizeof(*memory));
 	int64_t *r = memory, *br = r + n, *abr = br + n, *cr = abr + n;
 
-	if (!memory)
-		workload_fail("out of memory");
 	for (size_t i = 0; i < (size_t)n * n; i++)
 		if (!(c[i] >= 0 && c[i] < 1 << 24))
 			workload_fail("wrong result: c[%zu] is %g", i, (double)c[i]);
@@ -95,9 +84,9 @@ int main(int argc, char **argv)
 	workload_open(&w, matrix_multiply_ptx);
 
 	size_t elements = (size_t)n * n;
-	cleanup(freep) float *a = matrix_new(elements);
-	cleanup(freep) float *b = matrix_new(elements);
-	cleanup(freep) float *c = matrix_new(elements);
+	cleanup(freep) float *a = workload_alloc(elements * sizeof(float));
+	cleanup(freep) float *b = workload_alloc(elements * sizeof(float));
+	cleanup(freep) float *c = workload_alloc(elements * sizeof(float));
 	struct random random = {w.seed};
 
 	workload_ready(&w);

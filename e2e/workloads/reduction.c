@@ -62,9 +62,7 @@ int main(int argc, char **argv)
 	rounds = w.seconds > 0 && !w.iterations ? UINT64_MAX
 						: workload_pick(&w, w.iterations, 4, 100);
 	uint32_t n = (uint32_t)workload_pick(&w, w.size, 10000, 1u << 24);
-	cleanup(freep) uint32_t *host = malloc(n * sizeof(*host));
-	if (!host)
-		workload_fail("out of memory");
+	cleanup(freep) uint32_t *host = workload_alloc(n * sizeof(*host));
 	workload_open(&w, reduction_ptx);
 	CU(cuMemAlloc(&values, n * sizeof(*host)));
 	CU(cuMemAlloc(&out, sizeof(struct result)));

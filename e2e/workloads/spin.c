@@ -34,10 +34,7 @@ void spin_init(struct spin *spin, const struct workload *workload, uint32_t bloc
 	       uint32_t threads, uint32_t iterations)
 {
 	size_t n = (size_t)blocks * threads;
-	cleanup(freep) uint32_t *start = malloc(n * sizeof(*start));
-
-	if (!start)
-		workload_fail("out of memory");
+	cleanup(freep) uint32_t *start = workload_alloc(n * sizeof(*start));
 	for (size_t i = 0; i < n; i++)
 		start[i] = spin_start((uint32_t)i);
 	*spin = (struct spin){.kernel = workload_kernel(workload, "spin"),
@@ -62,10 +59,7 @@ void spin_verify(const struct spin *spin)
 	size_t n = (size_t)spin->blocks * spin->threads;
 	uint64_t steps = spin->launches * spin->iterations;
 	uint32_t add = spin_jump(0, steps), multiply = spin_jump(1, steps) - add;
-	cleanup(freep) uint32_t *words = malloc(n * sizeof(*words));
-
-	if (!words)
-		workload_fail("out of memory");
+	cleanup(freep) uint32_t *words = workload_alloc(n * sizeof(*words));
 	CU(cuCtxSynchronize());
 	CU(cuMemcpyDtoH(words, spin->state, n * sizeof(*words)));
 	for (size_t i = 0; i < n; i++) {

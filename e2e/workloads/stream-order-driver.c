@@ -1,6 +1,7 @@
 #include "stream-order-driver.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "workload.h"
@@ -33,11 +34,10 @@ static void *asked(const char *name, cuuint64_t flags)
 
 static void *named(const char *symbol, const char *suffix)
 {
-	char name[64] = "";
+	char name[64];
 	void *function;
 
-	strncat(name, symbol, sizeof(name) - 1);
-	strncat(name, suffix, sizeof(name) - strlen(name) - 1);
+	snprintf(name, sizeof(name), "%s%s", symbol, suffix);
 	function = dlsym(RTLD_DEFAULT, name);
 	if (!function)
 		workload_fail("no symbol %s", name);

@@ -110,10 +110,8 @@ void action_host_function(void *host_call)
 
 struct host_call *host_call_new(struct lane *lane, const struct action *action)
 {
-	struct host_call *call = calloc(1, sizeof(*call));
+	struct host_call *call = workload_alloc(sizeof(*call));
 
-	if (!call)
-		workload_fail("out of memory");
 	*call = (struct host_call){.next = lane->kit->host_calls, .lane = lane, .action = *action};
 	lane->kit->host_calls = call;
 	return call;

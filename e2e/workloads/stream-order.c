@@ -92,10 +92,7 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 	struct torture *torture = worker->torture;
 	const struct workload *w = &torture->workload;
-	cleanup(freep) struct run *run = malloc(sizeof(*run));
-
-	if (!run)
-		workload_fail("out of memory");
+	cleanup(freep) struct run *run = workload_alloc(sizeof(*run));
 	CU(cuCtxSetCurrent(w->context));
 	run_init(run, torture, worker->number);
 	pthread_barrier_wait(&torture->all_ready);

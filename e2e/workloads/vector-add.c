@@ -20,9 +20,10 @@ static void vectors_init(struct vectors *v, uint32_t n)
 {
 	size_t bytes = n * sizeof(float);
 
-	*v = (struct vectors){.n = n, .a = malloc(bytes), .b = malloc(bytes), .c = malloc(bytes)};
-	if (!v->a || !v->b || !v->c)
-		workload_fail("out of memory");
+	*v = (struct vectors){.n = n,
+			      .a = workload_alloc(bytes),
+			      .b = workload_alloc(bytes),
+			      .c = workload_alloc(bytes)};
 	CU(cuMemAlloc(&v->device_a, bytes));
 	CU(cuMemAlloc(&v->device_b, bytes));
 	CU(cuMemAlloc(&v->device_c, bytes));

@@ -115,6 +115,15 @@ void workload_parse(struct workload *workload, int argc, char **argv, const char
 	}
 }
 
+void *workload_alloc(size_t size)
+{
+	void *memory = malloc(size ? size : 1);
+
+	if (!memory)
+		workload_fail("out of memory");
+	return memory;
+}
+
 void workload_open(struct workload *workload, const char *ptx)
 {
 	CU(cuInit(0));

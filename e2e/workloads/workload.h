@@ -59,6 +59,9 @@ void workload_ready(struct workload *workload);
 /* True: --seconds are over or the stop file is there. */
 bool workload_stopped(const struct workload *workload);
 
+/* Never NULL: without memory the program ends. For free(). */
+void *workload_alloc(size_t size);
+
 /* What was given, or the default for where we run. */
 uint64_t workload_pick(const struct workload *workload, uint64_t given, uint64_t simulated,
 		       uint64_t gpu);
