@@ -58,9 +58,10 @@ void agent_decide(struct agent *agent, struct tenant *tenant)
 	bool other = tenant->level != decision.level;
 	tenant->level = decision.level;
 	memcpy(tenant->reason, decision.reason, sizeof(tenant->reason));
-	log_line(decision.annotation_refused ? LOG_WARNING : LOG_INFO, "%s%s%s %s: level %u, %s",
-		 tenant->namespace_, *tenant->namespace_ ? "/" : "", tenant->pod, tenant->container,
-		 decision.level, decision.reason);
+	log_line(decision.annotation_refused ? LOG_WARNING : LOG_INFO,
+		 "namespace '%s', pod '%s', container '%s': level %s, %s", tenant->namespace_,
+		 tenant->pod, tenant->container, config_level_name(decision.level),
+		 decision.reason);
 	if (other)
 		session_tell_levels(agent, tenant);
 }
@@ -79,16 +80,11 @@ static void pods_changed(void *userdata)
 	}
 }
 
-bool agent_is_ready(const struct agent *agent, const char **why)
+const char *agent_condition(const struct agent *agent)
 {
-	if (!agent->standalone && agent->config.kubernetes.enabled && !agent->pods) {
-		*why = "no credentials for the API server";
-		return false;
-	}
-	*why = agent->pods && !pods_connected(agent->pods)
-		       ? "ok, but the API server is away: levels come from QoS classes"
+	return agent->pods && !pods_connected(agent->pods)
+		       ? "ok, but the API server is away: new pods' levels come from QoS classes"
 		       : "ok";
-	return true;
 }
 
 static void stop(struct loop_signals *signals, int number)

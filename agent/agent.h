@@ -48,5 +48,6 @@ void agent_deinit(struct agent *agent);
 
 /* Decides on the level of a tenant, and tells its clients if it is another than before. */
 void agent_decide(struct agent *agent, struct tenant *tenant);
-/* False: what /readyz should not call ready, and why. */
-bool agent_is_ready(const struct agent *agent, const char **why);
+/* One line for /readyz. An agent that runs is ready: without the API server it decides by QoS
+ * class. */
+const char *agent_condition(const struct agent *agent);

@@ -105,7 +105,6 @@ static enum MHD_Result handle(void *userdata, struct MHD_Connection *connection,
 {
 	struct http *http = userdata;
 	char text[160];
-	const char *why;
 
 	(void)version, (void)upload, (void)state;
 	if (*upload_size || (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0))
@@ -115,10 +114,8 @@ static enum MHD_Result handle(void *userdata, struct MHD_Connection *connection,
 	if (strcmp(url, "/healthz") == 0)
 		return answer_text(connection, MHD_HTTP_OK, "ok\n");
 	if (strcmp(url, "/readyz") == 0) {
-		bool ready = agent_is_ready(http->agent, &why);
-		snprintf(text, sizeof(text), "%s\n", why);
-		return answer_text(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
-				   text);
+		snprintf(text, sizeof(text), "%s\n", agent_condition(http->agent));
+		return answer_text(connection, MHD_HTTP_OK, text);
 	}
 	return answer_text(connection, MHD_HTTP_NOT_FOUND, "try /metrics, /healthz or /readyz\n");
 }

@@ -55,3 +55,5 @@ fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c te
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base
 fuzz-status_LIBS     := -lyaml
+
+SHELL_TESTS += agent/tests/agent.sh

@@ -41,8 +41,9 @@ int peer_identify(int socket, struct container_identity *out, int *process)
 		return -ENXIO;
 	size = sizeof(fd);
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0) {
+		/* Depending on the kernel's version, one of the last two for who is gone. */
 		if (errno != ENOPROTOOPT)
-			return errno == EINVAL ? -ESRCH : -errno;
+			return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 		fd = open_by_number(socket, peer.pid);
 		if (fd < 0)
 			return fd;

@@ -3,5 +3,4 @@
  * gates need not look at hold words. */
 #include "policy.h"
 
-extern const struct policy policy_hpf;
 const struct policy policy_hpf = {.name = "hpf"};

@@ -4,8 +4,6 @@
 
 #include "weir/base.h"
 
-extern const struct policy policy_hpf;
-
 static const struct policy *const policies[] = {&policy_hpf};
 
 const struct policy *policy_find(const char *name)

@@ -39,6 +39,8 @@ struct policy {
 	uint64_t (*tick)(void *state, struct policy_view *view, uint64_t now);
 };
 
+extern const struct policy policy_hpf;
+
 /* NULL: no policy of that name. */
 const struct policy *policy_find(const char *name);
 /* All names, for messages. */

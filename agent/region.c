@@ -110,7 +110,7 @@ static void remove_page(int folder, const char *name)
 		unlinkat(folder, name, AT_REMOVEDIR);
 }
 
-/* A page for us alone, which others' pages are opened beside. */
+/* The file, unguarded, for ourselves. */
 static int open_page(int folder, const char *name)
 {
 	cleanup(closep) int fd =

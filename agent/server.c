@@ -1,6 +1,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,15 @@
 #include "weir/log.h"
 
 #define BACKLOG 128
+
+/* Without a free descriptor a connection cannot even be turned away, and would wake us forever. */
+static void turn_away(struct server *server)
+{
+	closep(&server->spare);
+	int fd = accept4(server->io.fd, NULL, NULL, SOCK_CLOEXEC);
+	closep(&fd);
+	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
 
 /* How many connections are taken before other sources have their turn. */
 #define ACCEPT_MAX 16
@@ -23,9 +33,10 @@ static void server_ready(struct loop_io *io, uint32_t events)
 	for (int i = 0; i < ACCEPT_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
-			if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-				log_limited(LOG_ERROR, 5, "%s: accept: %s", server->path,
-					    strerror(errno));
+			if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+				return;
+			log_limited(LOG_ERROR, 5, "%s: accept: %s", server->path, strerror(errno));
+			turn_away(server);
 			return;
 		}
 		server->accepted(server, fd);
@@ -56,7 +67,8 @@ static int listen_at(const char *path, int type, mode_t mode)
 	char *slash = strrchr(folder, '/');
 	if (slash && slash != folder) {
 		*slash = '\0';
-		if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+		/* Whatever our umask: clients of all users have to get there. */
+		if (mkdir(folder, 0755) == 0 ? chmod(folder, 0755) < 0 : errno != EEXIST)
 			return -errno;
 	}
 
@@ -84,7 +96,7 @@ static int listen_at(const char *path, int type, mode_t mode)
 int server_init(struct server *server, struct loop *loop, const char *path, int type, mode_t mode,
 		server_accept_fn *accepted)
 {
-	*server = (struct server){.accepted = accepted};
+	*server = (struct server){.accepted = accepted, .spare = -1};
 	int fd = listen_at(path, type, mode);
 	if (fd < 0) {
 		log_error("socket %s: %s", path,
@@ -93,7 +105,9 @@ int server_init(struct server *server, struct loop *loop, const char *path, int 
 	}
 	server->path = strdup(path);
 	int r = server->path ? loop_io_init(&server->io, loop, fd, EPOLLIN, server_ready) : -ENOMEM;
-	if (r < 0) {
+	if (r == 0) {
+		server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	} else {
 		unlink(path);
 		close(fd);
 		free(server->path);
@@ -111,6 +125,7 @@ void server_deinit(struct server *server)
 		return;
 	loop_io_deinit(&server->io);
 	close(fd);
+	closep(&server->spare);
 	unlink(server->path);
 	free(take(server->path));
 }

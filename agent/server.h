@@ -13,6 +13,7 @@ struct server {
 	struct loop_io io;
 	char *path;
 	server_accept_fn *accepted;
+	int spare; /* given up for a moment when descriptors run out */
 };
 
 /* Listens at @path, which is replaced where nobody listens any more; makes its folder. @type:

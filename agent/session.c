@@ -174,10 +174,10 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 		return;
 	}
 	loop_timer_deinit(&session->hello);
-	log_info("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
-		 (unsigned long long)session->client->number, session->client->command,
-		 (int)session->pid, session->client->level, session->client->bit, id,
-		 hello->library);
+	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
+		  (unsigned long long)session->client->number, session->client->command,
+		  (int)session->pid, session->client->level, session->client->bit, id,
+		  hello->library);
 }
 
 static void socket_ready(struct loop_io *io, uint32_t events)

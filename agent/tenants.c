@@ -74,11 +74,11 @@ void tenants_prune(struct tenants *tenants, uint64_t now)
 
 static void free_usages(struct tenant *tenant)
 {
-	struct usage *usage, *next;
-
-	LL_FOREACH_SAFE(tenant->usages, usage, next)
-	free(usage);
-	tenant->usages = NULL;
+	while (tenant->usages) {
+		struct usage *next = tenant->usages->next;
+		free(tenant->usages);
+		tenant->usages = next;
+	}
 }
 
 static void inherit(struct tenant *heir, const struct tenant *tenant)

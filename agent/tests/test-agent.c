@@ -543,6 +543,17 @@ static void test_unseen_process(void **state)
 	expect_refused(fake_connect(), WEIR_REFUSED_INTERNAL);
 }
 
+static void test_silent(void **state)
+{
+	(void)state;
+	int fd = fake_connect();
+	pump();
+	assert_int_equal(agent.n_sessions, 1);
+	while (agent.n_sessions)
+		assert_true(loop_step(&agent.loop, -1) >= 0);
+	expect_refused(fd, WEIR_REFUSED_MESSAGE);
+}
+
 /* Whatever a status page says, it is only shown. */
 static void test_garbage_status(void **state)
 {
@@ -760,6 +771,7 @@ int main(void)
 		AGENT_TEST(test_unknown_gpus_are_limited),
 		AGENT_TEST(test_limits),
 		AGENT_TEST(test_unseen_process),
+		AGENT_TEST(test_silent),
 		AGENT_TEST(test_garbage_status),
 		AGENT_TEST(test_pod),
 		AGENT_TEST(test_http),

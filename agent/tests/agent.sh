@@ -1,0 +1,85 @@
+#!/bin/bash
+# The programs as they are started: what they say when something is wrong, and that an idle agent sleeps.
+# shellcheck disable=SC2317 # `is` calls the functions
+set -uo pipefail
+dir=$(mktemp -d /tmp/weir-agent-XXXXXX)
+agent=$B/bin/weir-agent
+failed=0 pid=
+trap 'stop KILL; rm -rf "$dir"' EXIT
+
+is() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >/dev/null 2>&1; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
+}
+
+configure() { # MORE
+    printf 'socket: %s/run/agent.sock\nstateDir: %s/state\ncontrol: {socket: %s/run/control.sock}\n%s\n' \
+        "$dir" "$dir" "$dir" "$1" >"$dir/config.yaml"
+}
+
+start() {
+    "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log" &
+    pid=$!
+    for _ in $(seq 100); do
+        if status 2>/dev/null || ! kill -0 $pid 2>/dev/null; then return; fi
+        sleep 0.1
+    done
+}
+
+stop() { # SIGNAL
+    [ -z "$pid" ] || { kill -"$1" "$pid" && wait "$pid"; } 2>/dev/null
+    pid=
+}
+
+status() {
+    "$B/bin/weirctl" --socket "$dir/run/control.sock" status >"$dir/status"
+}
+
+says() {
+    grep -qF "$1" "$dir/log"
+}
+
+refuses() { # TEXT; the agent does not start
+    "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log" && return 1
+    [ "$(wc -l <"$dir/log")" -ge 1 ] && says "$1"
+}
+
+wakeups() {
+    awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$pid/status"
+}
+
+configure 'metrics: {adress: ""}'
+is "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`adress\`"
+configure 'metrics: {address: ""}'
+is "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
+is "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
+is "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
+
+start
+is "no GPU: says so and goes on" says "no NVML"
+is "weirctl shows a table" status
+is "with no clients in it" grep -q "no clients" "$dir/status"
+is "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
+is "clients of all users may connect" [ "$(stat -c %a "$dir/run/agent.sock")" = 666 ]
+is "only the owner may control" [ "$(stat -c %a "$dir/run/control.sock")" = 600 ]
+before=$(wakeups)
+sleep 1
+is "an idle agent does not wake up" [ "$(wakeups)" = "$before" ]
+mv "$dir/log" "$dir/first"
+is "a second agent does not start" refuses "another agent listens there"
+is "nor disturb the first" status
+
+stop KILL
+start
+is "a killed agent's sockets are taken over" status
+stop TERM
+is "a stopped agent removes its sockets" [ ! -e "$dir/run/agent.sock" ]
+
+configure 'metrics: {address: "192.0.2.1:1"}'
+is "an address that is not ours is an error" refuses "metrics.address 192.0.2.1:1"
+configure 'metrics: {address: ""}'
+rm -rf "$dir/state"
+touch "$dir/state"
+is "a stateDir that is a file is an error" refuses "stateDir $dir/state"
+exit $failed
