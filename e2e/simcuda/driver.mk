@@ -37,13 +37,13 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp -f $< $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream graph memory machine)
+DRIVER_TESTS := $(addprefix test-driver-,stream graph memory code machine)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
 $1_CPPFLAGS := -isystem $$(CUDA_HOME)/include
 $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
-$1_LIBS     := -lcmocka
+$1_LIBS     := -lcmocka -l:liblz4.a -l:libzstd.a
 $$(B)/tests/$1: $$(SIMCUDA)
 endef
 $(B)/tests/test-driver-machine: $(SIMNVML)
