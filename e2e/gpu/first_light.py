@@ -65,11 +65,13 @@ def run_parts(bench, options):
         run_part(bench, part)
 
 
-def keep_details(bench, out):
-    """For whoever looks after it: figures, table, and what every program said."""
+def keep_details(bench, out, section):
+    """For whoever looks after it: figures, table, the section for RESULTS.md, and what every program
+    said."""
     out = pathlib.Path(out)
     (out / "first-light.json").write_text(json.dumps(bench.report.rows, indent=1))
     (out / "first-light.txt").write_text(bench.report.table() + "\n")
+    (out / "first-light.md").write_text(section)
     with tarfile.open(out / "logs.tar.gz", "w:gz") as tar:
         for path in sorted(bench.node.folder.rglob("*")):
             if path.name in ("stdout", "stderr") or path.suffix == ".log":
@@ -93,12 +95,13 @@ def main():
     finally:
         bench.node.close()
     print(f"\n{machine}\n{bench.report.table()}\n\n{bench.report.summary()}")
+    command = "e2e/gpu/first-light.sh" + ("" if options.only == ",".join(PARTS) else f" --only {options.only}")
+    section = bench.report.markdown(machine, command)
     if os.environ.get("OUT"):
-        keep_details(bench, os.environ["OUT"])
+        keep_details(bench, os.environ["OUT"], section)
     if options.results:
-        command = "e2e/gpu/first-light.sh" + ("" if options.only == ",".join(PARTS) else f" --only {options.only}")
         with open(options.results, "a") as file:
-            file.write("\n" + bench.report.markdown(machine, command))
+            file.write("\n" + section)
     return 0 if bench.report.good else 1
 
 
