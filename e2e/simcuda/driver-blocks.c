@@ -53,7 +53,8 @@ static int run_block(const struct op *op, uint64_t block, uint32_t slot)
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
-	while (!ctx->stop && (spent = time_now() - began) < floor) {
+	while (!__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
+	       (spent = time_now() - began) < floor) {
 		uint64_t left = floor - spent;
 		const struct timespec nap = {.tv_nsec = left < NAP_NS ? (long)left : NAP_NS};
 
