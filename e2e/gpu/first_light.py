@@ -102,6 +102,7 @@ def main():
     if options.results:
         with open(options.results, "a") as file:
             file.write("\n" + section)
+    bench.node.remove()
     return 0 if bench.report.good else 1
 
 

@@ -130,11 +130,15 @@ class Node:
         self.started = {}
 
     def close(self):
+        """Ends everything; what was written stays until remove()."""
         for client in self.clients:
             client.kill()
         self.stop_agent()
         self.stop_mps()
         self.identities.close()
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # Clients
 

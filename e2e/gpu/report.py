@@ -67,10 +67,10 @@ class Report:
 
 
 def machine_name():
-    done = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-    )
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=60)
+    except OSError:
+        return "no nvidia-smi"
     lines = done.stdout.strip().splitlines()
     return lines[0].replace(", ", ", driver ") if done.returncode == 0 and lines else "no GPU"
