@@ -144,7 +144,7 @@ def cupy(rounds):
         "scale",
     )
     b = a.copy()
-    for _ in range(rounds):
+    for _ in range(20 * rounds):
         b = cp.tanh(b @ a * np.float32(1e-2))
         kernel((b.size // 256,), (256,), (b, np.float32(0.5), np.int32(b.size)))
     spectrum = cp.fft.rfft(b, axis=1)
@@ -171,10 +171,10 @@ def jax(rounds):
             return jnp.mean((jnp.tanh(inputs @ w) @ w - inputs) ** 2)
 
         value, gradient = j.value_and_grad(loss)(w)
-        return w - 0.1 * gradient, value
+        return w - 0.01 * gradient, value
 
     value = None
-    for _ in range(4 * rounds):
+    for _ in range(100 * rounds):  # a second or so
         weights, value = step(weights)
     return {"weights": sha256(np.asarray(weights)), "loss": sha256(np.asarray(value))}
 

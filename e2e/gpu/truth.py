@@ -21,7 +21,7 @@ class Watch:
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def run(self):
-        while not self.done.wait(0.3):
+        while not self.done.wait(0.1):
             try:
                 clients = self.node.status()
             except Exception:  # the agent may be away; the next answer will do
