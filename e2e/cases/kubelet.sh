@@ -96,11 +96,11 @@ unharmed() {
 }
 
 share() {
-	pod share 30 'set -e; vector-add; matrix-multiply; reduction
-		long-block & grep -q libweir /proc/$!/maps || { sleep 0.2; grep -q libweir /proc/$!/maps; }; wait $!
-		echo gpu $WEIR_GPU' || return 1
+	# shellcheck disable=SC2016
+	pod share 30 'set -e; vector-add; matrix-multiply; reduction; long-block; echo gpu $WEIR_GPU' || return 1
 	succeeds share 60 || return 1
-	[ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-'
+	[ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-' &&
+		[ "$(grep -c 'client .* of GPU-.* libweir [0-9]' "$W/agent.log")" = 4 ]
 }
 
 refused() {
@@ -210,9 +210,8 @@ restart_agent() {
 killed() {
 	local pid end before
 	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
-		has_level high 2 || return 1
-	pid=$(pod_pid high)
-	before=$(client low .launches)
+		has_level high 2 && until_ok 10 held low || return 1
+	[ "$(demand)" != 0 ] && pid=$(pod_pid high) && before=$(client low .launches) || return 1
 	kill -KILL "$pid" || return 1
 	end=$(($(date +%s%3N) + 1000))
 	until gone high && more low .launches "$before" && [ "$(demand)" = 0 ]; do
@@ -222,6 +221,10 @@ killed() {
 		}
 	done
 	until_ok 20 phase_is high Failed && works low && finishes low
+}
+
+held() {
+	[ "$(client "$1" .state)" = held ]
 }
 
 # How many bits are set in all demand words.
