@@ -154,5 +154,4 @@ clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -r
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
 .PHONY: all help setup demo test check check-binaries soak lint format bundle install clean
-.SECONDARY:
 .DELETE_ON_ERROR:

@@ -18,7 +18,7 @@
 
 #define ANSWER_WITHIN 1000      /* ms, for the first connection, on an application's thread */
 #define RETRY_FIRST   50000000u /* ns */
-#define RETRY_MAX     2000000000u
+#define RETRY_MAX     400000000u
 #define FD_FROM       512 /* out of the way of applications that close or count descriptors */
 
 static struct {

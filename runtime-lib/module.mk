@@ -7,12 +7,14 @@ SHARED += libweir.so
 libweir.so_SRC := $(addprefix runtime-lib/,capture.c client.c demand.c driver.c entry.c gate.c kernel.c \
 	launch.c lifetime.c link.c pages.c sample.c stream.c sync.c thread.c worker.c) \
 	forward.S
-libweir.so_STATIC   := base
+# What it needs of base is compiled here as well, bound to an old glibc like the rest.
+libweir.so_SRC      += $(base_SRC)
 libweir.so_CPPFLAGS := -Iruntime-lib -isystem $(CUDA_HOME)/include
-libweir.so_CFLAGS   := -ftls-model=initial-exec -Wno-deprecated-declarations
+libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/old-glibc.h) -ftls-model=initial-exec -Wno-deprecated-declarations
 libweir.so_DEPS     := $(GEN)/forward-names.inc
 libweir.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,--exclude-libs,ALL
-libweir.so_LIBS     := -ldl
+# Where those functions live before glibc 2.34; later the two are empty.
+libweir.so_LIBS     := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
 $(GEN)/driver-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/driver-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)

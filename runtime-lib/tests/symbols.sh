@@ -27,3 +27,11 @@ if objdump -p "$B/lib/libweir.so" | grep -E 'NEEDED' | grep -vE 'libc\.so|libdl|
     exit 1
 fi
 echo "ok - libweir depends on libc only"
+
+young=$(objdump -T "$B/lib/libweir.so" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | awk -F. '$2 > 17')
+if [ -n "$young" ]; then
+    objdump -T "$B/lib/libweir.so" | grep -E "$(echo "$young" | paste -sd'|')"
+    echo "not ok - glibc 2.17 is enough for libweir"
+    exit 1
+fi
+echo "ok - glibc 2.17 is enough for libweir"
