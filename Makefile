@@ -35,6 +35,7 @@ PROGRAMS    :=# NAME            -> $(B)/bin/NAME,      from NAME_SRC, NAME_LIBS,
 LIBRARIES   :=# NAME            -> $(B)/lib/NAME.a,    from NAME_SRC, NAME_CPPFLAGS, NAME_CFLAGS
 SHARED      :=# NAME            -> $(B)/lib/NAME,      from NAME_SRC, NAME_LIBS, NAME_LDFLAGS
 UNIT_TESTS  :=# NAME            -> $(B)/tests/NAME,    as PROGRAMS; run by `make test`, each prints TAP or exits 0
+UNSANITIZED :=# those of UNIT_TESTS that cannot run under sanitizers
 SHELL_TESTS :=# path of script  -> run by `make test` with B set
 FUZZERS     :=# NAME            -> $(B)/fuzz/NAME,     from NAME_SRC; libFuzzer under clang, replayed on a corpus else
 BENCHES     :=# NAME            -> $(B)/bench/NAME
@@ -122,7 +123,12 @@ test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)$(MAKE) -s --no-print-directory SAN=address,undefined check-binaries
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) \
-		$(UNIT_TESTS:%=unit:$(SAN_B)/tests/%) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
+		$(patsubst %,unit:$(SAN_B)/tests/%,$(filter-out $(UNSANITIZED),$(UNIT_TESTS))) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
+
+fuzz: $(SETUP_STAMP) ## real fuzzing with libFuzzer, FUZZ_SECONDS=60 for each target
+	$(Q)$(MAKE) -s --no-print-directory CC=clang-14 SAN=address,undefined fuzz-binaries
+	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-60} e2e/run-tests.sh $(FUZZERS:%=fuzz:build-clang-14-address-undefined/fuzz/%)
+fuzz-binaries: $(FUZZERS:%=$(B)/fuzz/%)
 
 check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
@@ -153,5 +159,5 @@ install: all ## into $(DESTDIR)$(PREFIX)
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
-.PHONY: all help setup demo test check check-binaries soak lint format bundle install clean
+.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak lint format bundle install clean
 .DELETE_ON_ERROR:

@@ -27,7 +27,7 @@
 #define KERNEL(n)    ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
 
 /* Standings and pages are kept for the life of the process by intent; see client.c. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
