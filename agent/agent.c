@@ -71,7 +71,8 @@ static void pods_changed(void *userdata)
 	struct agent *agent = userdata;
 	struct tenant *tenant, *next;
 
-	HASH_ITER (hh, agent->tenants.all, tenant, next) {
+	for (tenant = agent->tenants.all; tenant; tenant = next) {
+		next = tenant->hh.next;
 		if (tenant->n_sessions > 0)
 			agent_decide(agent, tenant);
 		else if (tenant->identity.in_pod && pods_connected(agent->pods) &&

@@ -112,7 +112,7 @@ static int read_classes(struct yaml_file *file, const yaml_node_t *value,
 				    sizeof(*levels->classes));
 
 	for (int i = 0; i < n && r == 0; i++) {
-		const yaml_node_t *key, *level = yaml_entry(file, value, i, &key);
+		const yaml_node_t *key, *level = yaml_pair(file, value, i, &key);
 		r = yaml_read_text(file, key, field, &levels->classes[i].name);
 		if (r == 0)
 			r = read_level(file, level, field, &levels->classes[i].level);
@@ -129,8 +129,7 @@ static int read_raise(struct yaml_file *file, const yaml_node_t *value,
 		      : new_entries(&levels->raise, &levels->n_raise, n, sizeof(*levels->raise));
 
 	for (int i = 0; i < n && r == 0; i++)
-		r = yaml_read_text(file, yaml_entry(file, value, i, NULL), field,
-				   &levels->raise[i]);
+		r = yaml_read_text(file, yaml_item(file, value, i), field, &levels->raise[i]);
 	return r;
 }
 
@@ -176,7 +175,7 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 
 	(void)field;
 	for (int i = 0; i < n && r == 0; i++) {
-		const yaml_node_t *node = yaml_entry(file, value, i, NULL);
+		const yaml_node_t *node = yaml_item(file, value, i);
 		config->rules[i].level = NO_LEVEL;
 		r = yaml_read_section(file, node, &rule, &config->rules[i]);
 		if (r == 0 && config->rules[i].level == NO_LEVEL)
@@ -301,24 +300,31 @@ void config_deinit(struct config *config)
 	*config = (struct config){0};
 }
 
+/* @out has the defaults. */
+static int read_text(struct config *out, const char *name, const char *text, size_t size,
+		     char *message, size_t message_size)
+{
+	cleanup(yaml_file_deinit) struct yaml_file file = {0};
+	int r = yaml_file_init(&file, name, text, size, message, message_size);
+
+	return r < 0 ? r : yaml_read(&file, config_fields, out);
+}
+
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size)
 {
-	cleanup(config_deinit) struct config config;
-	cleanup(yaml_file_deinit) struct yaml_file file = {0};
-
+	struct config config;
 	int r = config_init(&config);
+
 	if (r < 0)
 		return r;
-	r = yaml_file_init(&file, name, text, size, message, message_size);
-	if (r < 0)
+	r = read_text(&config, name, text, size, message, message_size);
+	if (r < 0) {
+		config_deinit(&config);
 		return r;
-	r = yaml_read(&file, config_fields, &config);
-	if (r < 0)
-		return r;
+	}
 	config.kubernetes.annotation = config.levels.annotation;
 	*out = config;
-	config = (struct config){0};
 	return 0;
 }
 

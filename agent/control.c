@@ -151,6 +151,8 @@ int control_init(struct agent *agent)
 void control_deinit(struct agent *agent)
 {
 	server_deinit(&agent->control);
-	while (agent->control_peers)
-		peer_free(agent->control_peers);
+	for (struct control_peer *peer = agent->control_peers, *next; peer; peer = next) {
+		next = peer->next;
+		peer_free(peer);
+	}
 }

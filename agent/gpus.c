@@ -132,7 +132,7 @@ static int recall_all(struct gpus *gpus)
 
 int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml)
 {
-	struct gpu *gpu, *next;
+	struct gpu *gpu;
 
 	*gpus = (struct gpus){.loop = loop, .root = {-1, -1}};
 	int r = region_root_init(&gpus->root, state_dir);
@@ -145,17 +145,18 @@ int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const
 		return r;
 	}
 	/* One that fails is said there and tried again when a client asks for it. */
-	HASH_ITER (hh, gpus->all, gpu, next)
+	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
 		open_gpu(gpus, gpu);
 	return 0;
 }
 
 void gpus_deinit(struct gpus *gpus)
 {
-	struct gpu *gpu, *next;
+	struct gpu *gpu = gpus->all, *next;
 
-	HASH_ITER (hh, gpus->all, gpu, next) {
-		HASH_DEL(gpus->all, gpu);
+	HASH_CLEAR(hh, gpus->all);
+	for (; gpu; gpu = next) {
+		next = gpu->hh.next;
 		gpu_close(gpu);
 		free(gpu->policy_state);
 		free(gpu);

@@ -60,11 +60,11 @@ static size_t merge_rows(struct row *rows, size_t n)
 
 static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *n_out)
 {
-	struct tenant *tenant, *next;
+	struct tenant *tenant;
 	const struct usage *usage;
 	size_t n = 0, i = 0;
 
-	HASH_ITER (hh, tenants->all, tenant, next) {
+	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		tenant_read(tenant);
 		for (usage = tenant->usages; usage; usage = usage->next)
 			n++;
@@ -72,7 +72,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 	struct row *rows = calloc(n + 1, sizeof(*rows));
 	if (!rows)
 		return error_origin(-ENOMEM);
-	HASH_ITER (hh, tenants->all, tenant, next) {
+	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		for (usage = tenant->usages; usage; usage = usage->next)
 			rows[i++] = (struct row){tenant, usage->gpu, usage->account};
 	}

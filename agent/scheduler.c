@@ -18,11 +18,11 @@ static void tick(struct scheduler *scheduler)
 {
 	const struct policy *policy = scheduler->policy;
 	uint64_t now = loop_now(), next = POLICY_NEVER;
-	struct gpu *gpu, *after;
+	struct gpu *gpu;
 
 	if (!policy->tick)
 		return;
-	HASH_ITER (hh, *scheduler->gpus, gpu, after) {
+	for (gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
 		if (!gpu->policy_state)
 			continue;
 		uint64_t wanted = policy->tick(gpu->policy_state, &gpu->view, now);

@@ -60,10 +60,10 @@ static int listen_at(const char *path, int type, mode_t mode)
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 
 	char folder[sizeof(address.sun_path)];
-	strcpy(folder, path);
+	memcpy(folder, path, strlen(path) + 1);
 	char *slash = strrchr(folder, '/');
 	if (slash && slash != folder) {
 		*slash = '\0';

@@ -39,10 +39,10 @@ static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
 static void free_client(struct agent *agent, struct client *client)
 {
 	struct tenant *tenant = client->tenant;
-	struct usage *usage;
+	struct usage *usage = tenant_usage(tenant, client->gpu);
 
 	/* What it did since the last look. */
-	if (tenant_usage(tenant, client->gpu, &usage) == 0)
+	if (usage)
 		account_read(&client->account, client->pages.status, &usage->account);
 	scheduler_remove(&agent->scheduler, client);
 	gpu_remove(client->gpu, client, agent->stopping);
@@ -218,46 +218,57 @@ static void hello_late(struct loop_timer *timer)
 		       "no HELLO within 5 s");
 }
 
-/* Takes @fd and @process, also when it fails. */
-static int session_new(struct session **out, struct agent *agent, int fd, int process,
-		       const struct container_identity *identity)
+static int session_start(struct session *session, const struct container_identity *identity)
+{
+	struct agent *agent = session->agent;
+	bool fresh;
+	int r = tenants_enter(&agent->tenants, identity, &session->tenant, &fresh);
+
+	if (r == 0)
+		r = loop_io_init(&session->socket, &agent->loop, session->fd, EPOLLIN,
+				 socket_ready);
+	if (r == 0)
+		r = loop_io_init(&session->death, &agent->loop, session->process, EPOLLIN,
+				 process_died);
+	if (r == 0)
+		r = loop_timer_init(&session->hello, &agent->loop, hello_late);
+	if (r == 0)
+		r = loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
+	return r;
+}
+
+/* Takes @fd and @process, also when it fails: NULL. */
+static struct session *session_new(struct agent *agent, int fd, int process,
+				   const struct container_identity *identity)
 {
 	struct session *session = calloc(1, sizeof(*session));
-	bool fresh = false;
 
 	if (!session) {
 		close(fd);
 		close(process);
-		return error_origin(-ENOMEM);
+		error_origin(-ENOMEM);
+		return NULL;
 	}
 	*session = (struct session){
 		.agent = agent, .fd = fd, .process = process, .pid = identity->pid};
 	DL_APPEND(agent->sessions, session);
 	agent->n_sessions++;
-	int r = tenants_enter(&agent->tenants, identity, &session->tenant, &fresh);
-	if (r == 0)
-		r = loop_io_init(&session->socket, &agent->loop, fd, EPOLLIN, socket_ready);
-	if (r == 0)
-		r = loop_io_init(&session->death, &agent->loop, process, EPOLLIN, process_died);
-	if (r == 0)
-		r = loop_timer_init(&session->hello, &agent->loop, hello_late);
-	if (r == 0)
-		r = loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
+	int r = session_start(session, identity);
 	if (r < 0) {
+		error_origin(r);
 		session_free(session);
-		return r;
+		return NULL;
 	}
 	/* A tenant that was idle may have missed news of its pod. */
 	agent_decide(agent, session->tenant);
-	*out = session;
-	return 0;
+	return session;
 }
 
 static void accepted(struct server *server, int fd)
 {
 	struct agent *agent = container_of(server, struct agent, clients);
 	struct container_identity identity = {0};
-	struct session *session = NULL;
+	struct session *session;
 	char text[128];
 	int process;
 
@@ -275,10 +286,8 @@ static void accepted(struct server *server, int fd)
 		close(fd);
 		return;
 	}
-	r = session_new(&session, agent, fd, process, &identity);
-	if (r < 0)
-		log_limited(LOG_ERROR, 1, "session of pid %d: %s", (int)identity.pid, strerror(-r));
-	else if (session->tenant->n_sessions > agent->config.clients_per_container)
+	session = session_new(agent, fd, process, &identity);
+	if (session && session->tenant->n_sessions > agent->config.clients_per_container)
 		refuse_session(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
 }
 
@@ -311,6 +320,8 @@ void sessions_deinit(struct agent *agent)
 {
 	agent->stopping = true;
 	server_deinit(&agent->clients);
-	while (agent->sessions)
-		session_free(agent->sessions);
+	for (struct session *session = agent->sessions, *next; session; session = next) {
+		next = session->next;
+		session_free(session);
+	}
 }

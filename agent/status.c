@@ -86,7 +86,7 @@ char *status_print(struct agent *agent)
 	cJSON *root = cJSON_CreateObject();
 	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
 	cJSON *clients = root ? cJSON_AddArrayToObject(root, "clients") : NULL;
-	struct tenant *tenant, *next;
+	struct tenant *tenant;
 	char *text = NULL;
 
 	if (gpus && clients) {
@@ -94,7 +94,7 @@ char *status_print(struct agent *agent)
 		cJSON_AddStringToObject(root, "policy", agent->config.policy);
 		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 			cJSON_AddItemToArray(gpus, describe_gpu(gpu));
-		HASH_ITER (hh, agent->tenants.all, tenant, next) {
+		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
 			tenant_read(tenant);
 			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
 				cJSON_AddItemToArray(clients, describe_client(c));

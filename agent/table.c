@@ -144,7 +144,8 @@ void table_print(FILE *out, const cJSON *status)
 		return;
 	for (int i = 0; i < COLUMNS; i++)
 		put_text(rows[0].cell[i], columns[i].title);
-	cJSON_ArrayForEach(client, clients) fill_row(&rows[at++], client);
+	for (client = cJSON_GetArrayItem(clients, 0); client; client = client->next)
+		fill_row(&rows[at++], client);
 	for (int row = 0; row < n; row++) {
 		for (int i = 0; i < COLUMNS; i++) {
 			int width = (int)strlen(rows[row].cell[i]);

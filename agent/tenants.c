@@ -1,5 +1,6 @@
 #include "tenants.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,8 +85,8 @@ static void free_usages(struct tenant *tenant)
 static void inherit(struct tenant *heir, const struct tenant *tenant)
 {
 	for (const struct usage *from = tenant->usages; from; from = from->next) {
-		struct usage *to;
-		if (tenant_usage(heir, from->gpu, &to) == 0)
+		struct usage *to = tenant_usage(heir, from->gpu);
+		if (to)
 			account_add(&to->account, &from->account);
 	}
 }
@@ -98,47 +99,49 @@ static bool same_name(const struct tenant *a, const struct tenant *b)
 
 void tenants_forget(struct tenants *tenants, struct tenant *tenant)
 {
-	struct tenant *other, *next;
+	struct tenant *other;
 
 	DL_DELETE(tenants->idle, tenant);
 	tenants->n_idle--;
+	assert(tenants->all);
 	HASH_DEL(tenants->all, tenant);
-	HASH_ITER (hh, tenants->all, other, next) {
-		if (same_name(other, tenant)) {
-			inherit(other, tenant);
-			break;
-		}
-	}
+	for (other = tenants->all; other && !same_name(other, tenant);)
+		other = other->hh.next;
+	if (other)
+		inherit(other, tenant);
 	free_usages(tenant);
 	free(tenant);
 }
 
 void tenants_deinit(struct tenants *tenants)
 {
-	struct tenant *tenant, *next;
+	struct tenant *tenant = tenants->all, *next;
 
-	HASH_ITER (hh, tenants->all, tenant, next) {
-		HASH_DEL(tenants->all, tenant);
+	HASH_CLEAR(hh, tenants->all);
+	for (; tenant; tenant = next) {
+		next = tenant->hh.next;
 		free_usages(tenant);
 		free(tenant);
 	}
 	*tenants = (struct tenants){0};
 }
 
-int tenant_usage(struct tenant *tenant, const struct gpu *gpu, struct usage **out)
+struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu)
 {
-	struct usage *usage;
+	struct usage *usage = tenant->usages;
 
-	LL_SEARCH_SCALAR(tenant->usages, usage, gpu, gpu);
+	while (usage && usage->gpu != gpu)
+		usage = usage->next;
+	if (usage)
+		return usage;
+	usage = calloc(1, sizeof(*usage));
 	if (!usage) {
-		usage = calloc(1, sizeof(*usage));
-		if (!usage)
-			return error_origin(-ENOMEM);
-		usage->gpu = gpu;
-		LL_PREPEND(tenant->usages, usage);
+		error_origin(-ENOMEM);
+		return NULL;
 	}
-	*out = usage;
-	return 0;
+	*usage = (struct usage){.next = tenant->usages, .gpu = gpu};
+	tenant->usages = usage;
+	return usage;
 }
 
 void tenant_read(struct tenant *tenant)
@@ -146,8 +149,8 @@ void tenant_read(struct tenant *tenant)
 	struct client *client;
 
 	for (client = tenant->clients; client; client = client->tenant_next) {
-		struct usage *usage;
-		if (tenant_usage(tenant, client->gpu, &usage) == 0)
+		struct usage *usage = tenant_usage(tenant, client->gpu);
+		if (usage)
 			account_read(&client->account, client->pages.status, &usage->account);
 	}
 }

@@ -51,7 +51,7 @@ void tenants_prune(struct tenants *tenants, uint64_t now);
 void tenants_forget(struct tenants *tenants, struct tenant *tenant);
 void tenants_deinit(struct tenants *tenants);
 
-/* What the tenant used on @gpu; -ENOMEM. */
-int tenant_usage(struct tenant *tenant, const struct gpu *gpu, struct usage **out);
+/* What the tenant used on @gpu. NULL: no memory. */
+struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
 /* Reads the status pages of all its clients. */
 void tenant_read(struct tenant *tenant);

@@ -110,12 +110,16 @@ int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type
 	return (int)n;
 }
 
-const yaml_node_t *yaml_entry(struct yaml_file *file, const yaml_node_t *node, int i,
-			      const yaml_node_t **key)
+const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, int i)
 {
-	if (node->type == YAML_SEQUENCE_NODE)
-		return yaml_document_get_node(&file->document, node->data.sequence.items.start[i]);
-	const yaml_node_pair_t *pair = &node->data.mapping.pairs.start[i];
+	return yaml_document_get_node(&file->document, list->data.sequence.items.start[i]);
+}
+
+const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, int i,
+			     const yaml_node_t **key)
+{
+	const yaml_node_pair_t *pair = &map->data.mapping.pairs.start[i];
+
 	*key = yaml_document_get_node(&file->document, pair->key);
 	return yaml_document_get_node(&file->document, pair->value);
 }
@@ -135,7 +139,7 @@ static int read_fields(struct yaml_file *file, const yaml_node_t *node,
 	int n = yaml_entries(file, node, YAML_MAPPING_NODE);
 
 	for (int i = 0; i < n; i++) {
-		const yaml_node_t *key, *value = yaml_entry(file, node, i, &key);
+		const yaml_node_t *key, *value = yaml_pair(file, node, i, &key);
 		const char *name = yaml_scalar(file, key, "a key");
 		if (!name)
 			return -EINVAL;

@@ -198,7 +198,7 @@ static int read_mounts(struct yaml_file *file, const yaml_node_t *value,
 
 	(void)field;
 	for (int i = 0; i < n && r == 0; i++) {
-		const yaml_node_t *node = yaml_entry(file, value, i, NULL);
+		const yaml_node_t *node = yaml_item(file, value, i);
 		struct config_mount *entry = &config->container.mounts[i];
 		entry->read_only = true;
 		r = yaml_read_section(file, node, &mount, entry);
@@ -226,7 +226,7 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 				    sizeof(*config->container.env));
 
 	for (int i = 0; i < n && r == 0; i++) {
-		const yaml_node_t *key, *text = yaml_entry(file, value, i, &key);
+		const yaml_node_t *key, *text = yaml_pair(file, value, i, &key);
 		r = yaml_read_text(file, key, field, &config->container.env[i].key);
 		if (r == 0 && !is_env_name(config->container.env[i].key))
 			r = yaml_fail(file, key, "expected the name of an environment variable");
@@ -247,7 +247,7 @@ static int read_xids(struct yaml_file *file, const yaml_node_t *value,
 	if (n > (int)CONFIG_XIDS_MAX)
 		return yaml_fail(file, value, "expected at most %u entries", CONFIG_XIDS_MAX);
 	for (int i = 0; i < n && r == 0; i++)
-		r = yaml_read_number(file, yaml_entry(file, value, i, NULL), &xid,
+		r = yaml_read_number(file, yaml_item(file, value, i), &xid,
 				     &config->ignored_xids[i]);
 	if (r == 0)
 		config->n_ignored_xids = (size_t)n;

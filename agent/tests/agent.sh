@@ -49,8 +49,8 @@ wakeups() {
     awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$pid/status"
 }
 
-configure 'metrics: {adress: ""}'
-is "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`adress\`"
+configure 'metrics: {addresses: ""}'
+is "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
 configure 'metrics: {address: ""}'
 is "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
 is "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"

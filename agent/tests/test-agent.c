@@ -153,7 +153,7 @@ static struct weir_hello hello(uint8_t claim)
 	struct weir_hello message = {.gpu = "0123456789abcde", .claimed_bit = claim};
 
 	weir_header_init(&message.header, WEIR_HELLO, sizeof(message));
-	strcpy(message.library, "test");
+	snprintf(message.library, sizeof(message.library), "%s", "test");
 	return message;
 }
 
@@ -570,14 +570,14 @@ static struct pod *make_pod(const char *namespace_, const char *priority)
 {
 	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
 
-	strcpy(pod->uid, "u-1");
-	strcpy(pod->namespace_, namespace_);
-	strcpy(pod->name, "web");
-	strcpy(pod->priority, priority);
+	snprintf(pod->uid, sizeof(pod->uid), "%s", "u-1");
+	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
+	snprintf(pod->name, sizeof(pod->name), "%s", "web");
+	snprintf(pod->priority, sizeof(pod->priority), "%s", priority);
 	pod->qos = CONTAINER_QOS_BURSTABLE;
 	pod->n_containers = 1;
-	strcpy(pod->containers[0].id, "c0ffee");
-	strcpy(pod->containers[0].name, "main");
+	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "%s", "c0ffee");
+	snprintf(pod->containers[0].name, sizeof(pod->containers[0].name), "%s", "main");
 	return pod;
 }
 
@@ -619,13 +619,13 @@ static void test_pod(void **state)
 	assert_string_equal(agent.tenants.all->pod, "web");
 	assert_string_equal(agent.tenants.all->container, "main");
 
-	strcpy(known_pod->priority, "low");
+	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "low");
 	tell_changed(&agent);
 	expect_level(&fake, 0);
 
 	/* May lower itself anywhere, but raise itself only where that is allowed. */
-	strcpy(known_pod->namespace_, "other");
-	strcpy(known_pod->priority, "high");
+	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
+	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "high");
 	tell_changed(&agent);
 	expect_level(&fake, 1);
 	tell_changed(&agent);
@@ -634,7 +634,7 @@ static void test_pod(void **state)
 
 	/* Gone with its pod. */
 	leave(&fake);
-	strcpy(known_pod->uid, "u-2");
+	snprintf(known_pod->uid, sizeof(known_pod->uid), "%s", "u-2");
 	tell_changed(&agent);
 	assert_null(agent.tenants.all);
 	free(known_pod);

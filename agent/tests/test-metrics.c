@@ -24,12 +24,13 @@ static struct tenant *add(struct tenants *tenants, const char *id, const char *n
 	struct usage *usage;
 	bool fresh;
 
-	strcpy(identity.container_id, id);
+	snprintf(identity.container_id, sizeof(identity.container_id), "%s", id);
 	assert_int_equal(tenants_enter(tenants, &identity, &tenant, &fresh), 0);
-	strcpy(tenant->namespace_, "ns");
-	strcpy(tenant->pod, "web\\\"\n");
-	strcpy(tenant->container, name);
-	assert_int_equal(tenant_usage(tenant, &gpu, &usage), 0);
+	snprintf(tenant->namespace_, sizeof(tenant->namespace_), "%s", "ns");
+	snprintf(tenant->pod, sizeof(tenant->pod), "%s", "web\\\"\n");
+	snprintf(tenant->container, sizeof(tenant->container), "%s", name);
+	usage = tenant_usage(tenant, &gpu);
+	assert_non_null(usage);
 	usage->account.total[ACCOUNT_LAUNCHES] = launches;
 	usage->account.total[ACCOUNT_GPU_TIME] = gpu_time;
 	return tenant;

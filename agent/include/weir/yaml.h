@@ -56,6 +56,7 @@ int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struc
 const char *yaml_scalar(struct yaml_file *file, const yaml_node_t *node, const char *what);
 /* How many entries a list or map has, -EINVAL: it is neither @type nor empty, or too long. */
 int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type);
-/* Entry @i; @key may be NULL for a list. */
-const yaml_node_t *yaml_entry(struct yaml_file *file, const yaml_node_t *node, int i,
-			      const yaml_node_t **key);
+/* Entry @i. */
+const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, int i);
+const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, int i,
+			     const yaml_node_t **key);

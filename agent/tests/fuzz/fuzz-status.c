@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool fresh;
 
 	if (tenants_enter(&tenants, &identity, &tenant, &fresh) < 0 ||
-	    tenant_usage(tenant, &gpu, &usage) < 0)
+	    !(usage = tenant_usage(tenant, &gpu)))
 		abort();
 	tenant->clients = &client;
 	/* The fields lie in the first 84 bytes. */
