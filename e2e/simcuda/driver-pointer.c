@@ -18,7 +18,7 @@ static CUresult answer(void *out, CUpointer_attribute attribute, const struct ra
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)out = r->size ? r->ctx->handle : NULL;
+		*(CUcontext *)out = r->ctx ? r->ctx->handle : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		number = !r->size ? 0 : of_host(r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -36,7 +36,7 @@ static CUresult answer(void *out, CUpointer_attribute attribute, const struct ra
 		*(unsigned long long *)out = r->id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)out = r->size ? (int)r->ctx->device->index : -2;
+		*(int *)out = !r->size ? -2 : (int)(r->ctx ? r->ctx->device->index : r->device);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)out = r->base;

@@ -10,7 +10,7 @@ static struct {
 	pthread_rwlock_t lock;
 	struct range *ranges; /* by base */
 	size_t n, room;
-	_Atomic uint64_t generation; /* counts removals */
+	_Atomic uint64_t generation; /* counts what takes something away */
 	uint64_t next_id;
 } table = {.lock = PTHREAD_RWLOCK_INITIALIZER, .generation = 1};
 
@@ -182,4 +182,18 @@ bool range_give_up(uintptr_t base)
 	}
 	pthread_rwlock_unlock(&table.lock);
 	return found;
+}
+
+void range_set_access(uintptr_t base, bool read, bool write)
+{
+	size_t i;
+
+	pthread_rwlock_wrlock(&table.lock);
+	i = lower_bound(base);
+	if (i < table.n && table.ranges[i].base == base) {
+		table.ranges[i].no_access = !read;
+		table.ranges[i].read_only = !write;
+		atomic_fetch_add(&table.generation, 1);
+	}
+	pthread_rwlock_unlock(&table.lock);
 }

@@ -32,6 +32,7 @@ struct op;
 struct capture;
 struct node;
 struct pool;
+struct physical;
 
 struct lane { /* threads that run ops of one kind, in order of arrival */
 	pthread_cond_t cond;

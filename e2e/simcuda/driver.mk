@@ -8,13 +8,13 @@ simcuda.so_SRC := $(addprefix e2e/simcuda/,driver-state.c driver-handle.c driver
 	driver-work.c driver-stream.c driver-context.c driver-device.c driver-event.c driver-host.c \
 	driver-memop.c driver-range.c driver-memory.c driver-copy.c driver-pool.c driver-fatbin.c \
 	driver-module.c driver-function.c driver-library.c driver-launch.c driver-capture.c driver-graph.c \
-	driver-graph-api.c driver-node.c driver-replay.c driver-pointer.c \
+	driver-graph-api.c driver-node.c driver-replay.c driver-pointer.c driver-vmm.c \
 	driver-names.c driver-spellings.c driver-stubs.c machine.c machine-lock.c machine-open.c)
 simcuda.so_STATIC   := simptx
 simcuda.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 simcuda.so_DEPS     := $(SIMCUDA_GEN)
 simcuda.so_LIBS     := -l:liblz4.a -l:libzstd.a -lm
-simcuda.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--exclude-libs,ALL
+simcuda.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--exclude-libs,ALL
 
 $(GEN)/simcuda/names.inc: DO := table
 $(GEN)/simcuda/errors.inc: DO := errors
@@ -30,7 +30,7 @@ $(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
 SHARED += simnvml.so
 simnvml.so_SRC := $(addprefix e2e/simcuda/,nvml.c nvml-event.c machine.c machine-lock.c machine-open.c)
 simnvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
-simnvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic
+simnvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete
 
 $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	@mkdir -p $(@D)

@@ -162,8 +162,10 @@ struct range {
 	enum range_kind kind;
 	unsigned flags; /* of the call that made it */
 	bool read_only, no_access;
-	bool given_up; /* its release stands in a stream */
-	struct context *ctx;
+	bool given_up;       /* its release stands in a stream */
+	struct context *ctx; /* null for RANGE_MAPPED, which belongs to none */
+	unsigned device;
+	struct physical *memory; /* of RANGE_MAPPED */
 	struct pool *pool;
 	const void *owner; /* the module of a variable */
 	uint64_t id;
@@ -172,6 +174,7 @@ bool range_find(uintptr_t address, struct range *out);         /* no lock needed
 bool range_allows(uintptr_t address, size_t size, bool write); /* no lock needed */
 CUresult range_add(const struct range *range);
 bool range_remove(uintptr_t base, struct range *out);
+void range_set_access(uintptr_t base, bool read, bool write);
 bool range_give_up(uintptr_t base); /* false: nothing that can be released there, or already */
 /* Takes out a range of @ctx, and of @owner unless null. False: there is none any more. */
 bool range_take(const struct context *ctx, const void *owner, struct range *out);

@@ -282,6 +282,60 @@ static void test_pools(void **state)
 	fails(cuMemAllocAsync(&p, 65u << 20, s), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+/* Two pieces of memory side by side, with and without access. */
+static void test_mapping(void **state)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+				    .requestedHandleTypes =
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+	CUmemAccessDesc access = {.location = prop.location,
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle a, b, imported;
+	size_t before = free_memory(), step;
+	CUdeviceptr base;
+	uint32_t words[2] = {0};
+	int fd;
+
+	(void)state;
+	ok(cuMemGetAllocationGranularity(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	ok(cuMemCreate(&a, step, &prop, 0));
+	ok(cuMemCreate(&b, step, &prop, 0));
+	assert_int_equal(before - free_memory(), 2 * step);
+	fails(cuMemCreate(&b, 33 * step, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	fails(cuMemCreate(&b, 100, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemAddressReserve(&base, 3 * step, 0, 0, 0));
+	fails(cuMemMap(base + 4 * step, step, 0, a, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemMap(base, step, 0, a, 0));
+	ok(cuMemMap(base + step, step, 0, b, 0));
+	fails(cuMemMap(base + step, step, 0, a, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemsetD32(base, 1, 1), CUDA_ERROR_INVALID_VALUE); /* no access yet */
+	ok(cuMemSetAccess(base, 2 * step, &access, 1));
+	ok(cuMemsetD32(base + step - 4, 0x55, 2)); /* over the seam */
+	fails(cuMemsetD32(base + 2 * step - 4, 0x55, 2), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemcpyDtoH(words, base + step - 4, 8));
+	assert_int_equal(words[0] & words[1], 0x55);
+
+	ok(cuMemExportToShareableHandle(&fd, b, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	ok(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+					  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	close(fd);
+	ok(cuMemMap(base + 2 * step, step, 0, imported, 0));
+	ok(cuMemSetAccess(base + 2 * step, step, &access, 1));
+	ok(cuMemcpyDtoH(words, base + 2 * step, 4));
+	assert_int_equal(words[0], 0x55); /* the same memory */
+
+	ok(cuMemRelease(a));
+	fails(cuMemRelease(a), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(before - free_memory(), 2 * step); /* still mapped */
+	fails(cuMemAddressFree(base, 3 * step), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemUnmap(base, 3 * step));
+	ok(cuMemAddressFree(base, 3 * step));
+	ok(cuMemRelease(b));
+	ok(cuMemRelease(imported));
+	assert_int_equal(free_memory(), before);
+}
+
 static void test_pointer_attributes(void **state)
 {
 	CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -343,6 +397,7 @@ int main(void)
 		TEST(test_registered_memory),
 		TEST(test_read_only_registration),
 		TEST(test_pools),
+		TEST(test_mapping),
 		TEST(test_pointer_attributes),
 		TEST(test_module_variables),
 	};
