@@ -1,7 +1,8 @@
-/* Included before everything else in libweir.so: binds to the oldest versions of glibc's symbols. A preloaded
- * library that asks for a version which the container's glibc lacks keeps every program in it from
- * starting, so libweir must ask for nothing younger than 2.17. The functions are the same ones; they only
- * moved from libpthread and libdl into libc, or were inline before. tests/symbols.sh checks the result. */
+/* Included before everything else in libweir.so: binds to the oldest versions of glibc's symbols. A
+ * preloaded library that asks for a version which the container's glibc lacks keeps every program
+ * in it from starting, so libweir must ask for nothing younger than 2.17. The functions are the
+ * same ones; they only moved from libpthread and libdl into libc, or were inline before.
+ * tests/symbols.sh checks the result. */
 #pragma once
 
 #define OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")

@@ -1,5 +1,5 @@
-/* Stands in for libFuzzer where the compiler has none: runs the target once over each file of the given
- * folders and files. */
+/* Stands in for libFuzzer where the compiler has none: runs the target once over each file of the
+ * given folders and files. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

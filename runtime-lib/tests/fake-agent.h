@@ -35,10 +35,10 @@ void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit);
 void fake_agent_level(struct fake_agent *agent, uint8_t level);
 
 /* Waits until the condition holds; false after 5 s. */
-#define eventually(condition)                                                                      \
-	({                                                                                         \
-		int left_ = 5000;                                                                  \
-		while (!(condition) && left_-- > 0)                                                \
-			usleep(1000);                                                              \
-		(condition);                                                                       \
+#define eventually(condition)                       \
+	({                                          \
+		int left_ = 5000;                   \
+		while (!(condition) && left_-- > 0) \
+			usleep(1000);               \
+		(condition);                        \
 	})

@@ -1,6 +1,6 @@
-/* A driver that does nothing but be observable: what libweir asks of it is counted, and what it answers
- * can be set. For tests of libweir's own decisions; whatever depends on a GPU's behaviour is tested on the
- * simulated one. */
+/* A driver that does nothing but be observable: what libweir asks of it is counted, and what it
+ * answers can be set. For tests of libweir's own decisions; whatever depends on a GPU's behaviour
+ * is tested on the simulated one. */
 #pragma once
 
 #include <stdatomic.h>

@@ -16,8 +16,9 @@
  * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q
  * is non-zero while a client *above* q has work outstanding; a client of level p sets its bit in
  * the words of all levels below p, and its own gates wait for the one word of level p. So holding
- * page q writable is exactly the right to preempt level q, and a gate is one wait, not three. Measured
- * on an H200: an open gate of one wait costs 2.5 us of GPU time, each further wait in it 1.0 us more.
+ * page q writable is exactly the right to preempt level q, and a gate is one wait, not three.
+ * Measured on an H200: an open gate of one wait costs 2.5 us of GPU time, each further wait in
+ * it 1.0 us more.
  */
 #pragma once
 

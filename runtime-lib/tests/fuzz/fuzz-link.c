@@ -1,5 +1,5 @@
-/* A hostile agent: any packet, with descriptors of pages good and bad, fed to the client's side of the
- * socket. Whatever it makes of them must be usable memory. */
+/* A hostile agent: any packet, with descriptors of pages good and bad, fed to the client's side of
+ * the socket. Whatever it makes of them must be usable memory. */
 #include "link.h"
 
 #include "worker.h"
@@ -67,8 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	client->socket = pair[1];
 	atomic_store(&client->standing, data[2] & 1 ? &standing : NULL);
 	size -= 3;
-	if (weir_message_send(pair[0], data + 3, size < WEIR_MESSAGE_MAX ? size : WEIR_MESSAGE_MAX, fds,
-			      data[0] % (WEIR_FDS_MAX + 1)) == 0)
+	if (weir_message_send(pair[0], data + 3, size < WEIR_MESSAGE_MAX ? size : WEIR_MESSAGE_MAX,
+			      fds, data[0] % (WEIR_FDS_MAX + 1)) == 0)
 		link_receive(client, 1);
 	use(atomic_exchange(&client->pending, NULL));
 	close(pair[0]);

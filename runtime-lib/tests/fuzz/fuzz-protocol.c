@@ -1,4 +1,5 @@
-/* Any packet, with any number of descriptors said to come with it: read as agent and client read it. */
+/* Any packet, with any number of descriptors said to come with it: read as agent and client read
+ * it. */
 #include "weir/protocol.h"
 
 #include <stdlib.h>
@@ -18,9 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(packet);
 	if (!weir_check_text(check))
 		abort();
-	if (check == WEIR_CHECK_OK && out.header.type == WEIR_HELLO && strlen(out.hello.library) > 31)
+	if (check == WEIR_CHECK_OK && out.header.type == WEIR_HELLO &&
+	    strlen(out.hello.library) > 31)
 		abort();
-	if (check == WEIR_CHECK_OK && out.header.type == WEIR_REFUSED && strlen(out.refused.text) > 127)
+	if (check == WEIR_CHECK_OK && out.header.type == WEIR_REFUSED &&
+	    strlen(out.refused.text) > 127)
 		abort();
 	return 0;
 }
