@@ -72,7 +72,7 @@ static bool misaligned(struct ptx_warp *w, const struct ptx_insn *i, const struc
 static bool wild(struct ptx_warp *w, const struct ptx_insn *i, const char *space, uint64_t address,
 		 uint32_t size)
 {
-	ptx_fault(w, i, "no %s memory behind address 0x%llx (%u bytes)", space,
+	ptx_fault(w, i, "no %smemory behind address 0x%llx (%u bytes)", space,
 		  (unsigned long long)address, size);
 	return false;
 }
@@ -154,13 +154,13 @@ bool ptx_resolve(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, ui
 	switch ((enum ptx_space)i->access.space) {
 	case PTX_SPACE_SHARED:
 		return resolve_offsets(w, i, mask, size, address, block->shared, 0,
-				       block->shared_bytes, "shared", host);
+				       block->shared_bytes, "shared ", host);
 	case PTX_SPACE_LOCAL:
 		return resolve_offsets(w, i, mask, size, address, w->stack, block->stack_bytes,
-				       block->stack_bytes, "local", host);
+				       block->stack_bytes, "local ", host);
 	case PTX_SPACE_PARAM:
 		return resolve_offsets(w, i, mask, size, address, block->params, 0,
-				       block->param_bytes, "parameter", host);
+				       block->param_bytes, "parameter ", host);
 	default:
 		return ptx_resolve_global(w, i, mask, size, address, host);
 	}

@@ -276,7 +276,7 @@ static int parse_block(struct ptx_parser *p)
 
 	if (ptx_expect(p, "{") || !ptx_scope_push(p))
 		return p->result;
-	while (!p->result && !ptx_at_mark(p, "}")) {
+	while (!p->result && p->token.kind != PTX_TOKEN_END && !ptx_at_mark(p, "}")) {
 		if (ptx_at_mark(p, "{"))
 			parse_block(p);
 		else if (ptx_accept(p, ";"))

@@ -44,6 +44,7 @@ static bool skip_comment(struct ptx_lexer *lexer)
 			return true;
 		}
 	}
+	lexer->open_comment = true;
 	return true;
 }
 
@@ -197,7 +198,7 @@ struct ptx_token ptx_lex(struct ptx_lexer *lexer)
 	char c = peek(lexer, 0);
 
 	if (lexer->at == lexer->end)
-		return token;
+		return lexer->open_comment ? bad(token, "a comment without an end") : token;
 	if (is_letter(c) || c == '_' || c == '$' || (c == '%' && is_word(peek(lexer, 1))))
 		return lex_word(lexer, token);
 	if (is_digit(c))

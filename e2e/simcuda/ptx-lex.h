@@ -29,6 +29,7 @@ struct ptx_token {
 struct ptx_lexer {
 	const char *at, *end;
 	int line;
+	bool open_comment; /* the text ends in one */
 };
 
 /* The next token; END again and again behind the last. */

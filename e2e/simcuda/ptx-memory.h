@@ -12,6 +12,7 @@ bool ptx_resolve(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, ui
 bool ptx_resolve_global(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, uint32_t size,
 			const uint64_t address[PTX_LANES], uint8_t *host[PTX_LANES]);
 
-/* Copies @size bytes from a lane's generic address, of any alignment. False: a fault was reported. */
+/* Copies @size bytes from a lane's generic address, of any alignment. False: a fault was reported.
+ */
 bool ptx_read_generic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane, uint64_t address,
 		      uint32_t size, void *out);

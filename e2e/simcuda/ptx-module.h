@@ -89,7 +89,7 @@ struct ptx_function {
 	struct ptx_use *uses;
 	struct ptx_callee *callees;
 	bool calls_by_address;
-	ptx_exec *builtin;	/* not defined, but the system provides it */
+	ptx_exec *builtin;      /* not defined, but the system provides it */
 	struct ptx_error error; /* message set: it cannot be run */
 
 	/* With all that it calls. */

@@ -189,8 +189,8 @@ static int parse_operands(struct ptx_parser *p, struct ptx_statement *s)
 		if (r)
 			return r;
 	} while (ptx_accept(p, ","));
-	if (!ptx_at_mark(p, ";") && p->token.kind != PTX_TOKEN_END && !ptx_at_mark(p, "}"))
-		return odd_operand(p);
+	if (!ptx_at_mark(p, ";"))
+		return ptx_expect(p, ";");
 	return p->result;
 }
 

@@ -250,14 +250,14 @@ static uint64_t count_values(const struct ptx_parser *p)
 	struct ptx_lexer lexer = p->lexer;
 	struct ptx_token token = p->next;
 	uint64_t n = 1;
-	unsigned depth = 1;
+	unsigned depth = 0;
 
-	while (depth && token.kind != PTX_TOKEN_END && token.kind != PTX_TOKEN_BAD) {
+	do {
 		depth += ptx_token_is(&token, PTX_TOKEN_MARK, "{") ? 1u : 0u;
 		depth -= ptx_token_is(&token, PTX_TOKEN_MARK, "}") ? 1u : 0u;
 		n += depth == 1 && ptx_token_is(&token, PTX_TOKEN_MARK, ",");
 		token = ptx_lex(&lexer);
-	}
+	} while (depth && token.kind != PTX_TOKEN_END && token.kind != PTX_TOKEN_BAD);
 	return n;
 }
 

@@ -7,7 +7,7 @@ simptx_SRC := $(addprefix e2e/simcuda/ptx-, \
 # Loops over the lanes become vectors; a * b + c stays two roundings.
 simptx_CFLAGS := -O3 -ffp-contract=off
 
-PTX_TESTS := test-ptx-int test-ptx-nvcc
+PTX_TESTS := test-ptx-int test-ptx-float test-ptx-control test-ptx-memory test-ptx-text test-ptx-nvcc
 UNIT_TESTS += $(PTX_TESTS)
 define ptx-test
 $1_SRC    := e2e/simcuda/tests/$1.c e2e/simcuda/tests/ptx-fixture.c
