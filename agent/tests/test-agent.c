@@ -536,6 +536,55 @@ static void test_limits(void **state)
 	assert_int_equal(agent.n_sessions, 0);
 }
 
+/* As with a full disk: refused, and welcome once there is room. */
+static void test_no_room_for_pages(void **state)
+{
+	struct weir_hello message = hello(WEIR_BIT_NONE);
+	int dir = agent.gpus.root.dir;
+
+	(void)state;
+	agent.gpus.root.dir = -1;
+	expect_bad(&message, sizeof(message), WEIR_REFUSED_INTERNAL);
+	agent.gpus.root.dir = dir;
+	struct fake fake = join(1);
+	leave(&fake);
+}
+
+static unsigned count_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void leave_wholly(struct fake *fake)
+{
+	leave(fake);
+	if (fake->wait_fd >= 0)
+		close(fake->wait_fd);
+	munmap(fake->control, WEIR_PAGE_SIZE);
+	munmap(fake->status, WEIR_PAGE_SIZE);
+	munmap(fake->wait, WEIR_PAGE_SIZE);
+}
+
+static void test_nothing_grows(void **state)
+{
+	(void)state;
+	struct fake fake = join(0);
+	leave_wholly(&fake);
+	unsigned before = count_open();
+	for (int i = 0; i < 1000; i++) {
+		fake = join(0);
+		leave_wholly(&fake);
+	}
+	assert_int_equal(count_open(), before);
+	assert_int_equal(HASH_COUNT(agent.tenants.all), 1);
+	assert_int_equal(agent.gpus.all->bits, 0);
+	assert_int_equal(agent.n_sessions, 0);
+}
+
 static void test_unseen_process(void **state)
 {
 	(void)state;
@@ -770,6 +819,8 @@ int main(void)
 		AGENT_TEST(test_unknown_gpu),
 		AGENT_TEST(test_unknown_gpus_are_limited),
 		AGENT_TEST(test_limits),
+		AGENT_TEST(test_no_room_for_pages),
+		AGENT_TEST(test_nothing_grows),
 		AGENT_TEST(test_unseen_process),
 		AGENT_TEST(test_silent),
 		AGENT_TEST(test_garbage_status),
