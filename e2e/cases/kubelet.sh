@@ -289,7 +289,7 @@ flock -w 600 9 || die "another run of these tests is under way"
 trap 'exit 1' TERM INT
 
 cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,long-block,burst,filler,intruder} \
-	"$B"/simcuda/libcuda.so.1 "$B"/simcuda/libnvidia-ml.so.1
+	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 weir_up
 failed=0
 for case in "${cases[@]}"; do

@@ -221,7 +221,7 @@ T
 	openssl rsa -in "$W/pki/sa.key" -pubout -out "$W/pki/sa.pub" 2> /dev/null
 }
 
-# The image: a shell, our test programs, and the libraries that they and the driver need.
+# The image: a shell, our test programs, and the libraries that they, libweir and the driver need.
 make_image() {
 	local root=$W/image program library
 	mkdir -p "$root"/{bin,tmp,etc,dev,proc,sys}
@@ -231,6 +231,7 @@ make_image() {
 		[ "$program" = sh ] || ln -s sh "$root/bin/$program"
 	done
 	for program in "$@"; do
+		[ -r "$program" ] || die "no $program; make all builds it"
 		case $program in
 		*.so*) ;;
 		*) cp "$program" "$root/bin/" ;;
