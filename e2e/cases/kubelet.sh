@@ -283,6 +283,7 @@ if ldd "$B/lib/libweir.so" | grep -q libasan; then
 	echo "ok - real kubelet # SKIP because a sanitizer cannot be preloaded into containers"
 	exit 0
 fi
+check_machine
 exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
 flock -w 600 9 || die "another run of these tests is under way"
 [ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT

@@ -307,6 +307,9 @@ check_machine() {
 		command -v "$program" > /dev/null || die "$program is missing; make setup installs it"
 	done
 	[ -x /usr/lib/cni/bridge ] || die "containernetworking-plugins is missing; make setup installs it"
+}
+
+check_alone() {
 	if ss -Hlx | grep -q " $PLUGINS/kubelet.sock "; then
 		die "another kubelet runs on this machine; a second one would take its device plugins"
 	fi
@@ -326,9 +329,10 @@ pick_snapshotter() {
 
 # cluster_up PROGRAM...: until the node is ready; the programs are in the image's /bin.
 cluster_up() {
+	check_machine
 	kube=$("$here/build.sh") || die "cannot build the kubelet"
 	cluster_down
-	check_machine
+	check_alone
 	mkdir -p "$W"/{pki,cni,manifests,ctd,pods}
 	{
 		pick_ports
