@@ -37,7 +37,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp -f $< $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream graph memory code machine)
+DRIVER_TESTS := $(addprefix test-driver-,stream order graph memory code machine)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c

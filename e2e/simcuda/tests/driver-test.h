@@ -26,6 +26,7 @@
 
 /* add(p, v): one thread of each block adds v to *p.
  * append(list, v): list[1 + list[0]++] = v, by the first thread of the first block.
+ * late(list, v): the same, after a while.
  * hold(flag, p): the first thread of each block waits until *flag is not 0, then adds 1 to *p.
  * meet(p, n): each block adds 1 to *p and waits until it is n.
  * wild(p): writes where no memory is.
@@ -42,6 +43,14 @@ static const char test_ptx[] =
 	".visible .entry append(.param .u64 list, .param .u32 v)\n{\n"
 	" .reg .u32 %v, %o;\n .reg .u64 %a, %i;\n"
 	" ld.param.u64 %a, [list];\n ld.param.u32 %v, [v];\n"
+	" atom.global.add.u32 %o, [%a], 1;\n mul.wide.u32 %i, %o, 4;\n"
+	" add.u64 %a, %a, %i;\n st.global.u32 [%a+4], %v;\n ret;\n}\n"
+	".visible .entry late(.param .u64 list, .param .u32 v)\n{\n"
+	" .reg .u32 %v, %o;\n .reg .u64 %a, %i;\n"
+	" .reg .pred %p;\n .reg .u32 %n;\n mov.u32 %n, 0;\nAGAIN:\n nanosleep.u32 1000;\n add.u32 "
+	"%n, %n, 1;\n"
+	" setp.lt.u32 %p, %n, 300;\n @%p bra AGAIN;\n ld.param.u64 %a, [list];\n ld.param.u32 %v, "
+	"[v];\n"
 	" atom.global.add.u32 %o, [%a], 1;\n mul.wide.u32 %i, %o, 4;\n"
 	" add.u64 %a, %a, %i;\n st.global.u32 [%a+4], %v;\n ret;\n}\n"
 	".visible .entry hold(.param .u64 flag, .param .u64 p)\n{\n"
@@ -66,7 +75,7 @@ static const char test_ptx[] =
 struct fixture {
 	CUcontext ctx;
 	CUmodule module;
-	CUfunction add, append, hold, meet, wild, whoami;
+	CUfunction add, append, late, hold, meet, wild, whoami;
 	CUdeviceptr memory; /* 4 KiB of zeros */
 	uint32_t *host;     /* 4 KiB of zeros that the device may use */
 };
@@ -79,8 +88,9 @@ static inline int setup(void **state)
 	const struct {
 		const char *name;
 		CUfunction *function;
-	} functions[] = {{"add", &fx.add},   {"append", &fx.append}, {"hold", &fx.hold},
-			 {"meet", &fx.meet}, {"wild", &fx.wild},     {"whoami", &fx.whoami}};
+	} functions[] = {{"late", &fx.late},    {"add", &fx.add},   {"append", &fx.append},
+			 {"hold", &fx.hold},    {"meet", &fx.meet}, {"wild", &fx.wild},
+			 {"whoami", &fx.whoami}};
 
 	(void)state;
 	ok(cuInit(0));

@@ -146,7 +146,7 @@ static void test_functions(void **state)
 
 	(void)state;
 	ok(cuModuleGetFunctionCount(&n, fx.module));
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	ok(cuModuleEnumerateFunctions(all, countof(all), fx.module));
 	ok(cuFuncGetName(&name, all[0]));
 	assert_string_equal(name, "add");
@@ -187,7 +187,7 @@ static void test_library(void **state)
 	ok(cuLibraryGetKernel(&kernel, library, "add"));
 	fails(cuLibraryGetKernel(&kernels[0], library, "none"), CUDA_ERROR_NOT_FOUND);
 	ok(cuLibraryGetKernelCount(&n, library));
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	ok(cuLibraryEnumerateKernels(kernels, 8, library));
 	assert_ptr_equal(kernels[0], kernel);
 	ok(cuKernelGetName(&name, kernel));
