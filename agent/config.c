@@ -254,10 +254,10 @@ int config_init(struct config *config)
 {
 	*config = (struct config){
 		.socket = strdup(WEIR_SOCKET_PATH),
-		.state_dir = strdup("/run/weir/state"),
+		.state_dir = strdup("/run/weir-agent/state"),
 		.policy = strdup("hpf"),
 		.metrics_address = strdup("127.0.0.1:9477"),
-		.control_socket = strdup("/run/weir/control.sock"),
+		.control_socket = strdup("/run/weir-agent/control.sock"),
 		.nvml = strdup(""),
 		.log_level = LOG_INFO,
 		.clients = 1024,

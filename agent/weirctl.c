@@ -12,7 +12,7 @@
 
 #include "weir/base.h"
 
-#define DEFAULT_SOCKET "/run/weir/control.sock"
+#define DEFAULT_SOCKET "/run/weir-agent/control.sock"
 #define ANSWER_MAX     (64u << 20)
 
 const char *argp_program_version = "weirctl " WEIR_VERSION;

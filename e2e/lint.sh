@@ -51,7 +51,7 @@ tidy() {
     python3 -c '
 import json, sys
 for entry in json.load(open(sys.argv[1])): print(entry["file"])' "$B/lint/compile_commands.json" |
-        xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p "$B/lint" 2>/dev/null
+        xargs -P "$(nproc)" -n 1 clang-tidy-14 --quiet -p "$B/lint" 2>/dev/null
 }
 
 cpp() {

@@ -169,7 +169,8 @@ struct standing *link_open(struct client *client)
 	return standing;
 }
 
-/* The agent has gone: nobody would ever open our hold word, so we do. */
+/* The agent has gone: nobody would ever open our hold word, nor clear the bit that it kept for us
+ * and others, so we do. */
 static void lost(struct client *client, uint64_t now)
 {
 	const struct standing *standing = atomic_load(&client->standing);
@@ -177,6 +178,10 @@ static void lost(struct client *client, uint64_t now)
 	close(take_fd(client->socket));
 	if (standing)
 		atomic_store(&client_control(standing)->hold, 0);
+	for (unsigned q = 0; standing && standing->bit == WEIR_BIT_SHARED && q < standing->level;
+	     q++)
+		atomic_fetch_and(&client_demand(standing->below[q])->word,
+				 ~(1ull << WEIR_BIT_SHARED));
 	client->retry_delay = RETRY_FIRST;
 	client->retry_at = now + RETRY_FIRST;
 	log_debug("the agent has gone: levels stay as they are");

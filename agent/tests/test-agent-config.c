@@ -28,10 +28,10 @@ static void test_defaults(void **state)
 	setenv("NODE_NAME", "node-a", 1);
 	assert_int_equal(parse(&config, ""), 0);
 	assert_string_equal(config.socket, "/run/weir/agent.sock");
-	assert_string_equal(config.state_dir, "/run/weir/state");
+	assert_string_equal(config.state_dir, "/run/weir-agent/state");
 	assert_string_equal(config.policy, "hpf");
 	assert_string_equal(config.metrics_address, "127.0.0.1:9477");
-	assert_string_equal(config.control_socket, "/run/weir/control.sock");
+	assert_string_equal(config.control_socket, "/run/weir-agent/control.sock");
 	assert_false(config.kubernetes.enabled);
 	assert_string_equal(config.kubernetes.node, "node-a");
 	assert_string_equal(config.kubernetes.annotation, "weir.dev/priority");
