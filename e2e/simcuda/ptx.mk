@@ -5,7 +5,7 @@ simptx_SRC := $(addprefix e2e/simcuda/ptx-, \
 	decode.c decode-alu.c decode-control.c decode-memory.c exec.c float-mode.c function.c half.c layout.c \
 	lex.c memory.c module.c move.c number.c parse.c scope.c statement.c sync.c variable.c)
 # Loops over the lanes become vectors; a * b + c stays two roundings.
-simptx_CFLAGS := -O3 -ffp-contract=off
+simptx_CFLAGS := -O3 -ffp-contract=off -Wno-pass-failed
 
 PTX_TESTS := test-ptx-int test-ptx-float test-ptx-control test-ptx-memory test-ptx-text test-ptx-nvcc
 UNIT_TESTS += $(PTX_TESTS)
@@ -23,3 +23,9 @@ $(foreach a,75 90 120,$(PTX_KERNELS)-$a.ptx): $(PTX_KERNELS)-%.ptx: e2e/simcuda/
 	$(Q)$(NVCC) -ptx -std=c++17 -arch=compute_$* -o $@ $<
 test-ptx-nvcc_CPPFLAGS := -DPTX_KERNELS='"$(PTX_KERNELS)"'
 test-ptx-nvcc_DEPS     := $(foreach a,75 90 120,$(PTX_KERNELS)-$a.ptx)
+
+FUZZERS += fuzz-ptx
+# Its own copy of the interpreter: the fuzzer wants to see where it goes.
+fuzz-ptx_SRC    := e2e/simcuda/tests/fuzz/fuzz-ptx.c $(simptx_SRC)
+fuzz-ptx_CFLAGS := -Wno-pass-failed
+fuzz-ptx_LIBS   := -lm
