@@ -3,13 +3,15 @@
  * loader's cache, then the folders where drivers are known to lie. */
 #include "driver.h"
 
+#include "late.h"
+
 #include "weir/base.h"
 #include "weir/log.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,15 +47,28 @@ static CUresult driver_missing(void)
 	return CUDA_ERROR_NO_DEVICE;
 }
 
+/* For dl_iterate_phdr(): is this library the one that holds this code? Its path goes to @path. */
+static int find_self(struct dl_phdr_info *info, size_t size, void *path)
+{
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && (uintptr_t)find_self >= start &&
+		    (uintptr_t)find_self < start + info->dlpi_phdr[i].p_memsz)
+			return snprintf(path, PATH_MAX, "%s", info->dlpi_name) > 0;
+	}
+	return 0;
+}
+
 /* True if @path is a file other than ourselves. */
 static bool is_driver(const char *path)
 {
 	struct stat file, own;
-	Dl_info info;
+	char self[PATH_MAX];
 
 	if (stat(path, &file) < 0 || !S_ISREG(file.st_mode))
 		return false;
-	return !dladdr(&driver_hooks, &info) || stat(info.dli_fname, &own) < 0 ||
+	return !dl_iterate_phdr(find_self, self) || stat(self, &own) < 0 ||
 	       file.st_dev != own.st_dev || file.st_ino != own.st_ino;
 }
 
@@ -153,8 +168,10 @@ static void load(void)
 	char path[PATH_MAX];
 
 	log_init("libweir", LOG_WARNING);
-	if (driver_find(path))
-		driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (late_bind_loader() && driver_find(path))
+		driver = late.dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (driver)
+		late_bind_threads(driver);
 	if (driver)
 		log_debug("the driver is %s", path);
 	else
@@ -162,7 +179,7 @@ static void load(void)
 
 	void *missing = driver ? (void *)function_missing : (void *)driver_missing;
 	for (size_t i = 0; i < HOOKS; i++) {
-		void *address = driver ? dlsym(driver, driver_hooks[i].name) : NULL;
+		void *address = driver ? late.dlsym(driver, driver_hooks[i].name) : NULL;
 		driver_hooks[i].real = address ? address : missing;
 	}
 	atomic_store(&loaded, driver ? 1 : -1);
@@ -170,11 +187,11 @@ static void load(void)
 
 bool driver_ready(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static struct once loading;
 
 	int state = atomic_load_explicit(&loaded, memory_order_acquire);
 	if (!state) {
-		pthread_once(&once, load);
+		once(&loading, load);
 		state = atomic_load(&loaded);
 	}
 	return state > 0;
@@ -193,7 +210,7 @@ void *driver_swap(void *address)
 void *forward_resolve(size_t index);
 void *forward_resolve(size_t index)
 {
-	void *address = driver_ready() ? dlsym(driver, forwarded_names[index]) : NULL;
+	void *address = driver_ready() ? late.dlsym(driver, forwarded_names[index]) : NULL;
 
 	if (!address)
 		address = driver ? (void *)function_missing : (void *)driver_missing;

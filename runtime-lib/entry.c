@@ -1,6 +1,7 @@
 /* Where a process meets CUDA: cuInit, and the look-up of functions by name, which hands out ours in
  * place of the driver's. */
 #include "client.h"
+#include "late.h"
 #include "link.h"
 #include "stream.h"
 #include "worker.h"
@@ -26,10 +27,10 @@ static void watch_forks(void)
 
 EXPORT CUresult cuInit(unsigned flags)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static struct once forks;
 
 	if (driver_ready())
-		pthread_once(&once, watch_forks);
+		once(&forks, watch_forks);
 	return real(cuInit)(flags);
 }
 

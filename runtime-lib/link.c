@@ -257,6 +257,7 @@ static void *run(void *unused)
 	uint64_t count;
 
 	(void)unused;
+	thread_name("weir-link");
 	for (;;) {
 		pthread_mutex_lock(&state.lock);
 		int timeout = gather(sockets, client_now());

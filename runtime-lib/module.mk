@@ -4,17 +4,15 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,capture.c client.c demand.c driver.c entry.c gate.c kernel.c \
+libweir.so_SRC := $(addprefix runtime-lib/,capture.c client.c demand.c driver.c entry.c gate.c kernel.c late.c \
 	launch.c lifetime.c link.c pages.c sample.c stream.c sync.c thread.c worker.c) \
 	forward.S
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
 libweir.so_SRC      += $(base_SRC)
-libweir.so_CPPFLAGS := -Iruntime-lib -isystem $(CUDA_HOME)/include
-libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/old-glibc.h) -ftls-model=initial-exec -Wno-deprecated-declarations
+libweir.so_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
+libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/libc-compat.h) -ftls-model=initial-exec -Wno-deprecated-declarations
 libweir.so_DEPS     := $(GEN)/forward-names.inc
 libweir.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,--exclude-libs,ALL
-# Where those functions live before glibc 2.34; later the two are empty.
-libweir.so_LIBS     := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
 $(GEN)/driver-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/driver-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)
@@ -55,8 +53,8 @@ $(B)/tests/test-guest $(B)/tests/test-launch-path: | $(GUEST) $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := runtime-lib/tests/fuzz/fuzz-link.c runtime-lib/link.c runtime-lib/pages.c runtime-lib/thread.c
+fuzz-link_SRC      := runtime-lib/tests/fuzz/fuzz-link.c runtime-lib/late.c runtime-lib/link.c runtime-lib/pages.c runtime-lib/thread.c
 fuzz-link_STATIC   := base
-fuzz-link_CPPFLAGS := -Iruntime-lib -isystem $(CUDA_HOME)/include
+fuzz-link_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
 
 SHELL_TESTS += runtime-lib/tests/symbols.sh

@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "demand.h"
+#include "late.h"
 #include "worker.h"
 
 #include "weir/base.h"
@@ -116,7 +117,7 @@ static void thread_ends(void *number)
 
 static void make_thread_key(void)
 {
-	if (pthread_key_create(&thread_key, thread_ends) != 0)
+	if (!late.pthread_key_create || late.pthread_key_create(&thread_key, thread_ends) != 0)
 		log_warning(
 			"no thread-specific data: per-thread streams of ended threads stay known");
 }
@@ -125,15 +126,16 @@ static void make_thread_key(void)
 static void name_thread(void)
 {
 	static _Atomic uint64_t numbers;
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static struct once key;
 
 	if (thread_number)
 		return;
-	pthread_once(&once, make_thread_key);
+	once(&key, make_thread_key);
 	do
 		thread_number = (atomic_fetch_add(&numbers, 1) + 1) & 0xffff;
 	while (!thread_number);
-	pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
+	if (late.pthread_setspecific)
+		late.pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
 }
 
 struct name {

@@ -1,25 +1,42 @@
 #include "thread.h"
 
+#include "late.h"
+
 #include "weir/log.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of the calling thread, which inherits it to those that it starts. */
+static void block_signals(uint64_t set, uint64_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, before, sizeof(set));
+}
 
 int thread_start(void *(*body)(void *), const char *name)
 {
+	pthread_attr_t attributes;
 	pthread_t thread;
-	sigset_t all, before;
+	uint64_t before;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&thread, NULL, body, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error) {
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	block_signals(UINT64_MAX, &before);
+	int error = late.pthread_create ? late.pthread_create(&thread, &attributes, body, NULL)
+					: ENOSYS;
+	block_signals(before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (error)
 		log_error("the thread %s cannot be started: %s", name, strerror(error));
-		return error;
-	}
-	pthread_setname_np(thread, name);
-	pthread_detach(thread);
-	return 0;
+	return error;
+}
+
+void thread_name(const char *name)
+{
+	prctl(PR_SET_NAME, name);
 }

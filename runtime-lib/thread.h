@@ -1,6 +1,9 @@
 /* Threads of ours in somebody's process. */
 #pragma once
 
-/* Starts a detached thread with all signals blocked: the application's are for its own threads.
- * @name: up to 15 characters. 0, or an errno, logged. */
+/* Starts a detached thread with all signals blocked: the application's are for its own threads. 0,
+ * or an errno, logged under @name. */
 int thread_start(void *(*body)(void *), const char *name);
+
+/* Of the calling thread, as tools show it: up to 15 characters. */
+void thread_name(const char *name);

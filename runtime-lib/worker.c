@@ -308,6 +308,7 @@ static void *run(void *unused)
 	uint64_t active = client_now();
 
 	(void)unused;
+	thread_name("weir-worker");
 	atomic_store(&worker.thread, gettid());
 	/* Our queries are nobody's business: a capture in another thread must not fail for them. */
 	real(cuThreadExchangeStreamCaptureMode)(&mode);

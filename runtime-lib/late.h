@@ -1,0 +1,30 @@
+/* Functions of libc that may lie in libdl or libpthread; see libc-compat.h. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct late {
+	void *(*dlopen)(const char *path, int mode);
+	void *(*dlsym)(void *handle, const char *name);
+	/* NULL until late_bind_threads(), and where there are none: then nothing is governed. */
+	int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
+			      void *(*body)(void *), void *argument);
+	int (*pthread_key_create)(pthread_key_t *key, void (*destructor)(void *));
+	int (*pthread_setspecific)(pthread_key_t key, const void *value);
+};
+
+extern struct late late;
+
+/* False: libraries cannot be opened in this process. */
+bool late_bind_loader(void);
+/* @driver: a library that needs libpthread. */
+void late_bind_threads(void *driver);
+
+/* Runs @body once for the process; everyone returns when it has run. (pthread_once is one of those
+ * that may not be there.) */
+struct once {
+	_Atomic int state;
+};
+void once(struct once *once, void (*body)(void));

@@ -1,0 +1,28 @@
+/* Lets one libweir.so run in any container. A preloaded library that asks for a symbol version or a
+ * library which the container lacks keeps every program in it from starting, so libweir needs
+ * libc.so.6 alone, and nothing in it younger than glibc 2.17. Before 2.34 some functions lie in
+ * libdl and libpthread, which a process may have loaded or not: those are weak here and bound late,
+ * when the driver, which needs these libraries itself, brings them. Included before everything
+ * else; tests/symbols.sh checks the result. */
+#pragma once
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WEAK_OLD(name)           \
+	__asm__(".weak " #name); \
+	__asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+
+WEAK_OLD(dlopen);
+WEAK_OLD(dlsym);
+WEAK_OLD(pthread_create);
+WEAK_OLD(pthread_key_create);
+WEAK_OLD(pthread_setspecific);
+
+/* On x86-64 the kernel's struct stat is glibc's. */
+#define fstat(fd, out)  ((int)syscall(SYS_fstat, (fd), (out)))
+#define stat(path, out) ((int)syscall(SYS_stat, (path), (out)))
+#define gettid()        ((pid_t)syscall(SYS_gettid))
