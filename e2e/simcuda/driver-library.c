@@ -108,7 +108,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *j
 	(void)values;
 	(void)n;
 	RETURN_IF(image_read(path, &image, &size));
-	r = load(out, image, size + 16, &error);
+	r = load(out, image, size, &error);
 	jit_log(n_jit, jit, jit_values, &error);
 	return r;
 }

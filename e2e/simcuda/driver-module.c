@@ -3,11 +3,15 @@
 #include "library.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define FILE_MAX (256u << 20)
+#define FILE_MAX   (256u << 20)
+#define IMAGE_TAIL 16u
 
 struct module *module_ref(struct module *m)
 {
@@ -192,33 +196,27 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 	return load(out, image, 0, &error);
 }
 
-static void fclosep(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
+/* Behind the end stand zeros, so that text ends. */
 CUresult image_read(const char *path, char **out, size_t *size)
 {
-	cleanup(fclosep) FILE *file = NULL;
-	cleanup(freep) char *text = NULL;
-	long length;
+	cleanup(closep) int fd = -1;
+	cleanup(freep) char *image = NULL;
+	struct stat st;
 
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	file = fopen(path, "re");
-	if (!file)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	if (fseek(file, 0, SEEK_END) || (length = ftell(file)) < 0 || length > (long)FILE_MAX)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX)
 		return CUDA_ERROR_INVALID_IMAGE;
-	rewind(file);
-	text = calloc(1, (size_t)length + 16); /* behind the end: zeros */
-	if (!text)
+	image = calloc(1, (size_t)st.st_size + IMAGE_TAIL);
+	if (!image)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (fread(text, 1, (size_t)length, file) != (size_t)length)
+	if (read(fd, image, (size_t)st.st_size) != (ssize_t)st.st_size)
 		return CUDA_ERROR_INVALID_IMAGE;
-	*size = (size_t)length;
-	*out = take(text);
+	*size = (size_t)st.st_size + IMAGE_TAIL;
+	*out = take(image);
 	return CUDA_SUCCESS;
 }
 
@@ -229,7 +227,7 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
 	size_t size;
 
 	RETURN_IF(image_read(path, &image, &size));
-	return load(out, image, size + 16, &error);
+	return load(out, image, size, &error);
 }
 
 CUresult cuModuleUnload(CUmodule handle)

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-/* What stands behind every function that the driver does not have. */
-extern CUresult sim_unsupported(void);
+/* What stands behind every function that the driver does not have. A compiler takes for granted
+ * that two functions are not the same one, so the address has to come from where it does not look.
+ */
+void *sim_unsupported_address(void);
 
 struct name {
 	const char *base;
@@ -30,7 +32,7 @@ static const struct name *look_up(const char *base, int version, bool per_thread
 		const struct name *n = &names[i];
 
 		if (n->per_thread != per_thread || strcmp(n->base, base) ||
-		    n->symbol == (void *)sim_unsupported)
+		    n->symbol == sim_unsupported_address())
 			continue;
 		*known = true;
 		if (n->version <= version && (!best || n->version > best->version))

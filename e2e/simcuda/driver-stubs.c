@@ -9,5 +9,11 @@ int sim_unsupported(void)
 	return NOT_SUPPORTED;
 }
 
+void *sim_unsupported_address(void);
+void *sim_unsupported_address(void)
+{
+	return (void *)sim_unsupported;
+}
+
 #define STUB(name) int name(void) __attribute__((weak, alias("sim_unsupported")));
 #include "simcuda/stubs.inc"

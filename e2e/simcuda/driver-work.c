@@ -20,42 +20,57 @@ static size_t copy_bytes(const struct work *w)
 	return w->copy.width * w->copy.rows * w->copy.slices;
 }
 
+/* A copy of what @w owns; null: it owns nothing, or there is no memory. */
+static void *copy_owned(const struct work *w)
+{
+	switch (w->kind) {
+	case WORK_KERNEL:
+		return duplicate(w->kernel.params,
+				 ptx_kernel_param_bytes(w->kernel.function->kernel));
+	case WORK_MEMOPS:
+		return duplicate(w->memops.ops, w->memops.count * sizeof(*w->memops.ops));
+	case WORK_COPY:
+		return w->copy.staged ? duplicate(w->copy.staged, copy_bytes(w)) : NULL;
+	case WORK_GRAPH:
+		return graph_copy(w->graph);
+	default:
+		return NULL;
+	}
+}
+
+static bool owns(const struct work *w)
+{
+	return w->kind == WORK_KERNEL || w->kind == WORK_MEMOPS || w->kind == WORK_GRAPH ||
+	       (w->kind == WORK_COPY && w->copy.staged);
+}
+
 bool work_clone(struct work *out, const struct work *from)
 {
-	struct work w = *from;
+	void *copy = copy_owned(from);
 
+	if (owns(from) && !copy)
+		return false;
+	*out = *from;
 	switch (from->kind) {
 	case WORK_KERNEL:
-		w.kernel.params = duplicate(from->kernel.params,
-					    ptx_kernel_param_bytes(from->kernel.function->kernel));
-		if (!w.kernel.params)
-			return false;
-		w.kernel.launch.params = w.kernel.params;
-		module_ref(w.kernel.module);
+		out->kernel.params = copy;
+		out->kernel.launch.params = copy;
+		module_ref(out->kernel.module);
 		break;
 	case WORK_MEMOPS:
-		w.memops.ops =
-			duplicate(from->memops.ops, from->memops.count * sizeof(*from->memops.ops));
-		if (!w.memops.ops)
-			return false;
+		out->memops.ops = copy;
 		break;
 	case WORK_COPY:
-		if (!from->copy.staged)
-			break;
-		w.copy.staged = duplicate(from->copy.staged, copy_bytes(from));
-		if (!w.copy.staged)
-			return false;
-		w.copy.from.base = w.copy.staged;
+		out->copy.staged = copy;
+		if (copy)
+			out->copy.from.base = copy;
 		break;
 	case WORK_GRAPH:
-		w.graph = graph_copy(from->graph);
-		if (!w.graph)
-			return false;
+		out->graph = copy;
 		break;
 	default:
 		break;
 	}
-	*out = w;
 	return true;
 }
 
