@@ -10,6 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 passed=0 failed=0
 limit=${TEST_TIMEOUT:-900}
+main_build=${B:-build}
 
 corpus_of() { # fuzz-NAME
     local folder
@@ -44,7 +45,7 @@ run() { # KIND PATH
 
 for test in "$@"; do
     kind=${test%%:*} path=${test#*:}
-    case $path in build*/*) B=${path%%/*} ;; *) B=${BUILD:-${B:-build}} ;; esac
+    case $path in build*/*) B=${path%%/*} ;; *) B=$main_build ;; esac
     export B CMOCKA_MESSAGE_OUTPUT=TAP
     logs=$B/logs
     mkdir -p "$logs"
