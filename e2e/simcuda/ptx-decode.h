@@ -66,7 +66,7 @@ enum ptx_space ptx_take_space(struct ptx_statement *s);
 
 /* Executors that decoders of other files name. */
 ptx_exec ptx_exec_float_mode, ptx_exec_setp, ptx_exec_set, ptx_exec_convert;
-ptx_exec ptx_exec_bra, ptx_exec_brx, ptx_exec_call, ptx_exec_ret, ptx_exec_exit, ptx_exec_trap;
+ptx_exec ptx_exec_brx, ptx_exec_call, ptx_exec_ret, ptx_exec_exit, ptx_exec_trap;
 ptx_exec ptx_exec_barrier, ptx_exec_sync, ptx_exec_activemask, ptx_exec_pause, ptx_exec_fence;
 ptx_exec ptx_exec_nothing, ptx_exec_clock, ptx_exec_frame_address, ptx_exec_to_generic;
 ptx_exec ptx_exec_from_generic, ptx_exec_is_space, ptx_exec_pack, ptx_exec_unpack;

@@ -399,7 +399,6 @@ static int parse_head(struct ptx_parser *p, struct ptx_function *results, bool i
 	f->n_results = results->n_results;
 	f->frame_bytes = results->frame_bytes;
 	f->register_bytes = results->register_bytes;
-	f->register_units = results->register_units;
 	f->param_bytes = 0;
 	*out = f;
 	if (parse_formals(p, f, &f->params, &f->n_params))

@@ -56,6 +56,7 @@ enum ptx_flow {
 };
 
 typedef enum ptx_flow ptx_exec(struct ptx_warp *warp, const struct ptx_insn *insn, uint32_t mask);
+ptx_exec ptx_exec_bra;
 /* All lanes at once; what it says of inactive ones is not looked at. */
 typedef uint32_t ptx_compare(const void *a, const void *b);
 

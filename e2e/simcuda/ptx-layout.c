@@ -7,6 +7,7 @@
 #include "ptx-parse.h"
 
 #include "ptx-builtin.h"
+#include "ptx-pressure.h"
 #include "ptx-warp.h"
 
 #include <stdio.h>
@@ -110,6 +111,7 @@ static void walk(struct ptx_function *f, unsigned depth)
 	uint32_t registers = 0, frame = 0, frames = 0;
 
 	f->visit = 1;
+	f->registers = f->defined ? ptx_pressure(f->module, f) : 0;
 	f->unusable = f->error;
 	f->deep = f->calls_by_address || depth > WALK_MAX;
 	if (!f->defined)
@@ -125,6 +127,7 @@ static void walk(struct ptx_function *f, unsigned depth)
 			walk(callee, depth + 1);
 		f->deep |= callee->visit != 2 || callee->deep;
 		f->shares |= callee->shares;
+		f->registers = callee->registers > f->registers ? callee->registers : f->registers;
 		if (!f->unusable.message[0])
 			f->unusable = callee->unusable;
 		if (callee->dynamic_align > f->dynamic_align)

@@ -274,9 +274,7 @@ uint32_t ptx_kernel_local_bytes(const struct ptx_kernel *kernel)
 
 uint32_t ptx_kernel_registers(const struct ptx_kernel *kernel)
 {
-	uint32_t units = function_of(kernel)->register_units;
-
-	return units < 255 ? units : 255;
+	return function_of(kernel)->registers;
 }
 
 uint32_t ptx_kernel_max_threads(const struct ptx_kernel *kernel)

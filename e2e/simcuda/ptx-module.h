@@ -94,8 +94,9 @@ struct ptx_function {
 
 	/* With all that it calls. */
 	struct ptx_error unusable;
-	bool deep;   /* recursion or calls by address: PTX_FRAMES_MAX frames */
-	bool shares; /* uses .shared variables that functions use */
+	bool deep;          /* recursion or calls by address: PTX_FRAMES_MAX frames */
+	bool shares;        /* uses .shared variables that functions use */
+	uint32_t registers; /* as the hardware would need, about */
 	uint32_t static_shared, dynamic_offset, dynamic_align;
 	uint32_t total_register_bytes, total_frame_bytes, frames;
 	uint32_t max_threads;

@@ -79,7 +79,6 @@ uint32_t ptx_new_row(struct ptx_function *function, uint32_t bytes)
 	if (bytes)
 		at = (at + 63) / 64 * 64;
 	function->register_bytes = at + size;
-	function->register_units += bytes > 4 ? bytes / 4 : bytes ? 1 : 0;
 	return at | PTX_REGISTERS;
 }
 

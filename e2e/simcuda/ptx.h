@@ -77,7 +77,7 @@ size_t ptx_kernel_param_bytes(const struct ptx_kernel *kernel);
 uint32_t ptx_kernel_static_shared(const struct ptx_kernel *kernel);
 uint32_t ptx_kernel_local_bytes(const struct ptx_kernel *kernel);
 uint32_t
-ptx_kernel_registers(const struct ptx_kernel *kernel); /* used, 32-bit units, at most 255 */
+ptx_kernel_registers(const struct ptx_kernel *kernel); /* an estimate: 16 to 255 of 32 bits */
 uint32_t ptx_kernel_max_threads(const struct ptx_kernel *kernel); /* .maxntid, or 1024 */
 
 /* Runs block @index (x fastest) of @launch to its end on the calling thread. Safe to call for
