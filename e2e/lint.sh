@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 mapfile -t sources < <(git ls-files '*.c')
 mapfile -t headers < <(git ls-files '*.h')
-mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
+mapfile -t scripts < <(git ls-files "*.sh" .ci/run)
 status=0
 
 check() { # NAME COMMAND...

@@ -37,4 +37,3 @@ SHARED += fault.so
 fault.so_SRC := e2e/workloads/tests/fault.c
 fault.so_CPPFLAGS := -I$(CUDA_HOME)/include
 fault.so_LIBS := -ldl
-SHELL_TESTS += e2e/workloads/tests/workloads.sh e2e/workloads/tests/gated.sh

@@ -1,0 +1,77 @@
+# For cases on a bare machine: sourced, gives a scratch folder with programs that every user may run, an
+# agent, and clients of levels by user. Everything started is ended at exit.
+# shellcheck shell=bash disable=SC2034
+work=$(mktemp -d)
+chmod 755 "$work"
+failed=0 # for the case to end with
+agent=
+declare -A clients # pid -> what it is
+
+# The process that runs the program of a client, which is a shell around it.
+program_of() { # PID
+    local pid=$1 child
+    while child=$(pgrep -P "$pid" | head -n 1) && [ -n "$child" ]; do pid=$child; done
+    echo "$pid"
+}
+
+finish() {
+    local pid
+    for pid in "${!clients[@]}" $agent; do
+        kill -KILL "$(program_of "$pid")" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    rm -rf "$work"
+}
+trap finish EXIT
+
+say() { # STATUS TEXT
+    if [ "$1" -eq 0 ]; then echo "ok - $2"; else echo "not ok - $2"; failed=1; fi
+}
+
+eventually() { # SECONDS COMMAND...
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.1
+    done
+}
+
+# Programs of ours that clients will run.
+prepare() { # PROGRAM...
+    mkdir "$work/state" "$work/bin" && mkdir -m 777 "$work/sim"
+    cp -L "$B/simcuda/libcuda.so.1" "$B/lib/libweir.so" "$work/"
+    cp "${@/#/$B/bin/}" "$work/bin/"
+    chmod -R a+rX "$work/bin" "$work"/*.so*
+    cat >"$work/agent.yaml" <<END
+socket: $work/agent.sock
+stateDir: $work/state
+control: {socket: $work/control.sock}
+metrics: {address: ""}
+standalone:
+  rules:
+    - {uid: 65534, level: low}
+    - {uid: 65533, level: normal}
+    - {uid: 0, level: high}
+END
+    export WEIR_SIM_DIR=$work/sim
+}
+
+start_agent() {
+    "$B/bin/weir-agent" --config "$work/agent.yaml" --standalone >"$work/agent.log" 2>&1 &
+    agent=$!
+    eventually 10 test -S "$work/control.sock"
+}
+
+status() { # JQ-FILTER
+    "$B/bin/weirctl" status --json --socket "$work/control.sock" | jq "$1"
+}
+
+# A program of ours as user UID, under libweir.
+governed() { # UID PROGRAM ARGUMENTS...
+    local uid=$1 program=$2
+    shift 2
+    setpriv --reuid="$uid" --regid="$uid" --clear-groups env LD_PRELOAD="$work/libweir.so" \
+        WEIR_DRIVER="$work/libcuda.so.1" WEIR_SOCKET="$work/agent.sock" LD_LIBRARY_PATH="$work" \
+        timeout -s KILL 900 "$work/bin/$program" "$@"
+}
