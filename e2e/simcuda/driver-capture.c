@@ -92,7 +92,7 @@ CUresult capture_wait(struct stream *s, struct event *e)
 	if (s->capture && s->capture->invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (!e->capture) {
-		if (!e->op) /* never recorded: nothing to wait for */
+		if (!e->op || !s->capture) /* never recorded: nothing to wait for */
 			return CUDA_SUCCESS;
 		return invalidate(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	}
@@ -386,7 +386,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 /* Handles of the heads, valid until the next call for the same stream. */
 static CUresult head_handles(struct stream *s, const CUgraphNode **out)
 {
-	CUgraphNode *handles = realloc(s->head_handles, (s->n_heads + 1) * sizeof(*handles));
+	CUgraphNode *handles = realloc(s->head_handles, (s->n_heads + 1) * sizeof(CUgraphNode));
 
 	if (!handles)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -156,7 +156,7 @@ static bool free_to_go(const struct node *n)
 
 bool graph_sort(struct graph *g)
 {
-	struct node *left = g->first, **at = &left;
+	struct node *left = g->first, **at;
 
 	g->first = g->last = NULL;
 	g->n = 0;

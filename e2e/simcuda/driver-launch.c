@@ -4,19 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters come as an array of pointers, or packed in a buffer whose address and size are named
- * in
- * @extra. */
-static CUresult copy_params(uint8_t *out, const struct ptx_kernel *kernel, void **params,
-			    void **extra)
+/* Packed in a buffer whose address and size are named in @extra. */
+static CUresult from_buffer(uint8_t *out, size_t bytes, void **extra)
 {
-	size_t n = ptx_kernel_param_count(kernel), bytes = ptx_kernel_param_bytes(kernel);
 	const void *buffer = NULL;
 	size_t size = 0;
 
-	if (params && extra)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
 		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
 			buffer = extra[1];
 		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
@@ -24,20 +18,46 @@ static CUresult copy_params(uint8_t *out, const struct ptx_kernel *kernel, void 
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (buffer) {
-		memcpy(out, buffer, size < bytes ? size : bytes);
-		return size <= bytes + 15 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	}
-	if (n && !params)
+	if (size > bytes + 15 || (!buffer && bytes)) /* it may be padded */
 		return CUDA_ERROR_INVALID_VALUE;
+	if (buffer)
+		memcpy(out, buffer, size < bytes ? size : bytes);
+	return CUDA_SUCCESS;
+}
+
+/* As an array of pointers. */
+static CUresult from_pointers(uint8_t *out, const struct ptx_kernel *kernel, void **params)
+{
+	size_t n = ptx_kernel_param_count(kernel);
+
 	for (size_t i = 0; i < n; i++) {
 		struct ptx_param p = ptx_kernel_param(kernel, i);
 
-		if (!params[i])
+		if (!params || !params[i])
 			return CUDA_ERROR_INVALID_VALUE;
 		memcpy(out + p.offset, params[i], p.size);
 	}
 	return CUDA_SUCCESS;
+}
+
+static CUresult copy_params(uint8_t **out, const struct ptx_kernel *kernel, void **params,
+			    void **extra)
+{
+	size_t bytes = ptx_kernel_param_bytes(kernel);
+	uint8_t *buffer;
+	CUresult r;
+
+	if (params && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	buffer = calloc(1, bytes + 16);
+	if (!buffer)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = extra ? from_buffer(buffer, bytes, extra) : from_pointers(buffer, kernel, params);
+	if (r)
+		free(buffer);
+	else
+		*out = buffer;
+	return r;
 }
 
 static CUresult check_shape(const struct function *f, const unsigned grid[3],
@@ -62,9 +82,9 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 		     const unsigned grid[3], const unsigned block[3], unsigned shared,
 		     void **params, void **extra, bool cooperative)
 {
-	cleanup(freep) uint8_t *buffer = NULL;
 	struct ptx_error error = {0};
 	struct function *f;
+	uint8_t *buffer;
 
 	RETURN_IF(function_get(&f, function, ctx));
 	if (f->module->ctx != ctx)
@@ -75,10 +95,7 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	RETURN_IF(check_shape(f, grid, block, shared, cooperative));
-	buffer = calloc(1, ptx_kernel_param_bytes(f->kernel) + 16);
-	if (!buffer)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	RETURN_IF(copy_params(buffer, f->kernel, params, extra));
+	RETURN_IF(copy_params(&buffer, f->kernel, params, extra));
 	*out = (struct work){
 		.kind = WORK_KERNEL,
 		.ctx = ctx,
@@ -91,7 +108,7 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 				      .sm_count = sim.machine.config.sms},
 			   .cooperative = cooperative},
 	};
-	out->kernel.params = take(buffer);
+	out->kernel.params = buffer;
 	return CUDA_SUCCESS;
 }
 

@@ -25,6 +25,23 @@ static void library_freep(struct library **l)
 	library_free(*l);
 }
 
+static struct library *library_new(const char *text, size_t length)
+{
+	struct library *l = calloc(1, sizeof(*l));
+	char *copy = malloc(length + 1);
+
+	if (!l || !copy) {
+		free(l);
+		free(copy);
+		return NULL;
+	}
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	l->text = copy;
+	l->length = length;
+	return l;
+}
+
 static CUresult add_kernels(struct library *l)
 {
 	while (ptx_module_kernel_at(l->prototype, l->n_kernels))
@@ -58,13 +75,10 @@ static CUresult load(CUlibrary *out, const void *image, size_t size, struct ptx_
 	RETURN_IF(image_find_ptx(image, size, &text, &length, &owned));
 
 	cleanup(sim_leave) int entered __attribute__((unused)) = sim_enter();
-	cleanup(library_freep) struct library *l = calloc(1, sizeof(*l));
+	cleanup(library_freep) struct library *l = library_new(text, length);
 
-	if (!l || !(l->text = malloc(length + 1)))
+	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(l->text, text, length);
-	l->text[length] = '\0';
-	l->length = length;
 	switch (ptx_module_load(&l->prototype, l->text, length, error)) {
 	case 0:
 		break;

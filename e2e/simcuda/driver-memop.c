@@ -184,8 +184,8 @@ CUresult memops_work(struct work *out, struct context *ctx, unsigned count,
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(copy, ops, count * sizeof(*copy));
-	*out = (struct work){
-		.kind = WORK_MEMOPS, .ctx = ctx, .memops = {.ops = copy, .count = count}};
+	*out = (struct work){.kind = WORK_MEMOPS, .ctx = ctx, .memops = {.count = count}};
+	out->memops.ops = copy;
 	return CUDA_SUCCESS;
 }
 

@@ -31,7 +31,7 @@ static const struct name *look_up(const char *base, int version, bool per_thread
 	for (size_t i = 0; i < countof(names); i++) {
 		const struct name *n = &names[i];
 
-		if (n->per_thread != per_thread || strcmp(n->base, base) ||
+		if (n->per_thread != per_thread || strcmp(n->base, base) != 0 ||
 		    n->symbol == sim_unsupported_address())
 			continue;
 		*known = true;

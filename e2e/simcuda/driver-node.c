@@ -114,9 +114,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, si
 
 	if (made)
 		return made;
-	if (g && n <= g->n)
+	if (out && g && n <= g->n && (!n || deps))
 		from = calloc(n + 1, sizeof(struct node *));
-	if (!out || !from || (n && !deps) || !graph_nodes(from, deps, n, g)) {
+	if (!from || !graph_nodes(from, deps, n, g)) {
 		work_deinit(w);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -382,11 +382,13 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 	if (!counter(p, attribute))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&number, value, sizeof(number));
-	if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+	if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
 		p->threshold = number;
-	else if (number) /* high marks can only be reset */
+		return CUDA_SUCCESS;
+	}
+	if (number) /* high marks can only be reset */
 		return CUDA_ERROR_INVALID_VALUE;
-	else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+	if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
 		p->reserved_high = p->reserved;
 	else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 		p->used_high = p->used;

@@ -55,8 +55,8 @@ static bool good_prop(const CUmemAllocationProp *prop)
 	       !(prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
-/* Takes @fd over on success. */
-static CUresult physical_new(struct physical **out, int fd, size_t size, unsigned device)
+/* Its memory is still to be given. */
+static CUresult physical_new(struct physical **out, size_t size, unsigned device)
 {
 	struct physical *p = calloc(1, sizeof(*p));
 
@@ -68,7 +68,7 @@ static CUresult physical_new(struct physical **out, int fd, size_t size, unsigne
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	p->handles = 1;
-	p->fd = fd;
+	p->fd = -1;
 	p->size = size;
 	p->device = device;
 	p->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -107,11 +107,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (machine_charge(&sim.machine, d->index, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (physical_new(&p, fd, size, d->index)) {
+	if (physical_new(&p, size, d->index)) {
 		machine_refund(&sim.machine, d->index, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	fd = -1;
+	p->fd = take_fd(fd);
 	p->charged = true;
 	p->prop = *prop;
 	*out = p->handle;
@@ -196,8 +196,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    st.st_size % GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(physical_new(&p, fd, (size_t)st.st_size, 0));
-	fd = -1;
+	RETURN_IF(physical_new(&p, (size_t)st.st_size, 0));
+	p->fd = take_fd(fd);
 	p->prop.requestedHandleTypes = type;
 	*out = p->handle;
 	return CUDA_SUCCESS;
@@ -324,8 +324,8 @@ CUresult cuMemUnmap(CUdeviceptr base, size_t size)
 
 		range_remove(at, &range);
 		p = range.memory;
-		mmap((void *)at, range.size, PROT_NONE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		(void)mmap((void *)at, range.size, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 		p->mappings--;
 		let_go(p);
 	}
@@ -344,7 +344,8 @@ CUresult cuMemSetAccess(CUdeviceptr base, size_t size, const CUmemAccessDesc *de
 		    desc[i].location.type != CU_MEM_LOCATION_TYPE_HOST)
 			return CUDA_ERROR_INVALID_VALUE;
 	for (uintptr_t at = base; at < base + size; at += range.size) {
-		range_find(at, &range);
+		if (!range_find(at, &range))
+			return CUDA_ERROR_INVALID_VALUE;
 		for (size_t i = 0; i < n; i++)
 			if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
 			    desc[i].location.id == (int)range.device)

@@ -82,9 +82,12 @@ static void read_config(struct machine_config *c, const char *folder)
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, " %31[a-z_] = %63s", key, value) == 2)
 			set_config(c, key, value);
-	for (size_t i = 0; i < countof(names); i++)
-		if (getenv(names[i][0]))
-			set_config(c, names[i][1], getenv(names[i][0]));
+	for (size_t i = 0; i < countof(names); i++) {
+		const char *wanted = getenv(names[i][0]);
+
+		if (wanted)
+			set_config(c, names[i][1], wanted);
+	}
 }
 
 static int open_shared(const char *folder, const char *name)

@@ -115,7 +115,7 @@ static void note(struct nvmlEventSet_st *set, const struct inotify_event *event)
 {
 	unsigned xid;
 
-	if (!event->len || strcmp(event->name, "xid"))
+	if (!event->len || strcmp(event->name, "xid") != 0)
 		return;
 	for (unsigned i = 0; i < MACHINE_GPUS; i++) {
 		if (set->gpus[i].watch != event->wd || !set->gpus[i].types || set->n == PENDING ||

@@ -352,14 +352,14 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 /* All CPUs are equally near. */
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	unsigned bits = 8 * sizeof(long), gpu;
+	unsigned long cpus = (unsigned long)sysconf(_SC_NPROCESSORS_CONF), bits = 8 * sizeof(long);
+	unsigned gpu;
 
 	RETURN_IF(nvml_device(device, &gpu));
 	if (!set || !size)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	memset(set, 0, size * sizeof(*set));
-	for (long i = 0; i < cpus && i < (long)(size * bits); i++)
+	for (unsigned long i = 0; i < cpus && i < size * bits; i++)
 		set[i / bits] |= 1ul << i % bits;
 	return NVML_SUCCESS;
 }
