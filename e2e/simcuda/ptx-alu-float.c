@@ -53,17 +53,20 @@ static inline f64 smaller_f64(f64 a, f64 b)
 	return a < b || b != b ? a : b;
 }
 
-#define ALU1 PTX_DEFINE_ALU1
-#define ALU2 PTX_DEFINE_ALU2
-#define ALU3 PTX_DEFINE_ALU3
+#define ALU1  PTX_DEFINE_ALU1
+#define ALU2  PTX_DEFINE_ALU2
+#define ALU3  PTX_DEFINE_ALU3
+#define FUSED PTX_DEFINE_FUSED
 #include "ptx-alu-float.def"
 #undef ALU1
 #undef ALU2
 #undef ALU3
+#undef FUSED
 
-#define ALU1 PTX_LIST_ALU1
-#define ALU2 PTX_LIST_ALU2
-#define ALU3 PTX_LIST_ALU3
+#define ALU1  PTX_LIST_ALU1
+#define ALU2  PTX_LIST_ALU2
+#define ALU3  PTX_LIST_ALU3
+#define FUSED PTX_LIST_FUSED
 static const struct ptx_plain rows[] = {
 #include "ptx-alu-float.def"
 };

@@ -3,8 +3,8 @@
  *
  *   ALU1(name, type of d, type of a, value)             d = value, of a
  *   ALU2, ALU3, ALU4                                    of a, b, c, e
+ *   FUSED(name, type, value)                            an ALU3 with a fused multiply-add
  *   SERIAL2, SERIAL3                                    the value has an effect on the warp too
- *   ALIAS(name, the row that does the same)
  */
 #pragma once
 
@@ -68,6 +68,20 @@ typedef double f64;
 		return PTX_NEXT;                                                        \
 	}
 
+/* A row that some CPUs have an instruction for: compiled twice. */
+#ifdef __x86_64__
+#define PTX_DEFINE_FUSED(name, t, ...)                                                            \
+	PTX_DEFINE_ALU3(name##_portable, t, t, t, t, __VA_ARGS__)                                 \
+	__attribute__((target("avx2,fma"))) PTX_DEFINE_ALU3(name##_fast, t, t, t, t, __VA_ARGS__) \
+		PTX_EXEC(name)                                                                    \
+	{                                                                                         \
+		return __builtin_cpu_supports("fma") ? exec_##name##_fast(w, i, mask)             \
+						     : exec_##name##_portable(w, i, mask);        \
+	}
+#else
+#define PTX_DEFINE_FUSED(name, t, ...) PTX_DEFINE_ALU3(name, t, t, t, t, __VA_ARGS__)
+#endif
+
 /* The same, lane after lane: `carry(x)` reads or writes this lane's bit of CC.CF. */
 #define PTX_DEFINE_SERIAL2(name, td, ta, tb, ...)                            \
 	PTX_EXEC(name)                                                       \
@@ -99,8 +113,6 @@ typedef double f64;
 		}                                                            \
 		return PTX_NEXT;                                             \
 	}
-#define PTX_DEFINE_ALIAS(name, same)
-
 #define PTX_LIST_ALU1(name, td, ta, ...) {#name, exec_##name, 2, {sizeof(td), sizeof(ta)}},
 #define PTX_LIST_ALU2(name, td, ta, tb, ...) \
 	{#name, exec_##name, 3, {sizeof(td), sizeof(ta), sizeof(tb)}},
@@ -108,5 +120,6 @@ typedef double f64;
 	{#name, exec_##name, 4, {sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc)}},
 #define PTX_LIST_ALU4(name, td, ta, tb, tc, te, ...) \
 	{#name, exec_##name, 5, {sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc), sizeof(te)}},
-#define PTX_LIST_SERIAL2 PTX_LIST_ALU2
-#define PTX_LIST_SERIAL3 PTX_LIST_ALU3
+#define PTX_LIST_FUSED(name, t, ...) PTX_LIST_ALU3(name, t, t, t, t, __VA_ARGS__)
+#define PTX_LIST_SERIAL2             PTX_LIST_ALU2
+#define PTX_LIST_SERIAL3             PTX_LIST_ALU3

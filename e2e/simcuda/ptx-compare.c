@@ -36,10 +36,29 @@ ptx_compare *ptx_compare_find(const char *name)
 	return NULL;
 }
 
+/* Of lanes' halves, @shift 0 or 16, which become values of their own. */
+static u32 compare_halves(struct ptx_warp *w, const struct ptx_insn *i, u32 shift)
+{
+	const u32 *a = ptx_row(w, i->op[2]), *b = ptx_row(w, i->op[3]);
+	u16 *x = (u16 *)w->scratch[0], *y = (u16 *)w->scratch[1];
+
+	for (u32 lane = 0; lane < PTX_LANES; lane++) {
+		x[lane] = (u16)(a[lane] >> shift);
+		y[lane] = (u16)(b[lane] >> shift);
+	}
+	if (i->logic.ftz) {
+		ptx_flush(PTX_f16, x, x);
+		ptx_flush(PTX_f16, y, y);
+	}
+	return i->compare(x, y);
+}
+
 static u32 compare_rows(struct ptx_warp *w, const struct ptx_insn *i)
 {
 	const void *a = ptx_row(w, i->op[2]), *b = ptx_row(w, i->op[3]);
 
+	if (i->logic.pair)
+		return compare_halves(w, i, 0);
 	if (i->logic.ftz) {
 		ptx_flush(PTX_f32, w->scratch[0], a);
 		ptx_flush(PTX_f32, w->scratch[1], b);
@@ -49,6 +68,7 @@ static u32 compare_rows(struct ptx_warp *w, const struct ptx_insn *i)
 	return i->compare(a, b);
 }
 
+/* With the third predicate. */
 static u32 combine(struct ptx_warp *w, const struct ptx_insn *i, u32 outcome)
 {
 	if (i->logic.combine == PTX_ALONE)
@@ -71,7 +91,9 @@ static void set_predicate(struct ptx_warp *w, u32 ref, u32 mask, u32 value)
 enum ptx_flow ptx_exec_setp(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
 	u32 outcome = compare_rows(w, i);
-	u32 p = combine(w, i, outcome), q = combine(w, i, ~outcome);
+	/* The second result: of the upper halves, or the opposite. */
+	u32 second = i->logic.pair ? compare_halves(w, i, 16) : ~outcome;
+	u32 p = combine(w, i, outcome), q = combine(w, i, second);
 
 	set_predicate(w, i->op[0], mask, p);
 	if (i->op[1] != PTX_NO_ROW)
@@ -79,10 +101,31 @@ enum ptx_flow ptx_exec_setp(struct ptx_warp *w, const struct ptx_insn *i, uint32
 	return PTX_NEXT;
 }
 
+static const u32 set_results[] = {
+	[PTX_ALL_ONES] = UINT32_MAX,
+	[PTX_ONE_F32] = 0x3f800000,
+	[PTX_ONE_F16] = 0x3c00,
+	[PTX_ONE_BF16] = 0x3f80,
+};
+
+static enum ptx_flow set_halves(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
+{
+	u32 low = combine(w, i, compare_halves(w, i, 0));
+	u32 high = combine(w, i, compare_halves(w, i, 16));
+	u32 yes = set_results[i->logic.result] & 0xffff;
+	u32 *d = ptx_row(w, i->op[0]);
+
+	PTX_FOR_LANES(mask, lane,
+		      d[lane] = (low >> lane & 1 ? yes : 0) | (high >> lane & 1 ? yes << 16 : 0););
+	return PTX_NEXT;
+}
+
 enum ptx_flow ptx_exec_set(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
+	if (i->logic.pair)
+		return set_halves(w, i, mask);
 	u32 outcome = combine(w, i, compare_rows(w, i));
-	u32 yes = i->logic.as_float ? 0x3f800000 : UINT32_MAX;
+	u32 yes = set_results[i->logic.result];
 	u32 *d = ptx_row(w, i->op[0]);
 
 	PTX_FOR_LANES(mask, lane, d[lane] = outcome >> lane & 1 ? yes : 0;);

@@ -145,14 +145,20 @@ static int take_comparison(struct ptx_parser *p, struct ptx_statement *s, enum p
 {
 	char name[NAME_MAX_] = "";
 
+	const char *element = type == PTX_f16x2    ? "f16"
+			      : type == PTX_bf16x2 ? "bf16"
+						   : ptx_types[type].name;
+
+	insn->logic.pair = type == PTX_f16x2 || type == PTX_bf16x2;
 	if (s->n_modifiers == 1 && s->modifiers[0].len < 16)
-		snprintf(name, sizeof(name), "%.*s_%s", PTX_SHOW(&s->modifiers[0]),
-			 ptx_types[type].name);
+		snprintf(name, sizeof(name), "%.*s_%s", PTX_SHOW(&s->modifiers[0]), element);
 	insn->compare = ptx_compare_find(name);
 	if (!insn->compare)
 		return ptx_unknown(p, &s->opcode, "unknown comparison of %.*s",
 				   PTX_SHOW(&s->opcode));
-	insn->logic.ftz = insn->logic.ftz && type == PTX_f32;
+	if (insn->logic.ftz && type != PTX_f32 && type != PTX_f16x2)
+		return ptx_unknown(p, &s->opcode, "%.*s.ftz.%s", PTX_SHOW(&s->opcode),
+				   ptx_types[type].name);
 	int r = ptx_source(p, s, &s->operands[1], type, &insn->op[2]);
 	return r ? r : ptx_source(p, s, &s->operands[2], type, &insn->op[3]);
 }
@@ -181,6 +187,20 @@ int ptx_decode_setp(struct ptx_parser *p, struct ptx_statement *s)
 	return r ? r : ptx_emit(p, s, &insn) ? 0 : p->result;
 }
 
+/* Pairs of halves give pairs of the same, or of masks; all else 32 bits. */
+static bool set_result(enum ptx_type result, enum ptx_type type, uint8_t *out)
+{
+	bool pair = type == PTX_f16x2 || type == PTX_bf16x2;
+
+	*out = result == PTX_f32      ? PTX_ONE_F32
+	       : result == PTX_f16x2  ? PTX_ONE_F16
+	       : result == PTX_bf16x2 ? PTX_ONE_BF16
+				      : PTX_ALL_ONES;
+	if (result == PTX_u32 || result == PTX_s32)
+		return true;
+	return pair ? result == type : result == PTX_f32;
+}
+
 int ptx_decode_set(struct ptx_parser *p, struct ptx_statement *s)
 {
 	struct ptx_insn insn = {.exec = ptx_exec_set};
@@ -189,13 +209,12 @@ int ptx_decode_set(struct ptx_parser *p, struct ptx_statement *s)
 
 	if (r || (r = take_last_type(p, s, &result)))
 		return r;
-	if (ptx_types[result].bytes != 4 || ptx_types[result].class == PTX_BITS)
+	if (!set_result(result, type, &insn.logic.result))
 		return ptx_unknown(p, &s->opcode, "set with a result of .%s",
 				   ptx_types[result].name);
 	insn.logic.ftz = ptx_take(s, "ftz");
 	if ((r = take_combine(p, s, &insn)) || (r = take_comparison(p, s, type, &insn)))
 		return r;
-	insn.logic.as_float = result == PTX_f32;
 	r = ptx_destination(p, s, &s->operands[0], 4, &insn.op[0]);
 	return r ? r : ptx_emit(p, s, &insn) ? 0 : p->result;
 }

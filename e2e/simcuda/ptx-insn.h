@@ -99,11 +99,14 @@ struct ptx_sync {
 };
 
 struct ptx_logic {
-	uint8_t combine;  /* enum ptx_combine: with a third predicate */
-	uint8_t negated;  /* that predicate */
-	uint8_t ftz;      /* flush what is compared */
-	uint8_t as_float; /* set: true is 1.0, not all ones */
+	uint8_t combine; /* enum ptx_combine: with a third predicate */
+	uint8_t negated; /* that predicate */
+	uint8_t ftz;     /* flush what is compared */
+	uint8_t result;  /* set: enum ptx_set_result */
+	uint8_t pair;    /* two halves are compared */
 };
+/* What true is; of two halves, in each half. */
+enum ptx_set_result { PTX_ALL_ONES, PTX_ONE_F32, PTX_ONE_F16, PTX_ONE_BF16 };
 enum ptx_combine { PTX_ALONE, PTX_AND, PTX_OR, PTX_XOR };
 
 struct ptx_insn {
