@@ -131,10 +131,9 @@ CUresult image_find_ptx(const void *image, size_t size, const char **text, size_
 	if (size && size < sizeof(struct container))
 		return CUDA_ERROR_INVALID_IMAGE;
 	memcpy(&magic, image, sizeof(magic));
-	if (magic == WRAPPER_MAGIC) {
+	if (magic == WRAPPER_MAGIC && !size) { /* holds addresses, so never from a file */
 		memcpy(&wrapper, image, sizeof(wrapper));
 		image = wrapper.data;
-		size = 0;
 		if (!image)
 			return CUDA_ERROR_INVALID_IMAGE;
 		memcpy(&magic, image, sizeof(magic));

@@ -48,3 +48,8 @@ $$(B)/tests/$1: $$(SIMCUDA)
 endef
 $(B)/tests/test-driver-machine: $(SIMNVML)
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
+
+FUZZERS += fuzz-simfatbin
+fuzz-simfatbin_SRC      := e2e/simcuda/tests/fuzz/fuzz-simfatbin.c e2e/simcuda/driver-fatbin.c
+fuzz-simfatbin_CPPFLAGS := -isystem $(CUDA_HOME)/include
+fuzz-simfatbin_LIBS     := -l:liblz4.a -l:libzstd.a

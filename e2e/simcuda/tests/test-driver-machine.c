@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define BLOCK_MS 2
+
 /* What the processes tell each other. */
 struct board {
 	_Atomic uint32_t ready, go, list[64];
@@ -199,6 +201,18 @@ static void test_gate_disturbs_nobody(void **state)
 	assert_int_equal(device_word(0), 40);
 }
 
+/* A block occupies its slot for a while, however quick it is: six blocks on two slots are three
+ * turns. */
+static void test_block_time(void **state)
+{
+	int64_t began = now_ms();
+
+	(void)state;
+	add(NULL, 6, 1);
+	ok(cuCtxSynchronize());
+	assert_true(now_ms() - began >= 3 * BLOCK_MS - 1);
+}
+
 static void test_memory_of_all(void **state)
 {
 	size_t before, after, total;
@@ -352,17 +366,20 @@ int main(int argc, char **argv)
 		TEST(test_kill_frees_slots),
 		TEST(test_kill_anywhere),
 		TEST(test_gate_disturbs_nobody),
+		TEST(test_block_time),
 		TEST(test_memory_of_all),
 		TEST(test_fork),
 		TEST(test_nvml),
 		TEST(test_xid),
 	};
-	char path[] = "/tmp/weir-board-XXXXXX";
+	char path[] = "/tmp/weir-board-XXXXXX", block_us[16];
 	int failed;
 
 	if (argc > 1)
 		return other(argv[1]);
 	own_machine("2", "64M");
+	snprintf(block_us, sizeof(block_us), "%d", 1000 * BLOCK_MS);
+	setenv("WEIR_SIM_BLOCK_US", block_us, 1);
 	close(mkstemp(path));
 	setenv("TEST_BOARD", path, 1);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* A hostile module is loaded, and a block of each of its kernels run for a bounded time; every address
- * but the parameters' own buffer is refused. */
+/* A hostile module is loaded, and a block of each of its kernels run for a bounded time; every
+ * address but the parameters' own buffer is refused. */
 #include "../../ptx.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void run(struct ptx_kernel *kernel)
 {
 	struct ptx_launch launch = {
 		.grid = {2, 1, 1},
-		.block = {ptx_kernel_max_threads(kernel) < 40 ? ptx_kernel_max_threads(kernel) : 40, 1, 1},
+		.block = {ptx_kernel_max_threads(kernel) < 40 ? ptx_kernel_max_threads(kernel) : 40,
+			  1, 1},
 		.dynamic_shared = 64,
 		.params = make_params(kernel),
 		.max_instructions = 2000,

@@ -1,0 +1,26 @@
+/* Images of any kind from a file: found PTX lies within the image or in memory of its own. */
+#include "../../driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	cleanup(freep) char *image = calloc(1, size + 16), *owned = NULL;
+	const char *text = NULL;
+	size_t length = 0;
+
+	if (!image)
+		return 0;
+	if (size)
+		memcpy(image, data, size);
+	if (image_find_ptx(image, size + 16, &text, &length, &owned))
+		return 0;
+	if (!owned && (text < image || length > size + 16 - (size_t)(text - image)))
+		abort();
+	if (memchr(text, '\0', length))
+		abort();
+	return 0;
+}
