@@ -182,6 +182,22 @@ LINEAR(cuMemcpyHtoD, _v2, TO_DEVICE, CUdeviceptr, const void *)
 LINEAR(cuMemcpyDtoH, _v2, FROM_DEVICE, void *, CUdeviceptr)
 LINEAR(cuMemcpyDtoD, _v2, FROM_DEVICE | TO_DEVICE, CUdeviceptr, CUdeviceptr)
 
+/* All addresses are good in every context, so it does not matter which ones are named. */
+#define PEER(name, suffix, extra, stream, sync)                                            \
+	CUresult name##suffix(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from,          \
+			      CUcontext from_ctx, size_t size extra)                       \
+	{                                                                                  \
+		(void)to_ctx;                                                              \
+		(void)from_ctx;                                                            \
+		return copy_linear(to, from, size, FROM_DEVICE | TO_DEVICE, stream, sync); \
+	}
+#define WITH_STREAM , CUstream stream
+
+PEER(cuMemcpyPeer, , , NULL, true)
+PEER(cuMemcpyPeer, _ptds, , CU_STREAM_PER_THREAD, true)
+PEER(cuMemcpyPeerAsync, , WITH_STREAM, stream, false)
+PEER(cuMemcpyPeerAsync, _ptsz, WITH_STREAM, per_thread(stream), false)
+
 static CUresult side_of(struct copy_side *out, CUmemorytype type, const void *host,
 			CUdeviceptr device, const size_t at[4], size_t pitch, size_t height,
 			const struct work *w)

@@ -96,7 +96,10 @@ static int open_shared(const char *folder, const char *name)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	/* In a sticky folder, asking to create what another user has created is an error. */
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return -errno;
 	(void)fchmod(fd, 0666); /* whatever the umask; may be another user's */

@@ -80,6 +80,8 @@ static void test_linear_copies(void **state)
 	ok(cuMemcpy(p + 24, p + 8, 8));
 	ok(cuMemcpyDtoH(to, p + 16, 16));
 	assert_memory_equal(from, to, 16);
+	ok(cuMemcpyPeer(p + 32, fx.ctx, p, fx.ctx, 8));
+	assert_int_equal(device_word(9), 2);
 	memset(to, 0, sizeof(to));
 	ok(cuMemcpy(pointer_to(to), p, 16)); /* either way */
 	assert_memory_equal(from, to, 16);
