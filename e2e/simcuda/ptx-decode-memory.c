@@ -395,6 +395,9 @@ int ptx_decode_cp(struct ptx_parser *p, struct ptx_statement *s)
 
 	if (s->n_modifiers < 2 || !ptx_take(s, "async"))
 		return ptx_unknown(p, &s->opcode, "this form of cp");
+	if (ptx_take(s, "mbarrier"))
+		return ptx_take(s, "arrive") ? ptx_decode_copy_arrive(p, s)
+					     : ptx_unknown(p, &s->opcode, "this form of cp.async");
 	if (s->n_modifiers > 1)
 		return decode_copy(p, s);
 	if (!ptx_take(s, "commit_group") && !ptx_take(s, "wait_group") && !ptx_take(s, "wait_all"))

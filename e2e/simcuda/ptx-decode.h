@@ -64,6 +64,9 @@ enum ptx_space ptx_take_space(struct ptx_statement *s);
 #undef OPCODE
 #undef DECODER
 
+/* cp.async.mbarrier.arrive, which cp's decoder found. */
+ptx_decoder ptx_decode_copy_arrive;
+
 /* Executors that decoders of other files name. */
 ptx_exec ptx_exec_float_mode, ptx_exec_setp, ptx_exec_set, ptx_exec_convert;
 ptx_exec ptx_exec_brx, ptx_exec_call, ptx_exec_ret, ptx_exec_exit, ptx_exec_trap;

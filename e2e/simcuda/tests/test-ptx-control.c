@@ -221,6 +221,32 @@ static void barriers_that_cannot_be_met(void **state)
 		   32, "never be met");
 }
 
+/* Each warp hands a phase on to the next by a word in shared memory. */
+static void barriers_in_memory(void **state)
+{
+	uint32_t out[96];
+
+	(void)state;
+	must_run(KERNEL("setp.eq.u32 %p1, %r1, 0; mov.u32 %r9, area;\n"
+			"@%p1 mbarrier.init.shared.b64 [%r9], 96; st.shared.u32 [area+8], 0; "
+			"bar.sync 0;\n"
+			"red.shared.add.u32 [area+8], 1;\n"
+			"mbarrier.arrive.release.cta.shared::cta.b64 %d4, [%r9];\n"
+			"W: mbarrier.try_wait.shared.b64 %p2, [%r9], %d4; @!%p2 bra W;\n"
+			"ld.shared.u32 %r4, [area+8]; st.global.u32 [%d3], %r4;\n"
+			/* The phase with parity 0 is over, the one with parity 1 is not. */
+			"mbarrier.test_wait.parity.shared.b64 %p3, [area], 0; @!%p3 trap;\n"
+			"mbarrier.test_wait.parity.shared.b64 %p3, [area], 1; @%p3 trap;\n"
+			"@%p1 mbarrier.inval.shared.b64 [area]; ret;"),
+		 96, out, 0);
+	for (uint32_t i = 0; i < 96; i++)
+		assert_int_equal(out[i], 96);
+	must_fault(KERNEL("mbarrier.init.shared.b64 [area], 0; ret;"), 1, "out of range");
+	must_fault(KERNEL("mbarrier.init.shared.b64 [area], 1; mbarrier.arrive.shared.b64 _, "
+			  "[area], 2;"),
+		   1, "out of range");
+}
+
 static void shuffles(void **state)
 {
 	static const struct {
@@ -445,6 +471,7 @@ int main(void)
 		cmocka_unit_test(named_barriers),
 		cmocka_unit_test(reductions_at_barriers),
 		cmocka_unit_test(barriers_that_cannot_be_met),
+		cmocka_unit_test(barriers_in_memory),
 		cmocka_unit_test(shuffles),
 		cmocka_unit_test(meeting_on_two_paths),
 		cmocka_unit_test(meetings_of_halves),
