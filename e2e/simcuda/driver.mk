@@ -23,9 +23,10 @@ $(SIMCUDA_GEN): e2e/simcuda/driver-names.sh $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)
 	$(Q)CC="$(CC)" $< $(DO) $(CUDA_HOME)/include > $@
 
+# Moved into place: programs that run on the old one keep it.
 $(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
 	@mkdir -p $(@D)
-	$(Q)cp -f $< $@
+	$(Q)cp $< $@.new && mv -f $@.new $@
 
 SHARED += simnvml.so
 simnvml.so_SRC := $(addprefix e2e/simcuda/,nvml.c nvml-event.c machine.c machine-lock.c machine-open.c)
@@ -34,7 +35,7 @@ simnvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,nodel
 
 $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	@mkdir -p $(@D)
-	$(Q)cp -f $< $@
+	$(Q)cp $< $@.new && mv -f $@.new $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
 DRIVER_TESTS := $(addprefix test-driver-,stream order graph memory code machine)
