@@ -1,0 +1,68 @@
+/* The transformer: PTX in, PTX out, with kernels in forms that can leave while they run.
+ *
+ * The original kernels stay as they are, byte for byte; rewritten ones stand behind them in the
+ * same module, so that globals and constants are shared. A kernel `k` in the form persistent is
+ * called `k__weir_persistent`. What a launcher must know about rewritten kernels is in
+ * preempt-abi.h.
+ *
+ * As a library it never exits, prints or keeps state between calls; memory and time are linear in
+ * the size of the input. Safe to call from several threads.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum weir_form {
+	WEIR_NATIVE,
+	WEIR_SLICED,
+	WEIR_PERSISTENT,
+	WEIR_RESUMABLE,
+	WEIR_FORM_COUNT,
+};
+
+/* "native", "sliced" ... */
+const char *weir_form_name(enum weir_form form);
+const char *weir_form_suffix(enum weir_form form);
+
+#define WEIR_REASON_MAX 256
+
+/* What became of one kernel in one form. */
+struct weir_verdict {
+	const char *kernel;
+	enum weir_form form;
+	bool eligible;
+	uint32_t line;      /* of the text, 0: none to blame */
+	const char *reason; /* of a refusal, "" otherwise; both strings live during the call */
+};
+
+struct weir_transform_options {
+	unsigned forms;         /* bits 1 << enum weir_form */
+	const char *kernel;     /* only this one; NULL: all */
+	size_t output_max;      /* 0: 64 times the input and some */
+	const char *dump_after; /* name of a pass: call dump behind it */
+	void (*dump)(void *data, const char *pass, const char *ptx, size_t len);
+	void (*verdict)(void *data, const struct weir_verdict *verdict);
+	void *data;
+};
+
+struct weir_error {
+	uint32_t line, column; /* 0: no place of the text */
+	char message[WEIR_REASON_MAX];
+};
+
+/* PTX to PTX. *@out is for free(). 0, or a negative errno with @error filled: -EINVAL for what is
+ * no PTX, -ENOMEM, -EFBIG for an output beyond the maximum. */
+int weir_transform(char **out, size_t *out_len, const char *ptx, size_t len,
+		   const struct weir_transform_options *options, struct weir_error *error);
+
+/* The same for PTX, a fatbinary container, or several behind each other. Each PTX entry is
+ * rewritten, other entries are kept; the result is of the same kind as the input. */
+int weir_transform_image(void **out, size_t *out_len, const void *image, size_t len,
+			 const struct weir_transform_options *options, struct weir_error *error);
+
+/* The PTX in an image that suits a device of compute capability @sm (90: 9.0) best. *@out is for
+ * free(). -ENOENT: none. */
+int weir_image_ptx(char **out, size_t *out_len, const void *image, size_t len, unsigned sm,
+		   struct weir_error *error);

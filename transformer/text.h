@@ -1,0 +1,19 @@
+/* An output buffer with a maximum. A failure sticks: writers need not ask after each piece. */
+#pragma once
+
+#include <stddef.h>
+
+struct text {
+	char *data; /* NUL-terminated, NULL while empty */
+	size_t len, room, max;
+	int error; /* 0, -ENOMEM, -EFBIG */
+};
+
+void text_init(struct text *text, size_t max);
+void text_deinit(struct text *text);
+
+void text_add(struct text *text, const char *data, size_t len);
+void text_string(struct text *text, const char *string);
+void text_print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Hands the buffer over to be freed with free(). NULL: it failed. */
+char *text_take(struct text *text);
