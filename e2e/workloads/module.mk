@@ -1,6 +1,6 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
-WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler
+WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -14,11 +14,19 @@ burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
                     $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
+# The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
+# multiplication and addition is made one operation.
+PAPERS := elementwise
+kernels_SRC := $(patsubst %,e2e/workloads/%.c,kernels plan samples) $(PAPERS:%=e2e/workloads/papers/%.c) \
+               $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
+kernels_CFLAGS := -ffp-contract=off
+$(WORKLOAD_GEN)/papers/%.ptx: NVCC_FLAGS := -fmad=false
+$(PAPERS:%=$(WORKLOAD_GEN)/papers/%.ptx): e2e/workloads/papers/arithmetic.h
 
 define workload-settings
 $1_SRC += e2e/workloads/workload.c
 $1_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
-$1_LIBS := -ldl
+$1_LIBS := -ldl -lm
 $(B)/bin/$1: $(WORKLOAD_CUDA)
 endef
 $(foreach n,$(WORKLOADS),$(eval $(call workload-settings,$n)))
@@ -26,10 +34,10 @@ $(foreach n,$(WORKLOADS),$(eval $(call workload-settings,$n)))
 $(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $@"
-	$(Q)$(NVCC) -ptx -arch=compute_75 -o $@ $<
+	$(Q)$(NVCC) -ptx -arch=compute_75 $(NVCC_FLAGS) -o $@ $<
 # char NAME_ptx[] with the text of NAME.ptx.
 $(WORKLOAD_GEN)/%-ptx.c: $(WORKLOAD_GEN)/%.ptx
-	$(Q){ echo 'extern const char $(subst -,_,$*)_ptx[];'; echo 'const char $(subst -,_,$*)_ptx[] = {'; \
+	$(Q){ echo 'extern const char $(subst -,_,$(*F))_ptx[];'; echo 'const char $(subst -,_,$(*F))_ptx[] = {'; \
 		od -An -v -td1 $< | sed 's/ *\(-*[0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
 
 # A driver that loses launches, for the workloads' own test.

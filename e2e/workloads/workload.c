@@ -132,12 +132,14 @@ void workload_open(struct workload *workload, const char *ptx)
 				workload->device));
 	CU(cuDevicePrimaryCtxRetain(&workload->context, workload->device));
 	CU(cuCtxSetCurrent(workload->context));
-	CU(cuModuleLoadData(&workload->module, ptx));
+	if (ptx)
+		CU(cuModuleLoadData(&workload->module, ptx));
 }
 
 void workload_close(struct workload *workload)
 {
-	CU(cuModuleUnload(workload->module));
+	if (workload->module)
+		CU(cuModuleUnload(workload->module));
 	CU(cuDevicePrimaryCtxRelease(workload->device));
 }
 

@@ -48,7 +48,7 @@ void workload_parse(struct workload *workload, int argc, char **argv, const char
  * rest. */
 void workload_upload(CUdeviceptr to, const void *from, size_t bytes);
 
-/* Makes device 0's primary context current and loads @ptx into it. */
+/* Makes device 0's primary context current and loads @ptx into it; NULL: nothing. */
 void workload_open(struct workload *workload, const char *ptx);
 void workload_close(struct workload *workload);
 CUfunction workload_kernel(const struct workload *workload, const char *name);

@@ -1,0 +1,169 @@
+/* The benchmarks of the papers on preemptible kernels: each is a plan (plan.h) that its row in
+ * papers/benchmarks.def names. This program carries out those that are asked for, checks every
+ * result against the CPU's, and measures if told to.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base.h>
+
+#include "papers/papers.h"
+
+#define BENCHMARK(name, source, ptx, ...) extern const char ptx##_ptx[];
+#define EATER(name, source, ptx, ...)     BENCHMARK(name, source, ptx)
+#include "papers/benchmarks.def"
+#undef BENCHMARK
+#undef EATER
+
+#define CLASSES(large, small, trivial) \
+	{                              \
+		large, small, trivial  \
+	}
+#define COMMON(name_, source_, ptx_, function, unit_, ...)                            \
+	.name = name_, .source = source_, .ptx = ptx_##_ptx, .plan = plan_##function, \
+	.unit = unit_, .sizes = {__VA_ARGS__}
+#define BENCHMARK(...) {COMMON(__VA_ARGS__)},
+#define EATER(name, source, ptx, function, ...)                                               \
+	{COMMON(name, source, ptx, function, __VA_ARGS__), .meanwhile = meanwhile_##function, \
+	 .judge = judge_##function},
+static const struct benchmark benchmarks[] = {
+#include "papers/benchmarks.def"
+};
+
+static const char *const class_names[CLASS_COUNT] = {"large", "small", "trivial"};
+
+struct choice {
+	const char *only, *class;
+	bool list, time;
+	enum input_class input; /* from @class */
+};
+
+static void parse(struct choice *choice, struct workload *w, int argc, char **argv)
+{
+	const struct workload_option own[] = {
+		{"only", OPTION_TEXT, &choice->only,
+		 "just the benchmarks with these names: A,B,.."},
+		{"class", OPTION_TEXT, &choice->class,
+		 "of the input: large, small (default), trivial"},
+		{"list", OPTION_FLAG, &choice->list, "prints the names and ends"},
+		{"time", OPTION_FLAG, &choice->time, "measures; a line of JSON for each benchmark"},
+		{0}};
+
+	workload_parse(w, argc, argv, "runs the papers' benchmarks and checks their results", own);
+	for (; choice->input < CLASS_COUNT; choice->input++)
+		if (strcmp(choice->class, class_names[choice->input]) == 0)
+			return;
+	fprintf(stderr, "kernels: no class '%s'\n", choice->class);
+	exit(2);
+}
+
+/* Whether @name is one of @names, separated by commas. */
+static bool listed(const char *names, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = names; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, length) == 0 && (at[length] == '\0' || at[length] == ','))
+			return true;
+	}
+	return false;
+}
+
+static bool chosen(const struct choice *choice, const struct benchmark *benchmark)
+{
+	return !choice->only || listed(choice->only, benchmark->name);
+}
+
+/* A misspelled name must not pass as a benchmark without faults. */
+static void check_names(const struct choice *choice)
+{
+	for (const char *at = choice->only; at; at = strchr(at, ',')) {
+		bool known = false;
+
+		at += *at == ',';
+		for (size_t i = 0; i < countof(benchmarks); i++)
+			known |= strncmp(at, benchmarks[i].name, strcspn(at, ",")) == 0 &&
+				 strlen(benchmarks[i].name) == strcspn(at, ",");
+		if (!known) {
+			fprintf(stderr, "kernels: no benchmark '%.*s'\n", (int)strcspn(at, ","),
+				at);
+			exit(2);
+		}
+	}
+}
+
+static void print_list(void)
+{
+	for (size_t i = 0; i < countof(benchmarks); i++)
+		printf("%-20s %-28s sizes in %s\n", benchmarks[i].name, benchmarks[i].source,
+		       benchmarks[i].unit);
+}
+
+static double median(struct samples *samples)
+{
+	samples_sort(samples);
+	return samples_quantile(samples, 0.5);
+}
+
+static void print_times(struct plan *plan, const char *class, uint64_t rounds)
+{
+	printf("{\"workload\":\"%s\",\"class\":\"%s\",\"size\":%u,\"rounds\":%llu,"
+	       "\"hash\":\"%016llx\",\"wall_us\":%.1f,\"kernels\":[",
+	       plan->benchmark->name, class, plan->size, (unsigned long long)rounds,
+	       (unsigned long long)plan->hash, median(&plan->wall));
+	for (unsigned i = 0; i < plan->kernel_count; i++) {
+		struct plan_kernel *kernel = &plan->kernels[i];
+
+		printf("%s{\"name\":\"%s\",\"launches\":%u,\"median_us\":%.2f,\"round_us\":%.2f}",
+		       i ? "," : "", kernel->name, kernel->launches, median(&kernel->single),
+		       median(&kernel->rounds));
+	}
+	puts("]}");
+}
+
+/* Rounds of one benchmark: as many as asked for, else until its time is over, else one; with --time
+ * the first, in which the driver loads what it had put off, is not measured. */
+static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
+{
+	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 1;
+	uint64_t done = 0;
+	struct plan plan;
+
+	if (choice->time && rounds == 1)
+		rounds = w->gpu ? 20 : 3;
+	plan_init(&plan, benchmark, w,
+		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][choice->input]);
+	if (choice->time)
+		plan_round(&plan, false);
+	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
+		plan_round(&plan, choice->time);
+	if (choice->time)
+		print_times(&plan, class_names[choice->input], done);
+	else
+		printf("%s: ok, %llu rounds of %u %s, %016llx\n", benchmark->name,
+		       (unsigned long long)done, plan.size, benchmark->unit,
+		       (unsigned long long)plan.hash);
+	plan_deinit(&plan);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct workload w = {.seed = 1};
+	struct choice choice = {.class = "small"};
+
+	parse(&choice, &w, argc, argv);
+	check_names(&choice);
+	if (choice.list) {
+		print_list();
+		return 0;
+	}
+	workload_open(&w, NULL);
+	for (size_t i = 0; i < countof(benchmarks); i++)
+		if (chosen(&choice, &benchmarks[i]))
+			run(&w, &choice, &benchmarks[i]);
+	workload_close(&w);
+	return 0;
+}

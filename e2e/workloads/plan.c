@@ -1,0 +1,325 @@
+#include "plan.h"
+
+#include <pthread.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+#define PARALLEL_MAX 64
+
+static struct buffer *new_buffer(struct plan *plan, size_t bytes)
+{
+	if (plan->buffer_count == PLAN_BUFFERS_MAX)
+		workload_fail("%s: too many buffers", plan->benchmark->name);
+	struct buffer *buffer = &plan->buffers[plan->buffer_count++];
+	*buffer = (struct buffer){.bytes = bytes};
+	return buffer;
+}
+
+struct buffer *plan_buffer(struct plan *plan, size_t bytes)
+{
+	struct buffer *buffer = new_buffer(plan, bytes);
+
+	CU(cuMemAlloc(&buffer->device, bytes));
+	return buffer;
+}
+
+struct buffer *plan_mapped(struct plan *plan, size_t bytes)
+{
+	struct buffer *buffer = new_buffer(plan, bytes);
+
+	buffer->mapped = true;
+	CU(cuMemHostAlloc(&buffer->result, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(cuMemHostGetDevicePointer(&buffer->device, buffer->result, 0));
+	return buffer;
+}
+
+void *buffer_input(struct buffer *buffer)
+{
+	return buffer->input = workload_alloc(buffer->bytes);
+}
+
+void *buffer_zeros(struct buffer *buffer)
+{
+	return memset(buffer_input(buffer), 0, buffer->bytes);
+}
+
+void buffer_keep(struct buffer *buffer)
+{
+	buffer->result = workload_alloc(buffer->bytes);
+}
+
+void *buffer_want(struct buffer *buffer)
+{
+	if (!buffer->mapped)
+		buffer_keep(buffer);
+	return buffer->want = workload_alloc(buffer->bytes);
+}
+
+static void buffer_deinit(struct buffer *buffer)
+{
+	if (buffer->mapped) {
+		CU(cuMemFreeHost(buffer->result));
+	} else {
+		CU(cuMemFree(buffer->device));
+		free(buffer->result);
+	}
+	free(buffer->input);
+	free(buffer->want);
+}
+
+void plan_constant(struct plan *plan, const char *name, const void *data, size_t bytes)
+{
+	CUdeviceptr address;
+	size_t size;
+
+	CU(cuModuleGetGlobal(&address, &size, plan->module, name));
+	if (size < bytes)
+		workload_fail("%s: %s has %zu bytes, not %zu", plan->benchmark->name, name, size,
+			      bytes);
+	workload_upload(address, data, bytes);
+}
+
+static struct plan_kernel *find_kernel(struct plan *plan, const char *name)
+{
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		if (strcmp(plan->kernels[i].name, name) == 0)
+			return &plan->kernels[i];
+	if (plan->kernel_count == PLAN_KERNELS_MAX)
+		workload_fail("%s: too many kernels", plan->benchmark->name);
+	struct plan_kernel *kernel = &plan->kernels[plan->kernel_count++];
+	*kernel = (struct plan_kernel){.name = name};
+	CU(cuModuleGetFunction(&kernel->function, plan->module, name));
+	return kernel;
+}
+
+void plan_add_launch(struct plan *plan, const char *kernel, struct shape shape,
+		     const struct argument *arguments, size_t count)
+{
+	struct plan_launch *launch;
+
+	if (plan->launch_count == plan->launch_capacity) {
+		plan->launch_capacity = plan->launch_capacity ? 2 * plan->launch_capacity : 16;
+		plan->launches =
+			realloc(plan->launches, plan->launch_capacity * sizeof(*plan->launches));
+		if (!plan->launches)
+			workload_fail("out of memory");
+	}
+	launch = &plan->launches[plan->launch_count++];
+	*launch = (struct plan_launch){.kernel = find_kernel(plan, kernel), .shape = shape};
+	launch->kernel->launches++;
+	for (size_t i = 0; i < count && i < PLAN_ARGUMENTS_MAX; i++)
+		memcpy(&launch->arguments[i], arguments[i].value, arguments[i].size);
+}
+
+void plan_init(struct plan *plan, const struct benchmark *benchmark,
+	       const struct workload *workload, uint32_t size)
+{
+	*plan = (struct plan){.benchmark = benchmark,
+			      .workload = workload,
+			      .random = {workload->seed},
+			      .size = size};
+	CU(cuModuleLoadData(&plan->module, benchmark->ptx));
+	CU(cuStreamCreate(&plan->stream, CU_STREAM_NON_BLOCKING));
+	benchmark->plan(plan, size);
+}
+
+void plan_deinit(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->launch_count; i++)
+		if (plan->launches[i].before) {
+			CU(cuEventDestroy(plan->launches[i].before));
+			CU(cuEventDestroy(plan->launches[i].after));
+		}
+	free(plan->launches);
+	for (unsigned i = 0; i < plan->kernel_count; i++) {
+		samples_deinit(&plan->kernels[i].single);
+		samples_deinit(&plan->kernels[i].rounds);
+	}
+	samples_deinit(&plan->wall);
+	for (unsigned i = 0; i < plan->buffer_count; i++)
+		buffer_deinit(&plan->buffers[i]);
+	free(plan->state);
+	CU(cuStreamDestroy(plan->stream));
+	CU(cuModuleUnload(plan->module));
+}
+
+static void upload(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->buffer_count; i++) {
+		const struct buffer *buffer = &plan->buffers[i];
+
+		if (buffer->mapped)
+			memset(buffer->result, 0, buffer->bytes);
+		else if (buffer->input)
+			CU(cuMemcpyHtoD(buffer->device, buffer->input, buffer->bytes));
+		else
+			CU(cuMemsetD8(buffer->device, 0xff, buffer->bytes));
+	}
+	CU(cuCtxSynchronize());
+}
+
+static void start(const struct plan *plan, struct plan_launch *launch, bool measure)
+{
+	void *parameters[PLAN_ARGUMENTS_MAX];
+	const struct shape *shape = &launch->shape;
+
+	for (unsigned i = 0; i < PLAN_ARGUMENTS_MAX; i++)
+		parameters[i] = &launch->arguments[i];
+	if (measure && !launch->before) {
+		CU(cuEventCreate(&launch->before, CU_EVENT_DEFAULT));
+		CU(cuEventCreate(&launch->after, CU_EVENT_DEFAULT));
+	}
+	if (measure)
+		CU(cuEventRecord(launch->before, plan->stream));
+	CU(cuLaunchKernel(launch->kernel->function, shape->grid[0], shape->grid[1], shape->grid[2],
+			  shape->block[0], shape->block[1], shape->block[2], shape->shared,
+			  plan->stream, parameters, NULL));
+	if (measure)
+		CU(cuEventRecord(launch->after, plan->stream));
+}
+
+static void note_times(struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		plan->kernels[i].round_us = 0;
+	for (size_t i = 0; i < plan->launch_count; i++) {
+		const struct plan_launch *launch = &plan->launches[i];
+		float ms;
+
+		CU(cuEventElapsedTime(&ms, launch->before, launch->after));
+		samples_add(&launch->kernel->single, (double)ms * 1e3);
+		launch->kernel->round_us += (double)ms * 1e3;
+	}
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		samples_add(&plan->kernels[i].rounds, plan->kernels[i].round_us);
+}
+
+static void check_floats(const struct plan *plan, const struct buffer *buffer)
+{
+	const float *want = buffer->want, *result = buffer->result;
+
+	for (size_t i = 0; i < buffer->bytes / sizeof(float); i++) {
+		double scale = fmax(1, fabs((double)want[i]));
+
+		if (!(fabs((double)result[i] - (double)want[i]) <= buffer->tolerance * scale))
+			workload_fail("%s: wrong result: buffer %zu, [%zu] is %.9g, not %.9g; "
+				      "seed %llu",
+				      plan->benchmark->name, (size_t)(buffer - plan->buffers), i,
+				      (double)result[i], (double)want[i],
+				      (unsigned long long)plan->workload->seed);
+	}
+}
+
+static void check_bytes(const struct plan *plan, const struct buffer *buffer)
+{
+	const uint8_t *want = buffer->want, *result = buffer->result;
+	size_t at = 0;
+	uint32_t is = 0, not = 0;
+
+	if (memcmp(want, result, buffer->bytes) == 0)
+		return;
+	while (want[at] == result[at])
+		at++;
+	at = at / sizeof(is) * sizeof(is);
+	memcpy(&is, result + at, buffer->bytes - at < sizeof(is) ? buffer->bytes - at : sizeof(is));
+	memcpy(&not, want + at, buffer->bytes - at < sizeof(is) ? buffer->bytes - at : sizeof(is));
+	workload_fail("%s: wrong result: buffer %zu of %zu bytes, at %zu: %#x, not %#x; seed %llu",
+		      plan->benchmark->name, (size_t)(buffer - plan->buffers), buffer->bytes, at,
+		      is, not, (unsigned long long)plan->workload->seed);
+}
+
+/* Goes on with @hash over the bytes. Words at a time: results may have a gigabyte. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+	const uint8_t *p = data;
+	uint64_t word;
+
+	for (; bytes; p += word, bytes -= word) {
+		uint64_t value = 0;
+
+		word = bytes < sizeof(value) ? bytes : sizeof(value);
+		memcpy(&value, p, word);
+		hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+static void download_and_check(struct plan *plan)
+{
+	plan->hash = 0;
+	for (unsigned i = 0; i < plan->buffer_count; i++) {
+		const struct buffer *buffer = &plan->buffers[i];
+
+		if (!buffer->result)
+			continue;
+		if (!buffer->mapped)
+			CU(cuMemcpyDtoH(buffer->result, buffer->device, buffer->bytes));
+		if (buffer->want && buffer->tolerance > 0)
+			check_floats(plan, buffer);
+		else if (buffer->want)
+			check_bytes(plan, buffer);
+		if (!buffer->varies && buffer->want)
+			plan->hash = hash_bytes(plan->hash, buffer->result, buffer->bytes);
+	}
+	if (plan->benchmark->judge)
+		plan->benchmark->judge(plan);
+}
+
+void plan_round(struct plan *plan, bool measure)
+{
+	uint64_t began;
+
+	upload(plan);
+	began = now_ns();
+	for (size_t i = 0; i < plan->launch_count; i++)
+		start(plan, &plan->launches[i], measure);
+	if (plan->benchmark->meanwhile)
+		plan->benchmark->meanwhile(plan);
+	CU(cuStreamSynchronize(plan->stream));
+	if (measure) {
+		samples_add(&plan->wall, (double)(now_ns() - began) / 1e3);
+		note_times(plan);
+	}
+	download_and_check(plan);
+}
+
+float random_float(struct random *random, float low, float high)
+{
+	return low + (high - low) * ((float)random_below(random, 1u << 20) / (1u << 20));
+}
+
+struct parallel {
+	void (*each)(void *context, size_t i);
+	void *context;
+	size_t next, n;
+};
+
+static void *work(void *data)
+{
+	struct parallel *parallel = data;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&parallel->next, 1, __ATOMIC_RELAXED)) < parallel->n)
+		parallel->each(parallel->context, i);
+	return NULL;
+}
+
+void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context)
+{
+	struct parallel parallel = {each, context, 0, n};
+	pthread_t threads[PARALLEL_MAX];
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int started = 0;
+
+	while (started < PARALLEL_MAX && started + 1 < processors && (size_t)started + 1 < n &&
+	       pthread_create(&threads[started], NULL, work, &parallel) == 0)
+		started++;
+	work(&parallel);
+	while (started > 0)
+		pthread_join(threads[--started], NULL);
+}

@@ -1,0 +1,129 @@
+/* What a benchmark does on the device, as data: buffers with their contents before and after, and
+ * launches in their order. A benchmark's file makes a plan once, with what the CPU says must come
+ * out; plan_round() then carries it out as often as one likes and compares.
+ */
+#pragma once
+
+#include "samples.h"
+#include "workload.h"
+
+enum input_class { CLASS_LARGE, CLASS_SMALL, CLASS_TRIVIAL, CLASS_COUNT };
+
+#define PLAN_BUFFERS_MAX   24
+#define PLAN_KERNELS_MAX   8
+#define PLAN_ARGUMENTS_MAX 16
+
+/* Device memory. Before a round it holds @input, or bytes 0xff where there is none. */
+struct buffer {
+	size_t bytes;
+	CUdeviceptr device;
+	void *input;
+	void *want;       /* what it must hold after a round; NULL: any */
+	void *result;     /* what it held */
+	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
+			     @want */
+	bool mapped;      /* host memory that the device sees: @result; zeroed before a round */
+	bool varies;      /* another right result each time */
+};
+
+struct shape {
+	unsigned grid[3], block[3], shared;
+};
+
+struct plan;
+
+/* A row of papers/benchmarks.def. */
+struct benchmark {
+	const char *name, *source, *ptx, *unit;
+	uint32_t sizes[2][CLASS_COUNT]; /* on the simulated GPU, on a real one */
+	void (*plan)(struct plan *plan, uint32_t size);
+	/* For kernels that only stop when they are told to: the host's part while they run. It gets
+	 * the plan when all is launched and has to see to it that the kernels end. Then it may
+	 * judge the results that vary. */
+	void (*meanwhile)(struct plan *plan);
+	void (*judge)(struct plan *plan);
+};
+
+struct plan_kernel {
+	const char *name;
+	CUfunction function;
+	unsigned launches;             /* in a round */
+	double round_us;               /* so far */
+	struct samples single, rounds; /* microseconds of a launch, of all of a round */
+};
+
+struct plan_launch {
+	struct plan_kernel *kernel;
+	struct shape shape;
+	uint64_t arguments[PLAN_ARGUMENTS_MAX];
+	CUevent before, after;
+};
+
+struct plan {
+	const struct benchmark *benchmark;
+	const struct workload *workload;
+	struct random random;
+	uint32_t size;
+	CUmodule module;
+	CUstream stream;
+	struct buffer buffers[PLAN_BUFFERS_MAX];
+	unsigned buffer_count;
+	struct plan_kernel kernels[PLAN_KERNELS_MAX];
+	unsigned kernel_count;
+	struct plan_launch *launches;
+	size_t launch_count, launch_capacity;
+	struct samples wall; /* microseconds of a round, from the first launch until all is done */
+	uint64_t hash;       /* of the last round's results, those that vary excepted */
+	void *state;         /* the benchmark's own, for free() */
+};
+
+/* Makes the plan of @benchmark with @size units. */
+void plan_init(struct plan *plan, const struct benchmark *benchmark,
+	       const struct workload *workload, uint32_t size);
+void plan_deinit(struct plan *plan);
+
+/* One time through; fails when a result is wrong. @measure: adds to the samples. */
+void plan_round(struct plan *plan, bool measure);
+
+/* For a benchmark's plan(). Buffers live as long as the plan. */
+struct buffer *plan_buffer(struct plan *plan, size_t bytes);
+struct buffer *plan_mapped(struct plan *plan, size_t bytes);
+/* Host memory for the contents before, and after: for the caller to fill in. */
+void *buffer_input(struct buffer *buffer);
+void *buffer_want(struct buffer *buffer);
+void *buffer_zeros(struct buffer *buffer); /* as buffer_input(), all 0 */
+/* Looked at by the benchmark's own judge(). */
+void buffer_keep(struct buffer *buffer);
+/* Fills the module's variable @name. */
+void plan_constant(struct plan *plan, const char *name, const void *data, size_t bytes);
+
+struct argument {
+	const void *value;
+	size_t size;
+};
+#define ARGUMENT(v)                            \
+	{                                      \
+		&(__typeof__(v)){v}, sizeof(v) \
+	}
+/* The launch of a kernel; each argument as ARGUMENT(x), a copy is taken. */
+#define plan_launch(plan, kernel, shape, ...)                                        \
+	plan_add_launch(plan, kernel, shape, (const struct argument[]){__VA_ARGS__}, \
+			countof(((const struct argument[]){__VA_ARGS__})))
+void plan_add_launch(struct plan *plan, const char *kernel, struct shape shape,
+		     const struct argument *arguments, size_t count);
+
+/* At least @n threads in blocks of @threads. */
+static inline struct shape shape_line(uint64_t n, unsigned threads)
+{
+	return (struct shape){{(unsigned)((n + threads - 1) / threads), 1, 1}, {threads, 1, 1}, 0};
+}
+static inline struct shape shape_plane(uint32_t width, uint32_t height, unsigned x, unsigned y)
+{
+	return (struct shape){{(width + x - 1) / x, (height + y - 1) / y, 1}, {x, y, 1}, 0};
+}
+
+/* @low <= number < @high, one of 2^20. */
+float random_float(struct random *random, float low, float high);
+
+/* Calls @each for 0..@n-1, on all processors. */
+void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context);
