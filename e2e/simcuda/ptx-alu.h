@@ -54,16 +54,16 @@ typedef double f64;
 			      const tc c = c_[lane]; d_[lane] = (td)(__VA_ARGS__););    \
 		return PTX_NEXT;                                                        \
 	}
-#define PTX_DEFINE_ALU4(name, td, ta, tb, tc, te, ...)                                  \
+#define PTX_DEFINE_ALU4(name, td, ta, tb, tc, t4, ...)                                  \
 	PTX_EXEC(name)                                                                  \
 	{                                                                               \
 		td *d_ = ptx_row(w, i->op[0]);                                          \
 		const ta *a_ = ptx_row(w, i->op[1]);                                    \
 		const tb *b_ = ptx_row(w, i->op[2]);                                    \
 		const tc *c_ = ptx_row(w, i->op[3]);                                    \
-		const te *e_ = ptx_row(w, i->op[4]);                                    \
+		const t4 *e_ = ptx_row(w, i->op[4]);                                    \
 		PTX_FOR_LANES(mask, lane, const ta a = a_[lane]; const tb b = b_[lane]; \
-			      const tc c = c_[lane]; const te e = e_[lane];             \
+			      const tc c = c_[lane]; const t4 e = e_[lane];             \
 			      d_[lane] = (td)(__VA_ARGS__););                           \
 		return PTX_NEXT;                                                        \
 	}
@@ -118,8 +118,8 @@ typedef double f64;
 	{#name, exec_##name, 3, {sizeof(td), sizeof(ta), sizeof(tb)}},
 #define PTX_LIST_ALU3(name, td, ta, tb, tc, ...) \
 	{#name, exec_##name, 4, {sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc)}},
-#define PTX_LIST_ALU4(name, td, ta, tb, tc, te, ...) \
-	{#name, exec_##name, 5, {sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc), sizeof(te)}},
+#define PTX_LIST_ALU4(name, td, ta, tb, tc, t4, ...) \
+	{#name, exec_##name, 5, {sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc), sizeof(t4)}},
 #define PTX_LIST_FUSED(name, t, ...) PTX_LIST_ALU3(name, t, t, t, t, __VA_ARGS__)
 #define PTX_LIST_SERIAL2             PTX_LIST_ALU2
 #define PTX_LIST_SERIAL3             PTX_LIST_ALU3

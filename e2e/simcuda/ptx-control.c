@@ -83,9 +83,9 @@ static const struct ptx_function *check_callee(struct ptx_warp *w, const struct 
 
 static const struct ptx_function *callee_at(const struct ptx_warp *w, uint64_t address)
 {
-	struct ptx_function *f, *next;
+	struct ptx_function *f;
 
-	HASH_ITER (hh, w->block->kernel->module->functions, f, next) {
+	for (f = w->block->kernel->module->functions; f; f = f->hh.next) {
 		if ((uintptr_t)f == address && !f->is_kernel)
 			return f;
 	}

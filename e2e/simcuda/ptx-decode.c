@@ -269,21 +269,18 @@ int ptx_predicate(struct ptx_parser *p, struct ptx_statement *s, const struct pt
 	return 0;
 }
 
-struct ptx_insn *ptx_emit(struct ptx_parser *p, const struct ptx_statement *s,
-			  const struct ptx_insn *insn)
+int ptx_emit(struct ptx_parser *p, const struct ptx_statement *s, const struct ptx_insn *insn)
 {
 	struct ptx_module *module = p->module;
 
 	if (p->result)
-		return NULL;
+		return p->result;
 	if (module->n_code == module->code_room) {
 		size_t room = module->code_room ? 2 * module->code_room : 1024;
 		struct ptx_insn *more =
 			room < UINT32_MAX / 2 ? realloc(module->code, room * sizeof(*more)) : NULL;
-		if (!more) {
-			ptx_no_memory(p);
-			return NULL;
-		}
+		if (!more)
+			return ptx_no_memory(p);
 		module->code = more;
 		module->code_room = room;
 	}
@@ -294,7 +291,15 @@ struct ptx_insn *ptx_emit(struct ptx_parser *p, const struct ptx_statement *s,
 	out->guard_negated = s && s->guard_negated;
 	if (s)
 		out->line = s->opcode.line;
-	return out;
+	return 0;
+}
+
+int ptx_emit_memory(struct ptx_parser *p, const struct ptx_statement *s,
+		    const struct ptx_insn *insn, struct ptx_variable *variable)
+{
+	int r = ptx_emit(p, s, insn);
+
+	return r || !variable ? r : ptx_use(p, variable, p->module->n_code - 1);
 }
 
 int ptx_use(struct ptx_parser *p, struct ptx_variable *variable, size_t insn)

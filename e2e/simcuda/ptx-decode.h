@@ -22,6 +22,14 @@ int ptx_no_more(struct ptx_parser *p, struct ptx_statement *s);
 /* The index of the first of @words that is a modifier; n: none. */
 size_t ptx_take_one_of(struct ptx_statement *s, const char *const *words, size_t n);
 
+/* The last modifier that is a type, which stays; PTX_TYPES: none is. */
+enum ptx_type ptx_last_type(const struct ptx_statement *s);
+/* The last modifier, which must be a type. */
+int ptx_take_last_type(struct ptx_parser *p, struct ptx_statement *s, enum ptx_type *type);
+/* rn, rz, rm, rp, rna: by enum ptx_round. */
+#define PTX_ROUNDS 5
+extern const char *const ptx_rounds[PTX_ROUNDS];
+
 /* Operands. Each fails with the operand's number when it is not what is wanted. */
 int ptx_want(struct ptx_parser *p, struct ptx_statement *s, uint32_t least, uint32_t most);
 int ptx_source(struct ptx_parser *p, struct ptx_statement *s, const struct ptx_operand *operand,
@@ -36,9 +44,11 @@ uint32_t ptx_sink(struct ptx_parser *p, uint32_t bytes);
 uint32_t ptx_constant(struct ptx_parser *p, uint64_t bits, uint32_t bytes,
 		      struct ptx_variable *variable);
 
-/* Appends. @s NULL: no guard, no line. NULL: no memory. */
-struct ptx_insn *ptx_emit(struct ptx_parser *p, const struct ptx_statement *s,
-			  const struct ptx_insn *insn);
+/* Appends an instruction. @s NULL: no guard, and its own line. */
+int ptx_emit(struct ptx_parser *p, const struct ptx_statement *s, const struct ptx_insn *insn);
+/* The same, of one whose address ptx_decode_address found to be @variable's, or NULL. */
+int ptx_emit_memory(struct ptx_parser *p, const struct ptx_statement *s,
+		    const struct ptx_insn *insn, struct ptx_variable *variable);
 /* The function uses a variable. When its address is known it is added to the imm of this
  * instruction; SIZE_MAX: of none. */
 int ptx_use(struct ptx_parser *p, struct ptx_variable *variable, size_t insn);
@@ -55,6 +65,8 @@ bool ptx_full_name(const struct ptx_statement *s, char *out, size_t room);
 int ptx_decode_address(struct ptx_parser *p, struct ptx_statement *s,
 		       const struct ptx_operand *operand, struct ptx_insn *insn,
 		       struct ptx_variable **variable);
+/* Takes what only a cache would notice. True: an operand with a cache policy follows. */
+bool ptx_drop_cache_hints(struct ptx_statement *s);
 /* .global, .shared::cta …; generic when none is named. */
 enum ptx_space ptx_take_space(struct ptx_statement *s);
 

@@ -103,12 +103,12 @@ static int parse_formals(struct ptx_parser *p, struct ptx_function *f, struct pt
 			return ptx_fail(p, "%s has too many parameters", f->name);
 		if (*n == room) {
 			room = room ? 2 * room : 8;
-			struct ptx_variable **more =
-				ptx_arena_take(&p->module->arena, room * sizeof(**out));
+			struct ptx_variable **more = ptx_arena_take(
+				&p->module->arena, room * sizeof(struct ptx_variable *));
 			if (!more)
 				return ptx_no_memory(p);
 			if (*n)
-				memcpy(more, *out, *n * sizeof(*more));
+				memcpy(more, *out, *n * sizeof(struct ptx_variable *));
 			*out = more;
 		}
 		struct ptx_variable **formal = &(*out)[*n];
@@ -188,55 +188,6 @@ static int parse_attributes(struct ptx_parser *p, struct ptx_function *f)
 	return p->result;
 }
 
-static int parse_label(struct ptx_parser *p);
-
-static int parse_targets(struct ptx_parser *p, const struct ptx_token *name)
-{
-	struct ptx_symbol *symbol = ptx_declare(p, p->scope, name, PTX_SYMBOL_TARGETS);
-	struct ptx_target_list *list = ptx_arena_take(&p->local, sizeof(*list));
-
-	if (!symbol || !list)
-		return ptx_no_memory(p);
-	list->last = &list->names;
-	list->scope = p->scope;
-	symbol->list = list;
-	do {
-		struct ptx_target_name *target = ptx_arena_take(&p->local, sizeof(*target));
-		if (!target)
-			return ptx_no_memory(p);
-		if (p->token.kind != PTX_TOKEN_WORD)
-			return ptx_fail(p, "expected a label, found %.*s", PTX_SHOW(&p->token));
-		target->name = p->token;
-		*list->last = target;
-		list->last = &target->next;
-		list->n++;
-		ptx_advance(p);
-	} while (ptx_accept(p, ","));
-	return ptx_expect(p, ";");
-}
-
-/* name: at the name. What kind of name, the word behind the colon says. */
-static int parse_label(struct ptx_parser *p)
-{
-	struct ptx_token name = p->token;
-
-	ptx_advance(p);
-	ptx_advance(p);
-	if (ptx_at_dot(p, "branchtargets")) {
-		ptx_advance(p);
-		return parse_targets(p, &name);
-	}
-	if (ptx_at_dot(p, "callprototype") || ptx_at_dot(p, "calltargets")) {
-		if (!ptx_declare(p, p->scope, &name, PTX_SYMBOL_PROTOTYPE))
-			return p->result;
-		return ptx_skip_statement(p);
-	}
-	struct ptx_symbol *symbol = ptx_declare(p, p->scope, &name, PTX_SYMBOL_LABEL);
-	if (symbol)
-		symbol->pc = (uint32_t)p->module->n_code;
-	return p->result;
-}
-
 static const struct {
 	const char *word;
 	enum ptx_space space;
@@ -285,7 +236,7 @@ static int parse_block(struct ptx_parser *p)
 			parse_body_directive(p);
 		else if (p->token.kind == PTX_TOKEN_WORD &&
 			 ptx_token_is(&p->next, PTX_TOKEN_MARK, ":"))
-			parse_label(p);
+			ptx_parse_label(p);
 		else
 			ptx_parse_statement(p);
 	}
@@ -294,52 +245,6 @@ static int parse_block(struct ptx_parser *p)
 		p->function->frame_max = p->function->frame_bytes;
 	p->function->frame_bytes = frame;
 	return ptx_expect(p, "}");
-}
-
-static int find_pc(struct ptx_parser *p, struct ptx_scope *scope, const struct ptx_token *name,
-		   uint32_t *out)
-{
-	struct ptx_symbol *symbol = ptx_lookup(p, scope, name);
-
-	if (!symbol || symbol->kind != PTX_SYMBOL_LABEL)
-		return ptx_fail_at(p, name, "there is no label %.*s", PTX_SHOW(name));
-	*out = symbol->pc;
-	return 0;
-}
-
-static int resolve_targets(struct ptx_parser *p, const struct ptx_pending *pending)
-{
-	struct ptx_symbol *symbol = ptx_lookup(p, pending->scope, &pending->name);
-
-	if (!symbol || symbol->kind != PTX_SYMBOL_TARGETS)
-		return ptx_fail_at(p, &pending->name, "there is no list of labels %.*s",
-				   PTX_SHOW(&pending->name));
-	struct ptx_targets *targets = ptx_arena_take(
-		&p->module->arena, sizeof(*targets) + symbol->list->n * sizeof(targets->pc[0]));
-	if (!targets)
-		return ptx_no_memory(p);
-	for (struct ptx_target_name *t = symbol->list->names; t; t = t->next)
-		if (find_pc(p, symbol->list->scope, &t->name, &targets->pc[targets->n++]))
-			return p->result;
-	p->module->code[pending->insn].targets = targets;
-	return 0;
-}
-
-static int resolve_pending(struct ptx_parser *p)
-{
-	for (struct ptx_pending *pending = p->pending; pending; pending = pending->next) {
-		uint32_t pc = 0;
-		if (pending->is_list) {
-			if (resolve_targets(p, pending))
-				return p->result;
-		} else if (find_pc(p, pending->scope, &pending->name, &pc)) {
-			return p->result;
-		} else {
-			p->module->code[pending->insn].imm = pc;
-		}
-	}
-	p->pending = NULL;
-	return 0;
 }
 
 static int parse_body(struct ptx_parser *p, struct ptx_function *f)
@@ -352,7 +257,7 @@ static int parse_body(struct ptx_parser *p, struct ptx_function *f)
 	if (parse_block(p))
 		return p->result;
 	/* Whoever falls off the end returns. */
-	if (!ptx_emit(p, NULL, &end))
+	if (ptx_emit(p, NULL, &end))
 		return p->result;
 	f->end = (uint32_t)p->module->n_code;
 	f->frame_bytes = align_up(f->frame_max, 16);
@@ -363,7 +268,7 @@ static int parse_body(struct ptx_parser *p, struct ptx_function *f)
 		*p->module->last_kernel = f;
 		p->module->last_kernel = &f->next_kernel;
 	}
-	return resolve_pending(p);
+	return ptx_resolve_labels(p);
 }
 
 static void end_function(struct ptx_parser *p)
@@ -413,7 +318,7 @@ int ptx_parse_function(struct ptx_parser *p, bool is_kernel, bool is_extern)
 	if (!ptx_scope_push(p))
 		return p->result;
 	parse_head(p, &results, is_kernel, &f);
-	if (!p->result && !ptx_accept(p, ";")) {
+	if (f && !p->result && !ptx_accept(p, ";")) {
 		if (is_extern)
 			ptx_fail(p, "extern %s has a body", f->name);
 		else

@@ -47,10 +47,10 @@ static void place_shared(struct ptx_variable *v, uint64_t *end)
 /* Of what device functions use. */
 static int place_function_shared(struct ptx_parser *p)
 {
-	struct ptx_function *f, *next;
+	struct ptx_function *f;
 	uint64_t end = 0;
 
-	HASH_ITER (hh, p->module->functions, f, next) {
+	for (f = p->module->functions; f; f = f->hh.next) {
 		for (struct ptx_use *use = f->uses; use && !f->is_kernel; use = use->next) {
 			struct ptx_variable *v = use->variable;
 			if (v->space != PTX_SPACE_SHARED || v->dynamic)
@@ -74,7 +74,7 @@ static uint64_t address_of(const struct ptx_module *module, const struct ptx_var
 
 static int fill_constants(struct ptx_parser *p, struct ptx_function *f)
 {
-	struct ptx_constant *c, *next;
+	struct ptx_constant *c;
 
 	if (!f->constant_bytes)
 		return 0;
@@ -82,7 +82,7 @@ static int fill_constants(struct ptx_parser *p, struct ptx_function *f)
 	if (!f->constants)
 		return ptx_no_memory(p);
 	memset(f->constants, 0, align_up(f->constant_bytes, 64));
-	HASH_ITER (hh, f->constant_table, c, next) {
+	for (c = f->constant_table; c; c = c->hh.next) {
 		uint64_t value = c->key.bits;
 		if (c->key.variable)
 			value += address_of(p->module, c->key.variable);
@@ -194,12 +194,12 @@ static int lay_out_kernel(struct ptx_parser *p, struct ptx_function *f)
 int ptx_layout(struct ptx_parser *p)
 {
 	struct ptx_module *module = p->module;
-	struct ptx_function *f, *next;
+	struct ptx_function *f;
 	int r = allocate_variables(p);
 
 	if (r || (r = place_function_shared(p)))
 		return r;
-	HASH_ITER (hh, module->functions, f, next) {
+	for (f = module->functions; f; f = f->hh.next) {
 		find_dynamic(f);
 		if (f->is_kernel)
 			continue;
@@ -210,7 +210,7 @@ int ptx_layout(struct ptx_parser *p)
 		if ((r = resolve(p, f)))
 			return r;
 	}
-	HASH_ITER (hh, module->functions, f, next) {
+	for (f = module->functions; f; f = f->hh.next) {
 		if (f->visit == 0)
 			walk(f, 0);
 	}

@@ -157,15 +157,14 @@ int ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_statement *s)
 	insn.access.space = ptx_take_space(s);
 	uint32_t at = forms[k].has_result;
 	/* A wait's time limit is not looked at: it looks once. */
-	if (!ptx_take(s, "b64") || (r = ptx_no_more(p, s)))
+	if (!ptx_take(s, "b64"))
 		return ptx_unknown(p, &s->opcode, "this form of mbarrier");
-	if ((r = ptx_want(p, s, at + 1, at + 3)) || (at && (r = decode_result(p, s, &insn))) ||
+	if ((r = ptx_no_more(p, s)) || (r = ptx_want(p, s, at + 1, at + 3)) ||
+	    (at && (r = decode_result(p, s, &insn))) ||
 	    (r = ptx_decode_address(p, s, &s->operands[at], &insn, &variable)) ||
 	    (r = decode_operand(p, s, at + 1, &insn)))
 		return r;
-	if (!ptx_emit(p, s, &insn))
-		return p->result;
-	return variable ? ptx_use(p, variable, p->module->n_code - 1) : 0;
+	return ptx_emit_memory(p, s, &insn, variable);
 }
 
 /* cp.async.mbarrier.arrive: when this thread's copies are done, which they are. Without .noinc it
@@ -186,7 +185,5 @@ int ptx_decode_copy_arrive(struct ptx_parser *p, struct ptx_statement *s)
 	    (r = ptx_decode_address(p, s, &s->operands[0], &insn, &variable)) ||
 	    (r = decode_operand(p, s, 1, &insn)))
 		return r;
-	if (!ptx_emit(p, s, &insn))
-		return p->result;
-	return variable ? ptx_use(p, variable, p->module->n_code - 1) : 0;
+	return ptx_emit_memory(p, s, &insn, variable);
 }

@@ -131,11 +131,11 @@ static int parser_init(struct ptx_parser *p, struct ptx_module *module, const ch
 
 static void parser_deinit(struct ptx_parser *p)
 {
-	struct ptx_function *f, *next;
+	struct ptx_function *f;
 
 	ptx_scopes_free(p->function_scopes);
 	ptx_scopes_free(p->module_scope);
-	HASH_ITER (hh, p->module->functions, f, next) {
+	for (f = p->module->functions; f; f = f->hh.next) {
 		HASH_CLEAR(hh, f->constant_table);
 		f->uses = NULL;
 	}
@@ -145,7 +145,7 @@ static void parser_deinit(struct ptx_parser *p)
 
 int ptx_module_load(struct ptx_module **out, const char *text, size_t len, struct ptx_error *error)
 {
-	struct ptx_error unused;
+	struct ptx_error unused = {0};
 	struct ptx_parser parser;
 	struct ptx_module *module = calloc(1, sizeof(*module));
 
@@ -173,11 +173,11 @@ int ptx_module_load(struct ptx_module **out, const char *text, size_t len, struc
 
 void ptx_module_free(struct ptx_module *module)
 {
-	struct ptx_function *f, *next;
+	struct ptx_function *f;
 
 	if (!module)
 		return;
-	HASH_ITER (hh, module->functions, f, next) {
+	for (f = module->functions; f; f = f->hh.next) {
 		free(f->constants);
 	}
 	HASH_CLEAR(hh, module->functions);

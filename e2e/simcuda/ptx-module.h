@@ -80,7 +80,6 @@ struct ptx_function {
 
 	uint32_t entry, end;     /* pcs */
 	uint32_t register_bytes; /* rows of one frame */
-	uint32_t register_units; /* 32-bit registers of a thread */
 	uint32_t frame_bytes;    /* of a thread: .local and .param variables */
 	uint32_t frame_max;      /* while parsing: of all scopes so far */
 	uint8_t *constants;      /* one row for each immediate */

@@ -39,8 +39,10 @@ static int parse_unary(struct ptx_parser *p, int depth, uint64_t *out)
 		if (!ptx_accept(p, text))
 			continue;
 		r = parse_unary(p, depth + 1, out);
+		if (r)
+			return r;
 		*out = *mark == '-' ? 0 - *out : *mark == '~' ? ~*out : *mark == '!' ? !*out : *out;
-		return r;
+		return 0;
 	}
 	return ptx_fail(p, "expected a number, found %.*s", PTX_SHOW(&p->token));
 }

@@ -170,7 +170,17 @@ int ptx_parse_variables(struct ptx_parser *p, enum ptx_space space, bool is_exte
 int ptx_parse_registers(struct ptx_parser *p);
 /* One parameter, `.param …` or `.reg …`, up to `,` or `)`. */
 int ptx_parse_formal(struct ptx_parser *p, struct ptx_variable **out, struct ptx_token *name);
+
+/* ptx-initial.c: at the first token of a value of the variable, an array of @n @dimensions. */
+int ptx_parse_initials(struct ptx_parser *p, struct ptx_variable *variable, enum ptx_type type,
+		       const uint64_t *dimensions, unsigned n);
+/* At the =: how many values there are for a first dimension that is open. */
+uint64_t ptx_count_initials(const struct ptx_parser *p);
 int ptx_apply_initials(struct ptx_parser *p);
+
+/* ptx-label.c: at a name before a colon; and at the end of a function, for what used labels. */
+int ptx_parse_label(struct ptx_parser *p);
+int ptx_resolve_labels(struct ptx_parser *p);
 
 /* ptx-function.c */
 int ptx_parse_function(struct ptx_parser *p, bool is_kernel, bool is_extern);

@@ -202,9 +202,11 @@ int ptx_parse_statement(struct ptx_parser *p)
 	if (r || (r = parse_opcode(p, &s)))
 		return r;
 	ptx_decoder *decode = ptx_decoder_find(&s.opcode);
-	if (!decode)
-		r = ptx_unknown(p, &s.opcode, "unknown instruction %.*s", PTX_SHOW(&s.opcode));
-	else if (decode != ptx_decode_call)
+	if (!decode) {
+		ptx_unknown(p, &s.opcode, "unknown instruction %.*s", PTX_SHOW(&s.opcode));
+		return ptx_skip_statement(p);
+	}
+	if (decode != ptx_decode_call)
 		r = parse_operands(p, &s);
 	if (!r)
 		r = decode(p, &s);

@@ -138,129 +138,6 @@ static struct ptx_variable *new_variable(struct ptx_parser *p, const struct ptx_
 	return v;
 }
 
-static int add_initial(struct ptx_parser *p, const struct ptx_initial *initial)
-{
-	struct ptx_initial *copy;
-
-	if (initial->offset > initial->variable->size ||
-	    initial->bytes > initial->variable->size - initial->offset)
-		return ptx_fail(p, "more values than %s has room for", initial->variable->name);
-	copy = ptx_arena_take(&p->names, sizeof(*copy));
-	if (!copy)
-		return ptx_no_memory(p);
-	*copy = *initial;
-	*p->last_initial = copy;
-	p->last_initial = &copy->next;
-	return 0;
-}
-
-/* name, name+4, generic(name)+4 */
-static int parse_initial_address(struct ptx_parser *p, struct ptx_initial *initial)
-{
-	bool generic = ptx_token_is(&p->token, PTX_TOKEN_WORD, "generic") &&
-		       ptx_token_is(&p->next, PTX_TOKEN_MARK, "(");
-
-	if (generic) {
-		ptx_advance(p);
-		ptx_advance(p);
-	}
-	if (p->token.kind != PTX_TOKEN_WORD)
-		return ptx_fail(p, "expected a name, found %.*s", PTX_SHOW(&p->token));
-	initial->name = p->token;
-	ptx_advance(p);
-	if (generic && ptx_expect(p, ")"))
-		return p->result;
-	if (ptx_at_mark(p, "+") || ptx_at_mark(p, "-"))
-		return ptx_parse_integer(p, &initial->bits);
-	return p->result;
-}
-
-static int parse_initial(struct ptx_parser *p, struct ptx_initial *initial, enum ptx_type type)
-{
-	initial->name.len = 0;
-	initial->mask = UINT64_MAX;
-	initial->bits = 0;
-	if (p->token.kind == PTX_TOKEN_WORD)
-		return parse_initial_address(p, initial);
-	/* 0xFF00(name): one byte of an address. */
-	if (p->token.kind == PTX_TOKEN_INTEGER && ptx_token_is(&p->next, PTX_TOKEN_MARK, "(")) {
-		initial->mask = p->token.bits;
-		if (!initial->mask)
-			return ptx_fail(p, "a mask of no bits");
-		ptx_advance(p);
-		ptx_advance(p);
-		int r = parse_initial_address(p, initial);
-		return r ? r : ptx_expect(p, ")");
-	}
-	return ptx_parse_constant(p, type, &initial->bits);
-}
-
-struct filling {
-	struct ptx_initial initial;
-	const struct shape *shape;
-	const uint64_t *dimensions;
-	unsigned n;
-};
-
-/* The values of one element, or of the array below dimension @level, from @offset on. */
-static int fill(struct ptx_parser *p, struct filling *filling, unsigned level, uint64_t offset)
-{
-	uint64_t step = ptx_types[filling->shape->type].bytes;
-	bool vector = level == filling->n && filling->shape->vector > 1;
-
-	if (level == filling->n && !vector) {
-		filling->initial.offset = offset;
-		int r = parse_initial(p, &filling->initial, filling->shape->type);
-		return r ? r : add_initial(p, &filling->initial);
-	}
-	if (!vector) {
-		step *= filling->shape->vector;
-		for (unsigned k = level + 1; k < filling->n; k++)
-			step *= filling->dimensions[k];
-	}
-	uint64_t room = vector ? filling->shape->vector : filling->dimensions[level];
-	if (ptx_expect(p, "{"))
-		return p->result;
-	for (uint64_t k = 0; !ptx_at_mark(p, "}"); k++) {
-		if (k == room)
-			return ptx_fail(p, "more values than %s has room for",
-					filling->initial.variable->name);
-		/* Values without braces of their own fill rows one after the other. */
-		if (!vector && level + 1 < filling->n && !ptx_at_mark(p, "{"))
-			return ptx_fail(p, "expected {");
-		if (vector) {
-			struct shape single = *filling->shape;
-			struct filling inner = *filling;
-			single.vector = 1;
-			inner.shape = &single;
-			if (fill(p, &inner, level, offset + k * step))
-				return p->result;
-		} else if (fill(p, filling, level + 1, offset + k * step)) {
-			return p->result;
-		}
-		if (!ptx_accept(p, ","))
-			break;
-	}
-	return ptx_expect(p, "}");
-}
-
-/* [] = {…}: as many as there are values, which a second lexer counts. */
-static uint64_t count_values(const struct ptx_parser *p)
-{
-	struct ptx_lexer lexer = p->lexer;
-	struct ptx_token token = p->next;
-	uint64_t n = 1;
-	unsigned depth = 0;
-
-	do {
-		depth += ptx_token_is(&token, PTX_TOKEN_MARK, "{") ? 1u : 0u;
-		depth -= ptx_token_is(&token, PTX_TOKEN_MARK, "}") ? 1u : 0u;
-		n += depth == 1 && ptx_token_is(&token, PTX_TOKEN_MARK, ",");
-		token = ptx_lex(&lexer);
-	} while (depth && token.kind != PTX_TOKEN_END && token.kind != PTX_TOKEN_BAD);
-	return n;
-}
-
 /* A variable of the module is there once for all functions; a later declaration defines an extern.
  */
 static int place(struct ptx_parser *p, struct ptx_variable *v)
@@ -297,7 +174,7 @@ static int place(struct ptx_parser *p, struct ptx_variable *v)
 static int parse_variable(struct ptx_parser *p, enum ptx_space space, const struct shape *shape,
 			  bool is_extern)
 {
-	uint64_t dimensions[DIMENSIONS_MAX];
+	uint64_t dimensions[DIMENSIONS_MAX + 1];
 	struct ptx_token name = p->token;
 	struct ptx_variable *v;
 	unsigned n;
@@ -312,7 +189,7 @@ static int parse_variable(struct ptx_parser *p, enum ptx_space space, const stru
 		return p->result;
 	bool open = n > 0 && dimensions[0] == 0;
 	if (open && ptx_at_mark(p, "="))
-		dimensions[0] = count_values(p);
+		dimensions[0] = ptx_count_initials(p);
 	if (!array_bytes(shape, dimensions, n, &v->size))
 		return ptx_fail_at(p, &name, "%s is too large", v->name);
 	v->dynamic = space == PTX_SPACE_SHARED && open && is_extern;
@@ -329,9 +206,10 @@ static int parse_variable(struct ptx_parser *p, enum ptx_space space, const stru
 		return p->result;
 	if (space != PTX_SPACE_GLOBAL && space != PTX_SPACE_CONST)
 		return ptx_fail(p, "%s cannot have an initial value", v->name);
-	struct filling filling = {
-		{.variable = v, .bytes = ptx_types[shape->type].bytes}, shape, dimensions, n};
-	return fill(p, &filling, 0, 0);
+	/* A vector is one more dimension. */
+	if (shape->vector > 1)
+		dimensions[n++] = shape->vector;
+	return ptx_parse_initials(p, v, shape->type, dimensions, n);
 }
 
 int ptx_parse_variables(struct ptx_parser *p, enum ptx_space space, bool is_extern)
@@ -425,37 +303,5 @@ int ptx_parse_formal(struct ptx_parser *p, struct ptx_variable **out, struct ptx
 		return ptx_fail_at(p, name, "parameter %s cannot be a predicate", v->name);
 	v->is_register = is_register;
 	*out = v;
-	return 0;
-}
-
-/* The value of a name at the end: an address. */
-static bool address_of(struct ptx_parser *p, const struct ptx_token *name, uint64_t *out)
-{
-	struct ptx_symbol *symbol = ptx_lookup(p, p->module_scope, name);
-
-	if (symbol && symbol->kind == PTX_SYMBOL_FUNCTION) {
-		*out = (uintptr_t)symbol->function;
-		return true;
-	}
-	if (!symbol || symbol->kind != PTX_SYMBOL_VARIABLE ||
-	    symbol->variable->space == PTX_SPACE_SHARED)
-		return false;
-	*out = (uintptr_t)p->module->memory + symbol->variable->offset;
-	return true;
-}
-
-int ptx_apply_initials(struct ptx_parser *p)
-{
-	for (struct ptx_initial *i = p->initials; i; i = i->next) {
-		uint64_t value = i->bits;
-		if (i->name.len) {
-			uint64_t address;
-			if (!address_of(p, &i->name, &address))
-				return ptx_fail_at(p, &i->name, "%.*s has no address to start with",
-						   PTX_SHOW(&i->name));
-			value = ((address + value) & i->mask) >> __builtin_ctzll(i->mask);
-		}
-		memcpy(p->module->memory + i->variable->offset + i->offset, &value, i->bytes);
-	}
 	return 0;
 }

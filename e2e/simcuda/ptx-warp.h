@@ -150,6 +150,9 @@ static inline void ptx_park(struct ptx_warp *warp, uint32_t mask, uint32_t pc)
 enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Until all warps have ended; what ptx_run_block returns. ptx-exec.c */
+int ptx_run_warps(struct ptx_block *block, const volatile int *stop);
+
 /* Lanes have exited: whoever waited for them may go on. ptx-barrier.c */
 void ptx_barriers_recheck(struct ptx_block *block, struct ptx_warp *warp);
 

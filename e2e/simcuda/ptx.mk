@@ -1,9 +1,10 @@
 # The PTX interpreter: a library that the simulated driver links, and its tests.
 LIBRARIES += simptx
 simptx_SRC := $(addprefix e2e/simcuda/ptx-, \
-	address.c alu-float.c alu-half.c alu-int.c arena.c atomic.c barrier.c builtin.c compare.c control.c convert.c \
-	decode.c decode-alu.c decode-control.c decode-memory.c exec.c float-mode.c function.c half.c layout.c \
-	lex.c mbarrier.c memory.c module.c move.c number.c parse.c pressure.c scope.c statement.c sync.c variable.c)
+	address.c alu-float.c alu-half.c alu-int.c arena.c atomic.c barrier.c block.c builtin.c compare.c \
+	control.c convert.c decode.c decode-alu.c decode-control.c decode-memory.c decode-move.c decode-space.c \
+	decode-warp.c exec.c float-mode.c function.c half.c initial.c label.c layout.c lex.c mbarrier.c memory.c \
+	module.c move.c number.c parse.c pressure.c scope.c statement.c sync.c variable.c)
 # Loops over the lanes become vectors; a * b + c stays two roundings.
 simptx_CFLAGS := -O3 -ffp-contract=off -Wno-pass-failed
 

@@ -2,7 +2,7 @@
 #include "ptx-fixture.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdio.h>
 
 #define KERNEL(body)                                                                      \
 	PTX_HEAD ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n"                 \
@@ -266,13 +266,16 @@ static void shuffles(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-		char text[2048];
+		static const char frame[] = KERNEL("%s");
+		char text[2048], body[256];
 		uint32_t out[32];
-		strcpy(text, KERNEL(""));
-		*strrchr(text, '}') = '\0';
-		strcat(text, rows[k].text);
 		/* 100 more where the source was outside. */
-		strcat(text, "@!%p1 add.u32 %r3, %r3, 100; st.global.u32 [%d3], %r3; ret; }");
+		snprintf(body, sizeof(body),
+			 "%s @!%%p1 add.u32 %%r3, %%r3, 100; st.global.u32 [%%d3], %%r3; ret;",
+			 rows[k].text);
+		const char *hole = strstr(frame, "%s");
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(hole - frame), frame, body,
+			 hole + 2);
 		must_run(text, 32, out, 0);
 		for (size_t i = 0; i < 4; i++)
 			assert_int_equal(out[lanes[i]], rows[k].want[i]);

@@ -18,7 +18,8 @@ static void refused(const char *text, int line, const char *message)
 	char *copy = malloc(len ? len : 1);
 
 	assert_non_null(copy);
-	memcpy(copy, text, len);
+	for (size_t k = 0; k < len; k++)
+		copy[k] = text[k];
 	int r = ptx_module_load(&module, copy, len, &error);
 	free(copy);
 	ptx_module_free(module);
