@@ -65,3 +65,12 @@ def part_g(bench):
         baselines = f"ns: {listed(of[True]['median'])}; without Weir {listed(of[False]['median'])}"
         bench.report.at_most("g", f"added to a launch, {names[way]}", added["median"] / 1e3, 0.3, " us", baselines)
         bench.report.add("g", f"added to a launch, {names[way]}, p99", f"{added['p99'] / 1e3:.3f} us")
+    part_g_gates(bench)
+
+
+def part_g_gates(bench):
+    """For information: what a gate costs the GPU, by the number of words that it waits for."""
+    argv = [str(bench.node.bundle / "bench" / "bench-gate"), "--gpu"]
+    waits = bench.node.start("gate", argv, TOP, False, files=False).result()["waits"]
+    added = ", ".join(f"{(ns - waits[0]) / 1e3:.2f}" for ns in waits[1:])
+    bench.report.add("g", "GPU time of an open gate of 1, 2, 3, 4 waits", f"{added} us")
