@@ -1,5 +1,6 @@
 // Kernels of test-ptx-nvcc.c: what nvcc makes of ordinary CUDA C++.
 #include <cassert>
+#include <cooperative_groups.h>
 #include <cstdint>
 #include <cstdio>
 #include <cuda_bf16.h>
@@ -285,6 +286,25 @@ extern "C" __global__ void wide(long long *out, unsigned long long a, unsigned l
 	out[6] = __mul64hi((long long)a, (long long)b);
 	out[7] = (long long)(float)(long long)a;
 	out[8] = (long long)(double)b;
+}
+
+/* Groups of lanes that the program makes up: what it takes to find them differs much from nvcc to nvcc. */
+extern "C" __global__ void groups(const int *in, int *out)
+{
+	namespace cg = cooperative_groups;
+	cg::thread_block block = cg::this_thread_block();
+	auto eight = cg::tiled_partition<8>(block);
+	int x = in[threadIdx.x], sum = x;
+
+	for (int offset = 4; offset; offset /= 2)
+		sum += eight.shfl_xor(sum, offset);
+	if (x % 3 == 0) {
+		cg::coalesced_group some = cg::coalesced_threads();
+		sum += 10000 * some.size() + 1000000 * some.thread_rank();
+		sum += some.shfl(x, some.size() - 1);
+	}
+	block.sync();
+	out[threadIdx.x] = sum;
 }
 
 extern "C" __global__ void says(int n)

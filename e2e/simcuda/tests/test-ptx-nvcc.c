@@ -412,6 +412,34 @@ static void wide(void **state)
 	assert_int_equal(out[8], INT64_MAX); /* too large: the largest */
 }
 
+static void groups(void **state)
+{
+	enum { N = 96 };
+	int in[N], out[N];
+	struct {
+		int *in, *out;
+	} params = {in, out};
+
+	(void)state;
+	for (int i = 0; i < N; i++)
+		in[i] = (i * 29) % 17;
+	fixture_must_run(module, "groups", DIM(1), DIM(N), 0, &params);
+	for (int i = 0; i < N; i++) {
+		int want = 0, size = 0, rank = 0, last = 0;
+		for (int k = i / 8 * 8; k < i / 8 * 8 + 8; k++)
+			want += in[k];
+		for (int k = i / 32 * 32; k < i / 32 * 32 + 32; k++) {
+			if (in[k] % 3)
+				continue;
+			rank += k < i;
+			size++;
+			last = in[k];
+		}
+		assert_int_equal(out[i],
+				 want + (in[i] % 3 ? 0 : 10000 * size + 1000000 * rank + last));
+	}
+}
+
 static void says(void **state)
 {
 	char line[128] = "";
@@ -446,7 +474,8 @@ int main(void)
 			TEST(matmul),      TEST(reduce),     TEST(histogram), TEST(single_math),
 			TEST(double_math), TEST(choose),     TEST(calls),     TEST(recursion),
 			TEST(local_array), TEST(globals),    TEST(halves),    TEST(votes),
-			TEST(locked),      TEST(early_exit), TEST(wide),      TEST(says),
+			TEST(locked),      TEST(early_exit), TEST(wide),      TEST(groups),
+			TEST(says),
 #undef TEST
 		};
 		failed += cmocka_run_group_tests_name(targets[k], tests, NULL, NULL);
