@@ -40,9 +40,10 @@ static int take_mode(struct ptx_parser *p, struct ptx_statement *s, enum ptx_typ
 	mode->sat = ptx_take(s, "sat");
 	bool single = type == PTX_f32, wide = type == PTX_f64;
 	bool half = type == PTX_f16 || type == PTX_f16x2;
+	bool brain = type == PTX_bf16 || type == PTX_bf16x2;
 	/* rcp and rsqrt of .f64 have a .ftz form. */
 	if ((mode->round != PTX_RN && !single && !wide) ||
-	    (mode->ftz && !single && !half && !wide) || (mode->sat && !single && !half))
+	    (mode->ftz && !single && !half && !brain && !wide) || (mode->sat && !single && !half))
 		return ptx_unknown(p, &s->opcode, "a modifier of %.*s.%s that is not known",
 				   PTX_SHOW(&s->opcode), ptx_types[type].name);
 	return 0;

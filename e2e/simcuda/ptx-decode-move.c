@@ -191,6 +191,24 @@ static int decode_clock(struct ptx_parser *p, struct ptx_statement *s, enum ptx_
 	return r ? r : ptx_emit(p, s, &insn);
 }
 
+/* A special register may be read into a register of another width. */
+static int decode_special(struct ptx_parser *p, struct ptx_statement *s, enum ptx_type type,
+			  const struct ptx_symbol *special)
+{
+	struct ptx_insn insn = {.exec = ptx_exec_convert};
+	uint8_t bytes = ptx_types[type].bytes;
+
+	if (bytes < 2 || bytes > 8)
+		return ptx_unknown(p, &s->opcode, "a special register in %u bits", bytes * 8u);
+	insn.convert.from = special->bytes == 8 ? PTX_u64 : PTX_u32;
+	insn.convert.from_row = (uint8_t)special->bytes;
+	insn.convert.to = bytes == 8 ? PTX_u64 : bytes == 4 ? PTX_u32 : PTX_u16;
+	insn.convert.to_row = bytes;
+	insn.op[1] = special->row;
+	int r = ptx_destination(p, s, &s->operands[0], bytes, &insn.op[0]);
+	return r ? r : ptx_emit(p, s, &insn);
+}
+
 int ptx_decode_mov(struct ptx_parser *p, struct ptx_statement *s)
 {
 	enum ptx_type type = ptx_last_type(s);
@@ -212,15 +230,8 @@ int ptx_decode_mov(struct ptx_parser *p, struct ptx_statement *s)
 	if (from->kind == PTX_OPERAND_REGISTER && from->symbol->kind == PTX_SYMBOL_SPECIAL &&
 	    from->symbol->row == PTX_NO_ROW)
 		return decode_clock(p, s, type, from->symbol);
-	/* Special registers of 32 bits may be read into wider ones. */
-	struct ptx_insn wide = {
-		.convert = {.to = PTX_u64, .from = PTX_u32, .to_row = 8, .from_row = 4}};
 	if (from->kind == PTX_OPERAND_REGISTER && from->symbol->kind == PTX_SYMBOL_SPECIAL &&
-	    from->symbol->bytes == 4 && ptx_types[type].bytes == 8) {
-		wide.exec = ptx_exec_convert;
-		wide.op[1] = from->symbol->row;
-		r = ptx_destination(p, s, to, 8, &wide.op[0]);
-		return r ? r : ptx_emit(p, s, &wide);
-	}
+	    from->symbol->bytes != ptx_types[type].bytes)
+		return decode_special(p, s, type, from->symbol);
 	return ptx_decode_plain(p, s);
 }

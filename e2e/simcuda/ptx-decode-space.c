@@ -42,7 +42,8 @@ int ptx_decode_isspacep(struct ptx_parser *p, struct ptx_statement *s)
 	int r;
 
 	insn.access.space = ptx_take_space(s);
-	if (insn.access.space == PTX_SPACE_GENERIC)
+	/* Constants lie among the global variables: nobody could tell. */
+	if (insn.access.space == PTX_SPACE_GENERIC || insn.access.space == PTX_SPACE_CONST)
 		return ptx_unknown(p, &s->opcode, "isspacep of this space");
 	if ((r = ptx_no_more(p, s)) || (r = ptx_want(p, s, 2, 2)) ||
 	    (r = ptx_destination(p, s, &s->operands[0], 0, &insn.op[0])) ||

@@ -116,7 +116,8 @@ const struct ptx_plain *ptx_plain_find(const char *name)
 
 	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
 		for (size_t k = 0; k < tables[t]->n; k++)
-			if (strcmp(tables[t]->rows[k].name, name) == 0)
+			if (tables[t]->rows[k].name[0] == name[0] &&
+			    strcmp(tables[t]->rows[k].name, name) == 0)
 				return &tables[t]->rows[k];
 	return NULL;
 }

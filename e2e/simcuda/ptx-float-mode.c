@@ -19,13 +19,14 @@ void ptx_round_set(enum ptx_round round)
 	fesetround(rounding[round]);
 }
 
-static uint32_t flush_halves(uint32_t pair)
+/* Two halves whose exponents are the bits @exponent of each. */
+static uint32_t flush_halves(uint32_t pair, uint32_t exponent)
 {
 	uint32_t keep = 0x80008000;
 
-	if (pair & 0x7c00)
+	if (pair & exponent)
 		keep |= 0xffff;
-	if (pair & 0x7c000000)
+	if (pair & exponent << 16)
 		keep |= 0xffff0000;
 	return pair & keep;
 }
@@ -47,13 +48,15 @@ void ptx_flush(enum ptx_type type, void *to, const void *from)
 		}
 		break;
 	case PTX_f16:
+	case PTX_bf16:
 		for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-			((uint16_t *)to)[lane] =
-				(uint16_t)flush_halves(((const uint16_t *)from)[lane]);
+			((uint16_t *)to)[lane] = (uint16_t)flush_halves(
+				((const uint16_t *)from)[lane], type == PTX_f16 ? 0x7c00 : 0x7f80);
 		break;
-	default: /* f16x2 */
+	default: /* f16x2, bf16x2 */
 		for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-			((uint32_t *)to)[lane] = flush_halves(((const uint32_t *)from)[lane]);
+			((uint32_t *)to)[lane] = flush_halves(((const uint32_t *)from)[lane],
+							      type == PTX_f16x2 ? 0x7c00 : 0x7f80);
 	}
 }
 

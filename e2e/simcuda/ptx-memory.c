@@ -218,8 +218,6 @@ static bool lies_in(const struct ptx_warp *w, enum ptx_space space, uint64_t add
 		return local;
 	case PTX_SPACE_PARAM:
 		return param;
-	case PTX_SPACE_CONST:
-		return false;
 	default:
 		return !shared && !local && !param;
 	}

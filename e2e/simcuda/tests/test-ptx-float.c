@@ -172,6 +172,8 @@ static void halves(void **state)
 		{"ex2.approx.f16 %h0, %h1;", {0x4200}, 0x4800},
 		{"tanh.approx.f16 %h0, %h1;", {0x7c00}, 0x3c00},
 		{"fma.rn.bf16 %h0, %h1, %h2, %h3;", {0x3f80, 0x4000, 0x3f80}, 0x4040},
+		{"ex2.approx.ftz.bf16 %h0, %h1;", {0x0001}, 0x3f80},
+		{"ex2.approx.ftz.bf16x2 %r0, %r1;", {0x40000001}, 0x40803f80},
 		{"mul.rn.bf16x2 %r0, %r1, %r2;", {0x3f804000, 0x40004000}, 0x40004080},
 	};
 

@@ -212,6 +212,8 @@ static void moves(void **state)
 		{"mov.u32 %r0, %lanemask_ge;", {0}, 0xffffffff},
 		{"mov.u32 %r0, %nctaid.x;", {0}, 1},
 		{"mov.u64 %d0, %ntid.z;", {0}, 1},
+		{"mov.u32 %r0, %gridid;", {0}, 0},
+		{"mov.u16 %h0, %ntid.x;", {0}, 1},
 		{"mov.u32 %r0, %nsmid;", {0}, 4},
 		{"mov.u32 %r0, %envreg31;", {0}, 0},
 	};
