@@ -16,6 +16,7 @@ start_agent
 say $? "the agent is up"
 
 uids=(65534 65533 0)
+declare -A logs
 started=0
 start() {
     local uid=${uids[RANDOM % 3]} program
@@ -28,6 +29,7 @@ start() {
     # shellcheck disable=SC2086 # words are meant
     governed "$uid" $program --stop-file "$work/stop" >"$work/client-$started.log" 2>&1 &
     clients[$!]="uid $uid: $program"
+    logs[$!]=$work/client-$started.log
 }
 
 for _ in 1 2 3 4 5; do start; done
@@ -39,6 +41,8 @@ for ((round = 0; round < rounds; round++)); do
     if ! kill -KILL "$(program_of "$victim")" 2>/dev/null; then
         echo "# ended before it was killed: ${clients[$victim]}"
         ended=1
+    else
+        rm -f "${logs[$victim]}"
     fi
     wait "$victim" 2>/dev/null
     unset "clients[$victim]"

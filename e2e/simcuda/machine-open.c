@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -90,20 +91,39 @@ static void read_config(struct machine_config *c, const char *folder)
 	}
 }
 
+/* A file appears under its name only when everybody may open it, whatever the umask of who makes
+ * it. */
+static int make_shared(const char *path)
+{
+	char made[320];
+	int fd;
+
+	snprintf(made, sizeof(made), "%s.%d-%lx", path, (int)getpid(),
+		 (unsigned long)pthread_self());
+	fd = open(made, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -errno;
+	(void)fchmod(fd, 0666);
+	int error = link(made, path) < 0 ? -errno : 0;
+	unlink(made);
+	close(fd);
+	return error;
+}
+
 static int open_shared(const char *folder, const char *name)
 {
 	char path[300];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	/* In a sticky folder, asking to create what another user has created is an error. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return -errno;
-	(void)fchmod(fd, 0666); /* whatever the umask; may be another user's */
-	return fd;
+	if (fd < 0 && errno == ENOENT) {
+		int r = make_shared(path);
+		if (r && r != -EEXIST)
+			return r;
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
 }
 
 /* Where `echo XID > gpu0/xid` goes. */
