@@ -111,3 +111,28 @@ BOTH unsigned arith_step(unsigned x)
 {
 	return x * 1664525u + 1013904223u;
 }
+
+/* A particle of the filter takes a random step, and stays at least 2 away from the rim of a square
+ * of @side. Returns the new seed. */
+BOTH unsigned arith_filter_move(float *x, float *y, unsigned seed, int side)
+{
+	float limit = (float)(side - 3);
+
+	seed = arith_step(seed);
+	*x = *x + (float)(seed >> 16) / 65536 * 4 - 2;
+	seed = arith_step(seed);
+	*y = *y + (float)(seed >> 16) / 65536 * 4 - 2;
+	*x = *x < 2 ? 2 : *x > limit ? limit : *x;
+	*y = *y < 2 ? 2 : *y > limit ? limit : *y;
+	return seed;
+}
+
+/* The weight of a particle: 1 to 2^20, large where 5 x 5 pixels are bright. */
+BOTH unsigned arith_filter_weight(const unsigned char *image, float x, float y, int side)
+{
+	int column = (int)x, row = (int)y, sum = 0;
+
+	for (int k = 0; k < 25; k++)
+		sum += image[(row + k / 5 - 2) * side + column + k % 5 - 2];
+	return (unsigned)(arith_exp((float)(sum - 25 * 255) / 400) * (1 << 20)) + 1;
+}
