@@ -84,6 +84,8 @@ static bool apply(enum binary operation, uint64_t a, uint64_t b, uint64_t *out)
 		*out = b < 64 ? a << b : 0;
 		break;
 	case SHR:
+		/* gcc and clang shift in the sign. */
+		/* cppcheck-suppress shiftTooManyBitsSigned */
 		*out = (uint64_t)(signed_a >> (b < 64 ? b : 63));
 		break;
 	case LT:
