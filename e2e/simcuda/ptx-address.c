@@ -46,8 +46,9 @@ static bool global_allowed(const struct ptx_warp *w, uint64_t address, uint64_t 
 	return !check || check(address, size);
 }
 
+/* Parameters can be read, not written. */
 static bool generic_allowed(const struct ptx_warp *w, uint32_t lane, uint64_t address,
-			    uint32_t size)
+			    uint32_t size, bool writes)
 {
 	const struct ptx_block *block = w->block;
 	const uint8_t *own = w->stack + (uint64_t)lane * block->stack_bytes;
@@ -55,7 +56,7 @@ static bool generic_allowed(const struct ptx_warp *w, uint32_t lane, uint64_t ad
 	if (inside(address, 1, block->stacks, block->stacks_bytes))
 		return inside(address, size, own, block->stack_bytes);
 	return inside(address, size, block->shared, block->shared_bytes) ||
-	       inside(address, size, block->params, block->param_bytes) ||
+	       (!writes && inside(address, size, block->params, block->param_bytes)) ||
 	       global_allowed(w, address, size);
 }
 
@@ -86,23 +87,21 @@ bool ptx_resolve_global(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m
 	if (misaligned(w, i, &span, size))
 		return false;
 	PTX_FOR_LANES(mask, lane, host[lane] = (uint8_t *)(uintptr_t)address[lane];);
-	/* The check is also right for a generic address: shared memory, stacks and parameters are
-	 * no memory that kernels may touch as global. */
-	bool apart = !touches(&span, size, block->stacks, block->stacks_bytes) &&
-		     !touches(&span, size, block->shared, block->shared_bytes) &&
-		     !touches(&span, size, block->params, block->param_bytes);
-	if (span.high - span.low < CLOSE) {
-		if (inside(span.low, span.high - span.low + size, block->shared,
-			   block->shared_bytes))
-			return true;
-		if (apart && span.high <= UINT64_MAX - size &&
-		    global_allowed(w, span.low, span.high - span.low + size))
-			return true;
-	}
+	/* A generic address that is near none of the block's own memory is a global one. */
+	bool global = i->access.space != PTX_SPACE_GENERIC ||
+		      (!touches(&span, size, block->stacks, block->stacks_bytes) &&
+		       !touches(&span, size, block->shared, block->shared_bytes) &&
+		       !touches(&span, size, block->params, block->param_bytes));
+	bool together = span.high - span.low < CLOSE && span.high <= UINT64_MAX - size;
+	uint64_t bytes = span.high - span.low + size;
+	if (together && !global && inside(span.low, bytes, block->shared, block->shared_bytes))
+		return true;
+	if (together && global && global_allowed(w, span.low, bytes))
+		return true;
 	for (; mask; mask &= mask - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(mask);
-		if (apart ? !global_allowed(w, address[lane], size)
-			  : !generic_allowed(w, lane, address[lane], size))
+		if (global ? !global_allowed(w, address[lane], size)
+			   : !generic_allowed(w, lane, address[lane], size, i->access.writes))
 			return wild(w, i, "", address[lane], size);
 	}
 	return true;
@@ -169,7 +168,7 @@ bool ptx_resolve(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask, ui
 bool ptx_read_generic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane, uint64_t address,
 		      uint32_t size, void *out)
 {
-	if (!generic_allowed(w, lane, address, size))
+	if (!generic_allowed(w, lane, address, size, false))
 		return wild(w, i, "", address, size);
 	memcpy(out, (const void *)(uintptr_t)address, size);
 	return true;

@@ -193,7 +193,7 @@ int ptx_decode_ld(struct ptx_parser *p, struct ptx_statement *s)
 
 int ptx_decode_st(struct ptx_parser *p, struct ptx_statement *s)
 {
-	struct ptx_insn insn = {.exec = ptx_exec_store};
+	struct ptx_insn insn = {.exec = ptx_exec_store, .access = {.writes = true}};
 	struct ptx_variable *variable;
 	enum ptx_type type;
 	int r;
@@ -212,7 +212,7 @@ int ptx_decode_st(struct ptx_parser *p, struct ptx_statement *s)
 /* op: address, destination, b, c. */
 static int decode_atomic(struct ptx_parser *p, struct ptx_statement *s, bool has_result)
 {
-	struct ptx_insn insn = {.op = {[1] = PTX_NO_ROW}};
+	struct ptx_insn insn = {.op = {[1] = PTX_NO_ROW}, .access = {.writes = true}};
 	struct ptx_variable *variable;
 	char name[32] = "";
 	enum ptx_type type;

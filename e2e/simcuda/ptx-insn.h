@@ -72,6 +72,7 @@ struct ptx_access {
 	uint8_t sign;         /* extend the sign */
 	uint8_t order;        /* enum ptx_order */
 	uint8_t in_frame;     /* local: imm counts from the lane's frame */
+	uint8_t writes;       /* not a mere load */
 	uint8_t variant;      /* of an mbarrier: what is done */
 };
 enum ptx_order { PTX_WEAK, PTX_ACQUIRE = 1, PTX_RELEASE = 2, PTX_ACQ_REL = 3 };

@@ -149,6 +149,7 @@ int ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_statement *s)
 		k++;
 	if (k == sizeof(forms) / sizeof(forms[0]))
 		return ptx_unknown(p, &s->opcode, "this form of mbarrier");
+	insn.access.writes = true;
 	insn.access.variant = forms[k].operation;
 	if (insn.access.variant == WAIT && ptx_take(s, "parity"))
 		insn.access.variant = WAIT_PARITY;
@@ -175,6 +176,7 @@ int ptx_decode_copy_arrive(struct ptx_parser *p, struct ptx_statement *s)
 	struct ptx_variable *variable;
 	int r;
 
+	insn.access.writes = true;
 	insn.access.variant = ARRIVE;
 	if (!ptx_take(s, "noinc"))
 		insn.exec = ptx_exec_nothing;

@@ -222,6 +222,17 @@ static void wild_addresses(void **state)
 			     65, 0, out, &error),
 			 -EFAULT);
 	assert_int_equal(error.line, 9);
+	/* What the block has itself is no global memory, and parameters cannot be written. */
+	assert_int_equal(
+		run(PTX_HEAD ".shared .u32 own;\n" KERNEL(
+			    "mov.u64 %d2, own; cvta.shared.u64 %d2, %d2; st.global.u32 [%d2], 1;"),
+		    1, 0, out, &error),
+		-EFAULT);
+	assert_int_equal(run(PTX_HEAD KERNEL("mov.u64 %d2, more; cvta.param.u64 %d2, %d2;\n"
+					     "ld.u32 %r2, [%d2]; st.u32 [%d2], 1;"),
+			     1, 0, out, &error),
+			 -EFAULT);
+	assert_int_equal(error.line, 9);
 	/* Wide apart, each is asked for: the first and the last element are allowed. */
 	assert_int_equal(run(PTX_HEAD KERNEL("st.global.u64 [%d1+512], 1;"), 1, 0, out, &error),
 			 -EFAULT);
