@@ -302,10 +302,11 @@ struct parallel {
 static void *work(void *data)
 {
 	struct parallel *parallel = data;
-	size_t i;
+	size_t chunk = parallel->n / (8 * PARALLEL_MAX) + 1, begin;
 
-	while ((i = __atomic_fetch_add(&parallel->next, 1, __ATOMIC_RELAXED)) < parallel->n)
-		parallel->each(parallel->context, i);
+	while ((begin = __atomic_fetch_add(&parallel->next, chunk, __ATOMIC_RELAXED)) < parallel->n)
+		for (size_t i = begin; i < begin + chunk && i < parallel->n; i++)
+			parallel->each(parallel->context, i);
 	return NULL;
 }
 
