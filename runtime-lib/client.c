@@ -119,16 +119,13 @@ static bool claim(struct client *client, CUcontext context)
 	    !atomic_compare_exchange_strong(&client->state, &state, CLIENT_NEW))
 		return false;
 	client->context = context;
-	client->socket = -1;
-	client->retry_at = 0;
-	client->retry_delay = 0;
+	link_reset(client);
 	client->demanding = 0;
 	client->idle_since = client->gap = 0;
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->gates = client->gates_closed = 0;
 	client->gone_launches = client->gone_predicted = 0;
 	client->graph_levels = 0;
-	client->pending = NULL;
 	for (size_t i = 0; i < client->n_pages; i++)
 		atomic_store(&client->pages[i].gpu, 0);
 	memset(&client->worker, 0, sizeof(client->worker));

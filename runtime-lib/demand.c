@@ -39,8 +39,7 @@ void demand_set(struct client *client, const struct standing *standing)
 
 static bool busy(struct client *client)
 {
-	stream_for_each(s, client)
-	{
+	stream_for_each (s, client) {
 		if (stream_outstanding(s))
 			return true;
 	}

@@ -309,6 +309,16 @@ void link_close(struct client *client)
 	wake();
 }
 
+void link_reset(struct client *client)
+{
+	pthread_mutex_lock(&state.lock);
+	client->socket = -1;
+	client->retry_at = 0;
+	client->retry_delay = 0;
+	pthread_mutex_unlock(&state.lock);
+	atomic_store(&client->pending, NULL);
+}
+
 void link_forget(void)
 {
 	pthread_mutex_init(&state.lock, NULL);

@@ -6,6 +6,9 @@
 
 #include "client.h"
 
+/* Before a slot is used (again): not connected, nothing to try. */
+void link_reset(struct client *client);
+
 /* Connects the client and waits a moment for the answer. The standing is the caller's (free()); its
  * pages belong to the client. NULL: no agent for now; the link thread goes on trying. */
 struct standing *link_open(struct client *client);

@@ -65,7 +65,6 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->predicted = 0;
 	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
 	stream->since_gate = UINT64_MAX / 2;
-	stream->marker = NULL; /* went with its context, or stays with it */
 	stream->marker_wanted = 0;
 	stream->marked = 0;
 	stream->raise_mark = 0;
@@ -167,12 +166,32 @@ static struct name resolve(CUstream handle, bool per_thread)
 	return name;
 }
 
+void stream_want_marker(struct stream *stream)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUevent marker;
+
+	if (!stream->marker) {
+		real(cuThreadExchangeStreamCaptureMode)(&mode);
+		if (real(cuEventCreate)(&marker, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
+			stream->marker = marker;
+		real(cuThreadExchangeStreamCaptureMode)(&mode);
+	}
+	if (stream->marker)
+		atomic_store(&stream->marker_wanted, 1);
+}
+
 static struct stream *make(struct name *name)
 {
 	if (!name->context && real(cuStreamGetCtx)(name->handle, &name->context) != CUDA_SUCCESS)
 		return NULL;
 	struct client *client = client_of(name->context);
-	return client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
+	struct stream *stream =
+		client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
+	/* The worker cannot name another thread's stream, so each launch leaves it a marker. */
+	if (stream && name->per_thread)
+		stream_want_marker(stream);
+	return stream;
 }
 
 struct stream *stream_known(CUstream handle, bool per_thread)
@@ -218,14 +237,18 @@ void stream_gone(CUstream handle)
 	capture_gone(stream);
 	forget(stream);
 	worker_grace();
-	if (stream->marker)
-		real(cuEventDestroy_v2)(stream->marker);
+	CUevent marker = atomic_exchange(&stream->marker, NULL);
+	if (marker)
+		real(cuEventDestroy_v2)(marker);
 	demand_settle(stream->client);
 }
 
 void stream_forget(struct client *client)
 {
-	stream_for_each(s, client) forget(s);
+	stream_for_each (s, client) {
+		forget(s);
+		s->marker = NULL; /* it goes with its context */
+	}
 }
 
 void stream_forget_all(void)

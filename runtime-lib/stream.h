@@ -8,9 +8,10 @@
 
 struct stream {
 	_Atomic uint64_t key; /* 0: the stream is gone */
-	CUstream handle;      /* as to be given to the driver; special for the default streams */
-	bool per_thread;      /* CU_STREAM_PER_THREAD of one thread: no other can name it */
-	struct client *client;
+	_Atomic(CUstream)
+		handle;          /* as to be given to the driver; special for the default streams */
+	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Atomic(struct client *) client;
 	struct stream *next; /* in the bucket */
 
 	/* Launches: begun before the driver is called, issued after it returned, completed when
@@ -21,11 +22,12 @@ struct stream {
 
 	/* A point in the stream that the worker waits for: it asks by `marker_wanted`, the next
 	 * launch records the event and writes down how many launches lie before it. */
-	CUevent marker;
+	_Atomic(CUevent) marker;
 	_Atomic int marker_wanted;
 	_Atomic uint64_t marked; /* launches before the marker; 0: none recorded */
-	uint64_t raise_mark;     /* worker: launches that may lie behind gates of a lower level */
-	_Atomic int capturing;   /* a capture began in this stream */
+	_Atomic uint64_t
+		raise_mark;    /* worker: launches that may lie behind gates of a lower level */
+	_Atomic int capturing; /* a capture began in this stream */
 };
 
 extern struct stream stream_pool[STREAMS_MAX];
@@ -53,6 +55,10 @@ void stream_forget(struct client *client);
 
 /* In a forked child. */
 void stream_forget_all(void);
+
+/* The next launch records a marker; in a per-thread stream each launch does. With its context
+ * current. */
+void stream_want_marker(struct stream *stream);
 
 /* At least @count launches of the stream are finished. */
 void stream_completed(struct stream *stream, uint64_t count);

@@ -69,8 +69,7 @@ static void finish_all_begin(struct finish_all *all, CUcontext context)
 	all->client = context ? client_find(context) : NULL;
 	if (!all->client)
 		return;
-	stream_for_each(s, all->client)
-	{
+	stream_for_each (s, all->client) {
 		if (stream_outstanding(s) && all->n < countof(all->streams))
 			all->streams[all->n++] = (struct finish){s, atomic_load(&s->issued)};
 	}

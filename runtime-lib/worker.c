@@ -106,8 +106,7 @@ static void look(struct stream *stream)
 
 static void look_at_streams(struct client *client)
 {
-	stream_for_each(s, client)
-	{
+	stream_for_each (s, client) {
 		if (stream_outstanding(s))
 			look(s);
 	}
@@ -126,14 +125,9 @@ static void begin_raise(struct client *client, const struct standing *now, struc
 	between->wait = next->wait;
 	between->control = next->control;
 	between->status = next->status;
-	stream_for_each(s, client)
-	{
+	stream_for_each (s, client) {
 		s->raise_mark = atomic_load(&s->issued);
-		if (!s->marker &&
-		    real(cuEventCreate)(&s->marker, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-			s->marker = NULL;
-		if (s->marker && !s->per_thread)
-			atomic_store(&s->marker_wanted, 1);
+		stream_want_marker(s);
 	}
 	atomic_store(&client->standing, between);
 	client->worker.raise = next;
@@ -149,8 +143,7 @@ static void change(struct client *client, const struct standing *next, uint64_t 
 
 static bool raise_passed(struct client *client)
 {
-	stream_for_each(s, client)
-	{
+	stream_for_each (s, client) {
 		if (atomic_load(&s->completed) < s->raise_mark)
 			return false;
 	}
@@ -191,8 +184,7 @@ static struct totals add_up(struct client *client)
 				.predicted = atomic_load(&client->gone_predicted)};
 
 	totals.completed = totals.begun;
-	stream_for_each(s, client)
-	{
+	stream_for_each (s, client) {
 		uint64_t outstanding = stream_outstanding(s);
 		totals.outstanding += outstanding;
 		totals.begun += atomic_load(&s->begun);

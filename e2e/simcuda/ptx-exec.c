@@ -148,7 +148,7 @@ int ptx_run_warps(struct ptx_block *block, const volatile int *stop)
 			progress = true;
 			if (run_warp(w, left < SLICE ? (uint32_t)left : SLICE, &ran) == PTX_FAULT)
 				return -EFAULT;
-			if (stop && *stop)
+			if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
 				return -EINTR;
 			left -= ran;
 			if (!left)

@@ -367,6 +367,12 @@ static void default_streams(void **state)
 	assert_true(
 		eventually(agent.demand[0]->word == 0)); /* it lingered: the launches were close */
 
+	/* A per-thread stream, which only its thread can name: the worker sees it run dry all the
+	 * same. */
+	launch_on(CU_STREAM_PER_THREAD, n);
+	assert_int_equal(agent.demand[0]->word, 1u << 6);
+	assert_true(eventually(agent.demand[0]->word == 0));
+
 	/* Threads end: their streams end with them, and their demand. */
 	for (int i = 0; i < 3000; i++) {
 		pthread_create(&thread, NULL, per_thread_launch, CONTEXT(n));
