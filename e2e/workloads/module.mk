@@ -16,7 +16,7 @@ stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stre
                     $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
 # The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
 # multiplication and addition is made one operation.
-PAPERS := elementwise linear grid canny particles euler search fft
+PAPERS := elementwise linear grid canny particles euler search fft sort count eaters
 kernels_SRC := $(patsubst %,e2e/workloads/%.c,kernels plan samples) $(PAPERS:%=e2e/workloads/papers/%.c) \
                $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
 kernels_CFLAGS := -ffp-contract=off

@@ -263,7 +263,7 @@ static void download_and_check(struct plan *plan)
 			check_floats(plan, buffer);
 		else if (buffer->want)
 			check_bytes(plan, buffer);
-		if (!buffer->varies && buffer->want)
+		if (buffer->want)
 			plan->hash = hash_bytes(plan->hash, buffer->result, buffer->bytes);
 	}
 	if (plan->benchmark->judge)

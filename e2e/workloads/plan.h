@@ -23,7 +23,6 @@ struct buffer {
 	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
 			     @want */
 	bool mapped;      /* host memory that the device sees: @result; zeroed before a round */
-	bool varies;      /* another right result each time */
 };
 
 struct shape {

@@ -1,0 +1,10 @@
+/* What count.cu and its host share. */
+#pragma once
+
+#define HISTOGRAM_BINS    256
+#define HISTOGRAM_WARPS   6
+#define HISTOGRAM_THREADS (32 * HISTOGRAM_WARPS)
+#define MERGE_THREADS     128
+
+#define ANGLE_BINS    32
+#define ANGLE_THREADS 128
