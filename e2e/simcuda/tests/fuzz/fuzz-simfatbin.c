@@ -8,10 +8,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	cleanup(freep) char *image = calloc(1, size + 16), *owned = NULL;
+	cleanup(freep) char *image = NULL, *owned = NULL;
 	const char *text = NULL;
 	size_t length = 0;
 
+	image = calloc(1, size + 16);
 	if (!image)
 		return 0;
 	if (size)
