@@ -32,10 +32,17 @@ struct cursor cursor_after(struct function *function, struct instruction *instru
 struct cursor cursor_start(struct function *function, struct block *block);
 struct cursor cursor_end(struct function *function, struct block *block); /* behind a branch too */
 
+/* Puts a finished instruction there. */
+void cursor_insert(struct cursor *cursor, struct instruction *instruction);
+/* Puts a block there: control that reaches the cursor falls into it, and the cursor goes on in it.
+ */
+void cursor_place(struct cursor *cursor, struct block *block);
+
 struct operand op_reg(struct reg *reg);
 struct operand op_int(uint64_t value);
 struct operand op_block(struct block *block);
 struct operand op_variable(struct variable *variable);
+struct operand op_table(struct table *table);
 struct operand op_special(struct function *function, const char *name); /* "%tid.x" */
 
 /* Inserts one or more statements. */
@@ -71,3 +78,15 @@ struct table *edit_table(struct function *function, const char *name, struct blo
 unsigned edit_replace_special(struct function *function, const char *name, struct operand by);
 /* Does anything read it, as a whole or a part? @name as above, or "%ctaid" for all parts. */
 bool edit_uses_special(const struct function *function, const char *name);
+
+/* What the parser makes a body of. NULL or false: no memory. */
+struct reg *edit_new_register(struct function *function, const char *name, enum type_id type,
+			      unsigned vector);
+struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
+			     size_t n);
+struct block *edit_new_block(struct function *function); /* not placed yet */
+bool edit_declare_group(struct function *function, const char *name, enum type_id type,
+			unsigned vector, uint64_t count);
+bool edit_declare(struct function *function, const char *text);
+/* weir_NAME_7, behind a % if @name has one: no other name of the module. */
+const char *edit_fresh_name(struct function *function, const char *name);

@@ -4,8 +4,10 @@
 #include "ir.h"
 #include "text.h"
 
-/* The module: its own text, functions that were changed printed in their places, and the added
- * ones behind. */
+/* The module: its own text, with the functions that were read and changed printed in their places.
+ */
 void emit_module(struct text *out, const struct module *module);
+/* From the IR, whether changed or not; it must have been read. */
 void emit_function(struct text *out, const struct function *function);
-void emit_instruction(struct text *out, const struct instruction *instruction);
+void emit_instruction(struct text *out, const struct function *function,
+		      const struct instruction *instruction);

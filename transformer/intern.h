@@ -19,5 +19,8 @@ void intern_init(struct intern *intern, struct arena *arena);
 const char *intern_text(struct intern *intern, const char *text, size_t len);
 const char *intern_string(struct intern *intern, const char *text);
 
+/* The copy if there is one already, else NULL. */
+const char *intern_find(const struct intern *intern, const char *text, size_t len);
+
 /* A place for whatever belongs to the string, NULL at first; @text must come from intern_text. */
 void **intern_slot(const char *text);

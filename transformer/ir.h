@@ -180,7 +180,7 @@ enum operand_kind {
 
 struct operand {
 	enum operand_kind kind;
-	bool negated; /* !%p, or - in front of a register */
+	char sign; /* '!' or '-' in front of a register, or 0 */
 	union {
 		struct reg *reg;
 		struct variable *variable;
@@ -209,17 +209,21 @@ struct instruction {
 
 /* A place for code. Fields of the second part belong to cfg.c and live.c. */
 struct block {
-	const char *label; /* NULL: nobody needs one yet */
+	const char *label; /* NULL: none in the text; one is made of the number if it is needed */
+	unsigned number;   /* different for each block of a function, and stays so */
 	struct instruction *first, *last;
 	struct block *prev, *next; /* order of the text */
 	bool placed;               /* false: named by a branch, but its label was not found yet */
+	bool is_target;            /* emit.c: somebody branches here */
+	struct block *same;        /* while reading: it turned out to be that one */
 
 	unsigned id;    /* 0.. in order of the text */
 	unsigned order; /* 0.. in reverse post-order; CFG_UNREACHED */
 	struct block **succs, **preds;
 	unsigned succ_count, pred_count;
-	struct block *dominator;            /* the immediate one; the entry's is NULL */
-	struct loop *loop;                  /* the innermost that it lies in, or NULL */
+	struct block *dominator;      /* the immediate one; the entry's is NULL */
+	unsigned dom_first, dom_size; /* place and size of its subtree in the dominator tree */
+	struct loop *loop;            /* the innermost that it lies in, or NULL */
 	const uint64_t *live_in, *live_out; /* bits by live_index (live.h) */
 };
 
@@ -273,9 +277,9 @@ struct module {
 	unsigned address_size;
 	struct variable *variables, **variables_end;
 	struct function *functions, **functions_end;
-	const char
-		*prefix; /* "weir_": no name of the text begins with it, nor with it behind a % */
-	struct function *added, **added_end; /* printed behind the module's text */
+	struct scope *scope; /* names outside bodies (scope.h) */
+	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
+	const char *prefix;
 	/* What edits return once something has failed (edit.h). */
 	struct reg broken_reg;
 	struct variable broken_variable;
