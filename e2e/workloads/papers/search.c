@@ -72,7 +72,7 @@ void plan_graph(struct plan *plan, uint32_t vertices)
 	levels = walk(first, edge, want, want_found, vertices);
 	if (levels >= LEVELS)
 		workload_fail("graph: %u levels", levels);
-	for (uint32_t level = 0; level <= levels; level++)
+	for (uint32_t level = 0; level < levels; level++)
 		plan_launch(plan, "graph_level", shape_line(vertices, 256),
 			    ARGUMENT(firsts->device), ARGUMENT(edges->device),
 			    ARGUMENT(distances->device), ARGUMENT(vertices), ARGUMENT(level),
