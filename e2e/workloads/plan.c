@@ -42,9 +42,15 @@ void *buffer_input(struct buffer *buffer)
 	return buffer->input = workload_alloc(buffer->bytes);
 }
 
+void *buffer_start(struct buffer *buffer)
+{
+	buffer->changes = true;
+	return buffer_input(buffer);
+}
+
 void *buffer_zeros(struct buffer *buffer)
 {
-	return memset(buffer_input(buffer), 0, buffer->bytes);
+	return memset(buffer_start(buffer), 0, buffer->bytes);
 }
 
 void buffer_keep(struct buffer *buffer)
@@ -154,9 +160,9 @@ static void upload(const struct plan *plan)
 
 		if (buffer->mapped)
 			memset(buffer->result, 0, buffer->bytes);
-		else if (buffer->input)
+		else if (buffer->changes || (buffer->input && plan->rounds == 0))
 			CU(cuMemcpyHtoD(buffer->device, buffer->input, buffer->bytes));
-		else
+		else if (!buffer->input)
 			CU(cuMemsetD8(buffer->device, 0xff, buffer->bytes));
 	}
 	CU(cuCtxSynchronize());
@@ -286,6 +292,7 @@ void plan_round(struct plan *plan, bool measure)
 		note_times(plan);
 	}
 	download_and_check(plan);
+	plan->rounds++;
 }
 
 float random_float(struct random *random, float low, float high)
@@ -323,4 +330,42 @@ void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context)
 	work(&parallel);
 	while (started > 0)
 		pthread_join(threads[--started], NULL);
+}
+
+#define RANDOM_CHUNK 65536
+
+struct chunks {
+	uint64_t seed;
+	float *floats;
+	uint32_t *words; /* one of the two is NULL */
+	size_t n;
+	float low, high;
+};
+
+static void fill_chunk(void *context, size_t i)
+{
+	const struct chunks *chunks = context;
+	size_t begin = i * RANDOM_CHUNK, end = begin + RANDOM_CHUNK;
+	struct random random = {chunks->seed + i};
+
+	random.state = random_next(&random);
+	for (size_t at = begin; at < end && at < chunks->n; at++)
+		if (chunks->floats)
+			chunks->floats[at] = random_float(&random, chunks->low, chunks->high);
+		else
+			chunks->words[at] = (uint32_t)random_next(&random);
+}
+
+void random_floats(struct random *random, float *values, size_t n, float low, float high)
+{
+	struct chunks chunks = {random_next(random), values, NULL, n, low, high};
+
+	in_parallel((n + RANDOM_CHUNK - 1) / RANDOM_CHUNK, fill_chunk, &chunks);
+}
+
+void random_words(struct random *random, uint32_t *values, size_t n)
+{
+	struct chunks chunks = {random_next(random), NULL, values, n, 0, 0};
+
+	in_parallel((n + RANDOM_CHUNK - 1) / RANDOM_CHUNK, fill_chunk, &chunks);
 }

@@ -18,6 +18,8 @@ struct buffer {
 	size_t bytes;
 	CUdeviceptr device;
 	void *input;
+	bool changes;     /* kernels write to it: @input goes there before every round, not just the
+			     first */
 	void *want;       /* what it must hold after a round; NULL: any */
 	void *result;     /* what it held */
 	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
@@ -72,7 +74,8 @@ struct plan {
 	struct plan_launch *launches;
 	size_t launch_count, launch_capacity;
 	struct samples wall; /* microseconds of a round, from the first launch until all is done */
-	uint64_t hash;       /* of the last round's results, those that vary excepted */
+	uint64_t rounds;     /* so far */
+	uint64_t hash;       /* of the last round's results, 0: they vary */
 	void *state;         /* the benchmark's own, for free() */
 };
 
@@ -88,9 +91,10 @@ void plan_round(struct plan *plan, bool measure);
 struct buffer *plan_buffer(struct plan *plan, size_t bytes);
 struct buffer *plan_mapped(struct plan *plan, size_t bytes);
 /* Host memory for the contents before, and after: for the caller to fill in. */
-void *buffer_input(struct buffer *buffer);
+void *buffer_input(struct buffer *buffer); /* kernels only read it */
+void *buffer_start(struct buffer *buffer); /* they also write to it */
+void *buffer_zeros(struct buffer *buffer); /* as buffer_start(), all 0 */
 void *buffer_want(struct buffer *buffer);
-void *buffer_zeros(struct buffer *buffer); /* as buffer_input(), all 0 */
 /* Looked at by the benchmark's own judge(). */
 void buffer_keep(struct buffer *buffer);
 /* Fills the module's variable @name. */
@@ -123,6 +127,10 @@ static inline struct shape shape_plane(uint32_t width, uint32_t height, unsigned
 
 /* @low <= number < @high, one of 2^20. */
 float random_float(struct random *random, float low, float high);
+
+/* Many of them at once, with all processors. */
+void random_floats(struct random *random, float *values, size_t n, float low, float high);
+void random_words(struct random *random, uint32_t *values, size_t n);
 
 /* Calls @each for 0..@n-1, on all processors. */
 void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context);

@@ -14,15 +14,16 @@ void plan_histogram(struct plan *plan, uint32_t n)
 	struct buffer *data = plan_buffer(plan, words * sizeof(uint32_t));
 	struct buffer *parts = plan_buffer(plan, blocks * HISTOGRAM_BINS * sizeof(uint32_t));
 	struct buffer *histogram = plan_buffer(plan, HISTOGRAM_BINS * sizeof(uint32_t));
-	uint8_t *byte = buffer_input(data);
-	uint32_t *want = buffer_want(histogram);
+	uint32_t *word = buffer_input(data), *want = buffer_want(histogram);
 
 	memset(want, 0, histogram->bytes);
-	/* Small values are more frequent: threads meet at the same counters. */
-	for (uint32_t i = 0; i < words * 4; i++) {
-		byte[i] =
-			(uint8_t)random_below(&plan->random, 1 + random_below(&plan->random, 256));
-		want[byte[i]]++;
+	random_words(&plan->random, word, words);
+	for (uint32_t i = 0; i < words; i++) {
+		/* In some places many bytes are equal: threads meet at the same counters. */
+		if (i / 1024 % 4 == 0)
+			word[i] &= 0x03030303;
+		for (unsigned shift = 0; shift < 32; shift += 8)
+			want[word[i] >> shift & 255]++;
 	}
 	plan_launch(plan, "histogram_256",
 		    ((struct shape){{blocks, 1, 1}, {HISTOGRAM_THREADS, 1, 1}, 0}),
@@ -124,8 +125,8 @@ void plan_reduction(struct plan *plan, uint32_t n)
 
 	buffer_zeros(result);
 	*want = (struct reduced){0};
+	random_words(&plan->random, value, n);
 	for (uint32_t i = 0; i < n; i++) {
-		value[i] = (uint32_t)random_next(&plan->random);
 		want->sum += value[i];
 		want->odd += value[i] & 1;
 		if (value[i] > want->maximum)

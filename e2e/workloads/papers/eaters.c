@@ -187,7 +187,7 @@ void plan_eater_simulation(struct plan *plan, uint32_t milliseconds)
 	eater->total = milliseconds;
 	eater->words = plan_buffer(plan, n * sizeof(uint32_t));
 	eater->generations = plan_buffer(plan, eater->blocks * sizeof(uint64_t));
-	uint32_t *word = buffer_input(eater->words);
+	uint32_t *word = buffer_start(eater->words);
 	for (uint32_t i = 0; i < n; i++)
 		word[i] = (uint32_t)random_next(&plan->random);
 	buffer_keep(eater->words);

@@ -12,8 +12,7 @@ static float *floats(struct plan *plan, struct buffer **buffer, uint32_t n, floa
 	*buffer = plan_buffer(plan, n * sizeof(float));
 	float *values = buffer_input(*buffer);
 
-	for (uint32_t i = 0; i < n; i++)
-		values[i] = random_float(&plan->random, low, high);
+	random_floats(&plan->random, values, n, low, high);
 	return values;
 }
 
@@ -69,21 +68,35 @@ void plan_nearest(struct plan *plan, uint32_t n)
 		    ARGUMENT(n), ARGUMENT(best->device));
 }
 
+struct options {
+	const float *price, *strike, *years;
+	float *call, *put, rate, volatility;
+};
+
+static void option(void *context, size_t i)
+{
+	const struct options *o = context;
+
+	arith_black_scholes(&o->call[i], &o->put[i], o->price[i], o->strike[i], o->years[i],
+			    o->rate, o->volatility);
+}
+
 void plan_black_scholes(struct plan *plan, uint32_t n)
 {
 	struct buffer *prices, *strikes, *years;
 	struct buffer *call = plan_buffer(plan, n * sizeof(float));
 	struct buffer *put = plan_buffer(plan, n * sizeof(float));
-	const float *price = floats(plan, &prices, n, 5, 30),
-		    *strike = floats(plan, &strikes, n, 1, 100);
-	const float *year = floats(plan, &years, n, 0.25f, 10);
-	float *want_call = buffer_want(call), *want_put = buffer_want(put);
-	float rate = 0.02f, volatility = 0.3f;
+	struct options options = {.price = floats(plan, &prices, n, 5, 30),
+				  .strike = floats(plan, &strikes, n, 1, 100),
+				  .years = floats(plan, &years, n, 0.25f, 10),
+				  .call = buffer_want(call),
+				  .put = buffer_want(put),
+				  .rate = 0.02f,
+				  .volatility = 0.3f};
 
-	for (uint32_t i = 0; i < n; i++)
-		arith_black_scholes(&want_call[i], &want_put[i], price[i], strike[i], year[i], rate,
-				    volatility);
+	in_parallel(n, option, &options);
 	plan_launch(plan, "black_scholes", shape_line(n, 128), ARGUMENT(call->device),
 		    ARGUMENT(put->device), ARGUMENT(prices->device), ARGUMENT(strikes->device),
-		    ARGUMENT(years->device), ARGUMENT(rate), ARGUMENT(volatility), ARGUMENT(n));
+		    ARGUMENT(years->device), ARGUMENT(options.rate), ARGUMENT(options.volatility),
+		    ARGUMENT(n));
 }

@@ -81,7 +81,7 @@ void plan_euler(struct plan *plan, uint32_t side)
 	struct buffer *volumes = plan_buffer(plan, floats), *factors = plan_buffer(plan, floats);
 	struct buffer *fluxes = plan_buffer(plan, EULER_VARIABLES * floats);
 	struct buffer *far = plan_buffer(plan, sizeof(struct euler_state));
-	float *start = buffer_input(variables);
+	float *start = buffer_start(variables);
 	struct gas gas = {.n = n, .far = {{1.4f, 1.68f, 0, 0, 3.508f}}};
 
 	fill_mesh(plan, buffer_input(volumes), buffer_input(normals), buffer_input(neighbours),

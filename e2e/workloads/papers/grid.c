@@ -31,7 +31,7 @@ void plan_path_find(struct plan *plan, uint32_t size)
 	struct buffer *walls = plan_buffer(plan, (size_t)columns * (size_t)rows * sizeof(int));
 	struct buffer *costs[2] = {plan_buffer(plan, size * sizeof(int)),
 				   plan_buffer(plan, size * sizeof(int))};
-	int *wall = buffer_input(walls), *cost = buffer_input(costs[0]), now = 0;
+	int *wall = buffer_input(walls), *cost = buffer_start(costs[0]), now = 0;
 	cleanup(freep) int *before = workload_alloc(size * sizeof(int));
 	cleanup(freep) int *after = workload_alloc(size * sizeof(int));
 
@@ -84,10 +84,9 @@ static void stencil_row(void *context, size_t row)
 static struct buffer *plane(struct plan *plan, uint32_t n)
 {
 	struct buffer *buffer = plan_buffer(plan, (size_t)n * n * sizeof(float));
-	float *values = buffer_input(buffer);
+	float *values = buffer_start(buffer);
 
-	for (size_t i = 0; i < (size_t)n * n; i++)
-		values[i] = random_float(&plan->random, 0, 1);
+	random_floats(&plan->random, values, (size_t)n * n, 0, 1);
 	return buffer;
 }
 

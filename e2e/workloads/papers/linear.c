@@ -14,8 +14,7 @@ static const float *matrix(struct plan *plan, struct buffer **buffer, uint32_t e
 	*buffer = plan_buffer(plan, elements * sizeof(float));
 	float *values = buffer_input(*buffer);
 
-	for (uint32_t i = 0; i < elements; i++)
-		values[i] = random_float(&plan->random, -limit, limit);
+	random_floats(&plan->random, values, elements, -limit, limit);
 	return values;
 }
 

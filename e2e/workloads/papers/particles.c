@@ -211,9 +211,9 @@ void plan_particle_filter(struct plan *plan, uint32_t n)
 				       plan_buffer(plan, n * sizeof(struct float2))};
 	struct buffer *seeds = plan_buffer(plan, n * sizeof(uint32_t));
 	struct buffer *estimate = plan_buffer(plan, 2 * sizeof(uint64_t));
-	struct float2 *start = buffer_input(particles[0]);
+	struct float2 *start = buffer_start(particles[0]);
 	struct float2 *end = buffer_want(particles[FILTER_FRAMES % 2]);
-	uint32_t *seed = buffer_input(seeds), *want_seed = buffer_want(seeds);
+	uint32_t *seed = buffer_start(seeds), *want_seed = buffer_want(seeds);
 	uint64_t *want;
 
 	draw_frames(&plan->random, buffer_input(images));

@@ -60,7 +60,7 @@ void plan_graph(struct plan *plan, uint32_t vertices)
 	struct buffer *distances = plan_buffer(plan, vertices * sizeof(uint32_t));
 	struct buffer *found = plan_buffer(plan, LEVELS * sizeof(uint32_t));
 	uint32_t *first = buffer_input(firsts), *edge = buffer_input(edges);
-	uint32_t *start = buffer_input(distances), *want_found = buffer_want(found);
+	uint32_t *start = buffer_start(distances), *want_found = buffer_want(found);
 	uint32_t *want = buffer_want(distances), levels;
 
 	memset(edge, 0, edges->bytes);
@@ -91,7 +91,7 @@ void plan_md5(struct plan *plan, uint32_t keys)
 	const uint32_t each = 8, block = 128;
 	struct buffer *wanted = plan_buffer(plan, sizeof(struct md5));
 	struct buffer *found = plan_buffer(plan, sizeof(struct md5_result));
-	struct md5_result *start = buffer_input(found), *want = buffer_want(found);
+	struct md5_result *start = buffer_start(found), *want = buffer_want(found);
 	uint32_t words[16];
 
 	want->index = random_below(&plan->random, keys);

@@ -41,8 +41,9 @@ void plan_scan(struct plan *plan, uint32_t n)
 	struct buffer *out = plan_buffer(plan, n * sizeof(uint32_t));
 	uint32_t *value = buffer_input(in), *want = buffer_want(out), sum = 0;
 
+	random_words(&plan->random, value, n);
 	for (uint32_t i = 0; i < n; i++) {
-		value[i] = random_below(&plan->random, 1000);
+		value[i] %= 1000;
 		want[i] = sum;
 		sum += value[i];
 	}
@@ -70,7 +71,7 @@ void plan_radix_sort(struct plan *plan, uint32_t n)
 				   plan_buffer(plan, n * sizeof(struct pair))};
 	struct buffer *counts = plan_buffer(plan, RADIX_DIGITS * tiles * sizeof(uint32_t));
 	struct buffer *starts = plan_buffer(plan, RADIX_DIGITS * tiles * sizeof(uint32_t));
-	struct pair *start = buffer_input(pairs[0]), *want = buffer_want(pairs[0]);
+	struct pair *start = buffer_start(pairs[0]), *want = buffer_want(pairs[0]);
 	struct shape shape = {{tiles, 1, 1}, {RADIX_THREADS, 1, 1}, 0};
 	struct scan scan = {0};
 	unsigned now = 0;
@@ -116,8 +117,7 @@ void plan_hybrid_sort(struct plan *plan, uint32_t n)
 	struct buffer *slots = plan_buffer(plan, n * sizeof(uint32_t));
 	float *key = buffer_input(in), *want = buffer_want(out);
 
-	for (uint32_t i = 0; i < n; i++)
-		key[i] = random_float(&plan->random, 0, 1);
+	random_floats(&plan->random, key, n, 0, 1);
 	check_buckets(key, n, buckets);
 	memcpy(want, key, in->bytes);
 	qsort(want, n, sizeof(*want), compare_floats);
