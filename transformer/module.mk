@@ -1,1 +1,11 @@
-# Nothing to build yet; see README.md.
+# PTX in, PTX with kernels that can leave out. It knows nothing of the other folders.
+LIBRARIES += libweir-transform
+libweir-transform_SRC := $(addprefix transformer/,arena.c cfg.c diag.c edit.c edit-code.c emit.c fatbin.c image.c \
+	intern.c ir.c lex.c live.c opcode.c parse.c parse-declaration.c parse-operand.c parse-statement.c \
+	pass.c scope.c text.c transform.c verify.c)
+TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
+
+PROGRAMS += weir-transform
+weir-transform_SRC    := transformer/main.c
+weir-transform_STATIC := libweir-transform
+weir-transform_LIBS   := $(TRANSFORM_LIBS)

@@ -40,7 +40,8 @@ struct weir_verdict {
 struct weir_transform_options {
 	unsigned forms;         /* bits 1 << enum weir_form */
 	const char *kernel;     /* only this one; NULL: all */
-	size_t output_max;      /* 0: 64 times the input and some */
+	size_t output_max;      /* 0: a fixed multiple of the input */
+	bool reprint;           /* print every function anew, for tests of the printer */
 	const char *dump_after; /* name of a pass: call dump behind it */
 	void (*dump)(void *data, const char *pass, const char *ptx, size_t len);
 	void (*verdict)(void *data, const struct weir_verdict *verdict);

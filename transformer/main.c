@@ -1,0 +1,181 @@
+/* weir-transform: the transformer as a command. Everything it says goes to stderr, except what was
+ * asked for.
+ */
+#include "weir/transform.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INPUT_MAX ((size_t)4 << 30)
+
+const char *argp_program_version = "weir-transform " WEIR_VERSION;
+
+enum key {
+	KEY_REPRINT = 256,
+};
+
+static const struct argp_option option_table[] = {
+	{"form", 'f', "FORM", 0,
+	 "Add kernels in this form: sliced, persistent, resumable; may be repeated", 0},
+	{"kernel", 'k', "NAME", 0, "Rewrite this kernel only", 0},
+	{"list", 'l', NULL, 0, "List each kernel's forms, and why a form is refused", 0},
+	{"dump-after", 'd', "PASS", 0, "Print kernels to stderr after a pass", 0},
+	{"reprint", KEY_REPRINT, NULL, 0, "Print all functions anew, also what is not rewritten",
+	 0},
+	{0},
+};
+
+struct arguments {
+	struct weir_transform_options options;
+	bool list;
+	const char *input, *output;
+};
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "weir-transform: %s: %s\n", what, why);
+	exit(EXIT_FAILURE);
+}
+
+static void add_form(struct arguments *a, struct argp_state *state, const char *name)
+{
+	for (unsigned form = WEIR_NATIVE; form < WEIR_FORM_COUNT; form++) {
+		if (!strcmp(name, weir_form_name((enum weir_form)form))) {
+			a->options.forms |= 1u << form;
+			return;
+		}
+	}
+	argp_error(state, "there is no form '%s'", name);
+}
+
+static error_t parse_argument(int key, char *argument, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case 'f':
+		add_form(a, state, argument);
+		return 0;
+	case 'k':
+		a->options.kernel = argument;
+		return 0;
+	case 'l':
+		a->list = true;
+		return 0;
+	case 'd':
+		a->options.dump_after = argument;
+		return 0;
+	case KEY_REPRINT:
+		a->options.reprint = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->output)
+			argp_usage(state);
+		*(a->input ? &a->output : &a->input) = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static FILE *open_or_die(const char *path, const char *mode, FILE *standard)
+{
+	FILE *file = path && strcmp(path, "-") ? fopen(path, mode) : standard;
+
+	if (!file)
+		die(path, strerror(errno));
+	return file;
+}
+
+static char *read_or_die(const char *path, size_t *len)
+{
+	FILE *file = open_or_die(path, "rb", stdin);
+	size_t room = 1 << 16;
+	char *data = malloc(room);
+
+	*len = 0;
+	while (data) {
+		size_t n = fread(data + *len, 1, room - *len, file);
+
+		*len += n;
+		if (!n)
+			break;
+		if (*len < room)
+			continue;
+		if (room >= INPUT_MAX)
+			die(path ? path : "stdin", strerror(EFBIG));
+		room *= 2;
+		data = realloc(data, room);
+	}
+	if (!data || ferror(file))
+		die(path ? path : "stdin", strerror(data ? EIO : ENOMEM));
+	if (file != stdin)
+		fclose(file);
+	return data;
+}
+
+static void write_or_die(const char *path, const void *data, size_t len)
+{
+	FILE *file = open_or_die(path, "wb", stdout);
+
+	if (fwrite(data, 1, len, file) != len || fflush(file) || (file != stdout && fclose(file)))
+		die(path ? path : "stdout", strerror(errno));
+}
+
+static void print_verdict(void *data, const struct weir_verdict *v)
+{
+	const struct arguments *a = data;
+
+	if (!a->list && v->eligible)
+		return;
+	fprintf(a->list ? stdout : stderr, "%s\t%s\t", v->kernel, weir_form_name(v->form));
+	if (v->eligible)
+		printf("yes\n");
+	else if (v->line)
+		fprintf(a->list ? stdout : stderr, "no\tline %u: %s\n", v->line, v->reason);
+	else
+		fprintf(a->list ? stdout : stderr, "no\t%s\n", v->reason);
+}
+
+static void print_dump(void *data, const char *pass, const char *ptx, size_t len)
+{
+	(void)data;
+	fprintf(stderr, "// after %s\n%.*s", pass, (int)len, ptx);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = option_table,
+		.parser = parse_argument,
+		.args_doc = "[INPUT [OUTPUT]]",
+		.doc = "Rewrites the kernels of a PTX text or a fatbinary so that they can leave "
+		       "while "
+		       "they run. The originals stay beside the rewritten ones."};
+	struct arguments a = {.options = {.verdict = print_verdict, .dump = print_dump}};
+	struct weir_error error = {0};
+	void *out = NULL;
+	size_t in_len, out_len;
+	char *in;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	a.options.data = &a;
+	if (a.list && !a.options.forms)
+		a.options.forms = ~0u;
+	in = read_or_die(a.input, &in_len);
+	if (weir_transform_image(&out, &out_len, in, in_len, &a.options, &error)) {
+		fprintf(stderr, "weir-transform: %s:", a.input ? a.input : "stdin");
+		if (error.line)
+			fprintf(stderr, "%u:%u:", error.line, error.column);
+		fprintf(stderr, " %s\n", error.message);
+		return EXIT_FAILURE;
+	}
+	if (!a.list)
+		write_or_die(a.output, out, out_len);
+	free(out);
+	free(in);
+	return EXIT_SUCCESS;
+}
