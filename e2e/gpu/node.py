@@ -189,6 +189,18 @@ class Node:
             except subprocess.TimeoutExpired:
                 client.kill()
 
+    @contextlib.contextmanager
+    def sm_clock(self):
+        """Yields a list that holds the GPU's clock in MHz, each 20 ms, when the block is over."""
+        samples = []
+        argv = [self.find_tool("nvidia-smi"), "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        try:
+            yield samples
+        finally:
+            process.terminate()
+            samples.extend(int(line) for line in process.communicate()[0].split() if line.isdigit())
+
     # The agent
 
     @property

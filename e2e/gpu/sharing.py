@@ -1,6 +1,7 @@
 """Parts c, d and e: the latency of HIGH's bursts beside a LOW that keeps the GPU full."""
 
 import dataclasses
+import statistics
 
 KERNELS = 20  # in a burst
 KERNEL_US = 175
@@ -63,7 +64,8 @@ def show(bench, part, what, result, alone):
 def compare(bench, part, workload, limit, p99_limit=None, priority=True):
     """Alone, plain, plain with stream priority, Weir; the last one has bounds."""
     mode = "MPS" if bench.node.mps else "time-slicing"
-    alone = bench.burst(False)
+    with bench.node.sm_clock() as clock_alone:
+        alone = bench.burst(False)
     bench.report.add(part, f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
     extras = ((), ("--priority",)) if priority else ((),)
     names = (f"{mode}, LOW={workload}", f"{mode} + stream priority, LOW={workload}")
@@ -71,7 +73,8 @@ def compare(bench, part, workload, limit, p99_limit=None, priority=True):
     for name, result in zip(names, results):
         show(bench, part, name, result, alone)
     bench.node.ensure_agent()
-    (weir,), weir_rate = beside(bench, workload, True)
+    with bench.node.sm_clock() as clock:
+        (weir,), weir_rate = beside(bench, workload, True)
     median, p99 = ratios(weir, alone)
     name = f"{mode} + Weir, LOW={workload}"
     bench.report.at_most(part, name + ", median", median, limit, baselines=figures(weir))
@@ -79,6 +82,9 @@ def compare(bench, part, workload, limit, p99_limit=None, priority=True):
         bench.report.at_most(part, name + ", p99", p99, p99_limit)
     else:
         bench.report.add(part, name + ", p99", f"{p99:.2f}x")
+    # A LOW at the power limit slows HIGH down even while it stands still.
+    clocks = [statistics.median(samples) for samples in (clock, clock_alone) if samples]
+    bench.report.add(part, name + ", SM clock", " MHz, alone ".join(f"{mhz:.0f}" for mhz in clocks) + " MHz")
     bench.report.add(part, name + ", LOW's rate", f"{weir_rate:.1f} it/s", baselines=f"plain {plain_rate:.1f} it/s")
 
 
