@@ -35,6 +35,7 @@ static const char *const class_names[CLASS_COUNT] = {"large", "small", "trivial"
 
 struct choice {
 	const char *only, *class;
+	uint64_t repeat;
 	bool list, time;
 	enum input_class input; /* from @class */
 };
@@ -47,10 +48,17 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		{"class", OPTION_TEXT, &choice->class,
 		 "of the input: large, small (default), trivial"},
 		{"list", OPTION_FLAG, &choice->list, "prints the names and ends"},
+		{"repeat", OPTION_NUMBER, &choice->repeat,
+		 "the launches of a round so often behind each other; the last results are "
+		 "checked"},
 		{"time", OPTION_FLAG, &choice->time, "measures; a line of JSON for each benchmark"},
 		{0}};
 
 	workload_parse(w, argc, argv, "runs the papers' benchmarks and checks their results", own);
+	if (w->size > UINT32_MAX) {
+		fprintf(stderr, "kernels: --size: too large\n");
+		exit(2);
+	}
 	for (; choice->input < CLASS_COUNT; choice->input++)
 		if (strcmp(choice->class, class_names[choice->input]) == 0)
 			return;
@@ -136,9 +144,12 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	plan_init(&plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][choice->input]);
 	if (choice->time)
-		plan_round(&plan, false);
+		plan_round(&plan, 1);
 	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
-		plan_round(&plan, choice->time);
+		if (choice->time)
+			plan_measure(&plan);
+		else
+			plan_round(&plan, choice->repeat);
 	if (choice->time)
 		print_times(&plan, class_names[choice->input], done);
 	else
@@ -152,7 +163,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 int main(int argc, char **argv)
 {
 	struct workload w = {.seed = 1};
-	struct choice choice = {.class = "small"};
+	struct choice choice = {.class = "small", .repeat = 1};
 
 	parse(&choice, &w, argc, argv);
 	check_names(&choice);

@@ -44,7 +44,7 @@ void *buffer_input(struct buffer *buffer)
 
 void *buffer_start(struct buffer *buffer)
 {
-	buffer->changes = true;
+	CU(cuMemAlloc(&buffer->original, buffer->bytes));
 	return buffer_input(buffer);
 }
 
@@ -71,6 +71,8 @@ static void buffer_deinit(struct buffer *buffer)
 		CU(cuMemFreeHost(buffer->result));
 	} else {
 		CU(cuMemFree(buffer->device));
+		if (buffer->original)
+			CU(cuMemFree(buffer->original));
 		free(buffer->result);
 	}
 	free(buffer->input);
@@ -153,19 +155,33 @@ void plan_deinit(struct plan *plan)
 	CU(cuModuleUnload(plan->module));
 }
 
+/* Once. */
 static void upload(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->buffer_count; i++) {
+		const struct buffer *buffer = &plan->buffers[i];
+
+		if (buffer->input)
+			CU(cuMemcpyHtoD(buffer->original ? buffer->original : buffer->device,
+					buffer->input, buffer->bytes));
+	}
+	CU(cuCtxSynchronize());
+}
+
+/* Queues what makes all buffers as they are before the launches. */
+static void restore(const struct plan *plan)
 {
 	for (unsigned i = 0; i < plan->buffer_count; i++) {
 		const struct buffer *buffer = &plan->buffers[i];
 
 		if (buffer->mapped)
 			memset(buffer->result, 0, buffer->bytes);
-		else if (buffer->changes || (buffer->input && plan->rounds == 0))
-			CU(cuMemcpyHtoD(buffer->device, buffer->input, buffer->bytes));
+		else if (buffer->original)
+			CU(cuMemcpyDtoDAsync(buffer->device, buffer->original, buffer->bytes,
+					     plan->stream));
 		else if (!buffer->input)
-			CU(cuMemsetD8(buffer->device, 0xff, buffer->bytes));
+			CU(cuMemsetD8Async(buffer->device, 0xff, buffer->bytes, plan->stream));
 	}
-	CU(cuCtxSynchronize());
 }
 
 static void start(const struct plan *plan, struct plan_launch *launch, bool measure)
@@ -276,23 +292,42 @@ static void download_and_check(struct plan *plan)
 		plan->benchmark->judge(plan);
 }
 
-void plan_round(struct plan *plan, bool measure)
+static void launch_all(struct plan *plan, bool measure)
 {
-	uint64_t began;
-
-	upload(plan);
-	began = now_ns();
 	for (size_t i = 0; i < plan->launch_count; i++)
 		start(plan, &plan->launches[i], measure);
 	if (plan->benchmark->meanwhile)
 		plan->benchmark->meanwhile(plan);
-	CU(cuStreamSynchronize(plan->stream));
-	if (measure) {
-		samples_add(&plan->wall, (double)(now_ns() - began) / 1e3);
-		note_times(plan);
+}
+
+void plan_round(struct plan *plan, uint64_t repeat)
+{
+	if (plan->rounds++ == 0)
+		upload(plan);
+	if (plan->benchmark->meanwhile)
+		repeat = 1;
+	while (repeat--) {
+		restore(plan);
+		launch_all(plan, false);
 	}
+	CU(cuStreamSynchronize(plan->stream));
 	download_and_check(plan);
-	plan->rounds++;
+}
+
+void plan_measure(struct plan *plan)
+{
+	uint64_t began;
+
+	if (plan->rounds++ == 0)
+		upload(plan);
+	restore(plan);
+	CU(cuStreamSynchronize(plan->stream));
+	began = now_ns();
+	launch_all(plan, true);
+	CU(cuStreamSynchronize(plan->stream));
+	samples_add(&plan->wall, (double)(now_ns() - began) / 1e3);
+	note_times(plan);
+	download_and_check(plan);
 }
 
 float random_float(struct random *random, float low, float high)

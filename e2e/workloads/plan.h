@@ -18,10 +18,9 @@ struct buffer {
 	size_t bytes;
 	CUdeviceptr device;
 	void *input;
-	bool changes;     /* kernels write to it: @input goes there before every round, not just the
-			     first */
-	void *want;       /* what it must hold after a round; NULL: any */
-	void *result;     /* what it held */
+	CUdeviceptr original; /* a copy of @input on the device, of buffers that kernels write to */
+	void *want;           /* what it must hold after a round; NULL: any */
+	void *result;         /* what it held */
 	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
 			     @want */
 	bool mapped;      /* host memory that the device sees: @result; zeroed before a round */
@@ -84,8 +83,11 @@ void plan_init(struct plan *plan, const struct benchmark *benchmark,
 	       const struct workload *workload, uint32_t size);
 void plan_deinit(struct plan *plan);
 
-/* One time through; fails when a result is wrong. @measure: adds to the samples. */
-void plan_round(struct plan *plan, bool measure);
+/* All launches, @repeat times behind each other, then the check of the last results: fails when one
+ * is wrong. Kernels that have to be told to end are launched once. */
+void plan_round(struct plan *plan, uint64_t repeat);
+/* All launches once, into the samples, and the check. */
+void plan_measure(struct plan *plan);
 
 /* For a benchmark's plan(). Buffers live as long as the plan. */
 struct buffer *plan_buffer(struct plan *plan, size_t bytes);

@@ -10,7 +10,7 @@
 
 void plan_histogram(struct plan *plan, uint32_t n)
 {
-	uint32_t words = n / 4, blocks = words / (HISTOGRAM_THREADS * 16) + 1;
+	uint32_t words = (n + 3) / 4, blocks = words / (HISTOGRAM_THREADS * 16) + 1;
 	struct buffer *data = plan_buffer(plan, words * sizeof(uint32_t));
 	struct buffer *parts = plan_buffer(plan, blocks * HISTOGRAM_BINS * sizeof(uint32_t));
 	struct buffer *histogram = plan_buffer(plan, HISTOGRAM_BINS * sizeof(uint32_t));

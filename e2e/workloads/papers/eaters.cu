@@ -23,10 +23,10 @@ extern "C" __global__ void eater_queue(struct queue *queue, unsigned long long *
 		if (threadIdx.x == 0) {
 			unsigned ticket = atomicAdd(&queue->head, 1);
 
-			task = 0;
-			while (!task && !*stop)
-				if (ticket < total)
-					task = *(volatile unsigned long long *)&tasks[ticket];
+			/* The host's memory is far: a look there only when there is nothing to do. */
+			do
+				task = ticket < total ? *(volatile unsigned long long *)&tasks[ticket] : 0;
+			while (!task && !*stop);
 		}
 		__syncthreads();
 		unsigned value = (unsigned)task, depth = task >> 32;

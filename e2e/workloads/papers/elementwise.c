@@ -59,7 +59,7 @@ void plan_nearest(struct plan *plan, uint32_t n)
 	}
 	/* As many blocks as there are places, in rows of at most 1024. */
 	struct shape shape = shape_line(n, 256);
-	shape.grid[1] = (shape.grid[0] + 1023) / 1024;
+	shape.grid[1] = shape.grid[0] / 1024 + 1;
 	shape.grid[0] = (shape.grid[0] + shape.grid[1] - 1) / shape.grid[1];
 	plan_launch(plan, "nearest_distance", shape, ARGUMENT(places->device),
 		    ARGUMENT(distances->device), ARGUMENT(n), ARGUMENT(latitude),

@@ -46,27 +46,42 @@ static void md_atom(void *context, size_t i)
 	a->force[i] = sum;
 }
 
-/* Atoms near the points of a cube's lattice of @side; neighbours are others at most 2 points away,
- * in a random choice. */
+/* Point @i of a lattice with @side points along an edge. */
+struct point {
+	uint32_t x, y, z;
+};
+
+static struct point lattice(uint32_t i, uint32_t side)
+{
+	return (struct point){i % side, i / side % side, i / side / side};
+}
+
+/* @at moved by up to 2, within the lattice. */
+static uint32_t nearby(struct random *random, uint32_t at, uint32_t side)
+{
+	uint32_t moved = at + random_below(random, 5);
+
+	return moved < 2 ? 0 : moved - 2 < side ? moved - 2 : side - 1;
+}
+
+/* Atoms near the points of a cube's lattice; neighbours are others at most 2 points away, in a
+ * random choice. */
 static void fill_atoms(struct random *random, struct float4 *position, uint32_t *list,
 		       uint32_t side)
 {
 	uint32_t n = side * side * side;
 
 	for (uint32_t i = 0; i < n; i++) {
-		position[i].x = (float)(i % side) + random_float(random, -0.1f, 0.1f);
-		position[i].y = (float)(i / side % side) + random_float(random, -0.1f, 0.1f);
-		position[i].z = (float)(i / side / side) + random_float(random, -0.1f, 0.1f);
+		struct point at = lattice(i, side);
+
+		position[i].x = (float)at.x + random_float(random, -0.1f, 0.1f);
+		position[i].y = (float)at.y + random_float(random, -0.1f, 0.1f);
+		position[i].z = (float)at.z + random_float(random, -0.1f, 0.1f);
 		position[i].w = 0;
 		for (size_t k = 0; k < MD_NEIGHBOURS; k++) {
-			uint32_t at[3] = {i % side, i / side % side, i / side / side};
+			uint32_t x = nearby(random, at.x, side), y = nearby(random, at.y, side);
 
-			for (unsigned d = 0; d < 3; d++) {
-				uint32_t moved = at[d] + random_below(random, 5);
-
-				at[d] = moved < 2 ? 0 : moved - 2 < side ? moved - 2 : side - 1;
-			}
-			list[k * n + i] = (at[2] * side + at[1]) * side + at[0];
+			list[k * n + i] = (nearby(random, at.z, side) * side + y) * side + x;
 		}
 	}
 }
@@ -137,13 +152,12 @@ void plan_boxes(struct plan *plan, uint32_t side)
 	struct boxes boxes = {particle, buffer_want(forces), (int)side, 0.5f};
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t box = i / BOX_PARTICLES;
+		struct point at = lattice(i / BOX_PARTICLES, side);
 
-		particle[i] = (struct float4){
-			(float)(box % side) + random_float(&plan->random, 0, 1),
-			(float)(box / side % side) + random_float(&plan->random, 0, 1),
-			(float)(box / side / side) + random_float(&plan->random, 0, 1),
-			random_float(&plan->random, -1, 1)};
+		particle[i].x = (float)at.x + random_float(&plan->random, 0, 1);
+		particle[i].y = (float)at.y + random_float(&plan->random, 0, 1);
+		particle[i].z = (float)at.z + random_float(&plan->random, 0, 1);
+		particle[i].w = random_float(&plan->random, -1, 1);
 	}
 	in_parallel(n, box_particle, &boxes);
 	plan_launch(plan, "box_forces",

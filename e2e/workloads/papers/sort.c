@@ -100,9 +100,10 @@ static int compare_floats(const void *a, const void *b)
 
 static void check_buckets(const float *keys, uint32_t n, uint32_t buckets)
 {
-	cleanup(freep) uint32_t *counts = calloc(buckets, sizeof(*counts));
+	cleanup(freep) uint32_t *counts = workload_alloc(buckets * sizeof(*counts));
 
-	for (uint32_t i = 0; counts && i < n; i++)
+	memset(counts, 0, buckets * sizeof(*counts));
+	for (uint32_t i = 0; i < n; i++)
 		if (++counts[(uint32_t)(keys[i] * (float)buckets)] > BUCKET_MOST)
 			workload_fail("hybrid-sort: a bucket is too full: another seed");
 }
