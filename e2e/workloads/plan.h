@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "parallel.h"
 #include "samples.h"
 #include "workload.h"
 
@@ -126,13 +127,3 @@ static inline struct shape shape_plane(uint32_t width, uint32_t height, unsigned
 {
 	return (struct shape){{(width + x - 1) / x, (height + y - 1) / y, 1}, {x, y, 1}, 0};
 }
-
-/* @low <= number < @high, one of 2^20. */
-float random_float(struct random *random, float low, float high);
-
-/* Many of them at once, with all processors. */
-void random_floats(struct random *random, float *values, size_t n, float low, float high);
-void random_words(struct random *random, uint32_t *values, size_t n);
-
-/* Calls @each for 0..@n-1, on all processors. */
-void in_parallel(size_t n, void (*each)(void *context, size_t i), void *context);
