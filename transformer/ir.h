@@ -250,6 +250,7 @@ struct function {
 	struct variable *returns;
 	struct variable *params;
 	struct directive *directives;
+	struct callee *callee; /* what calling it does, or NULL: not known yet (callee.c) */
 	struct function *next;
 
 	/* The rest is there once the body has been read. */
@@ -278,6 +279,7 @@ struct module {
 	struct variable *variables, **variables_end;
 	struct function *functions, **functions_end;
 	struct scope *scope; /* names outside bodies (scope.h) */
+	unsigned walks;      /* over callees, so far (callee.c) */
 	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
 	const char *prefix;
 	/* What edits return once something has failed (edit.h). */

@@ -1,8 +1,8 @@
 # PTX in, PTX with kernels that can leave out. It knows nothing of the other folders.
 LIBRARIES += libweir-transform
-libweir-transform_SRC := $(addprefix transformer/,arena.c cfg.c diag.c edit.c edit-code.c emit.c fatbin.c image.c \
-	intern.c ir.c lex.c live.c opcode.c parse.c parse-declaration.c parse-operand.c parse-statement.c \
-	pass.c scope.c text.c transform.c verify.c)
+libweir-transform_SRC := $(addprefix transformer/,arena.c barrier.c callee.c cfg.c diag.c edit.c edit-code.c emit.c fatbin.c image.c \
+	intern.c ir.c lex.c live.c meet.c opcode.c parse.c parse-declaration.c parse-operand.c parse-statement.c \
+	pass.c pass-block-index.c pass-eligible.c pass-params.c pass-tickets.c pass-uniform-exit.c scope.c text.c transform.c uniform.c verify.c)
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
 
 PROGRAMS += weir-transform

@@ -2,10 +2,21 @@
 
 #include <errno.h>
 
+static const struct pass *const sliced[] = {
+	&pass_eligible,
+	&pass_params,
+	&pass_block_index,
+	NULL,
+};
+
+static const struct pass *const persistent[] = {
+	&pass_eligible, &pass_params, &pass_block_index, &pass_uniform_exit, &pass_tickets, NULL,
+};
+
 const struct form forms[] = {
-	{.id = WEIR_SLICED, .name = "sliced", .suffix = "__weir_sliced"},
-	{.id = WEIR_PERSISTENT, .name = "persistent", .suffix = "__weir_persistent"},
-	{.id = WEIR_RESUMABLE, .name = "resumable", .suffix = "__weir_resumable"},
+	{WEIR_SLICED, "sliced", "__weir_sliced", sliced},
+	{WEIR_PERSISTENT, "persistent", "__weir_persistent", persistent},
+	{WEIR_RESUMABLE, "resumable", "__weir_resumable", NULL},
 };
 const size_t form_count = sizeof(forms) / sizeof(forms[0]);
 

@@ -23,6 +23,14 @@ struct rewrite {
 	struct function *function;
 	const struct form *form;
 	struct diag refusal; /* why, with PASS_REFUSED */
+
+	struct variable *hidden;   /* params: what the launcher tells (preempt-abi.h) */
+	struct reg *index[3];      /* block-index: instead of %ctaid; NULL: it is not read */
+	struct instruction *leave; /* uniform-exit: the one ret, where all threads have come ... */
+	bool have_met;             /* ... through a barrier */
+	bool must_meet;            /* without one, nobody may begin the next block */
+	unsigned barrier;          /* a number that the kernel leaves free */
+	struct variable *tally;    /* a word that must be 0 at first; or NULL */
 };
 
 struct pass {
@@ -44,4 +52,11 @@ extern const size_t form_count;
 int pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* One line for each pass: extern const struct pass pass_NAME; */
+/* Does it contain anything that pass_eligible refuses for some form? */
+bool pass_is_strange(const struct function *function);
+
+extern const struct pass pass_eligible;
+extern const struct pass pass_params;
+extern const struct pass pass_block_index;
+extern const struct pass pass_uniform_exit;
+extern const struct pass pass_tickets;

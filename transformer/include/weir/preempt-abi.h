@@ -7,6 +7,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define WEIR_PREEMPT_ABI 1
@@ -17,3 +18,54 @@ struct weir_slice {
 	uint32_t grid[3];  /* instead of %nctaid */
 };
 static_assert(sizeof(struct weir_slice) == 24, "layout");
+
+/* Persistent: @n blocks of the kernel's own block dimensions are launched as a grid of n x 1 x 1,
+ * the workers. Each draws tickets; ticket t stands for the blocks [t * chunk, (t + 1) * chunk) of
+ * the grid, x fastest, and whoever drew it runs them one after the other.
+ *
+ * For a launch the launcher takes words that no unfinished launch uses, and a serial that differs
+ * from the words' `done`. It writes nothing to the words, which were all zero once, when they were
+ * allocated: each launch leaves them ready for the next. It then launches the kernel, and behind it
+ * in the stream, with the very same parameters, any number of continuations (of any number of
+ * workers each), with gates in front of them. A launch that finds `done == serial` does nothing.
+ * The launch is finished when `done == serial`, and only then may what follows it in the stream
+ * start. Launches that share words must not overlap. */
+struct weir_persistent {
+	uint64_t words;   /* address of the struct weir_words */
+	uint64_t demand;  /* of a uint64_t, non-zero while the kernel is to leave; 0: never asked */
+	uint64_t hold;    /* of a uint32_t of the same meaning; 0: there is none */
+	uint32_t grid[3]; /* as the program wanted it */
+	uint32_t blocks;  /* their product: 1 .. 2^31 - 1 */
+	uint32_t chunk;   /* blocks of a ticket: 1 .. blocks */
+	uint32_t tickets; /* blocks / chunk, rounded up; at most 2^30. Workers: at most 2^30 */
+	uint32_t serial;  /* of the launch, not 0 */
+	uint32_t period;  /* nanoseconds of %globaltimer between two looks at demand and hold */
+};
+static_assert(sizeof(struct weir_persistent) == 56, "layout");
+static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
+
+#define WEIR_TICKET_CLOSED 0x80000000u
+
+/* In device memory, one sector. Kernels write them, the launcher may read.
+ *
+ * next_poll: whoever draws a ticket when that time has come, and wins the compare-and-swap that
+ *	moves it by a period, looks at demand and hold.
+ * ticket:	the next one; drawn by atomic addition of 1. Whoever saw the demand sets its top
+ *bit, the first to do so writes what the ticket was to `restart`. All draws from then on are
+ *refused (they are larger than any ticket), so `restart` is the smallest refused one.
+ * left:	workers that have left. Each first makes what its block wrote visible to the whole
+ *system (membar.sys), then adds 1; the last puts ticket and left in order for the next launch,
+ *	makes that visible, and then writes done if all tickets were given out. So whoever sees
+ *	`done == serial` sees all that the kernel wrote. */
+struct weir_words {
+	uint64_t next_poll; /* %globaltimer */
+	uint32_t done;      /* serial of the last launch that finished */
+	uint32_t evictions; /* launches that left before the end, ever; by the last worker to leave
+			     */
+	uint32_t ticket;
+	uint32_t restart;
+	uint32_t left;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct weir_words) == 32, "one sector: align to 32");
+static_assert(offsetof(struct weir_words, ticket) == 16, "layout");

@@ -1,0 +1,21 @@
+/* What calling a function may do that matters to the forms, callees of callees included. */
+#pragma once
+
+#include "ir.h"
+
+enum callee_effect {
+	CALLEE_INDEX = 1,    /* reads %ctaid or %nctaid */
+	CALLEE_BARRIER = 2,  /* waits for other threads of the block */
+	CALLEE_EXIT = 4,     /* ends the thread */
+	CALLEE_OTHER = 8,    /* something that eligible.c refuses in kernels */
+	CALLEE_FOREIGN = 16, /* is not in this module, or cannot be read */
+	CALLEE_POINTER = 32, /* calls through a pointer that may be anybody's */
+};
+
+struct callee;
+
+/* The function that @call calls, NULL: through a pointer. */
+struct function *callee_of(const struct instruction *call);
+
+/* enum callee_effect, or -ENOMEM. @culprit: the name of some function that is to blame. */
+int callee_effects(struct function *function, const char **culprit);

@@ -1,0 +1,226 @@
+/* A register is divergent if threads of a block may find different values in it: because they
+ * computed it from who they are, read it from memory, or came different ways to where it is
+ * written. The ways from a branch on a divergent register part, and meet again behind (meet.h);
+ * what is written in between is divergent, and a barrier in between is one that some threads may
+ * miss.
+ */
+#include "uniform.h"
+
+#include "barrier.h"
+#include "meet.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BUDGET 256u /* steps for each instruction */
+
+struct analysis {
+	struct function *f;
+	const struct cfg *cfg;
+	unsigned *meet;
+	bool *divergent;  /* by register */
+	bool *has_parted; /* by block: the branch at its end is divergent */
+	bool *is_between; /* by block: lies between some divergent branch and its meeting point */
+	unsigned *seen;   /* by block: the last walk that came here */
+	unsigned *stack;
+	unsigned walks;
+	uint64_t steps, max_steps;
+	bool changed, is_missed; /* a barrier, by some threads */
+};
+
+static bool is_uniform_special(const char *name)
+{
+	static const char *const uniform[] = {"%ctaid",   "%nctaid", "%ntid",
+					      "%smid",    "%nsmid",  "%gridid",
+					      "%nwarpid", "WARP_SZ", "%dynamic_smem_size"};
+
+	for (size_t k = 0; k < sizeof(uniform) / sizeof(uniform[0]); k++) {
+		size_t len = strlen(uniform[k]);
+
+		if (!strncmp(name, uniform[k], len) && (!name[len] || name[len] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static bool has_divergent_special(const struct operand *operand)
+{
+	switch (operand->kind) {
+	case OPERAND_SPECIAL:
+		return !is_uniform_special(operand->text);
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < operand->item_count; k++)
+			if (has_divergent_special(&operand->items[k]))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* Would its result differ even if it read the same in all threads? */
+static bool makes_difference(const struct instruction *i)
+{
+	const struct mnemonic *m = i->mnemonic;
+
+	switch (m->op_class) {
+	case OP_BARRIER: /* all threads get the same */
+		return false;
+	case OP_PLAIN:
+	case OP_BRANCH:
+	case OP_TABLE:
+	case OP_EXIT:
+		break;
+	case OP_MEMORY:
+		if (strcmp(m->name, "ld") ||
+		    !(mnemonic_has(m, "param") || mnemonic_has(m, "const")))
+			return true;
+		break;
+	default:
+		return true;
+	}
+	for (size_t k = 0; k < i->operand_count; k++)
+		if (has_divergent_special(&i->operands[k]))
+			return true;
+	return false;
+}
+
+struct reading {
+	struct analysis *a;
+	bool is_divergent;
+};
+
+static void look_at_read(void *data, struct register_use use)
+{
+	struct reading *reading = data;
+
+	if (use.read && reading->a->divergent[use.reg->id])
+		reading->is_divergent = true;
+}
+
+static void set_divergent(void *data, struct register_use use)
+{
+	struct analysis *a = data;
+
+	if (use.written && !a->divergent[use.reg->id]) {
+		a->divergent[use.reg->id] = true;
+		a->changed = true;
+	}
+}
+
+static void look_between(struct analysis *a, struct block *b)
+{
+	if (a->is_between[b->order])
+		return;
+	a->is_between[b->order] = true;
+	for (const struct instruction *i = b->first; i; i = i->next) {
+		struct barrier barrier;
+
+		instruction_registers(a->f, i, set_divergent, a);
+		if (barrier_read(i, &barrier) && !barrier.is_counted)
+			a->is_missed = true;
+	}
+}
+
+/* The threads part at the end of @from. */
+static void part(struct analysis *a, struct block *from)
+{
+	unsigned n = 0, walk = ++a->walks, end = a->meet[from->order];
+	struct block *b = from;
+
+	a->changed = true;
+	a->has_parted[from->order] = true;
+	for (;;) {
+		for (unsigned k = 0; k < b->succ_count; k++) {
+			unsigned s = b->succs[k]->order;
+
+			a->steps++;
+			if (s == end || a->seen[s] == walk)
+				continue;
+			a->seen[s] = walk;
+			a->stack[n++] = s;
+		}
+		if (!n)
+			return;
+		b = a->cfg->order[a->stack[--n]];
+		look_between(a, b);
+	}
+}
+
+static void look_at(struct analysis *a, struct instruction *i)
+{
+	struct reading reading = {.a = a, .is_divergent = makes_difference(i)};
+	struct barrier barrier;
+
+	a->steps++;
+	if (!reading.is_divergent && i->mnemonic->op_class != OP_BARRIER)
+		instruction_registers(a->f, i, look_at_read, &reading);
+	if (i->guard && a->divergent[i->guard->id])
+		reading.is_divergent = true;
+	if (!reading.is_divergent)
+		return;
+	instruction_registers(a->f, i, set_divergent, a);
+	if (instruction_ends_block(i) && !a->has_parted[i->block->order])
+		part(a, i->block);
+	if (barrier_read(i, &barrier) && !barrier.is_counted)
+		a->is_missed = true; /* only a guard makes a barrier divergent */
+}
+
+static bool has_barrier(const struct cfg *cfg, const unsigned *meet, bool where_endless)
+{
+	struct barrier barrier;
+
+	for (unsigned k = 0; k < cfg->count; k++)
+		for (const struct instruction *i = cfg->order[k]->first; i; i = i->next)
+			if ((!where_endless || meet[k] == MEET_NOWHERE) &&
+			    barrier_read(i, &barrier) && !barrier.is_counted)
+				return true;
+	return false;
+}
+
+static int analysis_init(struct analysis *a)
+{
+	struct arena *arena = a->f->arena;
+	unsigned n = a->cfg->count;
+
+	a->divergent = arena_array(arena, a->f->reg_count, sizeof(*a->divergent));
+	a->has_parted = arena_array(arena, n, sizeof(*a->has_parted));
+	a->is_between = arena_array(arena, n, sizeof(*a->is_between));
+	a->seen = arena_array(arena, n, sizeof(*a->seen));
+	a->stack = arena_array(arena, n, sizeof(*a->stack));
+	if (!a->divergent || !a->has_parted || !a->is_between || !a->seen || !a->stack)
+		return -ENOMEM;
+	for (unsigned k = 0; k < n; k++)
+		for (const struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
+			a->max_steps += BUDGET;
+	return 0;
+}
+
+int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out)
+{
+	struct analysis a = {.f = function, .cfg = cfg, .changed = true};
+	int r;
+
+	*out = !has_barrier(cfg, NULL, false);
+	if (*out)
+		return 0;
+	r = meet_build(function, cfg, &a.meet);
+	if (r)
+		return r == -E2BIG ? 0 : r;
+	if (has_barrier(cfg, a.meet, true))
+		return 0;
+	r = analysis_init(&a);
+	if (r)
+		return r;
+	while (a.changed && !a.is_missed && a.steps < a.max_steps) {
+		a.changed = false;
+		for (unsigned k = 0; k < cfg->count; k++)
+			for (struct instruction *i = cfg->order[k]->first; i; i = i->next)
+				look_at(&a, i);
+	}
+	*out = !a.is_missed && a.steps < a.max_steps;
+	return 0;
+}
