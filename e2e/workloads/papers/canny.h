@@ -1,4 +1,4 @@
-/* What canny.cu and its host share: the integer arithmetic of a pixel. */
+/* What canny.cu and its host share. */
 #pragma once
 
 #define CANNY_SIDE 16 /* of a block */
