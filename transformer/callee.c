@@ -126,23 +126,25 @@ static int make_notes(struct function *f)
 	return r;
 }
 
-int callee_effects(struct function *function, const char **culprit)
+int callee_effects(struct function *function, int wanted, const char **culprit)
 {
 	unsigned walk = ++function->module->walks;
-	struct function *todo = function;
+	struct function *todo;
 	int effects = 0;
 
+	function = definition(function);
 	if (make_notes(function))
 		return -ENOMEM;
 	function->callee->walk = walk;
 	function->callee->next = NULL;
+	todo = function;
 	while (todo) {
 		struct function *f = todo;
 
 		todo = f->callee->next;
-		if (f->callee->effects && !effects)
+		if (f->callee->effects & wanted && !effects)
 			*culprit = f->name;
-		effects |= f->callee->effects;
+		effects |= f->callee->effects & wanted;
 		for (unsigned k = 0; k < f->callee->count; k++) {
 			struct function *g = f->callee->callees[k];
 

@@ -17,5 +17,5 @@ struct callee;
 /* The function that @call calls, NULL: through a pointer. */
 struct function *callee_of(const struct instruction *call);
 
-/* enum callee_effect, or -ENOMEM. @culprit: the name of some function that is to blame. */
-int callee_effects(struct function *function, const char **culprit);
+/* Those of @wanted, enum callee_effect, or -ENOMEM. @culprit: a function that is to blame. */
+int callee_effects(struct function *function, int wanted, const char **culprit);

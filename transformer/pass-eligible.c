@@ -56,8 +56,7 @@ static const struct {
 } bad_callees[] = {
 	{CALLEE_FOREIGN, ALL, "is not in this module"},
 	{CALLEE_INDEX, ALL, "reads the block's index"},
-	{CALLEE_POINTER, ALL, "is called, which calls through a pointer"},
-	{CALLEE_OTHER, ALL, "contains what this form cannot have"},
+	{CALLEE_OTHER, ALL, "contains what no form can have"},
 	{CALLEE_BARRIER, LOOPS, "waits at a barrier"},
 	{CALLEE_EXIT, LOOPS, "ends the thread"},
 };
@@ -122,35 +121,45 @@ bool pass_is_strange(const struct function *function)
 }
 
 /* Whoever is called through a pointer is one of the module's functions. */
-static int effects_of_all(struct module *module, const char **culprit)
+static int effects_of_all(struct module *module, int wanted, const char **culprit)
 {
-	int all = 0;
+	for (struct function *f = module->functions; f; f = f->next) {
+		int effects = f->is_kernel ? 0 : callee_effects(f, wanted, culprit);
 
-	for (struct function *f = module->functions; f && all >= 0; f = f->next) {
-		int effects = f->is_kernel ? 0 : callee_effects(f, culprit);
-
-		all = effects < 0 ? effects : all | effects;
+		if (effects)
+			return effects;
 	}
-	return all & ~CALLEE_POINTER;
+	return 0;
+}
+
+/* The first of @wanted that calling there may do, 0, or -ENOMEM. */
+static int effects_of_call(struct module *module, const struct instruction *call, int wanted,
+			   const char **culprit)
+{
+	struct function *f = callee_of(call);
+	int effects = f ? callee_effects(f, wanted | CALLEE_POINTER, culprit) : CALLEE_POINTER;
+
+	if (effects == CALLEE_POINTER)
+		return effects_of_all(module, wanted, culprit);
+	return effects < 0 ? effects : effects & ~CALLEE_POINTER;
 }
 
 static int check_call(struct rewrite *rewrite, const struct instruction *call)
 {
-	struct module *module = rewrite->function->module;
-	struct function *f = callee_of(call);
-	const char *culprit = "";
-	int effects = f ? callee_effects(f, &culprit) : CALLEE_POINTER;
+	for (size_t k = 0; k < COUNT(bad_callees); k++) {
+		const char *culprit = "";
+		int effects;
 
-	if (effects > 0 && effects & CALLEE_POINTER)
-		effects |= effects_of_all(module, &culprit);
-	if (effects < 0)
-		return effects;
-	effects &= ~CALLEE_POINTER;
-	for (size_t k = 0; k < COUNT(bad_callees); k++)
-		if (effects & bad_callees[k].effect &&
-		    bad_callees[k].forms & 1u << rewrite->form->id)
-			return pass_refuse(rewrite, call->at, "the function %.80s %s", culprit,
+		if (!(bad_callees[k].forms & 1u << rewrite->form->id))
+			continue;
+		effects = effects_of_call(rewrite->function->module, call, bad_callees[k].effect,
+					  &culprit);
+		if (effects < 0)
+			return effects;
+		if (effects)
+			return pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
 					   bad_callees[k].reason);
+	}
 	return PASS_DONE;
 }
 

@@ -1,0 +1,359 @@
+/* A program is a tree of statements over eight values of each thread. Two facts decide what may
+ * come next: whether all threads of the block that are left are here (`together`: only then
+ * barriers), and whether some may have left (`some_left`: then nothing that names absent threads).
+ *
+ * Shared memory holds a word for each thread, which it writes before anybody may leave, and sums.
+ */
+#include "generate.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VALUES    8
+#define SUMS      4
+#define DEPTH_MAX 4
+
+struct generator {
+	FILE *text;
+	uint64_t random;
+	unsigned threads, labels;
+	unsigned room; /* statements that may still come */
+	bool some_left;
+};
+
+uint32_t random_next(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)(x >> 32);
+}
+
+uint32_t random_below(uint64_t *state, uint32_t n)
+{
+	return random_next(state) % n;
+}
+
+static unsigned pick(struct generator *g, unsigned n)
+{
+	return random_below(&g->random, n);
+}
+
+static unsigned value(struct generator *g)
+{
+	return pick(g, VALUES);
+}
+
+static void statements(struct generator *g, unsigned depth, bool together);
+
+static void compute(struct generator *g)
+{
+	static const char *const operations[] = {"add.u32",    "sub.u32", "xor.b32",
+						 "mul.lo.u32", "min.u32", "or.b32"};
+	unsigned to = value(g);
+
+	if (pick(g, 2))
+		fprintf(g->text, "\t%s %%v%u, %%v%u, %%v%u;\n", operations[pick(g, 6)], to,
+			value(g), value(g));
+	else
+		fprintf(g->text, "\tmad.lo.u32 %%v%u, %%v%u, %u, %u;\n", to, value(g),
+			random_next(&g->random) | 1, random_next(&g->random));
+}
+
+static void load(struct generator *g)
+{
+	fprintf(g->text,
+		"\tand.b32 %%t0, %%v%u, %u;\n\tmul.wide.u32 %%d0, %%t0, 4;\n"
+		"\tadd.u64 %%d0, %%d0, %%in;\n\tld.global.u32 %%v%u, [%%d0];\n",
+		value(g), GENERATED_INPUTS - 1, value(g));
+}
+
+static void count(struct generator *g)
+{
+	fprintf(g->text,
+		"\tand.b32 %%t0, %%v%u, %u;\n\tmul.wide.u32 %%d0, %%t0, 4;\n"
+		"\tadd.u64 %%d0, %%d0, %%counters;\n\tred.global.add.u32 [%%d0], %%v%u;\n",
+		value(g), GENERATED_COUNTERS - 1, value(g));
+}
+
+static void local(struct generator *g)
+{
+	fprintf(g->text,
+		"\tand.b32 %%t0, %%v%u, 3;\n\tshl.b32 %%t0, %%t0, 2;\n\tmov.u32 %%t1, array;\n"
+		"\tadd.u32 %%t0, %%t0, %%t1;\n\tst.local.u32 [%%t0], %%v%u;\n"
+		"\tld.local.u32 %%v%u, [array+%u];\n",
+		value(g), value(g), value(g), 4 * pick(g, 4));
+}
+
+static void call(struct generator *g)
+{
+	fprintf(g->text,
+		"\t{\n\t.param .b32 a0;\n\t.param .b32 r0;\n\tst.param.b32 [a0], %%v%u;\n"
+		"\tcall.uni (r0), mix, (a0);\n\tld.param.b32 %%v%u, [r0];\n\t}\n",
+		value(g), value(g));
+}
+
+static void barrier(struct generator *g)
+{
+	fprintf(g->text, "\t%s %u;\n", pick(g, 2) ? "bar.sync" : "barrier.sync.aligned",
+		pick(g, 3));
+}
+
+/* Everybody's word, read by somebody else. */
+static void exchange(struct generator *g)
+{
+	fprintf(g->text, "\tst.shared.u32 [%%mine], %%v%u;\n", value(g));
+	barrier(g);
+	fprintf(g->text,
+		"\tadd.u32 %%t0, %%thread, %u;\n\trem.u32 %%t0, %%t0, %u;\n\tshl.b32 %%t0, %%t0, "
+		"2;\n"
+		"\tadd.u32 %%t0, %%t0, %%words;\n\tld.shared.u32 %%v%u, [%%t0];\n",
+		pick(g, g->threads), g->threads, value(g));
+	barrier(g);
+}
+
+static void sum(struct generator *g)
+{
+	unsigned at = 4 * pick(g, SUMS);
+
+	fprintf(g->text, "\tatom.shared.add.u32 %%t0, [sums+%u], %%v%u;\n", at, value(g));
+	barrier(g);
+	fprintf(g->text, "\tld.shared.u32 %%v%u, [sums+%u];\n", value(g), at);
+	barrier(g);
+}
+
+static void reduce(struct generator *g)
+{
+	static const char *const kinds[] = {"and", "or"};
+	const char *sign = pick(g, 2) ? "!" : "";
+
+	fprintf(g->text, "\tand.b32 %%t0, %%v%u, %u;\n\tsetp.eq.u32 %%p0, %%t0, 0;\n", value(g),
+		1u << pick(g, 4));
+	if (pick(g, 2))
+		fprintf(g->text, "\tbar.red.popc.u32 %%v%u, %u, %s%%p0;\n", value(g), pick(g, 3),
+			sign);
+	else
+		fprintf(g->text,
+			"\tbar.red.%s.pred %%p1, %u, %s%%p0;\n\tselp.u32 %%v%u, %u, 7, %%p1;\n",
+			kinds[pick(g, 2)], pick(g, 3), sign, value(g), random_next(&g->random));
+}
+
+/* Two warps of their own, or the lanes of one. */
+static void between_some(struct generator *g)
+{
+	unsigned label = g->labels++;
+
+	if (g->threads < 64 || pick(g, 2)) {
+		fprintf(g->text,
+			"\tshfl.sync.bfly.b32 %%v%u, %%v%u, %u, 31, -1;\n"
+			"\tvote.sync.ballot.b32 %%t0, %%p2, -1;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
+			value(g), value(g), 1u << pick(g, 5), value(g), value(g));
+		return;
+	}
+	fprintf(g->text,
+		"\tsetp.ge.u32 %%p0, %%thread, 64;\n\t@%%p0 bra L%u;\n\tst.shared.u32 [%%mine], "
+		"%%v%u;\n"
+		"\tbar.sync %u, 64;\n\txor.b32 %%t0, %%thread, 32;\n\tshl.b32 %%t0, %%t0, 2;\n"
+		"\tadd.u32 %%t0, %%t0, %%words;\n\tld.shared.u32 %%v%u, [%%t0];\n",
+		label, value(g), 3 + pick(g, 3), value(g));
+	fprintf(g->text, "\tbar.sync 3, 64;\nL%u:\n", label);
+	barrier(g);
+}
+
+static void condition(struct generator *g, bool uniform)
+{
+	static const char *const uniform_sources[] = {"%bx", "%by", "%bz", "%n"};
+
+	if (uniform)
+		fprintf(g->text, "\tand.b32 %%t0, %s, %u;\n", uniform_sources[pick(g, 4)],
+			1 + pick(g, 3));
+	else
+		fprintf(g->text, "\tand.b32 %%t0, %%v%u, %u;\n", value(g), 1 + pick(g, 7));
+	fprintf(g->text, "\tsetp.eq.u32 %%p0, %%t0, 0;\n");
+}
+
+static void finish(struct generator *g)
+{
+	fprintf(g->text, "\txor.b32 %%t0, %%v%u, %%v%u;\n\tst.global.u32 [%%own], %%t0;\n",
+		value(g), value(g));
+	fprintf(g->text, "\t%s;\n", pick(g, 2) ? "ret" : "exit");
+}
+
+static void leave(struct generator *g)
+{
+	unsigned label = g->labels++;
+
+	condition(g, !pick(g, 3));
+	fprintf(g->text, "\t@!%%p0 bra L%u;\n", label);
+	finish(g);
+	fprintf(g->text, "L%u:\n", label);
+	g->some_left = true;
+}
+
+static void choose(struct generator *g, unsigned depth, bool together)
+{
+	bool uniform = pick(g, 2);
+	unsigned other = g->labels++, end = g->labels++;
+
+	condition(g, uniform);
+	fprintf(g->text, "\t@%%p0 bra L%u;\n", other);
+	statements(g, depth + 1, together && uniform);
+	fprintf(g->text, "\tbra L%u;\nL%u:\n", end, other);
+	statements(g, depth + 1, together && uniform);
+	fprintf(g->text, "L%u:\n", end);
+}
+
+static void loop(struct generator *g, unsigned depth, bool together)
+{
+	bool uniform = pick(g, 2);
+	unsigned label = g->labels++;
+
+	/* The first round may see threads that left in the last. */
+	g->some_left = g->some_left || depth;
+	fprintf(g->text, "\tand.b32 %%c%u, %s%u, 3;\nL%u:\n", depth, uniform ? "%b" : "%v",
+		uniform ? 0 : value(g), label);
+	g->some_left = true;
+	statements(g, depth + 1, together && uniform);
+	fprintf(g->text,
+		"\tsetp.eq.u32 %%p0, %%c%u, 0;\n\tsub.u32 %%c%u, %%c%u, 1;\n\t@!%%p0 bra L%u;\n",
+		depth, depth, depth, label);
+}
+
+static void table(struct generator *g)
+{
+	unsigned first = g->labels;
+
+	g->labels += 4;
+	fprintf(g->text,
+		"\tand.b32 %%t0, %%v%u, 2;\n\t{\n\tT%u: .branchtargets L%u, L%u, L%u;\n"
+		"\tbrx.idx %%t0, T%u;\n\t}\n",
+		value(g), first, first, first + 1, first + 2, first);
+	for (unsigned k = 0; k < 3; k++) {
+		fprintf(g->text, "L%u:\n", first + k);
+		compute(g);
+		if (k < 2)
+			fprintf(g->text, "\tbra L%u;\n", first + 3);
+	}
+	fprintf(g->text, "L%u:\n", first + 3);
+}
+
+static void statement(struct generator *g, unsigned depth, bool together)
+{
+	unsigned kind = pick(g, 32);
+
+	if (kind < 3 && together)
+		exchange(g);
+	else if (kind < 5 && together)
+		sum(g);
+	else if (kind < 8 && together)
+		reduce(g);
+	else if (kind < 10 && together && !g->some_left)
+		between_some(g);
+	else if (kind < 13 && depth < DEPTH_MAX)
+		choose(g, depth, together);
+	else if (kind < 16 && depth < DEPTH_MAX)
+		loop(g, depth, together);
+	else if (kind < 18 && depth)
+		leave(g);
+	else if (kind < 19)
+		leave(g);
+	else if (kind < 20)
+		call(g);
+	else if (kind < 21)
+		local(g);
+	else if (kind < 22)
+		table(g);
+	else if (kind < 24)
+		count(g);
+	else if (kind < 26)
+		load(g);
+	else
+		compute(g);
+}
+
+static void statements(struct generator *g, unsigned depth, bool together)
+{
+	for (unsigned n = 1 + pick(g, 5); n && g->room; n--) {
+		g->room--;
+		statement(g, depth, together);
+	}
+}
+
+static const char head[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".extern .shared .align 4 .b8 words_memory[];\n"
+	".func (.param .b32 out) mix(.param .b32 in)\n{\n\t.reg .b32 %r<3>;\n"
+	"\tld.param.b32 %r0, [in];\n\tmul.lo.u32 %r1, %r0, 2654435761;\n\tshr.u32 %r2, %r1, 15;\n"
+	"\txor.b32 %r1, %r1, %r2;\n\tst.param.b32 [out], %r1;\n\tret;\n}\n"
+	".visible .entry " GENERATED_KERNEL "(\n\t.param .u64 out,\n\t.param .u64 in,\n"
+	"\t.param .u32 n\n)\n{\n\t.reg .b32 %v<8>, %t<4>, %c<8>, %b0, %bx, %by, %bz, %n;\n"
+	"\t.reg .b32 %thread, %mine, %words, %grid;\n\t.reg .b64 %d<4>, %in, %own, %counters;\n"
+	"\t.reg .pred %p<4>;\n\t.shared .align 4 .b8 sums[16];\n\t.local .align 4 .b8 array[16];\n"
+	"\tld.param.u64 %in, [in];\n\tld.param.u64 %own, [out];\n\tld.param.u32 %n, [n];\n"
+	"\tmov.u32 %bx, %ctaid.x;\n\tmov.u32 %by, %ctaid.y;\n\tmov.u32 %bz, %ctaid.z;\n"
+	"\tmov.u32 %t0, %tid.z;\n\tmov.u32 %t1, %ntid.y;\n\tmov.u32 %t2, %tid.y;\n"
+	"\tmad.lo.u32 %thread, %t0, %t1, %t2;\n\tmov.u32 %t0, %ntid.x;\n\tmov.u32 %t1, %tid.x;\n"
+	"\tmad.lo.u32 %thread, %thread, %t0, %t1;\n"
+	"\tmov.u32 %t0, %nctaid.y;\n\tmad.lo.u32 %b0, %bz, %t0, %by;\n\tmov.u32 %t1, %nctaid.x;\n"
+	"\tmad.lo.u32 %b0, %b0, %t1, %bx;\n\tmul.lo.u32 %grid, %t0, %t1;\n"
+	"\tmov.u32 %t0, %nctaid.z;\n\tmul.lo.u32 %grid, %grid, %t0;\n";
+
+static void prologue(struct generator *g)
+{
+	fputs(head, g->text);
+	fprintf(g->text,
+		"\tmul.lo.u32 %%grid, %%grid, %u;\n\tmul.wide.u32 %%counters, %%grid, 4;\n"
+		"\tadd.u64 %%counters, %%counters, %%own;\n"
+		"\tmad.lo.u32 %%t0, %%b0, %u, %%thread;\n\tmul.wide.u32 %%d0, %%t0, 4;\n"
+		"\tadd.u64 %%own, %%own, %%d0;\n",
+		g->threads, g->threads);
+	fprintf(g->text,
+		"\tmov.u32 %%words, words_memory;\n\tshl.b32 %%mine, %%thread, 2;\n"
+		"\tadd.u32 %%mine, %%mine, %%words;\n\tst.shared.u32 [%%mine], %%thread;\n"
+		"\tmov.u32 %%t1, 0;\n\tst.local.v4.u32 [array], {%%t1, %%t1, %%t1, %%t1};\n"
+		"\tsetp.lt.u32 %%p2, %%thread, %u;\n\tsetp.ne.u32 %%p0, %%thread, 0;\n"
+		"\t@%%p0 bra START;\n\tst.shared.u32 [sums], %%t1;\n\tst.shared.u32 [sums+4], "
+		"%%t1;\n"
+		"\tst.shared.u32 [sums+8], %%t1;\n\tst.shared.u32 [sums+12], %%t1;\nSTART:\n"
+		"\tbar.sync 0;\n",
+		pick(g, 40));
+	for (unsigned k = 0; k < VALUES; k++)
+		fprintf(g->text, "\tmad.lo.u32 %%v%u, %s, %u, %%%s;\n", k,
+			k % 2 ? "%t0" : "%thread", random_next(&g->random), k % 3 ? "n" : "b0");
+}
+
+static void shape(struct generator *g, struct generated *out)
+{
+	static const uint32_t blocks[][3] = {{32, 1, 1}, {64, 1, 1}, {16, 4, 1},
+					     {8, 4, 3},  {40, 1, 1}, {128, 1, 1}};
+	unsigned which = pick(g, 6);
+
+	for (unsigned k = 0; k < 3; k++) {
+		out->grid[k] = 1 + pick(g, k ? 4 : 9);
+		out->block[k] = blocks[which][k];
+	}
+	g->threads = out->block[0] * out->block[1] * out->block[2];
+	out->dynamic_shared = 4 * g->threads;
+	/* A warp with absent lanes cannot be named as a whole. */
+	g->some_left = g->threads % 32;
+}
+
+void generate(struct generated *out, uint64_t seed)
+{
+	struct generator g = {.random = seed * 1000003 + 17};
+	size_t size;
+
+	g.text = open_memstream(&out->ptx, &size);
+	if (!g.text)
+		abort();
+	shape(&g, out);
+	prologue(&g);
+	g.room = 60;
+	for (unsigned n = 3 + pick(&g, 10); n; n--)
+		statements(&g, 0, true);
+	finish(&g);
+	fputs("}\n", g.text);
+	fclose(g.text);
+}

@@ -1,0 +1,290 @@
+#include "run.h"
+
+#include "generate.h"
+
+#include "weir/preempt-abi.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THREADS          3
+#define WORKERS_MAX      7
+#define LAUNCHES_MAX     100000
+#define INSTRUCTIONS_MAX 50000000
+#define PARAMETERS_MAX   256
+
+static void remember(void *data, const struct weir_verdict *verdict)
+{
+	struct run *run = data;
+
+	if (strcmp(verdict->kernel, run->problem->kernel))
+		return;
+	run->has[verdict->form] = verdict->eligible;
+	if (!verdict->eligible)
+		snprintf(run->message, sizeof(run->message), "%s: %s",
+			 weir_form_name(verdict->form), verdict->reason);
+}
+
+static struct ptx_kernel *kernel_of(const struct run *run, enum weir_form form)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s%s", run->problem->kernel,
+		 form == WEIR_NATIVE ? "" : weir_form_suffix(form));
+	return ptx_module_kernel(run->module, name);
+}
+
+/* One launch, or a continuation, in the making. */
+struct launch {
+	struct run *run;
+	const struct ptx_kernel *kernel;
+	struct ptx_launch ptx;
+	uint8_t parameters[PARAMETERS_MAX];
+	_Atomic uint64_t next; /* block to be run */
+	_Atomic int error;
+	struct ptx_error why;
+};
+
+static void set_parameter(struct launch *launch, size_t index, const void *data, size_t size)
+{
+	struct ptx_param p = ptx_kernel_param(launch->kernel, index);
+
+	memcpy(launch->parameters + p.offset, data, size < p.size ? size : p.size);
+}
+
+/* @hidden: the last parameter, of a form. */
+static void launch_init(struct launch *launch, struct run *run, enum weir_form form, uint32_t *out,
+			const void *hidden, size_t hidden_size)
+{
+	const struct problem *problem = run->problem;
+	size_t own;
+
+	*launch = (struct launch){.run = run, .kernel = kernel_of(run, form)};
+	launch->ptx = (struct ptx_launch){.grid = problem->grid,
+					  .block = problem->block,
+					  .dynamic_shared = problem->dynamic_shared,
+					  .params = launch->parameters,
+					  .sm_count = 4,
+					  .max_instructions = INSTRUCTIONS_MAX};
+	own = ptx_kernel_param_count(launch->kernel) - (hidden ? 1 : 0);
+	if (own > 0)
+		set_parameter(launch, 0, &out, sizeof(out));
+	if (own > 1)
+		set_parameter(launch, 1, &problem->in, sizeof(problem->in));
+	if (own > 2)
+		set_parameter(launch, 2, &problem->n, sizeof(problem->n));
+	if (hidden)
+		set_parameter(launch, own, hidden, hidden_size);
+}
+
+static uint64_t blocks_of(struct ptx_dim grid)
+{
+	return (uint64_t)grid.x * grid.y * grid.z;
+}
+
+static void *run_blocks(void *data)
+{
+	struct launch *launch = data;
+	uint64_t block;
+
+	while ((block = launch->next++) < blocks_of(launch->ptx.grid)) {
+		struct ptx_error why;
+		int r = ptx_run_block(launch->kernel, &launch->ptx, block, 0, NULL, &why);
+
+		if (!r)
+			continue;
+		launch->error = r;
+		launch->why = why;
+	}
+	return NULL;
+}
+
+static bool is_good(const struct launch *launch, const char *what)
+{
+	struct run *run = launch->run;
+
+	if (launch->error)
+		snprintf(run->message, sizeof(run->message), "%s: %s, line %d: %.300s", what,
+			 strerror(-launch->error), launch->why.line, launch->why.message);
+	return !launch->error;
+}
+
+static bool compare(struct run *run, const char *what, const uint32_t *out)
+{
+	for (uint32_t k = 0; k < run->problem->out_words; k++) {
+		if (out[k] == run->want[k])
+			continue;
+		snprintf(run->message, sizeof(run->message), "%s: word %u of %u is %#x, not %#x",
+			 what, k, run->problem->out_words, out[k], run->want[k]);
+		return false;
+	}
+	return true;
+}
+
+/* Consecutive boxes of the grid, in an order that covers it: rows of x, cut at random. */
+static bool run_sliced(struct run *run, uint32_t *out)
+{
+	struct ptx_dim grid = run->problem->grid;
+	struct weir_slice slice = {.grid = {grid.x, grid.y, grid.z}};
+	struct launch launch;
+
+	for (slice.first[2] = 0; slice.first[2] < grid.z; slice.first[2]++) {
+		for (slice.first[1] = 0; slice.first[1] < grid.y;) {
+			uint32_t rows = 1 + random_below(&run->random, grid.y - slice.first[1]);
+			uint32_t columns = 0;
+
+			for (slice.first[0] = 0; slice.first[0] < grid.x;
+			     slice.first[0] += columns) {
+				columns = 1 + random_below(&run->random, grid.x - slice.first[0]);
+				launch_init(&launch, run, WEIR_SLICED, out, &slice, sizeof(slice));
+				launch.ptx.grid = (struct ptx_dim){columns, rows, 1};
+				run_blocks(&launch);
+				if (!is_good(&launch, "sliced"))
+					return false;
+			}
+			slice.first[1] += rows;
+		}
+	}
+	return true;
+}
+
+/* The workers of one launch, on threads; the demand comes at the start, later, or not at all. */
+static void run_workers(struct launch *launch, volatile uint64_t *demand)
+{
+	pthread_t threads[THREADS];
+	unsigned moment = random_below(&launch->run->random, 4), n = 0;
+
+	launch->ptx.grid =
+		(struct ptx_dim){1 + random_below(&launch->run->random, WORKERS_MAX), 1, 1};
+	launch->next = 0;
+	*demand = moment == 0;
+	for (unsigned k = 0; k < THREADS; k++)
+		if (!pthread_create(&threads[n], NULL, run_blocks, launch))
+			n++;
+	if (moment == 1)
+		usleep(random_below(&launch->run->random, 300));
+	if (moment != 3)
+		*demand = 1;
+	while (n)
+		pthread_join(threads[--n], NULL);
+}
+
+static bool fail(struct run *run, const char *what)
+{
+	snprintf(run->message, sizeof(run->message), "persistent: %s", what);
+	return false;
+}
+
+/* Launches and continuations until the words say done; then one more, which must do nothing. */
+static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *words,
+			   struct weir_persistent *hidden, volatile uint64_t *demand)
+{
+	struct launch launch;
+	unsigned launches = 0;
+
+	launch_init(&launch, run, WEIR_PERSISTENT, out, hidden, sizeof(*hidden));
+	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
+		run_workers(&launch, demand);
+		if (!is_good(&launch, "persistent"))
+			return false;
+		if (words->left || words->ticket > hidden->tickets)
+			return fail(run, "the words are not in order");
+	}
+	if (words->done != hidden->serial)
+		return fail(run, "it never gets done");
+	run_workers(&launch, demand);
+	if (words->done != hidden->serial || words->left || words->ticket)
+		return fail(run, "a continuation too many did something");
+	return is_good(&launch, "persistent, when done");
+}
+
+static bool run_persistent(struct run *run, uint32_t *out)
+{
+	struct ptx_dim grid = run->problem->grid;
+	struct weir_words *words = aligned_alloc(32, sizeof(*words));
+	uint64_t demand = 0;
+	uint32_t hold = 0;
+	struct weir_persistent hidden = {.words = (uintptr_t)words,
+					 .demand = (uintptr_t)&demand,
+					 .hold = random_below(&run->random, 2) ? (uintptr_t)&hold
+									       : 0,
+					 .grid = {grid.x, grid.y, grid.z},
+					 .blocks = (uint32_t)blocks_of(grid),
+					 .period = random_below(&run->random, 3) * 10000};
+	bool good = words;
+
+	if (words)
+		memset(words, 0, sizeof(*words));
+	for (hidden.serial = 1; good && hidden.serial <= 2; hidden.serial++) {
+		memset(out, 0, run->problem->out_words * sizeof(*out));
+		hidden.chunk = 1 + random_below(&run->random, 2 + hidden.blocks / 3);
+		if (hidden.chunk > hidden.blocks)
+			hidden.chunk = hidden.blocks;
+		hidden.tickets = (hidden.blocks + hidden.chunk - 1) / hidden.chunk;
+		good = run_until_done(run, out, words, &hidden, &demand) &&
+		       compare(run, "persistent", out);
+	}
+	run->evictions += words ? words->evictions : 0;
+	free(words);
+	return good;
+}
+
+bool run_form(struct run *run, enum weir_form form)
+{
+	uint32_t *out = calloc(run->problem->out_words + 1, sizeof(*out));
+	bool good = false;
+
+	if (out && form == WEIR_SLICED)
+		good = run_sliced(run, out) && compare(run, "sliced", out);
+	else if (out)
+		good = run_persistent(run, out);
+	free(out);
+	return good;
+}
+
+static bool load(struct run *run)
+{
+	struct weir_transform_options options = {.forms = 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT,
+						 .kernel = run->problem->kernel,
+						 .verdict = remember,
+						 .data = run};
+	struct weir_error error;
+	struct ptx_error why;
+	char *text;
+	size_t len;
+
+	if (weir_transform(&text, &len, run->problem->ptx, strlen(run->problem->ptx), &options,
+			   &error)) {
+		snprintf(run->message, sizeof(run->message), "line %u: %s", error.line,
+			 error.message);
+		return false;
+	}
+	if (ptx_module_load(&run->module, text, len, &why))
+		snprintf(run->message, sizeof(run->message), "rewritten, line %d: %.300s", why.line,
+			 why.message);
+	free(text);
+	return run->module;
+}
+
+bool run_init(struct run *run, const struct problem *problem, uint64_t seed)
+{
+	struct launch launch;
+
+	*run = (struct run){.problem = problem, .random = seed};
+	run->want = calloc(problem->out_words + 1, sizeof(*run->want));
+	if (!run->want || !load(run))
+		return false;
+	launch_init(&launch, run, WEIR_NATIVE, run->want, NULL, 0);
+	run_blocks(&launch);
+	return is_good(&launch, "native");
+}
+
+void run_deinit(struct run *run)
+{
+	if (run->module)
+		ptx_module_free(run->module);
+	free(run->want);
+}
