@@ -46,20 +46,6 @@ static int read_level(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-static int read_log_level(struct yaml_file *file, const yaml_node_t *value,
-			  const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a log level");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!log_level_parse(text, target))
-		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
-				 text);
-	return 0;
-}
-
 static int read_policy(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target)
 {
@@ -89,27 +75,14 @@ static int read_address(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
-/* An array of @n zeroed entries of @size bytes. There was none before: a key that comes twice is
- * refused. */
-static int new_entries(void *entries, size_t *n_out, int n, size_t size)
-{
-	void *memory = calloc((size_t)n + 1, size);
-
-	if (!memory)
-		return error_origin(-ENOMEM);
-	*(void **)entries = memory;
-	*n_out = (size_t)n;
-	return 0;
-}
-
 static int read_classes(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target)
 {
 	struct config_levels *levels = target;
 	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
 	int r = n < 0 ? n
-		      : new_entries(&levels->classes, &levels->n_classes, n,
-				    sizeof(*levels->classes));
+		      : yaml_new_entries(&levels->classes, &levels->n_classes, n,
+					 sizeof(*levels->classes));
 
 	for (int i = 0; i < n && r == 0; i++) {
 		const yaml_node_t *key, *level = yaml_pair(file, value, i, &key);
@@ -126,7 +99,8 @@ static int read_raise(struct yaml_file *file, const yaml_node_t *value,
 	struct config_levels *levels = target;
 	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
 	int r = n < 0 ? n
-		      : new_entries(&levels->raise, &levels->n_raise, n, sizeof(*levels->raise));
+		      : yaml_new_entries(&levels->raise, &levels->n_raise, n,
+					 sizeof(*levels->raise));
 
 	for (int i = 0; i < n && r == 0; i++)
 		r = yaml_read_text(file, yaml_item(file, value, i), field, &levels->raise[i]);
@@ -171,7 +145,8 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 	struct config *config = target;
 	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
 	int r = n < 0 ? n
-		      : new_entries(&config->rules, &config->n_rules, n, sizeof(*config->rules));
+		      : yaml_new_entries(&config->rules, &config->n_rules, n,
+					 sizeof(*config->rules));
 
 	(void)field;
 	for (int i = 0; i < n && r == 0; i++) {
@@ -235,7 +210,7 @@ static const struct yaml_field config_fields[] = {
 	{"standalone", yaml_read_section, 0, standalone_fields},
 	{"limits", yaml_read_section, 0, limits_fields},
 	{"nvml", yaml_read_text, AT(nvml)},
-	{"logLevel", read_log_level, AT(log_level)},
+	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{0},
 };
 

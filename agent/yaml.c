@@ -8,6 +8,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/log.h"
 
 static int fail_at(struct yaml_file *file, const yaml_mark_t *mark, const char *format,
 		   va_list args)
@@ -234,5 +235,30 @@ int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struc
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
 		return yaml_fail(file, value, "expected true or false");
 	*(bool *)target = strcmp(text, "true") == 0;
+	return 0;
+}
+
+int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
+			const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a log level");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!log_level_parse(text, target))
+		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
+				 text);
+	return 0;
+}
+
+int yaml_new_entries(void *entries, size_t *n_out, int n, size_t size)
+{
+	void *memory = calloc((size_t)n + 1, size);
+
+	if (!memory)
+		return error_origin(-ENOMEM);
+	*(void **)entries = memory;
+	*n_out = (size_t)n;
 	return 0;
 }

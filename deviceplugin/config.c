@@ -120,20 +120,6 @@ static int read_driver_mount(struct yaml_file *file, const yaml_node_t *value,
 	return r;
 }
 
-static int read_log_level(struct yaml_file *file, const yaml_node_t *value,
-			  const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a log level");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!log_level_parse(text, target))
-		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
-				 text);
-	return 0;
-}
-
 static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
 			   const struct yaml_field *field, void *target)
 {
@@ -166,19 +152,6 @@ static int read_prefix(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-/* An array of @n zeroed entries of @size bytes in place of what was there. */
-static int new_entries(void *entries, size_t *n_out, int n, size_t size)
-{
-	void *memory = calloc((size_t)n + 1, size);
-
-	if (!memory)
-		return error_origin(-ENOMEM);
-	free(*(void **)entries);
-	*(void **)entries = memory;
-	*n_out = (size_t)n;
-	return 0;
-}
-
 static const struct yaml_field mount_fields[] = {
 	{"hostPath", yaml_read_path, offsetof(struct config_mount, host_path)},
 	{"containerPath", yaml_read_path, offsetof(struct config_mount, container_path)},
@@ -193,8 +166,8 @@ static int read_mounts(struct yaml_file *file, const yaml_node_t *value,
 	struct config *config = target;
 	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
 	int r = n < 0 ? n
-		      : new_entries(&config->container.mounts, &config->container.n_mounts, n,
-				    sizeof(*config->container.mounts));
+		      : yaml_new_entries(&config->container.mounts, &config->container.n_mounts, n,
+					 sizeof(*config->container.mounts));
 
 	(void)field;
 	for (int i = 0; i < n && r == 0; i++) {
@@ -222,8 +195,8 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 	struct config *config = target;
 	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
 	int r = n < 0 ? n
-		      : new_entries(&config->container.env, &config->container.n_env, n,
-				    sizeof(*config->container.env));
+		      : yaml_new_entries(&config->container.env, &config->container.n_env, n,
+					 sizeof(*config->container.env));
 
 	for (int i = 0; i < n && r == 0; i++) {
 		const yaml_node_t *key, *text = yaml_pair(file, value, i, &key);
@@ -287,7 +260,7 @@ static const struct yaml_field health_fields[] = {
 static const struct yaml_field config_fields[] = {
 	{"resourceName", read_resource, AT(resource_name)},
 	{"mode", read_mode, AT(mode)},
-	{"logLevel", read_log_level, AT(log_level)},
+	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{"pluginDir", read_plugin_dir, AT(plugin_dir)},
 	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir)},
 	{"nodeRoot", read_prefix, AT(node_root)},

@@ -51,7 +51,13 @@ int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
 int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
 		   void *target); /* bool */
 
-/* For readers of a module's own: the text of a scalar, valid as long as the file. NULL: it is
+int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
+			const struct yaml_field *field, void *target); /* enum log_level */
+
+/* For readers of a module's own: an array of @n zeroed entries of @size bytes, for *@entries and
+ * *@n_out. There was none before: a key that comes twice is refused. 0 or -ENOMEM. */
+int yaml_new_entries(void *entries, size_t *n_out, int n, size_t size);
+/* The text of a scalar, valid as long as the file. NULL: it is
  * something else or too long; @what says what was expected. */
 const char *yaml_scalar(struct yaml_file *file, const yaml_node_t *node, const char *what);
 /* How many entries a list or map has, -EINVAL: it is neither @type nor empty, or too long. */
