@@ -9,3 +9,9 @@ PROGRAMS += weir-transform
 weir-transform_SRC    := transformer/main.c
 weir-transform_STATIC := libweir-transform
 weir-transform_LIBS   := $(TRANSFORM_LIBS)
+
+FUZZERS += fuzz-transform fuzz-roundtrip fuzz-fatbin
+# Each with its own copy of the library: the fuzzer wants to see where it goes.
+$(foreach f,fuzz-transform fuzz-roundtrip fuzz-fatbin,\
+	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
+	$(eval $f_LIBS := $(TRANSFORM_LIBS)))

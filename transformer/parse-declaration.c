@@ -78,24 +78,19 @@ static bool parse_words(struct parser *p, struct declared *d)
 	return true;
 }
 
-/* [4][8], or [] whose size is unknown. */
+/* [4][8]; in [] and [2*N] the size is unknown. */
 static bool parse_dimensions(struct parser *p, uint64_t *size)
 {
 	while (parser_accept(p, '[')) {
 		struct token token = p->token;
+		unsigned count = 0;
 		uint64_t n;
 
-		if (parser_accept(p, ']')) {
-			*size = 0;
-			continue;
-		}
-		while (p->token.kind != ']') { /* an expression would do */
-			if (p->token.kind == TOKEN_END || p->token.kind == ';')
+		for (; p->token.kind != ']'; parser_next(p), count++)
+			if (p->token.kind == TOKEN_END || p->token.kind == TOKEN_BAD ||
+			    p->token.kind == ';')
 				return parser_expect(p, ']');
-			parser_next(p);
-		}
-		if (p->token.start < token.start + token.len ||
-		    !token_integer(token.start, token.len, &n) ||
+		if (count != 1 || !token_integer(token.start, token.len, &n) ||
 		    __builtin_mul_overflow(*size, n, size))
 			*size = 0;
 		parser_next(p);

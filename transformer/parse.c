@@ -396,7 +396,7 @@ static bool parse_item(struct parser *p, size_t *underscores)
 static bool make_prefix(struct parser *p, size_t underscores)
 {
 	size_t len = strlen(PREFIX) + underscores + 1;
-	char *prefix = arena_text(p->arena, "", len);
+	char *prefix = arena_alloc(p->arena, len + 1);
 
 	if (!prefix)
 		return parser_no_memory(p);
