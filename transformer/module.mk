@@ -15,3 +15,9 @@ FUZZERS += fuzz-transform fuzz-roundtrip fuzz-fatbin
 $(foreach f,fuzz-transform fuzz-roundtrip fuzz-fatbin,\
 	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
 	$(eval $f_LIBS := $(TRANSFORM_LIBS)))
+
+TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image)
+UNIT_TESTS += $(TRANSFORM_TESTS)
+$(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
+	$(eval $t_STATIC := libweir-transform)$(eval $t_CFLAGS := -Wno-unused-parameter)\
+	$(eval $t_LIBS := -lcmocka $(TRANSFORM_LIBS)))

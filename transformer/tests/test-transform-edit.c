@@ -1,0 +1,164 @@
+/* Changing a function, and what the verifier says of broken ones. */
+#include "ir-fixture.h"
+
+#include <stdio.h>
+
+static void assert_prints(const struct fixture *x, struct function *f, const char *want)
+{
+	struct text text;
+
+	if (x->diag.error)
+		fail_msg("%s", x->diag.message);
+	assert_int_equal(verify_function(f, &(struct diag){0}), 0);
+	text_init(&text, 1 << 20);
+	emit_function(&text, f);
+	assert_string_equal(text.data, want);
+	text_deinit(&text);
+}
+
+static void templates_go_in(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1;\n"
+						       "END: ret; }");
+	struct reg *sum = edit_named_register(f, TYPE_b32, "sum");
+	struct cursor at = cursor_after(f, f->entry->first);
+
+	edit_code(&at,
+		  "{ .reg .pred p; AGAIN: add.u32 %0, %0, %1; setp.lt.u32 p, %0, [%2+4];"
+		  "  @p bra AGAIN; @!p bra %3; }",
+		  op_reg(sum), op_int(7), op_special(f, "%tid.x"), op_block(f->last));
+	assert_prints(&x, f,
+		      ".entry k()\n{\n\t.reg .b32 a, %weir_sum_0;\n\t.reg .pred weir_p_1;\n"
+		      "\tmov.u32\ta, 1;\n\nweir_AGAIN_2:\n"
+		      "\tadd.u32\t%weir_sum_0, %weir_sum_0, 7;\n"
+		      "\tsetp.lt.u32\tweir_p_1, %weir_sum_0, [%tid.x+4];\n"
+		      "\t@weir_p_1 bra\tweir_AGAIN_2;\n\t@!weir_p_1 bra\tEND;\n\nEND:\n\tret;\n}");
+	fixture_deinit(&x);
+}
+
+static void bad_templates_stick(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { ret; }");
+	struct cursor at = cursor_start(f, f->entry);
+
+	edit_code(&at, "mov.u32 %0, %1;", op_special(f, "%tid.x"));
+	assert_true(x.diag.error < 0);
+	assert_ptr_equal(edit_register(f, TYPE_b32), &x.module.broken_reg);
+	assert_ptr_equal(edit_block(f, NULL, "x"), &x.module.broken_block);
+	edit_code(&at, "ret;");
+	assert_null(f->entry->next);
+	fixture_deinit(&x);
+}
+
+static void blocks_split_where_told(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(
+		&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1; mov.u32 a, 2; }");
+	struct block *half = edit_split(f, f->entry->first->next);
+	struct block *front = edit_block(f, NULL, "front");
+	struct cursor at = cursor_end(f, front);
+
+	edit_code(&at, "bra %0;", op_block(half));
+	assert_prints(&x, f,
+		      ".entry k()\n{\n\t.reg .b32 a;\n\tbra\tweir_b1;\n\tmov.u32\ta, 1;\n\n"
+		      "weir_b1:\n\tmov.u32\ta, 2;\n\tret;\n}");
+	fixture_deinit(&x);
+}
+
+static void specials_are_replaced(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(
+		&x, HEAD ".entry k() { .reg .b32 a, b, c; .reg .b16 h; .reg .pred p;\n"
+			 "@p mov.v4.u32 {a, b, _, c}, %ctaid;\n"
+			 "add.u32 a, %ctaid.x, %ctaid.y; mov.u16 h, %ctaid.x; }");
+	struct reg *by = edit_named_register(f, TYPE_b32, "block");
+
+	assert_true(edit_uses_special(f, "%ctaid"));
+	assert_true(edit_uses_special(f, "%ctaid.z"));
+	assert_false(edit_uses_special(f, "%nctaid"));
+	assert_int_equal(edit_replace_special(f, "%ctaid.x", op_reg(by)), 3);
+	assert_false(edit_uses_special(f, "%ctaid.x"));
+	assert_true(edit_uses_special(f, "%ctaid"));
+	assert_prints(&x, f,
+		      ".entry k()\n{\n\t.reg .b32 a, b, c;\n\t.reg .b16 h;\n\t.reg .pred p;\n"
+		      "\t.reg .b32 %weir_block_0;\n\t@p mov.u32\ta, %weir_block_0;\n"
+		      "\t@p mov.u32\tb, %ctaid.y;\n\t@p mov.u32\tc, %ctaid.w;\n"
+		      "\tadd.u32\ta, %weir_block_0, %ctaid.y;\n\tcvt.u16.u32\th, %weir_block_0;\n"
+		      "\tret;\n}");
+	fixture_deinit(&x);
+}
+
+static void parameters_come_last(void **state)
+{
+	struct fixture x;
+	struct function *f =
+		fixture_function(&x, HEAD ".entry k(.param .u32 n) .maxntid 64\n{ ret; }");
+	struct function *copy = parse_copy(f, "k2");
+
+	assert_int_equal(parse_body(copy, &x.body_arena, &x.diag), 0);
+	edit_parameter_bytes(copy, "weir_slice", 8, 24);
+	edit_parameter(copy, TYPE_u64, "weir_word");
+	edit_variable(copy, SPACE_SHARED, "box", 8, 16);
+	assert_prints(&x, copy,
+		      ".entry k2(\n\t.param .u32 n,\n\t.param .align 8 .b8 weir_slice[24],\n"
+		      "\t.param .u64 weir_word\n)\n.maxntid 64\n{\n"
+		      "\t.shared .align 8 .b8 weir_box_0[16];\n\tret;\n}");
+	assert_null(f->params->next);
+	fixture_deinit(&x);
+}
+
+static void tables_are_made(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { A: ret; B: ret; }");
+	struct block *targets[] = {fixture_block(f, "B"), fixture_block(f, "A")};
+	struct table *table = edit_table(f, "places", targets, 2);
+	struct reg *index = edit_register(f, TYPE_b32);
+	struct cursor at = cursor_start(f, f->entry);
+
+	edit_code(&at, "brx.idx %0, %1;", op_reg(index), op_table(table));
+	assert_prints(
+		&x, f,
+		".entry k()\n{\n\t.reg .b32 %weir_b32_1;\n"
+		"\tweir_places_0: .branchtargets B, A;\n\tbrx.idx\t%weir_b32_1, weir_places_0;\n"
+		"\nA:\n\tret;\n\nB:\n\tret;\n}");
+	fixture_deinit(&x);
+}
+
+static void broken_functions_are_found(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; .reg .b32 a;\n"
+						       "@p mov.u32 a, 1; bra END; END: ret; }");
+	struct instruction *i = f->entry->first;
+	struct diag diag = {0};
+
+	i->guard = fixture_reg(f, "a");
+	assert_true(verify_function(f, &diag) < 0);
+	assert_int_equal(diag.at.line, 5);
+	i->guard = NULL;
+	diag = (struct diag){0};
+	edit_remove(f, f->last->first);
+	assert_true(verify_function(f, &diag) < 0);
+	assert_string_equal(diag.message, "k: control falls off the end");
+	fixture_deinit(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(templates_go_in),
+		cmocka_unit_test(bad_templates_stick),
+		cmocka_unit_test(blocks_split_where_told),
+		cmocka_unit_test(specials_are_replaced),
+		cmocka_unit_test(parameters_come_last),
+		cmocka_unit_test(tables_are_made),
+		cmocka_unit_test(broken_functions_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

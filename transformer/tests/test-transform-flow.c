@@ -1,0 +1,201 @@
+/* Control flow and liveness. */
+#include "ir-fixture.h"
+
+#include <stdio.h>
+
+/* An inner loop inside an outer one, a block that nobody reaches, and a way out of both. */
+static const char nest[] = HEAD ".entry k(.param .u32 n) {\n"
+				".reg .pred p, q; .reg .b32 i, j, sum, spare;\n"
+				"ld.param.u32 j, [n]; mov.u32 i, 0; mov.u32 sum, 0; bra OUTER;\n"
+				"DEAD: mov.u32 i, 7; bra OUTER;\n"
+				"OUTER: add.u32 i, i, 1;\n"
+				"INNER: add.u32 sum, sum, j; setp.eq.u32 q, sum, 5; @q bra OUT;\n"
+				"setp.lt.u32 p, sum, i; @p bra INNER;\n"
+				"TAIL: mov.u32 spare, 3; add.u32 sum, sum, spare; bar.sync 0;\n"
+				"setp.lt.u32 p, i, 10; @p bra OUTER;\n"
+				"OUT: st.shared.u32 [0], sum; ret; }";
+
+static void loops_nest(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, nest);
+	struct cfg cfg;
+	const struct loop *outer, *inner;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	outer = fixture_block(f, "OUTER")->loop;
+	inner = fixture_block(f, "INNER")->loop;
+	assert_ptr_equal(outer->head, fixture_block(f, "OUTER"));
+	assert_ptr_equal(inner->head, fixture_block(f, "INNER"));
+	assert_ptr_equal(inner->parent, outer);
+	assert_int_equal(outer->depth, 1);
+	assert_int_equal(inner->depth, 2);
+	assert_true(outer->has_barrier);
+	assert_false(inner->has_barrier);
+	assert_int_equal(inner->instruction_count, 5);
+	assert_int_equal(outer->instruction_count, 11);
+	assert_null(fixture_block(f, "OUT")->loop);
+	assert_true(loop_contains(outer, fixture_block(f, "INNER")));
+	assert_ptr_equal(f->loops, outer);
+	assert_false(cfg.irreducible);
+	assert_int_equal(fixture_block(f, "DEAD")->order, CFG_UNREACHED);
+	fixture_deinit(&x);
+}
+
+static void dominators_are_where_all_ways_pass(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, nest);
+	struct cfg cfg;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_ptr_equal(fixture_block(f, "OUT")->dominator, fixture_block(f, "INNER"));
+	assert_true(cfg_dominates(f->entry, fixture_block(f, "TAIL")));
+	assert_true(cfg_dominates(fixture_block(f, "INNER"), fixture_block(f, "OUT")));
+	assert_false(cfg_dominates(fixture_block(f, "TAIL"), fixture_block(f, "OUT")));
+	assert_true(cfg_dominates(fixture_block(f, "OUT"), fixture_block(f, "OUT")));
+	fixture_deinit(&x);
+}
+
+static void two_entries_make_no_loop(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; @p bra B;\n"
+						       "A: @p bra OUT;\nB: @p bra A;\nOUT: ret; }");
+	struct cfg cfg;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_true(cfg.irreducible);
+	assert_null(f->loops);
+	fixture_deinit(&x);
+}
+
+static void tables_lead_everywhere(void **state)
+{
+	struct fixture x;
+	struct function *f =
+		fixture_function(&x, HEAD ".entry k() { .reg .b32 i; t: .branchtargets A, B, A;\n"
+					  "brx.idx i, t; A: ret; B: exit; C: ret; }");
+	struct cfg cfg;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_int_equal(f->entry->succ_count, 3);
+	assert_int_equal(fixture_block(f, "A")->pred_count, 2);
+	assert_int_equal(fixture_block(f, "C")->order, CFG_UNREACHED);
+	fixture_deinit(&x);
+}
+
+/* A long row of checks that all leave to one place must cost what its length is. */
+static void ladder_is_no_trouble(void **state)
+{
+	enum { RUNGS = 20000 };
+	char *text = malloc(64 * RUNGS), *at = text;
+	struct fixture x;
+	struct function *f;
+	struct cfg cfg;
+	struct live live;
+
+	at += sprintf(at, HEAD ".entry k() { .reg .pred p; .reg .b32 r;\n");
+	for (int k = 0; k < RUNGS; k++)
+		at += sprintf(at, "setp.eq.u32 p, r, %d; @p bra OUT;\n", k);
+	sprintf(at, "OUT: ret; }");
+	f = fixture_function(&x, text);
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_ptr_equal(fixture_block(f, "OUT")->dominator, f->entry);
+	assert_int_equal(live_build(f, &cfg, &live), 0);
+	fixture_deinit(&x);
+	free(text);
+}
+
+static void what_is_read_later_lives(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, nest);
+	struct block *outer = fixture_block(f, "OUTER"), *out = fixture_block(f, "OUT");
+	struct cfg cfg;
+	struct live live;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_int_equal(live_build(f, &cfg, &live), 0);
+	assert_true(live_at_start(&live, outer, fixture_reg(f, "i")));
+	assert_true(live_at_start(&live, outer, fixture_reg(f, "j")));
+	assert_true(live_at_start(&live, outer, fixture_reg(f, "sum")));
+	assert_false(live_at_start(&live, outer, fixture_reg(f, "p")));
+	assert_false(live_at_start(&live, outer, fixture_reg(f, "spare")));
+	assert_true(live_at_start(&live, out, fixture_reg(f, "sum")));
+	assert_false(live_at_start(&live, out, fixture_reg(f, "i")));
+	assert_int_equal(live_bits(&live, outer), 96);
+	fixture_deinit(&x);
+}
+
+static void count(void *data, struct reg *reg)
+{
+	strcat(data, reg->name);
+	strcat(data, " ");
+}
+
+static void guarded_writes_do_not_kill(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(
+		&x, HEAD ".entry k() { .reg .pred p; .reg .b32 a, b; .reg .v2 .u32 v;\n"
+			 "mov.u32 v.x, 1; @p mov.u32 a, 1; mov.u32 b, 2;\n"
+			 "add.u32 a, a, b; add.u32 a, a, v.x; st.shared.u32 [0], a; }");
+	struct cfg cfg;
+	struct live live;
+	char names[64] = "";
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_int_equal(live_build(f, &cfg, &live), 0);
+	assert_int_equal(live_before(&live, f->entry->first, count, names), 0);
+	assert_string_equal(names, "p a v ");
+	fixture_deinit(&x);
+}
+
+static void carry_is_alive_between(void **state)
+{
+	struct fixture x;
+	struct function *f =
+		fixture_function(&x, HEAD ".entry k() { .reg .b32 a; .reg .pred p;\n"
+					  "add.cc.u32 a, a, 1; bra L;\n"
+					  "L: addc.u32 a, a, 0; st.shared.u32 [0], a; }");
+	struct cfg cfg;
+	struct live live;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_int_equal(live_build(f, &cfg, &live), 0);
+	assert_true(live_at_start(&live, fixture_block(f, "L"), f->carry));
+	assert_false(live_at_start(&live, f->entry, f->carry));
+	fixture_deinit(&x);
+}
+
+static void unknown_instructions_keep_alive(void **state)
+{
+	struct fixture x;
+	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .b32 a;\n"
+						       "frobnicate.u32 a; st.shared.u32 [0], a; }");
+	struct cfg cfg;
+	struct live live;
+
+	assert_int_equal(cfg_build(f, &cfg), 0);
+	assert_int_equal(live_build(f, &cfg, &live), 0);
+	assert_true(live_at_start(&live, f->entry, fixture_reg(f, "a")));
+	fixture_deinit(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loops_nest),
+		cmocka_unit_test(dominators_are_where_all_ways_pass),
+		cmocka_unit_test(two_entries_make_no_loop),
+		cmocka_unit_test(tables_lead_everywhere),
+		cmocka_unit_test(ladder_is_no_trouble),
+		cmocka_unit_test(what_is_read_later_lives),
+		cmocka_unit_test(guarded_writes_do_not_kill),
+		cmocka_unit_test(carry_is_alive_between),
+		cmocka_unit_test(unknown_instructions_keep_alive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* Fatbinaries: what goes in comes out, whatever it was packed with; and which PTX suits a device.
+ */
+#include "weir/transform.h"
+
+#include "../fatbin.h"
+
+#include <errno.h>
+#include <lz4.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include <cmocka.h>
+
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+			  ".visible .entry k() { ret; }\n";
+
+struct image {
+	char data[4096];
+	size_t len;
+};
+
+static void add(struct image *image, const void *data, size_t len)
+{
+	memcpy(image->data + image->len, data, len);
+	image->len += len;
+}
+
+static void begin(struct image *image)
+{
+	struct fatbin_container c = {FATBIN_MAGIC, 1, 16, 0};
+
+	image->len = 0;
+	add(image, &c, sizeof(c));
+}
+
+static void add_entry(struct image *image, struct fatbin_entry e, const void *payload, size_t len)
+{
+	static const char options[16];
+	struct fatbin_container c;
+
+	e.header_size = sizeof(e) + sizeof(options);
+	e.payload_size = (len + 7) & ~(size_t)7;
+	add(image, &e, sizeof(e));
+	add(image, options, sizeof(options));
+	add(image, payload, len);
+	add(image, options, e.payload_size - len);
+	memcpy(&c, image->data, sizeof(c));
+	c.size = image->len - sizeof(c);
+	memcpy(image->data, &c, sizeof(c));
+}
+
+static void add_packed(struct image *image, uint64_t flags, unsigned sm)
+{
+	struct fatbin_entry e = {.kind = FATBIN_PTX, .sm = sm, .flags = flags};
+	char packed[1024];
+	int len = sizeof(ptx);
+
+	memcpy(packed, ptx, sizeof(ptx));
+	if (!(flags & (FATBIN_LZ4 | FATBIN_ZSTD)))
+		strstr(packed, "k()")[0] = (char)('A' + sm / 5); /* says which entry it is */
+	if (flags & FATBIN_LZ4)
+		len = LZ4_compress_default(ptx, packed, sizeof(ptx), sizeof(packed));
+	if (flags & FATBIN_ZSTD)
+		len = (int)ZSTD_compress(packed, sizeof(packed), ptx, sizeof(ptx), 3);
+	if (flags & (FATBIN_LZ4 | FATBIN_ZSTD)) {
+		e.compressed_size = (uint32_t)len;
+		e.uncompressed_size = sizeof(ptx);
+	}
+	add_entry(image, e, packed, (size_t)len);
+}
+
+static void all_packings_are_read(void **state)
+{
+	static const uint64_t flags[] = {0, FATBIN_LZ4, FATBIN_ZSTD};
+
+	for (size_t k = 0; k < 3; k++) {
+		struct image image;
+		struct weir_error error;
+		size_t len;
+		char *text;
+
+		begin(&image);
+		add_packed(&image, flags[k], 80);
+		assert_int_equal(weir_image_ptx(&text, &len, image.data, image.len, 90, &error), 0);
+		assert_int_equal(strncmp(text, ptx, strlen(".version 8.0\n.target sm_80")), 0);
+		assert_int_equal(len, strlen(ptx));
+		free(text);
+	}
+}
+
+static void rewritten_image_keeps_the_rest(void **state)
+{
+	struct weir_transform_options options = {.forms = 1u << WEIR_SLICED};
+	struct fatbin_entry elf = {.kind = FATBIN_ELF, .sm = 80};
+	struct fatbin_walk walk;
+	struct fatbin_item item;
+	struct diag diag = {0};
+	struct weir_error error;
+	struct image image;
+	size_t len;
+	void *out;
+	char *text;
+
+	begin(&image);
+	add_entry(&image, elf, "machine", 7);
+	add_packed(&image, FATBIN_ZSTD, 80);
+	assert_int_equal(weir_transform_image(&out, &len, image.data, image.len, &options, &error),
+			 0);
+	fatbin_begin(&walk, out, len);
+	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_CONTAINER);
+	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_ENTRY);
+	assert_int_equal(item.entry.kind, FATBIN_ELF);
+	assert_memory_equal(item.payload, "machine", 8);
+	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_ENTRY);
+	assert_int_equal(item.entry.flags, 0);
+	assert_int_equal(fatbin_inflate(&item, &text, &len, &diag), 0);
+	assert_memory_equal(text, ptx, strlen("\n.version 8.0\n.target sm_80\n"));
+	assert_non_null(strstr(text, "k__weir_sliced"));
+	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_END);
+	free(text);
+	free(out);
+}
+
+static void newest_that_suits_is_taken(void **state)
+{
+	static const struct {
+		unsigned sm, want;
+	} rows[] = {{75, 75}, {80, 80},   {89, 80},   {90, 90},
+		    {91, 80}, {100, 100}, {103, 100}, {120, 80}};
+	struct image image;
+
+	begin(&image);
+	add_packed(&image, 0, 75);
+	add_packed(&image, 0, 80);
+	add_packed(&image, FATBIN_EXACT, 90);
+	add_packed(&image, FATBIN_FAMILY, 100);
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		struct weir_error error;
+		size_t len;
+		char *text;
+
+		assert_int_equal(
+			weir_image_ptx(&text, &len, image.data, image.len, rows[k].sm, &error), 0);
+		assert_int_equal(strstr(text, "() {")[-1], 'A' + rows[k].want / 5);
+		free(text);
+	}
+}
+
+static void nothing_suits(void **state)
+{
+	struct weir_error error;
+	struct image image;
+	size_t len;
+	char *text;
+
+	begin(&image);
+	add_packed(&image, 0, 80);
+	assert_int_equal(weir_image_ptx(&text, &len, image.data, image.len, 75, &error), -ENOENT);
+	assert_int_equal(weir_image_ptx(&text, &len, "\177ELF...", 7, 75, &error), -EINVAL);
+	assert_string_equal(error.message, "machine code without PTX");
+}
+
+/* Every byte cut off, and every size made huge. */
+static void broken_images_are_refused(void **state)
+{
+	struct weir_transform_options options = {0};
+	struct weir_error error;
+	struct image image;
+	size_t len;
+	void *out;
+
+	begin(&image);
+	add_packed(&image, FATBIN_LZ4, 80);
+	for (size_t cut = 4; cut < image.len; cut++)
+		assert_true(weir_transform_image(&out, &len, image.data, cut, &options, &error) <
+			    0);
+	for (size_t at = 20; at < 80; at += 4) {
+		struct image broken = image;
+
+		memset(broken.data + at, 0xff, 4);
+		if (!weir_transform_image(&out, &len, broken.data, broken.len, &options, &error))
+			free(out);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_packings_are_read),
+		cmocka_unit_test(rewritten_image_keeps_the_rest),
+		cmocka_unit_test(newest_that_suits_is_taken),
+		cmocka_unit_test(nothing_suits),
+		cmocka_unit_test(broken_images_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
