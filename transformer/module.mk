@@ -21,3 +21,23 @@ UNIT_TESTS += $(TRANSFORM_TESTS)
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
 	$(eval $t_STATIC := libweir-transform)$(eval $t_CFLAGS := -Wno-unused-parameter)\
 	$(eval $t_LIBS := -lcmocka $(TRANSFORM_LIBS)))
+
+SHELL_TESTS += transformer/tests/golden.sh transformer/tests/real.sh
+FEATURES := $(foreach a,75 90 120,$(GEN)/transformer/features-$a.ptx)
+EXTRA += $(FEATURES)
+$(FEATURES): $(GEN)/transformer/features-%.ptx: transformer/tests/features.cu | $(SETUP_STAMP)
+	@mkdir -p $(@D)
+	@echo "  NVCC    $@"
+	$(Q)$(NVCC) -ptx -std=c++17 -lineinfo -diag-suppress 20054 -arch=compute_$* -o $@ $<
+
+# The interpreter's own test of what nvcc emits, over the same text printed anew.
+REPRINTS := $(foreach a,75 90 120,$(GEN)/reprint/kernels-$a.ptx)
+$(REPRINTS): $(GEN)/reprint/%: $(GEN)/simcuda/% $(B)/bin/weir-transform
+	@mkdir -p $(@D)
+	$(Q)$(B)/bin/weir-transform --reprint $< $@
+UNIT_TESTS += test-transform-reprint
+test-transform-reprint_SRC      := e2e/simcuda/tests/test-ptx-nvcc.c e2e/simcuda/tests/ptx-fixture.c
+test-transform-reprint_STATIC   := simptx
+test-transform-reprint_CPPFLAGS := -DPTX_KERNELS='"$(GEN)/reprint/kernels"'
+test-transform-reprint_DEPS     := $(REPRINTS)
+test-transform-reprint_LIBS     := -lcmocka -lm

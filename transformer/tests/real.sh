@@ -1,0 +1,33 @@
+#!/bin/bash
+# All PTX that the build has made with nvcc: it comes out byte for byte, and when it is all printed anew
+# ptxas takes it as it took the original. What becomes of kernels in each form is assembled as well.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+B=${B:-build}
+transform=$B/bin/weir-transform
+ptxas=${CUDA_HOME:-build/cuda}/bin/ptxas
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+status=0
+
+report() { # GOOD? WHAT
+    if [ "$1" -eq 0 ]; then echo "ok - $2"; else echo "not ok - $2"; status=1; fi
+}
+
+assemble() { # FILE
+    local own sm
+    own=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$1")
+    for sm in 75 80 90 100 120; do
+        [ "$sm" -lt "$own" ] || echo "$sm"
+    done | xargs -P 2 -I{} "$ptxas" -arch=sm_{} -o /dev/null "$1" 2>"$scratch/log" || { cat "$scratch/log"; return 1; }
+}
+
+while read -r input; do
+    name=${input#"$B"/gen/}
+    "$transform" "$input" | cmp - "$input"
+    report $? "$name is kept"
+    "$transform" --reprint "$input" "$scratch/new.ptx" &&
+        "$transform" --reprint "$scratch/new.ptx" | cmp - "$scratch/new.ptx" && assemble "$scratch/new.ptx"
+    report $? "$name is printed"
+done < <(find "$B/gen" -name '*.ptx' -not -path '*/reprint/*' | sort)
+exit $status
