@@ -14,12 +14,18 @@
 #define SUMS      4
 #define DEPTH_MAX 4
 
+/* Who may leave before the end. */
+enum leaving { LEAVE_NOBODY, LEAVE_ALL, LEAVE_ANYBODY };
+
 struct generator {
 	FILE *text;
 	uint64_t random;
 	unsigned threads, labels;
 	unsigned room; /* statements that may still come */
 	bool some_left;
+	enum leaving leaving;
+	unsigned swap; /* numbers of barriers: those for all are 0 to 2, for some 3 to 5; or with 3
+			  added, modulo 6 */
 };
 
 uint32_t random_next(uint64_t *state)
@@ -95,14 +101,24 @@ static void call(struct generator *g)
 		value(g), value(g));
 }
 
+static unsigned for_all(struct generator *g)
+{
+	return (pick(g, 3) + g->swap) % 6;
+}
+
+static unsigned for_some(struct generator *g)
+{
+	return (3 + pick(g, 3) + g->swap) % 6;
+}
+
 static void barrier(struct generator *g)
 {
 	fprintf(g->text, "\t%s %u;\n", pick(g, 2) ? "bar.sync" : "barrier.sync.aligned",
-		pick(g, 3));
+		for_all(g));
 }
 
-/* Everybody's word, read by somebody else. */
-static void exchange(struct generator *g)
+/* Everybody's word, read by somebody else. Who reads last has nobody to wait for. */
+static void exchange(struct generator *g, bool last)
 {
 	fprintf(g->text, "\tst.shared.u32 [%%mine], %%v%u;\n", value(g));
 	barrier(g);
@@ -111,7 +127,8 @@ static void exchange(struct generator *g)
 		"2;\n"
 		"\tadd.u32 %%t0, %%t0, %%words;\n\tld.shared.u32 %%v%u, [%%t0];\n",
 		pick(g, g->threads), g->threads, value(g));
-	barrier(g);
+	if (!last)
+		barrier(g);
 }
 
 static void sum(struct generator *g)
@@ -132,12 +149,12 @@ static void reduce(struct generator *g)
 	fprintf(g->text, "\tand.b32 %%t0, %%v%u, %u;\n\tsetp.eq.u32 %%p0, %%t0, 0;\n", value(g),
 		1u << pick(g, 4));
 	if (pick(g, 2))
-		fprintf(g->text, "\tbar.red.popc.u32 %%v%u, %u, %s%%p0;\n", value(g), pick(g, 3),
+		fprintf(g->text, "\tbar.red.popc.u32 %%v%u, %u, %s%%p0;\n", value(g), for_all(g),
 			sign);
 	else
 		fprintf(g->text,
 			"\tbar.red.%s.pred %%p1, %u, %s%%p0;\n\tselp.u32 %%v%u, %u, 7, %%p1;\n",
-			kinds[pick(g, 2)], pick(g, 3), sign, value(g), random_next(&g->random));
+			kinds[pick(g, 2)], for_all(g), sign, value(g), random_next(&g->random));
 }
 
 /* Two warps of their own, or the lanes of one. */
@@ -157,8 +174,8 @@ static void between_some(struct generator *g)
 		"%%v%u;\n"
 		"\tbar.sync %u, 64;\n\txor.b32 %%t0, %%thread, 32;\n\tshl.b32 %%t0, %%t0, 2;\n"
 		"\tadd.u32 %%t0, %%t0, %%words;\n\tld.shared.u32 %%v%u, [%%t0];\n",
-		label, value(g), 3 + pick(g, 3), value(g));
-	fprintf(g->text, "\tbar.sync 3, 64;\nL%u:\n", label);
+		label, value(g), for_some(g), value(g));
+	fprintf(g->text, "\tbar.sync %u, 64;\nL%u:\n", for_some(g), label);
 	barrier(g);
 }
 
@@ -181,15 +198,19 @@ static void finish(struct generator *g)
 	fprintf(g->text, "\t%s;\n", pick(g, 2) ? "ret" : "exit");
 }
 
-static void leave(struct generator *g)
+static void leave(struct generator *g, bool together)
 {
 	unsigned label = g->labels++;
 
-	condition(g, !pick(g, 3));
+	bool uniform = g->leaving == LEAVE_ALL || !pick(g, 3);
+
+	if (g->leaving == LEAVE_NOBODY || (g->leaving == LEAVE_ALL && !together))
+		return;
+	condition(g, uniform);
 	fprintf(g->text, "\t@!%%p0 bra L%u;\n", label);
 	finish(g);
 	fprintf(g->text, "L%u:\n", label);
-	g->some_left = true;
+	g->some_left = g->some_left || !uniform || !together;
 }
 
 static void choose(struct generator *g, unsigned depth, bool together)
@@ -210,11 +231,10 @@ static void loop(struct generator *g, unsigned depth, bool together)
 	bool uniform = pick(g, 2);
 	unsigned label = g->labels++;
 
-	/* The first round may see threads that left in the last. */
-	g->some_left = g->some_left || depth;
+	/* Who leaves in one round is missed in the next. */
+	g->some_left = g->some_left || g->leaving == LEAVE_ANYBODY;
 	fprintf(g->text, "\tand.b32 %%c%u, %s%u, 3;\nL%u:\n", depth, uniform ? "%b" : "%v",
 		uniform ? 0 : value(g), label);
-	g->some_left = true;
 	statements(g, depth + 1, together && uniform);
 	fprintf(g->text,
 		"\tsetp.eq.u32 %%p0, %%c%u, 0;\n\tsub.u32 %%c%u, %%c%u, 1;\n\t@!%%p0 bra L%u;\n",
@@ -244,7 +264,7 @@ static void statement(struct generator *g, unsigned depth, bool together)
 	unsigned kind = pick(g, 32);
 
 	if (kind < 3 && together)
-		exchange(g);
+		exchange(g, false);
 	else if (kind < 5 && together)
 		sum(g);
 	else if (kind < 8 && together)
@@ -256,9 +276,9 @@ static void statement(struct generator *g, unsigned depth, bool together)
 	else if (kind < 16 && depth < DEPTH_MAX)
 		loop(g, depth, together);
 	else if (kind < 18 && depth)
-		leave(g);
+		leave(g, together);
 	else if (kind < 19)
-		leave(g);
+		leave(g, together);
 	else if (kind < 20)
 		call(g);
 	else if (kind < 21)
@@ -349,10 +369,14 @@ void generate(struct generated *out, uint64_t seed)
 	if (!g.text)
 		abort();
 	shape(&g, out);
+	g.leaving = pick(&g, 3);
+	g.swap = 3 * pick(&g, 2);
 	prologue(&g);
 	g.room = 60;
 	for (unsigned n = 3 + pick(&g, 10); n; n--)
 		statements(&g, 0, true);
+	if (pick(&g, 2))
+		exchange(&g, true);
 	finish(&g);
 	fputs("}\n", g.text);
 	fclose(g.text);
