@@ -80,6 +80,17 @@ static void launch_init(struct launch *launch, struct run *run, enum weir_form f
 		set_parameter(launch, own, hidden, hidden_size);
 }
 
+/* Where a kernel writes: @out, or a variable. */
+static uint32_t *results(struct run *run, uint32_t *out)
+{
+	void *address = out;
+	size_t size;
+
+	if (run->problem->global)
+		ptx_module_global(run->module, run->problem->global, &address, &size);
+	return memset(address, 0, run->problem->out_words * sizeof(*out));
+}
+
 static uint64_t blocks_of(struct ptx_dim grid)
 {
 	return (uint64_t)grid.x * grid.y * grid.z;
@@ -219,7 +230,7 @@ static bool run_persistent(struct run *run, uint32_t *out)
 	if (words)
 		memset(words, 0, sizeof(*words));
 	for (hidden.serial = 1; good && hidden.serial <= 2; hidden.serial++) {
-		memset(out, 0, run->problem->out_words * sizeof(*out));
+		out = results(run, out);
 		hidden.chunk = 1 + random_below(&run->random, 2 + hidden.blocks / 3);
 		if (hidden.chunk > hidden.blocks)
 			hidden.chunk = hidden.blocks;
@@ -234,14 +245,15 @@ static bool run_persistent(struct run *run, uint32_t *out)
 
 bool run_form(struct run *run, enum weir_form form)
 {
-	uint32_t *out = calloc(run->problem->out_words + 1, sizeof(*out));
+	uint32_t *memory = calloc(run->problem->out_words + 1, sizeof(*memory)), *out;
 	bool good = false;
 
-	if (out && form == WEIR_SLICED)
-		good = run_sliced(run, out) && compare(run, "sliced", out);
-	else if (out)
-		good = run_persistent(run, out);
-	free(out);
+	if (memory) {
+		out = results(run, memory);
+		good = form == WEIR_SLICED ? run_sliced(run, out) && compare(run, "sliced", out)
+					   : run_persistent(run, out);
+	}
+	free(memory);
 	return good;
 }
 
@@ -272,13 +284,16 @@ static bool load(struct run *run)
 bool run_init(struct run *run, const struct problem *problem, uint64_t seed)
 {
 	struct launch launch;
+	uint32_t *out;
 
 	*run = (struct run){.problem = problem, .random = seed};
 	run->want = calloc(problem->out_words + 1, sizeof(*run->want));
 	if (!run->want || !load(run))
 		return false;
-	launch_init(&launch, run, WEIR_NATIVE, run->want, NULL, 0);
+	out = results(run, run->want);
+	launch_init(&launch, run, WEIR_NATIVE, out, NULL, 0);
 	run_blocks(&launch);
+	memmove(run->want, out, problem->out_words * sizeof(*out));
 	return is_good(&launch, "native");
 }
 

@@ -15,6 +15,7 @@ struct problem {
 	struct ptx_dim grid, block;
 	uint32_t dynamic_shared;
 	uint32_t out_words; /* compared; zero before */
+	const char *global; /* the module's variable that they are, or NULL: the first parameter */
 	const uint32_t *in; /* for the second parameter, if the kernel has one */
 	uint32_t n;         /* for the third */
 };

@@ -66,6 +66,155 @@ static void generated_kernels(void **state)
 	assert_true(evictions > 0 || count < 10);
 }
 
+#define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
+#define ONE_PARAMETER                                                                         \
+	".visible .entry k(.param .u64 out)\n{ .reg .b64 %d<4>; .reg .b32 %r<9>; .reg .pred " \
+	"%p<4>;\n"                                                                            \
+	"ld.param.u64 %d0, [out];\n"
+
+/* Every combination of indices that a kernel may read, in grids of three dimensions. */
+static const struct problem written[] = {
+	{.kernel = "k",
+	 .grid = {5, 3, 2},
+	 .block = {1, 1, 1},
+	 .out_words = 5,
+	 .global = "results",
+	 .ptx = HEAD
+	 ".visible .global .align 4 .b8 results[20];\n.visible .entry k()\n"
+	 "{ .reg .b64 %d<2>; .reg .b32 %r<2>;\n mov.u32 %r0, %ctaid.x; mov.u64 %d0, results;\n"
+	 "mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], 1; }\n"},
+	{.kernel = "k",
+	 .grid = {5, 3, 2},
+	 .block = {33, 1, 1},
+	 .out_words = 3,
+	 .ptx = HEAD ONE_PARAMETER "mov.u32 %r0, %ctaid.y; mul.wide.u32 %d1, %r0, 4;\n"
+				   "add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], 1; ret; }\n"},
+	{.kernel = "k",
+	 .grid = {2, 3, 4},
+	 .block = {2, 2, 2},
+	 .out_words = 4,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ctaid.z; mul.wide.u32 %d1, %r2, 4;\n"
+	 "add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], %r0; exit; }\n"},
+	{.kernel = "k",
+	 .grid = {7, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 1,
+	 .ptx = HEAD ONE_PARAMETER "red.global.add.u32 [%d0], 1; bra END; END: ret; }\n"},
+	/* A guarded barrier, threads that leave by a guarded ret, and a trap that nobody reaches.
+	 */
+	{.kernel = "k",
+	 .grid = {6, 2, 1},
+	 .block = {96, 1, 1},
+	 .out_words = 4,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; setp.gt.u32 %p0, %r0, 70; setp.gt.u32 %p1, "
+	 "%r1, 90;\n"
+	 "@%p1 trap; @%p0 ret; @!%p1 bar.sync 0; setp.gt.u32 %p2, %r0, 31; @%p2 exit;\n"
+	 "bar.red.popc.u32 %r2, 1, %p1; bar.sync 2; red.global.add.u32 [%d0], 1;\n"
+	 "red.global.add.u32 [%d0+4], %r2; }\n"},
+	/* Shared memory that the next block must not write yet. */
+	{.kernel = "k",
+	 .grid = {30, 1, 1},
+	 .block = {128, 1, 1},
+	 .out_words = 30 * 128,
+	 .ptx = HEAD ONE_PARAMETER
+	 ".shared .align 4 .b8 s[512];\n mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+	 "mad.lo.u32 %r2, %r1, 128, %r0; mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1;\n"
+	 "mov.u32 %r3, s; shl.b32 %r4, %r0, 2; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r2;\n"
+	 "bar.sync 0; xor.b32 %r5, %r0, 64; shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r3;\n"
+	 "ld.shared.u32 %r6, [%r5]; st.global.u32 [%d0], %r6; ret; }\n"},
+	/* One thread's way has no barrier, and the branch is not known to be uniform. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 2,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %tid.x; AGAIN: bar.sync 0; sub.u32 %r0, %r0, 7; setp.gt.s32 %p0, %r0, 0;\n"
+	 "@%p0 bra AGAIN; red.global.add.u32 [%d0], 1; }\n"},
+};
+
+static void written_kernels(void **state)
+{
+	unsigned evictions = 0;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(written) / sizeof(written[0]); k++)
+		must_agree(&written[k], k, 30, &evictions);
+	assert_true(evictions > 0);
+}
+
+/* What cannot be done for sure, and why. */
+static const struct {
+	const char *code;
+	bool sliced;
+	const char *reason;
+} refused[] = {
+	{"mov.u32 %r0, %clusterid.x;", false, "cluster"},
+	{"barrier.cluster.arrive; barrier.cluster.wait;", false, "cluster"},
+	{"mov.u32 %r0, %envreg2;", false, "whole grid"},
+	{"mov.u64 %d1, %gridid;", false, "launches"},
+	{"setmaxnreg.inc.sync.aligned.u32 64;", true, "registers"},
+	{"mbarrier.init.shared.b64 [s], 1;", true, "outlast"},
+	{"griddepcontrol.wait;", true, "next kernel"},
+	{"call.uni index, ();", false, "index, which reads the block's index"},
+	{"call.uni waits, ();", true, "waits, which waits at a barrier"},
+	{"call.uni deep, ();", true, "waits, which waits at a barrier"},
+	{"call.uni ends, ();", true, "ends, which ends the thread"},
+	{"call.uni foreign, ();", false, "foreign, which is not in this module"},
+	{"call.uni strange, ();", false, "strange, which"},
+	{"mov.u64 %d1, waits; call %d1, (), P;", false, "foreign, which"},
+	{"mov.u32 %r0, 32; mov.u32 %r1, 3; bar.sync %r1, %r0;", true, "in a register"},
+};
+
+struct verdicts {
+	bool sliced;
+	char reason[256];
+};
+
+static void note(void *data, const struct weir_verdict *verdict)
+{
+	struct verdicts *verdicts = data;
+
+	if (verdict->form == WEIR_SLICED)
+		verdicts->sliced = verdict->eligible;
+	else
+		snprintf(verdicts->reason, sizeof(verdicts->reason), "%s", verdict->reason);
+}
+
+static void refused_kernels(void **state)
+{
+	static const char functions[] =
+		".extern .func foreign;\n.func index { .reg .b32 %r; mov.u32 %r, %ctaid.x; ret; }\n"
+		".func waits { bar.sync 0; ret; }\n.func deep { call.uni waits, (); ret; }\n"
+		".func ends { exit; }\n.func strange { .reg .b64 %d; mov.u64 %d, %gridid; ret; }\n";
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
+		struct verdicts verdicts = {0};
+		struct weir_transform_options options = {.forms = 1u << WEIR_SLICED |
+								  1u << WEIR_PERSISTENT,
+							 .verdict = note,
+							 .data = &verdicts};
+		struct weir_error error;
+		char text[2048], *out;
+		size_t len;
+
+		snprintf(text, sizeof(text),
+			 ".version 8.0\n.target sm_90a\n.address_size 64\n%s"
+			 ".visible .entry k()\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>;\n"
+			 ".shared .align 8 .b8 s[8];\nP: .callprototype ()_ ();\n%s ret; }\n",
+			 functions, refused[k].code);
+		assert_int_equal(weir_transform(&out, &len, text, strlen(text), &options, &error),
+				 0);
+		free(out);
+		if (verdicts.sliced != refused[k].sliced ||
+		    !strstr(verdicts.reason, refused[k].reason))
+			fail_msg("%s: sliced %d, persistent '%s'", refused[k].code, verdicts.sliced,
+				 verdicts.reason);
+	}
+}
+
 /* test-forms print SEED: the text of one kernel. */
 static int print(const char *seed)
 {
@@ -80,6 +229,8 @@ static int print(const char *seed)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(written_kernels),
+		cmocka_unit_test(refused_kernels),
 		cmocka_unit_test(generated_kernels),
 	};
 	uint64_t random = 1;
