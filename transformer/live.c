@@ -9,7 +9,7 @@
 
 #define ROUND_MAX    64u
 #define SPARE_BYTES  (1u << 20) /* that sets may take, and ... */
-#define BYTES_A_BYTE 256u       /* ... so many more for each byte of the function's text */
+#define BYTES_A_BYTE 32u        /* ... so many more for each byte of the function's text */
 
 static bool has_bit(const uint64_t *set, unsigned bit)
 {

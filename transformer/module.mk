@@ -16,7 +16,7 @@ $(foreach f,fuzz-transform fuzz-roundtrip fuzz-fatbin,\
 	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
 	$(eval $f_LIBS := $(TRANSFORM_LIBS)))
 
-TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image)
+TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image size)
 UNIT_TESTS += $(TRANSFORM_TESTS)
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
 	$(eval $t_STATIC := libweir-transform)$(eval $t_CFLAGS := -Wno-unused-parameter)\
@@ -41,3 +41,8 @@ test-transform-reprint_STATIC   := simptx
 test-transform-reprint_CPPFLAGS := -DPTX_KERNELS='"$(GEN)/reprint/kernels"'
 test-transform-reprint_DEPS     := $(REPRINTS)
 test-transform-reprint_LIBS     := -lcmocka -lm
+
+BENCHES += bench-transform
+bench-transform_SRC    := transformer/tests/bench-transform.c
+bench-transform_STATIC := libweir-transform
+bench-transform_LIBS   := $(TRANSFORM_LIBS)

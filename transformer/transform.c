@@ -58,6 +58,9 @@ static int check_pass(struct transform *t, struct rewrite *rewrite, const struct
 {
 	struct diag *diag = t->module.diag;
 
+	if (r == -E2BIG)
+		return pass_refuse(rewrite, rewrite->function->at,
+				   "%s: control flow too tangled for its size", pass->name);
 	if (r)
 		return r;
 	if (!diag->error)
