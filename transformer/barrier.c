@@ -16,7 +16,9 @@ bool barrier_read(const struct instruction *i, struct barrier *out)
 		out->vote = &i->operands[n - 1];
 		return true;
 	}
+	if (n != 1 && n != 2)
+		return false;
 	out->is_counted = n == 2; /* number [, count] */
 	out->number = &i->operands[0];
-	return n == 1 || n == 2;
+	return true;
 }

@@ -223,7 +223,7 @@ int weir_transform(char **out, size_t *out_len, const char *ptx, size_t len,
 	arena_init(&t.arena, max);
 	arena_init(&t.body_arena, max);
 	text_init(&t.out, options->output_max ? options->output_max : max);
-	if (!parse_module(&t.module, &t.arena, &t.diag, ptx, len))
+	if (!parse_module(&t.module, &t.arena, &t.diag, len ? ptx : "", len))
 		transform_module(&t);
 	if (!t.diag.error) {
 		*out_len = t.out.len;

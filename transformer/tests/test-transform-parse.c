@@ -153,6 +153,16 @@ static void refusals_say_where(void **state)
 	}
 }
 
+static void zero_bytes_are_no_text(void **state)
+{
+	static const char text[] = HEAD "// \0\n.entry k() { ret; }";
+	struct fixture x = {0};
+
+	arena_init(&x.arena, 1 << 20);
+	assert_true(parse_module(&x.module, &x.arena, &x.diag, text, sizeof(text) - 1) < 0);
+	fixture_deinit(&x);
+}
+
 static void memory_runs_out_gracefully(void **state)
 {
 	static const char text[] =
@@ -182,6 +192,7 @@ int main(void)
 		cmocka_unit_test(heads_keep_sizes_and_directives),
 		cmocka_unit_test(classes_depend_on_modifiers),
 		cmocka_unit_test(refusals_say_where),
+		cmocka_unit_test(zero_bytes_are_no_text),
 		cmocka_unit_test(memory_runs_out_gracefully),
 	};
 
