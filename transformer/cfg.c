@@ -7,6 +7,7 @@
  */
 #include "cfg.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -184,8 +185,12 @@ static void number_dominators(struct builder *b)
 
 	for (unsigned k = 0; k < b->cfg->count; k++)
 		order[k]->dom_size = 1;
-	for (unsigned k = b->cfg->count; k-- > 1;)
-		order[k]->dominator->dom_size += order[k]->dom_size;
+	for (unsigned k = b->cfg->count; k-- > 1;) {
+		struct block *up = order[k]->dominator; /* all reached blocks have one */
+
+		assert(up);
+		up->dom_size += order[k]->dom_size;
+	}
 	/* dom_first of a block counts up while its children take their ranges ... */
 	b->f->entry->dom_first = 1;
 	for (unsigned k = 1; k < b->cfg->count; k++) {

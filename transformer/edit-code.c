@@ -45,7 +45,7 @@ static unsigned replace_operand(struct operand *operand, const char *text, const
 
 	switch (operand->kind) {
 	case OPERAND_SPECIAL:
-		if (strcmp(operand->text, text))
+		if (strcmp(operand->text, text) != 0)
 			return 0;
 		*operand = *by;
 		return 1;
@@ -66,7 +66,7 @@ static void narrow(struct function *f, struct instruction *i)
 {
 	static const char wanted[] = "cvt.u16.u32";
 
-	if (strcmp(i->mnemonic->name, "mov") || i->mnemonic->first_type == TYPE_NONE ||
+	if (strcmp(i->mnemonic->name, "mov") != 0 || i->mnemonic->first_type == TYPE_NONE ||
 	    types[i->mnemonic->first_type].bits != 16)
 		return;
 	i->mnemonic = opcode_mnemonic(f->module, wanted, strlen(wanted));
@@ -150,7 +150,7 @@ static bool uses_special(const struct operand *operand, const char *name, size_t
 		if (!strcmp(operand->text, name))
 			return true;
 		/* %ctaid for all of its parts, and %ctaid.x also when all of it is read. */
-		if (strncmp(operand->text, name, len))
+		if (strncmp(operand->text, name, len) != 0)
 			return false;
 		return operand->text[len] == '\0' || (operand->text[len] == '.' && !name[len]);
 	case OPERAND_ADDRESS:

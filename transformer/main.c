@@ -83,7 +83,7 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 
 static FILE *open_or_die(const char *path, const char *mode, FILE *standard)
 {
-	FILE *file = path && strcmp(path, "-") ? fopen(path, mode) : standard;
+	FILE *file = path && strcmp(path, "-") != 0 ? fopen(path, mode) : standard;
 
 	if (!file)
 		die(path, strerror(errno));
@@ -93,25 +93,22 @@ static FILE *open_or_die(const char *path, const char *mode, FILE *standard)
 static char *read_or_die(const char *path, size_t *len)
 {
 	FILE *file = open_or_die(path, "rb", stdin);
-	size_t room = 1 << 16;
-	char *data = malloc(room);
+	const char *name = path ? path : "stdin";
+	size_t room = 1 << 16, n;
+	char *data = NULL;
 
 	*len = 0;
-	while (data) {
-		size_t n = fread(data + *len, 1, room - *len, file);
+	do {
+		char *more = data && *len < room ? data : realloc(data, room *= 2);
 
+		if (!more || room > INPUT_MAX)
+			die(name, strerror(more ? EFBIG : ENOMEM));
+		data = more;
+		n = fread(data + *len, 1, room - *len, file);
 		*len += n;
-		if (!n)
-			break;
-		if (*len < room)
-			continue;
-		if (room >= INPUT_MAX)
-			die(path ? path : "stdin", strerror(EFBIG));
-		room *= 2;
-		data = realloc(data, room);
-	}
-	if (!data || ferror(file))
-		die(path ? path : "stdin", strerror(data ? EIO : ENOMEM));
+	} while (n);
+	if (ferror(file))
+		die(name, strerror(EIO));
 	if (file != stdin)
 		fclose(file);
 	return data;

@@ -58,7 +58,7 @@ static bool parse_items(struct parser *p, struct operand *out, enum operand_kind
 	if (depth == DEPTH_MAX)
 		return parser_fail(p, "brackets too deep");
 	while (p->token.kind != close) {
-		struct operand item;
+		struct operand item = {0};
 
 		if (!parse_operand(p, &item, false, depth + 1) || !add_operand(p, &list, &item))
 			return false;
@@ -219,14 +219,15 @@ static bool parse_number_operand(struct parser *p, struct operand *out, const ch
 	struct token token = p->token;
 	char text[EXPRESSION_MAX + 2] = "-";
 	bool minus = *start == '-';
+	uint64_t value;
 
 	if (token.len > EXPRESSION_MAX)
 		return parser_fail(p, "a number too long");
 	memcpy(text + 1, token.start, token.len);
 	*out = (struct operand){.kind = OPERAND_IMMEDIATE};
 	out->text = parser_text(p, text + !minus, text + 1 + token.len);
-	if (token_integer(token.start, token.len, &out->value) && minus)
-		out->value = -out->value;
+	if (token_integer(token.start, token.len, &value))
+		out->value = minus ? -value : value;
 	parser_next(p);
 	return out->text;
 }
@@ -320,7 +321,7 @@ bool parse_operands(struct parser *p, struct instruction *i)
 	struct operand_list list = {.n = 0};
 
 	while (p->token.kind != ';') {
-		struct operand operand;
+		struct operand operand = {0};
 
 		if (!parse_operand(p, &operand, is_target, 0) || !add_operand(p, &list, &operand))
 			return false;
@@ -333,7 +334,7 @@ bool parse_operands(struct parser *p, struct instruction *i)
 
 struct reg *parse_register(struct parser *p)
 {
-	struct operand operand;
+	struct operand operand = {0};
 
 	if (p->token.kind != TOKEN_WORD) {
 		parser_fail(p, "a predicate expected");

@@ -122,8 +122,7 @@ static bool parse_prototype(struct parser *p, const char *name)
 	if (!text)
 		return parser_no_memory(p);
 	b->text = fresh;
-	memcpy(mempcpy(mempcpy(text, fresh, strlen(fresh)), ": ", 2), start, len);
-	strcat(text, ";");
+	memcpy(mempcpy(mempcpy(mempcpy(text, fresh, strlen(fresh)), ": ", 2), start, len), ";", 1);
 	return edit_declare(p->function, text) || parser_no_memory(p);
 }
 

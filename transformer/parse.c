@@ -137,7 +137,7 @@ static void note_word(const struct token *token, size_t *underscores)
 
 	if (*at == '%')
 		at++;
-	if ((size_t)(end - at) < strlen(PREFIX) || memcmp(at, PREFIX, strlen(PREFIX)))
+	if ((size_t)(end - at) < strlen(PREFIX) || memcmp(at, PREFIX, strlen(PREFIX)) != 0)
 		return;
 	for (at += strlen(PREFIX); at < end && *at == '_'; at++)
 		n++;
@@ -249,7 +249,7 @@ static bool parse_function(struct parser *p, const char *start, size_t *undersco
 	while (p->token.kind == TOKEN_DOT) { /* .func .attribute(...) */
 		head_end = p->token.start + p->token.len;
 		parser_next(p);
-		if (p->token.kind == '(' && memcmp(head_end - 5, ".func", 5)) {
+		if (p->token.kind == '(' && memcmp(head_end - 5, ".func", 5) != 0) {
 			if (!parser_skip_group(p))
 				return false;
 			head_end = p->token.start;
@@ -400,8 +400,7 @@ static bool make_prefix(struct parser *p, size_t underscores)
 
 	if (!prefix)
 		return parser_no_memory(p);
-	memset(prefix, '_', len);
-	memcpy(prefix, PREFIX, strlen(PREFIX));
+	memset(mempcpy(prefix, PREFIX, strlen(PREFIX)), '_', len - strlen(PREFIX));
 	p->module->prefix = prefix;
 	return true;
 }

@@ -43,7 +43,8 @@ static void dump(const struct transform *t, const struct function *f, const char
 {
 	struct text text;
 
-	if (!t->options->dump || !t->options->dump_after || strcmp(t->options->dump_after, pass))
+	if (!t->options->dump || !t->options->dump_after ||
+	    strcmp(t->options->dump_after, pass) != 0)
 		return;
 	text_init(&text, t->out.max);
 	emit_function(&text, f);
@@ -118,7 +119,7 @@ static struct function *copy_kernel(struct transform *t, struct function *f,
 		diag_no_memory(&t->diag);
 		return NULL;
 	}
-	strcpy(mempcpy(name, f->name, len), rewrite->form->suffix);
+	memcpy(mempcpy(name, f->name, len), rewrite->form->suffix, strlen(rewrite->form->suffix));
 	if (is_rewritten(f) || is_taken(&t->module, name)) {
 		pass_refuse(rewrite, f->at, "the module has been rewritten before");
 		return NULL;
@@ -180,7 +181,7 @@ static void transform_function(struct transform *t, struct function *f)
 		reprint(t, f);
 	else
 		text_add(&t->out, f->whole.start, f->whole.len);
-	if (!f->is_kernel || !f->has_body || (only && strcmp(only, f->name)))
+	if (!f->is_kernel || !f->has_body || (only && strcmp(only, f->name) != 0))
 		return;
 	for (size_t k = 0; k < form_count && !t->diag.error; k++)
 		if (t->options->forms & 1u << forms[k].id)

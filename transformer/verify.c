@@ -135,7 +135,7 @@ static bool verify_names(struct verifier *v)
 		if (!verify_name(v, x->name))
 			return false;
 	for (const struct variable *x = v->f->params; x; x = x->next)
-		if (strcmp(x->name, "_") && !verify_name(v, x->name))
+		if (strcmp(x->name, "_") != 0 && !verify_name(v, x->name))
 			return false;
 	for (const struct table *t = v->f->tables; t; t = t->next)
 		if (!verify_name(v, t->name))
