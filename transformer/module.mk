@@ -19,7 +19,7 @@ $(foreach f,fuzz-transform fuzz-roundtrip fuzz-fatbin,\
 TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image size)
 UNIT_TESTS += $(TRANSFORM_TESTS)
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
-	$(eval $t_STATIC := libweir-transform)$(eval $t_CFLAGS := -Wno-unused-parameter)\
+	$(eval $t_STATIC := libweir-transform)\
 	$(eval $t_LIBS := -lcmocka $(TRANSFORM_LIBS)))
 
 SHELL_TESTS += transformer/tests/golden.sh transformer/tests/real.sh

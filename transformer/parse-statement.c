@@ -122,7 +122,7 @@ static bool parse_prototype(struct parser *p, const char *name)
 	if (!text)
 		return parser_no_memory(p);
 	b->text = fresh;
-	memcpy(mempcpy(mempcpy(mempcpy(text, fresh, strlen(fresh)), ": ", 2), start, len), ";", 1);
+	*(char *)mempcpy(mempcpy(mempcpy(text, fresh, strlen(fresh)), ": ", 2), start, len) = ';';
 	return edit_declare(p->function, text) || parser_no_memory(p);
 }
 

@@ -18,6 +18,7 @@ static void assert_prints(const struct fixture *x, struct function *f, const cha
 
 static void templates_go_in(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1;\n"
 						       "END: ret; }");
@@ -39,6 +40,7 @@ static void templates_go_in(void **state)
 
 static void bad_templates_stick(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { ret; }");
 	struct cursor at = cursor_start(f, f->entry);
@@ -54,6 +56,7 @@ static void bad_templates_stick(void **state)
 
 static void blocks_split_where_told(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(
 		&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1; mov.u32 a, 2; }");
@@ -70,6 +73,7 @@ static void blocks_split_where_told(void **state)
 
 static void specials_are_replaced(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(
 		&x, HEAD ".entry k() { .reg .b32 a, b, c; .reg .b16 h; .reg .pred p;\n"
@@ -94,6 +98,7 @@ static void specials_are_replaced(void **state)
 
 static void parameters_come_last(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f =
 		fixture_function(&x, HEAD ".entry k(.param .u32 n) .maxntid 64\n{ ret; }");
@@ -113,6 +118,7 @@ static void parameters_come_last(void **state)
 
 static void tables_are_made(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { A: ret; B: ret; }");
 	struct block *targets[] = {fixture_block(f, "B"), fixture_block(f, "A")};
@@ -131,6 +137,7 @@ static void tables_are_made(void **state)
 
 static void broken_functions_are_found(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; .reg .b32 a;\n"
 						       "@p mov.u32 a, 1; bra END; END: ret; }");

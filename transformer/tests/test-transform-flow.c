@@ -17,6 +17,7 @@ static const char nest[] = HEAD ".entry k(.param .u32 n) {\n"
 
 static void loops_nest(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, nest);
 	struct cfg cfg;
@@ -44,6 +45,7 @@ static void loops_nest(void **state)
 
 static void dominators_are_where_all_ways_pass(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, nest);
 	struct cfg cfg;
@@ -59,6 +61,7 @@ static void dominators_are_where_all_ways_pass(void **state)
 
 static void two_entries_make_no_loop(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; @p bra B;\n"
 						       "A: @p bra OUT;\nB: @p bra A;\nOUT: ret; }");
@@ -72,6 +75,7 @@ static void two_entries_make_no_loop(void **state)
 
 static void tables_lead_everywhere(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f =
 		fixture_function(&x, HEAD ".entry k() { .reg .b32 i; t: .branchtargets A, B, A;\n"
@@ -88,6 +92,7 @@ static void tables_lead_everywhere(void **state)
 /* A long row of checks that all leave to one place must cost what its length is. */
 static void ladder_is_no_trouble(void **state)
 {
+	(void)state;
 	enum { RUNGS = 20000 };
 	char *text = malloc(64 * RUNGS), *at = text;
 	struct fixture x;
@@ -109,6 +114,7 @@ static void ladder_is_no_trouble(void **state)
 
 static void what_is_read_later_lives(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, nest);
 	struct block *outer = fixture_block(f, "OUTER"), *out = fixture_block(f, "OUT");
@@ -128,14 +134,14 @@ static void what_is_read_later_lives(void **state)
 	fixture_deinit(&x);
 }
 
-static void count(void *data, struct reg *reg)
+static void list(void *data, struct reg *reg)
 {
-	strcat(data, reg->name);
-	strcat(data, " ");
+	text_print(data, "%s ", reg->name);
 }
 
 static void guarded_writes_do_not_kill(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(
 		&x, HEAD ".entry k() { .reg .pred p; .reg .b32 a, b; .reg .v2 .u32 v;\n"
@@ -143,17 +149,20 @@ static void guarded_writes_do_not_kill(void **state)
 			 "add.u32 a, a, b; add.u32 a, a, v.x; st.shared.u32 [0], a; }");
 	struct cfg cfg;
 	struct live live;
-	char names[64] = "";
+	struct text names;
 
 	assert_int_equal(cfg_build(f, &cfg), 0);
 	assert_int_equal(live_build(f, &cfg, &live), 0);
-	assert_int_equal(live_before(&live, f->entry->first, count, names), 0);
-	assert_string_equal(names, "p a v ");
+	text_init(&names, 64);
+	assert_int_equal(live_before(&live, f->entry->first, list, &names), 0);
+	assert_string_equal(names.data, "p a v ");
+	text_deinit(&names);
 	fixture_deinit(&x);
 }
 
 static void carry_is_alive_between(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f =
 		fixture_function(&x, HEAD ".entry k() { .reg .b32 a; .reg .pred p;\n"
@@ -171,6 +180,7 @@ static void carry_is_alive_between(void **state)
 
 static void unknown_instructions_keep_alive(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .b32 a;\n"
 						       "frobnicate.u32 a; st.shared.u32 [0], a; }");

@@ -74,6 +74,7 @@ static void add_packed(struct image *image, uint64_t flags, unsigned sm)
 
 static void all_packings_are_read(void **state)
 {
+	(void)state;
 	static const uint64_t flags[] = {0, FATBIN_LZ4, FATBIN_ZSTD};
 
 	for (size_t k = 0; k < 3; k++) {
@@ -93,6 +94,7 @@ static void all_packings_are_read(void **state)
 
 static void rewritten_image_keeps_the_rest(void **state)
 {
+	(void)state;
 	struct weir_transform_options options = {.forms = 1u << WEIR_SLICED};
 	struct fatbin_entry elf = {.kind = FATBIN_ELF, .sm = 80};
 	struct fatbin_walk walk;
@@ -126,6 +128,7 @@ static void rewritten_image_keeps_the_rest(void **state)
 
 static void newest_that_suits_is_taken(void **state)
 {
+	(void)state;
 	static const struct {
 		unsigned sm, want;
 	} rows[] = {{75, 75}, {80, 80},   {89, 80},   {90, 90},
@@ -151,6 +154,7 @@ static void newest_that_suits_is_taken(void **state)
 
 static void nothing_suits(void **state)
 {
+	(void)state;
 	struct weir_error error;
 	struct image image;
 	size_t len;
@@ -166,6 +170,7 @@ static void nothing_suits(void **state)
 /* Every byte cut off, and every size made huge. */
 static void broken_images_are_refused(void **state)
 {
+	(void)state;
 	struct weir_transform_options options = {0};
 	struct weir_error error;
 	struct image image;

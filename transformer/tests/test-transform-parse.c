@@ -3,6 +3,7 @@
 
 static void names_of_scopes_are_all_different(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1;\n"
 						       "{ .reg .b32 a; mov.u32 a, 2; }\n"
@@ -18,6 +19,7 @@ static void names_of_scopes_are_all_different(void **state)
 
 static void our_prefix_is_nobody_elses(void **state)
 {
+	(void)state;
 	struct fixture x;
 
 	fixture_parse(&x, HEAD ".entry k() { .reg .b32 %weir__a, weir; mov.u32 weir, 1; }");
@@ -27,6 +29,7 @@ static void our_prefix_is_nobody_elses(void **state)
 
 static void labels_belong_to_scopes(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p;\n"
 						       "{ @p bra DONE; { @p bra OUT; } DONE: }\n"
@@ -46,6 +49,7 @@ static void labels_belong_to_scopes(void **state)
 
 static void group_members_are_found_by_any_stem(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f =
 		fixture_function(&x, HEAD ".entry k() { .reg .b32 %r<8>; .reg .b64 %r1<3>;\n"
@@ -58,6 +62,7 @@ static void group_members_are_found_by_any_stem(void **state)
 
 static void body_ends_with_a_return(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; @p exit; }");
 
@@ -68,6 +73,7 @@ static void body_ends_with_a_return(void **state)
 
 static void heads_keep_sizes_and_directives(void **state)
 {
+	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(
 		&x, HEAD ".extern .shared .align 16 .b8 dyn[];\n"
@@ -90,6 +96,7 @@ static void heads_keep_sizes_and_directives(void **state)
 
 static void classes_depend_on_modifiers(void **state)
 {
+	(void)state;
 	static const struct {
 		const char *text;
 		enum opcode_class op_class;
@@ -120,6 +127,7 @@ static void classes_depend_on_modifiers(void **state)
 
 static void refusals_say_where(void **state)
 {
+	(void)state;
 	static const struct {
 		const char *body, *message;
 		uint32_t line;
@@ -155,6 +163,7 @@ static void refusals_say_where(void **state)
 
 static void zero_bytes_are_no_text(void **state)
 {
+	(void)state;
 	static const char text[] = HEAD "// \0\n.entry k() { ret; }";
 	struct fixture x = {0};
 
@@ -165,6 +174,7 @@ static void zero_bytes_are_no_text(void **state)
 
 static void memory_runs_out_gracefully(void **state)
 {
+	(void)state;
 	static const char text[] =
 		HEAD ".entry k(.param .u32 p) { .reg .b32 %r<9>; L: mov.u32 %r1, 1;"
 		     " { .reg .b32 q; add.u32 q, %r1, 2; bra L; } }";

@@ -7,6 +7,7 @@
 
 static void arena_has_an_end(void **state)
 {
+	(void)state;
 	struct arena arena;
 	size_t n = 0;
 
@@ -23,6 +24,7 @@ static void arena_has_an_end(void **state)
 
 static void arena_memory_is_zero_and_aligned(void **state)
 {
+	(void)state;
 	struct arena arena;
 
 	arena_init(&arena, 1 << 20);
@@ -40,6 +42,7 @@ static void arena_memory_is_zero_and_aligned(void **state)
 
 static void equal_strings_are_one(void **state)
 {
+	(void)state;
 	struct arena arena;
 	struct intern intern;
 	const char *first;
@@ -62,6 +65,7 @@ static void equal_strings_are_one(void **state)
 
 static void output_has_a_maximum(void **state)
 {
+	(void)state;
 	struct text text;
 
 	text_init(&text, 10);
@@ -76,6 +80,7 @@ static void output_has_a_maximum(void **state)
 
 static void tokens_have_places(void **state)
 {
+	(void)state;
 	static const struct {
 		int kind;
 		const char *text;
@@ -114,6 +119,7 @@ static void tokens_have_places(void **state)
 
 static void what_is_no_token_stays(void **state)
 {
+	(void)state;
 	static const char *const texts[] = {"`", ". x", "\"open", "/* open", "\\", "\"a\n\""};
 
 	for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
@@ -126,6 +132,7 @@ static void what_is_no_token_stays(void **state)
 
 static void integers_of_all_bases(void **state)
 {
+	(void)state;
 	static const struct {
 		const char *text;
 		bool good;
@@ -157,6 +164,7 @@ static void integers_of_all_bases(void **state)
 /* Opcodes are found by bisection. */
 static void opcodes_are_sorted(void **state)
 {
+	(void)state;
 	static const char *const names[] = {
 #define OPCODE(name, with, op_class, flags) #name,
 #include "../opcodes.def"
