@@ -1,0 +1,251 @@
+/* Preloaded into a workload: a launcher that runs each of its kernels in the form $FORMS_FORM
+ * (persistent or sliced), as preempt-abi.h says, and evicts it at random moments. The workload then
+ * checks its results as it always does. Works on a real GPU as well as on the simulated one.
+ *
+ * A launch returns when its kernel is done: simple, and enough for workloads whose kernels need
+ * nothing from the host while they run. With FORMS_CALM set nobody asks kernels to leave and nobody
+ * waits: for measurements. Says at the end what it did.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+#include "generate.h"
+
+#include "weir/preempt-abi.h"
+#include "weir/transform.h"
+
+#define EXPORT         __attribute__((visibility("default")))
+#define FUNCTIONS_MAX  256
+#define PARAMETERS_MAX 64
+#define PERIOD_NS      8000u
+#define SLICES         5u
+
+#define REAL(name)    ((__typeof__(name) *)dlsym(RTLD_NEXT, name_of(name)))
+#define name_of(name) #name
+
+struct pair {
+	CUfunction native, formed;
+	size_t parameters;
+	CUdeviceptr words;
+	uint32_t serial;
+};
+
+static struct {
+	enum weir_form form;
+	bool is_calm;
+	struct pair pairs[FUNCTIONS_MAX];
+	size_t count;
+	volatile uint64_t *demand;
+	CUdeviceptr demand_address;
+	_Atomic bool stop;
+	pthread_t asker;
+	uint64_t random;
+	unsigned natives, launches, continuations;
+} state;
+
+static void must(CUresult result, const char *what)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "forms: %s: error %d\n", what, (int)result);
+	exit(3);
+}
+#define MUST(call) must(call, #call)
+
+/* Wants the GPU for a while, then not. */
+static void *ask(void *data)
+{
+	uint64_t random = 4711;
+
+	(void)data;
+	while (!state.stop) {
+		usleep(random_below(&random, 400));
+		*state.demand = 1;
+		usleep(random_below(&random, 100));
+		*state.demand = 0;
+	}
+	return NULL;
+}
+
+static void report(void)
+{
+	state.stop = true;
+	if (state.asker)
+		pthread_join(state.asker, NULL);
+	fprintf(stderr, "forms: %u launches, %u continuations, %u native\n", state.launches,
+		state.continuations, state.natives);
+}
+
+static void init(void)
+{
+	const char *form = getenv("FORMS_FORM");
+	/* The program's, as it has to outlive the context. */
+	static uint64_t page[512] __attribute__((aligned(4096)));
+
+	if (state.form)
+		return;
+	state.form = form && !strcmp(form, "sliced") ? WEIR_SLICED : WEIR_PERSISTENT;
+	state.is_calm = getenv("FORMS_CALM");
+	state.random = 42;
+	MUST(cuMemHostRegister(page, sizeof(page), CU_MEMHOSTREGISTER_DEVICEMAP));
+	MUST(cuMemHostGetDevicePointer(&state.demand_address, page, 0));
+	state.demand = page;
+	if (!state.is_calm)
+		pthread_create(&state.asker, NULL, ask, NULL);
+	atexit(report);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	struct weir_transform_options options = {.forms =
+							 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT};
+	struct weir_error error;
+	CUresult result;
+	size_t len;
+	char *text;
+
+	init();
+	if (weir_transform(&text, &len, image, strlen(image), &options, &error)) {
+		fprintf(stderr, "forms: line %u: %s\n", error.line, error.message);
+		exit(3);
+	}
+	result = REAL(cuModuleLoadData)(module, text);
+	free(text);
+	return result;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	CUresult result = REAL(cuModuleGetFunction)(function, module, name);
+	struct pair *pair = &state.pairs[state.count];
+	size_t offset, size;
+	char formed[256];
+
+	if (result || state.count == FUNCTIONS_MAX)
+		return result;
+	snprintf(formed, sizeof(formed), "%s%s", name, weir_form_suffix(state.form));
+	*pair = (struct pair){.native = *function};
+	if (REAL(cuModuleGetFunction)(&pair->formed, module, formed))
+		return result;
+	while (!cuFuncGetParamInfo(*function, pair->parameters, &offset, &size))
+		pair->parameters++;
+	MUST(cuMemAlloc(&pair->words, sizeof(struct weir_words)));
+	MUST(cuMemsetD8(pair->words, 0, sizeof(struct weir_words)));
+	MUST(cuCtxSynchronize());
+	state.count++;
+	return result;
+}
+
+struct launch {
+	struct pair *pair;
+	unsigned grid[3], block[3], shared;
+	CUstream stream;
+	void *parameters[PARAMETERS_MAX];
+};
+
+static void start(const struct launch *l, unsigned x, unsigned y, unsigned z)
+{
+	MUST(REAL(cuLaunchKernel)(l->pair->formed, x, y, z, l->block[0], l->block[1], l->block[2],
+				  l->shared, l->stream, (void **)l->parameters, NULL));
+}
+
+static void run_sliced(struct launch *l)
+{
+	struct weir_slice slice = {.grid = {l->grid[0], l->grid[1], l->grid[2]}};
+	unsigned step = state.is_calm ? l->grid[0] : 1 + l->grid[0] / SLICES;
+
+	l->parameters[l->pair->parameters] = &slice;
+	for (; slice.first[0] < l->grid[0]; slice.first[0] += step) {
+		unsigned left = l->grid[0] - slice.first[0];
+
+		start(l, left < step ? left : step, l->grid[1], l->grid[2]);
+	}
+}
+
+static unsigned worker_count(const struct launch *l)
+{
+	int blocks, sms;
+	CUdevice device;
+
+	MUST(cuCtxGetDevice(&device));
+	MUST(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	MUST(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		&blocks, l->pair->formed, (int)(l->block[0] * l->block[1] * l->block[2]),
+		l->shared));
+	return (unsigned)(blocks * sms);
+}
+
+static bool is_done(const struct launch *l)
+{
+	struct weir_words words;
+
+	MUST(cuStreamSynchronize(l->stream));
+	MUST(cuMemcpyDtoH(&words, l->pair->words, sizeof(words)));
+	return words.done == l->pair->serial;
+}
+
+static void run_persistent(struct launch *l)
+{
+	unsigned blocks = l->grid[0] * l->grid[1] * l->grid[2], workers = worker_count(l);
+	const char *chunk = getenv("FORMS_CHUNK");
+	struct weir_persistent hidden = {.words = l->pair->words,
+					 .demand = state.demand_address,
+					 .grid = {l->grid[0], l->grid[1], l->grid[2]},
+					 .blocks = blocks,
+					 .chunk = chunk ? (unsigned)atoi(chunk)
+							: 1 + random_below(&state.random, 8),
+					 .serial = ++l->pair->serial,
+					 .period = PERIOD_NS};
+
+	hidden.chunk = hidden.chunk < blocks ? hidden.chunk : blocks;
+	hidden.tickets = (blocks + hidden.chunk - 1) / hidden.chunk;
+	workers = workers < hidden.tickets ? workers : hidden.tickets;
+	l->parameters[l->pair->parameters] = &hidden;
+	start(l, workers, 1, 1);
+	while (!state.is_calm && !is_done(l)) {
+		state.continuations++;
+		start(l, workers, 1, 1);
+	}
+}
+
+static struct pair *find(CUfunction function)
+{
+	for (size_t k = 0; k < state.count; k++)
+		if (state.pairs[k].native == function)
+			return &state.pairs[k];
+	return NULL;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+			       unsigned grid_z, unsigned block_x, unsigned block_y,
+			       unsigned block_z, unsigned shared, CUstream stream,
+			       void **parameters, void **extra)
+{
+	struct launch l = {.pair = find(function),
+			   .grid = {grid_x, grid_y, grid_z},
+			   .block = {block_x, block_y, block_z},
+			   .shared = shared,
+			   .stream = stream};
+
+	if (!l.pair || extra || l.pair->parameters >= PARAMETERS_MAX) {
+		state.natives++;
+		return REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y,
+					    block_z, shared, stream, parameters, extra);
+	}
+	state.launches++;
+	if (l.pair->parameters)
+		memcpy(l.parameters, parameters, l.pair->parameters * sizeof(void *));
+	if (state.form == WEIR_SLICED)
+		run_sliced(&l);
+	else
+		run_persistent(&l);
+	return CUDA_SUCCESS;
+}

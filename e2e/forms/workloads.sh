@@ -1,0 +1,40 @@
+#!/bin/bash
+# The papers' benchmarks with every kernel sliced, and persistent with evictions at random moments:
+# results stay right. Kernels that need the host while they run are left out: this launcher waits.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+B=${B:-build}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/sim"
+export WEIR_SIM_DIR=$tmp/sim LD_LIBRARY_PATH=$PWD/$B/simcuda
+failed=0
+
+say() { # STATUS WHAT
+	if [ "$1" -eq 0 ]; then
+		echo "ok - $2"
+	else
+		echo "not ok - $2"
+		tail -n 3 "$tmp/out"
+		failed=1
+	fi
+}
+
+eaters='^(work-queue|polling-server|endless-simulation) '
+names=$("$B/bin/kernels" --list | grep -vE "$eaters" | cut -d ' ' -f 1 | paste -sd ,)
+for form in sliced persistent; do
+	FORMS_FORM=$form timeout 100 env LD_PRELOAD="$B/lib/evict.so" "$B/bin/kernels" \
+		--class "${CLASS:-trivial}" --only "$names" >"$tmp/out" 2>&1
+	status=$?
+	for name in ${names//,/ }; do
+		grep -q "^$name: ok" "$tmp/out"
+		say $? "$name, $form: the result is right"
+	done
+	say $status "$form: ends well"
+	grep -q '^forms: [1-9].* 0 native$' "$tmp/out"
+	say $? "$form: no kernel ran natively"
+done
+grep -q '^forms: .* [1-9][0-9]* continuations' "$tmp/out"
+say $? "kernels were evicted"
+exit $failed
