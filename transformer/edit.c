@@ -332,9 +332,9 @@ struct table *edit_new_table(struct function *function, const char *name, struct
 
 	if (!table)
 		return NULL;
-	*table = (struct table){
-		.name = name, .targets = targets, .target_count = n, .next = function->tables};
-	function->tables = table;
+	*table = (struct table){.name = name, .targets = targets, .target_count = n};
+	*function->tables_end = table;
+	function->tables_end = &table->next;
 	return table;
 }
 

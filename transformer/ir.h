@@ -260,7 +260,7 @@ struct function {
 	unsigned reg_count;
 	struct reg *carry; /* the carry flag, as liveness sees it; never printed */
 	struct variable *variables, **variables_end;
-	struct table *tables;
+	struct table *tables, **tables_end;
 	struct block *entry, *last; /* first and last of the list */
 	unsigned block_count;
 	struct loop *loops;

@@ -349,6 +349,7 @@ static bool begin_body(struct function *f, struct arena *arena)
 	f->variables = NULL;
 	f->variables_end = &f->variables;
 	f->tables = NULL;
+	f->tables_end = &f->tables;
 	f->loops = NULL;
 	f->reg_count = f->block_count = f->fresh = 0;
 	f->carry = edit_new_register(f, "", TYPE_pred, 1);
