@@ -255,6 +255,8 @@ static bool parse_function(struct parser *p, const char *start, size_t *undersco
 			head_end = p->token.start;
 		}
 	}
+	while (strchr(" \t\r\n", head_end[-1]))
+		head_end--;
 	f->linkage = parser_text(p, start, head_end);
 	if (p->token.kind == '(' && !parse_list(p, &returns))
 		return false;
