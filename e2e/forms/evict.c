@@ -216,9 +216,10 @@ static void run_persistent(struct launch *l)
 	}
 }
 
+/* The newest: handles come again when their module has gone. */
 static struct pair *find(CUfunction function)
 {
-	for (size_t k = 0; k < state.count; k++)
+	for (size_t k = state.count; k-- > 0;)
 		if (state.pairs[k].native == function)
 			return &state.pairs[k];
 	return NULL;
