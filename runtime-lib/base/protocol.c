@@ -16,6 +16,8 @@ static const struct {
 	[WEIR_WELCOME] = {sizeof(struct weir_welcome), 3, 6},
 	[WEIR_LEVEL] = {sizeof(struct weir_level), 1, 4},
 	[WEIR_REFUSED] = {sizeof(struct weir_refused), 0, 0},
+	[WEIR_COMPILE] = {sizeof(struct weir_compile), 1, 1},
+	[WEIR_COMPILED] = {sizeof(struct weir_compiled), 0, 1},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -44,6 +46,12 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 		if (message->level.level >= WEIR_LEVELS)
 			return WEIR_CHECK_VALUE;
 		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
+	case WEIR_COMPILE:
+		return WEIR_CHECK_OK;
+	case WEIR_COMPILED:
+		message->compiled.text[sizeof(message->compiled.text) - 1] = '\0';
+		return fds == (message->compiled.status == WEIR_COMPILE_OK) ? WEIR_CHECK_OK
+									    : WEIR_CHECK_FDS;
 	default:
 		message->refused.text[sizeof(message->refused.text) - 1] = '\0';
 		return WEIR_CHECK_OK;
@@ -69,7 +77,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_REFUSED)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_COMPILED)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -8,6 +8,8 @@
  *   HELLO: GPU, versions, what it had before ->
  *                                             <- WELCOME: level, bit, file descriptors; or REFUSED:
  * why
+ *   COMPILE: a kernel to be rewritten       ->
+ *                                             <- COMPILED: the result, or why there is none
  *                                             <- LEVEL: another level and the pages for it, at any
  * time end of file: the client is gone              end of file: the agent is gone
  *
@@ -48,6 +50,8 @@ enum weir_message_type {
 	WEIR_WELCOME = 2,
 	WEIR_LEVEL = 3,
 	WEIR_REFUSED = 4,
+	WEIR_COMPILE = 5,
+	WEIR_COMPILED = 6,
 };
 
 struct weir_header {
@@ -105,6 +109,48 @@ struct weir_refused {
 	char text[128]; /* one line for the log, NUL-padded */
 };
 
+/* Asks for a kernel in the forms that can leave. One descriptor: a memory file sealed against
+ * writing, growing and shrinking, with a struct weir_compile_file at its start. The agent answers
+ * each with one COMPILED, in any order. */
+struct weir_compile {
+	struct weir_header header;
+	uint32_t id; /* the client's own, given back */
+	uint32_t reserved0;
+	uint8_t reserved[64];
+};
+
+#define WEIR_COMPILE_MAGIC    0x4c504d43u /* "CMPL" */
+#define WEIR_COMPILE_FILE_MAX (64u << 20)
+#define WEIR_COMPILE_PENDING  8u    /* requests of one client that the agent keeps waiting */
+#define WEIR_KERNEL_NAME_MAX  8192u /* with its NUL */
+
+struct weir_compile_file {
+	uint32_t magic, version;
+	uint32_t sm;        /* 90: compute capability 9.0 */
+	uint32_t forms;     /* bits 1 << enum weir_form (weir/transform.h) */
+	uint64_t name;      /* offset of the kernel's name, which ends with NUL */
+	uint64_t name_size; /* with the NUL */
+	uint64_t image;     /* offset of PTX, or of fatbinary containers */
+	uint64_t image_size;
+	uint8_t reserved[16];
+};
+
+enum weir_compile_status {
+	WEIR_COMPILE_OK = 0,      /* one descriptor: an object (weir/object.h), read only */
+	WEIR_COMPILE_REFUSED = 1, /* malformed, no PTX in it, no such kernel: never ask again */
+	WEIR_COMPILE_FAILED = 2,  /* the compiler did not manage within its limits: nor then */
+	WEIR_COMPILE_BUSY = 3,    /* too many requests: later */
+	WEIR_COMPILE_OFF = 4,     /* this agent has no compile service */
+};
+
+struct weir_compiled {
+	struct weir_header header;
+	uint32_t id;
+	uint32_t status; /* enum weir_compile_status */
+	char text[128];  /* one line for the log, NUL-padded; empty when OK */
+	uint8_t reserved[64];
+};
+
 /* File `demand-q` of a GPU. Survives the agent. */
 struct weir_demand_page {
 	_Atomic uint64_t
@@ -157,6 +203,9 @@ static_assert(sizeof(struct weir_welcome) == 96, "wire layout");
 static_assert(offsetof(struct weir_welcome, client) == 24, "wire layout");
 static_assert(sizeof(struct weir_level) == 88, "wire layout");
 static_assert(sizeof(struct weir_refused) == 152, "wire layout");
+static_assert(sizeof(struct weir_compile) == 88, "wire layout");
+static_assert(sizeof(struct weir_compile_file) == 64, "file layout");
+static_assert(sizeof(struct weir_compiled) == 216, "wire layout");
 static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
@@ -171,6 +220,8 @@ union weir_message {
 	struct weir_welcome welcome;
 	struct weir_level level;
 	struct weir_refused refused;
+	struct weir_compile compile;
+	struct weir_compiled compiled;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 1
+#define WEIR_PREEMPT_ABI 2
 
 /* Sliced: the launch is a part of the grid, of grid dimensions of its own. */
 struct weir_slice {
@@ -40,9 +40,19 @@ struct weir_persistent {
 	uint32_t tickets; /* blocks / chunk, rounded up; at most 2^30. Workers: at most 2^30 */
 	uint32_t serial;  /* of the launch, not 0 */
 	uint32_t period;  /* nanoseconds of %globaltimer between two looks at demand and hold */
+	/* Of a uint64_t that the host can read without the driver, or 0. The last worker of each
+	 * launch stores there, once, `evictions << 32 | done` as they then are in the words. */
+	uint64_t report;
+	/* Resumable only: where workers save their blocks, worker w at saves + w * save_stride,
+	 * aligned to 256. All continuations of a launch have as many workers as its first. */
+	uint64_t saves;
+	uint64_t save_stride;
+	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
+	 * addresses of the variables that the kernel uses, uint64_t each. */
 };
-static_assert(sizeof(struct weir_persistent) == 56, "layout");
+static_assert(sizeof(struct weir_persistent) == 80, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
+static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 
 #define WEIR_TICKET_CLOSED 0x80000000u
 

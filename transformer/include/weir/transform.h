@@ -63,6 +63,26 @@ int weir_transform(char **out, size_t *out_len, const char *ptx, size_t len,
 int weir_transform_image(void **out, size_t *out_len, const void *image, size_t len,
 			 const struct weir_transform_options *options, struct weir_error *error);
 
+/* One kernel of an image, in forms, as a file of weir/object.h. */
+struct weir_object_request {
+	const void *image; /* PTX, or fatbinary containers */
+	size_t len;
+	const char *kernel;
+	unsigned sm;    /* 90: compute capability 9.0 */
+	unsigned forms; /* bits 1 << enum weir_form */
+	/* Makes machine code of the new module's PTX, which ends with NUL behind @len; *@image is
+	 * for free(). 0, or a negative errno with @error filled. NULL: the object holds the PTX. */
+	int (*assemble)(void *data, const char *ptx, size_t len, unsigned sm, void **image,
+			size_t *image_len, struct weir_error *error);
+	void *data;
+};
+
+/* *@out is for free(). A kernel that is refused in every form makes an object without entries, for
+ * the reasons in it. 0, or a negative errno with @error filled: -ENOENT: no PTX for @sm, or no such
+ * kernel; -EINVAL, -ENOMEM, -EFBIG as above; what assemble() returned. */
+int weir_object_build(void **out, size_t *out_len, const struct weir_object_request *request,
+		      struct weir_error *error);
+
 /* The PTX in an image that suits a device of compute capability @sm (90: 9.0) best. *@out is for
  * free(). -ENOENT: none. */
 int weir_image_ptx(char **out, size_t *out_len, const void *image, size_t len, unsigned sm,
