@@ -201,12 +201,13 @@ static void write_next(struct frame *fr)
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
-	struct operand end = op_block(fr->end), words, serial, tickets;
+	struct operand end = op_block(fr->end), words, serial, tickets, report;
 
 	edit_code(&at, "@!%0 bra %1;", op_reg(fr->leader), end);
 	words = hidden64(&at, fr, OF(words));
 	serial = hidden32(&at, fr, OF(serial));
 	tickets = hidden32(&at, fr, OF(tickets));
+	report = hidden64(&at, fr, OF(report));
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %n, %all;"
 		  "  membar.sys; atom.global.add.u32 %n, [%0+24], 1;"
@@ -214,7 +215,8 @@ static void write_leave(struct frame *fr)
 		  "  @%p bra %1; membar.sys; }",
 		  words, end);
 	edit_code(&at,
-		  "{ .reg .pred %open, %done; .reg .b32 %t, %restart, %x, %serial, %evictions;"
+		  "{ .reg .pred %open, %done, %told; .reg .b64 %tell;"
+		  "  .reg .b32 %t, %restart, %x, %serial, %evictions;"
 		  "  ld.volatile.global.v2.u32 {%t, %restart}, [%0+16];"
 		  "  ld.volatile.global.v2.u32 {%serial, %evictions}, [%0+8];"
 		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %restart, %1;"
@@ -222,10 +224,13 @@ static void write_leave(struct frame *fr)
 		  "  setp.ge.u32 %done, %restart, %1; @%done mov.u32 %restart, 0;"
 		  "  mov.u32 %x, 0; st.volatile.global.u32 [%0+24], %x;"
 		  "  st.volatile.global.u32 [%0+16], %restart;"
-		  "  add.u32 %evictions, %evictions, 1;"
+		  "  @!%done add.u32 %evictions, %evictions, 1;"
 		  "  @!%done st.volatile.global.u32 [%0+12], %evictions;"
-		  "  membar.sys; @%done st.volatile.global.u32 [%0+8], %2; }",
-		  words, tickets, serial);
+		  "  @%done mov.u32 %serial, %2;"
+		  "  membar.sys; @%done st.volatile.global.u32 [%0+8], %serial;"
+		  "  setp.eq.u64 %told, %3, 0; @%told bra %4;"
+		  "  mov.b64 %tell, {%serial, %evictions}; st.volatile.global.u64 [%3], %tell; }",
+		  words, tickets, serial, report, end);
 	at = cursor_end(fr->f, fr->end);
 	edit_code(&at, "ret;");
 }

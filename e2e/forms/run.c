@@ -193,14 +193,18 @@ static bool fail(struct run *run, const char *what)
 static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *words,
 			   struct weir_persistent *hidden, volatile uint64_t *demand)
 {
+	volatile uint64_t *report = (volatile uint64_t *)(uintptr_t)hidden->report;
 	struct launch launch;
 	unsigned launches = 0;
 
 	launch_init(&launch, run, WEIR_PERSISTENT, out, hidden, sizeof(*hidden));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
+		*report = 0;
 		run_workers(&launch, demand);
 		if (!is_good(&launch, "persistent"))
 			return false;
+		if (*report != ((uint64_t)words->evictions << 32 | words->done))
+			return fail(run, "the report is not what the words say");
 		if (words->left || words->ticket > hidden->tickets)
 			return fail(run, "the words are not in order");
 	}
@@ -216,7 +220,7 @@ static bool run_persistent(struct run *run, uint32_t *out)
 {
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
-	uint64_t demand = 0;
+	uint64_t demand = 0, report = 0;
 	uint32_t hold = 0;
 	struct weir_persistent hidden = {.words = (uintptr_t)words,
 					 .demand = (uintptr_t)&demand,
@@ -224,6 +228,7 @@ static bool run_persistent(struct run *run, uint32_t *out)
 									       : 0,
 					 .grid = {grid.x, grid.y, grid.z},
 					 .blocks = (uint32_t)blocks_of(grid),
+					 .report = (uintptr_t)&report,
 					 .period = random_below(&run->random, 3) * 10000};
 	bool good = words;
 
