@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include "demand.h"
+#include "function.h"
 #include "gate.h"
 #include "link.h"
 #include "stream.h"
@@ -177,6 +178,7 @@ void client_remove(struct client *client)
 	atomic_store(&client->state, CLIENT_DEAD);
 	worker_grace();
 	stream_forget(client);
+	function_forget(client);
 	demand_drop(client);
 	/* The standing, its mappings and the samples stay: a thread that is in the middle of a
 	 * launch may still read them, and gates that the GPU waits on lie in these pages. */

@@ -1,11 +1,14 @@
 /* Kernels and what the compile service made of them. A record for each kernel that this process
  * launches often or long enough to be worth it, found by the handle it is launched with. Records
- * live in a fixed table until their module, or their client, is gone.
+ * live in a fixed table until the code that their kernel is part of, or their client, is gone.
  *
  * The launch path finds a record and reads `rewritten`; it asks for a rewriting by function_want().
- * The worker resolves the handle (name, module, the image that it came from: module.h), has the
- * link ask the agent (WEIR_COMPILE), loads what comes back, and publishes it. Until then, and for
- * ever if anything fails, the kernel runs as it is.
+ * The worker finds the image that the kernel came from (module.h), has the link ask the agent
+ * (request.h), loads what comes back (rewrite.h), and publishes it. Until then, and for ever if
+ * anything fails, the kernel runs as it is.
+ *
+ * A program may not unload code while it launches it, so who launches a kernel may use its record,
+ * and `rewritten` of it, until the launch returns.
  */
 #pragma once
 
@@ -31,15 +34,16 @@ struct constant_copy {
 	size_t size;
 };
 
-/* Immutable once published; not freed while a launch may still read it. */
+/* Immutable once published. */
 struct rewritten {
 	struct variant variants[WEIR_FORM_COUNT];
 	size_t n_params; /* the program's own; the hidden one comes behind */
 	const struct weir_object_param *params;
-	size_t n_symbols; /* behind the hidden struct */
-	uint64_t symbols[SYMBOLS_MAX];
-	size_t n_constants;
-	struct constant_copy constants[SYMBOLS_MAX];
+	size_t n_symbols; /* behind the hidden struct; at most SYMBOLS_MAX */
+	const uint64_t *symbols;
+	size_t n_constants; /* at most SYMBOLS_MAX */
+	const struct constant_copy *constants;
+	CUmodule module; /* ours, with the variants */
 };
 
 enum function_state {
@@ -48,7 +52,7 @@ enum function_state {
 	FUNCTION_WANTED,    /* the worker is to see to it */
 	FUNCTION_REQUESTED, /* at the agent */
 	FUNCTION_READY,     /* `rewritten` is there */
-	FUNCTION_REFUSED,   /* never: no PTX, not eligible in any form, no service; said once */
+	FUNCTION_REFUSED,   /* never: no PTX, not eligible in any form; said once */
 };
 
 struct function {
@@ -56,18 +60,21 @@ struct function {
 	_Atomic int state;    /* enum function_state */
 	CUfunction handle;    /* as launched: may be a CUkernel */
 	struct client *client;
+	const void *owner; /* the CUmodule or CUlibrary that it is part of; NULL: not known */
 	_Atomic(const struct rewritten *) rewritten;
 };
 
-/* Launch path: no lock, no allocation, no system call. NULL: the table is full. */
+/* Launch path: no lock, no allocation, no system call. NULL: the table is full. With the client's
+ * context current; a kernel's first call asks the driver what it belongs to. */
 struct function *function_find(struct client *client, CUfunction handle);
 
 /* Launch path: asks once; later calls cost one load. */
 void function_want(struct function *function);
 
-/* Worker, with the client's context current: does what is to be done for this client. True: there
- * was something. */
-bool function_work(struct client *client);
+/* Worker: is there something to be done for this client? */
+bool function_pending(const struct client *client);
+/* Worker, with the client's context current: does it. */
+void function_work(struct client *client);
 
-/* The client, or a module, goes: no thread of ours uses its records after the return. */
+/* The client goes, and its context with it: no thread of ours uses its records after the return. */
 void function_forget(struct client *client);

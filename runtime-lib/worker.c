@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "demand.h"
+#include "function.h"
 #include "gate.h"
 #include "link.h"
 #include "stream.h"
@@ -248,10 +249,13 @@ static uint64_t tick(struct client *client, uint64_t now)
 	bool samples = atomic_load(&client->sampler.armed) != 0;
 	bool stale = now - client->worker.last_look > STALE;
 	bool settling = atomic_load(&client->pending) || client->worker.raise;
+	bool functions = function_pending(client);
 
-	if ((samples || settling || (totals.outstanding && (!moved || stale))) && enter(client)) {
+	if ((samples || settling || functions || (totals.outstanding && (!moved || stale))) && enter(client)) {
 		settle(client, now);
 		sampler_read(&client->sampler);
+		if (functions)
+			function_work(client);
 		look_at_streams(client);
 		leave();
 		client->worker.last_look = now;
