@@ -1,12 +1,13 @@
 # bench-launch: what libweir adds to a launch; run it with and without. bench-gate: what a gate costs the GPU.
-# bench-form: what the persistent form costs, and how soon it leaves.
-BENCHES += bench-launch bench-gate bench-form
-$(foreach n,bench-launch bench-gate bench-form,\
+# bench-form: what the persistent form costs, and how soon it leaves. bench-channels: whom a closed wait blocks.
+BENCHES += bench-launch bench-gate bench-form bench-channels
+$(foreach n,bench-launch bench-gate bench-form bench-channels,\
 	$(eval $n_SRC := e2e/bench/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
 	$(eval $n_CPPFLAGS = -I$(CUDA_HOME)/include -Ie2e/workloads)\
 	$(eval $n_LIBS := -ldl)\
 	$(eval $(B)/bench/$n: $(B)/simcuda/libcuda.so.1))
 bench-launch_SRC += $(GEN)/e2e/workloads/spin-ptx.c
+bench-channels_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-gate_SRC   += $(GEN)/e2e/workloads/spin-ptx.c
 bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform

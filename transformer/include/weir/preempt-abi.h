@@ -23,13 +23,19 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
  * the workers. Each draws tickets; ticket t stands for the blocks [t * chunk, (t + 1) * chunk) of
  * the grid, x fastest, and whoever drew it runs them one after the other.
  *
- * For a launch the launcher takes words that no unfinished launch uses, and a serial that differs
- * from the words' `done`. It writes nothing to the words, which were all zero once, when they were
- * allocated: each launch leaves them ready for the next. It then launches the kernel, and behind it
- * in the stream, with the very same parameters, any number of continuations (of any number of
- * workers each), with gates in front of them. A launch that finds `done == serial` does nothing.
- * The launch is finished when `done == serial`, and only then may what follows it in the stream
- * start. Launches that share words must not overlap. */
+ * For a launch the launcher takes words that no unfinished launch uses, and a serial that is larger
+ * by 1 than that of the launch before (modulo 2^32). It writes nothing to the words, which were all
+ * zero once, when they were allocated: each launch leaves them ready for the next. It then launches
+ * the kernel, and behind it in the stream, with the very same parameters, any number of
+ * continuations (of any number of workers each), with gates in front of them; the last of them is
+ * not asked to leave (demand and hold 0), and behind it the kernel is finished. The launch is
+ * finished when `done == serial`, and only then may what follows it in the stream start.
+ *
+ * Why not a wait for `done` instead of the last continuation: what a wait waits for must not come
+ * from another stream, since streams share channels (e2e/bench/bench-channels.c).
+ *
+ * A launch that finds (int32_t)(done - serial) >= 0 touches nothing: it may be stale, and its words
+ * a later launch's. Launches that are not stale and share words must not overlap. */
 struct weir_persistent {
 	uint64_t words;   /* address of the struct weir_words */
 	uint64_t demand;  /* of a uint64_t, non-zero while the kernel is to leave; 0: never asked */
