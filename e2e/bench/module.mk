@@ -12,3 +12,11 @@ bench-gate_SRC   += $(GEN)/e2e/workloads/spin-ptx.c
 bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform
 	$(Q)$(B)/bin/weir-transform --form=persistent $< > $@
+
+# asker: a client that wants the GPU at random moments.
+BENCHES += asker
+asker_SRC      := $(addprefix e2e/bench/,asker.c guest.c) e2e/workloads/workload.c
+asker_STATIC   := base
+asker_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
+asker_LIBS     := -ldl
+$(B)/bench/asker: $(B)/simcuda/libcuda.so.1

@@ -53,7 +53,7 @@ def part_f_idle(bench, base):
 def part_g(bench):
     bench.node.stop_mps()
     bench.node.ensure_agent()
-    argv = [str(bench.node.bundle / "bench" / "bench-launch"), "--gpu"]
+    argv = [bench.node.bench("bench-launch"), *bench.node.sizes]
     runs = {False: [], True: []}
     for round_ in range(2 * ROUNDS):
         weir = round_ % 2 == 1
@@ -70,7 +70,7 @@ def part_g(bench):
 
 def part_g_gates(bench):
     """For information: what a gate costs the GPU, by the number of words that it waits for."""
-    argv = [str(bench.node.bundle / "bench" / "bench-gate"), "--gpu"]
+    argv = [bench.node.bench("bench-gate"), *bench.node.sizes]
     waits = bench.node.start("gate", argv, TOP, False, files=False).result()["waits"]
     added = ", ".join(f"{(ns - waits[0]) / 1e3:.2f}" for ns in waits[1:])
     bench.report.add("g", "GPU time of an open gate of 1, 2, 3, 4 waits", f"{added} us")

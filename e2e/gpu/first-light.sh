@@ -7,38 +7,8 @@
 # Without a name the bundle is the one that `make bundle` left in build/, or the one that this script
 # lies in. Details go to $OUT where it is set.
 set -euo pipefail
-
-here=$(cd "$(dirname "$0")" && pwd)
-bundle=
-case "${1-}" in
-*.tar.gz)
-	bundle=$1
-	shift
-	;;
-esac
-
-folder=
-cleanup() {
-	[ -z "$folder" ] || rm -rf "$folder"
-}
-trap cleanup EXIT
-
-if [ -z "$bundle" ] && [ -x "$here/../bin/weir-agent" ]; then
-	root=$(cd "$here/.." && pwd)
-else
-	for made in "$here"/../../build/weir-*.tar.gz; do
-		[ -n "$bundle" ] || bundle=$made
-	done
-	if [ ! -f "$bundle" ]; then
-		echo "first-light: no bundle: run 'make bundle', or name one" >&2
-		exit 2
-	fi
-	folder=$(mktemp -d)
-	chmod 755 "$folder" # clients may be other users
-	tar -xzf "$bundle" -C "$folder"
-	root=$(echo "$folder"/weir-*)
-	echo "first-light: $(basename "$bundle")"
-fi
+# shellcheck source=e2e/gpu/unpack.sh
+. "$(dirname "$0")/unpack.sh"
 
 # Not exec: the trap removes the folder.
-python3 "$here/first_light.py" --bundle "$root" "$@"
+python3 "$here/first_light.py" --bundle "$root" "${rest[@]}"

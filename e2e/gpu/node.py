@@ -13,7 +13,7 @@ import tempfile
 import time
 
 LEVELS = ("low", "normal", "high", "critical")
-CGROUP = "weir-first-light"
+CGROUP = "weir-bench"
 UID_BASE = 64000
 
 
@@ -66,7 +66,7 @@ def identities():
     try:
         return Cgroups()
     except OSError as error:
-        print(f"first-light: no cgroups ({error}), levels by user id instead")
+        print(f"no cgroups ({error}), levels by user id instead")
         return Users()
 
 
@@ -97,6 +97,13 @@ class Client:
         lines = (self.folder / "stderr").read_text(errors="replace").strip().splitlines()
         return f"exit {self.process.poll()}: {lines[-1] if lines else 'no message'}"
 
+    @property
+    def output(self):
+        return (self.folder / "stdout").read_text()
+
+    def json_lines(self):
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
     def stop(self):
         self.stop_file.touch()
 
@@ -108,7 +115,7 @@ class Client:
             raise Failure(f"{self.name} did not end in {timeout} s") from None
         if code != 0:
             raise Failure(f"{self.name}: {self.last_words()}")
-        lines = (self.folder / "stdout").read_text().strip().splitlines()
+        lines = self.output.strip().splitlines()
         try:
             return json.loads(lines[-1])
         except (IndexError, ValueError):
@@ -121,10 +128,14 @@ class Client:
 
 
 class Node:
-    def __init__(self, bundle):
-        self.bundle = pathlib.Path(bundle)
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-first-light-"))
+    """@simulated: on the simulated GPU, which is shared as MPS shares a real one."""
+
+    def __init__(self, bundle, name, simulated=False):
+        self.bundle, self.simulated = pathlib.Path(bundle), simulated
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-"))
         self.folder.chmod(0o755)
+        (self.folder / "simulation").mkdir(0o777)
+        (self.folder / "simulation").chmod(0o777)  # clients may be other users
         self.identities = identities()
         self.clients, self.agent, self.mps = [], None, None
         self.started = {}
@@ -145,11 +156,22 @@ class Node:
     def program(self, name):
         return str(self.bundle / "bin" / name)
 
+    def bench(self, name):
+        return str(self.bundle / "bench" / name)
+
+    @property
+    def sizes(self):
+        """The option by which our programs know how large their defaults may be."""
+        return [] if self.simulated else ["--gpu"]
+
     def environment(self, weir):
         env = dict(os.environ)
         env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps else "no-mps"))
         env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
         env["PYTHONUNBUFFERED"] = "1"
+        if self.simulated:
+            env["LD_LIBRARY_PATH"] = str(self.bundle / "simcuda")
+            env["WEIR_SIM_DIR"] = str(self.folder / "simulation")
         if weir:
             env["LD_PRELOAD"] = str(self.bundle / "lib" / "libweir.so")
             env["WEIR_SOCKET"] = str(self.socket)
@@ -193,6 +215,9 @@ class Node:
     def sm_clock(self):
         """Yields a list that holds the GPU's clock in MHz, each 20 ms, when the block is over."""
         samples = []
+        if self.simulated:
+            yield samples
+            return
         argv = [self.find_tool("nvidia-smi"), "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         try:
@@ -230,6 +255,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=self.environment(False),
             )
 
     def ensure_agent(self):
@@ -242,6 +268,12 @@ class Node:
                 log = (self.folder / "agent.log").read_text().strip().splitlines()
                 raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
             time.sleep(0.05)
+
+    def renew_agent(self):
+        """An agent that has never compiled anything."""
+        self.stop_agent()
+        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        self.ensure_agent()
 
     def kill_agent(self):
         self.agent.send_signal(signal.SIGKILL)
@@ -285,7 +317,7 @@ class Node:
         return found
 
     def ensure_mps(self):
-        if self.mps:
+        if self.mps or self.simulated:
             return
         self.mps = self.find_tool("nvidia-cuda-mps-control")
         for name in ("mps", "mps-log"):

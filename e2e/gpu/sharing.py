@@ -1,6 +1,7 @@
 """Parts c, d and e: the latency of HIGH's bursts beside a LOW that keeps the GPU full."""
 
 import dataclasses
+import pathlib
 import statistics
 
 KERNELS = 20  # in a burst
@@ -10,17 +11,29 @@ HIGH, LOW, TOP = "high", "low", "critical"
 
 
 @dataclasses.dataclass
+class Low:
+    """A client that takes all it can get."""
+
+    name: str
+    argv: list
+    unit: str
+    rate: object  # of its result, in units a second
+    warm_up: float = 0  # seconds of bursts beside it before the measured ones, with Weir
+
+
+@dataclasses.dataclass
 class Bench:
     """What all parts need: the node, the report, and the sizes that were calibrated for this GPU."""
 
     node: object
     report: object
-    here: object  # where our scripts are
     seconds: float  # of one measurement; sizes of the rest follow from it
     iterations: int = 0
 
+    here = pathlib.Path(__file__).resolve().parent
+
     def burst_argv(self, requests, seconds=0, extra=()):
-        argv = [self.node.program("burst"), "--gpu", "--kernels", str(KERNELS)]
+        argv = [self.node.program("burst"), *self.node.sizes, "--kernels", str(KERNELS)]
         argv += ["--iterations", str(self.iterations), "--requests", str(requests)]
         if seconds:
             argv += ["--seconds", str(seconds)]
@@ -36,9 +49,13 @@ class Bench:
         argv = ["python3", str(self.here / "low.py"), workloads]
         return [*argv, "--seconds", str(seconds)] if seconds else argv
 
-    def calibrate(self):
-        argv = [self.node.program("burst"), "--gpu", "--calibrate", "--length-us", str(KERNEL_US)]
+    def torch_low(self, workload):
+        return Low(workload, self.low_argv(workload), "it", lambda result: result[workload]["rate"])
+
+    def prepare(self):
+        argv = [self.node.program("burst"), *self.node.sizes, "--calibrate", "--length-us", str(KERNEL_US)]
         self.iterations = int(self.node.start("calibrate", argv, HIGH, False).result())
+        print(f"{KERNEL_US} us are {self.iterations} iterations", flush=True)
 
 
 def figures(result):
@@ -49,11 +66,17 @@ def ratios(result, alone):
     return result["median"] / alone["median"], result["p99"] / alone["p99"]
 
 
-def beside(bench, workload, weir, extras=((),)):
-    """Bursts beside a LOW, one for each of @extras; and LOW's rate meanwhile."""
-    with bench.node.running(f"low-{workload}", bench.low_argv(workload), LOW, weir) as low:
+def beside(bench, low, weir, extras=((),)):
+    """Bursts beside a LOW, one for each of @extras; LOW's rate meanwhile, and with Weir what the agent
+    knows of it."""
+    known = {}
+    with bench.node.running(f"low-{low.name}", low.argv, LOW, weir) as client:
+        if weir and low.warm_up:
+            bench.node.start("warm-up", bench.burst_argv(1 << 40, low.warm_up), HIGH, weir).result()
         results = [bench.burst(weir, extra) for extra in extras]
-    return results, low.result()[workload]["rate"]
+        if weir:
+            known = next((c for c in bench.node.status() if c["pid"] == client.process.pid), {})
+    return results, low.rate(client.result()), known
 
 
 def show(bench, part, what, result, alone):
@@ -61,44 +84,50 @@ def show(bench, part, what, result, alone):
     bench.report.add(part, what, f"{median:.3f}x, p99 {p99:.2f}x", baselines=figures(result))
 
 
-def compare(bench, part, workload, limit, p99_limit=None, priority=True):
+def bounded(bench, part, what, value, limit, baselines=""):
+    if limit:
+        bench.report.at_most(part, what, value, limit, baselines=baselines)
+    else:
+        bench.report.add(part, what, f"{value:.3f}x", baselines=baselines)
+
+
+def compare(bench, part, low, limit=None, p99_limit=None, priority=True):
     """Alone, plain, plain with stream priority, Weir; the last one has bounds."""
-    mode = "MPS" if bench.node.mps else "time-slicing"
+    mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
     with bench.node.sm_clock() as clock_alone:
         alone = bench.burst(False)
     bench.report.add(part, f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
     extras = ((), ("--priority",)) if priority else ((),)
-    names = (f"{mode}, LOW={workload}", f"{mode} + stream priority, LOW={workload}")
-    results, plain_rate = beside(bench, workload, False, extras)
+    names = (f"{mode}, LOW={low.name}", f"{mode} + stream priority, LOW={low.name}")
+    results, plain_rate, _ = beside(bench, low, False, extras)
     for name, result in zip(names, results):
         show(bench, part, name, result, alone)
     bench.node.ensure_agent()
     with bench.node.sm_clock() as clock:
-        (weir,), weir_rate = beside(bench, workload, True)
+        (weir,), weir_rate, known = beside(bench, low, True)
     median, p99 = ratios(weir, alone)
-    name = f"{mode} + Weir, LOW={workload}"
-    bench.report.at_most(part, name + ", median", median, limit, baselines=figures(weir))
-    if p99_limit:
-        bench.report.at_most(part, name + ", p99", p99, p99_limit)
-    else:
-        bench.report.add(part, name + ", p99", f"{p99:.2f}x")
+    name = f"{mode} + Weir, LOW={low.name}"
+    bounded(bench, part, name + ", median", median, limit, figures(weir))
+    bounded(bench, part, name + ", p99", p99, p99_limit)
     # A LOW at the power limit slows HIGH down even while it stands still.
     clocks = [statistics.median(samples) for samples in (clock, clock_alone) if samples]
-    bench.report.add(part, name + ", SM clock", " MHz, alone ".join(f"{mhz:.0f}" for mhz in clocks) + " MHz")
-    bench.report.add(part, name + ", LOW's rate", f"{weir_rate:.1f} it/s", baselines=f"plain {plain_rate:.1f} it/s")
+    if clocks:
+        bench.report.add(part, name + ", SM clock", " MHz, alone ".join(f"{mhz:.0f}" for mhz in clocks) + " MHz")
+    rates = f"{weir_rate:.1f} {low.unit}/s, {known.get('evictions', 0)} evictions"
+    bench.report.add(part, name + ", LOW's rate", rates, baselines=f"plain {plain_rate:.1f} {low.unit}/s")
 
 
 def part_c(bench):
     bench.node.ensure_mps()
-    compare(bench, "c", "mm", 1.35)
+    compare(bench, "c", bench.torch_low("mm"), 1.35)
 
 
 def part_d(bench):
     bench.node.ensure_mps()
-    compare(bench, "d", "train", 1.06, 1.15)
+    compare(bench, "d", bench.torch_low("train"), 1.06, 1.15)
 
 
 def part_e(bench):
     bench.node.stop_mps()
-    compare(bench, "e", "mm", 1.40, priority=False)
-    compare(bench, "e", "train", 1.15, priority=False)
+    compare(bench, "e", bench.torch_low("mm"), 1.40, priority=False)
+    compare(bench, "e", bench.torch_low("train"), 1.15, priority=False)

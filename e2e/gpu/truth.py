@@ -13,6 +13,9 @@ AGENT_AWAY = 2.0  # s
 WINDOW = 20  # requests whose median counts as back
 
 
+COUNTERS = ("gates", "waits", "evictions")
+
+
 class Watch:
     """Asks weirctl now and then, and keeps the largest number of each client's counters."""
 
@@ -28,7 +31,7 @@ class Watch:
                 continue
             for client in clients:
                 seen = self.largest.setdefault(client["pid"], {})
-                for name in ("gates", "waits"):
+                for name in COUNTERS:
                     seen[name] = max(seen.get(name, 0), client[name])
 
     def __enter__(self):
@@ -40,16 +43,15 @@ class Watch:
         self.thread.join()
 
     def counters(self, client):
-        """Gates and waits of this client, as far as they were seen."""
-        seen = self.largest.get(client.process.pid, {})
-        return seen.get("gates", 0), seen.get("waits", 0)
+        """Of this client, as far as they were seen."""
+        return {**dict.fromkeys(COUNTERS, 0), **self.largest.get(client.process.pid, {})}
 
 
 def show_gated(bench, part, watch, clients):
     """A result says little about a client that was never held."""
     seen = {client.name: watch.counters(client) for client in clients}
-    good = all(waits > 0 for _, waits in seen.values())
-    figure = ", ".join(f"{name} {gates}/{waits}" for name, (gates, waits) in seen.items())
+    good = all(counters["waits"] > 0 for counters in seen.values())
+    figure = ", ".join(f"{name} {counters['gates']}/{counters['waits']}" for name, counters in seen.items())
     bench.report.holds(part, "each was held: gates/waits", good, figure)
 
 

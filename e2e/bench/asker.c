@@ -1,0 +1,47 @@
+/* A client that wants the GPU at random moments, for random times, and does nothing with it: those
+ * below it leave and come back all the time. Prints one line of JSON.
+ */
+#include <stdio.h>
+
+#include <weir/base.h>
+
+#include "guest.h"
+#include "workload.h"
+
+static uint64_t some_ns(struct random *random, uint64_t at_most_us)
+{
+	return random_below(random, (uint32_t)(at_most_us * 1000)) + 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct workload w = {.seed = 1};
+	uint64_t gap_us = 400, hold_us = 100, times = 0;
+	const struct workload_option own[] = {
+		{"gap-us", OPTION_NUMBER, &gap_us, "without demand, at most"},
+		{"hold-us", OPTION_NUMBER, &hold_us, "with demand, at most"},
+		{0},
+	};
+	struct guest guest;
+
+	workload_parse(&w, argc, argv, "wants the GPU at random moments", own);
+	if (!gap_us || gap_us > 1000000 || !hold_us || hold_us > 1000000)
+		workload_fail("--gap-us, --hold-us: 1 to a million");
+	if (!(w.seconds > 0) && !w.stop_file)
+		w.seconds = 1;
+	CU(cuInit(0));
+	CU(cuDeviceGet(&w.device, 0));
+	guest_join(&guest, w.device);
+	if (!guest.level || guest.bit >= WEIR_BITS_OWN)
+		workload_fail("level %u, bit %u: nobody to ask", guest.level, guest.bit);
+	struct random random = {w.seed};
+	workload_ready(&w);
+	for (; !workload_stopped(&w); times++) {
+		sleep_until_ns(now_ns() + some_ns(&random, gap_us));
+		guest_demand(&guest, true);
+		sleep_until_ns(now_ns() + some_ns(&random, hold_us));
+		guest_demand(&guest, false);
+	}
+	printf("{\"program\": \"asker\", \"times\": %llu}\n", (unsigned long long)times);
+	return 0;
+}

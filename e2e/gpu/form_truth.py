@@ -1,0 +1,126 @@
+"""Parts f and h: which kernels can have a form, and that results stay what they are."""
+
+import re
+import subprocess
+import time
+
+from sharing import HIGH, LOW
+from truth import Watch
+
+SHARES = {"persistent": 95, "resumable": 80}  # per cent
+EVICTIONS = 1000  # of each workload
+GROUP = 6  # workloads at once
+PATIENCE = 8  # seconds, for so many evictions
+# Sums of floats by atomics depend on their order. None of ours has one: all sums are of integers.
+EXCEPTIONS = ()
+
+
+def modules(bench):
+    """Files with the device code of every workload."""
+    folder = bench.node.folder / "ptx"
+    if not folder.exists():
+        folder.mkdir()
+        folder.chmod(0o777)  # clients may be other users
+        argv = [bench.node.program("kernels"), "--write-ptx", str(folder)]
+        bench.node.start("write-ptx", argv, LOW, False, files=False).result()
+    return sorted(folder.glob("*.ptx"))
+
+
+def verdicts(bench):
+    """(kernel, form, eligible, reason) of all kernels."""
+    rows = []
+    for path in modules(bench):
+        argv = [bench.node.program("weir-transform"), "--list", str(path)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+        for line in done.stdout.splitlines():
+            kernel, form, eligible, *reason = line.split("\t")
+            rows.append((f"{path.stem}: {kernel}", form, eligible == "yes", " ".join(reason)))
+    return rows
+
+
+def part_f(bench):
+    rows = verdicts(bench)
+    for form, limit in SHARES.items():
+        of = [row for row in rows if row[1] == form]
+        good = sum(row[2] for row in of)
+        bench.report.at_least(
+            "f", f"kernels that can be {form}", 100 * good / len(of), limit, baselines=f"{good} of {len(of)}", timed=False
+        )
+        for kernel, _, eligible, reason in of:
+            if not eligible:
+                bench.report.add("f", f"not {form}: {kernel}", reason)
+
+
+def names(bench):
+    argv = [bench.node.program("kernels"), "--list"]
+    client = bench.node.start("list", argv, LOW, False, files=False)
+    client.result()
+    return [line.split()[0] for line in client.output.splitlines()]
+
+
+def input_class(bench):
+    return ["--class", "trivial" if bench.node.simulated else "small"]
+
+
+def hashes(text):
+    return dict(re.findall(r"^(\S+): ok, .* ([0-9a-f]{16})$", text, re.MULTILINE))
+
+
+def native_hashes(bench):
+    argv = [bench.node.program("kernels"), *bench.node.sizes, *input_class(bench)]
+    client = bench.node.start("native", argv, LOW, False, files=False)
+    client.result()
+    return hashes(client.output)
+
+
+def wait_evicted(bench, watch, clients, want):
+    """Until each was evicted so often, or has ended, or the time is over; then tells them to stop."""
+    end = time.monotonic() + PATIENCE
+    left = list(clients)
+    while left and time.monotonic() < end:
+        time.sleep(0.1)
+        left = [c for c in left if c.process.poll() is None and watch.counters(c)["evictions"] < want]
+    for client in clients:
+        client.stop()
+
+
+def group_result(bench, watch, group, want):
+    """Name to (hash or None, evictions, message)."""
+    node, results = bench.node, {}
+    argv = [node.program("kernels"), *node.sizes, *input_class(bench), "--seconds", str(2 * PATIENCE), "--repeat", "20"]
+    clients = [node.start(f"evicted-{name}", [*argv, "--only", name], LOW, True) for name in group]
+    wait_evicted(bench, watch, clients, want)
+    for name, client in zip(group, clients):
+        try:
+            client.result()
+            found = hashes(client.output).get(name)
+            message = ""
+        except Exception as error:
+            found, message = None, str(error)
+        results[name] = (found, watch.counters(client)["evictions"], message)
+    return results
+
+
+def part_h(bench):
+    node, results = bench.node, {}
+    node.ensure_mps()
+    node.ensure_agent()
+    native, everything = native_hashes(bench), names(bench)
+    want = 1 if node.simulated else EVICTIONS
+    argv = [node.bench("asker"), "--seconds", "600"]
+    env = {"WEIR_SOCKET": str(node.socket)}
+    with node.running("asker", argv, HIGH, False, env=env), Watch(node) as watch:
+        for i in range(0, len(everything), GROUP):
+            results.update(group_result(bench, watch, everything[i : i + GROUP], want))
+    wrong = {name: result for name, result in results.items() if result[0] is None or result[0] != native.get(name)}
+    for name, (_, evictions, message) in wrong.items():
+        bench.report.holds("h", f"{name}, evicted: as native, bit for bit", False, message or f"{evictions} evictions")
+    counts = {name: evictions for name, (_, evictions, _) in results.items()}
+    few = {name: count for name, count in counts.items() if count < want}
+    good = len(results) - len(wrong)
+    bench.report.holds("h", "as native, bit for bit, under evictions", not wrong, f"{good} of {len(results)} workloads")
+    least = min(counts.values(), default=0)
+    bench.report.holds("h", f"each was evicted {want} times", not few, f"{least} to {max(counts.values(), default=0)} times")
+    if few:
+        bench.report.add("h", "evicted less often", ", ".join(f"{name} {count}" for name, count in few.items()))
+    bench.report.add("h", "exceptions: sums of floats by atomics", ", ".join(EXCEPTIONS) or "none among ours")

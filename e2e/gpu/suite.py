@@ -1,0 +1,93 @@
+"""Parts in their order, with a table at the end: what first-light.sh and bench/forms.sh are."""
+
+import argparse
+import json
+import os
+import pathlib
+import tarfile
+import time
+import traceback
+
+import node
+import report
+import sharing
+
+
+class Suite:
+    """@parts: letter to (what it shows, function of a Bench)."""
+
+    def __init__(self, command, summary, parts, seconds):
+        self.command, self.summary, self.parts, self.seconds = command, summary, parts, seconds
+        self.name = pathlib.Path(command).stem
+
+    def parse(self):
+        parser = argparse.ArgumentParser(prog=f"{self.name}.sh", description=self.summary)
+        parser.add_argument("--bundle", required=True, help=argparse.SUPPRESS)
+        parser.add_argument("--only", help="parts, with commas: " + " ".join(self.parts))
+        parser.add_argument("--seconds", type=float, default=self.seconds, help="of one measurement")
+        parser.add_argument("--deadline", type=float, default=540, help="start no part after so many seconds")
+        parser.add_argument("--results", type=pathlib.Path, help="append the table to this file")
+        parser.add_argument("--simulated", action="store_true", help="on the simulated GPU, tiny")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+        options = parser.parse_args()
+        options.parts = options.only.split(",") if options.only else list(self.parts)
+        for part in options.parts:
+            if part not in self.parts:
+                parser.error(f"--only: no part '{part}'")
+        return options
+
+    def run_part(self, bench, part):
+        try:
+            self.parts[part][1](bench)
+        except Exception as error:  # one part must not take the others with it
+            traceback.print_exc()
+            bench.report.failed(part, f"{type(error).__name__}: {error}")
+
+    def run_parts(self, bench, options):
+        begin = time.monotonic()
+        bench.prepare()
+        for part in options.parts:
+            elapsed = time.monotonic() - begin
+            if elapsed > options.deadline:
+                bench.report.skipped(part, f"no time left after {elapsed:.0f} s")
+                continue
+            print(f"\n{part}: {self.parts[part][0]} ({elapsed:.0f} s so far)", flush=True)
+            self.run_part(bench, part)
+
+    def keep_details(self, bench, out, section):
+        """For whoever looks after it: figures, table, the section for RESULTS.md, and what every
+        program said."""
+        out = pathlib.Path(out)
+        (out / f"{self.name}.json").write_text(json.dumps(bench.report.rows, indent=1))
+        (out / f"{self.name}.txt").write_text(bench.report.table() + "\n")
+        (out / f"{self.name}.md").write_text(section)
+        with tarfile.open(out / "logs.tar.gz", "w:gz") as tar:
+            for path in sorted(bench.node.folder.rglob("*")):
+                if path.name in ("stdout", "stderr") or path.suffix == ".log":
+                    tar.add(path, path.relative_to(bench.node.folder))
+
+    def main(self):
+        options = self.parse()
+        if options.dry_run:
+            for part in options.parts:
+                print(f"{part}: {self.parts[part][0]}")
+            return 0
+        machine = report.machine_name(options.simulated)
+        table = report.Report(self.name, options.simulated)
+        bench = sharing.Bench(node.Node(options.bundle, self.name, options.simulated), table, options.seconds)
+        print(f"{self.name}: {machine}", flush=True)
+        try:
+            self.run_parts(bench, options)
+        except node.Failure as error:
+            table.failed("-", str(error))
+        finally:
+            bench.node.close()
+        print(f"\n{machine}\n{table.table()}\n\n{table.summary()}")
+        section = table.markdown(machine, self.command + (f" --only {options.only}" if options.only else ""))
+        if os.environ.get("OUT"):
+            self.keep_details(bench, os.environ["OUT"], section)
+        if options.results:
+            with open(options.results, "a") as file:
+                file.write("\n" + section)
+        bench.node.remove()
+        return 0 if table.good else 1
