@@ -203,6 +203,12 @@ static void find_targets(const struct function *f)
 			t->targets[k]->is_target = true;
 }
 
+void emit_declaration(struct text *out, const struct function *function)
+{
+	add_head(out, function);
+	text_string(out, ";\n");
+}
+
 void emit_function(struct text *out, const struct function *function)
 {
 	find_targets(function);

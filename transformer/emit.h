@@ -9,5 +9,6 @@
 void emit_module(struct text *out, const struct module *module);
 /* From the IR, whether changed or not; it must have been read. */
 void emit_function(struct text *out, const struct function *function);
+void emit_declaration(struct text *out, const struct function *function); /* its head alone */
 void emit_instruction(struct text *out, const struct function *function,
 		      const struct instruction *instruction);

@@ -4,7 +4,7 @@
 #include "weir/transform.h"
 
 #include "fatbin.h"
-#include "text.h"
+#include "pipeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,15 +15,6 @@ static bool is_fatbin(const void *image, size_t len)
 	uint32_t magic = FATBIN_MAGIC;
 
 	return len >= sizeof(magic) && !memcmp(image, &magic, sizeof(magic));
-}
-
-static int report(const struct diag *diag, struct weir_error *error)
-{
-	if (diag->error && error) {
-		*error = (struct weir_error){.line = diag->at.line, .column = diag->at.column};
-		memcpy(error->message, diag->message, sizeof(diag->message));
-	}
-	return diag->error;
 }
 
 static void from_error(struct diag *diag, int r, const struct weir_error *error)
@@ -125,7 +116,7 @@ int weir_transform_image(void **out, size_t *out_len, const void *image, size_t 
 	if (!is_fatbin(image, len)) {
 		len = text_length(image, len, &diag);
 		return diag.error
-			       ? report(&diag, error)
+			       ? pipeline_report(&diag, error)
 			       : weir_transform((char **)out, out_len, image, len, options, error);
 	}
 	text_init(&text, options->output_max ? options->output_max : SIZE_MAX / 2);
@@ -135,7 +126,7 @@ int weir_transform_image(void **out, size_t *out_len, const void *image, size_t 
 		*out = text_take(&text);
 	}
 	text_deinit(&text);
-	return report(&diag, error);
+	return pipeline_report(&diag, error);
 }
 
 static bool suits(const struct fatbin_entry *e, unsigned sm)
@@ -184,15 +175,15 @@ int weir_image_ptx(char **out, size_t *out_len, const void *image, size_t len, u
 		find_ptx(image, len, sm, &best, &diag);
 		if (!diag.error)
 			fatbin_inflate(&best, out, out_len, &diag);
-		return report(&diag, error);
+		return pipeline_report(&diag, error);
 	}
 	len = text_length(image, len, &diag);
 	if (diag.error)
-		return report(&diag, error);
+		return pipeline_report(&diag, error);
 	copy = strndup(image, len);
 	if (!copy) {
 		diag_no_memory(&diag);
-		return report(&diag, error);
+		return pipeline_report(&diag, error);
 	}
 	*out = copy;
 	*out_len = len;

@@ -16,6 +16,15 @@ const struct directive *function_directive(const struct function *function, cons
 	return NULL;
 }
 
+unsigned variable_align(const struct variable *variable)
+{
+	unsigned bytes = types[variable->type].bits / 8 * variable->vector;
+
+	if (variable->align)
+		return variable->align;
+	return bytes ? bytes : 1;
+}
+
 bool instruction_ends_block(const struct instruction *instruction)
 {
 	switch (instruction->mnemonic->op_class) {

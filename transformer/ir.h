@@ -139,12 +139,18 @@ struct variable {
 	unsigned vector;
 	unsigned align; /* 0: the type's own */
 	uint64_t size;  /* 0: unknown (extern ... []) */
-	bool is_extern;
-	const char *before; /* as written: all in front of the name ... */
-	const char *after;  /* ... and all behind it, up to the comma or semicolon */
+	bool of_module; /* declared outside of all functions */
+	bool is_initialized;
+	const char *linkage; /* of_module: ".visible", ".extern", ".weak", ".common", "" */
+	const char *before;  /* as written: all in front of the name ... */
+	const char *after;   /* ... and all behind it, up to the comma or semicolon */
 	struct position at;
+	bool is_stored;        /* detach.c: somebody may write it */
+	struct symbol *symbol; /* detach.h: what becomes of it in a module of a kernel's own */
 	struct variable *next;
 };
+/* Of its address, in bytes. */
+unsigned variable_align(const struct variable *variable);
 
 struct block;
 struct operand;
@@ -250,7 +256,8 @@ struct function {
 	struct variable *returns;
 	struct variable *params;
 	struct directive *directives;
-	struct callee *callee; /* what calling it does, or NULL: not known yet (callee.c) */
+	struct callee *callee;     /* what calling it does, or NULL: not known yet (callee.c) */
+	struct function *detached; /* detach.c: as it goes into the kernel's own module, or NULL */
 	struct function *next;
 
 	/* The rest is there once the body has been read. */

@@ -15,6 +15,8 @@ const char *argp_program_version = "weir-transform " WEIR_VERSION;
 
 enum key {
 	KEY_REPRINT = 256,
+	KEY_OBJECT,
+	KEY_SM,
 };
 
 static const struct argp_option option_table[] = {
@@ -25,12 +27,18 @@ static const struct argp_option option_table[] = {
 	{"dump-after", 'd', "PASS", 0, "Print kernels to stderr after a pass", 0},
 	{"reprint", KEY_REPRINT, NULL, 0, "Print all functions anew, also what is not rewritten",
 	 0},
+	{"object", KEY_OBJECT, NULL, 0,
+	 "Write the kernel given by --kernel in a module of its own, as the compile service does, "
+	 "but with PTX inside",
+	 0},
+	{"sm", KEY_SM, "NUMBER", 0, "With --object: for this device; 90 if not said", 0},
 	{0},
 };
 
 struct arguments {
 	struct weir_transform_options options;
-	bool list;
+	bool list, is_object;
+	unsigned sm;
 	const char *input, *output;
 };
 
@@ -70,6 +78,16 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_REPRINT:
 		a->options.reprint = true;
+		return 0;
+	case KEY_OBJECT:
+		a->is_object = true;
+		return 0;
+	case KEY_SM:
+		a->sm = (unsigned)strtoul(argument, NULL, 10);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->is_object && !a->options.kernel)
+			argp_error(state, "--object is for one --kernel");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->output)
@@ -143,6 +161,19 @@ static void print_dump(void *data, const char *pass, const char *ptx, size_t len
 	fprintf(stderr, "// after %s\n%.*s", pass, (int)len, ptx);
 }
 
+static int run(const struct arguments *a, void **out, size_t *out_len, const void *in, size_t len,
+	       struct weir_error *error)
+{
+	struct weir_object_request request = {.image = in,
+					      .len = len,
+					      .kernel = a->options.kernel,
+					      .sm = a->sm,
+					      .forms = a->options.forms};
+
+	return a->is_object ? weir_object_build(out, out_len, &request, error)
+			    : weir_transform_image(out, out_len, in, len, &a->options, error);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -152,7 +183,7 @@ int main(int argc, char **argv)
 		.doc = "Rewrites the kernels of a PTX text or a fatbinary so that they can leave "
 		       "while "
 		       "they run. The originals stay beside the rewritten ones."};
-	struct arguments a = {.options = {.verdict = print_verdict, .dump = print_dump}};
+	struct arguments a = {.options = {.verdict = print_verdict, .dump = print_dump}, .sm = 90};
 	struct weir_error error = {0};
 	void *out = NULL;
 	size_t in_len, out_len;
@@ -160,10 +191,10 @@ int main(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	a.options.data = &a;
-	if (a.list && !a.options.forms)
+	if ((a.list || a.is_object) && !a.options.forms)
 		a.options.forms = ~0u;
 	in = read_or_die(a.input, &in_len);
-	if (weir_transform_image(&out, &out_len, in, in_len, &a.options, &error)) {
+	if (run(&a, &out, &out_len, in, in_len, &error)) {
 		fprintf(stderr, "weir-transform: %s:", a.input ? a.input : "stdin");
 		if (error.line)
 			fprintf(stderr, "%u:%u:", error.line, error.column);

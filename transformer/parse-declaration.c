@@ -137,7 +137,8 @@ static bool parse_variable(struct parser *p, const struct declared *d, const cha
 		return parser_fail(p, "only registers can be declared as a group");
 	if (!parse_dimensions(p, &v->size))
 		return false;
-	if (p->token.kind == '=' && !skip_initializer(p, ends))
+	v->is_initialized = p->token.kind == '=';
+	if (v->is_initialized && !skip_initializer(p, ends))
 		return false;
 	if (p->token.kind == TOKEN_END || p->token.kind >= 128 || !strchr(ends, p->token.kind))
 		return parser_fail(p, "'%c' expected", *ends);
@@ -162,7 +163,7 @@ static bool bind_variable(struct parser *p, struct variable *v)
 	return v->name;
 }
 
-bool parse_variables(struct parser *p, const char *ends, struct variable ***end, bool is_extern)
+bool parse_variables(struct parser *p, const char *ends, struct variable ***end)
 {
 	const char *start = p->token.start, *before;
 	struct declared d;
@@ -180,7 +181,6 @@ bool parse_variables(struct parser *p, const char *ends, struct variable ***end,
 			return parser_no_memory(p);
 		if (!parse_variable(p, &d, before, several ? ",;" : ends, v))
 			return false;
-		v->is_extern = is_extern;
 		if (p->function && !bind_variable(p, v))
 			return false;
 		**end = v;

@@ -243,7 +243,7 @@ static bool parse_directive(struct parser *p)
 		return parse_registers(p);
 	if (parser_at(p, ".loc") || parser_at(p, ".pragma"))
 		return parse_kept(p);
-	return parse_variables(p, ";", &p->function->variables_end, false) && parser_expect(p, ';');
+	return parse_variables(p, ";", &p->function->variables_end) && parser_expect(p, ';');
 }
 
 static bool parse_word(struct parser *p)

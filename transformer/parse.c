@@ -207,7 +207,7 @@ static bool parse_list(struct parser *p, struct variable ***end)
 		return false;
 	if (p->token.kind != ')') {
 		do {
-			if (!parse_variables(p, ",)", end, false))
+			if (!parse_variables(p, ",)", end))
 				return false;
 		} while (parser_accept(p, ','));
 	}
@@ -274,18 +274,20 @@ static bool parse_function(struct parser *p, const char *start, size_t *undersco
 	return bind_function(p, f);
 }
 
-static bool bind_variables(struct parser *p, struct variable *first)
+static bool bind_variables(struct parser *p, struct variable *first, const char *linkage)
 {
 	for (struct variable *v = first; v; v = v->next) {
 		struct binding *b = scope_find(v->name);
 
+		v->of_module = true;
+		v->linkage = linkage;
 		if (!b)
 			b = parser_bind(p, v->name, BINDING_VARIABLE);
 		if (!b)
 			return false;
 		if (b->kind != BINDING_VARIABLE)
 			return parser_fail(p, "'%s' is declared twice", v->name);
-		if (!b->variable || !v->is_extern)
+		if (!b->variable || strcmp(linkage, ".extern") != 0)
 			b->variable = v;
 	}
 	return true;
@@ -296,19 +298,21 @@ static bool parse_declaration(struct parser *p, size_t *underscores)
 {
 	const char *start = p->token.start;
 	struct variable **first = p->module->variables_end;
-	bool is_extern = false;
+	const char *linkage = "";
 
 	while (parser_at(p, ".visible") || parser_at(p, ".extern") || parser_at(p, ".weak") ||
 	       parser_at(p, ".common")) {
-		is_extern = is_extern || parser_at(p, ".extern");
+		linkage = parser_text(p, p->token.start, p->token.start + p->token.len);
+		if (!linkage)
+			return false;
 		parser_next(p);
 	}
 	if (parser_at(p, ".func") || parser_at(p, ".entry"))
 		return parse_function(p, start, underscores);
 	if (p->token.kind != TOKEN_DOT)
 		return parser_fail(p, "a directive expected");
-	return parse_variables(p, ";", &p->module->variables_end, is_extern) &&
-	       parser_expect(p, ';') && bind_variables(p, *first);
+	return parse_variables(p, ";", &p->module->variables_end) && parser_expect(p, ';') &&
+	       bind_variables(p, *first, linkage);
 }
 
 static bool parse_version(struct parser *p)

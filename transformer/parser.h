@@ -48,7 +48,7 @@ struct binding *parser_bind(struct parser *p, const char *name, enum binding_kin
 /* parse-declaration.c. Next is the first dot of a declaration of variables or parameters. @ends:
  * the characters behind the last one, one of which stands next when this returns. Appends to
  * @end. */
-bool parse_variables(struct parser *p, const char *ends, struct variable ***end, bool is_extern);
+bool parse_variables(struct parser *p, const char *ends, struct variable ***end);
 bool parse_registers(struct parser *p);
 
 /* parse-operand.c */

@@ -1,4 +1,7 @@
-/* Appends the hidden parameter, one struct of preempt-abi.h. */
+/* Appends the hidden parameter, one struct of preempt-abi.h, and behind it the addresses of what
+ * the kernel reaches in the module that it has left.
+ */
+#include "detach.h"
 #include "pass.h"
 
 /* Bytes of parameters that a kernel may have; later PTX has more, on all devices that it is for. */
@@ -21,9 +24,8 @@ static uint64_t parameter_bytes(const struct function *f, uint64_t max)
 	uint64_t bytes = 0;
 
 	for (const struct variable *v = f->params; v; v = v->next) {
-		uint64_t align = v->align ? v->align : types[v->type].bits / 8;
+		uint64_t align = variable_align(v);
 
-		align = align ? align : 1;
 		if (v->size > max || align > max)
 			return max;
 		bytes = (bytes + align - 1) / align * align + v->size;
@@ -33,13 +35,19 @@ static uint64_t parameter_bytes(const struct function *f, uint64_t max)
 	return (bytes + HIDDEN_ALIGN - 1) / HIDDEN_ALIGN * HIDDEN_ALIGN;
 }
 
+size_t hidden_size(const struct form *form)
+{
+	return form->id == WEIR_SLICED ? sizeof(struct weir_slice) : sizeof(struct weir_persistent);
+}
+
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	uint64_t max = parameters_max(f->module);
-	uint64_t size = rewrite->form->id == WEIR_SLICED ? sizeof(struct weir_slice)
-							 : sizeof(struct weir_persistent);
+	uint64_t size = hidden_size(rewrite->form);
 
+	if (rewrite->detached)
+		size += (uint64_t)rewrite->detached->addresses.count * sizeof(uint64_t);
 	if (parameter_bytes(f, max) + size > max)
 		return pass_refuse(rewrite, f->at, "its parameters leave no room for ours");
 	rewrite->hidden = edit_parameter_bytes(f, edit_fresh_name(f, "hidden"), HIDDEN_ALIGN, size);

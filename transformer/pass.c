@@ -3,14 +3,12 @@
 #include <errno.h>
 
 static const struct pass *const sliced[] = {
-	&pass_eligible,
-	&pass_params,
-	&pass_block_index,
-	NULL,
+	&pass_eligible, &pass_params, &pass_symbols, &pass_block_index, NULL,
 };
 
 static const struct pass *const persistent[] = {
-	&pass_eligible, &pass_params, &pass_block_index, &pass_uniform_exit, &pass_tickets, NULL,
+	&pass_eligible,     &pass_params,  &pass_symbols, &pass_block_index,
+	&pass_uniform_exit, &pass_tickets, NULL,
 };
 
 const struct form forms[] = {

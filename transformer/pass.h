@@ -13,6 +13,8 @@
 #include "weir/preempt-abi.h"
 #include "weir/transform.h"
 
+struct detached;
+
 enum pass_outcome {
 	PASS_DONE,
 	PASS_REFUSED,
@@ -22,7 +24,8 @@ enum pass_outcome {
 struct rewrite {
 	struct function *function;
 	const struct form *form;
-	struct diag refusal; /* why, with PASS_REFUSED */
+	struct detached *detached; /* what the kernel takes with it (detach.h), or NULL */
+	struct diag refusal;       /* why, with PASS_REFUSED */
 
 	struct variable *hidden;   /* params: what the launcher tells (preempt-abi.h) */
 	struct reg *index[3];      /* block-index: instead of %ctaid; NULL: it is not read */
@@ -52,11 +55,15 @@ extern const size_t form_count;
 int pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Of the form's struct of preempt-abi.h. */
+size_t hidden_size(const struct form *form);
+
 /* Does it contain anything that pass_eligible refuses for some form? */
 bool pass_is_strange(const struct function *function);
 
 extern const struct pass pass_eligible;
 extern const struct pass pass_params;
+extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;

@@ -87,7 +87,7 @@ static void heads_keep_sizes_and_directives(void **state)
 	assert_int_equal(f->params->next->align, 8);
 	assert_int_equal(f->variables->size, 96);
 	assert_int_equal(x.module.variables->size, 0);
-	assert_true(x.module.variables->is_extern);
+	assert_string_equal(x.module.variables->linkage, ".extern");
 	assert_int_equal(d->values[0], 64);
 	assert_int_equal(d->values[1], 2);
 	assert_int_equal(function_directive(f, "minnctapersm")->values[0], 2);

@@ -4,7 +4,9 @@
  *
  * The kernel stands in a module of its own, so the module that the program loaded stays as it was.
  * Variables of that module are reached by address: the launcher looks them up there
- * (cuModuleGetGlobal) and puts the addresses behind the hidden struct, in the order of the table.
+ * (cuModuleGetGlobal) and puts the addresses behind the hidden struct, in the order of the table,
+ * where variables in global memory come first: entry k of it stands at k * 8 behind the struct, and
+ * only they have one.
  * A variable in constant memory is copied: the new module has its own under `copy`, which the
  * launcher fills from the program's in front of each launch, in the same stream.
  *
@@ -20,6 +22,8 @@
 #define WEIR_OBJECT_MAGIC   0x424f5745u /* "EWOB" */
 #define WEIR_OBJECT_VERSION 1u
 #define WEIR_OBJECT_MAX     (64u << 20)
+/* Bytes that a kernel's parameters take, at most. */
+#define WEIR_OBJECT_PARAMS_MAX 32768u
 
 enum weir_object_space {
 	WEIR_OBJECT_GLOBAL = 1,
@@ -29,6 +33,7 @@ enum weir_object_space {
 enum weir_object_flags {
 	WEIR_OBJECT_IS_PTX = 1u << 0, /* the image is PTX, ending with NUL; else machine code */
 };
+#define WEIR_OBJECT_FLAGS WEIR_OBJECT_IS_PTX /* all that this version knows */
 
 struct weir_object {
 	uint32_t magic, version;
@@ -63,7 +68,7 @@ struct weir_object_param {
 static_assert(sizeof(struct weir_object_param) == 8, "layout");
 
 struct weir_object_symbol {
-	uint64_t size;
+	uint64_t size;  /* 0: of a variable in global memory that another module defines */
 	uint32_t name;  /* in the program's module */
 	uint32_t copy;  /* WEIR_OBJECT_CONSTANT: name in this one; else 0 */
 	uint32_t space; /* enum weir_object_space */
@@ -71,6 +76,8 @@ struct weir_object_symbol {
 };
 static_assert(sizeof(struct weir_object_symbol) == 24, "layout");
 
-/* 0: all tables, names and the image lie inside @size bytes, which are aligned to 8; every name
- * ends. -EINVAL: not so. -ENOTSUP: another version. Needs libc only. */
+/* 0: @size is the object's; all tables, names and the image lie inside, aligned to 8 (names are
+ * not); every name ends and is not empty; each form has an entry, and then there is an image, or a
+ * reason; parameters are in order; symbols are as said above. -EINVAL: not so. -ENOTSUP: another
+ * version of this, or of preempt-abi.h. Needs libc only; @object is aligned to 8. */
 int weir_object_check(const void *object, size_t size);

@@ -16,6 +16,7 @@
 struct weir_slice {
 	uint32_t first[3]; /* added to %ctaid */
 	uint32_t grid[3];  /* instead of %nctaid */
+			   /* Addresses, as behind struct weir_persistent. */
 };
 static_assert(sizeof(struct weir_slice) == 24, "layout");
 
@@ -54,7 +55,8 @@ struct weir_persistent {
 	uint64_t saves;
 	uint64_t save_stride;
 	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
-	 * addresses of the variables that the kernel uses, uint64_t each. */
+	 * addresses of the variables in global memory that the kernel uses, uint64_t each, in the
+	 * order of the object's symbols. */
 };
 static_assert(sizeof(struct weir_persistent) == 80, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");

@@ -1,0 +1,377 @@
+/* Objects: what is in them, what keeps a kernel in its module, and that nothing that is cut or lies
+ * passes the check.
+ */
+#include "weir/object.h"
+#include "weir/preempt-abi.h"
+#include "weir/transform.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define FORMS (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT)
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define MODULE                                                                                   \
+	HEAD ".visible .global .align 4 .u32 total;\n.visible .const .align 16 .b8 "             \
+	     "coefficients[48];\n"                                                               \
+	     ".global .align 8 .b8 array[64];\n.extern .shared .align 8 .b8 dynamic[];\n"        \
+	     ".global .align 1 .b8 $str[3] = {37, 100, 0};\n"                                    \
+	     ".const .align 4 .b8 __cudart_table[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n"               \
+	     ".global .align 4 .b8 __cudart_written[4] = {1, 2, 3, 4};\n"                        \
+	     ".global .align 8 .u64 __cudart_pointer[1] = {total};\n"                            \
+	     ".global .texref image;\n.global .align 4 .u32 unused;\n"                           \
+	     ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"           \
+	     ".func leaf ()\n;\n"                                                                \
+	     ".func caller () { call leaf, (); ret; }\n"                                         \
+	     ".func leaf () { .loc 1 2 3\n .reg .b64 %d<2>; mov.u64 %d0, $str; ret; }\n"         \
+	     ".func user () { .reg .b64 %d<2>; mov.u64 %d0, total; ret; }\n"                     \
+	     ".func constant () { .reg .b32 %r<2>; ld.const.u32 %r0, [coefficients+4]; ret; }\n" \
+	     ".func writer () { .reg .b32 %r<2>; .reg .pred %p; @%p atom.global.v2.exch.b32 "    \
+	     "{%r0, %r1}, "                                                                      \
+	     "[__cudart_written], {%r0, %r1}; }\n"                                               \
+	     ".entry other () { ret; }\n"                                                        \
+	     ".weak .entry k (.param .u64 out, .param .align 2 .b8 s[6], .param .u32 n)\n"       \
+	     ".maxntid 64, 2\n{ .reg .b64 %d<4>; .reg .b32 %r<9>; .reg .pred %p<2>;\n"           \
+	     ".shared .align 4 .u32 own;\n.loc 1 2 3\n P: .callprototype ()_ ();\n"
+
+struct built {
+	void *data;
+	size_t size;
+	struct weir_error error;
+	int r;
+};
+
+static struct built build_text(const char *text, const char *kernel)
+{
+	struct weir_object_request request = {
+		.image = text, .len = strlen(text), .kernel = kernel, .sm = 90, .forms = FORMS};
+	struct built b = {.data = NULL};
+
+	b.r = weir_object_build(&b.data, &b.size, &request, &b.error);
+	return b;
+}
+
+/* The kernel `k` with this code. */
+static struct built build(const char *code)
+{
+	char text[8192];
+
+	snprintf(text, sizeof(text), "%s%s ret; }\n", MODULE, code);
+	return build_text(text, "k");
+}
+
+static const struct weir_object *head_of(const struct built *b)
+{
+	return b->data;
+}
+
+static const char *at(const struct built *b, uint32_t offset)
+{
+	return (const char *)b->data + offset;
+}
+
+static void an_object_says_all(void **state)
+{
+	struct built b = build("ld.global.u32 %r0, [array+8]; ld.const.u32 %r1, [coefficients];\n"
+			       "red.global.add.u32 [total], %r0; mov.u64 %d0, array+16;\n"
+			       "mov.u64 %d1, __cudart_table; call caller, ();\n");
+	const struct weir_object *head = head_of(&b);
+	const struct weir_object_form *forms;
+	const struct weir_object_param *params;
+	const struct weir_object_symbol *symbols;
+	const char *ptx;
+
+	(void)state;
+	assert_int_equal(b.r, 0);
+	assert_int_equal(weir_object_check(b.data, b.size), 0);
+	assert_int_equal(head->flags, WEIR_OBJECT_IS_PTX);
+	assert_int_equal(head->sm, 90);
+	assert_string_equal(at(&b, head->kernel), "k");
+	assert_int_equal(head->n_forms, 2);
+	forms = (const void *)at(&b, head->forms);
+	assert_int_equal(forms[0].form, WEIR_SLICED);
+	assert_string_equal(at(&b, forms[0].entry), "k__weir_sliced");
+	assert_string_equal(at(&b, forms[1].entry), "k__weir_persistent");
+	assert_int_equal(forms[1].max_threads, 128);
+	assert_int_equal(head->n_params, 3);
+	params = (const void *)at(&b, head->params);
+	assert_memory_equal(params, ((uint32_t[]){0, 8, 8, 6, 16, 4}), 24);
+	assert_int_equal(head->n_symbols, 3);
+	symbols = (const void *)at(&b, head->symbols);
+	assert_string_equal(at(&b, symbols[0].name), "array");
+	assert_string_equal(at(&b, symbols[1].name), "total");
+	assert_string_equal(at(&b, symbols[2].name), "coefficients");
+	assert_int_equal(symbols[0].size, 64);
+	assert_int_equal(symbols[2].size, 48);
+	assert_int_equal(symbols[2].space, WEIR_OBJECT_CONSTANT);
+
+	ptx = at(&b, head->image);
+	assert_int_equal(strlen(ptx) + 1, head->image_size);
+	assert_non_null(strstr(ptx, ".visible .entry k__weir_persistent"));
+	assert_non_null(strstr(ptx, ".visible .const .align 16 .b8 weir_copy_0[48];"));
+	assert_non_null(strstr(ptx, ".func leaf"));
+	assert_non_null(strstr(ptx, "__cudart_table[8] = {1"));
+	assert_non_null(strstr(ptx, "$str[3] = {37"));
+	assert_null(strstr(ptx, "array"));
+	assert_null(strstr(ptx, "total"));
+	assert_null(strstr(ptx, "unused"));
+	assert_null(strstr(ptx, "other"));
+	assert_null(strstr(ptx, ".loc"));
+	assert_null(strstr(ptx, ".entry k\n"));
+	free(b.data);
+}
+
+static const struct {
+	const char *code, *reason;
+} kept[] = {
+	{"call user, ();", "a function that it calls uses total"},
+	{"mov.u64 %d0, total; call user, ();", "a function that it calls uses total"},
+	{"call constant, ();", "a function that it calls uses coefficients"},
+	{"tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [image, {%r4}];", "sampler or surface, image"},
+	{"mov.u64 %d0, leaf;", "takes the address of leaf"},
+	{"ld.global.u64 %d0, [array]; call %d0, (), P;", "calls through a pointer"},
+	{"mov.u32 %r0, array;", "a part of the address of array"},
+	{"mov.u64 %d0, array+4*2;", "an offset is not understood"},
+	{".global .u32 mine; ld.global.u32 %r0, [mine];", "a variable of its own, mine"},
+};
+
+static void reasons_to_stay(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
+		struct built b = build(kept[k].code);
+		const struct weir_object_form *forms;
+
+		assert_int_equal(b.r, 0);
+		assert_int_equal(weir_object_check(b.data, b.size), 0);
+		assert_int_equal(head_of(&b)->image_size, 0);
+		assert_int_equal(head_of(&b)->n_symbols, 0);
+		forms = (const void *)at(&b, head_of(&b)->forms);
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(forms[i].entry, 0);
+			if (!strstr(at(&b, forms[i].reason), kept[k].reason))
+				fail_msg("%s: %s", kept[k].code, at(&b, forms[i].reason));
+		}
+		free(b.data);
+	}
+}
+
+/* Only what nobody writes may be there twice. */
+static void tables_that_are_none(void **state)
+{
+	static const char *const names[] = {"__cudart_written", "__cudart_pointer"};
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		char code[128];
+		struct built b;
+		const struct weir_object_symbol *symbols;
+
+		snprintf(code, sizeof(code), "mov.u64 %%d0, %s;", names[k]);
+		b = build(code);
+		assert_int_equal(b.r, 0);
+		assert_int_equal(head_of(&b)->n_symbols, 1);
+		symbols = (const void *)at(&b, head_of(&b)->symbols);
+		assert_string_equal(at(&b, symbols->name), names[k]);
+		free(b.data);
+	}
+}
+
+static void no_object(void **state)
+{
+	struct built b = build_text(HEAD ".entry k() { ret; }", "other");
+
+	(void)state;
+	assert_int_equal(b.r, -ENOENT);
+	assert_non_null(strstr(b.error.message, "no kernel other"));
+	b = build_text(HEAD ".entry k() { ret; ", "k");
+	assert_int_equal(b.r, -EINVAL);
+	b = build_text(HEAD ".entry k(.param .b8 p[N]) { ret; }", "k");
+	assert_int_equal(b.r, -EINVAL);
+}
+
+struct assembler {
+	int result;
+	unsigned calls;
+};
+
+static int fake_assemble(void *data, const char *ptx, size_t len, unsigned sm, void **image,
+			 size_t *image_len, struct weir_error *error)
+{
+	struct assembler *a = data;
+
+	a->calls++;
+	assert_int_equal(ptx[len], '\0');
+	assert_int_equal(strlen(ptx), len);
+	assert_int_equal(sm, 90);
+	snprintf(error->message, sizeof(error->message), "as asked");
+	if (a->result)
+		return a->result;
+	*image = strdup("code");
+	*image_len = 5;
+	return 0;
+}
+
+static void assemblers_are_asked(void **state)
+{
+	static const char text[] = HEAD ".entry k() { ret; }\n.entry c() .explicitcluster { ret; }";
+	struct assembler a = {.result = 0};
+	struct weir_object_request request = {.image = text,
+					      .len = strlen(text),
+					      .kernel = "k",
+					      .sm = 90,
+					      .forms = FORMS,
+					      .assemble = fake_assemble,
+					      .data = &a};
+	struct built b = {.data = NULL};
+
+	(void)state;
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_int_equal(weir_object_check(b.data, b.size), 0);
+	assert_int_equal(head_of(&b)->flags, 0);
+	assert_string_equal(at(&b, head_of(&b)->image), "code");
+	free(b.data);
+
+	a.result = -EIO;
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), -EIO);
+	assert_string_equal(b.error.message, "as asked");
+
+	request.kernel = "c"; /* refused: nothing to assemble */
+	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
+	assert_int_equal(weir_object_check(b.data, b.size), 0);
+	assert_int_equal(a.calls, 2);
+	free(b.data);
+}
+
+/* At the end of memory of its own, so that a sanitizer sees a step too far. */
+static int check_copy(const void *data, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+	int r;
+
+	assert_non_null(copy);
+	memcpy(copy, data, size);
+	r = weir_object_check(copy, size);
+	free(copy);
+	return r;
+}
+
+static void cut_objects(void **state)
+{
+	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
+	uint32_t size;
+
+	(void)state;
+	assert_int_equal(b.r, 0);
+	for (size = 0; size < b.size; size++) {
+		struct weir_object *head = b.data;
+
+		assert_int_not_equal(check_copy(b.data, size), 0);
+		if (size < sizeof(*head))
+			continue;
+		head->size = size; /* and it says so itself */
+		assert_int_not_equal(check_copy(b.data, size), 0);
+		head->size = (uint32_t)b.size;
+	}
+	assert_int_equal(check_copy(b.data, b.size), 0);
+	free(b.data);
+}
+
+/* Each word of the header and of the tables takes values that must be refused, or be harmless: a
+ * reader that follows them stays inside. */
+static void lying_objects(void **state)
+{
+	static const uint32_t lies[] = {0, 1, 2, 3, 8, 0x7fffffff, 0x80000000, 0xfffffff8, ~0u};
+	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
+	const struct weir_object *head = head_of(&b);
+	uint32_t tables_end = head->symbols + head->n_symbols * sizeof(struct weir_object_symbol);
+
+	(void)state;
+	assert_int_equal(b.r, 0);
+	for (uint32_t offset = 0; offset < tables_end; offset += 4) {
+		uint32_t *word = (uint32_t *)((char *)b.data + offset), honest = *word;
+
+		for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]) + 4; k++) {
+			size_t near = k - sizeof(lies) / sizeof(lies[0]);
+			uint32_t past[] = {honest + 4, honest - 4, (uint32_t)b.size,
+					   (uint32_t)b.size - 8};
+
+			*word = near < 4 ? past[near] : lies[k];
+			check_copy(b.data, b.size);
+			*word = honest;
+		}
+	}
+	assert_int_equal(check_copy(b.data, b.size), 0);
+	free(b.data);
+}
+
+#define WORD(member) (offsetof(struct weir_object, member) / 4)
+
+static void particular_lies(void **state)
+{
+	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
+	const struct weir_object *head = head_of(&b);
+	const struct {
+		size_t word;
+		uint32_t value;
+		int result;
+	} lies[] = {
+		{WORD(magic), 0, -EINVAL},
+		{WORD(version), WEIR_OBJECT_VERSION + 1, -ENOTSUP},
+		{WORD(abi), WEIR_PREEMPT_ABI + 1, -ENOTSUP},
+		{WORD(flags), 2, -ENOTSUP},
+		{WORD(size), head->size + 8, -EINVAL},
+		{WORD(image), head->image + 8, -EINVAL},
+		{WORD(image_size), head->image_size + 1, -EINVAL},
+		{WORD(image_size), head->image_size - 1, -EINVAL}, /* no NUL at the end */
+		{WORD(image_size), 0, -EINVAL},                    /* entries of nothing */
+		{WORD(forms), head->forms + 4, -EINVAL},
+		{WORD(n_forms), 0x08000001, -EINVAL}, /* times 32: 32 */
+		{WORD(n_params), 0x20000001, -EINVAL},
+		{WORD(n_symbols), 0x0aaaaaab, -EINVAL},
+		{WORD(kernel), head->size, -EINVAL},
+		{WORD(kernel), head->size - 1, -EINVAL}, /* the NUL behind the PTX: no name */
+		{head->forms / 4, WEIR_NATIVE, -EINVAL},
+		{head->forms / 4, WEIR_FORM_COUNT, -EINVAL},
+		{head->forms / 4 + 1, 0, -EINVAL},            /* neither entry nor reason */
+		{head->forms / 4 + 2, head->kernel, -EINVAL}, /* both */
+		{head->params / 4 + 1, 9, -EINVAL},           /* over the next one */
+		{head->params / 4 + 4, WEIR_OBJECT_PARAMS_MAX, -EINVAL},
+		{head->params / 4 + 5, WEIR_OBJECT_PARAMS_MAX, -EINVAL},
+		{head->symbols / 4 + 4, WEIR_OBJECT_CONSTANT, -EINVAL}, /* without a copy */
+		{head->symbols / 4 + 4, 3, -EINVAL},
+		{head->symbols / 4 + 3, head->kernel, -EINVAL}, /* in global memory, with one */
+		{head->symbols / 4 + 10, WEIR_OBJECT_GLOBAL, -EINVAL},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		uint32_t *word = (uint32_t *)b.data + lies[k].word, honest = *word;
+
+		*word = lies[k].value;
+		if (check_copy(b.data, b.size) != lies[k].result)
+			fail_msg("word %zu = %#x", lies[k].word, lies[k].value);
+		*word = honest;
+	}
+	assert_int_equal(check_copy(b.data, b.size), 0);
+	assert_int_equal(weir_object_check((const char *)b.data + 4, b.size - 4), -EINVAL);
+	free(b.data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_object_says_all),   cmocka_unit_test(reasons_to_stay),
+		cmocka_unit_test(tables_that_are_none), cmocka_unit_test(no_object),
+		cmocka_unit_test(assemblers_are_asked), cmocka_unit_test(cut_objects),
+		cmocka_unit_test(lying_objects),        cmocka_unit_test(particular_lies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
