@@ -1,6 +1,6 @@
 # PTX in, PTX with kernels that can leave out. It knows nothing of the other folders.
 LIBRARIES += libweir-transform
-libweir-transform_SRC := $(addprefix transformer/,arena.c barrier.c callee.c cfg.c detach.c diag.c edit.c edit-code.c emit.c fatbin.c image.c \
+libweir-transform_SRC := $(addprefix transformer/,arena.c barrier.c callee.c cfg.c detach.c diag.c edit.c edit-code.c emit.c fatbin.c hidden.c image.c \
 	intern.c ir.c lex.c live.c meet.c object.c object-check.c opcode.c parse.c parse-declaration.c parse-operand.c parse-statement.c \
 	pass.c pass-block-index.c pass-eligible.c pass-params.c pass-symbols.c pass-tickets.c pass-uniform-exit.c pipeline.c scope.c text.c transform.c uniform.c verify.c)
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a

@@ -14,17 +14,12 @@
  *
  * What the words mean is in preempt-abi.h.
  */
+#include "hidden.h"
 #include "pass.h"
-
-#include <stdio.h>
-
-#define OF(member) (unsigned)offsetof(struct weir_persistent, member)
-#define AT(member) (unsigned)offsetof(struct weir_words, member)
 
 struct frame {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct operand hidden;
 	struct variable *slots;             /* two words for tickets */
 	struct reg *leader;                 /* draw .. leave */
 	struct reg *countdown;              /* through the body */
@@ -32,27 +27,6 @@ struct frame {
 	struct reg *axis[3];                /* through the body; NULL: nobody wants to know */
 	struct block *draw, *given, *first, *body, *leave, *end;
 };
-
-/* A value of the hidden parameter. */
-static struct operand hidden32(struct cursor *at, struct frame *fr, unsigned offset)
-{
-	struct reg *reg = edit_register(fr->f, TYPE_b32);
-	char ptx[64];
-
-	snprintf(ptx, sizeof(ptx), "ld.param.u32 %%0, [%%1+%u];", offset);
-	edit_code(at, ptx, op_reg(reg), fr->hidden);
-	return op_reg(reg);
-}
-
-static struct operand hidden64(struct cursor *at, struct frame *fr, unsigned offset)
-{
-	struct reg *reg = edit_register(fr->f, TYPE_b64);
-	char ptx[64];
-
-	snprintf(ptx, sizeof(ptx), "ld.param.u64 %%0, [%%1+%u];", offset);
-	edit_code(at, ptx, op_reg(reg), fr->hidden);
-	return op_reg(reg);
-}
 
 static void write_enter(struct frame *fr, struct block *enter)
 {
@@ -63,41 +37,6 @@ static void write_enter(struct frame *fr, struct block *enter)
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
 }
-
-/* The first thread, with a good ticket: is it time to look whether somebody wants us to leave? */
-static void write_poll(struct cursor *at, struct frame *fr, struct operand words,
-		       struct operand next)
-{
-	struct operand given = op_block(fr->given);
-	struct operand demand = hidden64(at, fr, OF(demand)), hold = hidden64(at, fr, OF(hold));
-	struct operand period = hidden32(at, fr, OF(period));
-	struct reg *asked = edit_register(fr->f, TYPE_b64);
-
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b64 %now, %after, %old;"
-		  "  setp.eq.u64 %p, %0, 0; @%p bra %1;"
-		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %2; @%p bra %1;"
-		  "  cvt.u64.u32 %after, %3; add.u64 %after, %now, %after;"
-		  "  atom.global.cas.b64 %old, [%4], %2, %after;"
-		  "  setp.ne.u64 %p, %old, %2; @%p bra %1; }",
-		  demand, given, next, period, words);
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %held; .reg .b64 %held64;"
-		  "  ld.volatile.global.u64 %0, [%1];"
-		  "  mov.u32 %held, 0; setp.ne.u64 %p, %2, 0;"
-		  "  @%p ld.volatile.global.u32 %held, [%2];"
-		  "  cvt.u64.u32 %held64, %held; or.b64 %0, %0, %held64;"
-		  "  setp.eq.u64 %p, %0, 0; @%p bra %3; }",
-		  op_reg(asked), demand, hold, given);
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %old;"
-		  "  atom.global.or.b32 %old, [%0+16], 0x80000000;"
-		  "  setp.lt.s32 %p, %old, 0; @%p bra %1;"
-		  "  st.volatile.global.u32 [%0+20], %old; }",
-		  words, given);
-}
-static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
-static_assert(offsetof(struct weir_words, restart) == 20, "in the templates");
 
 static void write_draw(struct frame *fr)
 {
@@ -113,9 +52,9 @@ static void write_draw(struct frame *fr)
 		  op_reg(fr->leader), op_reg(fr->parity), op_reg(fr->countdown), op_reg(slot),
 		  op_variable(fr->slots));
 	edit_code(&at, "@!%0 bra %1;", op_reg(fr->leader), op_block(fr->given));
-	words = hidden64(&at, fr, OF(words));
-	serial = hidden32(&at, fr, OF(serial));
-	tickets = hidden32(&at, fr, OF(tickets));
+	words = hidden64(&at, fr->rewrite, HIDDEN(words));
+	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
+	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %lo, %hi, %n;"
 		  "  ld.volatile.global.v4.u32 {%lo, %hi, %0, %n}, [%1];"
@@ -126,10 +65,10 @@ static void write_draw(struct frame *fr)
 		  "  setp.ge.u32 %p, %3, %6; @%p bra %7; }",
 		  op_reg(done), words, op_reg(next), op_reg(fr->ticket), serial, op_reg(slot),
 		  tickets, op_block(fr->given));
-	write_poll(&at, fr, words, op_reg(next));
+	hidden_poll(&at, fr->rewrite, words, op_reg(next), op_block(fr->given));
 
 	at = cursor_end(fr->f, fr->given);
-	tickets = hidden32(&at, fr, OF(tickets));
+	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	edit_code(&at,
 		  "{ .reg .pred %p; barrier.sync %0;"
 		  "  ld.volatile.shared.u32 %1, [%2];"
@@ -145,9 +84,9 @@ static void write_axes(struct cursor *at, struct frame *fr)
 
 	if (!fr->axis[0])
 		return;
-	size[0] = hidden32(at, fr, OF(grid));
-	size[1] = hidden32(at, fr, OF(grid) + 4);
-	blocks = hidden32(at, fr, OF(blocks));
+	size[0] = hidden32(at, fr->rewrite, HIDDEN(grid));
+	size[1] = hidden32(at, fr->rewrite, HIDDEN(grid) + 4);
+	blocks = hidden32(at, fr->rewrite, HIDDEN(blocks));
 	edit_code(at, "mov.u32 %0, %1;", op_reg(fr->axis[0]), op_reg(fr->line));
 	for (unsigned k = 1; k < 3 && fr->axis[k]; k++)
 		edit_code(at, "mov.u32 %0, 0;", op_reg(fr->axis[k]));
@@ -166,8 +105,8 @@ static void write_axes(struct cursor *at, struct frame *fr)
 static void write_first(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->first);
-	struct operand chunk = hidden32(&at, fr, OF(chunk));
-	struct operand blocks = hidden32(&at, fr, OF(blocks));
+	struct operand chunk = hidden32(&at, fr->rewrite, HIDDEN(chunk));
+	struct operand blocks = hidden32(&at, fr->rewrite, HIDDEN(blocks));
 
 	edit_code(&at,
 		  "{ .reg .b32 %n; mul.lo.u32 %0, %1, %2; sub.u32 %n, %3, %0; min.u32 %n, %n, %2;"
@@ -191,7 +130,7 @@ static void write_next(struct frame *fr)
 			break;
 		edit_code(&at,
 			  "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; mov.u32 %0, 0; }",
-			  op_reg(fr->axis[k]), hidden32(&at, fr, OF(grid) + 4 * k),
+			  op_reg(fr->axis[k]), hidden32(&at, fr->rewrite, HIDDEN(grid) + 4 * k),
 			  op_block(fr->body));
 	}
 	edit_code(&at, "bra %0;", op_block(fr->body));
@@ -204,10 +143,10 @@ static void write_leave(struct frame *fr)
 	struct operand end = op_block(fr->end), words, serial, tickets, report;
 
 	edit_code(&at, "@!%0 bra %1;", op_reg(fr->leader), end);
-	words = hidden64(&at, fr, OF(words));
-	serial = hidden32(&at, fr, OF(serial));
-	tickets = hidden32(&at, fr, OF(tickets));
-	report = hidden64(&at, fr, OF(report));
+	words = hidden64(&at, fr->rewrite, HIDDEN(words));
+	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
+	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
+	report = hidden64(&at, fr->rewrite, HIDDEN(report));
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %n, %all;"
 		  "  membar.sys; atom.global.add.u32 %n, [%0+24], 1;"
@@ -256,7 +195,7 @@ static void find_axes(struct frame *fr)
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	struct frame fr = {.rewrite = rewrite, .f = f, .hidden = op_variable(rewrite->hidden)};
+	struct frame fr = {.rewrite = rewrite, .f = f};
 	struct block *enter;
 
 	fr.body = f->entry;
