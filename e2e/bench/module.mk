@@ -20,3 +20,12 @@ asker_STATIC   := base
 asker_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 asker_LIBS     := -ldl
 $(B)/bench/asker: $(B)/simcuda/libcuda.so.1
+
+# bench-queue: how soon a full queue of kernels stands still.
+BENCHES += bench-queue
+bench-queue_SRC      := $(addprefix e2e/bench/,bench-queue.c object.c) $(addprefix e2e/workloads/,workload.c samples.c) \
+                        $(GEN)/e2e/workloads/spin-clock-ptx.c
+bench-queue_STATIC   := libweir-transform
+bench-queue_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
+bench-queue_LIBS     := $(TRANSFORM_LIBS) -ldl
+$(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
