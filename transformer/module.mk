@@ -10,11 +10,14 @@ weir-transform_SRC    := transformer/main.c
 weir-transform_STATIC := libweir-transform
 weir-transform_LIBS   := $(TRANSFORM_LIBS)
 
-FUZZERS += fuzz-transform fuzz-roundtrip fuzz-fatbin
+TRANSFORM_FUZZERS := fuzz-transform fuzz-roundtrip fuzz-fatbin fuzz-object-build
+FUZZERS += $(TRANSFORM_FUZZERS) fuzz-object
 # Each with its own copy of the library: the fuzzer wants to see where it goes.
-$(foreach f,fuzz-transform fuzz-roundtrip fuzz-fatbin,\
+$(foreach f,$(TRANSFORM_FUZZERS),\
 	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
 	$(eval $f_LIBS := $(TRANSFORM_LIBS)))
+
+fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/object-check.c
 
 TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object size)
 UNIT_TESTS += $(TRANSFORM_TESTS)

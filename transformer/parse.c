@@ -437,6 +437,8 @@ int parse_module(struct module *module, struct arena *arena, struct diag *diag, 
 		parse_item(&p, &underscores);
 	if (!diag->error && !module->version_major)
 		parser_fail(&p, "no .version: this is not PTX");
+	if (!diag->error && !module->target)
+		parser_fail(&p, "no .target: this is not PTX");
 	if (!diag->error)
 		make_prefix(&p, underscores);
 	return diag->error;

@@ -13,6 +13,7 @@
 #define VALUES    8
 #define SUMS      4
 #define DEPTH_MAX 4
+#define ENTRIES   8 /* of the module's tables */
 
 /* Who may leave before the end. */
 enum leaving { LEAVE_NOBODY, LEAVE_ALL, LEAVE_ANYBODY };
@@ -74,6 +75,25 @@ static void load(struct generator *g)
 		"\tand.b32 %%t0, %%v%u, %u;\n\tmul.wide.u32 %%d0, %%t0, 4;\n"
 		"\tadd.u64 %%d0, %%d0, %%in;\n\tld.global.u32 %%v%u, [%%d0];\n",
 		value(g), GENERATED_INPUTS - 1, value(g));
+}
+
+/* In a variable of the module, by an address or by a number. */
+static void look_up(struct generator *g)
+{
+	static const struct {
+		const char *space, *name;
+	} tables[] = {{"const", "constants"}, {"global", "table"}};
+	unsigned which = pick(g, 2);
+
+	if (pick(g, 2))
+		fprintf(g->text, "\tld.%s.u32 %%v%u, [%s+%u];\n", tables[which].space, value(g),
+			tables[which].name, 4 * pick(g, ENTRIES));
+	else
+		fprintf(g->text,
+			"\tand.b32 %%t0, %%v%u, %u;\n\tmul.wide.u32 %%d0, %%t0, 4;\n\tmov.u64 "
+			"%%d1, %s;\n"
+			"\tadd.u64 %%d0, %%d0, %%d1;\n\tld.%s.u32 %%v%u, [%%d0];\n",
+			value(g), ENTRIES - 1, tables[which].name, tables[which].space, value(g));
 }
 
 static void count(struct generator *g)
@@ -289,6 +309,8 @@ static void statement(struct generator *g, unsigned depth, bool together)
 		count(g);
 	else if (kind < 26)
 		load(g);
+	else if (kind < 27)
+		look_up(g);
 	else
 		compute(g);
 }
@@ -304,6 +326,8 @@ static void statements(struct generator *g, unsigned depth, bool together)
 static const char head[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
 	".extern .shared .align 4 .b8 words_memory[];\n"
+	".visible .const .align 4 .b32 constants[8] = {1, 22, 333, 4444, 55555, 6, 77, 888};\n"
+	".visible .global .align 4 .b32 table[8] = {9, 88, 777, 6666, 55555, 4, 33, 222};\n"
 	".func (.param .b32 out) mix(.param .b32 in)\n{\n\t.reg .b32 %r<3>;\n"
 	"\tld.param.b32 %r0, [in];\n\tmul.lo.u32 %r1, %r0, 2654435761;\n\tshr.u32 %r2, %r1, 15;\n"
 	"\txor.b32 %r1, %r1, %r2;\n\tst.param.b32 [out], %r1;\n\tret;\n}\n"

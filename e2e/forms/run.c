@@ -15,6 +15,7 @@
 #define LAUNCHES_MAX     100000
 #define INSTRUCTIONS_MAX 50000000
 #define PARAMETERS_MAX   256
+#define FORMS            (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT)
 
 static void remember(void *data, const struct weir_verdict *verdict)
 {
@@ -34,7 +35,7 @@ static struct ptx_kernel *kernel_of(const struct run *run, enum weir_form form)
 
 	snprintf(name, sizeof(name), "%s%s", run->problem->kernel,
 		 form == WEIR_NATIVE ? "" : weir_form_suffix(form));
-	return ptx_module_kernel(run->module, name);
+	return ptx_module_kernel(run->own && form != WEIR_NATIVE ? run->own : run->module, name);
 }
 
 /* One launch, or a continuation, in the making. */
@@ -53,6 +54,35 @@ static void set_parameter(struct launch *launch, size_t index, const void *data,
 	struct ptx_param p = ptx_kernel_param(launch->kernel, index);
 
 	memcpy(launch->parameters + p.offset, data, size < p.size ? size : p.size);
+}
+
+static const void *in_object(const struct run *run, uint32_t offset)
+{
+	return (const char *)run->object + offset;
+}
+
+/* Behind the hidden struct, which is the parameter @index: where the program's variables are. The
+ * constants are as they are there.
+ */
+static void set_symbols(struct launch *launch, size_t index, size_t hidden_size)
+{
+	const struct run *run = launch->run;
+	const struct weir_object_symbol *s = in_object(run, run->object->symbols);
+	struct ptx_param p = ptx_kernel_param(launch->kernel, index);
+	uint8_t *to = launch->parameters + p.offset + hidden_size;
+
+	for (uint32_t k = 0; k < run->object->n_symbols; k++) {
+		void *address, *copy;
+		size_t size;
+
+		ptx_module_global(run->module, in_object(run, s[k].name), &address, &size);
+		if (s[k].space == WEIR_OBJECT_GLOBAL) {
+			memcpy(to + k * sizeof(address), &address, sizeof(address));
+			continue;
+		}
+		ptx_module_global(run->own, in_object(run, s[k].copy), &copy, &size);
+		memcpy(copy, address, s[k].size);
+	}
 }
 
 /* @hidden: the last parameter, of a form. */
@@ -78,6 +108,8 @@ static void launch_init(struct launch *launch, struct run *run, enum weir_form f
 		set_parameter(launch, 2, &problem->n, sizeof(problem->n));
 	if (hidden)
 		set_parameter(launch, own, hidden, hidden_size);
+	if (hidden && run->object)
+		set_symbols(launch, own, hidden_size);
 }
 
 /* Where a kernel writes: @out, or a variable. */
@@ -262,28 +294,67 @@ bool run_form(struct run *run, enum weir_form form)
 	return good;
 }
 
-static bool load(struct run *run)
+static bool load_text(struct run *run, struct ptx_module **out, const char *text, size_t len)
 {
-	struct weir_transform_options options = {.forms = 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT,
-						 .kernel = run->problem->kernel,
-						 .verdict = remember,
-						 .data = run};
-	struct weir_error error;
 	struct ptx_error why;
-	char *text;
-	size_t len;
 
-	if (weir_transform(&text, &len, run->problem->ptx, strlen(run->problem->ptx), &options,
-			   &error)) {
-		snprintf(run->message, sizeof(run->message), "line %u: %s", error.line,
-			 error.message);
-		return false;
-	}
-	if (ptx_module_load(&run->module, text, len, &why))
+	if (ptx_module_load(out, text, len, &why))
 		snprintf(run->message, sizeof(run->message), "rewritten, line %d: %.300s", why.line,
 			 why.message);
+	return *out;
+}
+
+static bool load_error(struct run *run, const struct weir_error *error)
+{
+	snprintf(run->message, sizeof(run->message), "line %u: %s", error->line, error->message);
+	return false;
+}
+
+/* The forms beside the original. */
+static bool load_beside(struct run *run)
+{
+	struct weir_transform_options options = {
+		.forms = FORMS, .kernel = run->problem->kernel, .verdict = remember, .data = run};
+	struct weir_error error;
+	char *text;
+	size_t len;
+	bool good;
+
+	if (weir_transform(&text, &len, run->problem->ptx, strlen(run->problem->ptx), &options,
+			   &error))
+		return load_error(run, &error);
+	good = load_text(run, &run->module, text, len);
 	free(text);
-	return run->module;
+	return good;
+}
+
+static bool load_detached(struct run *run)
+{
+	const struct weir_object_request request = {.image = run->problem->ptx,
+						    .len = strlen(run->problem->ptx),
+						    .kernel = run->problem->kernel,
+						    .sm = 90,
+						    .forms = FORMS};
+	const struct weir_object_form *forms;
+	struct weir_error error;
+	size_t size;
+
+	if (weir_object_build((void **)&run->object, &size, &request, &error))
+		return load_error(run, &error);
+	if (weir_object_check(run->object, size)) {
+		snprintf(run->message, sizeof(run->message), "a bad object");
+		return false;
+	}
+	forms = in_object(run, run->object->forms);
+	for (uint32_t k = 0; k < run->object->n_forms; k++)
+		remember(run, &(struct weir_verdict){.kernel = run->problem->kernel,
+						     .form = forms[k].form,
+						     .eligible = forms[k].entry,
+						     .reason = in_object(run, forms[k].reason)});
+	return load_text(run, &run->module, run->problem->ptx, strlen(run->problem->ptx)) &&
+	       (!run->object->image_size ||
+		load_text(run, &run->own, in_object(run, run->object->image),
+			  run->object->image_size - 1));
 }
 
 bool run_init(struct run *run, const struct problem *problem, uint64_t seed)
@@ -293,7 +364,7 @@ bool run_init(struct run *run, const struct problem *problem, uint64_t seed)
 
 	*run = (struct run){.problem = problem, .random = seed};
 	run->want = calloc(problem->out_words + 1, sizeof(*run->want));
-	if (!run->want || !load(run))
+	if (!run->want || !(problem->detached ? load_detached(run) : load_beside(run)))
 		return false;
 	out = results(run, run->want);
 	launch_init(&launch, run, WEIR_NATIVE, out, NULL, 0);
@@ -306,5 +377,8 @@ void run_deinit(struct run *run)
 {
 	if (run->module)
 		ptx_module_free(run->module);
+	if (run->own)
+		ptx_module_free(run->own);
+	free(run->object);
 	free(run->want);
 }

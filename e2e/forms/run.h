@@ -8,6 +8,7 @@
 
 #include "../simcuda/ptx.h"
 
+#include "weir/object.h"
 #include "weir/transform.h"
 
 struct problem {
@@ -18,14 +19,17 @@ struct problem {
 	const char *global; /* the module's variable that they are, or NULL: the first parameter */
 	const uint32_t *in; /* for the second parameter, if the kernel has one */
 	uint32_t n;         /* for the third */
+	bool detached;      /* the forms stand in a module of their own */
 };
 
 #define RUN_MESSAGE_MAX 512
 
 struct run {
 	const struct problem *problem;
-	struct ptx_module *module; /* with all forms */
-	uint32_t *want;            /* what the native kernel left */
+	struct ptx_module *module;  /* the program's; also with the forms, if not detached */
+	struct ptx_module *own;     /* with the forms, if detached, and ... */
+	struct weir_object *object; /* ... what it came in */
+	uint32_t *want;             /* what the native kernel left */
 	uint64_t random;
 	unsigned evictions; /* so far */
 	bool has[WEIR_FORM_COUNT];

@@ -24,8 +24,8 @@ static unsigned number(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-static void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
-		       unsigned *evictions)
+static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned schedules,
+			  unsigned *evictions)
 {
 	struct run run;
 	bool good =
@@ -36,8 +36,20 @@ static void must_agree(const struct problem *problem, uint64_t seed, unsigned sc
 	*evictions += run.evictions;
 	run_deinit(&run);
 	if (!good)
-		fail_msg("%s, seed %llu: %s", problem->kernel, (unsigned long long)seed,
+		fail_msg("%s%s, seed %llu: %s", problem->kernel,
+			 problem->detached ? ", detached" : "", (unsigned long long)seed,
 			 run.message);
+}
+
+/* With the forms beside the original, and in a module of their own. */
+static void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
+		       unsigned *evictions)
+{
+	struct problem detached = *problem;
+
+	must_agree_so(problem, seed, schedules, evictions);
+	detached.detached = true;
+	must_agree_so(&detached, seed, schedules, evictions);
 }
 
 static void generated_kernels(void **state)
@@ -124,6 +136,32 @@ static const struct problem written[] = {
 	 "mov.u32 %r3, s; shl.b32 %r4, %r0, 2; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r2;\n"
 	 "bar.sync 0; xor.b32 %r5, %r0, 64; shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r3;\n"
 	 "ld.shared.u32 %r6, [%r5]; st.global.u32 [%d0], %r6; ret; }\n"},
+	/* Variables of the module by every way of naming them, and functions of functions. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {32, 1, 1},
+	 .out_words = 4,
+	 .global = "results",
+	 .ptx = HEAD
+	 ".visible .global .align 4 .b8 results[16];\n.global .align 8 .b64 factors[2] = {3, 5};\n"
+	 ".const .align 8 .b64 c[2] = {7, 11};\n.const .align 4 .b32 __cudart_t[2] = {13, 17};\n"
+	 ".func (.param .b32 o) inner(.param .b32 i)\n;\n"
+	 ".func (.param .b32 o) outer(.param .b32 i) { .reg .b32 %r<2>; ld.param.b32 %r0, [i];\n"
+	 "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call (b), inner, (a);\n"
+	 "ld.param.b32 %r1, [b]; } st.param.b32 [o], %r1; ret; }\n"
+	 ".func (.param .b32 o) inner(.param .b32 i) { .reg .b32 %r<3>; ld.param.b32 %r0, [i];\n"
+	 "ld.const.b32 %r1, [__cudart_t+4]; mul.lo.u32 %r0, %r0, %r1; st.param.b32 [o], %r0; ret; "
+	 "}\n"
+	 ".visible .entry k()\n{ .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .pred %p<2>;\n"
+	 "mov.u32 %r0, %ctaid.x; ld.global.u64 %d0, [factors+8]; mov.u64 %d1, factors;\n"
+	 "ld.global.u64 %d2, [%d1]; mov.u64 %d1, c; ld.const.u64 %d3, [%d1]; ld.const.u64 %d4, "
+	 "[c+8];\n"
+	 "mad.lo.u64 %d0, %d2, %d0, %d3; mad.lo.u64 %d0, %d0, %d4, %d3; cvt.u32.u64 %r1, %d0;\n"
+	 "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call (b), outer, (a);\n"
+	 "ld.param.b32 %r2, [b]; } red.global.add.u32 [results], %r1; mov.u64 %d5, results+4;\n"
+	 "red.global.add.u32 [%d5], %r2; setp.gt.u32 %p0, %r0, 3; mov.u64 %d6, results;\n"
+	 "cvta.global.u64 %d6, %d6; @%p0 atom.add.u32 %r3, [%d6+8], 1;\n"
+	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
 	/* One thread's way has no barrier, and the branch is not known to be uniform. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
