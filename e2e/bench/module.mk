@@ -29,3 +29,12 @@ bench-queue_STATIC   := libweir-transform
 bench-queue_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-queue_LIBS     := $(TRANSFORM_LIBS) -ldl
 $(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
+
+# bench-kernels: what the forms cost the papers' kernels, and how soon they leave.
+BENCHES += bench-kernels
+bench-kernels_SRC       = $(addprefix e2e/bench/,bench-kernels.c form.c) e2e/workloads/workload.c $(PAPERS_SRC)
+bench-kernels_STATIC   := libweir-transform
+bench-kernels_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+bench-kernels_CFLAGS    = $(kernels_CFLAGS)
+bench-kernels_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
+$(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1

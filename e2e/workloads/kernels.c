@@ -8,30 +8,7 @@
 
 #include <weir/base.h>
 
-#include "papers/papers.h"
-
-#define BENCHMARK(name, source, ptx, ...) extern const char ptx##_ptx[];
-#define EATER(name, source, ptx, ...)     BENCHMARK(name, source, ptx)
-#include "papers/benchmarks.def"
-#undef BENCHMARK
-#undef EATER
-
-#define CLASSES(large, small, trivial) \
-	{                              \
-		large, small, trivial  \
-	}
-#define COMMON(name_, source_, ptx_, function, unit_, ...)                            \
-	.name = name_, .source = source_, .ptx = ptx_##_ptx, .plan = plan_##function, \
-	.unit = unit_, .sizes = {__VA_ARGS__}
-#define BENCHMARK(...) {COMMON(__VA_ARGS__)},
-#define EATER(name, source, ptx, function, ...)                                               \
-	{COMMON(name, source, ptx, function, __VA_ARGS__), .meanwhile = meanwhile_##function, \
-	 .judge = judge_##function},
-static const struct benchmark benchmarks[] = {
-#include "papers/benchmarks.def"
-};
-
-static const char *const class_names[CLASS_COUNT] = {"large", "small", "trivial"};
+#include "plan.h"
 
 struct choice {
 	const char *only, *class;
@@ -59,11 +36,11 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		fprintf(stderr, "kernels: --size: too large\n");
 		exit(2);
 	}
-	for (; choice->input < CLASS_COUNT; choice->input++)
-		if (strcmp(choice->class, class_names[choice->input]) == 0)
-			return;
-	fprintf(stderr, "kernels: no class '%s'\n", choice->class);
-	exit(2);
+	choice->input = class_find(choice->class);
+	if (choice->input == CLASS_COUNT) {
+		fprintf(stderr, "kernels: no class '%s'\n", choice->class);
+		exit(2);
+	}
 }
 
 /* Whether @name is one of @names, separated by commas. */
@@ -91,7 +68,7 @@ static void check_names(const struct choice *choice)
 		bool known = false;
 
 		at += *at == ',';
-		for (size_t i = 0; i < countof(benchmarks); i++)
+		for (size_t i = 0; i < benchmark_count; i++)
 			known |= strncmp(at, benchmarks[i].name, strcspn(at, ",")) == 0 &&
 				 strlen(benchmarks[i].name) == strcspn(at, ",");
 		if (!known) {
@@ -104,7 +81,7 @@ static void check_names(const struct choice *choice)
 
 static void print_list(void)
 {
-	for (size_t i = 0; i < countof(benchmarks); i++)
+	for (size_t i = 0; i < benchmark_count; i++)
 		printf("%-20s %-28s sizes in %s\n", benchmarks[i].name, benchmarks[i].source,
 		       benchmarks[i].unit);
 }
@@ -131,6 +108,12 @@ static void print_times(struct plan *plan, const char *class, uint64_t rounds)
 	puts("]}");
 }
 
+static void measure(struct plan *plan)
+{
+	plan_measure(plan);
+	plan_check(plan);
+}
+
 /* Rounds of one benchmark: as many as asked for, else until its time is over, else one; with --time
  * the first, in which the driver loads what it had put off, is not measured. */
 static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
@@ -147,7 +130,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 		plan_round(&plan, 1);
 	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
 		if (choice->time)
-			plan_measure(&plan);
+			measure(&plan);
 		else
 			plan_round(&plan, choice->repeat);
 	if (choice->time)
@@ -172,7 +155,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	workload_open(&w, NULL);
-	for (size_t i = 0; i < countof(benchmarks); i++)
+	for (size_t i = 0; i < benchmark_count; i++)
 		if (chosen(&choice, &benchmarks[i]))
 			run(&w, &choice, &benchmarks[i]);
 	workload_close(&w);

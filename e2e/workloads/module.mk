@@ -17,8 +17,10 @@ stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stre
 # The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
 # multiplication and addition is made one operation.
 PAPERS := elementwise linear grid canny particles euler search fft sort count eaters
-kernels_SRC := $(patsubst %,e2e/workloads/%.c,kernels plan parallel samples) $(PAPERS:%=e2e/workloads/papers/%.c) \
-               $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
+PAPERS_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples) $(PAPERS:%=e2e/workloads/papers/%.c) \
+              e2e/workloads/papers/benchmarks.c $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) \
+              $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
+kernels_SRC := e2e/workloads/kernels.c $(PAPERS_SRC)
 .SECONDARY: $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c)
 kernels_CFLAGS := -ffp-contract=off
 $(WORKLOAD_GEN)/papers/%.ptx: NVCC_FLAGS := -fmad=false

@@ -115,6 +115,7 @@ void plan_add_launch(struct plan *plan, const char *kernel, struct shape shape,
 	launch = &plan->launches[plan->launch_count++];
 	*launch = (struct plan_launch){.kernel = find_kernel(plan, kernel), .shape = shape};
 	launch->kernel->launches++;
+	launch->argument_count = (unsigned)count;
 	for (size_t i = 0; i < count && i < PLAN_ARGUMENTS_MAX; i++)
 		memcpy(&launch->arguments[i], arguments[i].value, arguments[i].size);
 }
@@ -180,9 +181,9 @@ static void restore(const struct plan *plan)
 	}
 }
 
-static void start(const struct plan *plan, struct plan_launch *launch, bool measure)
+static void start(struct plan *plan, struct plan_launch *launch, bool measure)
 {
-	void *parameters[PLAN_ARGUMENTS_MAX];
+	void *parameters[PLAN_ARGUMENTS_MAX + 1];
 	const struct shape *shape = &launch->shape;
 
 	for (unsigned i = 0; i < PLAN_ARGUMENTS_MAX; i++)
@@ -193,9 +194,12 @@ static void start(const struct plan *plan, struct plan_launch *launch, bool meas
 	}
 	if (measure)
 		CU(cuEventRecord(launch->before, plan->stream));
-	CU(cuLaunchKernel(launch->kernel->function, shape->grid[0], shape->grid[1], shape->grid[2],
-			  shape->block[0], shape->block[1], shape->block[2], shape->shared,
-			  plan->stream, parameters, NULL));
+	if (plan->launcher)
+		plan->launcher(plan->launcher_data, plan, launch, parameters);
+	else
+		CU(cuLaunchKernel(launch->kernel->function, shape->grid[0], shape->grid[1],
+				  shape->grid[2], shape->block[0], shape->block[1], shape->block[2],
+				  shape->shared, plan->stream, parameters, NULL));
 	if (measure)
 		CU(cuEventRecord(launch->after, plan->stream));
 }
@@ -267,7 +271,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 	return hash;
 }
 
-static void download_and_check(struct plan *plan)
+void plan_check(struct plan *plan)
 {
 	plan->hash = 0;
 	for (unsigned i = 0; i < plan->buffer_count; i++) {
@@ -307,7 +311,7 @@ void plan_round(struct plan *plan, uint64_t repeat)
 		launch_all(plan, false);
 	}
 	CU(cuStreamSynchronize(plan->stream));
-	download_and_check(plan);
+	plan_check(plan);
 }
 
 void plan_measure(struct plan *plan)
@@ -323,5 +327,4 @@ void plan_measure(struct plan *plan)
 	CU(cuStreamSynchronize(plan->stream));
 	samples_add(&plan->wall, (double)(now_ns() - began) / 1e3);
 	note_times(plan);
-	download_and_check(plan);
 }

@@ -57,6 +57,7 @@ struct plan_launch {
 	struct plan_kernel *kernel;
 	struct shape shape;
 	uint64_t arguments[PLAN_ARGUMENTS_MAX];
+	unsigned argument_count;
 	CUevent before, after;
 };
 
@@ -77,7 +78,19 @@ struct plan {
 	uint64_t rounds;     /* so far */
 	uint64_t hash;       /* of the last round's results, 0: they vary */
 	void *state;         /* the benchmark's own, for free() */
+	/* Launches instead of cuLaunchKernel; NULL: nobody does. @parameters has room for another
+	 * one. */
+	void (*launcher)(void *data, struct plan *plan, const struct plan_launch *launch,
+			 void **parameters);
+	void *launcher_data;
 };
+
+/* papers/benchmarks.def. */
+extern const struct benchmark benchmarks[];
+extern const size_t benchmark_count;
+/* The class called @name, or CLASS_COUNT. */
+extern const char *const class_names[CLASS_COUNT];
+enum input_class class_find(const char *name);
 
 /* Makes the plan of @benchmark with @size units. */
 void plan_init(struct plan *plan, const struct benchmark *benchmark,
@@ -87,8 +100,9 @@ void plan_deinit(struct plan *plan);
 /* All launches, @repeat times behind each other, then the check of the last results: fails when one
  * is wrong. Kernels that have to be told to end are launched once. */
 void plan_round(struct plan *plan, uint64_t repeat);
-/* All launches once, into the samples, and the check. */
+/* All launches once, into the samples; and the check, for itself. */
 void plan_measure(struct plan *plan);
+void plan_check(struct plan *plan);
 
 /* For a benchmark's plan(). Buffers live as long as the plan. */
 struct buffer *plan_buffer(struct plan *plan, size_t bytes);

@@ -1,0 +1,213 @@
+/* The papers' kernels in every form, alone on the GPU: the time of each against native, in the same
+ * rounds, and how long each takes to leave. Run it without libweir. Prints one line of JSON for
+ * each kernel.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base.h>
+
+#include "form.h"
+
+static const struct variant variants[] = {
+	{WEIR_NATIVE, 1},     {WEIR_PERSISTENT, 1},  {WEIR_PERSISTENT, 2},  {WEIR_PERSISTENT, 4},
+	{WEIR_PERSISTENT, 8}, {WEIR_PERSISTENT, 16}, {WEIR_PERSISTENT, 32}, {WEIR_PERSISTENT, 64},
+	{WEIR_SLICED, 2},     {WEIR_SLICED, 4},      {WEIR_SLICED, 6},      {WEIR_SLICED, 8},
+	{WEIR_SLICED, 12},    {WEIR_SLICED, 16},
+};
+#define VARIANTS countof(variants)
+
+/* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
+struct cell {
+	struct samples us, ratio, delay;
+};
+
+struct table {
+	struct form form;
+	struct plan plan;
+	struct cell cells[PLAN_KERNELS_MAX][VARIANTS];
+	const char *class;
+};
+
+struct choice {
+	const char *only, *class;
+	uint64_t trials;
+};
+
+static bool runs(const struct table *table, size_t v)
+{
+	return form_has(&table->form, &table->plan, variants[v].form);
+}
+
+static void one_round(struct table *table, bool check)
+{
+	struct plan *plan = &table->plan;
+	double native[PLAN_KERNELS_MAX];
+
+	for (size_t v = 0; v < VARIANTS; v++) {
+		if (!runs(table, v))
+			continue;
+		table->form.variant = variants[v];
+		plan_measure(plan);
+		for (unsigned i = 0; i < plan->kernel_count; i++) {
+			double us = plan->kernels[i].round_us;
+
+			if (v == 0)
+				native[i] = us;
+			samples_add(&table->cells[i][v].us, us);
+			samples_add(&table->cells[i][v].ratio, us / native[i]);
+		}
+		if (check)
+			plan_check(plan);
+	}
+}
+
+static double quantile(struct samples *samples, double q)
+{
+	samples_sort(samples);
+	return samples_quantile(samples, q);
+}
+
+/* Rounds in which every launch is asked to leave. */
+static void evict(struct table *table, uint64_t trials)
+{
+	struct plan *plan = &table->plan;
+	struct form *form = &table->form;
+
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
+	form->evict = true;
+	for (size_t v = 0; v < VARIANTS && trials; v++) {
+		if (variants[v].form != WEIR_PERSISTENT || !runs(table, v))
+			continue;
+		form->variant = variants[v];
+		for (uint64_t t = 0; t < trials; t++)
+			plan_measure(plan);
+		plan_check(plan);
+		for (unsigned i = 0; i < plan->kernel_count; i++) {
+			table->cells[i][v].delay = form->delays[i];
+			form->delays[i] = (struct samples){0};
+		}
+	}
+	form->evict = false;
+}
+
+static void print_cell(struct cell *cell, const struct variant *variant)
+{
+	printf("{\"form\":\"%s\",\"parts\":%u,\"us\":%.2f,\"ratio\":%.4f",
+	       weir_form_name(variant->form), variant->parts, quantile(&cell->us, 0.5),
+	       quantile(&cell->ratio, 0.5));
+	if (cell->delay.n)
+		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
+		       cell->delay.n, quantile(&cell->delay, 0.5), quantile(&cell->delay, 0.99),
+		       quantile(&cell->delay, 1));
+	putchar('}');
+}
+
+/* The launch with the most blocks. */
+static const struct plan_launch *largest(const struct plan *plan, const struct plan_kernel *kernel,
+					 uint64_t *sum)
+{
+	const struct plan_launch *best = NULL;
+	uint64_t most = 0;
+
+	*sum = 0;
+	for (size_t i = 0; i < plan->launch_count; i++) {
+		const struct plan_launch *launch = &plan->launches[i];
+		const unsigned *grid = launch->shape.grid;
+		uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+
+		if (launch->kernel != kernel)
+			continue;
+		*sum += blocks;
+		if (blocks > most) {
+			best = launch;
+			most = blocks;
+		}
+	}
+	return best;
+}
+
+static void print_kernel(struct table *table, unsigned index)
+{
+	const struct plan *plan = &table->plan;
+	const struct plan_kernel *kernel = &plan->kernels[index];
+	uint64_t blocks;
+	const struct plan_launch *launch = largest(plan, kernel, &blocks);
+	const unsigned *grid = launch->shape.grid, *block = launch->shape.block;
+	uint32_t resident = form_resident(&table->form, plan, launch, WEIR_NATIVE);
+	double us = quantile(&table->cells[index][0].us, 0.5);
+
+	printf("{\"workload\":\"%s\",\"class\":\"%s\",\"kernel\":\"%s\",\"launches\":%u,"
+	       "\"grid\":[%u,%u,%u],\"threads\":%u,\"resident\":%u,\"workers\":%u,"
+	       "\"native_us\":%.2f,\"block_us\":%.2f,\"forms\":[",
+	       plan->benchmark->name, table->class, kernel->name, kernel->launches, grid[0],
+	       grid[1], grid[2], block[0] * block[1] * block[2], resident,
+	       runs(table, 1) ? form_resident(&table->form, plan, launch, WEIR_PERSISTENT) : 0, us,
+	       us / (double)blocks * (resident < blocks ? resident : (double)blocks));
+	for (size_t v = 1, printed = 0; v < VARIANTS; v++) {
+		if (!runs(table, v))
+			continue;
+		if (printed++)
+			putchar(',');
+		print_cell(&table->cells[index][v], &variants[v]);
+	}
+	puts("]}");
+}
+
+static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
+{
+	enum input_class class = class_find(choice->class);
+	uint64_t rounds = w->iterations ? w->iterations : w->gpu ? 15 : 2;
+	static struct table table;
+	struct benchmark copy;
+
+	table = (struct table){.class = choice->class};
+	form_init(&table.form, &copy, benchmark);
+	plan_init(&table.plan, &copy, w, w->size ? (uint32_t)w->size : copy.sizes[w->gpu][class]);
+	form_attach(&table.form, &table.plan);
+	one_round(&table, true);
+	for (unsigned i = 0; i < table.plan.kernel_count; i++)
+		for (size_t v = 0; v < VARIANTS; v++)
+			table.cells[i][v].us.n = table.cells[i][v].ratio.n = 0;
+	while (rounds--)
+		one_round(&table, false);
+	evict(&table, choice->trials);
+	for (unsigned i = 0; i < table.plan.kernel_count; i++)
+		print_kernel(&table, i);
+	fflush(stdout);
+	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
+		for (size_t v = 0; v < VARIANTS; v++) {
+			samples_deinit(&table.cells[i][v].us);
+			samples_deinit(&table.cells[i][v].ratio);
+			samples_deinit(&table.cells[i][v].delay);
+		}
+	}
+	plan_deinit(&table.plan);
+	form_deinit(&table.form);
+}
+
+int main(int argc, char **argv)
+{
+	struct workload w = {.seed = 1};
+	struct choice choice = {.class = "small"};
+	const struct workload_option own[] = {
+		{"only", OPTION_TEXT, &choice.only, "just the benchmark with this name"},
+		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
+		{"trials", OPTION_NUMBER, &choice.trials, "evictions of each launch"},
+		{0},
+	};
+
+	workload_parse(&w, argc, argv, "the papers' kernels in every form against native", own);
+	if (class_find(choice.class) == CLASS_COUNT)
+		workload_fail("no class '%s'", choice.class);
+	workload_open(&w, NULL);
+	for (size_t i = 0; i < benchmark_count; i++)
+		/* Kernels that have to be told to end have no time. */
+		if (!benchmarks[i].meanwhile &&
+		    (!choice.only || strcmp(choice.only, benchmarks[i].name) == 0))
+			run(&w, &choice, &benchmarks[i]);
+	workload_close(&w);
+	return 0;
+}

@@ -1,0 +1,203 @@
+#include "form.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERIOD_NS 8000u
+
+void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark)
+{
+	struct weir_transform_options options = {.forms =
+							 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT};
+	struct weir_error error;
+	size_t len;
+
+	*form = (struct form){.random = {1}};
+	if (weir_transform(&form->ptx, &len, benchmark->ptx, strlen(benchmark->ptx), &options,
+			   &error))
+		workload_fail("%s: line %u: %s", benchmark->name, error.line, error.message);
+	*copy = *benchmark;
+	copy->ptx = form->ptx;
+	CU(cuMemHostAlloc((void **)&form->demand, sizeof(*form->demand),
+			  CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(cuMemHostGetDevicePointer(&form->demand_address, form->demand, 0));
+	*form->demand = 0;
+}
+
+void form_deinit(struct form *form)
+{
+	for (unsigned i = 0; i < PLAN_KERNELS_MAX; i++)
+		CU(cuMemFree(form->kernels[i].words));
+	CU(cuMemFreeHost(form->demand));
+	free(form->ptx);
+}
+
+static uint32_t blocks_of(const struct shape *shape)
+{
+	return shape->grid[0] * shape->grid[1] * shape->grid[2];
+}
+
+static const struct form_kernel *kernel_of(const struct form *form, const struct plan *plan,
+					   const struct plan_launch *launch)
+{
+	return &form->kernels[launch->kernel - plan->kernels];
+}
+
+uint32_t form_resident(const struct form *form, const struct plan *plan,
+		       const struct plan_launch *launch, enum weir_form kind)
+{
+	const struct shape *shape = &launch->shape;
+	unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+	int resident;
+
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		&resident, kernel_of(form, plan, launch)->function[kind], (int)threads,
+		shape->shared));
+	return (uint32_t)resident * (uint32_t)plan->workload->sm_count;
+}
+
+static void start(const struct plan *plan, const struct plan_launch *launch, CUfunction function,
+		  const unsigned grid[3], void **parameters)
+{
+	const struct shape *shape = &launch->shape;
+
+	CU(cuLaunchKernel(function, grid[0], grid[1], grid[2], shape->block[0], shape->block[1],
+			  shape->block[2], shape->shared, plan->stream, parameters, NULL));
+}
+
+/* Parts of the outermost axis that is long enough, else of the longest. */
+static void run_sliced(struct form *form, const struct plan *plan, const struct plan_launch *launch,
+		       CUfunction function, uint32_t parts, void **parameters)
+{
+	const unsigned *grid = launch->shape.grid;
+	struct weir_slice *slice = &form->slice;
+	unsigned axis = 0;
+
+	for (unsigned k = 1; k < 3; k++)
+		if (grid[k] >= parts || grid[k] > grid[axis])
+			axis = k;
+	*slice = (struct weir_slice){.grid = {grid[0], grid[1], grid[2]}};
+	parameters[launch->argument_count] = slice;
+	for (uint32_t part = 0; part < parts; part++) {
+		uint32_t end = (uint32_t)((uint64_t)grid[axis] * (part + 1) / parts);
+		unsigned size[3] = {grid[0], grid[1], grid[2]};
+
+		size[axis] = end - slice->first[axis];
+		if (size[axis])
+			start(plan, launch, function, size, parameters);
+		slice->first[axis] = end;
+	}
+}
+
+static bool is_done(const struct form_kernel *kernel)
+{
+	uint32_t done;
+
+	CU(cuMemcpyDtoH(&done, kernel->words + offsetof(struct weir_words, done), sizeof(done)));
+	return done == kernel->serial;
+}
+
+/* Asks the launch to leave; the delay counts if it had to stop before its end. */
+static void evict(struct form *form, const struct plan *plan, unsigned index)
+{
+	double moment = form->us[index] * 1e3 * random_below(&form->random, 1000) / 1000;
+	uint64_t until = now_ns() + (uint64_t)moment, asked;
+
+	while (now_ns() < until)
+		;
+	asked = now_ns();
+	__atomic_store_n(form->demand, 1, __ATOMIC_SEQ_CST);
+	CU(cuStreamSynchronize(plan->stream));
+	double us = (double)(now_ns() - asked) / 1e3;
+	__atomic_store_n(form->demand, 0, __ATOMIC_SEQ_CST);
+	if (!is_done(&form->kernels[index]))
+		samples_add(&form->delays[index], us);
+}
+
+static void run_persistent(struct form *form, const struct plan *plan,
+			   const struct plan_launch *launch, struct form_kernel *kernel,
+			   void **parameters)
+{
+	const unsigned *grid = launch->shape.grid;
+	uint32_t blocks = blocks_of(&launch->shape);
+	struct weir_persistent *hidden = &form->persistent;
+	unsigned workers[3] = {form_resident(form, plan, launch, WEIR_PERSISTENT), 1, 1};
+
+	*hidden = (struct weir_persistent){.words = kernel->words,
+					   .demand = form->demand_address,
+					   .grid = {grid[0], grid[1], grid[2]},
+					   .blocks = blocks,
+					   .chunk = form->variant.parts,
+					   .serial = ++kernel->serial,
+					   .period = PERIOD_NS};
+	hidden->chunk = hidden->chunk < blocks ? hidden->chunk : blocks;
+	hidden->tickets = (blocks + hidden->chunk - 1) / hidden->chunk;
+	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
+	parameters[launch->argument_count] = hidden;
+	start(plan, launch, kernel->function[WEIR_PERSISTENT], workers, parameters);
+	if (!form->evict)
+		return;
+	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));
+	while (!is_done(kernel))
+		start(plan, launch, kernel->function[WEIR_PERSISTENT], workers, parameters);
+}
+
+static void launch_form(void *data, struct plan *plan, const struct plan_launch *launch,
+			void **parameters)
+{
+	struct form *form = data;
+	struct form_kernel *kernel = &form->kernels[launch->kernel - plan->kernels];
+
+	switch (form->variant.form) {
+	case WEIR_PERSISTENT:
+		run_persistent(form, plan, launch, kernel, parameters);
+		break;
+	case WEIR_SLICED:
+		run_sliced(form, plan, launch, kernel->function[WEIR_SLICED], form->variant.parts,
+			   parameters);
+		break;
+	default:
+		start(plan, launch, kernel->function[WEIR_NATIVE], launch->shape.grid, parameters);
+	}
+}
+
+static void look_up(const struct plan *plan, struct form_kernel *kernel,
+		    const struct plan_kernel *native)
+{
+	kernel->function[WEIR_NATIVE] = native->function;
+	for (enum weir_form kind = WEIR_NATIVE + 1; kind < WEIR_FORM_COUNT; kind++) {
+		char name[256];
+		CUresult result;
+
+		snprintf(name, sizeof(name), "%s%s", native->name, weir_form_suffix(kind));
+		result = cuModuleGetFunction(&kernel->function[kind], plan->module, name);
+		if (result == CUDA_ERROR_NOT_FOUND)
+			kernel->function[kind] = NULL;
+		else
+			CU(result);
+	}
+}
+
+void form_attach(struct form *form, struct plan *plan)
+{
+	plan->launcher = launch_form;
+	plan->launcher_data = form;
+	for (unsigned i = 0; i < PLAN_KERNELS_MAX; i++) {
+		struct form_kernel *kernel = &form->kernels[i];
+
+		CU(cuMemAlloc(&kernel->words, sizeof(struct weir_words)));
+		CU(cuMemsetD8(kernel->words, 0, sizeof(struct weir_words)));
+		if (i < plan->kernel_count)
+			look_up(plan, kernel, &plan->kernels[i]);
+	}
+	CU(cuCtxSynchronize());
+}
+
+bool form_has(const struct form *form, const struct plan *plan, enum weir_form kind)
+{
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		if (!form->kernels[i].function[kind])
+			return false;
+	return true;
+}

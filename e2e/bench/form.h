@@ -1,0 +1,48 @@
+/* Launches of a plan's kernels in forms: what a launcher has to do for preempt-abi.h, and no more.
+ * Unlike libweir it knows nothing about other processes; it measures.
+ */
+#pragma once
+
+#include <weir/preempt-abi.h>
+#include <weir/transform.h>
+
+#include "plan.h"
+
+/* A form with its one number: blocks of a ticket, or slices of a launch. */
+struct variant {
+	enum weir_form form;
+	uint32_t parts;
+};
+
+struct form_kernel {
+	CUfunction function[WEIR_FORM_COUNT]; /* NULL: refused */
+	CUdeviceptr words;
+	uint32_t serial;
+};
+
+struct form {
+	struct variant variant; /* of the launches to come */
+	struct form_kernel kernels[PLAN_KERNELS_MAX];
+	uint64_t *demand; /* in the host's memory */
+	CUdeviceptr demand_address;
+	char *ptx;
+	struct weir_slice slice; /* of the last launch */
+	struct weir_persistent persistent;
+
+	/* Evictions: each launch is asked to leave once, at a random moment of its time. */
+	bool evict;
+	struct random random;
+	double us[PLAN_KERNELS_MAX];             /* that a launch takes natively */
+	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
+};
+
+/* @benchmark's copy with rewritten kernels beside the others; its plan then is to be made of it. */
+void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark);
+void form_deinit(struct form *form);
+/* Has @plan's kernels launched in @form->variant from now on. */
+void form_attach(struct form *form, struct plan *plan);
+/* Are all kernels of the plan there? */
+bool form_has(const struct form *form, const struct plan *plan, enum weir_form kind);
+/* Blocks of the launch's kernel that run at once on the whole GPU. */
+uint32_t form_resident(const struct form *form, const struct plan *plan,
+		       const struct plan_launch *launch, enum weir_form kind);
