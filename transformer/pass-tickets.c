@@ -1,84 +1,123 @@
 /* The loop around the blocks. Threads go
  *
- *	enter     who is first? where do tickets come?
- *	draw      the first thread draws a ticket, and polls if it is due; all learn the ticket
- *	          -> leave if it is none
- *	first     the ticket's first block
+ *	enter     no block, no ticket
+ *	draw      the first thread draws the next ticket, and polls if it is due
+ *	          -> body if a block is to be run before it
+ *	given     all learn the ticket -> leave if it is none
+ *	first     the ticket's first block; its last one too, and tickets are large? -> draw
  *	body      the kernel, a block of the grid
- *	next      one block further -> body; after the ticket's last -> draw
+ *	next      one block further; the ticket's last? -> draw, else -> body
+ *	          no more blocks? -> given; or -> draw, if tickets are of one block
  *	leave     the last worker puts the words in order
  *
+ * So the next ticket is under way while the last block of the present one runs, and only the first
+ * thread's warp waits for it. Tickets of one block are drawn when it is done: such blocks are long.
+ *
  * One register lives through the body besides the block's index: twice the number of blocks that
- * are left of the ticket, plus the parity of tickets, which says which of two words in shared
- *memory the next ticket is handed round in. With two of them one barrier a ticket is enough.
+ * the ticket has after this one, plus the parity of tickets, which says which of two words in
+ * shared memory the next ticket is handed round in; below 0: the ticket is used up. With two words
+ * one barrier a ticket is enough: who writes one has come by the barrier before which the other
+ * threads read it.
+ *
+ * The ticket comes out of a shuffle, though all threads read the same word, to tell ptxas that it
+ * is the same: else it would take every branch of the kernel for one where a warp may part.
  *
  * What the words mean is in preempt-abi.h.
  */
 #include "hidden.h"
 #include "pass.h"
 
+/* Before it there are only fences of the strongest kind. */
+#define FENCE_SM 70
+
 struct frame {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct variable *slots;             /* two words for tickets */
-	struct reg *leader;                 /* draw .. leave */
-	struct reg *countdown;              /* through the body */
-	struct reg *ticket, *parity, *line; /* draw .. first */
-	struct reg *axis[3];                /* through the body; NULL: nobody wants to know */
-	struct block *draw, *given, *first, *body, *leave, *end;
+	struct variable *slots;    /* two words for tickets */
+	struct reg *countdown;     /* through the body */
+	struct reg *ticket, *line; /* given .. first */
+	struct reg *axis[3];       /* through the body; NULL: nobody wants to know */
+	struct block *draw, *drawn, *given, *first, *go, *body, *used_up, *leave, *end;
 };
 
+/* Nothing is touched if the launch is stale. */
 static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
 
-	edit_code(&at, "mov.u32 %0, 0;", op_reg(fr->countdown));
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
+		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
+		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
+		  hidden64(&at, fr->rewrite, HIDDEN(words)),
+		  hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
+	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->countdown));
 	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
 }
 
+/* Is it the first thread? */
+static struct operand leader(struct cursor *at, struct frame *fr)
+{
+	struct reg *is_first = edit_register(fr->f, TYPE_pred);
+
+	edit_code(at,
+		  "{ .reg .b32 %x, %y; mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; or.b32 %x, %x, %y;"
+		  "  mov.u32 %y, %tid.z; or.b32 %x, %x, %y; setp.eq.u32 %0, %x, 0; }",
+		  op_reg(is_first));
+	return op_reg(is_first);
+}
+
+/* Where the next ticket is handed round. */
+static struct operand slot(struct cursor *at, struct frame *fr)
+{
+	struct reg *address = edit_register(fr->f, TYPE_b32);
+
+	edit_code(at,
+		  "{ .reg .b32 %x; and.b32 %x, %1, 1; shl.b32 %x, %x, 2;"
+		  "  mov.u32 %0, %2; add.u32 %0, %0, %x; }",
+		  op_reg(address), op_reg(fr->countdown), op_variable(fr->slots));
+	return op_reg(address);
+}
+
+/* `inc` up to the largest number there is, and not `add`: ptxas makes one addition of those of a
+ * warp, which takes longer than the one that there is. */
 static void write_draw(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
-	struct reg *slot = edit_register(fr->f, TYPE_b32), *next = edit_register(fr->f, TYPE_b64),
-		   *done = edit_register(fr->f, TYPE_b32);
-	struct operand words, serial, tickets;
+	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
+	struct operand ticket = op_reg(edit_register(fr->f, TYPE_b32)), words;
 
-	edit_code(&at,
-		  "{ .reg .b32 %x, %y; mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; or.b32 %x, %x, %y;"
-		  "  mov.u32 %y, %tid.z; or.b32 %x, %x, %y; setp.eq.u32 %0, %x, 0;"
-		  "  and.b32 %1, %2, 1; shl.b32 %x, %1, 2; mov.u32 %3, %4; add.u32 %3, %3, %x; }",
-		  op_reg(fr->leader), op_reg(fr->parity), op_reg(fr->countdown), op_reg(slot),
-		  op_variable(fr->slots));
-	edit_code(&at, "@!%0 bra %1;", op_reg(fr->leader), op_block(fr->given));
+	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), op_block(fr->drawn));
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
-	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
-	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %lo, %hi, %n;"
-		  "  ld.volatile.global.v4.u32 {%lo, %hi, %0, %n}, [%1];"
-		  "  mov.b64 %2, {%lo, %hi};"
-		  "  atom.global.add.u32 %3, [%1+16], 1;"
-		  "  setp.eq.u32 %p, %0, %4; @%p mov.u32 %3, 0x80000000;"
-		  "  st.volatile.shared.u32 [%5], %3;"
-		  "  setp.ge.u32 %p, %3, %6; @%p bra %7; }",
-		  op_reg(done), words, op_reg(next), op_reg(fr->ticket), serial, op_reg(slot),
-		  tickets, op_block(fr->given));
-	hidden_poll(&at, fr->rewrite, words, op_reg(next), op_block(fr->given));
+		  "{ .reg .pred %p; ld.volatile.global.u64 %0, [%1];"
+		  "  atom.global.inc.u32 %2, [%1+16], 0xfffffffe;"
+		  "  st.volatile.shared.u32 [%3], %2; setp.ge.u32 %p, %2, %4; @%p bra %5; }",
+		  next, words, ticket, slot(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(tickets)),
+		  op_block(fr->drawn));
+	hidden_poll(&at, fr->rewrite, words, next, op_block(fr->drawn));
 
-	at = cursor_end(fr->f, fr->given);
-	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
+	at = cursor_end(fr->f, fr->drawn);
+	edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
+		  op_reg(fr->countdown), op_block(fr->body));
+}
+
+static void write_given(struct frame *fr)
+{
+	struct cursor at = cursor_start(fr->f, fr->given);
+
 	edit_code(&at,
-		  "{ .reg .pred %p; barrier.sync %0;"
-		  "  ld.volatile.shared.u32 %1, [%2];"
+		  "{ .reg .pred %p; barrier.sync %0; ld.volatile.shared.u32 %1, [%2];"
+		  "  shfl.sync.idx.b32 %1, %1, 0, 31, 0xffffffff;"
 		  "  setp.ge.u32 %p, %1, %3; @%p bra %4; }",
-		  op_int(fr->rewrite->barrier), op_reg(fr->ticket), op_reg(slot), tickets,
-		  op_block(fr->leave));
+		  op_int(fr->rewrite->barrier), op_reg(fr->ticket), slot(&at, fr),
+		  hidden32(&at, fr->rewrite, HIDDEN(tickets)), op_block(fr->leave));
 }
 
 /* Where the line number is in the grid; nothing to divide where the grid is a line. */
-static void write_axes(struct cursor *at, struct frame *fr)
+static void write_axes(struct cursor *at, struct frame *fr, struct block *done)
 {
 	struct operand size[2], blocks;
 
@@ -91,7 +130,7 @@ static void write_axes(struct cursor *at, struct frame *fr)
 	for (unsigned k = 1; k < 3 && fr->axis[k]; k++)
 		edit_code(at, "mov.u32 %0, 0;", op_reg(fr->axis[k]));
 	edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }", size[0], blocks,
-		  op_block(fr->body));
+		  op_block(done));
 	for (unsigned k = 0; k < 2 && fr->axis[k]; k++) {
 		edit_code(at,
 			  "{ .reg .b32 %q, %m; div.u32 %q, %0, %1; mul.lo.u32 %m, %q, %1;"
@@ -102,74 +141,120 @@ static void write_axes(struct cursor *at, struct frame *fr)
 		edit_code(at, "mov.u32 %0, %1;", op_reg(fr->axis[2]), op_reg(fr->line));
 }
 
+/* To the body, or first for the next ticket if this is the last block of one. */
+static void write_go(struct cursor *at, struct frame *fr, struct operand chunk)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; setp.eq.u32 %p, %1, 1; setp.ge.or.s32 %p, %0, 2, %p;"
+		  "  @%p bra %2; bra %3; }",
+		  op_reg(fr->countdown), chunk, op_block(fr->body), op_block(fr->draw));
+}
+
 static void write_first(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->first);
 	struct operand chunk = hidden32(&at, fr->rewrite, HIDDEN(chunk));
 	struct operand blocks = hidden32(&at, fr->rewrite, HIDDEN(blocks));
 
-	edit_code(&at,
-		  "{ .reg .b32 %n; mul.lo.u32 %0, %1, %2; sub.u32 %n, %3, %0; min.u32 %n, %n, %2;"
-		  "  shl.b32 %n, %n, 1; xor.b32 %4, %4, 1; or.b32 %5, %n, %4; }",
-		  op_reg(fr->line), op_reg(fr->ticket), chunk, blocks, op_reg(fr->parity),
-		  op_reg(fr->countdown));
-	write_axes(&at, fr);
+	edit_code(
+		&at,
+		"{ .reg .b32 %n, %parity; mul.lo.u32 %0, %1, %2; sub.u32 %n, %3, %0;"
+		"  min.u32 %n, %n, %2; sub.u32 %n, %n, 1; shl.b32 %n, %n, 1;"
+		"  and.b32 %parity, %4, 1; xor.b32 %parity, %parity, 1; or.b32 %4, %n, %parity; }",
+		op_reg(fr->line), op_reg(fr->ticket), chunk, blocks, op_reg(fr->countdown));
+	write_axes(&at, fr, fr->go);
+	at = cursor_end(fr->f, fr->go);
+	write_go(&at, fr, chunk);
+}
+
+/* The block behind this one: without branches, so that indices stay the same for all threads in the
+ * eyes of ptxas. */
+static void write_step(struct cursor *at, struct frame *fr)
+{
+	struct operand carry = op_int(1);
+
+	for (unsigned k = 0; k < 3 && fr->axis[k]; k++) {
+		struct operand axis = op_reg(fr->axis[k]);
+
+		edit_code(at, "add.u32 %0, %0, %1;", axis, carry);
+		if (k == 2)
+			break;
+		carry = op_reg(edit_register(fr->f, TYPE_b32));
+		edit_code(at,
+			  "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; selp.b32 %0, 0, %0, %p;"
+			  "  selp.b32 %2, 1, 0, %p; }",
+			  axis, hidden32(at, fr->rewrite, HIDDEN(grid) + 4 * k), carry);
+	}
 }
 
 static void write_next(struct frame *fr)
 {
 	struct cursor at = cursor_before(fr->f, fr->rewrite->leave);
+	struct operand chunk;
 
-	edit_code(&at, "{ .reg .pred %p; sub.u32 %0, %0, 2; setp.lt.u32 %p, %0, 2; @%p bra %1; }",
-		  op_reg(fr->countdown), op_block(fr->draw));
+	edit_code(&at, "{ .reg .pred %p; sub.u32 %0, %0, 2; setp.lt.s32 %p, %0, 0; @%p bra %1; }",
+		  op_reg(fr->countdown), op_block(fr->used_up));
 	if (fr->rewrite->must_meet && !fr->rewrite->have_met)
 		edit_code(&at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
-	for (unsigned k = 0; k < 3 && fr->axis[k]; k++) {
-		edit_code(&at, "add.u32 %0, %0, 1;", op_reg(fr->axis[k]));
-		if (k == 2)
-			break;
-		edit_code(&at,
-			  "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; mov.u32 %0, 0; }",
-			  op_reg(fr->axis[k]), hidden32(&at, fr->rewrite, HIDDEN(grid) + 4 * k),
-			  op_block(fr->body));
-	}
-	edit_code(&at, "bra %0;", op_block(fr->body));
+	write_step(&at, fr);
+	edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 2; @%p bra %1; bra %2; }",
+		  op_reg(fr->countdown), op_block(fr->body), op_block(fr->draw));
 	edit_remove(fr->f, fr->rewrite->leave);
+
+	at = cursor_end(fr->f, fr->used_up);
+	chunk = hidden32(&at, fr->rewrite, HIDDEN(chunk));
+	edit_code(&at, "{ .reg .pred %p; setp.eq.u32 %p, %0, 1; @%p bra %1; bra %2; }", chunk,
+		  op_block(fr->draw), op_block(fr->given));
+}
+
+/* Behind the fence, what all threads of the block and whoever they know of wrote is there for the
+ * whole GPU, or the system. */
+static void write_fence(struct cursor *at, bool for_system)
+{
+	if (pass_target(at->function->module) < FENCE_SM)
+		edit_code(at, for_system ? "membar.sys;" : "membar.gl;");
+	else
+		edit_code(at, for_system ? "fence.acq_rel.sys;" : "fence.acq_rel.gpu;");
 }
 
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
 	struct operand end = op_block(fr->end), words, serial, tickets, report;
+	struct operand is_done = op_reg(edit_register(fr->f, TYPE_pred));
+	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
+	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
 
-	edit_code(&at, "@!%0 bra %1;", op_reg(fr->leader), end);
+	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
+	write_fence(&at, false);
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %n, %all;"
-		  "  membar.sys; atom.global.add.u32 %n, [%0+24], 1;"
+		  "  atom.global.inc.u32 %n, [%0+24], 0xfffffffe;"
 		  "  add.u32 %n, %n, 1; mov.u32 %all, %nctaid.x; setp.ne.u32 %p, %n, %all;"
-		  "  @%p bra %1; membar.sys; }",
+		  "  @%p bra %1; }",
 		  words, end);
+	write_fence(&at, false);
 	edit_code(&at,
-		  "{ .reg .pred %open, %done, %told; .reg .b64 %tell;"
-		  "  .reg .b32 %t, %restart, %x, %serial, %evictions;"
+		  "{ .reg .pred %open; .reg .b32 %t, %restart, %zero;"
 		  "  ld.volatile.global.v2.u32 {%t, %restart}, [%0+16];"
-		  "  ld.volatile.global.v2.u32 {%serial, %evictions}, [%0+8];"
+		  "  ld.volatile.global.v2.u32 {%3, %4}, [%0+8];"
 		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %restart, %1;"
-		  "  setp.eq.u32 %done, %serial, %2; @%done mov.u32 %restart, %1;"
-		  "  setp.ge.u32 %done, %restart, %1; @%done mov.u32 %restart, 0;"
-		  "  mov.u32 %x, 0; st.volatile.global.u32 [%0+24], %x;"
+		  "  setp.ge.u32 %2, %restart, %1; @%2 mov.u32 %restart, 0;"
+		  "  mov.u32 %zero, 0; st.volatile.global.u32 [%0+24], %zero;"
 		  "  st.volatile.global.u32 [%0+16], %restart;"
-		  "  @!%done add.u32 %evictions, %evictions, 1;"
-		  "  @!%done st.volatile.global.u32 [%0+12], %evictions;"
-		  "  @%done mov.u32 %serial, %2;"
-		  "  membar.sys; @%done st.volatile.global.u32 [%0+8], %serial;"
-		  "  setp.eq.u64 %told, %3, 0; @%told bra %4;"
-		  "  mov.b64 %tell, {%serial, %evictions}; st.volatile.global.u64 [%3], %tell; }",
-		  words, tickets, serial, report, end);
+		  "  @!%2 add.u32 %4, %4, 1; @!%2 st.volatile.global.u32 [%0+12], %4;"
+		  "  @%2 mov.u32 %3, %5; }",
+		  words, tickets, is_done, done, evictions, serial);
+	write_fence(&at, true);
+	edit_code(&at,
+		  "{ .reg .pred %told; .reg .b64 %tell; @%0 st.volatile.global.u32 [%1+8], %2;"
+		  "  setp.eq.u64 %told, %4, 0; @%told bra %5;"
+		  "  mov.b64 %tell, {%2, %3}; st.volatile.global.u64 [%4], %tell; }",
+		  is_done, words, done, evictions, report, end);
 	at = cursor_end(fr->f, fr->end);
 	edit_code(&at, "ret;");
 }
@@ -200,20 +285,22 @@ static int run(struct rewrite *rewrite)
 
 	fr.body = f->entry;
 	fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 8);
-	fr.leader = edit_named_register(f, TYPE_pred, "leader");
 	fr.countdown = edit_named_register(f, TYPE_b32, "countdown");
 	fr.ticket = edit_named_register(f, TYPE_b32, "ticket");
-	fr.parity = edit_named_register(f, TYPE_b32, "parity");
 	fr.line = edit_named_register(f, TYPE_b32, "line");
 	find_axes(&fr);
 	enter = edit_block(f, NULL, "enter");
 	fr.draw = edit_block(f, enter, "draw");
-	fr.given = edit_block(f, fr.draw, "given");
+	fr.drawn = edit_block(f, fr.draw, "drawn");
+	fr.given = edit_block(f, fr.drawn, "given");
 	fr.first = edit_block(f, fr.given, "first");
-	fr.leave = edit_block(f, f->last, "leave");
+	fr.go = edit_block(f, fr.first, "go");
+	fr.used_up = edit_block(f, f->last, "used_up");
+	fr.leave = edit_block(f, fr.used_up, "leave");
 	fr.end = edit_block(f, fr.leave, "end");
 	write_enter(&fr, enter);
 	write_draw(&fr);
+	write_given(&fr);
 	write_first(&fr);
 	write_next(&fr);
 	write_leave(&fr);

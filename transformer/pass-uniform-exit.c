@@ -21,9 +21,6 @@
 #include "pass.h"
 #include "uniform.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Barriers of single threads, not of warps. */
 #define SM_MIN 70
 
@@ -181,11 +178,6 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	return PASS_DONE;
 }
 
-static bool has_thread_barriers(const struct module *module)
-{
-	return !strncmp(module->target, "sm_", 3) && atoi(module->target + 3) >= SM_MIN;
-}
-
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -201,7 +193,7 @@ static int run(struct rewrite *rewrite)
 		r = uniform_barriers(f, &cfg, &is_uniform);
 	if (r)
 		return r;
-	if (!is_uniform && !has_thread_barriers(f->module))
+	if (!is_uniform && pass_target(f->module) < SM_MIN)
 		return pass_refuse(rewrite, f->at,
 				   "threads may leave before barriers, and %s has no barriers for "
 				   "single threads",

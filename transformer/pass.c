@@ -1,6 +1,8 @@
 #include "pass.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct pass *const sliced[] = {
 	&pass_eligible, &pass_params, &pass_symbols, &pass_block_index, NULL,
@@ -26,4 +28,9 @@ int pass_refuse(struct rewrite *rewrite, struct position at, const char *format,
 	diag_vfail(&rewrite->refusal, -ENOTSUP, at, format, args);
 	va_end(args);
 	return PASS_REFUSED;
+}
+
+unsigned pass_target(const struct module *module)
+{
+	return strncmp(module->target, "sm_", 3) ? 0 : (unsigned)atoi(module->target + 3);
 }

@@ -58,6 +58,9 @@ int pass_refuse(struct rewrite *rewrite, struct position at, const char *format,
 /* Of the form's struct of preempt-abi.h. */
 size_t hidden_size(const struct form *form);
 
+/* The number in the module's target: 90 for sm_90a; 0: it has none. */
+unsigned pass_target(const struct module *module);
+
 /* Does it contain anything that pass_eligible refuses for some form? */
 bool pass_is_strange(const struct function *function);
 

@@ -194,16 +194,21 @@ static bool run_sliced(struct run *run, uint32_t *out)
 	return true;
 }
 
-/* The workers of one launch, on threads; the demand comes at the start, later, or not at all. */
-static void run_workers(struct launch *launch, volatile uint64_t *demand)
+/* The workers of one launch, on threads; the demand comes at the start, later, or not at all.
+ * Beside them runs a launch that is stale. */
+static void run_workers(struct launch *launch, struct launch *stale, volatile uint64_t *demand)
 {
-	pthread_t threads[THREADS];
+	pthread_t threads[THREADS + 1];
 	unsigned moment = random_below(&launch->run->random, 4), n = 0;
 
 	launch->ptx.grid =
 		(struct ptx_dim){1 + random_below(&launch->run->random, WORKERS_MAX), 1, 1};
 	launch->next = 0;
+	stale->ptx.grid = launch->ptx.grid;
+	stale->next = 0;
 	*demand = moment == 0;
+	if (!pthread_create(&threads[n], NULL, run_blocks, stale))
+		n++;
 	for (unsigned k = 0; k < THREADS; k++)
 		if (!pthread_create(&threads[n], NULL, run_blocks, launch))
 			n++;
@@ -226,14 +231,17 @@ static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *wo
 			   struct weir_persistent *hidden, volatile uint64_t *demand)
 {
 	volatile uint64_t *report = (volatile uint64_t *)(uintptr_t)hidden->report;
-	struct launch launch;
+	struct weir_persistent before = *hidden;
+	struct launch launch, stale;
 	unsigned launches = 0;
 
+	before.serial--;
 	launch_init(&launch, run, WEIR_PERSISTENT, out, hidden, sizeof(*hidden));
+	launch_init(&stale, run, WEIR_PERSISTENT, out, &before, sizeof(before));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
 		*report = 0;
-		run_workers(&launch, demand);
-		if (!is_good(&launch, "persistent"))
+		run_workers(&launch, &stale, demand);
+		if (!is_good(&launch, "persistent") || !is_good(&stale, "stale"))
 			return false;
 		if (*report != ((uint64_t)words->evictions << 32 | words->done))
 			return fail(run, "the report is not what the words say");
@@ -242,7 +250,7 @@ static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *wo
 	}
 	if (words->done != hidden->serial)
 		return fail(run, "it never gets done");
-	run_workers(&launch, demand);
+	run_workers(&launch, &stale, demand);
 	if (words->done != hidden->serial || words->left || words->ticket)
 		return fail(run, "a continuation too many did something");
 	return is_good(&launch, "persistent, when done");
