@@ -3,7 +3,9 @@
 #include "demand.h"
 #include "function.h"
 #include "gate.h"
+#include "late.h"
 #include "link.h"
+#include "preempt.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -127,6 +129,8 @@ static bool claim(struct client *client, CUcontext context)
 	client->gates = client->gates_closed = 0;
 	client->gone_launches = client->gone_predicted = 0;
 	client->graph_levels = 0;
+	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)
+		client->form_launches[i] = 0;
 	for (size_t i = 0; i < client->n_pages; i++)
 		atomic_store(&client->pages[i].gpu, 0);
 	memset(&client->worker, 0, sizeof(client->worker));
@@ -135,8 +139,10 @@ static bool claim(struct client *client, CUcontext context)
 
 static struct client *client_new(CUcontext context)
 {
+	static struct once settings;
 	CUcontext dropped;
 
+	once(&settings, choose_init);
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *client = &clients[i];
 		if (!claim(client, context))
@@ -178,6 +184,8 @@ void client_remove(struct client *client)
 	atomic_store(&client->state, CLIENT_DEAD);
 	worker_grace();
 	stream_forget(client);
+	preempt_forget(client);
+	choose_forget(client);
 	function_forget(client);
 	demand_drop(client);
 	/* The standing, its mappings and the samples stay: a thread that is in the middle of a

@@ -61,6 +61,9 @@ struct client {
 	_Atomic uint32_t
 		graph_levels; /* bit q: a graph was captured with gates of level q inside */
 	struct sampler sampler;
+	_Atomic int lanes_wanted;      /* by a stream (preempt.h) */
+	_Atomic(struct lanes *) lanes; /* NULL until wanted; the worker makes them */
+	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 
 	/* Link thread. */
 	int socket; /* -1: not connected */
@@ -78,6 +81,7 @@ struct client {
 		uint64_t last_begun, last_tick, last_look;
 		uint64_t contended_until, gates_closed;
 		uint64_t waits, wait_time;
+		uint64_t form_evictions[WEIR_STATUS_FORMS];
 		bool held;
 	} worker;
 };

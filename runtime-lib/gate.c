@@ -9,23 +9,39 @@ bool gate_closed(const struct standing *standing)
 	       atomic_load_explicit(&client_control(standing)->hold, memory_order_relaxed);
 }
 
-static bool put(struct stream *stream, const struct standing *standing, bool hold)
+static bool holdable(const struct standing *standing)
 {
+	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
+	       WEIR_CONTROL_HOLDABLE;
+}
+
+struct gate_words gate_words(const struct standing *standing)
+{
+	struct gate_words words = {0};
+
+	if (standing->wait)
+		words.demand = atomic_load_explicit(&standing->wait->gpu, memory_order_relaxed);
+	if (holdable(standing))
+		words.hold = atomic_load_explicit(&standing->control->gpu, memory_order_relaxed) +
+			     offsetof(struct weir_control_page, hold);
+	return words;
+}
+
+static bool put(struct stream *stream, const struct standing *standing)
+{
+	struct gate_words words = gate_words(standing);
 	CUstreamBatchMemOpParams waits[2];
 	unsigned n = 0;
 
-	if (standing->wait) {
+	if (words.demand) {
 		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
-		waits[n].waitValue.address =
-			atomic_load_explicit(&standing->wait->gpu, memory_order_relaxed);
+		waits[n].waitValue.address = words.demand;
 		waits[n].waitValue.value64 = 0;
 		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 	}
-	if (hold) {
+	if (words.hold) {
 		waits[n].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-		waits[n].waitValue.address =
-			atomic_load_explicit(&standing->control->gpu, memory_order_relaxed) +
-			offsetof(struct weir_control_page, hold);
+		waits[n].waitValue.address = words.hold;
 		waits[n].waitValue.value64 = 0;
 		waits[n++].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 	}
@@ -52,18 +68,11 @@ uint64_t gate_interval(const struct standing *standing, bool contended)
 	return contended ? GATE_INTERVAL_CONTENDED : GATE_INTERVAL_QUIET;
 }
 
-static bool holdable(const struct standing *standing)
-{
-	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
-	       WEIR_CONTROL_HOLDABLE;
-}
-
-void gate_pass(struct stream *stream, const struct standing *standing)
+void gate_put(struct stream *stream, const struct standing *standing)
 {
 	struct client *client = stream->client;
 
-	if (!due(stream, atomic_load_explicit(&client->gate_interval, memory_order_relaxed)) ||
-	    !put(stream, standing, holdable(standing)))
+	if (!put(stream, standing))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
@@ -72,9 +81,15 @@ void gate_pass(struct stream *stream, const struct standing *standing)
 		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
 }
 
+void gate_pass(struct stream *stream, const struct standing *standing)
+{
+	if (due(stream, atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed)))
+		gate_put(stream, standing);
+}
+
 void gate_capture(struct stream *stream, const struct standing *standing)
 {
-	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing, holdable(standing)))
+	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << standing->level) &

@@ -19,6 +19,16 @@ void gate_pass(struct stream *stream, const struct standing *standing);
  * or not anybody is above now, since the graph may be replayed for ever. */
 void gate_capture(struct stream *stream, const struct standing *standing);
 
+/* Puts a gate whatever came before: inside a launch that is several. */
+void gate_put(struct stream *stream, const struct standing *standing);
+
+/* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
+struct gate_words {
+	CUdeviceptr demand; /* 64 bits */
+	CUdeviceptr hold;   /* 32 bits */
+};
+struct gate_words gate_words(const struct standing *standing);
+
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)
 {

@@ -21,12 +21,15 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-uint64_t kernel_key(const void *function, const unsigned dimensions[6])
+uint64_t kernel_key(const struct geometry *geometry)
 {
-	uint64_t key = mix((uint64_t)(uintptr_t)function);
+	const unsigned *grid = geometry->grid, *block = geometry->block;
+	const unsigned pairs[4][2] = {
+		{grid[0], grid[1]}, {grid[2], block[0]}, {block[1], block[2]}, {geometry->shared}};
+	uint64_t key = mix((uint64_t)(uintptr_t)geometry->function);
 
-	for (size_t i = 0; i < 6; i += 2)
-		key = mix(key + ((uint64_t)dimensions[i] << 32 | dimensions[i + 1]) + i);
+	for (size_t i = 0; i < 4; i++)
+		key = mix(key + ((uint64_t)pairs[i][0] << 32 | pairs[i][1]) + i);
 	return key ? key : 1;
 }
 
@@ -36,6 +39,7 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->choice, NULL, memory_order_relaxed);
 	atomic_store_explicit(&entry->key, key, memory_order_release);
 }
 

@@ -2,19 +2,31 @@
  * fixed size that forgets by being overwritten. */
 #pragma once
 
+#include "driver.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct choice;
+
+/* What is launched, and in which shape. */
+struct geometry {
+	const void *function; /* CUfunction, CUkernel or CUgraphExec */
+	unsigned grid[3], block[3];
+	unsigned shared; /* dynamic, bytes of a block */
+};
 
 struct kernel_time {
 	_Atomic uint64_t key;
 	_Atomic uint64_t mean; /* ns; 0: not known */
 	_Atomic uint32_t samples;
 	_Atomic uint32_t launches;
+	_Atomic(struct choice *) choice; /* NULL: runs as it is (choose.h) */
 };
 
-/* A key for a function (or an executable graph) launched with these dimensions; never 0. */
-uint64_t kernel_key(const void *function, const unsigned dimensions[6]);
+/* Never 0. */
+uint64_t kernel_key(const struct geometry *geometry);
 
 /* The entry for @key; never NULL. Another thread may give it to another kernel at any time, so its
  * values are hints. */

@@ -1,18 +1,36 @@
 /* The launch path: every function that starts kernels. Around the driver's own call stand
  * launch_begin() and launch_end(); neither allocates, locks, or makes a system call once the stream
- * is known. */
+ * is known. A plain launch of a kernel may go another way between them, in a form that leaves
+ * (launch_formed()).
+ */
 #include "capture.h"
+#include "choose.h"
 #include "demand.h"
 #include "gate.h"
 #include "kernel.h"
+#include "preempt.h"
 #include "sample.h"
 #include "stream.h"
+
+#include "weir/base.h"
 
 #include <stddef.h>
 
 struct launch {
 	struct stream *stream; /* NULL: not governed, or captured */
+	const struct standing *standing;
+	struct lane *lane; /* locked until the end; NULL: none */
+	struct turn turn;  /* how a kernel is launched */
 	struct sample *sample;
+};
+
+/* What a launch is allowed to become. */
+enum launch_kind {
+	LAUNCH_PLAIN,   /* a kernel that nothing ties to others: in any form */
+	LAUNCH_WHOLE,   /* as it is: cooperative, a graph, with attributes that forms do not have */
+	LAUNCH_OVERLAP, /* and overlaps the launch before it in its stream by programmatic
+			   dependence: nothing may come between those two in a graph, nor for a
+			   sample */
 };
 
 /* What a kernel of unknown time counts for inside a graph, where it cannot be sampled. */
@@ -26,9 +44,26 @@ static void launch_captured(struct stream *stream, const struct standing *standi
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
-/* @solitary: false for launches that overlap the one before in their stream by programmatic
- * dependence; nothing may come between those two in a graph, nor for a sample. */
-static struct launch launch_begin(CUstream handle, bool per_thread, uint64_t key, bool solitary)
+static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
+			const struct geometry *geometry, enum launch_kind kind)
+{
+	struct stream *stream = launch->stream;
+
+	if (!kernel_wants_sample(kernel) && !launch->turn.sample)
+		return;
+	launch->sample = sample_begin(
+		&stream->client->sampler,
+		&(struct sampled){.kernel = kernel,
+				  .key = key,
+				  .geometry = *geometry,
+				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
+				  .choice = launch->turn.choice,
+				  .candidate = launch->turn.candidate},
+		stream->handle);
+}
+
+static struct launch launch_begin(CUstream handle, bool per_thread, const struct geometry *geometry,
+				  enum launch_kind kind)
 {
 	struct launch launch = {0};
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
@@ -38,23 +73,50 @@ static struct launch launch_begin(CUstream handle, bool per_thread, uint64_t key
 
 	if (!standing)
 		return launch;
+	uint64_t key = kernel_key(geometry);
 	struct kernel_time *kernel = kernel_find(key);
 	uint64_t predicted = kernel_predict(kernel);
 	if (capture_covers(stream)) {
-		launch_captured(stream, standing, predicted, solitary);
+		launch_captured(stream, standing, predicted, kind != LAUNCH_OVERLAP);
 		return launch;
 	}
 
 	launch.stream = stream;
+	launch.standing = standing;
+	launch.lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
+	if (launch.lane)
+		lane_lock(launch.lane);
 	atomic_fetch_add(&stream->begun, 1);
 	if (standing->level)
 		demand_raise(stream->client, standing);
 	gate_pass(stream, standing);
 	gate_account(stream, predicted);
 	atomic_fetch_add_explicit(&stream->predicted, predicted, memory_order_relaxed);
-	if (kernel_wants_sample(kernel) && solitary)
-		launch.sample = sample_begin(&stream->client->sampler, kernel, key, stream->handle);
+	if (kind == LAUNCH_PLAIN && standing->wait)
+		launch.turn = choose_turn(
+			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
+			key, predicted,
+			atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed));
+	if (kind != LAUNCH_OVERLAP)
+		take_sample(&launch, kernel, key, geometry, kind);
 	return launch;
+}
+
+/* Launches in the form that the kernel is to have now. False: it was not launched, and runs as it
+ * is. */
+static bool launch_formed(struct launch *launch, const struct kernel_call *call, CUresult *result)
+{
+	if (!launch->turn.plan)
+		return false;
+	if (launch->lane && preempt_launch(launch->stream, launch->lane, launch->standing, call,
+					   &launch->turn, launch->sample, result))
+		return true;
+	if (!launch->lane)
+		preempt_want(launch->stream);
+	/* What the sample shows is the native kernel. */
+	if (launch->sample)
+		launch->sample->of.candidate = 0;
+	return false;
 }
 
 static CUresult launch_end(struct launch *launch, CUresult result)
@@ -65,6 +127,8 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 		return result;
 	sample_end(&stream->client->sampler, launch->sample, stream->handle,
 		   result == CUDA_SUCCESS);
+	if (launch->lane)
+		lane_unlock(launch->lane);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
 	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
@@ -75,76 +139,107 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 	return result;
 }
 
-/* A function of the old interface has its block size set by cuFuncSetBlockShape(), which is not
- * seen. */
-static uint64_t key_of(const void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-		       unsigned by, unsigned bz)
+/* Attributes that a rewritten kernel takes as the native one does; all others make the launch one
+ * that runs as it is. */
+static enum launch_kind kind_of(const CUlaunchConfig *config)
 {
-	return kernel_key(function, (const unsigned[6]){gx, gy, gz, bx, by, bz});
-}
+	enum launch_kind kind = LAUNCH_PLAIN;
 
-static bool is_solitary(const CUlaunchConfig *config)
-{
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
-		CUlaunchAttributeID id = config->attrs[i].id;
-		if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-		    id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
-			return false;
+		switch (config->attrs[i].id) {
+		case CU_LAUNCH_ATTRIBUTE_IGNORE:
+		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+			return LAUNCH_OVERLAP;
+		default:
+			kind = LAUNCH_WHOLE;
+		}
 	}
-	return true;
+	return kind;
 }
 
-static struct launch begin_ex(const CUlaunchConfig *config, CUfunction f, bool per_thread)
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
+			  bool per_thread, __typeof__(&cuLaunchKernelEx) native)
 {
 	if (!config)
-		return (struct launch){0};
-	return launch_begin(config->hStream, per_thread,
-			    key_of(f, config->gridDimX, config->gridDimY, config->gridDimZ,
-				   config->blockDimX, config->blockDimY, config->blockDimZ),
-			    is_solitary(config));
+		return native(config, f, params, extra);
+	struct kernel_call call = {
+		.geometry = {f,
+			     {config->gridDimX, config->gridDimY, config->gridDimZ},
+			     {config->blockDimX, config->blockDimY, config->blockDimZ},
+			     config->sharedMemBytes},
+		.params = params,
+		.extra = extra,
+		.config = config,
+	};
+	struct launch launch =
+		launch_begin(config->hStream, per_thread, &call.geometry, kind_of(config));
+	CUresult result;
+
+	if (!launch_formed(&launch, &call, &result))
+		result = native(config, f, params, extra);
+	return launch_end(&launch, result);
+}
+
+static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
+			      __typeof__(&cuLaunchKernel) native)
+{
+	const struct geometry *g = &call->geometry;
+	struct launch launch = launch_begin(stream, per_thread, g, LAUNCH_PLAIN);
+	CUresult result;
+
+	if (!launch_formed(&launch, call, &result))
+		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],
+				g->block[0], g->block[1], g->block[2], g->shared, stream,
+				call->params, call->extra);
+	return launch_end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 			       unsigned by, unsigned bz, unsigned shared, CUstream stream,
 			       void **params, void **extra)
 {
-	struct launch launch = launch_begin(stream, false, key_of(f, gx, gy, gz, bx, by, bz), true);
-
-	return launch_end(&launch, real(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, stream,
-							params, extra));
+	driver_ready();
+	return launch_kernel(
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
+		stream, false, real(cuLaunchKernel));
 }
 
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
 				    unsigned bx, unsigned by, unsigned bz, unsigned shared,
 				    CUstream stream, void **params, void **extra)
 {
-	struct launch launch = launch_begin(stream, true, key_of(f, gx, gy, gz, bx, by, bz), true);
-
-	return launch_end(&launch, real(cuLaunchKernel_ptsz)(f, gx, gy, gz, bx, by, bz, shared,
-							     stream, params, extra));
+	driver_ready();
+	return launch_kernel(
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
+		stream, true, real(cuLaunchKernel_ptsz));
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
 				 void **extra)
 {
-	struct launch launch = begin_ex(config, f, false);
-
-	return launch_end(&launch, real(cuLaunchKernelEx)(config, f, params, extra));
+	driver_ready();
+	return launch_ex(config, f, params, extra, false, real(cuLaunchKernelEx));
 }
 
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
 				      void **extra)
 {
-	struct launch launch = begin_ex(config, f, true);
-
-	return launch_end(&launch, real(cuLaunchKernelEx_ptsz)(config, f, params, extra));
+	driver_ready();
+	return launch_ex(config, f, params, extra, true, real(cuLaunchKernelEx_ptsz));
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
 					  unsigned bx, unsigned by, unsigned bz, unsigned shared,
 					  CUstream stream, void **params)
 {
-	struct launch launch = launch_begin(stream, false, key_of(f, gx, gy, gz, bx, by, bz), true);
+	struct launch launch = launch_begin(
+		stream, false, &(struct geometry){f, {gx, gy, gz}, {bx, by, bz}, shared},
+		LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by, bz,
 								   shared, stream, params));
@@ -154,7 +249,9 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsign
 					       unsigned bx, unsigned by, unsigned bz,
 					       unsigned shared, CUstream stream, void **params)
 {
-	struct launch launch = launch_begin(stream, true, key_of(f, gx, gy, gz, bx, by, bz), true);
+	struct launch launch = launch_begin(
+		stream, true, &(struct geometry){f, {gx, gy, gz}, {bx, by, bz}, shared},
+		LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
 									shared, stream, params));
@@ -167,52 +264,67 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 	struct launch launches[16] = {0};
 	unsigned n = list ? count : 0;
 
-	for (unsigned i = 0; i < n && i < 16; i++)
-		launches[i] =
-			launch_begin(list[i].hStream, false,
-				     key_of(list[i].function, list[i].gridDimX, list[i].gridDimY,
-					    list[i].gridDimZ, list[i].blockDimX, list[i].blockDimY,
-					    list[i].blockDimZ),
-				     false);
+	for (unsigned i = 0; i < n && i < 16; i++) {
+		const CUDA_LAUNCH_PARAMS *l = &list[i];
+		struct geometry geometry = {l->function,
+					    {l->gridDimX, l->gridDimY, l->gridDimZ},
+					    {l->blockDimX, l->blockDimY, l->blockDimZ},
+					    l->sharedMemBytes};
+		launches[i] = launch_begin(l->hStream, false, &geometry, LAUNCH_OVERLAP);
+		/* Not kept locked: who launches the same in another order would stand in our way.
+		 */
+		if (launches[i].lane)
+			lane_unlock(take(launches[i].lane));
+	}
 	CUresult result = real(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 	for (unsigned i = 0; i < n && i < 16; i++)
 		launch_end(&launches[i], result);
 	return result;
 }
 
+/* A function of the old interface has its block size set by cuFuncSetBlockShape(), which is not
+ * seen. */
+static struct launch begin_old(CUfunction f, int width, int height, CUstream stream)
+{
+	return launch_begin(
+		stream, false,
+		&(struct geometry){.function = f, .grid = {(unsigned)width, (unsigned)height, 1}},
+		LAUNCH_WHOLE);
+}
+
 EXPORT CUresult cuLaunch(CUfunction f)
 {
-	struct launch launch = launch_begin(NULL, false, key_of(f, 1, 1, 1, 0, 0, 0), true);
+	struct launch launch = begin_old(f, 1, 1, NULL);
 
 	return launch_end(&launch, real(cuLaunch)(f));
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
 {
-	struct launch launch = launch_begin(
-		NULL, false, key_of(f, (unsigned)width, (unsigned)height, 1, 0, 0, 0), true);
+	struct launch launch = begin_old(f, width, height, NULL);
 
 	return launch_end(&launch, real(cuLaunchGrid)(f, width, height));
 }
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 {
-	struct launch launch = launch_begin(
-		stream, false, key_of(f, (unsigned)width, (unsigned)height, 1, 0, 0, 0), true);
+	struct launch launch = begin_old(f, width, height, stream);
 
 	return launch_end(&launch, real(cuLaunchGridAsync)(f, width, height, stream));
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch = launch_begin(stream, false, key_of(graph, 0, 0, 0, 0, 0, 0), true);
+	struct launch launch =
+		launch_begin(stream, false, &(struct geometry){.function = graph}, LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuGraphLaunch)(graph, stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch = launch_begin(stream, true, key_of(graph, 0, 0, 0, 0, 0, 0), true);
+	struct launch launch =
+		launch_begin(stream, true, &(struct geometry){.function = graph}, LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuGraphLaunch_ptsz)(graph, stream));
 }

@@ -4,8 +4,8 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,capture.c client.c demand.c driver.c entry.c function.c gate.c kernel.c late.c \
-	launch.c lifetime.c link.c pages.c sample.c stream.c sync.c thread.c worker.c) \
+libweir.so_SRC := $(addprefix runtime-lib/,capture.c choose.c client.c demand.c driver.c entry.c function.c gate.c kernel.c late.c \
+	launch.c lifetime.c link.c pages.c preempt.c sample.c stream.c sync.c thread.c worker.c) \
 	forward.S
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
 libweir.so_SRC      += $(base_SRC)

@@ -21,8 +21,7 @@ static void give_back(struct sampler *sampler, const struct sample *sample)
 	atomic_fetch_or(&sampler->free, 1u << (sample - sampler->samples));
 }
 
-struct sample *sample_begin(struct sampler *sampler, struct kernel_time *kernel, uint64_t key,
-			    CUstream stream)
+struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream)
 {
 	uint32_t free = atomic_load_explicit(&sampler->free, memory_order_relaxed);
 
@@ -32,8 +31,8 @@ struct sample *sample_begin(struct sampler *sampler, struct kernel_time *kernel,
 	} while (!atomic_compare_exchange_weak(&sampler->free, &free, free & (free - 1)));
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
-	sample->kernel = kernel;
-	sample->key = key;
+	sample->of = *of;
+	atomic_store_explicit(&sample->flight, SAMPLE_PLAIN, memory_order_relaxed);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
 		give_back(sampler, sample);
 		return NULL;
@@ -51,7 +50,8 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 		give_back(sampler, sample);
 }
 
-bool sampler_read(struct sampler *sampler)
+bool sampler_read(struct sampler *sampler,
+		  void (*learn)(void *data, const struct sample *sample, uint64_t ns), void *data)
 {
 	uint32_t armed = atomic_load(&sampler->armed);
 
@@ -60,12 +60,12 @@ bool sampler_read(struct sampler *sampler)
 		CUresult result = real(cuEventQuery)(sample->end);
 		float ms;
 
-		if (result == CUDA_ERROR_NOT_READY)
+		if (result == CUDA_ERROR_NOT_READY ||
+		    (result == CUDA_SUCCESS && atomic_load(&sample->flight) == SAMPLE_FLYING))
 			continue;
 		if (result == CUDA_SUCCESS &&
 		    real(cuEventElapsedTime)(&ms, sample->start, sample->end) == CUDA_SUCCESS)
-			kernel_learn(sample->kernel, sample->key,
-				     ms > 0 ? (uint64_t)(ms * 1e6) : 0);
+			learn(data, sample, ms > 0 ? (uint64_t)(ms * 1e6) : 0);
 		atomic_fetch_and(&sampler->armed, ~(1u << (sample - sampler->samples)));
 		give_back(sampler, sample);
 	}

@@ -10,10 +10,28 @@
 
 #define SAMPLES 32
 
-struct sample {
-	CUevent start, end;
+/* Whether a kernel that can leave did. */
+enum sample_flight {
+	SAMPLE_PLAIN,  /* it cannot */
+	SAMPLE_FLYING, /* not yet known: not to be read */
+	SAMPLE_CLEAN,
+	SAMPLE_EVICTED, /* the time is that of others as well */
+};
+
+/* What was launched, and how. */
+struct sampled {
 	struct kernel_time *kernel;
 	uint64_t key;
+	struct geometry geometry;
+	bool formable;         /* may be launched in a form */
+	struct choice *choice; /* NULL: there was none */
+	uint32_t candidate;    /* of the choice */
+};
+
+struct sample {
+	CUevent start, end;
+	struct sampled of;
+	_Atomic int flight; /* enum sample_flight */
 };
 
 struct sampler {
@@ -25,12 +43,12 @@ struct sampler {
 /* With the context current. Where the driver gives no events there are no samples. */
 void sampler_init(struct sampler *sampler);
 
-/* Before a launch that kernel_wants_sample(): records the start, or NULL if none is free or it
- * fails. */
-struct sample *sample_begin(struct sampler *sampler, struct kernel_time *kernel, uint64_t key,
-			    CUstream stream);
+/* Before a launch that is to be measured: records the start, or NULL if none is free or it fails.
+ */
+struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream);
 /* After it. @launched: false when the launch failed, the sample is given back. */
 void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched);
 
-/* Worker: reads those that are complete. True: some are still open. */
-bool sampler_read(struct sampler *sampler);
+/* Worker: reads those that are complete, and has each time learned. True: some are still open. */
+bool sampler_read(struct sampler *sampler,
+		  void (*learn)(void *data, const struct sample *sample, uint64_t ns), void *data);

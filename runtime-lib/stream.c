@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "demand.h"
 #include "late.h"
+#include "preempt.h"
 #include "worker.h"
 
 #include "weir/base.h"
@@ -69,6 +70,8 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->marked = 0;
 	stream->raise_mark = 0;
 	stream->capturing = 0;
+	stream->lane = NULL;
+	stream->lane_wanted = 0;
 }
 
 /* Slow path, once a stream. A lock keeps two threads from making two records for one stream; it is
@@ -109,8 +112,10 @@ static void thread_ends(void *number)
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
-		    atomic_compare_exchange_strong(&s->key, &key, 0))
+		    atomic_compare_exchange_strong(&s->key, &key, 0)) {
+			preempt_gone(s);
 			demand_settle(s->client);
+		}
 	}
 }
 
@@ -237,6 +242,7 @@ void stream_gone(CUstream handle)
 	capture_gone(stream);
 	forget(stream);
 	worker_grace();
+	preempt_gone(stream);
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);

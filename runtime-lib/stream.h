@@ -4,6 +4,8 @@
 
 #include "client.h"
 
+struct lane;
+
 #define STREAMS_MAX 2048
 
 struct stream {
@@ -28,6 +30,10 @@ struct stream {
 	_Atomic uint64_t
 		raise_mark;    /* worker: launches that may lie behind gates of a lower level */
 	_Atomic int capturing; /* a capture began in this stream */
+
+	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */
+	_Atomic(struct lane *) lane;
+	_Atomic int lane_wanted;
 };
 
 extern struct stream stream_pool[STREAMS_MAX];

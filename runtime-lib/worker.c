@@ -5,6 +5,7 @@
 #include "function.h"
 #include "gate.h"
 #include "link.h"
+#include "preempt.h"
 #include "stream.h"
 #include "thread.h"
 
@@ -233,7 +234,35 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);
 	atomic_store(&status->wait_time, client->worker.wait_time);
+	uint64_t evictions = 0;
+	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++) {
+		evictions += client->worker.form_evictions[i];
+		atomic_store(&status->form_launches[i], atomic_load(&client->form_launches[i]));
+		atomic_store(&status->form_evictions[i], client->worker.form_evictions[i]);
+	}
+	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->level, standing->level);
+}
+
+static void learn(void *client, const struct sample *sample, uint64_t ns)
+{
+	if (atomic_load(&sample->flight) != SAMPLE_EVICTED)
+		kernel_learn(sample->of.kernel, sample->of.key, ns);
+	choose_learn(client, sample, ns);
+}
+
+/* What may be done with the driver, whatever it is that calls for it. */
+static void drive(struct client *client, uint64_t now)
+{
+	settle(client, now);
+	sampler_read(&client->sampler, learn, client);
+	look_at_streams(client);
+	if (function_pending(client))
+		function_work(client);
+	if (choose_pending(client))
+		choose_work(client);
+	if (preempt_pending(client))
+		preempt_work(client);
 }
 
 /* Looks after one client; how long until the next look. */
@@ -249,14 +278,12 @@ static uint64_t tick(struct client *client, uint64_t now)
 	bool samples = atomic_load(&client->sampler.armed) != 0;
 	bool stale = now - client->worker.last_look > STALE;
 	bool settling = atomic_load(&client->pending) || client->worker.raise;
-	bool functions = function_pending(client);
+	bool flying = preempt_look(client);
+	bool forms = function_pending(client) || choose_pending(client) || preempt_pending(client);
 
-	if ((samples || settling || functions || (totals.outstanding && (!moved || stale))) && enter(client)) {
-		settle(client, now);
-		sampler_read(&client->sampler);
-		if (functions)
-			function_work(client);
-		look_at_streams(client);
+	if ((samples || settling || forms || (totals.outstanding && (!moved || stale))) &&
+	    enter(client)) {
+		drive(client, now);
 		leave();
 		client->worker.last_look = now;
 		totals = add_up(client);
@@ -276,7 +303,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 
 	client->worker.last_begun = totals.begun;
 	client->worker.last_tick = now;
-	if (moved || client->worker.raise || client->worker.former)
+	if (moved || flying || forms || client->worker.raise || client->worker.former)
 		return TICK_BUSY;
 	if (totals.outstanding || demanding)
 		return standing->level ? TICK_STALLED : TICK_BUSY;

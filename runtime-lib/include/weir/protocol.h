@@ -177,6 +177,8 @@ struct weir_control_page {
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
 
+#define WEIR_STATUS_FORMS 8u /* forms that there may ever be */
+
 /* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
  * nanoseconds; counters only grow. */
 struct weir_status_page {
@@ -192,7 +194,11 @@ struct weir_status_page {
 	_Atomic uint64_t wait_time;    /* time with work outstanding and held */
 	_Atomic uint64_t evictions;    /* running kernels that left early */
 	_Atomic uint32_t level;        /* the level at which the client acts now */
-	uint8_t reserved[WEIR_PAGE_SIZE - 84];
+	uint32_t reserved0;
+	/* By form (enum weir_form of weir/transform.h), the native one left at 0. */
+	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
+	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
+	uint8_t reserved[WEIR_PAGE_SIZE - 216];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -212,6 +218,7 @@ static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layo
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
+static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

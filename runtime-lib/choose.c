@@ -1,0 +1,547 @@
+#include "choose.h"
+
+#include "preempt.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LATENCY_NS     100000u /* preemptLatency */
+#define TICKET_NS      10000u  /* about the work of a ticket */
+#define TRIAL_CLEAN    5u      /* samples that decide */
+#define TRIAL_MOST     16u     /* so many, if evictions spoil them */
+#define TRIAL_LOST     400u    /* native ones, and the candidate has not had its own yet */
+#define OVERHEAD       1.03
+#define EVICTION_EVERY 100000u /* ns of work between evictions, at least: demand lingers so long \
+				*/
+#define NATIVE_TURN 3u         /* each third launch while trying */
+
+static struct {
+	uint64_t latency;
+	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
+	uint32_t chunk;        /* 0: not forced */
+} settings;
+
+static struct choice choices[CHOICES_MAX];
+static _Atomic size_t n_choices;         /* ever used */
+static _Atomic int waiting[CLIENTS_MAX]; /* choices of this client may be CHOICE_WANTED */
+
+static const char *const form_names[WEIR_FORM_COUNT] = {
+	[WEIR_NATIVE] = "native",
+	[WEIR_SLICED] = "sliced",
+	[WEIR_PERSISTENT] = "persistent",
+	[WEIR_RESUMABLE] = "resumable",
+};
+
+const char *choose_form_name(enum weir_form form)
+{
+	return form_names[form];
+}
+
+void choose_init(void)
+{
+	const char *latency = getenv("WEIR_PREEMPT_LATENCY_US"), *form = getenv("WEIR_FORM"),
+		   *chunk = getenv("WEIR_CHUNK");
+
+	settings.latency = latency ? strtoull(latency, NULL, 10) * 1000 : LATENCY_NS;
+	settings.chunk = chunk ? (uint32_t)strtoul(chunk, NULL, 10) : 0;
+	settings.forced = 0;
+	while (settings.forced < WEIR_FORM_COUNT &&
+	       !(form && strcmp(form, form_names[settings.forced]) == 0))
+		settings.forced++;
+	if (form && settings.forced == WEIR_FORM_COUNT)
+		log_warning("WEIR_FORM=%s is no form", form);
+}
+
+static bool is_forced(void)
+{
+	return settings.forced != WEIR_FORM_COUNT;
+}
+
+struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
+			uint64_t predicted, uint64_t interval)
+{
+	struct turn turn = {0};
+
+	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
+	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
+		return turn;
+	turn.choice = choice;
+	turn.candidate = atomic_load_explicit(&choice->current, memory_order_acquire);
+	if (atomic_load_explicit(&choice->trying, memory_order_relaxed)) {
+		turn.sample = true;
+		if (atomic_fetch_add_explicit(&choice->turns, 1, memory_order_relaxed) %
+			    NATIVE_TURN ==
+		    0)
+			turn.candidate = 0;
+	} else if (predicted < interval && !is_forced()) {
+		turn.candidate = 0;
+	}
+	if (!turn.candidate)
+		return turn;
+	/* The program may have unloaded the kernel since, and another have its handle. */
+	struct function *function = atomic_load_explicit(&choice->function, memory_order_relaxed);
+	const struct plan *plan = &choice->candidates[turn.candidate].plan;
+	if (atomic_load_explicit(&function->rewritten, memory_order_acquire) == plan->rewritten) {
+		turn.plan = plan;
+		turn.chain = atomic_load_explicit(&choice->chain, memory_order_relaxed);
+	}
+	return turn;
+}
+
+/* Worker. */
+
+static const char *name_of(const struct choice *choice)
+{
+	const char *name = NULL;
+
+	if (real(cuFuncGetName)(&name, (CUfunction)choice->geometry.function) || !name)
+		return "?";
+	return name;
+}
+
+static uint64_t blocks_of(const struct geometry *geometry)
+{
+	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
+}
+
+static uint32_t chain_max(const struct choice *choice)
+{
+	uint64_t most = choice->native / EVICTION_EVERY + 1;
+
+	return most < CHAIN_MAX ? (uint32_t)most : CHAIN_MAX;
+}
+
+/* One for a short kernel, more for a long one, and twice what was needed of late. */
+static void set_chain(struct choice *choice)
+{
+	uint64_t wanted = (choice->native < 1000000   ? 1
+			   : choice->native < 3000000 ? 2
+						      : 3) +
+			  2 * choice->evicted / 16;
+	uint32_t most = chain_max(choice);
+
+	atomic_store(&choice->chain, wanted < most ? (uint32_t)wanted : most);
+}
+
+void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
+{
+	uint64_t now = 16ull * (evictions < CHAIN_MAX ? evictions : CHAIN_MAX);
+
+	if (!atomic_load(&choice->key))
+		return;
+	if (evictions >= chain) /* who knows how many more there would have been */
+		choice->evicted = 16ull * chain_max(choice);
+	else if (now > choice->evicted)
+		choice->evicted = now;
+	else
+		choice->evicted -= (choice->evicted + 15) / 16;
+	set_chain(choice);
+}
+
+static void settle(struct choice *choice, uint32_t candidate, const char *why)
+{
+	const struct candidate *chosen = &choice->candidates[candidate];
+
+	if (log_enabled(LOG_DEBUG))
+		log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u, %llu us (%s)",
+			  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
+			  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
+			  candidate ? "" : " as it is", chosen->plan.chunk,
+			  (unsigned long long)chosen->best / 1000, why);
+	choice->state = CHOICE_SETTLED;
+	atomic_store(&choice->current, candidate);
+	atomic_store(&choice->trying, 0);
+}
+
+/* 1.0: as fast as the native kernel; one that was evicted in every sample has the benefit of the
+ * doubt. */
+static double ratio(const struct choice *choice, const struct candidate *candidate)
+{
+	return candidate->clean ? (double)candidate->best / (double)choice->candidates[0].best
+				: 1.0;
+}
+
+static bool qualifies(const struct choice *choice, const struct candidate *candidate)
+{
+	return candidate->clean + candidate->dirty && ratio(choice, candidate) <= OVERHEAD;
+}
+
+/* The fastest of those that were tried; 0: none is good enough. */
+static uint32_t winner(const struct choice *choice)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < choice->n; i++) {
+		const struct candidate *c = &choice->candidates[i];
+		if (qualifies(choice, c) &&
+		    (!best || ratio(choice, c) < ratio(choice, &choice->candidates[best])))
+			best = i;
+	}
+	return best;
+}
+
+/* Goes on to the next candidate when this one has shown what it can. Others of its form are tried
+ * as well, another form only if none of these is good enough. */
+static void advance(struct choice *choice)
+{
+	uint32_t current = atomic_load(&choice->current), next = current + 1;
+	const struct candidate *native = &choice->candidates[0],
+			       *tried = &choice->candidates[current];
+
+	if (native->clean >= TRIAL_LOST) {
+		settle(choice, 0, "no launch could be made in a form");
+		return;
+	}
+	if (native->clean < TRIAL_CLEAN ||
+	    (tried->clean < TRIAL_CLEAN && tried->clean + tried->dirty < TRIAL_MOST))
+		return;
+	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
+	if (next < choice->n && !(other && winner(choice)))
+		atomic_store(&choice->current, next);
+	else
+		settle(choice, winner(choice),
+		       winner(choice) ? "measured" : "every form is more than 3 % slower");
+}
+
+static struct choice *take_choice(void)
+{
+	for (size_t i = 0; i < n_choices; i++) {
+		if (!atomic_load(&choices[i].key))
+			return &choices[i];
+	}
+	if (n_choices < CHOICES_MAX)
+		return &choices[n_choices++];
+	log_limited(LOG_INFO, 3600, "more than %d long kernels: the others stay native",
+		    CHOICES_MAX);
+	return NULL;
+}
+
+static bool is_long(uint64_t ns)
+{
+	return is_forced() ? settings.forced != WEIR_NATIVE : ns > settings.latency;
+}
+
+static void consider(struct client *client, const struct sampled *of, uint64_t ns)
+{
+	struct choice *choice = atomic_load(&of->kernel->choice);
+
+	if (!of->formable || !is_long(ns) || blocks_of(&of->geometry) > INT32_MAX ||
+	    (choice && atomic_load(&choice->key) == of->key))
+		return;
+	choice = take_choice();
+	if (!choice)
+		return;
+	choice->state = CHOICE_WANTED;
+	choice->client = client;
+	choice->geometry = of->geometry;
+	choice->native = ns ? ns : 1;
+	choice->evicted = 0;
+	choice->n = 1;
+	choice->candidates[0] = (struct candidate){.best = ns, .clean = 1};
+	choice->function = NULL;
+	choice->current = choice->trying = choice->turns = 0;
+	atomic_store(&choice->key, of->key);
+	atomic_store(&waiting[client->index], 1);
+	if (atomic_load(&of->kernel->key) == of->key)
+		atomic_store(&of->kernel->choice, choice);
+}
+
+void choose_learn(struct client *client, const struct sample *sample, uint64_t ns)
+{
+	const struct sampled *of = &sample->of;
+	struct choice *choice = of->choice;
+
+	if (!choice) {
+		consider(client, of, ns);
+		return;
+	}
+	if (atomic_load(&choice->key) != of->key || of->candidate >= choice->n)
+		return;
+	struct candidate *candidate = &choice->candidates[of->candidate];
+	if (atomic_load(&sample->flight) == SAMPLE_EVICTED) {
+		candidate->dirty++;
+	} else {
+		candidate->clean++;
+		if (!candidate->best || ns < candidate->best)
+			candidate->best = ns;
+	}
+	choice->native = choice->candidates[0].best;
+	if (choice->state == CHOICE_TRYING)
+		advance(choice);
+}
+
+/* With the context current. */
+
+/* How many blocks the GPU holds at once; 0: not known. */
+static uint32_t resident(const struct choice *choice, const void *function)
+{
+	const unsigned *block = choice->geometry.block;
+	int blocks = 0, sms = 0;
+
+	if (real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+		    &blocks, (CUfunction)function, (int)(block[0] * block[1] * block[2]),
+		    choice->geometry.shared) != CUDA_SUCCESS ||
+	    real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				       atomic_load(&choice->client)->device) != CUDA_SUCCESS)
+		return 0;
+	return (uint32_t)blocks * (uint32_t)sms;
+}
+
+/* As much dynamic shared memory as the program has: it may have asked for more than usual. */
+static bool allow_shared(CUfunction function, unsigned shared)
+{
+	int allowed;
+
+	if (real(cuFuncGetAttribute)(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				     function) != CUDA_SUCCESS)
+		return false;
+	return (int)shared <= allowed ||
+	       real(cuFuncSetAttribute)(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					(int)shared) == CUDA_SUCCESS;
+}
+
+/* What all plans of a form have in common. False: the kernel cannot be launched so. */
+static bool plan_init(struct plan *plan, const struct choice *choice,
+		      const struct rewritten *rewritten, enum weir_form form)
+{
+	const struct variant *variant = &rewritten->variants[form];
+	size_t end = 0, hidden = form == WEIR_SLICED ? sizeof(struct weir_slice)
+						     : sizeof(struct weir_persistent);
+	uint64_t threads = (uint64_t)choice->geometry.block[0] * choice->geometry.block[1] *
+			   choice->geometry.block[2];
+
+	if (!variant->function)
+		return false;
+	for (size_t i = 0; i < rewritten->n_params; i++) {
+		size_t behind = (size_t)rewritten->params[i].offset + rewritten->params[i].size;
+		end = behind > end ? behind : end;
+	}
+	end = (end + 7) / 8 * 8;
+	hidden += rewritten->n_symbols * sizeof(uint64_t);
+	if (end > PACKED_MAX || hidden > PACKED_MAX - end ||
+	    !allow_shared(variant->function, choice->geometry.shared))
+		return false;
+	*plan = (struct plan){.form = form,
+			      .rewritten = rewritten,
+			      .hidden_at = (uint32_t)end,
+			      .packed_size = (uint32_t)(end + hidden),
+			      .workers = resident(choice, variant->function)};
+	if (form == WEIR_RESUMABLE) {
+		plan->save_stride = variant->save_fixed + variant->save_per_thread * threads +
+				    choice->geometry.shared;
+		plan->save_stride = (plan->save_stride + 255) / 256 * 256;
+	}
+	return plan->workers != 0;
+}
+
+static bool whole_grid_fits(const struct choice *choice)
+{
+	return !choice->resident || blocks_of(&choice->geometry) <= choice->resident;
+}
+
+/* How long a block takes, in a grid of which so many run at once. */
+static uint64_t block_time(const struct choice *choice, uint32_t at_once)
+{
+	uint64_t blocks = blocks_of(&choice->geometry);
+
+	return blocks <= at_once ? choice->native
+				 : (uint64_t)((double)choice->native * at_once / (double)blocks);
+}
+
+static void add(struct choice *choice, const struct plan *plan, uint32_t chunk)
+{
+	uint32_t blocks = (uint32_t)blocks_of(&choice->geometry);
+
+	if (choice->n == CANDIDATES_MAX)
+		return;
+	struct candidate *candidate = &choice->candidates[choice->n];
+	*candidate = (struct candidate){.plan = *plan};
+	if (plan->form != WEIR_SLICED) {
+		candidate->plan.chunk = chunk;
+		candidate->plan.tickets = (blocks + chunk - 1) / chunk;
+		if (candidate->plan.workers > candidate->plan.tickets)
+			candidate->plan.workers = candidate->plan.tickets;
+	}
+	choice->n++;
+}
+
+/* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
+ * other, and those that were refused a ticket would never come; nor would anybody draw a ticket,
+ * and so look whether to leave, once all are running. */
+static void add_persistent(struct choice *choice, const struct rewritten *rewritten)
+{
+	uint64_t blocks = blocks_of(&choice->geometry);
+	struct plan plan;
+
+	if (!plan_init(&plan, choice, rewritten, WEIR_PERSISTENT) || whole_grid_fits(choice) ||
+	    blocks <= plan.workers)
+		return;
+	uint64_t time = block_time(choice, plan.workers) + 1;
+	uint64_t most = blocks / (4ull * plan.workers), chunk = TICKET_NS / time;
+	uint64_t latest = settings.latency / time;
+	most = most < latest ? most : latest;
+	chunk = chunk < most ? chunk : most;
+	chunk = chunk ? chunk : 1;
+	if (settings.chunk) {
+		chunk = settings.chunk < blocks ? settings.chunk : blocks;
+		add(choice, &plan, (uint32_t)chunk);
+		return;
+	}
+	add(choice, &plan, (uint32_t)chunk);
+	if (is_forced())
+		return;
+	if (2 * chunk <= most)
+		add(choice, &plan, (uint32_t)(2 * chunk));
+	if (chunk > 1)
+		add(choice, &plan, (uint32_t)(chunk / 2));
+}
+
+/* A grid that fits on the GPU as a whole must do so in this form as well. */
+static void add_resumable(struct choice *choice, const struct rewritten *rewritten)
+{
+	uint64_t blocks = blocks_of(&choice->geometry);
+	struct plan plan;
+
+	if (!plan_init(&plan, choice, rewritten, WEIR_RESUMABLE) ||
+	    (whole_grid_fits(choice) && blocks > plan.workers))
+		return;
+	uint64_t chunk = TICKET_NS / (block_time(choice, plan.workers) + 1);
+	uint64_t most = blocks / (4ull * plan.workers);
+	chunk = chunk < most ? chunk : most;
+	if (settings.chunk && !whole_grid_fits(choice))
+		chunk = settings.chunk < blocks ? settings.chunk : blocks;
+	add(choice, &plan, chunk ? (uint32_t)chunk : 1);
+}
+
+/* Along the longest axis, about the latency at a time. */
+static void add_sliced(struct choice *choice, const struct rewritten *rewritten)
+{
+	const unsigned *grid = choice->geometry.grid;
+	struct plan plan;
+
+	if (!plan_init(&plan, choice, rewritten, WEIR_SLICED) || whole_grid_fits(choice))
+		return;
+	for (unsigned i = 1; i < 3; i++)
+		plan.axis = grid[i] > grid[plan.axis] ? i : plan.axis;
+	uint64_t length = grid[plan.axis], across = blocks_of(&choice->geometry) / length;
+	uint64_t step =
+		(uint64_t)((double)length * (double)settings.latency / (double)choice->native);
+	uint64_t full = (plan.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
+	step = step > full ? step : full;
+	step = step > least ? step : least;
+	if (step >= length)
+		return;
+	plan.step = (unsigned)step;
+	add(choice, &plan, 1);
+}
+
+typedef void adder(struct choice *choice, const struct rewritten *rewritten);
+
+static void make_candidates(struct choice *choice, const struct rewritten *rewritten)
+{
+	static adder *const by_form[WEIR_FORM_COUNT] = {
+		[WEIR_SLICED] = add_sliced,
+		[WEIR_PERSISTENT] = add_persistent,
+		[WEIR_RESUMABLE] = add_resumable,
+	};
+	static const enum weir_form short_blocks[] = {WEIR_PERSISTENT, WEIR_RESUMABLE, WEIR_SLICED},
+				    long_blocks[] = {WEIR_RESUMABLE, WEIR_PERSISTENT, WEIR_SLICED};
+
+	choice->resident = resident(choice, choice->geometry.function);
+	bool is_short = block_time(choice, choice->resident) <= settings.latency;
+	const enum weir_form *order = is_short ? short_blocks : long_blocks;
+	for (size_t i = 0; i < countof(short_blocks); i++) {
+		if (!is_forced() || order[i] == settings.forced)
+			by_form[order[i]](choice, rewritten);
+	}
+}
+
+static void try_forms(struct choice *choice, const struct rewritten *rewritten)
+{
+	make_candidates(choice, rewritten);
+	set_chain(choice);
+	if (choice->n == 1) {
+		if (is_forced())
+			log_info("kernel %s cannot be %s here: it runs as it is", name_of(choice),
+				 form_names[settings.forced]);
+		settle(choice, 0, "no form of it can be launched so");
+	} else if (is_forced()) {
+		settle(choice, 1, "forced");
+	} else {
+		choice->state = CHOICE_TRYING;
+		atomic_store(&choice->trying, 1);
+		atomic_store(&choice->current, 1);
+	}
+}
+
+/* Nothing can be done yet for one that is at the agent. */
+static bool is_due(const struct choice *choice, const struct client *client)
+{
+	if (!atomic_load(&choice->key) || choice->client != client ||
+	    choice->state != CHOICE_WANTED)
+		return false;
+	const struct function *function = atomic_load(&choice->function);
+	if (!function)
+		return true;
+	int state = atomic_load(&function->state);
+	return state != FUNCTION_WANTED && state != FUNCTION_REQUESTED;
+}
+
+bool choose_pending(const struct client *client)
+{
+	for (size_t i = 0; atomic_load(&waiting[client->index]) && i < n_choices; i++) {
+		if (is_due(&choices[i], client))
+			return true;
+	}
+	return false;
+}
+
+static void ask(struct choice *choice)
+{
+	struct function *function =
+		function_find(choice->client, (CUfunction)choice->geometry.function);
+
+	atomic_store(&choice->function, function);
+	if (function)
+		function_want(function);
+	else
+		settle(choice, 0, "too many kernels");
+}
+
+static void decide(struct choice *choice)
+{
+	struct function *function = atomic_load(&choice->function);
+	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+
+	if (atomic_load(&function->state) == FUNCTION_READY && rewritten)
+		try_forms(choice, rewritten);
+	else
+		settle(choice, 0, "it is not rewritten");
+}
+
+void choose_work(struct client *client)
+{
+	bool wait = false;
+
+	for (size_t i = 0; i < n_choices; i++) {
+		struct choice *choice = &choices[i];
+		if (is_due(choice, client) && !atomic_load(&choice->function))
+			ask(choice);
+		else if (is_due(choice, client))
+			decide(choice);
+		wait = wait || (choice->client == client && choice->state == CHOICE_WANTED);
+	}
+	/* This thread alone makes choices, so none came meanwhile. */
+	atomic_store(&waiting[client->index], wait);
+}
+
+void choose_forget(struct client *client)
+{
+	for (size_t i = 0; i < n_choices; i++) {
+		if (choices[i].client == client)
+			atomic_store(&choices[i].key, 0);
+	}
+}

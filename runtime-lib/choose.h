@@ -1,0 +1,94 @@
+/* In which form a kernel runs, by measurement: one choice for each kernel and geometry that takes
+ * longer natively than those above should have to wait.
+ *
+ * The worker asks for the kernel's rewriting, then lets candidates run in turn with the native
+ * kernel, both sampled, the cheapest form first that leaves soon enough. A candidate that is more
+ * than 3 % slower is out. The fastest of the others stays; if there is none, the kernel runs as it
+ * is. The launch path reads which candidate is on.
+ */
+#pragma once
+
+#include "function.h"
+#include "kernel.h"
+#include "sample.h"
+
+#define CHOICES_MAX    2048
+#define CANDIDATES_MAX 8
+
+/* How to launch a kernel in a form. Immutable once published. */
+struct plan {
+	enum weir_form form; /* WEIR_NATIVE: as it is */
+	const struct rewritten *rewritten;
+	uint32_t hidden_at;   /* offset of the hidden parameter; */
+	uint32_t packed_size; /* all parameters */
+	/* Persistent and resumable. */
+	uint32_t chunk, tickets, workers;
+	uint64_t save_stride; /* of a worker, 0: saves nothing */
+	/* Sliced: along this axis, so much of it at a time. */
+	unsigned axis, step;
+};
+
+struct candidate {
+	struct plan plan;
+	uint64_t best;  /* ns, the shortest sample without an eviction in it; 0: none */
+	unsigned clean; /* such samples */
+	unsigned dirty; /* and others */
+};
+
+enum choice_state {
+	CHOICE_WANTED, /* its rewriting is to come */
+	CHOICE_TRYING,
+	CHOICE_SETTLED,
+};
+
+struct choice {
+	_Atomic uint64_t key; /* as in struct kernel_time; 0: free */
+	struct client *_Atomic client;
+	_Atomic uint32_t current;          /* candidate that launches run in; 0 is the native one */
+	_Atomic uint32_t trying;           /* in turn with the native one */
+	_Atomic uint32_t turns;            /* of launches while trying */
+	_Atomic uint32_t chain;            /* continuations of a launch */
+	struct function *_Atomic function; /* NULL: not known yet */
+
+	/* Worker. */
+	enum choice_state state;
+	struct geometry geometry;
+	uint64_t native;   /* ns */
+	uint32_t resident; /* blocks of the native kernel that fit on the GPU at once */
+	uint64_t evicted;  /* of late, 16 times: most evictions of a launch */
+	size_t n;
+	struct candidate candidates[CANDIDATES_MAX];
+};
+
+/* What a launch of a kernel with a choice does. */
+struct turn {
+	struct choice *choice;
+	const struct plan *plan; /* NULL: native */
+	uint32_t candidate;
+	uint32_t chain;
+	bool sample; /* is to be measured */
+};
+
+/* Reads the settings from the environment; before the first client. */
+void choose_init(void);
+
+/* Launch path; @choice may be NULL. @interval: how far gates are apart now; kernels predicted to be
+ * shorter need no form. */
+struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
+			uint64_t predicted, uint64_t interval);
+
+/* Worker: a sample was read. */
+void choose_learn(struct client *client, const struct sample *sample, uint64_t ns);
+
+/* Worker: a launch with @chain continuations was evicted so often. */
+void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain);
+
+/* Worker: is there something to be done with the driver? Then, with the context current: does it.
+ */
+bool choose_pending(const struct client *client);
+void choose_work(struct client *client);
+
+const char *choose_form_name(enum weir_form form);
+
+/* The client goes. */
+void choose_forget(struct client *client);
