@@ -38,3 +38,12 @@ bench-kernels_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-kernels_CFLAGS    = $(kernels_CFLAGS)
 bench-kernels_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1
+
+# bench-compile: what the first use of a module costs.
+BENCHES += bench-compile
+bench-compile_SRC       = $(addprefix e2e/bench/,bench-compile.c guest.c object.c) e2e/workloads/workload.c $(PAPERS_SRC)
+bench-compile_STATIC   := libweir-transform base
+bench-compile_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
+bench-compile_CFLAGS    = $(kernels_CFLAGS)
+bench-compile_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
+$(B)/bench/bench-compile: $(B)/simcuda/libcuda.so.1

@@ -2,6 +2,8 @@
  * papers/benchmarks.def names. This program carries out those that are asked for, checks every
  * result against the CPU's, and measures if told to.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +13,9 @@
 #include "plan.h"
 
 struct choice {
-	const char *only, *class;
+	const char *only, *class, *folder;
 	uint64_t repeat;
+	double warm_up;
 	bool list, time;
 	enum input_class input; /* from @class */
 };
@@ -29,6 +32,10 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		 "the launches of a round so often behind each other; the last results are "
 		 "checked"},
 		{"time", OPTION_FLAG, &choice->time, "measures; a line of JSON for each benchmark"},
+		{"warm-up", OPTION_REAL, &choice->warm_up,
+		 "seconds of rounds before those that are measured"},
+		{"write-ptx", OPTION_TEXT, &choice->folder,
+		 "writes the device code into this folder and ends"},
 		{0}};
 
 	workload_parse(w, argc, argv, "runs the papers' benchmarks and checks their results", own);
@@ -86,6 +93,30 @@ static void print_list(void)
 		       benchmarks[i].unit);
 }
 
+static void write_ptx(const char *folder, const struct benchmark *benchmark)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s.ptx", folder, benchmark->name);
+	file = fopen(path, "we");
+	if (!file || fputs(benchmark->ptx, file) < 0 || fclose(file))
+		workload_fail("%s: %s", path, strerror(errno));
+}
+
+/* Each text once, under the name of the first benchmark that has it. */
+static void write_all_ptx(const char *folder)
+{
+	for (size_t i = 0; i < benchmark_count; i++) {
+		size_t first = 0;
+
+		while (benchmarks[first].ptx != benchmarks[i].ptx)
+			first++;
+		if (first == i)
+			write_ptx(folder, &benchmarks[i]);
+	}
+}
+
 static double median(struct samples *samples)
 {
 	samples_sort(samples);
@@ -114,8 +145,18 @@ static void measure(struct plan *plan)
 	plan_check(plan);
 }
 
+/* At least one, in which the driver loads what it had put off. */
+static void warm_up(struct plan *plan, double seconds)
+{
+	uint64_t begin = now_ns();
+
+	do
+		plan_round(plan, 1);
+	while ((double)(now_ns() - begin) < seconds * 1e9);
+}
+
 /* Rounds of one benchmark: as many as asked for, else until its time is over, else one; with --time
- * the first, in which the driver loads what it had put off, is not measured. */
+ * behind those that are not measured. */
 static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
 {
 	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 1;
@@ -127,7 +168,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	plan_init(&plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][choice->input]);
 	if (choice->time)
-		plan_round(&plan, 1);
+		warm_up(&plan, choice->warm_up);
 	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
 		if (choice->time)
 			measure(&plan);
@@ -152,6 +193,10 @@ int main(int argc, char **argv)
 	check_names(&choice);
 	if (choice.list) {
 		print_list();
+		return 0;
+	}
+	if (choice.folder) {
+		write_all_ptx(choice.folder);
 		return 0;
 	}
 	workload_open(&w, NULL);
