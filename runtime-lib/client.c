@@ -78,7 +78,7 @@ bool client_register_pages(struct client *client, const struct standing *standin
 	return done;
 }
 
-static bool is_primary(CUcontext context, CUdevice device)
+CUcontext client_primary(CUdevice device)
 {
 	CUcontext primary;
 	unsigned flags;
@@ -87,9 +87,9 @@ static bool is_primary(CUcontext context, CUdevice device)
 	/* Asked first, because retaining an inactive one would make it. */
 	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS || !active ||
 	    real(cuDevicePrimaryCtxRetain)(&primary, device) != CUDA_SUCCESS)
-		return false;
+		return NULL;
 	real(cuDevicePrimaryCtxRelease_v2)(device);
-	return primary == context;
+	return primary;
 }
 
 /* The parts of a client that need its context: its GPU, events, pages. */
@@ -100,7 +100,6 @@ static bool client_init(struct client *client)
 	if (real(cuCtxGetDevice)(&client->device) != CUDA_SUCCESS ||
 	    real(cuDeviceGetUuid_v2)(&client->gpu, client->device) != CUDA_SUCCESS)
 		return false;
-	client->primary = is_primary(client->context, client->device);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	sampler_init(&client->sampler);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
@@ -202,6 +201,7 @@ void client_forget_all(void)
 		if (clients[i].socket >= 0)
 			close(clients[i].socket);
 		clients[i].socket = -1;
+		request_reset(&clients[i]);
 		clients[i].standing = NULL;
 		clients[i].state = CLIENT_DEAD;
 	}

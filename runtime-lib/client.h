@@ -10,6 +10,7 @@
 #pragma once
 
 #include "driver.h"
+#include "request.h"
 #include "sample.h"
 
 #include "weir/protocol.h"
@@ -47,7 +48,6 @@ struct client {
 	CUcontext context;
 	CUdevice device;
 	CUuuid gpu;
-	bool primary;   /* the device's primary context, which goes with its last release */
 	uint32_t index; /* in the table */
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
@@ -72,6 +72,10 @@ struct client {
 	size_t n_pages;
 	_Atomic(struct standing *) pending; /* mapped, to be settled by the worker */
 
+	/* Worker and link thread; see request.h. */
+	struct request requests[REQUESTS_MAX];
+	uint32_t last_request; /* worker */
+
 	/* Worker thread. */
 	struct {
 		const struct standing
@@ -94,6 +98,9 @@ struct client *client_of(CUcontext context);
 
 /* The client of a context if it has one. */
 struct client *client_find(CUcontext context);
+
+/* A device's primary context, if there is one now. */
+CUcontext client_primary(CUdevice device);
 
 /* Before the context goes: no thread of ours uses it after the return. Demand is cleared, the
  * connection closed. NULL is fine. */

@@ -1,8 +1,10 @@
 /* Where a process meets CUDA: cuInit, and the look-up of functions by name, which hands out ours in
  * place of the driver's. */
 #include "client.h"
+#include "function.h"
 #include "late.h"
 #include "link.h"
+#include "module.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -17,6 +19,9 @@ static void forked(void)
 	worker_forget();
 	link_forget();
 	stream_forget_all();
+	module_forget_all();
+	linker_forget_all();
+	function_forget_all();
 	client_forget_all();
 }
 

@@ -53,6 +53,7 @@ enum function_state {
 	FUNCTION_REQUESTED, /* at the agent */
 	FUNCTION_READY,     /* `rewritten` is there */
 	FUNCTION_REFUSED,   /* never: no PTX, not eligible in any form; said once */
+	FUNCTION_GONE,      /* its code is being unloaded */
 };
 
 struct function {
@@ -60,8 +61,17 @@ struct function {
 	_Atomic int state;    /* enum function_state */
 	CUfunction handle;    /* as launched: may be a CUkernel */
 	struct client *client;
-	const void *owner; /* the CUmodule or CUlibrary that it is part of; NULL: not known */
+	_Atomic(const void *) owner; /* the module or library it is part of; NULL: not known */
+	bool library;                /* the latter; the handle is a CUkernel */
 	_Atomic(const struct rewritten *) rewritten;
+
+	_Atomic uint32_t changes; /* of the kernel's attributes by the program */
+	_Atomic int cache_config; /* CUfunc_cache; NONE: the program did not say */
+
+	/* Worker; whoever unloads the code, when the worker has let go of it. */
+	uint32_t request;               /* its number */
+	const struct rewritten *loaded; /* to be unloaded; may not be published any more */
+	CUfunction original;            /* the handle, or the function that a kernel is here */
 };
 
 /* Launch path: no lock, no allocation, no system call. NULL: the table is full. With the client's
@@ -72,9 +82,21 @@ struct function *function_find(struct client *client, CUfunction handle);
 void function_want(struct function *function);
 
 /* Worker: is there something to be done for this client? */
-bool function_pending(const struct client *client);
+bool function_pending(struct client *client);
 /* Worker, with the client's context current: does it. */
 void function_work(struct client *client);
 
+/* Any thread: the program has changed attributes of a kernel or function; what was made
+ * of it follows. */
+void function_changed(struct client *client, CUfunction handle);
+void function_prefers(struct client *client, CUfunction handle, CUfunc_cache config);
+
+/* Any thread, before a module or library is unloaded: what was made of its kernels is, too, and no
+ * thread of ours uses it after the return. */
+void function_unload(const void *owner);
+
 /* The client goes, and its context with it: no thread of ours uses its records after the return. */
 void function_forget(struct client *client);
+
+/* In a forked child. */
+void function_forget_all(void);

@@ -1,5 +1,6 @@
 /* Streams and contexts that go: no thread of ours may use their handles afterwards. */
 #include "client.h"
+#include "module.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -19,27 +20,26 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 	return real(cuStreamDestroy_v2)(stream);
 }
 
+static void remove_context(CUcontext context)
+{
+	if (!context)
+		return;
+	client_remove(client_find(context));
+	module_forget(context);
+}
+
 EXPORT CUresult cuCtxDestroy(CUcontext context)
 {
 	if (driver_ready())
-		client_remove(client_find(context));
+		remove_context(context);
 	return real(cuCtxDestroy)(context);
 }
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	if (driver_ready())
-		client_remove(client_find(context));
+		remove_context(context);
 	return real(cuCtxDestroy_v2)(context);
-}
-
-static void remove_primary(CUdevice device)
-{
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (atomic_load(&clients[i].state) == CLIENT_LIVE && clients[i].primary &&
-		    clients[i].device == device)
-			client_remove(&clients[i]);
-	}
 }
 
 /* The last release destroys the context; which one is the last is known only afterwards. */
@@ -49,9 +49,10 @@ static CUresult release(CUdevice device, CUresult (*function)(CUdevice))
 	int active = 1;
 
 	worker_pause();
+	CUcontext primary = client_primary(device);
 	CUresult result = function(device);
 	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
-		remove_primary(device);
+		remove_context(primary);
 	worker_resume();
 	return result;
 }
@@ -71,13 +72,13 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
 	if (driver_ready())
-		remove_primary(device);
+		remove_context(client_primary(device));
 	return real(cuDevicePrimaryCtxReset)(device);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	if (driver_ready())
-		remove_primary(device);
+		remove_context(client_primary(device));
 	return real(cuDevicePrimaryCtxReset_v2)(device);
 }

@@ -28,7 +28,7 @@ static struct {
 		lock; /* the clients' sockets and retry times; never held over a driver call */
 } state = {.wake = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void wake(void)
+void link_wake(void)
 {
 	uint64_t one = 1;
 
@@ -123,7 +123,7 @@ static struct standing *standing_new(struct client *client, const union weir_mes
 
 /* One message from the agent: what it makes of the client, or NULL with a reason logged. */
 static struct standing *accept_message(struct client *client, const union weir_message *message,
-				       const int *fds, size_t n_fds)
+				       int *fds, size_t n_fds, uint64_t now)
 {
 	struct standing *standing = NULL;
 
@@ -132,6 +132,8 @@ static struct standing *accept_message(struct client *client, const union weir_m
 	else if (message->header.type == WEIR_REFUSED)
 		log_limited(LOG_WARNING, 60, "the agent refuses this process: %s",
 			    message->refused.text);
+	else if (message->header.type == WEIR_COMPILED)
+		request_answer(client, &message->compiled, n_fds ? fds[--n_fds] : -1, now);
 	for (size_t i = 0; i < n_fds; i++)
 		close(fds[i]);
 	return standing;
@@ -157,7 +159,7 @@ struct standing *link_open(struct client *client)
 			  r < 0 ? strerror(-r) : weir_check_text((enum weir_check)r));
 		return NULL;
 	}
-	struct standing *standing = accept_message(client, &message, fds, n_fds);
+	struct standing *standing = accept_message(client, &message, fds, n_fds, client_now());
 	if (standing) {
 		log_debug("client %llu: level %u, bit %u", (unsigned long long)standing->number,
 			  standing->level, standing->bit);
@@ -176,6 +178,7 @@ static void lost(struct client *client, uint64_t now)
 	const struct standing *standing = atomic_load(&client->standing);
 
 	close(take_fd(client->socket));
+	request_lost(client);
 	if (standing)
 		atomic_store(&client_control(standing)->hold, 0);
 	for (unsigned q = 0; standing && standing->bit == WEIR_BIT_SHARED && q < standing->level;
@@ -225,9 +228,11 @@ void link_receive(struct client *client, uint64_t now)
 		log_limited(LOG_WARNING, 60, "ignored from the agent: %s",
 			    weir_check_text((enum weir_check)r));
 	} else {
-		struct standing *standing = accept_message(client, &message, fds, n_fds);
+		struct standing *standing = accept_message(client, &message, fds, n_fds, now);
 		if (standing)
 			hand_over(client, standing);
+		else if (message.header.type == WEIR_COMPILED)
+			worker_wake();
 	}
 }
 
@@ -244,8 +249,11 @@ static int gather(struct pollfd *sockets, uint64_t now)
 			retry(client, now);
 		if (live && client->socket < 0 && client->retry_at && client->retry_at < next)
 			next = client->retry_at;
-		if (live)
+		if (live && client->socket >= 0) {
 			sockets[i].fd = client->socket;
+			uint64_t due = request_send(client, now);
+			next = due < next ? due : next;
+		}
 	}
 	sockets[CLIENTS_MAX] = (struct pollfd){.fd = state.wake, .events = POLLIN};
 	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / 1000000 + 1);
@@ -282,7 +290,7 @@ static void *run(void *unused)
 void link_start(void)
 {
 	if (atomic_exchange(&state.started, 1)) {
-		wake();
+		link_wake();
 		return;
 	}
 	state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -304,9 +312,10 @@ void link_close(struct client *client)
 	if (client->socket >= 0)
 		close(take_fd(client->socket));
 	client->retry_at = 0;
+	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(atomic_exchange(&client->pending, NULL));
-	wake();
+	link_wake();
 }
 
 void link_reset(struct client *client)
@@ -315,6 +324,7 @@ void link_reset(struct client *client)
 	client->socket = -1;
 	client->retry_at = 0;
 	client->retry_delay = 0;
+	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	atomic_store(&client->pending, NULL);
 }

@@ -16,6 +16,9 @@ struct standing *link_open(struct client *client);
 /* Starts the thread, once. */
 void link_start(void);
 
+/* Any thread: there is something to send. */
+void link_wake(void);
+
 /* The link thread's part: takes one message from the client's socket, or notices that the agent is
  * gone. */
 void link_receive(struct client *client, uint64_t now);

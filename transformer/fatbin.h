@@ -1,43 +1,11 @@
-/* The containers that compilers put PTX and machine code in. */
+/* Walks through fatbinary containers, and takes the text out of them. */
 #pragma once
 
 #include "diag.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
-#define FATBIN_MAGIC 0xba55ed50u
-
-/* One behind the other, each padded to 8 bytes. */
-struct fatbin_container {
-	uint32_t magic;
-	uint16_t version, header_size;
-	uint64_t size; /* of the entries behind this header */
-};
-
-enum fatbin_kind {
-	FATBIN_PTX = 1,
-	FATBIN_ELF = 2,
-};
-
-enum fatbin_flags {
-	FATBIN_LZ4 = 0x2000,
-	FATBIN_ZSTD = 0x8000,
-	FATBIN_EXACT = 0x100000,  /* sm_90a: this architecture only */
-	FATBIN_FAMILY = 0x200000, /* sm_100f: this and later ones of the same tens */
-};
-
-/* The part of an entry's header that all have; header_size may be more. */
-struct fatbin_entry {
-	uint16_t kind, version;
-	uint32_t header_size;
-	uint64_t payload_size;
-	uint32_t compressed_size, options;
-	uint16_t minor, major;
-	uint32_t sm, name, name_length;
-	uint64_t flags, key;
-	uint64_t uncompressed_size;
-};
+#include "weir/fatbin.h"
 
 /* What is left of an image to walk through. */
 struct fatbin_walk {

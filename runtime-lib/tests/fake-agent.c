@@ -2,6 +2,7 @@
 
 #include "weir/base.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #define must(condition)                                                                   \
@@ -125,6 +127,52 @@ void fake_agent_level(struct fake_agent *agent, uint8_t level)
 	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
 	must(weir_message_send(agent->client, &message, sizeof(message), fds,
 			       add_level(agent, fds, 0, level)) == 0);
+}
+
+void fake_agent_asked(struct fake_agent *agent, struct fake_request *request)
+{
+	struct pollfd wait = {.fd = agent->client, .events = POLLIN};
+	union weir_message message;
+	struct stat info;
+	int fds[WEIR_FDS_MAX];
+	size_t n_fds;
+
+	must(poll(&wait, 1, 5000) == 1);
+	must(weir_message_receive(agent->client, &message, fds, &n_fds) == 0);
+	must(message.header.type == WEIR_COMPILE);
+	request->id = message.compile.id;
+	must(fcntl(fds[0], F_GET_SEALS) ==
+	     (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL));
+	must(fstat(fds[0], &info) == 0);
+	request->file = malloc((size_t)info.st_size);
+	must(pread(fds[0], request->file, (size_t)info.st_size, 0) == info.st_size);
+	close(fds[0]);
+	must(request->file->magic == WEIR_COMPILE_MAGIC &&
+	     request->file->image + request->file->image_size == (uint64_t)info.st_size);
+	request->name = (const char *)request->file + request->file->name;
+	request->image = (const char *)request->file + request->file->image;
+	must(strlen(request->name) + 1 == request->file->name_size);
+}
+
+bool fake_agent_quiet(struct fake_agent *agent)
+{
+	struct pollfd now = {.fd = agent->client, .events = POLLIN};
+
+	return poll(&now, 1, 0) == 0;
+}
+
+void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status, const void *object,
+			 size_t size)
+{
+	struct weir_compiled message = {.id = id, .status = status};
+	int file = memfd_create("object", MFD_CLOEXEC);
+
+	must(file >= 0 && write(file, object, size) == (ssize_t)size);
+	weir_header_init(&message.header, WEIR_COMPILED, sizeof(message));
+	if (status != WEIR_COMPILE_OK)
+		strcpy(message.text, "the test says so");
+	must(weir_message_send(agent->client, &message, sizeof(message), &file, size != 0) == 0);
+	close(file);
 }
 
 static void *welcome_next(void *unused)

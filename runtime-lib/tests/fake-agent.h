@@ -34,6 +34,20 @@ void fake_agent_join(void);
 void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit);
 void fake_agent_level(struct fake_agent *agent, uint8_t level);
 
+/* The next COMPILE: its number, and what is asked for in @file. Fails the test when none comes
+ * within 5 s. */
+struct fake_request {
+	uint32_t id;
+	struct weir_compile_file *file; /* for free() */
+	const char *name, *image;
+};
+void fake_agent_asked(struct fake_agent *agent, struct fake_request *request);
+/* True: nothing is there to be read. */
+bool fake_agent_quiet(struct fake_agent *agent);
+/* @size 0: no descriptor. */
+void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status, const void *object,
+			 size_t size);
+
 /* Waits until the condition holds; false after 5 s. */
 #define eventually(condition)                       \
 	({                                          \

@@ -12,4 +12,10 @@ struct null_driver {
 	_Atomic int capturing;    /* what cuStreamIsCapturing answers */
 	_Atomic int contexts_destroyed, streams_destroyed;
 	_Atomic uint64_t elapsed_ns; /* of every sample */
+
+	_Atomic int modules_loaded, modules_unloaded, synchronised;
+	_Atomic int loads_fail;                  /* what loading a module answers */
+	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be
+						    given at most; and one that is called "form" */
+	_Atomic int globals;                     /* bytes of every variable, 0: there are none */
 };
