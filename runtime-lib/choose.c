@@ -8,15 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LATENCY_NS     100000u /* preemptLatency */
-#define TICKET_NS      10000u  /* about the work of a ticket */
-#define TRIAL_CLEAN    5u      /* samples that decide */
-#define TRIAL_MOST     16u     /* so many, if evictions spoil them */
-#define TRIAL_LOST     400u    /* native ones, and the candidate has not had its own yet */
-#define OVERHEAD       1.03
-#define EVICTION_EVERY 100000u /* ns of work between evictions, at least: demand lingers so long \
-				*/
-#define NATIVE_TURN 3u         /* each third launch while trying */
+#define LATENCY_NS  100000u /* preemptLatency */
+#define TICKET_NS   10000u  /* about the work of a ticket */
+#define TRIAL_CLEAN 5u      /* samples that decide */
+#define TRIAL_MOST  16u     /* so many, if evictions spoil them */
+#define TRIAL_LOST  400u    /* native ones, and the candidate has not had its own yet */
+#define OVERHEAD    1.03
+#define EVICTION_EVERY                                                                   \
+	100000u        /* ns of work between evictions, at least: demand lingers so long \
+			*/
+#define NATIVE_TURN 3u /* each third launch while trying */
 
 static struct {
 	uint64_t latency;
@@ -237,6 +238,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->state = CHOICE_WANTED;
 	choice->client = client;
 	choice->geometry = of->geometry;
+	choice->unloads = of->unloads;
 	choice->native = ns ? ns : 1;
 	choice->evicted = 0;
 	choice->n = 1;
@@ -501,6 +503,11 @@ bool choose_pending(const struct client *client)
 
 static void ask(struct choice *choice)
 {
+	/* What it was launched by may be no handle any more. */
+	if (choice->unloads != function_unloads()) {
+		atomic_store(&choice->key, 0);
+		return;
+	}
 	struct function *function =
 		function_find(choice->client, (CUfunction)choice->geometry.function);
 
@@ -536,6 +543,14 @@ void choose_work(struct client *client)
 	}
 	/* This thread alone makes choices, so none came meanwhile. */
 	atomic_store(&waiting[client->index], wait);
+}
+
+void choose_gone(const struct function *function)
+{
+	for (size_t i = 0; i < n_choices; i++) {
+		if (atomic_load(&choices[i].function) == function)
+			atomic_store(&choices[i].key, 0);
+	}
 }
 
 void choose_forget(struct client *client)

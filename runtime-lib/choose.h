@@ -53,6 +53,7 @@ struct choice {
 	/* Worker. */
 	enum choice_state state;
 	struct geometry geometry;
+	uint32_t unloads;  /* of code before that was launched */
 	uint64_t native;   /* ns */
 	uint32_t resident; /* blocks of the native kernel that fit on the GPU at once */
 	uint64_t evicted;  /* of late, 16 times: most evictions of a launch */
@@ -89,6 +90,9 @@ bool choose_pending(const struct client *client);
 void choose_work(struct client *client);
 
 const char *choose_form_name(enum weir_form form);
+
+/* Any thread: the kernel's code is being unloaded. */
+void choose_gone(const struct function *function);
 
 /* The client goes. */
 void choose_forget(struct client *client);

@@ -1,6 +1,8 @@
 #include "function.h"
 
 #include "capture.h"
+#include "choose.h"
+#include "gate.h"
 #include "link.h"
 #include "module.h"
 #include "rewrite.h"
@@ -14,6 +16,7 @@
 #define SETS (FUNCTIONS_MAX / WAYS)
 
 static struct function table[FUNCTIONS_MAX];
+_Atomic uint32_t function_unloads_;
 static _Atomic uint32_t used;                /* records in the table */
 static _Atomic uint32_t kernels_ready;       /* of libraries */
 static _Atomic uint32_t wanted[CLIENTS_MAX]; /* a record of this client was wanted since */
@@ -100,9 +103,32 @@ void function_want(struct function *function)
 		atomic_store(&wanted[function->client->index], 1);
 }
 
+/* Loading code may wait for all that runs in the context, and nobody launches meanwhile (measured
+ * on an H200). So there must be nothing that waits for others, or that may never end. */
+static bool can_load(struct client *client)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	if (!standing || gate_closed(standing))
+		return false;
+	stream_for_each (s, client) {
+		if (!stream_will_end(s))
+			return false;
+	}
+	return true;
+}
+
+/* One that need not be loaded, or can be now. */
+static struct request *ready_answer(struct client *client)
+{
+	struct request *answer = request_answered(client);
+
+	return answer && (answer->status != WEIR_COMPILE_OK || can_load(client)) ? answer : NULL;
+}
+
 bool function_pending(struct client *client)
 {
-	return request_answered(client) ||
+	return ready_answer(client) ||
 	       (atomic_load(&wanted[client->index]) && request_room(client));
 }
 
@@ -222,7 +248,7 @@ static void answered(struct client *client, const struct request *answer)
 void function_work(struct client *client)
 {
 	/* One at a time: loading takes a while, and the worker has more to do. */
-	struct request *answer = request_answered(client);
+	struct request *answer = ready_answer(client);
 
 	if (answer) {
 		answered(client, answer);
@@ -332,21 +358,26 @@ static void unload(struct client *client, const void *owner)
 
 void function_unload(const void *owner)
 {
-	uint32_t mine = 0; /* bit: a client */
+	uint32_t concerned = 0; /* bit: a client */
 
-	if (!owner || !atomic_load(&used))
+	if (!owner)
+		return;
+	atomic_fetch_add(&function_unloads_, 1);
+	worker_grace();
+	if (!atomic_load(&used))
 		return;
 	function_for_each(f)
 	{
-		if (atomic_load(&f->owner) == owner && atomic_load(&f->state) != FUNCTION_FREE) {
-			atomic_store(&f->state, FUNCTION_GONE);
-			mine |= 1u << f->client->index;
-		}
+		if (atomic_load(&f->owner) != owner || atomic_load(&f->state) == FUNCTION_FREE)
+			continue;
+		atomic_store(&f->state, FUNCTION_GONE);
+		choose_gone(f);
+		concerned |= 1u << f->client->index;
 	}
-	if (mine)
+	if (concerned)
 		worker_grace();
-	for (; mine; mine &= mine - 1)
-		unload(&clients[__builtin_ctz(mine)], owner);
+	for (; concerned; concerned &= concerned - 1)
+		unload(&clients[__builtin_ctz(concerned)], owner);
 }
 
 void function_forget(struct client *client)

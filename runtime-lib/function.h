@@ -81,6 +81,15 @@ struct function *function_find(struct client *client, CUfunction handle);
 /* Launch path: asks once; later calls cost one load. */
 void function_want(struct function *function);
 
+/* How often code was unloaded. A handle that was launched is one still, for the worker at work, if
+ * that has not changed since before the launch. */
+static inline uint32_t function_unloads(void)
+{
+	extern _Atomic uint32_t function_unloads_;
+
+	return atomic_load(&function_unloads_);
+}
+
 /* Worker: is there something to be done for this client? */
 bool function_pending(struct client *client);
 /* Worker, with the client's context current: does it. */

@@ -56,6 +56,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 		&(struct sampled){.kernel = kernel,
 				  .key = key,
 				  .geometry = *geometry,
+				  .unloads = function_unloads(),
 				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
 				  .choice = launch->turn.choice,
 				  .candidate = launch->turn.candidate},
@@ -86,7 +87,9 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	launch.lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
 	if (launch.lane)
 		lane_lock(launch.lane);
-	atomic_fetch_add(&stream->begun, 1);
+	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
+	if (!predicted)
+		stream_unknown(stream, begun);
 	if (standing->level)
 		demand_raise(stream->client, standing);
 	gate_pass(stream, standing);

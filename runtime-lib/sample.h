@@ -23,6 +23,7 @@ struct sampled {
 	struct kernel_time *kernel;
 	uint64_t key;
 	struct geometry geometry;
+	uint32_t unloads;      /* of code before the launch (function.h) */
 	bool formable;         /* may be launched in a form */
 	struct choice *choice; /* NULL: there was none */
 	uint32_t candidate;    /* of the choice */

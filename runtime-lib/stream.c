@@ -63,7 +63,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->per_thread = per_thread;
 	stream->client = client;
 	stream->begun = stream->issued = stream->completed = 0;
-	stream->predicted = 0;
+	stream->predicted = stream->unknown = 0;
 	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
 	stream->since_gate = UINT64_MAX / 2;
 	stream->marker_wanted = 0;
@@ -264,10 +264,20 @@ void stream_forget_all(void)
 		atomic_store(&stream_pool[i].key, 0);
 }
 
+static void raise_to(_Atomic uint64_t *counter, uint64_t count)
+{
+	uint64_t seen = atomic_load(counter);
+
+	while (seen < count && !atomic_compare_exchange_weak(counter, &seen, count))
+		;
+}
+
 void stream_completed(struct stream *stream, uint64_t count)
 {
-	uint64_t seen = atomic_load(&stream->completed);
+	raise_to(&stream->completed, count);
+}
 
-	while (seen < count && !atomic_compare_exchange_weak(&stream->completed, &seen, count))
-		;
+void stream_unknown(struct stream *stream, uint64_t number)
+{
+	raise_to(&stream->unknown, number);
 }

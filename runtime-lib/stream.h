@@ -20,6 +20,7 @@ struct stream {
 	 * that many are known to be finished. completed <= issued <= begun. */
 	_Atomic uint64_t begun, issued, completed;
 	_Atomic uint64_t predicted;  /* ns, of all launches */
+	_Atomic uint64_t unknown;    /* launches up to the last one of unknown time */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
 
 	/* A point in the stream that the worker waits for: it asks by `marker_wanted`, the next
@@ -68,6 +69,15 @@ void stream_want_marker(struct stream *stream);
 
 /* At least @count launches of the stream are finished. */
 void stream_completed(struct stream *stream, uint64_t count);
+
+/* The launch of this number may take for ever. */
+void stream_unknown(struct stream *stream, uint64_t number);
+
+/* All that is outstanding took its time before, and will end. */
+static inline bool stream_will_end(struct stream *stream)
+{
+	return atomic_load(&stream->completed) >= atomic_load(&stream->unknown);
+}
 
 static inline uint64_t stream_outstanding(struct stream *stream)
 {

@@ -403,6 +403,28 @@ static void late_answers_are_nobodys(void **state)
 	gone(n);
 }
 
+static void code_is_loaded_when_nothing_can_hang(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1; /* with a kernel of which nobody knows whether it ends */
+	unsigned n = welcomed();
+	CUmodule module = load(PTX);
+	struct function *function = wanted(get(module, "add"));
+	int loaded = driver->modules_loaded;
+	answer_well("add");
+	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_ANSWERED));
+	usleep(100000);
+	assert_int_equal(driver->modules_loaded, loaded);
+	agent.demand[2]->word = 1; /* it ends, but somebody above is at work */
+	driver->streams_busy = 0;
+	usleep(100000);
+	assert_int_equal(driver->modules_loaded, loaded);
+	agent.demand[2]->word = 0;
+	assert_true(becomes(function, FUNCTION_READY));
+	cuModuleUnload(module);
+	gone(n);
+}
+
 static int max_dynamic(CUfunction function)
 {
 	int value = 0;
@@ -679,6 +701,7 @@ int main(void)
 		cmocka_unit_test(requests_wait_their_turn),
 		cmocka_unit_test(the_service_may_be_away),
 		cmocka_unit_test(late_answers_are_nobodys),
+		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
 		cmocka_unit_test(attributes_hold_for_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
 		cmocka_unit_test(a_context_takes_its_code_along),
