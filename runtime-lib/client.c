@@ -146,7 +146,8 @@ static struct client *client_new(CUcontext context)
 		struct client *client = &clients[i];
 		if (!claim(client, context))
 			continue;
-		client->index = (uint32_t)i;
+		if (client->index != i) /* once: the worker may look at it at any time */
+			client->index = (uint32_t)i;
 		bool pushed = real(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
 		bool done = pushed && client_init(client);
 		if (pushed)
