@@ -14,10 +14,9 @@
 #define TRIAL_MOST  16u     /* so many, if evictions spoil them */
 #define TRIAL_LOST  400u    /* native ones, and the candidate has not had its own yet */
 #define OVERHEAD    1.03
-#define EVICTION_EVERY                                                                   \
-	100000u        /* ns of work between evictions, at least: demand lingers so long \
-			*/
 #define NATIVE_TURN 3u /* each third launch while trying */
+/* ns of work between evictions, at least: demand lingers so long. */
+#define EVICTION_EVERY 100000u
 
 static struct {
 	uint64_t latency;
@@ -61,6 +60,16 @@ static bool is_forced(void)
 	return settings.forced != WEIR_FORM_COUNT;
 }
 
+/* NULL: the program changed the kernel in a way that its forms cannot follow. */
+static const struct rewritten *rewritten_of(struct choice *choice, const struct plan *plan)
+{
+	struct function *function = atomic_load_explicit(&choice->function, memory_order_relaxed);
+	const struct rewritten *rewritten =
+		atomic_load_explicit(&function->rewritten, memory_order_acquire);
+
+	return rewritten == plan->rewritten ? rewritten : NULL;
+}
+
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
@@ -82,10 +91,9 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	}
 	if (!turn.candidate)
 		return turn;
-	/* The program may have unloaded the kernel since, and another have its handle. */
-	struct function *function = atomic_load_explicit(&choice->function, memory_order_relaxed);
 	const struct plan *plan = &choice->candidates[turn.candidate].plan;
-	if (atomic_load_explicit(&function->rewritten, memory_order_acquire) == plan->rewritten) {
+	turn.rewritten = rewritten_of(choice, plan);
+	if (turn.rewritten) {
 		turn.plan = plan;
 		turn.chain = atomic_load_explicit(&choice->chain, memory_order_relaxed);
 	}
@@ -292,19 +300,6 @@ static uint32_t resident(const struct choice *choice, const void *function)
 	return (uint32_t)blocks * (uint32_t)sms;
 }
 
-/* As much dynamic shared memory as the program has: it may have asked for more than usual. */
-static bool allow_shared(CUfunction function, unsigned shared)
-{
-	int allowed;
-
-	if (real(cuFuncGetAttribute)(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				     function) != CUDA_SUCCESS)
-		return false;
-	return (int)shared <= allowed ||
-	       real(cuFuncSetAttribute)(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-					(int)shared) == CUDA_SUCCESS;
-}
-
 /* What all plans of a form have in common. False: the kernel cannot be launched so. */
 static bool plan_init(struct plan *plan, const struct choice *choice,
 		      const struct rewritten *rewritten, enum weir_form form)
@@ -323,8 +318,7 @@ static bool plan_init(struct plan *plan, const struct choice *choice,
 	}
 	end = (end + 7) / 8 * 8;
 	hidden += rewritten->n_symbols * sizeof(uint64_t);
-	if (end > PACKED_MAX || hidden > PACKED_MAX - end ||
-	    !allow_shared(variant->function, choice->geometry.shared))
+	if (end > PACKED_MAX || hidden > PACKED_MAX - end)
 		return false;
 	*plan = (struct plan){.form = form,
 			      .rewritten = rewritten,
@@ -551,6 +545,11 @@ void choose_gone(const struct function *function)
 		if (atomic_load(&choices[i].function) == function)
 			atomic_store(&choices[i].key, 0);
 	}
+}
+
+const struct choice *choose_at(size_t index)
+{
+	return index < n_choices ? &choices[index] : NULL;
 }
 
 void choose_forget(struct client *client)

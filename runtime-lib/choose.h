@@ -17,7 +17,7 @@
 
 /* How to launch a kernel in a form. Immutable once published. */
 struct plan {
-	enum weir_form form; /* WEIR_NATIVE: as it is */
+	enum weir_form form;  /* WEIR_NATIVE: as it is */
 	const struct rewritten *rewritten;
 	uint32_t hidden_at;   /* offset of the hidden parameter; */
 	uint32_t packed_size; /* all parameters */
@@ -65,6 +65,7 @@ struct choice {
 struct turn {
 	struct choice *choice;
 	const struct plan *plan; /* NULL: native */
+	const struct rewritten *rewritten;
 	uint32_t candidate;
 	uint32_t chain;
 	bool sample; /* is to be measured */
@@ -93,6 +94,9 @@ const char *choose_form_name(enum weir_form form);
 
 /* Any thread: the kernel's code is being unloaded. */
 void choose_gone(const struct function *function);
+
+/* For tests: what was chosen; NULL: no more. */
+const struct choice *choose_at(size_t index);
 
 /* The client goes. */
 void choose_forget(struct client *client);

@@ -58,6 +58,13 @@ test-function_CPPFLAGS := $(libweir.so_CPPFLAGS) -DNULL_DRIVER='"$(abspath $(NUL
 test-function_CFLAGS   := -Wno-deprecated-declarations
 test-function_DEPS     := $(GEN)/forward-names.inc
 test-function_LIBS     := -lcmocka -ldl
+UNIT_TESTS += test-preempt
+test-preempt_SRC      := runtime-lib/tests/test-preempt.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
+test-preempt_CPPFLAGS := $(test-function_CPPFLAGS)
+test-preempt_CFLAGS   := $(test-function_CFLAGS)
+test-preempt_DEPS     := $(test-function_DEPS)
+test-preempt_LIBS     := $(test-function_LIBS)
+$(B)/tests/test-preempt: | $(NULL_DRIVER)
 $(B)/tests/test-function $(B)/tests/test-guest $(B)/tests/test-launch-path: | $(GUEST) $(NULL_DRIVER)
 
 FUZZERS += fuzz-protocol fuzz-link

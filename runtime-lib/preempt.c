@@ -21,9 +21,9 @@ void preempt_want(struct stream *stream)
 
 /* The program's parameters, packed as the kernel has them. False: not all are there, or they come
  * in a way that is not known. */
-static bool pack(uint8_t *packed, const struct plan *plan, const struct kernel_call *call)
+static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_call *call)
 {
-	const struct rewritten *rewritten = plan->rewritten;
+	const struct rewritten *rewritten = turn->rewritten;
 	const void *buffer = NULL;
 	size_t size = 0;
 
@@ -46,7 +46,7 @@ static bool pack(uint8_t *packed, const struct plan *plan, const struct kernel_c
 		else
 			return false;
 	}
-	if (!buffer || size > plan->hidden_at)
+	if (!buffer || size > turn->plan->hidden_at)
 		return false;
 	const struct weir_object_param *last = &rewritten->params[rewritten->n_params - 1];
 	if (size < last->offset + last->size)
@@ -67,12 +67,12 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 }
 
 /* A launch of @grid blocks with packed parameters, in all else as the program wanted it. */
-static CUresult start(const struct kernel_call *call, const struct plan *plan,
+static CUresult start(const struct kernel_call *call, const struct turn *turn,
 		      const unsigned grid[3], CUstream stream, uint8_t *packed)
 {
-	CUfunction function = plan->rewritten->variants[plan->form].function;
+	CUfunction function = turn->rewritten->variants[turn->plan->form].function;
 	const struct geometry *geometry = &call->geometry;
-	size_t size = plan->packed_size;
+	size_t size = turn->plan->packed_size;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			 CU_LAUNCH_PARAM_END};
 
@@ -99,10 +99,10 @@ static bool refused(const struct turn *turn, CUresult result)
 	return false;
 }
 
-static void fill_symbols(uint8_t *packed, const struct plan *plan, size_t hidden_size)
+static void fill_symbols(uint8_t *packed, const struct turn *turn, size_t hidden_size)
 {
-	memcpy(packed + plan->hidden_at + hidden_size, plan->rewritten->symbols,
-	       plan->rewritten->n_symbols * sizeof(uint64_t));
+	memcpy(packed + turn->plan->hidden_at + hidden_size, turn->rewritten->symbols,
+	       turn->rewritten->n_symbols * sizeof(uint64_t));
 }
 
 static bool launch_sliced(struct stream *stream, const struct standing *standing,
@@ -114,11 +114,11 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 	struct weir_slice *slice = (void *)(packed + plan->hidden_at);
 	unsigned part[3] = {grid[0], grid[1], grid[2]};
 
-	if (!pack(packed, plan, call))
+	if (!pack(packed, turn, call))
 		return false;
 	*slice = (struct weir_slice){.grid = {grid[0], grid[1], grid[2]}};
-	fill_symbols(packed, plan, sizeof(*slice));
-	*result = copy_constants(plan->rewritten, stream->handle);
+	fill_symbols(packed, turn, sizeof(*slice));
+	*result = copy_constants(turn->rewritten, stream->handle);
 	if (*result != CUDA_SUCCESS)
 		return refused(turn, *result);
 	while (slice->first[plan->axis] < grid[plan->axis]) {
@@ -128,7 +128,7 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 		part[plan->axis] = left < plan->step ? left : plan->step;
 		if (!first)
 			gate_put(stream, standing);
-		*result = start(call, plan, part, stream->handle, packed);
+		*result = start(call, turn, part, stream->handle, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(turn, *result) : true;
 		slice->first[plan->axis] += part[plan->axis];
@@ -181,16 +181,16 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	struct weir_persistent *hidden = (void *)(packed + plan->hidden_at);
 
 	if (!words.demand || last - atomic_load(&lane->seen) >= FLIGHTS_MAX ||
-	    !has_saves(stream, lane, plan) || !pack(packed, plan, call))
+	    !has_saves(stream, lane, plan) || !pack(packed, turn, call))
 		return false;
 	fill_hidden(hidden, lane, plan, &call->geometry, serial);
 	hidden->demand = words.demand;
 	hidden->hold = words.hold;
-	fill_symbols(packed, plan, sizeof(*hidden));
+	fill_symbols(packed, turn, sizeof(*hidden));
 
-	*result = copy_constants(plan->rewritten, stream->handle);
+	*result = copy_constants(turn->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
-		*result = start(call, plan, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
 				packed);
 	if (*result != CUDA_SUCCESS)
 		return refused(turn, *result);
@@ -199,7 +199,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		gate_put(stream, standing);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
-		*result = start(call, plan, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
 				packed);
 	}
 	/* The gate before the last continuation serves the next launch as well. */

@@ -6,8 +6,11 @@
 #include <dlfcn.h>
 #include <string.h>
 
-struct null_driver null_driver = {
-	.elapsed_ns = 50000, .shared_max = 200000, .form_shared_max = 200000, .globals = 64};
+struct null_driver null_driver = {.elapsed_ns = 50000,
+				  .form_elapsed_ns = 50000,
+				  .shared_max = 200000,
+				  .form_shared_max = 200000,
+				  .globals = 64};
 
 static __thread CUcontext current;
 
@@ -109,24 +112,75 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+/* An event remembers whether the last launch of its thread was of a kernel in a form. */
+static _Atomic int events_made;
+static _Atomic int behind_form[4096];
+static __thread int last_was_form;
+
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
 	(void)flags;
-	*event = (CUevent)(uintptr_t)0x77;
+	*event = (CUevent)(uintptr_t)(0x770000 + 16 * (atomic_fetch_add(&events_made, 1) % 4096));
 	return CUDA_SUCCESS;
+}
+
+static _Atomic int *behind(CUevent event)
+{
+	return &behind_form[((uintptr_t)event - 0x770000) / 16];
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-	(void)event, (void)stream;
+	(void)stream;
+	*behind(event) = last_was_form;
 	null_driver.events_recorded++;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
-	(void)start, (void)end;
-	*ms = (float)null_driver.elapsed_ns / 1e6f;
+	(void)start;
+	*ms = (float)(*behind(end) ? null_driver.form_elapsed_ns : null_driver.elapsed_ns) / 1e6f;
+	return CUDA_SUCCESS;
+}
+
+static struct null_op *op_new(enum null_op_kind kind, CUstream stream)
+{
+	static __thread struct null_op beyond;
+	size_t n = atomic_fetch_add(&null_driver.n_ops, 1);
+	struct null_op *op = n < NULL_OPS ? &null_driver.ops[n] : &beyond;
+
+	*op = (struct null_op){.kind = kind, .stream = stream};
+	return op;
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	(void)from, (void)size;
+	op_new(NULL_COPY, stream)->address = to;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
+{
+	static _Atomic uint64_t next = 0x10000000;
+
+	*address = atomic_fetch_add(&next, (size + 0xfff) & ~0xfffull);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+	(void)flags;
+	*stream = (CUstream)(uintptr_t)0xdddd00;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+						     size_t shared)
+{
+	(void)function, (void)threads, (void)shared;
+	*blocks = NULL_OCCUPANCY;
 	return CUDA_SUCCESS;
 }
 
@@ -147,7 +201,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pointer, void *memory, unsign
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops,
 			       unsigned flags)
 {
-	(void)stream, (void)ops, (void)flags;
+	(void)flags;
+	op_new(NULL_GATE, stream)->address = ops[0].waitValue.address;
 	null_driver.gates++;
 	null_driver.waits_in_gates += (int)count;
 	return CUDA_SUCCESS;
@@ -157,11 +212,41 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 			void **extra)
 {
-	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared,
-		(void)stream;
-	(void)params, (void)extra;
+	struct null_op *op = op_new(NULL_LAUNCH, stream);
+
+	(void)params, (void)shared;
+	op->function = f;
+	memcpy(op->grid, (unsigned[3]){gx, gy, gz}, sizeof(op->grid));
+	memcpy(op->block, (unsigned[3]){bx, by, bz}, sizeof(op->block));
+	for (void **at = extra; at && *at != CU_LAUNCH_PARAM_END; at += 2) {
+		if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			op->size = *(size_t *)at[1];
+	}
+	for (void **at = extra; at && *at != CU_LAUNCH_PARAM_END; at += 2) {
+		if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER && op->size <= sizeof(op->parameters))
+			memcpy(op->parameters, at[1], op->size);
+	}
+	last_was_form = (uintptr_t)f >= NULL_FORM && (uintptr_t)f < NULL_FORM + 0x1000;
 	null_driver.launches++;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+	CUresult result = cuLaunchKernel(f, config->gridDimX, config->gridDimY, config->gridDimZ,
+					 config->blockDimX, config->blockDimY, config->blockDimZ,
+					 config->sharedMemBytes, config->hStream, params, extra);
+
+	if (null_driver.n_ops && null_driver.n_ops <= NULL_OPS)
+		null_driver.ops[null_driver.n_ops - 1].attributes = config->numAttrs;
+	return result;
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+				   unsigned by, unsigned bz, unsigned shared, CUstream stream,
+				   void **params)
+{
+	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
@@ -370,7 +455,9 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	(void)device;
-	*value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+	*value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
+		 : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? (int)NULL_SMS
+									   : 0;
 	return CUDA_SUCCESS;
 }
 

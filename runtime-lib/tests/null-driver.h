@@ -4,14 +4,35 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define NULL_SMS       4u
+#define NULL_OCCUPANCY 8u        /* blocks of any kernel on an SM */
+#define NULL_FORM      0x700000u /* handles from here on are kernels in forms */
+#define NULL_OPS       4096u
+
+/* What was put into a stream, in its order. */
+enum null_op_kind { NULL_LAUNCH, NULL_GATE, NULL_COPY };
+
+struct null_op {
+	enum null_op_kind kind;
+	void *stream, *function;
+	unsigned grid[3], block[3], attributes;
+	uint64_t address; /* that is waited for, or copied to */
+	size_t size;      /* of packed parameters */
+	uint8_t parameters[256];
+};
 
 struct null_driver {
 	_Atomic int launches, graph_launches, gates, waits_in_gates, events_recorded, registered;
 	_Atomic int streams_busy; /* what queries answer */
 	_Atomic int capturing;    /* what cuStreamIsCapturing answers */
 	_Atomic int contexts_destroyed, streams_destroyed;
-	_Atomic uint64_t elapsed_ns; /* of every sample */
+	_Atomic uint64_t elapsed_ns;      /* of every sample */
+	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms */
+	_Atomic size_t n_ops;             /* may be set to 0; further ones are not kept */
+	struct null_op ops[NULL_OPS];
 
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
 	_Atomic int loads_fail;                  /* what loading a module answers */

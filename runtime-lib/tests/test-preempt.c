@@ -1,0 +1,498 @@
+/* Launches in forms that leave, as the driver meets them: which kernels, in what order, with which
+ * parameters and gates. libweir's own sources, on a driver that does nothing but be observable; the
+ * test plays the compile service and the GPU. */
+#include "fake-agent.h"
+#include "null-driver.h"
+
+#include "choose.h"
+#include "preempt.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
+#define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))
+#define KERNEL(n)    ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
+#define FORM(form)   ((CUfunction)(uintptr_t)(NULL_FORM + 0x10 * (form)))
+#define BLOCKS       1000u
+#define AT_ONCE      (NULL_SMS * NULL_OCCUPANCY) /* blocks on the GPU, of whatever kernel */
+
+/* Standings and pages are kept for the life of the process by intent; see client.c. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static struct fake_agent agent;
+static struct null_driver *driver;
+static unsigned contexts, kernels;
+static struct client *client; /* of the last context */
+
+/* The program's parameters: a pointer and, behind a hole, a double. */
+static uint64_t pointer = 0x1122334455667788;
+static uint32_t number = 0x99aabbcc;
+static double real_number = 1.5;
+static void *params[] = {&pointer, &number, &real_number};
+static const struct weir_object_param params_at[] = {{0, 8}, {8, 4}, {16, 8}};
+static const uint64_t symbols[] = {0xabcd00, 0xabcd08};
+static const struct constant_copy constants[] = {{.to = 0x5000, .from = 0x6000, .size = 40}};
+
+static struct rewritten in_forms(unsigned forms)
+{
+	struct rewritten rewritten = {
+		.n_params = 3, .params = params_at, .n_symbols = 2, .symbols = symbols};
+
+	for (unsigned form = 0; form < WEIR_FORM_COUNT; form++) {
+		if (forms & 1u << form)
+			rewritten.variants[form] = (struct variant){FORM(form), .save_fixed = 100,
+								    .save_per_thread = 7};
+	}
+	return rewritten;
+}
+
+static void launch_call(unsigned n, CUfunction kernel, unsigned blocks)
+{
+	assert_int_equal(
+		cuLaunchKernel(kernel, blocks, 1, 1, 64, 1, 1, 0, STREAM(n, 1), params, NULL),
+		CUDA_SUCCESS);
+}
+
+static unsigned welcomed(uint8_t level)
+{
+	unsigned n = ++contexts;
+
+	fake_agent_welcome_next(&agent, level, 1);
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	fake_agent_join();
+	agent.control->above = 1;
+	cuCtxSetCurrent(CONTEXT(n));
+	client = client_find(CONTEXT(n));
+	assert_non_null(client);
+	return n;
+}
+
+static void gone(unsigned n)
+{
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	close(agent.client);
+	agent.client = -1;
+	cuCtxSetCurrent(NULL);
+	driver->elapsed_ns = driver->form_elapsed_ns = 50000;
+}
+
+/* The GPU, at once: every launch in flight is finished after so many evictions. */
+static void land(unsigned evictions)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+
+	for (size_t i = 0; lanes && i < LANES_MAX; i++) {
+		struct lane *lane = &lanes->lane[i];
+		uint32_t last = atomic_load(&lane->last), seen = atomic_load(&lane->seen);
+		for (uint32_t serial = seen + 1; serial != last + 1; serial++)
+			atomic_store(&lane->reports[serial % FLIGHTS_MAX],
+				     (uint64_t)(lane->evictions + evictions * (serial - seen))
+						     << 32 |
+					     serial);
+		assert_true(eventually(atomic_load(&lane->seen) == last));
+	}
+}
+
+static bool is_form(const struct null_op *op)
+{
+	return op->kind == NULL_LAUNCH && (uintptr_t)op->function >= NULL_FORM;
+}
+
+/* Launches until the kernel's choice is made. False: it never is. */
+static bool settles(unsigned n, CUfunction kernel, unsigned blocks)
+{
+	for (int i = 0; i < 400; i++) {
+		launch_call(n, kernel, blocks);
+		land(0);
+		usleep(2000);
+		for (size_t k = 0; k < CHOICES_MAX; k++) {
+			const struct choice *choice = choose_at(k);
+			if (choice && choice->geometry.function == kernel &&
+			    choice->state == CHOICE_SETTLED && !atomic_load(&choice->trying))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A kernel of @ns that the compile service has in these forms. */
+static CUfunction kernel_of(uint64_t ns, const struct rewritten *rewritten)
+{
+	CUfunction kernel = KERNEL(++kernels);
+	struct function *function = function_find(client, kernel);
+
+	assert_non_null(function);
+	atomic_store(&function->rewritten, rewritten);
+	atomic_store(&function->state, FUNCTION_READY);
+	driver->elapsed_ns = driver->form_elapsed_ns = ns;
+	return kernel;
+}
+
+/* What the driver is asked to do for one launch more. */
+static size_t ops_of(unsigned n, CUfunction kernel, unsigned blocks)
+{
+	driver->n_ops = 0;
+	launch_call(n, kernel, blocks);
+	land(0);
+	return driver->n_ops;
+}
+
+static const struct weir_persistent *hidden_of(const struct null_op *op)
+{
+	return (const void *)(op->parameters + 24);
+}
+
+static void check_parameters(const struct null_op *op, size_t hidden)
+{
+	assert_int_equal(op->size, 24 + hidden + sizeof(symbols));
+	assert_memory_equal(op->parameters, &pointer, 8);
+	assert_memory_equal(op->parameters + 8, &number, 4);
+	assert_memory_equal(op->parameters + 16, &real_number, 8);
+	assert_memory_equal(op->parameters + 24 + hidden, symbols, sizeof(symbols));
+}
+
+static void chain(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel;
+
+	(void)state;
+	rewritten.constants = constants;
+	rewritten.n_constants = 1;
+	kernel = kernel_of(2000000, &rewritten);
+	assert_true(settles(n, kernel, BLOCKS));
+	agent.demand[1]->word = 0;
+	usleep(30000);
+
+	/* Gate, constants, kernel, and two continuations behind gates: it takes 2 ms. */
+	size_t count = ops_of(n, kernel, BLOCKS);
+	const struct null_op *ops = driver->ops;
+	if (ops[0].kind == NULL_GATE) { /* the first of all may be due */
+		ops++;
+		count--;
+	}
+	assert_int_equal(count, 6);
+	assert_int_equal(ops[0].kind, NULL_COPY);
+	assert_int_equal(ops[0].address, 0x5000);
+	assert_true(is_form(&ops[1]) && is_form(&ops[3]) && is_form(&ops[5]));
+	assert_int_equal(ops[2].kind, NULL_GATE);
+	assert_int_equal(ops[4].kind, NULL_GATE);
+	for (size_t i = 1; i < 6; i += 2) {
+		const struct weir_persistent *hidden = hidden_of(&ops[i]);
+		assert_ptr_equal(ops[i].function, FORM(WEIR_PERSISTENT));
+		assert_ptr_equal(ops[i].stream, STREAM(n, 1));
+		check_parameters(&ops[i], sizeof(*hidden));
+		assert_int_equal(ops[i].grid[0], AT_ONCE);
+		assert_int_equal(ops[i].block[0], 64);
+		assert_int_equal(hidden->grid[0], BLOCKS);
+		assert_int_equal(hidden->blocks, BLOCKS);
+		assert_int_equal(hidden->tickets, (BLOCKS + hidden->chunk - 1) / hidden->chunk);
+		assert_int_equal(hidden->serial, hidden_of(&ops[1])->serial);
+		assert_int_equal(hidden->words, hidden_of(&ops[1])->words);
+		/* The last one stays. */
+		assert_int_equal(hidden->demand != 0, i < 5);
+	}
+	assert_int_equal(hidden_of(&ops[1])->demand, ops[2].address);
+
+	/* The next launch is the next serial, and needs no gate of its own. */
+	uint32_t serial = hidden_of(&ops[1])->serial;
+	assert_int_equal(ops_of(n, kernel, BLOCKS), 6);
+	assert_int_equal(hidden_of(&driver->ops[1])->serial, serial + 1);
+	gone(n);
+}
+
+static void packed_parameters(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(500000, &rewritten);
+	uint8_t buffer[24] = {0};
+	size_t size = sizeof(buffer);
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			 CU_LAUNCH_PARAM_END};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY};
+	CUlaunchConfig config = {.gridDimX = BLOCKS,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = 64,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .hStream = STREAM(n, 1),
+				 .attrs = &attribute,
+				 .numAttrs = 1};
+
+	(void)state;
+	memcpy(buffer, &pointer, 8);
+	memcpy(buffer + 8, &number, 4);
+	memcpy(buffer + 16, &real_number, 8);
+	assert_true(settles(n, kernel, BLOCKS));
+	driver->n_ops = 0;
+	cuLaunchKernel(kernel, BLOCKS, 1, 1, 64, 1, 1, 0, STREAM(n, 1), NULL, extra);
+	land(0);
+	const struct null_op *op = &driver->ops[driver->n_ops - 1];
+	assert_true(is_form(op));
+	check_parameters(op, sizeof(struct weir_persistent));
+
+	/* Attributes that forms can have are passed on; others make the launch native. */
+	driver->n_ops = 0;
+	assert_int_equal(cuLaunchKernelEx(&config, kernel, params, NULL), CUDA_SUCCESS);
+	land(0);
+	op = &driver->ops[driver->n_ops - 1];
+	assert_true(is_form(op));
+	assert_int_equal(op->attributes, 1);
+	assert_int_equal(op->grid[0], AT_ONCE);
+	attribute.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+	driver->n_ops = 0;
+	assert_int_equal(cuLaunchKernelEx(&config, kernel, params, NULL), CUDA_SUCCESS);
+	assert_false(is_form(&driver->ops[driver->n_ops - 1]));
+	cuLaunchCooperativeKernel(kernel, BLOCKS, 1, 1, 64, 1, 1, 0, STREAM(n, 1), params);
+	assert_false(is_form(&driver->ops[driver->n_ops - 1]));
+
+	/* Too few parameters: the driver is to say so. */
+	size = 16;
+	cuLaunchKernel(kernel, BLOCKS, 1, 1, 64, 1, 1, 0, STREAM(n, 1), NULL, extra);
+	assert_false(is_form(&driver->ops[driver->n_ops - 1]));
+	gone(n);
+}
+
+static void slices(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_SLICED);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+	unsigned next = 0;
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	/* 1000 blocks in 1 ms: 100 blocks in the 100 us that others may have to wait. */
+	size_t count = ops_of(n, kernel, BLOCKS);
+	for (size_t i = 0; i < count; i++) {
+		const struct null_op *op = &driver->ops[i];
+		if (op->kind == NULL_GATE)
+			continue;
+		const struct weir_slice *slice = (const void *)(op->parameters + 24);
+		assert_ptr_equal(op->function, FORM(WEIR_SLICED));
+		check_parameters(op, sizeof(*slice));
+		assert_int_equal(slice->first[0], next);
+		assert_int_equal(slice->grid[0], BLOCKS);
+		assert_int_equal(op->grid[0], 100);
+		next += op->grid[0];
+	}
+	assert_int_equal(next, BLOCKS);
+	assert_in_range(count, 19, 20);
+	gone(n);
+}
+
+static void saves(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE);
+	/* A block takes 5 ms / 2: it must leave inside. */
+	CUfunction kernel = kernel_of(5000000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, 2 * AT_ONCE));
+	ops_of(n, kernel, 2 * AT_ONCE);
+	const struct null_op *op = &driver->ops[driver->n_ops - 1];
+	assert_ptr_equal(op->function, FORM(WEIR_RESUMABLE));
+	const struct weir_persistent *hidden = hidden_of(op);
+	assert_int_equal(hidden->save_stride, (100 + 7 * 64 + 255) / 256 * 256);
+	assert_true(hidden->saves && hidden->saves % 256 == 0);
+	assert_int_equal(hidden->chunk, 1);
+	assert_int_equal(op->grid[0], AT_ONCE);
+	gone(n);
+}
+
+static void blocks_that_may_wait_for_each_other(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten =
+		in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_SLICED | 1u << WEIR_RESUMABLE);
+	CUfunction kernel = kernel_of(5000000, &rewritten);
+
+	(void)state;
+	/* A grid that fits as a whole is never drained or cut. */
+	assert_true(settles(n, kernel, AT_ONCE));
+	ops_of(n, kernel, AT_ONCE);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_RESUMABLE));
+	assert_int_equal(hidden_of(&driver->ops[driver->n_ops - 1])->chunk, 1);
+
+	rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_SLICED);
+	kernel = kernel_of(5000000, &rewritten);
+	assert_true(settles(n, kernel, AT_ONCE));
+	ops_of(n, kernel, AT_ONCE);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+	gone(n);
+}
+
+static void what_costs_too_much_stays_native(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_SLICED);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	driver->form_elapsed_ns = 1040000;
+	assert_true(settles(n, kernel, BLOCKS));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+
+	/* And a kernel that is no longer than others may have to wait needs no form. */
+	kernel = kernel_of(90000, &rewritten);
+	for (int i = 0; i < 20; i++) {
+		ops_of(n, kernel, BLOCKS);
+		assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+		usleep(2000);
+	}
+	gone(n);
+}
+
+static void evictions_make_chains_longer(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(950000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	assert_in_range(driver->n_ops, 3, 4); /* one continuation */
+	land(1);                              /* which it needed: there may be more to come */
+	assert_true(eventually(agent.status->form_evictions[WEIR_PERSISTENT] == 1));
+	assert_true(agent.status->form_launches[WEIR_PERSISTENT] > 0);
+	assert_int_equal(agent.status->evictions, 1);
+	assert_int_equal(ops_of(n, kernel, BLOCKS), 1 + 2 * 10); /* 0.95 ms / 100 us */
+
+	for (int i = 0; i < 100; i++)
+		ops_of(n, kernel, BLOCKS);
+	assert_int_equal(ops_of(n, kernel, BLOCKS), 3); /* it is never evicted now */
+	gone(n);
+}
+
+static void nobody_above(void **state)
+{
+	unsigned n = welcomed(3);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		ops_of(n, kernel, BLOCKS);
+		assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+		usleep(2000);
+	}
+	gone(n);
+}
+
+static void lanes_outlive_streams(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+	struct lane *lane;
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	lane = &atomic_load(&client->lanes)->lane[0];
+	launch_call(n, kernel, BLOCKS);
+	assert_int_equal(cuStreamDestroy_v2(STREAM(n, 1)), CUDA_SUCCESS);
+	usleep(50000);
+	assert_int_equal(atomic_load(&lane->taken), 1); /* its words are still in use */
+	land(0);
+	assert_true(eventually(!atomic_load(&lane->taken)));
+
+	/* The next stream gets it, and goes on with its serials. */
+	uint32_t last = atomic_load(&lane->last);
+	launch_call(n, kernel, BLOCKS); /* makes the stream's record anew */
+	assert_true(eventually(atomic_load(&lane->taken)));
+	ops_of(n, kernel, BLOCKS);
+	assert_int_equal(hidden_of(&driver->ops[driver->n_ops - 1])->serial, last + 1);
+	gone(n);
+}
+
+static void *many_launches(void *kernel)
+{
+	for (int i = 0; i < 150; i++)
+		cuLaunchKernel(kernel, BLOCKS, 1, 1, 64, 1, 1, 0, STREAM(contexts, 1), params,
+			       NULL);
+	return NULL;
+}
+
+static void chains_are_not_mixed(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	pthread_t threads[3];
+	uint32_t serial = 0, links = 0;
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	driver->n_ops = 0;
+	for (size_t i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, many_launches, kernel);
+	for (size_t i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < driver->n_ops; i++) {
+		const struct null_op *op = &driver->ops[i];
+		if (op->kind != NULL_LAUNCH)
+			continue;
+		assert_true(is_form(op));
+		if (hidden_of(op)->serial != serial)
+			assert_int_equal(links % 3, 0);
+		serial = hidden_of(op)->serial;
+		links++;
+	}
+	assert_int_equal(links, 3 * 3 * 150);
+	land(0);
+	gone(n);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	fake_agent_deinit(&agent);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chain),
+		cmocka_unit_test(packed_parameters),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(saves),
+		cmocka_unit_test(blocks_that_may_wait_for_each_other),
+		cmocka_unit_test(what_costs_too_much_stays_native),
+		cmocka_unit_test(evictions_make_chains_longer),
+		cmocka_unit_test(nobody_above),
+		cmocka_unit_test(lanes_outlive_streams),
+		cmocka_unit_test(chains_are_not_mixed),
+	};
+
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	cuInit(0);
+	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
+	return cmocka_run_group_tests(tests, begin, finish);
+}
