@@ -67,11 +67,14 @@ test-preempt_LIBS     := $(test-function_LIBS)
 $(B)/tests/test-preempt: | $(NULL_DRIVER)
 $(B)/tests/test-function $(B)/tests/test-guest $(B)/tests/test-launch-path: | $(GUEST) $(NULL_DRIVER)
 
-FUZZERS += fuzz-protocol fuzz-link
+FUZZERS += fuzz-protocol fuzz-link fuzz-image
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := runtime-lib/tests/fuzz/fuzz-link.c runtime-lib/late.c runtime-lib/link.c runtime-lib/pages.c runtime-lib/request.c runtime-lib/thread.c
+fuzz-link_SRC      := $(addprefix runtime-lib/,tests/fuzz/fuzz-link.c late.c link.c pages.c request.c thread.c)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
+fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/image.c
+fuzz-image_STATIC   := base
+fuzz-image_CPPFLAGS := -iquote runtime-lib
 
 SHELL_TESTS += runtime-lib/tests/symbols.sh

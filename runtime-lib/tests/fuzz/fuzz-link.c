@@ -41,6 +41,19 @@ static void use(struct standing *standing)
 	free(standing);
 }
 
+/* A request that was sent has been answered, or is as it was. */
+static void use_request(struct request *request)
+{
+	int state = atomic_load(&request->state);
+
+	if (state == REQUEST_ANSWERED &&
+	    ((request->status == WEIR_COMPILE_OK) != (request->file >= 0) ||
+	     request->status > WEIR_COMPILE_FAILED || strlen(request->text) > 127))
+		abort();
+	if (state != REQUEST_ANSWERED && request->file < 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -66,11 +79,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
 	client->socket = pair[1];
 	atomic_store(&client->standing, data[2] & 1 ? &standing : NULL);
+	client->last_request = data[2] >> 1;
+	request_put(client, dup(pages[0]));
+	request_send(client, 1);
 	size -= 3;
 	if (weir_message_send(pair[0], data + 3, size < WEIR_MESSAGE_MAX ? size : WEIR_MESSAGE_MAX,
 			      fds, data[0] % (WEIR_FDS_MAX + 1)) == 0)
 		link_receive(client, 1);
 	use(atomic_exchange(&client->pending, NULL));
+	use_request(&client->requests[0]);
+	request_reset(client);
 	close(pair[0]);
 	if (client->socket >= 0)
 		close(client->socket);
