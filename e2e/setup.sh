@@ -10,7 +10,7 @@ packages=(
     build-essential clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev pkg-config
     libgrpc-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler
     libyaml-dev libcjson-dev libcurl4-openssl-dev libmicrohttpd-dev libcmocka-dev uthash-dev
-    liblz4-dev libzstd-dev
+    liblz4-dev libzstd-dev libssl-dev
     cppcheck codespell shellcheck
     python3 python3-pip unzip curl jq bc patchelf xz-utils iproute2 openssl procps
     runc containerd containernetworking-plugins iptables busybox-static
@@ -20,6 +20,8 @@ wheels=(
     nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
     nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-nvml-dev==13.0.87
 )
+# weir-compile's: of the toolkit, but not in every installed one.
+compiler=nvidia-nvptxcompiler==13.0.88
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -39,22 +41,42 @@ install_packages() {
         as_root apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
+unpack() { # FOLDER WHEEL...
+    local folder=$1 wheel
+    shift
+    mkdir -p "$cache/wheels"
+    python3 -m pip download -q --no-deps --disable-pip-version-check -d "$cache/wheels" "$@"
+    for wheel in "$@"; do
+        local name=${wheel%%==*} version=${wheel##*==}
+        unzip -qo "$cache/wheels/${name//-/_}-$version"-*.whl 'nvidia/cu13/*' -d "$folder"
+    done
+}
+
 install_toolkit() {
     if [ -x build/cuda/bin/nvcc ] || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
         return 0
     fi
     echo "setup: unpacking a CUDA toolkit into build/cuda"
-    mkdir -p "$cache/wheels" build/cuda.part
-    python3 -m pip download -q --no-deps --disable-pip-version-check -d "$cache/wheels" "${wheels[@]}"
-    local wheel
-    for wheel in "${wheels[@]}"; do
-        local name=${wheel%%==*} version=${wheel##*==}
-        unzip -qo "$cache/wheels/${name//-/_}-$version"-*.whl 'nvidia/cu13/*' -d build/cuda.part
-    done
+    mkdir -p build/cuda.part
+    unpack build/cuda.part "${wheels[@]}"
     chmod +x build/cuda.part/nvidia/cu13/bin/* build/cuda.part/nvidia/cu13/nvvm/bin/*
     rm -rf build/cuda
     mv build/cuda.part/nvidia/cu13 build/cuda
     rm -rf build/cuda.part
+}
+
+# Beside the toolkit's own files, whole or not at all: the library comes last.
+install_compiler() {
+    local part=build/compiler.part folder
+    for folder in build/cuda/lib "${CUDA_HOME:-/usr/local/cuda}"/{lib,lib64}; do
+        [ ! -e "$folder/libnvptxcompiler_static.a" ] || return 0
+    done
+    echo "setup: unpacking the PTX compiler into build/cuda"
+    unpack "$part" "$compiler"
+    mkdir -p build/cuda/{include,lib}
+    mv "$part"/nvidia/cu13/include/nvPTXCompiler.h build/cuda/include/
+    mv "$part"/nvidia/cu13/lib/libnvptxcompiler_static.a build/cuda/lib/
+    rm -rf "$part"
 }
 
 if command -v apt-get >/dev/null; then
@@ -63,3 +85,4 @@ else
     echo "setup: no apt-get here; see e2e/setup.sh for what the build needs" >&2
 fi
 install_toolkit
+install_compiler
