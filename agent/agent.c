@@ -1,5 +1,6 @@
 #include "agent.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,11 +95,11 @@ static void stop(struct loop_signals *signals, int number)
 	loop_stop(signals->io.loop);
 }
 
-/* Each client takes two descriptors. */
+/* Each client takes two descriptors, and so does each request to compile. */
 static void raise_limits(const struct config *config)
 {
 	struct rlimit limit;
-	rlim_t wanted = 2 * (rlim_t)config->clients + 1024;
+	rlim_t wanted = 2 * ((rlim_t)config->clients + COMPILE_REQUESTS_MAX) + 1024;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
@@ -117,6 +118,19 @@ static int init_kubernetes(struct agent *agent)
 	return pods_new(&agent->pods, &agent->loop, &agent->config.kubernetes, pods_changed, agent);
 }
 
+static int init_compile(struct agent *agent)
+{
+	const struct config *config = &agent->config;
+	char cache[PATH_MAX];
+
+	if (*config->compile.cache_dir)
+		snprintf(cache, sizeof(cache), "%s", config->compile.cache_dir);
+	else
+		snprintf(cache, sizeof(cache), "%s/cache", config->state_dir);
+	return compile_init(&agent->compile, &agent->loop, &config->compile, cache,
+			    gpus_take_machine_code(&agent->gpus));
+}
+
 static int init_parts(struct agent *agent)
 {
 	static const int numbers[] = {SIGTERM, SIGINT};
@@ -131,6 +145,8 @@ static int init_parts(struct agent *agent)
 	if (r == 0)
 		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
 				   &agent->gpus.all);
+	if (r == 0)
+		r = init_compile(agent);
 	if (r == 0)
 		r = init_kubernetes(agent);
 	if (r == 0)
@@ -147,7 +163,8 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 	*agent = (struct agent){.config = *config, .standalone = standalone};
 	*config = (struct config){0};
 	agent->loop.epoll = -1;
-	agent->gpus.root = (struct region_root){-1, -1};
+	agent->gpus.root = (struct folder){-1, -1};
+	agent->compile = COMPILE_NONE;
 	raise_limits(&agent->config);
 	signal(SIGPIPE, SIG_IGN);
 	int r = init_parts(agent);
@@ -171,6 +188,7 @@ void agent_deinit(struct agent *agent)
 	control_deinit(agent);
 	http_free(take(agent->http));
 	pods_free(take(agent->pods));
+	compile_deinit(&agent->compile);
 	scheduler_deinit(&agent->scheduler);
 	tenants_deinit(&agent->tenants);
 	gpus_deinit(&agent->gpus);

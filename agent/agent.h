@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "compile.h"
 #include "config.h"
 #include "gpus.h"
 #include "handshake.h"
@@ -26,6 +27,7 @@ struct agent {
 	struct gpus gpus;
 	struct tenants tenants;
 	struct scheduler scheduler;
+	struct compile compile;
 	struct pods *pods; /* NULL: no Kubernetes */
 
 	struct server clients;

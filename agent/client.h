@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "account.h"
+#include "compile.h"
 #include "policy.h"
 #include "region.h"
 
@@ -33,4 +34,5 @@ struct client {
 	struct region_pages pages;
 	struct account_reader account;
 	struct policy_client policy;
+	struct compile_client compile;
 };

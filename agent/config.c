@@ -75,6 +75,29 @@ static int read_address(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
+static int read_compile_mode(struct yaml_file *file, const yaml_node_t *value,
+			     const struct yaml_field *field, void *target)
+{
+	static const char *const modes[] = {
+		[COMPILE_AUTO] = "auto",
+		[COMPILE_MACHINE_CODE] = "machine-code",
+		[COMPILE_PTX] = "ptx",
+		[COMPILE_OFF] = "off",
+	};
+	const char *text = yaml_scalar(file, value, "a mode");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	for (unsigned i = 0; i < countof(modes); i++) {
+		if (strcmp(text, modes[i]) == 0) {
+			*(enum config_compile_mode *)target = (enum config_compile_mode)i;
+			return 0;
+		}
+	}
+	return yaml_fail(file, value, "expected auto, machine-code, ptx or off, not `%s`", text);
+}
+
 static int read_classes(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target)
 {
@@ -189,6 +212,16 @@ static const struct yaml_field levels_fields[] = {
 	{"raiseNamespaces", read_raise, AT(levels)},
 	{0},
 };
+static const struct yaml_field compile_fields[] = {
+	{"mode", read_compile_mode, AT(compile.mode)},
+	{"program", yaml_read_path, AT(compile.program)},
+	{"helpers", yaml_read_number, AT(compile.helpers), .min = 1, .max = 64},
+	{"memoryMiB", yaml_read_number, AT(compile.memory_mib), .min = 256, .max = 65536},
+	{"seconds", yaml_read_number, AT(compile.seconds), .min = 1, .max = 3600},
+	{"cacheDir", yaml_read_path, AT(compile.cache_dir)},
+	{"cacheMiB", yaml_read_number, AT(compile.cache_mib), .min = 1, .max = 1048576},
+	{0},
+};
 static const struct yaml_field standalone_fields[] = {
 	{"rules", read_rules, 0},
 	{0},
@@ -208,6 +241,7 @@ static const struct yaml_field config_fields[] = {
 	{"kubernetes", yaml_read_section, 0, kubernetes_fields},
 	{"levels", yaml_read_section, 0, levels_fields},
 	{"standalone", yaml_read_section, 0, standalone_fields},
+	{"compile", yaml_read_section, 0, compile_fields},
 	{"limits", yaml_read_section, 0, limits_fields},
 	{"nvml", yaml_read_text, AT(nvml)},
 	{"logLevel", yaml_read_log_level, AT(log_level)},
@@ -242,11 +276,18 @@ int config_init(struct config *config)
 			   .burstable = 1,
 			   .guaranteed = 2,
 			   .annotation = strdup("weir.dev/priority")},
+		.compile = {.program = strdup(""),
+			    .helpers = 2,
+			    .memory_mib = 1024,
+			    .seconds = 30,
+			    .cache_dir = strdup(""),
+			    .cache_mib = 256},
 	};
 	config->kubernetes.annotation = config->levels.annotation;
 	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
 	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
-	    config->kubernetes.node && config->levels.annotation)
+	    config->kubernetes.node && config->levels.annotation && config->compile.program &&
+	    config->compile.cache_dir)
 		return 0;
 	config_deinit(config);
 	return error_origin(-ENOMEM);
@@ -263,6 +304,8 @@ void config_deinit(struct config *config)
 	free(config->kubernetes.kubeconfig);
 	free(config->kubernetes.node);
 	free(config->levels.annotation);
+	free(config->compile.program);
+	free(config->compile.cache_dir);
 	for (size_t i = 0; i < config->levels.n_classes; i++)
 		free(config->levels.classes[i].name);
 	free(config->levels.classes);

@@ -39,6 +39,22 @@ struct config_rule {
 	uint8_t level;
 };
 
+enum config_compile_mode {
+	COMPILE_AUTO,         /* machine code where the driver takes it */
+	COMPILE_MACHINE_CODE, /* made here */
+	COMPILE_PTX,          /* for the driver's own compiler */
+	COMPILE_OFF,
+};
+
+struct config_compile {
+	enum config_compile_mode mode;
+	char *program;                /* weir-compile; empty: beside the agent */
+	uint32_t helpers;             /* that run at once */
+	uint32_t memory_mib, seconds; /* limits of each */
+	char *cache_dir;              /* empty: in stateDir */
+	uint32_t cache_mib;
+};
+
 struct config {
 	char *socket;
 	char *state_dir;
@@ -50,6 +66,7 @@ struct config {
 	uint32_t clients, clients_per_container;
 	struct config_kubernetes kubernetes;
 	struct config_levels levels;
+	struct config_compile compile;
 	size_t n_rules;
 	struct config_rule *rules;
 };

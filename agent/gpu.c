@@ -147,7 +147,7 @@ static void count_shared(struct gpu *gpu, int change)
 	gpu_share(gpu);
 }
 
-int gpu_open(struct gpu *gpu, struct loop *loop, const struct region_root *root)
+int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 {
 	int r = region_init(&gpu->region, root, gpu->id);
 

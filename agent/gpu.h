@@ -53,7 +53,7 @@ bool gpu_parse_id(const char *id, uint8_t out[16]);
 
 /* Opens the demand pages and begins to wait for claims. The rest of @gpu is zero but for uuid, id,
  * name, memory and listed. */
-int gpu_open(struct gpu *gpu, struct loop *loop, const struct region_root *root);
+int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root);
 /* No client may be left. */
 void gpu_close(struct gpu *gpu);
 

@@ -80,8 +80,24 @@ static int list_devices(struct gpus *gpus, const char *path)
 		r = add_device(gpus, &nvml, i);
 	if (gpus->listed && gpus->n == 0)
 		log_warning("NVML at %s lists no GPU; every client will be refused", nvml.path);
+	if (!nvml.nvmlSystemGetCudaDriverVersion_v2 ||
+	    nvml.nvmlSystemGetCudaDriverVersion_v2(&gpus->cuda) != NVML_SUCCESS)
+		gpus->cuda = 0;
 	nvml_close(&nvml);
 	return r;
+}
+
+#define COMPILER_CUDA  13000
+#define SIMULATED_NAME "Weir Simulated GPU"
+
+bool gpus_take_machine_code(const struct gpus *gpus)
+{
+	const struct gpu *gpu;
+
+	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
+		if (strcmp(gpu->name, SIMULATED_NAME) == 0)
+			return false;
+	return gpus->listed && gpus->cuda >= COMPILER_CUDA;
 }
 
 static int open_gpu(struct gpus *gpus, struct gpu *gpu)
@@ -161,7 +177,7 @@ void gpus_deinit(struct gpus *gpus)
 		free(gpu->policy_state);
 		free(gpu);
 	}
-	region_root_deinit(&gpus->root);
+	folder_close(&gpus->root);
 	gpus->n = 0;
 }
 

@@ -8,8 +8,9 @@
 
 struct gpus {
 	struct loop *loop;
-	struct region_root root;
+	struct folder root;
 	bool listed; /* NVML answered: there are no others */
+	int cuda;    /* the driver's version, 13000: CUDA 13.0; 0: not known */
 	unsigned n;
 	struct gpu *all; /* hash by uuid */
 };
@@ -18,6 +19,10 @@ struct gpus {
  * No NVML is no error. */
 int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml);
 void gpus_deinit(struct gpus *gpus);
+
+/* Whether all GPUs run machine code that the compiler of CUDA 13.0 makes: that is for drivers of
+ * that age or younger, and not for the simulated GPU, which reads PTX alone. */
+bool gpus_take_machine_code(const struct gpus *gpus);
 
 enum gpus_get {
 	GPUS_OK = 0,

@@ -27,7 +27,11 @@ void handshake_judge(struct handshake_verdict *out, enum weir_check check,
 		return;
 	}
 
-	if (message->header.type != WEIR_HELLO)
+	if (message->header.type == WEIR_COMPILE && welcomed)
+		out->action = HANDSHAKE_COMPILE;
+	else if (message->header.type == WEIR_COMPILE)
+		refuse(out, WEIR_REFUSED_MESSAGE, "COMPILE before HELLO");
+	else if (message->header.type != WEIR_HELLO)
 		refuse(out, WEIR_REFUSED_MESSAGE, "a message that only the agent sends");
 	else if (welcomed)
 		refuse(out, WEIR_REFUSED_MESSAGE, "a second HELLO");

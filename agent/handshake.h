@@ -9,6 +9,7 @@
 enum handshake_action {
 	HANDSHAKE_IGNORE,
 	HANDSHAKE_WELCOME, /* a good HELLO: register the client, if there is room and such a GPU */
+	HANDSHAKE_COMPILE, /* a good COMPILE, of a client */
 	HANDSHAKE_REFUSE,
 };
 

@@ -8,6 +8,7 @@
 
 #include "address.h"
 #include "agent.h"
+#include "compile-metrics.h"
 #include "metrics.h"
 
 #include "weir/base.h"
@@ -91,6 +92,8 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 		return MHD_NO;
 	tenants_prune(&agent->tenants, loop_now());
 	int r = metrics_write(stream, &input);
+	if (r == 0)
+		compile_metrics_write(stream, &agent->compile);
 	if (fclose(stream) != 0 || r < 0) {
 		free(text);
 		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory\n");

@@ -81,7 +81,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 	return 0;
 }
 
-static void write_label(FILE *out, const char *name, const char *value)
+void metrics_label(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, "%s=\"", name);
 	for (; *value; value++) {
@@ -95,12 +95,12 @@ static void write_label(FILE *out, const char *name, const char *value)
 	fputc('"', out);
 }
 
-static void write_head(FILE *out, const char *name, const char *type, const char *help)
+void metrics_head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void write_nanoseconds(FILE *out, uint64_t ns)
+void metrics_nanoseconds(FILE *out, uint64_t ns)
 {
 	fprintf(out, "%llu.%09llu\n", (unsigned long long)(ns / 1000000000),
 		(unsigned long long)(ns % 1000000000));
@@ -108,17 +108,17 @@ static void write_nanoseconds(FILE *out, uint64_t ns)
 
 static void write_family(FILE *out, int counter, const struct row *rows, size_t n)
 {
-	write_head(out, families[counter].name, "counter", families[counter].help);
+	metrics_head(out, families[counter].name, "counter", families[counter].help);
 	for (const struct row *row = rows; row < rows + n; row++) {
 		uint64_t value = row->account.total[counter];
 		fprintf(out, "%s{", families[counter].name);
-		write_label(out, "namespace", row->tenant->namespace_);
-		write_label(out, ",pod", row->tenant->pod);
-		write_label(out, ",container", row->tenant->container);
-		write_label(out, ",gpu", row->gpu->id);
+		metrics_label(out, "namespace", row->tenant->namespace_);
+		metrics_label(out, ",pod", row->tenant->pod);
+		metrics_label(out, ",container", row->tenant->container);
+		metrics_label(out, ",gpu", row->gpu->id);
 		fputs("} ", out);
 		if (families[counter].seconds)
-			write_nanoseconds(out, value);
+			metrics_nanoseconds(out, value);
 		else
 			fprintf(out, "%llu\n", (unsigned long long)value);
 	}
@@ -126,7 +126,7 @@ static void write_family(FILE *out, int counter, const struct row *rows, size_t 
 
 static void write_clients(FILE *out, const struct gpu *gpus)
 {
-	write_head(out, "weir_clients", "gauge", "Clients connected, by GPU and level.");
+	metrics_head(out, "weir_clients", "gauge", "Clients connected, by GPU and level.");
 	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next)
 		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 			fprintf(out, "weir_clients{gpu=\"%s\",level=\"%s\"} %u\n", gpu->id,
@@ -135,7 +135,7 @@ static void write_clients(FILE *out, const struct gpu *gpus)
 
 static void write_refused(FILE *out, const uint64_t *refused)
 {
-	write_head(out, "weir_refused_total", "counter", "Clients refused, by reason.");
+	metrics_head(out, "weir_refused_total", "counter", "Clients refused, by reason.");
 	for (int reason = WEIR_REFUSED_VERSION; reason < HANDSHAKE_REFUSALS; reason++)
 		fprintf(out, "weir_refused_total{reason=\"%s\"} %llu\n",
 			handshake_refusal_name((enum weir_refusal)reason),
@@ -144,23 +144,23 @@ static void write_refused(FILE *out, const uint64_t *refused)
 
 static void write_gpus(FILE *out, const struct gpu *gpus)
 {
-	write_head(out, "weir_gpu_info", "gauge", "The GPUs of this node.");
+	metrics_head(out, "weir_gpu_info", "gauge", "The GPUs of this node.");
 	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next) {
 		fprintf(out, "weir_gpu_info{gpu=\"%s\"", gpu->id);
-		write_label(out, ",name", gpu->name);
+		metrics_label(out, ",name", gpu->name);
 		fputs("} 1\n", out);
 	}
 }
 
 static void write_agent(FILE *out, const struct metrics_input *input)
 {
-	write_head(out, "weir_build_info", "gauge", "The agent's version.");
+	metrics_head(out, "weir_build_info", "gauge", "The agent's version.");
 	fputs("weir_build_info{version=\"" WEIR_VERSION "\"} 1\n", out);
-	write_head(out, "weir_policy_info", "gauge", "The policy in force.");
+	metrics_head(out, "weir_policy_info", "gauge", "The policy in force.");
 	fprintf(out, "weir_policy_info{policy=\"%s\"} 1\n", input->policy);
 	if (!input->kubernetes)
 		return;
-	write_head(out, "weir_api_server_connected", "gauge", "1: the watch for pods stands.");
+	metrics_head(out, "weir_api_server_connected", "gauge", "1: the watch for pods stands.");
 	fprintf(out, "weir_api_server_connected %d\n", input->connected);
 }
 

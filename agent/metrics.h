@@ -18,3 +18,8 @@ struct metrics_input {
 
 /* 0, or a negative errno; then part of the text may be written. */
 int metrics_write(FILE *out, const struct metrics_input *input);
+
+/* Pieces of the format, for others' numbers. */
+void metrics_head(FILE *out, const char *name, const char *type, const char *help);
+void metrics_label(FILE *out, const char *name, const char *value);
+void metrics_nanoseconds(FILE *out, uint64_t ns);

@@ -11,12 +11,12 @@ include agent/kubernetes.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(addprefix agent/,account.c address.c agent.c config.c control.c \
-             gpu.c gpus.c guard.c handshake.c http.c metrics.c peer.c policy.c policy-hpf.c region.c rules.c \
-             scheduler.c server.c session.c status.c table.c tenants.c)
+agent_SRC := $(KUBERNETES_SRC) $(addprefix agent/,account.c address.c agent.c cache.c compile.c compile-metrics.c \
+             config.c control.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c metrics.c peer.c policy.c \
+             policy-hpf.c reading.c region.c request.c rules.c scheduler.c server.c session.c status.c table.c tenants.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-AGENT_STATIC   := agent yaml loop nvml base
-AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -ldl
+AGENT_STATIC   := agent yaml loop nvml base libweir-transform
+AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
 
 PROGRAMS += weir-agent weirctl
 weir-agent_SRC      := agent/main.c
@@ -28,8 +28,24 @@ weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
 weirctl_STATIC      := agent yaml base
 weirctl_LIBS        := -lcjson -lyaml
 
+# The compiler is a part of the toolkit, wherever that has it.
+PTX_COMPILER := $(firstword $(wildcard $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib build/cuda/lib,\
+                $d/libnvptxcompiler_static.a)) build/cuda/lib/libnvptxcompiler_static.a)
+PROGRAMS += weir-compile
+weir-compile_SRC      := $(addprefix agent/,weir-compile.c assemble.c request.c sandbox.c)
+weir-compile_CPPFLAGS := -isystem $(CUDA_HOME)/include -isystem build/cuda/include
+weir-compile_STATIC   := libweir-transform
+weir-compile_LIBS     := $(PTX_COMPILER) $(TRANSFORM_LIBS) -lm
+# Its limit of memory has no room for the sanitizers' shadows.
+ifneq ($(SAN),)
+weir-compile_SRC      += $(libweir-transform_SRC)
+weir-compile_STATIC   :=
+weir-compile_CFLAGS   := -fno-sanitize=all
+weir-compile_LDFLAGS  := -fno-sanitize=all
+endif
+
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
-               test-agent test-tenants test-metrics test-scheduler
+               test-agent test-tenants test-metrics test-scheduler test-compile
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -38,6 +54,7 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
+test-compile_SRC += agent/tests/compile-fixture.c
 # Its fake pods and identities.
 test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
                       pods_connected)

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/mount.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "guard.h"
 
@@ -19,60 +16,11 @@
 static const char *const demand_names[WEIR_DEMAND_LEVELS] = {"demand-0", "demand-1", "demand-2"};
 #define TAKEN_NAME "taken"
 
-/* A mount of our own of what @path shows, that nobody else can see or change, read-only. */
-static int clone_readonly(const char *path)
+int region_root_init(struct folder *root, const char *path)
 {
-	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
-	cleanup(closep) int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-	if (tree < 0 ||
-	    mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0) {
-		log_warning("no read-only clone of %s (%s): root in a container can write the "
-			    "demand pages that it should only read",
-			    path, strerror(errno));
-		return -1;
-	}
-	return take_fd(tree);
-}
-
-/* Like mkdir -p. */
-static int make_folder(const char *path)
-{
-	char part[4096];
-
-	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
-		return -ENAMETOOLONG;
-	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(part, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-int region_root_init(struct region_root *root, const char *path)
-{
-	int r = make_folder(path);
-
-	*root = (struct region_root){.dir = -1, .readonly = -1};
-	if (r == 0) {
-		root->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = root->dir < 0 ? -errno : 0;
-	}
-	if (r < 0) {
-		log_error("stateDir %s: %s", path, strerror(-r));
-		return r;
-	}
-	root->readonly = clone_readonly(path);
-	return 0;
-}
-
-void region_root_deinit(struct region_root *root)
-{
-	closep(&root->dir);
-	closep(&root->readonly);
-	root->dir = root->readonly = -1;
+	return folder_open(root, path, "stateDir",
+			   "root in a container can write the demand pages that it should only "
+			   "read");
 }
 
 /* A file of one page of zeros under @name, there as a whole or not at all. Its memory is taken now:
@@ -149,19 +97,15 @@ static void unmap_page(const void *page)
 		munmap((void *)page, WEIR_PAGE_SIZE);
 }
 
-static int open_readonly(const struct region_root *root, const char *name, const char *file,
-			 int folder)
+static int open_readonly(const struct folder *root, const char *name, const char *file)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", name, file);
-	int fd = root->readonly >= 0
-			 ? openat(root->readonly, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-			 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return folder_open_readonly(root, path);
 }
 
-static int init_demand(struct region *region, const struct region_root *root, int folder,
+static int init_demand(struct region *region, const struct folder *root, int folder,
 		       const char *name, unsigned level)
 {
 	const char *file = demand_names[level];
@@ -172,7 +116,7 @@ static int init_demand(struct region *region, const struct region_root *root, in
 	region->writable[level] = guard_open(folder, file);
 	if (region->writable[level] < 0)
 		return region->writable[level];
-	region->readonly[level] = open_readonly(root, name, file, folder);
+	region->readonly[level] = open_readonly(root, name, file);
 	if (region->readonly[level] < 0)
 		return region->readonly[level];
 	guard_on(fd);
@@ -191,7 +135,7 @@ static void regionp(struct region *region)
 	region_deinit(region);
 }
 
-int region_init(struct region *out, const struct region_root *root, const char *name)
+int region_init(struct region *out, const struct folder *root, const char *name)
 {
 	cleanup(regionp) struct region region = {.writable = {-1, -1, -1},
 						 .readonly = {-1, -1, -1}};
@@ -228,7 +172,7 @@ void region_deinit(struct region *region)
 	region->taken = NULL;
 }
 
-void region_remove(const struct region_root *root, const char *name)
+void region_remove(const struct folder *root, const char *name)
 {
 	cleanup(closep) int folder =
 		openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -17,16 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "folder.h"
+
 #include "weir/protocol.h"
 
-struct region_root {
-	int dir;      /* stateDir */
-	int readonly; /* its read-only clone; -1: not permitted here */
-};
-
-/* Makes @path where it is missing. */
-int region_root_init(struct region_root *root, const char *path);
-void region_root_deinit(struct region_root *root);
+/* Opens stateDir, which is made where it is missing. */
+int region_root_init(struct folder *root, const char *path);
 
 struct region {
 	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
@@ -36,11 +32,11 @@ struct region {
 
 /* Opens the folder @name, or makes it. A file that cannot be one of ours is replaced. Logs what
  * fails. */
-int region_init(struct region *region, const struct region_root *root, const char *name);
+int region_init(struct region *region, const struct folder *root, const char *name);
 /* Unmaps; the files stay. */
 void region_deinit(struct region *region);
 /* Removes the files. */
-void region_remove(const struct region_root *root, const char *name);
+void region_remove(const struct folder *root, const char *name);
 
 struct region_pages {
 	struct weir_control_page *control;

@@ -44,6 +44,7 @@ static void free_client(struct agent *agent, struct client *client)
 	/* What it did since the last look. */
 	if (usage)
 		account_read(&client->account, client->pages.status, &usage->account);
+	compile_leave(&agent->compile, &client->compile);
 	scheduler_remove(&agent->scheduler, client);
 	gpu_remove(client->gpu, client, agent->stopping);
 	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
@@ -119,6 +120,19 @@ static int send_level(const struct client *client)
 	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
 }
 
+static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
+{
+	const struct client *client = container_of(asked, struct client, compile);
+	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
+
+	if (r < 0) {
+		log_warning("client %llu does not take what it asked for: %s",
+			    (unsigned long long)client->number, strerror(-r));
+		/* Its session ends when the loop sees this. */
+		shutdown(client->socket, SHUT_RDWR);
+	}
+}
+
 /* Takes its place on GPU and tenant, so that the pages are right before the client sees them. */
 static int make_client(struct session *session, struct gpu *gpu, const struct weir_hello *hello)
 {
@@ -137,6 +151,7 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	client->socket = session->fd;
 	client->pid = session->pid;
 	client->context = hello->context;
+	client->compile.answer = send_compiled;
 	client->level = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	read_command(session->pid, client->command, sizeof(client->command));
@@ -196,10 +211,14 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 		session_free(session);
 		return;
 	}
+	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
+	if (verdict.action == HANDSHAKE_COMPILE) {
+		compile_ask(&session->agent->compile, &session->client->compile, message.compile.id,
+			    fds[0]);
+		return;
+	}
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
-
-	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
 	if (verdict.action == HANDSHAKE_REFUSE)
 		refuse_session(session, verdict.reason, verdict.text);
 	else if (verdict.action == HANDSHAKE_WELCOME)

@@ -18,7 +18,7 @@
 #include "weir/base.h"
 
 static char folder[] = "/tmp/weir-test-XXXXXX";
-static struct region_root root;
+static struct folder root;
 static struct loop loop;
 static struct gpu gpu;
 static struct weir_control_page controls[80];
@@ -45,7 +45,7 @@ static int close_all(void **state)
 	(void)state;
 	gpu_close(&gpu);
 	region_remove(&root, gpu.id);
-	region_root_deinit(&root);
+	folder_close(&root);
 	loop_deinit(&loop);
 	return 0;
 }

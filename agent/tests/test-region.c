@@ -57,7 +57,7 @@ static int open_again(int fd, int flags)
 
 static void test_survives(void **state)
 {
-	struct region_root root;
+	struct folder root;
 	struct region region;
 
 	(void)state;
@@ -66,7 +66,7 @@ static void test_survives(void **state)
 	atomic_store(&region.demand[1]->word, 42);
 	atomic_store(region.taken, 7);
 	region_deinit(&region);
-	region_root_deinit(&root);
+	folder_close(&root);
 
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
@@ -76,10 +76,10 @@ static void test_survives(void **state)
 	region_deinit(&region);
 	region_remove(&root, NAME);
 	assert_int_equal(faccessat(root.dir, NAME, F_OK, 0), -1);
-	region_root_deinit(&root);
+	folder_close(&root);
 }
 
-static void make_odd(const struct region_root *root, const char *name, const char *kind)
+static void make_odd(const struct folder *root, const char *name, const char *kind)
 {
 	char path[128];
 
@@ -97,7 +97,7 @@ static void make_odd(const struct region_root *root, const char *name, const cha
 
 static void test_odd_files(void **state)
 {
-	struct region_root root;
+	struct folder root;
 	struct region region;
 	struct stat info;
 
@@ -117,13 +117,13 @@ static void test_odd_files(void **state)
 	assert_int_equal(stat("/etc/passwd", &info), 0);
 	region_deinit(&region);
 	region_remove(&root, NAME);
-	region_root_deinit(&root);
+	folder_close(&root);
 }
 
 /* Same page by both descriptors; nothing of it writable by the one for reading. */
 static void test_readonly(void **state)
 {
-	struct region_root root;
+	struct folder root;
 	struct region region;
 
 	(void)state;
@@ -143,7 +143,7 @@ static void test_readonly(void **state)
 		assert_int_equal(open_again(region.readonly[0], O_RDWR), -1);
 	region_deinit(&region);
 	region_remove(&root, NAME);
-	region_root_deinit(&root);
+	folder_close(&root);
 }
 
 static bool can_guard(const struct region *region)
@@ -158,7 +158,7 @@ static bool can_guard(const struct region *region)
 /* A client that may write a page can do nothing else to it. */
 static void test_guarded(void **state)
 {
-	struct region_root root;
+	struct folder root;
 	struct region region;
 	struct stat info;
 
@@ -181,12 +181,12 @@ static void test_guarded(void **state)
 	}
 	region_deinit(&region);
 	region_remove(&root, NAME);
-	region_root_deinit(&root);
+	folder_close(&root);
 }
 
 static void test_full_disk(void **state)
 {
-	struct region_root root;
+	struct folder root;
 	struct region region;
 	char junk[4096] = {1};
 
@@ -203,7 +203,7 @@ static void test_full_disk(void **state)
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	region_deinit(&region);
 	region_remove(&root, NAME);
-	region_root_deinit(&root);
+	folder_close(&root);
 }
 
 static void test_client_pages(void **state)

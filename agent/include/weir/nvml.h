@@ -27,6 +27,7 @@
 	row(nvmlEventSetWait_v2, false) \
 	row(nvmlEventSetFree, false) \
 	row(nvmlDeviceGetComputeRunningProcesses, false) \
+	row(nvmlSystemGetCudaDriverVersion_v2, false) \
 	row(nvmlErrorString, false)
 /* clang-format on */
 

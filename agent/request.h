@@ -1,0 +1,30 @@
+/* The file that comes with a COMPILE message (weir/protocol.h), checked by its head and its size;
+ * and how the agent hands it to weir-compile. Pure. */
+#pragma once
+
+#include <stdint.h>
+
+#include "weir/protocol.h"
+
+struct request {
+	uint32_t sm, forms;
+	uint64_t name, name_size;
+	uint64_t image, image_size;
+};
+
+/* @size: of the whole file. NULL and @out, or what is wrong with it. Name and image lie inside the
+ * file; what stands there was not looked at. */
+const char *request_check(struct request *out, const struct weir_compile_file *head, uint64_t size);
+
+/* The descriptors that weir-compile inherits, and its exit status. The result is the object, or one
+ * line of text for whoever asked. */
+#define REQUEST_FD 3
+#define RESULT_FD  4
+
+enum request_exit {
+	REQUEST_DONE = 0,
+	REQUEST_NO_SANDBOX = 10, /* nothing was read */
+	REQUEST_REFUSED = 11,    /* malformed, no PTX in it, no such kernel */
+	REQUEST_FAILED = 12,     /* the compiler says no */
+	REQUEST_NO_MEMORY = 13,
+};

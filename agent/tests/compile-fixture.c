@@ -1,0 +1,87 @@
+#include "compile-fixture.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "weir/base.h"
+
+int fixture_sealed(const void *bytes, size_t size, int seals)
+{
+	int fd = memfd_create("request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	for (size_t at = 0; at < size;) {
+		ssize_t n = write(fd, (const char *)bytes + at, size - at);
+		if (n <= 0)
+			abort();
+		at += (size_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS, seals) < 0)
+		abort();
+	return fd;
+}
+
+int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm, uint32_t forms)
+{
+	size_t name_size = strlen(kernel) + 1;
+	struct weir_compile_file head = {
+		.magic = WEIR_COMPILE_MAGIC,
+		.version = 1,
+		.sm = sm,
+		.forms = forms,
+		.name = sizeof(head),
+		.name_size = name_size,
+		.image = sizeof(head) + name_size,
+		.image_size = size,
+	};
+	char *bytes = malloc(sizeof(head) + name_size + size);
+
+	if (!bytes)
+		abort();
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + head.name, kernel, name_size);
+	memcpy(bytes + head.image, image, size);
+	int fd = fixture_sealed(bytes, head.image + size, FIXTURE_SEALS);
+	free(bytes);
+	return fd;
+}
+
+static void take_answer(struct compile_client *client, const struct weir_compiled *message, int fd)
+{
+	struct asker *asker = container_of(client, struct asker, client);
+
+	if (asker->fd >= 0)
+		close(asker->fd);
+	asker->ids[asker->n++ % FIXTURE_ANSWERS] = message->id;
+	asker->status = (enum weir_compile_status)message->status;
+	memcpy(asker->text, message->text, sizeof(asker->text));
+	asker->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+struct asker fixture_asker(void)
+{
+	return (struct asker){.client = {.answer = take_answer}, .fd = -1};
+}
+
+void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n)
+{
+	while (asker->n < n)
+		if (loop_step(loop, -1) < 0)
+			abort();
+}
+
+const char *fixture_program(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	path[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(path, '/');
+	if (!slash)
+		abort();
+	snprintf(slash, 32, "/../bin/weir-compile");
+	return path;
+}
