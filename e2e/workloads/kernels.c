@@ -3,17 +3,19 @@
  * result against the CPU's, and measures if told to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include <weir/base.h>
 
 #include "plan.h"
 
 struct choice {
-	const char *only, *class, *folder;
+	const char *only, *class, *folder, *turn;
 	uint64_t repeat;
 	double warm_up;
 	bool list, time;
@@ -34,6 +36,8 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		{"time", OPTION_FLAG, &choice->time, "measures; a line of JSON for each benchmark"},
 		{"warm-up", OPTION_REAL, &choice->warm_up,
 		 "seconds of rounds before those that are measured"},
+		{"turn", OPTION_TEXT, &choice->turn,
+		 "with --time: only one of those that were given this file uses the GPU at a time"},
 		{"write-ptx", OPTION_TEXT, &choice->folder,
 		 "writes the device code into this folder and ends"},
 		{0}};
@@ -139,47 +143,71 @@ static void print_times(struct plan *plan, const char *class, uint64_t rounds)
 	puts("]}");
 }
 
-static void measure(struct plan *plan)
+/* A descriptor that keeps the others waiting until it is closed, or -1. */
+static int take_turn(const char *file)
 {
-	plan_measure(plan);
-	plan_check(plan);
+	int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+
+	if (file && (fd < 0 || flock(fd, LOCK_EX) < 0))
+		workload_fail("%s: %s", file, strerror(errno));
+	return fd;
 }
 
-/* At least one, in which the driver loads what it had put off. */
+/* The first round, in which the driver loads what it had put off, and more for so many seconds. */
 static void warm_up(struct plan *plan, double seconds)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin;
 
-	do
-		plan_round(plan, 1);
-	while ((double)(now_ns() - begin) < seconds * 1e9);
+	plan_round(plan, 1);
+	begin = now_ns();
+	while ((double)(now_ns() - begin) < seconds * 1e9)
+		plan_measure(plan);
+	plan_forget(plan);
 }
 
-/* Rounds of one benchmark: as many as asked for, else until its time is over, else one; with --time
- * behind those that are not measured. */
+/* Rounds that are measured, and a check of the last; returns how many. */
+static uint64_t measure(struct workload *w, const struct choice *choice, struct plan *plan,
+			uint64_t rounds)
+{
+	cleanup(closep) int turn = take_turn(choice->turn);
+	uint64_t done = 0;
+
+	warm_up(plan, choice->warm_up);
+	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
+		plan_measure(plan);
+	plan_check(plan);
+	return done;
+}
+
+static uint64_t repeat(struct workload *w, const struct choice *choice, struct plan *plan,
+		       uint64_t rounds)
+{
+	uint64_t done = 0;
+
+	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
+		plan_round(plan, choice->repeat);
+	return done;
+}
+
+/* Rounds of one benchmark: as many as asked for, else until its time is over, else one, or some
+ * with --time. */
 static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
 {
-	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : 1;
-	uint64_t done = 0;
+	uint64_t few = !choice->time ? 1 : w->gpu ? 20 : 3;
+	uint64_t rounds = w->iterations ? w->iterations : w->seconds > 0 ? UINT64_MAX : few;
 	struct plan plan;
 
-	if (choice->time && rounds == 1)
-		rounds = w->gpu ? 20 : 3;
 	plan_init(&plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][choice->input]);
-	if (choice->time)
-		warm_up(&plan, choice->warm_up);
-	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
-		if (choice->time)
-			measure(&plan);
-		else
-			plan_round(&plan, choice->repeat);
-	if (choice->time)
-		print_times(&plan, class_names[choice->input], done);
-	else
+	if (choice->time) {
+		rounds = measure(w, choice, &plan, rounds);
+		print_times(&plan, class_names[choice->input], rounds);
+	} else {
+		rounds = repeat(w, choice, &plan, rounds);
 		printf("%s: ok, %llu rounds of %u %s, %016llx\n", benchmark->name,
-		       (unsigned long long)done, plan.size, benchmark->unit,
+		       (unsigned long long)rounds, plan.size, benchmark->unit,
 		       (unsigned long long)plan.hash);
+	}
 	plan_deinit(&plan);
 	fflush(stdout);
 }

@@ -314,6 +314,13 @@ void plan_round(struct plan *plan, uint64_t repeat)
 	plan_check(plan);
 }
 
+void plan_forget(struct plan *plan)
+{
+	plan->wall.n = 0;
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		plan->kernels[i].single.n = plan->kernels[i].rounds.n = 0;
+}
+
 void plan_measure(struct plan *plan)
 {
 	uint64_t began;

@@ -102,6 +102,7 @@ void plan_deinit(struct plan *plan);
 void plan_round(struct plan *plan, uint64_t repeat);
 /* All launches once, into the samples; and the check, for itself. */
 void plan_measure(struct plan *plan);
+void plan_forget(struct plan *plan); /* the samples so far */
 void plan_check(struct plan *plan);
 
 /* For a benchmark's plan(). Buffers live as long as the plan. */
