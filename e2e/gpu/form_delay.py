@@ -1,5 +1,7 @@
 """Parts b and c: how soon kernels leave, from a plain store to the demand word on."""
 
+import math
+
 from sharing import LOW
 
 TRIALS = 50
@@ -42,16 +44,31 @@ def show_class(bench, kernels, form, what, low, high, limit):
         bench.report.add("b", f"{form}, {what}: every variant costs more than {OVERHEAD_MAX}x", ", ".join(costly))
 
 
+def measured(bench):
+    """Every kernel in every form, as bench-kernels found it; once in a run."""
+    if bench.kernels is None:
+        node = bench.node
+        node.stop_mps()
+        argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
+        argv += ["--class", "trivial" if node.simulated else "small"]
+        client = node.start("bench-kernels", argv, LOW, False, files=False)
+        client.result(300)
+        bench.kernels = client.json_lines()
+    return bench.kernels
+
+
+def measured_delay(bench, name, form, chunk):
+    """p99 of the variant that is most like it, in us; None: there is none."""
+    variants = [
+        v for k in measured(bench) if name_of(k) == name for v in k["forms"] if v["form"] == form and "delay_us" in v
+    ]
+    nearest = min(variants, key=lambda v: abs(math.log2(v["parts"] / chunk)), default=None)
+    return nearest and nearest["delay_us"]["p99"]
+
+
 def part_b(bench):
-    node = bench.node
-    node.stop_mps()
-    argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
-    argv += ["--class", "trivial" if node.simulated else "small"]
-    client = node.start("bench-kernels", argv, LOW, False, files=False)
-    client.result(300)
-    kernels = client.json_lines()
     for limit in LIMITS:
-        show_class(bench, kernels, *limit)
+        show_class(bench, measured(bench), *limit)
 
 
 def part_c(bench):

@@ -5,7 +5,7 @@ import sharing
 P99_LIMIT = {"d": 1.05, "e": 1.25}
 WARM_UP = 2.0  # seconds: LOW's kernel is measured, compiled, and its form chosen
 # Waves of blocks in a kernel, and its length: 20 us and 5 ms a block.
-LOWS = {"20 us blocks": (100, 2000), "5 ms blocks": (2, 10000)}
+LOWS = {"20 us blocks": (100, 2000), "5 ms blocks": (8, 40000)}
 
 
 def filler(bench, name):

@@ -8,6 +8,7 @@ from sharing import HIGH, LOW
 from truth import Watch
 
 SHARES = {"persistent": 95, "resumable": 80}  # per cent
+EATERS = ("work-queue", "polling-server", "endless-simulation")
 EVICTIONS = 1000  # of each workload
 GROUP = 6  # workloads at once
 PATIENCE = 8  # seconds, for so many evictions
@@ -46,9 +47,9 @@ def part_f(bench):
         bench.report.at_least(
             "f", f"kernels that can be {form}", 100 * good / len(of), limit, baselines=f"{good} of {len(of)}", timed=False
         )
-        for kernel, _, eligible, reason in of:
-            if not eligible:
-                bench.report.add("f", f"not {form}: {kernel}", reason)
+        for reason in sorted({row[3] for row in of if not row[2]}):
+            refused = [row[0] for row in of if not row[2] and row[3] == reason]
+            bench.report.add("f", f"not {form}: {reason}", f"{len(refused)} kernels", baselines=", ".join(refused))
 
 
 def names(bench):

@@ -94,12 +94,16 @@ class Client:
             time.sleep(0.02)
 
     def last_words(self):
-        lines = (self.folder / "stderr").read_text(errors="replace").strip().splitlines()
+        lines = self.errors.strip().splitlines()
         return f"exit {self.process.poll()}: {lines[-1] if lines else 'no message'}"
 
     @property
     def output(self):
         return (self.folder / "stdout").read_text()
+
+    @property
+    def errors(self):
+        return (self.folder / "stderr").read_text(errors="replace")
 
     def json_lines(self):
         return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
