@@ -283,6 +283,24 @@ struct variable *edit_parameter_bytes(struct function *function, const char *nam
 	return add_parameter(function, &like, name);
 }
 
+void edit_directive(struct function *function, const char *name, unsigned value)
+{
+	struct directive *d = arena_new(function->arena, struct directive);
+	char text[64];
+
+	if (!d) {
+		diag_no_memory(function->module->diag);
+		return;
+	}
+	d->name = name;
+	snprintf(text, sizeof(text), ".%s %u", name, value);
+	d->text = intern_string(&function->module->names, text);
+	d->values[0] = value;
+	d->value_count = 1;
+	d->next = function->directives;
+	function->directives = d;
+}
+
 struct block *edit_new_block(struct function *function)
 {
 	struct block *block = arena_new(function->arena, struct block);

@@ -64,6 +64,9 @@ struct variable *edit_parameter(struct function *function, enum type_id type, co
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes);
 
+/* .NAME VALUE in the head. */
+void edit_directive(struct function *function, const char *name, unsigned value);
+
 /* An empty block behind @after (NULL: in front of all; it is the new entry). */
 struct block *edit_block(struct function *function, struct block *after, const char *name);
 /* @instruction and all behind it move to a new block, which the old one falls into. */

@@ -17,6 +17,7 @@ enum key {
 	KEY_REPRINT = 256,
 	KEY_OBJECT,
 	KEY_SM,
+	KEY_REGISTERS,
 };
 
 static const struct argp_option option_table[] = {
@@ -31,6 +32,8 @@ static const struct argp_option option_table[] = {
 	 "Write the kernel given by --kernel in a module of its own, as the compile service does, "
 	 "but with PTX inside",
 	 0},
+	{"registers", KEY_REGISTERS, "NUMBER", 0,
+	 "A thread of a rewritten kernel has at most so many", 0},
 	{"sm", KEY_SM, "NUMBER", 0, "With --object: for this device; 90 if not said", 0},
 	{0},
 };
@@ -84,6 +87,9 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_SM:
 		a->sm = (unsigned)strtoul(argument, NULL, 10);
+		return 0;
+	case KEY_REGISTERS:
+		a->options.registers_max = (unsigned)strtoul(argument, NULL, 10);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->is_object && !a->options.kernel)
@@ -168,7 +174,8 @@ static int run(const struct arguments *a, void **out, size_t *out_len, const voi
 					      .len = len,
 					      .kernel = a->options.kernel,
 					      .sm = a->sm,
-					      .forms = a->options.forms};
+					      .forms = a->options.forms,
+					      .registers_max = a->options.registers_max};
 
 	return a->is_object ? weir_object_build(out, out_len, &request, error)
 			    : weir_transform_image(out, out_len, in, len, &a->options, error);

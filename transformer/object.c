@@ -223,7 +223,8 @@ static void pack(struct building *b, struct text *out, const struct function *ke
 static int build(struct building *b, struct text *out, const char *ptx, size_t len,
 		 struct weir_error *error)
 {
-	const struct weir_transform_options options = {.verdict = note_verdict, .data = b};
+	const struct weir_transform_options options = {
+		.registers_max = b->request->registers_max, .verdict = note_verdict, .data = b};
 	struct function *kernel;
 	char *text;
 	int r = 0;

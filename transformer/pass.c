@@ -9,8 +9,8 @@ static const struct pass *const sliced[] = {
 };
 
 static const struct pass *const persistent[] = {
-	&pass_eligible,     &pass_params,  &pass_symbols, &pass_block_index,
-	&pass_uniform_exit, &pass_tickets, NULL,
+	&pass_eligible,    &pass_registers,    &pass_params,  &pass_symbols,
+	&pass_block_index, &pass_uniform_exit, &pass_tickets, NULL,
 };
 
 const struct form forms[] = {

@@ -25,6 +25,7 @@ struct rewrite {
 	struct function *function;
 	const struct form *form;
 	struct detached *detached; /* what the kernel takes with it (detach.h), or NULL */
+	unsigned registers_max;    /* of a thread; 0: no limit */
 	struct diag refusal;       /* why, with PASS_REFUSED */
 
 	struct variable *hidden;   /* params: what the launcher tells (preempt-abi.h) */
@@ -66,6 +67,7 @@ bool pass_is_strange(const struct function *function);
 
 extern const struct pass pass_eligible;
 extern const struct pass pass_params;
+extern const struct pass pass_registers;
 extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
 extern const struct pass pass_uniform_exit;

@@ -163,7 +163,8 @@ static void tell(const struct pipeline *p, const struct function *f, const struc
 
 int pipeline_rewrite(struct pipeline *p, struct function *f, const struct form *form)
 {
-	struct rewrite rewrite = {.form = form, .detached = p->detached};
+	struct rewrite rewrite = {
+		.form = form, .detached = p->detached, .registers_max = p->options->registers_max};
 	struct diag diag = {0};
 	int r = PASS_REFUSED;
 

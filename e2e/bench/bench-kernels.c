@@ -11,10 +11,11 @@
 #include "form.h"
 
 static const struct variant variants[] = {
-	{WEIR_NATIVE, 1},     {WEIR_PERSISTENT, 1},  {WEIR_PERSISTENT, 2},  {WEIR_PERSISTENT, 4},
-	{WEIR_PERSISTENT, 8}, {WEIR_PERSISTENT, 16}, {WEIR_PERSISTENT, 32}, {WEIR_PERSISTENT, 64},
-	{WEIR_SLICED, 2},     {WEIR_SLICED, 4},      {WEIR_SLICED, 6},      {WEIR_SLICED, 8},
-	{WEIR_SLICED, 12},    {WEIR_SLICED, 16},
+	{WEIR_NATIVE, 1},      {WEIR_PERSISTENT, 1},  {WEIR_PERSISTENT, 2},  {WEIR_PERSISTENT, 3},
+	{WEIR_PERSISTENT, 4},  {WEIR_PERSISTENT, 6},  {WEIR_PERSISTENT, 8},  {WEIR_PERSISTENT, 12},
+	{WEIR_PERSISTENT, 16}, {WEIR_PERSISTENT, 24}, {WEIR_PERSISTENT, 32}, {WEIR_PERSISTENT, 64},
+	{WEIR_SLICED, 2},      {WEIR_SLICED, 3},      {WEIR_SLICED, 4},      {WEIR_SLICED, 6},
+	{WEIR_SLICED, 8},      {WEIR_SLICED, 12},     {WEIR_SLICED, 16},
 };
 #define VARIANTS countof(variants)
 
@@ -23,21 +24,26 @@ struct cell {
 	struct samples us, ratio, delay;
 };
 
+struct choice {
+	const char *only, *class, *form;
+	uint64_t trials;
+	bool check;
+};
+
 struct table {
+	const struct choice *choice;
 	struct form form;
 	struct plan plan;
 	struct cell cells[PLAN_KERNELS_MAX][VARIANTS];
-	const char *class;
-};
-
-struct choice {
-	const char *only, *class;
-	uint64_t trials;
 };
 
 static bool runs(const struct table *table, size_t v)
 {
-	return form_has(&table->form, &table->plan, variants[v].form);
+	enum weir_form form = variants[v].form;
+	const char *wanted = table->choice->form;
+
+	return form_has(&table->form, &table->plan, form) &&
+	       (v == 0 || !wanted || strcmp(wanted, weir_form_name(form)) == 0);
 }
 
 static void one_round(struct table *table, bool check)
@@ -70,8 +76,9 @@ static double quantile(struct samples *samples, double q)
 }
 
 /* Rounds in which every launch is asked to leave. */
-static void evict(struct table *table, uint64_t trials)
+static void evict(struct table *table)
 {
+	uint64_t trials = table->choice->trials;
 	struct plan *plan = &table->plan;
 	struct form *form = &table->form;
 
@@ -84,7 +91,8 @@ static void evict(struct table *table, uint64_t trials)
 		form->variant = variants[v];
 		for (uint64_t t = 0; t < trials; t++)
 			plan_measure(plan);
-		plan_check(plan);
+		if (table->choice->check)
+			plan_check(plan);
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			table->cells[i][v].delay = form->delays[i];
 			form->delays[i] = (struct samples){0};
@@ -142,10 +150,12 @@ static void print_kernel(struct table *table, unsigned index)
 	printf("{\"workload\":\"%s\",\"class\":\"%s\",\"kernel\":\"%s\",\"launches\":%u,"
 	       "\"grid\":[%u,%u,%u],\"threads\":%u,\"resident\":%u,\"workers\":%u,"
 	       "\"native_us\":%.2f,\"block_us\":%.2f,\"forms\":[",
-	       plan->benchmark->name, table->class, kernel->name, kernel->launches, grid[0],
+	       plan->benchmark->name, table->choice->class, kernel->name, kernel->launches, grid[0],
 	       grid[1], grid[2], block[0] * block[1] * block[2], resident,
-	       runs(table, 1) ? form_resident(&table->form, plan, launch, WEIR_PERSISTENT) : 0, us,
-	       us / (double)blocks * (resident < blocks ? resident : (double)blocks));
+	       form_has(&table->form, plan, WEIR_PERSISTENT)
+		       ? form_resident(&table->form, plan, launch, WEIR_PERSISTENT)
+		       : 0,
+	       us, us / (double)blocks * (resident < blocks ? resident : (double)blocks));
 	for (size_t v = 1, printed = 0; v < VARIANTS; v++) {
 		if (!runs(table, v))
 			continue;
@@ -163,17 +173,17 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	static struct table table;
 	struct benchmark copy;
 
-	table = (struct table){.class = choice->class};
+	table = (struct table){.choice = choice};
 	form_init(&table.form, &copy, benchmark);
 	plan_init(&table.plan, &copy, w, w->size ? (uint32_t)w->size : copy.sizes[w->gpu][class]);
 	form_attach(&table.form, &table.plan);
-	one_round(&table, true);
+	one_round(&table, choice->check);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++)
 		for (size_t v = 0; v < VARIANTS; v++)
 			table.cells[i][v].us.n = table.cells[i][v].ratio.n = 0;
 	while (rounds--)
 		one_round(&table, false);
-	evict(&table, choice->trials);
+	evict(&table);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++)
 		print_kernel(&table, i);
 	fflush(stdout);
@@ -195,6 +205,9 @@ int main(int argc, char **argv)
 	const struct workload_option own[] = {
 		{"only", OPTION_TEXT, &choice.only, "just the benchmark with this name"},
 		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
+		{"form", OPTION_TEXT, &choice.form, "just this one, and native"},
+		{"check", OPTION_FLAG, &choice.check,
+		 "the results of the first round and of the last eviction"},
 		{"trials", OPTION_NUMBER, &choice.trials, "evictions of each launch"},
 		{0},
 	};

@@ -6,17 +6,70 @@
 
 #define PERIOD_NS 8000u
 
-void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark)
+struct names {
+	char name[PLAN_KERNELS_MAX][128];
+	unsigned count;
+};
+
+static void note_name(void *data, const struct weir_verdict *verdict)
 {
-	struct weir_transform_options options = {.forms =
-							 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT};
+	struct names *names = data;
+
+	if (names->count < PLAN_KERNELS_MAX)
+		snprintf(names->name[names->count++], sizeof(names->name[0]), "%s",
+			 verdict->kernel);
+}
+
+static char *transform(const char *ptx, const char *benchmark,
+		       const struct weir_transform_options *options)
+{
 	struct weir_error error;
 	size_t len;
+	char *out;
 
+	if (weir_transform(&out, &len, ptx, strlen(ptx), options, &error))
+		workload_fail("%s: line %u: %s", benchmark, error.line, error.message);
+	return out;
+}
+
+/* Of a thread of the kernel. */
+static unsigned registers_of(CUmodule module, const char *name)
+{
+	CUfunction function;
+	int registers;
+
+	CU(cuModuleGetFunction(&function, module, name));
+	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+	return (unsigned)registers;
+}
+
+/* Kernel after kernel, each with as many registers as it has natively. */
+static char *transform_all(const struct benchmark *benchmark)
+{
+	struct names names = {0};
+	struct weir_transform_options options = {
+		.forms = 1u << WEIR_SLICED, .verdict = note_name, .data = &names};
+	char *ptx = transform(benchmark->ptx, benchmark->name, &options);
+	CUmodule module;
+
+	CU(cuModuleLoadData(&module, benchmark->ptx));
+	options = (struct weir_transform_options){.forms = 1u << WEIR_PERSISTENT};
+	for (unsigned i = 0; i < names.count; i++) {
+		char *before = ptx;
+
+		options.kernel = names.name[i];
+		options.registers_max = weir_registers_max(registers_of(module, options.kernel));
+		ptx = transform(before, benchmark->name, &options);
+		free(before);
+	}
+	CU(cuModuleUnload(module));
+	return ptx;
+}
+
+void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark)
+{
 	*form = (struct form){.random = {1}};
-	if (weir_transform(&form->ptx, &len, benchmark->ptx, strlen(benchmark->ptx), &options,
-			   &error))
-		workload_fail("%s: line %u: %s", benchmark->name, error.line, error.message);
+	form->ptx = transform_all(benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
 	CU(cuMemHostAlloc((void **)&form->demand, sizeof(*form->demand),

@@ -71,9 +71,9 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
  * ticket:	the next one; drawn by atomic addition of 1. Whoever saw the demand sets its top
  *bit, the first to do so writes what the ticket was to `restart`. All draws from then on are
  *refused (they are larger than any ticket), so `restart` is the smallest refused one.
- * left:	workers that have left. Each first makes what its block wrote visible to the GPU, then
- *adds 1; the last, which sees all that, puts ticket and left in order for the next launch, makes
- *	everything visible to the whole system, and then writes done if all tickets were given out.
+ * left:	workers that have left. Each first makes what its block wrote visible to the GPU,
+ *then adds 1; the last, which sees all that, puts ticket and left in order for the next launch,
+ *makes everything visible to the whole system, and then writes done if all tickets were given out.
  *	So whoever sees `done == serial` sees all that the kernel wrote. */
 struct weir_words {
 	uint64_t next_poll; /* %globaltimer */

@@ -26,6 +26,14 @@ enum weir_form {
 const char *weir_form_name(enum weir_form form);
 const char *weir_form_suffix(enum weir_form form);
 
+/* The limit with which as many blocks of a rewritten kernel fit on an SM as of the original, which
+ * has @native registers a thread: they are given out in eights, and 32 are there for every thread.
+ */
+static inline unsigned weir_registers_max(unsigned native)
+{
+	return native <= 32 ? 32 : (native + 7) / 8 * 8;
+}
+
 #define WEIR_REASON_MAX 256
 
 /* What became of one kernel in one form. */
@@ -41,6 +49,7 @@ struct weir_transform_options {
 	unsigned forms;         /* bits 1 << enum weir_form */
 	const char *kernel;     /* only this one; NULL: all */
 	size_t output_max;      /* 0: a fixed multiple of the input */
+	unsigned registers_max; /* of a thread, in rewritten kernels; 0: no limit */
 	bool reprint;           /* print every function anew, for tests of the printer */
 	const char *dump_after; /* name of a pass: call dump behind it */
 	void (*dump)(void *data, const char *pass, const char *ptx, size_t len);
@@ -68,8 +77,9 @@ struct weir_object_request {
 	const void *image; /* PTX, or fatbinary containers */
 	size_t len;
 	const char *kernel;
-	unsigned sm;    /* 90: compute capability 9.0 */
-	unsigned forms; /* bits 1 << enum weir_form */
+	unsigned sm;            /* 90: compute capability 9.0 */
+	unsigned forms;         /* bits 1 << enum weir_form */
+	unsigned registers_max; /* as above */
 	/* Makes machine code of the new module's PTX, which ends with NUL behind @len; *@image is
 	 * for free(). 0, or a negative errno with @error filled. NULL: the object holds the PTX. */
 	int (*assemble)(void *data, const char *ptx, size_t len, unsigned sm, void **image,
