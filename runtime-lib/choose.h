@@ -17,7 +17,7 @@
 
 /* How to launch a kernel in a form. Immutable once published. */
 struct plan {
-	enum weir_form form;  /* WEIR_NATIVE: as it is */
+	enum weir_form form; /* WEIR_NATIVE: as it is */
 	const struct rewritten *rewritten;
 	uint32_t hidden_at;   /* offset of the hidden parameter; */
 	uint32_t packed_size; /* all parameters */
@@ -51,7 +51,7 @@ struct choice {
 	struct function *_Atomic function; /* NULL: not known yet */
 
 	/* Worker. */
-	enum choice_state state;
+	_Atomic int state; /* enum choice_state */
 	struct geometry geometry;
 	uint32_t unloads;  /* of code before that was launched */
 	uint64_t native;   /* ns */

@@ -34,7 +34,8 @@ const char *__asan_default_options(void)
 static struct fake_agent agent;
 static struct null_driver *driver;
 static unsigned contexts, kernels;
-static struct client *client; /* of the last context */
+static struct client *client;       /* of the last context */
+static uint32_t evicted[LANES_MAX]; /* what the GPU has reported of each lane */
 
 /* The program's parameters: a pointer and, behind a hole, a double. */
 static uint64_t pointer = 0x1122334455667788;
@@ -76,6 +77,7 @@ static unsigned welcomed(uint8_t level)
 	cuCtxSetCurrent(CONTEXT(n));
 	client = client_find(CONTEXT(n));
 	assert_non_null(client);
+	memset(evicted, 0, sizeof(evicted));
 	return n;
 }
 
@@ -98,9 +100,7 @@ static void land(unsigned evictions)
 		uint32_t last = atomic_load(&lane->last), seen = atomic_load(&lane->seen);
 		for (uint32_t serial = seen + 1; serial != last + 1; serial++)
 			atomic_store(&lane->reports[serial % FLIGHTS_MAX],
-				     (uint64_t)(lane->evictions + evictions * (serial - seen))
-						     << 32 |
-					     serial);
+				     (uint64_t)(evicted[i] += evictions) << 32 | serial);
 		assert_true(eventually(atomic_load(&lane->seen) == last));
 	}
 }
@@ -119,7 +119,8 @@ static bool settles(unsigned n, CUfunction kernel, unsigned blocks)
 		usleep(2000);
 		for (size_t k = 0; k < CHOICES_MAX; k++) {
 			const struct choice *choice = choose_at(k);
-			if (choice && choice->geometry.function == kernel &&
+			if (choice && atomic_load(&choice->key) &&
+			    choice->geometry.function == kernel &&
 			    choice->state == CHOICE_SETTLED && !atomic_load(&choice->trying))
 				return true;
 		}
