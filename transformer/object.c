@@ -55,6 +55,8 @@ static void note_verdict(void *data, const struct weir_verdict *v)
 	form->line = v->line;
 	if (v->eligible) {
 		form->entry = add_name(b, v->kernel, weir_form_suffix(v->form));
+		form->save_fixed = v->save_fixed;
+		form->save_per_thread = v->save_per_thread;
 		b->has_entry = true;
 	} else {
 		form->reason = add_name(b, *v->reason ? v->reason : "refused", "");

@@ -26,6 +26,7 @@
  */
 #include "hidden.h"
 #include "pass.h"
+#include "safe.h"
 
 /* Before it there are only fences of the strongest kind. */
 #define FENCE_SM 70
@@ -104,16 +105,26 @@ static void write_draw(struct frame *fr)
 		  op_reg(fr->countdown), op_block(fr->body));
 }
 
+/* All threads are here, or have left (safe.h). */
+static void write_barrier(struct cursor *at, struct frame *fr)
+{
+	if (fr->rewrite->safe)
+		safe_vote(at, fr->rewrite);
+	else
+		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
+}
+
 static void write_given(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->given);
 
+	write_barrier(&at, fr);
 	edit_code(&at,
-		  "{ .reg .pred %p; barrier.sync %0; ld.volatile.shared.u32 %1, [%2];"
-		  "  shfl.sync.idx.b32 %1, %1, 0, 31, 0xffffffff;"
-		  "  setp.ge.u32 %p, %1, %3; @%p bra %4; }",
-		  op_int(fr->rewrite->barrier), op_reg(fr->ticket), slot(&at, fr),
-		  hidden32(&at, fr->rewrite, HIDDEN(tickets)), op_block(fr->leave));
+		  "{ .reg .pred %p; ld.volatile.shared.u32 %0, [%1];"
+		  "  shfl.sync.idx.b32 %0, %0, 0, 31, 0xffffffff;"
+		  "  setp.ge.u32 %p, %0, %2; @%p bra %3; }",
+		  op_reg(fr->ticket), slot(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(tickets)),
+		  op_block(fr->leave));
 }
 
 /* Where the line number is in the grid; nothing to divide where the grid is a line. */
@@ -195,7 +206,7 @@ static void write_next(struct frame *fr)
 	edit_code(&at, "{ .reg .pred %p; sub.u32 %0, %0, 2; setp.lt.s32 %p, %0, 0; @%p bra %1; }",
 		  op_reg(fr->countdown), op_block(fr->used_up));
 	if (fr->rewrite->must_meet && !fr->rewrite->have_met)
-		edit_code(&at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
+		write_barrier(&at, fr);
 	write_step(&at, fr);
 	edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 2; @%p bra %1; bra %2; }",
 		  op_reg(fr->countdown), op_block(fr->body), op_block(fr->draw));
@@ -217,6 +228,45 @@ static void write_fence(struct cursor *at, bool for_system)
 		edit_code(at, for_system ? "fence.acq_rel.sys;" : "fence.acq_rel.gpu;");
 }
 
+/* One worker more has left; to @otherwise if it is not the last. */
+static void write_count(struct cursor *at, struct frame *fr, struct operand words,
+			struct operand otherwise)
+{
+	struct safe *safe = fr->rewrite->safe;
+
+	if (safe)
+		edit_code(at,
+			  "{ .reg .pred %p; .reg .b32 %n, %all;"
+			  "  atom.global.add.u32 %n, [%0+24], %1; add.u32 %n, %n, %1;"
+			  "  shr.u32 %2, %n, 16; and.b32 %n, %n, 0xffff;"
+			  "  mov.u32 %all, %nctaid.x; setp.ne.u32 %p, %n, %all; @%p bra %3; }",
+			  words, op_reg(safe->parting), op_reg(safe->saved), otherwise);
+	else
+		edit_code(at,
+			  "{ .reg .pred %p; .reg .b32 %n, %all;"
+			  "  atom.global.inc.u32 %n, [%0+24], 0xfffffffe;"
+			  "  add.u32 %n, %n, 1; mov.u32 %all, %nctaid.x;"
+			  "  setp.ne.u32 %p, %n, %all; @%p bra %1; }",
+			  words, otherwise);
+}
+
+/* While blocks are saved the launch is not done, even if no ticket is left. */
+static void write_resume(struct cursor *at, struct frame *fr, struct operand words,
+			 struct operand serial, struct operand restart, struct operand tickets,
+			 struct operand is_done)
+{
+	struct safe *safe = fr->rewrite->safe;
+
+	if (!safe)
+		return;
+	edit_code(at,
+		  "{ .reg .pred %none; .reg .b32 %resume; min.u32 %0, %0, %1;"
+		  "  setp.eq.u32 %none, %2, 0; and.pred %3, %3, %none;"
+		  "  selp.b32 %resume, 0, %4, %none; st.volatile.global.u32 [%5+28], %resume; }",
+		  restart, tickets, op_reg(safe->saved), is_done, serial, words);
+}
+static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
+
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
@@ -224,6 +274,7 @@ static void write_leave(struct frame *fr)
 	struct operand is_done = op_reg(edit_register(fr->f, TYPE_pred));
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
+	struct operand restart = op_reg(edit_register(fr->f, TYPE_b32));
 
 	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
@@ -231,24 +282,22 @@ static void write_leave(struct frame *fr)
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
 	write_fence(&at, false);
-	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %n, %all;"
-		  "  atom.global.inc.u32 %n, [%0+24], 0xfffffffe;"
-		  "  add.u32 %n, %n, 1; mov.u32 %all, %nctaid.x; setp.ne.u32 %p, %n, %all;"
-		  "  @%p bra %1; }",
-		  words, end);
+	write_count(&at, fr, words, end);
 	write_fence(&at, false);
 	edit_code(&at,
-		  "{ .reg .pred %open; .reg .b32 %t, %restart, %zero;"
-		  "  ld.volatile.global.v2.u32 {%t, %restart}, [%0+16];"
+		  "{ .reg .pred %open; .reg .b32 %t;"
+		  "  ld.volatile.global.v2.u32 {%t, %5}, [%0+16];"
 		  "  ld.volatile.global.v2.u32 {%3, %4}, [%0+8];"
-		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %restart, %1;"
-		  "  setp.ge.u32 %2, %restart, %1; @%2 mov.u32 %restart, 0;"
-		  "  mov.u32 %zero, 0; st.volatile.global.u32 [%0+24], %zero;"
-		  "  st.volatile.global.u32 [%0+16], %restart;"
-		  "  @!%2 add.u32 %4, %4, 1; @!%2 st.volatile.global.u32 [%0+12], %4;"
-		  "  @%2 mov.u32 %3, %5; }",
-		  words, tickets, is_done, done, evictions, serial);
+		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %5, %1;"
+		  "  setp.ge.u32 %2, %5, %1; }",
+		  words, tickets, is_done, done, evictions, restart);
+	write_resume(&at, fr, words, serial, restart, tickets, is_done);
+	edit_code(&at,
+		  "{ .reg .b32 %zero; @%1 mov.u32 %4, 0; mov.u32 %zero, 0;"
+		  "  st.volatile.global.u32 [%0+24], %zero; st.volatile.global.u32 [%0+16], %4;"
+		  "  @!%1 add.u32 %3, %3, 1; @!%1 st.volatile.global.u32 [%0+12], %3;"
+		  "  @%1 mov.u32 %2, %5; }",
+		  words, is_done, done, evictions, restart, serial);
 	write_fence(&at, true);
 	edit_code(&at,
 		  "{ .reg .pred %told; .reg .b64 %tell; @%0 st.volatile.global.u32 [%1+8], %2;"
@@ -277,6 +326,23 @@ static void find_axes(struct frame *fr)
 	}
 }
 
+/* What pass-save.c goes on from. */
+static void show(struct frame *fr, struct block *enter)
+{
+	struct safe *safe = fr->rewrite->safe;
+
+	if (!safe)
+		return;
+	safe->enter = edit_block(fr->f, enter, "entered");
+	safe->draw = fr->draw;
+	safe->given = fr->given;
+	safe->leave = fr->leave;
+	safe->slots = fr->slots;
+	safe->ticket = fr->ticket;
+	safe->parting = edit_named_register(fr->f, TYPE_b32, "parting");
+	safe->saved = edit_named_register(fr->f, TYPE_b32, "saved");
+}
+
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -298,6 +364,7 @@ static int run(struct rewrite *rewrite)
 	fr.used_up = edit_block(f, f->last, "used_up");
 	fr.leave = edit_block(f, fr.used_up, "leave");
 	fr.end = edit_block(f, fr.leave, "end");
+	show(&fr, enter);
 	write_enter(&fr, enter);
 	write_draw(&fr);
 	write_given(&fr);

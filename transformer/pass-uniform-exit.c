@@ -19,6 +19,7 @@
  */
 #include "barrier.h"
 #include "pass.h"
+#include "safe.h"
 #include "uniform.h"
 
 /* Barriers of single threads, not of warps. */
@@ -181,19 +182,19 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	bool is_uniform, has_copies = false;
+	bool is_uniform = true, has_copies = false; /* with safe points, barriers are votes */
 	struct block *done;
 	struct cursor at;
 	struct cfg cfg;
 	int r = look_around(rewrite, &has_copies);
 
-	if (!r)
+	if (!r && !rewrite->safe)
 		r = cfg_build(f, &cfg);
-	if (!r)
+	if (!r && !rewrite->safe)
 		r = uniform_barriers(f, &cfg, &is_uniform);
 	if (r)
 		return r;
-	if (!is_uniform && pass_target(f->module) < SM_MIN)
+	if ((!is_uniform || rewrite->safe) && pass_target(f->module) < SM_MIN)
 		return pass_refuse(rewrite, f->at,
 				   "threads may leave before barriers, and %s has no barriers for "
 				   "single threads",
@@ -210,9 +211,11 @@ static int run(struct rewrite *rewrite)
 			  "{ .reg .pred %no, %more; mov.pred %no, 0;"
 			  "again: barrier.red.or.pred %more, %0, %no; @%more bra again; }",
 			  op_int(rewrite->barrier));
-	rewrite->have_met = !is_uniform;
+	if (rewrite->safe)
+		safe_vote_done(&at, rewrite);
+	rewrite->have_met = !is_uniform || (rewrite->safe && rewrite->safe->counts);
 	edit_code(&at, "ret;");
-	rewrite->leave = f->last->last;
+	rewrite->leave = at.block->last;
 	return PASS_DONE;
 }
 

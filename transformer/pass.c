@@ -13,10 +13,16 @@ static const struct pass *const persistent[] = {
 	&pass_block_index, &pass_uniform_exit, &pass_tickets, NULL,
 };
 
+static const struct pass *const resumable[] = {
+	&pass_eligible,    &pass_registers,   &pass_params,       &pass_symbols,
+	&pass_block_index, &pass_safe_points, &pass_uniform_exit, &pass_tickets,
+	&pass_save,        NULL,
+};
+
 const struct form forms[] = {
 	{WEIR_SLICED, "sliced", "__weir_sliced", sliced},
 	{WEIR_PERSISTENT, "persistent", "__weir_persistent", persistent},
-	{WEIR_RESUMABLE, "resumable", "__weir_resumable", NULL},
+	{WEIR_RESUMABLE, "resumable", "__weir_resumable", resumable},
 };
 const size_t form_count = sizeof(forms) / sizeof(forms[0]);
 

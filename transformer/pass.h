@@ -35,6 +35,9 @@ struct rewrite {
 	bool must_meet;            /* without one, nobody may begin the next block */
 	unsigned barrier;          /* a number that the kernel leaves free */
 	struct variable *tally;    /* a word that must be 0 at first; or NULL */
+
+	struct safe *safe; /* safe-points, or NULL: nobody leaves inside a block */
+	uint32_t save_fixed, save_per_thread; /* save: what weir_verdict says */
 };
 
 struct pass {
@@ -72,3 +75,5 @@ extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
+extern const struct pass pass_safe_points;
+extern const struct pass pass_save;

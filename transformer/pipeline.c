@@ -155,7 +155,9 @@ static void tell(const struct pipeline *p, const struct function *f, const struc
 				       .form = rewrite->form->id,
 				       .eligible = !rewrite->refusal.error,
 				       .line = rewrite->refusal.at.line,
-				       .reason = rewrite->refusal.message};
+				       .reason = rewrite->refusal.message,
+				       .save_fixed = rewrite->save_fixed,
+				       .save_per_thread = rewrite->save_per_thread};
 
 	if (p->options->verdict)
 		p->options->verdict(p->options->data, &verdict);

@@ -1,6 +1,7 @@
 /* Preloaded into a workload: a launcher that runs each of its kernels in the form $FORMS_FORM
- * (persistent or sliced), as preempt-abi.h says, and evicts it at random moments. The workload then
- * checks its results as it always does. Works on a real GPU as well as on the simulated one.
+ * (persistent, resumable or sliced), as preempt-abi.h says, and evicts it at random moments. The
+ * workload then checks its results as it always does. Works on a real GPU as well as on the
+ * simulated one.
  *
  * A launch returns when its kernel is done: simple, and enough for workloads whose kernels need
  * nothing from the host while they run. With FORMS_CALM set nobody asks kernels to leave and nobody
@@ -36,6 +37,15 @@ struct pair {
 	size_t parameters;
 	CUdeviceptr words;
 	uint32_t serial;
+	uint32_t save_fixed, save_per_thread; /* resumable (weir/transform.h) */
+	CUdeviceptr saves;
+	size_t saves_size;
+};
+
+/* What was said of a kernel when its module was loaded, the newest last. */
+struct save {
+	char kernel[128];
+	uint32_t fixed, per_thread;
 };
 
 static struct {
@@ -43,6 +53,8 @@ static struct {
 	bool is_calm;
 	struct pair pairs[FUNCTIONS_MAX];
 	size_t count;
+	struct save saves[FUNCTIONS_MAX];
+	size_t save_count;
 	volatile uint64_t *demand;
 	CUdeviceptr demand_address;
 	_Atomic bool stop;
@@ -92,7 +104,9 @@ static void init(void)
 
 	if (state.form)
 		return;
-	state.form = form && !strcmp(form, "sliced") ? WEIR_SLICED : WEIR_PERSISTENT;
+	state.form = form && !strcmp(form, "sliced")      ? WEIR_SLICED
+		     : form && !strcmp(form, "resumable") ? WEIR_RESUMABLE
+							  : WEIR_PERSISTENT;
 	state.is_calm = getenv("FORMS_CALM");
 	state.random = 42;
 	MUST(cuMemHostRegister(page, sizeof(page), CU_MEMHOSTREGISTER_DEVICEMAP));
@@ -103,16 +117,41 @@ static void init(void)
 	atexit(report);
 }
 
+static void note_save(void *data, const struct weir_verdict *verdict)
+{
+	struct save *save = &state.saves[state.save_count % FUNCTIONS_MAX];
+
+	(void)data;
+	state.save_count++;
+	snprintf(save->kernel, sizeof(save->kernel), "%s", verdict->kernel);
+	save->fixed = verdict->save_fixed;
+	save->per_thread = verdict->save_per_thread;
+}
+
+static void find_save(struct pair *pair, const char *kernel)
+{
+	size_t first = state.save_count > FUNCTIONS_MAX ? state.save_count - FUNCTIONS_MAX : 0;
+
+	for (size_t k = first; k < state.save_count; k++) {
+		const struct save *save = &state.saves[k % FUNCTIONS_MAX];
+
+		if (strcmp(save->kernel, kernel) != 0)
+			continue;
+		pair->save_fixed = save->fixed;
+		pair->save_per_thread = save->per_thread;
+	}
+}
+
 EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-	struct weir_transform_options options = {.forms =
-							 1u << WEIR_SLICED | 1u << WEIR_PERSISTENT};
+	struct weir_transform_options options = {.verdict = note_save};
 	struct weir_error error;
 	CUresult result;
 	size_t len;
 	char *text;
 
 	init();
+	options.forms = 1u << state.form;
 	if (weir_transform(&text, &len, image, strlen(image), &options, &error)) {
 		fprintf(stderr, "forms: line %u: %s\n", error.line, error.message);
 		exit(3);
@@ -137,6 +176,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 		return result;
 	while (!cuFuncGetParamInfo(*function, pair->parameters, &offset, &size))
 		pair->parameters++;
+	find_save(pair, name);
 	MUST(cuMemAlloc(&pair->words, sizeof(struct weir_words)));
 	MUST(cuMemsetD8(pair->words, 0, sizeof(struct weir_words)));
 	MUST(cuCtxSynchronize());
@@ -183,6 +223,24 @@ static unsigned worker_count(const struct launch *l)
 	return (unsigned)(blocks * sms);
 }
 
+/* Room for all workers to save what they have. */
+static void prepare_saves(struct pair *pair, const struct launch *l, unsigned workers,
+			  struct weir_persistent *hidden)
+{
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	uint64_t stride = pair->save_fixed + pair->save_per_thread * threads + l->shared;
+
+	stride = (stride + 255) / 256 * 256;
+	if (pair->saves_size < workers * stride) {
+		if (pair->saves)
+			MUST(cuMemFree(pair->saves));
+		pair->saves_size = workers * stride;
+		MUST(cuMemAlloc(&pair->saves, pair->saves_size));
+	}
+	hidden->saves = pair->saves;
+	hidden->save_stride = stride;
+}
+
 static bool is_done(const struct launch *l)
 {
 	struct weir_words words;
@@ -208,6 +266,8 @@ static void run_persistent(struct launch *l)
 	hidden.chunk = hidden.chunk < blocks ? hidden.chunk : blocks;
 	hidden.tickets = (blocks + hidden.chunk - 1) / hidden.chunk;
 	workers = workers < hidden.tickets ? workers : hidden.tickets;
+	if (l->pair->save_fixed)
+		prepare_saves(l->pair, l, workers, &hidden);
 	l->parameters[l->pair->parameters] = &hidden;
 	start(l, workers, 1, 1);
 	while (!state.is_calm && !is_done(l)) {

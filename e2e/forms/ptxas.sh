@@ -14,7 +14,7 @@ for seed in 1 2 3 4 5 6; do
 done
 for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/papers/*.ptx "$tmp"/generated-*.ptx; do
 	name=$(basename "$ptx" .ptx)
-	"$B/bin/weir-transform" -f sliced -f persistent "$ptx" "$tmp/out.ptx"
+	"$B/bin/weir-transform" -f sliced -f persistent -f resumable "$ptx" "$tmp/out.ptx"
 	status=$?
 	for sm in 75 80 90 100 120; do
 		"$CUDA_HOME/bin/ptxas" -arch=sm_$sm -o /dev/null "$tmp/out.ptx" || status=1

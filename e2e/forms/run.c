@@ -15,7 +15,7 @@
 #define LAUNCHES_MAX     100000
 #define INSTRUCTIONS_MAX 50000000
 #define PARAMETERS_MAX   256
-#define FORMS            (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT)
+#define FORMS            (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
 
 static void remember(void *data, const struct weir_verdict *verdict)
 {
@@ -24,6 +24,10 @@ static void remember(void *data, const struct weir_verdict *verdict)
 	if (strcmp(verdict->kernel, run->problem->kernel))
 		return;
 	run->has[verdict->form] = verdict->eligible;
+	if (verdict->form == WEIR_RESUMABLE) {
+		run->save_fixed = verdict->save_fixed;
+		run->save_per_thread = verdict->save_per_thread;
+	}
 	if (!verdict->eligible)
 		snprintf(run->message, sizeof(run->message), "%s: %s",
 			 weir_form_name(verdict->form), verdict->reason);
@@ -201,8 +205,7 @@ static void run_workers(struct launch *launch, struct launch *stale, volatile ui
 	pthread_t threads[THREADS + 1];
 	unsigned moment = random_below(&launch->run->random, 4), n = 0;
 
-	launch->ptx.grid =
-		(struct ptx_dim){1 + random_below(&launch->run->random, WORKERS_MAX), 1, 1};
+	launch->ptx.grid = (struct ptx_dim){launch->run->workers, 1, 1};
 	launch->next = 0;
 	stale->ptx.grid = launch->ptx.grid;
 	stale->next = 0;
@@ -220,15 +223,17 @@ static void run_workers(struct launch *launch, struct launch *stale, volatile ui
 		pthread_join(threads[--n], NULL);
 }
 
-static bool fail(struct run *run, const char *what)
+static bool fail(struct run *run, enum weir_form form, const char *what)
 {
-	snprintf(run->message, sizeof(run->message), "persistent: %s", what);
+	snprintf(run->message, sizeof(run->message), "%s: %s", weir_form_name(form), what);
 	return false;
 }
 
-/* Launches and continuations until the words say done; then one more, which must do nothing. */
-static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *words,
-			   struct weir_persistent *hidden, volatile uint64_t *demand)
+/* Launches and continuations until the words say done; then one more, which must do nothing. The
+ * number of workers changes from one to the next, unless they have saved something. */
+static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
+			   struct weir_words *words, struct weir_persistent *hidden,
+			   volatile uint64_t *demand)
 {
 	volatile uint64_t *report = (volatile uint64_t *)(uintptr_t)hidden->report;
 	struct weir_persistent before = *hidden;
@@ -236,27 +241,47 @@ static bool run_until_done(struct run *run, uint32_t *out, struct weir_words *wo
 	unsigned launches = 0;
 
 	before.serial--;
-	launch_init(&launch, run, WEIR_PERSISTENT, out, hidden, sizeof(*hidden));
-	launch_init(&stale, run, WEIR_PERSISTENT, out, &before, sizeof(before));
+	launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
+	launch_init(&stale, run, form, out, &before, sizeof(before));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
 		*report = 0;
+		if (form != WEIR_RESUMABLE || launches == 1)
+			run->workers = 1 + random_below(&run->random, WORKERS_MAX);
 		run_workers(&launch, &stale, demand);
-		if (!is_good(&launch, "persistent") || !is_good(&stale, "stale"))
+		if (!is_good(&launch, weir_form_name(form)) || !is_good(&stale, "stale"))
 			return false;
+		run->saves += words->resume != 0;
 		if (*report != ((uint64_t)words->evictions << 32 | words->done))
-			return fail(run, "the report is not what the words say");
+			return fail(run, form, "the report is not what the words say");
 		if (words->left || words->ticket > hidden->tickets)
-			return fail(run, "the words are not in order");
+			return fail(run, form, "the words are not in order");
 	}
 	if (words->done != hidden->serial)
-		return fail(run, "it never gets done");
+		return fail(run, form, "it never gets done");
 	run_workers(&launch, &stale, demand);
-	if (words->done != hidden->serial || words->left || words->ticket)
-		return fail(run, "a continuation too many did something");
-	return is_good(&launch, "persistent, when done");
+	if (words->done != hidden->serial || words->left || words->ticket || words->resume)
+		return fail(run, form, "a continuation too many did something");
+	return is_good(&launch, "when done");
 }
 
-static bool run_persistent(struct run *run, uint32_t *out)
+/* Memory for all workers, full of what was there before. */
+static void *new_saves(struct run *run, struct weir_persistent *hidden)
+{
+	const struct ptx_dim *block = &run->problem->block;
+	uint8_t *saves;
+
+	hidden->save_stride =
+		(run->save_fixed + (uint64_t)run->save_per_thread * block->x * block->y * block->z +
+		 run->problem->dynamic_shared + 255) /
+		256 * 256;
+	saves = aligned_alloc(256, hidden->save_stride * WORKERS_MAX + 256);
+	if (saves)
+		memset(saves, 1, hidden->save_stride * WORKERS_MAX);
+	hidden->saves = (uintptr_t)saves;
+	return saves;
+}
+
+static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 {
 	struct ptx_dim grid = run->problem->grid;
 	struct weir_words *words = aligned_alloc(32, sizeof(*words));
@@ -270,9 +295,10 @@ static bool run_persistent(struct run *run, uint32_t *out)
 					 .blocks = (uint32_t)blocks_of(grid),
 					 .report = (uintptr_t)&report,
 					 .period = random_below(&run->random, 3) * 10000};
-	bool good = words;
+	void *saves = new_saves(run, &hidden);
+	bool good = words && saves;
 
-	if (words)
+	if (good)
 		memset(words, 0, sizeof(*words));
 	for (hidden.serial = 1; good && hidden.serial <= 2; hidden.serial++) {
 		out = results(run, out);
@@ -280,11 +306,12 @@ static bool run_persistent(struct run *run, uint32_t *out)
 		if (hidden.chunk > hidden.blocks)
 			hidden.chunk = hidden.blocks;
 		hidden.tickets = (hidden.blocks + hidden.chunk - 1) / hidden.chunk;
-		good = run_until_done(run, out, words, &hidden, &demand) &&
-		       compare(run, "persistent", out);
+		good = run_until_done(run, form, out, words, &hidden, &demand) &&
+		       compare(run, weir_form_name(form), out);
 	}
 	run->evictions += words ? words->evictions : 0;
 	free(words);
+	free(saves);
 	return good;
 }
 
@@ -296,7 +323,7 @@ bool run_form(struct run *run, enum weir_form form)
 	if (memory) {
 		out = results(run, memory);
 		good = form == WEIR_SLICED ? run_sliced(run, out) && compare(run, "sliced", out)
-					   : run_persistent(run, out);
+					   : run_persistent(run, form, out);
 	}
 	free(memory);
 	return good;
@@ -358,6 +385,8 @@ static bool load_detached(struct run *run)
 		remember(run, &(struct weir_verdict){.kernel = run->problem->kernel,
 						     .form = forms[k].form,
 						     .eligible = forms[k].entry,
+						     .save_fixed = forms[k].save_fixed,
+						     .save_per_thread = forms[k].save_per_thread,
 						     .reason = in_object(run, forms[k].reason)});
 	return load_text(run, &run->module, run->problem->ptx, strlen(run->problem->ptx)) &&
 	       (!run->object->image_size ||

@@ -32,6 +32,9 @@ struct run {
 	uint32_t *want;             /* what the native kernel left */
 	uint64_t random;
 	unsigned evictions; /* so far */
+	unsigned saves;     /* of them with saved blocks */
+	unsigned workers;   /* of the launch at hand */
+	uint32_t save_fixed, save_per_thread;
 	bool has[WEIR_FORM_COUNT];
 	char message[RUN_MESSAGE_MAX]; /* what went wrong, or why a form is missing */
 };

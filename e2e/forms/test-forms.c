@@ -24,16 +24,26 @@ static unsigned number(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
+/* How much has been seen. */
+struct seen {
+	unsigned kernels, resumable; /* kernels, and those that could be resumable */
+	unsigned evictions, saves;   /* evictions, and those with saved blocks */
+};
+
 static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned schedules,
-			  unsigned *evictions)
+			  struct seen *seen)
 {
 	struct run run;
 	bool good =
 		run_init(&run, problem, seed) && run.has[WEIR_SLICED] && run.has[WEIR_PERSISTENT];
 
 	for (unsigned k = 0; good && k < schedules; k++)
-		good = run_form(&run, WEIR_SLICED) && run_form(&run, WEIR_PERSISTENT);
-	*evictions += run.evictions;
+		good = run_form(&run, WEIR_SLICED) && run_form(&run, WEIR_PERSISTENT) &&
+		       (!run.has[WEIR_RESUMABLE] || run_form(&run, WEIR_RESUMABLE));
+	seen->kernels++;
+	seen->resumable += run.has[WEIR_RESUMABLE];
+	seen->evictions += run.evictions;
+	seen->saves += run.saves;
 	run_deinit(&run);
 	if (!good)
 		fail_msg("%s%s, seed %llu: %s", problem->kernel,
@@ -43,19 +53,19 @@ static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned
 
 /* With the forms beside the original, and in a module of their own. */
 static void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
-		       unsigned *evictions)
+		       struct seen *seen)
 {
 	struct problem detached = *problem;
 
-	must_agree_so(problem, seed, schedules, evictions);
+	must_agree_so(problem, seed, schedules, seen);
 	detached.detached = true;
-	must_agree_so(&detached, seed, schedules, evictions);
+	must_agree_so(&detached, seed, schedules, seen);
 }
 
 static void generated_kernels(void **state)
 {
 	unsigned first = number("WEIR_SEED", 1), count = number("WEIR_COUNT", GENERATED_COUNT);
-	unsigned evictions = 0;
+	struct seen seen = {0};
 
 	(void)state;
 	for (unsigned seed = first; seed < first + count; seed++) {
@@ -72,10 +82,11 @@ static void generated_kernels(void **state)
 					     .out_words = threads + GENERATED_COUNTERS,
 					     .in = input,
 					     .n = seed},
-			   seed, SCHEDULES, &evictions);
+			   seed, SCHEDULES, &seen);
 		free(g.ptx);
 	}
-	assert_true(evictions > 0 || count < 10);
+	assert_true(count < 10 || (seen.evictions > 0 && seen.saves > 0));
+	assert_true(count < 10 || seen.resumable * 2 > seen.kernels);
 }
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -174,12 +185,12 @@ static const struct problem written[] = {
 
 static void written_kernels(void **state)
 {
-	unsigned evictions = 0;
+	struct seen seen = {0};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(written) / sizeof(written[0]); k++)
-		must_agree(&written[k], k, 30, &evictions);
-	assert_true(evictions > 0);
+		must_agree(&written[k], k, 30, &seen);
+	assert_true(seen.evictions > 0);
 }
 
 /* What cannot be done for sure, and why. */

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The papers' benchmarks with every kernel sliced, and persistent with evictions at random moments:
+# The papers' benchmarks with every kernel sliced, and persistent and resumable with evictions at random moments:
 # results stay right. Kernels that need the host while they run are left out: this launcher waits.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -23,7 +23,7 @@ say() { # STATUS WHAT
 
 eaters='^(work-queue|polling-server|endless-simulation) '
 names=$("$B/bin/kernels" --list | grep -vE "$eaters" | cut -d ' ' -f 1 | paste -sd ,)
-for form in sliced persistent; do
+for form in sliced persistent resumable; do
 	FORMS_FORM=$form timeout 100 env LD_PRELOAD="$B/lib/evict.so" "$B/bin/kernels" \
 		--class "${CLASS:-trivial}" --only "$names" >"$tmp/out" 2>&1
 	status=$?

@@ -51,7 +51,8 @@ struct weir_persistent {
 	 * launch stores there, once, `evictions << 32 | done` as they then are in the words. */
 	uint64_t report;
 	/* Resumable only: where workers save their blocks, worker w at saves + w * save_stride,
-	 * aligned to 256. All continuations of a launch have as many workers as its first. */
+	 * aligned to 256; not used if the kernel has no safe points (weir/transform.h). All
+	 * continuations of a launch have as many workers as its first, at most 65535. */
 	uint64_t saves;
 	uint64_t save_stride;
 	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
@@ -66,15 +67,19 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 
 /* In device memory, one sector. Kernels write them, the launcher may read.
  *
- * next_poll: whoever draws a ticket when that time has come, and wins the compare-and-swap that
- *	moves it by a period, looks at demand and hold.
- * ticket:	the next one; drawn by atomic addition of 1. Whoever saw the demand sets its top
- *bit, the first to do so writes what the ticket was to `restart`. All draws from then on are
- *refused (they are larger than any ticket), so `restart` is the smallest refused one.
- * left:	workers that have left. Each first makes what its block wrote visible to the GPU,
- *then adds 1; the last, which sees all that, puts ticket and left in order for the next launch,
- *makes everything visible to the whole system, and then writes done if all tickets were given out.
- *	So whoever sees `done == serial` sees all that the kernel wrote. */
+ * - next_poll: who draws a ticket, or comes by a safe point, when that time has come, and wins the
+ *   compare-and-swap that moves it by a period, looks at demand and hold.
+ * - ticket: the next one; drawn by atomic addition of 1. Who saw the demand sets its top bit, the
+ *   first to do so writes what the ticket was to `restart`. All draws from then on are refused
+ *   (they are larger than any ticket), so `restart` is the smallest refused one.
+ * - left: workers that have left; in its upper half, those of them that have saved a block. Each
+ *   first makes what its block wrote visible to the GPU, then adds itself; the last, which sees all
+ *   that, puts ticket and left in order for the next launch, makes everything visible to the whole
+ *   system, and then writes done if all tickets were given out and no block is saved. So whoever
+ *   sees `done == serial` sees all that the kernel wrote.
+ * - resume: a worker of a later launch looks at its save only if this is the launch's serial. Each
+ *   worker has then left word there whether it has saved something, so that saves may lie in any
+ *   memory. */
 struct weir_words {
 	uint64_t next_poll; /* %globaltimer */
 	uint32_t done;      /* serial of the last launch that finished */
@@ -83,7 +88,7 @@ struct weir_words {
 	uint32_t ticket;
 	uint32_t restart;
 	uint32_t left;
-	uint32_t reserved;
+	uint32_t resume; /* serial of the launch that has saved blocks, or 0 */
 };
 static_assert(sizeof(struct weir_words) == 32, "one sector: align to 32");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");

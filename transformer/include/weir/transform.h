@@ -43,6 +43,9 @@ struct weir_verdict {
 	bool eligible;
 	uint32_t line;      /* of the text, 0: none to blame */
 	const char *reason; /* of a refusal, "" otherwise; both strings live during the call */
+	/* Resumable: a worker's save is save_fixed + save_per_thread * threads + dynamic shared
+	 * memory; both 0: nothing is ever saved. */
+	uint32_t save_fixed, save_per_thread;
 };
 
 struct weir_transform_options {

@@ -1,0 +1,59 @@
+/* Safe points: places inside a block that its threads can leave from, and go on at later.
+ *
+ * Whoever leaves at a loop head does so alone, and tells the others at the next barrier: there each
+ * barrier of a kernel with safe points is a vote about whether somebody has left. If so, all who
+ * came leave as well, in front of that barrier, and come to it again when they go on. Threads that
+ * are done vote, too. What leaving means is pass-save.c's affair.
+ *
+ * Two ways to vote. If all threads come by the same barriers, nobody is done while others stand at
+ * one, and a yes of those that left is enough. Else those who are done, and say so over and over,
+ * must not look like those who left: then votes are counted. Here are as many as are at a barrier,
+ * `finished` in shared memory counts those that are done, ever, and `quorum` is what both make
+ * together while nobody has left: as many as the block has threads, once more for each block that
+ * is done. A fast thread may be done with the next block before a slow one has looked at the
+ * count; that only makes it larger.
+ */
+#pragma once
+
+#include "pass.h"
+
+struct safe_point {
+	struct block *at;    /* where they go on */
+	struct block *leave; /* where they go to leave: ends with a trap, for pass-save.c */
+	bool is_common;      /* all threads come to `leave`, from votes */
+	struct safe_point *next;
+};
+
+/* What the passes of the form resumable leave for each other. */
+struct safe {
+	struct safe_point *points, **points_end;
+	unsigned count;
+	bool counts;                /* votes are counted */
+	struct variable *watch;     /* shared memory: struct of pass-safe-points.c */
+	struct variable *finished;  /* shared memory; NULL: votes are not counted */
+	struct reg *quorum, *since; /* through the body; since: %clock at the last check */
+
+	/* Of pass-tickets.c. */
+	struct block *enter, *draw, *given, *leave;
+	struct variable *slots;
+	struct reg *ticket;
+	struct reg *parting; /* what leave adds to words.left */
+	struct reg *saved;   /* by the last worker: how many blocks are saved */
+};
+
+/* What stands for a ticket, besides those that are none. */
+#define SAFE_RESUME 0xffffffffu /* a saved block is to go on */
+#define SAFE_REDRAW 0xfffffffeu /* the one there was is of an earlier launch, which was closed */
+
+/* A point at @at. The code that leaves there goes to the end of `leave`, in front of its trap. */
+struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common);
+struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *point);
+
+/* A barrier for all threads that have not left, and a point in front of it. */
+struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite);
+/* Another one right behind it: nobody can have left in between. */
+void safe_vote_again(struct cursor *at, struct rewrite *rewrite);
+/* The same where threads are done with a block. */
+void safe_vote_done(struct cursor *at, struct rewrite *rewrite);
+/* Of those who have left alone. They need not look: nobody stays. */
+void safe_vote_left(struct cursor *at, struct rewrite *rewrite);
