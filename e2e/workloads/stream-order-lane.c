@@ -139,8 +139,8 @@ void action_issue(struct lane *lane, const struct action *action, bool captured)
 
 	switch (action->kind) {
 	case ACTION_STEP:
-		CU(to.calls->launch_kernel(lane->kit->step, LANE_WORDS / LANE_THREADS, 1, 1,
-					   LANE_THREADS, 1, 1, 0, to.stream, parameters, NULL));
+		CU(to.calls->launch_kernel(lane->kit->step, LANE_WORDS / STEP_THREADS, 1, 1,
+					   STEP_THREADS, 1, 1, 0, to.stream, parameters, NULL));
 		return;
 	case ACTION_SET:
 		CU(to.calls->set(data, action->add, action->range.count, to.stream));

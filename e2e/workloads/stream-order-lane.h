@@ -9,6 +9,7 @@
 
 #define LANE_WORDS   128u
 #define LANE_THREADS 64u /* two blocks: the smallest GPU holds a cooperative launch of them */
+#define STEP_THREADS 16u /* eight blocks: it does not hold these at once */
 
 enum lane_kind { LANE_BLOCKING, LANE_NON_BLOCKING, LANE_LEGACY, LANE_PER_THREAD, LANE_KINDS };
 

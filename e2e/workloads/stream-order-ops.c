@@ -96,19 +96,20 @@ static void operation_launch_ex(struct run *run, struct lane *lane)
 {
 	struct target to = lane_target(lane);
 	struct action action = action_random(&run->kit);
-	uint32_t words = LANE_WORDS;
+	uint32_t words = LANE_WORDS, is_cooperative = random_below(&run->kit.random, 2);
 	void *parameters[] = {&lane->data, &words, &action.multiply, &action.add, &action.delay};
 	CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					 .value.cooperative = 1};
-	CUlaunchConfig config = {.gridDimX = LANE_WORDS / LANE_THREADS,
+	CUlaunchConfig config = {.gridDimX = LANE_WORDS /
+					     (is_cooperative ? LANE_THREADS : STEP_THREADS),
 				 .gridDimY = 1,
 				 .gridDimZ = 1,
-				 .blockDimX = LANE_THREADS,
+				 .blockDimX = is_cooperative ? LANE_THREADS : STEP_THREADS,
 				 .blockDimY = 1,
 				 .blockDimZ = 1,
 				 .hStream = to.stream,
 				 .attrs = &cooperative,
-				 .numAttrs = random_below(&run->kit.random, 2)};
+				 .numAttrs = is_cooperative};
 
 	action.kind = ACTION_STEP;
 	CU(to.calls->launch_kernel_ex(&config, run->kit.step, parameters, NULL));
@@ -129,7 +130,7 @@ static void operation_launch_buffer(struct run *run, struct lane *lane)
 			 &size, CU_LAUNCH_PARAM_END};
 
 	action.kind = ACTION_STEP;
-	CU(to.calls->launch_kernel(run->kit.step, LANE_WORDS / LANE_THREADS, 1, 1, LANE_THREADS, 1,
+	CU(to.calls->launch_kernel(run->kit.step, LANE_WORDS / STEP_THREADS, 1, 1, STEP_THREADS, 1,
 				   1, 0, to.stream, NULL, extra));
 	action_expect(lane, &action);
 }

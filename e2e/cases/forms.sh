@@ -1,0 +1,77 @@
+#!/bin/bash
+# Applications whose kernels run in forms that leave, below a busy client that makes them leave all the time:
+# every value is right, order is kept, and they were evicted indeed. The compile service is the agent's own.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/cases/bare.sh
+prepare vector-add matrix-multiply reduction long-block kernels stream-order burst filler
+export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=50
+mkdir "$work/cache"
+echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
+
+start_agent
+say $? "the agent is up"
+governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
+    --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
+busy=$!
+clients[$busy]=burst
+eventually 30 test -e "$work/ready"
+say $? "a busy client is there"
+
+# What the low client is seen to have done, while it runs: launches in forms, and evictions.
+of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
+was_evicted() { [ "$(of_low evictions)" -gt 0 ]; }
+
+# Runs a program in a form; it has to be right, and to be seen evicted, if it can be.
+in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
+    local form=$1 evicted=$2 name=$3
+    shift 2
+    if [ "$form" = auto ]; then
+        governed 65534 "$@" >"$work/$name-$form.log" 2>&1 &
+    else
+        WEIR_FORM=$form governed 65534 "$@" >"$work/$name-$form.log" 2>&1 &
+    fi
+    local low=$!
+    clients[$low]=$name
+    if [ "$evicted" = evicted ]; then
+        eventually 20 was_evicted
+        say $? "$name, $form: it is evicted"
+    fi
+    wait "$low"
+    say $? "$name, $form: every value is right"
+    unset "clients[$low]"
+}
+
+for form in persistent sliced; do
+    evicted=$([ $form = sliced ] || echo evicted)
+    in_form $form "$evicted" vector-add --seconds 1
+    in_form $form "$evicted" matrix-multiply --seconds 1
+    in_form $form "$evicted" reduction --seconds 1
+    in_form $form "$evicted" long-block --size 12 --seconds 1
+    in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
+    for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
+done
+in_form auto "" kernels --repeat 3 --seconds 0.2
+in_form auto "" vector-add --seconds 2
+
+# Killed while it is evicted, or about to be: nothing of it is left.
+for _ in 1 2 3; do
+    WEIR_FORM=persistent governed 65534 filler --waves 10 --seconds 60 >"$work/filler.log" 2>&1 &
+    low=$!
+    clients[$low]=filler
+    eventually 20 was_evicted
+    say $? "the victim is evicted"
+    kill -KILL "$(program_of $low)"
+    wait $low 2>/dev/null
+    unset "clients[$low]"
+    nobody_low() { [ "$(status '[.clients[] | select(.level == 0)] | length')" = 0 ]; }
+    eventually 5 nobody_low
+    say $? "and killed"
+done
+governed 65534 vector-add >"$work/last.log" 2>&1
+say $? "the GPU is free for the next"
+
+touch "$work/stop"
+wait $busy
+say $? "the busy client's own values are right"
+[ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }
