@@ -10,6 +10,8 @@ static const size_t offsets[ACCOUNT_COUNTERS] = {
 	[ACCOUNT_WAITS] = offsetof(struct weir_status_page, waits),
 	[ACCOUNT_WAIT_TIME] = offsetof(struct weir_status_page, wait_time),
 	[ACCOUNT_EVICTIONS] = offsetof(struct weir_status_page, evictions),
+	[ACCOUNT_STARTS] = offsetof(struct weir_status_page, starts),
+	[ACCOUNT_STARTS_LATE] = offsetof(struct weir_status_page, starts_late),
 };
 
 static void add(uint64_t *total, uint64_t step)

@@ -16,26 +16,46 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-static void name_from_pod(struct tenant *tenant, const struct pod *pod)
-{
-	const char *container = pod_container_name(pod, tenant->identity.container_id);
+/* What a tenant is to have, beside its level. */
+struct terms {
+	uint32_t share; /* 0: nobody says */
+	uint64_t slo;
+	const char *wanted; /* the objective's words */
+};
 
+static void name_from_pod(struct tenant *tenant, const struct pod *pod,
+			  const struct pod_container *container)
+{
 	snprintf(tenant->namespace_, sizeof(tenant->namespace_), "%s", pod->namespace_);
 	snprintf(tenant->pod, sizeof(tenant->pod), "%s", pod->name);
 	if (container)
-		snprintf(tenant->container, sizeof(tenant->container), "%s", container);
+		snprintf(tenant->container, sizeof(tenant->container), "%s", container->name);
 }
 
-static void decide_in_cluster(struct agent *agent, struct tenant *tenant,
-			      struct level_decision *out)
+static struct terms terms_from_pod(const struct pod *pod, const struct pod_container *container)
+{
+	struct terms terms = {.share = container ? container->share : 0,
+			      .wanted = pod->latency_slo};
+
+	if (!objective_parse(terms.wanted, &terms.slo))
+		terms.slo = 0;
+	return terms;
+}
+
+static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant,
+				      struct level_decision *out)
 {
 	const struct pod *pod = NULL;
 	struct level_input input = {.qos = tenant->identity.qos};
+	struct terms terms = {.wanted = ""};
 
 	if (agent->pods && tenant->identity.in_pod)
 		pod = pods_find(agent->pods, tenant->identity.pod_uid);
 	if (pod) {
-		name_from_pod(tenant, pod);
+		const struct pod_container *container =
+			pod_container(pod, tenant->identity.container_id);
+		name_from_pod(tenant, pod, container);
+		terms = terms_from_pod(pod, container);
 		input = (struct level_input){.annotation = pod->priority,
 					     .namespace_ = pod->namespace_,
 					     .priority_class = pod->priority_class,
@@ -43,28 +63,65 @@ static void decide_in_cluster(struct agent *agent, struct tenant *tenant,
 					     .known_pod = true};
 	}
 	level_decide(out, &agent->config.levels, &input);
+	return terms;
+}
+
+static struct terms decide_standalone(const struct agent *agent, const struct tenant *tenant,
+				      struct level_decision *out)
+{
+	const struct config_rule *rule = rules_decide(out, &agent->config, &tenant->identity);
+
+	if (!rule)
+		return (struct terms){.wanted = ""};
+	return (struct terms){.share = rule->share,
+			      .slo = rule->latency_slo,
+			      .wanted = rule->latency_slo ? "of its rule" : ""};
+}
+
+static void apply_level(struct agent *agent, struct tenant *tenant,
+			const struct level_decision *decision)
+{
+	if (tenant->level == decision->level && strcmp(tenant->reason, decision->reason) == 0)
+		return;
+
+	bool other = tenant->level != decision->level;
+	tenant->level = decision->level;
+	memcpy(tenant->reason, decision->reason, sizeof(tenant->reason));
+	log_line(decision->annotation_refused ? LOG_WARNING : LOG_INFO,
+		 "namespace '%s', pod '%s', container '%s': level %s, %s", tenant->namespace_,
+		 tenant->pod, tenant->container, config_level_name(decision->level),
+		 decision->reason);
+	if (other)
+		session_tell_levels(agent, tenant);
+}
+
+static void apply_terms(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+{
+	uint32_t share = terms->share ? terms->share : 100;
+	bool same_words = strcmp(tenant->wanted_latency, terms->wanted) == 0;
+	struct client *client;
+
+	if (tenant->share == share && tenant->slo == terms->slo && same_words)
+		return;
+	if (!same_words && *terms->wanted && !terms->slo)
+		log_warning("namespace '%s', pod '%s', container '%s': latency objective refused: "
+			    "expected " OBJECTIVE_EXPECTED ", not '%s'",
+			    tenant->namespace_, tenant->pod, tenant->container, terms->wanted);
+	tenant->share = share;
+	tenant->slo = terms->slo;
+	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s", terms->wanted);
+	for (client = tenant->clients; client; client = client->tenant_next)
+		scheduler_change(&agent->scheduler, client->gpu);
 }
 
 void agent_decide(struct agent *agent, struct tenant *tenant)
 {
 	struct level_decision decision = {0};
+	struct terms terms = agent->standalone ? decide_standalone(agent, tenant, &decision)
+					       : decide_in_cluster(agent, tenant, &decision);
 
-	if (agent->standalone)
-		rules_decide(&decision, &agent->config, &tenant->identity);
-	else
-		decide_in_cluster(agent, tenant, &decision);
-	if (tenant->level == decision.level && strcmp(tenant->reason, decision.reason) == 0)
-		return;
-
-	bool other = tenant->level != decision.level;
-	tenant->level = decision.level;
-	memcpy(tenant->reason, decision.reason, sizeof(tenant->reason));
-	log_line(decision.annotation_refused ? LOG_WARNING : LOG_INFO,
-		 "namespace '%s', pod '%s', container '%s': level %s, %s", tenant->namespace_,
-		 tenant->pod, tenant->container, config_level_name(decision.level),
-		 decision.reason);
-	if (other)
-		session_tell_levels(agent, tenant);
+	apply_level(agent, tenant, &decision);
+	apply_terms(agent, tenant, &terms);
 }
 
 static void pods_changed(void *userdata)
@@ -144,7 +201,7 @@ static int init_parts(struct agent *agent)
 		r = gpus_init(&agent->gpus, &agent->loop, config->state_dir, config->nvml);
 	if (r == 0)
 		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
-				   &agent->gpus.all);
+				   &config->scheduling, &agent->gpus.all);
 	if (r == 0)
 		r = init_compile(agent);
 	if (r == 0)

@@ -35,4 +35,6 @@ struct client {
 	struct account_reader account;
 	struct policy_client policy;
 	struct compile_client compile;
+	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
+	uint64_t held_until;                   /* by hand; 0: not */
 };

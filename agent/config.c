@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 #include "address.h"
-#include "policy.h"
+#include "duration.h"
+#include "objective.h"
 #include "weir/yaml.h"
 
 #include "weir/base.h"
@@ -57,6 +58,59 @@ static int read_policy(struct yaml_file *file, const yaml_node_t *value,
 		return yaml_fail(file, value, "expected a policy (%s), not `%s`", policy_names(),
 				 text);
 	return yaml_read_text(file, value, field, target);
+}
+
+/* uint64_t, in ns. */
+static int read_duration(struct yaml_file *file, const yaml_node_t *value,
+			 const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a duration");
+	uint64_t ns;
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!duration_parse(text, &ns) || ns < CONFIG_DURATION_MIN || ns > CONFIG_DURATION_MAX)
+		return yaml_fail(file, value, "expected a duration from 100us to 1h, not `%s`",
+				 text);
+	*(uint64_t *)target = ns;
+	return 0;
+}
+
+static int read_aging(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a duration or `never`");
+
+	if (!text || strcmp(text, "never") != 0)
+		return text ? read_duration(file, value, field, target) : -EINVAL;
+	*(uint64_t *)target = POLICY_NEVER;
+	return 0;
+}
+
+/* Percent into millionths. */
+static int read_overhead(struct yaml_file *file, const yaml_node_t *value,
+			 const struct yaml_field *field, void *target)
+{
+	uint32_t percent;
+	int r = yaml_read_number(file, value, field, &percent);
+
+	if (r == 0)
+		*(uint32_t *)target = percent * 10000;
+	return r;
+}
+
+static int read_latency_slo(struct yaml_file *file, const yaml_node_t *value,
+			    const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a duration");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!objective_parse(text, target))
+		return yaml_fail(file, value, "expected " OBJECTIVE_EXPECTED ", not `%s`", text);
+	return 0;
 }
 
 static int read_address(struct yaml_file *file, const yaml_node_t *value,
@@ -158,6 +212,8 @@ static const struct yaml_field rule_fields[] = {
 	{"uid", read_uid, 0, .max = UINT32_MAX},
 	{"cgroup", read_cgroup, offsetof(struct config_rule, cgroup)},
 	{"level", read_level, offsetof(struct config_rule, level)},
+	{"share", yaml_read_number, offsetof(struct config_rule, share), .min = 1, .max = 100},
+	{"latencySlo", read_latency_slo, offsetof(struct config_rule, latency_slo)},
 	{0},
 };
 
@@ -184,6 +240,14 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 
 #define AT(member) offsetof(struct config, member)
 
+static const struct yaml_field scheduling_fields[] = {
+	{"aging", read_aging, AT(scheduling.aging)},
+	{"quantum", read_duration, AT(scheduling.quantum)},
+	{"minQuantum", read_duration, AT(scheduling.min_quantum)},
+	{"maxOverhead", read_overhead, AT(scheduling.max_overhead), .min = 1, .max = 100},
+	{"evictionCost", read_duration, AT(scheduling.cost)},
+	{0},
+};
 static const struct yaml_field metrics_fields[] = {
 	{"address", read_address, AT(metrics_address)},
 	{0},
@@ -196,6 +260,7 @@ static const struct yaml_field kubernetes_fields[] = {
 	{"enabled", yaml_read_bool, AT(kubernetes.enabled)},
 	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig)},
 	{"nodeName", yaml_read_text, AT(kubernetes.node)},
+	{"resourceName", yaml_read_text, AT(kubernetes.resource)},
 	{0},
 };
 static const struct yaml_field qos_fields[] = {
@@ -209,6 +274,7 @@ static const struct yaml_field levels_fields[] = {
 	{"qos", yaml_read_section, 0, qos_fields},
 	{"priorityClasses", read_classes, AT(levels)},
 	{"annotation", yaml_read_text, AT(levels.annotation)},
+	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation)},
 	{"raiseNamespaces", read_raise, AT(levels)},
 	{0},
 };
@@ -236,6 +302,7 @@ static const struct yaml_field config_fields[] = {
 	{"socket", yaml_read_path, AT(socket)},
 	{"stateDir", yaml_read_path, AT(state_dir)},
 	{"policy", read_policy, AT(policy)},
+	{"scheduling", yaml_read_section, 0, scheduling_fields},
 	{"metrics", yaml_read_section, 0, metrics_fields},
 	{"control", yaml_read_section, 0, control_fields},
 	{"kubernetes", yaml_read_section, 0, kubernetes_fields},
@@ -259,23 +326,36 @@ static char *default_node(void)
 	return strdup(host);
 }
 
+static void share_names(struct config *config)
+{
+	config->kubernetes.names = (struct podlist_names){
+		.priority = config->levels.annotation,
+		.latency_slo = config->levels.latency_annotation,
+		.share = config->kubernetes.resource,
+	};
+}
+
 int config_init(struct config *config)
 {
 	*config = (struct config){
 		.socket = strdup(WEIR_SOCKET_PATH),
 		.state_dir = strdup("/run/weir-agent/state"),
 		.policy = strdup("hpf"),
+		.scheduling = policy_defaults,
 		.metrics_address = strdup("127.0.0.1:9477"),
 		.control_socket = strdup("/run/weir-agent/control.sock"),
 		.nvml = strdup(""),
 		.log_level = LOG_INFO,
 		.clients = 1024,
 		.clients_per_container = 64,
-		.kubernetes = {.kubeconfig = strdup(""), .node = default_node()},
+		.kubernetes = {.kubeconfig = strdup(""),
+			       .node = default_node(),
+			       .resource = strdup("weir.dev/gpu-share")},
 		.levels = {.best_effort = 0,
 			   .burstable = 1,
 			   .guaranteed = 2,
-			   .annotation = strdup("weir.dev/priority")},
+			   .annotation = strdup("weir.dev/priority"),
+			   .latency_annotation = strdup("weir.dev/latency-slo")},
 		.compile = {.program = strdup(""),
 			    .helpers = 2,
 			    .memory_mib = 1024,
@@ -283,10 +363,11 @@ int config_init(struct config *config)
 			    .cache_dir = strdup(""),
 			    .cache_mib = 256},
 	};
-	config->kubernetes.annotation = config->levels.annotation;
+	share_names(config);
 	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
 	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
-	    config->kubernetes.node && config->levels.annotation && config->compile.program &&
+	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
+	    config->levels.latency_annotation && config->compile.program &&
 	    config->compile.cache_dir)
 		return 0;
 	config_deinit(config);
@@ -303,9 +384,11 @@ void config_deinit(struct config *config)
 	free(config->nvml);
 	free(config->kubernetes.kubeconfig);
 	free(config->kubernetes.node);
+	free(config->kubernetes.resource);
 	free(config->levels.annotation);
 	free(config->compile.program);
 	free(config->compile.cache_dir);
+	free(config->levels.latency_annotation);
 	for (size_t i = 0; i < config->levels.n_classes; i++)
 		free(config->levels.classes[i].name);
 	free(config->levels.classes);
@@ -341,7 +424,7 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 		config_deinit(&config);
 		return r;
 	}
-	config.kubernetes.annotation = config.levels.annotation;
+	share_names(&config);
 	*out = config;
 	return 0;
 }

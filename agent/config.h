@@ -1,19 +1,25 @@
 /* What weir-agent is told by its configuration file: defaults, and checks of every value. */
 #pragma once
 
+#include "podlist.h"
+#include "policy.h"
+
 #include "weir/log.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONFIG_FILE_MAX (1u << 20)
+#define CONFIG_FILE_MAX     (1u << 20)
+#define CONFIG_DURATION_MIN 100000ull /* ns; shorter quanta would do nothing but switch */
+#define CONFIG_DURATION_MAX 3600000000000ull
 
 struct config_kubernetes {
 	bool enabled;
 	char *kubeconfig; /* empty: the credentials that a pod gets */
 	char *node;
-	const char *annotation; /* that of struct config_levels */
+	char *resource;             /* name of the share that containers ask for */
+	struct podlist_names names; /* with those of struct config_levels */
 };
 
 struct config_class {
@@ -24,7 +30,7 @@ struct config_class {
 struct config_levels {
 	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
 	uint8_t best_effort, burstable, guaranteed;
-	char *annotation;
+	char *annotation, *latency_annotation;
 	size_t n_classes;
 	struct config_class *classes;
 	size_t n_raise; /* namespaces whose annotations may raise above the class's level */
@@ -37,6 +43,8 @@ struct config_rule {
 	uint32_t uid;
 	char *cgroup; /* path, or prefix with a `*` behind it; NULL: any */
 	uint8_t level;
+	uint32_t share;       /* 0: not said */
+	uint64_t latency_slo; /* ns; 0: none */
 };
 
 enum config_compile_mode {
@@ -59,6 +67,7 @@ struct config {
 	char *socket;
 	char *state_dir;
 	char *policy;
+	struct policy_settings scheduling;
 	char *metrics_address; /* empty: none */
 	char *control_socket;
 	char *nvml; /* path; empty: where drivers usually put it */

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "policy.h"
 #include "region.h"
+#include "turns.h"
 
 #include "weir/loop.h"
 #include "weir/protocol.h"
@@ -43,8 +43,10 @@ struct gpu {
 	uint64_t reserved_until;
 	struct loop_timer sweep, sharing;
 
-	struct policy_view view;
-	void *policy_state;
+	/* scheduler.c's. */
+	struct turns turns;
+	uint64_t looked;            /* when at its clients last */
+	uint64_t owed[WEIR_LEVELS]; /* ns that others ran in the turn of each level's first */
 };
 
 void gpu_format_id(const uint8_t uuid[16], char out[GPU_ID_SIZE]);

@@ -174,7 +174,6 @@ void gpus_deinit(struct gpus *gpus)
 	for (; gpu; gpu = next) {
 		next = gpu->hh.next;
 		gpu_close(gpu);
-		free(gpu->policy_state);
 		free(gpu);
 	}
 	folder_close(&gpus->root);

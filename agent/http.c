@@ -79,7 +79,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 	struct metrics_input input = {
 		.tenants = &agent->tenants,
 		.gpus = agent->gpus.all,
-		.policy = agent->config.policy,
+		.policy = agent->scheduler.policy->name,
 		.refused = agent->refused,
 		.kubernetes = agent->pods != NULL,
 		.connected = agent->pods && pods_connected(agent->pods),

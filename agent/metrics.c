@@ -8,7 +8,7 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
-/* One family for each counter of an account. */
+/* One family for each counter of an account; the starts are told with objectives. */
 static const struct {
 	const char *name, *help;
 	bool seconds;
@@ -30,6 +30,8 @@ struct row {
 	const struct tenant *tenant;
 	const struct gpu *gpu;
 	struct account account;
+	struct objective objective;
+	uint64_t slo;
 };
 
 static int compare_rows(const void *left, const void *right)
@@ -44,6 +46,14 @@ static int compare_rows(const void *left, const void *right)
 	return r ? r : strcmp(a->gpu->id, b->gpu->id);
 }
 
+static void add_row(struct row *sum, const struct row *more)
+{
+	account_add(&sum->account, &more->account);
+	objective_add(&sum->objective, &more->objective);
+	if (more->slo)
+		sum->slo = more->slo;
+}
+
 static size_t merge_rows(struct row *rows, size_t n)
 {
 	size_t kept = 0;
@@ -51,7 +61,7 @@ static size_t merge_rows(struct row *rows, size_t n)
 	qsort(rows, n, sizeof(*rows), compare_rows);
 	for (size_t i = 0; i < n; i++) {
 		if (kept > 0 && compare_rows(&rows[kept - 1], &rows[i]) == 0)
-			account_add(&rows[kept - 1].account, &rows[i].account);
+			add_row(&rows[kept - 1], &rows[i]);
 		else
 			rows[kept++] = rows[i];
 	}
@@ -74,7 +84,8 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 		return error_origin(-ENOMEM);
 	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		for (usage = tenant->usages; usage; usage = usage->next)
-			rows[i++] = (struct row){tenant, usage->gpu, usage->account};
+			rows[i++] = (struct row){tenant, usage->gpu, usage->account,
+						 usage->objective, tenant->slo};
 	}
 	*n_out = merge_rows(rows, n);
 	*rows_out = rows;
@@ -106,21 +117,57 @@ void metrics_nanoseconds(FILE *out, uint64_t ns)
 		(unsigned long long)(ns % 1000000000));
 }
 
+static void write_row(FILE *out, const char *family, const struct row *row, bool seconds,
+		      uint64_t value)
+{
+	fprintf(out, "%s{", family);
+	metrics_label(out, "namespace", row->tenant->namespace_);
+	metrics_label(out, ",pod", row->tenant->pod);
+	metrics_label(out, ",container", row->tenant->container);
+	metrics_label(out, ",gpu", row->gpu->id);
+	fputs("} ", out);
+	if (seconds)
+		metrics_nanoseconds(out, value);
+	else
+		fprintf(out, "%llu\n", (unsigned long long)value);
+}
+
 static void write_family(FILE *out, int counter, const struct row *rows, size_t n)
 {
+	if (!families[counter].name)
+		return;
 	metrics_head(out, families[counter].name, "counter", families[counter].help);
-	for (const struct row *row = rows; row < rows + n; row++) {
-		uint64_t value = row->account.total[counter];
-		fprintf(out, "%s{", families[counter].name);
-		metrics_label(out, "namespace", row->tenant->namespace_);
-		metrics_label(out, ",pod", row->tenant->pod);
-		metrics_label(out, ",container", row->tenant->container);
-		metrics_label(out, ",gpu", row->gpu->id);
-		fputs("} ", out);
-		if (families[counter].seconds)
-			metrics_nanoseconds(out, value);
-		else
-			fprintf(out, "%llu\n", (unsigned long long)value);
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, families[counter].name, row, families[counter].seconds,
+			  row->account.total[counter]);
+}
+
+/* Only of containers that have an objective. */
+static void write_objectives(FILE *out, const struct row *rows, size_t n)
+{
+	static const struct {
+		const char *name, *type, *help;
+		bool seconds;
+	} wanted[] = {
+		{"weir_latency_slo_seconds", "gauge", "Time from launch to start that is wanted.",
+		 true},
+		{"weir_latency_slo_starts_total", "counter", "Starts that it was asked of.", false},
+		{"weir_latency_slo_late_total", "counter",
+		 "Of these later, or no more than so many.", false},
+		{"weir_latency_slo_missed", "gauge",
+		 "1: of the last 1000 starts or more over 0.1 % were late.", false},
+	};
+
+	for (size_t family = 0; family < countof(wanted); family++) {
+		metrics_head(out, wanted[family].name, wanted[family].type, wanted[family].help);
+		for (const struct row *row = rows; row < rows + n; row++) {
+			const struct objective *objective = &row->objective;
+			const uint64_t values[countof(wanted)] = {
+				row->slo, objective->starts, objective->late, objective->missed};
+			if (row->slo)
+				write_row(out, wanted[family].name, row, wanted[family].seconds,
+					  values[family]);
+		}
 	}
 }
 
@@ -178,5 +225,6 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 	write_refused(out, input->refused);
 	for (int counter = 0; counter < ACCOUNT_COUNTERS; counter++)
 		write_family(out, counter, rows, n);
+	write_objectives(out, rows, n);
 	return ferror(out) ? -EIO : 0;
 }

@@ -8,12 +8,14 @@ yaml_SRC      := agent/yaml.c
 yaml_CPPFLAGS := -Iagent/include
 
 include agent/kubernetes.mk
+include agent/sim.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(addprefix agent/,account.c address.c agent.c cache.c compile.c compile-metrics.c \
-             config.c control.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c metrics.c peer.c policy.c \
-             policy-hpf.c reading.c region.c request.c rules.c scheduler.c server.c session.c status.c table.c tenants.c)
+agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c compile.c \
+             compile-metrics.c config.c control.c duration.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c \
+             metrics.c objective.c peer.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
+             status.c table.c tenants.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent yaml loop nvml base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
@@ -62,13 +64,14 @@ test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new
 # Built from source, not from the library, so that libFuzzer sees their branches.
 FUZZERS += fuzz-config fuzz-message fuzz-status
 fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c yaml.c address.c \
-                        policy.c policy-hpf.c)
+                        duration.c objective.c) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
-                        handshake.c config.c yaml.c address.c policy.c policy-hpf.c)
+                        handshake.c config.c yaml.c address.c \
+                        duration.c objective.c) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base
 fuzz-status_LIBS     := -lyaml

@@ -92,7 +92,46 @@ static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 }
 
 /* 0 and the pod, or NULL where @object is none. */
-static int parse_pod(struct pod **out, const cJSON *object, const char *annotation)
+static void copy_note(char *out, size_t size, const cJSON *notes, const char *name)
+{
+	const char *text = member_text(notes, name);
+
+	if (text)
+		snprintf(out, size, "%s", text);
+}
+
+/* A whole GPU or several are 100. 0: it asks for none. */
+static uint32_t container_share(const cJSON *container, const char *resource)
+{
+	const cJSON *resources = cJSON_GetObjectItemCaseSensitive(container, "resources");
+	const cJSON *limits = cJSON_GetObjectItemCaseSensitive(resources, "limits");
+	const char *text = member_text(limits, resource);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return 0;
+	unsigned long share = strtoul(text, &end, 10);
+	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
+}
+
+static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource)
+{
+	static const char *const lists[] = {"containers", "initContainers"};
+	const cJSON *container;
+
+	for (size_t list = 0; list < countof(lists); list++) {
+		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
+		{
+			const char *name = member_text(container, "name");
+			for (size_t i = 0; name && i < pod->n_containers; i++)
+				if (strcmp(pod->containers[i].name, name) == 0)
+					pod->containers[i].share =
+						container_share(container, resource);
+		}
+	}
+}
+
+static int parse_pod(struct pod **out, const cJSON *object, const struct podlist_names *names)
 {
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(object, "metadata");
 	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(meta, "annotations");
@@ -113,13 +152,13 @@ static int parse_pod(struct pod **out, const cJSON *object, const char *annotati
 	}
 	copy_cgroup_uid(pod, notes);
 	copy_member(pod->priority_class, sizeof(pod->priority_class), spec, "priorityClassName");
-	text = member_text(notes, annotation);
-	if (text)
-		snprintf(pod->priority, sizeof(pod->priority), "%s", text);
+	copy_note(pod->priority, sizeof(pod->priority), notes, names->priority);
+	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
 	text = member_text(status, "qosClass");
 	if (text)
 		pod->qos = container_qos_parse(text);
 	copy_containers(pod, status, room);
+	copy_shares(pod, spec, names->share);
 	*out = pod;
 	return 0;
 }
@@ -129,11 +168,11 @@ void pod_free(struct pod *pod)
 	free(pod);
 }
 
-const char *pod_container_name(const struct pod *pod, const char *id)
+const struct pod_container *pod_container(const struct pod *pod, const char *id)
 {
 	for (size_t i = 0; i < pod->n_containers; i++)
 		if (strcmp(pod->containers[i].id, id) == 0)
-			return pod->containers[i].name;
+			return &pod->containers[i];
 	return NULL;
 }
 
@@ -144,7 +183,7 @@ bool pod_equal(const struct pod *a, const struct pod *b)
 	       memcmp(a, b, sizeof(*a) + a->n_containers * sizeof(a->containers[0])) == 0;
 }
 
-static int parse_items(struct podlist *list, const cJSON *items, const char *annotation)
+static int parse_items(struct podlist *list, const cJSON *items, const struct podlist_names *names)
 {
 	const cJSON *item;
 
@@ -153,7 +192,7 @@ static int parse_items(struct podlist *list, const cJSON *items, const char *ann
 		return error_origin(-ENOMEM);
 	cJSON_ArrayForEach(item, items)
 	{
-		int r = parse_pod(&list->pods[list->n], item, annotation);
+		int r = parse_pod(&list->pods[list->n], item, names);
 		if (r < 0)
 			return r;
 		if (list->pods[list->n])
@@ -164,8 +203,8 @@ static int parse_items(struct podlist *list, const cJSON *items, const char *ann
 	return 0;
 }
 
-int podlist_parse(struct podlist *out, const char *text, size_t size, const char *annotation,
-		  size_t max)
+int podlist_parse(struct podlist *out, const char *text, size_t size,
+		  const struct podlist_names *names, size_t max)
 {
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(text, size);
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(json, "metadata");
@@ -180,7 +219,7 @@ int podlist_parse(struct podlist *out, const char *text, size_t size, const char
 		return -EINVAL;
 	if ((size_t)cJSON_GetArraySize(items) > max)
 		return -E2BIG;
-	int r = parse_items(&list, items, annotation);
+	int r = parse_items(&list, items, names);
 	if (r == 0 && next && *next) {
 		list.next = strdup(next);
 		if (!list.next)
@@ -221,7 +260,7 @@ static enum podlist_event_type event_type(const char *name)
 }
 
 int podlist_parse_event(struct podlist_event *out, const char *line, size_t size,
-			const char *annotation)
+			const struct podlist_names *names)
 {
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(line, size);
 	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "object");
@@ -242,7 +281,7 @@ int podlist_parse_event(struct podlist_event *out, const char *line, size_t size
 	copy_member(event.resource_version, sizeof(event.resource_version),
 		    cJSON_GetObjectItemCaseSensitive(object, "metadata"), "resourceVersion");
 	if (event.type == PODLIST_EVENT_CHANGED || event.type == PODLIST_EVENT_DELETED) {
-		int r = parse_pod(&event.pod, object, annotation);
+		int r = parse_pod(&event.pod, object, names);
 		if (r < 0)
 			return r;
 		if (!event.pod)

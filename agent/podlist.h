@@ -13,6 +13,7 @@
 struct pod_container {
 	char id[80]; /* as in struct container_identity */
 	char name[64];
+	uint32_t share; /* 1..100 of a GPU; 0: it asks for none */
 };
 
 struct pod {
@@ -22,6 +23,7 @@ struct pod {
 	char name[254];
 	char priority_class[254]; /* empty: none */
 	char priority[32];        /* value of our annotation, cut; empty: none */
+	char latency_slo[32];     /* the same */
 	enum container_qos qos;
 	size_t n_containers;
 	struct pod_container containers[];
@@ -29,8 +31,13 @@ struct pod {
 
 void pod_free(struct pod *pod);
 /* NULL: no such container (or not reported yet). */
-const char *pod_container_name(const struct pod *pod, const char *id);
+const struct pod_container *pod_container(const struct pod *pod, const char *id);
 bool pod_equal(const struct pod *a, const struct pod *b);
+
+/* What is ours in a pod: two annotations and a resource. */
+struct podlist_names {
+	const char *priority, *latency_slo, *share;
+};
 
 /* One page of a list. */
 struct podlist {
@@ -41,10 +48,10 @@ struct podlist {
 	struct pod **pods;
 };
 
-/* @annotation: the name of ours. At most @max pods. -EINVAL: not a list; -E2BIG: more than @max;
+/* At most @max pods. -EINVAL: not a list; -E2BIG: more than @max;
  * -ENOMEM. */
-int podlist_parse(struct podlist *out, const char *text, size_t size, const char *annotation,
-		  size_t max);
+int podlist_parse(struct podlist *out, const char *text, size_t size,
+		  const struct podlist_names *names, size_t max);
 void podlist_deinit(struct podlist *list);
 
 enum podlist_event_type {
@@ -66,5 +73,5 @@ struct podlist_event {
 
 /* -EINVAL: not an event; -ENOMEM. */
 int podlist_parse_event(struct podlist_event *out, const char *line, size_t size,
-			const char *annotation);
+			const struct podlist_names *names);
 void podlist_event_deinit(struct podlist_event *event);

@@ -213,7 +213,7 @@ static bool read_line(struct pods *p, const char *line, size_t n)
 
 	if (n == 0)
 		return true;
-	int r = podlist_parse_event(&event, line, n, p->config->annotation);
+	int r = podlist_parse_event(&event, line, n, &p->config->names);
 	if (r < 0) {
 		snprintf(p->trouble, sizeof(p->trouble), "an event of the watch is malformed");
 		return false;
@@ -289,8 +289,8 @@ static int read_page(struct pods *p)
 {
 	struct podlist list;
 
-	int r = podlist_parse(&list, p->body.text ? p->body.text : "", p->body.n,
-			      p->config->annotation, PODS_MAX);
+	int r = podlist_parse(&list, p->body.text ? p->body.text : "", p->body.n, &p->config->names,
+			      PODS_MAX);
 	if (r < 0) {
 		snprintf(p->trouble, sizeof(p->trouble), "the list of pods is malformed: %s",
 			 strerror(-r));

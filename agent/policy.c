@@ -4,7 +4,19 @@
 
 #include "weir/base.h"
 
-static const struct policy *const policies[] = {&policy_hpf};
+#define MS 1000000ull
+
+static const struct policy *const policies[] = {
+	&policy_hpf, &policy_ffs, &policy_static, &policy_dynamic, &policy_wfq, &policy_levels,
+};
+
+const struct policy_settings policy_defaults = {
+	.quantum = 10 * MS,
+	.min_quantum = MS,
+	.cost = MS / 10,
+	.nap = MS / 5,
+	.max_overhead = 30000,
+};
 
 const struct policy *policy_find(const char *name)
 {
@@ -16,5 +28,5 @@ const struct policy *policy_find(const char *name)
 
 const char *policy_names(void)
 {
-	return "hpf";
+	return "hpf, ffs, static, dynamic, wfq, levels";
 }

@@ -22,16 +22,17 @@ static bool fits(const struct config_rule *rule, const struct container_identity
 	       (!rule->cgroup || cgroup_fits(rule->cgroup, identity->cgroup));
 }
 
-void rules_decide(struct level_decision *out, const struct config *config,
-		  const struct container_identity *identity)
+const struct config_rule *rules_decide(struct level_decision *out, const struct config *config,
+				       const struct container_identity *identity)
 {
 	for (size_t i = 0; i < config->n_rules; i++) {
 		if (!fits(&config->rules[i], identity))
 			continue;
 		*out = (struct level_decision){.level = config->rules[i].level};
 		snprintf(out->reason, sizeof(out->reason), "rule %zu", i + 1);
-		return;
+		return &config->rules[i];
 	}
 	*out = (struct level_decision){.level = config->levels.by_default};
 	snprintf(out->reason, sizeof(out->reason), "no rule fits");
+	return NULL;
 }

@@ -6,5 +6,6 @@
 #include "container.h"
 #include "level.h"
 
-void rules_decide(struct level_decision *out, const struct config *config,
-		  const struct container_identity *identity);
+/* The rule; NULL: none fits. */
+const struct config_rule *rules_decide(struct level_decision *out, const struct config *config,
+				       const struct container_identity *identity);

@@ -1,95 +1,285 @@
 #include "scheduler.h"
 
-#include <errno.h>
+#include "tenants.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/log.h"
 
-static void hold(struct policy_view *view, struct policy_client *policy_client, bool held)
+static bool hand_held(const struct client *client)
+{
+	return client->held_until != 0;
+}
+
+static void write_hold(struct client *client, bool held, uint64_t now)
+{
+	struct weir_control_page *control = client->pages.control;
+
+	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);
+	atomic_store(&control->hold, held);
+}
+
+static void hold(struct turns *turns, struct policy_client *policy_client, bool held)
 {
 	struct client *client = container_of(policy_client, struct client, policy);
 
-	(void)view;
-	policy_client->held = held;
-	atomic_store(&client->pages.control->hold, held);
+	(void)turns;
+	write_hold(client, held || hand_held(client), loop_now());
 }
 
-static void tick(struct scheduler *scheduler)
+/* Gates wait for the hold word where it may ever be set. */
+static void set_holdable(struct client *client, bool holdable)
 {
-	const struct policy *policy = scheduler->policy;
-	uint64_t now = loop_now(), next = POLICY_NEVER;
-	struct gpu *gpu;
+	struct weir_control_page *control = client->pages.control;
+	uint32_t flags = atomic_load(&control->flags);
+	uint32_t wanted =
+		holdable ? flags | WEIR_CONTROL_HOLDABLE : flags & ~(uint32_t)WEIR_CONTROL_HOLDABLE;
 
-	if (!policy->tick)
+	if (wanted == flags)
 		return;
-	for (gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
-		if (!gpu->policy_state)
+	atomic_store(&control->flags, wanted);
+	atomic_fetch_add(&control->epoch, 1);
+}
+
+static bool has_equals(const struct scheduler *scheduler, const struct client *client)
+{
+	return !scheduler->policy->untouched && client->gpu->n_level[client->level] > 1;
+}
+
+/* The share of a container is that of all its clients on a GPU. */
+static uint32_t weight_of(const struct client *client)
+{
+	const struct client *other;
+	uint32_t n = 0;
+
+	for (other = client->tenant->clients; other; other = other->tenant_next)
+		n += other->gpu == client->gpu;
+	uint32_t weight = client->tenant->share * POLICY_WEIGHT_ONE / (n ? n : 1);
+	return weight ? weight : 1;
+}
+
+static struct policy_client describe(const struct client *client)
+{
+	return (struct policy_client){.level = client->level,
+				      .weight = weight_of(client),
+				      .slo = client->tenant->slo,
+				      .cost = client->policy.cost};
+}
+
+static bool differs(const struct policy_client *a, const struct policy_client *b)
+{
+	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
+	       a->cost != b->cost;
+}
+
+static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		struct policy_client news = describe(client);
+		struct weir_control_page *control = client->pages.control;
+		if (differs(&client->policy, &news))
+			turns_change(&gpu->turns, &client->policy, &news, now);
+		set_holdable(client, has_equals(scheduler, client) || hand_held(client));
+		atomic_store(&control->share, client->tenant->share);
+		atomic_store(&control->latency_slo, client->tenant->slo);
+	}
+}
+
+/* What the page says ran since the last look, but no more than can have. */
+static uint64_t executed(struct client *client, uint64_t passed)
+{
+	uint64_t now = atomic_load(&client->pages.status->executed);
+	uint64_t step = now > client->told_executed ? now - client->told_executed : 0;
+
+	client->told_executed = now;
+	return step < passed ? step : passed;
+}
+
+/* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits.
+ * What others say that they ran meanwhile, as their kernels had not left yet, is theirs. */
+static void charge(struct gpu *gpu, uint8_t level, uint64_t passed)
+{
+	struct policy_client *first = gpu->turns.levels[level].running;
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		uint64_t ran = executed(client, passed);
+		if (client->level != level || &client->policy == first || ran == 0)
 			continue;
-		uint64_t wanted = policy->tick(gpu->policy_state, &gpu->view, now);
-		if (wanted < next)
-			next = wanted;
+		turns_ran(&gpu->turns, &client->policy, ran);
+		gpu->owed[level] += ran;
+	}
+	bool blocked = level < WEIR_DEMAND_LEVELS && gpu->open &&
+		       atomic_load(&gpu->region.demand[level]->word);
+	if (!first || blocked)
+		return;
+	uint64_t others = gpu->owed[level] < passed ? gpu->owed[level] : passed;
+	gpu->owed[level] -= others;
+	turns_ran(&gpu->turns, first, passed - others);
+}
+
+/* Work that was launched since the last look, for the recording. */
+static void record_launches(struct record *record, struct client *client, uint64_t now)
+{
+	uint64_t gpu_time = atomic_load(&client->pages.status->gpu_time);
+	uint64_t step = gpu_time - client->told_gpu_time;
+
+	if (gpu_time > client->told_gpu_time && step <= ACCOUNT_STEP_MAX)
+		record_work(record, client, step, now);
+	client->told_gpu_time = gpu_time;
+}
+
+/* True: it has work. */
+static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
+{
+	const struct weir_status_page *status = client->pages.status;
+	uint64_t outstanding = atomic_load(&status->outstanding);
+	uint64_t remaining = atomic_load(&status->remaining);
+
+	record_launches(&scheduler->record, client, now);
+	if (hand_held(client) && now >= client->held_until) {
+		client->held_until = 0;
+		write_hold(client, client->policy.held, now);
+	}
+	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
+		   outstanding ? remaining : 0, now);
+	if (client->policy.held || hand_held(client))
+		atomic_store(&client->pages.control->hold_until, now + SCHEDULER_HOLD_NS);
+	return outstanding > 0;
+}
+
+uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
+{
+	uint64_t passed = now - gpu->looked, next;
+	bool may_contend = scheduler->record.gpu == gpu, busy = may_contend;
+	struct client *client;
+
+	gpu->looked = now;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		if (gpu->n_level[level] > 1)
+			charge(gpu, level, passed);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		bool equals = has_equals(scheduler, client) || hand_held(client);
+		busy |= look_at(scheduler, client, now) && equals;
+		may_contend |= equals;
+	}
+	next = turns_decide(&gpu->turns, now);
+	if (!may_contend)
+		return POLICY_NEVER;
+	if (busy)
+		scheduler->busy_until = now + 1000000000;
+	uint64_t most = busy                          ? SCHEDULER_LOOK_NS
+			: now < scheduler->busy_until ? SCHEDULER_IDLE_NS
+						      : SCHEDULER_ASLEEP_NS;
+	return next < now + most ? next : now + most;
+}
+
+static void look(struct scheduler *scheduler)
+{
+	uint64_t now = loop_now(), next = POLICY_NEVER;
+
+	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
+		uint64_t wanted = gpu->clients ? scheduler_look(scheduler, gpu, now) : POLICY_NEVER;
+		next = wanted < next ? wanted : next;
 	}
 	if (next == POLICY_NEVER)
 		loop_timer_clear(&scheduler->timer);
 	else
-		loop_timer_set(&scheduler->timer, next > now ? next - now : 0, 0);
+		loop_timer_set(&scheduler->timer, next - now, 0);
 }
 
-static void tick_due(struct loop_timer *timer)
+static void look_due(struct loop_timer *timer)
 {
-	tick(container_of(timer, struct scheduler, timer));
+	look(container_of(timer, struct scheduler, timer));
 }
 
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,
-		   struct gpu **gpus)
+		   const struct policy_settings *settings, struct gpu **gpus)
 {
-	*scheduler = (struct scheduler){.policy = policy, .gpus = gpus};
-	return loop_timer_init(&scheduler->timer, loop, tick_due);
+	*scheduler = (struct scheduler){.policy = policy, .settings = *settings, .gpus = gpus};
+	return loop_timer_init(&scheduler->timer, loop, look_due);
 }
 
 void scheduler_deinit(struct scheduler *scheduler)
 {
+	free(record_end(&scheduler->record, loop_now()));
 	loop_timer_deinit(&scheduler->timer);
 }
 
-int scheduler_add(struct scheduler *scheduler, struct client *client)
+static void begin(struct scheduler *scheduler, struct gpu *gpu)
 {
-	const struct policy *policy = scheduler->policy;
-	struct gpu *gpu = client->gpu;
+	turns_init(&gpu->turns, scheduler->policy, &scheduler->settings, hold);
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		gpu->owed[level] = 0;
+}
 
-	if (!gpu->policy_state) {
-		gpu->policy_state = calloc(1, policy->state_size ? policy->state_size : 1);
-		if (!gpu->policy_state)
-			return error_origin(-ENOMEM);
-		gpu->view = (struct policy_view){.hold = hold};
+/* A GPU whose clients' turns are not kept yet. */
+static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
+{
+	if (!gpu->turns.policy)
+		begin(scheduler, gpu);
+}
+
+void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy)
+{
+	scheduler->policy = policy;
+	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
+		struct client *client;
+		for (client = gpu->clients; client; client = client->gpu_next)
+			turns_remove(&gpu->turns, &client->policy, loop_now());
+		begin(scheduler, gpu);
+		for (client = gpu->clients; client; client = client->gpu_next)
+			turns_add(&gpu->turns, &client->policy);
+		refresh(scheduler, gpu, loop_now());
 	}
-	if (policy->holds)
-		atomic_fetch_or(&client->pages.control->flags, WEIR_CONTROL_HOLDABLE);
-	client->policy = (struct policy_client){.level = client->level};
-	if (policy->added)
-		policy->added(gpu->policy_state, &gpu->view, &client->policy, loop_now());
-	tick(scheduler);
+	look(scheduler);
+}
+
+void scheduler_add(struct scheduler *scheduler, struct client *client)
+{
+	struct gpu *gpu = client->gpu;
+
+	begin_once(scheduler, gpu);
+	client->policy = describe(client);
+	turns_add(&gpu->turns, &client->policy);
+	record_client(&scheduler->record, client);
+	refresh(scheduler, gpu, loop_now());
+	look(scheduler);
+}
+
+void scheduler_remove(struct client *client)
+{
+	if (client->gpu->turns.policy)
+		turns_remove(&client->gpu->turns, &client->policy, loop_now());
+}
+
+void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)
+{
+	refresh(scheduler, gpu, loop_now());
+	look(scheduler);
+}
+
+void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns)
+{
+	uint64_t now = loop_now();
+
+	client->held_until = ns ? now + ns : 0;
+	write_hold(client, ns || client->policy.held, now);
+	refresh(scheduler, client->gpu, now);
+	look(scheduler);
+}
+
+int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu)
+{
+	struct client *client;
+	int r = record_begin(&scheduler->record, gpu, loop_now());
+
+	if (r < 0)
+		return r;
+	for (client = gpu->clients; client; client = client->gpu_next)
+		client->told_gpu_time = atomic_load(&client->pages.status->gpu_time);
+	look(scheduler);
 	return 0;
-}
-
-void scheduler_remove(struct scheduler *scheduler, struct client *client)
-{
-	const struct policy *policy = scheduler->policy;
-	struct gpu *gpu = client->gpu;
-
-	/* No state: it could not be added. */
-	if (policy->removed && gpu->policy_state)
-		policy->removed(gpu->policy_state, &gpu->view, &client->policy, loop_now());
-	tick(scheduler);
-}
-
-void scheduler_change(struct scheduler *scheduler, struct client *client)
-{
-	const struct policy *policy = scheduler->policy;
-	struct gpu *gpu = client->gpu;
-
-	client->policy.level = client->level;
-	if (policy->changed)
-		policy->changed(gpu->policy_state, &gpu->view, &client->policy, loop_now());
-	tick(scheduler);
 }

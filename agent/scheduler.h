@@ -1,25 +1,45 @@
-/* Runs a policy on the real clock: tells it of clients, wakes it when it wants, writes the hold
- * words that it decides on. A policy without ticks costs no wake-up. */
+/* Runs a policy on the real clock: looks at the status pages of clients that may contend, tells the
+ * policy what it sees, and writes the hold words that it decides on. Where no two clients are of
+ * one level, or the policy never holds, it does not wake up at all. */
 #pragma once
 
 #include "client.h"
 #include "gpu.h"
 #include "policy.h"
+#include "record.h"
 
 #include "weir/loop.h"
 
+#define SCHEDULER_LOOK_NS   1000000ull    /* while somebody who has an equal has work */
+#define SCHEDULER_IDLE_NS   20000000ull   /* while nobody has */
+#define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */
+#define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
+
 struct scheduler {
 	const struct policy *policy;
+	struct policy_settings settings;
 	struct loop_timer timer;
-	struct gpu **gpus; /* the registry's hash */
+	struct gpu **gpus;   /* the registry's hash */
+	uint64_t busy_until; /* looked at idle clients often until then */
+	struct record record;
 };
 
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,
-		   struct gpu **gpus);
+		   const struct policy_settings *settings, struct gpu **gpus);
 void scheduler_deinit(struct scheduler *scheduler);
+/* Everybody's turn begins anew. */
+void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy);
 
 /* @client is on its GPU already, or still. */
-int scheduler_add(struct scheduler *scheduler, struct client *client);
-void scheduler_remove(struct scheduler *scheduler, struct client *client);
-/* Its level is another. */
-void scheduler_change(struct scheduler *scheduler, struct client *client);
+void scheduler_add(struct scheduler *scheduler, struct client *client);
+void scheduler_remove(struct client *client);
+/* Level, share or objective of some clients of @gpu are others. */
+void scheduler_change(struct scheduler *scheduler, struct gpu *gpu);
+/* Holds @client by hand for @ns; 0: no more. */
+void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns);
+
+/* Records the work that arrives on @gpu; see record.h. */
+int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu);
+
+/* What the timer does, for tests. When to look next; POLICY_NEVER: not. */
+uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now);

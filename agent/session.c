@@ -39,15 +39,15 @@ static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
 static void free_client(struct agent *agent, struct client *client)
 {
 	struct tenant *tenant = client->tenant;
-	struct usage *usage = tenant_usage(tenant, client->gpu);
 
 	/* What it did since the last look. */
-	if (usage)
-		account_read(&client->account, client->pages.status, &usage->account);
+	client_read(client);
 	compile_leave(&agent->compile, &client->compile);
-	scheduler_remove(&agent->scheduler, client);
+	scheduler_remove(client);
 	gpu_remove(client->gpu, client, agent->stopping);
 	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
+	if (!agent->stopping)
+		scheduler_change(&agent->scheduler, client->gpu);
 	region_pages_deinit(&client->pages);
 	free(client);
 }
@@ -156,12 +156,10 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	memcpy(client->library, hello->library, sizeof(client->library));
 	read_command(session->pid, client->command, sizeof(client->command));
 	atomic_store(&client->pages.control->level, client->level);
-	atomic_store(&client->pages.control->share, 100);
 	gpu_add(gpu, client, hello->claimed_bit);
 	DL_APPEND2(session->tenant->clients, client, tenant_prev, tenant_next);
-	r = scheduler_add(&agent->scheduler, client);
-	if (r == 0)
-		r = send_welcome(client);
+	scheduler_add(&agent->scheduler, client);
+	r = send_welcome(client);
 	region_pages_close(&client->pages);
 	session->client = client;
 	return r;
@@ -318,7 +316,7 @@ void session_tell_levels(struct agent *agent, struct tenant *tenant)
 		if (client->level == tenant->level)
 			continue;
 		gpu_set_level(client->gpu, client, tenant->level);
-		scheduler_change(&agent->scheduler, client);
+		scheduler_change(&agent->scheduler, client->gpu);
 		int r = send_level(client);
 		if (r < 0) {
 			log_warning("client %llu does not take its new level: %s",

@@ -26,6 +26,21 @@ static const char *state_of(const struct client *client)
 	return demand || atomic_load(&control->hold) ? "held" : "running";
 }
 
+static void describe_objective(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_latency && !tenant->slo)
+		cJSON_AddStringToObject(object, "latencySloRefused", tenant->wanted_latency);
+	if (!tenant->slo || !usage)
+		return;
+	add_seconds(object, "latencySloSeconds", tenant->slo);
+	add_number(object, "starts", usage->objective.starts);
+	add_number(object, "startsLate", usage->objective.late);
+	cJSON_AddBoolToObject(object, "latencySloMissed", usage->objective.missed);
+}
+
 static cJSON *describe_client(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -49,6 +64,10 @@ static cJSON *describe_client(const struct client *client)
 	if (client->account.level < WEIR_LEVELS)
 		add_number(object, "actingLevel", client->account.level);
 	add_number(object, "bit", client->bit);
+	add_number(object, "share", tenant->share);
+	describe_objective(object, client);
+	if (client->held_until)
+		cJSON_AddTrueToObject(object, "heldByHand");
 	cJSON_AddStringToObject(object, "state", state_of(client));
 	add_number(object, "outstanding", client->account.outstanding);
 	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
@@ -91,7 +110,7 @@ char *status_print(struct agent *agent)
 
 	if (gpus && clients) {
 		cJSON_AddStringToObject(root, "version", WEIR_VERSION);
-		cJSON_AddStringToObject(root, "policy", agent->config.policy);
+		cJSON_AddStringToObject(root, "policy", agent->scheduler.policy->name);
 		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 			cJSON_AddItemToArray(gpus, describe_gpu(gpu));
 		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {

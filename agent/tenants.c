@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "weir/error.h"
+#include "weir/log.h"
 
 static void format_key(char *out, size_t size, const struct container_identity *identity)
 {
@@ -46,6 +47,7 @@ int tenants_enter(struct tenants *tenants, const struct container_identity *iden
 			return error_origin(-ENOMEM);
 		memcpy(tenant->key, key, sizeof(key));
 		tenant->identity = *identity;
+		tenant->share = 100;
 		name_it(tenant);
 		HASH_ADD_STR(tenants->all, key, tenant);
 	} else if (tenant->n_sessions == 0) {
@@ -86,8 +88,10 @@ static void inherit(struct tenant *heir, const struct tenant *tenant)
 {
 	for (const struct usage *from = tenant->usages; from; from = from->next) {
 		struct usage *to = tenant_usage(heir, from->gpu);
-		if (to)
-			account_add(&to->account, &from->account);
+		if (!to)
+			continue;
+		account_add(&to->account, &from->account);
+		objective_add(&to->objective, &from->objective);
 	}
 }
 
@@ -144,13 +148,36 @@ struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu)
 	return usage;
 }
 
+void client_read(struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
+	struct account before = client->account.own;
+
+	if (!usage)
+		return;
+	account_read(&client->account, client->pages.status, &usage->account);
+	if (tenant->slo)
+		objective_count(&usage->objective, tenant->slo, &before, &client->account.own);
+}
+
+static void judge(const struct tenant *tenant, struct usage *usage)
+{
+	if (!objective_judge(&usage->objective))
+		return;
+	log_line(usage->objective.missed ? LOG_WARNING : LOG_INFO,
+		 "namespace '%s', pod '%s', container '%s': latency objective %s %s",
+		 tenant->namespace_, tenant->pod, tenant->container, tenant->wanted_latency,
+		 usage->objective.missed ? "is missed" : "is met again");
+}
+
 void tenant_read(struct tenant *tenant)
 {
 	struct client *client;
+	struct usage *usage;
 
-	for (client = tenant->clients; client; client = client->tenant_next) {
-		struct usage *usage = tenant_usage(tenant, client->gpu);
-		if (usage)
-			account_read(&client->account, client->pages.status, &usage->account);
-	}
+	for (client = tenant->clients; client; client = client->tenant_next)
+		client_read(client);
+	for (usage = tenant->usages; usage && tenant->slo; usage = usage->next)
+		judge(tenant, usage);
 }

@@ -11,6 +11,7 @@
 #include "client.h"
 #include "container.h"
 #include "gpu.h"
+#include "objective.h"
 
 #define TENANTS_IDLE_MAX 256
 #define TENANTS_IDLE_NS  (600 * 1000000000ull)
@@ -19,6 +20,7 @@ struct usage {
 	struct usage *next;
 	const struct gpu *gpu; /* GPUs outlive tenants */
 	struct account account;
+	struct objective objective; /* of the tenant's latency objective, when it has one */
 };
 
 struct tenant {
@@ -28,6 +30,9 @@ struct tenant {
 	char namespace_[64], pod[254], container[640]; /* what people know it by; may be empty */
 	uint8_t level;
 	char reason[128];
+	uint32_t share;          /* 1..100 of a GPU */
+	uint64_t slo;            /* ns from launch to start that it wants; 0: nothing */
+	char wanted_latency[32]; /* the words of it, which may be refused; empty: none */
 	unsigned n_sessions;
 	struct client *clients;
 	struct usage *usages;
@@ -53,5 +58,6 @@ void tenants_deinit(struct tenants *tenants);
 
 /* What the tenant used on @gpu. NULL: no memory. */
 struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
-/* Reads the status pages of all its clients. */
+/* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);
+void client_read(struct client *client);

@@ -34,7 +34,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config.control_socket, "/run/weir-agent/control.sock");
 	assert_false(config.kubernetes.enabled);
 	assert_string_equal(config.kubernetes.node, "node-a");
-	assert_string_equal(config.kubernetes.annotation, "weir.dev/priority");
+	assert_string_equal(config.kubernetes.names.priority, "weir.dev/priority");
 	assert_int_equal(config.levels.best_effort, 0);
 	assert_int_equal(config.levels.burstable, 1);
 	assert_int_equal(config.levels.guaranteed, 2);
@@ -50,22 +50,30 @@ static void test_everything(void **state)
 	(void)state;
 	assert_int_equal(parse(&config, "socket: /a/b\n"
 					"stateDir: /s\n"
-					"policy: hpf\n"
+					"policy: wfq\n"
+					"scheduling:\n"
+					"  aging: never\n"
+					"  quantum: 2ms\n"
+					"  minQuantum: 0.5ms\n"
+					"  maxOverhead: 5\n"
+					"  evictionCost: 300us\n"
 					"metrics: {address: '[::]:9477'}\n"
 					"control: {socket: /c}\n"
 					"kubernetes:\n"
 					"  enabled: true\n"
 					"  kubeconfig: /k\n"
 					"  nodeName: n1\n"
+					"  resourceName: r/s\n"
 					"levels:\n"
 					"  default: normal\n"
 					"  qos: {bestEffort: normal, guaranteed: critical}\n"
 					"  priorityClasses: {gold: critical, dirt: low}\n"
 					"  annotation: example.org/p\n"
+					"  latencyAnnotation: example.org/l\n"
 					"  raiseNamespaces: [a, b]\n"
 					"standalone:\n"
 					"  rules:\n"
-					"  - {uid: 1000, level: high}\n"
+					"  - {uid: 1000, level: high, share: 30, latencySlo: 2ms}\n"
 					"  - cgroup: /batch*\n"
 					"    level: low\n"
 					"limits: {clients: 10, clientsPerContainer: 3}\n"
@@ -76,7 +84,18 @@ static void test_everything(void **state)
 	assert_string_equal(config.metrics_address, "[::]:9477");
 	assert_true(config.kubernetes.enabled);
 	assert_string_equal(config.kubernetes.node, "n1");
-	assert_string_equal(config.kubernetes.annotation, "example.org/p");
+	assert_string_equal(config.kubernetes.names.priority, "example.org/p");
+	assert_string_equal(config.kubernetes.names.latency_slo, "example.org/l");
+	assert_string_equal(config.kubernetes.names.share, "r/s");
+	assert_string_equal(config.policy, "wfq");
+	assert_true(config.scheduling.aging == POLICY_NEVER);
+	assert_int_equal(config.scheduling.quantum, 2000000);
+	assert_int_equal(config.scheduling.min_quantum, 500000);
+	assert_int_equal(config.scheduling.max_overhead, 50000);
+	assert_int_equal(config.scheduling.cost, 300000);
+	assert_int_equal(config.rules[0].share, 30);
+	assert_int_equal(config.rules[0].latency_slo, 2000000);
+	assert_int_equal(config.rules[1].share, 0);
 	assert_int_equal(config.levels.by_default, 1);
 	assert_int_equal(config.levels.best_effort, 1);
 	assert_int_equal(config.levels.burstable, 1);
@@ -107,7 +126,9 @@ static const struct {
 	{"socket: a", "f.yaml:1:9: expected an absolute path"},
 	{"socket: [a]", "f.yaml:1:9: expected a path"},
 	{"socket: ", "f.yaml:1:8: expected an absolute path"},
-	{"policy: best", "f.yaml:1:9: expected a policy (hpf), not `best`"},
+	{"policy: best",
+	 "f.yaml:1:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not "
+	 "`best`"},
 	{"metrics: {address: localhost}",
 	 "f.yaml:1:20: expected an address like 0.0.0.0:9477 or [::]:9477, not `localhost`"},
 	{"metrics: yes", "f.yaml:1:10: expected a mapping"},
@@ -124,6 +145,15 @@ static const struct {
 	{"standalone: {rules: [{uid: 1}]}", "f.yaml:1:22: expected a `level` in this rule"},
 	{"standalone: {rules: [{cgroup: '/a*b', level: low}]}",
 	 "f.yaml:1:31: expected `*` only at the end of a cgroup path"},
+	{"standalone: {rules: [{level: low, share: 101}]}",
+	 "f.yaml:1:42: expected a number from 1 to 100"},
+	{"standalone: {rules: [{level: low, latencySlo: 1us}]}",
+	 "f.yaml:1:47: expected a duration from 100us to 10s, like 2ms, not `1us`"},
+	{"scheduling: {quantum: 1us}",
+	 "f.yaml:1:23: expected a duration from 100us to 1h, not `1us`"},
+	{"scheduling: {aging: soon}",
+	 "f.yaml:1:21: expected a duration from 100us to 1h, not `soon`"},
+	{"scheduling: {maxOverhead: 0}", "f.yaml:1:27: expected a number from 1 to 100"},
 	{"logLevel: loud", "f.yaml:1:11: expected error, warning, info or debug, not `loud`"},
 	{"- a", "f.yaml:1:1: expected a mapping"},
 	{"a: {b", "f.yaml:2:1: did not find expected ',' or '}'"},

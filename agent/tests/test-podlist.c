@@ -10,15 +10,21 @@
 
 #include <cmocka.h>
 
-#define NOTE "weir.dev/priority"
+static const struct podlist_names names = {.priority = "weir.dev/priority",
+					   .latency_slo = "weir.dev/latency-slo",
+					   .share = "weir.dev/gpu-share"};
 
-#define POD                                                                                \
-	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","           \
-	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\"}},"    \
-	"\"spec\":{\"priorityClassName\":\"gold\"},"                                       \
-	"\"status\":{\"qosClass\":\"Burstable\","                                          \
-	"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"}," \
-	"{\"name\":\"waiting\"}],"                                                         \
+#define POD                                                                                    \
+	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \
+	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\","          \
+	"\"weir.dev/latency-slo\":\"2ms\"}},"                                                  \
+	"\"spec\":{\"priorityClassName\":\"gold\",\"containers\":[{\"name\":\"main\","         \
+	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"40\"}}},{\"name\":\"waiting\"}]," \
+	"\"initContainers\":[{\"name\":\"first\","                                             \
+	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"300\"}}}]},"                      \
+	"\"status\":{\"qosClass\":\"Burstable\","                                              \
+	"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"containerd://aaa\"},"     \
+	"{\"name\":\"waiting\"}],"                                                             \
 	"\"initContainerStatuses\":[{\"name\":\"first\",\"containerID\":\"cri-o://bbb\"}]}}"
 
 #define STATIC_POD                                                                              \
@@ -33,12 +39,12 @@
 
 static int list(struct podlist *out, const char *text)
 {
-	return podlist_parse(out, text, strlen(text), NOTE, 4);
+	return podlist_parse(out, text, strlen(text), &names, 4);
 }
 
 static int event(struct podlist_event *out, const char *text)
 {
-	return podlist_parse_event(out, text, strlen(text), NOTE);
+	return podlist_parse_event(out, text, strlen(text), &names);
 }
 
 static void reads_a_pod(void **state)
@@ -60,9 +66,12 @@ static void reads_a_pod(void **state)
 	assert_string_equal(pod->priority_class, "gold");
 	assert_string_equal(pod->priority, "high");
 	assert_int_equal(pod->qos, CONTAINER_QOS_BURSTABLE);
-	assert_string_equal(pod_container_name(pod, "aaa"), "main");
-	assert_string_equal(pod_container_name(pod, "bbb"), "first");
-	assert_null(pod_container_name(pod, "ccc"));
+	assert_string_equal(pod->latency_slo, "2ms");
+	assert_string_equal(pod_container(pod, "aaa")->name, "main");
+	assert_int_equal(pod_container(pod, "aaa")->share, 40);
+	assert_int_equal(pod_container(pod, "bbb")->share, 100);
+	assert_string_equal(pod_container(pod, "bbb")->name, "first");
+	assert_null(pod_container(pod, "ccc"));
 	podlist_deinit(&l);
 }
 

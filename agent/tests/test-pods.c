@@ -228,7 +228,9 @@ static int setup(void **state)
 	client.config = (struct config_kubernetes){
 		.kubeconfig = client.kubeconfig,
 		.node = client.node,
-		.annotation = "weir.dev/priority",
+		.names = {.priority = "weir.dev/priority",
+			  .latency_slo = "weir.dev/latency-slo",
+			  .share = "weir.dev/gpu-share"},
 	};
 	assert_int_equal(loop_init(&client.loop), 0);
 	assert_int_equal(pods_new(&client.pods, &client.loop, &client.config, changed, NULL), 0);

@@ -1,4 +1,5 @@
-/* A policy sees its clients, ticks when it wants, and its holds reach their pages. */
+/* What the policy decides reaches the pages of clients, and what their pages say reaches the
+ * policy. Looks are at times that the test chooses. */
 #include "../scheduler.h"
 
 #include <setjmp.h>
@@ -8,123 +9,359 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
 
-/* Holds everybody but the last that came or changed, and ticks as often as it was told. */
-struct turns {
-	int ticks;
-	struct policy_client *last;
-};
+#include "../tenants.h"
 
-static void take_turn(void *state, struct policy_view *view, struct policy_client *client,
-		      uint64_t now)
-{
-	struct turns *turns = state;
+#define MS 1000000ull
+#define N  3
 
-	(void)now;
-	if (turns->last && turns->last != client)
-		view->hold(view, turns->last, true);
-	view->hold(view, client, false);
-	turns->last = client;
-}
-
-static void end_turn(void *state, struct policy_view *view, struct policy_client *client,
-		     uint64_t now)
-{
-	struct turns *turns = state;
-
-	(void)view, (void)now;
-	if (turns->last == client)
-		turns->last = NULL;
-}
-
-static uint64_t tick(void *state, struct policy_view *view, uint64_t now)
-{
-	struct turns *turns = state;
-
-	(void)view;
-	return ++turns->ticks < 3 ? now : POLICY_NEVER;
-}
-
-static const struct policy turns_policy = {
-	.name = "turns",
-	.holds = true,
-	.state_size = sizeof(struct turns),
-	.added = take_turn,
-	.removed = end_turn,
-	.changed = take_turn,
-	.tick = tick,
-};
-
-static void test_holds(void **state)
-{
-	struct weir_control_page pages[2] = {0};
-	struct gpu gpu = {0}, *gpus = NULL;
-	struct client a = {.gpu = &gpu, .pages.control = &pages[0], .level = 1};
-	struct client b = {.gpu = &gpu, .pages.control = &pages[1]};
-	struct scheduler scheduler;
+static struct {
 	struct loop loop;
+	struct scheduler scheduler;
+	struct gpu gpu, *gpus;
+	struct weir_control_page control[N];
+	struct weir_status_page status[N];
+	struct weir_demand_page demand[WEIR_DEMAND_LEVELS];
+	struct tenant tenants[N];
+	struct client clients[N];
+	uint64_t now;
+} world;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.gpu.open = true;
+	memcpy(world.gpu.id, "GPU-x", sizeof("GPU-x"));
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		world.gpu.region.demand[level] = &world.demand[level];
+	HASH_ADD(hh, world.gpus, uuid, sizeof(world.gpu.uuid), &world.gpu);
+	assert_int_equal(loop_init(&world.loop), 0);
+	return scheduler_init(&world.scheduler, &world.loop, policy_find("ffs"), &policy_defaults,
+			      &world.gpus);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	scheduler_deinit(&world.scheduler);
+	loop_deinit(&world.loop);
+	HASH_CLEAR(hh, world.gpus);
+	return 0;
+}
+
+static void come(unsigned i, uint8_t level, uint32_t share)
+{
+	struct client *client = &world.clients[i];
+
+	world.tenants[i] = (struct tenant){.share = share, .level = level, .clients = client};
+	*client = (struct client){
+		.gpu = &world.gpu,
+		.number = i + 1,
+		.tenant = &world.tenants[i],
+		.level = level,
+		.pages = {.control = &world.control[i], .status = &world.status[i]}};
+	memcpy(client->command, "app", sizeof("app"));
+	DL_APPEND2(world.gpu.clients, client, gpu_prev, gpu_next);
+	world.gpu.n_level[level]++;
+	scheduler_add(&world.scheduler, client);
+	world.now = loop_now();
+}
+
+static void go(unsigned i)
+{
+	struct client *client = &world.clients[i];
+
+	scheduler_remove(client);
+	DL_DELETE2(world.gpu.clients, client, gpu_prev, gpu_next);
+	world.gpu.n_level[client->level]--;
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+}
+
+static void work(unsigned i, uint64_t remaining)
+{
+	world.status[i].outstanding = remaining > 0;
+	world.status[i].remaining = remaining;
+}
+
+static void look_after(uint64_t ns)
+{
+	world.now += ns;
+	scheduler_look(&world.scheduler, &world.gpu, world.now);
+}
+
+static unsigned held(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < N; i++)
+		n += world.control[i].hold;
+	return n;
+}
+
+static void test_alone(void **state)
+{
+	(void)state;
+	come(0, 0, 100);
+	come(1, 1, 100);
+	work(0, MS);
+	work(1, MS);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	assert_int_equal(loop_step(&world.loop, 60), 0);
+}
+
+static void test_contention(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	assert_true(world.control[1].flags & WEIR_CONTROL_HOLDABLE);
+	work(0, MS);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	work(1, MS);
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	assert_true(world.control[1].hold);
+	assert_true(world.control[1].hold_until > world.now);
+	work(0, 0);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	work(0, MS);
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	go(0);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	assert_false(world.control[1].flags & WEIR_CONTROL_HOLDABLE);
+}
+
+/* The agent's own timer, on the real clock. */
+static void test_timer(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	work(0, MS);
+	work(1, MS);
+	for (unsigned i = 0; i < 1000 && held() == 0; i++)
+		assert_true(loop_step(&world.loop, 1000) >= 0);
+	assert_int_equal(held(), 1);
+}
+
+/* Runs who is not held, @late at most behind the time that was asked for; ms of each. */
+static void run_turns(uint64_t total[N], uint64_t duration, uint64_t late)
+{
+	uint64_t end = world.now + duration;
+	unsigned random = 1;
+
+	while (world.now < end) {
+		uint64_t next = scheduler_look(&world.scheduler, &world.gpu, world.now);
+		uint64_t then = next + (late ? (random = random * 1103515245 + 12345) % late : 0);
+		for (unsigned i = 0; i < N; i++)
+			if (world.status[i].outstanding && !world.control[i].hold)
+				total[i] += then - world.now;
+		world.now = then;
+	}
+}
+
+static void test_shares(void **state)
+{
+	const char *const policies[] = {"ffs", "wfq"};
 
 	(void)state;
-	HASH_ADD(hh, gpus, uuid, sizeof(gpu.uuid), &gpu);
-	assert_int_equal(loop_init(&loop), 0);
-	assert_int_equal(scheduler_init(&scheduler, &loop, &turns_policy, &gpus), 0);
-	assert_int_equal(scheduler_add(&scheduler, &a), 0);
-	assert_int_equal(a.policy.level, 1);
-	assert_true(pages[0].flags & WEIR_CONTROL_HOLDABLE);
-	assert_int_equal(pages[0].hold, 0);
-	assert_int_equal(scheduler_add(&scheduler, &b), 0);
-	assert_int_equal(pages[0].hold, 1);
-	assert_int_equal(pages[1].hold, 0);
-	a.level = 3;
-	scheduler_change(&scheduler, &a);
-	assert_int_equal(a.policy.level, 3);
-	assert_int_equal(pages[0].hold, 0);
-	assert_int_equal(pages[1].hold, 1);
-
-	/* Three ticks are over; no timer is left. */
-	const struct turns *turns = gpu.policy_state;
-	assert_int_equal(turns->ticks, 3);
-	assert_int_equal(loop_step(&loop, 5), 0);
-	scheduler_remove(&scheduler, &a);
-	assert_null(turns->last);
-	scheduler_deinit(&scheduler);
-	loop_deinit(&loop);
-	HASH_CLEAR(hh, gpus);
-	free(gpu.policy_state);
+	come(0, 1, 50);
+	come(1, 1, 25);
+	come(2, 1, 25);
+	for (unsigned i = 0; i < N; i++)
+		work(i, 50 * MS);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t total[N] = {0};
+		scheduler_set_policy(&world.scheduler, policy_find(policies[i]));
+		world.now = loop_now();
+		run_turns(total, 10000 * MS, 700000);
+		double sum = (double)(total[0] + total[1] + total[2]);
+		assert_float_equal((double)total[0] / sum, 0.5, 0.01);
+		assert_float_equal((double)total[1] / sum, 0.25, 0.01);
+		assert_float_equal((double)total[2] / sum, 0.25, 0.01);
+	}
 }
 
-/* hpf by levels alone needs neither hold words nor time. */
-static void test_hpf(void **state)
+/* Its kernels do not leave, and it says that they ran on: it pays for that. */
+static void test_overhang(void **state)
 {
-	struct weir_control_page page = {0};
-	struct gpu gpu = {0}, *gpus = NULL;
-	struct client client = {.gpu = &gpu, .pages.control = &page};
-	struct scheduler scheduler;
-	struct loop loop;
+	uint64_t total[N] = {0}, ran = 0;
 
 	(void)state;
-	assert_non_null(policy_find("hpf"));
-	assert_null(policy_find("best"));
-	HASH_ADD(hh, gpus, uuid, sizeof(gpu.uuid), &gpu);
-	assert_int_equal(loop_init(&loop), 0);
-	assert_int_equal(scheduler_init(&scheduler, &loop, policy_find("hpf"), &gpus), 0);
-	assert_int_equal(scheduler_add(&scheduler, &client), 0);
-	assert_int_equal(page.flags, 0);
-	assert_int_equal(page.hold, 0);
-	assert_int_equal(loop_step(&loop, 5), 0);
-	scheduler_remove(&scheduler, &client);
-	scheduler_deinit(&scheduler);
-	loop_deinit(&loop);
-	HASH_CLEAR(hh, gpus);
-	free(gpu.policy_state);
+	come(0, 1, 50);
+	come(1, 1, 50);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	for (unsigned i = 0; i < 20000; i++) {
+		bool was_held = world.control[0].hold;
+		look_after(500000);
+		bool evicted = !was_held && world.control[0].hold;
+		/* Runs for half a millisecond more. */
+		world.status[0].executed += evicted ? 500000 : 0;
+		ran += evicted ? 500000 : 0;
+		total[world.control[0].hold ? 1 : 0] += 500000;
+	}
+	double sum = (double)(total[0] + total[1]);
+	assert_true(ran > (uint64_t)(0.03 * sum));
+	assert_float_equal(((double)total[0] + (double)ran) / sum, 0.5, 0.02);
 }
+
+/* Below a level with demand no turn gets older. */
+static void test_blocked(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	work(0, MS);
+	work(1, MS);
+	look_after(MS);
+	unsigned first = world.control[0].hold ? 1 : 0;
+	world.demand[1].word = 4;
+	for (unsigned i = 0; i < 1000; i++)
+		look_after(MS);
+	assert_false(world.control[first].hold);
+	world.demand[1].word = 0;
+	for (unsigned i = 0; i < 20 && !world.control[first].hold; i++)
+		look_after(MS);
+	assert_true(world.control[first].hold);
+}
+
+static void test_change_of_policy(void **state)
+{
+	const struct policy *const policies[] = {&policy_hpf, &policy_static, &policy_dynamic,
+						 &policy_wfq, &policy_ffs};
+
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	work(0, MS);
+	work(1, MS);
+	for (unsigned i = 0; i < 5; i++) {
+		scheduler_set_policy(&world.scheduler, policies[i]);
+		world.now = loop_now();
+		look_after(MS);
+		assert_int_equal(held(), 1);
+		assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+		scheduler_set_policy(&world.scheduler, &policy_levels);
+		world.now = loop_now();
+		assert_int_equal(held(), 0);
+		assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+		look_after(MS);
+		assert_int_equal(held(), 0);
+	}
+}
+
+static void test_other_level(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	work(0, MS);
+	work(1, MS);
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	world.clients[1].level = 2;
+	world.gpu.n_level[1]--;
+	world.gpu.n_level[2]++;
+	scheduler_change(&world.scheduler, &world.gpu);
+	assert_int_equal(held(), 0);
+	assert_int_equal(world.control[0].flags, 0);
+}
+
+static void test_share(void **state)
+{
+	(void)state;
+	come(0, 1, 40);
+	come(1, 1, 60);
+	assert_int_equal(world.control[0].share, 40);
+	assert_int_equal(world.clients[0].policy.weight, 40 * POLICY_WEIGHT_ONE);
+	/* Another process of the first one's container. */
+	world.tenants[0].clients->tenant_next = &world.clients[2];
+	world.clients[2] = (struct client){.gpu = &world.gpu};
+	scheduler_change(&world.scheduler, &world.gpu);
+	assert_int_equal(world.clients[0].policy.weight, 20 * POLICY_WEIGHT_ONE);
+	world.tenants[0].slo = 2 * MS;
+	scheduler_change(&world.scheduler, &world.gpu);
+	assert_int_equal(world.control[0].latency_slo, 2 * MS);
+}
+
+static void test_by_hand(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	work(0, MS);
+	scheduler_hold(&world.scheduler, &world.clients[0], 10 * MS);
+	world.now = loop_now();
+	assert_true(world.control[0].hold);
+	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	scheduler_hold(&world.scheduler, &world.clients[0], 0);
+	assert_false(world.control[0].hold);
+	assert_int_equal(world.control[0].flags, 0);
+	scheduler_hold(&world.scheduler, &world.clients[0], 10 * MS);
+	world.now = loop_now();
+	look_after(MS);
+	assert_true(world.control[0].hold);
+	look_after(10 * MS);
+	assert_false(world.control[0].hold);
+}
+
+static void test_recording(void **state)
+{
+	char message[128];
+	struct trace trace;
+
+	(void)state;
+	come(0, 2, 30);
+	world.status[0].gpu_time = 5 * MS;
+	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
+	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), -EBUSY);
+	world.now = loop_now();
+	world.status[0].gpu_time = 9 * MS;
+	look_after(MS);
+	look_after(MS);
+	come(1, 0, 100);
+	world.status[1].gpu_time = 2 * MS;
+	look_after(MS);
+	char *text = record_end(&world.scheduler.record, world.now + MS);
+	assert_non_null(text);
+	FILE *in = fmemopen(text, strlen(text), "r");
+	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
+		fail_msg("%s", message);
+	fclose(in);
+	free(text);
+	assert_int_equal(trace.n_clients, 2);
+	assert_string_equal(trace.clients[0].name, "app.1");
+	assert_int_equal(trace.clients[0].level, 2);
+	assert_int_equal(trace.clients[0].share, 30);
+	assert_int_equal(trace.n_work, 2);
+	assert_int_equal(trace.work[0].length, 4 * MS);
+	assert_int_equal(trace.work[1].length, 2 * MS);
+	assert_true(trace.end > trace.work[1].at);
+	trace_deinit(&trace);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holds),
-		cmocka_unit_test(test_hpf),
+		TEST(test_alone),       TEST(test_contention),       TEST(test_timer),
+		TEST(test_shares),      TEST(test_overhang),         TEST(test_blocked),
+		TEST(test_other_level), TEST(test_change_of_policy), TEST(test_share),
+		TEST(test_by_hand),     TEST(test_recording),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

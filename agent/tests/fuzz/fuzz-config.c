@@ -29,8 +29,10 @@ static void check(const struct config *config)
 		if (!levels->raise[i])
 			abort();
 	for (size_t i = 0; i < config->n_rules; i++)
-		if (config->rules[i].level >= WEIR_LEVELS)
+		if (config->rules[i].level >= WEIR_LEVELS || config->rules[i].share > 100)
 			abort();
+	if (config->scheduling.max_overhead == 0 || config->scheduling.min_quantum == 0)
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,22 +10,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(const struct pod *pod)
 {
 	if (!pod->uid[0] || !pod->cgroup_uid[0] || !pod_equal(pod, pod) ||
-	    pod_container_name(pod, "none"))
+	    pod_container(pod, "none"))
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct podlist_names names = {.priority = "weir.dev/priority",
+						   .latency_slo = "weir.dev/latency-slo",
+						   .share = "weir.dev/gpu-share"};
 	const char *text = (const char *)data;
 	struct podlist_event event;
 	struct podlist list;
 
-	if (podlist_parse(&list, text, size, "weir.dev/priority", 16) == 0) {
+	if (podlist_parse(&list, text, size, &names, 16) == 0) {
 		for (size_t i = 0; i < list.n; i++)
 			check(list.pods[i]);
 		podlist_deinit(&list);
 	}
-	if (podlist_parse_event(&event, text, size, "weir.dev/priority") == 0) {
+	if (podlist_parse_event(&event, text, size, &names) == 0) {
 		if (event.pod)
 			check(event.pod);
 		podlist_event_deinit(&event);

@@ -172,7 +172,12 @@ struct weir_control_page {
 	_Atomic uint32_t epoch;        /* counts changes of this page */
 	_Atomic uint64_t memory_limit; /* bytes, 0: none */
 	_Atomic uint32_t share;        /* 1..100, hundredths of the GPU */
-	uint8_t reserved0[64 - 36];
+	uint32_t reserved0;
+	/* CLOCK_MONOTONIC in ns: a hold that lasts longer has been forgotten; the client clears it.
+	 */
+	_Atomic uint64_t hold_until;
+	_Atomic uint64_t latency_slo; /* ns from launch to start that the pod wants; 0: none */
+	uint8_t reserved1[64 - 56];
 	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
@@ -198,7 +203,11 @@ struct weir_status_page {
 	/* By form (enum weir_form of weir/transform.h), the native one left at 0. */
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
-	uint8_t reserved[WEIR_PAGE_SIZE - 216];
+	uint8_t reserved1[256 - 216];
+	_Atomic uint64_t executed;    /* GPU time of what has run; 0: this library does not say */
+	_Atomic uint64_t starts;      /* times that work began after a launch from idle */
+	_Atomic uint64_t starts_late; /* of these later than latency_slo after the launch */
+	uint8_t reserved[WEIR_PAGE_SIZE - 280];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -219,6 +228,8 @@ static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of i
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
+static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
+static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

@@ -1,0 +1,79 @@
+/* ffs, fairness first (FLEP, section 5.2.2): weighted round robin. Client i runs T * Wi in each
+ * round, with the smallest T for which the switches of a round, sum(Oi), are no more than
+ * maxOverhead of its length, sum(T * Wi). A round is also no shorter than a millisecond or so for
+ * each client, and no longer than the smallest latency objective among them.
+ *
+ * What a client ran too long (a late timer, a slow eviction) is taken from its next turn; what it
+ * ran too little, because its turn was taken away, it may still run in this one. */
+#include "policy.h"
+
+#define ROUNDS_MAX 8 /* of debt */
+
+static uint64_t round_length(const struct turn *turn)
+{
+	const struct policy_settings *settings = turn->settings;
+	uint64_t floor = turn->n_active * settings->min_quantum;
+	uint64_t length = turn->costs * 1000000 / settings->max_overhead;
+
+	if (length < floor)
+		length = floor;
+	return turn->slo && turn->slo < length ? turn->slo : length;
+}
+
+/* T * Wi. */
+static int64_t part(const struct turn *turn, const struct policy_client *client)
+{
+	return (int64_t)((unsigned __int128)round_length(turn) * client->weight / turn->weights) +
+	       1;
+}
+
+static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+{
+	(void)turn, (void)now;
+	return client->ffs.ticket;
+}
+
+static void arrived(struct turn *turn, struct policy_client *client, uint64_t now)
+{
+	(void)now;
+	client->ffs.ticket = ++turn->counter;
+	if (client->ffs.balance > 0)
+		client->ffs.balance = 0;
+}
+
+static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_t now)
+{
+	int64_t whole = part(turn, client);
+
+	(void)now;
+	if (client->ffs.balance < -ROUNDS_MAX * whole)
+		client->ffs.balance = -ROUNDS_MAX * whole;
+	if (client->ffs.balance <= 0)
+		client->ffs.balance += whole;
+	if (client->ffs.balance > whole)
+		client->ffs.balance = whole;
+	return client->ffs.balance > 0 ? (uint64_t)client->ffs.balance : 0;
+}
+
+static void ran(struct turn *turn, struct policy_client *client, uint64_t ns)
+{
+	(void)turn;
+	client->ffs.balance -= (int64_t)ns;
+}
+
+static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
+{
+	(void)now;
+	if (left == 0)
+		client->ffs.ticket = ++turn->counter;
+}
+
+const struct policy policy_ffs = {
+	.name = "ffs",
+	.shares = true,
+	.rank = rank,
+	.quantum = quantum,
+	.arrived = arrived,
+	.ran = ran,
+	.ended = ended,
+};

@@ -1,0 +1,74 @@
+#include "record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "gpu.h"
+#include "tenants.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+static void name_client(const struct client *client, char name[TRACE_NAME_MAX])
+{
+	const struct tenant *tenant = client->tenant;
+	const char *who = *tenant->pod ? tenant->pod : client->command;
+
+	snprintf(name, TRACE_NAME_MAX, "%.40s.%llu", who, (unsigned long long)client->number);
+	trace_name(name);
+}
+
+int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
+{
+	if (record->gpu)
+		return -EBUSY;
+	*record = (struct record){.begun = now, .last = now};
+	record->out = open_memstream(&record->text, &record->size);
+	if (!record->out)
+		return error_origin(-ENOMEM);
+	record->gpu = gpu;
+	fprintf(record->out, "# recorded on %s\n", gpu->id);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		record_client(record, client);
+	return 0;
+}
+
+void record_client(struct record *record, const struct client *client)
+{
+	struct trace_client traits = {.level = client->level,
+				      .share = client->tenant->share,
+				      .slo = client->tenant->slo,
+				      .evict = client->policy.cost};
+
+	if (!record->gpu || client->gpu != record->gpu)
+		return;
+	name_client(client, traits.name);
+	trace_write_client(record->out, &traits);
+}
+
+void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now)
+{
+	char name[TRACE_NAME_MAX];
+
+	if (!record->gpu || client->gpu != record->gpu || ns == 0 || record->full)
+		return;
+	name_client(client, name);
+	trace_write_work(record->out, now - record->begun, name, ns);
+	record->last = now;
+	record->full = ftell(record->out) > (long)RECORD_MAX;
+}
+
+char *record_end(struct record *record, uint64_t now)
+{
+	if (!record->gpu)
+		return NULL;
+	if (record->full)
+		fputs("# too much to record: it ends here\n", record->out);
+	trace_write_end(record->out, (record->full ? record->last : now) - record->begun);
+	record->gpu = NULL;
+	bool failed = ferror(record->out) != 0;
+	if (fclose(record->out) != 0 || failed)
+		free(take(record->text));
+	return take(record->text);
+}

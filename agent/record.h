@@ -1,0 +1,33 @@
+/* Records what clients ask of one GPU as a trace (trace.h). In memory, up to a limit: at its end
+ * the recording stops, and says so. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "trace.h"
+
+#define RECORD_MAX (48u << 20) /* bytes */
+
+struct client;
+struct gpu;
+
+struct record {
+	const struct gpu *gpu; /* NULL: nothing is recorded */
+	uint64_t begun, last;
+	bool full;
+	FILE *out;
+	char *text;
+	size_t size;
+};
+
+/* -EBUSY: a recording is going on; -ENOMEM. */
+int record_begin(struct record *record, const struct gpu *gpu, uint64_t now);
+/* @client is there. Does nothing where its GPU is not recorded; so does the next. */
+void record_client(struct record *record, const struct client *client);
+/* @client launched @ns of work. */
+void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now);
+/* The trace, the caller's. NULL: no memory, or nothing was recorded. */
+char *record_end(struct record *record, uint64_t now);

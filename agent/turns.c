@@ -1,0 +1,346 @@
+#include "turns.h"
+
+#include <utlist.h>
+
+#include "weir/base.h"
+
+void turns_init(struct turns *turns, const struct policy *policy,
+		const struct policy_settings *settings, turns_hold_fn *hold)
+{
+	*turns = (struct turns){.policy = policy, .settings = *settings, .hold = hold};
+	if (settings->aging == 0)
+		turns->settings.aging = policy->shares ? POLICY_NEVER : POLICY_AGING;
+	for (unsigned i = 0; i < WEIR_LEVELS; i++)
+		turns->levels[i] = (struct turn){.settings = &turns->settings, .due = POLICY_NEVER};
+}
+
+static struct turn *turn_of(struct turns *turns, const struct policy_client *client)
+{
+	return &turns->levels[client->level];
+}
+
+static void set_hold(struct turns *turns, struct policy_client *client, bool held)
+{
+	if (client->held == held)
+		return;
+	client->held = held;
+	turns->hold(turns, client, held);
+}
+
+/* The smallest objective of all that are active; there are few. */
+static void find_objective(struct turn *turn)
+{
+	const struct policy_client *client;
+
+	turn->slo = turn->running ? turn->running->slo : 0;
+	if (turn->n_slo == 0)
+		return;
+	DL_FOREACH (turn->waiting, client) {
+		if (client->slo && (!turn->slo || client->slo < turn->slo))
+			turn->slo = client->slo;
+	}
+}
+
+static void count(struct turn *turn, const struct policy_client *client, int sign)
+{
+	turn->n_active += (unsigned)sign;
+	turn->weights += (uint64_t)sign * client->weight;
+	turn->costs += (uint64_t)sign * policy_cost(turn, client);
+	turn->n_slo += client->slo ? (unsigned)sign : 0;
+	turn->settled = false;
+}
+
+static struct policy_client *find_first(const struct turns *turns, const struct turn *turn,
+					uint64_t now)
+{
+	struct policy_client *client, *first = NULL;
+	uint64_t smallest = 0;
+
+	DL_FOREACH (turn->waiting, client) {
+		uint64_t rank = turns->policy->rank(turn, client, now);
+		if (!first || rank < smallest) {
+			first = client;
+			smallest = rank;
+		}
+	}
+	return first;
+}
+
+/* Waits, behind all others. */
+static void append(const struct turns *turns, struct turn *turn, struct policy_client *client,
+		   uint64_t now)
+{
+	const struct policy *policy = turns->policy;
+
+	DL_APPEND(turn->waiting, client);
+	if (turn->candidate && policy->preempts &&
+	    policy->rank(turn, client, now) < policy->rank(turn, turn->candidate, now))
+		turn->candidate = client;
+}
+
+static void withdraw(struct turn *turn, struct policy_client *client)
+{
+	DL_DELETE(turn->waiting, client);
+	if (turn->candidate == client)
+		turn->candidate = NULL;
+}
+
+static void enter(struct turns *turns, struct policy_client *client, uint64_t now)
+{
+	struct turn *turn = turn_of(turns, client);
+
+	client->active = true;
+	client->waited = false;
+	client->arrived = client->since = now;
+	count(turn, client, 1);
+	if (turns->policy->arrived)
+		turns->policy->arrived(turn, client, now);
+	append(turns, turn, client, now);
+	find_objective(turn);
+}
+
+static void leave(struct turns *turns, struct policy_client *client)
+{
+	struct turn *turn = turn_of(turns, client);
+
+	if (turn->running == client)
+		turn->running = NULL;
+	else
+		withdraw(turn, client);
+	client->active = false;
+	count(turn, client, -1);
+	find_objective(turn);
+	set_hold(turns, client, false);
+}
+
+void turns_add(struct turns *turns, struct policy_client *client)
+{
+	(void)turns;
+	*client = (struct policy_client){.level = client->level,
+					 .weight = client->weight,
+					 .slo = client->slo,
+					 .cost = client->cost};
+}
+
+void turns_remove(struct turns *turns, struct policy_client *client, uint64_t now)
+{
+	turns_work(turns, client, false, 0, now);
+}
+
+void turns_work(struct turns *turns, struct policy_client *client, bool active, uint64_t remaining,
+		uint64_t now)
+{
+	struct turn *turn = turn_of(turns, client);
+
+	if (client->active && client->remaining != remaining) {
+		turn->settled = false;
+		if (client != turn->running)
+			turn->candidate = NULL;
+	}
+	client->remaining = remaining;
+	if (active == client->active || turns->policy->untouched)
+		return;
+	if (active)
+		enter(turns, client, now);
+	else
+		leave(turns, client);
+}
+
+/* What runs while nobody else wants to is nobody's debt, but the turn gets older. */
+void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns)
+{
+	struct turn *turn = turn_of(turns, client);
+
+	client->remaining -= ns < client->remaining ? ns : client->remaining;
+	if (turn->running == client)
+		turn->used += ns;
+	if (turn->waiting && turns->policy->ran)
+		turns->policy->ran(turn, client, ns);
+}
+
+void turns_change(struct turns *turns, struct policy_client *client,
+		  const struct policy_client *news, uint64_t now)
+{
+	bool active = client->active, moves = client->level != news->level;
+
+	if (active && moves)
+		leave(turns, client);
+	else if (active)
+		count(turn_of(turns, client), client, -1);
+	client->level = news->level;
+	client->weight = news->weight;
+	client->slo = news->slo;
+	client->cost = news->cost;
+	if (active && moves) {
+		enter(turns, client, now);
+	} else if (active) {
+		count(turn_of(turns, client), client, 1);
+		find_objective(turn_of(turns, client));
+		turn_of(turns, client)->candidate = NULL;
+	}
+}
+
+/* When @client must have the turn. An objective counts for work that just arrived: who loses the
+ * turn with work left has started. */
+static uint64_t due_of(const struct turns *turns, const struct turn *turn,
+		       const struct policy_client *client)
+{
+	uint64_t aging = turns->settings.aging, due = POLICY_NEVER;
+	uint64_t cost = turn->running ? policy_cost(turn, turn->running) : 0;
+
+	if (aging < POLICY_NEVER - client->since)
+		due = client->since + aging;
+	if (client->slo && !client->waited) {
+		uint64_t patience = client->slo > cost ? client->slo - cost : 0;
+		if (client->arrived + patience < due)
+			due = client->arrived + patience;
+	}
+	return due;
+}
+
+/* The one that must have the turn before all others. For its age alone that is the list's first. */
+static struct policy_client *find_urgent(const struct turns *turns, const struct turn *turn)
+{
+	struct policy_client *client, *first = turn->waiting;
+	uint64_t earliest = first ? due_of(turns, turn, first) : POLICY_NEVER;
+
+	if (turn->n_slo == 0)
+		return first;
+	DL_FOREACH (turn->waiting, client) {
+		uint64_t due = due_of(turns, turn, client);
+		if (due < earliest) {
+			earliest = due;
+			first = client;
+		}
+	}
+	return first;
+}
+
+/* Who must have the turn now; NULL: nobody. */
+static struct policy_client *find_due(const struct turns *turns, const struct turn *turn,
+				      uint64_t now)
+{
+	struct policy_client *urgent = now < turn->due ? NULL : find_urgent(turns, turn);
+
+	return urgent && due_of(turns, turn, urgent) <= now ? urgent : NULL;
+}
+
+static void stop(struct turns *turns, struct turn *turn, uint64_t now)
+{
+	struct policy_client *client = turn->running;
+	uint64_t left = turn->used < turn->allowed ? turn->allowed - turn->used : 0;
+
+	turn->running = NULL;
+	client->since = now;
+	client->waited = true;
+	if (turns->policy->ended)
+		turns->policy->ended(turn, client, left, now);
+	append(turns, turn, client, now);
+}
+
+static void start(struct turns *turns, struct turn *turn, struct policy_client *client, bool forced,
+		  uint64_t now)
+{
+	const struct policy *policy = turns->policy;
+
+	withdraw(turn, client);
+	turn->forced = forced;
+	turn->running = client;
+	turn->started = now;
+	turn->used = 0;
+	turn->allowed = policy->quantum ? policy->quantum(turn, client, now) : POLICY_NEVER;
+	if (forced && turn->allowed > turns->settings.quantum)
+		turn->allowed = turns->settings.quantum;
+	if (forced && turn->allowed < turns->settings.min_quantum)
+		turn->allowed = turns->settings.min_quantum;
+}
+
+static bool preempted(const struct turns *turns, struct turn *turn, uint64_t now)
+{
+	if (!turns->policy->preempts)
+		return false;
+	if (!turn->candidate)
+		turn->candidate = find_first(turns, turn, now);
+	return turns->policy->preempts(turn, turn->candidate, turn->running, now);
+}
+
+/* Takes the turn from the running one if it is time. True: it is free. */
+static bool vacate(struct turns *turns, struct turn *turn, bool due, uint64_t now)
+{
+	if (!turn->running)
+		return true;
+	bool over = turn->used >= turn->allowed ||
+		    (!turn->forced && (due || preempted(turns, turn, now)));
+	if (over)
+		stop(turns, turn, now);
+	return over;
+}
+
+/* Those that wait for less long are at the list's end. */
+static void write_holds(struct turns *turns, struct turn *turn)
+{
+	struct policy_client *client = turn->waiting ? turn->waiting->prev : NULL;
+
+	while (client && !client->held) {
+		struct policy_client *before = client == turn->waiting ? NULL : client->prev;
+		set_hold(turns, client, true);
+		client = before;
+	}
+	if (turn->running)
+		set_hold(turns, turn->running, false);
+}
+
+static void decide(struct turns *turns, struct turn *turn, uint64_t now)
+{
+	const struct policy_client *before = turn->running, *urgent;
+
+	if (turn->settled && turn->used < turn->allowed && (turn->forced || now < turn->due))
+		return;
+	while (turn->waiting) {
+		struct policy_client *due = find_due(turns, turn, now);
+		if (!vacate(turns, turn, due != NULL, now))
+			break;
+		start(turns, turn, due ? due : find_first(turns, turn, now), due != NULL, now);
+		/* One that may not run yet passes its turn on. */
+		if (turn->allowed > 0)
+			break;
+	}
+	if (turn->running != before && before)
+		turn->switches++;
+	urgent = find_urgent(turns, turn);
+	turn->due = urgent ? due_of(turns, turn, urgent) : POLICY_NEVER;
+	write_holds(turns, turn);
+	turn->settled = true;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When something is to be decided if all runs as predicted: the turn is over, its work is done, or
+ * somebody must have it. */
+static uint64_t next_decision(const struct turn *turn, const struct policy_settings *settings,
+			      uint64_t now)
+{
+	uint64_t left = turn->allowed - turn->used, work = turn->running->remaining;
+	uint64_t due = turn->forced ? POLICY_NEVER : turn->due;
+
+	left = smaller(left, work > settings->nap ? work : settings->nap);
+	return smaller(left < POLICY_NEVER - now ? now + left : POLICY_NEVER, due);
+}
+
+uint64_t turns_decide(struct turns *turns, uint64_t now)
+{
+	uint64_t next = POLICY_NEVER;
+	bool blocked = false;
+
+	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
+		struct turn *turn = &turns->levels[level];
+		decide(turns, turn, now);
+		if (turn->waiting && !blocked)
+			next = smaller(next, next_decision(turn, &turns->settings, now));
+		blocked |= turn->n_active > 0;
+	}
+	return next > now ? next : now + 1;
+}
