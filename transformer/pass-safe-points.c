@@ -29,6 +29,7 @@
 #include <errno.h>
 
 #define POINTS_MAX 64u
+#define ROUND_MAX  64u
 
 struct chooser {
 	struct rewrite *rewrite;
@@ -38,7 +39,7 @@ struct chooser {
 	unsigned head_count;
 	struct instruction *barriers[POINTS_MAX];
 	unsigned barrier_count;
-	bool is_lockstep; /* warps leave as a whole */
+	bool *owes; /* by block: at its start; see above */
 };
 
 /* Does each round of @outer come by the head of a loop in it that is chosen already? */
@@ -88,8 +89,6 @@ static int look_at_barriers(struct chooser *c)
 		for (struct instruction *i = b->first; i; i = i->next) {
 			struct barrier barrier;
 
-			if (i->mnemonic->op_class == OP_WARP || i->mnemonic->op_class == OP_CALL)
-				c->is_lockstep = true;
 			if (i->mnemonic->op_class != OP_BARRIER)
 				continue;
 			if (!barrier_read(i, &barrier))
@@ -102,6 +101,49 @@ static int look_at_barriers(struct chooser *c)
 				return pass_refuse(c->rewrite, i->at, "more than %u barriers",
 						   POINTS_MAX);
 			c->barriers[c->barrier_count++] = i;
+		}
+	}
+	return PASS_DONE;
+}
+
+/* Who leaves a block of the grid goes on with another one. */
+static bool owes_behind(const struct chooser *c, const struct block *b)
+{
+	bool owes = b->last && b->last->mnemonic->op_class == OP_EXIT &&
+		    c->owes[c->f->entry->order];
+
+	for (unsigned k = 0; k < b->succ_count; k++)
+		owes = owes || c->owes[b->succs[k]->order];
+	return owes;
+}
+
+static bool owes_at(const struct chooser *c, const struct block *b)
+{
+	for (const struct instruction *i = b->first; i; i = i->next) {
+		if (i->mnemonic->op_class == OP_WARP || i->mnemonic->op_class == OP_CALL)
+			return true;
+		if (i->mnemonic->op_class == OP_BARRIER && !i->guard)
+			return false;
+	}
+	return owes_behind(c, b);
+}
+
+static int find_debts(struct chooser *c)
+{
+	bool changed = true;
+
+	c->owes = arena_array(c->f->arena, c->cfg.count, sizeof(*c->owes));
+	if (!c->owes)
+		return -ENOMEM;
+	for (unsigned round = 0; changed; round++) {
+		if (round == ROUND_MAX)
+			return -E2BIG;
+		changed = false;
+		for (unsigned k = c->cfg.count; k-- > 0;) {
+			bool owes = owes_at(c, c->cfg.order[k]);
+
+			changed = changed || owes != c->owes[k];
+			c->owes[k] = owes;
 		}
 	}
 	return PASS_DONE;
@@ -198,7 +240,8 @@ static void write_lanes(struct cursor *at, struct reg *lanes)
 		  op_reg(lanes));
 }
 
-static void write_check(struct chooser *c, struct safe_point *point, struct block *check)
+static void write_check(struct chooser *c, struct safe_point *point, struct block *check,
+			bool together)
 {
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
@@ -213,7 +256,7 @@ static void write_check(struct chooser *c, struct safe_point *point, struct bloc
 	if (!mark)
 		return;
 	edit_code(&at, "mov.u32 %0, %clock; mov.pred %1, 0;", op_reg(safe->since), op_reg(go));
-	if (c->is_lockstep) {
+	if (together) {
 		write_lanes(&at, lanes);
 		edit_code(&at,
 			  "{ .reg .pred %p; .reg .b32 %here; activemask.b32 %here;"
@@ -241,13 +284,13 @@ static void write_check(struct chooser *c, struct safe_point *point, struct bloc
 		"{ .reg .b32 %x; mov.pred %0, 1; mov.u32 %x, 1; st.volatile.shared.u32 [%1], %x; }",
 		op_reg(go), watch);
 	at = cursor_end(f, decide);
-	if (c->is_lockstep)
+	if (together)
 		edit_code(&at, "vote.sync.any.pred %0, %0, %1;", op_reg(go), op_reg(lanes));
 	edit_code(&at, "@%0 bra %1; bra %2;", op_reg(go), op_block(point->leave),
 		  op_block(point->at));
 }
 
-static void add_check(struct chooser *c, struct block *head)
+static void add_check(struct chooser *c, struct block *head, bool together)
 {
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
@@ -262,7 +305,7 @@ static void add_check(struct chooser *c, struct block *head)
 		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(period)),
 		  op_block(check));
 	cursor_place(&at, on);
-	write_check(c, safe_point_new(rewrite, on, false), check);
+	write_check(c, safe_point_new(rewrite, on, false), check, together);
 }
 
 static int init_safe(struct chooser *c)
@@ -301,12 +344,14 @@ static int run(struct rewrite *rewrite)
 	if (!r)
 		r = look_at_barriers(&c);
 	if (!r)
+		r = find_debts(&c);
+	if (!r)
 		r = init_safe(&c);
 	if (r)
 		return r;
 	replace_barriers(&c);
 	for (unsigned k = 0; k < c.head_count && !c.f->module->diag->error; k++)
-		add_check(&c, c.heads[k]);
+		add_check(&c, c.heads[k], c.owes[c.heads[k]->order]);
 	if (rewrite->safe->count > POINTS_MAX)
 		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
 				   rewrite->safe->count);

@@ -14,8 +14,9 @@ static const struct variant variants[] = {
 	{WEIR_NATIVE, 1},      {WEIR_PERSISTENT, 1},  {WEIR_PERSISTENT, 2},  {WEIR_PERSISTENT, 3},
 	{WEIR_PERSISTENT, 4},  {WEIR_PERSISTENT, 6},  {WEIR_PERSISTENT, 8},  {WEIR_PERSISTENT, 12},
 	{WEIR_PERSISTENT, 16}, {WEIR_PERSISTENT, 24}, {WEIR_PERSISTENT, 32}, {WEIR_PERSISTENT, 64},
-	{WEIR_SLICED, 2},      {WEIR_SLICED, 3},      {WEIR_SLICED, 4},      {WEIR_SLICED, 6},
-	{WEIR_SLICED, 8},      {WEIR_SLICED, 12},     {WEIR_SLICED, 16},
+	{WEIR_RESUMABLE, 1},   {WEIR_RESUMABLE, 4},   {WEIR_RESUMABLE, 16},  {WEIR_SLICED, 2},
+	{WEIR_SLICED, 3},      {WEIR_SLICED, 4},      {WEIR_SLICED, 6},      {WEIR_SLICED, 8},
+	{WEIR_SLICED, 12},     {WEIR_SLICED, 16},
 };
 #define VARIANTS countof(variants)
 
@@ -86,7 +87,7 @@ static void evict(struct table *table)
 		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
 	form->evict = true;
 	for (size_t v = 0; v < VARIANTS && trials; v++) {
-		if (variants[v].form != WEIR_PERSISTENT || !runs(table, v))
+		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v))
 			continue;
 		form->variant = variants[v];
 		for (uint64_t t = 0; t < trials; t++)

@@ -43,8 +43,21 @@ static unsigned registers_of(CUmodule module, const char *name)
 	return (unsigned)registers;
 }
 
+static void note_save(void *data, const struct weir_verdict *verdict)
+{
+	struct form *form = data;
+	struct form_save *save = &form->saves[form->save_count];
+
+	if (verdict->form != WEIR_RESUMABLE || form->save_count == PLAN_KERNELS_MAX)
+		return;
+	snprintf(save->name, sizeof(save->name), "%s", verdict->kernel);
+	save->fixed = verdict->save_fixed;
+	save->per_thread = verdict->save_per_thread;
+	form->save_count++;
+}
+
 /* Kernel after kernel, each with as many registers as it has natively. */
-static char *transform_all(const struct benchmark *benchmark)
+static char *transform_all(struct form *form, const struct benchmark *benchmark)
 {
 	struct names names = {0};
 	struct weir_transform_options options = {
@@ -53,7 +66,10 @@ static char *transform_all(const struct benchmark *benchmark)
 	CUmodule module;
 
 	CU(cuModuleLoadData(&module, benchmark->ptx));
-	options = (struct weir_transform_options){.forms = 1u << WEIR_PERSISTENT};
+	options = (struct weir_transform_options){.forms = 1u << WEIR_PERSISTENT |
+							   1u << WEIR_RESUMABLE,
+						  .verdict = note_save,
+						  .data = form};
 	for (unsigned i = 0; i < names.count; i++) {
 		char *before = ptx;
 
@@ -69,7 +85,7 @@ static char *transform_all(const struct benchmark *benchmark)
 void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark)
 {
 	*form = (struct form){.random = {1}};
-	form->ptx = transform_all(benchmark);
+	form->ptx = transform_all(form, benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;
 	CU(cuMemHostAlloc((void **)&form->demand, sizeof(*form->demand),
@@ -80,8 +96,11 @@ void form_init(struct form *form, struct benchmark *copy, const struct benchmark
 
 void form_deinit(struct form *form)
 {
-	for (unsigned i = 0; i < PLAN_KERNELS_MAX; i++)
+	for (unsigned i = 0; i < PLAN_KERNELS_MAX; i++) {
 		CU(cuMemFree(form->kernels[i].words));
+		if (form->kernels[i].saves)
+			CU(cuMemFree(form->kernels[i].saves));
+	}
 	CU(cuMemFreeHost(form->demand));
 	free(form->ptx);
 }
@@ -168,6 +187,25 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 		samples_add(&form->delays[index], us);
 }
 
+/* Room for all workers to save what they have. */
+static void prepare_saves(struct form_kernel *kernel, const struct shape *shape, unsigned workers,
+			  struct weir_persistent *hidden)
+{
+	uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
+	uint64_t stride = kernel->save_fixed + kernel->save_per_thread * threads + shape->shared;
+
+	stride = (stride + 255) / 256 * 256;
+	if (kernel->saves_size < workers * stride) {
+		if (kernel->saves)
+			CU(cuMemFree(kernel->saves));
+		kernel->saves_size = workers * stride;
+		CU(cuMemAlloc(&kernel->saves, kernel->saves_size));
+	}
+	hidden->saves = kernel->saves;
+	hidden->save_stride = stride;
+}
+
+/* Persistent or resumable. */
 static void run_persistent(struct form *form, const struct plan *plan,
 			   const struct plan_launch *launch, struct form_kernel *kernel,
 			   void **parameters)
@@ -175,7 +213,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	const unsigned *grid = launch->shape.grid;
 	uint32_t blocks = blocks_of(&launch->shape);
 	struct weir_persistent *hidden = &form->persistent;
-	unsigned workers[3] = {form_resident(form, plan, launch, WEIR_PERSISTENT), 1, 1};
+	enum weir_form kind = form->variant.form;
+	unsigned workers[3] = {form_resident(form, plan, launch, kind), 1, 1};
 
 	*hidden = (struct weir_persistent){.words = kernel->words,
 					   .demand = form->demand_address,
@@ -187,13 +226,15 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	hidden->chunk = hidden->chunk < blocks ? hidden->chunk : blocks;
 	hidden->tickets = (blocks + hidden->chunk - 1) / hidden->chunk;
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
+	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
+		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 	parameters[launch->argument_count] = hidden;
-	start(plan, launch, kernel->function[WEIR_PERSISTENT], workers, parameters);
+	start(plan, launch, kernel->function[kind], workers, parameters);
 	if (!form->evict)
 		return;
 	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));
 	while (!is_done(kernel))
-		start(plan, launch, kernel->function[WEIR_PERSISTENT], workers, parameters);
+		start(plan, launch, kernel->function[kind], workers, parameters);
 }
 
 static void launch_form(void *data, struct plan *plan, const struct plan_launch *launch,
@@ -204,6 +245,7 @@ static void launch_form(void *data, struct plan *plan, const struct plan_launch 
 
 	switch (form->variant.form) {
 	case WEIR_PERSISTENT:
+	case WEIR_RESUMABLE:
 		run_persistent(form, plan, launch, kernel, parameters);
 		break;
 	case WEIR_SLICED:
@@ -215,9 +257,15 @@ static void launch_form(void *data, struct plan *plan, const struct plan_launch 
 	}
 }
 
-static void look_up(const struct plan *plan, struct form_kernel *kernel,
+static void look_up(const struct form *form, const struct plan *plan, struct form_kernel *kernel,
 		    const struct plan_kernel *native)
 {
+	for (unsigned i = 0; i < form->save_count; i++) {
+		if (strcmp(form->saves[i].name, native->name) != 0)
+			continue;
+		kernel->save_fixed = form->saves[i].fixed;
+		kernel->save_per_thread = form->saves[i].per_thread;
+	}
 	kernel->function[WEIR_NATIVE] = native->function;
 	for (enum weir_form kind = WEIR_NATIVE + 1; kind < WEIR_FORM_COUNT; kind++) {
 		char name[256];
@@ -242,7 +290,7 @@ void form_attach(struct form *form, struct plan *plan)
 		CU(cuMemAlloc(&kernel->words, sizeof(struct weir_words)));
 		CU(cuMemsetD8(kernel->words, 0, sizeof(struct weir_words)));
 		if (i < plan->kernel_count)
-			look_up(plan, kernel, &plan->kernels[i]);
+			look_up(form, plan, kernel, &plan->kernels[i]);
 	}
 	CU(cuCtxSynchronize());
 }

@@ -18,6 +18,15 @@ struct form_kernel {
 	CUfunction function[WEIR_FORM_COUNT]; /* NULL: refused */
 	CUdeviceptr words;
 	uint32_t serial;
+	uint32_t save_fixed, save_per_thread; /* resumable (weir/transform.h) */
+	CUdeviceptr saves;
+	size_t saves_size;
+};
+
+/* What a kernel's workers save. */
+struct form_save {
+	char name[128];
+	uint32_t fixed, per_thread;
 };
 
 struct form {
@@ -26,6 +35,8 @@ struct form {
 	uint64_t *demand; /* in the host's memory */
 	CUdeviceptr demand_address;
 	char *ptx;
+	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
+	unsigned save_count;
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;
 

@@ -11,7 +11,7 @@ bench-channels_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-gate_SRC   += $(GEN)/e2e/workloads/spin-ptx.c
 bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform
-	$(Q)$(B)/bin/weir-transform --form=persistent $< > $@
+	$(Q)$(B)/bin/weir-transform --form=persistent --form=resumable $< > $@
 
 # asker: a client that wants the GPU at random moments.
 BENCHES += asker
