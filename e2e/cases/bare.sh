@@ -16,10 +16,12 @@ program_of() { # PID
 
 finish() {
     local pid
-    for pid in "${!clients[@]}" $agent; do
+    for pid in "${!clients[@]}"; do
         kill -KILL "$(program_of "$pid")" 2>/dev/null
         wait "$pid" 2>/dev/null
     done
+    # Itself: the compile service is a child of the agent, and goes with it.
+    [ -z "$agent" ] || { kill -KILL "$agent"; wait "$agent"; } 2>/dev/null
     rm -rf "$work"
 }
 trap finish EXIT
