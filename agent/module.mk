@@ -47,7 +47,7 @@ weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
-               test-agent test-tenants test-metrics test-scheduler test-compile
+               test-agent test-tenants test-metrics test-scheduler test-compile test-cache
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -56,13 +56,24 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
-test-compile_SRC += agent/tests/compile-fixture.c
+$(foreach t,test-compile test-agent,$(eval $t_SRC += agent/tests/compile-fixture.c))
 # Its fake pods and identities.
 test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
                       pods_connected)
 
+# Its limit of memory has no room for the sanitizers' shadows.
+UNIT_TESTS  += test-sandbox
+UNSANITIZED += test-sandbox
+test-sandbox_SRC  := agent/tests/test-sandbox.c agent/sandbox.c
+test-sandbox_LIBS := -lcmocka
+
 # Built from source, not from the library, so that libFuzzer sees their branches.
 FUZZERS += fuzz-config fuzz-message fuzz-status
+# And the transformer's, as its own fuzzers have them.
+FUZZERS += fuzz-request
+fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libweir-transform_SRC)
+fuzz-request_LIBS    := $(TRANSFORM_LIBS)
+
 fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c yaml.c address.c \
                         duration.c objective.c) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)

@@ -40,6 +40,9 @@ static void test_defaults(void **state)
 	assert_int_equal(config.levels.guaranteed, 2);
 	assert_int_equal(config.clients, 1024);
 	assert_int_equal(config.clients_per_container, 64);
+	assert_int_equal(config.compile.mode, COMPILE_AUTO);
+	assert_int_equal(config.compile.helpers, 2);
+	assert_string_equal(config.compile.cache_dir, "");
 	config_deinit(&config);
 }
 
@@ -78,6 +81,14 @@ static void test_everything(void **state)
 					"    level: low\n"
 					"limits: {clients: 10, clientsPerContainer: 3}\n"
 					"nvml: /lib/x.so\n"
+					"compile:\n"
+					"  mode: ptx\n"
+					"  program: /w\n"
+					"  helpers: 3\n"
+					"  memoryMiB: 512\n"
+					"  seconds: 7\n"
+					"  cacheDir: /d\n"
+					"  cacheMiB: 99\n"
 					"logLevel: debug\n"),
 			 0);
 	assert_string_equal(config.socket, "/a/b");
@@ -114,6 +125,13 @@ static void test_everything(void **state)
 	assert_int_equal(config.clients, 10);
 	assert_int_equal(config.clients_per_container, 3);
 	assert_int_equal(config.log_level, LOG_DEBUG);
+	assert_int_equal(config.compile.mode, COMPILE_PTX);
+	assert_string_equal(config.compile.program, "/w");
+	assert_int_equal(config.compile.helpers, 3);
+	assert_int_equal(config.compile.memory_mib, 512);
+	assert_int_equal(config.compile.seconds, 7);
+	assert_string_equal(config.compile.cache_dir, "/d");
+	assert_int_equal(config.compile.cache_mib, 99);
 	config_deinit(&config);
 }
 
@@ -154,6 +172,12 @@ static const struct {
 	{"scheduling: {aging: soon}",
 	 "f.yaml:1:21: expected a duration from 100us to 1h, not `soon`"},
 	{"scheduling: {maxOverhead: 0}", "f.yaml:1:27: expected a number from 1 to 100"},
+	{"compile: {mode: cubin}",
+	 "f.yaml:1:17: expected auto, machine-code, ptx or off, not `cubin`"},
+	{"compile: {mode: [ptx]}", "f.yaml:1:17: expected a mode"},
+	{"compile: {memoryMiB: 1}", "f.yaml:1:22: expected a number from 256 to 65536"},
+	{"compile: {cacheDir: here}", "f.yaml:1:21: expected an absolute path"},
+	{"compile: {cache: 1}", "f.yaml:1:11: unknown key `cache`"},
 	{"logLevel: loud", "f.yaml:1:11: expected error, warning, info or debug, not `loud`"},
 	{"- a", "f.yaml:1:1: expected a mapping"},
 	{"a: {b", "f.yaml:2:1: did not find expected ',' or '}'"},

@@ -105,8 +105,9 @@ static int misbehave(int argc, char **argv)
 		for (;;)
 			pause();
 	case SPINS:
-		for (volatile int i = 0;; i++)
+		for (volatile bool on = true; on;)
 			;
+		return 0;
 	case WRITES_JUNK:
 		return pwrite(RESULT_FD, "EWOBjunk", 8, 0) != 8;
 	case WRITES_NOTHING:

@@ -19,6 +19,12 @@ static void check(const struct config *config)
 	    config->control_socket[0] != '/' || !policy_find(config->policy) ||
 	    config->clients == 0 || config->clients_per_container == 0)
 		abort();
+	if (config->compile.mode > COMPILE_OFF || config->compile.helpers == 0 ||
+	    config->compile.memory_mib < 256 || config->compile.seconds == 0 ||
+	    config->compile.cache_mib == 0 ||
+	    (*config->compile.cache_dir && config->compile.cache_dir[0] != '/') ||
+	    (*config->compile.program && config->compile.program[0] != '/'))
+		abort();
 	if (levels->by_default >= WEIR_LEVELS || levels->best_effort >= WEIR_LEVELS ||
 	    levels->burstable >= WEIR_LEVELS || levels->guaranteed >= WEIR_LEVELS)
 		abort();
