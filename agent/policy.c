@@ -15,6 +15,7 @@ const struct policy_settings policy_defaults = {
 	.min_quantum = MS,
 	.cost = MS / 10,
 	.nap = MS / 5,
+	.late = MS + MS / 5,
 	.max_overhead = 30000,
 };
 

@@ -26,6 +26,7 @@ struct policy_settings {
 	uint64_t min_quantum;  /* ns: nobody's turn is cut shorter by numbers */
 	uint64_t cost;         /* ns that a switch costs if the client does not say */
 	uint64_t nap;          /* ns: predicted ends are waited for no shorter than this */
+	uint64_t late;         /* ns: how late it may be seen that work arrived, and a timer come */
 	uint32_t max_overhead; /* of ffs, in millionths */
 };
 
@@ -64,10 +65,11 @@ struct policy_client {
 /* The clients of one level of one GPU that have work outstanding. */
 struct turn {
 	const struct policy_settings *settings;
-	struct policy_client *running;   /* NULL: nobody is active */
-	struct policy_client *waiting;   /* in the order in which they began to wait */
-	struct policy_client *candidate; /* the first of them by rank; NULL: not known */
+	struct policy_client *running;         /* NULL: nobody is active */
+	struct policy_client *waiting;         /* by `since` */
+	const struct policy_client *candidate; /* the first of them by rank; NULL: not known */
 	unsigned n_active, n_slo;
+	unsigned n_free;         /* of the waiting not held yet */
 	uint64_t weights, costs; /* sums over the active */
 	uint64_t slo;            /* the smallest of the active; 0: none has one */
 	uint64_t started;        /* the running one's turn */

@@ -67,7 +67,7 @@ struct sim {
 	struct actor *current, *last; /* on the GPU; the last whose context was there */
 	uint64_t phase_end, slice_end;
 
-	struct actor *changed;
+	struct actor *changed, *last_changed; /* as they changed */
 	uint64_t look_at, timer_at;
 	uint64_t window_end;
 };
@@ -120,8 +120,9 @@ static void mark_changed(struct sim *sim, struct actor *actor)
 	if (actor->is_changed)
 		return;
 	actor->is_changed = true;
-	actor->changed = sim->changed;
-	sim->changed = actor;
+	actor->changed = NULL;
+	*(sim->changed ? &sim->last_changed->changed : &sim->changed) = actor;
+	sim->last_changed = actor;
 }
 
 static void look_soon(struct sim *sim)
@@ -314,6 +315,8 @@ static void advance(struct sim *sim, uint64_t to)
 static void run(struct sim *sim)
 {
 	sim->phase = GPU_RUNNING;
+	sim->result.switches += sim->current != sim->last;
+	sim->last = sim->current;
 	note(sim, "run", sim->current);
 	begin(sim, sim->current);
 }
@@ -322,9 +325,7 @@ static void serve(struct sim *sim, struct actor *next)
 {
 	uint64_t switching = next == sim->last ? 0 : sim->options->switching;
 
-	sim->result.switches += next != sim->last;
 	sim->current = next;
-	sim->last = next;
 	sim->phase = GPU_SWITCHING;
 	sim->phase_end = sim->now + switching;
 	sim->slice_end = sim->phase_end + sim->options->slice;

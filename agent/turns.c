@@ -66,13 +66,13 @@ static struct policy_client *find_first(const struct turns *turns, const struct 
 	return first;
 }
 
-/* Waits, behind all others. */
-static void append(const struct turns *turns, struct turn *turn, struct policy_client *client,
-		   uint64_t now)
+/* @client waits now. */
+static void note_waiting(const struct turns *turns, struct turn *turn,
+			 const struct policy_client *client, uint64_t now)
 {
 	const struct policy *policy = turns->policy;
 
-	DL_APPEND(turn->waiting, client);
+	turn->n_free += !client->held;
 	if (turn->candidate && policy->preempts &&
 	    policy->rank(turn, client, now) < policy->rank(turn, turn->candidate, now))
 		turn->candidate = client;
@@ -81,6 +81,7 @@ static void append(const struct turns *turns, struct turn *turn, struct policy_c
 static void withdraw(struct turn *turn, struct policy_client *client)
 {
 	DL_DELETE(turn->waiting, client);
+	turn->n_free -= !client->held;
 	if (turn->candidate == client)
 		turn->candidate = NULL;
 }
@@ -95,7 +96,8 @@ static void enter(struct turns *turns, struct policy_client *client, uint64_t no
 	count(turn, client, 1);
 	if (turns->policy->arrived)
 		turns->policy->arrived(turn, client, now);
-	append(turns, turn, client, now);
+	DL_APPEND(turn->waiting, client);
+	note_waiting(turns, turn, client, now);
 	find_objective(turn);
 }
 
@@ -186,12 +188,13 @@ static uint64_t due_of(const struct turns *turns, const struct turn *turn,
 		       const struct policy_client *client)
 {
 	uint64_t aging = turns->settings.aging, due = POLICY_NEVER;
-	uint64_t cost = turn->running ? policy_cost(turn, turn->running) : 0;
+	uint64_t lead = turns->settings.late;
 
 	if (aging < POLICY_NEVER - client->since)
 		due = client->since + aging;
 	if (client->slo && !client->waited) {
-		uint64_t patience = client->slo > cost ? client->slo - cost : 0;
+		lead += turn->running ? policy_cost(turn, turn->running) : 0;
+		uint64_t patience = client->slo > lead ? client->slo - lead : 0;
 		if (client->arrived + patience < due)
 			due = client->arrived + patience;
 	}
@@ -225,17 +228,32 @@ static struct policy_client *find_due(const struct turns *turns, const struct tu
 	return urgent && due_of(turns, turn, urgent) <= now ? urgent : NULL;
 }
 
+/* Who did not run at all has waited all the time, and keeps its place. */
+static void put_back(struct turn *turn, struct policy_client *client)
+{
+	struct policy_client *after = turn->waiting;
+
+	while (after && after->since <= client->since)
+		after = after->next;
+	DL_PREPEND_ELEM(turn->waiting, after, client);
+}
+
 static void stop(struct turns *turns, struct turn *turn, uint64_t now)
 {
 	struct policy_client *client = turn->running;
 	uint64_t left = turn->used < turn->allowed ? turn->allowed - turn->used : 0;
 
 	turn->running = NULL;
-	client->since = now;
-	client->waited = true;
+	if (turn->used > 0) {
+		client->since = now;
+		client->waited = true;
+		DL_APPEND(turn->waiting, client);
+	} else {
+		put_back(turn, client);
+	}
 	if (turns->policy->ended)
 		turns->policy->ended(turn, client, left, now);
-	append(turns, turn, client, now);
+	note_waiting(turns, turn, client, now);
 }
 
 static void start(struct turns *turns, struct turn *turn, struct policy_client *client, bool forced,
@@ -276,15 +294,15 @@ static bool vacate(struct turns *turns, struct turn *turn, bool due, uint64_t no
 	return over;
 }
 
-/* Those that wait for less long are at the list's end. */
+/* Most of those that are not held yet are at the list's end. */
 static void write_holds(struct turns *turns, struct turn *turn)
 {
-	struct policy_client *client = turn->waiting ? turn->waiting->prev : NULL;
+	struct policy_client *client = turn->waiting;
 
-	while (client && !client->held) {
-		struct policy_client *before = client == turn->waiting ? NULL : client->prev;
+	while (turn->n_free > 0) {
+		client = client->prev;
+		turn->n_free -= !client->held;
 		set_hold(turns, client, true);
-		client = before;
 	}
 	if (turn->running)
 		set_hold(turns, turn->running, false);

@@ -172,6 +172,7 @@ int main(int argc, char **argv)
 		chosen->end = trace.end ? trace.end : DEFAULT_END;
 	/* What the machine does is what the policy reckons with. */
 	chosen->settings.cost = chosen->evict + chosen->switching;
+	chosen->settings.late = chosen->look + chosen->late;
 	int r = sim_run(&result, &trace, chosen);
 	if (r < 0) {
 		fprintf(stderr, "weir-sim: %s\n", strerror(-r));

@@ -1,0 +1,58 @@
+#!/bin/bash
+# weir-sim over the traces in traces/: NAME.POLICY.want is what it must say, event by event, with an agent that
+# sees everything at once. UPDATE=1 writes them anew. And: mistakes in a trace are said with their place, the
+# result depends on nothing but trace, options and seed, and hours with a thousand clients are simulated.
+# shellcheck disable=SC2317 # `is` calls the functions
+set -uo pipefail
+cd "$(dirname "$0")/traces" || exit
+case $B in /*) ;; *) B=../../../$B ;; esac
+sim=$B/bin/weir-sim
+failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+is() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@"; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
+}
+
+golden() { # NAME POLICY
+    "$sim" --policy "$2" --look 0ns --late 0ns --log "$1.trace" >"$work/out" || return
+    [ -z "${UPDATE:-}" ] || cp "$work/out" "$1.$2.want"
+    diff -u "$1.$2.want" "$work/out"
+}
+
+refuses() { # TRACE-TEXT MESSAGE
+    printf '%b' "$1" | "$sim" - >"$work/out" 2>&1
+    [ $? -eq 2 ] && grep -qxF "weir-sim: stdin:$2" "$work/out" || { cat "$work/out"; return 1; }
+}
+
+for want in *.want; do
+    name=${want%.want}
+    is "${name#*.} on ${name%.*}" golden "${name%.*}" "${name#*.}"
+done
+
+is "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end, not `run`'
+is "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
+is "a client that is there twice" refuses 'client a\nclient a' '2: a client `a` is there already'
+is "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
+is "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
+is "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
+is "a bad name" refuses 'client a"' '1: expected a name of letters, digits and ._/-, not `a"`'
+is "too few words" refuses 'client a\nwork 1ms a' '2: expected a duration at the end of the line'
+is "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
+
+crowd() { # SEED
+    "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
+}
+for policy in hpf ffs static dynamic wfq; do
+    crowd 1 >"$work/first"
+    is "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
+done
+crowd 1 >"$work/again"
+is "the same seed gives the same result" cmp -s "$work/first" "$work/again"
+crowd 2 >"$work/again"
+is "another seed gives another" bash -c "! cmp -s $work/first $work/again"
+is "JSON is JSON" bash -c "$sim --json crowd.trace | jq -e '.clients | length == 1000' >/dev/null"
+exit $failed

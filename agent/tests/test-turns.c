@@ -1,0 +1,283 @@
+/* What must hold under every policy, whatever happens: random events on the turns themselves, and
+ * random traces on the simulated GPU. SEED=N repeats a run. */
+#include "../sim.h"
+#include "../turns.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define US 1000ull
+#define MS 1000000ull
+
+static const char *const names[] = {"hpf", "ffs", "static", "dynamic", "wfq"};
+#define POLICIES (sizeof(names) / sizeof(names[0]))
+
+static uint64_t state;
+
+static uint64_t below(uint64_t n)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (state >> 33) % n;
+}
+
+/* Events on the turns. */
+#define CLIENTS 12
+
+static struct policy_client clients[CLIENTS];
+
+static void hold(struct turns *turns, struct policy_client *client, bool held)
+{
+	(void)turns;
+	assert_int_equal(client->held, held);
+}
+
+/* Of a level's clients with work all but one are held; of the others nobody. */
+static void check_turns(const struct turns *turns)
+{
+	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
+		unsigned active = 0, held = 0;
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			if (clients[i].level != level)
+				continue;
+			active += clients[i].active;
+			held += clients[i].held;
+			assert_true(clients[i].active || !clients[i].held);
+			if (clients[i].active && !clients[i].held)
+				assert_ptr_equal(turns->levels[level].running, &clients[i]);
+		}
+		assert_int_equal(turns->levels[level].n_active, active);
+		assert_int_equal(held, active ? active - 1 : 0);
+	}
+}
+
+static void event(struct turns *turns, uint64_t now)
+{
+	struct policy_client *client = &clients[below(CLIENTS)], news = *client;
+
+	switch (below(5)) {
+	case 0:
+		turns_work(turns, client, !client->active, below(20) * MS, now);
+		break;
+	case 1:
+		turns_work(turns, client, client->active, below(20) * MS, now);
+		break;
+	case 2:
+		turns_remove(turns, client, now);
+		turns_add(turns, client);
+		break;
+	case 3:
+		news.level = (uint8_t)below(WEIR_LEVELS);
+		news.weight = 1 + (uint32_t)below(10000);
+		news.slo = below(3) ? 0 : below(10) * MS;
+		news.cost = below(2) * below(5) * MS;
+		turns_change(turns, client, &news, now);
+		break;
+	default:
+		turns_ran(turns, client, below(3) * MS);
+	}
+}
+
+static void test_events(void **unused)
+{
+	(void)unused;
+	for (size_t policy = 0; policy < POLICIES; policy++) {
+		struct policy_settings settings = policy_defaults;
+		struct turns turns;
+		uint64_t now = 1, next;
+		settings.aging = below(3) ? below(50) * MS : POLICY_NEVER;
+		turns_init(&turns, policy_find(names[policy]), &settings, hold);
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			clients[i] = (struct policy_client){.weight = 100, .level = i % 2};
+			turns_add(&turns, &clients[i]);
+		}
+		for (unsigned i = 0; i < 50000; i++) {
+			for (uint64_t n = below(4); n > 0; n--)
+				event(&turns, now);
+			next = turns_decide(&turns, now);
+			assert_true(next > now);
+			check_turns(&turns);
+			now += 1 + below(2 * MS);
+		}
+	}
+}
+
+/* Traces on the GPU. */
+static struct trace_client traits[16];
+static struct trace trace;
+
+static void random_trace(unsigned always)
+{
+	trace = (struct trace){.clients = traits, .n_clients = 2 + below(14)};
+	for (size_t i = 0; i < trace.n_clients; i++) {
+		struct trace_client *client = &traits[i];
+		*client = (struct trace_client){.level = (uint8_t)below(always ? 1 : 3),
+						.share = 1 + (uint32_t)below(100),
+						.evict = below(2) * below(500) * US,
+						.work = (1 + below(8000)) * US};
+		snprintf(client->name, sizeof(client->name), "c%zu", i);
+		client->always = i < always || below(4) == 0;
+		if (!client->always)
+			client->every = (1 + below(100)) * MS;
+	}
+}
+
+static void run(const char *policy, struct sim_options options, struct sim_result *result)
+{
+	options.policy = policy_find(policy);
+	options.settings.late = options.look + options.late;
+	options.seed = state;
+	assert_int_equal(sim_run(result, &trace, &options), 0);
+	/* Whatever happened: all time is accounted for. */
+	assert_int_equal(result->ran + result->idle + result->wasted, result->time);
+	assert_int_equal(result->time, options.end);
+}
+
+static struct sim_options options_for(uint64_t end)
+{
+	struct sim_options options = sim_defaults;
+
+	options.settings = policy_defaults;
+	options.end = end;
+	return options;
+}
+
+/* With an agent that sees everything at once, there is never work while all who have it are held.
+ */
+static void test_work_conserving(void **unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 20; i++) {
+		struct sim_options options = options_for(2000 * MS);
+		struct sim_result result;
+		options.look = options.late = 0;
+		random_trace(0);
+		for (size_t policy = 0; policy < POLICIES; policy++) {
+			run(names[policy], options, &result);
+			assert_int_equal(result.held_alone, 0);
+			sim_result_deinit(&result);
+		}
+	}
+}
+
+static void test_same_seed_same_result(void **unused)
+{
+	(void)unused;
+	for (size_t policy = 0; policy < POLICIES; policy++) {
+		struct sim_options options = options_for(2000 * MS);
+		struct sim_result a, b;
+		random_trace(0);
+		run(names[policy], options, &a);
+		run(names[policy], options, &b);
+		assert_int_equal(a.n, b.n);
+		assert_memory_equal(a.clients, b.clients, a.n * sizeof(*a.clients));
+		assert_int_equal(a.decisions, b.decisions);
+		sim_result_deinit(&a);
+		sim_result_deinit(&b);
+	}
+}
+
+/* Who waits has its turn after aging, and all who waited for longer: each a quantum, what it takes
+ * to leave, and a switch. */
+static void test_no_starvation(void **unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 20; i++) {
+		struct sim_options options = options_for(5000 * MS);
+		struct sim_result result;
+		options.look = options.late = 0;
+		options.settings.aging = 20 * MS;
+		options.settings.quantum = 2 * MS;
+		random_trace(3);
+		for (size_t policy = 0; policy < POLICIES; policy++) {
+			uint64_t each = options.settings.quantum + 500 * US + options.switching;
+			run(names[policy], options, &result);
+			for (size_t c = 0; c < result.n; c++)
+				assert_in_range(result.clients[c].starved, 0,
+						options.settings.aging + (result.n + 1) * each);
+			sim_result_deinit(&result);
+		}
+	}
+}
+
+/* By weight within a hundredth of the GPU, with timers that are late and evictions that differ. */
+static void test_shares(void **unused)
+{
+	static const char *const fair[] = {"ffs", "wfq"};
+
+	(void)unused;
+	for (unsigned i = 0; i < 10; i++) {
+		struct sim_options options = options_for(60000 * MS);
+		double weights = 0;
+		random_trace(16);
+		for (size_t c = 0; c < trace.n_clients; c++)
+			weights += traits[c].share;
+		for (size_t policy = 0; policy < 2; policy++) {
+			struct sim_result result;
+			run(fair[policy], options, &result);
+			for (size_t c = 0; c < result.n; c++)
+				assert_float_equal((double)result.clients[c].ran /
+							   (double)result.ran,
+						   traits[c].share / weights, 0.01);
+			sim_result_deinit(&result);
+		}
+	}
+}
+
+/* hpf of equals is shortest remaining time first: of long and short work the slowdown is less than
+ * first come first served, which is `static` with equal shares. */
+static void test_shortest_first(void **unused)
+{
+	static const char *const both[] = {"hpf", "static"};
+	double slowdown[2] = {0};
+
+	(void)unused;
+	for (unsigned i = 0; i < 10; i++) {
+		struct sim_options options = options_for(20000 * MS);
+		random_trace(0);
+		options.look = options.late = 0;
+		options.settings.aging = POLICY_NEVER;
+		for (size_t c = 0; c < trace.n_clients; c++) {
+			traits[c].level = 0;
+			traits[c].share = 100;
+			traits[c].always = false;
+			traits[c].work = c % 2 ? 20 * MS : MS;
+			/* Half of what the GPU can do. */
+			traits[c].every = 2 * trace.n_clients * traits[c].work;
+		}
+		for (unsigned r = 0; r < 2; r++) {
+			struct sim_result result;
+			run(both[r], options, &result);
+			for (size_t c = 0; c < result.n; c++)
+				slowdown[r] += (double)result.clients[c].turnaround /
+					       (double)(result.clients[c].work + 1);
+			sim_result_deinit(&result);
+		}
+	}
+	assert_true(slowdown[0] < slowdown[1]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_work_conserving),
+		cmocka_unit_test(test_same_seed_same_result),
+		cmocka_unit_test(test_no_starvation),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_shortest_first),
+	};
+	const char *seed = getenv("SEED");
+
+	state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
+	printf("# SEED=%llu\n", (unsigned long long)state);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
