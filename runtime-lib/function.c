@@ -10,6 +10,7 @@
 
 #include "weir/log.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define WAYS 8u
@@ -176,10 +177,15 @@ static void ask(struct client *client, struct function *function)
 		refuse(function, FUNCTION_WANTED, name, reason);
 		return;
 	}
-	int file = rewrite_request(image, name, sm_of(client));
+	unsigned sm = sm_of(client);
+	struct image *fit = image_for(image, sm);
+	int file = fit ? rewrite_request(fit, name, sm) : -ENOENT;
+	image_unref(fit);
 	image_unref(image);
 	if (file < 0) {
-		refuse(function, FUNCTION_WANTED, name, strerror(-file));
+		refuse(function, FUNCTION_WANTED, name,
+		       fit ? strerror(-file)
+			   : "its PTX is of another architecture than its machine code");
 		return;
 	}
 	function->request = request_put(client, file);

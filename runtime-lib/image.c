@@ -64,28 +64,82 @@ void image_unref(struct image *image)
 	free(image);
 }
 
-/* Goes through the entries of a container: how many bytes those with PTX have, which are copied to
- * @out if it is there. What is larger than what is around it ends the walk. */
-static size_t collect(const char *entries, uint64_t left, char *out)
+/* Of one architecture, or family of them, only. */
+#define SPECIAL (FATBIN_EXACT | FATBIN_FAMILY)
+
+/* What is to be kept of a container. */
+struct filter {
+	bool machine_code; /* headers of such entries */
+	uint32_t sm;       /* 0: PTX of any architecture */
+	uint64_t special;
+};
+
+/* The next entry of a container, of which @left bytes are to come. 0: there is none; what is larger
+ * than what is around it ends the walk. */
+static uint64_t next_entry(const char *at, uint64_t left, struct fatbin_entry *entry)
+{
+	if (left < sizeof(*entry))
+		return 0;
+	memcpy(entry, at, sizeof(*entry));
+	if (entry->header_size < sizeof(*entry) || entry->header_size > left ||
+	    entry->payload_size > left - entry->header_size)
+		return 0;
+	return entry->header_size + entry->payload_size;
+}
+
+static size_t keep_entry(const struct filter *filter, const struct fatbin_entry *entry,
+			 const char *at, uint64_t size, char *out)
+{
+	struct fatbin_entry header = *entry;
+
+	if (entry->kind == FATBIN_PTX &&
+	    (!filter->sm ||
+	     (entry->sm == filter->sm && (entry->flags & SPECIAL) == filter->special))) {
+		if (out)
+			memcpy(out, at, size);
+		return size;
+	}
+	if (entry->kind != FATBIN_ELF || !filter->machine_code)
+		return 0;
+	header.header_size = sizeof(header);
+	header.payload_size = 0;
+	header.name = header.name_length = 0;
+	if (out)
+		memcpy(out, &header, sizeof(header));
+	return sizeof(header);
+}
+
+/* How many bytes of the entries are to be kept; @out: where to. */
+static size_t collect(const struct filter *filter, const char *at, uint64_t left, char *out,
+		      bool *any_ptx)
 {
 	struct fatbin_entry entry;
+	uint64_t size;
 	size_t sum = 0;
 
-	while (left >= sizeof(entry)) {
-		memcpy(&entry, entries, sizeof(entry));
-		if (entry.header_size < sizeof(entry) || entry.header_size > left ||
-		    entry.payload_size > left - entry.header_size)
-			break;
-		uint64_t size = entry.header_size + entry.payload_size;
-		if (entry.kind == FATBIN_PTX) {
-			if (out)
-				memcpy(out + sum, entries, size);
-			sum += size;
-		}
-		entries += size;
-		left -= size;
+	*any_ptx = false;
+	for (; (size = next_entry(at, left, &entry)); at += size, left -= size) {
+		size_t kept = keep_entry(filter, &entry, at, size, out ? out + sum : NULL);
+		*any_ptx |= kept && entry.kind == FATBIN_PTX;
+		sum += kept;
 	}
 	return sum;
+}
+
+/* A container of what is to be kept of @size bytes of entries. */
+static struct image *new_container(const struct filter *filter, const char *entries, uint64_t size)
+{
+	struct fatbin_container container = {FATBIN_MAGIC, 1, sizeof(container), 0};
+	bool any_ptx;
+	size_t kept = collect(filter, entries, size, NULL, &any_ptx);
+	struct image *image = any_ptx ? image_new(sizeof(container) + kept) : NULL;
+
+	if (!image)
+		return NULL;
+	container.size = kept;
+	memcpy(image->bytes, &container, sizeof(container));
+	collect(filter, entries, size, image->bytes + sizeof(container), &any_ptx);
+	return image;
 }
 
 /* @size 0: not known. */
@@ -98,15 +152,50 @@ static struct image *keep_container(const char *data, size_t size)
 	    (size &&
 	     (container.header_size > size || container.size > size - container.header_size)))
 		return NULL;
-	size_t ptx = collect(data + container.header_size, container.size, NULL);
-	struct image *image = ptx ? image_new(sizeof(container) + ptx) : NULL;
-	if (!image)
-		return NULL;
-	collect(data + container.header_size, container.size, image->bytes + sizeof(container));
-	container.header_size = sizeof(container);
-	container.size = ptx;
-	memcpy(image->bytes, &container, sizeof(container));
-	return image;
+	return new_container(&(struct filter){.machine_code = true}, data + container.header_size,
+			     container.size);
+}
+
+static bool runs_on(const struct fatbin_entry *entry, unsigned sm)
+{
+	if (entry->kind != FATBIN_ELF || entry->sm > sm || entry->sm / 10 != sm / 10)
+		return false;
+	return !(entry->flags & FATBIN_EXACT) || entry->sm == sm;
+}
+
+/* Of the machine code that the device can run, the newest. False: there is some for the same
+ * architecture with and without what is special to it, and the choice is the driver's. */
+static bool find_machine_code(const char *at, uint64_t left, unsigned sm, struct filter *filter)
+{
+	struct fatbin_entry entry;
+	bool clear = true;
+	uint64_t size;
+
+	for (; (size = next_entry(at, left, &entry)); at += size, left -= size) {
+		if (!runs_on(&entry, sm) || entry.sm < filter->sm)
+			continue;
+		clear = entry.sm > filter->sm ||
+			(clear && (entry.flags & SPECIAL) == filter->special);
+		filter->sm = entry.sm;
+		filter->special = entry.flags & SPECIAL;
+	}
+	return clear;
+}
+
+struct image *image_for(struct image *image, unsigned sm)
+{
+	const char *entries = image->bytes + sizeof(struct fatbin_container);
+	struct filter filter = {0};
+	uint32_t magic;
+
+	if (image->size < sizeof(struct fatbin_container))
+		return image_ref(image);
+	memcpy(&magic, image->bytes, sizeof(magic));
+	if (magic != FATBIN_MAGIC)
+		return image_ref(image);
+	uint64_t size = image->size - sizeof(struct fatbin_container);
+	return find_machine_code(entries, size, sm, &filter) ? new_container(&filter, entries, size)
+							     : NULL;
 }
 
 static bool is_text(char first)

@@ -11,7 +11,8 @@
 
 struct image {
 	_Atomic int references;
-	size_t size; /* of `bytes`: PTX, or one fatbinary container with PTX entries only */
+	size_t size; /* of `bytes`: PTX, or one fatbinary container: its PTX entries, and of those
+			with machine code the headers */
 	char bytes[];
 };
 
@@ -23,6 +24,11 @@ struct image *image_keep(const void *data, size_t size);
 
 /* The same for a file. */
 struct image *image_keep_file(const char *path);
+
+/* What a device of compute capability @sm (90: 9.0) may be given in place of what it runs: source
+ * differs by architecture, so if it runs machine code, that must have been made for the very
+ * architecture of the PTX. An image of PTX alone, for image_unref(); NULL: there is none. */
+struct image *image_for(struct image *image, unsigned sm);
 
 /* NULL is fine. */
 struct image *image_ref(struct image *image);

@@ -5,7 +5,8 @@
 #include "function.h"
 #include "image.h"
 
-/* The sealed file of a request (struct weir_compile_file), or a negative errno. */
+/* The sealed file of a request (struct weir_compile_file) for an image of PTX alone, or a negative
+ * errno. */
 int rewrite_request(const struct image *image, const char *kernel, unsigned sm);
 
 #define REWRITE_TEXT 512

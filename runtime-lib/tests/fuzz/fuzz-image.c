@@ -1,4 +1,5 @@
-/* A hostile file: what is kept of it must be PTX and nothing else, and lie inside it. */
+/* A hostile file: what is taken of it for a device must be PTX and nothing else, and lie inside it.
+ */
 #include "image.h"
 
 #include "weir/fatbin.h"
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nothing but PTX, one entry behind the other. */
 static void check_container(const struct image *image)
 {
 	struct fatbin_container container;
@@ -25,11 +27,19 @@ static void check_container(const struct image *image)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check(const struct image *image)
 {
 	uint32_t magic = 0;
 
+	if (image && image->size >= sizeof(struct fatbin_container))
+		memcpy(&magic, image->bytes, sizeof(magic));
+	if (magic == FATBIN_MAGIC)
+		check_container(image);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
 	if (!size)
 		return 0;
 	/* An exact copy, so that a read past its end is seen. */
@@ -41,10 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(copy);
 	if (image && image->size > size)
 		abort();
-	if (image && image->size >= sizeof(struct fatbin_container))
-		memcpy(&magic, image->bytes, sizeof(magic));
-	if (magic == FATBIN_MAGIC)
-		check_container(image);
+	struct image *fit = image ? image_for(image, 90) : NULL;
+	check(fit);
+	image_unref(fit);
 	image_unref(image);
 	if (image_total())
 		abort();
