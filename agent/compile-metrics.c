@@ -70,6 +70,8 @@ static void write_cache(FILE *out, const struct compile *compile)
 		      counters->hits);
 	write_counter(out, "weir_compile_cache_misses_total", "Requests that it did not.",
 		      counters->misses);
+	write_counter(out, "weir_compile_known_failures_total",
+		      "Requests that are known to come to nothing.", counters->known_failures);
 	write_counter(out, "weir_compile_cache_damaged_total",
 		      "Objects found damaged, and dropped.", counters->damaged);
 	write_counter(out, "weir_compile_cache_unkept_total",

@@ -35,7 +35,7 @@ struct compile_request {
 /* What goes into the key beside name and image. */
 struct salt {
 	struct digest fingerprint;
-	uint32_t abi, object_version, sm, forms;
+	uint32_t abi, object_version, machine_code, memory_mib, sm, forms;
 	uint64_t name_size, image_size;
 };
 
@@ -267,8 +267,12 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 		snprintf(text, sizeof(text), "%s", texts[outcome]);
 	log_limited(outcome == HELPER_TROUBLE ? LOG_ERROR : LOG_INFO, 5, "not compiled (%s): %s",
 		    helper_outcome_name(outcome), text);
-	finish(job, outcome == HELPER_REFUSED ? WEIR_COMPILE_REFUSED : WEIR_COMPILE_FAILED, text,
-	       -1);
+	enum weir_compile_status status =
+		outcome == HELPER_REFUSED ? WEIR_COMPILE_REFUSED : WEIR_COMPILE_FAILED;
+	/* The others say nothing of the kernel. */
+	if (outcome != HELPER_KILLED && outcome != HELPER_TROUBLE)
+		failures_add(&job->compile->failures, &job->key, status, text);
+	finish(job, status, text, -1);
 }
 
 /* When those who wait for it were last served: the one that waited longest counts. */
@@ -323,8 +327,14 @@ static void schedule(struct compile *compile)
 static void join_job(struct compile_request *request)
 {
 	struct compile *compile = request->compile;
+	const struct failure *known = failures_find(&compile->failures, &request->key);
 	struct compile_job *job;
 
+	if (known) {
+		compile->counters.known_failures++;
+		answer(request, known->status, known->text, -1);
+		return;
+	}
 	compile->counters.misses++;
 	HASH_FIND(hh, compile->jobs, &request->key, sizeof(request->key), job);
 	if (!job) {
@@ -422,6 +432,9 @@ static int start_hashing(struct compile_request *request)
 		.fingerprint = compile->fingerprint,
 		.abi = WEIR_PREEMPT_ABI,
 		.object_version = WEIR_OBJECT_VERSION,
+		.machine_code = compile->program.machine_code,
+		/* A form may be refused for want of it. */
+		.memory_mib = compile->program.memory_mib,
 		.sm = head->sm,
 		.forms = head->forms,
 		.name_size = head->name_size,
@@ -503,15 +516,6 @@ static int open_program(const char *configured)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The program's own bytes: whatever changes in transformer or compiler changes them. */
-static int fingerprint(struct compile *compile)
-{
-	int r = digest_file(&compile->fingerprint, compile->program.fd);
-
-	compile->fingerprint.bytes[0] ^= compile->program.machine_code;
-	return r;
-}
-
 int compile_init(struct compile *compile, struct loop *loop, const struct config_compile *config,
 		 const char *cache_dir, bool machine_code)
 {
@@ -533,7 +537,7 @@ int compile_init(struct compile *compile, struct loop *loop, const struct config
 			    *config->program ? config->program : strerror(errno));
 		return 0;
 	}
-	int r = fingerprint(compile);
+	int r = digest_file(&compile->fingerprint, compile->program.fd);
 	if (r < 0) {
 		log_warning("weir-compile cannot be read: %s", strerror(-r));
 		return 0;
@@ -559,6 +563,7 @@ void compile_deinit(struct compile *compile)
 		next = job->hh.next;
 		job_free(job);
 	}
+	failures_deinit(&compile->failures);
 	cache_deinit(&compile->cache);
 	readings_deinit(&compile->readings);
 	closep(&compile->program.fd);

@@ -15,6 +15,7 @@
 
 #include "cache.h"
 #include "config.h"
+#include "failures.h"
 #include "helper.h"
 
 #include "weir/protocol.h"
@@ -48,7 +49,7 @@ struct compile_reason {
 
 struct compile_counters {
 	uint64_t answers[WEIR_COMPILE_OFF + 1];
-	uint64_t hits, misses, damaged, unkept;
+	uint64_t hits, misses, known_failures, damaged, unkept;
 	uint64_t outcomes[HELPER_OUTCOMES];
 	uint64_t nanoseconds, buckets[COMPILE_BUCKETS];
 	/* Forms refused in objects that were made; the last row of all that found no room. */
@@ -77,10 +78,12 @@ struct compile {
 	struct loop *loop;
 	bool on;
 	struct helper_program program;
-	struct digest fingerprint; /* of weir-compile, with its mode */
+	/* Of weir-compile: what changes in transformer or compiler changes its bytes. */
+	struct digest fingerprint;
 	unsigned helpers;
 	struct readings readings;
 	struct cache cache;
+	struct failures failures;
 	struct compile_job *jobs;    /* hash by key */
 	struct compile_job *waiting; /* the oldest first */
 	unsigned n_running, n_requests;

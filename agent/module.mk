@@ -13,7 +13,7 @@ include agent/sim.mk
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c compile.c \
-             compile-metrics.c config.c control.c duration.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c \
+             compile-metrics.c config.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c \
              metrics.c objective.c peer.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include

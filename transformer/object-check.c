@@ -15,6 +15,7 @@ struct object {
 	const struct weir_object *head;
 	const char *bytes;
 	size_t size;
+	const char *last_nul; /* a name that begins behind it does not end */
 };
 
 /* @n things of @each bytes from @offset on. */
@@ -25,8 +26,8 @@ static bool lies_inside(const struct object *o, uint32_t offset, uint32_t n, siz
 
 static bool is_name(const struct object *o, uint32_t offset)
 {
-	return offset >= sizeof(*o->head) && offset < o->size && o->bytes[offset] &&
-	       memchr(o->bytes + offset, '\0', o->size - offset);
+	return offset >= sizeof(*o->head) && offset < o->size && o->bytes[offset] && o->last_nul &&
+	       o->bytes + offset < o->last_nul;
 }
 
 static bool check_forms(const struct object *o)
@@ -101,7 +102,10 @@ static bool check_image(const struct object *o)
 
 int weir_object_check(const void *object, size_t size)
 {
-	const struct object o = {.head = object, .bytes = object, .size = size};
+	const struct object o = {.head = object,
+				 .bytes = object,
+				 .size = size,
+				 .last_nul = size ? memrchr(object, '\0', size) : NULL};
 
 	if (size < sizeof(*o.head) || size > WEIR_OBJECT_MAX || (uintptr_t)object % ALIGN ||
 	    o.head->magic != WEIR_OBJECT_MAGIC)

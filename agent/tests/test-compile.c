@@ -497,6 +497,28 @@ static void test_bad_helpers(void **state)
 	expect_text(WEIR_COMPILE_REFUSED, "refused");
 }
 
+static void test_failures_are_remembered(void **state)
+{
+	(void)state;
+	start_trick(ABORTS, 1);
+	get(&a, file_for(90));
+	get(&b, file_for(90));
+	assert_int_equal(b.status, WEIR_COMPILE_FAILED);
+	assert_string_equal(b.text, a.text);
+	assert_int_equal(compile.started, 1);
+	for (uint32_t i = 0; i < FAILURES_MAX; i++)
+		get(&a, file_for(100 + i));
+	assert_int_equal(HASH_COUNT(compile.failures.all), FAILURES_MAX);
+	get(&b, file_for(90));
+	assert_int_equal(compile.started, FAILURES_MAX + 2);
+	stop();
+	/* What is no fault of the kernel's is tried again. */
+	start_trick(EXITS_ODDLY, 1);
+	get(&a, file_for(90));
+	get(&a, file_for(90));
+	assert_int_equal(compile.started, 2);
+}
+
 static void pump(void)
 {
 	while (loop_step(&loop, 0) > 0)
@@ -734,6 +756,7 @@ int main(int argc, char **argv)
 		COMPILE_TEST(test_not_sealed),
 		COMPILE_TEST(test_hostile_images),
 		COMPILE_TEST(test_bad_helpers),
+		COMPILE_TEST(test_failures_are_remembered),
 		COMPILE_TEST(test_killed_in_the_middle),
 		COMPILE_TEST(test_flood),
 		COMPILE_TEST(test_all_together_are_bounded),
