@@ -10,12 +10,15 @@ enum callee_effect {
 	CALLEE_OTHER = 8,    /* something that eligible.c refuses in kernels */
 	CALLEE_FOREIGN = 16, /* is not in this module, or cannot be read */
 	CALLEE_POINTER = 32, /* calls through a pointer that may be anybody's */
+	CALLEE_WARP = 64,    /* waits for threads of its warp that it names, there or not */
 };
+#define CALLEE_EFFECTS 7
 
 struct callee;
 
 /* The function that @call calls, NULL: through a pointer. */
 struct function *callee_of(const struct instruction *call);
 
-/* Those of @wanted, enum callee_effect, or -ENOMEM. @culprit: a function that is to blame. */
-int callee_effects(struct function *function, int wanted, const char **culprit);
+/* Whether a call there may have @effect, or -ENOMEM. @culprit: a function that is to blame. */
+int callee_has(const struct instruction *call, struct module *module, enum callee_effect effect,
+	       const char **culprit);

@@ -334,6 +334,16 @@ struct block *edit_split(struct function *function, struct instruction *instruct
 	return at.block;
 }
 
+void edit_guard_like(const struct cursor *cursor, const struct instruction *like)
+{
+	struct instruction *last = cursor->before ? cursor->before->prev : NULL;
+
+	if (!last)
+		return;
+	last->guard = like->guard;
+	last->guard_negated = like->guard_negated;
+}
+
 void edit_remove(struct function *function, struct instruction *i)
 {
 	if (has_failed(function))

@@ -71,6 +71,8 @@ void edit_directive(struct function *function, const char *name, unsigned value)
 struct block *edit_block(struct function *function, struct block *after, const char *name);
 /* @instruction and all behind it move to a new block, which the old one falls into. */
 struct block *edit_split(struct function *function, struct instruction *instruction);
+/* The instruction in front of the cursor is executed only where @like is. */
+void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
 void edit_remove(struct function *function, struct instruction *instruction);
 /* brx.idx's list. */
 struct table *edit_table(struct function *function, const char *name, struct block **targets,

@@ -285,8 +285,8 @@ struct module {
 	unsigned address_size;
 	struct variable *variables, **variables_end;
 	struct function *functions, **functions_end;
-	struct scope *scope; /* names outside bodies (scope.h) */
-	unsigned walks;      /* over callees, so far (callee.c) */
+	struct scope *scope;    /* names outside bodies (scope.h) */
+	struct callee *anybody; /* what calling some function of it does, or NULL (callee.c) */
 	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
 	const char *prefix;
 	/* What edits return once something has failed (edit.h). */

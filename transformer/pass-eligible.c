@@ -50,7 +50,7 @@ static const struct {
 };
 
 static const struct {
-	int effect;
+	enum callee_effect effect;
 	unsigned forms;
 	const char *reason;
 } bad_callees[] = {
@@ -120,43 +120,18 @@ bool pass_is_strange(const struct function *function)
 	return false;
 }
 
-/* Whoever is called through a pointer is one of the module's functions. */
-static int effects_of_all(struct module *module, int wanted, const char **culprit)
-{
-	for (struct function *f = module->functions; f; f = f->next) {
-		int effects = f->is_kernel ? 0 : callee_effects(f, wanted, culprit);
-
-		if (effects)
-			return effects;
-	}
-	return 0;
-}
-
-/* The first of @wanted that calling there may do, 0, or -ENOMEM. */
-static int effects_of_call(struct module *module, const struct instruction *call, int wanted,
-			   const char **culprit)
-{
-	struct function *f = callee_of(call);
-	int effects = f ? callee_effects(f, wanted | CALLEE_POINTER, culprit) : CALLEE_POINTER;
-
-	if (effects == CALLEE_POINTER)
-		return effects_of_all(module, wanted, culprit);
-	return effects < 0 ? effects : effects & ~CALLEE_POINTER;
-}
-
 static int check_call(struct rewrite *rewrite, const struct instruction *call)
 {
 	for (size_t k = 0; k < COUNT(bad_callees); k++) {
 		const char *culprit = "";
-		int effects;
+		int r;
 
 		if (!(bad_callees[k].forms & 1u << rewrite->form->id))
 			continue;
-		effects = effects_of_call(rewrite->function->module, call, bad_callees[k].effect,
-					  &culprit);
-		if (effects < 0)
-			return effects;
-		if (effects)
+		r = callee_has(call, rewrite->function->module, bad_callees[k].effect, &culprit);
+		if (r < 0)
+			return r;
+		if (r)
 			return pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
 					   bad_callees[k].reason);
 	}

@@ -21,6 +21,7 @@
  *none waits for another one elsewhere.
  */
 #include "barrier.h"
+#include "gather.h"
 #include "hidden.h"
 #include "pass.h"
 #include "safe.h"
@@ -77,9 +78,12 @@ static int choose_heads(struct chooser *c)
 	n = 0;
 	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
 		loops[n++] = loop;
-	while (n-- > 0)
+	while (n-- > 0) {
+		if (c->head_count == POINTS_MAX)
+			return pass_refuse(c->rewrite, c->f->at, "more than %u loops", POINTS_MAX);
 		if (!is_covered(c, loops[n]))
 			c->heads[c->head_count++] = loops[n]->head;
+	}
 	return PASS_DONE;
 }
 
@@ -163,6 +167,13 @@ static void unguard(struct function *f, struct instruction *i)
 	i->guard = NULL;
 }
 
+/* Those of the warp that are done come to the vote, too; whoever goes on there has been fetched. */
+static void fetch_done(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
+{
+	if (rewrite->gathering && rewrite->safe->counts)
+		gather_at_barrier(at, rewrite, i);
+}
+
 /* A barrier that reduces a vote of the kernel's own: the tally is added to in front of our vote,
  * read behind it, and taken back behind the next barrier, when all have read it; or by those who
  * leave. */
@@ -180,6 +191,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 	if (!rewrite->tally)
 		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
 	tally = op_variable(rewrite->tally);
+	fetch_done(at, rewrite, i);
 	begin = edit_new_block(f);
 	if (!begin)
 		return;
@@ -194,6 +206,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 	leaving = safe_point_leaving(rewrite, point);
 	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
+	fetch_done(at, rewrite, i);
 	safe_vote_again(at, rewrite);
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
 	edit_code(at,
@@ -214,8 +227,10 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 	at = cursor_before(f, i);
 	if (barrier_read(i, &barrier) && barrier.is_red)
 		replace_reduction(&at, rewrite, i, &barrier);
-	else
+	else {
+		fetch_done(&at, rewrite, i);
 		safe_vote(&at, rewrite);
+	}
 	edit_remove(f, i);
 }
 

@@ -18,23 +18,12 @@
  * Barriers with a count are for those who come to them, and stay as they are.
  */
 #include "barrier.h"
-#include "pass.h"
+#include "gather.h"
 #include "safe.h"
 #include "uniform.h"
 
 /* Barriers of single threads, not of warps. */
 #define SM_MIN 70
-
-/* What stands in front of the cursor does so only where @i did. */
-static void guard_like(const struct cursor *at, const struct instruction *i)
-{
-	struct instruction *last = at->before ? at->before->prev : NULL;
-
-	if (!last)
-		return;
-	last->guard = i->guard;
-	last->guard_negated = i->guard_negated;
-}
 
 /* Everybody who is not done is here. */
 static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct instruction *i,
@@ -42,10 +31,12 @@ static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct
 {
 	struct reg *any = edit_register(rewrite->function, TYPE_pred);
 
+	if (rewrite->gathering)
+		gather_at_barrier(at, rewrite, i);
 	edit_code(at, "mov.pred %0, 1;", op_reg(yes));
 	edit_code(at, "barrier.red.or.pred %0, %1, %2;", op_reg(any), op_int(rewrite->barrier),
 		  op_reg(yes));
-	guard_like(at, i);
+	edit_guard_like(at, i);
 }
 
 /* The vote is counted by additions to the tally, which each thread takes back when it has read the
@@ -69,19 +60,19 @@ static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
 		at->before->prev->guard_negated = (barrier->vote->sign == '!') != is_and;
 	}
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
-	guard_like(at, i);
+	edit_guard_like(at, i);
 	insert_vote(at, rewrite, i, yes);
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
 	insert_vote(at, rewrite, i, yes);
 	edit_code(at, "neg.s32 %0, %0;", op_reg(vote));
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
-	guard_like(at, i);
+	edit_guard_like(at, i);
 	edit_code(at,
 		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
 		  : mnemonic_has(i->mnemonic, "popc") ? "mov.u32 %0, %1;"
 						      : "setp.ne.u32 %0, %1, 0;",
 		  result, op_reg(sum));
-	guard_like(at, i);
+	edit_guard_like(at, i);
 }
 
 static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
@@ -157,7 +148,9 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 		for (const struct instruction *i = b->first; i; i = i->next) {
 			struct barrier barrier;
 
-			rewrite->must_meet = rewrite->must_meet || shares(i);
+			/* What pass-warp-exit.c wrote is each warp's own. */
+			if (i->at.line || rewrite->safe)
+				rewrite->must_meet = rewrite->must_meet || shares(i);
 			*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
 			if (i->mnemonic->op_class != OP_BARRIER)
 				continue;
@@ -206,6 +199,8 @@ static int run(struct rewrite *rewrite)
 	at = cursor_end(f, done);
 	if (has_copies)
 		edit_code(&at, "cp.async.wait_all;");
+	if (rewrite->gathering && !rewrite->safe)
+		gather_done(&at, rewrite);
 	if (!is_uniform)
 		edit_code(&at,
 			  "{ .reg .pred %no, %more; mov.pred %no, 0;"

@@ -14,6 +14,7 @@
 #include "weir/transform.h"
 
 struct detached;
+struct gathering;
 
 enum pass_outcome {
 	PASS_DONE,
@@ -28,8 +29,9 @@ struct rewrite {
 	unsigned registers_max;    /* of a thread; 0: no limit */
 	struct diag refusal;       /* why, with PASS_REFUSED */
 
-	struct variable *hidden;   /* params: what the launcher tells (preempt-abi.h) */
-	struct reg *index[3];      /* block-index: instead of %ctaid; NULL: it is not read */
+	struct variable *hidden;     /* params: what the launcher tells (preempt-abi.h) */
+	struct reg *index[3];        /* block-index: instead of %ctaid; NULL: it is not read */
+	struct gathering *gathering; /* warp-exit: of warps (gather.h); or NULL */
 	struct instruction *leave; /* uniform-exit: the one ret, where all threads have come ... */
 	bool have_met;             /* ... through a barrier */
 	bool must_meet;            /* without one, nobody may begin the next block */
@@ -73,6 +75,7 @@ extern const struct pass pass_params;
 extern const struct pass pass_registers;
 extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
+extern const struct pass pass_warp_exit;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
 extern const struct pass pass_safe_points;

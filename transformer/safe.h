@@ -53,6 +53,9 @@ struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *poi
 struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite);
 /* Another one right behind it: nobody can have left in between. */
 void safe_vote_again(struct cursor *at, struct rewrite *rewrite);
+/* Of one who is done, at a barrier of the others. The predicate: there are none. Votes are counted.
+ */
+struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite);
 /* The same where threads are done with a block. */
 void safe_vote_done(struct cursor *at, struct rewrite *rewrite);
 /* Of those who have left alone. They need not look: nobody stays. */

@@ -2,7 +2,8 @@
  * computed it from who they are, read it from memory, or came different ways to where it is
  * written. The ways from a branch on a divergent register part, and meet again behind (meet.h);
  * what is written in between is divergent, and a barrier in between is one that some threads may
- * miss.
+ * miss. If one of the ways leads out of the kernel without a barrier, then whoever is in between
+ * may be alone in his warp: the others have left, or will without coming by.
  */
 #include "uniform.h"
 
@@ -14,6 +15,13 @@
 
 #define BUDGET 256u /* steps for each instruction */
 
+/* Has a block a barrier? */
+enum stop {
+	STOP_NONE,
+	STOP_PERHAPS, /* it has a guard */
+	STOP_SURELY,
+};
+
 struct analysis {
 	struct function *f;
 	const struct cfg *cfg;
@@ -21,7 +29,11 @@ struct analysis {
 	bool *divergent;  /* by register */
 	bool *has_parted; /* by block: the branch at its end is divergent */
 	bool *is_between; /* by block: lies between some divergent branch and its meeting point */
-	unsigned *seen;   /* by block: the last walk that came here */
+	bool *is_left;    /* by block: and others may leave meanwhile; NULL: nobody asks */
+	bool *leaks;      /* by block: from its start one may leave without a barrier; or NULL */
+	uint8_t *stops;   /* by block: enum stop; or NULL */
+	bool found;
+	unsigned *seen; /* by block: the last walk that came here */
 	unsigned *stack;
 	unsigned walks;
 	uint64_t steps, max_steps;
@@ -125,14 +137,13 @@ static void look_between(struct analysis *a, struct block *b)
 	}
 }
 
-/* The threads part at the end of @from. */
-static void part(struct analysis *a, struct block *from)
+/* All blocks between the end of @from and where the ways meet. */
+static void visit_between(struct analysis *a, struct block *from,
+			  void (*visit)(struct analysis *, struct block *))
 {
 	unsigned n = 0, walk = ++a->walks, end = a->meet[from->order];
 	struct block *b = from;
 
-	a->changed = true;
-	a->has_parted[from->order] = true;
 	for (;;) {
 		for (unsigned k = 0; k < b->succ_count; k++) {
 			unsigned s = b->succs[k]->order;
@@ -146,8 +157,42 @@ static void part(struct analysis *a, struct block *from)
 		if (!n)
 			return;
 		b = a->cfg->order[a->stack[--n]];
-		look_between(a, b);
+		visit(a, b);
 	}
+}
+
+static void look_for_stop(struct analysis *a, struct block *b)
+{
+	a->found = a->found || a->stops[b->order];
+}
+
+static void set_left(struct analysis *a, struct block *b)
+{
+	a->is_left[b->order] = true;
+}
+
+/* May some leave while others are between the end of @b and where the ways meet? If there is a
+ * barrier in between, then behind it; else if one can leave from where they meet, or before. */
+static bool may_leave(struct analysis *a, struct block *b)
+{
+	if (b->last && b->last->mnemonic->op_class == OP_EXIT)
+		return true;
+	for (unsigned k = 0; k < b->succ_count; k++)
+		if (a->leaks[b->succs[k]->order])
+			return true;
+	a->found = false;
+	visit_between(a, b, look_for_stop);
+	return a->found;
+}
+
+/* The threads part at the end of @from. */
+static void part(struct analysis *a, struct block *from)
+{
+	a->changed = true;
+	a->has_parted[from->order] = true;
+	visit_between(a, from, look_between);
+	if (a->is_left && may_leave(a, from))
+		visit_between(a, from, set_left);
 }
 
 static void look_at(struct analysis *a, struct instruction *i)
@@ -169,15 +214,22 @@ static void look_at(struct analysis *a, struct instruction *i)
 		a->is_missed = true; /* only a guard makes a barrier divergent */
 }
 
-static bool has_barrier(const struct cfg *cfg, const unsigned *meet, bool where_endless)
+static enum stop stop_of(const struct block *b)
 {
+	enum stop stop = STOP_NONE;
 	struct barrier barrier;
 
+	for (const struct instruction *i = b->first; i && stop != STOP_SURELY; i = i->next)
+		if (barrier_read(i, &barrier) && !barrier.is_counted)
+			stop = i->guard ? STOP_PERHAPS : STOP_SURELY;
+	return stop;
+}
+
+static bool has_barrier(const struct cfg *cfg, const unsigned *meet, bool where_endless)
+{
 	for (unsigned k = 0; k < cfg->count; k++)
-		for (const struct instruction *i = cfg->order[k]->first; i; i = i->next)
-			if ((!where_endless || meet[k] == MEET_NOWHERE) &&
-			    barrier_read(i, &barrier) && !barrier.is_counted)
-				return true;
+		if ((!where_endless || meet[k] == MEET_NOWHERE) && stop_of(cfg->order[k]))
+			return true;
 	return false;
 }
 
@@ -199,9 +251,58 @@ static int analysis_init(struct analysis *a)
 	return 0;
 }
 
+/* Backwards from the exits. */
+static int find_leaks(struct analysis *a)
+{
+	unsigned n = 0, count = a->cfg->count;
+
+	a->leaks = arena_array(a->f->arena, count, sizeof(*a->leaks));
+	a->stops = arena_array(a->f->arena, count, sizeof(*a->stops));
+	a->is_left = arena_array(a->f->arena, count, sizeof(*a->is_left));
+	if (!a->leaks || !a->stops || !a->is_left)
+		return -ENOMEM;
+	for (unsigned k = 0; k < count; k++) {
+		const struct block *b = a->cfg->order[k];
+
+		a->stops[k] = stop_of(b);
+		if (!b->last || b->last->mnemonic->op_class != OP_EXIT ||
+		    a->stops[k] == STOP_SURELY)
+			continue;
+		a->leaks[k] = true;
+		a->stack[n++] = k;
+	}
+	while (n) {
+		const struct block *b = a->cfg->order[a->stack[--n]];
+
+		for (unsigned k = 0; k < b->pred_count; k++) {
+			const struct block *p = b->preds[k];
+
+			if (p->order == CFG_UNREACHED || a->leaks[p->order] ||
+			    a->stops[p->order] == STOP_SURELY)
+				continue;
+			a->leaks[p->order] = true;
+			a->stack[n++] = p->order;
+		}
+	}
+	return 0;
+}
+
+/* Until nothing changes. False: it takes too long. */
+static bool analyse(struct analysis *a)
+{
+	a->changed = true;
+	while (a->changed && !(a->is_missed && !a->is_left) && a->steps < a->max_steps) {
+		a->changed = false;
+		for (unsigned k = 0; k < a->cfg->count; k++)
+			for (struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
+				look_at(a, i);
+	}
+	return a->steps < a->max_steps;
+}
+
 int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out)
 {
-	struct analysis a = {.f = function, .cfg = cfg, .changed = true};
+	struct analysis a = {.f = function, .cfg = cfg};
 	int r;
 
 	*out = !has_barrier(cfg, NULL, false);
@@ -215,12 +316,29 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 	r = analysis_init(&a);
 	if (r)
 		return r;
-	while (a.changed && !a.is_missed && a.steps < a.max_steps) {
-		a.changed = false;
-		for (unsigned k = 0; k < cfg->count; k++)
-			for (struct instruction *i = cfg->order[k]->first; i; i = i->next)
-				look_at(&a, i);
-	}
-	*out = !a.is_missed && a.steps < a.max_steps;
+	*out = analyse(&a) && !a.is_missed;
 	return 0;
+}
+
+int uniform_find_left(struct function *function, const struct cfg *cfg, struct uniform_left *out)
+{
+	struct analysis a = {.f = function, .cfg = cfg};
+	int r = meet_build(function, cfg, &a.meet);
+
+	*out = (struct uniform_left){.blocks = NULL};
+	if (!r)
+		r = analysis_init(&a);
+	if (!r)
+		r = find_leaks(&a);
+	if (!r && analyse(&a))
+		*out = (struct uniform_left){.blocks = a.is_left, .divergent = a.divergent};
+	return r == -E2BIG ? 0 : r;
+}
+
+bool uniform_is_left(const struct uniform_left *left, const struct instruction *i)
+{
+	if (i->block->order == CFG_UNREACHED)
+		return false;
+	return !left->blocks || left->blocks[i->block->order] ||
+	       (i->guard && left->divergent[i->guard->id]);
 }

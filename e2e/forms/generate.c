@@ -177,18 +177,25 @@ static void reduce(struct generator *g)
 			kinds[pick(g, 2)], for_all(g), sign, value(g), random_next(&g->random));
 }
 
-/* Two warps of their own, or the lanes of one. */
+/* All of a warp that are left, whether others have left or are not there at all. */
+static void in_warp(struct generator *g)
+{
+	fprintf(g->text,
+		"\tshfl.sync.bfly.b32 %%v%u, %%v%u, %u, 31, -1;\n"
+		"\tvote.sync.ballot.b32 %%t0, %%p2, -1;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
+		value(g), value(g), 1u << pick(g, 5), value(g), value(g));
+	if (pick(g, 2))
+		fprintf(g->text,
+			"\tactivemask.b32 %%m;\n\tmatch.any.sync.b32 %%t0, %%v%u, %%m;\n"
+			"\tbar.warp.sync %%m;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
+			value(g), value(g), value(g));
+}
+
+/* Two warps of their own. */
 static void between_some(struct generator *g)
 {
 	unsigned label = g->labels++;
 
-	if (g->threads < 64 || pick(g, 2)) {
-		fprintf(g->text,
-			"\tshfl.sync.bfly.b32 %%v%u, %%v%u, %u, 31, -1;\n"
-			"\tvote.sync.ballot.b32 %%t0, %%p2, -1;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
-			value(g), value(g), 1u << pick(g, 5), value(g), value(g));
-		return;
-	}
 	fprintf(g->text,
 		"\tsetp.ge.u32 %%p0, %%thread, 64;\n\t@%%p0 bra L%u;\n\tst.shared.u32 [%%mine], "
 		"%%v%u;\n"
@@ -289,8 +296,10 @@ static void statement(struct generator *g, unsigned depth, bool together)
 		sum(g);
 	else if (kind < 8 && together)
 		reduce(g);
-	else if (kind < 10 && together && !g->some_left)
+	else if (kind < 9 && together && !g->some_left && g->threads >= 64)
 		between_some(g);
+	else if (kind < 11 && together)
+		in_warp(g);
 	else if (kind < 13 && depth < DEPTH_MAX)
 		choose(g, depth, together);
 	else if (kind < 16 && depth < DEPTH_MAX)
@@ -333,7 +342,7 @@ static const char head[] =
 	"\txor.b32 %r1, %r1, %r2;\n\tst.param.b32 [out], %r1;\n\tret;\n}\n"
 	".visible .entry " GENERATED_KERNEL "(\n\t.param .u64 out,\n\t.param .u64 in,\n"
 	"\t.param .u32 n\n)\n{\n\t.reg .b32 %v<8>, %t<4>, %c<8>, %b0, %bx, %by, %bz, %n;\n"
-	"\t.reg .b32 %thread, %mine, %words, %grid;\n\t.reg .b64 %d<4>, %in, %own, %counters;\n"
+	"\t.reg .b32 %thread, %mine, %words, %grid, %m;\n\t.reg .b64 %d<4>, %in, %own, %counters;\n"
 	"\t.reg .pred %p<4>;\n\t.shared .align 4 .b8 sums[16];\n\t.local .align 4 .b8 array[16];\n"
 	"\tld.param.u64 %in, [in];\n\tld.param.u64 %own, [out];\n\tld.param.u32 %n, [n];\n"
 	"\tmov.u32 %bx, %ctaid.x;\n\tmov.u32 %by, %ctaid.y;\n\tmov.u32 %bz, %ctaid.z;\n"

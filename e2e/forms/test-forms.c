@@ -95,6 +95,14 @@ static void generated_kernels(void **state)
 	"%p<4>;\n"                                                                            \
 	"ld.param.u64 %d0, [out];\n"
 
+/* %r0: thread, %r2: thread of the grid (a line of blocks), %d0: its word. */
+#define OWN_WORD                                                                           \
+	"mov.u32 %r0, %tid.y; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"                \
+	"mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r2, %ntid.y; mul.lo.u32 %r1, %r1, %r2;\n" \
+	"mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %ctaid.x;\n"          \
+	"mad.lo.u32 %r2, %r2, %r3, %r4; mad.lo.u32 %r2, %r2, %r1, %r0;\n"                  \
+	"mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1;\n"
+
 /* Every combination of indices that a kernel may read, in grids of three dimensions. */
 static const struct problem written[] = {
 	{.kernel = "k",
@@ -173,6 +181,48 @@ static const struct problem written[] = {
 	 "red.global.add.u32 [%d5], %r2; setp.gt.u32 %p0, %r0, 3; mov.u64 %d6, results;\n"
 	 "cvta.global.u64 %d6, %d6; @%p0 atom.add.u32 %r3, [%d6+8], 1;\n"
 	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
+	/* Threads leave, in the middle of a warp, and the others name them. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 9 * 64,
+	 .ptx = HEAD ONE_PARAMETER OWN_WORD
+	 "setp.gt.u32 %p0, %r0, 50; @%p0 ret; mov.u32 %r7, -1;\n"
+	 "shfl.sync.down.b32 %r4|%p1, %r2, 3, 31, %r7; shfl.sync.bfly.b32 %r5, %r4, 16, 31, -1;\n"
+	 "add.u32 %r4, %r4, %r5; vote.sync.ballot.b32 %r5, %p1, 0xffffffff; add.u32 %r4, %r4, "
+	 "%r5;\n"
+	 "st.global.u32 [%d0], %r4; }\n"},
+	/* In rounds, in blocks with a part of a warp, by all that names lanes. */
+	{.kernel = "k",
+	 .grid = {7, 2, 1},
+	 .block = {8, 5, 1},
+	 .out_words = 14 * 40,
+	 .ptx = HEAD ONE_PARAMETER OWN_WORD
+	 "mov.u32 %r3, 0; AGAIN: shfl.sync.idx.b32 %r4, %r2, 1, 31, -1; add.u32 %r3, %r3, %r4;\n"
+	 "match.any.sync.b32 %r5, %r2, -1; bar.warp.sync -1; add.u32 %r3, %r3, %r5;\n"
+	 "activemask.b32 %r5; setp.ne.u32 %p1, %r0, 7; vote.sync.all.pred %p2, %p1, -1;\n"
+	 "vote.sync.ballot.b32 %r6, %p2, %r5; xor.b32 %r3, %r3, %r6; st.global.u32 [%d0], %r3;\n"
+	 "sub.u32 %r0, %r0, 2; setp.gt.s32 %p0, %r0, 0; @%p0 bra AGAIN; exit; }\n"},
+	/* And the others come to barriers between, and the threads that are left reduce there. */
+	{.kernel = "k",
+	 .grid = {11, 1, 1},
+	 .block = {96, 1, 1},
+	 .out_words = 11 * 96,
+	 .ptx = HEAD ONE_PARAMETER OWN_WORD
+	 "setp.gt.u32 %p0, %r0, 70; @%p0 ret; shfl.sync.up.b32 %r3, %r2, 1, 0, -1; bar.sync 0;\n"
+	 "setp.gt.u32 %p0, %r0, 45; @%p0 exit; shfl.sync.bfly.b32 %r4, %r3, 2, 31, -1;\n"
+	 "and.b32 %r5, %r0, 1; setp.eq.u32 %p1, %r5, 0; bar.red.popc.u32 %r5, 0, %p1;\n"
+	 "add.u32 %r4, %r4, %r5; setp.gt.u32 %p0, %r0, 40; @%p0 bra SKIP; bar.sync 1;\n"
+	 "shfl.sync.down.b32 %r6, %r4, 1, 31, -1; add.u32 %r4, %r4, %r6; bar.sync 0;\n"
+	 "SKIP: st.global.u32 [%d0], %r4; }\n"},
+	/* The last warp of a reduction. */
+	{.kernel = "k",
+	 .grid = {8, 1, 1},
+	 .block = {128, 1, 1},
+	 .out_words = 8 * 128,
+	 .ptx = HEAD ONE_PARAMETER OWN_WORD "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
+					    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
+					    "st.global.u32 [%d0], %r3; END: ret; }\n"},
 	/* One thread's way has no barrier, and the branch is not known to be uniform. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
@@ -213,6 +263,10 @@ static const struct {
 	{"call.uni foreign, ();", false, "foreign, which is not in this module"},
 	{"call.uni strange, ();", false, "strange, which"},
 	{"mov.u64 %d1, waits; call %d1, (), P;", false, "foreign, which"},
+	{"@%p0 ret; shfl.sync.idx.b32 %r0, %r0, 0, 31, 0xff;", true, "which may name them"},
+	{"@%p0 ret; ld.shared.u32 %r1, [s]; bar.warp.sync %r1;", true, "which may name them"},
+	{"@%p0 ret; @%p1 bar.warp.sync -1;", true, "which may name them"},
+	{"@%p0 ret; call.uni shuffles, ();", true, "a call of shuffles, which names"},
 	{"mov.u32 %r0, 32; mov.u32 %r1, 3; bar.sync %r1, %r0;", true, "in a register"},
 };
 
@@ -236,7 +290,8 @@ static void refused_kernels(void **state)
 	static const char functions[] =
 		".extern .func foreign;\n.func index { .reg .b32 %r; mov.u32 %r, %ctaid.x; ret; }\n"
 		".func waits { bar.sync 0; ret; }\n.func deep { call.uni waits, (); ret; }\n"
-		".func ends { exit; }\n.func strange { .reg .b64 %d; mov.u64 %d, %gridid; ret; }\n";
+		".func ends { exit; }\n.func shuffles { bar.warp.sync -1; ret; }\n"
+		".func strange { .reg .b64 %d; mov.u64 %d, %gridid; ret; }\n";
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
@@ -251,7 +306,10 @@ static void refused_kernels(void **state)
 
 		snprintf(text, sizeof(text),
 			 ".version 8.0\n.target sm_90a\n.address_size 64\n%s"
-			 ".visible .entry k()\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>;\n"
+			 ".visible .entry k()\n{ .reg .b32 %%r<4>; .reg .b64 %%d<4>; .reg .pred "
+			 "%%p<2>;\n"
+			 "mov.u32 %%r0, %%tid.x; setp.gt.u32 %%p0, %%r0, 9; setp.gt.u32 %%p1, "
+			 "%%r0, 8;\n"
 			 ".shared .align 8 .b8 s[8];\nP: .callprototype ()_ ();\n%s ret; }\n",
 			 functions, refused[k].code);
 		assert_int_equal(weir_transform(&out, &len, text, strlen(text), &options, &error),
