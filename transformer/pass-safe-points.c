@@ -18,7 +18,8 @@
  *
  * Lanes of a warp that wait for each other (shuffles, votes) must leave together. In a kernel that
  * has such instructions, or calls, a check counts only if all lanes of the warp are at it: then
- *none waits for another one elsewhere.
+ * none waits for another one elsewhere. So it is at all of them where warps gather (gather.h), also
+ * those that are done.
  */
 #include "barrier.h"
 #include "gather.h"
@@ -113,8 +114,8 @@ static int look_at_barriers(struct chooser *c)
 /* Who leaves a block of the grid goes on with another one. */
 static bool owes_behind(const struct chooser *c, const struct block *b)
 {
-	bool owes = b->last && b->last->mnemonic->op_class == OP_EXIT &&
-		    c->owes[c->f->entry->order];
+	bool owes =
+		b->last && b->last->mnemonic->op_class == OP_EXIT && c->owes[c->f->entry->order];
 
 	for (unsigned k = 0; k < b->succ_count; k++)
 		owes = owes || c->owes[b->succs[k]->order];
@@ -366,7 +367,7 @@ static int run(struct rewrite *rewrite)
 		return r;
 	replace_barriers(&c);
 	for (unsigned k = 0; k < c.head_count && !c.f->module->diag->error; k++)
-		add_check(&c, c.heads[k], c.owes[c.heads[k]->order]);
+		add_check(&c, c.heads[k], rewrite->gathering || c.owes[c.heads[k]->order]);
 	if (rewrite->safe->count > POINTS_MAX)
 		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
 				   rewrite->safe->count);
