@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 
 #define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
 #define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))
+#define STREAM_OF(c) ((CUstream)((uintptr_t)(c) + 8))
 #define PTX          ".version 8.0\n.target sm_90\n.address_size 64\n// a test\n"
 
 /* Standings and pages are kept for the life of the process by intent; see client.c. */
@@ -612,6 +614,62 @@ static void nothing_grows(void **state)
 	gone(n);
 }
 
+static _Atomic int finished;
+
+static void *answer_all(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&finished)) {
+		if (!fake_agent_quiet(&agent))
+			answer_well("add");
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* Loads, wants, changes, launches and unloads, over and over. */
+static void *load_and_unload(void *context)
+{
+	cuCtxSetCurrent(context);
+	for (int i = 0; i < 200; i++) {
+		CUmodule module;
+		CUfunction handle;
+		cuModuleLoadData(&module, PTX);
+		cuModuleGetFunction(&handle, module, "add");
+		cuLaunchKernel(handle, 1, 1, 1, 32, 1, 1, 0, STREAM_OF(context), NULL, NULL);
+		struct function *function = function_find(client, handle);
+		function_want(function);
+		cuFuncSetAttribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, i);
+		for (int k = 0; k < i % 4; k++) {
+			const struct rewritten *rewritten = atomic_load(&function->rewritten);
+			if (rewritten && !rewritten->variants[WEIR_PERSISTENT].function)
+				abort();
+			usleep(500);
+		}
+		cuModuleUnload(module);
+	}
+	return NULL;
+}
+
+static void threads_load_and_unload(void **state)
+{
+	pthread_t answering, loading[3];
+
+	(void)state;
+	unsigned n = welcomed();
+	int left = driver->modules_loaded - driver->modules_unloaded;
+	atomic_store(&finished, 0);
+	pthread_create(&answering, NULL, answer_all, NULL);
+	for (size_t i = 0; i < 3; i++)
+		pthread_create(&loading[i], NULL, load_and_unload, CONTEXT(n));
+	for (size_t i = 0; i < 3; i++)
+		pthread_join(loading[i], NULL);
+	atomic_store(&finished, 1);
+	pthread_join(answering, NULL);
+	assert_int_equal(driver->modules_loaded - driver->modules_unloaded, left);
+	gone(n);
+}
+
 static void a_context_takes_its_code_along(void **state)
 {
 	(void)state;
@@ -753,6 +811,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_may_clean_up),
 		cmocka_unit_test(linked_code_is_known),
 		cmocka_unit_test(nothing_grows),
+		cmocka_unit_test(threads_load_and_unload),
 		cmocka_unit_test(only_ptx_is_kept),
 		cmocka_unit_test(ptx_is_of_what_runs),
 	};
