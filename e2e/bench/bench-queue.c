@@ -40,7 +40,8 @@ struct queue {
 	struct shared *shared;
 	struct weir_persistent hidden; /* of the launch queued last */
 	struct samples delays;
-	unsigned idle; /* times that nothing ran */
+	unsigned idle;    /* times that nothing ran */
+	uint32_t carried; /* launches that left and were carried on */
 };
 
 static void queue_init(struct queue *queue, const struct workload *w, enum weir_form form)
@@ -131,26 +132,32 @@ static uint64_t ask(struct queue *queue)
 	return last - asked;
 }
 
+/* The launch that left is the one behind the last that finished. */
+static void carry_on(struct queue *queue)
+{
+	uint64_t report = queue->shared->report;
+	struct queue next = *queue;
+
+	if (evicted(report) == queue->carried)
+		return;
+	queue->carried++;
+	next.hidden.serial = finished(report) + 1;
+	launch(&next, queue->carry_on);
+}
+
 static void trial(struct queue *queue, struct random *random)
 {
-	uint32_t before;
 	uint64_t ns;
 
 	fill(queue);
 	spin_until(now_ns() + START_NS + random_below(random, MOMENT_NS));
-	before = evicted(queue->shared->report);
 	ns = ask(queue);
 	if (ns)
 		samples_add(&queue->delays, (double)ns / 1e3);
 	else
 		queue->idle++;
 	queue->shared->demand = 0;
-	if (evicted(queue->shared->report) == before)
-		return;
-	/* The launch that left is the one behind the last that finished. */
-	struct queue next = *queue;
-	next.hidden.serial = finished(queue->shared->report) + 1;
-	launch(&next, queue->carry_on);
+	carry_on(queue);
 }
 
 /* Each launch went through each thread once. */
@@ -159,6 +166,8 @@ static void check(struct queue *queue)
 	size_t n = (size_t)queue->blocks * queue->threads;
 	cleanup(freep) uint32_t *counts = workload_alloc(n * sizeof(*counts));
 
+	while (finished(queue->shared->report) != queue->hidden.serial)
+		carry_on(queue);
 	CU(cuStreamSynchronize(queue->stream));
 	CU(cuMemcpyDtoH(counts, queue->counts, n * sizeof(*counts)));
 	for (size_t i = 0; i < n; i++)

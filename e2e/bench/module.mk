@@ -47,3 +47,4 @@ bench-compile_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-compile_CFLAGS    = $(kernels_CFLAGS)
 bench-compile_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-compile: $(B)/simcuda/libcuda.so.1
+SHELL_TESTS += e2e/bench/smoke.sh

@@ -10,6 +10,8 @@ LOWS = {"20 us blocks": (100, 2000), "5 ms blocks": (8, 40000)}
 
 def filler(bench, name):
     waves, length_us = LOWS[name]
+    if bench.node.simulated:
+        waves, length_us = 2, length_us * 2 // waves
     argv = [bench.node.program("filler"), *bench.node.sizes, "--waves", str(waves)]
     argv += ["--length-us", str(length_us)]
     return sharing.Low(name, argv, "kernels", lambda result: result["kernels_per_second"], 0.2 if bench.node.simulated else WARM_UP)
