@@ -1,12 +1,11 @@
 #include "control.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
-#include "status.h"
+#include "commands.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -20,12 +19,15 @@ struct control_peer {
 	struct loop_timer late;
 	char request[CONTROL_REQUEST_MAX];
 	size_t n_request;
-	char *answer; /* NULL: the request is not complete */
+	bool recording; /* its answer is the trace */
+	char *answer;   /* NULL: the request is not complete, or the recording */
 	size_t n_answer, at;
 };
 
 static void peer_free(struct control_peer *peer)
 {
+	if (peer->recording)
+		free(record_end(&peer->agent->scheduler.record, loop_now()));
 	DL_DELETE(peer->agent->control_peers, peer);
 	peer->agent->n_control_peers--;
 	loop_timer_deinit(&peer->late);
@@ -33,21 +35,6 @@ static void peer_free(struct control_peer *peer)
 	closep(&peer->fd);
 	free(peer->answer);
 	free(peer);
-}
-
-static char *answer_request(struct agent *agent, const char *request, size_t size)
-{
-	cJSON *json = cJSON_ParseWithLength(request, size);
-	const char *command = cJSON_GetStringValue(cJSON_GetObjectItem(json, "command"));
-	char *answer;
-
-	if (command && strcmp(command, "status") == 0)
-		answer = status_print(agent);
-	else
-		answer = strdup(command ? "{\"error\": \"unknown command\"}"
-					: "{\"error\": \"not a command\"}");
-	cJSON_Delete(json);
-	return answer;
 }
 
 static void send_answer(struct control_peer *peer)
@@ -83,29 +70,58 @@ static int read_request(struct control_peer *peer)
 	       peer->n_request == sizeof(peer->request);
 }
 
+static void give_answer(struct control_peer *peer, char *answer)
+{
+	if (!answer) {
+		peer_free(peer);
+		return;
+	}
+	peer->answer = answer;
+	peer->n_answer = strlen(answer);
+	send_answer(peer);
+}
+
+static void take_request(struct control_peer *peer)
+{
+	uint64_t later;
+	int r = read_request(peer);
+
+	if (r == 0)
+		return;
+	char *answer =
+		r < 0 ? NULL : commands_answer(peer->agent, peer->request, peer->n_request, &later);
+	if (r < 0 || later == 0) {
+		give_answer(peer, answer);
+		return;
+	}
+	peer->recording = true;
+	loop_timer_set(&peer->late, later, 0);
+}
+
 static void peer_ready(struct loop_io *io, uint32_t events)
 {
 	struct control_peer *peer = container_of(io, struct control_peer, io);
 
 	(void)events;
-	if (!peer->answer) {
-		int r = read_request(peer);
-		if (r == 0)
-			return;
-		if (r > 0)
-			peer->answer = answer_request(peer->agent, peer->request, peer->n_request);
-		if (!peer->answer) {
-			peer_free(peer);
-			return;
-		}
-		peer->n_answer = strlen(peer->answer);
-	}
-	send_answer(peer);
+	if (peer->recording)
+		peer_free(peer); /* it has gone, or does not wait */
+	else if (peer->answer)
+		send_answer(peer);
+	else
+		take_request(peer);
 }
 
 static void peer_late(struct loop_timer *timer)
 {
-	peer_free(container_of(timer, struct control_peer, late));
+	struct control_peer *peer = container_of(timer, struct control_peer, late);
+
+	if (!peer->recording) {
+		peer_free(peer);
+		return;
+	}
+	peer->recording = false;
+	loop_timer_set(&peer->late, CONTROL_TIMEOUT_NS, 0);
+	give_answer(peer, commands_trace(peer->agent));
 }
 
 /* The socket's mode says it already; but modes can be changed by mistake. */

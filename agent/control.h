@@ -1,8 +1,5 @@
-/* The control socket, for root on the node: one request line of JSON a connection, one JSON answer,
- * end of file.
- *
- *   {"command": "status"}  ->  {"version": ..., "gpus": [...], "clients": [...]}
- *   anything else          ->  {"error": "..."} */
+/* The control socket, for root on the node: one request line of JSON a connection, one JSON answer
+ * (commands.h), end of file. */
 #pragma once
 
 #include "agent.h"

@@ -12,10 +12,11 @@ include agent/sim.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c compile.c \
-             compile-metrics.c config.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c handshake.c helper.c http.c \
+agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
+             compile.c compile-metrics.c config.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
+             handshake.c helper.c http.c \
              metrics.c objective.c peer.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
-             status.c table.c tenants.c trace.c)
+             status.c table.c tenants.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent yaml loop nvml base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl

@@ -9,7 +9,7 @@
 
 #include "trace.h"
 
-#define RECORD_MAX (48u << 20) /* bytes */
+#define RECORD_MAX (16u << 20) /* bytes */
 
 struct client;
 struct gpu;

@@ -10,37 +10,50 @@
 #define CELL 64
 
 enum column {
+	CLIENT,
 	POD,
 	CONTAINER,
 	PID,
 	LEVEL,
 	ACTING,
+	SHARE,
 	STATE,
 	GPU_TIME,
 	LAUNCHES,
 	WAITS,
 	WAITED,
 	EVICTIONS,
+	GPU_RATE,
+	WAIT_RATE,
+	LAUNCH_RATE,
 	GPU,
 	COLUMNS,
 };
 
+#define BOTH (1u << TABLE_STATUS | 1u << TABLE_TOP)
+
 static const struct {
 	const char *title;
 	bool right;
+	unsigned views;
 } columns[COLUMNS] = {
-	[POD] = {"POD", false},
-	[CONTAINER] = {"CONTAINER", false},
-	[PID] = {"PID", true},
-	[LEVEL] = {"LEVEL", false},
-	[ACTING] = {"ACTING", false},
-	[STATE] = {"STATE", false},
-	[GPU_TIME] = {"GPU TIME", true},
-	[LAUNCHES] = {"LAUNCHES", true},
-	[WAITS] = {"WAITS", true},
-	[WAITED] = {"WAITED", true},
-	[EVICTIONS] = {"EVICTIONS", true},
-	[GPU] = {"GPU", false},
+	[CLIENT] = {"CLIENT", true, BOTH},
+	[POD] = {"POD", false, BOTH},
+	[CONTAINER] = {"CONTAINER", false, BOTH},
+	[PID] = {"PID", true, BOTH},
+	[LEVEL] = {"LEVEL", false, BOTH},
+	[ACTING] = {"ACTING", false, 1u << TABLE_STATUS},
+	[SHARE] = {"SHARE", true, BOTH},
+	[STATE] = {"STATE", false, BOTH},
+	[GPU_TIME] = {"GPU TIME", true, 1u << TABLE_STATUS},
+	[LAUNCHES] = {"LAUNCHES", true, 1u << TABLE_STATUS},
+	[WAITS] = {"WAITS", true, 1u << TABLE_STATUS},
+	[WAITED] = {"WAITED", true, 1u << TABLE_STATUS},
+	[EVICTIONS] = {"EVICTIONS", true, 1u << TABLE_STATUS},
+	[GPU_RATE] = {"GPU %", true, 1u << TABLE_TOP},
+	[WAIT_RATE] = {"WAIT %", true, 1u << TABLE_TOP},
+	[LAUNCH_RATE] = {"LAUNCHES/S", true, 1u << TABLE_TOP},
+	[GPU] = {"GPU", false, BOTH},
 };
 
 struct row {
@@ -83,6 +96,16 @@ static void put_seconds(char *cell, const cJSON *client, const char *name)
 		put_text(cell, "");
 }
 
+static void put_percent(char *cell, const cJSON *client, const char *name)
+{
+	const cJSON *number = cJSON_GetObjectItem(client, name);
+
+	if (cJSON_IsNumber(number))
+		snprintf(cell, CELL, "%.1f", 100 * number->valuedouble);
+	else
+		put_text(cell, "");
+}
+
 static void put_level(char *cell, const cJSON *client, const char *name)
 {
 	const cJSON *number = cJSON_GetObjectItem(client, name);
@@ -112,29 +135,39 @@ static void put_owner(struct row *row, const cJSON *client)
 
 static void fill_row(struct row *row, const cJSON *client)
 {
+	put_count(row->cell[CLIENT], client, "client");
 	put_owner(row, client);
 	put_count(row->cell[PID], client, "pid");
 	put_level(row->cell[LEVEL], client, "level");
 	put_level(row->cell[ACTING], client, "actingLevel");
+	put_count(row->cell[SHARE], client, "share");
 	put_text(row->cell[STATE], text_of(client, "state"));
 	put_seconds(row->cell[GPU_TIME], client, "gpuSeconds");
 	put_count(row->cell[LAUNCHES], client, "launches");
 	put_count(row->cell[WAITS], client, "waits");
 	put_seconds(row->cell[WAITED], client, "waitSeconds");
 	put_count(row->cell[EVICTIONS], client, "evictions");
+	put_percent(row->cell[GPU_RATE], client, "gpuShare");
+	put_percent(row->cell[WAIT_RATE], client, "waitShare");
+	put_count(row->cell[LAUNCH_RATE], client, "launchRate");
 	put_text(row->cell[GPU], text_of(client, "gpu"));
 }
 
-static void print_row(FILE *out, const struct row *row, const int *widths)
+static void print_row(FILE *out, const struct row *row, const int *widths, enum table_view view)
 {
+	const char *between = "";
+
 	for (int i = 0; i < COLUMNS; i++) {
 		int width = i == COLUMNS - 1 ? 0 : columns[i].right ? widths[i] : -widths[i];
-		fprintf(out, "%s%*s", i ? "  " : "", width, row->cell[i]);
+		if (!(columns[i].views & 1u << view))
+			continue;
+		fprintf(out, "%s%*s", between, width, row->cell[i]);
+		between = "  ";
 	}
 	fputc('\n', out);
 }
 
-void table_print(FILE *out, const cJSON *status)
+void table_print(FILE *out, const cJSON *status, enum table_view view)
 {
 	const cJSON *clients = cJSON_GetObjectItem(status, "clients"), *client;
 	int n = cJSON_GetArraySize(clients) + 1, at = 1, widths[COLUMNS] = {0};
@@ -154,7 +187,7 @@ void table_print(FILE *out, const cJSON *status)
 		}
 	}
 	for (int row = 0; row < n; row++)
-		print_row(out, &rows[row], widths);
+		print_row(out, &rows[row], widths, view);
 	if (n == 1)
 		fputs("no clients\n", out);
 }

@@ -1,4 +1,4 @@
-/* weirctl: asks the agent of this node. */
+/* weirctl: asks the agent of this node, and tells it. */
 #include <argp.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -7,57 +7,26 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 
+#include "duration.h"
 #include "table.h"
+#include "top.h"
 
 #include "weir/base.h"
 
 #define DEFAULT_SOCKET "/run/weir-agent/control.sock"
 #define ANSWER_MAX     (64u << 20)
+#define SECOND         1000000000ull
 
 const char *argp_program_version = "weirctl " WEIR_VERSION;
 
 struct arguments {
 	const char *socket;
-	const char *command;
+	const char *command, *operand, *gpu;
+	uint64_t duration; /* ns; 0: the command's own */
+	unsigned times;    /* of top; 0: until it is stopped */
 	bool json;
-};
-
-static error_t parse(int key, char *value, struct argp_state *state)
-{
-	struct arguments *arguments = state->input;
-
-	switch (key) {
-	case 's':
-		arguments->socket = value;
-		return 0;
-	case 'j':
-		arguments->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (arguments->command || strcmp(value, "status") != 0)
-			argp_error(state, "unknown command `%s`", value);
-		arguments->command = value;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_usage(state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_option options[] = {
-	{"socket", 's', "PATH", 0, "The agent's control socket (" DEFAULT_SOCKET ")", 0},
-	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
-	{0},
-};
-
-static const struct argp description = {
-	.options = options,
-	.parser = parse,
-	.args_doc = "status",
-	.doc = "Shows who uses this node's GPUs.",
 };
 
 static int connect_to(const char *path)
@@ -100,46 +69,283 @@ static int read_all(int fd, char **out)
 	return 0;
 }
 
-static int ask(const char *path, char **answer)
+static int exchange(const char *path, const cJSON *request, char **answer)
 {
-	static const char request[] = "{\"command\": \"status\"}\n";
+	cleanup(freep) char *text = cJSON_PrintUnformatted(request);
 	cleanup(closep) int fd = connect_to(path);
 
 	if (fd < 0)
 		return fd;
-	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
+	if (!text)
+		return -ENOMEM;
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_MORE) < 0 ||
+	    send(fd, "\n", 1, MSG_NOSIGNAL) < 0)
 		return -errno;
 	return read_all(fd, answer);
 }
 
-static int show(const char *answer, bool json)
+/* Takes @request. The answer, or NULL: the trouble is said. */
+static cJSON *ask(const struct arguments *arguments, cJSON *request)
 {
-	cJSON *root = cJSON_Parse(answer);
-	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(root, "error"));
-	int result = 0;
+	cleanup(freep) char *text = NULL;
 
-	if (!root || error) {
-		fprintf(stderr, "weirctl: the agent answers: %s\n", error ? error : "nothing");
-		result = 1;
-	} else if (json) {
-		printf("%s\n", answer);
-	} else {
-		table_print(stdout, root);
+	cJSON_AddStringToObject(request, "command", arguments->command);
+	int r = exchange(arguments->socket, request, &text);
+	cJSON_Delete(request);
+	if (r < 0) {
+		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments->socket, strerror(-r));
+		return NULL;
 	}
-	cJSON_Delete(root);
-	return result;
+	cJSON *answer = cJSON_Parse(text);
+	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "error"));
+	if (answer && !error)
+		return answer;
+	fprintf(stderr, "weirctl: the agent answers: %s\n", error ? error : "nothing");
+	cJSON_Delete(answer);
+	return NULL;
 }
+
+static void print_json(const cJSON *answer)
+{
+	cleanup(freep) char *text = cJSON_PrintUnformatted(answer);
+
+	if (text)
+		printf("%s\n", text);
+	fflush(stdout);
+}
+
+static int run_status(const struct arguments *arguments)
+{
+	cJSON *answer = ask(arguments, cJSON_CreateObject());
+
+	if (!answer)
+		return 1;
+	if (arguments->json)
+		print_json(answer);
+	else
+		table_print(stdout, answer, TABLE_STATUS);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static double seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void show_top(const struct arguments *arguments, const cJSON *answer)
+{
+	if (arguments->json) {
+		print_json(answer);
+		return;
+	}
+	/* To the top left, and everything below goes. */
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	table_print(stdout, answer, TABLE_TOP);
+	fflush(stdout);
+}
+
+static int run_top(const struct arguments *arguments)
+{
+	struct arguments status = *arguments;
+	uint64_t every = arguments->duration ? arguments->duration : SECOND;
+	struct timespec pause = {(time_t)(every / SECOND), (long)(every % SECOND)};
+	cJSON *before = NULL;
+	bool failed = false;
+	double then = 0;
+
+	status.command = "status";
+	for (unsigned n = 0; !arguments->times || n <= arguments->times; n++) {
+		cJSON *now = ask(&status, cJSON_CreateObject());
+		failed = !now;
+		if (failed)
+			break;
+		double time = seconds_now();
+		if (before) {
+			top_rates(now, before, time - then);
+			show_top(arguments, now);
+		}
+		cJSON_Delete(before);
+		before = now;
+		then = time;
+		if (n < arguments->times || !arguments->times)
+			nanosleep(&pause, NULL);
+	}
+	cJSON_Delete(before);
+	return failed;
+}
+
+static int run_policy(const struct arguments *arguments)
+{
+	cJSON *request = cJSON_CreateObject();
+
+	if (arguments->operand)
+		cJSON_AddStringToObject(request, "name", arguments->operand);
+	cJSON *answer = ask(arguments, request);
+	if (!answer)
+		return 1;
+	if (arguments->json)
+		print_json(answer);
+	else
+		printf("%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(answer, "policy")));
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static int hold_for(const struct arguments *arguments, uint64_t ns)
+{
+	struct arguments hold = *arguments;
+	cJSON *request = cJSON_CreateObject();
+	char *end;
+
+	hold.command = "hold";
+	unsigned long long client = strtoull(arguments->operand, &end, 10);
+	if (*end || *arguments->operand < '0' || *arguments->operand > '9') {
+		fprintf(stderr, "weirctl: expected a client's number, not `%s`\n",
+			arguments->operand);
+		cJSON_Delete(request);
+		return 1;
+	}
+	cJSON_AddNumberToObject(request, "client", (double)client);
+	cJSON_AddNumberToObject(request, "seconds", (double)ns / 1e9);
+	cJSON *answer = ask(&hold, request);
+	if (!answer)
+		return 1;
+	if (arguments->json)
+		print_json(answer);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static int run_hold(const struct arguments *arguments)
+{
+	return hold_for(arguments, arguments->duration ? arguments->duration : 10 * SECOND);
+}
+
+static int run_release(const struct arguments *arguments)
+{
+	return hold_for(arguments, 0);
+}
+
+static int run_trace(const struct arguments *arguments)
+{
+	uint64_t duration = arguments->duration ? arguments->duration : 10 * SECOND;
+	cJSON *request = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(request, "seconds", (double)duration / 1e9);
+	if (arguments->gpu)
+		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
+	cJSON *answer = ask(arguments, request);
+	if (!answer)
+		return 1;
+	const char *trace = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "trace"));
+	if (arguments->json)
+		print_json(answer);
+	else
+		fputs(trace ? trace : "", stdout);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct arguments *arguments);
+	bool may_operand, must_operand;
+} commands[] = {
+	{"status", run_status, false, false}, {"top", run_top, false, false},
+	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
+	{"release", run_release, true, true}, {"trace", run_trace, false, false},
+};
+
+/* countof(commands): no such command. */
+static size_t find_command(const char *name)
+{
+	size_t i = 0;
+
+	while (i < countof(commands) && strcmp(commands[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static void parse_word(char *word, struct arguments *arguments, struct argp_state *state)
+{
+	size_t command = find_command(arguments->command ? arguments->command : word);
+
+	if (command == countof(commands))
+		argp_error(state, "unknown command `%s`", word);
+	if (!arguments->command)
+		arguments->command = word;
+	else if (commands[command].may_operand && !arguments->operand)
+		arguments->operand = word;
+	else
+		argp_error(state, "`%s` does not take `%s`", arguments->command, word);
+}
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case 's':
+		arguments->socket = value;
+		return 0;
+	case 'j':
+		arguments->json = true;
+		return 0;
+	case 'g':
+		arguments->gpu = value;
+		return 0;
+	case 'f':
+		if (!duration_parse(value, &arguments->duration) || !arguments->duration)
+			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
+		return 0;
+	case 'n':
+		arguments->times = (unsigned)strtoul(value, NULL, 10);
+		if (!arguments->times)
+			argp_error(state, "expected a number, not `%s`", value);
+		return 0;
+	case ARGP_KEY_ARG:
+		parse_word(value, arguments, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return 0;
+	case ARGP_KEY_END:
+		if (commands[find_command(arguments->command)].must_operand && !arguments->operand)
+			argp_error(state, "`%s` what?", arguments->command);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option options[] = {
+	{"socket", 's', "PATH", 0, "The agent's control socket (" DEFAULT_SOCKET ")", 0},
+	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
+	{"for", 'f', "DURATION", 0,
+	 "How long to hold or record (10s, at most 1h); of top, between two looks (1s)", 0},
+	{"times", 'n', "N", 0, "top: so many times, not until it is stopped", 0},
+	{"gpu", 'g', "ID", 0, "trace: of which GPU, if there are several", 0},
+	{0},
+};
+
+static const struct argp description = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace",
+	.doc = "Shows who uses this node's GPUs (status, top), shows or changes the policy, holds "
+	       "a client "
+	       "by hand, or records a trace for weir-sim.",
+};
 
 int main(int argc, char **argv)
 {
 	struct arguments arguments = {.socket = DEFAULT_SOCKET};
-	cleanup(freep) char *answer = NULL;
 
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);
-	int r = ask(arguments.socket, &answer);
-	if (r < 0) {
-		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments.socket, strerror(-r));
-		return 1;
-	}
-	return show(answer, arguments.json);
+	return commands[find_command(arguments.command)].run(&arguments);
 }

@@ -61,6 +61,16 @@ is "no GPU: says so and goes on" says "no NVML"
 is "weirctl shows a table" status
 is "with no clients in it" grep -q "no clients" "$dir/status"
 is "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
+ctl() { "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
+is "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
+is "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
+is "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
+is "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"
+is "weirctl top looks again and again" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
+is "top is JSON, too" bash -c "$B/bin/weirctl -s $dir/run/control.sock top -n 1 -f 10ms --json | jq -e '.clients == []'"
+is "hold wants a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
+is "and one that is there" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
+is "no GPU: no trace" bash -c "! $B/bin/weirctl -s $dir/run/control.sock trace -f 10ms"
 is "clients of all users may connect" [ "$(stat -c %a "$dir/run/agent.sock")" = 666 ]
 is "only the owner may control" [ "$(stat -c %a "$dir/run/control.sock")" = 600 ]
 before=$(wakeups)

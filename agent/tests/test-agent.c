@@ -23,6 +23,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "../commands.h"
 #include "../http.h"
 #include "../session.h"
 #include "../status.h"
@@ -673,6 +674,18 @@ static void test_pod(void **state)
 	tell_changed(&agent);
 	expect_level(&fake, 0);
 
+	/* Its share of the GPU, and what latency it wants, where that makes sense. */
+	known_pod->containers[0].share = 40;
+	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 40);
+	assert_int_equal(fake.control->latency_slo, 5000000);
+	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->latency_slo, 0);
+	cleanup(freep) char *status = status_print(&agent);
+	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
+
 	/* May lower itself anywhere, but raise itself only where that is allowed. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
 	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "high");
@@ -767,12 +780,131 @@ static void test_control(void **state)
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"level\":3"));
 	ask("{\"command\": \"reboot\"}\n", answer, sizeof(answer));
-	assert_string_equal(answer, "{\"error\": \"unknown command\"}");
+	assert_string_equal(answer, "{\"error\":\"unknown command\"}");
 	ask("\n", answer, sizeof(answer));
-	assert_string_equal(answer, "{\"error\": \"not a command\"}");
+	assert_string_equal(answer, "{\"error\":\"not a command\"}");
 	memset(large, '[', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	ask(large, answer, sizeof(answer));
+	leave(&fake);
+}
+
+/* Refused with a reason, and nothing changes. */
+static void test_bad_commands(void **state)
+{
+	static const struct {
+		const char *request, *error;
+	} bad[] = {
+		{"{\"command\":\"policy\",\"name\":\"best\"}\n", "no policy of that name"},
+		{"{\"command\":\"policy\",\"name\":7}\n", "no policy of that name"},
+		{"{\"command\":\"hold\",\"client\":99,\"seconds\":1}\n",
+		 "no client of that number"},
+		{"{\"command\":\"hold\",\"client\":\"1\",\"seconds\":1}\n",
+		 "no client of that number"},
+		{"{\"command\":\"hold\",\"client\":1,\"seconds\":-1}\n",
+		 "expected 0 to 3600 seconds"},
+		{"{\"command\":\"hold\",\"client\":1,\"seconds\":1e300}\n",
+		 "expected 0 to 3600 seconds"},
+		{"{\"command\":\"trace\",\"seconds\":0}\n", "expected up to 3600 seconds"},
+		{"{\"command\":\"trace\",\"seconds\":1,\"gpu\":\"GPU-x\"}\n", "no such GPU"},
+		{"{\"command\":5}\n", "not a command"},
+	};
+	char answer[512], expected[128];
+
+	(void)state;
+	struct fake fake = join(0);
+	for (size_t i = 0; i < countof(bad); i++) {
+		ask(bad[i].request, answer, sizeof(answer));
+		snprintf(expected, sizeof(expected), "{\"error\":\"%s\"}", bad[i].error);
+		assert_string_equal(answer, expected);
+	}
+	assert_int_equal(fake.control->hold, 0);
+	assert_null(agent.scheduler.record.gpu);
+	leave(&fake);
+}
+
+static void test_policy_by_command(void **state)
+{
+	char answer[512];
+
+	(void)state;
+	struct fake a = join(0), b = join(0);
+	a.status->outstanding = b.status->outstanding = 1;
+	ask("{\"command\":\"policy\",\"name\":\"wfq\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"policy\":\"wfq\""));
+	assert_true(a.control->flags & WEIR_CONTROL_HOLDABLE);
+	assert_int_equal(a.control->hold + b.control->hold, 1);
+	ask("{\"command\":\"policy\",\"name\":\"levels\"}\n", answer, sizeof(answer));
+	assert_int_equal(a.control->hold + b.control->hold, 0);
+	assert_int_equal(a.control->flags, 0);
+	ask("{\"command\":\"policy\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"policy\":\"levels\""));
+	leave(&a);
+	leave(&b);
+}
+
+static void test_hold_by_command(void **state)
+{
+	char answer[512], request[128];
+
+	(void)state;
+	struct fake fake = join(0);
+	snprintf(request, sizeof(request),
+		 "{\"command\":\"hold\",\"client\":%llu,\"seconds\":60}\n",
+		 (unsigned long long)agent.last_number);
+	ask(request, answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"heldSeconds\":60"));
+	assert_int_equal(fake.control->hold, 1);
+	snprintf(request, sizeof(request), "{\"command\":\"hold\",\"client\":%llu,\"seconds\":0}\n",
+		 (unsigned long long)agent.last_number);
+	ask(request, answer, sizeof(answer));
+	assert_int_equal(fake.control->hold, 0);
+	leave(&fake);
+}
+
+static int start_recording(double seconds)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char request[128];
+
+	snprintf(request, sizeof(request), "{\"command\":\"trace\",\"seconds\":%f}\n", seconds);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", folder);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(send(fd, request, strlen(request), 0) > 0);
+	for (int i = 0; i < 100 && !agent.scheduler.record.gpu; i++)
+		loop_step(&agent.loop, 10);
+	assert_non_null(agent.scheduler.record.gpu);
+	return fd;
+}
+
+static void test_trace_by_command(void **state)
+{
+	char answer[4096];
+	ssize_t n = -1;
+
+	(void)state;
+	struct fake fake = join(0);
+	int fd = start_recording(0.05);
+	static const char again[] = "{\"command\":\"trace\",\"seconds\":1}";
+	uint64_t later;
+	char *refusal = commands_answer(&agent, again, sizeof(again) - 1, &later);
+	assert_string_equal(refusal, "{\"error\":\"somebody else records\"}");
+	free(refusal);
+	fake.status->gpu_time = 7000000;
+	while (n < 0) {
+		assert_true(loop_step(&agent.loop, -1) >= 0);
+		n = recv(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
+	}
+	answer[n] = '\0';
+	assert_non_null(strstr(answer, " 7000000ns\\nend "));
+	close(fd);
+
+	/* One who does not wait for it. */
+	close(start_recording(60));
+	for (int i = 0; i < 100 && agent.scheduler.record.gpu; i++)
+		loop_step(&agent.loop, 10);
+	assert_null(agent.scheduler.record.gpu);
 	leave(&fake);
 }
 
@@ -912,6 +1044,10 @@ int main(void)
 		AGENT_TEST(test_pod),
 		AGENT_TEST(test_http),
 		AGENT_TEST(test_control),
+		AGENT_TEST(test_bad_commands),
+		AGENT_TEST(test_policy_by_command),
+		AGENT_TEST(test_hold_by_command),
+		AGENT_TEST(test_trace_by_command),
 		AGENT_TEST(test_second_agent),
 		AGENT_TEST(test_compile),
 		AGENT_TEST(test_compile_off),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../table.h"
+#include "../top.h"
 
 static struct gpu gpu = {.id = "GPU-a", .name = "NVIDIA \"X\"", .n_level = {1, 0, 2, 0}};
 static const uint64_t refused[HANDSHAKE_REFUSALS] = {[WEIR_REFUSED_GPU] = 4};
@@ -100,14 +101,38 @@ static void test_standalone(void **state)
 	free(text);
 }
 
-static char *table(const char *json)
+/* Who has an objective, and only they. */
+static void test_objective(void **state)
+{
+	struct tenants tenants = {0};
+	struct tenant *tenant = add(&tenants, "a", "main", 3, 0);
+
+	(void)state;
+	add(&tenants, "b", "side", 3, 0);
+	tenant->slo = 2000000;
+	tenant->usages->objective = (struct objective){.starts = 500, .late = 7, .missed = true};
+	char *text = write_all(&tenants, false);
+	assert_non_null(strstr(text, "weir_latency_slo_seconds{namespace=\"ns\","));
+	assert_non_null(strstr(text, "container=\"main\",gpu=\"GPU-a\"} 0.002000000\n"));
+	assert_non_null(strstr(text, "weir_latency_slo_starts_total{"));
+	assert_non_null(strstr(text, "container=\"main\",gpu=\"GPU-a\"} 500\n"));
+	assert_non_null(strstr(text, "container=\"main\",gpu=\"GPU-a\"} 7\n"));
+	const char *missed = strstr(text, "weir_latency_slo_missed{");
+	assert_non_null(missed);
+	assert_null(strstr(missed, "side"));
+	assert_null(strstr(text, "(null)"));
+	free(text);
+	tenants_deinit(&tenants);
+}
+
+static char *table(const char *json, enum table_view view)
 {
 	cJSON *status = cJSON_Parse(json);
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	table_print(out, status);
+	table_print(out, status, view);
 	fclose(out);
 	cJSON_Delete(status);
 	return text;
@@ -118,26 +143,53 @@ static void test_table(void **state)
 	(void)state;
 	char *text = table(
 		"{\"clients\":[{\"namespace\":\"ns\",\"pod\":\"web\",\"container\":\"m\\u001b\","
-		"\"pid\":7,\"level\":2,\"actingLevel\":9,\"state\":\"held\",\"gpuSeconds\":1.5,"
-		"\"launches\":1e6,\"gpu\":\"GPU-a\"},{\"uid\":5,\"command\":\"sh\"}]}");
-	assert_non_null(
-		strstr(text, "ns/web  m?           7  high   -       held    1.500 s   1000000"));
+		"\"client\":3,\"pid\":7,\"level\":2,\"actingLevel\":9,\"share\":40,"
+		"\"state\":\"held\",\"gpuSeconds\":1.5,\"launches\":1e6,\"gpu\":\"GPU-a\"},"
+		"{\"uid\":5,\"command\":\"sh\"}]}",
+		TABLE_STATUS);
+	assert_non_null(strstr(
+		text,
+		"3  ns/web  m?           7  high   -          40  held    1.500 s   1000000"));
 	assert_non_null(strstr(text, "uid 5   sh"));
 	free(text);
-	text = table("{}");
+	text = table("{}", TABLE_STATUS);
 	assert_non_null(strstr(text, "no clients"));
 	free(text);
-	text = table("[1, 2]");
+	text = table("[1, 2]", TABLE_TOP);
 	assert_non_null(strstr(text, "no clients"));
 	free(text);
+}
+
+/* Rates of who was there before, and of nobody else. */
+static void test_top(void **state)
+{
+	cJSON *before = cJSON_Parse("{\"clients\":[{\"client\":1,\"gpuSeconds\":1,"
+				    "\"waitSeconds\":3,\"launches\":10},{\"client\":\"x\"}]}");
+	cJSON *now = cJSON_Parse("{\"clients\":[{\"client\":1,\"gpuSeconds\":2,"
+				 "\"waitSeconds\":3.5,\"launches\":110},{\"client\":2,"
+				 "\"gpuSeconds\":9},{\"client\":\"x\"}]}");
+
+	(void)state;
+	top_rates(now, before, 2);
+	char *json = cJSON_PrintUnformatted(now);
+	char *text = table(json, TABLE_TOP);
+	assert_non_null(strstr(text, "GPU %  WAIT %  LAUNCHES/S"));
+	assert_non_null(strstr(text, " 50.0    25.0          50"));
+	assert_null(strstr(text, "EVICTIONS"));
+	const cJSON *second = cJSON_GetArrayItem(cJSON_GetObjectItem(now, "clients"), 1);
+	assert_null(cJSON_GetObjectItem(second, "gpuShare"));
+	free(text);
+	free(json);
+	cJSON_Delete(before);
+	cJSON_Delete(now);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_standalone),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_metrics),   cmocka_unit_test(test_standalone),
+		cmocka_unit_test(test_table),     cmocka_unit_test(test_top),
+		cmocka_unit_test(test_objective),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
