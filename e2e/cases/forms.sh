@@ -42,7 +42,7 @@ in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
     unset "clients[$low]"
 }
 
-for form in persistent sliced; do
+for form in persistent resumable sliced; do
     evicted=$([ $form = sliced ] || echo evicted)
     in_form $form "$evicted" vector-add --seconds 1
     in_form $form "$evicted" matrix-multiply --seconds 1
