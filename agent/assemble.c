@@ -46,7 +46,7 @@ static void explain(nvPTXCompilerHandle compiler, struct weir_error *error)
 		return;
 	cleanup(freep) char *log = calloc(1, size + 1);
 	if (!log || nvPTXCompilerGetErrorLog(compiler, log) != NVPTXCOMPILE_SUCCESS || !*log)
-		return;
+		return; /* NOLINT(clang-analyzer-unix.Malloc): cleanup() frees it */
 	log[strcspn(log, "\n")] = '\0';
 	snprintf(error->message, sizeof(error->message), "%s", log);
 }

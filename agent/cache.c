@@ -1,5 +1,6 @@
 #include "cache.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,7 @@ void cache_drop(struct cache *cache, struct cache_entry *entry)
 
 	format_name(&entry->key, &entry->content, name);
 	unlinkat(cache->folder.dir, name, 0);
+	assert(cache->all);
 	HASH_DEL(cache->all, entry);
 	DL_DELETE(cache->by_use, entry);
 	cache->bytes -= charge(entry->size);

@@ -78,8 +78,12 @@ static void answer(struct compile_request *request, enum weir_compile_status sta
 static void answer_all(struct compile_job *job, enum weir_compile_status status, const char *text,
 		       int fd)
 {
-	while (job->requests)
-		answer(job->requests, status, text, fd);
+	struct compile_request *request, *next;
+
+	for (request = job->requests; request; request = next) {
+		next = request->job_next;
+		answer(request, status, text, fd);
+	}
 }
 
 static void job_free(struct compile_job *job)
@@ -486,16 +490,18 @@ void compile_ask(struct compile *compile, struct compile_client *client, uint32_
 		answer(request, WEIR_COMPILE_BUSY, "the agent has no memory", -1);
 }
 
-void compile_leave(struct compile *compile, struct compile_client *client)
+void compile_leave(struct compile_client *client)
 {
-	while (client->requests) {
-		struct compile_job *job = client->requests->job;
+	struct compile_request *request, *next;
 
-		request_free(client->requests);
+	for (request = client->requests; request; request = next) {
+		struct compile_job *job = request->job;
+
+		next = request->next;
+		request_free(request);
 		if (job && !job->requests && !job->running)
 			job_free(job);
 	}
-	(void)compile;
 }
 
 /* @configured, or the one beside the agent. */

@@ -102,4 +102,4 @@ void compile_deinit(struct compile *compile);
 /* Takes @fd. The client is answered once, now or later. */
 void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd);
 /* The client is gone. */
-void compile_leave(struct compile *compile, struct compile_client *client);
+void compile_leave(struct compile_client *client);

@@ -1,5 +1,6 @@
 #include "failures.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -14,6 +15,7 @@ const struct failure *failures_find(const struct failures *failures, const struc
 
 static void drop(struct failures *failures, struct failure *failure)
 {
+	assert(failures->all);
 	HASH_DEL(failures->all, failure);
 	DL_DELETE(failures->by_age, failure);
 	free(failure);

@@ -113,6 +113,7 @@ void reading_stop(struct reading *reading)
 {
 	if (!reading->readings)
 		return;
+	/* The first one's prev is the last. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	DL_DELETE(reading->readings->all, reading);
 	reading->readings = NULL;
 	EVP_MD_CTX_free(take(reading->hash));

@@ -42,7 +42,7 @@ static void free_client(struct agent *agent, struct client *client)
 
 	/* What it did since the last look. */
 	client_read(client);
-	compile_leave(&agent->compile, &client->compile);
+	compile_leave(&client->compile);
 	scheduler_remove(client);
 	gpu_remove(client->gpu, client, agent->stopping);
 	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);

@@ -85,22 +85,23 @@ static enum request_exit say(enum request_exit code, const char *text)
 	return code;
 }
 
-/* Read, not mapped: the file's holes are not made into memory that way. */
-static int read_part(uint64_t offset, uint64_t size, char **out)
+/* With NUL behind it, and for free(); NULL: errno says why not. Read, not mapped: the file's holes
+ * are not made into memory that way. */
+static char *read_part(uint64_t offset, uint64_t size)
 {
-	cleanup(freep) char *part = malloc(size + 1);
+	char *part = malloc(size + 1);
+	ssize_t n = 1;
 
-	if (!part)
-		return -ENOMEM;
-	for (uint64_t at = 0; at < size;) {
-		ssize_t n = pread(REQUEST_FD, part + at, size - at, (off_t)(offset + at));
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return n ? -errno : -EIO;
-		at += n > 0 ? (uint64_t)n : 0;
+	for (uint64_t at = 0; part && at < size && n > 0; at += n > 0 ? (uint64_t)n : 0)
+		n = pread(REQUEST_FD, part + at, size - at, (off_t)(offset + at));
+	if (part && n <= 0) {
+		free(part);
+		errno = n ? errno : EIO;
+		return NULL;
 	}
-	part[size] = '\0';
-	*out = take(part);
-	return 0;
+	if (part)
+		part[size] = '\0';
+	return part;
 }
 
 static enum request_exit judge(int error, const char *text)
@@ -129,32 +130,35 @@ static enum request_exit build(const struct weir_object_request *request)
 	return r < 0 ? judge(r, strerror(-r)) : REQUEST_DONE;
 }
 
-static enum request_exit answer(bool machine_code, uint64_t size)
+static enum request_exit answer(bool machine_code, const struct request *request)
 {
-	cleanup(freep) char *head = NULL, *name = NULL, *image = NULL;
+	cleanup(freep) char *name = read_part(request->name, request->name_size);
+
+	if (!name)
+		return judge(-errno, strerror(errno));
+	if (strlen(name) != request->name_size - 1)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): cleanup() frees it */
+		return say(REQUEST_REFUSED, "a name with an end inside, or without one");
+	cleanup(freep) char *image = read_part(request->image, request->image_size);
+	if (!image)
+		return judge(-errno, strerror(errno));
+	return build(&(struct weir_object_request){.image = image,
+						   .len = request->image_size,
+						   .kernel = name,
+						   .sm = request->sm,
+						   .forms = request->forms,
+						   .assemble = machine_code ? assemble : NULL});
+}
+
+static enum request_exit read_and_answer(bool machine_code, uint64_t size)
+{
+	struct weir_compile_file head = {0};
 	struct request request;
 
-	if (size < sizeof(struct weir_compile_file))
-		return say(REQUEST_REFUSED, "a file of impossible size");
-	int r = read_part(0, sizeof(struct weir_compile_file), &head);
-	if (r < 0)
-		return judge(r, strerror(-r));
-	const char *wrong = request_check(&request, (struct weir_compile_file *)head, size);
-	if (wrong)
-		return say(REQUEST_REFUSED, wrong);
-	r = read_part(request.name, request.name_size, &name);
-	if (r == 0 && strnlen(name, request.name_size) != request.name_size - 1)
-		return say(REQUEST_REFUSED, "a name that does not end");
-	if (r == 0)
-		r = read_part(request.image, request.image_size, &image);
-	if (r < 0)
-		return judge(r, strerror(-r));
-	return build(&(struct weir_object_request){.image = image,
-						   .len = request.image_size,
-						   .kernel = name,
-						   .sm = request.sm,
-						   .forms = request.forms,
-						   .assemble = machine_code ? assemble : NULL});
+	if (pread(REQUEST_FD, &head, sizeof(head), 0) < 0)
+		return judge(-errno, strerror(errno));
+	const char *wrong = request_check(&request, &head, size);
+	return wrong ? say(REQUEST_REFUSED, wrong) : answer(machine_code, &request);
 }
 
 int main(int argc, char **argv)
@@ -175,5 +179,5 @@ int main(int argc, char **argv)
 		snprintf(text, sizeof(text), "no sandbox: %s: %s", what, strerror(-r));
 		return say(REQUEST_NO_SANDBOX, text);
 	}
-	return answer(arguments.machine_code, (uint64_t)info.st_size);
+	return read_and_answer(arguments.machine_code, (uint64_t)info.st_size);
 }
