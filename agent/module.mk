@@ -88,4 +88,10 @@ fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base
 fuzz-status_LIBS     := -lyaml
 
-SHELL_TESTS += agent/tests/agent.sh
+SHELL_TESTS += agent/tests/agent.sh agent/tests/weir-compile.sh
+
+BENCHES += bench-cached
+bench-cached_SRC      := agent/tests/bench-cached.c agent/tests/compile-fixture.c
+bench-cached_CPPFLAGS := $(agent_CPPFLAGS)
+bench-cached_STATIC   := $(AGENT_STATIC)
+bench-cached_LIBS     := $(AGENT_LIBS)
