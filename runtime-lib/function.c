@@ -16,7 +16,18 @@
 #define WAYS 8u
 #define SETS (FUNCTIONS_MAX / WAYS)
 
+#define PATIENCE 1000000000u /* ns */
+#define MOVING   50000000u
+
+/* Of an answer that is to be loaded. Worker. */
+struct patience {
+	uint64_t since;     /* 0: there is none */
+	uint64_t completed; /* launches, as last seen; */
+	uint64_t moved;     /* when that changed */
+};
+
 static struct function table[FUNCTIONS_MAX];
+static struct patience patiences[CLIENTS_MAX];
 _Atomic uint32_t function_unloads_;
 static _Atomic uint32_t used;                /* records in the table */
 static _Atomic uint32_t kernels_ready;       /* of libraries */
@@ -104,19 +115,31 @@ void function_want(struct function *function)
 		atomic_store(&wanted[function->client->index], 1);
 }
 
-/* Loading code may wait for all that runs in the context, and nobody launches meanwhile (measured
- * on an H200). So there must be nothing that waits for others, or that may never end. */
+/* Loading code waits for all that runs in the context, and nobody launches meanwhile (measured on
+ * an H200). So at best nothing runs. If that moment does not come, what runs must be known to end,
+ * and seem to do so: a kernel may wait for something that the program has still to do. Never while
+ * somebody above is at work. */
 static bool can_load(struct client *client)
 {
 	const struct standing *standing = atomic_load(&client->standing);
+	struct patience *patience = &patiences[client->index];
+	uint64_t now = client_now(), completed = 0;
+	bool idle = true, will_end = true;
 
 	if (!standing || gate_closed(standing))
 		return false;
 	stream_for_each (s, client) {
-		if (!stream_will_end(s))
-			return false;
+		idle &= !stream_outstanding(s);
+		will_end &= stream_will_end(s);
+		completed += atomic_load(&s->completed);
 	}
-	return true;
+	if (!patience->since)
+		patience->since = now;
+	if (completed != patience->completed)
+		patience->moved = now;
+	patience->completed = completed;
+	return idle ||
+	       (will_end && now - patience->since > PATIENCE && now - patience->moved < MOVING);
 }
 
 /* One that need not be loaded, or can be now. */
@@ -257,6 +280,7 @@ void function_work(struct client *client)
 	struct request *answer = ready_answer(client);
 
 	if (answer) {
+		patiences[client->index].since = 0;
 		answered(client, answer);
 		request_done(answer);
 	}

@@ -174,8 +174,8 @@ static bool find_variable(const struct function *function, const char *name, CUd
 	if (!function->library)
 		return real(cuModuleGetGlobal_v2)(address, size, (CUmodule)owner, name) ==
 		       CUDA_SUCCESS;
-	return real(cuLibraryGetGlobal)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS ||
-	       real(cuLibraryGetManaged)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS;
+	return real(cuLibraryGetManaged)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS ||
+	       real(cuLibraryGetGlobal)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS;
 }
 
 /* The program's variables, and our copies of constant ones. */

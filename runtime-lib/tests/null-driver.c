@@ -367,6 +367,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary librar
 	return cuModuleGetGlobal_v2(address, size, module, name);
 }
 
+CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library,
+			     const char *name)
+{
+	(void)address, (void)size, (void)library, (void)name;
+	return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
 	const struct slot *slot = slot_of(kernel, 1);

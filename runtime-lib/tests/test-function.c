@@ -405,18 +405,23 @@ static void late_answers_are_nobodys(void **state)
 	gone(n);
 }
 
+static void launch_on(CUstream stream)
+{
+	cuLaunchKernel((CUfunction)0x9000, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+}
+
 static void code_is_loaded_when_nothing_can_hang(void **state)
 {
 	(void)state;
 	unsigned n = welcomed();
-	driver->streams_busy = 1; /* with a kernel of which nobody knows whether it ends */
-	cuLaunchKernel((CUfunction)0x9a00, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	driver->streams_busy = 1; /* with a kernel that ended before, but may not do so now */
+	launch_on(STREAM(n, 1));
 	CUmodule module = load(PTX);
 	struct function *function = wanted(get(module, "add"));
 	int loaded = driver->modules_loaded;
 	answer_well("add");
 	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_ANSWERED));
-	usleep(100000);
+	usleep(1300000);
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 1; /* it ends, but somebody above is at work */
 	driver->streams_busy = 0;
@@ -424,6 +429,18 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 0;
 	assert_true(becomes(function, FUNCTION_READY));
+
+	/* A program that always has something running is not kept waiting for ever. */
+	driver->streams_busy = 1;
+	function = wanted(get(module, "sub"));
+	answer_well("sub");
+	for (int i = 0; i < 20000 && atomic_load(&function->state) != FUNCTION_READY; i++) {
+		launch_on(STREAM(n, 1 + i % 2));
+		cuStreamSynchronize(STREAM(n, 2 - i % 2));
+		usleep(500);
+	}
+	assert_int_equal(atomic_load(&function->state), FUNCTION_READY);
+	driver->streams_busy = 0;
 	cuModuleUnload(module);
 	gone(n);
 }
