@@ -13,8 +13,9 @@
 #define TRIAL_CLEAN 5u      /* samples that decide */
 #define TRIAL_MOST  16u     /* so many, if evictions spoil them */
 #define TRIAL_LOST  400u    /* native ones, and the candidate has not had its own yet */
+#define TRIAL_AGAIN 32u     /* native ones, and nothing came of what was granted */
 #define OVERHEAD    1.03
-#define NATIVE_TURN 3u /* each third launch while trying */
+#define HOPELESS    1.5 /* overhead of the first launch */
 /* ns of work between evictions, at least: demand lingers so long. */
 #define EVICTION_EVERY 100000u
 
@@ -70,6 +71,16 @@ static const struct rewritten *rewritten_of(struct choice *choice, const struct 
 	return rewritten == plan->rewritten ? rewritten : NULL;
 }
 
+/* About every third one, in no order that a program's launches could have, too; and all that were
+ * not granted. */
+static bool is_native_turn(struct choice *choice)
+{
+	uint32_t turn = atomic_fetch_add_explicit(&choice->turns, 1, memory_order_relaxed);
+
+	return (turn * 2654435761u >> 16) % 3 == 0 ||
+	       atomic_fetch_sub_explicit(&choice->grants, 1, memory_order_relaxed) <= 0;
+}
+
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
@@ -82,9 +93,7 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	turn.candidate = atomic_load_explicit(&choice->current, memory_order_acquire);
 	if (atomic_load_explicit(&choice->trying, memory_order_relaxed)) {
 		turn.sample = true;
-		if (atomic_fetch_add_explicit(&choice->turns, 1, memory_order_relaxed) %
-			    NATIVE_TURN ==
-		    0)
+		if (is_native_turn(choice))
 			turn.candidate = 0;
 	} else if (predicted < interval && !is_forced()) {
 		turn.candidate = 0;
@@ -150,6 +159,21 @@ void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
 	set_chain(choice);
 }
 
+/* 0: there are none. */
+static uint64_t median(const struct candidate *candidate)
+{
+	unsigned n = candidate->clean < TRIAL_TIMES ? candidate->clean : TRIAL_TIMES;
+	uint64_t sorted[TRIAL_TIMES];
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = i;
+		for (; k && sorted[k - 1] > candidate->times[i]; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = candidate->times[i];
+	}
+	return n ? sorted[(n - 1) / 2] : 0;
+}
+
 static void settle(struct choice *choice, uint32_t candidate, const char *why)
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
@@ -159,7 +183,7 @@ static void settle(struct choice *choice, uint32_t candidate, const char *why)
 			  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
 			  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
 			  candidate ? "" : " as it is", chosen->plan.chunk,
-			  (unsigned long long)chosen->best / 1000, why);
+			  (unsigned long long)median(chosen) / 1000, why);
 	choice->state = CHOICE_SETTLED;
 	atomic_store(&choice->current, candidate);
 	atomic_store(&choice->trying, 0);
@@ -169,13 +193,13 @@ static void settle(struct choice *choice, uint32_t candidate, const char *why)
  * doubt. */
 static double ratio(const struct choice *choice, const struct candidate *candidate)
 {
-	return candidate->clean ? (double)candidate->best / (double)choice->candidates[0].best
+	return candidate->clean ? (double)median(candidate) / (double)median(&choice->candidates[0])
 				: 1.0;
 }
 
-static bool qualifies(const struct choice *choice, const struct candidate *candidate)
+static bool qualifies(const struct candidate *candidate)
 {
-	return candidate->clean + candidate->dirty && ratio(choice, candidate) <= OVERHEAD;
+	return candidate->clean + candidate->dirty && !candidate->rejected;
 }
 
 /* The fastest of those that were tried; 0: none is good enough. */
@@ -185,34 +209,60 @@ static uint32_t winner(const struct choice *choice)
 
 	for (uint32_t i = 1; i < choice->n; i++) {
 		const struct candidate *c = &choice->candidates[i];
-		if (qualifies(choice, c) &&
-		    (!best || ratio(choice, c) < ratio(choice, &choice->candidates[best])))
+		if (qualifies(c) && (!best || c->ratio < choice->candidates[best].ratio))
 			best = i;
 	}
 	return best;
 }
 
-/* Goes on to the next candidate when this one has shown what it can. Others of its form are tried
- * as well, another form only if none of these is good enough. */
-static void advance(struct choice *choice)
+/* One launch first. Native samples are taken anew, for they may have had more or less to do. */
+static void try_candidate(struct choice *choice, uint32_t candidate)
+{
+	choice->candidates[0].clean = choice->candidates[0].dirty = 0;
+	atomic_store(&choice->grants, 1);
+	atomic_store(&choice->current, candidate);
+	atomic_store(&choice->trying, 1);
+	choice->state = CHOICE_TRYING;
+}
+
+/* This one has shown what it can. Others of its form are tried as well, another form only if none
+ * of these is good enough. */
+static void next_candidate(struct choice *choice)
 {
 	uint32_t current = atomic_load(&choice->current), next = current + 1;
-	const struct candidate *native = &choice->candidates[0],
-			       *tried = &choice->candidates[current];
+	struct candidate *tried = &choice->candidates[current];
 
-	if (native->clean >= TRIAL_LOST) {
-		settle(choice, 0, "no launch could be made in a form");
-		return;
-	}
-	if (native->clean < TRIAL_CLEAN ||
-	    (tried->clean < TRIAL_CLEAN && tried->clean + tried->dirty < TRIAL_MOST))
-		return;
+	tried->ratio = ratio(choice, tried);
+	tried->rejected = tried->ratio > OVERHEAD;
+	if (log_enabled(LOG_DEBUG))
+		log_debug("kernel %s: %s, chunk %u: %.3f", name_of(choice),
+			  form_names[tried->plan.form], tried->plan.chunk, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
 	if (next < choice->n && !(other && winner(choice)))
-		atomic_store(&choice->current, next);
+		try_candidate(choice, next);
 	else
 		settle(choice, winner(choice),
 		       winner(choice) ? "measured" : "every form is more than 3 % slower");
+}
+
+static void advance(struct choice *choice)
+{
+	const struct candidate *native = &choice->candidates[0],
+			       *tried = &choice->candidates[atomic_load(&choice->current)];
+	unsigned seen = tried->clean + tried->dirty;
+
+	if (native->clean >= TRIAL_LOST)
+		settle(choice, 0, "no launch could be made in a form");
+	else if (!seen && native->clean % TRIAL_AGAIN == TRIAL_AGAIN - 1)
+		atomic_store(&choice->grants, 1);
+	else if (!seen || !native->clean)
+		return;
+	else if (ratio(choice, tried) > HOPELESS ||
+		 (native->clean >= TRIAL_CLEAN &&
+		  (tried->clean >= TRIAL_CLEAN || seen >= TRIAL_MOST)))
+		next_candidate(choice);
+	else
+		atomic_store(&choice->grants, TRIAL_CLEAN);
 }
 
 static struct choice *take_choice(void)
@@ -250,7 +300,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->native = ns ? ns : 1;
 	choice->evicted = 0;
 	choice->n = 1;
-	choice->candidates[0] = (struct candidate){.best = ns, .clean = 1};
+	choice->candidates[0] = (struct candidate){.times = {ns}, .clean = 1};
 	choice->function = NULL;
 	choice->current = choice->trying = choice->turns = 0;
 	atomic_store(&choice->key, of->key);
@@ -271,14 +321,12 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 	if (atomic_load(&choice->key) != of->key || of->candidate >= choice->n)
 		return;
 	struct candidate *candidate = &choice->candidates[of->candidate];
-	if (atomic_load(&sample->flight) == SAMPLE_EVICTED) {
+	if (atomic_load(&sample->flight) == SAMPLE_EVICTED)
 		candidate->dirty++;
-	} else {
-		candidate->clean++;
-		if (!candidate->best || ns < candidate->best)
-			candidate->best = ns;
-	}
-	choice->native = choice->candidates[0].best;
+	else
+		candidate->times[candidate->clean++ % TRIAL_TIMES] = ns;
+	if (of->candidate == 0)
+		choice->native = median(candidate) ? median(candidate) : 1;
 	if (choice->state == CHOICE_TRYING)
 		advance(choice);
 }
@@ -467,9 +515,7 @@ static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 	} else if (is_forced()) {
 		settle(choice, 1, "forced");
 	} else {
-		choice->state = CHOICE_TRYING;
-		atomic_store(&choice->trying, 1);
-		atomic_store(&choice->current, 1);
+		try_candidate(choice, 1);
 	}
 }
 

@@ -2,8 +2,10 @@
  * longer natively than those above should have to wait.
  *
  * The worker asks for the kernel's rewriting, then lets candidates run in turn with the native
- * kernel, both sampled, the cheapest form first that leaves soon enough. A candidate that is more
- * than 3 % slower is out. The fastest of the others stays; if there is none, the kernel runs as it
+ * kernel, both sampled, the cheapest form first that leaves soon enough. Medians of the same time
+ * are compared, as a kernel may have more to do today than yesterday. A candidate that is more than
+ * 3 % slower is out; one that is much slower in its first launch is out at once, so nobody waits
+ * for more than that one. The fastest of the others stays; if there is none, the kernel runs as it
  * is. The launch path reads which candidate is on.
  */
 #pragma once
@@ -14,6 +16,7 @@
 
 #define CHOICES_MAX    2048
 #define CANDIDATES_MAX 8
+#define TRIAL_TIMES    16 /* samples of a candidate that are kept */
 
 /* How to launch a kernel in a form. Immutable once published. */
 struct plan {
@@ -30,9 +33,11 @@ struct plan {
 
 struct candidate {
 	struct plan plan;
-	uint64_t best;  /* ns, the shortest sample without an eviction in it; 0: none */
-	unsigned clean; /* such samples */
-	unsigned dirty; /* and others */
+	uint64_t times[TRIAL_TIMES]; /* ns, of the last samples without an eviction in them */
+	unsigned clean;              /* such samples */
+	unsigned dirty;              /* and others */
+	double ratio;                /* to the native kernel, when it was tried */
+	bool rejected;
 };
 
 enum choice_state {
@@ -47,6 +52,7 @@ struct choice {
 	_Atomic uint32_t current;          /* candidate that launches run in; 0 is the native one */
 	_Atomic uint32_t trying;           /* in turn with the native one */
 	_Atomic uint32_t turns;            /* of launches while trying */
+	_Atomic int32_t grants;            /* how many of them may be in the form */
 	_Atomic uint32_t chain;            /* continuations of a launch */
 	struct function *_Atomic function; /* NULL: not known yet */
 
