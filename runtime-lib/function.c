@@ -390,7 +390,8 @@ void function_unload(const void *owner)
 {
 	uint32_t concerned = 0; /* bit: a client */
 
-	if (!owner)
+	/* The CUDA runtime unloads its code at exit, when the driver may be no more. */
+	if (!owner || worker_stopped())
 		return;
 	atomic_fetch_add(&function_unloads_, 1);
 	worker_grace();

@@ -66,6 +66,11 @@ void worker_resume(void)
 	atomic_fetch_sub(&worker.paused, 1);
 }
 
+bool worker_stopped(void)
+{
+	return atomic_load(&worker.stopping) != 0;
+}
+
 void worker_forget(void)
 {
 	atomic_store(&worker.started, 0);

@@ -3,6 +3,8 @@
  * of level, writes status pages. It never blocks on the agent. */
 #pragma once
 
+#include <stdbool.h>
+
 void worker_start(void);
 
 /* Looks at everything soon. A system call if the worker sleeps deeply, else one load. */
@@ -15,6 +17,9 @@ void worker_grace(void);
 /* Between these the worker makes no driver call. They nest. */
 void worker_pause(void);
 void worker_resume(void);
+
+/* The process ends. The driver may have taken itself down already. */
+bool worker_stopped(void);
 
 /* In a forked child: there is no worker. */
 void worker_forget(void);
