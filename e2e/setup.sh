@@ -44,7 +44,7 @@ install_packages() {
 unpack() { # FOLDER WHEEL...
     local folder=$1 wheel
     shift
-    mkdir -p "$cache/wheels"
+    mkdir -p "$cache/wheels" "$folder"
     python3 -m pip download -q --no-deps --disable-pip-version-check -d "$cache/wheels" "$@"
     for wheel in "$@"; do
         local name=${wheel%%==*} version=${wheel##*==}
@@ -57,7 +57,6 @@ install_toolkit() {
         return 0
     fi
     echo "setup: unpacking a CUDA toolkit into build/cuda"
-    mkdir -p build/cuda.part
     unpack build/cuda.part "${wheels[@]}"
     chmod +x build/cuda.part/nvidia/cu13/bin/* build/cuda.part/nvidia/cu13/nvvm/bin/*
     rm -rf build/cuda

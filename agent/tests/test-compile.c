@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "../compile-metrics.h"
 #include "../request.h"
 
 #include "weir/base.h"
@@ -471,6 +472,34 @@ static void test_hostile_images(void **state)
 	assert_int_equal(HASH_COUNT(compile.cache.all), 0);
 }
 
+/* A kernel that no form fits is an object as well: it says why, and so do the metrics. */
+static void test_forms_refused(void **state)
+{
+	static const char refused[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				      ".visible .entry add()\n{\n.reg .b32 %r;\n"
+				      "mov.b32 %r, %envreg1;\nret;\n}\n";
+	char *text = NULL;
+	size_t size;
+
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_MACHINE_CODE});
+	for (uint32_t sm = 75; sm < 77; sm++)
+		get(&a, fixture_file("add", refused, sizeof(refused) - 1, sm,
+				     PERSISTENT | 1u << WEIR_RESUMABLE));
+	const struct weir_object *object = object_of(&a);
+	assert_int_equal(object->image_size, 0);
+	assert_int_equal(compile.counters.n_reasons, 2);
+	FILE *out = open_memstream(&text, &size);
+	compile_metrics_write(out, &compile);
+	fclose(out);
+	assert_non_null(strstr(text, "weir_compile_refusals_total{form=\"persistent\",reason=\"a "
+				     "special register "));
+	assert_non_null(strstr(text, "\"} 2\nweir_compile_refusals_total{form=\"resumable\","));
+	assert_non_null(
+		strstr(text, "weir_compile_refusals_total{form=\"any\",reason=\"other\"} 0"));
+	free(text);
+}
+
 static void expect_trick(enum trick trick, enum helper_outcome outcome)
 {
 	start_trick(trick, 1);
@@ -755,6 +784,7 @@ int main(int argc, char **argv)
 		COMPILE_TEST(test_lying_files),
 		COMPILE_TEST(test_not_sealed),
 		COMPILE_TEST(test_hostile_images),
+		COMPILE_TEST(test_forms_refused),
 		COMPILE_TEST(test_bad_helpers),
 		COMPILE_TEST(test_failures_are_remembered),
 		COMPILE_TEST(test_killed_in_the_middle),
