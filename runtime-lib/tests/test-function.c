@@ -703,6 +703,50 @@ static void a_context_takes_its_code_along(void **state)
 	assert_int_equal(image_total(), images);
 }
 
+static CUmodule left_behind;
+
+/* As the CUDA runtime does, which registers this before the driver is loaded. */
+static void unload_at_exit(void)
+{
+	int synchronised = driver->synchronised, unloaded = driver->modules_unloaded;
+
+	cuModuleUnload(left_behind);
+	if (driver->synchronised != synchronised || driver->modules_unloaded != unloaded + 1)
+		_exit(1);
+}
+
+/* Ends with a kernel in forms. */
+static int exit_story(void)
+{
+	atexit(unload_at_exit);
+	cuInit(0);
+	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
+	cuLaunchKernel((CUfunction)0x9000, 1, 1, 1, 32, 1, 1, 0, STREAM(1, 1), NULL, NULL);
+	cuCtxSetCurrent(CONTEXT(1));
+	client = client_find(CONTEXT(1));
+	left_behind = load(PTX);
+	return becomes(wanted(get(left_behind, "add")), FUNCTION_READY) ? 0 : 2;
+}
+
+static void code_may_be_unloaded_at_exit(void **state)
+{
+	int status;
+
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		execl("/proc/self/exe", "test-function", "--exit-story", NULL);
+		_exit(3);
+	}
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 2, 1);
+	answer_well("add");
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(agent.client);
+	agent.client = -1;
+}
+
 static void a_forked_child_may_clean_up(void **state)
 {
 	int status;
@@ -812,7 +856,7 @@ static int finish(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wanted_kernel_is_rewritten),
@@ -826,6 +870,7 @@ int main(void)
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
 		cmocka_unit_test(a_context_takes_its_code_along),
 		cmocka_unit_test(a_forked_child_may_clean_up),
+		cmocka_unit_test(code_may_be_unloaded_at_exit),
 		cmocka_unit_test(linked_code_is_known),
 		cmocka_unit_test(nothing_grows),
 		cmocka_unit_test(threads_load_and_unload),
@@ -834,6 +879,8 @@ int main(void)
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	if (argc > 1 && strcmp(argv[1], "--exit-story") == 0)
+		return exit_story();
 	assert_int_equal(cuInit(0), CUDA_SUCCESS);
 	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
 	return cmocka_run_group_tests(tests, begin, finish);
