@@ -279,29 +279,31 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 	finish(job, status, text, -1);
 }
 
-/* When those who wait for it were last served: the one that waited longest counts. */
-static uint64_t last_served(const struct compile_job *job)
+/* Whether @left was served longer ago than @right. */
+static bool is_before(const struct compile_client *left, const struct compile_client *right)
 {
-	uint64_t served = UINT64_MAX;
+	return *left->container != *right->container ? *left->container < *right->container
+						     : left->served < right->served;
+}
+
+/* Of those who wait for it, the one whose turn comes first. */
+static const struct compile_client *first_of(const struct compile_job *job)
+{
+	const struct compile_client *first = job->requests->client;
 
 	for (const struct compile_request *r = job->requests; r; r = r->job_next)
-		if (r->client->served < served)
-			served = r->client->served;
-	return served;
+		if (is_before(r->client, first))
+			first = r->client;
+	return first;
 }
 
 static struct compile_job *choose(struct compile *compile)
 {
-	struct compile_job *best = NULL, *job = NULL;
-	uint64_t least = 0;
+	struct compile_job *best = compile->waiting, *job = NULL;
 
-	DL_FOREACH (compile->waiting, job) {
-		uint64_t served = last_served(job);
-		if (!best || served < least) {
+	DL_FOREACH (compile->waiting, job)
+		if (is_before(first_of(job), first_of(best)))
 			best = job;
-			least = served;
-		}
-	}
 	return best;
 }
 
@@ -315,7 +317,7 @@ static void schedule(struct compile *compile)
 		compile->n_running++;
 		compile->started++;
 		for (struct compile_request *r = job->requests; r; r = r->job_next)
-			r->client->served = compile->started;
+			*r->client->container = r->client->served = compile->started;
 		job->began = loop_now();
 		int r = helper_start(&job->helper, compile->loop, &compile->program, job->fd,
 				     ended);

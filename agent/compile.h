@@ -6,9 +6,9 @@
  *
  * What is made is found by a hash of all that it is made from; the agent computes it, so that
  * nobody can say what somebody else will get. Requests for the same thing share a job. Jobs run a
- * few at a time; the next is that of the client which was served longest ago. A client that is gone
- * has its requests dropped, and the jobs that nobody else waits for; one that runs already goes on,
- * for the cache. */
+ * few at a time; the next is that of the container that was served longest ago, and of its client.
+ * A client that is gone has its requests dropped, and the jobs that nobody else waits for; one that
+ * runs already goes on, for the cache. */
 #pragma once
 
 #include <stdio.h>
@@ -30,12 +30,14 @@ struct compile_client;
 typedef void compile_answer_fn(struct compile_client *client, const struct weir_compiled *message,
 			       int fd);
 
-/* To be embedded; zeroed but for `answer`. */
+/* To be embedded; zeroed but for `answer` and `container`. */
 struct compile_client {
 	compile_answer_fn *answer;
 	struct compile_request *requests;
 	unsigned n;
-	uint64_t served; /* the service's count when a job of it was last started */
+	/* The service's count when a job was last started: of it, and of any client of its
+	 * container, so that many processes, or ever new ones, are served no sooner than one. */
+	uint64_t served, *container;
 };
 
 enum compile_bucket { COMPILE_BUCKETS = 8 };

@@ -152,6 +152,7 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	client->pid = session->pid;
 	client->context = hello->context;
 	client->compile.answer = send_compiled;
+	client->compile.container = &session->tenant->compiled;
 	client->level = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	read_command(session->pid, client->command, sizeof(client->command));

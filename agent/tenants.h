@@ -34,6 +34,7 @@ struct tenant {
 	uint64_t slo;            /* ns from launch to start that it wants; 0: nothing */
 	char wanted_latency[32]; /* the words of it, which may be refused; empty: none */
 	unsigned n_sessions;
+	uint64_t compiled; /* when a kernel of it was last compiled (compile.h) */
 	struct client *clients;
 	struct usage *usages;
 	uint64_t idle_since;

@@ -39,9 +39,11 @@ static char *make_image(size_t size)
 
 static void measure(struct loop *loop, struct compile *compile, size_t size)
 {
-	struct asker asker = fixture_asker();
+	struct asker asker;
 	char *image = make_image(size);
 	double cpu = 0, wall = 0;
+
+	fixture_init(&asker);
 
 	for (unsigned i = 0; i <= ROUNDS; i++) {
 		int fd = fixture_file("k", image, size, 90, 1u << WEIR_PERSISTENT);

@@ -61,9 +61,10 @@ static void take_answer(struct compile_client *client, const struct weir_compile
 	asker->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-struct asker fixture_asker(void)
+void fixture_init(struct asker *asker)
 {
-	return (struct asker){.client = {.answer = take_answer}, .fd = -1};
+	*asker = (struct asker){.client = {.answer = take_answer, .container = &asker->container},
+				.fd = -1};
 }
 
 void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n)

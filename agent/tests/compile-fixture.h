@@ -7,7 +7,8 @@
 
 struct asker {
 	struct compile_client client;
-	unsigned n; /* answers so far */
+	uint64_t container; /* its own */
+	unsigned n;         /* answers so far */
 	uint32_t ids[FIXTURE_ANSWERS];
 	enum weir_compile_status status; /* the last one's, as all that follows */
 	char text[128];
@@ -20,7 +21,7 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 int fixture_sealed(const void *bytes, size_t size, int seals);
 #define FIXTURE_SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 
-struct asker fixture_asker(void);
+void fixture_init(struct asker *asker);
 /* Until it has had @n answers. */
 void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n);
 /* weir-compile as the build or the bundle has it, for a program in the folder beside. */

@@ -72,8 +72,8 @@ static void start(const struct config_compile *config)
 	if (!filled.cache_mib)
 		filled.cache_mib = 16;
 	assert_int_equal(compile_init(&compile, &loop, &filled, folder, false), 0);
-	a = fixture_asker();
-	b = fixture_asker();
+	fixture_init(&a);
+	fixture_init(&b);
 }
 
 static void stop(void)
@@ -589,7 +589,7 @@ static void test_all_together_are_bounded(void **state)
 	(void)state;
 	start_trick(WAITS, 1);
 	for (size_t i = 0; i < countof(many); i++) {
-		many[i] = fixture_asker();
+		fixture_init(&many[i]);
 		for (unsigned k = 0; k < WEIR_COMPILE_PENDING; k++)
 			ask(&many[i], k, file_for(90));
 		assert_int_equal(many[i].n, 0);
@@ -617,6 +617,30 @@ static void test_fair(void **state)
 	assert_true(a.n <= 2);
 	fixture_wait(&loop, &a, WEIR_COMPILE_PENDING);
 	assert_int_equal(compile.started, WEIR_COMPILE_PENDING + 1);
+}
+
+/* Nor do new processes of one container come before the other container. */
+static void test_fair_to_containers(void **state)
+{
+	static const uint32_t sms[] = {75, 80, 86, 87};
+	struct asker fresh[countof(sms)];
+
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
+	get(&a, file_for(90));
+	get(&b, file_for(100));
+	/* All of a's container. */
+	for (size_t i = 0; i < countof(sms); i++) {
+		fixture_init(&fresh[i]);
+		fresh[i].client.container = &a.container;
+		ask(&fresh[i], 1, file_for(sms[i]));
+	}
+	ask(&b, 1, file_for(103));
+	fixture_wait(&loop, &b, 2);
+	assert_int_equal(fresh[2].n, 0);
+	fixture_wait(&loop, &fresh[3], 1);
+	for (size_t i = 0; i < countof(sms); i++)
+		close(fresh[i].fd);
 }
 
 /* What waits goes with the client; what runs goes on, for the cache. */
@@ -791,6 +815,7 @@ int main(int argc, char **argv)
 		COMPILE_TEST(test_flood),
 		COMPILE_TEST(test_all_together_are_bounded),
 		COMPILE_TEST(test_fair),
+		COMPILE_TEST(test_fair_to_containers),
 		COMPILE_TEST(test_client_dies),
 		COMPILE_TEST(test_client_dies_early),
 		COMPILE_TEST(test_takes_too_long),

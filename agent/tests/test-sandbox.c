@@ -9,8 +9,10 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -212,6 +215,43 @@ static void test_file_limit(void **state)
 	close(shared);
 }
 
+static int leave_namespace(void)
+{
+	return outcome(unshare(CLONE_NEWNS));
+}
+
+/* Root of a container may not. */
+static bool may_unshare(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(leave_namespace());
+	return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void check_namespaces(pid_t child)
+{
+	static const char *const kinds[] = {"mnt", "net", "ipc", "uts"};
+	char path[64];
+	struct stat ours, its;
+
+	for (size_t i = 0; i < countof(kinds); i++) {
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
+		assert_int_equal(stat(path, &ours), 0);
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)child, kinds[i]);
+		assert_int_equal(stat(path, &its), 0);
+		assert_true(ours.st_ino != its.st_ino);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)child);
+	DIR *root = opendir(path);
+	assert_non_null(root);
+	for (struct dirent *file; (file = readdir(root));)
+		assert_int_equal(file->d_name[0], '.');
+	closedir(root);
+}
+
 /* What the kernel says of a process that has entered. */
 static void test_nobody(void **state)
 {
@@ -235,6 +275,8 @@ static void test_nobody(void **state)
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
 	close(fd);
+	if (may_unshare())
+		check_namespaces(child);
 	for (int i = 0; i < 2; i++) {
 		close(ends[i]);
 		close(forever[i]);
