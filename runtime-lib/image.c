@@ -273,8 +273,9 @@ size_t image_elf_size(const void *data, size_t size)
 {
 	Elf64_Ehdr header;
 
-	uint32_t magic = data ? magic_of(data, size) : 0;
-
+	if (!data)
+		return 0;
+	uint32_t magic = magic_of(data, size);
 	if (memcmp(&magic, ELFMAG, sizeof(magic)) != 0 || (size && size < sizeof(header)))
 		return 0;
 	memcpy(&header, data, sizeof(header));
