@@ -47,25 +47,23 @@ UNSANITIZED += test-launch-path
 test-protocol_SRC    := runtime-lib/tests/test-protocol.c
 test-protocol_STATIC := base
 test-protocol_LIBS   := -lcmocka
-$(foreach t,test-guest test-launch-path,$(eval $t_SRC := runtime-lib/tests/$t.c runtime-lib/tests/fake-agent.c) \
-	$(eval $t_STATIC := base)$(eval $t_CPPFLAGS := \
-		-isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"') \
-	$(eval $t_LIBS := $(GUEST) -Wl$(comma)-rpath$(comma)$(abspath $(B)/guest) -lcmocka -ldl))
-# This one looks inside.
-UNIT_TESTS += test-function
-test-function_SRC      := runtime-lib/tests/test-function.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
-test-function_CPPFLAGS := $(libweir.so_CPPFLAGS) -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
-test-function_CFLAGS   := -Wno-deprecated-declarations
-test-function_DEPS     := $(GEN)/forward-names.inc
-test-function_LIBS     := -lcmocka -ldl
-UNIT_TESTS += test-preempt
-test-preempt_SRC      := runtime-lib/tests/test-preempt.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
-test-preempt_CPPFLAGS := $(test-function_CPPFLAGS)
-test-preempt_CFLAGS   := $(test-function_CFLAGS)
-test-preempt_DEPS     := $(test-function_DEPS)
-test-preempt_LIBS     := $(test-function_LIBS)
-$(B)/tests/test-preempt: | $(NULL_DRIVER)
-$(B)/tests/test-function $(B)/tests/test-guest $(B)/tests/test-launch-path: | $(GUEST) $(NULL_DRIVER)
+test-guest_SRC      := runtime-lib/tests/test-guest.c runtime-lib/tests/fake-agent.c
+test-guest_STATIC   := base
+test-guest_CPPFLAGS := -isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
+test-guest_LIBS     := $(GUEST) -Wl,-rpath,$(abspath $(B)/guest) -lcmocka -ldl
+$(B)/tests/test-guest: | $(GUEST)
+# These look inside.
+INSIDE_TESTS := test-function test-launch-path test-preempt
+UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
+define inside-settings
+$1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
+$1_CPPFLAGS := $(libweir.so_CPPFLAGS) -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
+$1_CFLAGS   := -Wno-deprecated-declarations
+$1_DEPS     := $(GEN)/forward-names.inc
+$1_LIBS     := -lcmocka -ldl
+endef
+$(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
+$(INSIDE_TESTS:%=$(B)/tests/%) $(B)/tests/test-guest: | $(NULL_DRIVER)
 
 FUZZERS += fuzz-protocol fuzz-link fuzz-image
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c

@@ -3,8 +3,7 @@
 #include "fake-agent.h"
 #include "null-driver.h"
 
-#define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
+#include "preempt.h"
 
 #include <dlfcn.h>
 #include <linux/audit.h>
@@ -88,13 +87,29 @@ static void launches(unsigned count)
 	}
 }
 
-static void *counted_launches(void *unused)
+/* A kernel of 1000 blocks in each of the forms. */
+static const enum weir_form forms[] = {WEIR_PERSISTENT, WEIR_RESUMABLE, WEIR_SLICED};
+static struct rewritten rewritten[3];
+
+static CUfunction formed_kernel(size_t i)
 {
-	(void)unused;
-	launches(1); /* this thread's first */
+	return (CUfunction)(uintptr_t)(0xa000 + 0x10 * i);
+}
+
+static void formed_launches(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		cuLaunchKernel(formed_kernel(i % 3), 1000, 1, 1, 32, 1, 1, 0, STREAM, NULL, NULL);
+}
+
+static void *counted_launches(void *body)
+{
+	void (*launch)(unsigned count) = body;
+
+	launch(3); /* this thread's first */
 	forbid_system_calls();
 	counting = 1;
-	launches(20000);
+	launch(20000);
 	counting = 0;
 	end_thread();
 }
@@ -111,7 +126,7 @@ static void check(uint8_t level)
 	agent.control->flags = WEIR_CONTROL_HOLDABLE;
 
 	int gates = driver->gates, events = driver->events_recorded;
-	pthread_create(&thread, NULL, counted_launches, NULL);
+	pthread_create(&thread, NULL, counted_launches, launches);
 	pthread_join(thread, NULL);
 	assert_true(driver->gates > gates);
 	assert_true(driver->events_recorded > events);
@@ -133,6 +148,67 @@ static void in_the_middle(void **state)
 {
 	(void)state;
 	check(2);
+}
+
+/* How many choices are made, of kernels that have forms. */
+static unsigned settled(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; choose_at(i); i++)
+		n += choose_at(i)->n > 1 && choose_at(i)->state == CHOICE_SETTLED;
+	return n;
+}
+
+static void land(struct client *client)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+
+	for (uint32_t i = 0; lanes && lanes->state == LANES_READY && i < FLIGHTS_MAX; i++) {
+		uint32_t serial = atomic_load(&lanes->lane[0].last) - i;
+		atomic_store(&lanes->lane[0].reports[serial % FLIGHTS_MAX], serial);
+	}
+}
+
+static void in_forms(void **state)
+{
+	struct client *client;
+	pthread_t thread;
+
+	(void)state;
+	driver->elapsed_ns = driver->form_elapsed_ns = 1000000;
+	fake_agent_welcome_next(&agent, 1, 1);
+	launches(1);
+	fake_agent_join();
+	agent.control->above = 1;
+	client = client_find((CUcontext)(uintptr_t)0x10100);
+	for (size_t i = 0; i < 3; i++) {
+		struct function *function = function_find(client, formed_kernel(i));
+		rewritten[i].variants[forms[i]].function =
+			(CUfunction)(uintptr_t)(NULL_FORM + 0x10 * i);
+		atomic_store(&function->rewritten, &rewritten[i]);
+		atomic_store(&function->state, FUNCTION_READY);
+	}
+	for (int i = 0; i < 2000 && settled() < 3; i++) {
+		formed_launches(3);
+		usleep(1000);
+		land(client);
+	}
+	assert_int_equal(settled(), 3);
+
+	unsigned long launched[3];
+	for (size_t i = 0; i < 3; i++)
+		launched[i] = client->form_launches[forms[i]];
+	pthread_create(&thread, NULL, counted_launches, formed_launches);
+	pthread_join(thread, NULL);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(client->form_launches[forms[i]] > launched[i] + 100);
+	if (system_calls)
+		print_error("system call %d\n", last_call);
+	assert_int_equal(system_calls, 0);
+	assert_int_equal(allocations, 0);
+	cuCtxDestroy_v2((CUcontext)(uintptr_t)0x10100);
+	close(agent.client);
 }
 
 static void *one_of_each(void *unused)
@@ -167,6 +243,7 @@ int main(void)
 		cmocka_unit_test(the_test_can_fail),
 		cmocka_unit_test(at_the_bottom),
 		cmocka_unit_test(in_the_middle),
+		cmocka_unit_test(in_forms),
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
