@@ -17,7 +17,7 @@
 #define SETS (FUNCTIONS_MAX / WAYS)
 
 #define PATIENCE 1000000000u /* ns */
-#define MOVING   50000000u
+#define MOVING   250000000u
 
 /* Of an answer that is to be loaded. Worker. */
 struct patience {
@@ -132,6 +132,9 @@ static bool can_load(struct client *client)
 		idle &= !stream_outstanding(s);
 		will_end &= stream_will_end(s);
 		completed += atomic_load(&s->completed);
+		/* A stream that never runs dry shows by markers that it moves. */
+		if (stream_outstanding(s) && atomic_load(&s->completed) >= atomic_load(&s->marked))
+			stream_want_marker(s);
 	}
 	if (!patience->since)
 		patience->since = now;
