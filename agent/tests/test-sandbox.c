@@ -172,7 +172,10 @@ static int work(void)
 
 static int take_too_much(void)
 {
-	return malloc((size_t)limits.memory_mib << 20) ? 0 : errno;
+	void *memory = mmap(NULL, (size_t)limits.memory_mib << 20, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? errno : 0;
 }
 
 static int spin(void)
