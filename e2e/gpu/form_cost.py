@@ -83,22 +83,25 @@ def part_a(bench):
     turn.touch()
     turn.chmod(0o666)  # clients may be other users
     input_class = "trivial" if node.simulated else "large"
-    clients = [start_times(bench, weir, input_class, turn) for weir in (False, True)]
-    native, weir = (kernel_times(client) for client in clients)
+    clients = [start_times(bench, weir, input_class, turn) for weir in (False, True, False)]
+    first, weir, second = (kernel_times(client) for client in clients)
+    native = {name: (us + second[name]) / 2 for name, us in first.items()}
     chosen = choices(clients[1])
     ratios = {name: weir[name] / us for name, us in native.items()}
+    noise = {name: max(us / second[name], second[name] / us) for name, us in first.items() if us >= SHORT_US} or {"-": 1}
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values()))
     judged = {name: ratio for name, ratio in ratios.items() if native[name] >= SHORT_US} or ratios
     worst = max(judged, key=judged.get)
     bench.report.at_most("a", "kernel alone, geometric mean", mean, MEAN_LIMIT, baselines=f"{len(ratios)} kernels")
     bench.report.at_most(
         "a", f"kernel alone, worst of those from {SHORT_US} us", judged[worst], WORST_LIMIT,
-        baselines=f"{worst}; {len(judged)} kernels",
+        baselines=f"{worst}; {len(judged)} kernels; native against native {max(noise.values()):.3f}x, {max(noise, key=noise.get)}",
     )
     for name, ratio in ratios.items():
         if ratio > WORST_LIMIT:
             forms = ", ".join(f"{form} chunk {chunk}" for form, chunk, *_ in chosen.get(name.split("/")[1], []))
-            bench.report.add("a", f"over {WORST_LIMIT}x: {name}", f"{ratio:.3f}x", baselines=f"native {native[name]:.1f} us; {forms or 'native'}")
+            shown = f"native {first[name]:.1f} and {second[name]:.1f} us; {forms or 'native'}"
+            bench.report.add("a", f"over {WORST_LIMIT}x: {name}", f"{ratio:.3f}x", baselines=shown)
     show_reach(bench, native, chosen)
 
 
