@@ -46,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    !(usage = tenant_usage(tenant, &gpu)))
 		abort();
 	tenant->clients = &client;
+	tenant->slo = 2000000;
+	client.tenant = tenant;
 	/* The fields lie in the first 84 bytes. */
 	for (size_t at = 0; at < size; at += 84) {
 		memcpy(&page, data + at, size - at < 84 ? size - at : 84);
