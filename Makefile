@@ -153,7 +153,7 @@ bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libr
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
-	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weirctl $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(B)/lib/libweir.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)/libweir.so
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)

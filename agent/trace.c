@@ -35,15 +35,14 @@ static int fail(struct reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static int fail(struct reader *reader, const char *format, ...)
 {
+	char text[160];
 	va_list arguments;
-	int n = snprintf(reader->message, reader->message_size, "%s:%u: ", reader->file,
-			 reader->line);
 
-	if (n < 0 || (size_t)n >= reader->message_size)
-		return -EINVAL;
 	va_start(arguments, format);
-	vsnprintf(reader->message + n, reader->message_size - (size_t)n, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	snprintf(reader->message, reader->message_size, "%s:%u: %s", reader->file, reader->line,
+		 text);
 	return -EINVAL;
 }
 

@@ -299,10 +299,9 @@ static void write_holds(struct turns *turns, struct turn *turn)
 {
 	struct policy_client *client = turn->waiting;
 
-	while (turn->n_free > 0) {
-		client = client->prev;
-		turn->n_free -= !client->held;
-		set_hold(turns, client, true);
+	for (; client && turn->n_free > 0; client = client->prev) {
+		turn->n_free -= !client->prev->held;
+		set_hold(turns, client->prev, true);
 	}
 	if (turn->running)
 		set_hold(turns, turn->running, false);

@@ -54,9 +54,9 @@ static uint64_t parse_number(const char *value, uint64_t min, uint64_t max,
 			     struct argp_state *state)
 {
 	char *end;
-	unsigned long long number = strtoull(value, &end, 10);
+	unsigned long long number = strtoull(value ? value : "", &end, 10);
 
-	if (*value < '0' || *value > '9' || *end || number < min || number > max)
+	if (!value || *value < '0' || *value > '9' || *end || number < min || number > max)
 		argp_error(state, "expected a number from %llu to %llu, not `%s`",
 			   (unsigned long long)min, (unsigned long long)max, value);
 	return number;
@@ -66,7 +66,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
 
-	if (key == 'a' && strcmp(value, "never") == 0) {
+	if (key == 'a' && value && strcmp(value, "never") == 0) {
 		arguments->options.settings.aging = POLICY_NEVER;
 		return 0;
 	}
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 	struct arguments arguments = {.options = sim_defaults, .rows = 50};
 	struct sim_options *chosen = &arguments.options;
 	struct sim_result result;
-	struct trace trace;
+	struct trace trace = {0};
 
 	chosen->policy = &policy_hpf;
 	chosen->settings = policy_defaults;

@@ -55,6 +55,12 @@ say $? "they work"
 within "${parts[0]}" 40 60 && within "${parts[1]}" 15 35 && within "${parts[2]}" 15 35
 say $? "shares of 2:1:1 are parts of 2:1:1"
 
+"$B/bin/weirctl" --socket "$work/control.sock" trace --for 1s >"$work/trace"
+say $? "what they do is recorded"
+"$B/bin/weir-sim" --policy wfq --json "$work/trace" >"$work/sim.json"
+[ "$(jq '[.clients[] | select(.requests > 0)] | length' "$work/sim.json")" = 3 ]
+say $? "and weir-sim runs it"
+
 [ "$("$B/bin/weirctl" --socket "$work/control.sock" policy levels)" = levels ]
 say $? "another policy, while they run"
 none_held() { [ "$(status '[.clients[] | select(.state == "held")] | length')" = 0 ]; }
