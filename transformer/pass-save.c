@@ -15,7 +15,7 @@
  *
  * with room for what is alive at the point with most, as threads may have left at different ones.
  *
- *	enter		first thread: words.resume == serial and header == serial?  the ticket is
+ *	enter		words.resume == serial and header == serial?  the ticket is
  *`resume` leave		the ticket is `resume`?  restore; header = 0 point's leave
  *registers; who has left alone votes; final
  *	final		barrier; memory; barrier; header = serial; leave
@@ -408,7 +408,7 @@ static void write_final(struct saver *s)
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->farewell));
 }
 
-/* Whether a saved block waits for this worker. */
+/* Whether a saved block waits for this worker: all threads see the same. */
 static void write_enter(struct saver *s)
 {
 	struct function *f = s->f;
@@ -433,12 +433,12 @@ static void write_enter(struct saver *s)
 	words = hidden64(&at, s->rewrite, HIDDEN(words));
 	serial = hidden32(&at, s->rewrite, HIDDEN(serial));
 	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %x, %all; setp.ne.u32 %p, %0, 0; @%p bra %1;"
-		  "  ld.volatile.global.u32 %x, [%2+28]; setp.ne.u32 %p, %x, %3; @%p bra %1;"
-		  "  ld.volatile.global.u32 %x, [%4]; setp.ne.u32 %p, %x, %3; @%p bra %1;"
-		  "  mov.u32 %all, -1; st.volatile.shared.u32 [%5], %all; bra %6; }",
-		  op_reg(slot.thread), op_block(draw), words, serial, op_reg(slot.base),
-		  op_variable(safe->slots), op_block(safe->given));
+		  "{ .reg .pred %p; .reg .b32 %x;"
+		  "  ld.volatile.global.u32 %x, [%1+28]; setp.ne.u32 %p, %x, %2; @%p bra %0;"
+		  "  ld.volatile.global.u32 %x, [%3]; setp.ne.u32 %p, %x, %2; @%p bra %0;"
+		  "  mov.u32 %4, -1; bra %5; }",
+		  op_block(draw), words, serial, op_reg(slot.base), op_reg(safe->drawn),
+		  op_block(safe->given));
 	cursor_place(&at, draw);
 }
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");

@@ -1,26 +1,29 @@
 /* The loop around the blocks. Threads go
  *
- *	enter     no block, no ticket
- *	draw      the first thread draws the next ticket, and polls if it is due
- *	          -> body if a block is to be run before it
- *	given     all learn the ticket -> leave if it is none
- *	first     the ticket's first block; its last one too, and tickets are large? -> draw
+ *	enter     no block, no ticket; a stale launch? -> end
+ *	draw      the first thread draws the next ticket -> body if a block is to be run before it
+ *	given     the first thread polls if it is due, all learn the ticket -> leave if it is none
+ *	first     the ticket's first block
+ *	segment   as many of its blocks as are in one row of the grid; none left? -> used up
+ *	          only the last one, and is the next ticket drawn ahead? -> draw, else -> body
  *	body      the kernel, a block of the grid
- *	next      one block further; the ticket's last? -> draw, else -> body
- *	          no more blocks? -> given; or -> draw, if tickets are of one block
+ *	next      one block further in the row -> body, at the segment's end -> segment
+ *	used up   -> given, or -> draw if that has not been done ahead
  *	leave     the last worker puts the words in order
  *
- * So the next ticket is under way while the last block of the present one runs, and only the first
- * thread's warp waits for it. Tickets of one block are drawn when it is done: such blocks are long.
+ * A ticket that is drawn ahead is under way while the last block before it runs, and nobody waits:
+ * it lies in a register that only the first thread cares about.
  *
- * One register lives through the body besides the block's index: twice the number of blocks that
- * the ticket has after this one, plus the parity of tickets, which says which of two words in
- * shared memory the next ticket is handed round in; below 0: the ticket is used up. With two words
- * one barrier a ticket is enough: who writes one has come by the barrier before which the other
- * threads read it.
+ * Two registers more live through the body, besides the block's index: where the segment ends, and
+ * twice the number of blocks that the ticket has behind it, plus the parity of tickets, which says
+ * which of two words in shared memory the next ticket is handed round in; below 0: the ticket is
+ * used up. With two words one barrier a ticket is enough: who writes one has come by the barrier
+ * before which the other threads read it. Beside them lies when the worker is to look whether a
+ * poll is due.
  *
  * The ticket comes out of a shuffle, though all threads read the same word, to tell ptxas that it
- * is the same: else it would take every branch of the kernel for one where a warp may part.
+ * is the same: else it would take every branch of the kernel for one where a warp may part. For the
+ * same reason nothing parts on the way into the body.
  *
  * What the words mean is in preempt-abi.h.
  */
@@ -34,29 +37,13 @@
 struct frame {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct variable *slots;    /* two words for tickets */
-	struct reg *countdown;     /* through the body */
+	struct variable *slots;    /* two words for tickets, and a time */
+	struct reg *drawn;         /* draw .. given, through the body: the first thread's */
+	struct reg *left, *stop;   /* through the body */
 	struct reg *ticket, *line; /* given .. first */
-	struct reg *axis[3];       /* through the body; NULL: nobody wants to know */
-	struct block *draw, *drawn, *given, *first, *go, *body, *used_up, *leave, *end;
+	struct reg *axis[3];       /* through the body; NULL, but not of x: nobody wants to know */
+	struct block *draw, *given, *told, *first, *segment, *body, *used_up, *leave, *end;
 };
-
-/* Nothing is touched if the launch is stale. */
-static void write_enter(struct frame *fr, struct block *enter)
-{
-	struct cursor at = cursor_start(fr->f, enter);
-
-	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
-		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
-		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
-		  hidden64(&at, fr->rewrite, HIDDEN(words)),
-		  hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
-	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->countdown));
-	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
-		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
-			  op_variable(fr->rewrite->tally));
-}
 
 /* Is it the first thread? */
 static struct operand leader(struct cursor *at, struct frame *fr)
@@ -70,70 +57,117 @@ static struct operand leader(struct cursor *at, struct frame *fr)
 	return op_reg(is_first);
 }
 
-/* Where the next ticket is handed round. */
-static struct operand slot(struct cursor *at, struct frame *fr)
+/* Not every worker needs to look in each period: of many, each does in every eighth. */
+static struct operand turns(struct cursor *at, struct frame *fr)
 {
-	struct reg *address = edit_register(fr->f, TYPE_b32);
+	struct reg *reg = edit_register(fr->f, TYPE_b32);
 
 	edit_code(at,
-		  "{ .reg .b32 %x; and.b32 %x, %1, 1; shl.b32 %x, %x, 2;"
-		  "  mov.u32 %0, %2; add.u32 %0, %0, %x; }",
-		  op_reg(address), op_reg(fr->countdown), op_variable(fr->slots));
-	return op_reg(address);
+		  "{ .reg .pred %p; .reg .b32 %n; mov.u32 %n, %nctaid.x;"
+		  "  setp.ge.u32 %p, %n, 512; selp.b32 %0, 7, 0, %p; }",
+		  op_reg(reg));
+	return op_reg(reg);
 }
 
-/* `inc` up to the largest number there is, and not `add`: ptxas makes one addition of those of a
+/* Nothing is touched if the launch is stale. */
+static void write_enter(struct frame *fr, struct block *enter)
+{
+	struct cursor at = cursor_start(fr->f, enter);
+
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
+		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
+		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
+		  hidden64(&at, fr->rewrite, HIDDEN(words)),
+		  hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
+	edit_code(&at,
+		  "{ .reg .b32 %turn; .reg .b64 %wait, %time; mov.u32 %turn, %ctaid.x;"
+		  "  and.b32 %turn, %turn, %0; mul.wide.u32 %wait, %turn, %1;"
+		  "  mov.u64 %time, %globaltimer; add.u64 %time, %time, %wait;"
+		  "  @%2 st.shared.u64 [%3+8], %time; }",
+		  turns(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(period)), leader(&at, fr),
+		  op_variable(fr->slots));
+	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
+	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
+		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
+			  op_variable(fr->rewrite->tally));
+}
+
+/* `inc` up to a number that is never reached, and not `add`: ptxas makes one addition of those of a
  * warp, which takes longer than the one that there is. */
 static void write_draw(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
-	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
-	struct operand ticket = op_reg(edit_register(fr->f, TYPE_b32)), words;
 
-	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), op_block(fr->drawn));
-	words = hidden64(&at, fr->rewrite, HIDDEN(words));
 	edit_code(&at,
-		  "{ .reg .pred %p; ld.volatile.global.u64 %0, [%1];"
-		  "  atom.global.inc.u32 %2, [%1+16], 0xfffffffe;"
-		  "  st.volatile.shared.u32 [%3], %2; setp.ge.u32 %p, %2, %4; @%p bra %5; }",
-		  next, words, ticket, slot(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(tickets)),
-		  op_block(fr->drawn));
-	hidden_poll(&at, fr->rewrite, words, next, op_block(fr->drawn));
-
-	at = cursor_end(fr->f, fr->drawn);
-	edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
-		  op_reg(fr->countdown), op_block(fr->body));
+		  "{ .reg .pred %p; @%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe;"
+		  "  bar.warp.sync 0xffffffff; setp.ge.s32 %p, %3, 0; @%p bra %4; }",
+		  leader(&at, fr), op_reg(fr->drawn), hidden64(&at, fr->rewrite, HIDDEN(words)),
+		  op_reg(fr->left), op_block(fr->body));
 }
 
-/* All threads are here, or have left (safe.h). */
+/* The first thread, when its time has come. It has drawn already: what it holds is good, if not
+ * closed before. */
+static void write_poll(struct cursor *at, struct frame *fr)
+{
+	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
+	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b64 %now, %time; ld.shared.u64 %time, [%0+8];"
+		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %time; @%p bra %1; }",
+		  op_variable(fr->slots), op_block(fr->told));
+	edit_code(at,
+		  "{ .reg .b64 %wait, %time; ld.volatile.global.u64 %0, [%1];"
+		  "  mul.wide.u32 %wait, %2, %3; add.u64 %time, %0, %wait;"
+		  "  st.shared.u64 [%4+8], %time; }",
+		  next, words, turns(at, fr), hidden32(at, fr->rewrite, HIDDEN(period)),
+		  op_variable(fr->slots));
+	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
+}
+
+/* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as
+ * a whole; behind votes they may not. */
 static void write_barrier(struct cursor *at, struct frame *fr)
 {
 	if (fr->rewrite->safe)
 		safe_vote(at, fr->rewrite);
-	else
+	else if (fr->rewrite->have_met)
 		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
+	else
+		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
 }
 
 static void write_given(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->given);
+	struct operand tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
+	struct operand slot = op_reg(edit_register(fr->f, TYPE_b32));
 
+	edit_code(&at,
+		  "{ .reg .b32 %x; and.b32 %x, %1, 1; shl.b32 %x, %x, 2;"
+		  "  mov.u32 %0, %2; add.u32 %0, %0, %x; }",
+		  slot, op_reg(fr->left), op_variable(fr->slots));
+	edit_code(&at,
+		  "{ .reg .pred %p; @!%0 bra %1; st.shared.u32 [%2], %3;"
+		  "  setp.ge.u32 %p, %3, %4; @%p bra %1; }",
+		  leader(&at, fr), op_block(fr->told), slot, op_reg(fr->drawn), tickets);
+	write_poll(&at, fr);
+
+	at = cursor_end(fr->f, fr->told);
 	write_barrier(&at, fr);
 	edit_code(&at,
-		  "{ .reg .pred %p; ld.volatile.shared.u32 %0, [%1];"
+		  "{ .reg .pred %p; ld.shared.u32 %0, [%1];"
 		  "  shfl.sync.idx.b32 %0, %0, 0, 31, 0xffffffff;"
 		  "  setp.ge.u32 %p, %0, %2; @%p bra %3; }",
-		  op_reg(fr->ticket), slot(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(tickets)),
-		  op_block(fr->leave));
+		  op_reg(fr->ticket), slot, tickets, op_block(fr->leave));
 }
 
 /* Where the line number is in the grid; nothing to divide where the grid is a line. */
-static void write_axes(struct cursor *at, struct frame *fr, struct block *done)
+static void write_axes(struct cursor *at, struct frame *fr)
 {
 	struct operand size[2], blocks;
 
-	if (!fr->axis[0])
-		return;
 	size[0] = hidden32(at, fr->rewrite, HIDDEN(grid));
 	size[1] = hidden32(at, fr->rewrite, HIDDEN(grid) + 4);
 	blocks = hidden32(at, fr->rewrite, HIDDEN(blocks));
@@ -141,7 +175,7 @@ static void write_axes(struct cursor *at, struct frame *fr, struct block *done)
 	for (unsigned k = 1; k < 3 && fr->axis[k]; k++)
 		edit_code(at, "mov.u32 %0, 0;", op_reg(fr->axis[k]));
 	edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }", size[0], blocks,
-		  op_block(done));
+		  op_block(fr->segment));
 	for (unsigned k = 0; k < 2 && fr->axis[k]; k++) {
 		edit_code(at,
 			  "{ .reg .b32 %q, %m; div.u32 %q, %0, %1; mul.lo.u32 %m, %q, %1;"
@@ -152,70 +186,91 @@ static void write_axes(struct cursor *at, struct frame *fr, struct block *done)
 		edit_code(at, "mov.u32 %0, %1;", op_reg(fr->axis[2]), op_reg(fr->line));
 }
 
-/* To the body, or first for the next ticket if this is the last block of one. */
-static void write_go(struct cursor *at, struct frame *fr, struct operand chunk)
-{
-	edit_code(at,
-		  "{ .reg .pred %p; setp.eq.u32 %p, %1, 1; setp.ge.or.s32 %p, %0, 2, %p;"
-		  "  @%p bra %2; bra %3; }",
-		  op_reg(fr->countdown), chunk, op_block(fr->body), op_block(fr->draw));
-}
-
 static void write_first(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->first);
-	struct operand chunk = hidden32(&at, fr->rewrite, HIDDEN(chunk));
-	struct operand blocks = hidden32(&at, fr->rewrite, HIDDEN(blocks));
+	struct operand size = op_reg(edit_register(fr->f, TYPE_b32));
 
-	edit_code(
-		&at,
-		"{ .reg .b32 %n, %parity; mul.lo.u32 %0, %1, %2; sub.u32 %n, %3, %0;"
-		"  min.u32 %n, %n, %2; sub.u32 %n, %n, 1; shl.b32 %n, %n, 1;"
-		"  and.b32 %parity, %4, 1; xor.b32 %parity, %parity, 1; or.b32 %4, %n, %parity; }",
-		op_reg(fr->line), op_reg(fr->ticket), chunk, blocks, op_reg(fr->countdown));
-	write_axes(&at, fr, fr->go);
-	at = cursor_end(fr->f, fr->go);
-	write_go(&at, fr, chunk);
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %last; sub.u32 %last, %3, 1;"
+		  "  mul.lo.u32 %0, %1, %4; mov.u32 %2, %4;"
+		  "  setp.gt.u32 %p, %1, %last; @%p mul.lo.u32 %0, %3, %4;"
+		  "  @%p sub.u32 %last, %1, %3; @%p mad.lo.u32 %0, %last, %5, %0;"
+		  "  @%p mov.u32 %2, %5; }",
+		  op_reg(fr->line), op_reg(fr->ticket), size,
+		  hidden32(&at, fr->rewrite, HIDDEN(coarse)),
+		  hidden32(&at, fr->rewrite, HIDDEN(chunk)),
+		  hidden32(&at, fr->rewrite, HIDDEN(fine)));
+	edit_code(&at,
+		  "{ .reg .b32 %n, %parity; sub.u32 %n, %1, %0; min.u32 %n, %n, %2;"
+		  "  shl.b32 %n, %n, 1; and.b32 %parity, %3, 1;"
+		  "  xor.b32 %parity, %parity, 1; or.b32 %3, %n, %parity; }",
+		  op_reg(fr->line), hidden32(&at, fr->rewrite, HIDDEN(blocks)), size,
+		  op_reg(fr->left));
+	write_axes(&at, fr);
 }
 
-/* The block behind this one: without branches, so that indices stay the same for all threads in the
- * eyes of ptxas. */
-static void write_step(struct cursor *at, struct frame *fr)
+/* At the end of a row: on to the next one. */
+static void write_carry(struct cursor *at, struct frame *fr)
 {
-	struct operand carry = op_int(1);
-
-	for (unsigned k = 0; k < 3 && fr->axis[k]; k++) {
+	for (unsigned k = 0; k < 2; k++) {
 		struct operand axis = op_reg(fr->axis[k]);
+		struct operand at_end = op_reg(edit_register(fr->f, TYPE_pred));
 
-		edit_code(at, "add.u32 %0, %0, %1;", axis, carry);
-		if (k == 2)
-			break;
-		carry = op_reg(edit_register(fr->f, TYPE_b32));
+		edit_code(at, "setp.eq.u32 %0, %1, %2; selp.b32 %1, 0, %1, %0;", at_end, axis,
+			  hidden32(at, fr->rewrite, HIDDEN(grid) + 4 * k));
+		if (!fr->axis[k + 1])
+			return;
 		edit_code(at,
-			  "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; selp.b32 %0, 0, %0, %p;"
-			  "  selp.b32 %2, 1, 0, %p; }",
-			  axis, hidden32(at, fr->rewrite, HIDDEN(grid) + 4 * k), carry);
+			  "{ .reg .b32 %carry; selp.b32 %carry, 1, 0, %0;"
+			  "  add.u32 %1, %1, %carry; }",
+			  at_end, op_reg(fr->axis[k + 1]));
 	}
+}
+
+/* Who saves a block has no ticket besides. */
+static struct operand draws_ahead(struct cursor *at, struct frame *fr)
+{
+	return fr->rewrite->safe ? op_int(0) : hidden32(at, fr->rewrite, HIDDEN(ahead));
+}
+
+/* If tickets are drawn ahead, the ticket's last block is a segment by itself. */
+static void write_segment(struct frame *fr)
+{
+	struct cursor at = cursor_start(fr->f, fr->segment);
+	struct operand n = op_reg(edit_register(fr->f, TYPE_b32));
+	struct operand ahead = draws_ahead(&at, fr);
+
+	edit_code(&at, "{ .reg .pred %p; shr.u32 %0, %1, 1; setp.eq.u32 %p, %0, 0; @%p bra %2; }",
+		  n, op_reg(fr->left), op_block(fr->used_up));
+	write_carry(&at, fr);
+	edit_code(&at,
+		  "{ .reg .b32 %row, %some, %size; sub.u32 %row, %0, %1; sub.u32 %some, %2, %3;"
+		  "  max.u32 %some, %some, 1; min.u32 %size, %some, %row; add.u32 %4, %1, %size;"
+		  "  shl.b32 %size, %size, 1; sub.u32 %5, %5, %size; }",
+		  hidden32(&at, fr->rewrite, HIDDEN(grid)), op_reg(fr->axis[0]), n, ahead,
+		  op_reg(fr->stop), op_reg(fr->left));
+	edit_code(&at, "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; bra %3; }", n, ahead,
+		  op_block(fr->body), op_block(fr->draw));
 }
 
 static void write_next(struct frame *fr)
 {
 	struct cursor at = cursor_before(fr->f, fr->rewrite->leave);
-	struct operand chunk;
 
-	edit_code(&at, "{ .reg .pred %p; sub.u32 %0, %0, 2; setp.lt.s32 %p, %0, 0; @%p bra %1; }",
-		  op_reg(fr->countdown), op_block(fr->used_up));
 	if (fr->rewrite->must_meet && !fr->rewrite->have_met)
 		write_barrier(&at, fr);
-	write_step(&at, fr);
-	edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 2; @%p bra %1; bra %2; }",
-		  op_reg(fr->countdown), op_block(fr->body), op_block(fr->draw));
+	edit_code(
+		&at,
+		"{ .reg .pred %p; add.u32 %0, %0, 1; setp.lt.u32 %p, %0, %1; @%p bra %2; bra %3; }",
+		op_reg(fr->axis[0]), op_reg(fr->stop), op_block(fr->body), op_block(fr->segment));
 	edit_remove(fr->f, fr->rewrite->leave);
 
 	at = cursor_end(fr->f, fr->used_up);
-	chunk = hidden32(&at, fr->rewrite, HIDDEN(chunk));
-	edit_code(&at, "{ .reg .pred %p; setp.eq.u32 %p, %0, 1; @%p bra %1; bra %2; }", chunk,
-		  op_block(fr->draw), op_block(fr->given));
+	edit_code(
+		&at,
+		"{ .reg .pred %p; sub.u32 %0, %0, 2; setp.eq.u32 %p, %1, 0; @%p bra %2; bra %3; }",
+		op_reg(fr->left), draws_ahead(&at, fr), op_block(fr->draw), op_block(fr->given));
 }
 
 /* Behind the fence, what all threads of the block and whoever they know of wrote is there for the
@@ -311,13 +366,14 @@ static_assert(offsetof(struct weir_words, left) == 24, "in the templates");
 static_assert(offsetof(struct weir_words, done) == 8, "in the templates");
 static_assert(offsetof(struct weir_words, evictions) == 12, "in the templates");
 
-/* The axes that the kernel reads, and those that carry into them. */
+/* The axes that the kernel reads, and those that carry into them; the first is always there, to
+ * count by. */
 static void find_axes(struct frame *fr)
 {
 	bool wanted = false;
 
 	for (unsigned k = 3; k-- > 0;) {
-		wanted = wanted || fr->rewrite->index[k];
+		wanted = wanted || fr->rewrite->index[k] || k == 0;
 		if (!wanted)
 			continue;
 		fr->axis[k] = fr->rewrite->index[k];
@@ -339,6 +395,7 @@ static void show(struct frame *fr, struct block *enter)
 	safe->leave = fr->leave;
 	safe->slots = fr->slots;
 	safe->ticket = fr->ticket;
+	safe->drawn = fr->drawn;
 	safe->parting = edit_named_register(fr->f, TYPE_b32, "parting");
 	safe->saved = edit_named_register(fr->f, TYPE_b32, "saved");
 }
@@ -350,17 +407,19 @@ static int run(struct rewrite *rewrite)
 	struct block *enter;
 
 	fr.body = f->entry;
-	fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 8);
-	fr.countdown = edit_named_register(f, TYPE_b32, "countdown");
+	fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 16);
+	fr.left = edit_named_register(f, TYPE_b32, "left");
+	fr.stop = edit_named_register(f, TYPE_b32, "stop");
 	fr.ticket = edit_named_register(f, TYPE_b32, "ticket");
 	fr.line = edit_named_register(f, TYPE_b32, "line");
+	fr.drawn = edit_named_register(f, TYPE_b32, "drawn");
 	find_axes(&fr);
 	enter = edit_block(f, NULL, "enter");
 	fr.draw = edit_block(f, enter, "draw");
-	fr.drawn = edit_block(f, fr.draw, "drawn");
-	fr.given = edit_block(f, fr.drawn, "given");
-	fr.first = edit_block(f, fr.given, "first");
-	fr.go = edit_block(f, fr.first, "go");
+	fr.given = edit_block(f, fr.draw, "given");
+	fr.told = edit_block(f, fr.given, "told");
+	fr.first = edit_block(f, fr.told, "first");
+	fr.segment = edit_block(f, fr.first, "segment");
 	fr.used_up = edit_block(f, f->last, "used_up");
 	fr.leave = edit_block(f, fr.used_up, "leave");
 	fr.end = edit_block(f, fr.leave, "end");
@@ -369,6 +428,7 @@ static int run(struct rewrite *rewrite)
 	write_draw(&fr);
 	write_given(&fr);
 	write_first(&fr);
+	write_segment(&fr);
 	write_next(&fr);
 	write_leave(&fr);
 	return PASS_DONE;

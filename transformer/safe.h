@@ -36,7 +36,7 @@ struct safe {
 	/* Of pass-tickets.c. */
 	struct block *enter, *draw, *given, *leave;
 	struct variable *slots;
-	struct reg *ticket;
+	struct reg *ticket, *drawn;
 	struct reg *parting; /* what leave adds to words.left */
 	struct reg *saved;   /* by the last worker: how many blocks are saved */
 };

@@ -10,13 +10,26 @@
 
 #include "form.h"
 
+#define AHEAD .ahead = true
 static const struct variant variants[] = {
-	{WEIR_NATIVE, 1},      {WEIR_PERSISTENT, 1},  {WEIR_PERSISTENT, 2},  {WEIR_PERSISTENT, 3},
-	{WEIR_PERSISTENT, 4},  {WEIR_PERSISTENT, 6},  {WEIR_PERSISTENT, 8},  {WEIR_PERSISTENT, 12},
-	{WEIR_PERSISTENT, 16}, {WEIR_PERSISTENT, 24}, {WEIR_PERSISTENT, 32}, {WEIR_PERSISTENT, 64},
-	{WEIR_RESUMABLE, 1},   {WEIR_RESUMABLE, 4},   {WEIR_RESUMABLE, 16},  {WEIR_SLICED, 2},
-	{WEIR_SLICED, 3},      {WEIR_SLICED, 4},      {WEIR_SLICED, 6},      {WEIR_SLICED, 8},
-	{WEIR_SLICED, 12},     {WEIR_SLICED, 16},
+	{WEIR_NATIVE, 1},
+	{WEIR_PERSISTENT, 1, .even = true},
+	{WEIR_PERSISTENT, 1, AHEAD, .even = true},
+	{WEIR_PERSISTENT, 2, AHEAD},
+	{WEIR_PERSISTENT, 4, AHEAD},
+	{WEIR_PERSISTENT, 8, AHEAD},
+	{WEIR_PERSISTENT, 16, AHEAD},
+	{WEIR_PERSISTENT, 32, AHEAD},
+	{WEIR_RESUMABLE, 1, .even = true},
+	{WEIR_RESUMABLE, 4},
+	{WEIR_RESUMABLE, 16},
+	{WEIR_SLICED, 2},
+	{WEIR_SLICED, 3},
+	{WEIR_SLICED, 4},
+	{WEIR_SLICED, 6},
+	{WEIR_SLICED, 8},
+	{WEIR_SLICED, 12},
+	{WEIR_SLICED, 16},
 };
 #define VARIANTS countof(variants)
 
@@ -104,9 +117,9 @@ static void evict(struct table *table)
 
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
-	printf("{\"form\":\"%s\",\"parts\":%u,\"us\":%.2f,\"ratio\":%.4f",
-	       weir_form_name(variant->form), variant->parts, quantile(&cell->us, 0.5),
-	       quantile(&cell->ratio, 0.5));
+	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"us\":%.2f,\"ratio\":%.4f",
+	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
+	       quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
 	if (cell->delay.n)
 		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
 		       cell->delay.n, quantile(&cell->delay, 0.5), quantile(&cell->delay, 0.99),

@@ -1,5 +1,7 @@
 #include "form.h"
 
+#include <weir/tickets.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,11 +222,10 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .demand = form->demand_address,
 					   .grid = {grid[0], grid[1], grid[2]},
 					   .blocks = blocks,
-					   .chunk = form->variant.parts,
 					   .serial = ++kernel->serial,
-					   .period = PERIOD_NS};
-	hidden->chunk = hidden->chunk < blocks ? hidden->chunk : blocks;
-	hidden->tickets = (blocks + hidden->chunk - 1) / hidden->chunk;
+					   .period = PERIOD_NS,
+					   .ahead = form->variant.ahead};
+	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);

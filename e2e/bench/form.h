@@ -8,10 +8,12 @@
 
 #include "plan.h"
 
-/* A form with its one number: blocks of a ticket, or slices of a launch. */
+/* A form with its number: blocks of a ticket, or slices of a launch. */
 struct variant {
 	enum weir_form form;
 	uint32_t parts;
+	bool ahead; /* the next ticket is drawn ahead */
+	bool even;  /* all tickets are of one size */
 };
 
 struct form_kernel {

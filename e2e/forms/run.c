@@ -3,6 +3,7 @@
 #include "generate.h"
 
 #include "weir/preempt-abi.h"
+#include "weir/tickets.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -302,10 +303,10 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 		memset(words, 0, sizeof(*words));
 	for (hidden.serial = 1; good && hidden.serial <= 2; hidden.serial++) {
 		out = results(run, out);
-		hidden.chunk = 1 + random_below(&run->random, 2 + hidden.blocks / 3);
-		if (hidden.chunk > hidden.blocks)
-			hidden.chunk = hidden.blocks;
-		hidden.tickets = (hidden.blocks + hidden.chunk - 1) / hidden.chunk;
+		hidden.ahead = form == WEIR_PERSISTENT && random_below(&run->random, 2);
+		weir_cut(&hidden, 1 + random_below(&run->random, 2 + hidden.blocks / 3),
+			 1 + random_below(&run->random, WORKERS_MAX),
+			 (int)random_below(&run->random, 2));
 		good = run_until_done(run, form, out, words, &hidden, &demand) &&
 		       compare(run, weir_form_name(form), out);
 	}

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 2
+#define WEIR_PREEMPT_ABI 3
 
 /* Sliced: the launch is a part of the grid, of grid dimensions of its own. */
 struct weir_slice {
@@ -21,8 +21,9 @@ struct weir_slice {
 static_assert(sizeof(struct weir_slice) == 24, "layout");
 
 /* Persistent: @n blocks of the kernel's own block dimensions are launched as a grid of n x 1 x 1,
- * the workers. Each draws tickets; ticket t stands for the blocks [t * chunk, (t + 1) * chunk) of
- * the grid, x fastest, and whoever drew it runs them one after the other.
+ * the workers. Each draws tickets; a ticket stands for `chunk` consecutive blocks of the grid, x
+ * fastest, or towards the end of the grid for `fine` ones, and whoever drew it runs them one after
+ * the other.
  *
  * For a launch the launcher takes words that no unfinished launch uses, and a serial that is larger
  * by 1 than that of the launch before (modulo 2^32). It writes nothing to the words, which were all
@@ -44,7 +45,7 @@ struct weir_persistent {
 	uint32_t grid[3]; /* as the program wanted it */
 	uint32_t blocks;  /* their product: 1 .. 2^31 - 1 */
 	uint32_t chunk;   /* blocks of a ticket: 1 .. blocks */
-	uint32_t tickets; /* blocks / chunk, rounded up; at most 2^30. Workers: at most 2^30 */
+	uint32_t tickets; /* in all; at most 2^30. Workers: at most 2^30 */
 	uint32_t serial;  /* of the launch, not 0 */
 	uint32_t period;  /* nanoseconds of %globaltimer between two looks at demand and hold */
 	/* Of a uint64_t that the host can read without the driver, or 0. The last worker of each
@@ -55,11 +56,17 @@ struct weir_persistent {
 	 * continuations of a launch have as many workers as its first, at most 65535. */
 	uint64_t saves;
 	uint64_t save_stride;
+	uint32_t coarse; /* tickets of `chunk` blocks, the others are of `fine`; 0: all are */
+	uint32_t fine;
+	/* 1: the next ticket is drawn when the last block of one begins, which hides how long that
+	 * takes; who is asked to leave runs up to a block more. 0: when it ends. Resumable: 0. */
+	uint32_t ahead;
+	uint32_t reserved;
 	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
 	 * addresses of the variables in global memory that the kernel uses, uint64_t each, in the
 	 * order of the object's symbols. */
 };
-static_assert(sizeof(struct weir_persistent) == 80, "layout");
+static_assert(sizeof(struct weir_persistent) == 96, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 
