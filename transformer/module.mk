@@ -45,8 +45,3 @@ test-transform-reprint_STATIC   := simptx
 test-transform-reprint_CPPFLAGS := -DPTX_KERNELS='"$(GEN)/reprint/kernels"'
 test-transform-reprint_DEPS     := $(REPRINTS)
 test-transform-reprint_LIBS     := -lcmocka -lm
-
-BENCHES += bench-transform
-bench-transform_SRC    := transformer/tests/bench-transform.c
-bench-transform_STATIC := libweir-transform
-bench-transform_LIBS   := $(TRANSFORM_LIBS)

@@ -129,16 +129,15 @@ static struct reg *write_step(struct cursor *at, struct saver *s, const struct s
 static void sort_register(struct alive *alive, struct reg *reg)
 {
 	const struct type *type = &types[reg->type];
+	bool is_plain = reg->vector == 1 && type->register_class != CLASS_OPAQUE;
 
 	if (type->register_class == CLASS_PREDICATE)
 		alive->flags[alive->n_flags++] = reg;
-	else if (reg->vector != 1 || type->register_class == CLASS_OPAQUE)
-		alive->strange = reg;
-	else if (type->bits == 64)
+	else if (is_plain && type->bits == 64)
 		alive->wide[alive->n_wide++] = reg;
-	else if (type->bits == 32)
+	else if (is_plain && type->bits == 32)
 		alive->whole[alive->n_whole++] = reg;
-	else if (type->bits == 16)
+	else if (is_plain && type->bits == 16)
 		alive->half[alive->n_half++] = reg;
 	else
 		alive->strange = reg;

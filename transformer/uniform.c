@@ -87,7 +87,7 @@ static bool makes_difference(const struct instruction *i)
 	case OP_EXIT:
 		break;
 	case OP_MEMORY:
-		if (strcmp(m->name, "ld") ||
+		if (strcmp(m->name, "ld") != 0 ||
 		    !(mnemonic_has(m, "param") || mnemonic_has(m, "const")))
 			return true;
 		break;
@@ -225,10 +225,19 @@ static enum stop stop_of(const struct block *b)
 	return stop;
 }
 
-static bool has_barrier(const struct cfg *cfg, const unsigned *meet, bool where_endless)
+static bool has_barrier(const struct cfg *cfg)
 {
 	for (unsigned k = 0; k < cfg->count; k++)
-		if ((!where_endless || meet[k] == MEET_NOWHERE) && stop_of(cfg->order[k]))
+		if (stop_of(cfg->order[k]))
+			return true;
+	return false;
+}
+
+/* One that a thread may come by for ever. */
+static bool has_endless_barrier(const struct cfg *cfg, const unsigned *meet)
+{
+	for (unsigned k = 0; k < cfg->count; k++)
+		if (meet[k] == MEET_NOWHERE && stop_of(cfg->order[k]))
 			return true;
 	return false;
 }
@@ -305,13 +314,13 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 	struct analysis a = {.f = function, .cfg = cfg};
 	int r;
 
-	*out = !has_barrier(cfg, NULL, false);
+	*out = !has_barrier(cfg);
 	if (*out)
 		return 0;
 	r = meet_build(function, cfg, &a.meet);
 	if (r)
 		return r == -E2BIG ? 0 : r;
-	if (has_barrier(cfg, a.meet, true))
+	if (has_endless_barrier(cfg, a.meet))
 		return 0;
 	r = analysis_init(&a);
 	if (r)

@@ -48,3 +48,9 @@ bench-compile_CFLAGS    = $(kernels_CFLAGS)
 bench-compile_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-compile: $(B)/simcuda/libcuda.so.1
 SHELL_TESTS += e2e/bench/smoke.sh
+
+# bench-transform: how fast the transformer is, and what memory it takes.
+BENCHES += bench-transform
+bench-transform_SRC    := e2e/bench/bench-transform.c e2e/bench/corpus.c e2e/forms/generate.c
+bench-transform_STATIC := libweir-transform
+bench-transform_LIBS   := $(TRANSFORM_LIBS)

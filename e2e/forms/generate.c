@@ -13,7 +13,7 @@
 #define VALUES    8
 #define SUMS      4
 #define DEPTH_MAX 4
-#define ENTRIES   8 /* of the module's tables */
+#define ENTRIES   8u /* of the module's tables */
 
 /* Who may leave before the end. */
 enum leaving { LEAVE_NOBODY, LEAVE_ALL, LEAVE_ANYBODY };
@@ -304,8 +304,6 @@ static void statement(struct generator *g, unsigned depth, bool together)
 		choose(g, depth, together);
 	else if (kind < 16 && depth < DEPTH_MAX)
 		loop(g, depth, together);
-	else if (kind < 18 && depth)
-		leave(g, together);
 	else if (kind < 19)
 		leave(g, together);
 	else if (kind < 20)

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#define GENERATED_INPUTS   256
-#define GENERATED_COUNTERS 16
+#define GENERATED_INPUTS   256u
+#define GENERATED_COUNTERS 16u
 #define GENERATED_KERNEL   "generated"
 
 struct generated {

@@ -22,7 +22,7 @@ static void remember(void *data, const struct weir_verdict *verdict)
 {
 	struct run *run = data;
 
-	if (strcmp(verdict->kernel, run->problem->kernel))
+	if (strcmp(verdict->kernel, run->problem->kernel) != 0)
 		return;
 	run->has[verdict->form] = verdict->eligible;
 	if (verdict->form == WEIR_RESUMABLE) {

@@ -129,6 +129,6 @@ def part_t(bench):
     corpus = max(modules(bench), key=lambda path: path.stat().st_size)
     argv = [node.bench("bench-transform"), str(corpus), str(2 if node.simulated else CORPUS_MB)]
     client = node.start("bench-transform", argv, LOW, False, files=False)
-    client.result(120)
+    client.result(300)
     for line in client.output.splitlines():
         bench.report.add("t", *line.split(None, 1), baselines=corpus.name)

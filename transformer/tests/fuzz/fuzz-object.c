@@ -30,7 +30,7 @@ static void read_names(const char *object, const struct weir_object *head)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	void *copy = malloc(len ? len : 1); /* aligned, and nothing behind it */
+	void *copy = calloc(1, len ? len : 1); /* aligned, and nothing behind it */
 
 	if (!copy)
 		return 0;
