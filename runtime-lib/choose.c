@@ -163,7 +163,7 @@ void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
 static uint64_t median(const struct candidate *candidate)
 {
 	unsigned n = candidate->clean < TRIAL_TIMES ? candidate->clean : TRIAL_TIMES;
-	uint64_t sorted[TRIAL_TIMES];
+	uint64_t sorted[TRIAL_TIMES] = {0};
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned k = i;

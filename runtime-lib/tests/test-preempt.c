@@ -361,6 +361,48 @@ static void what_costs_too_much_stays_native(void **state)
 	gone(n);
 }
 
+/* Launches in forms, of what was put into streams. */
+static unsigned in_form(void)
+{
+	size_t n = driver->n_ops;
+	unsigned found = 0;
+
+	for (size_t i = 0; i < n && i < NULL_OPS; i++)
+		found += is_form(&driver->ops[i]) && hidden_of(&driver->ops[i])->demand;
+	return found;
+}
+
+static void a_hopeless_form_is_launched_once(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_RESUMABLE);
+	CUfunction kernel = kernel_of(900000, &rewritten);
+
+	(void)state;
+	driver->form_elapsed_ns = 1000000000;
+	driver->n_ops = 0;
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_int_equal(in_form(), 1);
+	gone(n);
+}
+
+static void work_that_changes_is_compared_at_the_same_time(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(200000, &rewritten);
+
+	(void)state;
+	/* It had little to do before; now native and form take ten times as long. */
+	launch_call(n, kernel, BLOCKS);
+	usleep(30000);
+	driver->elapsed_ns = driver->form_elapsed_ns = 2000000;
+	assert_true(settles(n, kernel, BLOCKS));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
+	gone(n);
+}
+
 static void evictions_make_chains_longer(void **state)
 {
 	unsigned n = welcomed(1);
@@ -486,6 +528,8 @@ int main(void)
 		cmocka_unit_test(saves),
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(what_costs_too_much_stays_native),
+		cmocka_unit_test(a_hopeless_form_is_launched_once),
+		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(lanes_outlive_streams),
