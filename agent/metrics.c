@@ -180,6 +180,17 @@ static void write_clients(FILE *out, const struct gpu *gpus)
 				config_level_name(level), gpu->n_level[level]);
 }
 
+static void write_turns(FILE *out, const struct gpu *gpus)
+{
+	metrics_head(out, "weir_turns_total", "counter",
+		     "Times that an equal got the turn of another, by GPU and level.");
+	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next)
+		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+			fprintf(out, "weir_turns_total{gpu=\"%s\",level=\"%s\"} %llu\n", gpu->id,
+				config_level_name(level),
+				(unsigned long long)gpu->turns.levels[level].switches);
+}
+
 static void write_refused(FILE *out, const uint64_t *refused)
 {
 	metrics_head(out, "weir_refused_total", "counter", "Clients refused, by reason.");
@@ -222,6 +233,7 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 	write_agent(out, input);
 	write_gpus(out, input->gpus);
 	write_clients(out, input->gpus);
+	write_turns(out, input->gpus);
 	write_refused(out, input->refused);
 	for (int counter = 0; counter < ACCOUNT_COUNTERS; counter++)
 		write_family(out, counter, rows, n);

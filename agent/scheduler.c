@@ -143,6 +143,9 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		client->held_until = 0;
 		write_hold(client, client->policy.held, now);
 	}
+	/* Nothing predicted is not nothing left. */
+	if (outstanding && !remaining)
+		remaining = scheduler->settings.quantum;
 	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
 		   outstanding ? remaining : 0, now);
 	if (client->policy.held || hand_held(client))
@@ -208,11 +211,16 @@ void scheduler_deinit(struct scheduler *scheduler)
 	loop_timer_deinit(&scheduler->timer);
 }
 
+/* Nobody has a turn yet. What was counted goes on. */
 static void begin(struct scheduler *scheduler, struct gpu *gpu)
 {
+	struct turns former = gpu->turns;
+
 	turns_init(&gpu->turns, scheduler->policy, &scheduler->settings, hold);
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		gpu->turns.levels[level].switches = former.levels[level].switches;
 		gpu->owed[level] = 0;
+	}
 }
 
 /* A GPU whose clients' turns are not kept yet. */

@@ -157,6 +157,26 @@ static void test_timer(void **state)
 	assert_int_equal(held(), 1);
 }
 
+/* A client that predicts nothing is not taken for one that is as good as done. */
+static void test_unpredicted(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	scheduler_set_policy(&world.scheduler, &policy_hpf);
+	world.now = loop_now();
+	work(0, 5 * MS);
+	look_after(MS);
+	world.status[1].outstanding = 3;
+	look_after(MS);
+	assert_false(world.control[0].hold);
+	assert_true(world.control[1].hold);
+	world.status[1].remaining = MS;
+	look_after(MS);
+	assert_true(world.control[0].hold);
+	assert_false(world.control[1].hold);
+}
+
 /* Runs who is not held, @late at most behind the time that was asked for; ms of each. */
 static void run_turns(uint64_t total[N], uint64_t duration, uint64_t late)
 {
@@ -361,7 +381,7 @@ int main(void)
 		TEST(test_alone),       TEST(test_contention),       TEST(test_timer),
 		TEST(test_shares),      TEST(test_overhang),         TEST(test_blocked),
 		TEST(test_other_level), TEST(test_change_of_policy), TEST(test_share),
-		TEST(test_by_hand),     TEST(test_recording),
+		TEST(test_by_hand),     TEST(test_recording),        TEST(test_unpredicted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
