@@ -421,7 +421,7 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	int loaded = driver->modules_loaded;
 	answer_well("add");
 	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_ANSWERED));
-	usleep(1300000);
+	usleep(600000);
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 1; /* it ends, but somebody above is at work */
 	driver->streams_busy = 0;
