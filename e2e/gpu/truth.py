@@ -67,7 +67,7 @@ def part_w(bench):
     clients = []
     with node.running("burst", bench.burst_argv(1 << 40), HIGH, True), Watch(node) as watch:
         for name, extra in programs.items():
-            argv = [node.program(name), "--gpu", "--seconds", str(bench.seconds), *extra]
+            argv = [node.program(name), *node.sizes, "--seconds", str(bench.seconds), *extra]
             client = node.start(name, argv, LOW, True)
             clients.append(client)
             try:
