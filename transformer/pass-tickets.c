@@ -127,12 +127,12 @@ static void write_poll(struct cursor *at, struct frame *fr)
 }
 
 /* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as
- * a whole; behind votes they may not. */
+ * a whole; behind votes, and where lanes wait for each other (gather.h), they may not. */
 static void write_barrier(struct cursor *at, struct frame *fr)
 {
 	if (fr->rewrite->safe)
 		safe_vote(at, fr->rewrite);
-	else if (fr->rewrite->have_met)
+	else if (fr->rewrite->have_met || fr->rewrite->gathering)
 		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
 	else
 		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
