@@ -23,7 +23,7 @@
 struct patience {
 	uint64_t since;     /* 0: there is none */
 	uint64_t completed; /* launches, as last seen; */
-	uint64_t moved;     /* when that changed */
+	uint64_t moved;     /* when that was seen to change; 0: not yet */
 };
 
 static struct function table[FUNCTIONS_MAX];
@@ -132,17 +132,14 @@ static bool can_load(struct client *client)
 		idle &= !stream_outstanding(s);
 		will_end &= stream_will_end(s);
 		completed += atomic_load(&s->completed);
-		/* A stream that never runs dry shows by markers that it moves. */
-		if (stream_outstanding(s) && atomic_load(&s->completed) >= atomic_load(&s->marked))
-			stream_want_marker(s);
 	}
 	if (!patience->since)
-		patience->since = now;
+		*patience = (struct patience){.since = now, .completed = completed};
 	if (completed != patience->completed)
 		patience->moved = now;
 	patience->completed = completed;
-	return idle ||
-	       (will_end && now - patience->since > PATIENCE && now - patience->moved < MOVING);
+	return idle || (will_end && now - patience->since > PATIENCE && patience->moved &&
+			now - patience->moved < MOVING);
 }
 
 /* One that need not be loaded, or can be now. */
@@ -275,6 +272,16 @@ static void answered(struct client *client, const struct request *answer)
 	}
 	publish(function, rewritten);
 	log_debug("kernel %s can run in forms: %s", name, text);
+}
+
+void function_watch(struct client *client)
+{
+	if (!request_answered(client))
+		return;
+	stream_for_each (s, client) {
+		if (stream_outstanding(s) && atomic_load(&s->completed) >= atomic_load(&s->marked))
+			stream_want_marker(s);
+	}
 }
 
 void function_work(struct client *client)

@@ -94,6 +94,9 @@ static inline uint32_t function_unloads(void)
 bool function_pending(struct client *client);
 /* Worker, with the client's context current: does it. */
 void function_work(struct client *client);
+/* Worker, with the client's context current: while code waits to be loaded, a stream that never
+ * runs dry is to show by markers that it moves. */
+void function_watch(struct client *client);
 
 /* Any thread: the program has changed attributes of a kernel or function; what was made
  * of it follows. */

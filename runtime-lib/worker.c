@@ -262,6 +262,7 @@ static void drive(struct client *client, uint64_t now)
 	settle(client, now);
 	sampler_read(&client->sampler, learn, client);
 	look_at_streams(client);
+	function_watch(client);
 	if (function_pending(client))
 		function_work(client);
 	if (choose_pending(client))

@@ -129,6 +129,12 @@ static _Atomic int *behind(CUevent event)
 	return &behind_form[((uintptr_t)event - 0x770000) / 16];
 }
 
+CUresult cuEventQuery(CUevent event)
+{
+	(void)event;
+	return null_driver.events_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	(void)stream;

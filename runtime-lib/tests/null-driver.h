@@ -26,8 +26,8 @@ struct null_op {
 
 struct null_driver {
 	_Atomic int launches, graph_launches, gates, waits_in_gates, events_recorded, registered;
-	_Atomic int streams_busy; /* what queries answer */
-	_Atomic int capturing;    /* what cuStreamIsCapturing answers */
+	_Atomic int streams_busy, events_busy; /* what queries answer */
+	_Atomic int capturing;                 /* what cuStreamIsCapturing answers */
 	_Atomic int contexts_destroyed, streams_destroyed;
 	_Atomic uint64_t elapsed_ns;      /* of every sample */
 	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms */

@@ -414,7 +414,8 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 {
 	(void)state;
 	unsigned n = welcomed();
-	driver->streams_busy = 1; /* with a kernel that ended before, but may not do so now */
+	driver->streams_busy = driver->events_busy =
+		1; /* with a kernel that ended before, but may not do so now */
 	launch_on(STREAM(n, 1));
 	CUmodule module = load(PTX);
 	struct function *function = wanted(get(module, "add"));
@@ -424,14 +425,14 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	usleep(600000);
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 1; /* it ends, but somebody above is at work */
-	driver->streams_busy = 0;
+	driver->streams_busy = driver->events_busy = 0;
 	usleep(100000);
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 0;
 	assert_true(becomes(function, FUNCTION_READY));
 
 	/* A program that always has something running is not kept waiting for ever. */
-	driver->streams_busy = 1;
+	driver->streams_busy = driver->events_busy = 1;
 	function = wanted(get(module, "sub"));
 	answer_well("sub");
 	for (int i = 0; i < 20000 && atomic_load(&function->state) != FUNCTION_READY; i++) {
@@ -440,7 +441,7 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 		usleep(500);
 	}
 	assert_int_equal(atomic_load(&function->state), FUNCTION_READY);
-	driver->streams_busy = 0;
+	driver->streams_busy = driver->events_busy = 0;
 	cuModuleUnload(module);
 	gone(n);
 }
