@@ -2,6 +2,7 @@
 
 import math
 
+from node import Failure
 from sharing import LOW
 
 TRIALS = 50
@@ -55,14 +56,26 @@ def show_class(bench, kernels, form, what, low, high, limit):
 def measured(bench):
     """Every kernel in every form, as bench-kernels found it; once in a run."""
     if bench.kernels is None:
-        node = bench.node
-        node.stop_mps()
-        argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
-        argv += ["--class", "trivial" if node.simulated else "small"]
-        client = node.start("bench-kernels", argv, LOW, False, files=False)
-        client.result(300)
-        bench.kernels = client.json_lines()
-    return bench.kernels
+        bench.kernels = {}
+        for form in ("persistent", "resumable"):
+            measure(bench, form)
+    return bench.kernels.values()
+
+
+def measure(bench, form):
+    """What it found before it failed, if it did, counts as well."""
+    node = bench.node
+    node.stop_mps()
+    argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
+    argv += ["--form", form, "--class", "trivial" if node.simulated else "small"]
+    client = node.start("bench-kernels", argv, LOW, False, files=False)
+    try:
+        client.result(120)
+    except Failure as error:
+        client.kill()
+        bench.report.failed("b", f"{form}: {error}")
+    for kernel in client.json_lines():
+        bench.kernels.setdefault(name_of(kernel), {**kernel, "forms": []})["forms"] += kernel["forms"]
 
 
 def measured_delay(bench, name, form, chunk):

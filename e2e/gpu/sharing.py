@@ -29,7 +29,7 @@ class Bench:
     report: object
     seconds: float  # of one measurement; sizes of the rest follow from it
     iterations: int = 0
-    kernels: list = None  # form_delay.measured()
+    kernels: dict = None  # form_delay.measured()
 
     here = pathlib.Path(__file__).resolve().parent
 
