@@ -4,11 +4,14 @@
 
 #include "weir/base.h"
 #include "weir/log.h"
+#include "weir/tickets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LATENCY_NS  100000u /* preemptLatency */
+#define POLL_PERIOD 8000u   /* ns between two looks of the GPU at demand and hold */
+#define WORKERS_MAX 65535u  /* of resumable kernels */
 #define TICKET_NS   10000u  /* about the work of a ticket */
 #define TRIAL_CLEAN 5u      /* samples that decide */
 #define TRIAL_MOST  16u     /* so many, if evictions spoil them */
@@ -179,10 +182,11 @@ static void settle(struct choice *choice, uint32_t candidate, const char *why)
 	const struct candidate *chosen = &choice->candidates[candidate];
 
 	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u, %llu us (%s)",
+		log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s, %llu us (%s)",
 			  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
 			  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
-			  candidate ? "" : " as it is", chosen->plan.chunk,
+			  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
+			  chosen->plan.hidden.ahead ? " ahead" : "",
 			  (unsigned long long)median(chosen) / 1000, why);
 	choice->state = CHOICE_SETTLED;
 	atomic_store(&choice->current, candidate);
@@ -235,8 +239,9 @@ static void next_candidate(struct choice *choice)
 	tried->ratio = ratio(choice, tried);
 	tried->rejected = tried->ratio > OVERHEAD;
 	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s: %s, chunk %u: %.3f", name_of(choice),
-			  form_names[tried->plan.form], tried->plan.chunk, tried->ratio);
+		log_debug("kernel %s: %s, chunk %u%s: %.3f", name_of(choice),
+			  form_names[tried->plan.form], tried->plan.hidden.chunk,
+			  tried->plan.hidden.ahead ? " ahead" : "", tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
 	if (next < choice->n && !(other && winner(choice)))
 		try_candidate(choice, next);
@@ -374,9 +379,10 @@ static bool plan_init(struct plan *plan, const struct choice *choice,
 			      .packed_size = (uint32_t)(end + hidden),
 			      .workers = resident(choice, variant->function)};
 	if (form == WEIR_RESUMABLE) {
-		plan->save_stride = variant->save_fixed + variant->save_per_thread * threads +
-				    choice->geometry.shared;
-		plan->save_stride = (plan->save_stride + 255) / 256 * 256;
+		uint64_t save = variant->save_fixed + variant->save_per_thread * threads +
+				choice->geometry.shared;
+		plan->hidden.save_stride = (save + 255) / 256 * 256;
+		plan->workers = plan->workers < WORKERS_MAX ? plan->workers : WORKERS_MAX;
 	}
 	return plan->workers != 0;
 }
@@ -395,21 +401,28 @@ static uint64_t block_time(const struct choice *choice, uint32_t at_once)
 				 : (uint64_t)((double)choice->native * at_once / (double)blocks);
 }
 
-static void add(struct choice *choice, const struct plan *plan, uint32_t chunk)
+static void add(struct choice *choice, const struct plan *plan)
 {
-	uint32_t blocks = (uint32_t)blocks_of(&choice->geometry);
+	if (choice->n < CANDIDATES_MAX)
+		choice->candidates[choice->n++] = (struct candidate){.plan = *plan};
+}
 
-	if (choice->n == CANDIDATES_MAX)
-		return;
-	struct candidate *candidate = &choice->candidates[choice->n];
-	*candidate = (struct candidate){.plan = *plan};
-	if (plan->form != WEIR_SLICED) {
-		candidate->plan.chunk = chunk;
-		candidate->plan.tickets = (blocks + chunk - 1) / chunk;
-		if (candidate->plan.workers > candidate->plan.tickets)
-			candidate->plan.workers = candidate->plan.tickets;
-	}
-	choice->n++;
+/* A plan with tickets of so many blocks. */
+static void add_tickets(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
+{
+	const unsigned *grid = choice->geometry.grid;
+	struct plan cut = *plan;
+
+	cut.hidden.grid[0] = grid[0];
+	cut.hidden.grid[1] = grid[1];
+	cut.hidden.grid[2] = grid[2];
+	cut.hidden.blocks = (uint32_t)blocks_of(&choice->geometry);
+	cut.hidden.period = POLL_PERIOD;
+	cut.hidden.ahead = ahead;
+	weir_cut(&cut.hidden, chunk, plan->workers, !ahead);
+	if (cut.workers > cut.hidden.tickets)
+		cut.workers = cut.hidden.tickets;
+	add(choice, &cut);
 }
 
 /* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
@@ -426,21 +439,24 @@ static void add_persistent(struct choice *choice, const struct rewritten *rewrit
 	uint64_t time = block_time(choice, plan.workers) + 1;
 	uint64_t most = blocks / (4ull * plan.workers), chunk = TICKET_NS / time;
 	uint64_t latest = settings.latency / time;
+	bool ahead = chunk != 0; /* who draws ahead leaves a block later */
 	most = most < latest ? most : latest;
 	chunk = chunk < most ? chunk : most;
 	chunk = chunk ? chunk : 1;
 	if (settings.chunk) {
 		chunk = settings.chunk < blocks ? settings.chunk : blocks;
-		add(choice, &plan, (uint32_t)chunk);
+		add_tickets(choice, &plan, (uint32_t)chunk, false);
 		return;
 	}
-	add(choice, &plan, (uint32_t)chunk);
+	add_tickets(choice, &plan, (uint32_t)chunk, ahead);
 	if (is_forced())
 		return;
 	if (2 * chunk <= most)
-		add(choice, &plan, (uint32_t)(2 * chunk));
+		add_tickets(choice, &plan, (uint32_t)(2 * chunk), true);
 	if (chunk > 1)
-		add(choice, &plan, (uint32_t)(chunk / 2));
+		add_tickets(choice, &plan, (uint32_t)(chunk / 2), true);
+	if (ahead)
+		add_tickets(choice, &plan, (uint32_t)chunk, false);
 }
 
 /* A grid that fits on the GPU as a whole must do so in this form as well. */
@@ -457,7 +473,7 @@ static void add_resumable(struct choice *choice, const struct rewritten *rewritt
 	chunk = chunk < most ? chunk : most;
 	if (settings.chunk && !whole_grid_fits(choice))
 		chunk = settings.chunk < blocks ? settings.chunk : blocks;
-	add(choice, &plan, chunk ? (uint32_t)chunk : 1);
+	add_tickets(choice, &plan, chunk ? (uint32_t)chunk : 1, false);
 }
 
 /* Along the longest axis, about the latency at a time. */
@@ -479,7 +495,7 @@ static void add_sliced(struct choice *choice, const struct rewritten *rewritten)
 	if (step >= length)
 		return;
 	plan.step = (unsigned)step;
-	add(choice, &plan, 1);
+	add(choice, &plan);
 }
 
 typedef void adder(struct choice *choice, const struct rewritten *rewritten);

@@ -24,9 +24,9 @@ struct plan {
 	const struct rewritten *rewritten;
 	uint32_t hidden_at;   /* offset of the hidden parameter; */
 	uint32_t packed_size; /* all parameters */
-	/* Persistent and resumable. */
-	uint32_t chunk, tickets, workers;
-	uint64_t save_stride; /* of a worker, 0: saves nothing */
+	/* Persistent and resumable: what is the same in all launches. */
+	struct weir_persistent hidden;
+	uint32_t workers;
 	/* Sliced: along this axis, so much of it at a time. */
 	unsigned axis, step;
 };

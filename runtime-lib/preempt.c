@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define POLL_PERIOD 8000u /* ns between two looks of the GPU at demand and hold */
-#define SAVES_MAX   (1ull << 30)
+#define SAVES_MAX (1ull << 30)
 
 void preempt_want(struct stream *stream)
 {
@@ -139,7 +138,7 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 /* Room for the workers' saves; else the worker is asked for it. */
 static bool has_saves(struct stream *stream, struct lane *lane, const struct plan *plan)
 {
-	uint64_t need = plan->save_stride * plan->workers;
+	uint64_t need = plan->hidden.save_stride * plan->workers;
 
 	if (need <= atomic_load(&lane->saves_size))
 		return true;
@@ -151,22 +150,15 @@ static bool has_saves(struct stream *stream, struct lane *lane, const struct pla
 }
 
 static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const struct plan *plan,
-			const struct geometry *geometry, uint32_t serial)
+			const struct gate_words *words, uint32_t serial)
 {
-	const unsigned *grid = geometry->grid;
-
-	*hidden = (struct weir_persistent){
-		.words = lane->words,
-		.grid = {grid[0], grid[1], grid[2]},
-		.blocks = grid[0] * grid[1] * grid[2],
-		.chunk = plan->chunk,
-		.tickets = plan->tickets,
-		.serial = serial,
-		.period = POLL_PERIOD,
-		.report = lane->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t),
-		.saves = plan->save_stride ? atomic_load(&lane->saves) : 0,
-		.save_stride = plan->save_stride,
-	};
+	*hidden = plan->hidden;
+	hidden->words = lane->words;
+	hidden->demand = words->demand;
+	hidden->hold = words->hold;
+	hidden->serial = serial;
+	hidden->report = lane->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
+	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
 }
 
 static bool launch_chain(struct stream *stream, struct lane *lane, const struct standing *standing,
@@ -183,9 +175,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	if (!words.demand || last - atomic_load(&lane->seen) >= FLIGHTS_MAX ||
 	    !has_saves(stream, lane, plan) || !pack(packed, turn, call))
 		return false;
-	fill_hidden(hidden, lane, plan, &call->geometry, serial);
-	hidden->demand = words.demand;
-	hidden->hold = words.hold;
+	fill_hidden(hidden, lane, plan, &words, serial);
 	fill_symbols(packed, turn, sizeof(*hidden));
 
 	*result = copy_constants(turn->rewritten, stream->handle);

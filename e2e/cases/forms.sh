@@ -22,10 +22,12 @@ say $? "a busy client is there"
 of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
 was_evicted() { [ "$(of_low evictions)" -gt 0 ]; }
 
-# Runs a program in a form; it has to be right, and to be seen evicted, if it can be.
+# Runs a program in a form; it has to be right, and to be seen evicted, if it can be: until then it goes on,
+# if it is one that can be stopped.
 in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
     local form=$1 evicted=$2 name=$3
     shift 2
+    rm -f "$work/enough"
     if [ "$form" = auto ]; then
         governed 65534 "$@" >"$work/$name-$form.log" 2>&1 &
     else
@@ -37,6 +39,7 @@ in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
         eventually 20 was_evicted
         say $? "$name, $form: it is evicted"
     fi
+    touch "$work/enough"
     wait "$low"
     say $? "$name, $form: every value is right"
     unset "clients[$low]"
@@ -44,10 +47,12 @@ in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
 
 for form in persistent resumable sliced; do
     evicted=$([ $form = sliced ] || echo evicted)
-    in_form $form "$evicted" vector-add --seconds 1
-    in_form $form "$evicted" matrix-multiply --seconds 1
-    in_form $form "$evicted" reduction --seconds 1
-    in_form $form "$evicted" long-block --size 12 --seconds 1
+    until=(--stop-file "$work/enough")
+    [ $form = sliced ] && until=(--seconds 1)
+    in_form $form "$evicted" vector-add "${until[@]}"
+    in_form $form "$evicted" matrix-multiply "${until[@]}"
+    in_form $form "$evicted" reduction "${until[@]}"
+    in_form $form "$evicted" long-block --size 12 "${until[@]}"
     in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
     for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
 done
