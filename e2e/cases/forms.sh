@@ -47,7 +47,7 @@ in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
 
 for form in persistent resumable sliced; do
     evicted=$([ $form = sliced ] || echo evicted)
-    until=(--stop-file "$work/enough")
+    until=(--seconds 20 --stop-file "$work/enough")
     [ $form = sliced ] && until=(--seconds 1)
     in_form $form "$evicted" vector-add "${until[@]}"
     in_form $form "$evicted" matrix-multiply "${until[@]}"
