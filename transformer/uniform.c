@@ -13,7 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define BUDGET 256u /* steps for each instruction */
+#define BUDGET        256u /* steps for each instruction */
+#define BROADCAST_MAX 16u  /* instructions behind a barrier */
 
 /* Has a block a barrier? */
 enum stop {
@@ -73,8 +74,30 @@ static bool has_divergent_special(const struct operand *operand)
 	}
 }
 
+/* What some thread left for all: read from shared memory soon behind a barrier, without a write in
+ * between. Threads that find different values there would race with whoever writes it. */
+static bool is_broadcast(const struct instruction *i)
+{
+	unsigned steps = BROADCAST_MAX;
+	struct barrier barrier;
+
+	if (strcmp(i->mnemonic->name, "ld") != 0 || !mnemonic_has(i->mnemonic, "shared") ||
+	    mnemonic_has(i->mnemonic, "volatile") || mnemonic_has(i->mnemonic, "relaxed"))
+		return false;
+	for (i = i->prev; i && steps--; i = i->prev) {
+		enum opcode_class op_class = i->mnemonic->op_class;
+
+		if (barrier_read(i, &barrier))
+			return !barrier.is_counted && !i->guard;
+		if (op_class != OP_PLAIN && op_class != OP_DIRECTIVE &&
+		    strcmp(i->mnemonic->name, "ld") != 0)
+			return false;
+	}
+	return false;
+}
+
 /* Would its result differ even if it read the same in all threads? */
-static bool makes_difference(const struct instruction *i)
+static bool makes_difference(const struct analysis *a, const struct instruction *i)
 {
 	const struct mnemonic *m = i->mnemonic;
 
@@ -87,6 +110,8 @@ static bool makes_difference(const struct instruction *i)
 	case OP_EXIT:
 		break;
 	case OP_MEMORY:
+		if (a->is_left && is_broadcast(i))
+			break;
 		if (strcmp(m->name, "ld") != 0 ||
 		    !(mnemonic_has(m, "param") || mnemonic_has(m, "const")))
 			return true;
@@ -197,7 +222,7 @@ static void part(struct analysis *a, struct block *from)
 
 static void look_at(struct analysis *a, struct instruction *i)
 {
-	struct reading reading = {.a = a, .is_divergent = makes_difference(i)};
+	struct reading reading = {.a = a, .is_divergent = makes_difference(a, i)};
 	struct barrier barrier;
 
 	a->steps++;

@@ -208,6 +208,7 @@ static void run_sliced(struct launch *l)
 
 		start(l, left < step ? left : step, l->grid[1], l->grid[2]);
 	}
+	l->parameters[l->pair->parameters] = NULL;
 }
 
 static unsigned worker_count(const struct launch *l)

@@ -1,4 +1,5 @@
 /* Control flow and liveness. */
+#include "../uniform.h"
 #include "ir-fixture.h"
 
 #include <stdio.h>
@@ -71,6 +72,49 @@ static void two_entries_make_no_loop(void **state)
 	assert_true(cfg.irreducible);
 	assert_null(f->loops);
 	fixture_deinit(&x);
+}
+
+/* Behind which branch may lanes of a warp have left? */
+static void lanes_that_may_have_left(void **state)
+{
+	static const struct {
+		const char *code;
+		bool is_left;
+	} cases[] = {
+		{"@p ret; X: ret;", true},
+		{"@p bra X; add.u32 r, r, 1; X: ret;", false},
+		{"@p bra OUT; X: add.u32 r, r, 1; OUT: bar.sync 0; ret;", false},
+		{"@p bra OUT; X: add.u32 r, r, 1; OUT: ret;", true},
+		{"@p bra OUT; bar.sync 0; X: add.u32 r, r, 1; OUT: bar.sync 0; ret;", true},
+		/* What one thread wrote for all, and what may be written meanwhile. */
+		{"bar.sync 0; ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;", false},
+		{"ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;", true},
+		{"bar.sync 0; ld.volatile.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;",
+		 true},
+		{"bar.sync 0; st.shared.u32 [s], r; ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0;\n"
+		 "@q ret; X: ret;",
+		 true},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct uniform_left left;
+		struct function *f;
+		struct fixture x;
+		struct cfg cfg;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "%s.entry k() { .reg .pred p, q; .reg .b32 r, v; .shared .b32 s;\n"
+			 "mov.u32 r, %%tid.x; setp.gt.u32 p, r, 3; %s }",
+			 HEAD, cases[k].code);
+		f = fixture_function(&x, text);
+		assert_int_equal(cfg_build(f, &cfg), 0);
+		assert_int_equal(uniform_find_left(f, &cfg, &left), 0);
+		if (uniform_is_left(&left, fixture_block(f, "X")->first) != cases[k].is_left)
+			fail_msg("%s", cases[k].code);
+		fixture_deinit(&x);
+	}
 }
 
 static void tables_lead_everywhere(void **state)
@@ -200,6 +244,7 @@ int main(void)
 		cmocka_unit_test(dominators_are_where_all_ways_pass),
 		cmocka_unit_test(two_entries_make_no_loop),
 		cmocka_unit_test(tables_lead_everywhere),
+		cmocka_unit_test(lanes_that_may_have_left),
 		cmocka_unit_test(ladder_is_no_trouble),
 		cmocka_unit_test(what_is_read_later_lives),
 		cmocka_unit_test(guarded_writes_do_not_kill),
