@@ -186,7 +186,20 @@ static void finish(struct compile_job *job, enum weir_compile_status status, con
 	schedule(compile);
 }
 
-/* In the cache, or, where that has no room, at least for those who wait. */
+/* The cache has no room, but those who wait can have it. It is sealed only here: that may take
+ * milliseconds, and fails while the kernel itself holds a page of it. */
+static void finish_unkept(struct compile_job *job, int error)
+{
+	static const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
+	job->compile->counters.unkept++;
+	log_limited(LOG_WARNING, 60, "the cache cannot keep an object: %s", strerror(-error));
+	if (fcntl(job->helper.result, F_ADD_SEALS, seals) == 0)
+		finish(job, WEIR_COMPILE_OK, "", job->helper.result);
+	else
+		finish(job, WEIR_COMPILE_BUSY, "the object cannot be sealed now", -1);
+}
+
 static void kept(struct reading *reading, int error, const struct digest *content)
 {
 	struct compile_job *job = container_of(reading, struct compile_job, keeping);
@@ -198,12 +211,10 @@ static void kept(struct reading *reading, int error, const struct digest *conten
 	struct cache_entry *entry = r == 0 ? cache_find(&compile->cache, &job->key) : NULL;
 	if (entry)
 		fd = cache_open(&compile->cache, entry);
-	if (fd < 0) {
-		compile->counters.unkept++;
-		log_limited(LOG_WARNING, 60, "the cache cannot keep an object: %s",
-			    strerror(r < 0 ? -r : -fd));
-	}
-	finish(job, WEIR_COMPILE_OK, "", fd >= 0 ? fd : job->helper.result);
+	if (fd >= 0)
+		finish(job, WEIR_COMPILE_OK, "", fd);
+	else
+		finish_unkept(job, r < 0 ? r : fd);
 	closep(&fd);
 }
 
@@ -238,11 +249,8 @@ static void take_object(struct compile_job *job)
 	count_time(&compile->counters, loop_now() - job->began);
 	count_refusals(compile, job->helper.result, job->size);
 	int r = keep(job);
-	if (r < 0) {
-		compile->counters.unkept++;
-		log_limited(LOG_WARNING, 60, "the cache cannot keep an object: %s", strerror(-r));
-		finish(job, WEIR_COMPILE_OK, "", job->helper.result);
-	}
+	if (r < 0)
+		finish_unkept(job, r);
 }
 
 static void ended(struct helper *helper, enum helper_outcome outcome)

@@ -1,5 +1,5 @@
 /* One run of weir-compile: started with a client's file, watched until it ends or its time is up.
- * What it leaves is a file that nobody can change any more, and that nobody has looked at yet. */
+ * What it leaves is a file that nobody else has any more, and that nobody has looked at yet. */
 #pragma once
 
 #include <stdbool.h>

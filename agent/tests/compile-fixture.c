@@ -1,13 +1,21 @@
 #include "compile-fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "weir/base.h"
+
+static void die(const char *what)
+{
+	perror(what);
+	abort();
+}
 
 int fixture_sealed(const void *bytes, size_t size, int seals)
 {
@@ -16,11 +24,13 @@ int fixture_sealed(const void *bytes, size_t size, int seals)
 	for (size_t at = 0; at < size;) {
 		ssize_t n = write(fd, (const char *)bytes + at, size - at);
 		if (n <= 0)
-			abort();
+			die("write");
 		at += (size_t)n;
 	}
-	if (fcntl(fd, F_ADD_SEALS, seals) < 0)
-		abort();
+	/* Busy: the kernel holds a page of it for a moment. */
+	while (fcntl(fd, F_ADD_SEALS, seals) < 0)
+		if (errno != EBUSY)
+			die("seals");
 	return fd;
 }
 
@@ -40,7 +50,7 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 	char *bytes = malloc(sizeof(head) + name_size + size);
 
 	if (!bytes)
-		abort();
+		die("request");
 	memcpy(bytes, &head, sizeof(head));
 	memcpy(bytes + head.name, kernel, name_size);
 	memcpy(bytes + head.image, image, size);
@@ -71,7 +81,7 @@ void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n)
 {
 	while (asker->n < n)
 		if (loop_step(loop, -1) < 0)
-			abort();
+			die("loop");
 }
 
 const char *fixture_program(void)
@@ -82,7 +92,7 @@ const char *fixture_program(void)
 	path[n > 0 ? n : 0] = '\0';
 	char *slash = strrchr(path, '/');
 	if (!slash)
-		abort();
+		die("/proc/self/exe");
 	snprintf(slash, 32, "/../bin/weir-compile");
 	return path;
 }

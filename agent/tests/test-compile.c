@@ -751,6 +751,8 @@ static void test_full_disk(void **state)
 	start(&(struct config_compile){.mode = COMPILE_PTX});
 	get(&a, file_for(90));
 	check_object(object_of(&a), true);
+	assert_int_equal(ftruncate(a.fd, 0), -1);
+	assert_int_equal(pwrite(a.fd, "x", 1, 0), -1);
 	get(&a, file_for(90));
 	check_object(object_of(&a), true);
 	assert_int_equal(compile.counters.unkept, 2);
