@@ -442,6 +442,28 @@ static void nobody_above(void **state)
 	gone(n);
 }
 
+static void gates_are_enough_for_short_kernels(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(300000, &rewritten);
+
+	(void)state;
+	/* Gates are 400 us apart while nobody above shows demand. */
+	assert_true(settles(n, kernel, BLOCKS));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+
+	/* And 100 us for a while after somebody did. */
+	agent.demand[1]->word = 1;
+	launch_call(n, kernel, BLOCKS);
+	usleep(50000);
+	agent.demand[1]->word = 0;
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
+	gone(n);
+}
+
 static void lanes_outlive_streams(void **state)
 {
 	unsigned n = welcomed(1);
@@ -533,6 +555,7 @@ int main(void)
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(nobody_above),
+		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(lanes_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),
 	};
