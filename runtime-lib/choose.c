@@ -445,7 +445,7 @@ static void add_persistent(struct choice *choice, const struct rewritten *rewrit
 	chunk = chunk ? chunk : 1;
 	if (settings.chunk) {
 		chunk = settings.chunk < blocks ? settings.chunk : blocks;
-		add_tickets(choice, &plan, (uint32_t)chunk, false);
+		add_tickets(choice, &plan, (uint32_t)chunk, chunk > 1);
 		return;
 	}
 	add_tickets(choice, &plan, (uint32_t)chunk, ahead);

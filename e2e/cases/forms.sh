@@ -56,6 +56,12 @@ for form in persistent resumable sliced; do
     in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
     for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
 done
+# Tickets of several blocks, smaller ones at the end, drawn ahead.
+export WEIR_CHUNK=5
+in_form persistent evicted matrix-multiply --size 64 --seconds 20 --stop-file "$work/enough"
+in_form persistent evicted stream-order --seed 7 --seconds 3
+in_form persistent evicted kernels --repeat 3 --seconds 0.2
+unset WEIR_CHUNK
 in_form auto "" kernels --repeat 3 --seconds 0.2
 in_form auto "" vector-add --seconds 2
 
