@@ -12,7 +12,7 @@ EATERS = ("work-queue", "polling-server", "endless-simulation")
 EVICTIONS = 1000  # of each workload
 GROUP = 9  # workloads at once
 PATIENCE = 6  # seconds, for so many evictions
-ALONE = 60  # seconds of a form, after which none that failed is tried again by itself
+ALONE = 30  # seconds of a form, after which none that failed is tried again by itself
 # Sums of floats by atomics depend on their order. None of ours has one: all sums are of integers.
 EXCEPTIONS = ()
 
