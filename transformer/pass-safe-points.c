@@ -2,24 +2,32 @@
  * (safe.h), so that those who have left are not missed there.
  *
  * At a head each thread compares %clock with the time of its last check. If a period has begun
- *since then it looks at two words in shared memory: is the block to leave, and when did somebody of
- *this block last look outside? After a period nobody has, and it reads the ticket word, whose top
- *bit says that the launch is closed; and if the whole GPU has not asked the host for a period, it
- *does (hidden.c). So shared memory is read once per thread and period, device memory once per block
- *and period, and host memory once per period. Periods are told from each other by `^`, not by `-`:
- *so lanes that checked at different times check together again when the next one begins.
+ * since then it looks at words in shared memory: is the block to leave, and when did somebody of
+ * this block last look outside? If a period has begun since then, it does: there is a flag for each
+ * SAFE_GROUP workers, as one for all would be read too often. And if nobody of the group has done
+ * so for a period, it looks whether the whole GPU has asked the host in that time (hidden.c); who
+ * hears then that all are to leave sets all flags. So shared memory is read once a period by each
+ * warp, device memory once by each block and once more by each group, and host memory once.
  *
- *	head:	now = %clock; (now ^ since) >= period?  check
- *		... the loop
- *	check:	since = now
- *		watch.leave?  leave
- *		(now ^ watch.looked) < period?  go on; else watch.looked = now
- *		closed, or asked to leave?  watch.leave = 1, leave
+ * head:  now = %clock; (now ^ since) >= period?  check
+ *        ... the loop
+ * check: since = now
+ *        watch.leave?  leave
+ *        (now ^ watch.looked) < period?  go on; else watch.looked = now
+ *        flag == the launch's number?  watch.leave = 1, leave
+ *        time for the group, and for all, to ask, and asked to leave?
+ *        close, set the flags, watch.leave = 1, leave
  *
- * Lanes of a warp that wait for each other (shuffles, votes) must leave together. In a kernel that
- * has such instructions, or calls, a check counts only if all lanes of the warp are at it: then
- * none waits for another one elsewhere. So it is at all of them where warps gather (gather.h), also
- * those that are done.
+ * Lanes that check together decide together, so that a warp does not fall apart here. Periods are
+ * told from each other by `^`, not by `-`: so lanes that checked at different times check together
+ * again when the next one begins. A launch's number differs from that of the launch before, and
+ * whatever else memory held does no harm: nobody has to clear a flag.
+ *
+ * Lanes of a warp wait for each other at shuffles, votes and their like. A thread that may come by
+ * one of them, or a call, before the next barrier owes it to other lanes, which may wait there. At
+ * a head from where that may be, a check counts only if all lanes of the warp are at it: then they
+ * leave together, and none waits. So it is at all of them where warps gather (gather.h), also those
+ * that are done.
  */
 #include "barrier.h"
 #include "gather.h"
@@ -27,18 +35,22 @@
 #include "pass.h"
 #include "safe.h"
 #include "uniform.h"
+#include "unroll.h"
 
 #include <errno.h>
 
 #define POINTS_MAX 64u
 #define ROUND_MAX  64u
 
+#define ROUND_WEIGHT 320u /* of what comes between two checks of a loop, at least ... */
+#define COPIES_MAX   640u /* ... unless that makes so many instructions */
+
 struct chooser {
 	struct rewrite *rewrite;
 	struct function *f;
 	struct cfg cfg;
-	struct block **heads;
-	unsigned head_count;
+	struct loop **loops; /* with a check at their heads */
+	unsigned loop_count;
 	struct instruction *barriers[POINTS_MAX];
 	unsigned barrier_count;
 	bool *owes; /* by block: at its start; see above */
@@ -47,16 +59,15 @@ struct chooser {
 /* Does each round of @outer come by the head of a loop in it that is chosen already? */
 static bool is_covered(const struct chooser *c, const struct loop *outer)
 {
-	for (unsigned k = 0; k < c->head_count; k++) {
-		bool always = true;
+	for (unsigned k = 0; k < c->loop_count; k++) {
+		const struct block *inner = c->loops[k]->head;
+		bool always = loop_contains(outer, inner);
 
-		if (!loop_contains(outer, c->heads[k]) || c->heads[k] == outer->head)
-			continue;
-		for (unsigned p = 0; p < outer->head->pred_count; p++) {
+		for (unsigned p = 0; p < outer->head->pred_count && always; p++) {
 			const struct block *pred = outer->head->preds[p];
 
 			if (loop_contains(outer, pred))
-				always = always && cfg_dominates(c->heads[k], pred);
+				always = cfg_dominates(inner, pred);
 		}
 		if (always)
 			return true;
@@ -64,8 +75,8 @@ static bool is_covered(const struct chooser *c, const struct loop *outer)
 	return false;
 }
 
-/* Inner loops first. */
-static int choose_heads(struct chooser *c)
+/* Inner loops first: a check there is one for the outer ones as well. */
+static int choose_loops(struct chooser *c)
 {
 	struct loop **loops;
 	unsigned n = 0;
@@ -73,17 +84,72 @@ static int choose_heads(struct chooser *c)
 	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
 		n++;
 	loops = arena_array(c->f->arena, n, sizeof(struct loop *));
-	c->heads = arena_array(c->f->arena, n, sizeof(struct block *));
-	if (!loops || !c->heads)
+	c->loops = arena_array(c->f->arena, n, sizeof(struct loop *));
+	if (!loops || !c->loops)
 		return -ENOMEM;
 	n = 0;
 	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
 		loops[n++] = loop;
 	while (n-- > 0) {
-		if (c->head_count == POINTS_MAX)
+		if (c->loop_count == POINTS_MAX)
 			return pass_refuse(c->rewrite, c->f->at, "more than %u loops", POINTS_MAX);
 		if (!is_covered(c, loops[n]))
-			c->heads[c->head_count++] = loops[n]->head;
+			c->loops[c->loop_count++] = loops[n];
+	}
+	return PASS_DONE;
+}
+
+/* How long an instruction takes, roughly, in simple ones. */
+static unsigned weight(const struct instruction *i)
+{
+	switch (i->mnemonic->op_class) {
+	case OP_DIRECTIVE:
+		return 0;
+	case OP_MEMORY:
+	case OP_ATOMIC:
+	case OP_WARP:
+		return 8;
+	case OP_ASYNC:
+	case OP_FENCE:
+		return 32;
+	default:
+		return 1;
+	}
+}
+
+/* How many copies of the body make a check cheap; 1 for loops that are not to be copied. */
+static unsigned copies_of(const struct chooser *c, const struct loop *loop)
+{
+	unsigned round = 1, copies;
+
+	if (loop->has_barrier || loop->has_call)
+		return 1;
+	for (const struct loop *l = c->f->loops; l; l = l->next)
+		if (l->parent == loop)
+			return 1;
+	for (unsigned k = 0; k < c->cfg.count; k++) {
+		const struct block *b = c->cfg.order[k];
+
+		if (b->loop != loop)
+			continue;
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			if (i->mnemonic->op_class == OP_TABLE)
+				return 1;
+			round += weight(i);
+		}
+	}
+	copies = (ROUND_WEIGHT + round - 1) / round;
+	return copies * loop->instruction_count <= COPIES_MAX ? copies : 1;
+}
+
+static int unroll_loops(struct chooser *c)
+{
+	for (unsigned k = 0; k < c->loop_count; k++) {
+		unsigned copies = copies_of(c, c->loops[k]);
+		int r = copies > 1 ? unroll_loop(c->f, c->loops[k], copies) : 0;
+
+		if (r)
+			return r;
 	}
 	return PASS_DONE;
 }
@@ -98,6 +164,11 @@ static int look_at_barriers(struct chooser *c)
 				continue;
 			if (!barrier_read(i, &barrier))
 				return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
+			/* FORMS.md, limits: what is compiled for a GPU stays as it is for now. */
+			if (c->rewrite->detached)
+				return pass_refuse(
+					c->rewrite, i->at,
+					"a barrier as a vote is not proven on a GPU yet");
 			if (barrier.is_counted)
 				return pass_refuse(c->rewrite, i->at,
 						   "a barrier for some threads of the block, which "
@@ -226,9 +297,9 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 	if (i->guard)
 		unguard(f, i);
 	at = cursor_before(f, i);
-	if (barrier_read(i, &barrier) && barrier.is_red)
+	if (barrier_read(i, &barrier) && barrier.is_red) {
 		replace_reduction(&at, rewrite, i, &barrier);
-	else {
+	} else {
 		fetch_done(&at, rewrite, i);
 		safe_vote(&at, rewrite);
 	}
@@ -256,6 +327,52 @@ static void write_lanes(struct cursor *at, struct reg *lanes)
 		  op_reg(lanes));
 }
 
+/* Control goes on here for one lane of those that came together. */
+static void write_first(struct cursor *at, struct reg *here, struct block *others)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %x, %lanemask_lt; and.b32 %x, %x, %0;"
+		  "  setp.ne.u32 %p, %x, 0; @%p bra %1; }",
+		  op_reg(here), op_block(others));
+}
+
+/* Looks outside, at what is kept for this worker and those beside it; to @decide if nobody is to
+ * leave. */
+static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *go,
+		       struct operand id, struct block *decide)
+{
+	struct function *f = rewrite->function;
+	struct operand group = op_reg(edit_register(f, TYPE_b64)), words;
+	struct operand next = op_reg(edit_register(f, TYPE_b64));
+	struct operand period = hidden32(at, rewrite, HIDDEN(period));
+	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
+	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
+	struct block *mark = edit_new_block(f);
+
+	if (!mark)
+		return;
+	edit_code(at,
+		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; and.b32 %w, %w, %3;"
+		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %0, %w64, %1, %2; }",
+		  group, stride, saves, op_int(~(uint64_t)(SAFE_GROUP - 1) & UINT32_MAX));
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %flag, %lo, %hi, %x; .reg .b64 %now, %period64;"
+		  "  ld.volatile.global.v4.u32 {%x, %flag, %lo, %hi}, [%0];"
+		  "  setp.eq.u32 %1, %flag, %2; @%1 bra %3;"
+		  "  mov.b64 %4, {%lo, %hi}; mov.u64 %now, %globaltimer; sub.u64 %4, %4, %now;"
+		  "  cvt.u64.u32 %period64, %5; setp.lt.u64 %p, %4, %period64; @%p bra %6;"
+		  "  add.u64 %now, %now, %period64; st.volatile.global.u64 [%0+8], %now; }",
+		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide));
+	words = hidden64(at, rewrite, HIDDEN(words));
+	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
+	hidden_poll(at, rewrite, words, next, op_block(decide));
+	safe_tell(at, rewrite, id);
+	edit_code(at, "mov.pred %0, 1;", op_reg(go));
+	cursor_place(at, mark);
+	edit_code(at, "{ .reg .b32 %x; mov.u32 %x, 1; st.volatile.shared.u32 [%0], %x; }",
+		  op_variable(rewrite->safe->watch));
+}
+
 static void write_check(struct chooser *c, struct safe_point *point, struct block *check,
 			bool together)
 {
@@ -263,47 +380,33 @@ static void write_check(struct chooser *c, struct safe_point *point, struct bloc
 	struct function *f = c->f;
 	struct safe *safe = rewrite->safe;
 	struct reg *go = edit_named_register(f, TYPE_pred, "go"),
-		   *lanes = edit_named_register(f, TYPE_b32, "lanes"),
-		   *next = edit_register(f, TYPE_b64);
+		   *here = edit_named_register(f, TYPE_b32, "here"),
+		   *id = edit_named_register(f, TYPE_b32, "id");
+	struct block *decide = edit_block(f, check, "decide");
 	struct cursor at = cursor_end(f, check);
-	struct block *decide = edit_block(f, check, "decide"), *mark = edit_new_block(f);
-	struct operand watch = op_variable(safe->watch), words;
 
-	if (!mark)
-		return;
-	edit_code(&at, "mov.u32 %0, %clock; mov.pred %1, 0;", op_reg(safe->since), op_reg(go));
+	edit_code(&at, "mov.u32 %0, %clock; activemask.b32 %1;", op_reg(safe->since), op_reg(here));
 	if (together) {
+		struct reg *lanes = edit_named_register(f, TYPE_b32, "lanes");
+
 		write_lanes(&at, lanes);
-		edit_code(&at,
-			  "{ .reg .pred %p; .reg .b32 %here; activemask.b32 %here;"
-			  "  setp.ne.u32 %p, %here, %0; @%p bra %1; }",
-			  op_reg(lanes), op_block(point->at));
+		edit_code(&at, "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; }",
+			  op_reg(here), op_reg(lanes), op_block(point->at));
 	}
 	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %leave, %looked;"
-		  "  ld.volatile.shared.v2.u32 {%leave, %looked}, [%0];"
-		  "  setp.ne.u32 %1, %leave, 0; @%1 bra %2; xor.b32 %looked, %3, %looked;"
-		  "  setp.lt.u32 %p, %looked, %4; @%p bra %2;"
-		  "  st.volatile.shared.u32 [%0+4], %3; }",
-		  watch, op_reg(go), op_block(decide), op_reg(safe->since),
-		  hidden32(&at, rewrite, HIDDEN(period)));
-	words = hidden64(&at, rewrite, HIDDEN(words));
-	edit_code(&at,
-		  "{ .reg .b32 %ticket;"
-		  "  ld.volatile.global.u32 %ticket, [%0+16]; ld.volatile.global.u64 %1, [%0];"
-		  "  setp.lt.s32 %2, %ticket, 0; @%2 bra %3; }",
-		  words, op_reg(next), op_reg(go), op_block(mark));
-	hidden_poll(&at, rewrite, words, op_reg(next), op_block(decide));
-	cursor_place(&at, mark);
-	edit_code(
-		&at,
-		"{ .reg .b32 %x; mov.pred %0, 1; mov.u32 %x, 1; st.volatile.shared.u32 [%1], %x; }",
-		op_reg(go), watch);
+		  "{ .reg .pred %p; .reg .b32 %leave, %looked, %x;"
+		  "  ld.volatile.shared.v4.u32 {%leave, %looked, %0, %x}, [%1];"
+		  "  setp.ne.u32 %2, %leave, 0; @%2 bra %3; xor.b32 %looked, %4, %looked;"
+		  "  setp.lt.u32 %p, %looked, %5; @%p bra %3; }",
+		  op_reg(id), op_variable(safe->watch), op_reg(go), op_block(decide),
+		  op_reg(safe->since), hidden32(&at, rewrite, HIDDEN(period)));
+	write_first(&at, here, decide);
+	edit_code(&at, "st.volatile.shared.u32 [%0+4], %1;", op_variable(safe->watch),
+		  op_reg(safe->since));
+	write_look(&at, rewrite, go, op_reg(id), decide);
 	at = cursor_end(f, decide);
-	if (together)
-		edit_code(&at, "vote.sync.any.pred %0, %0, %1;", op_reg(go), op_reg(lanes));
-	edit_code(&at, "@%0 bra %1; bra %2;", op_reg(go), op_block(point->leave),
-		  op_block(point->at));
+	edit_code(&at, "vote.sync.any.pred %0, %0, %1; @%0 bra %2; bra %3;", op_reg(go),
+		  op_reg(here), op_block(point->leave), op_block(point->at));
 }
 
 static void add_check(struct chooser *c, struct block *head, bool together)
@@ -336,7 +439,7 @@ static int init_safe(struct chooser *c)
 		return r ? r : -ENOMEM;
 	safe->points_end = &safe->points;
 	safe->counts = !is_uniform;
-	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 8, 8);
+	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
 	safe->since = edit_named_register(f, TYPE_b32, "since");
 	if (safe->counts) {
 		safe->finished = edit_variable(f, SPACE_SHARED, "finished", 4, 4);
@@ -356,18 +459,21 @@ static int run(struct rewrite *rewrite)
 		return r;
 	if (c.cfg.irreducible)
 		return pass_refuse(rewrite, c.f->at, "a cycle that is entered in several places");
-	r = choose_heads(&c);
+	r = choose_loops(&c);
 	if (!r)
 		r = look_at_barriers(&c);
 	if (!r)
 		r = find_debts(&c);
 	if (!r)
 		r = init_safe(&c);
+	if (!r)
+		r = unroll_loops(&c);
 	if (r)
 		return r;
 	replace_barriers(&c);
-	for (unsigned k = 0; k < c.head_count && !c.f->module->diag->error; k++)
-		add_check(&c, c.heads[k], rewrite->gathering || c.owes[c.heads[k]->order]);
+	for (unsigned k = 0; k < c.loop_count && !c.f->module->diag->error; k++)
+		add_check(&c, c.loops[k]->head,
+			  rewrite->gathering || c.owes[c.loops[k]->head->order]);
 	if (rewrite->safe->count > POINTS_MAX)
 		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
 				   rewrite->safe->count);

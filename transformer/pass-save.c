@@ -5,7 +5,7 @@
  *
  * A worker's save, of T threads rounded up to whole warps:
  *
- *	header		serial of the launch, 0: nothing is saved
+ *	header		serial of the launch, 0: nothing is saved; words of the group (safe.h)
  *	shared memory	each variable
  *	T x 4 bytes	point
  *	T x 8 bytes	registers of 64 bits: all threads' first, all threads' second ...
@@ -396,13 +396,13 @@ static void write_final(struct saver *s)
 
 	if (s->copies)
 		edit_code(&at, "cp.async.wait_all;");
-	edit_code(&at, "barrier.sync %0;", op_int(s->rewrite->barrier));
+	edit_code(&at, "barrier.sync %0;", op_int(SAFE_BARRIER));
 	slot = write_slot(&at, s);
 	copy_memory(&at, true, s, &slot);
 	edit_code(&at,
 		  "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;"
 		  "@%1 st.global.u32 [%4], %5; bra %6;",
-		  op_int(s->rewrite->barrier), op_reg(leader), op_reg(slot.thread),
+		  op_int(SAFE_BARRIER), op_reg(leader), op_reg(slot.thread),
 		  op_reg(s->safe->parting), op_reg(slot.base),
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->farewell));
 }
@@ -432,15 +432,18 @@ static void write_enter(struct saver *s)
 	words = hidden64(&at, s->rewrite, HIDDEN(words));
 	serial = hidden32(&at, s->rewrite, HIDDEN(serial));
 	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %x;"
-		  "  ld.volatile.global.u32 %x, [%1+28]; setp.ne.u32 %p, %x, %2; @%p bra %0;"
+		  "{ .reg .pred %p; .reg .b32 %x, %id;"
+		  "  ld.volatile.global.u32 %id, [%1+12]; ld.volatile.global.u32 %x, [%1+28];"
+		  "  add.u32 %id, %id, 1; st.volatile.shared.u32 [%6+8], %id;"
+		  "  setp.ne.u32 %p, %x, %2; @%p bra %0;"
 		  "  ld.volatile.global.u32 %x, [%3]; setp.ne.u32 %p, %x, %2; @%p bra %0;"
 		  "  mov.u32 %4, -1; bra %5; }",
 		  op_block(draw), words, serial, op_reg(slot.base), op_reg(safe->drawn),
-		  op_block(safe->given));
+		  op_block(safe->given), op_variable(safe->watch));
 	cursor_place(&at, draw);
 }
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
+static_assert(offsetof(struct weir_words, evictions) == 12, "in the templates");
 
 /* The first thread looks at the tickets that came with the save: one that an earlier launch refused
  * says nothing about this one. */
@@ -478,15 +481,14 @@ static void write_leave(struct saver *s, struct block *restore)
 		  op_reg(slot.thread), op_reg(slot.base));
 	cursor_place(&at, s->farewell);
 	again = cursor_end(f, redraw);
-	edit_code(&again, "barrier.sync %0; bra %1;", op_int(s->rewrite->barrier),
-		  op_block(safe->draw));
+	edit_code(&again, "barrier.sync %0; bra %1;", op_int(SAFE_BARRIER), op_block(safe->draw));
 }
 
 /* Returns the number of the point that each thread left at; control goes on at the cursor. */
 static struct reg *write_restore(struct saver *s, struct cursor *at)
 {
 	struct reg *which = edit_named_register(s->f, TYPE_b32, "point");
-	struct operand number = op_int(s->rewrite->barrier);
+	struct operand number = op_int(SAFE_BARRIER);
 	struct slot slot;
 
 	edit_code(at, "barrier.sync %0;", number);

@@ -124,6 +124,13 @@ static void write_poll(struct cursor *at, struct frame *fr)
 		  next, words, turns(at, fr), hidden32(at, fr->rewrite, HIDDEN(period)),
 		  op_variable(fr->slots));
 	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
+	if (fr->rewrite->safe) {
+		struct operand id = op_reg(edit_register(fr->f, TYPE_b32));
+
+		edit_code(at, "ld.volatile.shared.u32 %0, [%1+8];", id,
+			  op_variable(fr->rewrite->safe->watch));
+		safe_tell(at, fr->rewrite, id);
+	}
 }
 
 /* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as

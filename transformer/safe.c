@@ -1,6 +1,7 @@
 #include "safe.h"
 
 #include "gather.h"
+#include "hidden.h"
 
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common)
 {
@@ -71,7 +72,7 @@ void safe_vote_again(struct cursor *at, struct rewrite *rewrite)
 		  rewrite->safe->counts ? "{ .reg .pred %p; .reg .b32 %n; mov.pred %p, 1;"
 					  "  barrier.red.popc.u32 %n, %0, %p; }"
 					: "barrier.sync %0;",
-		  op_int(rewrite->barrier));
+		  op_int(rewrite->safe->counts ? rewrite->barrier : SAFE_BARRIER));
 }
 
 struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite)
@@ -125,4 +126,18 @@ void safe_vote_left(struct cursor *at, struct rewrite *rewrite)
 			  "  barrier.red.popc.u32 %n, %0, %p; }"
 			: "{ .reg .pred %p, %n; mov.pred %p, 1; barrier.red.or.pred %n, %0, %p; }",
 		op_int(rewrite->barrier));
+}
+
+void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)
+{
+	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
+	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %w, %all; .reg .b64 %flag, %step;"
+		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; add.u64 %flag, %1, 4;"
+		  "  mul.lo.u64 %step, %2, %3;"
+		  "again: st.volatile.global.u32 [%flag], %0; add.u64 %flag, %flag, %step;"
+		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
+		  id, saves, stride, op_int(SAFE_GROUP));
 }

@@ -29,7 +29,7 @@ struct safe {
 	struct safe_point *points, **points_end;
 	unsigned count;
 	bool counts;                /* votes are counted */
-	struct variable *watch;     /* shared memory: struct of pass-safe-points.c */
+	struct variable *watch;     /* shared memory: leave, looked, the launch's number, - */
 	struct variable *finished;  /* shared memory; NULL: votes are not counted */
 	struct reg *quorum, *since; /* through the body; since: %clock at the last check */
 
@@ -41,9 +41,22 @@ struct safe {
 	struct reg *saved;   /* by the last worker: how many blocks are saved */
 };
 
+/* A save begins with the serial of the launch, if there is something in it. Behind that, in the
+ * save of the first worker of each group, stand the group's words: flag, and the time when it next
+ * looks whether the host is to be asked (64 bits). */
+#define SAFE_GROUP 16u
+
+/* For barriers that are no votes: PTX forbids to mix the two kinds at one barrier while it is
+ * active, and who has come by a vote may be at the next barrier before others have read its result.
+ */
+#define SAFE_BARRIER 1u
+
 /* What stands for a ticket, besides those that are none. */
 #define SAFE_RESUME 0xffffffffu /* a saved block is to go on */
 #define SAFE_REDRAW 0xfffffffeu /* the one there was is of an earlier launch, which was closed */
+
+/* Who has closed the launch sets the flags of all groups to @id, the launch's number. */
+void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id);
 
 /* A point at @at. The code that leaves there goes to the end of `leave`, in front of its trap. */
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common);

@@ -1,5 +1,5 @@
 # bench-launch: what libweir adds to a launch; run it with and without. bench-gate: what a gate costs the GPU.
-# bench-form: what the persistent form costs, and how soon it leaves. bench-channels: whom a closed wait blocks.
+# bench-form: what the forms persistent and resumable cost, and how soon it leaves. bench-channels: whom a closed wait blocks.
 BENCHES += bench-launch bench-gate bench-form bench-channels
 $(foreach n,bench-launch bench-gate bench-form bench-channels,\
 	$(eval $n_SRC := e2e/bench/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
@@ -10,6 +10,8 @@ bench-launch_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-channels_SRC += $(GEN)/e2e/workloads/spin-ptx.c
 bench-gate_SRC   += $(GEN)/e2e/workloads/spin-ptx.c
 bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
+bench-form_STATIC := libweir-transform
+bench-form_LIBS   := $(TRANSFORM_LIBS) -ldl
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform
 	$(Q)$(B)/bin/weir-transform --form=persistent --form=resumable $< > $@
 

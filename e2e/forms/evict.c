@@ -4,8 +4,10 @@
  * simulated one.
  *
  * A launch returns when its kernel is done: simple, and enough for workloads whose kernels need
- * nothing from the host while they run. With FORMS_CALM set nobody asks kernels to leave and nobody
- * waits: for measurements. Says at the end what it did.
+ * nothing from the host while they run. With FORMS_BESIDE set the rest of it is done beside the
+ * program, one launch at a time, until the program waits for a stream or launches the next. With
+ * FORMS_CALM set nobody asks kernels to leave and nobody waits: for measurements. Says at the end
+ * what it did.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -50,7 +52,7 @@ struct save {
 
 static struct {
 	enum weir_form form;
-	bool is_calm;
+	bool is_calm, is_beside;
 	struct pair pairs[FUNCTIONS_MAX];
 	size_t count;
 	struct save saves[FUNCTIONS_MAX];
@@ -108,6 +110,7 @@ static void init(void)
 		     : form && !strcmp(form, "resumable") ? WEIR_RESUMABLE
 							  : WEIR_PERSISTENT;
 	state.is_calm = getenv("FORMS_CALM");
+	state.is_beside = getenv("FORMS_BESIDE");
 	state.random = 42;
 	MUST(cuMemHostRegister(page, sizeof(page), CU_MEMHOSTREGISTER_DEVICEMAP));
 	MUST(cuMemHostGetDevicePointer(&state.demand_address, page, 0));
@@ -189,6 +192,8 @@ struct launch {
 	unsigned grid[3], block[3], shared;
 	CUstream stream;
 	void *parameters[PARAMETERS_MAX];
+	struct weir_persistent hidden;
+	unsigned workers;
 };
 
 static void start(const struct launch *l, unsigned x, unsigned y, unsigned z)
@@ -246,35 +251,88 @@ static bool is_done(const struct launch *l)
 {
 	struct weir_words words;
 
-	MUST(cuStreamSynchronize(l->stream));
+	MUST(REAL(cuStreamSynchronize)(l->stream));
 	MUST(cuMemcpyDtoH(&words, l->pair->words, sizeof(words)));
 	return words.done == l->pair->serial;
 }
 
 static void run_persistent(struct launch *l)
 {
-	unsigned blocks = l->grid[0] * l->grid[1] * l->grid[2], workers = worker_count(l);
+	unsigned blocks = l->grid[0] * l->grid[1] * l->grid[2];
+	struct weir_persistent *hidden = &l->hidden;
 	const char *chunk = getenv("FORMS_CHUNK");
-	struct weir_persistent hidden = {.words = l->pair->words,
-					 .demand = state.demand_address,
-					 .grid = {l->grid[0], l->grid[1], l->grid[2]},
-					 .blocks = blocks,
-					 .chunk = chunk ? (unsigned)atoi(chunk)
-							: 1 + random_below(&state.random, 8),
-					 .serial = ++l->pair->serial,
-					 .period = PERIOD_NS};
 
-	hidden.chunk = hidden.chunk < blocks ? hidden.chunk : blocks;
-	hidden.tickets = (blocks + hidden.chunk - 1) / hidden.chunk;
-	workers = workers < hidden.tickets ? workers : hidden.tickets;
+	*hidden = (struct weir_persistent){.words = l->pair->words,
+					   .demand = state.demand_address,
+					   .grid = {l->grid[0], l->grid[1], l->grid[2]},
+					   .blocks = blocks,
+					   .chunk = chunk ? (unsigned)atoi(chunk)
+							  : 1 + random_below(&state.random, 8),
+					   .serial = ++l->pair->serial,
+					   .period = PERIOD_NS};
+	hidden->chunk = hidden->chunk < blocks ? hidden->chunk : blocks;
+	hidden->tickets = (blocks + hidden->chunk - 1) / hidden->chunk;
+	l->workers = worker_count(l);
+	l->workers = l->workers < hidden->tickets ? l->workers : hidden->tickets;
 	if (l->pair->save_fixed)
-		prepare_saves(l->pair, l, workers, &hidden);
-	l->parameters[l->pair->parameters] = &hidden;
-	start(l, workers, 1, 1);
+		prepare_saves(l->pair, l, l->workers, hidden);
+	l->parameters[l->pair->parameters] = hidden;
+	start(l, l->workers, 1, 1);
+}
+
+static void finish(const struct launch *l)
+{
 	while (!state.is_calm && !is_done(l)) {
 		state.continuations++;
-		start(l, workers, 1, 1);
+		start(l, l->workers, 1, 1);
 	}
+}
+
+/* What is left of the last launch, beside the program. */
+static struct {
+	struct launch launch;
+	CUcontext context;
+	pthread_t thread;
+	bool runs;
+	_Atomic bool is_done;
+} beside;
+
+static void *finish_beside(void *data)
+{
+	(void)data;
+	MUST(cuCtxSetCurrent(beside.context));
+	finish(&beside.launch);
+	beside.is_done = true;
+	return NULL;
+}
+
+static void wait_beside(void)
+{
+	if (beside.runs)
+		pthread_join(beside.thread, NULL);
+	beside.runs = false;
+}
+
+static void start_beside(const struct launch *l)
+{
+	beside.launch = *l;
+	beside.launch.parameters[l->pair->parameters] = &beside.launch.hidden;
+	MUST(cuCtxGetCurrent(&beside.context));
+	beside.is_done = false;
+	beside.runs = !pthread_create(&beside.thread, NULL, finish_beside, NULL);
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+	wait_beside();
+	return REAL(cuStreamSynchronize)(stream);
+}
+
+EXPORT CUresult cuStreamQuery(CUstream stream)
+{
+	if (beside.runs && !beside.is_done)
+		return CUDA_ERROR_NOT_READY;
+	return REAL(cuStreamQuery)(stream);
 }
 
 /* The newest: handles come again when their module has gone. */
@@ -302,6 +360,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
 		return REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y,
 					    block_z, shared, stream, parameters, extra);
 	}
+	wait_beside();
 	state.launches++;
 	if (l.pair->parameters)
 		memcpy(l.parameters, parameters, l.pair->parameters * sizeof(void *));
@@ -309,5 +368,9 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
 		run_sliced(&l);
 	else
 		run_persistent(&l);
+	if (state.form != WEIR_SLICED && state.is_beside)
+		start_beside(&l);
+	else if (state.form != WEIR_SLICED)
+		finish(&l);
 	return CUDA_SUCCESS;
 }

@@ -45,12 +45,24 @@ void spin_init(struct spin *spin, const struct workload *workload, uint32_t bloc
 	workload_upload(spin->state, start, n * sizeof(*start));
 }
 
+void spin_exchange(struct spin *spin, const struct workload *workload, uint32_t period)
+{
+	spin->kernel = workload_kernel(workload, "spin_exchange");
+	spin->period = period;
+	spin->iterations = (spin->iterations + period - 1) / period * period;
+}
+
+size_t spin_shared(const struct spin *spin)
+{
+	return spin->period ? spin->threads * sizeof(uint32_t) : 0;
+}
+
 void spin_launch(struct spin *spin, CUstream stream)
 {
-	void *parameters[] = {&spin->state, &spin->iterations};
+	void *parameters[] = {&spin->state, &spin->iterations, &spin->period};
 
-	CU(cuLaunchKernel(spin->kernel, spin->blocks, 1, 1, spin->threads, 1, 1, 0, stream,
-			  parameters, NULL));
+	CU(cuLaunchKernel(spin->kernel, spin->blocks, 1, 1, spin->threads, 1, 1,
+			  (unsigned)spin_shared(spin), stream, parameters, NULL));
 	spin->launches++;
 }
 
@@ -62,8 +74,10 @@ void spin_verify(const struct spin *spin)
 	cleanup(freep) uint32_t *words = workload_alloc(n * sizeof(*words));
 	CU(cuCtxSynchronize());
 	CU(cuMemcpyDtoH(words, spin->state, n * sizeof(*words)));
+	size_t shift = spin->period ? steps / spin->period : 0;
 	for (size_t i = 0; i < n; i++) {
-		uint32_t expected = spin_start((uint32_t)i) * multiply + add;
+		size_t t = i % spin->threads, source = i - t + (t + shift) % spin->threads;
+		uint32_t expected = spin_start((uint32_t)source) * multiply + add;
 
 		if (words[i] != expected)
 			workload_fail("wrong result: word %zu is %#x, not %#x, after %llu launches",

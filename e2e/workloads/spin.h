@@ -12,11 +12,15 @@ struct spin {
 	CUdeviceptr state;
 	uint32_t blocks, threads;
 	uint32_t iterations; /* of one launch */
+	uint32_t period;     /* spin_exchange: a divisor of iterations; 0: spin */
 	uint64_t launches;
 };
 
 void spin_init(struct spin *spin, const struct workload *workload, uint32_t blocks,
 	       uint32_t threads, uint32_t iterations);
+/* Has threads hand their words on after each @period iterations, through barriers (spin.cu). */
+void spin_exchange(struct spin *spin, const struct workload *workload, uint32_t period);
+size_t spin_shared(const struct spin *spin); /* dynamic shared memory of a block */
 void spin_launch(struct spin *spin, CUstream stream);
 /* Waits for the context, then fails the program if any word is wrong. */
 void spin_verify(const struct spin *spin);
