@@ -57,7 +57,8 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
-$(foreach t,test-compile test-agent,$(eval $t_SRC += agent/tests/compile-fixture.c))
+$(foreach t,test-compile test-agent,$(eval $t_SRC += agent/tests/compile-fixture.c)\
+	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))
 # Its fake pods and identities.
 test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
                       pods_connected)
