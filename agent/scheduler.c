@@ -148,8 +148,9 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		remaining = scheduler->settings.quantum;
 	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
 		   outstanding ? remaining : 0, now);
+	/* Cleared by a client that waited for us too long. */
 	if (client->policy.held || hand_held(client))
-		atomic_store(&client->pages.control->hold_until, now + SCHEDULER_HOLD_NS);
+		write_hold(client, true, now);
 	return outstanding > 0;
 }
 

@@ -1,5 +1,6 @@
 #include "link.h"
 
+#include "hold.h"
 #include "pages.h"
 #include "thread.h"
 #include "worker.h"
@@ -252,6 +253,9 @@ static int gather(struct pollfd *sockets, uint64_t now)
 		if (live && client->socket >= 0) {
 			sockets[i].fd = client->socket;
 			uint64_t due = request_send(client, now);
+			next = due < next ? due : next;
+			const struct standing *standing = atomic_load(&client->standing);
+			due = standing ? hold_expire(standing, now) : UINT64_MAX;
 			next = due < next ? due : next;
 		}
 	}

@@ -4,6 +4,7 @@
 #include "demand.h"
 #include "function.h"
 #include "gate.h"
+#include "hold.h"
 #include "link.h"
 #include "preempt.h"
 #include "stream.h"
@@ -303,6 +304,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 			client->worker.former = NULL;
 	}
 	bool demanding = demand_expire(client, now);
+	hold_expire(standing, now);
 	space_gates(client, standing, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
 	write_status(client, standing, &totals);

@@ -132,6 +132,9 @@ static void test_contention(void **state)
 	assert_int_equal(held(), 1);
 	assert_true(world.control[1].hold);
 	assert_true(world.control[1].hold_until > world.now);
+	world.control[1].hold = 0; /* as its client does when we do not look for long */
+	look_after(MS);
+	assert_true(world.control[1].hold);
 	work(0, 0);
 	look_after(MS);
 	assert_int_equal(held(), 0);

@@ -285,6 +285,34 @@ static void agent_dies_and_returns(void **state)
 	gone(n);
 }
 
+/* An agent that is stopped does not renew its holds. */
+static void forgotten_holds_end(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(1, 11);
+	agent.control->hold_until = 0; /* an agent that says no time */
+	agent.control->hold = 1;
+	usleep(600000);
+	assert_int_equal(agent.control->hold, 1);
+	agent.control->hold_until = UINT64_MAX;
+	usleep(600000);
+	assert_int_equal(agent.control->hold, 1);
+	agent.control->hold_until = 1;
+	assert_true(eventually(agent.control->hold == 0));
+
+	/* The worker is in a driver call that waits behind a closed gate. */
+	driver->streams_stuck = 1;
+	usleep(50000);
+	agent.control->hold_until = 1;
+	agent.control->hold = 1;
+	bool opened = eventually(agent.control->hold == 0);
+	driver->streams_stuck = 0;
+	assert_true(opened);
+	agent.control->hold_until = 0;
+	gone(n);
+}
+
 static void shared_bit_is_the_agents(void **state)
 {
 	(void)state;
@@ -468,6 +496,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(graphs_keep_their_level),
 		cmocka_unit_test(agent_dies_and_returns),
+		cmocka_unit_test(forgotten_holds_end),
 		cmocka_unit_test(shared_bit_is_the_agents),
 		cmocka_unit_test(hostile_agent),
 		cmocka_unit_test(streams_come_and_go),
