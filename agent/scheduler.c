@@ -27,13 +27,11 @@ static void hold(struct turns *turns, struct policy_client *policy_client, bool 
 	write_hold(client, held || hand_held(client), loop_now());
 }
 
-/* Gates wait for the hold word where it may ever be set. */
-static void set_holdable(struct client *client, bool holdable)
+static void set_flag(struct client *client, uint32_t flag, bool set)
 {
 	struct weir_control_page *control = client->pages.control;
 	uint32_t flags = atomic_load(&control->flags);
-	uint32_t wanted =
-		holdable ? flags | WEIR_CONTROL_HOLDABLE : flags & ~(uint32_t)WEIR_CONTROL_HOLDABLE;
+	uint32_t wanted = set ? flags | flag : flags & ~flag;
 
 	if (wanted == flags)
 		return;
@@ -81,7 +79,9 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->policy, &news))
 			turns_change(&gpu->turns, &client->policy, &news, now);
-		set_holdable(client, has_equals(scheduler, client) || hand_held(client));
+		/* Gates wait for the hold word where it may ever be set. */
+		set_flag(client, WEIR_CONTROL_HOLDABLE,
+			 has_equals(scheduler, client) || hand_held(client));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
@@ -154,6 +154,16 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	return outstanding > 0;
 }
 
+/* Tells each client whether equals of it have work: then its gates are dense. */
+static void tell_contention(struct gpu *gpu)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		set_flag(client, WEIR_CONTROL_CONTENDED,
+			 gpu->turns.levels[client->level].n_active > client->policy.active);
+}
+
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 {
 	uint64_t passed = now - gpu->looked, next;
@@ -169,6 +179,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		busy |= look_at(scheduler, client, now) && equals;
 		may_contend |= equals;
 	}
+	tell_contention(gpu);
 	next = turns_decide(&gpu->turns, now);
 	if (!may_contend)
 		return POLICY_NEVER;

@@ -9,10 +9,20 @@ bool gate_closed(const struct standing *standing)
 	       atomic_load_explicit(&client_control(standing)->hold, memory_order_relaxed);
 }
 
+static bool flagged(const struct standing *standing, uint32_t flag)
+{
+	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) & flag;
+}
+
 static bool holdable(const struct standing *standing)
 {
-	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) &
-	       WEIR_CONTROL_HOLDABLE;
+	return flagged(standing, WEIR_CONTROL_HOLDABLE);
+}
+
+bool gate_expected(const struct standing *standing)
+{
+	return gate_closed(standing) ||
+	       (holdable(standing) && flagged(standing, WEIR_CONTROL_CONTENDED));
 }
 
 struct gate_words gate_words(const struct standing *standing)
@@ -63,9 +73,11 @@ static bool due(const struct stream *stream, uint64_t interval)
 
 uint64_t gate_interval(const struct standing *standing, bool contended)
 {
-	if (!atomic_load(&client_control(standing)->above))
-		return GATE_INTERVAL_ALONE;
-	return contended ? GATE_INTERVAL_CONTENDED : GATE_INTERVAL_QUIET;
+	bool above = atomic_load(&client_control(standing)->above) != 0;
+
+	if (contended && (above || holdable(standing)))
+		return GATE_INTERVAL_CONTENDED;
+	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
 void gate_put(struct stream *stream, const struct standing *standing)

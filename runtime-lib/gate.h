@@ -41,3 +41,6 @@ uint64_t gate_interval(const struct standing *standing, bool contended);
 
 /* True while a gate of this standing would be closed. */
 bool gate_closed(const struct standing *standing);
+
+/* True while it is, or while equals have work, so that the policy may close it at any time. */
+bool gate_expected(const struct standing *standing);

@@ -16,6 +16,7 @@ uint64_t hold_expire(const struct standing *standing, uint64_t now)
 	if (now < until)
 		return until < later ? until : later;
 	atomic_store(&control->hold, 0);
-	log_limited(LOG_WARNING, 60, "the agent has forgotten that it holds this process: it goes on");
+	log_limited(LOG_WARNING, 60,
+		    "the agent has forgotten that it holds this process: it goes on");
 	return later;
 }

@@ -214,12 +214,12 @@ static void account_wait(struct client *client, const struct standing *standing,
 	client->worker.held = held;
 }
 
-/* Gates are dense for a while after those above showed demand. */
+/* Gates are dense for a while after those above showed demand, or equals had work. */
 static void space_gates(struct client *client, const struct standing *standing, uint64_t now)
 {
 	uint64_t closed = atomic_load(&client->gates_closed);
 
-	if (closed != client->worker.gates_closed || gate_closed(standing))
+	if (closed != client->worker.gates_closed || gate_expected(standing))
 		client->worker.contended_until = now + CONTENDED_FOR;
 	client->worker.gates_closed = closed;
 	atomic_store(&client->gate_interval,

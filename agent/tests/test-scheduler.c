@@ -127,8 +127,11 @@ static void test_contention(void **state)
 	work(0, MS);
 	look_after(MS);
 	assert_int_equal(held(), 0);
+	assert_false(world.control[0].flags & WEIR_CONTROL_CONTENDED); /* alone with its work */
+	assert_true(world.control[1].flags & WEIR_CONTROL_CONTENDED);
 	work(1, MS);
 	look_after(MS);
+	assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
 	assert_int_equal(held(), 1);
 	assert_true(world.control[1].hold);
 	assert_true(world.control[1].hold_until > world.now);

@@ -197,8 +197,22 @@ static void gates_by_predicted_work(void **state)
 	launch_on(STREAM(n, 1), 301);
 	assert_true(driver->gates > gates);
 	assert_int_equal(driver->waits_in_gates - waits, 2 * (driver->gates - gates));
-	agent.control->flags = 0;
+
+	/* With nobody above gates are dense as long as equals have work; equals that have none cost
+	 * nothing. What came before is forgotten after a second. */
 	agent.control->above = 0;
+	usleep(1300000);
+	gates = driver->gates;
+	for (int i = 0; i < 100; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - gates, 4, 7);
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	usleep(100000);
+	gates = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - gates, 24, 26);
+	agent.control->flags = 0;
 	gone(n);
 }
 

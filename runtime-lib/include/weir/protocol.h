@@ -160,6 +160,9 @@ struct weir_demand_page {
 
 enum weir_control_flags {
 	WEIR_CONTROL_HOLDABLE = 1u << 0, /* the policy uses hold words: gates wait for it, too */
+	/* Others of its level have work: whether or not it has some itself, a hold is to be
+	 * expected. */
+	WEIR_CONTROL_CONTENDED = 1u << 1,
 };
 
 /* The agent writes, the client reads; but a client that lost its agent clears its own hold word. */
