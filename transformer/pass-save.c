@@ -407,7 +407,9 @@ static void write_final(struct saver *s)
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->farewell));
 }
 
-/* Whether a saved block waits for this worker: all threads see the same. */
+/* Whether a saved block waits for this worker: all threads see the same. The launch's number, which
+ * flags are compared with, is evictions + serial: it grows with each launch, also behind one that
+ * was told to leave, but whose last blocks ended instead. */
 static void write_enter(struct saver *s)
 {
 	struct function *f = s->f;
@@ -434,7 +436,7 @@ static void write_enter(struct saver *s)
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %x, %id;"
 		  "  ld.volatile.global.u32 %id, [%1+12]; ld.volatile.global.u32 %x, [%1+28];"
-		  "  add.u32 %id, %id, 1; st.volatile.shared.u32 [%6+8], %id;"
+		  "  add.u32 %id, %id, %2; st.volatile.shared.u32 [%6+8], %id;"
 		  "  setp.ne.u32 %p, %x, %2; @%p bra %0;"
 		  "  ld.volatile.global.u32 %x, [%3]; setp.ne.u32 %p, %x, %2; @%p bra %0;"
 		  "  mov.u32 %4, -1; bra %5; }",

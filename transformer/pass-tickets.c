@@ -350,7 +350,7 @@ static void write_leave(struct frame *fr)
 		  "{ .reg .pred %open; .reg .b32 %t;"
 		  "  ld.volatile.global.v2.u32 {%t, %5}, [%0+16];"
 		  "  ld.volatile.global.v2.u32 {%3, %4}, [%0+8];"
-		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %5, %1;"
+		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %5, %t;"
 		  "  setp.ge.u32 %2, %5, %1; }",
 		  words, tickets, is_done, done, evictions, restart);
 	write_resume(&at, fr, words, serial, restart, tickets, is_done);
