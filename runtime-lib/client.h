@@ -84,7 +84,7 @@ struct client {
 		uint64_t former_until;
 		uint64_t last_begun, last_tick, last_look;
 		uint64_t contended_until, gates_closed;
-		uint64_t waits, wait_time;
+		uint64_t waits, wait_time, executed;
 		uint64_t form_evictions[WEIR_STATUS_FORMS];
 		bool held;
 	} worker;

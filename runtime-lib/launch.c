@@ -22,6 +22,7 @@ struct launch {
 	struct lane *lane; /* locked until the end; NULL: none */
 	struct turn turn;  /* how a kernel is launched */
 	struct sample *sample;
+	uint64_t predicted; /* ns; 0: not known */
 };
 
 /* What a launch is allowed to become. */
@@ -94,7 +95,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 		demand_raise(stream->client, standing);
 	gate_pass(stream, standing);
 	gate_account(stream, predicted);
-	atomic_fetch_add_explicit(&stream->predicted, predicted, memory_order_relaxed);
+	launch.predicted = predicted;
 	if (kind == LAUNCH_PLAIN && standing->wait)
 		launch.turn = choose_turn(
 			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
@@ -132,9 +133,11 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 		   result == CUDA_SUCCESS);
 	if (launch->lane)
 		lane_unlock(launch->lane);
+	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
 	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
+		atomic_store(&stream->marked_predicted, predicted + launch->predicted);
 		atomic_store(&stream->marked, issued);
 		if (!stream->per_thread)
 			atomic_store(&stream->marker_wanted, 0);

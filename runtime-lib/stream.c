@@ -63,11 +63,11 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->per_thread = per_thread;
 	stream->client = client;
 	stream->begun = stream->issued = stream->completed = 0;
-	stream->predicted = stream->unknown = 0;
+	stream->predicted = stream->executed = stream->unknown = 0;
 	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
 	stream->since_gate = UINT64_MAX / 2;
 	stream->marker_wanted = 0;
-	stream->marked = 0;
+	stream->marked = stream->marked_predicted = 0;
 	stream->raise_mark = 0;
 	stream->capturing = 0;
 	stream->lane = NULL;
@@ -272,9 +272,10 @@ static void raise_to(_Atomic uint64_t *counter, uint64_t count)
 		;
 }
 
-void stream_completed(struct stream *stream, uint64_t count)
+void stream_completed(struct stream *stream, const struct progress *progress)
 {
-	raise_to(&stream->completed, count);
+	raise_to(&stream->completed, progress->issued);
+	raise_to(&stream->executed, progress->predicted);
 }
 
 void stream_unknown(struct stream *stream, uint64_t number)

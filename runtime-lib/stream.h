@@ -19,7 +19,8 @@ struct stream {
 	/* Launches: begun before the driver is called, issued after it returned, completed when
 	 * that many are known to be finished. completed <= issued <= begun. */
 	_Atomic uint64_t begun, issued, completed;
-	_Atomic uint64_t predicted;  /* ns, of all launches */
+	_Atomic uint64_t predicted;  /* ns, of all issued */
+	_Atomic uint64_t executed;   /* ns, of all completed: as predicted; <= predicted */
 	_Atomic uint64_t unknown;    /* launches up to the last one of unknown time */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
 
@@ -27,7 +28,8 @@ struct stream {
 	 * launch records the event and writes down how many launches lie before it. */
 	_Atomic(CUevent) marker;
 	_Atomic int marker_wanted;
-	_Atomic uint64_t marked; /* launches before the marker; 0: none recorded */
+	_Atomic uint64_t marked;           /* launches before the marker; 0: none recorded */
+	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
 	_Atomic uint64_t
 		raise_mark;    /* worker: launches that may lie behind gates of a lower level */
 	_Atomic int capturing; /* a capture began in this stream */
@@ -67,8 +69,17 @@ void stream_forget_all(void);
  * current. */
 void stream_want_marker(struct stream *stream);
 
-/* At least @count launches of the stream are finished. */
-void stream_completed(struct stream *stream, uint64_t count);
+/* How much was issued: what a wait that begins now, or a query, will have seen finished. */
+struct progress {
+	uint64_t issued, predicted;
+};
+static inline struct progress stream_progress(struct stream *stream)
+{
+	return (struct progress){atomic_load(&stream->issued), atomic_load(&stream->predicted)};
+}
+
+/* At least so much of the stream is finished. */
+void stream_completed(struct stream *stream, const struct progress *progress);
 
 /* The launch of this number may take for ever. */
 void stream_unknown(struct stream *stream, uint64_t number);

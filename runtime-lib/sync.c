@@ -9,20 +9,20 @@
 
 struct finish {
 	struct stream *stream;
-	uint64_t issued;
+	struct progress progress;
 };
 
 static struct finish finish_begin(CUstream handle, bool per_thread)
 {
 	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
 
-	return (struct finish){stream, stream ? atomic_load(&stream->issued) : 0};
+	return (struct finish){stream, stream ? stream_progress(stream) : (struct progress){0}};
 }
 
 static CUresult finish_end(const struct finish *finish, CUresult result)
 {
 	if (finish->stream && result == CUDA_SUCCESS) {
-		stream_completed(finish->stream, finish->issued);
+		stream_completed(finish->stream, &finish->progress);
 		demand_settle(finish->stream->client);
 	}
 	return result;
@@ -71,7 +71,7 @@ static void finish_all_begin(struct finish_all *all, CUcontext context)
 		return;
 	stream_for_each (s, all->client) {
 		if (stream_outstanding(s) && all->n < countof(all->streams))
-			all->streams[all->n++] = (struct finish){s, atomic_load(&s->issued)};
+			all->streams[all->n++] = (struct finish){s, stream_progress(s)};
 	}
 }
 
@@ -80,7 +80,7 @@ static CUresult finish_all_end(const struct finish_all *all, CUresult result)
 	if (!all->client || result != CUDA_SUCCESS)
 		return result;
 	for (size_t i = 0; i < all->n; i++)
-		stream_completed(all->streams[i].stream, all->streams[i].issued);
+		stream_completed(all->streams[i].stream, &all->streams[i].progress);
 	demand_settle(all->client);
 	return result;
 }

@@ -20,14 +20,15 @@
 #include <unistd.h>
 
 /* How long until the next look, in ns. */
-#define TICK_STALLED  200000u   /* launches are outstanding and no new one came */
-#define TICK_BUSY     1000000u  /* launches keep coming */
-#define TICK_IDLE     20000000u /* nothing outstanding */
-#define TICK_ASLEEP   50000000u /* and so for a second; worker_wake() makes a system call */
-#define ASLEEP_AFTER  1000000000u
-#define STALE         10000000u /* a busy stream is looked at no later than this */
-#define CONTENDED_FOR 1000000000u
-#define FORMER_FOR    1000000000u /* how long a launch may go on with the standing it has read */
+#define TICK_STALLED   200000u   /* launches are outstanding and no new one came */
+#define TICK_CONTENDED 500000u   /* work is outstanding, and equals have some, too */
+#define TICK_BUSY      1000000u  /* launches keep coming */
+#define TICK_IDLE      20000000u /* nothing outstanding */
+#define TICK_ASLEEP    50000000u /* and so for a second; worker_wake() makes a system call */
+#define ASLEEP_AFTER   1000000000u
+#define STALE          10000000u /* a busy stream is looked at no later than this */
+#define CONTENDED_FOR  1000000000u
+#define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
 
 static struct {
 	_Atomic int started, stopping;
@@ -101,22 +102,29 @@ static void leave(void)
 /* Sees how far a stream is, without touching it while anything is captured. */
 static void look(struct stream *stream)
 {
-	uint64_t marked = atomic_load(&stream->marked);
+	struct progress marked = {atomic_load(&stream->marked),
+				  atomic_load(&stream->marked_predicted)};
 
-	if (marked && real(cuEventQuery)(stream->marker) == CUDA_SUCCESS)
-		stream_completed(stream, marked);
+	/* A marker recorded again meanwhile is a later point. */
+	if (marked.issued && real(cuEventQuery)(stream->marker) == CUDA_SUCCESS)
+		stream_completed(stream, &marked);
 	if (stream->per_thread || atomic_load(&capture_count))
 		return;
-	uint64_t issued = atomic_load(&stream->issued);
+	struct progress issued = stream_progress(stream);
 	if (real(cuStreamQuery)(stream->handle) == CUDA_SUCCESS)
-		stream_completed(stream, issued);
+		stream_completed(stream, &issued);
 }
 
-static void look_at_streams(struct client *client)
+/* While equals contend, how far streams are that never run dry is to be seen, too: each gets a
+ * marker when the last one was passed. */
+static void look_at_streams(struct client *client, bool contended)
 {
 	stream_for_each (s, client) {
-		if (stream_outstanding(s))
-			look(s);
+		if (!stream_outstanding(s))
+			continue;
+		look(s);
+		if (contended && atomic_load(&s->marked) <= atomic_load(&s->completed))
+			stream_want_marker(s);
 	}
 }
 
@@ -183,7 +191,7 @@ static void settle(struct client *client, uint64_t time)
 }
 
 struct totals {
-	uint64_t begun, completed, predicted, outstanding;
+	uint64_t begun, completed, predicted, executed, outstanding;
 };
 
 static struct totals add_up(struct client *client)
@@ -192,10 +200,12 @@ static struct totals add_up(struct client *client)
 				.predicted = atomic_load(&client->gone_predicted)};
 
 	totals.completed = totals.begun;
+	totals.executed = totals.predicted;
 	stream_for_each (s, client) {
 		uint64_t outstanding = stream_outstanding(s);
 		totals.outstanding += outstanding;
 		totals.begun += atomic_load(&s->begun);
+		totals.executed += atomic_load(&s->executed); /* never more than: */
 		totals.predicted += atomic_load(&s->predicted);
 	}
 	return totals;
@@ -234,8 +244,11 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
 	atomic_store(&status->gpu_time, totals->predicted);
-	atomic_store(&status->remaining,
-		     totals->begun ? totals->predicted / totals->begun * totals->outstanding : 0);
+	atomic_store(&status->remaining, totals->predicted - totals->executed);
+	/* A stream that goes while all are added up is missed for once. */
+	if (totals->executed > client->worker.executed)
+		client->worker.executed = totals->executed;
+	atomic_store(&status->executed, client->worker.executed);
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);
@@ -258,11 +271,11 @@ static void learn(void *client, const struct sample *sample, uint64_t ns)
 }
 
 /* What may be done with the driver, whatever it is that calls for it. */
-static void drive(struct client *client, uint64_t now)
+static void drive(struct client *client, bool contended, uint64_t now)
 {
 	settle(client, now);
 	sampler_read(&client->sampler, learn, client);
-	look_at_streams(client);
+	look_at_streams(client, contended);
 	function_watch(client);
 	if (function_pending(client))
 		function_work(client);
@@ -285,12 +298,14 @@ static uint64_t tick(struct client *client, uint64_t now)
 	bool samples = atomic_load(&client->sampler.armed) != 0;
 	bool stale = now - client->worker.last_look > STALE;
 	bool settling = atomic_load(&client->pending) || client->worker.raise;
+	bool contended = standing && gate_expected(standing);
 	bool flying = preempt_look(client);
 	bool forms = function_pending(client) || choose_pending(client) || preempt_pending(client);
 
-	if ((samples || settling || forms || (totals.outstanding && (!moved || stale))) &&
+	if ((samples || settling || forms ||
+	     (totals.outstanding && (!moved || stale || contended))) &&
 	    enter(client)) {
-		drive(client, now);
+		drive(client, contended, now);
 		leave();
 		client->worker.last_look = now;
 		totals = add_up(client);
@@ -311,6 +326,8 @@ static uint64_t tick(struct client *client, uint64_t now)
 
 	client->worker.last_begun = totals.begun;
 	client->worker.last_tick = now;
+	if (contended && totals.outstanding)
+		return moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
 	if (moved || flying || forms || client->worker.raise || client->worker.former)
 		return TICK_BUSY;
 	if (totals.outstanding || demanding)

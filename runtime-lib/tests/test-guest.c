@@ -216,6 +216,37 @@ static void gates_by_predicted_work(void **state)
 	gone(n);
 }
 
+static void progress_is_told(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 100, 50000);
+	assert_true(eventually(agent.status->outstanding == 0));
+	uint64_t before = agent.status->executed;
+	driver->streams_busy = driver->events_busy = 1;
+	for (int i = 0; i < 4; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_true(eventually(agent.status->remaining == 4 * 50000));
+	assert_int_equal(agent.status->executed, before);
+
+	/* Equals contend: what is finished is seen though the stream never runs dry. */
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	usleep(50000);
+	launch_on(STREAM(n, 1), 100); /* with a marker behind it */
+	launch_on(STREAM(n, 1), 100);
+	usleep(50000);
+	assert_int_equal(agent.status->executed, before);
+	driver->events_busy = 0;
+	assert_true(eventually(agent.status->executed == before + 5 * 50000));
+	assert_true(eventually(agent.status->remaining == 50000));
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_true(eventually(agent.status->executed == before + 6 * 50000));
+	assert_true(eventually(agent.status->remaining == 0));
+	agent.control->flags = 0;
+	gone(n);
+}
+
 static void top_level_has_no_gates(void **state)
 {
 	(void)state;
@@ -506,6 +537,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(demand_follows_work),
 		cmocka_unit_test(dead_context_leaves_no_demand),
 		cmocka_unit_test(gates_by_predicted_work),
+		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(graphs_keep_their_level),

@@ -207,7 +207,9 @@ struct weir_status_page {
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
 	uint8_t reserved1[256 - 216];
-	_Atomic uint64_t executed;    /* GPU time of what has run; 0: this library does not say */
+	/* GPU time of what is known to be finished, as predicted at its launch: what is not
+	 * predicted counts nothing. 0: this library does not say. */
+	_Atomic uint64_t executed;
 	_Atomic uint64_t starts;      /* times that work began after a launch from idle */
 	_Atomic uint64_t starts_late; /* of these later than latency_slo after the launch */
 	uint8_t reserved[WEIR_PAGE_SIZE - 280];
