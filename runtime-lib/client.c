@@ -126,6 +126,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->idle_since = client->gap = 0;
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->gates = client->gates_closed = 0;
+	client->starts = client->start_since = 0;
 	client->gone_launches = client->gone_predicted = 0;
 	client->graph_levels = 0;
 	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)

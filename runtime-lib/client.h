@@ -57,6 +57,8 @@ struct client {
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
+	_Atomic uint64_t starts;
+	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are no more */
 	_Atomic uint32_t
 		graph_levels; /* bit q: a graph was captured with gates of level q inside */
@@ -84,7 +86,7 @@ struct client {
 		uint64_t former_until;
 		uint64_t last_begun, last_tick, last_look;
 		uint64_t contended_until, gates_closed;
-		uint64_t waits, wait_time, executed;
+		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t form_evictions[WEIR_STATUS_FORMS];
 		bool held;
 	} worker;

@@ -80,23 +80,26 @@ uint64_t gate_interval(const struct standing *standing, bool contended)
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
-void gate_put(struct stream *stream, const struct standing *standing)
+bool gate_put(struct stream *stream, const struct standing *standing)
 {
 	struct client *client = stream->client;
 
 	if (!put(stream, standing))
-		return;
+		return false;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
 		log_debug("gates at level %u", standing->level);
-	if (gate_closed(standing))
+	bool closed = gate_closed(standing);
+	if (closed)
 		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
+	return closed;
 }
 
-void gate_pass(struct stream *stream, const struct standing *standing)
+bool gate_pass(struct stream *stream, const struct standing *standing)
 {
-	if (due(stream, atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed)))
-		gate_put(stream, standing);
+	return due(stream,
+		   atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed)) &&
+	       gate_put(stream, standing);
 }
 
 void gate_capture(struct stream *stream, const struct standing *standing)

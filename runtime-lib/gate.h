@@ -12,15 +12,15 @@
 #define GATE_INTERVAL_QUIET     400000u
 #define GATE_INTERVAL_ALONE     1000000u
 
-/* Launch path. Puts a gate into the stream if one is due. */
-void gate_pass(struct stream *stream, const struct standing *standing);
+/* Launch path. Puts a gate into the stream if one is due. True: it was closed at that moment. */
+bool gate_pass(struct stream *stream, const struct standing *standing);
 
 /* The same for a stream under capture: the gate becomes a node of the graph, and is there whether
  * or not anybody is above now, since the graph may be replayed for ever. */
 void gate_capture(struct stream *stream, const struct standing *standing);
 
-/* Puts a gate whatever came before: inside a launch that is several. */
-void gate_put(struct stream *stream, const struct standing *standing);
+/* The same whatever came before: inside a launch that is several. */
+bool gate_put(struct stream *stream, const struct standing *standing);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
 struct gate_words {

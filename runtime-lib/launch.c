@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include "preempt.h"
 #include "sample.h"
+#include "start.h"
 #include "stream.h"
 
 #include "weir/base.h"
@@ -93,7 +94,9 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 		stream_unknown(stream, begun);
 	if (standing->level)
 		demand_raise(stream->client, standing);
-	gate_pass(stream, standing);
+	bool closed = gate_pass(stream, standing);
+	if (atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun)
+		start_begin(stream->client, closed);
 	gate_account(stream, predicted);
 	launch.predicted = predicted;
 	if (kind == LAUNCH_PLAIN && standing->wait)

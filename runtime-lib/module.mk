@@ -5,7 +5,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
 libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client.c demand.c driver.c entry.c function.c gate.c \
-	hold.c image.c kernel.c late.c launch.c lifetime.c link.c linker.c module.c pages.c preempt.c request.c rewrite.c sample.c stream.c \
+	hold.c image.c kernel.c late.c launch.c lifetime.c link.c linker.c module.c pages.c preempt.c request.c rewrite.c sample.c start.c stream.c \
 	sync.c thread.c worker.c) \
 	forward.S
 # Objects of the compile service are checked by their maker's own rules.

@@ -7,6 +7,7 @@
 #include "hold.h"
 #include "link.h"
 #include "preempt.h"
+#include "start.h"
 #include "stream.h"
 #include "thread.h"
 
@@ -249,6 +250,8 @@ static void write_status(struct client *client, const struct standing *standing,
 	if (totals->executed > client->worker.executed)
 		client->worker.executed = totals->executed;
 	atomic_store(&status->executed, client->worker.executed);
+	atomic_store(&status->starts, atomic_load(&client->starts));
+	atomic_store(&status->starts_late, client->worker.starts_late);
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);
@@ -321,6 +324,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 	bool demanding = demand_expire(client, now);
 	hold_expire(standing, now);
 	space_gates(client, standing, now);
+	start_look(client, standing, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
 	write_status(client, standing, &totals);
 

@@ -223,6 +223,7 @@ static void progress_is_told(void **state)
 
 	learn(n, 100, 50000);
 	assert_true(eventually(agent.status->outstanding == 0));
+	usleep(50000); /* all of the page is of this client, and of now */
 	uint64_t before = agent.status->executed;
 	driver->streams_busy = driver->events_busy = 1;
 	for (int i = 0; i < 4; i++)
@@ -244,6 +245,40 @@ static void progress_is_told(void **state)
 	assert_true(eventually(agent.status->executed == before + 6 * 50000));
 	assert_true(eventually(agent.status->remaining == 0));
 	agent.control->flags = 0;
+	gone(n);
+}
+
+static void late_starts_are_counted(void **state)
+{
+	(void)state;
+	agent.control->latency_slo = 10000000;
+	unsigned n = welcomed(0, 1);
+
+	assert_true(
+		eventually(agent.status->starts == 1)); /* the first launch, behind an open gate */
+	driver->streams_busy = 1;
+	for (int i = 0; i < 3; i++) /* the first of them finds nothing outstanding */
+		launch_on(STREAM(n, 2), 700);
+	assert_true(eventually(agent.status->starts == 2));
+	assert_int_equal(agent.status->starts_late, 0);
+
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 3), 701);
+	launch_on(STREAM(n, 4), 701); /* waits with it */
+	usleep(50000);
+	assert_int_equal(agent.status->starts, 2); /* not yet */
+	agent.demand[0]->word = 0;
+	assert_true(eventually(agent.status->starts == 3));
+	assert_int_equal(agent.status->starts_late, 1);
+
+	agent.control->latency_slo = UINT64_MAX; /* who waits that long is not late */
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 5), 701);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	assert_true(eventually(agent.status->starts == 4));
+	assert_int_equal(agent.status->starts_late, 1);
+	agent.control->latency_slo = 0;
 	gone(n);
 }
 
@@ -538,6 +573,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(dead_context_leaves_no_demand),
 		cmocka_unit_test(gates_by_predicted_work),
 		cmocka_unit_test(progress_is_told),
+		cmocka_unit_test(late_starts_are_counted),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(graphs_keep_their_level),

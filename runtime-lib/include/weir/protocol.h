@@ -210,8 +210,12 @@ struct weir_status_page {
 	/* GPU time of what is known to be finished, as predicted at its launch: what is not
 	 * predicted counts nothing. 0: this library does not say. */
 	_Atomic uint64_t executed;
-	_Atomic uint64_t starts;      /* times that work began after a launch from idle */
-	_Atomic uint64_t starts_late; /* of these later than latency_slo after the launch */
+	/* Times that work began after a launch into a stream in which nothing was outstanding, and
+	 * of these later than latency_slo after the launch: held by a gate that was closed when it
+	 * was put, until that was seen open. Launches that wait behind the same closed gates are
+	 * one. What it waits for others' kernels to leave is not counted. */
+	_Atomic uint64_t starts;
+	_Atomic uint64_t starts_late;
 	uint8_t reserved[WEIR_PAGE_SIZE - 280];
 };
 

@@ -1,0 +1,28 @@
+#include "start.h"
+
+#include "gate.h"
+
+void start_begin(struct client *client, bool closed)
+{
+	uint64_t none = 0;
+
+	/* Launches that wait behind the same closed gates start together: the first counts. */
+	if (closed)
+		atomic_compare_exchange_strong(&client->start_since, &none, client_now());
+	else
+		atomic_fetch_add_explicit(&client->starts, 1, memory_order_relaxed);
+}
+
+void start_look(struct client *client, const struct standing *standing, uint64_t now)
+{
+	uint64_t since = atomic_load(&client->start_since);
+
+	/* In this order: the gate that is seen open was closed before. */
+	if (!since || gate_closed(standing))
+		return;
+	uint64_t slo = atomic_load(&client_control(standing)->latency_slo);
+	if (slo && now > since && now - since > slo)
+		client->worker.starts_late++;
+	atomic_store(&client->start_since, 0);
+	atomic_fetch_add(&client->starts, 1);
+}
