@@ -48,11 +48,12 @@ class Watch:
 
 
 def show_gated(bench, part, watch, clients):
-    """A result says little about a client that was never held."""
+    """A result says little about a client that was never held, before a kernel or inside one."""
     seen = {client.name: watch.counters(client) for client in clients}
-    good = all(counters["waits"] > 0 for counters in seen.values())
-    figure = ", ".join(f"{name} {counters['gates']}/{counters['waits']}" for name, counters in seen.items())
-    bench.report.holds(part, "each was held: gates/waits", good, figure)
+    good = all(counters["waits"] + counters["evictions"] > 0 for counters in seen.values())
+    figure = ", ".join(
+        f"{name} " + "/".join(str(counters[key]) for key in COUNTERS) for name, counters in seen.items())
+    bench.report.holds(part, f"each was held: {'/'.join(COUNTERS)}", good, figure)
 
 
 def part_w(bench):
