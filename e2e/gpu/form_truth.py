@@ -143,7 +143,7 @@ def part_h(bench):
     node.ensure_agent()
     native, everything, want, forms = native_hashes(bench), names(bench), EVICTIONS, SHARES
     if node.simulated:
-        everything, want, forms = everything[-GROUP:], 1, ("resumable",)
+        everything, want, forms = everything[:GROUP], 1, ("persistent",)
     argv = [node.bench("asker"), "--seconds", "600"]
     env = {"WEIR_SOCKET": str(node.socket)}
     with node.running("asker", argv, HIGH, False, env=env), Watch(node) as watch:
