@@ -18,14 +18,14 @@ say() { # STATUS WHAT
 }
 
 # Where clients that are other users may read it.
-mkdir -p "$tmp/root/lib"
-cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$tmp/root"
-cp "$B/lib/libweir.so" "$tmp/root/lib"
+mkdir -p "$tmp/node/lib"
+cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$tmp/node"
+cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
 # e is d again: the simulated GPU is always shared as by MPS.
 parts="f b c a g t h d"
-timeout 300 e2e/bench/forms.sh "$tmp/root" --simulated --seconds 0.2 --only "${parts// /,}" --results "$tmp/results" \
+timeout 300 e2e/bench/forms.sh "$tmp/node" --simulated --seconds 0.2 --only "${parts// /,}" --results "$tmp/results" \
 	>"$tmp/out" 2>&1
 say $? "every part passes"
 for part in $parts; do
