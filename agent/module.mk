@@ -47,8 +47,10 @@ weir-compile_CFLAGS   := -fno-sanitize=all
 weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
+# A whole agent, with fake pods and identities.
+WHOLE_AGENT := test-agent test-agent-hostile test-agent-commands test-agent-compile
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
-               test-agent test-tenants test-metrics test-scheduler test-compile test-cache
+               test-tenants test-metrics test-scheduler test-compile test-cache $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -57,11 +59,11 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
-$(foreach t,test-compile test-agent,$(eval $t_SRC += agent/tests/compile-fixture.c)\
+$(foreach t,test-compile $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fixture.c)\
 	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))
-# Its fake pods and identities.
-test-agent_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free pods_find \
-                      pods_connected)
+$(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
+	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
+	pods_find pods_connected)))
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox

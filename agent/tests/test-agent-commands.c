@@ -1,0 +1,203 @@
+/* What operators ask an agent: over HTTP, and by weirctl. */
+#include "agent-fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../commands.h"
+
+static void test_http(void **state)
+{
+	static char answer[32768];
+
+	(void)state;
+	struct fake fake = fake_join(2);
+	atomic_store(&fake.status->launches, 12);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
+	assert_non_null(strstr(answer, "version=0.0.4"));
+	assert_non_null(strstr(answer,
+			       "weir_launches_total{namespace=\"\",pod=\"\",container=\"uid "
+			       "2 /\",gpu=\"GPU-30313233-3435-3637-3839-616263646500\"} 12\n"));
+	assert_non_null(strstr(answer, "level=\"high\"} 1\n"));
+	rig_fetch("/healthz", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
+	rig_fetch("/readyz", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
+	rig_fetch("/else", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "404"));
+	fake_leave(&fake);
+}
+
+static void ask(const char *request, char *answer, size_t size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ssize_t n;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", rig_folder);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(send(fd, request, strlen(request), 0) > 0);
+	rig_pump();
+	n = recv(fd, answer, size - 1, MSG_DONTWAIT);
+	answer[n > 0 ? n : 0] = '\0';
+	close(fd);
+	rig_pump();
+	assert_int_equal(agent.n_control_peers, 0);
+}
+
+static void test_control(void **state)
+{
+	static char answer[8192];
+	char large[600];
+
+	(void)state;
+	struct fake fake = fake_join(3);
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"level\":3"));
+	ask("{\"command\": \"reboot\"}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"error\":\"unknown command\"}");
+	ask("\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"error\":\"not a command\"}");
+	memset(large, '[', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	ask(large, answer, sizeof(answer));
+	fake_leave(&fake);
+}
+
+/* Refused with a reason, and nothing changes. */
+static void test_bad_commands(void **state)
+{
+	static const struct {
+		const char *request, *error;
+	} bad[] = {
+		{"{\"command\":\"policy\",\"name\":\"best\"}\n", "no policy of that name"},
+		{"{\"command\":\"policy\",\"name\":7}\n", "no policy of that name"},
+		{"{\"command\":\"hold\",\"client\":99,\"seconds\":1}\n",
+		 "no client of that number"},
+		{"{\"command\":\"hold\",\"client\":\"1\",\"seconds\":1}\n",
+		 "no client of that number"},
+		{"{\"command\":\"hold\",\"client\":1,\"seconds\":-1}\n",
+		 "expected 0 to 3600 seconds"},
+		{"{\"command\":\"hold\",\"client\":1,\"seconds\":1e300}\n",
+		 "expected 0 to 3600 seconds"},
+		{"{\"command\":\"trace\",\"seconds\":0}\n", "expected up to 3600 seconds"},
+		{"{\"command\":\"trace\",\"seconds\":1,\"gpu\":\"GPU-x\"}\n", "no such GPU"},
+		{"{\"command\":5}\n", "not a command"},
+	};
+	char answer[512], expected[128];
+
+	(void)state;
+	struct fake fake = fake_join(0);
+	for (size_t i = 0; i < countof(bad); i++) {
+		ask(bad[i].request, answer, sizeof(answer));
+		snprintf(expected, sizeof(expected), "{\"error\":\"%s\"}", bad[i].error);
+		assert_string_equal(answer, expected);
+	}
+	assert_int_equal(fake.control->hold, 0);
+	assert_null(agent.scheduler.record.gpu);
+	fake_leave(&fake);
+}
+
+static void test_policy_by_command(void **state)
+{
+	char answer[512];
+
+	(void)state;
+	struct fake a = fake_join(0), b = fake_join(0);
+	a.status->outstanding = b.status->outstanding = 1;
+	ask("{\"command\":\"policy\",\"name\":\"wfq\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"policy\":\"wfq\""));
+	assert_true(a.control->flags & WEIR_CONTROL_HOLDABLE);
+	assert_int_equal(a.control->hold + b.control->hold, 1);
+	ask("{\"command\":\"policy\",\"name\":\"levels\"}\n", answer, sizeof(answer));
+	assert_int_equal(a.control->hold + b.control->hold, 0);
+	assert_int_equal(a.control->flags, 0);
+	ask("{\"command\":\"policy\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"policy\":\"levels\""));
+	fake_leave(&a);
+	fake_leave(&b);
+}
+
+static void test_hold_by_command(void **state)
+{
+	char answer[512], request[128];
+
+	(void)state;
+	struct fake fake = fake_join(0);
+	snprintf(request, sizeof(request),
+		 "{\"command\":\"hold\",\"client\":%llu,\"seconds\":60}\n",
+		 (unsigned long long)agent.last_number);
+	ask(request, answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"heldSeconds\":60"));
+	assert_int_equal(fake.control->hold, 1);
+	snprintf(request, sizeof(request), "{\"command\":\"hold\",\"client\":%llu,\"seconds\":0}\n",
+		 (unsigned long long)agent.last_number);
+	ask(request, answer, sizeof(answer));
+	assert_int_equal(fake.control->hold, 0);
+	fake_leave(&fake);
+}
+
+static int start_recording(double seconds)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char request[128];
+
+	snprintf(request, sizeof(request), "{\"command\":\"trace\",\"seconds\":%f}\n", seconds);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", rig_folder);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(send(fd, request, strlen(request), 0) > 0);
+	for (int i = 0; i < 100 && !agent.scheduler.record.gpu; i++)
+		loop_step(&agent.loop, 10);
+	assert_non_null(agent.scheduler.record.gpu);
+	return fd;
+}
+
+static void test_trace_by_command(void **state)
+{
+	char answer[4096];
+	ssize_t n = -1;
+
+	(void)state;
+	struct fake fake = fake_join(0);
+	int fd = start_recording(0.05);
+	static const char again[] = "{\"command\":\"trace\",\"seconds\":1}";
+	uint64_t later;
+	char *refusal = commands_answer(&agent, again, sizeof(again) - 1, &later);
+	assert_string_equal(refusal, "{\"error\":\"somebody else records\"}");
+	free(refusal);
+	fake.status->gpu_time = 7000000;
+	while (n < 0) {
+		assert_true(loop_step(&agent.loop, -1) >= 0);
+		n = recv(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
+	}
+	answer[n] = '\0';
+	assert_non_null(strstr(answer, " 7000000ns\\nend "));
+	close(fd);
+
+	/* One who does not wait for it. */
+	close(start_recording(60));
+	for (int i = 0; i < 100 && agent.scheduler.record.gpu; i++)
+		loop_step(&agent.loop, 10);
+	assert_null(agent.scheduler.record.gpu);
+	fake_leave(&fake);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		AGENT_TEST(test_http),
+		AGENT_TEST(test_control),
+		AGENT_TEST(test_bad_commands),
+		AGENT_TEST(test_policy_by_command),
+		AGENT_TEST(test_hold_by_command),
+		AGENT_TEST(test_trace_by_command),
+	};
+
+	return RUN_AGENT_TESTS(tests);
+}
