@@ -77,3 +77,20 @@ governed() { # UID PROGRAM ARGUMENTS...
         WEIR_DRIVER="$work/libcuda.so.1" WEIR_SOCKET="$work/agent.sock" LD_LIBRARY_PATH="$work" \
         timeout -s KILL 900 "$work/bin/$program" "$@"
 }
+
+# A client of the top level that wants the GPU again and again; its program is burst.
+busy=
+start_busy() {
+    governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
+        --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
+    busy=$!
+    clients[$busy]=burst
+    eventually 30 test -e "$work/ready"
+    say $? "a busy client is there"
+}
+
+stop_busy() {
+    touch "$work/stop"
+    wait "$busy"
+    say $? "the busy client's own values are right"
+}

@@ -11,12 +11,7 @@ echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
 
 start_agent
 say $? "the agent is up"
-governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
-    --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
-busy=$!
-clients[$busy]=burst
-eventually 30 test -e "$work/ready"
-say $? "a busy client is there"
+start_busy
 
 # What the low client is seen to have done, while it runs: launches in forms, and evictions.
 of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
@@ -84,7 +79,5 @@ done
 governed 65534 vector-add >"$work/last.log" 2>&1
 say $? "the GPU is free for the next"
 
-touch "$work/stop"
-wait $busy
-say $? "the busy client's own values are right"
+stop_busy
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

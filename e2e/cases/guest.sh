@@ -20,12 +20,7 @@ say $? "no driver: the application is told that there is no device"
 
 start_agent
 say $? "the agent is up"
-governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
-    --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
-busy=$!
-clients[$busy]=burst
-eventually 30 test -e "$work/ready"
-say $? "a busy client is there"
+start_busy
 
 for program in vector-add matrix-multiply reduction long-block; do
     governed 65534 "$program" --seconds 1 >"$work/$program.log" 2>&1
@@ -49,7 +44,5 @@ say $? "those below are held"
 wait $held
 say $? "and right all the same"
 
-touch "$work/stop"
-wait $busy
-say $? "the busy client's own values are right"
+stop_busy
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -3,23 +3,8 @@
 # results stay right. Kernels that need the host while they run are left out: this launcher waits.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-
-B=${B:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/sim"
-export WEIR_SIM_DIR=$tmp/sim LD_LIBRARY_PATH=$PWD/$B/simcuda
-failed=0
-
-say() { # STATUS WHAT
-	if [ "$1" -eq 0 ]; then
-		echo "ok - $2"
-	else
-		echo "not ok - $2"
-		tail -n 3 "$tmp/out"
-		failed=1
-	fi
-}
+# shellcheck source=e2e/simcuda/scratch.sh
+. e2e/simcuda/scratch.sh
 
 eaters='^(work-queue|polling-server|endless-simulation) '
 names=$("$B/bin/kernels" --list | grep -vE "$eaters" | cut -d ' ' -f 1 | paste -sd ,)

@@ -3,29 +3,13 @@
 # notices when a launch is lost.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit
-
-B=${B:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/sim"
-export WEIR_SIM_DIR=$tmp/sim LD_LIBRARY_PATH=$PWD/$B/simcuda
-failed=0
-
-say() { # STATUS WHAT
-	if [ "$1" -eq 0 ]; then
-		echo "ok - $2"
-	else
-		echo "not ok - $2"
-		tail -n 3 "$tmp/out"
-		failed=1
-	fi
-}
+# shellcheck source=e2e/simcuda/scratch.sh
+. e2e/simcuda/scratch.sh
 
 kernels() { # OPTION...
 	timeout 120 "$B/bin/kernels" "$@" >"$tmp/out" 2>&1
 }
 
-touch "$tmp/out"
 mapfile -t names < <("$B/bin/kernels" --list | cut -d ' ' -f 1)
 [ "${#names[@]}" -ge 27 ]
 say $? "all benchmarks are there"
