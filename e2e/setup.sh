@@ -12,7 +12,7 @@ packages=(
     libyaml-dev libcjson-dev libcurl4-openssl-dev libmicrohttpd-dev libcmocka-dev uthash-dev
     liblz4-dev libzstd-dev libssl-dev
     cppcheck codespell shellcheck
-    python3 python3-pip unzip curl jq bc patchelf xz-utils iproute2 openssl procps
+    python3 python3-pip unzip curl jq bc patchelf xz-utils iproute2 openssl procps e2fsprogs
     runc containerd containernetworking-plugins iptables busybox-static
 )
 

@@ -244,7 +244,7 @@ make_image() {
 			cp -L "$library" "$root$library"
 		done
 	done
-	"$here/image.py" "$W/image.tar" "$IMAGE" "$root"
+	deploy/image.py "$W/image.tar" "$IMAGE" "$root" --cmd '["/bin/sleep", "1000000"]' > /dev/null
 }
 
 # The API

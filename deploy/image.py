@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""image.py OUT.tar NAME:TAG ROOT [--entrypoint JSON] [--cmd JSON] [--user UID] [--gzip]
+
+A container image of one layer from the folder ROOT, as a tarball that `ctr images import`,
+`podman load`, `skopeo copy oci-archive:` and `docker load` read. Nothing is fetched. The same folder
+gives the same bytes: everything belongs to root, is as old as the epoch, and comes in order.
+"""
+import argparse
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import tarfile
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+
+
+def layer_of(root):
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for folder, folders, files in os.walk(root):
+            folders.sort()
+            names = files + [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            for path in [folder] + [os.path.join(folder, name) for name in sorted(names)]:
+                if path != root:
+                    tar.add(path, arcname=os.path.relpath(path, root), recursive=False, filter=anonymous)
+    return layer.getvalue()
+
+
+def anonymous(info):
+    info.uid = info.gid = info.mtime = 0
+    info.uname = info.gname = ""
+    return info
+
+
+class Archive:
+    """The tarball, whose blobs are named by what they hold."""
+
+    def __init__(self, path):
+        self.tar = tarfile.open(path, "w", format=tarfile.PAX_FORMAT)
+
+    def add(self, path, data):
+        info = tarfile.TarInfo(path)
+        info.size = len(data)
+        self.tar.addfile(info, io.BytesIO(data))
+
+    def blob(self, media_type, data):
+        digest = hashlib.sha256(data).hexdigest()
+        self.add("blobs/sha256/" + digest, data)
+        return {"mediaType": media_type, "digest": "sha256:" + digest, "size": len(data)}
+
+
+def write(options):
+    layer = layer_of(options.root)
+    packed = gzip.compress(layer, 6, mtime=0) if options.gzip else layer
+    config = {
+        "architecture": ARCHITECTURES[platform.machine()],
+        "os": "linux",
+        "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "User": options.user,
+                   "Entrypoint": options.entrypoint, "Cmd": options.cmd, "WorkingDir": "/"},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
+    }
+    archive = Archive(options.out)
+    layer_blob = archive.blob(LAYER + ("+gzip" if options.gzip else ""), packed)
+    config_blob = archive.blob(CONFIG, encode(config))
+    manifest = archive.blob(MANIFEST, encode({"schemaVersion": 2, "mediaType": MANIFEST,
+                                              "config": config_blob, "layers": [layer_blob]}))
+    manifest["annotations"] = {"io.containerd.image.name": options.name,
+                               "org.opencontainers.image.ref.name": options.name.rpartition(":")[2]}
+    archive.add("index.json", encode({"schemaVersion": 2, "manifests": [manifest]}))
+    archive.add("oci-layout", encode({"imageLayoutVersion": "1.0.0"}))
+    # What `docker load` reads.
+    archive.add("manifest.json", encode([{"Config": path_of(config_blob), "RepoTags": [options.name],
+                                          "Layers": [path_of(layer_blob)]}]))
+    archive.tar.close()
+    print(f"{options.name}: {len(layer) / 1e6:.1f} MB, {len(packed) / 1e6:.1f} MB packed, {manifest['digest']}")
+
+
+def encode(value):
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def path_of(blob):
+    return "blobs/sha256/" + blob["digest"].partition(":")[2]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in "out", "name", "root":
+        parser.add_argument(name)
+    parser.add_argument("--entrypoint", type=json.loads, default=[])
+    parser.add_argument("--cmd", type=json.loads, default=[])
+    parser.add_argument("--user", default="0:0")
+    parser.add_argument("--gzip", action="store_true")
+    write(parser.parse_args())
+
+
+main()
