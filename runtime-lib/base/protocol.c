@@ -18,6 +18,8 @@ static const struct {
 	[WEIR_REFUSED] = {sizeof(struct weir_refused), 0, 0},
 	[WEIR_COMPILE] = {sizeof(struct weir_compile), 1, 1},
 	[WEIR_COMPILED] = {sizeof(struct weir_compiled), 0, 1},
+	[WEIR_MEMORY] = {sizeof(struct weir_memory), 0, 0},
+	[WEIR_ACCOUNT] = {sizeof(struct weir_account), 2, 2},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -47,7 +49,10 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 			return WEIR_CHECK_VALUE;
 		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
 	case WEIR_COMPILE:
+	case WEIR_MEMORY:
 		return WEIR_CHECK_OK;
+	case WEIR_ACCOUNT:
+		return message->account.slot < WEIR_MEMORY_SLOTS ? WEIR_CHECK_OK : WEIR_CHECK_VALUE;
 	case WEIR_COMPILED:
 		message->compiled.text[sizeof(message->compiled.text) - 1] = '\0';
 		return fds == (message->compiled.status == WEIR_COMPILE_OK) ? WEIR_CHECK_OK
@@ -77,7 +82,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_COMPILED)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_ACCOUNT)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -91,6 +91,24 @@ static void levels_need_their_pages(void **state)
 	assert_int_equal(weir_message_check(&out, &level, sizeof(level), 3), WEIR_CHECK_VALUE);
 }
 
+static void an_account_is_a_slot_and_two_pages(void **state)
+{
+	struct weir_account account = {.slot = WEIR_MEMORY_SLOTS - 1};
+	struct weir_memory memory = {0};
+	union weir_message out;
+
+	(void)state;
+	weir_header_init(&memory.header, WEIR_MEMORY, sizeof(memory));
+	assert_int_equal(weir_message_check(&out, &memory, sizeof(memory), 0), WEIR_CHECK_OK);
+	assert_int_equal(weir_message_check(&out, &memory, sizeof(memory), 1), WEIR_CHECK_FDS);
+	weir_header_init(&account.header, WEIR_ACCOUNT, sizeof(account));
+	for (size_t fds = 0; fds <= WEIR_FDS_MAX; fds++)
+		assert_int_equal(weir_message_check(&out, &account, sizeof(account), fds),
+				 fds == 2 ? WEIR_CHECK_OK : WEIR_CHECK_FDS);
+	account.slot = WEIR_MEMORY_SLOTS;
+	assert_int_equal(weir_message_check(&out, &account, sizeof(account), 2), WEIR_CHECK_VALUE);
+}
+
 static int open_descriptors(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -132,6 +150,7 @@ int main(void)
 		cmocka_unit_test(accepts_a_later_and_longer_version),
 		cmocka_unit_test(refuses_each_fault),
 		cmocka_unit_test(levels_need_their_pages),
+		cmocka_unit_test(an_account_is_a_slot_and_two_pages),
 		cmocka_unit_test(refused_packets_leak_nothing),
 	};
 

@@ -1,4 +1,4 @@
-/* What an agent and the clients of its node share: messages on /run/weir/agent.sock and three kinds
+/* What an agent and the clients of its node share: messages on /run/weir/agent.sock and five kinds
  * of pages. Fixed widths, little endian, versioned; old libraries in running pods meet new agents,
  * so fields are added in reserved space, never moved, and unknown flags are ignored.
  *
@@ -13,7 +13,20 @@
  *                                             <- LEVEL: another level and the pages for it, at any
  * time end of file: the client is gone              end of file: the agent is gone
  *
+ * On a connection of its own, of which nothing else is asked, a process learns where its memory is
+ * counted:
+ *
+ *   MEMORY: which GPU                        ->
+ *                                             <- ACCOUNT: its slot, and two pages; or REFUSED
+ *
  * Identity (pod, container, user) is never in a message: the agent asks the kernel.
+ *
+ * Memory. A container has an account and a limit on each GPU. A process writes what it has into its
+ * slot of the account *before* the driver is asked for it, under the account's lock, and only if
+ * the sum of all slots stays within the limit; so the agent is not on that path, and its death
+ * changes nothing. The limit page is the agent's alone. A slot is freed by the agent when its
+ * process is dead, and a lock that a dead process held, too. What one container can do to its
+ * account harms nobody else.
  *
  * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q
  * is non-zero while a client *above* q has work outstanding; a client of level p sets its bit in
@@ -52,6 +65,8 @@ enum weir_message_type {
 	WEIR_REFUSED = 4,
 	WEIR_COMPILE = 5,
 	WEIR_COMPILED = 6,
+	WEIR_MEMORY = 7,
+	WEIR_ACCOUNT = 8,
 };
 
 struct weir_header {
@@ -102,11 +117,15 @@ enum weir_refusal {
 	WEIR_REFUSED_INTERNAL = 5, /* the agent's own trouble (memory, disk); try again later */
 };
 
+enum weir_refused_flags {
+	WEIR_REFUSED_LIMITED = 1u << 0, /* its container has a limit of memory */
+};
+
 struct weir_refused {
 	struct weir_header header;
 	uint32_t reason; /* enum weir_refusal */
-	uint32_t reserved;
-	char text[128]; /* one line for the log, NUL-padded */
+	uint32_t flags;  /* enum weir_refused_flags */
+	char text[128];  /* one line for the log, NUL-padded */
 };
 
 /* Asks for a kernel in the forms that can leave. One descriptor: a memory file sealed against
@@ -151,6 +170,51 @@ struct weir_compiled {
 	uint8_t reserved[64];
 };
 
+/* Sent first on a connection of its own, which ends with the answer: the account is the process's,
+ * not a context's. An old agent leaves it unanswered, so the asker shuts its side down behind it,
+ * and reads to the end. */
+struct weir_memory {
+	struct weir_header header;
+	uint8_t gpu[16]; /* CUuuid of the device */
+	uint8_t reserved[64];
+};
+
+/* Descriptors: limit page (read only), account page (read and write). The slot is the process's
+ * until it is dead. */
+struct weir_account {
+	struct weir_header header;
+	uint32_t slot; /* 0..WEIR_MEMORY_SLOTS-1 */
+	uint32_t reserved0;
+	uint8_t reserved[64];
+};
+
+#define WEIR_MEMORY_SLOTS 252u
+/* Memory is reserved in chunks of this size, as drivers give it out: an allocation of half a chunk
+ * or more takes whole ones, smaller ones of a process share some. */
+#define WEIR_MEMORY_CHUNK (2u << 20)
+/* Beside the socket while some container of the node has a limit: who finds it, and no agent, is
+ * not to allocate. */
+#define WEIR_LIMITED_NAME "memory-limited"
+
+/* Of a container on a GPU. Survives the agent: the last limit known holds. */
+struct weir_limit_page {
+	uint32_t magic, version;
+	_Atomic uint64_t limit; /* bytes, 0: none */
+	uint8_t reserved[WEIR_PAGE_SIZE - 16];
+};
+
+/* Of a container on a GPU: written by its processes, each its own slot. Survives the agent. */
+struct weir_account_page {
+	uint32_t magic, version;
+	_Atomic uint32_t lock; /* slot + 1 of who holds it */
+	uint8_t reserved[64 - 12];
+	struct {
+		_Atomic uint64_t reserved; /* bytes, a multiple of the chunk */
+		_Atomic uint32_t pid;      /* by the agent, in its namespace; 0: free */
+		uint32_t reserved0;
+	} slots[WEIR_MEMORY_SLOTS];
+};
+
 /* File `demand-q` of a GPU. Survives the agent. */
 struct weir_demand_page {
 	_Atomic uint64_t
@@ -173,7 +237,7 @@ struct weir_control_page {
 	_Atomic uint32_t flags;        /* enum weir_control_flags */
 	_Atomic uint32_t above;        /* how many clients of this GPU are above this one */
 	_Atomic uint32_t epoch;        /* counts changes of this page */
-	_Atomic uint64_t memory_limit; /* bytes, 0: none */
+	_Atomic uint64_t memory_limit; /* bytes, 0: none; for display (struct weir_limit_page) */
 	_Atomic uint32_t share;        /* 1..100, hundredths of the GPU */
 	uint32_t reserved0;
 	/* CLOCK_MONOTONIC in ns: a hold that lasts longer has been forgotten; the client clears it.
@@ -230,6 +294,11 @@ static_assert(sizeof(struct weir_refused) == 152, "wire layout");
 static_assert(sizeof(struct weir_compile) == 88, "wire layout");
 static_assert(sizeof(struct weir_compile_file) == 64, "file layout");
 static_assert(sizeof(struct weir_compiled) == 216, "wire layout");
+static_assert(sizeof(struct weir_memory) == 96, "wire layout");
+static_assert(sizeof(struct weir_account) == 88, "wire layout");
+static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
+static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
 static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
@@ -249,6 +318,8 @@ union weir_message {
 	struct weir_refused refused;
 	struct weir_compile compile;
 	struct weir_compiled compiled;
+	struct weir_memory memory;
+	struct weir_account account;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 
