@@ -5,7 +5,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
 libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client.c demand.c driver.c entry.c function.c gate.c \
-	hold.c image.c kernel.c late.c launch.c lifetime.c link.c linker.c module.c pages.c preempt.c request.c rewrite.c sample.c start.c stream.c \
+	hold.c image.c kernel.c late.c launch.c lifetime.c link.c linker.c module.c pages.c predict-ridge.c preempt.c request.c rewrite.c sample.c start.c stream.c \
 	sync.c thread.c worker.c) \
 	forward.S
 # Objects of the compile service are checked by their maker's own rules.
@@ -52,6 +52,10 @@ test-guest_STATIC   := base
 test-guest_CPPFLAGS := -isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
 test-guest_LIBS     := $(GUEST) -Wl,-rpath,$(abspath $(B)/guest) -lcmocka -ldl
 $(B)/tests/test-guest: | $(GUEST)
+UNIT_TESTS += test-predict-ridge
+test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/predict-ridge.c
+test-predict-ridge_CPPFLAGS := -iquote runtime-lib
+test-predict-ridge_LIBS     := -lcmocka -lm
 # These look inside.
 INSIDE_TESTS := test-function test-launch-path test-preempt
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))

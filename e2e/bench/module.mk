@@ -56,3 +56,11 @@ BENCHES += bench-transform
 bench-transform_SRC    := e2e/bench/bench-transform.c e2e/bench/corpus.c e2e/forms/generate.c
 bench-transform_STATIC := libweir-transform
 bench-transform_LIBS   := $(TRANSFORM_LIBS)
+
+# bench-predict: how well times of kernels are predicted.
+BENCHES += bench-predict
+bench-predict_SRC       = e2e/bench/bench-predict.c e2e/workloads/workload.c runtime-lib/predict-ridge.c $(PAPERS_SRC)
+bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads -Iruntime-lib
+bench-predict_CFLAGS    = $(kernels_CFLAGS)
+bench-predict_LIBS     := -ldl -lm
+$(B)/bench/bench-predict: $(B)/simcuda/libcuda.so.1
