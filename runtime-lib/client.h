@@ -87,6 +87,7 @@ struct client {
 		uint64_t last_begun, last_tick, last_look;
 		uint64_t contended_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
+		uint64_t predictions, prediction_error; /* as in the status page */
 		uint64_t form_evictions[WEIR_STATUS_FORMS];
 		bool held;
 	} worker;

@@ -1,5 +1,7 @@
 #include "kernel.h"
 
+#include "predict-ridge.h"
+
 #include "weir/log.h"
 
 #include <stddef.h>
@@ -8,6 +10,10 @@
 #define WAYS          4u
 #define FIRST_SAMPLES 4u
 #define SAMPLE_EVERY  128u
+#define VARYING_EVERY 16u
+#define VARYING       0.01 /* variance of errors of 10 % */
+#define BETTER        4    /* times less variance */
+#define ERROR_MAX     10.0
 
 static struct kernel_time table[ENTRIES];
 
@@ -37,6 +43,9 @@ uint64_t kernel_key(const struct geometry *geometry)
 static void claim(struct kernel_time *entry, uint64_t key)
 {
 	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->variance, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->sizes_variance, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->varies, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->choice, NULL, memory_order_relaxed);
@@ -69,21 +78,46 @@ bool kernel_wants_sample(struct kernel_time *kernel)
 	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
-	return n <= FIRST_SAMPLES || n % SAMPLE_EVERY == 0;
+	return n <= FIRST_SAMPLES ||
+	       n % (kernel_varies(kernel) ? VARYING_EVERY : SAMPLE_EVERY) == 0;
 }
 
-void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+double kernel_error(uint64_t predicted, uint64_t ns)
+{
+	double off = predicted > ns ? (double)(predicted - ns) : (double)(ns - predicted);
+	double error = off / (double)(ns ? ns : 1);
+
+	return error < ERROR_MAX ? error : ERROR_MAX;
+}
+
+static double learn_variance(_Atomic double *variance, double error)
+{
+	double now = atomic_load(variance);
+
+	now += (error * error - now) / 8;
+	atomic_store(variance, now);
+	return now;
+}
+
+/* Before anything is known the mean is no worse than the regression. */
+static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint64_t by_sizes)
+{
+	double of_mean = learn_variance(&kernel->variance, kernel_error(mean, ns));
+	double of_sizes = learn_variance(&kernel->sizes_variance,
+					 kernel_error(by_sizes ? by_sizes : mean, ns));
+
+	atomic_store(&kernel->varies, by_sizes && of_mean > VARYING && of_sizes * BETTER < of_mean);
+}
+
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes)
 {
 	if (atomic_load(&kernel->key) != key)
 		return;
 
 	uint64_t mean = atomic_load(&kernel->mean);
-	/* Others on the GPU can only lengthen what is measured, so a shorter time counts for more.
-	 */
-	if (!mean || ns < mean)
-		mean = ns;
-	else
-		mean += (ns - mean) / 8;
+	if (mean)
+		compare(kernel, mean, ns, by_sizes);
+	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
 	atomic_store(&kernel->mean, mean ? mean : 1);
 	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)
 		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,

@@ -20,8 +20,12 @@ struct geometry {
 struct kernel_time {
 	_Atomic uint64_t key;
 	_Atomic uint64_t mean; /* ns; 0: not known */
+	/* Of errors relative to what was measured: the mean's, and those of the regression over all
+	 * sizes of the kernel (predict.h). */
+	_Atomic double variance, sizes_variance;
 	_Atomic uint32_t samples;
 	_Atomic uint32_t launches;
+	_Atomic int varies; /* with more than the geometry: the regression says it better */
 	_Atomic(struct choice *) choice; /* NULL: runs as it is (choose.h) */
 };
 
@@ -32,14 +36,24 @@ uint64_t kernel_key(const struct geometry *geometry);
  * values are hints. */
 struct kernel_time *kernel_find(uint64_t key);
 
-/* Predicted time, 0: not known. */
-static inline uint64_t kernel_predict(const struct kernel_time *kernel)
+/* Of what was measured, 0: not known. */
+static inline uint64_t kernel_mean(const struct kernel_time *kernel)
 {
 	return atomic_load_explicit(&kernel->mean, memory_order_relaxed);
 }
 
-/* Counts a launch and says whether it should be sampled: the first few, then one in many. */
+static inline bool kernel_varies(const struct kernel_time *kernel)
+{
+	return atomic_load_explicit(&kernel->varies, memory_order_relaxed);
+}
+
+/* Counts a launch and says whether it should be sampled: the first few, then one in many, or in
+ * some of those that vary. */
 bool kernel_wants_sample(struct kernel_time *kernel);
 
-/* Takes a measured time into the mean, unless the entry is now another kernel's. */
-void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns);
+/* Of a prediction, relative to what was measured; at most 10. */
+double kernel_error(uint64_t predicted, uint64_t ns);
+
+/* Worker: takes a measured time into the mean, unless the entry is now another kernel's. @by_sizes:
+ * what the regression said; 0: nothing. */
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes);

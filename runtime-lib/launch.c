@@ -8,6 +8,7 @@
 #include "demand.h"
 #include "gate.h"
 #include "kernel.h"
+#include "predict.h"
 #include "preempt.h"
 #include "sample.h"
 #include "start.h"
@@ -47,7 +48,7 @@ static void launch_captured(struct stream *stream, const struct standing *standi
 }
 
 static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
-			const struct geometry *geometry, enum launch_kind kind)
+			const struct kernel_call *call, enum launch_kind kind)
 {
 	struct stream *stream = launch->stream;
 
@@ -57,15 +58,17 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 		&stream->client->sampler,
 		&(struct sampled){.kernel = kernel,
 				  .key = key,
-				  .geometry = *geometry,
+				  .geometry = call->geometry,
 				  .unloads = function_unloads(),
 				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
+				  .predicted = launch->predicted,
+				  .arguments = predict_arguments(call),
 				  .choice = launch->turn.choice,
 				  .candidate = launch->turn.candidate},
 		stream->handle);
 }
 
-static struct launch launch_begin(CUstream handle, bool per_thread, const struct geometry *geometry,
+static struct launch launch_begin(CUstream handle, bool per_thread, const struct kernel_call *call,
 				  enum launch_kind kind)
 {
 	struct launch launch = {0};
@@ -76,9 +79,9 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 
 	if (!standing)
 		return launch;
-	uint64_t key = kernel_key(geometry);
+	uint64_t key = kernel_key(&call->geometry);
 	struct kernel_time *kernel = kernel_find(key);
-	uint64_t predicted = kernel_predict(kernel);
+	uint64_t predicted = predict(kernel, call);
 	if (capture_covers(stream)) {
 		launch_captured(stream, standing, predicted, kind != LAUNCH_OVERLAP);
 		return launch;
@@ -90,7 +93,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	if (launch.lane)
 		lane_lock(launch.lane);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
-	if (!predicted)
+	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	if (standing->level)
 		demand_raise(stream->client, standing);
@@ -105,7 +108,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 			key, predicted,
 			atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed));
 	if (kind != LAUNCH_OVERLAP)
-		take_sample(&launch, kernel, key, geometry, kind);
+		take_sample(&launch, kernel, key, call, kind);
 	return launch;
 }
 
@@ -185,8 +188,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 		.extra = extra,
 		.config = config,
 	};
-	struct launch launch =
-		launch_begin(config->hStream, per_thread, &call.geometry, kind_of(config));
+	struct launch launch = launch_begin(config->hStream, per_thread, &call, kind_of(config));
 	CUresult result;
 
 	if (!launch_formed(&launch, &call, &result))
@@ -198,7 +200,7 @@ static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, b
 			      __typeof__(&cuLaunchKernel) native)
 {
 	const struct geometry *g = &call->geometry;
-	struct launch launch = launch_begin(stream, per_thread, g, LAUNCH_PLAIN);
+	struct launch launch = launch_begin(stream, per_thread, call, LAUNCH_PLAIN);
 	CUresult result;
 
 	if (!launch_formed(&launch, call, &result))
@@ -247,7 +249,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
 					  CUstream stream, void **params)
 {
 	struct launch launch = launch_begin(
-		stream, false, &(struct geometry){f, {gx, gy, gz}, {bx, by, bz}, shared},
+		stream, false,
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
 		LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by, bz,
@@ -259,7 +262,8 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsign
 					       unsigned shared, CUstream stream, void **params)
 {
 	struct launch launch = launch_begin(
-		stream, true, &(struct geometry){f, {gx, gy, gz}, {bx, by, bz}, shared},
+		stream, true,
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
 		LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
@@ -275,11 +279,12 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 
 	for (unsigned i = 0; i < n && i < 16; i++) {
 		const CUDA_LAUNCH_PARAMS *l = &list[i];
-		struct geometry geometry = {l->function,
-					    {l->gridDimX, l->gridDimY, l->gridDimZ},
-					    {l->blockDimX, l->blockDimY, l->blockDimZ},
-					    l->sharedMemBytes};
-		launches[i] = launch_begin(l->hStream, false, &geometry, LAUNCH_OVERLAP);
+		struct kernel_call call = {.geometry = {l->function,
+							{l->gridDimX, l->gridDimY, l->gridDimZ},
+							{l->blockDimX, l->blockDimY, l->blockDimZ},
+							l->sharedMemBytes},
+					   .params = l->kernelParams};
+		launches[i] = launch_begin(l->hStream, false, &call, LAUNCH_OVERLAP);
 		/* Not kept locked: who launches the same in another order would stand in our way.
 		 */
 		if (launches[i].lane)
@@ -295,10 +300,10 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
  * seen. */
 static struct launch begin_old(CUfunction f, int width, int height, CUstream stream)
 {
-	return launch_begin(
-		stream, false,
-		&(struct geometry){.function = f, .grid = {(unsigned)width, (unsigned)height, 1}},
-		LAUNCH_WHOLE);
+	return launch_begin(stream, false,
+			    &(struct kernel_call){{.function = f,
+						   .grid = {(unsigned)width, (unsigned)height, 1}}},
+			    LAUNCH_WHOLE);
 }
 
 EXPORT CUresult cuLaunch(CUfunction f)
@@ -324,16 +329,16 @@ EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream 
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch =
-		launch_begin(stream, false, &(struct geometry){.function = graph}, LAUNCH_WHOLE);
+	struct launch launch = launch_begin(
+		stream, false, &(struct kernel_call){{.function = graph}}, LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuGraphLaunch)(graph, stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch =
-		launch_begin(stream, true, &(struct geometry){.function = graph}, LAUNCH_WHOLE);
+	struct launch launch = launch_begin(
+		stream, true, &(struct kernel_call){{.function = graph}}, LAUNCH_WHOLE);
 
 	return launch_end(&launch, real(cuGraphLaunch_ptsz)(graph, stream));
 }

@@ -23,8 +23,8 @@ void preempt_want(struct stream *stream)
 static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_call *call)
 {
 	const struct rewritten *rewritten = turn->rewritten;
-	const void *buffer = NULL;
-	size_t size = 0;
+	const void *buffer;
+	size_t size;
 
 	if (!rewritten->n_params)
 		return true;
@@ -37,15 +37,7 @@ static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_c
 		}
 		return !call->extra;
 	}
-	for (void **extra = call->extra; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-			buffer = extra[1];
-		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
-			size = *(const size_t *)extra[1];
-		else
-			return false;
-	}
-	if (!buffer || size > turn->plan->hidden_at)
+	if (!call_packed(call, &buffer, &size) || size > turn->plan->hidden_at)
 		return false;
 	const struct weir_object_param *last = &rewritten->params[rewritten->n_params - 1];
 	if (size < last->offset + last->size)

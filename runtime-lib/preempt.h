@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include "call.h"
 #include "choose.h"
 #include "stream.h"
 
@@ -30,13 +31,6 @@
 #define FLIGHTS_MAX 512  /* of a lane: launches not seen to be finished; a power of two */
 #define PACKED_MAX  2048 /* bytes of parameters, the hidden ones included */
 #define CHAIN_MAX   256  /* continuations of a launch */
-
-/* A launch of a kernel as the program asked for it. */
-struct kernel_call {
-	struct geometry geometry;
-	void **params, **extra;
-	const CUlaunchConfig *config; /* of cuLaunchKernelEx; else NULL */
-};
 
 /* A launch in flight. The launching thread writes it, the worker reads it. */
 struct flight {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "driver.h"
-#include "kernel.h"
+#include "predict.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -23,8 +23,10 @@ struct sampled {
 	struct kernel_time *kernel;
 	uint64_t key;
 	struct geometry geometry;
-	uint32_t unloads;      /* of code before the launch (function.h) */
-	bool formable;         /* may be launched in a form */
+	uint32_t unloads;   /* of code before the launch (function.h) */
+	bool formable;      /* may be launched in a form */
+	uint64_t predicted; /* ns; 0: nothing was */
+	struct arguments arguments;
 	struct choice *choice; /* NULL: there was none */
 	uint32_t candidate;    /* of the choice */
 };

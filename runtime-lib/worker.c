@@ -5,6 +5,7 @@
 #include "function.h"
 #include "gate.h"
 #include "hold.h"
+#include "learn.h"
 #include "link.h"
 #include "preempt.h"
 #include "start.h"
@@ -252,6 +253,8 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->executed, client->worker.executed);
 	atomic_store(&status->starts, atomic_load(&client->starts));
 	atomic_store(&status->starts_late, client->worker.starts_late);
+	atomic_store(&status->predictions, client->worker.predictions);
+	atomic_store(&status->prediction_error, client->worker.prediction_error);
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);
@@ -266,18 +269,11 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->level, standing->level);
 }
 
-static void learn(void *client, const struct sample *sample, uint64_t ns)
-{
-	if (atomic_load(&sample->flight) != SAMPLE_EVICTED)
-		kernel_learn(sample->of.kernel, sample->of.key, ns);
-	choose_learn(client, sample, ns);
-}
-
 /* What may be done with the driver, whatever it is that calls for it. */
 static void drive(struct client *client, bool contended, uint64_t now)
 {
 	settle(client, now);
-	sampler_read(&client->sampler, learn, client);
+	sampler_read(&client->sampler, learn_sample, client);
 	look_at_streams(client, contended);
 	function_watch(client);
 	if (function_pending(client))

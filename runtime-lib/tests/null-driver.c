@@ -441,6 +441,16 @@ CUresult cuFuncGetName(const char **name, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+	(void)function;
+	if (index >= (size_t)null_driver.parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = 8 * index;
+	*size = 8;
+	return CUDA_SUCCESS;
+}
+
 static int *attribute_of(struct slot *slot, CUfunction_attribute attribute)
 {
 	return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? &slot->max_dynamic

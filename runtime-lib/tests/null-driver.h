@@ -39,5 +39,6 @@ struct null_driver {
 	_Atomic int loads_fail;                  /* what loading a module answers */
 	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be
 						    given at most; and one that is called "form" */
+	_Atomic int parameters;                  /* of every function, 8 bytes each */
 	_Atomic int globals;                     /* bytes of every variable, 0: there are none */
 };

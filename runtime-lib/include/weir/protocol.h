@@ -259,7 +259,7 @@ struct weir_status_page {
 	_Atomic uint64_t launches;     /* kernels and graphs launched */
 	_Atomic uint64_t outstanding;  /* of these not known to be finished */
 	_Atomic uint64_t gpu_time;     /* predicted time of all that were launched */
-	_Atomic uint64_t remaining;    /* predicted time of those outstanding */
+	_Atomic uint64_t remaining;    /* of those outstanding, less what they have run */
 	_Atomic uint64_t gates;        /* put into streams */
 	_Atomic uint64_t gates_closed; /* of these closed at that moment */
 	_Atomic uint64_t waits;        /* times that work began to be held */
@@ -280,7 +280,13 @@ struct weir_status_page {
 	 * one. What it waits for others' kernels to leave is not counted. */
 	_Atomic uint64_t starts;
 	_Atomic uint64_t starts_late;
-	uint8_t reserved[WEIR_PAGE_SIZE - 280];
+	/* Measured launches that had been predicted, and the sum of their errors relative to what
+	 * was measured, in millionths, each 10 at most. */
+	_Atomic uint64_t predictions;
+	_Atomic uint64_t prediction_error;
+	/* GPU time that it costs to evict what runs at some moment, expected; 0: not known. */
+	_Atomic uint64_t eviction_cost;
+	uint8_t reserved[WEIR_PAGE_SIZE - 304];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -308,6 +314,7 @@ static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
+static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

@@ -1,0 +1,266 @@
+/* What is predicted of launches that the driver is told to have taken so and so long: libweir's own
+ * sources, on a driver that does nothing but be observable. */
+#include "fake-agent.h"
+#include "null-driver.h"
+
+#include "client.h"
+#include "function.h"
+#include "predict.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define CONTEXT   ((CUcontext)(uintptr_t)0x10100)
+#define STREAM    ((CUstream)(uintptr_t)0x10108)
+#define KERNEL(n) ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
+
+/* Standings and pages are kept for the life of the process by intent; see client.c. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static struct fake_agent agent;
+static struct null_driver *driver;
+static unsigned kernels;
+
+/* The program's parameters: a pointer and a number. */
+static uint64_t pointer = 0x7f1122334455, number;
+static void *params[] = {&pointer, &number};
+
+static struct kernel_call call_of(CUfunction kernel, unsigned blocks)
+{
+	return (struct kernel_call){.geometry = {kernel, {blocks, 1, 1}, {64, 1, 1}, 0},
+				    .params = params};
+}
+
+static struct kernel_time *time_of(CUfunction kernel, unsigned blocks)
+{
+	struct kernel_call call = call_of(kernel, blocks);
+
+	return kernel_find(kernel_key(&call.geometry));
+}
+
+static uint64_t predicted(CUfunction kernel, unsigned blocks, uint64_t n)
+{
+	struct kernel_call call = call_of(kernel, blocks);
+
+	number = n;
+	return predict(time_of(kernel, blocks), &call);
+}
+
+static void launch(CUfunction kernel, unsigned blocks, uint64_t n)
+{
+	number = n;
+	cuLaunchKernel(kernel, blocks, 1, 1, 64, 1, 1, 0, STREAM, params, NULL);
+}
+
+/* A launch that is sampled. */
+static void takes(CUfunction kernel, unsigned blocks, uint64_t n, uint64_t ns)
+{
+	struct kernel_time *time = time_of(kernel, blocks);
+	uint32_t samples = time->samples;
+
+	/* None is left of launches before, which took something else. */
+	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
+	driver->elapsed_ns = ns;
+	for (int i = 0; i < 128 && time->samples == samples; i++) {
+		uint32_t before = time->launches;
+		bool every = before < 4 || (before + 1) % (kernel_varies(time) ? 16 : 128) == 0;
+		launch(kernel, blocks, n);
+		if (every)
+			assert_true(eventually(time->samples == samples + 1));
+	}
+	assert_int_equal(time->samples, samples + 1);
+}
+
+static void near(uint64_t is, uint64_t want, double relative)
+{
+	if (!(fabs((double)is - (double)want) <= relative * (double)want))
+		fail_msg("%llu, not %llu", (unsigned long long)is, (unsigned long long)want);
+}
+
+/* The first sample only says where its arguments lie. */
+static CUfunction measured(void)
+{
+	CUfunction kernel = KERNEL(++kernels);
+
+	for (unsigned blocks = 50; blocks <= 800; blocks *= 2)
+		takes(kernel, blocks, 7, 1000ull * blocks);
+	return kernel;
+}
+
+static void sizes_never_launched_are_predicted(void **state)
+{
+	CUfunction kernel = KERNEL(++kernels);
+
+	(void)state;
+	assert_int_equal(predicted(kernel, 100, 7), 0);
+	takes(kernel, 50, 7, 50000);
+	takes(kernel, 100, 7, 100000);
+	takes(kernel, 200, 7, 200000);
+	assert_int_equal(predicted(kernel, 200, 7), 200000);
+	assert_int_equal(predicted(kernel, 300, 7), 0);
+	takes(kernel, 400, 7, 400000);
+	near(predicted(kernel, 300, 7), 300000, 0.02);
+	assert_int_equal(predicted(kernel, 100000, 7), 0);
+	/* What is predicted so is not known to end. */
+	assert_int_equal(kernel_mean(time_of(kernel, 300)), 0);
+}
+
+static CUfunction varying(void)
+{
+	CUfunction kernel = KERNEL(++kernels);
+
+	for (unsigned i = 0; i < 24; i++) {
+		uint64_t n = 1000 * (1 + i * 5 % 8);
+		takes(kernel, 100, n, 50 * n);
+	}
+	return kernel;
+}
+
+static void times_that_vary_with_an_argument_follow_it(void **state)
+{
+	CUfunction kernel = varying();
+
+	(void)state;
+	assert_true(kernel_varies(time_of(kernel, 100)));
+	near(predicted(kernel, 100, 2500), 125000, 0.05);
+	near(predicted(kernel, 100, 6000), 300000, 0.05);
+}
+
+static void times_that_vary_without_a_reason_are_means(void **state)
+{
+	CUfunction kernel = KERNEL(++kernels);
+
+	(void)state;
+	for (unsigned i = 0; i < 24; i++)
+		takes(kernel, 100, 1000, 50000 + 30000 * (i % 3));
+	assert_false(kernel_varies(time_of(kernel, 100)));
+	assert_true(time_of(kernel, 100)->variance > 0.01);
+	assert_int_equal(predicted(kernel, 100, 1000), kernel_mean(time_of(kernel, 100)));
+}
+
+static void packed_parameters_are_read_within_their_buffer(void **state)
+{
+	CUfunction kernel = varying();
+	uint64_t buffer[] = {pointer, 6000}, mean = kernel_mean(time_of(kernel, 100));
+	size_t size = sizeof(buffer);
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			 CU_LAUNCH_PARAM_END};
+	struct kernel_call call = call_of(kernel, 100);
+
+	(void)state;
+	call.params = NULL;
+	call.extra = extra;
+	near(predict(time_of(kernel, 100), &call), 300000, 0.05);
+	size = 12;
+	assert_int_equal(predict(time_of(kernel, 100), &call), mean);
+	call.extra = NULL;
+	assert_int_equal(predict(time_of(kernel, 100), &call), mean);
+	call.params = (void *[]){&pointer, NULL};
+	assert_int_equal(predict(time_of(kernel, 100), &call), mean);
+}
+
+/* The handle may be another kernel's now, which has fewer parameters. */
+static void nothing_is_read_after_code_was_unloaded(void **state)
+{
+	CUfunction kernel = measured();
+
+	(void)state;
+	near(predicted(kernel, 300, 7), 300000, 0.02);
+	function_unload((void *)0x123450);
+	assert_int_equal(predicted(kernel, 300, 7), 0);
+	assert_int_equal(predicted(kernel, 400, 7), 400000);
+
+	struct kernel_call call = call_of(kernel, 300);
+	assert_false(predict_arguments(&call).known);
+	takes(kernel, 1600, 7, 1600000);
+	assert_true(predict_arguments(&call).known);
+	near(predicted(kernel, 300, 7), 300000, 0.02);
+
+	driver->parameters = 1;
+	function_unload((void *)0x123450);
+	takes(kernel, 3200, 7, 3200000);
+	assert_int_equal(predicted(kernel, 300, 7), 0);
+	params[1] = NULL;
+	assert_true(predict_arguments(&call).known);
+	params[1] = &number;
+	driver->parameters = 2;
+}
+
+static void errors_are_told(void **state)
+{
+	CUfunction kernel = measured();
+	struct weir_status_page *status = agent.status;
+	uint64_t predictions = status->predictions, error = status->prediction_error;
+
+	(void)state;
+	uint64_t said = predicted(kernel, 300, 7);
+	takes(kernel, 300, 7, 330000);
+	assert_true(eventually(status->predictions == predictions + 1));
+	double off = (330000.0 - (double)said) / 330000;
+	near(status->prediction_error - error, (uint64_t)(off * 1e6), 0.01);
+	/* What was not predicted is no error. */
+	takes(KERNEL(++kernels), 300, 7, 50000);
+	launch(kernel, 300, 7);
+	assert_true(eventually(status->predictions == predictions + 2));
+}
+
+static void more_kernels_than_models(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3000; i++) {
+		CUfunction kernel = KERNEL(++kernels);
+		launch(kernel, 10 + i % 100, i);
+		predicted(kernel, 20, i);
+		if (i % 16 == 0)
+			usleep(1000);
+	}
+	near(predicted(measured(), 300, 7), 300000, 0.02);
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	driver->parameters = 2;
+	fake_agent_welcome_next(&agent, 1, 1);
+	launch(KERNEL(0), 1, 0);
+	fake_agent_join();
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	cuCtxDestroy_v2(CONTEXT);
+	fake_agent_deinit(&agent);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_never_launched_are_predicted),
+		cmocka_unit_test(times_that_vary_with_an_argument_follow_it),
+		cmocka_unit_test(times_that_vary_without_a_reason_are_means),
+		cmocka_unit_test(packed_parameters_are_read_within_their_buffer),
+		cmocka_unit_test(nothing_is_read_after_code_was_unloaded),
+		cmocka_unit_test(errors_are_told),
+		cmocka_unit_test(more_kernels_than_models),
+	};
+
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	cuInit(0);
+	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
+	return cmocka_run_group_tests(tests, prepare, finish);
+}
