@@ -1,5 +1,7 @@
 #include "gate.h"
 
+#include "trail.h"
+
 #include "weir/log.h"
 
 bool gate_closed(const struct standing *standing)
@@ -84,6 +86,8 @@ bool gate_put(struct stream *stream, const struct standing *standing)
 {
 	struct client *client = stream->client;
 
+	if (gate_expected(standing))
+		trail_leave(stream);
 	if (!put(stream, standing))
 		return false;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);

@@ -6,7 +6,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 SHARED += libweir.so
 libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client.c demand.c driver.c entry.c function.c gate.c \
 	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c start.c stream.c \
-	sync.c thread.c worker.c) \
+	sync.c thread.c trail.c worker.c) \
 	forward.S
 # Objects of the compile service are checked by their maker's own rules.
 libweir.so_SRC      += transformer/object-check.c

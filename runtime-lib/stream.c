@@ -4,6 +4,7 @@
 #include "demand.h"
 #include "late.h"
 #include "preempt.h"
+#include "trail.h"
 #include "worker.h"
 
 #include "weir/base.h"
@@ -246,6 +247,7 @@ void stream_gone(CUstream handle)
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);
+	trail_end(stream, true);
 	demand_settle(stream->client);
 }
 
@@ -254,14 +256,17 @@ void stream_forget(struct client *client)
 	stream_for_each (s, client) {
 		forget(s);
 		s->marker = NULL; /* it goes with its context */
+		trail_end(s, false);
 	}
 }
 
 void stream_forget_all(void)
 {
 	recent = NULL;
-	for (size_t i = 0; i < stream_count(); i++)
+	for (size_t i = 0; i < stream_count(); i++) {
 		atomic_store(&stream_pool[i].key, 0);
+		trail_end(&stream_pool[i], false);
+	}
 }
 
 static void raise_to(_Atomic uint64_t *counter, uint64_t count)

@@ -11,6 +11,7 @@
 #include "start.h"
 #include "stream.h"
 #include "thread.h"
+#include "trail.h"
 
 #include "weir/log.h"
 
@@ -117,15 +118,18 @@ static void look(struct stream *stream)
 		stream_completed(stream, &issued);
 }
 
-/* While equals contend, how far streams are that never run dry is to be seen, too: each gets a
- * marker when the last one was passed. */
+/* While equals contend, how far streams are that never run dry is to be seen, too. */
 static void look_at_streams(struct client *client, bool contended)
 {
 	stream_for_each (s, client) {
 		if (!stream_outstanding(s))
 			continue;
 		look(s);
-		if (contended && atomic_load(&s->marked) <= atomic_load(&s->completed))
+		trail_follow(s);
+		if (!contended)
+			continue;
+		trail_want(s);
+		if (atomic_load(&s->marked) <= atomic_load(&s->completed))
 			stream_want_marker(s);
 	}
 }

@@ -248,6 +248,30 @@ static void progress_is_told(void **state)
 	gone(n);
 }
 
+/* What ran before a gate is known, though it is closed and the stream never runs dry. */
+static void progress_at_gates_is_told(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 110, 50000);
+	assert_true(eventually(agent.status->outstanding == 0));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	driver->streams_busy = driver->events_busy = 1;
+	launch_on(STREAM(n, 1), 110);
+	usleep(100000); /* markers are wanted */
+	uint64_t before = agent.status->executed;
+	for (int i = 0; i < 20; i++)
+		launch_on(STREAM(n, 1), 110);
+	assert_int_equal(agent.status->executed, before);
+	driver->events_busy = 0;
+	assert_true(eventually(agent.status->executed >= before + 18 * 50000));
+	assert_true(agent.status->executed < before + 21 * 50000);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	agent.control->flags = 0;
+	gone(n);
+}
+
 static void late_starts_are_counted(void **state)
 {
 	(void)state;
@@ -573,6 +597,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(dead_context_leaves_no_demand),
 		cmocka_unit_test(gates_by_predicted_work),
 		cmocka_unit_test(progress_is_told),
+		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(late_starts_are_counted),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
