@@ -6,6 +6,9 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
+/* Of kernels that have ended, until it is seen: a look of libweir's worker and one of ours. */
+#define UNMATCHED_MAX 2000000ull
+
 static bool hand_held(const struct client *client)
 {
 	return client->held_until != 0;
@@ -87,37 +90,58 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* What the page says ran since the last look, but no more than can have. */
-static uint64_t executed(struct client *client, uint64_t passed)
+/* What the page says that it ran since it last said so, but no more than can have, nor what it was
+ * charged for already: kernels are told when they have ended, and what is told is seen late. */
+static uint64_t unpaid(struct client *client, uint64_t now)
 {
-	uint64_t now = atomic_load(&client->pages.status->executed);
-	uint64_t step = now > client->told_executed ? now - client->told_executed : 0;
+	uint64_t total = atomic_load(&client->pages.status->executed), passed = now - client->told_at;
+	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
 
-	client->told_executed = now;
-	return step < passed ? step : passed;
+	client->told_executed = total;
+	if (step == 0)
+		return 0;
+	step = step < passed ? step : passed;
+	client->told_at = now;
+	uint64_t paid = step < client->unmatched ? step : client->unmatched;
+	client->unmatched -= paid;
+	/* More is no delay: it was idle in its turn, or ran what nobody predicts. */
+	if (client->unmatched > UNMATCHED_MAX)
+		client->unmatched = UNMATCHED_MAX;
+	return step - paid;
 }
 
-/* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits.
- * What others say that they ran meanwhile, as their kernels had not left yet, is theirs. */
-static void charge(struct gpu *gpu, uint8_t level, uint64_t passed)
+/* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
+static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
 {
 	struct policy_client *first = gpu->turns.levels[level].running;
-	struct client *client;
-
-	for (client = gpu->clients; client; client = client->gpu_next) {
-		uint64_t ran = executed(client, passed);
-		if (client->level != level || &client->policy == first || ran == 0)
-			continue;
-		turns_ran(&gpu->turns, &client->policy, ran);
-		gpu->owed[level] += ran;
-	}
 	bool blocked = level < WEIR_DEMAND_LEVELS && gpu->open &&
 		       atomic_load(&gpu->region.demand[level]->word);
+
 	if (!first || blocked)
 		return;
 	uint64_t others = gpu->owed[level] < passed ? gpu->owed[level] : passed;
 	gpu->owed[level] -= others;
 	turns_ran(&gpu->turns, first, passed - others);
+	container_of(first, struct client, policy)->unmatched += passed - others;
+}
+
+/* What clients say that they ran out of turn, as their kernels had not left yet, is theirs, and not
+ * that of whose turn it was. */
+static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		uint64_t ran = unpaid(client, now);
+		if (gpu->n_level[client->level] < 2 || ran == 0 ||
+		    gpu->turns.levels[client->level].running == &client->policy)
+			continue;
+		turns_ran(&gpu->turns, &client->policy, ran);
+		gpu->owed[client->level] += ran;
+	}
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		if (gpu->n_level[level] > 1)
+			charge_turn(gpu, level, passed);
 }
 
 /* Work that was launched since the last look, for the recording. */
@@ -171,9 +195,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	struct client *client;
 
 	gpu->looked = now;
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		if (gpu->n_level[level] > 1)
-			charge(gpu, level, passed);
+	charge(gpu, passed, now);
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		bool equals = has_equals(scheduler, client) || hand_held(client);
 		busy |= look_at(scheduler, client, now) && equals;

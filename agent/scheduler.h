@@ -11,7 +11,7 @@
 #include "weir/loop.h"
 
 #define SCHEDULER_LOOK_NS   1000000ull    /* while somebody who has an equal has work */
-#define SCHEDULER_IDLE_NS   20000000ull   /* while nobody has */
+#define SCHEDULER_IDLE_NS   2000000ull    /* while nobody has, as somebody soon may */
 #define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */
 #define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
 
