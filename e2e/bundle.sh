@@ -5,7 +5,7 @@
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so and the libraries that the programs need, without glibc's and the driver's
-#     bench/ tests/   benchmarks, forms.sh among them; unit tests
+#     bench/ tests/   benchmarks, forms.sh and sched.sh among them; unit tests
 #     simcuda/  the simulated driver and NVML
 #     gpu/      the scripts for a real GPU
 #
@@ -140,7 +140,7 @@ install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B/lib/libweir.so" "$root/lib/"
 cp e2e/gpu/*.py e2e/gpu/*.sh "$root/gpu/"
-install -m 755 e2e/bench/forms.sh "$root/bench/"
+install -m 755 e2e/bench/{forms,sched}.sh "$root/bench/"
 strip_all
 set_run_paths
 check_glibc

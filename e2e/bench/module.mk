@@ -41,6 +41,14 @@ bench-kernels_CFLAGS    = $(kernels_CFLAGS)
 bench-kernels_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1
 
+# player: a client that plays one of the papers' benchmarks on command.
+BENCHES += player
+player_SRC       = e2e/bench/player.c e2e/workloads/workload.c $(PAPERS_SRC)
+player_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+player_CFLAGS    = $(kernels_CFLAGS)
+player_LIBS     := -ldl -lm
+$(B)/bench/player: $(B)/simcuda/libcuda.so.1
+
 # bench-compile: what the first use of a module costs.
 BENCHES += bench-compile
 bench-compile_SRC       = $(addprefix e2e/bench/,bench-compile.c guest.c object.c) e2e/workloads/workload.c $(PAPERS_SRC)

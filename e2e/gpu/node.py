@@ -2,6 +2,7 @@
 remembered and ended by its id."""
 
 import contextlib
+import dataclasses
 import glob
 import json
 import os
@@ -17,29 +18,39 @@ CGROUP = "weir-bench"
 UID_BASE = 64000
 
 
+@dataclasses.dataclass(frozen=True)
+class Tenant:
+    """Whom the agent knows as one container: a level, and what its rule says besides."""
+
+    name: str
+    level: str
+    share: int = 0  # 0: the agent's own
+    slo: str = ""
+
+
 class Failure(Exception):
     """Something that was needed did not work; the message says what."""
 
 
 class Cgroups:
-    """A level is a cgroup of its own."""
+    """A tenant is a cgroup of its own."""
 
-    def __init__(self):
+    def __init__(self, names):
         root = pathlib.Path("/sys/fs/cgroup")
         if not (root / "cgroup.procs").exists():
             raise OSError(f"{root} is no cgroup2 file system")
         self.folders = {}
-        for level in LEVELS:
-            folder = root / f"{CGROUP}-{level}"
+        for name in names:
+            folder = root / f"{CGROUP}-{name}"
             folder.mkdir(exist_ok=True)
-            self.folders[level] = folder
+            self.folders[name] = folder
 
-    def wrap(self, level, argv):
-        script = f'echo $$ > {self.folders[level]}/cgroup.procs && exec "$@"'
+    def wrap(self, name, argv):
+        script = f'echo $$ > {self.folders[name]}/cgroup.procs && exec "$@"'
         return ["sh", "-c", script, "sh", *argv]
 
-    def rule(self, level):
-        return f'cgroup: "/{self.folders[level].name}"'
+    def rule(self, name):
+        return f'cgroup: "/{self.folders[name].name}"'
 
     def close(self):
         for folder in self.folders.values():
@@ -48,26 +59,29 @@ class Cgroups:
 
 
 class Users:
-    """A level is a user of its own: where cgroups cannot be written. MPS then needs one server for
+    """A tenant is a user of its own: where cgroups cannot be written. MPS then needs one server for
     all users."""
 
-    def wrap(self, level, argv):
-        uid = str(UID_BASE + LEVELS.index(level))
+    def __init__(self, names):
+        self.ids = {name: UID_BASE + i for i, name in enumerate(names)}
+
+    def wrap(self, name, argv):
+        uid = str(self.ids[name])
         return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *argv]
 
-    def rule(self, level):
-        return f"uid: {UID_BASE + LEVELS.index(level)}"
+    def rule(self, name):
+        return f"uid: {self.ids[name]}"
 
     def close(self):
         pass
 
 
-def identities():
+def identities(names):
     try:
-        return Cgroups()
+        return Cgroups(names)
     except OSError as error:
-        print(f"no cgroups ({error}), levels by user id instead")
-        return Users()
+        print(f"no cgroups ({error}), tenants by user id instead")
+        return Users(names)
 
 
 class Client:
@@ -132,15 +146,17 @@ class Client:
 
 
 class Node:
-    """@simulated: on the simulated GPU, which is shared as MPS shares a real one."""
+    """@simulated: on the simulated GPU, which is shared as MPS shares a real one. @tenants: besides
+    one of each level, which is called as the level is."""
 
-    def __init__(self, bundle, name, simulated=False):
+    def __init__(self, bundle, name, simulated=False, tenants=()):
         self.bundle, self.simulated = pathlib.Path(bundle), simulated
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-"))
         self.folder.chmod(0o755)
         (self.folder / "simulation").mkdir(0o777)
         (self.folder / "simulation").chmod(0o777)  # clients may be other users
-        self.identities = identities()
+        self.tenants = [*(Tenant(level, level) for level in LEVELS), *tenants]
+        self.identities = identities([tenant.name for tenant in self.tenants])
         self.clients, self.agent, self.mps = [], None, None
         self.started = {}
 
@@ -168,9 +184,9 @@ class Node:
         """The option by which our programs know how large their defaults may be."""
         return [] if self.simulated else ["--gpu"]
 
-    def environment(self, weir):
+    def environment(self, weir, mps=True):
         env = dict(os.environ)
-        env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps else "no-mps"))
+        env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps and mps else "no-mps"))
         env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
         env["PYTHONUNBUFFERED"] = "1"
         if self.simulated:
@@ -181,8 +197,9 @@ class Node:
             env["WEIR_SOCKET"] = str(self.socket)
         return env
 
-    def start(self, name, argv, level, weir, files=True, env=None):
-        """Starts @argv as a client of @level; @files: it knows --ready-file and --stop-file."""
+    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, stdin=subprocess.DEVNULL):
+        """Starts @argv as a client of @tenant; @files: it knows --ready-file and --stop-file.
+        @mps: below the MPS daemon, if one runs."""
         self.started[name] = self.started.get(name, 0) + 1
         folder = self.folder / f"{name}-{self.started[name]}"
         folder.mkdir()
@@ -191,11 +208,12 @@ class Node:
             argv = [*argv, "--ready-file", str(folder / "ready"), "--stop-file", str(folder / "stop")]
         with open(folder / "stdout", "w") as out, open(folder / "stderr", "w") as err:
             process = subprocess.Popen(
-                self.identities.wrap(level, argv),
-                stdin=subprocess.DEVNULL,
+                self.identities.wrap(tenant, argv),
+                stdin=stdin,
+                text=True,
                 stdout=out,
                 stderr=err,
-                env={**self.environment(weir), **(env or {})},
+                env={**self.environment(weir, mps), **(env or {})},
             )
         client = Client(name, process, folder)
         self.clients.append(client)
@@ -236,12 +254,15 @@ class Node:
     def socket(self):
         return self.folder / "agent.sock"
 
+    def rule(self, tenant):
+        more = f"      share: {tenant.share}\n" if tenant.share else ""
+        more += f"      latencySlo: {tenant.slo}\n" if tenant.slo else ""
+        return f"    - {self.identities.rule(tenant.name)}\n      level: {tenant.level}\n{more}"
+
     @property
     def config(self):
         path = self.folder / "agent.yaml"
-        rules = "".join(
-            f"    - {self.identities.rule(level)}\n      level: {level}\n" for level in LEVELS
-        )
+        rules = "".join(self.rule(tenant) for tenant in self.tenants)
         path.write_text(
             f"socket: {self.socket}\n"
             f"stateDir: {self.folder}/state\n"
@@ -293,17 +314,16 @@ class Node:
                 self.agent.wait()
         self.agent = None
 
+    def weirctl(self, *arguments):
+        argv = [self.program("weirctl"), "--socket", f"{self.folder}/control.sock", *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+        if done.returncode != 0:
+            raise Failure(f"weirctl {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
     def status(self):
         """What `weirctl status` knows of each client: a list of dicts."""
-        done = subprocess.run(
-            [self.program("weirctl"), "--socket", f"{self.folder}/control.sock", "status", "--json"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-        if done.returncode != 0:
-            raise Failure(f"weirctl status: {done.stderr.strip()}")
-        return json.loads(done.stdout)["clients"]
+        return json.loads(self.weirctl("status", "--json"))["clients"]
 
     def status_works(self):
         try:

@@ -30,6 +30,9 @@ class Bench:
     seconds: float  # of one measurement; sizes of the rest follow from it
     iterations: int = 0
     kernels: dict = None  # form_delay.measured()
+    stage: object = None  # players.stage_of()
+    contests: list = dataclasses.field(default_factory=list)  # of sched_shares
+    plots: pathlib.Path = None  # a folder for figures
 
     here = pathlib.Path(__file__).resolve().parent
 

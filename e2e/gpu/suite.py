@@ -14,10 +14,11 @@ import sharing
 
 
 class Suite:
-    """@parts: letter to (what it shows, function of a Bench)."""
+    """@parts: letter to (what it shows, function of a Bench). @tenants: of the node."""
 
-    def __init__(self, command, summary, parts, seconds):
+    def __init__(self, command, summary, parts, seconds, tenants=()):
         self.command, self.summary, self.parts, self.seconds = command, summary, parts, seconds
+        self.tenants = tenants
         self.name = pathlib.Path(command).stem
 
     def parse(self):
@@ -54,6 +55,12 @@ class Suite:
             print(f"\n{part}: {self.parts[part][0]} ({elapsed:.0f} s so far)", flush=True)
             self.run_part(bench, part)
 
+    def plots(self, options):
+        """Beside the table, or where details go; None: nobody keeps them."""
+        if options.results:
+            return options.results.parent / "plots"
+        return pathlib.Path(os.environ["OUT"]) / "plots" if os.environ.get("OUT") else None
+
     def keep_details(self, bench, out, section):
         """For whoever looks after it: figures, table, the section for RESULTS.md, and what every
         program said."""
@@ -74,7 +81,8 @@ class Suite:
             return 0
         machine = report.machine_name(options.simulated)
         table = report.Report(self.name, options.simulated)
-        bench = sharing.Bench(node.Node(options.bundle, self.name, options.simulated), table, options.seconds)
+        machine_node = node.Node(options.bundle, self.name, options.simulated, self.tenants)
+        bench = sharing.Bench(machine_node, table, options.seconds, plots=self.plots(options))
         print(f"{self.name}: {machine}", flush=True)
         try:
             self.run_parts(bench, options)

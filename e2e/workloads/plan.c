@@ -165,17 +165,26 @@ static void upload(const struct plan *plan)
 	CU(cuCtxSynchronize());
 }
 
+void plan_renew(const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->buffer_count; i++) {
+		const struct buffer *buffer = &plan->buffers[i];
+
+		if (buffer->original && !buffer->mapped)
+			CU(cuMemcpyDtoDAsync(buffer->device, buffer->original, buffer->bytes,
+					     plan->stream));
+	}
+}
+
 /* Queues what makes all buffers as they are before the launches. */
 static void restore(const struct plan *plan)
 {
+	plan_renew(plan);
 	for (unsigned i = 0; i < plan->buffer_count; i++) {
 		const struct buffer *buffer = &plan->buffers[i];
 
 		if (buffer->mapped)
 			memset(buffer->result, 0, buffer->bytes);
-		else if (buffer->original)
-			CU(cuMemcpyDtoDAsync(buffer->device, buffer->original, buffer->bytes,
-					     plan->stream));
 		else if (!buffer->input)
 			CU(cuMemsetD8Async(buffer->device, 0xff, buffer->bytes, plan->stream));
 	}
@@ -300,6 +309,19 @@ static void launch_all(struct plan *plan, bool measure)
 		plan->benchmark->meanwhile(plan);
 }
 
+void plan_prepare(struct plan *plan)
+{
+	if (plan->rounds++ == 0)
+		upload(plan);
+	restore(plan);
+	CU(cuStreamSynchronize(plan->stream));
+}
+
+void plan_queue(struct plan *plan)
+{
+	launch_all(plan, false);
+}
+
 void plan_round(struct plan *plan, uint64_t repeat)
 {
 	if (plan->rounds++ == 0)
@@ -325,10 +347,7 @@ void plan_measure(struct plan *plan)
 {
 	uint64_t began;
 
-	if (plan->rounds++ == 0)
-		upload(plan);
-	restore(plan);
-	CU(cuStreamSynchronize(plan->stream));
+	plan_prepare(plan);
 	began = now_ns();
 	launch_all(plan, true);
 	CU(cuStreamSynchronize(plan->stream));

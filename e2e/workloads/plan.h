@@ -105,6 +105,13 @@ void plan_measure(struct plan *plan);
 void plan_forget(struct plan *plan); /* the samples so far */
 void plan_check(struct plan *plan);
 
+/* For who plays rounds by himself. plan_prepare() comes first, once, and waits. plan_renew() queues
+ * what makes the buffers that kernels both read and write as they were; plan_queue() all launches.
+ * After any number of those pairs plan_check() may be called. */
+void plan_prepare(struct plan *plan);
+void plan_renew(const struct plan *plan);
+void plan_queue(struct plan *plan);
+
 /* For a benchmark's plan(). Buffers live as long as the plan. */
 struct buffer *plan_buffer(struct plan *plan, size_t bytes);
 struct buffer *plan_mapped(struct plan *plan, size_t bytes);

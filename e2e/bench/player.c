@@ -1,0 +1,185 @@
+/* A client that plays a benchmark when it is told to, for experiments on scheduling: it makes its
+ * plan once, and then takes commands, a line each, from standard input. Times are CLOCK_MONOTONIC
+ * in ns, so that the players of an experiment agree on them.
+ *
+ *   shots BEGIN EVERY N PRIORITY       a round at BEGIN + k * EVERY, each waited for
+ *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
+ *
+ * PRIORITY is 0, or 1 for a stream of the greatest. The answer is a line of JSON: `shots` with
+ * [launch, end] of each, or `ends` of all rounds, in ns after BEGIN; `missed` are shots whose time
+ * had gone when the one before was done. At the end of its input it checks the last results.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base.h>
+
+#include "plan.h"
+
+#define DEPTH_MAX  64u
+#define ROUNDS_MAX 10000000u
+#define LEAD_NS    3000000u /* before a shot: what it changes is made new */
+
+struct choice {
+	const char *only, *class;
+	double warm_up;
+};
+
+struct player {
+	struct plan plan;
+	CUstream streams[2]; /* by priority */
+	CUevent events[DEPTH_MAX];
+};
+
+static void open_player(struct player *player, const struct workload *w,
+			const struct choice *choice, const struct benchmark *benchmark)
+{
+	enum input_class class = class_find(choice->class);
+	int least, greatest;
+
+	plan_init(&player->plan, benchmark, w,
+		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][class]);
+	plan_prepare(&player->plan);
+	CU(cuCtxGetStreamPriorityRange(&least, &greatest));
+	player->streams[0] = player->plan.stream;
+	CU(cuStreamCreateWithPriority(&player->streams[1], CU_STREAM_NON_BLOCKING, greatest));
+	for (unsigned i = 0; i < DEPTH_MAX; i++)
+		CU(cuEventCreate(&player->events[i], CU_EVENT_DISABLE_TIMING));
+}
+
+static void close_player(struct player *player)
+{
+	plan_check(&player->plan);
+	for (unsigned i = 0; i < DEPTH_MAX; i++)
+		CU(cuEventDestroy(player->events[i]));
+	CU(cuStreamDestroy(player->streams[1]));
+	player->plan.stream = player->streams[0];
+	plan_deinit(&player->plan);
+}
+
+/* Sleeps until shortly before, for who sleeps is woken late. */
+static void wait_until_ns(uint64_t when)
+{
+	sleep_until_ns(when - 500000);
+	while (now_ns() < when)
+		;
+}
+
+static void play_shots(struct player *player, uint64_t begin, uint64_t every, uint64_t n)
+{
+	struct plan *plan = &player->plan;
+	uint64_t missed = 0;
+
+	printf("{\"shots\":[");
+	for (uint64_t i = 0, printed = 0; i < n; i++) {
+		uint64_t when = begin + i * every;
+
+		if (now_ns() > when) {
+			missed++;
+			continue;
+		}
+		if (every > 2 * LEAD_NS)
+			sleep_until_ns(when - LEAD_NS);
+		plan_renew(plan);
+		CU(cuStreamSynchronize(plan->stream));
+		wait_until_ns(when);
+		uint64_t launched = now_ns();
+		plan_queue(plan);
+		CU(cuStreamSynchronize(plan->stream));
+		printf("%s[%" PRIu64 ",%" PRIu64 "]", printed++ ? "," : "", launched - begin,
+		       now_ns() - begin);
+	}
+	printf("],\"missed\":%" PRIu64 "}\n", missed);
+}
+
+static void play_endless(struct player *player, uint64_t begin, uint64_t end, uint64_t depth)
+{
+	struct plan *plan = &player->plan;
+	static uint64_t ends[ROUNDS_MAX];
+	uint64_t queued = 0, done = 0;
+
+	wait_until_ns(begin);
+	while (done < queued || now_ns() < end) {
+		if (queued < done + depth && queued < ROUNDS_MAX && now_ns() < end) {
+			plan_renew(plan);
+			plan_queue(plan);
+			CU(cuEventRecord(player->events[queued++ % depth], plan->stream));
+			continue;
+		}
+		if (done == queued)
+			break;
+		CU(cuEventSynchronize(player->events[done % depth]));
+		ends[done++] = now_ns() - begin;
+	}
+	printf("{\"ends\":[");
+	for (uint64_t i = 0; i < done; i++)
+		printf("%s%" PRIu64, i ? "," : "", ends[i]);
+	printf("]}\n");
+}
+
+static void obey(struct player *player, const char *line)
+{
+	uint64_t begin, second, third;
+	unsigned priority = 2;
+	bool shots = sscanf(line, "shots %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin, &second,
+			    &third, &priority) == 4;
+
+	if (!shots && sscanf(line, "endless %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin,
+			     &second, &third, &priority) != 4)
+		workload_fail("no such command: %s", line);
+	if (priority > 1 || third < 1 || (!shots && third > DEPTH_MAX))
+		workload_fail("out of range: %s", line);
+	player->plan.stream = player->streams[priority];
+	if (shots)
+		play_shots(player, begin, second, third);
+	else
+		play_endless(player, begin, second, third);
+	fflush(stdout);
+}
+
+/* The driver loads what it had put off; libweir measures, compiles and chooses. */
+static void warm_up(struct player *player, double seconds)
+{
+	uint64_t begin = now_ns();
+
+	do {
+		plan_renew(&player->plan);
+		plan_queue(&player->plan);
+		CU(cuStreamSynchronize(player->plan.stream));
+	} while ((double)(now_ns() - begin) < seconds * 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	struct workload w = {.seed = 1};
+	struct choice choice = {.class = "small"};
+	const struct workload_option own[] = {
+		{"only", OPTION_TEXT, &choice.only, "the benchmark with this name"},
+		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
+		{"warm-up", OPTION_REAL, &choice.warm_up, "seconds of rounds before it is ready"},
+		{0}};
+	const struct benchmark *benchmark = NULL;
+	struct player player = {0};
+	char line[256];
+
+	workload_parse(&w, argc, argv, "plays a benchmark on command", own);
+	for (size_t i = 0; i < benchmark_count; i++)
+		if (choice.only && strcmp(benchmarks[i].name, choice.only) == 0)
+			benchmark = &benchmarks[i];
+	if (!benchmark || benchmark->meanwhile)
+		workload_fail("--only: no benchmark that ends by itself: '%s'",
+			      choice.only ? choice.only : "");
+	if (class_find(choice.class) == CLASS_COUNT)
+		workload_fail("no class '%s'", choice.class);
+	workload_open(&w, NULL);
+	open_player(&player, &w, &choice, benchmark);
+	warm_up(&player, choice.warm_up);
+	workload_ready(&w);
+	while (fgets(line, sizeof(line), stdin))
+		obey(&player, line);
+	close_player(&player);
+	workload_close(&w);
+	return 0;
+}

@@ -1,0 +1,180 @@
+"""Players (bench/player.c) on a stage: programs that are started once, and play their benchmark when they
+are told to, alone or together, in each way of sharing a GPU."""
+
+import bisect
+import dataclasses
+import json
+import subprocess
+import time
+
+from node import Failure, Tenant
+
+# Ways of sharing: below the MPS daemon, with libweir.
+MODES = {"time-slicing": (False, False), "MPS": (True, False), "Weir": (True, True)}
+SEATS = 40
+TENANTS = [Tenant(f"seat-{i:02}", "low") for i in range(SEATS)]
+MS = 1_000_000  # ns
+LEAD = 30 * MS  # from a command to its begin
+DEPTH = 4  # rounds queued
+SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart."""
+
+    workload: str
+    size: str = "small"
+    tenant: str = ""
+    copy: int = 0
+
+    def __str__(self):
+        return f"{self.workload} ({self.size})"
+
+
+class Player:
+    def __init__(self, client, tenant):
+        self.client, self.tenant, self.read = client, tenant, 0
+
+    def tell(self, *command):
+        self.client.process.stdin.write(" ".join(str(word) for word in command) + "\n")
+        self.client.process.stdin.flush()
+
+    def answer(self, timeout):
+        """The next line that it says."""
+        end = time.monotonic() + timeout
+        with open(self.client.folder / "stdout") as file:
+            file.seek(self.read)
+            line = ""
+            while not line.endswith("\n"):
+                line += file.readline()
+                if time.monotonic() > end:
+                    raise Failure(f"{self.client.name} says nothing")
+                if not line.endswith("\n"):
+                    if self.client.process.poll() is not None:
+                        raise Failure(f"{self.client.name} ended: {self.client.last_words()}")
+                    time.sleep(0.002)
+            self.read = file.tell()
+        return json.loads(line)
+
+
+class Stage:
+    """@alone: us of a round of each role, by mode."""
+
+    def __init__(self, node):
+        self.node, self.players, self.alone, self.shares = node, {}, {}, {}
+        self.seats = [tenant.name for tenant in TENANTS]
+
+    def cast(self, mode, roles):
+        """Starts who is not there yet; each is measured alone, behind the others."""
+        mps, weir = MODES[mode]
+        if mps:
+            self.node.ensure_mps()
+        if weir:
+            self.node.ensure_agent()
+        new = [role for role in roles if (mode, role) not in self.players]
+        for role in new:
+            self.players[mode, role] = self.start(role, mps, weir)
+        for role in new:
+            self.players[mode, role].client.wait_ready()
+        for role in new:
+            self.measure(mode, role)
+
+    def start(self, role, mps, weir):
+        tenant = role.tenant or (self.seats.pop(0) if weir else "low")
+        size = "trivial" if self.node.simulated else role.size
+        argv = [self.node.bench("player"), *self.node.sizes, "--only", role.workload, "--class", size]
+        client = self.node.start(
+            f"player-{role.workload}", argv, tenant, weir, mps=mps, stdin=subprocess.PIPE
+        )
+        return Player(client, tenant)
+
+    def measure(self, mode, role):
+        seconds = SETTLE if mode == "Weir" else 0.2
+        (ends,) = self.endless(mode, [role], 0.05 if self.node.simulated else seconds)
+        later = ends[len(ends) // 2 :]
+        self.alone[mode, role] = (later[-1] - later[0]) / 1e3 / (len(later) - 1) if len(later) > 1 else ends[0] / 1e3
+
+    def leave(self, mode, roles):
+        for role in roles:
+            player = self.players.pop((mode, role))
+            player.client.process.stdin.close()
+            player.client.process.wait(60)
+            if player.client.process.returncode != 0:
+                raise Failure(f"{player.client.name}: {player.client.last_words()}")
+            if mode == "Weir" and not role.tenant:
+                self.seats.append(player.tenant)
+
+    def leave_all(self):
+        for mode in MODES:
+            self.leave(mode, [role for m, role in self.players if m == mode])
+
+    def set_policy(self, name, shares=None):
+        """@shares: role to hundredths of the GPU. Who is known by none has the agent's own."""
+        tenants = {self.players["Weir", role].tenant: share for role, share in (shares or {}).items()}
+        if tenants != self.shares:
+            self.shares = tenants
+            self.node.tenants = [dataclasses.replace(t, share=tenants.get(t.name, 0)) for t in self.node.tenants]
+            self.node.stop_agent()
+            self.node.ensure_agent()
+            self.wait_known()
+        self.node.weirctl("policy", name)
+
+    def wait_known(self):
+        """Until all players have found the new agent."""
+        want = {player.client.process.pid for (mode, _), player in self.players.items() if mode == "Weir"}
+        end = time.monotonic() + 15
+        while not want <= {client["pid"] for client in self.node.status()}:
+            if time.monotonic() > end:
+                raise Failure("players do not find the agent")
+            time.sleep(0.05)
+
+    def ask(self, mode, commands, seconds):
+        """@commands: (role, words); the words' first number counts from a common begin."""
+        begin = time.monotonic_ns() + LEAD
+        for role, (verb, at, *rest) in commands:
+            self.players[mode, role].tell(verb, begin + at, *rest)
+        return [self.players[mode, role].answer(seconds + 60) for role, _ in commands]
+
+    def endless(self, mode, roles, seconds, priorities=()):
+        """Ends of the rounds of each, in ns."""
+        begin = time.monotonic_ns() + LEAD
+        for i, role in enumerate(roles):
+            priority = priorities[i] if priorities else 0
+            self.players[mode, role].tell("endless", begin, begin + int(seconds * 1e9), DEPTH, priority)
+        return [self.players[mode, role].answer(seconds + 60)["ends"] for role in roles]
+
+    def shots(self, mode, roles, offsets_us, every_ms, n, priorities=()):
+        """Turnarounds of each in us: a list for each role; each of the @n times together."""
+        commands = [
+            (role, ("shots", int(offset * 1e3), int(every_ms * MS), n, priorities[i] if priorities else 0))
+            for i, (role, offset) in enumerate(zip(roles, offsets_us))
+        ]
+        answers = self.ask(mode, commands, every_ms * n / 1e3)
+        for role, answer in zip(roles, answers):
+            if not answer["shots"]:
+                raise Failure(f"{role} missed all its {n} shots")
+        return [[(end - launch) / 1e3 for launch, end in answer["shots"]] for answer in answers]
+
+
+def stage_of(bench):
+    """One for all parts."""
+    if not bench.stage:
+        bench.stage = Stage(bench.node)
+    return bench.stage
+
+
+def sample(items, n):
+    """@n of them, evenly; all if there are fewer."""
+    items = list(items)
+    n = max(1, min(n, len(items)))
+    return [items[i * len(items) // n] for i in range(n)]
+
+
+def progress(ends, at):
+    """Rounds done at a time, with the part of the one that was running."""
+    i = bisect.bisect_right(ends, at)
+    if i == len(ends):
+        return float(i)
+    before = ends[i - 1] if i else 0
+    return i + (at - before) / (ends[i] - before)

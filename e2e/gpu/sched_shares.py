@@ -1,0 +1,197 @@
+"""Parts d, f and k: who gets how much of a GPU that all want, window by window, and what weir-sim says
+would come of it."""
+
+import json
+import subprocess
+import time
+
+import plot
+from players import Role, progress, sample, stage_of
+
+# FLEP, table 1; the names are ours.
+FLEP = {
+    "CFD": "euler", "NN": "nearest-neighbour", "PF": "path-find", "PL": "particle-filter",
+    "MD": "molecular-dynamics", "SPMV": "sparse-multiply", "MM": "matrix-multiply", "VA": "vector-add",
+}  # fmt: skip
+LARGE = ("CFD", "NN", "PF", "PL")  # section 6.3.1: the low-priority ones
+SKIPPED = 0.4  # seconds at the begin that no window has
+LIMIT = 1.0  # percentage points
+LOSS_LIMIT = 3.0  # per cent
+SIM_LIMIT = 2.0  # per cent
+TARGET = 66
+
+
+def pairs():
+    """(large, small): 28, as in FLEP's figures 8, 9, 13 and 14."""
+    return [(a, b) for a in LARGE for b in FLEP if b != a]
+
+
+class Windows:
+    """What each got in each window, as parts of a hundred of what all got; and how much of the time is
+    accounted for by what it takes without Weir."""
+
+    def __init__(self, stage, mode, roles, ends, window, seconds):
+        us = [stage.alone[mode, role] for role in roles]
+        plain = [stage.alone["MPS", role] / stage.alone[mode, role] for role in roles]
+        self.starts = []
+        at = SKIPPED if not stage.node.simulated else 0
+        while at + window <= seconds + 1e-9:
+            self.starts.append(at)
+            at += window
+        work = [[self.work(e, t, window) * u for e, u in zip(ends, us)] for t in self.starts]
+        self.shares = [[100 * w / (sum(row) or 1) for w in row] for row in work]
+        self.used = [100 * sum(w * p for w, p in zip(row, plain)) / (window * 1e6) for row in work]
+
+    @staticmethod
+    def work(ends, start, window):
+        return progress(ends, (start + window) * 1e9) - progress(ends, start * 1e9)
+
+    def worst(self, targets):
+        """Percentage points off, at most."""
+        return max((abs(s - t) for row in self.shares for s, t in zip(row, targets)), default=0)
+
+    def mean(self, i):
+        return sum(row[i] for row in self.shares) / max(1, len(self.shares))
+
+    @property
+    def loss(self):
+        return 100 - sum(self.used) / max(1, len(self.used))
+
+
+def run(bench, mode, roles, window, seconds, priorities=()):
+    stage = stage_of(bench)
+    ends = stage.endless(mode, roles, seconds, priorities)
+    return Windows(stage, mode, roles, ends, window, seconds)
+
+
+def evictions(stage):
+    return sum(client["evictions"] for client in stage.node.status())
+
+
+def targets(shares):
+    return [100 * share / sum(shares) for share in shares]
+
+
+def shown(windows, n):
+    return ":".join(f"{windows.mean(i):.1f}" for i in range(n))
+
+
+def contend(bench, part, what, roles, shares, window, policy, seconds, baselines):
+    """One contest; its windows. The baselines have no weights, and are shown as they are."""
+    stage = stage_of(bench)
+    others = []
+    for mode in baselines:
+        plain = run(bench, mode, roles, window, seconds)
+        others.append(f"{mode} {shown(plain, len(roles))}, loss {plain.loss:.1f} %")
+    stage.set_policy(policy, dict(zip(roles, shares)))
+    before = evictions(stage)
+    windows = run(bench, "Weir", roles, window, seconds)
+    others.append(f"{evictions(stage) - before} evictions")
+    wanted = targets(shares)
+    bench.contests.append((part, what, policy, roles, shares, windows))
+    text = f"{shown(windows, len(roles))}, worst window {windows.worst(wanted):.2f} off"
+    bench.report.add(part, f"{what}, {policy}", f"{text}, loss {windows.loss:.2f} %", baselines="; ".join(others))
+    return windows, wanted
+
+
+def draw(bench, name, title, windows, names):
+    if bench.plots:
+        series = {name: [row[i] for row in windows.shares] for i, name in enumerate(names)}
+        plot.lines(bench.plots / f"{name}.svg", title, "% of the work", windows.starts, series)
+
+
+def short(bench, seconds):
+    return 0.3 if bench.node.simulated else seconds
+
+
+def part_d(bench):
+    stage = stage_of(bench)
+    chosen = sample(pairs(), 2 if bench.node.simulated else round(3 * bench.seconds))
+    contests = [(f"{b} (small) 2:1 {a} (large)", [Role(FLEP[b]), Role(FLEP[a], "large")], [66, 33]) for a, b in chosen]
+    equals = [Role("matrix-multiply", copy=i) for i in range(4)]
+    contests += [("MM 9:1 MM", equals[:2], [90, 10]), ("MM 1:1:1:1", equals, [25] * 4)]
+    roles = {role: None for _, of, _ in contests for role in of}
+    for mode in ("MPS", "Weir"):
+        stage.cast(mode, roles)
+    window, seconds = short(bench, 1.0), short(bench, SKIPPED + 3)
+    found = []
+    for what, of, shares in contests:
+        windows, wanted = contend(bench, "d", what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",))
+        found.append((what, windows, wanted))
+    note = f"{len(chosen)} of 28 pairs at 2:1"
+    off = max(windows.worst(wanted) for _, windows, wanted in found)
+    bench.report.at_most("d", "ffs: furthest from its share, 1 s windows", off, LIMIT, " points", note)
+    good = sum(windows.worst(wanted) <= LIMIT for _, windows, wanted in found)
+    bench.report.add("d", "ffs: contests within 1 point in each window", f"{good} of {len(found)}")
+    loss = sum(windows.loss for _, windows, _ in found) / len(found)
+    bench.report.at_most("d", "ffs: throughput lost, mean", loss, LOSS_LIMIT, " %", note)
+    worst = max(found, key=lambda one: one[1].loss)
+    bench.report.add("d", f"ffs: throughput lost, worst: {worst[0]}", f"{worst[1].loss:.2f} %")
+    if bench.plots:
+        labels = [what for what, _, _ in found]
+        series = {"share of the first": [w.mean(0) for _, w, _ in found], "target": [t[0] for _, _, t in found]}
+        plot.bars(bench.plots / "sched-d.svg", "Endless co-runs under ffs (FLEP fig. 13)", "% of the work", labels, series)
+    for _, of, _ in contests:
+        stage_leave(stage, of)
+
+
+def stage_leave(stage, roles):
+    for mode in ("MPS", "Weir"):
+        stage.leave(mode, [role for role in roles if (mode, role) in stage.players])
+
+
+def part_f(bench):
+    stage = stage_of(bench)
+    counts = (2,) if bench.node.simulated else (2, 4, 8)
+    target = Role("angular-correlation", copy=99)
+    throttles = [Role("matrix-multiply", copy=i) for i in range(max(counts))]
+    for mode in ("MPS", "Weir"):
+        stage.cast(mode, [target, *throttles])
+    window, seconds = (0.1, 0.3) if bench.node.simulated else (0.2, SKIPPED + 2)
+    found = []
+    for n in counts:
+        others = throttles[: n - 1]
+        of = [target, *others]
+        found.append((f"{n} equal", contend(bench, "f", f"{n} equal", of, [100 // n] * n, window, "wfq", seconds, ("MPS",)), of))
+        # Shares are whole numbers: those of one tenant would be divided, these are rounded.
+        shares = [TARGET, *[max(1, round((100 - TARGET) / len(others)))] * len(others)]
+        what = f"{shares[0]} of {sum(shares)}, beside {len(others)}"
+        found.append((what, contend(bench, "f", what, of, shares, window, "wfq", seconds, ()), of))
+    off = max(windows.worst(wanted) for _, (windows, wanted), _ in found)
+    bench.report.at_most("f", "wfq: furthest from its share, 200 ms windows", off, LIMIT, " points")
+    for figure, (what, (windows, _), of) in zip(("9", "11"), found[-2:]):
+        draw(bench, f"sched-f-{figure}", f"wfq, {what} (GLoop fig. 9, 11)", windows, [f"{i}" for i in range(len(of))])
+    stage_leave(stage, [target, *throttles])
+
+
+def simulate(bench, policy, shares, evict_us, window):
+    """(shares, per cent lost) by weir-sim, over ten seconds."""
+    trace = "".join(f"client c{i} always share={share} evict={evict_us}us\n" for i, share in enumerate(shares))
+    argv = [bench.node.program("weir-sim"), "--policy", policy, "--json", "--window", f"{int(window * 1000)}ms", "-"]
+    argv += ["--switch", "100us"]
+    done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
+    result = json.loads(done.stdout)
+    ran = [client["gpuSeconds"] for client in result["clients"]]
+    return [100 * r / sum(ran) for r in ran], 100 - 100 * sum(ran) / result["seconds"]
+
+
+def part_k(bench):
+    crowd = "".join(f"client c{i} level=low share=1 every=2s work=1ms\n" for i in range(1000)) + "end 1h\n"
+    begin = time.monotonic()
+    argv = [bench.node.program("weir-sim"), "--policy", "wfq", "--json", "-"]
+    subprocess.run([*argv, "--for", "1m"] if bench.node.simulated else argv, input=crowd, capture_output=True, text=True, timeout=120, check=True)
+    bench.report.at_most("k", "weir-sim: 1 000 clients, 1 h", time.monotonic() - begin, 10, " s")
+    if not bench.contests:
+        bench.report.skipped("k", "nothing to compare with: d and f were not run")
+        return
+    far = []
+    for part, what, policy, roles, shares, windows in bench.contests:
+        said, lost = simulate(bench, policy, shares, 100, 1.0)
+        was = [windows.mean(i) for i in range(len(roles))]
+        off = max(abs(a - b) for a, b in zip(said, was))
+        far.append((off, abs(lost - windows.loss), f"{part}: {what}"))
+    for i, name in ((0, "shares"), (1, "throughput")):
+        worst = max(far, key=lambda one: one[i])
+        bench.report.at_most("k", f"weir-sim's {name} of d and f: furthest off", worst[i], SIM_LIMIT, " points", worst[2])
+        mean = sum(one[i] for one in far) / len(far)
+        bench.report.add("k", f"weir-sim's {name}: mean", f"{mean:.2f} points", baselines=f"{len(far)} contests")
