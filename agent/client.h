@@ -36,7 +36,7 @@ struct client {
 	struct policy_client policy;
 	struct compile_client compile;
 	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
-	uint64_t told_at;   /* when told_executed last grew */
-	uint64_t unmatched; /* ns that it was charged for and has not yet told to have executed */
-	uint64_t held_until;                   /* by hand; 0: not */
+	uint64_t told_at;                      /* when told_executed last grew */
+	uint64_t unmatched;  /* ns that it was charged for and has not yet told to have executed */
+	uint64_t held_until; /* by hand; 0: not */
 };

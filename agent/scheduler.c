@@ -94,7 +94,8 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
  * charged for already: kernels are told when they have ended, and what is told is seen late. */
 static uint64_t unpaid(struct client *client, uint64_t now)
 {
-	uint64_t total = atomic_load(&client->pages.status->executed), passed = now - client->told_at;
+	uint64_t total = atomic_load(&client->pages.status->executed),
+		 passed = now - client->told_at;
 	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
 
 	client->told_executed = total;

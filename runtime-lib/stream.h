@@ -32,9 +32,9 @@ struct stream {
 	_Atomic uint64_t marked;           /* launches before the marker; 0: none recorded */
 	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
 	_Atomic uint64_t
-		raise_mark;    /* worker: launches that may lie behind gates of a lower level */
+		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	_Atomic(struct trail *) trail; /* more of them (trail.h); stays */
-	_Atomic int capturing; /* a capture began in this stream */
+	_Atomic int capturing;         /* a capture began in this stream */
 
 	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */
 	_Atomic(struct lane *) lane;

@@ -14,8 +14,8 @@ struct marker {
 	struct progress progress; /* what lies before it; written before it is MARKER_LEFT */
 };
 
-/* Of a stream's record, and stays with it: a thread may be in the middle of a launch when its stream
- * or context goes. */
+/* Of a stream's record, and stays with it: a thread may be in the middle of a launch when its
+ * stream or context goes. */
 struct trail {
 	_Atomic unsigned next;
 	_Atomic unsigned n; /* markers that there are; 0: none are wanted */

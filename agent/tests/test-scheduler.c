@@ -221,8 +221,8 @@ static void test_shares(void **state)
 	}
 }
 
-/* Its kernels do not leave, and it says that they ran on: it pays for that, once. What it says is late,
- * and in lumps. */
+/* Its kernels do not leave, and it says that they ran on: it pays for that, once. What it says is
+ * late, and in lumps. */
 static void test_overhang(void **state)
 {
 	uint64_t total[N] = {0}, ran = 0;
