@@ -36,6 +36,7 @@
 #include "safe.h"
 #include "uniform.h"
 #include "unroll.h"
+#include "vote.h"
 
 #include <errno.h>
 
@@ -242,7 +243,7 @@ static void unguard(struct function *f, struct instruction *i)
 /* Those of the warp that are done come to the vote, too; whoever goes on there has been fetched. */
 static void fetch_done(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
 {
-	if (rewrite->gathering && rewrite->safe->counts)
+	if (rewrite->gathering && !rewrite->safe->is_uniform)
 		gather_at_barrier(at, rewrite, i);
 }
 
@@ -253,7 +254,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 			      const struct instruction *i, const struct barrier *barrier)
 {
 	struct function *f = rewrite->function;
-	struct reg *vote = edit_register(f, TYPE_b32), *sum = edit_register(f, TYPE_b32);
+	struct reg *mine = edit_register(f, TYPE_b32), *sum = edit_register(f, TYPE_b32);
 	struct operand result = *barrier->result, tally;
 	bool is_and = mnemonic_has(i->mnemonic, "and");
 	struct safe_point *point;
@@ -271,16 +272,16 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 	edit_code(at,
 		  (barrier->vote->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
 							 : "selp.u32 %0, 1, 0, %1;",
-		  op_reg(vote), op_reg(barrier->vote->reg));
-	edit_code(at, "red.shared.add.u32 [%0], %1; neg.s32 %1, %1;", tally, op_reg(vote));
+		  op_reg(mine), op_reg(barrier->vote->reg));
+	edit_code(at, "red.shared.add.u32 [%0], %1; neg.s32 %1, %1;", tally, op_reg(mine));
 	point = safe_vote(at, rewrite);
 	point->at = begin;
 	leaving = safe_point_leaving(rewrite, point);
-	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
+	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
 	fetch_done(at, rewrite, i);
-	safe_vote_again(at, rewrite);
-	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
+	vote(at, rewrite, NULL, NULL); /* nobody can have left in between */
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_code(at,
 		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
 		  : mnemonic_has(i->mnemonic, "popc") ? "mov.u32 %0, %1;"
@@ -435,16 +436,14 @@ static int init_safe(struct chooser *c)
 	bool is_uniform;
 	int r = uniform_barriers(f, &c->cfg, &is_uniform);
 
-	if (r || !safe)
-		return r ? r : -ENOMEM;
+	if (!r)
+		r = safe ? votes_init(rewrite) : -ENOMEM;
+	if (r)
+		return r;
 	safe->points_end = &safe->points;
-	safe->counts = !is_uniform;
+	safe->is_uniform = is_uniform;
 	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
 	safe->since = edit_named_register(f, TYPE_b32, "since");
-	if (safe->counts) {
-		safe->finished = edit_variable(f, SPACE_SHARED, "finished", 4, 4);
-		safe->quorum = edit_named_register(f, TYPE_b32, "quorum");
-	}
 	rewrite->safe = safe;
 	rewrite->barrier = 0; /* no barrier with a count is left */
 	return PASS_DONE;

@@ -25,6 +25,7 @@
 #include "hidden.h"
 #include "pass.h"
 #include "safe.h"
+#include "vote.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -146,7 +147,8 @@ static void sort_register(struct alive *alive, struct reg *reg)
 /* Nobody needs its old value; `parting` only seems to be alive while nothing writes it. */
 static bool is_made_anew(const struct saver *s, const struct reg *reg)
 {
-	return reg == s->safe->since || reg == s->safe->parting;
+	return reg == s->safe->since || reg == s->safe->parting ||
+	       reg == s->rewrite->votes->next;
 }
 
 static int find_alive(struct saver *s, const struct block *at, struct alive *alive)
@@ -264,7 +266,7 @@ static void write_leaving(struct saver *s, struct safe_point *point, const struc
 		  op_int(number));
 	move_registers(&at, true, s, &slot, alive);
 	if (!point->is_common)
-		safe_vote_left(&at, s->rewrite);
+		vote_left(&at, s->rewrite);
 	edit_code(&at, "bra %0;", op_block(s->final));
 	if (trap)
 		edit_remove(s->f, trap);
@@ -396,13 +398,13 @@ static void write_final(struct saver *s)
 
 	if (s->copies)
 		edit_code(&at, "cp.async.wait_all;");
-	edit_code(&at, "barrier.sync %0;", op_int(SAFE_BARRIER));
+	edit_code(&at, "barrier.sync %0;", op_int(s->rewrite->barrier));
 	slot = write_slot(&at, s);
 	copy_memory(&at, true, s, &slot);
 	edit_code(&at,
 		  "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;"
 		  "@%1 st.global.u32 [%4], %5; bra %6;",
-		  op_int(SAFE_BARRIER), op_reg(leader), op_reg(slot.thread),
+		  op_int(s->rewrite->barrier), op_reg(leader), op_reg(slot.thread),
 		  op_reg(s->safe->parting), op_reg(slot.base),
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->farewell));
 }
@@ -426,11 +428,6 @@ static void write_enter(struct saver *s)
 		  "  st.shared.u32 [%1], %zero; st.shared.u32 [%1+4], %zero; }",
 		  op_reg(safe->since), op_variable(safe->watch));
 	slot = write_slot(&at, s);
-	if (safe->counts)
-		edit_code(&at,
-			  "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero;"
-			  "  mov.u32 %1, %2; }",
-			  op_variable(safe->finished), op_reg(safe->quorum), op_reg(slot.count));
 	words = hidden64(&at, s->rewrite, HIDDEN(words));
 	serial = hidden32(&at, s->rewrite, HIDDEN(serial));
 	edit_code(&at,
@@ -483,14 +480,14 @@ static void write_leave(struct saver *s, struct block *restore)
 		  op_reg(slot.thread), op_reg(slot.base));
 	cursor_place(&at, s->farewell);
 	again = cursor_end(f, redraw);
-	edit_code(&again, "barrier.sync %0; bra %1;", op_int(SAFE_BARRIER), op_block(safe->draw));
+	edit_code(&again, "barrier.sync %0; bra %1;", op_int(s->rewrite->barrier), op_block(safe->draw));
 }
 
 /* Returns the number of the point that each thread left at; control goes on at the cursor. */
 static struct reg *write_restore(struct saver *s, struct cursor *at)
 {
 	struct reg *which = edit_named_register(s->f, TYPE_b32, "point");
-	struct operand number = op_int(SAFE_BARRIER);
+	struct operand number = op_int(s->rewrite->barrier);
 	struct slot slot;
 
 	edit_code(at, "barrier.sync %0;", number);
@@ -506,7 +503,8 @@ static struct reg *write_restore(struct saver *s, struct cursor *at)
 /* A variable that the kernel has, or that somebody names. */
 static void add_variable(struct saver *s, struct variable *v)
 {
-	if ((v->space != SPACE_SHARED && v->space != SPACE_LOCAL) || v == s->safe->watch)
+	if ((v->space != SPACE_SHARED && v->space != SPACE_LOCAL) || v == s->safe->watch ||
+	    v == s->rewrite->votes->told)
 		return;
 	if (!v->size) {
 		if (!s->dynamic || variable_align(s->dynamic) < variable_align(v))

@@ -30,6 +30,7 @@
 #include "hidden.h"
 #include "pass.h"
 #include "safe.h"
+#include "vote.h"
 
 /* Before it there are only fences of the strongest kind. */
 #define FENCE_SM 70
@@ -88,6 +89,8 @@ static void write_enter(struct frame *fr, struct block *enter)
 		  turns(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(period)), leader(&at, fr),
 		  op_variable(fr->slots));
 	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
+	if (fr->rewrite->votes)
+		votes_begin(&at, fr->rewrite);
 	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));

@@ -2,18 +2,17 @@
  *
  * There it must not disturb threads that are not done yet. A barrier without a count is for all
  * threads of the block that have not left; now nobody has left. If all threads come by the same
- * barriers (uniform.h) nothing is to be done. Else every such barrier becomes a vote: who stands at
- *a barrier of the kernel says yes, who is done says no, and comes again until there is no yes any
- *more:
+ * barriers (uniform.h) nothing is to be done. Else those who are done come to every such barrier as
+ * well, until all are (vote.h):
  *
- *	bar.sync 0;     ->  barrier.red.or.pred _, N, true;
+ *	bar.sync 0;     ->  barrier.sync N;  vote += 1
  *	ret;            ->  bra done;
- *	done:               barrier.red.or.pred %more, N, false;
- *	                    @%more bra done;
+ *	done:               finished += 1;  was it the last?  told.done = vote
+ *	again:              barrier.sync N;  told.done != vote?  vote += 1, again
  *
- * The last vote is also the barrier that a loop over blocks needs. N is a number that no barrier
+ * The last one is also the barrier that a loop over blocks needs. N is a number that no barrier
  * with a count uses. A barrier that reduces a vote of the kernel's own counts it in shared memory,
- *between two of ours.
+ * between two of ours.
  *
  * Barriers with a count are for those who come to them, and stay as they are.
  */
@@ -21,22 +20,17 @@
 #include "gather.h"
 #include "safe.h"
 #include "uniform.h"
+#include "vote.h"
 
 /* Barriers of single threads, not of warps. */
 #define SM_MIN 70
 
-/* Everybody who is not done is here. */
-static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct instruction *i,
-			struct reg *yes)
+/* Those who are done come, too. */
+static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
 {
-	struct reg *any = edit_register(rewrite->function, TYPE_pred);
-
 	if (rewrite->gathering)
 		gather_at_barrier(at, rewrite, i);
-	edit_code(at, "mov.pred %0, 1;", op_reg(yes));
-	edit_code(at, "barrier.red.or.pred %0, %1, %2;", op_reg(any), op_int(rewrite->barrier),
-		  op_reg(yes));
-	edit_guard_like(at, i);
+	vote(at, rewrite, NULL, i);
 }
 
 /* The vote is counted by additions to the tally, which each thread takes back when it has read the
@@ -45,27 +39,26 @@ static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
 			     const struct instruction *i, const struct barrier *barrier)
 {
 	struct function *f = rewrite->function;
-	struct reg *yes = edit_register(f, TYPE_pred), *vote = edit_register(f, TYPE_b32),
-		   *sum = edit_register(f, TYPE_b32);
+	struct reg *mine = edit_register(f, TYPE_b32), *sum = edit_register(f, TYPE_b32);
 	bool is_and = mnemonic_has(i->mnemonic, "and");
 	struct operand result = *barrier->result, tally;
 
 	if (!rewrite->tally)
 		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
 	tally = op_variable(rewrite->tally);
-	edit_code(at, "mov.u32 %0, 0;", op_reg(vote));
-	edit_code(at, "mov.u32 %0, 1;", op_reg(vote));
+	edit_code(at, "mov.u32 %0, 0;", op_reg(mine));
+	edit_code(at, "mov.u32 %0, 1;", op_reg(mine));
 	if (at->before && at->before->prev) {
 		at->before->prev->guard = barrier->vote->reg;
 		at->before->prev->guard_negated = (barrier->vote->sign == '!') != is_and;
 	}
-	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_guard_like(at, i);
-	insert_vote(at, rewrite, i, yes);
+	insert_vote(at, rewrite, i);
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
-	insert_vote(at, rewrite, i, yes);
-	edit_code(at, "neg.s32 %0, %0;", op_reg(vote));
-	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(vote));
+	insert_vote(at, rewrite, i);
+	edit_code(at, "neg.s32 %0, %0;", op_reg(mine));
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_guard_like(at, i);
 	edit_code(at,
 		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
@@ -84,7 +77,7 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
 	if (barrier->is_red)
 		insert_reduction(&at, rewrite, i, barrier);
 	else
-		insert_vote(&at, rewrite, i, edit_register(f, TYPE_pred));
+		insert_vote(&at, rewrite, i);
 	edit_remove(f, i);
 }
 
@@ -172,6 +165,21 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	return PASS_DONE;
 }
 
+/* Those who are done stand at the others' barriers until there are no others. */
+static void leave_together(struct cursor *at, struct rewrite *rewrite)
+{
+	struct block *again = edit_new_block(rewrite->function);
+
+	if (rewrite->votes)
+		vote_done(at, rewrite);
+	if (rewrite->gathering)
+		gather_done(at, rewrite);
+	if (!rewrite->votes || !again)
+		return;
+	cursor_place(at, again);
+	edit_code(at, "@!%0 bra %1;", op_reg(vote_absent(at, rewrite, NULL)), op_block(again));
+}
+
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -192,6 +200,10 @@ static int run(struct rewrite *rewrite)
 				   "threads may leave before barriers, and %s has no barriers for "
 				   "single threads",
 				   f->module->target);
+	if (!is_uniform)
+		r = votes_init(rewrite);
+	if (r)
+		return r;
 	done = edit_block(f, f->last, "done");
 	replace_exits(f, done);
 	if (!is_uniform)
@@ -199,16 +211,11 @@ static int run(struct rewrite *rewrite)
 	at = cursor_end(f, done);
 	if (has_copies)
 		edit_code(&at, "cp.async.wait_all;");
-	if (rewrite->gathering && !rewrite->safe)
-		gather_done(&at, rewrite);
-	if (!is_uniform)
-		edit_code(&at,
-			  "{ .reg .pred %no, %more; mov.pred %no, 0;"
-			  "again: barrier.red.or.pred %more, %0, %no; @%more bra again; }",
-			  op_int(rewrite->barrier));
 	if (rewrite->safe)
 		safe_vote_done(&at, rewrite);
-	rewrite->have_met = !is_uniform || (rewrite->safe && rewrite->safe->counts);
+	else
+		leave_together(&at, rewrite);
+	rewrite->have_met = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;
 	edit_code(&at, "ret;");
 	rewrite->leave = at.block->last;
 	return PASS_DONE;

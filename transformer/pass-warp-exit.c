@@ -18,6 +18,7 @@
 #include "gather.h"
 #include "safe.h"
 #include "uniform.h"
+#include "vote.h"
 #include "warp-mask.h"
 
 #include <errno.h>
@@ -68,15 +69,14 @@ void gather_at_barrier(struct cursor *at, struct rewrite *rewrite, const struct 
 
 /* One who is done, at a barrier of the others. If all threads come by the same barriers that cannot
  * be, and it stands there for nothing. */
-static void vote_absent(struct cursor *at, struct rewrite *rewrite)
+static void come_to_barrier(struct cursor *at, struct rewrite *rewrite)
 {
-	if (!rewrite->safe)
-		edit_code(at,
-			  "{ .reg .pred %p, %no; mov.pred %no, 0;"
-			  "  barrier.red.or.pred %p, %0, %no; }",
-			  op_int(rewrite->barrier));
-	else if (rewrite->safe->counts)
+	if (!rewrite->votes || (rewrite->safe && rewrite->safe->is_uniform))
+		return;
+	if (rewrite->safe)
 		safe_vote_absent(at, rewrite);
+	else
+		vote_absent(at, rewrite, NULL);
 }
 
 void gather_done(struct cursor *at, struct rewrite *rewrite)
@@ -99,7 +99,7 @@ void gather_done(struct cursor *at, struct rewrite *rewrite)
 		  "  setp.eq.u32 %p, %live, 0; @%p bra %2;"
 		  "  setp.eq.u32 %p, %barrier, 0; @%p bra %3; }",
 		  op_reg(g->lanes), op_reg(g->words), op_block(out), op_block(again));
-	vote_absent(at, rewrite);
+	come_to_barrier(at, rewrite);
 	edit_code(at, "bra %0;", op_block(again));
 	cursor_place(at, out);
 }

@@ -15,6 +15,7 @@
 
 struct detached;
 struct gathering;
+struct votes;
 
 enum pass_outcome {
 	PASS_DONE,
@@ -37,6 +38,7 @@ struct rewrite {
 	bool must_meet;            /* without one, nobody may begin the next block */
 	unsigned barrier;          /* a number that the kernel leaves free */
 	struct variable *tally;    /* a word that must be 0 at first; or NULL */
+	struct votes *votes;       /* barriers have numbers (vote.h); or NULL */
 
 	struct safe *safe; /* safe-points, or NULL: nobody leaves inside a block */
 	uint32_t save_fixed, save_per_thread; /* save: what weir_verdict says */

@@ -2,6 +2,7 @@
 
 #include "gather.h"
 #include "hidden.h"
+#include "vote.h"
 
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common)
 {
@@ -47,85 +48,33 @@ static struct block *begin_block(struct cursor *at)
 
 struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite)
 {
-	struct safe *safe = rewrite->safe;
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
 
-	if (safe->counts)
-		edit_code(at,
-			  "{ .reg .pred %p; .reg .b32 %here, %done;"
-			  "  mov.pred %p, 1; barrier.red.popc.u32 %here, %0, %p;"
-			  "  ld.volatile.shared.u32 %done, [%1]; add.u32 %here, %here, %done;"
-			  "  sub.u32 %here, %here, %2; setp.lt.s32 %p, %here, 0; @%p bra %3; }",
-			  op_int(rewrite->barrier), op_variable(safe->finished),
-			  op_reg(safe->quorum), op_block(point->leave));
-	else
-		edit_code(at,
-			  "{ .reg .pred %no, %left; mov.pred %no, 0;"
-			  "  barrier.red.or.pred %left, %0, %no; @%left bra %1; }",
-			  op_int(rewrite->barrier), op_block(point->leave));
+	vote(at, rewrite, point->leave, NULL);
 	return point;
-}
-
-void safe_vote_again(struct cursor *at, struct rewrite *rewrite)
-{
-	edit_code(at,
-		  rewrite->safe->counts ? "{ .reg .pred %p; .reg .b32 %n; mov.pred %p, 1;"
-					  "  barrier.red.popc.u32 %n, %0, %p; }"
-					: "barrier.sync %0;",
-		  op_int(rewrite->safe->counts ? rewrite->barrier : SAFE_BARRIER));
 }
 
 struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite)
 {
-	struct safe *safe = rewrite->safe;
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
-	struct reg *none = edit_register(rewrite->function, TYPE_pred);
 
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %here, %done;"
-		  "  mov.pred %p, 0; barrier.red.popc.u32 %here, %0, %p;"
-		  "  setp.eq.u32 %4, %here, 0;"
-		  "  ld.volatile.shared.u32 %done, [%1]; add.u32 %here, %here, %done;"
-		  "  sub.u32 %here, %here, %2; setp.lt.s32 %p, %here, 0; @%p bra %3; }",
-		  op_int(rewrite->barrier), op_variable(safe->finished), op_reg(safe->quorum),
-		  op_block(point->leave), op_reg(none));
-	return none;
-}
-
-/* Everybody is done, or has left, if nobody stands at a barrier. */
-static void vote_counted_done(struct cursor *at, struct rewrite *rewrite)
-{
-	struct safe *safe = rewrite->safe;
-	struct block *again;
-
-	edit_code(at, "red.shared.add.u32 [%0], 1;", op_variable(safe->finished));
-	if (rewrite->gathering)
-		gather_done(at, rewrite);
-	again = begin_block(at);
-	edit_code(at, "@!%0 bra %1;", op_reg(safe_vote_absent(at, rewrite)), op_block(again));
-	edit_code(at,
-		  "{ .reg .b32 %n, %m; mov.u32 %n, %ntid.x; mov.u32 %m, %ntid.y;"
-		  "  mul.lo.u32 %n, %n, %m; mov.u32 %m, %ntid.z; mad.lo.u32 %0, %n, %m, %0; }",
-		  op_reg(safe->quorum));
+	return vote_absent(at, rewrite, point->leave);
 }
 
 void safe_vote_done(struct cursor *at, struct rewrite *rewrite)
 {
-	if (rewrite->safe->counts)
-		vote_counted_done(at, rewrite);
-	else if (rewrite->gathering)
-		gather_done(at, rewrite);
-}
+	struct block *again;
 
-void safe_vote_left(struct cursor *at, struct rewrite *rewrite)
-{
-	edit_code(
-		at,
-		rewrite->safe->counts
-			? "{ .reg .pred %p; .reg .b32 %n; mov.pred %p, 0;"
-			  "  barrier.red.popc.u32 %n, %0, %p; }"
-			: "{ .reg .pred %p, %n; mov.pred %p, 1; barrier.red.or.pred %n, %0, %p; }",
-		op_int(rewrite->barrier));
+	if (rewrite->safe->is_uniform) {
+		if (rewrite->gathering)
+			gather_done(at, rewrite);
+		return;
+	}
+	vote_done(at, rewrite);
+	if (rewrite->gathering)
+		gather_done(at, rewrite);
+	again = begin_block(at);
+	edit_code(at, "@!%0 bra %1;", op_reg(safe_vote_absent(at, rewrite)), op_block(again));
 }
 
 void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)

@@ -5,13 +5,7 @@
  * came leave as well, in front of that barrier, and come to it again when they go on. Threads that
  * are done vote, too. What leaving means is pass-save.c's affair.
  *
- * Two ways to vote. If all threads come by the same barriers, nobody is done while others stand at
- * one, and a yes of those that left is enough. Else those who are done, and say so over and over,
- * must not look like those who left: then votes are counted. Here are as many as are at a barrier,
- * `finished` in shared memory counts those that are done, ever, and `quorum` is what both make
- * together while nobody has left: as many as the block has threads, once more for each block that
- * is done. A fast thread may be done with the next block before a slow one has looked at the
- * count; that only makes it larger.
+ * Those who are done vote only if some may come by a barrier that others miss. How is in vote.h.
  */
 #pragma once
 
@@ -28,10 +22,9 @@ struct safe_point {
 struct safe {
 	struct safe_point *points, **points_end;
 	unsigned count;
-	bool counts;                /* votes are counted */
-	struct variable *watch;     /* shared memory: leave, looked, the launch's number, - */
-	struct variable *finished;  /* shared memory; NULL: votes are not counted */
-	struct reg *quorum, *since; /* through the body; since: %clock at the last check */
+	bool is_uniform;        /* all threads come by the same barriers */
+	struct variable *watch; /* shared memory: leave, looked, the launch's number, - */
+	struct reg *since;      /* through the body: %clock at the last check */
 
 	/* Of pass-tickets.c. */
 	struct block *enter, *draw, *given, *leave;
@@ -46,11 +39,6 @@ struct safe {
  * looks whether the host is to be asked (64 bits). */
 #define SAFE_GROUP 16u
 
-/* For barriers that are no votes: PTX forbids to mix the two kinds at one barrier while it is
- * active, and who has come by a vote may be at the next barrier before others have read its result.
- */
-#define SAFE_BARRIER 1u
-
 /* What stands for a ticket, besides those that are none. */
 #define SAFE_RESUME 0xffffffffu /* a saved block is to go on */
 #define SAFE_REDRAW 0xfffffffeu /* the one there was is of an earlier launch, which was closed */
@@ -64,12 +52,7 @@ struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *poi
 
 /* A barrier for all threads that have not left, and a point in front of it. */
 struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite);
-/* Another one right behind it: nobody can have left in between. */
-void safe_vote_again(struct cursor *at, struct rewrite *rewrite);
-/* Of one who is done, at a barrier of the others. The predicate: there are none. Votes are counted.
- */
+/* Of one who is done, at a barrier of the others. The predicate: there are none. */
 struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite);
 /* The same where threads are done with a block. */
 void safe_vote_done(struct cursor *at, struct rewrite *rewrite);
-/* Of those who have left alone. They need not look: nobody stays. */
-void safe_vote_left(struct cursor *at, struct rewrite *rewrite);
