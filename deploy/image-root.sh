@@ -106,8 +106,8 @@ make_plugin() {
 	# As it was linked, so that it needs nothing of ours; debug information is of no use in a tenant.
 	mkdir -p "$root/usr/local/lib/weir"
 	strip -g -o "$root/usr/local/lib/weir/libweir.so" "$B/lib/libweir.so"
-	install -m 755 deploy/*-runtime.sh "$root/usr/local/bin/"
-	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep chattr curl
+	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes}.sh "$root/usr/local/bin/"
+	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep chattr curl
 	ln -s dash "$root/usr/bin/sh"
 }
 

@@ -70,7 +70,7 @@ def write(options):
     config_blob = archive.blob(CONFIG, encode(config))
     manifest = archive.blob(MANIFEST, encode({"schemaVersion": 2, "mediaType": MANIFEST,
                                               "config": config_blob, "layers": [layer_blob]}))
-    manifest["annotations"] = {"io.containerd.image.name": options.name,
+    manifest["annotations"] = {"io.containerd.image.name": full_name(options.name),
                                "org.opencontainers.image.ref.name": options.name.rpartition(":")[2]}
     archive.add("index.json", encode({"schemaVersion": 2, "manifests": [manifest]}))
     archive.add("oci-layout", encode({"imageLayoutVersion": "1.0.0"}))
@@ -79,6 +79,16 @@ def write(options):
                                           "Layers": [path_of(layer_blob)]}]))
     archive.tar.close()
     print(f"{options.name}: {len(layer) / 1e6:.1f} MB, {len(packed) / 1e6:.1f} MB packed, {manifest['digest']}")
+
+
+def full_name(name):
+    """As container engines complete a name: without a registry it is Docker Hub's."""
+    first, slash, _ = name.partition("/")
+    if not slash:
+        return "docker.io/library/" + name
+    if "." in first or ":" in first or first == "localhost":
+        return name
+    return "docker.io/" + name
 
 
 def encode(value):

@@ -1,18 +1,32 @@
 #!/bin/bash
-# Builds the pinned kubelet, kube-apiserver and etcd from the Go module proxy and prints the folder
-# that they are in. Built once for each go.mod and go.sum, in ~/.cache/weir; takes ten minutes and
-# 2 GB the first time, nothing later.
+# Builds the pinned kubelet, kube-apiserver, kube-scheduler, kube-controller-manager and etcd from the Go
+# module proxy and prints the folder that they are in; `build.sh helm` does so for helm. Built once for each
+# go.mod and go.sum, in ~/.cache/weir; takes ten minutes and 2 GB the first time, nothing later.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+what=${1:-kube}
+[ "$what" = kube ] || here=$here/$what
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
 key=$(cat "$here/go.mod" "$here/go.sum" | sha256sum | cut -c1-16)
-bin=$cache/kube-$key
+bin=$cache/$what-$key
 toolchain=golang.org/toolchain@v0.0.1-go1.24.13.linux-$(dpkg --print-architecture)
-kubernetes=v$(sed -n 's|^require k8s.io/kubernetes v||p' "$here/go.mod")
+declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd" [helm]=helm)
 
 say() { echo "kubelet/build: $*" >&2; }
 
-if [ -x "$bin/kubelet" ] && [ -x "$bin/kube-apiserver" ] && [ -x "$bin/etcd" ]; then
+built() {
+	local program
+	for program in ${programs[$what]}; do
+		[ -x "$bin/$program" ] || return 1
+	done
+}
+
+# The version of a module that go.mod requires.
+required() {
+	sed -n "s|^require $1 ||p" "$here/go.mod"
+}
+
+if built; then
 	echo "$bin"
 	exit 0
 fi
@@ -49,21 +63,34 @@ find_go() {
 	echo "$root/bin/go"
 }
 
+build_kube() {
+	local kubernetes minor version=k8s.io/component-base/version
+	kubernetes=$(required k8s.io/kubernetes)
+	minor=${kubernetes#v1.}
+	"$go" build -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" \
+		-o "$out/" k8s.io/kubernetes/cmd/{kubelet,kube-apiserver,kube-scheduler,kube-controller-manager}
+	"$go" build -ldflags '-s -w' -o "$out/etcd" go.etcd.io/etcd/server/v3
+}
+
+build_helm() {
+	"$go" build -ldflags '-s -w' -o "$out/" helm.sh/helm/v3/cmd/helm
+}
+
 mkdir -p "$cache"
 exec 9> "$cache/build.lock"
 flock 9
+if built; then # by somebody else, meanwhile
+	echo "$bin"
+	exit 0
+fi
 go=$(find_go)
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS='-mod=readonly -trimpath -buildvcs=false'
 unset GOROOT
-say "building Kubernetes $kubernetes and etcd with $("$go" version); this happens once"
-out=$(mktemp -d "$cache/kube-XXXXXX")
+say "building $what with $("$go" version); this happens once"
+out=$(mktemp -d "$cache/$what-XXXXXX")
 trap 'rm -rf "$out"' EXIT
-version=k8s.io/component-base/version
-minor=${kubernetes#v1.}
 cd "$here"
-"$go" build -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" \
-	-o "$out/" k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-apiserver >&2
-"$go" build -ldflags '-s -w' -o "$out/etcd" go.etcd.io/etcd/server/v3 >&2
+"build_$what" >&2
 chmod 755 "$out"
 rm -rf "$bin"
 mv "$out" "$bin"

@@ -1,5 +1,6 @@
-# Sourced: one node from nothing. etcd, API server, containerd and kubelet as plain processes; no
-# scheduler (pods name their node), no controllers, no network of their own for pods.
+# Sourced: one node from nothing. etcd, API server, containerd and kubelet as plain processes. With
+# CONTROLLERS=1 also the scheduler and the controllers that workloads need, service accounts, and a network
+# on which pods reach the API server; without, pods name their node and use the host's network.
 #
 # Everything lies in one folder, $W; what cannot is taken away again by cluster_down, whatever state
 # an earlier run died in: the cgroup /weir-e2e, in which every pod is, and the kubelet's folder of
@@ -13,6 +14,8 @@ W=${W:-$(pwd)/$B/kubelet}
 NODE=weir-test
 NODE_ADDRESS=10.254.77.1
 CGROUP=weir-e2e
+SERVICE_ADDRESS=10.99.0.1 # the API server's, as pods know it
+CONTROLLERS=${CONTROLLERS:-}
 PLUGINS=/var/lib/kubelet/device-plugins
 IMAGE=localhost/weir-test:1
 here=${here:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
@@ -124,7 +127,7 @@ cgroup_remove() {
 # Ports that are free now, noted so that a restarted process finds them again.
 pick_ports() {
 	local port=26400 name
-	for name in api etcd etcd_peer kubelet kubelet_health; do
+	for name in api etcd etcd_peer kubelet kubelet_health scheduler controllers; do
 		while ss -Hltn | awk '{print $4}' | grep -q ":$port\$"; do port=$((port + 1)); done
 		echo "port_$name=$port"
 		port=$((port + 1))
@@ -154,6 +157,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   address = "$W/ctd/ctd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$IMAGE"
+  netns_mounts_under_state_dir = true
   disable_apparmor = true
   # Root without CAP_SYS_RESOURCE may not lower the score as the kubelet wishes.
   restrict_oom_score_adj = true
@@ -169,10 +173,10 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         BinaryName = "$(command -v runc)"
         SystemdCgroup = false
 T
-	# For the node to be ready; our pods use the host's network.
+	# For the node to be ready, and for pods that do not use the host's network.
 	cat > "$W/cni/10-none.conflist" << T
-{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "bridge", "bridge": "weir-e2e",
- "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.254.78.0/24"}]], "dataDir": "$W/cni-ipam"}}]}
+{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "bridge", "bridge": "$CGROUP", "isGateway": true,
+ "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.254.78.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "$W/cni-ipam"}}]}
 T
 }
 
@@ -216,6 +220,7 @@ token-agent,weir-agent,agent,"weir"
 T
 	kubeconfig_for token-node > "$W/kubelet.kubeconfig"
 	kubeconfig_for token-agent > "$W/agent.kubeconfig"
+	kubeconfig_for token-admin > "$W/admin.kubeconfig"
 	umask 022
 	openssl genrsa -out "$W/pki/sa.key" 2048 2> /dev/null
 	openssl rsa -in "$W/pki/sa.key" -pubout -out "$W/pki/sa.pub" 2> /dev/null
@@ -271,15 +276,44 @@ start_etcd() {
 		--initial-cluster="default=http://127.0.0.1:$port_etcd_peer"
 }
 
+# Pods without a token need no controllers.
+admission() {
+	[ -n "$CONTROLLERS" ] || echo --disable-admission-plugins=ServiceAccount
+}
+
 start_apiserver() {
+	# shellcheck disable=SC2046
 	start apiserver "$kube/kube-apiserver" --etcd-servers="http://127.0.0.1:$port_etcd" \
 		--bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="$port_api" \
 		--cert-dir="$W/pki/api" --authorization-mode=Node,RBAC --anonymous-auth=false \
 		--token-auth-file="$W/tokens.csv" --service-account-issuer=https://kubernetes.default.svc \
 		--service-account-key-file="$W/pki/sa.pub" --service-account-signing-key-file="$W/pki/sa.key" \
 		--service-cluster-ip-range=10.99.0.0/24 --endpoint-reconciler-type=none \
-		--allow-privileged=true --disable-admission-plugins=ServiceAccount \
+		--allow-privileged=true $(admission) \
 		--shutdown-delay-duration=0s --v=1
+}
+
+# start_controller NAME PORT COMMAND...
+start_controller() {
+	local name=$1 port=$2
+	shift 2
+	start "$name" "$@" --kubeconfig="$W/admin.kubeconfig" --authentication-kubeconfig="$W/admin.kubeconfig" \
+		--authorization-kubeconfig="$W/admin.kubeconfig" --bind-address=127.0.0.1 --secure-port="$port" \
+		--cert-dir="$W/pki/$name" --leader-elect=false
+}
+
+start_controllers() {
+	start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
+	start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
+		--controllers=daemonset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
+		--service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
+	# The service of the API server, which kube-proxy would make.
+	ip addr replace "$SERVICE_ADDRESS/32" dev lo
+	start service "$here/forward.py" "$SERVICE_ADDRESS" 443 127.0.0.1 "$port_api"
+}
+
+has_no_taint() {
+	api GET "/api/v1/nodes/$NODE" | jq -e '.spec.taints // [] | length == 0'
 }
 
 start_containerd() {
@@ -356,6 +390,11 @@ cluster_up() {
 	must 120 node_ready
 	must 10 test -S "$PLUGINS/kubelet.sock"
 	must 20 api GET /api/v1/namespaces/default
+	[ -z "$CONTROLLERS" ] || {
+		start_controllers
+		must 60 has_no_taint
+		must 20 api GET /api/v1/namespaces/default/serviceaccounts/default
+	}
 }
 
 # What cluster_up found out, for another shell.
@@ -394,7 +433,7 @@ remove_log_links() {
 }
 
 cluster_down() {
-	local name
+	local name address
 	[ -d "$W" ] || return 0
 	stop kubelet
 	for name in "$W"/*.pid; do
@@ -412,7 +451,8 @@ cluster_down() {
 	stop_shims
 	unmount_all
 	cgroup_remove
-	ip addr del "$NODE_ADDRESS/32" dev lo 2> /dev/null
+	ip link del "$CGROUP" 2> /dev/null
+	for address in "$NODE_ADDRESS" "$SERVICE_ADDRESS"; do ip addr del "$address/32" dev lo 2> /dev/null; done
 	remove_log_links
 	if [ -f "$W/settings" ]; then
 		rm -rf "$PLUGINS"

@@ -2,9 +2,10 @@
 PROGRAMS += intruder
 intruder_SRC    := e2e/kubelet/intruder.c
 intruder_STATIC := base
-SHELL_TESTS     += e2e/cases/kubelet.sh
+SHELL_TESTS     += e2e/cases/kubelet.sh e2e/cases/chart.sh
 
 # Built before the tests, whose time is limited.
 test: $(if $(filter 1,$(WEIR_SKIP_KUBELET)),,build/kubelet-binaries)
-build/kubelet-binaries: e2e/kubelet/go.mod e2e/kubelet/go.sum | build/.setup
+build/kubelet-binaries: $(wildcard e2e/kubelet/go.* e2e/kubelet/helm/go.*) | build/.setup
 	$(Q)e2e/kubelet/build.sh > $@
+	$(Q)e2e/kubelet/build.sh helm >> $@

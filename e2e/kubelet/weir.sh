@@ -7,18 +7,21 @@ SIM_GPUS=2
 SIM_SMS=2
 SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on the machine
 
-# What pods get mounted stays where it is for as long as they run, as on a real node.
-install_weir() {
+# The simulated GPUs. What pods get mounted stays where it is for as long as they run, as on a real node.
+install_driver() {
 	mkdir -p "$W"/{host/driver,shared,tmpfs}
 	mount -t tmpfs weir-e2e "$W/tmpfs" || die "cannot mount a tmpfs"
 	mkdir "$W"/tmpfs/{run,sim}
-	cp -L "$B/lib/libweir.so" "$W/host/"
 	cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$W/host/driver/"
-	echo "$W/host/libweir.so" > "$W/host/ld.so.preload"
 	chmod 777 "$W/tmpfs/sim" "$W/shared"
 	printf '%s=%s\n' gpus $SIM_GPUS sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/tmpfs/sim/config"
 	export WEIR_SIM_DIR=$W/tmpfs/sim
+}
 
+install_weir() {
+	install_driver
+	cp -L "$B/lib/libweir.so" "$W/host/"
+	echo "$W/host/libweir.so" > "$W/host/ld.so.preload"
 	kubeconfig_for token-agent > "$W/agent.kubeconfig"
 	cat > "$W/agent.yaml" << Y
 socket: $W/tmpfs/run/agent.sock

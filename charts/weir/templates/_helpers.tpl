@@ -44,3 +44,43 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "weir.libraryDir" -}}
 {{ .Values.host.libraryDir }}/{{ .Chart.AppVersion }}
 {{- end }}
+
+{{/* The affinity of pods for nodes of no profile: that of the values, on none that a profile names. */}}
+{{- define "weir.affinity" -}}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- if .Values.profiles }}
+{{- $none := dict "key" .Values.profileLabel "operator" "NotIn" "values" (keys .Values.profiles | sortAlpha) }}
+{{- $node := dig "nodeAffinity" dict $affinity }}
+{{- $required := dig "requiredDuringSchedulingIgnoredDuringExecution" "nodeSelectorTerms" (list dict) $node }}
+{{- $terms := list }}
+{{- range $required }}
+{{- $terms = append $terms (set . "matchExpressions" (append (default list .matchExpressions) $none)) }}
+{{- end }}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $node }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}
+
+{{/* What there is a DaemonSet and a ConfigMap for, by name: the nodes of no profile, and those of each. */}}
+{{- define "weir.profiles" -}}
+{{- $base := dict "label" "" "config" dict "nodeSelector" .Values.nodeSelector "affinity" (include "weir.affinity" . | fromYaml) }}
+{{- $all := dict (include "weir.fullname" .) $base }}
+{{- range $name, $config := .Values.profiles }}
+{{- $selector := merge (dict $.Values.profileLabel $name) $.Values.nodeSelector }}
+{{- $profile := dict "label" $name "config" $config "nodeSelector" $selector "affinity" $.Values.affinity }}
+{{- $_ := set $all (printf "%s-%s" (include "weir.fullname" $) $name) $profile }}
+{{- end }}
+{{- toYaml $all }}
+{{- end }}
+
+{{/* What runs after `helm uninstall`. */}}
+{{- define "weir.hook" }}
+    helm.sh/hook: post-delete
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+{{- define "weir.uninstallLabels" }}
+    app.kubernetes.io/name: {{ include "weir.name" . }}
+    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/component: uninstall
+{{- end }}

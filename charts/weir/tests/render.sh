@@ -1,6 +1,6 @@
 #!/bin/bash
-# Renders the chart in the ways that differ and looks at what matters. Without helm it checks that the files
-# are what they claim to be.
+# Renders the chart in the ways that differ and looks at what matters, and that deploy/manifests is what the chart
+# says. Without helm (WEIR_SKIP_KUBELET=1 and none on the PATH) it checks that the files are what they claim to be.
 set -u
 cd "$(dirname "$0")/../../.." || exit
 chart=charts/weir
@@ -40,18 +40,30 @@ programs_accept() { # MANIFEST
 
 check "the chart has the version of the programs" same_version
 check "the schema is JSON" jq -e .properties $chart/values.schema.json
-check "the manifests' configuration is good" programs_accept deploy/manifests/configmap.yaml
-command -v helm > /dev/null || exit $status
+check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
+helm=$(type -P helm) || {
+    [ "${WEIR_SKIP_KUBELET:-}" != 1 ] || exit $status
+    helm=$(e2e/kubelet/build.sh helm)/helm || exit
+}
+# Nothing of the caller's own.
+export HELM_CACHE_HOME=$dir HELM_CONFIG_HOME=$dir HELM_DATA_HOME=$dir
+check "the manifests are the chart's" deploy/manifests.sh "$helm" --check
 
 render() { # FILE ARGUMENT...
     local file=$1
     shift
-    helm template weir $chart --kube-version 1.30.0 --namespace weir-system "$@" > "$dir/$file"
+    "$helm" template weir $chart --kube-version 1.30.0 --namespace weir-system "$@" > "$dir/$file"
 }
 refuses() { # TEXT ARGUMENTS...
     local text=$1
     shift
     ! render refused "$@" 2> "$dir/refusal" && grep -qF -- "$text" "$dir/refusal"
+}
+document() { # FILE KIND NAME
+    awk -v RS='---\n' -v kind="$2" -v name="$3" 'index($0, "\nkind: " kind "\n") && $0 ~ "\n  name: " name "\n"' "$dir/$1"
+}
+in_document() { # TEXT FILE KIND NAME
+    document "${@:2}" | grep -qF -- "$1"
 }
 has() { # FILE TEXT
     grep -qF -- "$2" "$dir/$1"
@@ -60,17 +72,39 @@ has_not() {
     test -s "$dir/$1" && ! has "$@"
 }
 
-check "lints" helm lint --strict $chart
+check "lints" "$helm" lint --strict $chart
 check "renders" render plain
 check "its configuration is good" programs_accept "$dir/plain"
 check "renders with everything" render all --set image.registry=r.example.com/x/ --set image.tag=t \
     --set levels.priorityClasses.production=critical --set 'levels.raiseNamespaces={a,b}' \
-    --set podMonitor.enabled=true --set nvidiaRuntime.enabled=true --set mode=mps --set 'ignoredXids={13,31}' \
+    --set serviceMonitor.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true \
+    --set mode=mps --set 'ignoredXids={13,31}' --set config.agent.scheduling.aging=never \
+    --set profiles.batch.agent.policy=wfq --set profiles.batch.agent.scheduling.quantum=20ms \
     --set container.env.A=b --set 'container.mounts[0].hostPath=/h,container.mounts[0].containerPath=/c'
-check "its configuration is good, too" programs_accept "$dir/all"
+document all ConfigMap weir > "$dir/base"
+check "its configuration is good, too" programs_accept "$dir/base"
 check "images come from the registry" has all "image: r.example.com/x/weir-agent:t"
-check "nobody is privileged under NVIDIA's runtime" has_not all "privileged: true"
+check "nobody is privileged" has_not all "privileged: true"
 check "which is asked for" has all "runtimeClassName: nvidia"
 check "a misspelt value is refused" refuses levles --set levles.guaranteed=high
 check "so is a wrong one" refuses mode --set mode=shared
+check "nor is a second pod on a node" refuses maxSurge --set updateStrategy.rollingUpdate.maxSurge=1
+check "without NVIDIA's runtime" render bare --set nvidiaRuntime.enabled=false
+check "they are" has bare "privileged: true"
+check "and their configuration is good" programs_accept "$dir/bare"
+check "only the agent has a token" test "$(grep -c 'name: token, mountPath' "$dir/plain")" = 1
+check "which may list pods, and nothing else" test "$(document plain ClusterRole weir | sed -n '/^rules:/,$p' | tr -d ' \n')" = \
+    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]'
+
+# Nodes with a profile have its configuration, and others none of theirs.
+document all ConfigMap weir-batch > "$dir/batch"
+check "a profile has its own policy" in_document "policy: wfq" all ConfigMap weir-batch
+check "and what all have" in_document "aging: never" all ConfigMap weir-batch
+check "which the programs take" programs_accept "$dir/batch"
+check "the others keep theirs" in_document "policy: hpf" all ConfigMap weir
+check "its pods go to its nodes" in_document "weir.dev/profile: batch" all DaemonSet weir-batch
+check "the others do not" in_document "operator: NotIn" all DaemonSet weir
+check "with an affinity of the user's" render affine --set profiles.batch.agent.policy=wfq --set-json \
+    'affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"b","operator":"Exists"}]}]}}}'
+check "neither, whichever term fits" test "$(document affine DaemonSet weir | grep -c 'operator: NotIn')" = 2
 exit $status

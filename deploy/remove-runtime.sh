@@ -1,0 +1,69 @@
+#!/bin/sh
+# Takes from a node what Weir put there, after its agent has gone:
+#
+#   remove-runtime.sh LIBRARY_DIR RUN_DIR FOLDER...
+#
+# A version of the library that a container still has mounted stays, because the container would not start
+# again without it; so does RUN_DIR, emptied, where that container will find a later agent. Needs the host's
+# processes in /proc.
+set -eu
+
+library_dir=$1 run_dir=$2
+shift 2
+
+# In a pod; one that somebody runs by hand is not ours.
+agent_runs() {
+    for process in /proc/[0-9]*; do
+        read -r name < "$process/comm" || continue
+        [ "$name" = weir-agent ] && grep -qE 'pod[0-9a-f]{8}[-_]' "$process/cgroup" && return 0
+    done 2> /dev/null
+    return 1
+}
+
+# Containers have the library by a bind mount, whose fourth field names what is mounted; where the folder is
+# a file system of its own, the path in that.
+in_use() { # VERSION
+    grep -qsE " [^ ]*/$1/libweir\.so /" /proc/[0-9]*/mountinfo
+}
+
+empty() {
+    # Pages of the agent's are guarded against tenants.
+    chattr -R -f -i "$1" || true
+    rm -rf "${1:?}/"* "${1:?}/".[!.]*
+}
+
+remove() {
+    [ -d "$1" ] || return 0
+    empty "$1"
+    rmdir "$1"
+    echo "remove-runtime: removed $1"
+}
+
+waited=0
+while agent_runs; do
+    waited=$((waited + 1))
+    if [ $waited -gt 60 ]; then
+        echo "remove-runtime: an agent still runs here" >&2
+        exit 1
+    fi
+    sleep 1
+done
+
+used=
+for version in "$library_dir"/*/; do
+    [ -d "$version" ] || continue
+    version=${version%/}
+    if in_use "${version##*/}"; then
+        used=1
+        echo "remove-runtime: $version stays: a container uses it"
+    else
+        remove "$version"
+    fi
+done
+if [ -n "$used" ]; then
+    empty "$run_dir"
+else
+    remove "$library_dir"
+    remove "$run_dir"
+fi
+for folder in "$@"; do remove "$folder"; done

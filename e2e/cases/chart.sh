@@ -1,0 +1,206 @@
+#!/bin/bash
+# The chart on a real kubelet with simulated GPUs: helm install, two pods of which one preempts, helm upgrade
+# under them, helm uninstall, which leaves nothing. The images are those of `make images`, the pods those that
+# the DaemonSet controller makes and the scheduler places, without privileges.
+# WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+here=$PWD/e2e/kubelet
+export CONTROLLERS=1
+# shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
+. "$here/cluster.sh"
+# shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
+. "$here/weir.sh"
+# shellcheck source-path=SCRIPTDIR source=../kubelet/work.sh
+. "$here/work.sh"
+
+RELEASE_NAMESPACE=weir-system
+VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
+export VERSION
+
+helm() {
+	# 9 is our lock.
+	HELM_CACHE_HOME=$W/helm HELM_CONFIG_HOME=$W/helm HELM_DATA_HOME=$W/helm KUBECONFIG=$W/admin.kubeconfig \
+		"$helm" --namespace "$RELEASE_NAMESPACE" "$@" 9>&- > "$W/helm.log" 2>&1 && return
+	sed 's/^/# helm: /' "$W/helm.log"
+	describe
+	return 1
+}
+
+# Why pods of the release are not what they should be.
+describe() {
+	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[] | {name: .metadata.name, phase: .status.phase,
+		containers: [(.status.initContainerStatuses // [])[], (.status.containerStatuses // [])[] | {name, state, restartCount}]}' |
+		cut -c1-600 | sed 's/^/# /'
+	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/events" | jq -r '.items[] | .reason + ": " + .message' |
+		tail -n 10 | cut -c1-300 | sed 's/^/# /'
+	tail -qn 5 "$W/pods/$RELEASE_NAMESPACE"_*/*/*.log | cut -c1-300 | sed 's/^/# log: /'
+}
+
+# As the chart is, but for where the simulated driver and the folders are.
+write_values() {
+	mkdir -p "$W"/node/{lib,cache} "$W/tmpfs/run"
+	cat > "$W/values.yaml" << Y
+image: {pullPolicy: Never}
+nvidiaRuntime: {className: ""}
+driver: {nvml: $W/host/driver/libnvidia-ml.so.1}
+host: {libraryDir: $W/node/lib/weir, runDir: $W/tmpfs/run/weir, cacheDir: $W/node/cache/weir}
+logLevel: debug
+levels: {raiseNamespaces: [trusted]}
+container:
+  mounts:
+  - {hostPath: $W/tmpfs/sim, containerPath: /dev/weir-sim, readOnly: false}
+  - {hostPath: $W/shared, containerPath: /shared, readOnly: false}
+  env: {WEIR_SIM_DIR: /dev/weir-sim, WEIR_LOG: info}
+config:
+  plugin: {driver: {mount: always, libraries: $W/host/driver}}
+extraEnv: [{name: WEIR_SIM_DIR, value: /dev/weir-sim}]
+extraVolumes:
+- {name: sim, hostPath: {path: $W/tmpfs/sim}}
+- {name: driver, hostPath: {path: $W/host/driver}}
+extraVolumeMounts:
+- {name: sim, mountPath: /dev/weir-sim}
+- {name: driver, mountPath: $W/host/driver, readOnly: true}
+Y
+	ln -s "$W/tmpfs/run/weir-agent/control.sock" "$W/control.sock"
+}
+
+import_images() {
+	deploy/images.sh > "$W/images.log" || die "make images fails: $(tail -n 1 "$W/images.log")"
+	local image
+	for image in weir-agent weir-device-plugin; do
+		ctr_k8s images import "$B/images/$image-$VERSION.tar" > /dev/null &&
+			ctr_k8s images tag "docker.io/library/$image:$VERSION" "docker.io/library/$image:next" > /dev/null ||
+			die "containerd refuses $image"
+	done
+}
+
+# install ARGUMENT...: of helm's, beside the values.
+install() {
+	helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
+		until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
+		describe
+		return 1
+	}
+}
+
+unprivileged() {
+	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
+		jq -e '[.items[].spec.containers[]] | length == 2 and all(.securityContext.privileged != true)' > /dev/null
+}
+
+preempts() {
+	local waits
+	starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
+	waits=$(client low .waits)
+	qos=guaranteed starts high 20 "$(worker high)" && has_level high 2 || return 1
+	until_ok 20 more low .waits $((waits + 3)) || {
+		echo "# LOW is not held: $(status | jq -c .clients)"
+		return 1
+	}
+	[ "$(client high .waits)" = 0 ]
+}
+
+# New images and another policy, under pods that go on and then have the same levels.
+upgrades() {
+	local noted
+	noted=$(containers low high)
+	helm upgrade weir charts/weir -f "$W/values.yaml" --set image.tag=next --set policy=wfq --wait --timeout 90s &&
+		until_ok 60 policy_is wfq && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
+		describe
+		return 1
+	}
+	has_level low 0 && has_level high 2 && unharmed "$noted" low high &&
+		pod after-upgrade 10 vector-add && succeeds after-upgrade 30
+}
+
+policy_is() {
+	[ "$(status | jq -r .policy)" = "$1" ]
+}
+
+# With a pod that still runs: its library is left to it, and the place where it finds an agent.
+uninstalls_under_pods() {
+	local noted
+	noted=$(containers low)
+	finishes high && helm uninstall weir --wait --timeout 120s || return 1
+	[ "$(find "$W"/node/* "$W/tmpfs/run" -mindepth 1 ! -type d | sort)" = \
+		"$(printf '%s\n' "$W/node/lib/weir/$VERSION/"{ld.so.preload,libweir.so})" ] || {
+		echo "# left: $(left)"
+		return 1
+	}
+	# Now as it is without NVIDIA's runtime: the host's root is mounted, and it is privileged.
+	install --set nvidiaRuntime.enabled=false --set host.mountPropagation=None && ! unprivileged &&
+		has_level low 0 && unharmed "$noted" low && finishes low
+}
+
+uninstalls() {
+	clear_pods
+	pod again 10 vector-add && succeeds again 30 && pod_delete again &&
+		helm uninstall weir --wait --timeout 120s || return 1
+	until_ok 20 nothing_left || {
+		echo "# left: $(left)"
+		return 1
+	}
+	until_ok 30 allocatable_is 0
+}
+
+# Files, mounts, processes and objects of the release.
+left() {
+	find "$W"/node "$W"/tmpfs/run -mindepth 2
+	find "$W"/tmpfs/run -mindepth 1
+	find "$PLUGINS" -name 'weir*'
+	grep -hoE " [^ ]*/(libweir.so|run/weir[^ ]*) " /proc/[0-9]*/mountinfo 2> /dev/null
+	local pid
+	for pid in $(cgroup_pids); do
+		grep -sxE 'weir-.*' "/proc/$pid/comm"
+	done
+	local path
+	for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
+		/apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings}; do
+		api GET "$path" | jq -r --arg namespace "$RELEASE_NAMESPACE" '.items[].metadata |
+			select(.namespace == $namespace or (.name | startswith("weir"))) |
+			select(.name != "default" and .name != "kube-root-ca.crt") | "'"$path"'/" + .name'
+	done
+}
+
+nothing_left() {
+	[ -z "$(left)" ]
+}
+
+cases=(
+	"install|helm install, without privileges: its pods are ready, and the node has shares"
+	"unprivileged|none of them is privileged"
+	"preempts|a Guaranteed pod preempts a BestEffort one"
+	"upgrades|helm upgrade under both: they go on"
+	"uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
+	"uninstalls|helm uninstall leaves no file, mount, process or object"
+)
+
+if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
+	echo "ok - chart # SKIP because WEIR_SKIP_KUBELET=1"
+	exit 0
+fi
+if ldd "$B/lib/libweir.so" | grep -q libasan; then
+	echo "ok - chart # SKIP because a sanitizer cannot be preloaded into containers"
+	exit 0
+fi
+check_machine
+exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
+flock -w 600 9 || die "another run of these tests is under way"
+helm=$("$here/build.sh" helm)/helm || die "cannot build helm"
+[ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
+trap 'exit 1' TERM INT
+
+cluster_up "$B"/bin/{vector-add,burst,filler} "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
+install_driver
+write_values
+import_images
+# Each stands on the one before.
+for case in "${cases[@]}"; do
+	began=$SECONDS
+	if ! "${case%%|*}"; then
+		echo "not ok - chart: ${case#*|}"
+		exit 1
+	fi
+	echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)"
+done
