@@ -90,25 +90,31 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* What the page says that it ran since it last said so, but no more than can have, nor what it was
- * charged for already: kernels are told when they have ended, and what is told is seen late. */
+/* What the page says that it ran since it last said so, without what it was charged for already:
+ * kernels are told when they have ended, and what is told is seen late. It cannot have run longer
+ * without the turn than it has been without. */
 static uint64_t unpaid(struct client *client, uint64_t now)
 {
-	uint64_t total = atomic_load(&client->pages.status->executed),
-		 passed = now - client->told_at;
+	uint64_t total = atomic_load(&client->pages.status->executed);
 	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
+	uint64_t from = client->told_at;
 
-	client->told_executed = total;
 	if (step == 0)
 		return 0;
-	step = step < passed ? step : passed;
+	bool first = client->told_executed == 0;
+	client->told_executed = total;
 	client->told_at = now;
+	/* A client may be older than its agent. */
+	if (first)
+		return 0;
 	uint64_t paid = step < client->unmatched ? step : client->unmatched;
 	client->unmatched -= paid;
 	/* More is no delay: it was idle in its turn, or ran what nobody predicts. */
 	if (client->unmatched > UNMATCHED_MAX)
 		client->unmatched = UNMATCHED_MAX;
-	return step - paid;
+	if (from < client->policy.since)
+		from = client->policy.since;
+	return step - paid < now - from ? step - paid : now - from;
 }
 
 /* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
