@@ -159,6 +159,7 @@ class Node:
         self.identities = identities([tenant.name for tenant in self.tenants])
         self.clients, self.agent, self.mps = [], None, None
         self.started = {}
+        self.scheduling = ""  # a part of the agent's configuration
 
     def close(self):
         """Ends everything; what was written stays until remove()."""
@@ -268,7 +269,7 @@ class Node:
             f"stateDir: {self.folder}/state\n"
             f"control:\n  socket: {self.folder}/control.sock\n"
             'metrics:\n  address: ""\n'
-            f"standalone:\n  rules:\n{rules}"
+            f"{self.scheduling}standalone:\n  rules:\n{rules}"
         )
         return path
 

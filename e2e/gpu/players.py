@@ -109,11 +109,11 @@ class Stage:
         for mode in MODES:
             self.leave(mode, [role for m, role in self.players if m == mode])
 
-    def set_policy(self, name, shares=None):
+    def set_policy(self, name, shares=None, scheduling=""):
         """@shares: role to hundredths of the GPU. Who is known by none has the agent's own."""
         tenants = {self.players["Weir", role].tenant: share for role, share in (shares or {}).items()}
-        if tenants != self.shares:
-            self.shares = tenants
+        if (tenants, scheduling) != (self.shares, self.node.scheduling):
+            self.shares, self.node.scheduling = tenants, scheduling
             self.node.tenants = [dataclasses.replace(t, share=tenants.get(t.name, 0)) for t in self.node.tenants]
             self.node.stop_agent()
             self.node.ensure_agent()

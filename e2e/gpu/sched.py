@@ -4,6 +4,7 @@
 import sys
 
 import players
+import sched_pairs
 import sched_shares
 import suite
 
@@ -11,6 +12,10 @@ PARTS = {
     "d": ("endless co-runs at weights (FLEP 13, 14)", sched_shares.part_d),
     "f": ("2, 4, 8 instances, one with two thirds (GLoop 9, 11)", sched_shares.part_f),
     "k": ("weir-sim against both", sched_shares.part_k),
+    "a": ("pairs: the small one has priority (FLEP 8)", sched_pairs.part_a),
+    "b": ("pairs of equals (FLEP 10, 11)", sched_pairs.part_b),
+    "c": ("triplets of equals (FLEP 12)", sched_pairs.part_c),
+    "e": ("eleven, one behind the other (EffiSha 11, 12)", sched_pairs.part_e),
 }
 
 if __name__ == "__main__":

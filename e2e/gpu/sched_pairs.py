@@ -1,0 +1,188 @@
+"""Parts a, b, c and e: kernels that are launched right behind others, once each, and when they are done."""
+
+import random
+import statistics
+
+import plot
+from players import Role, sample, stage_of
+from sched_shares import FLEP, LARGE, pairs
+from sharing import HIGH
+
+BEHIND_US = 100  # the second one's launch after the first one's
+SHORT = ("MD", "MM", "SPMV", "VA")  # FLEP, section 6.3.1: the small ones of figure 10
+# EffiSha, table 2: ms alone, then priorities: random, in groups, shortest first.
+EFFISHA = {
+    "neural-net": (14.25, 2, 2, 1), "radix-sort": (5.46, 17, 2, 4), "reduction": (2.06, 17, 2, 7),
+    "md5-search": (3.29, 22, 5, 6), "molecular-dynamics": (13.8, 22, 5, 2), "scan": (1.41, 7, 5, 8),
+    "triad": (1.22, 3, 8, 9), "stencil": (28.4, 20, 8, 0), "fft": (1.17, 24, 11, 10),
+    "sparse-multiply": (4.57, 7, 11, 5), "graph-search": (5.99, 1, 11, 3),
+}  # fmt: skip
+EFFISHA_GAP = 3.0  # ms
+# What it reached: ANTT cut by per cent, STP times.
+EFFISHA_REACHED = {"random": (18, 1.35), "group": (24, 1.42), "SJF": (65, 1.8)}
+MODES = ("time-slicing", "MPS", "Weir")
+
+
+def times(bench):
+    return 2 if bench.node.simulated else 8
+
+
+def budget(bench, of, full=28):
+    """How many of all there is time for."""
+    return min(of, 2 if bench.node.simulated else max(4, round(full * bench.seconds / 6)))
+
+
+def medians(bench, mode, roles, offsets, priorities=()):
+    """us from the launch to the end of each."""
+    stage = stage_of(bench)
+    every = 12 + 4 * sum(stage.alone[mode, role] for role in roles) / 1e3 + max(offsets) / 1e3
+    every = 60 if bench.node.simulated else every
+    return [statistics.median(of) for of in stage.shots(mode, roles, offsets, every, times(bench), priorities)]
+
+
+def singles(bench, roles):
+    """us of each alone, from the launch to the end, without Weir."""
+    return {role: medians(bench, "MPS", [role], [0])[0] for role in roles}
+
+
+def antt(together, alone):
+    return sum(t / a for t, a in zip(together, alone)) / len(alone)
+
+
+def stp(together, alone):
+    return sum(a / t for t, a in zip(together, alone))
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def name(role):
+    return next((short for short, ours in FLEP.items() if ours == role.workload), role.workload)
+
+
+
+
+def part_a(bench):
+    stage = stage_of(bench)
+    chosen = [(Role(FLEP[a], "large"), Role(FLEP[b])) for a, b in sample(pairs(), budget(bench, 28))]
+    larges, smalls = {a: None for a, _ in chosen}, {b: None for _, b in chosen}
+    for mode in ("time-slicing", "MPS"):
+        stage.cast(mode, [*larges, *smalls])
+    highs = {b: Role(b.workload, b.size, HIGH) for b in smalls}
+    stage.cast("Weir", [*larges, *highs.values()])
+    alone = singles(bench, smalls)
+    rows = []
+    for a, b in chosen:
+        offsets = [0, BEHIND_US]
+        row = {mode: medians(bench, mode, [a, b], offsets)[1] for mode in ("time-slicing", "MPS")}
+        row["MPS + stream priority"] = medians(bench, "MPS", [a, b], offsets, (0, 1))[1]
+        row["Weir"] = medians(bench, "Weir", [a, highs[b]], offsets)[1]
+        rows.append((f"{name(a)}_{name(b)}", row, alone[b]))
+    speed = {mode: [row["MPS"] / row[mode] for _, row, _ in rows] for mode in rows[0][1]}
+    ideal = [row["MPS"] / us for _, row, us in rows]
+    note = f"{len(rows)} of 28 pairs; ideal: mean {mean(ideal):.2f}x, best {max(ideal):.2f}x; " + ", ".join(
+        f"{mode} {mean(speed[mode]):.2f}x" for mode in ("time-slicing", "MPS + stream priority")
+    )
+    bench.report.at_least("a", "the high one's speed-up over MPS, mean", mean(speed["Weir"]), 10, "x", note)
+    bench.report.at_least("a", "the high one's speed-up over MPS, best", max(speed["Weir"]), 25, "x")
+    reached = [100 * us / row["Weir"] for _, row, us in rows]
+    bench.report.at_least("a", "of the speed-up that an ideal preemption gives, mean", mean(reached), 95)
+    worst = min(range(len(rows)), key=lambda i: reached[i])
+    figure = f"{reached[worst]:.1f} %, {rows[worst][1]['Weir']:.0f} us, alone {rows[worst][2]:.0f} us"
+    bench.report.add("a", f"the least of it: {rows[worst][0]}", figure)
+    if bench.plots:
+        labels = [label for label, _, _ in rows]
+        series = {"ideal": ideal, "Weir": speed["Weir"], "MPS + priority": speed["MPS + stream priority"]}
+        plot.bars(bench.plots / "sched-a.svg", "Speed-up of the high-priority kernel over MPS (FLEP fig. 8)", "x", labels, series)
+    stage.leave("Weir", list(highs.values()))
+
+
+def co_runs(bench, part, groups, full):
+    """Equals, the first one large, under hpf: rows of (label, improvement, STP lost in per cent)."""
+    stage = stage_of(bench)
+    roles = {role: None for group in groups for role in group}
+    for mode in MODES:
+        stage.cast(mode, roles)
+    alone = singles(bench, roles)
+    stage.set_policy("hpf")
+    rows = []
+    for group in groups:
+        offsets = [BEHIND_US * i for i in range(len(group))]
+        by = [alone[role] for role in group]
+        together = {mode: medians(bench, mode, list(group), offsets) for mode in MODES}
+        # Without preemption the first one runs, then the shortest: by the times alone.
+        waited, ordered = 0, []
+        for us in [by[0], *sorted(by[1:])]:
+            waited += us
+            ordered.append(waited)
+        reordered = antt(ordered, [by[0], *sorted(by[1:])])
+        antts = {mode: antt(together[mode], by) for mode in MODES}
+        lost = 100 * (1 - stp(together["Weir"], by) / stp(together["MPS"], by))
+        ideal = antts["MPS"] / antt_ideal(by)
+        rows.append(("_".join(name(role) for role in group), antts["MPS"] / antts["Weir"], lost, antts["MPS"] / antts["time-slicing"], antts["MPS"] / reordered, ideal))
+    note = f"{len(rows)} of {full}; ideal {mean([r[5] for r in rows]):.2f}x; " + "time-slicing {:.2f}x, reordering (by times alone) {:.2f}x".format(*(mean([r[i] for r in rows]) for i in (3, 4)))
+    if bench.plots:
+        plot.bars(
+            bench.plots / f"sched-{part}.svg", f"ANTT under hpf against MPS, {full} {'pairs' if part == 'b' else 'triplets'} of equals", "x",
+            [r[0] for r in rows], {"ideal": [r[5] for r in rows], "Weir": [r[1] for r in rows], "time-slicing": [r[3] for r in rows]},
+        )  # fmt: skip
+    return rows, note
+
+
+def antt_ideal(by):
+    """Shortest first with preemption that costs nothing, all there at once."""
+    done, total = 0, 0
+    for us in sorted(by):
+        done += us
+        total += done / us
+    return total / len(by)
+
+
+def part_b(bench):
+    of = [(Role(FLEP[a], "large"), Role(FLEP[b])) for b in SHORT for a in FLEP if a != b]
+    rows, note = co_runs(bench, "b", sample(of, budget(bench, 28)), 28)
+    bench.report.at_least("b", "hpf: ANTT improvement over MPS, mean", mean([r[1] for r in rows]), 8, "x", note)
+    best = max(rows, key=lambda r: r[1])
+    bench.report.add("b", f"hpf: the best, {best[0]}", f"{best[1]:.2f}x")
+    bench.report.at_most("b", "hpf: STP lost against MPS, mean", mean([r[2] for r in rows]), 3, " %")
+
+
+def part_c(bench):
+    numbers = random.Random(1)
+    triplets = []
+    while len(triplets) < 28:
+        a, b, c = numbers.sample(list(FLEP), 3)
+        if a in (*LARGE, "VA", "MD"):
+            triplets.append((Role(FLEP[a], "large"), Role(FLEP[b]), Role(FLEP[c])))
+    rows, note = co_runs(bench, "c", sample(triplets, budget(bench, 28)), 28)
+    bench.report.at_least("c", "hpf: ANTT improvement over MPS, mean of triplets", mean([r[1] for r in rows]), 6.6, "x", note)
+
+
+def part_e(bench):
+    stage = stage_of(bench)
+    roles = [Role(workload, "large", copy=7) for workload in EFFISHA]
+    for mode in MODES:
+        stage.cast(mode, roles)
+    alone = singles(bench, roles)
+    by = [alone[role] for role in roles]
+    # As crowded as theirs: the same part of a kernel's mean length.
+    gap = EFFISHA_GAP * 1e3 * mean(by) / (1e3 * mean([row[0] for row in EFFISHA.values()]))
+    offsets = [gap * i for i in range(len(roles))]
+    plain = {mode: medians(bench, mode, roles, offsets) for mode in ("time-slicing", "MPS")}
+    base = antt(plain["MPS"], by), stp(plain["MPS"], by)
+    sliced = antt(plain["time-slicing"], by), stp(plain["time-slicing"], by)
+    for column, setting in enumerate(("random", "group", "SJF"), 1):
+        most = max(row[column] for row in EFFISHA.values())
+        shares = {role: 5 * max(1, round(20 * EFFISHA[role.workload][column] / most)) for role in roles}
+        stage.set_policy("static", shares)
+        together = medians(bench, "Weir", roles, offsets)
+        cut = 100 * (1 - antt(together, by) / base[0])
+        gain = stp(together, by) / base[1]
+        limit = EFFISHA_REACHED[setting]
+        note = f"ANTT {antt(together, by):.2f}, MPS {base[0]:.2f}, time-slicing {sliced[0]:.2f}; {gap / 1e3:.2f} ms apart"
+        bench.report.at_least("e", f"{setting}: ANTT cut against MPS", cut, limit[0], " %", note)
+        note = f"STP {stp(together, by):.2f}, MPS {base[1]:.2f}, time-slicing {sliced[1]:.2f}"
+        bench.report.at_least("e", f"{setting}: STP against MPS", gain, limit[1], "x", note)
+    for mode in MODES:
+        stage.leave(mode, roles)
