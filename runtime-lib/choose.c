@@ -328,7 +328,7 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 	if (atomic_load(&choice->key) != of->key || of->candidate >= choice->n)
 		return;
 	struct candidate *candidate = &choice->candidates[of->candidate];
-	if (atomic_load(&sample->flight) == SAMPLE_EVICTED)
+	if (sample_evicted(sample))
 		candidate->dirty++;
 	else
 		candidate->times[candidate->clean++ % TRIAL_TIMES] = ns;

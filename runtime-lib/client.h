@@ -88,6 +88,9 @@ struct client {
 		uint64_t contended_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */
+		/* Of samples, older ones counting less: their time, and that times what it costs to
+		 * evict their kernel. */
+		double run_time, eviction_cost;
 		uint64_t form_evictions[WEIR_STATUS_FORMS];
 		bool held;
 	} worker;

@@ -10,7 +10,7 @@
 #define WAYS          4u
 #define FIRST_SAMPLES 4u
 #define SAMPLE_EVERY  128u
-#define VARYING_EVERY 16u
+#define WANTED_EVERY  16u
 #define VARYING       0.01 /* variance of errors of 10 % */
 #define BETTER        4    /* times less variance */
 #define ERROR_MAX     10.0
@@ -45,6 +45,7 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->variance, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->sizes_variance, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->eviction, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->varies, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
@@ -72,14 +73,25 @@ struct kernel_time *kernel_find(uint64_t key)
 	return victim;
 }
 
-bool kernel_wants_sample(struct kernel_time *kernel)
+bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
+	bool wanted = kernel_varies(kernel) ||
+		      (leaves && !atomic_load_explicit(&kernel->eviction, memory_order_relaxed));
 	/* Relaxed and not atomic as a whole: a sample more or less is no matter. */
 	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
-	return n <= FIRST_SAMPLES ||
-	       n % (kernel_varies(kernel) ? VARYING_EVERY : SAMPLE_EVERY) == 0;
+	return n <= FIRST_SAMPLES || n % (wanted ? WANTED_EVERY : SAMPLE_EVERY) == 0;
+}
+
+void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+{
+	uint64_t mean = atomic_load(&kernel->eviction);
+
+	if (atomic_load(&kernel->key) != key)
+		return;
+	mean = mean ? mean - mean / 8 + ns / 8 : ns;
+	atomic_store(&kernel->eviction, mean ? mean : 1);
 }
 
 double kernel_error(uint64_t predicted, uint64_t ns)

@@ -25,7 +25,8 @@ struct kernel_time {
 	_Atomic double variance, sizes_variance;
 	_Atomic uint32_t samples;
 	_Atomic uint32_t launches;
-	_Atomic int varies; /* with more than the geometry: the regression says it better */
+	_Atomic uint64_t eviction; /* ns of GPU time that one costs, running mean; 0: not known */
+	_Atomic int varies;        /* with more than the geometry: the regression says it better */
 	_Atomic(struct choice *) choice; /* NULL: runs as it is (choose.h) */
 };
 
@@ -48,8 +49,11 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
 }
 
 /* Counts a launch and says whether it should be sampled: the first few, then one in many, or in
- * some of those that vary. */
-bool kernel_wants_sample(struct kernel_time *kernel);
+ * some of those that vary, or may leave (@leaves) while nobody knows what that costs. */
+bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
+
+/* Worker: an eviction cost so much. */
+void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 
 /* Of a prediction, relative to what was measured; at most 10. */
 double kernel_error(uint64_t predicted, uint64_t ns);

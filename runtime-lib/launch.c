@@ -52,7 +52,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 {
 	struct stream *stream = launch->stream;
 
-	if (!kernel_wants_sample(kernel) && !launch->turn.sample)
+	if (!kernel_wants_sample(kernel, launch->turn.plan != NULL) && !launch->turn.sample)
 		return;
 	launch->sample = sample_begin(
 		&stream->client->sampler,

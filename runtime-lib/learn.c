@@ -4,6 +4,10 @@
 #include "kernel.h"
 #include "predict.h"
 
+/* What a chain's continuation that finds nothing to do costs with its gate (H200). */
+#define LINK_NS 4600u
+#define KEEP    (7.0 / 8)
+
 static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 {
 	if (!of->predicted)
@@ -12,14 +16,49 @@ static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 	client->worker.prediction_error += (uint64_t)(kernel_error(of->predicted, ns) * 1e6);
 }
 
+/* GPU time lost: that of the two parts, less what the kernel takes when nobody wants it to leave,
+ * which contains the rest of its chain. */
+static void learn_eviction(const struct sample *sample)
+{
+	struct kernel_time *kernel = sample->of.kernel;
+	uint64_t ran = sample_ran(sample), mean = kernel_mean(kernel);
+	uint64_t links = (uint64_t)sample->chain * LINK_NS;
+
+	if (!ran || !mean)
+		return;
+	uint64_t whole = mean > links ? mean - links : 0;
+	kernel_learn_eviction(kernel, sample->of.key, ran > whole ? ran - whole : 1);
+}
+
+/* Who runs for longer is more likely to be evicted. A kernel that cannot leave is not; the gate
+ * behind it costs nothing worth counting. One that was launched as it is for comparison says
+ * nothing. */
+static void weigh(struct client *client, const struct sample *sample)
+{
+	const struct sampled *of = &sample->of;
+	bool leaves = atomic_load(&sample->flight) != SAMPLE_PLAIN;
+	bool in_turn = of->choice && of->candidate != atomic_load(&of->choice->current);
+	double cost = (double)atomic_load(&of->kernel->eviction);
+	double time = (double)kernel_mean(of->kernel);
+
+	if (in_turn || (leaves && cost <= 0))
+		return;
+	client->worker.run_time = client->worker.run_time * KEEP + time;
+	client->worker.eviction_cost =
+		client->worker.eviction_cost * KEEP + (leaves ? cost * time : 0);
+}
+
 void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
 	const struct sampled *of = &sample->of;
 
-	if (atomic_load(&sample->flight) != SAMPLE_EVICTED) {
+	if (!sample_evicted(sample)) {
 		judge(client, of, ns);
 		kernel_learn(of->kernel, of->key, ns, predict_learn(sample, ns));
+	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
+		learn_eviction(sample);
 	}
+	weigh(client, sample);
 	choose_learn(client, sample, ns);
 }

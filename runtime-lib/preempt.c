@@ -153,6 +153,13 @@ static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const
 	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
 }
 
+/* A sample whose event is not recorded has no time between. */
+static void mark(CUevent event, const struct stream *stream)
+{
+	if (event)
+		real(cuEventRecord)(event, stream->handle);
+}
+
 static bool launch_chain(struct stream *stream, struct lane *lane, const struct standing *standing,
 			 const struct kernel_call *call, const struct turn *turn,
 			 struct sample *sample, CUresult *result)
@@ -178,18 +185,24 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		return refused(turn, *result);
 
 	for (uint32_t left = turn->chain; left-- && *result == CUDA_SUCCESS;) {
+		struct sample *first = left + 1 == turn->chain ? sample : NULL;
+		mark(first ? first->away : NULL, stream);
 		gate_put(stream, standing);
+		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
 		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
 				packed);
+		mark(first ? first->done : NULL, stream);
 	}
 	/* The gate before the last continuation serves the next launch as well. */
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (*result != CUDA_SUCCESS) /* it is given back */
 		sample = NULL;
-	if (sample)
+	if (sample) {
+		sample->chain = turn->chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
+	}
 	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
 		.choice = turn->choice, .sample = sample, .form = plan->form, .chain = turn->chain};
 	atomic_store(&lane->last, serial);
@@ -217,7 +230,9 @@ bool preempt_launch(struct stream *stream, struct lane *lane, const struct stand
 static void landed(struct client *client, const struct flight *flight, uint32_t evictions)
 {
 	if (flight->sample)
-		atomic_store(&flight->sample->flight, evictions ? SAMPLE_EVICTED : SAMPLE_CLEAN);
+		atomic_store(&flight->sample->flight, evictions > 1    ? SAMPLE_EVICTED
+						      : evictions == 1 ? SAMPLE_EVICTED_ONCE
+								       : SAMPLE_CLEAN);
 	client->worker.form_evictions[flight->form] += evictions;
 	choose_evicted(flight->choice, evictions, flight->chain);
 }

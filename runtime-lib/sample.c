@@ -8,11 +8,15 @@ void sampler_init(struct sampler *sampler)
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		struct sample *sample = &sampler->samples[i];
-		if (real(cuEventCreate)(&sample->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
-		    real(cuEventCreate)(&sample->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
-			break;
+		CUevent *events[] = {&sample->start, &sample->end, &sample->away, &sample->back,
+				     &sample->done};
+		for (size_t e = 0; e < countof(events); e++) {
+			if (real(cuEventCreate)(events[e], CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+				goto out;
+		}
 		free |= 1u << i;
 	}
+out:
 	atomic_store(&sampler->free, free);
 }
 
@@ -48,6 +52,17 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 		atomic_fetch_or(&sampler->armed, 1u << (sample - sampler->samples));
 	else
 		give_back(sampler, sample);
+}
+
+uint64_t sample_ran(const struct sample *sample)
+{
+	float before, after;
+
+	if (real(cuEventElapsedTime)(&before, sample->start, sample->away) != CUDA_SUCCESS ||
+	    real(cuEventElapsedTime)(&after, sample->back, sample->done) != CUDA_SUCCESS ||
+	    before < 0 || after < 0)
+		return 0;
+	return (uint64_t)(((double)before + (double)after) * 1e6);
 }
 
 bool sampler_read(struct sampler *sampler,

@@ -15,7 +15,8 @@ enum sample_flight {
 	SAMPLE_PLAIN,  /* it cannot */
 	SAMPLE_FLYING, /* not yet known: not to be read */
 	SAMPLE_CLEAN,
-	SAMPLE_EVICTED, /* the time is that of others as well */
+	SAMPLE_EVICTED,      /* the time is that of others as well */
+	SAMPLE_EVICTED_ONCE, /* so is this, but `away` and what follows it are recorded */
 };
 
 /* What was launched, and how. */
@@ -33,9 +34,17 @@ struct sampled {
 
 struct sample {
 	CUevent start, end;
+	/* Of a chain (preempt.h): behind its kernel, its first gate, and its first continuation. */
+	CUevent away, back, done;
+	uint32_t chain; /* continuations */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */
 };
+
+static inline bool sample_evicted(const struct sample *sample)
+{
+	return atomic_load(&sample->flight) >= SAMPLE_EVICTED;
+}
 
 struct sampler {
 	_Atomic uint32_t free;  /* bit i: samples[i] can be taken */
@@ -51,6 +60,9 @@ void sampler_init(struct sampler *sampler);
 struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream);
 /* After it. @launched: false when the launch failed, the sample is given back. */
 void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched);
+
+/* Worker: how long one ran that was evicted once, without the time between; 0: not known. */
+uint64_t sample_ran(const struct sample *sample);
 
 /* Worker: reads those that are complete, and has each time learned. True: some are still open. */
 bool sampler_read(struct sampler *sampler,

@@ -259,6 +259,9 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->starts_late, client->worker.starts_late);
 	atomic_store(&status->predictions, client->worker.predictions);
 	atomic_store(&status->prediction_error, client->worker.prediction_error);
+	if (client->worker.eviction_cost > 0)
+		atomic_store(&status->eviction_cost,
+			     (uint64_t)(client->worker.eviction_cost / client->worker.run_time));
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);

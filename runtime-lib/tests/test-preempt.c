@@ -427,6 +427,42 @@ static void evictions_make_chains_longer(void **state)
 	gone(n);
 }
 
+/* Launches of which some are sampled, each evicted so often. */
+static void evicted_launches(unsigned n, CUfunction kernel, unsigned evictions)
+{
+	for (int i = 0; i < 40; i++) {
+		launch_call(n, kernel, BLOCKS);
+		land(evictions);
+		usleep(1000);
+	}
+	assert_true(eventually(!client->sampler.armed));
+}
+
+/* A kernel of 1 ms runs 0.52 ms, leaves, and runs 0.52 ms again: 40 us are lost, and 4.6 us for
+ * each link of the chain that it else goes through for nothing, 10 at most. */
+static void what_an_eviction_costs_is_learned(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_true(eventually(!client->sampler.armed));
+	driver->form_elapsed_ns = 520000;
+	evicted_launches(n, kernel, 2);
+	assert_int_equal(client->worker.eviction_cost, 0);
+	evicted_launches(n, kernel, 1);
+	const struct choice *choice = NULL;
+	for (size_t i = 0; i < CHOICES_MAX && !(choice && choice->geometry.function == kernel); i++)
+		choice = choose_at(i);
+	assert_in_range(kernel_find(choice->key)->eviction, 40000 + 4600, 40000 + 46000 + 4600);
+	/* Less, as long as it is remembered that the kernel was launched as it is. */
+	assert_true(eventually(agent.status->eviction_cost > 5000));
+	assert_true(agent.status->eviction_cost < 40000 + 46000 + 4600);
+	gone(n);
+}
+
 static void nobody_above(void **state)
 {
 	unsigned n = welcomed(3);
@@ -554,6 +590,7 @@ int main(void)
 		cmocka_unit_test(a_hopeless_form_is_launched_once),
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(evictions_make_chains_longer),
+		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(lanes_outlive_streams),
