@@ -8,6 +8,7 @@ struct lane;
 struct trail;
 
 #define STREAMS_MAX 2048
+#define STREAM_IDLE UINT64_MAX /* `seen` */
 
 struct stream {
 	_Atomic uint64_t key; /* 0: the stream is gone */
@@ -34,7 +35,10 @@ struct stream {
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	_Atomic(struct trail *) trail; /* more of them (trail.h); stays */
-	_Atomic int capturing;         /* a capture began in this stream */
+	/* Worker: how much was completed at the last look, or nothing was outstanding then; and for
+	 * how long what is outstanding now has run since. */
+	uint64_t seen, ran;
+	_Atomic int capturing; /* a capture began in this stream */
 
 	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */
 	_Atomic(struct lane *) lane;

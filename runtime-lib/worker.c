@@ -242,15 +242,47 @@ static void space_gates(struct client *client, const struct standing *standing, 
 		     gate_interval(standing, now < client->worker.contended_until));
 }
 
+/* What a stream's work has run since some of it was seen finished, if so many share the GPU. */
+static uint64_t ran(struct stream *stream, uint64_t streams, uint64_t passed)
+{
+	uint64_t completed = atomic_load(&stream->completed);
+
+	if (!stream_outstanding(stream)) {
+		stream->seen = STREAM_IDLE;
+		return 0;
+	}
+	stream->ran = completed == stream->seen ? stream->ran + passed / streams : 0;
+	stream->seen = completed;
+	return stream->ran;
+}
+
+/* Predicted time of what is outstanding, less what it has run in the time that passed since the
+ * last tick; never 0 for something predicted, however late it is. */
+static uint64_t remaining(struct client *client, uint64_t passed)
+{
+	uint64_t streams = 0, sum = 0;
+
+	stream_for_each (s, client)
+		streams += stream_outstanding(s) != 0;
+	stream_for_each (s, client) {
+		/* In this order: both only grow. */
+		uint64_t executed = atomic_load(&s->executed);
+		uint64_t left = atomic_load(&s->predicted) - executed;
+		uint64_t done = ran(s, streams ? streams : 1, passed);
+		sum += left > done ? left - done : left != 0;
+	}
+	return sum;
+}
+
 static void write_status(struct client *client, const struct standing *standing,
-			 const struct totals *totals)
+			 const struct totals *totals, uint64_t passed)
 {
 	struct weir_status_page *status = client_status(standing);
 
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
 	atomic_store(&status->gpu_time, totals->predicted);
-	atomic_store(&status->remaining, totals->predicted - totals->executed);
+	atomic_store(&status->remaining, remaining(client, passed));
 	/* A stream that goes while all are added up is missed for once. */
 	if (totals->executed > client->worker.executed)
 		client->worker.executed = totals->executed;
@@ -329,7 +361,9 @@ static uint64_t tick(struct client *client, uint64_t now)
 	space_gates(client, standing, now);
 	start_look(client, standing, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
-	write_status(client, standing, &totals);
+	/* What is held does not run. */
+	write_status(client, standing, &totals,
+		     client->worker.held ? 0 : now - client->worker.last_tick);
 
 	client->worker.last_begun = totals.begun;
 	client->worker.last_tick = now;

@@ -215,6 +215,53 @@ static void errors_are_told(void **state)
 	assert_true(eventually(status->predictions == predictions + 2));
 }
 
+/* A kernel predicted to take 1000 s, which the driver says is not finished. */
+static void what_has_run_remains_no_more(void **state)
+{
+	CUfunction kernel = KERNEL(++kernels);
+	struct weir_status_page *status = agent.status;
+	uint64_t whole = 1000000000000, at;
+
+	(void)state;
+	takes(kernel, 100, 7, whole);
+	assert_true(eventually(!status->outstanding));
+	assert_int_equal(status->remaining, 0);
+	driver->streams_busy = driver->events_busy = 1;
+	launch(kernel, 100, 7);
+	assert_true(eventually(status->outstanding == 1 && status->remaining));
+	at = status->remaining;
+	assert_in_range(at, whole - 10000000000, whole);
+	assert_true(eventually(status->remaining < at));
+
+	agent.control->hold_until = UINT64_MAX;
+	agent.control->hold = 1;
+	assert_true(eventually(client_find(CONTEXT)->worker.held));
+	assert_true(eventually(status->remaining == (at = status->remaining) && usleep(5000) == 0 &&
+			       status->remaining == at));
+	usleep(50000);
+	assert_int_equal(status->remaining, at);
+	agent.control->hold = 0;
+	assert_true(eventually(status->remaining < at));
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!status->outstanding && !status->remaining));
+}
+
+/* One that takes longer than predicted is not done. */
+static void what_is_late_remains(void **state)
+{
+	CUfunction kernel = KERNEL(++kernels);
+	struct weir_status_page *status = agent.status;
+
+	(void)state;
+	takes(kernel, 100, 7, 20000);
+	assert_true(eventually(!status->outstanding));
+	driver->streams_busy = driver->events_busy = 1;
+	launch(kernel, 100, 7);
+	assert_true(eventually(status->remaining == 1));
+	driver->streams_busy = driver->events_busy = 0;
+	assert_true(eventually(!status->remaining));
+}
+
 static void more_kernels_than_models(void **state)
 {
 	(void)state;
@@ -256,6 +303,8 @@ int main(void)
 		cmocka_unit_test(packed_parameters_are_read_within_their_buffer),
 		cmocka_unit_test(nothing_is_read_after_code_was_unloaded),
 		cmocka_unit_test(errors_are_told),
+		cmocka_unit_test(what_has_run_remains_no_more),
+		cmocka_unit_test(what_is_late_remains),
 		cmocka_unit_test(more_kernels_than_models),
 	};
 
