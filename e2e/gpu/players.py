@@ -130,19 +130,21 @@ class Stage:
             time.sleep(0.05)
 
     def ask(self, mode, commands, seconds):
-        """@commands: (role, words); the words' first number counts from a common begin."""
+        """@commands: (role, words); times in them count from a common begin."""
         begin = time.monotonic_ns() + LEAD
         for role, (verb, at, *rest) in commands:
+            if verb == "endless":
+                rest[0] += begin
             self.players[mode, role].tell(verb, begin + at, *rest)
         return [self.players[mode, role].answer(seconds + 60) for role, _ in commands]
 
     def endless(self, mode, roles, seconds, priorities=()):
         """Ends of the rounds of each, in ns."""
-        begin = time.monotonic_ns() + LEAD
-        for i, role in enumerate(roles):
-            priority = priorities[i] if priorities else 0
-            self.players[mode, role].tell("endless", begin, begin + int(seconds * 1e9), DEPTH, priority)
-        return [self.players[mode, role].answer(seconds + 60)["ends"] for role in roles]
+        commands = [
+            (role, ("endless", 0, int(seconds * 1e9), DEPTH, priorities[i] if priorities else 0))
+            for i, role in enumerate(roles)
+        ]
+        return [answer["ends"] for answer in self.ask(mode, commands, seconds)]
 
     def shots(self, mode, roles, offsets_us, every_ms, n, priorities=()):
         """Turnarounds of each in us: a list for each role; each of the @n times together."""

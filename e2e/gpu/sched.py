@@ -5,6 +5,7 @@ import sys
 
 import players
 import sched_pairs
+import sched_servers
 import sched_shares
 import suite
 
@@ -15,8 +16,12 @@ PARTS = {
     "a": ("pairs: the small one has priority (FLEP 8)", sched_pairs.part_a),
     "b": ("pairs of equals (FLEP 10, 11)", sched_pairs.part_b),
     "c": ("triplets of equals (FLEP 12)", sched_pairs.part_c),
+    "i": ("latency objectives beside equals", sched_servers.part_i),
+    "g": ("servers beside a batch job (GLoop 13, 14)", sched_servers.part_g),
     "e": ("eleven, one behind the other (EffiSha 11, 12)", sched_pairs.part_e),
+    "h": ("how well times are predicted", sched_servers.part_h),
+    "j": ("PyTorch and bursts, eight clients", sched_servers.part_j),
 }
 
 if __name__ == "__main__":
-    sys.exit(suite.Suite("e2e/bench/sched.sh", __doc__, PARTS, 3, players.TENANTS).main())
+    sys.exit(suite.Suite("e2e/bench/sched.sh", __doc__, PARTS, 3, [*players.TENANTS, *sched_servers.TENANTS]).main())
