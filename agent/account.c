@@ -12,6 +12,8 @@ static const size_t offsets[ACCOUNT_COUNTERS] = {
 	[ACCOUNT_EVICTIONS] = offsetof(struct weir_status_page, evictions),
 	[ACCOUNT_STARTS] = offsetof(struct weir_status_page, starts),
 	[ACCOUNT_STARTS_LATE] = offsetof(struct weir_status_page, starts_late),
+	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
+	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
 };
 
 static void add(uint64_t *total, uint64_t step)

@@ -9,19 +9,27 @@
 #include "weir/error.h"
 
 /* One family for each counter of an account; the starts are told with objectives. */
+enum unit { UNIT_ONE, UNIT_NS, UNIT_MILLIONTHS };
+
 static const struct {
 	const char *name, *help;
-	bool seconds;
+	enum unit unit;
 } families[ACCOUNT_COUNTERS] = {
-	[ACCOUNT_LAUNCHES] = {"weir_launches_total", "Kernels and graphs launched.", false},
+	[ACCOUNT_LAUNCHES] = {"weir_launches_total", "Kernels and graphs launched.", UNIT_ONE},
 	[ACCOUNT_GPU_TIME] = {"weir_gpu_seconds_total", "Predicted GPU time of what was launched.",
-			      true},
-	[ACCOUNT_GATES] = {"weir_gates_total", "Gates put into streams.", false},
+			      UNIT_NS},
+	[ACCOUNT_GATES] = {"weir_gates_total", "Gates put into streams.", UNIT_ONE},
 	[ACCOUNT_GATES_CLOSED] = {"weir_gates_closed_total", "Gates closed when they were put.",
-				  false},
-	[ACCOUNT_WAITS] = {"weir_waits_total", "Times that work began to be held back.", false},
-	[ACCOUNT_WAIT_TIME] = {"weir_wait_seconds_total", "Time with work held back.", true},
-	[ACCOUNT_EVICTIONS] = {"weir_evictions_total", "Running kernels that left early.", false},
+				  UNIT_ONE},
+	[ACCOUNT_WAITS] = {"weir_waits_total", "Times that work began to be held back.", UNIT_ONE},
+	[ACCOUNT_WAIT_TIME] = {"weir_wait_seconds_total", "Time with work held back.", UNIT_NS},
+	[ACCOUNT_EVICTIONS] = {"weir_evictions_total", "Running kernels that left early.",
+			       UNIT_ONE},
+	[ACCOUNT_PREDICTIONS] = {"weir_predictions_total",
+				 "Launches measured whose time had been predicted.", UNIT_ONE},
+	[ACCOUNT_PREDICTION_ERROR] =
+		{"weir_prediction_error_total",
+		 "Sum of how far they were off, relative to what was measured.", UNIT_MILLIONTHS},
 };
 
 /* What one container did on one GPU. Containers that people know by the same name, as after a
@@ -117,7 +125,7 @@ void metrics_nanoseconds(FILE *out, uint64_t ns)
 		(unsigned long long)(ns % 1000000000));
 }
 
-static void write_row(FILE *out, const char *family, const struct row *row, bool seconds,
+static void write_row(FILE *out, const char *family, const struct row *row, enum unit unit,
 		      uint64_t value)
 {
 	fprintf(out, "%s{", family);
@@ -126,8 +134,11 @@ static void write_row(FILE *out, const char *family, const struct row *row, bool
 	metrics_label(out, ",container", row->tenant->container);
 	metrics_label(out, ",gpu", row->gpu->id);
 	fputs("} ", out);
-	if (seconds)
+	if (unit == UNIT_NS)
 		metrics_nanoseconds(out, value);
+	else if (unit == UNIT_MILLIONTHS)
+		fprintf(out, "%llu.%06llu\n", (unsigned long long)(value / 1000000),
+			(unsigned long long)(value % 1000000));
 	else
 		fprintf(out, "%llu\n", (unsigned long long)value);
 }
@@ -138,7 +149,7 @@ static void write_family(FILE *out, int counter, const struct row *rows, size_t 
 		return;
 	metrics_head(out, families[counter].name, "counter", families[counter].help);
 	for (const struct row *row = rows; row < rows + n; row++)
-		write_row(out, families[counter].name, row, families[counter].seconds,
+		write_row(out, families[counter].name, row, families[counter].unit,
 			  row->account.total[counter]);
 }
 
@@ -147,15 +158,16 @@ static void write_objectives(FILE *out, const struct row *rows, size_t n)
 {
 	static const struct {
 		const char *name, *type, *help;
-		bool seconds;
+		enum unit unit;
 	} wanted[] = {
 		{"weir_latency_slo_seconds", "gauge", "Time from launch to start that is wanted.",
-		 true},
-		{"weir_latency_slo_starts_total", "counter", "Starts that it was asked of.", false},
+		 UNIT_NS},
+		{"weir_latency_slo_starts_total", "counter", "Starts that it was asked of.",
+		 UNIT_ONE},
 		{"weir_latency_slo_late_total", "counter",
-		 "Of these later, or no more than so many.", false},
+		 "Of these later, or no more than so many.", UNIT_ONE},
 		{"weir_latency_slo_missed", "gauge",
-		 "1: of the last 1000 starts or more over 0.1 % were late.", false},
+		 "1: of the last 1000 starts or more over 0.1 % were late.", UNIT_ONE},
 	};
 
 	for (size_t family = 0; family < countof(wanted); family++) {
@@ -165,7 +177,7 @@ static void write_objectives(FILE *out, const struct row *rows, size_t n)
 			const uint64_t values[countof(wanted)] = {
 				row->slo, objective->starts, objective->late, objective->missed};
 			if (row->slo)
-				write_row(out, wanted[family].name, row, wanted[family].seconds,
+				write_row(out, wanted[family].name, row, wanted[family].unit,
 					  values[family]);
 		}
 	}

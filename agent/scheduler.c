@@ -59,12 +59,26 @@ static uint32_t weight_of(const struct client *client)
 	return weight ? weight : 1;
 }
 
-static struct policy_client describe(const struct client *client)
+/* What the client says its evictions cost, if that is more than any switch does: 0: it is not. More
+ * would let it lengthen everybody's rounds. A change of an eighth is none. */
+static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
+{
+	uint64_t said = atomic_load(&client->pages.status->eviction_cost);
+	uint64_t least = scheduler->settings.cost, before = client->policy.cost;
+
+	if (said <= least)
+		return 0;
+	if (said > SCHEDULER_COSTLY * least)
+		said = SCHEDULER_COSTLY * least;
+	return said > before - before / 8 && said < before + before / 8 ? before : said;
+}
+
+static struct policy_client describe(const struct scheduler *scheduler, const struct client *client)
 {
 	return (struct policy_client){.level = client->level,
 				      .weight = weight_of(client),
 				      .slo = client->tenant->slo,
-				      .cost = client->policy.cost};
+				      .cost = cost_of(scheduler, client)};
 }
 
 static bool differs(const struct policy_client *a, const struct policy_client *b)
@@ -78,7 +92,7 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		struct policy_client news = describe(client);
+		struct policy_client news = describe(scheduler, client);
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->policy, &news))
 			turns_change(&gpu->turns, &client->policy, &news, now);
@@ -170,6 +184,10 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	uint64_t remaining = atomic_load(&status->remaining);
 
 	record_launches(&scheduler->record, client, now);
+	if (cost_of(scheduler, client) != client->policy.cost) {
+		struct policy_client news = describe(scheduler, client);
+		turns_change(&client->gpu->turns, &client->policy, &news, now);
+	}
 	if (hand_held(client) && now >= client->held_until) {
 		client->held_until = 0;
 		write_hold(client, client->policy.held, now);
@@ -291,7 +309,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 	struct gpu *gpu = client->gpu;
 
 	begin_once(scheduler, gpu);
-	client->policy = describe(client);
+	client->policy = describe(scheduler, client);
 	turns_add(&gpu->turns, &client->policy);
 	record_client(&scheduler->record, client);
 	refresh(scheduler, gpu, loop_now());

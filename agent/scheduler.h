@@ -13,6 +13,7 @@
 #define SCHEDULER_LOOK_NS   1000000ull    /* while somebody who has an equal has work */
 #define SCHEDULER_IDLE_NS   2000000ull    /* while nobody has, as somebody soon may */
 #define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */
+#define SCHEDULER_COSTLY    10ull         /* times settings.cost: no client is believed more */
 #define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
 
 struct scheduler {

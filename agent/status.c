@@ -41,6 +41,20 @@ static void describe_objective(cJSON *object, const struct client *client)
 	cJSON_AddBoolToObject(object, "latencySloMissed", usage->objective.missed);
 }
 
+/* The mean error relative to what was measured, and what the policy reckons with. */
+static void describe_predictions(cJSON *object, const struct client *client)
+{
+	const uint64_t *total = client->account.own.total;
+	double n = (double)total[ACCOUNT_PREDICTIONS];
+
+	add_number(object, "predictions", total[ACCOUNT_PREDICTIONS]);
+	if (n > 0)
+		cJSON_AddNumberToObject(object, "predictionError",
+					(double)total[ACCOUNT_PREDICTION_ERROR] / 1e6 / n);
+	if (client->policy.cost)
+		add_seconds(object, "switchSeconds", client->policy.cost);
+}
+
 static cJSON *describe_client(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -77,6 +91,7 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	describe_predictions(object, client);
 	return object;
 }
 

@@ -72,6 +72,8 @@ static void test_metrics(void **state)
 		"\"GPU-a\"} 7\n",
 		"weir_gpu_seconds_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\",container=\"side\","
 		"gpu=\"GPU-a\"} 2.000000005\n",
+		"weir_predictions_total{",
+		"gpu=\"GPU-a\"} 12.034567\n",
 	};
 	struct tenants tenants = {0};
 
@@ -79,6 +81,7 @@ static void test_metrics(void **state)
 	add(&tenants, "1", "main", 5, 0);
 	add(&tenants, "2", "side", 1, 2000000005);
 	add(&tenants, "3", "main", 2, 0);
+	tenants.all->usages->account.total[ACCOUNT_PREDICTION_ERROR] = 12034567;
 	char *text = write_all(&tenants, true);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_non_null(strstr(text, lines[i]));

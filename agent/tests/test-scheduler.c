@@ -391,15 +391,58 @@ static void test_recording(void **state)
 	trace_deinit(&trace);
 }
 
+/* What evictions cost reaches the policy, if it is more than any switch does. */
+static void test_costly_evictions(void **state)
+{
+	const uint64_t least = policy_defaults.cost;
+	struct turn *turn = &world.gpu.turns.levels[1];
+
+	(void)state;
+	world.status[0].eviction_cost = 3 * least;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	assert_int_equal(world.clients[0].policy.cost, 3 * least);
+	assert_int_equal(world.clients[1].policy.cost, 0);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	look_after(MS);
+	assert_int_equal(turn->costs, 4 * least);
+
+	world.status[1].eviction_cost = 2 * least;
+	look_after(MS);
+	assert_int_equal(turn->costs, 5 * least);
+	world.status[1].eviction_cost = 2 * least + least / 10;
+	look_after(MS);
+	assert_int_equal(turn->costs, 5 * least);
+	world.status[1].eviction_cost = UINT64_MAX;
+	look_after(MS);
+	assert_int_equal(turn->costs, 3 * least + SCHEDULER_COSTLY * least);
+	world.status[1].eviction_cost = least / 2;
+	look_after(MS);
+	assert_int_equal(turn->costs, 4 * least);
+	go(0);
+	go(1);
+	assert_int_equal(turn->costs, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(test_alone),       TEST(test_contention),       TEST(test_timer),
-		TEST(test_shares),      TEST(test_overhang),         TEST(test_blocked),
-		TEST(test_other_level), TEST(test_change_of_policy), TEST(test_share),
-		TEST(test_by_hand),     TEST(test_recording),        TEST(test_unpredicted),
+		TEST(test_alone),
+		TEST(test_contention),
+		TEST(test_timer),
+		TEST(test_shares),
+		TEST(test_overhang),
+		TEST(test_blocked),
+		TEST(test_other_level),
+		TEST(test_change_of_policy),
+		TEST(test_share),
+		TEST(test_by_hand),
+		TEST(test_recording),
+		TEST(test_unpredicted),
+		TEST(test_costly_evictions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
