@@ -51,8 +51,13 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 			const struct kernel_call *call, enum launch_kind kind)
 {
 	struct stream *stream = launch->stream;
+	/* What an eviction costs is learned where there are some, and never while forms are
+	 * compared: the events in the chain take time, too. */
+	bool parts = launch->turn.plan && !launch->turn.sample &&
+		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
+			     GATE_INTERVAL_CONTENDED;
 
-	if (!kernel_wants_sample(kernel, launch->turn.plan != NULL) && !launch->turn.sample)
+	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample)
 		return;
 	launch->sample = sample_begin(
 		&stream->client->sampler,
@@ -66,6 +71,8 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .choice = launch->turn.choice,
 				  .candidate = launch->turn.candidate},
 		stream->handle);
+	if (launch->sample)
+		launch->sample->parts = parts;
 }
 
 static struct launch launch_begin(CUstream handle, bool per_thread, const struct kernel_call *call,

@@ -184,8 +184,9 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	if (*result != CUDA_SUCCESS)
 		return refused(turn, *result);
 
+	bool parts = sample && sample->parts;
 	for (uint32_t left = turn->chain; left-- && *result == CUDA_SUCCESS;) {
-		struct sample *first = left + 1 == turn->chain ? sample : NULL;
+		struct sample *first = parts && left + 1 == turn->chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		gate_put(stream, standing);
 		mark(first ? first->back : NULL, stream);
@@ -230,9 +231,10 @@ bool preempt_launch(struct stream *stream, struct lane *lane, const struct stand
 static void landed(struct client *client, const struct flight *flight, uint32_t evictions)
 {
 	if (flight->sample)
-		atomic_store(&flight->sample->flight, evictions > 1    ? SAMPLE_EVICTED
-						      : evictions == 1 ? SAMPLE_EVICTED_ONCE
-								       : SAMPLE_CLEAN);
+		atomic_store(&flight->sample->flight, !evictions ? SAMPLE_CLEAN
+						      : evictions == 1 && flight->sample->parts
+							      ? SAMPLE_EVICTED_ONCE
+							      : SAMPLE_EVICTED);
 	client->worker.form_evictions[flight->form] += evictions;
 	choose_evicted(flight->choice, evictions, flight->chain);
 }

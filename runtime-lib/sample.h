@@ -16,7 +16,7 @@ enum sample_flight {
 	SAMPLE_FLYING, /* not yet known: not to be read */
 	SAMPLE_CLEAN,
 	SAMPLE_EVICTED,      /* the time is that of others as well */
-	SAMPLE_EVICTED_ONCE, /* so is this, but `away` and what follows it are recorded */
+	SAMPLE_EVICTED_ONCE, /* so is this, but its parts are known */
 };
 
 /* What was launched, and how. */
@@ -34,8 +34,10 @@ struct sampled {
 
 struct sample {
 	CUevent start, end;
-	/* Of a chain (preempt.h): behind its kernel, its first gate, and its first continuation. */
+	/* Of a chain (preempt.h), if @parts: behind its kernel, its first gate, and its first
+	 * continuation. */
 	CUevent away, back, done;
+	bool parts;
 	uint32_t chain; /* continuations */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */

@@ -5,6 +5,7 @@
 #include "null-driver.h"
 
 #include "choose.h"
+#include "gate.h"
 #include "preempt.h"
 
 #include <dlfcn.h>
@@ -450,6 +451,10 @@ static void what_an_eviction_costs_is_learned(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_true(eventually(!client->sampler.armed));
 	driver->form_elapsed_ns = 520000;
+	evicted_launches(n, kernel, 1); /* nobody contends: nothing is asked of the GPU for it */
+	assert_int_equal(client->worker.eviction_cost, 0);
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
 	evicted_launches(n, kernel, 2);
 	assert_int_equal(client->worker.eviction_cost, 0);
 	evicted_launches(n, kernel, 1);
@@ -460,6 +465,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	/* Less, as long as it is remembered that the kernel was launched as it is. */
 	assert_true(eventually(agent.status->eviction_cost > 5000));
 	assert_true(agent.status->eviction_cost < 40000 + 46000 + 4600);
+	agent.control->flags = 0;
 	gone(n);
 }
 
