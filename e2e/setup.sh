@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the build and the tests need on Debian 12 or Ubuntu (by apt-get, only what is missing), and
+# Installs what the build and the tests need on Debian 12 or Ubuntu (by apt-get, only what is missing), promtool, and
 # a CUDA toolkit into build/cuda where there is none: the compiler, headers and NVML's header from NVIDIA's
 # wheels, pinned. Run by make; safe to run again.
 set -euo pipefail
@@ -52,6 +52,19 @@ unpack() { # FOLDER WHEEL...
     done
 }
 
+# Only the one program of a package that would start a server.
+fetch_promtool() {
+    local part=$cache/promtool.part
+    [ ! -x "$cache/promtool" ] && ! command -v promtool >/dev/null || return 0
+    echo "setup: fetching promtool"
+    rm -rf "$part"
+    mkdir -p "$part"
+    (cd "$part" && { apt-get download -q prometheus || { as_root apt-get update -q && apt-get download -q prometheus; }; } &&
+        dpkg -x prometheus_*.deb .) >/dev/null 2>&1 && mv "$part/usr/bin/promtool" "$cache/promtool" ||
+        echo "setup: no promtool; tests of metrics and alerts are left out" >&2
+    rm -rf "$part"
+}
+
 install_toolkit() {
     if [ -x build/cuda/bin/nvcc ] || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
         return 0
@@ -80,6 +93,7 @@ install_compiler() {
 
 if command -v apt-get >/dev/null; then
     install_packages
+    fetch_promtool
 else
     echo "setup: no apt-get here; see e2e/setup.sh for what the build needs" >&2
 fi

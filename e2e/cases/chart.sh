@@ -101,6 +101,26 @@ preempts() {
 	[ "$(client high .waits)" = 0 ]
 }
 
+# What the agent serves is as Prometheus wants it, and has all that alerts and dashboard ask for. `up` is
+# Prometheus's own.
+metrics() {
+	local address name promtool
+	address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP')
+	curl -sS --fail -m 10 "http://$address:9477/metrics" > "$W/metrics" || return 1
+	grep -q '^weir_gpu_seconds_total{namespace="default",pod="low",container="main",gpu="GPU-.*"} [0-9.]*[1-9]' "$W/metrics" || {
+		grep weir_gpu_seconds_total "$W/metrics" | sed 's/^/# /'
+		return 1
+	}
+	promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
+	[ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
+	for name in $(grep -ohE 'weir_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
+		grep -q "^# TYPE $name " "$W/metrics" || {
+			echo "# nobody tells $name"
+			return 1
+		}
+	done
+}
+
 # New images and another policy, under pods that go on and then have the same levels.
 upgrades() {
 	local noted
@@ -171,6 +191,7 @@ cases=(
 	"install|helm install, without privileges: its pods are ready, and the node has shares"
 	"unprivileged|none of them is privileged"
 	"preempts|a Guaranteed pod preempts a BestEffort one"
+	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
 	"upgrades|helm upgrade under both: they go on"
 	"uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
 	"uninstalls|helm uninstall leaves no file, mount, process or object"

@@ -371,6 +371,7 @@ cluster_up() {
 	{
 		pick_ports
 		echo "kube=$kube"
+		echo "ip_forward=$(cat /proc/sys/net/ipv4/ip_forward)" # the bridge switches it on
 	} > "$W/settings"
 	cluster_join
 	pick_snapshotter
@@ -455,6 +456,7 @@ cluster_down() {
 	for address in "$NODE_ADDRESS" "$SERVICE_ADDRESS"; do ip addr del "$address/32" dev lo 2> /dev/null; done
 	remove_log_links
 	if [ -f "$W/settings" ]; then
+		sed -n 's/^ip_forward=//p' "$W/settings" > /proc/sys/net/ipv4/ip_forward
 		rm -rf "$PLUGINS"
 		rmdir /var/lib/kubelet 2> /dev/null
 	fi

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Alerts and dashboard: promtool takes the rules and their tests, and every expression of the dashboard.
+set -u
+cd "$(dirname "$0")/../../.." || exit
+files=charts/weir/files
+dir=$(mktemp -d /tmp/weir-monitoring-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" > "$dir/out" 2>&1; then
+        echo "ok - $what"
+    else
+        echo "not ok - $what"
+        sed 's/^/# /' "$dir/out" | head -20
+        status=1
+    fi
+}
+# Grafana's variables as Grafana would fill them in; each expression a rule.
+dashboard_rules() {
+    jq '{groups: [{name: "dashboard", rules: [.panels[].targets[]?.expr | gsub("\\$__rate_interval"; "5m") |
+        gsub("\\$(namespace|gpu)"; ".*")] | to_entries | map({record: "expression:\(.key)", expr: .value})}]}' \
+        $files/dashboard.json > "$dir/rules.yaml"
+}
+
+check "no two panels have the same id" jq -e '[.panels[].id] | length == (unique | length)' $files/dashboard.json
+check "none lies on another" jq -e '[.panels[] | .gridPos | range(.x; .x + .w) as $x | range(.y; .y + .h) as $y | [$x, $y]] |
+    length == (unique | length)' $files/dashboard.json
+check "all ask for something" jq -e '[.panels[] | select(.type != "row") | .targets | length > 0] | all' $files/dashboard.json
+promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
+if [ ! -x "$promtool" ]; then
+    echo "ok - rules and expressions # SKIP no promtool; make setup fetches it on Debian and Ubuntu"
+    exit $status
+fi
+check "the alerts are good" "$promtool" check rules $files/alerts.yaml
+check "they come when they should, and only then" "$promtool" test rules charts/weir/tests/alerts.yaml
+check "the dashboard can be read" dashboard_rules
+check "all its expressions are good" "$promtool" check rules --lint=none "$dir/rules.yaml"
+exit $status
