@@ -10,6 +10,7 @@
 #include "control.h"
 #include "http.h"
 #include "level.h"
+#include "quantity.h"
 #include "rules.h"
 #include "session.h"
 
@@ -21,6 +22,9 @@ struct terms {
 	uint32_t share; /* 0: nobody says */
 	uint64_t slo;
 	const char *wanted; /* the objective's words */
+	uint64_t memory;    /* limit on each GPU; 0: none */
+	const char *wanted_memory;
+	bool known; /* else what was known of memory holds */
 };
 
 static void name_from_pod(struct tenant *tenant, const struct pod *pod,
@@ -35,10 +39,14 @@ static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 static struct terms terms_from_pod(const struct pod *pod, const struct pod_container *container)
 {
 	struct terms terms = {.share = container ? container->share : 0,
-			      .wanted = pod->latency_slo};
+			      .wanted = pod->latency_slo,
+			      .wanted_memory = pod->memory,
+			      .known = true};
 
 	if (!objective_parse(terms.wanted, &terms.slo))
 		terms.slo = 0;
+	if (!quantity_parse(terms.wanted_memory, &terms.memory))
+		terms.memory = 0;
 	return terms;
 }
 
@@ -47,7 +55,7 @@ static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant
 {
 	const struct pod *pod = NULL;
 	struct level_input input = {.qos = tenant->identity.qos};
-	struct terms terms = {.wanted = ""};
+	struct terms terms = {.wanted = "", .wanted_memory = ""};
 
 	if (agent->pods && tenant->identity.in_pod)
 		pod = pods_find(agent->pods, tenant->identity.pod_uid);
@@ -72,10 +80,13 @@ static struct terms decide_standalone(const struct agent *agent, const struct te
 	const struct config_rule *rule = rules_decide(out, &agent->config, &tenant->identity);
 
 	if (!rule)
-		return (struct terms){.wanted = ""};
+		return (struct terms){.wanted = "", .wanted_memory = "", .known = true};
 	return (struct terms){.share = rule->share,
 			      .slo = rule->latency_slo,
-			      .wanted = rule->latency_slo ? "of its rule" : ""};
+			      .wanted = rule->latency_slo ? "of its rule" : "",
+			      .memory = rule->memory,
+			      .wanted_memory = rule->memory ? "of its rule" : "",
+			      .known = true};
 }
 
 static void apply_level(struct agent *agent, struct tenant *tenant,
@@ -114,6 +125,38 @@ static void apply_terms(struct agent *agent, struct tenant *tenant, const struct
 		scheduler_change(&agent->scheduler, client->gpu);
 }
 
+/* A limit that makes no sense is refused, and the one before holds. */
+static void apply_memory(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+{
+	bool same_words = strcmp(tenant->wanted_memory, terms->wanted_memory) == 0;
+	bool refused = *terms->wanted_memory && !terms->memory;
+	struct client *client;
+
+	if (!terms->known ||
+	    (same_words && (refused || (tenant->memory_known && tenant->memory == terms->memory))))
+		return;
+	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", terms->wanted_memory);
+	if (refused) {
+		log_warning("namespace '%s', pod '%s', container '%s': limit of memory refused: "
+			    "expected " QUANTITY_EXPECTED ", not '%s'",
+			    tenant->namespace_, tenant->pod, tenant->container,
+			    terms->wanted_memory);
+		return;
+	}
+	if (tenant->memory || terms->memory)
+		log_info("namespace '%s', pod '%s', container '%s': limit of memory %llu MiB%s",
+			 tenant->namespace_, tenant->pod, tenant->container,
+			 (unsigned long long)(terms->memory >> 20), terms->memory ? "" : " (none)");
+	tenant->memory = terms->memory;
+	tenant->memory_known = true;
+	memories_limit(&agent->memories, tenant->key, tenant->memory);
+	if (tenant->memory && !agent->limited)
+		memories_mark(&agent->memories);
+	agent->limited |= tenant->memory > 0;
+	for (client = tenant->clients; client; client = client->tenant_next)
+		atomic_store(&client->pages.control->memory_limit, tenant->memory);
+}
+
 void agent_decide(struct agent *agent, struct tenant *tenant)
 {
 	struct level_decision decision = {0};
@@ -122,6 +165,7 @@ void agent_decide(struct agent *agent, struct tenant *tenant)
 
 	apply_level(agent, tenant, &decision);
 	apply_terms(agent, tenant, &terms);
+	apply_memory(agent, tenant, &terms);
 }
 
 static void pods_changed(void *userdata)
@@ -152,11 +196,12 @@ static void stop(struct loop_signals *signals, int number)
 	loop_stop(signals->io.loop);
 }
 
-/* Each client takes two descriptors, and so does each request to compile. */
+/* Each client takes two descriptors, its slot of memory one, and its container's account four; and
+ * each request to compile two. */
 static void raise_limits(const struct config *config)
 {
 	struct rlimit limit;
-	rlim_t wanted = 2 * ((rlim_t)config->clients + COMPILE_REQUESTS_MAX) + 1024;
+	rlim_t wanted = 7 * (rlim_t)config->clients + 2 * COMPILE_REQUESTS_MAX + 1024;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
@@ -199,6 +244,9 @@ static int init_parts(struct agent *agent)
 				      stop);
 	if (r == 0)
 		r = gpus_init(&agent->gpus, &agent->loop, config->state_dir, config->nvml);
+	if (r == 0)
+		r = memories_init(&agent->memories, &agent->loop, &agent->gpus.root, config->socket,
+				  config->clients);
 	if (r == 0)
 		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
 				   &config->scheduling, &agent->gpus.all);
@@ -247,6 +295,7 @@ void agent_deinit(struct agent *agent)
 	pods_free(take(agent->pods));
 	compile_deinit(&agent->compile);
 	scheduler_deinit(&agent->scheduler);
+	memories_deinit(&agent->memories);
 	tenants_deinit(&agent->tenants);
 	gpus_deinit(&agent->gpus);
 	loop_signals_deinit(&agent->signals);

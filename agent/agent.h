@@ -7,6 +7,7 @@
 #include "config.h"
 #include "gpus.h"
 #include "handshake.h"
+#include "memory.h"
 #include "pods.h"
 #include "scheduler.h"
 #include "server.h"
@@ -26,6 +27,8 @@ struct agent {
 	struct loop_signals signals;
 	struct gpus gpus;
 	struct tenants tenants;
+	struct memories memories;
+	bool limited; /* some container of the node has, or had, a limit of memory */
 	struct scheduler scheduler;
 	struct compile compile;
 	struct pods *pods; /* NULL: no Kubernetes */

@@ -9,6 +9,7 @@
 #include "address.h"
 #include "duration.h"
 #include "objective.h"
+#include "quantity.h"
 #include "weir/yaml.h"
 
 #include "weir/base.h"
@@ -113,6 +114,19 @@ static int read_latency_slo(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
+static int read_memory(struct yaml_file *file, const yaml_node_t *value,
+		       const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "an amount of memory");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	if (!quantity_parse(text, target))
+		return yaml_fail(file, value, "expected " QUANTITY_EXPECTED ", not `%s`", text);
+	return 0;
+}
+
 static int read_address(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target)
 {
@@ -214,6 +228,7 @@ static const struct yaml_field rule_fields[] = {
 	{"level", read_level, offsetof(struct config_rule, level)},
 	{"share", yaml_read_number, offsetof(struct config_rule, share), .min = 1, .max = 100},
 	{"latencySlo", read_latency_slo, offsetof(struct config_rule, latency_slo)},
+	{"memory", read_memory, offsetof(struct config_rule, memory)},
 	{0},
 };
 
@@ -275,6 +290,7 @@ static const struct yaml_field levels_fields[] = {
 	{"priorityClasses", read_classes, AT(levels)},
 	{"annotation", yaml_read_text, AT(levels.annotation)},
 	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation)},
+	{"memoryAnnotation", yaml_read_text, AT(levels.memory_annotation)},
 	{"raiseNamespaces", read_raise, AT(levels)},
 	{0},
 };
@@ -331,6 +347,7 @@ static void share_names(struct config *config)
 	config->kubernetes.names = (struct podlist_names){
 		.priority = config->levels.annotation,
 		.latency_slo = config->levels.latency_annotation,
+		.memory = config->levels.memory_annotation,
 		.share = config->kubernetes.resource,
 	};
 }
@@ -355,7 +372,8 @@ int config_init(struct config *config)
 			   .burstable = 1,
 			   .guaranteed = 2,
 			   .annotation = strdup("weir.dev/priority"),
-			   .latency_annotation = strdup("weir.dev/latency-slo")},
+			   .latency_annotation = strdup("weir.dev/latency-slo"),
+			   .memory_annotation = strdup("weir.dev/memory")},
 		.compile = {.program = strdup(""),
 			    .helpers = 2,
 			    .memory_mib = 1024,
@@ -367,8 +385,8 @@ int config_init(struct config *config)
 	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
 	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
 	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
-	    config->levels.latency_annotation && config->compile.program &&
-	    config->compile.cache_dir)
+	    config->levels.latency_annotation && config->levels.memory_annotation &&
+	    config->compile.program && config->compile.cache_dir)
 		return 0;
 	config_deinit(config);
 	return error_origin(-ENOMEM);
@@ -389,6 +407,7 @@ void config_deinit(struct config *config)
 	free(config->compile.program);
 	free(config->compile.cache_dir);
 	free(config->levels.latency_annotation);
+	free(config->levels.memory_annotation);
 	for (size_t i = 0; i < config->levels.n_classes; i++)
 		free(config->levels.classes[i].name);
 	free(config->levels.classes);

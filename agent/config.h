@@ -30,7 +30,7 @@ struct config_class {
 struct config_levels {
 	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
 	uint8_t best_effort, burstable, guaranteed;
-	char *annotation, *latency_annotation;
+	char *annotation, *latency_annotation, *memory_annotation;
 	size_t n_classes;
 	struct config_class *classes;
 	size_t n_raise; /* namespaces whose annotations may raise above the class's level */
@@ -45,6 +45,7 @@ struct config_rule {
 	uint8_t level;
 	uint32_t share;       /* 0: not said */
 	uint64_t latency_slo; /* ns; 0: none */
+	uint64_t memory;      /* bytes; 0: none */
 };
 
 enum config_compile_mode {

@@ -15,7 +15,7 @@ LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
              compile.c compile-metrics.c config.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             metrics.c objective.c peer.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c objective.c peer.c quantity.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent yaml loop nvml base libweir-transform
@@ -79,14 +79,14 @@ fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libwei
 fuzz-request_LIBS    := $(TRANSFORM_LIBS)
 
 fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c yaml.c address.c \
-                        duration.c objective.c) $(POLICY_SRC)
+                        duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
                         handshake.c config.c yaml.c address.c \
-                        duration.c objective.c) $(POLICY_SRC)
+                        duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base
 fuzz-status_LIBS     := -lyaml

@@ -154,6 +154,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct podlist
 	copy_member(pod->priority_class, sizeof(pod->priority_class), spec, "priorityClassName");
 	copy_note(pod->priority, sizeof(pod->priority), notes, names->priority);
 	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
+	copy_note(pod->memory, sizeof(pod->memory), notes, names->memory);
 	text = member_text(status, "qosClass");
 	if (text)
 		pod->qos = container_qos_parse(text);

@@ -105,22 +105,80 @@ static int open_readonly(const struct folder *root, const char *name, const char
 	return folder_open_readonly(root, path);
 }
 
-static int init_demand(struct region *region, const struct folder *root, int folder,
-		       const char *name, unsigned level)
+static void region_pagep(struct region_page *page)
 {
-	const char *file = demand_names[level];
+	region_page_deinit(page);
+}
+
+static int init_page(struct region_page *out, const struct folder *root, int folder,
+		     const char *name, const char *file)
+{
+	cleanup(region_pagep) struct region_page page = {.writable = -1, .readonly = -1};
 	cleanup(closep) int fd = open_page(folder, file);
 
 	if (fd < 0)
 		return fd;
-	region->writable[level] = guard_open(folder, file);
-	if (region->writable[level] < 0)
-		return region->writable[level];
-	region->readonly[level] = open_readonly(root, name, file);
-	if (region->readonly[level] < 0)
-		return region->readonly[level];
+	page.writable = guard_open(folder, file);
+	if (page.writable < 0)
+		return page.writable;
+	page.readonly = open_readonly(root, name, file);
+	if (page.readonly < 0)
+		return page.readonly;
 	guard_on(fd);
-	return map_page(fd, PROT_READ | PROT_WRITE, &region->demand[level]);
+	int r = map_page(fd, PROT_READ | PROT_WRITE, &page.page);
+	if (r < 0)
+		return r;
+	*out = page;
+	page = (struct region_page){.writable = -1, .readonly = -1};
+	return 0;
+}
+
+static int open_folder(const struct folder *root, const char *name)
+{
+	int fd = -1;
+
+	if (mkdirat(root->dir, name, 0700) == 0 || errno == EEXIST)
+		fd = openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
+		     const char *file)
+{
+	cleanup(closep) int dir = open_folder(root, folder);
+
+	return dir < 0 ? dir : init_page(page, root, dir, folder, file);
+}
+
+void region_page_deinit(struct region_page *page)
+{
+	unmap_page(page->page);
+	closep(&page->writable);
+	closep(&page->readonly);
+	*page = (struct region_page){.writable = -1, .readonly = -1};
+}
+
+void region_page_remove(const struct folder *root, const char *folder, const char *file)
+{
+	cleanup(closep) int dir =
+		openat(root->dir, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir >= 0)
+		remove_page(dir, file);
+}
+
+static int init_demand(struct region *region, const struct folder *root, int folder,
+		       const char *name, unsigned level)
+{
+	struct region_page page;
+	int r = init_page(&page, root, folder, name, demand_names[level]);
+
+	if (r < 0)
+		return r;
+	region->demand[level] = page.page;
+	region->writable[level] = page.writable;
+	region->readonly[level] = page.readonly;
+	return 0;
 }
 
 static int init_taken(struct region *region, int folder)
@@ -139,13 +197,9 @@ int region_init(struct region *out, const struct folder *root, const char *name)
 {
 	cleanup(regionp) struct region region = {.writable = {-1, -1, -1},
 						 .readonly = {-1, -1, -1}};
-	cleanup(closep) int folder = -1;
-	int r = 0;
+	cleanup(closep) int folder = open_folder(root, name);
+	int r = folder < 0 ? folder : 0;
 
-	if (mkdirat(root->dir, name, 0700) == 0 || errno == EEXIST)
-		folder = openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder < 0)
-		r = -errno;
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++)
 		r = init_demand(&region, root, folder, name, level);
 	if (r == 0)

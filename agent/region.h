@@ -24,6 +24,20 @@
 /* Opens stateDir, which is made where it is missing. */
 int region_root_init(struct folder *root, const char *path);
 
+/* A file of one page in a folder of stateDir, and descriptors of it for clients: one that may be
+ * written, and one that can only be read. */
+struct region_page {
+	void *page;
+	int writable, readonly;
+};
+
+/* Makes folder and file where they are missing. A negative errno. */
+int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
+		     const char *file);
+/* Unmaps; the file stays. */
+void region_page_deinit(struct region_page *page);
+void region_page_remove(const struct folder *root, const char *folder, const char *file);
+
 struct region {
 	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
 	int writable[WEIR_DEMAND_LEVELS], readonly[WEIR_DEMAND_LEVELS];

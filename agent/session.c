@@ -73,10 +73,11 @@ static void session_free(struct session *session)
 }
 
 static void refuse(struct agent *agent, int fd, enum weir_refusal reason, pid_t pid,
-		   const char *text)
+		   const char *text, bool limited)
 {
 	struct weir_refused message = handshake_refused(reason, text);
 
+	message.flags = limited ? WEIR_REFUSED_LIMITED : 0;
 	agent->refused[reason]++;
 	log_limited(LOG_WARNING, 1, "client refused (%s), pid %d: %s",
 		    handshake_refusal_name(reason), (int)pid, text);
@@ -85,8 +86,17 @@ static void refuse(struct agent *agent, int fd, enum weir_refusal reason, pid_t 
 
 static void refuse_session(struct session *session, enum weir_refusal reason, const char *text)
 {
-	refuse(session->agent, session->fd, reason, session->pid, text);
+	refuse(session->agent, session->fd, reason, session->pid, text, session->tenant->memory);
 	session_free(session);
+}
+
+static struct memory_owner owner_of(const struct tenant *tenant, const struct gpu *gpu)
+{
+	return (struct memory_owner){.tenant = tenant->key,
+				     .gpu = gpu->id,
+				     .identity = &tenant->identity,
+				     .known = tenant->memory_known,
+				     .limit = tenant->memory};
 }
 
 static void read_command(pid_t pid, char *out, size_t size)
@@ -149,6 +159,7 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	client->number = ++agent->last_number;
 	client->tenant = session->tenant;
 	client->socket = session->fd;
+	atomic_store(&client->pages.control->memory_limit, session->tenant->memory);
 	client->pid = session->pid;
 	client->context = hello->context;
 	client->compile.answer = send_compiled;
@@ -188,10 +199,51 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 		return;
 	}
 	loop_timer_deinit(&session->hello);
+	/* What its processes have from before a restart is watched again. */
+	struct memory_owner owner = owner_of(session->tenant, gpu);
+	memories_find(&agent->memories, &owner);
 	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
 		  (unsigned long long)session->client->number, session->client->command,
 		  (int)session->pid, session->client->level, session->client->bit, id,
 		  hello->library);
+}
+
+static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
+{
+	struct weir_account message = {.slot = slot};
+	int fds[] = {memory->limit.readonly, memory->account.writable};
+
+	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
+	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
+}
+
+/* The connection is the asker's to end. */
+static void tell_memory(struct session *session, const struct weir_memory *asked)
+{
+	struct agent *agent = session->agent;
+	struct memory *memory;
+	struct gpu *gpu;
+	int r = gpus_get(&agent->gpus, asked->gpu, &gpu);
+
+	if (r > 0) {
+		/* Nobody has a limit on what is not here. */
+		refuse(agent, session->fd, WEIR_REFUSED_GPU, session->pid, "no such GPU here",
+		       false);
+		session_free(session);
+		return;
+	}
+	if (r == 0) {
+		struct memory_owner owner = owner_of(session->tenant, gpu);
+		r = memories_enter(&agent->memories, &owner, session->pid, session->process,
+				   &memory);
+	}
+	if (r >= 0)
+		r = send_account(session, memory, (uint32_t)r);
+	if (r == -ENOSPC)
+		refuse_session(session, WEIR_REFUSED_LIMIT,
+			       "too many processes with accounts of memory");
+	else if (r < 0)
+		refuse_session(session, WEIR_REFUSED_INTERNAL, strerror(-r));
 }
 
 static void socket_ready(struct loop_io *io, uint32_t events)
@@ -222,6 +274,8 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 		refuse_session(session, verdict.reason, verdict.text);
 	else if (verdict.action == HANDSHAKE_WELCOME)
 		welcome(session, &message.hello);
+	else if (verdict.action == HANDSHAKE_MEMORY)
+		tell_memory(session, &message.memory);
 }
 
 static void process_died(struct loop_io *io, uint32_t events)
@@ -291,7 +345,8 @@ static void accepted(struct server *server, int fd)
 	int process;
 
 	if (agent->n_sessions >= agent->config.clients) {
-		refuse(agent, fd, WEIR_REFUSED_LIMIT, 0, "this node has no room for more clients");
+		refuse(agent, fd, WEIR_REFUSED_LIMIT, 0, "this node has no room for more clients",
+		       agent->limited);
 		close(fd);
 		return;
 	}
@@ -300,7 +355,8 @@ static void accepted(struct server *server, int fd)
 		snprintf(text, sizeof(text), "the agent cannot tell who this is: %s",
 			 r == -ENXIO ? "it does not see this PID namespace" : strerror(-r));
 		if (r != -ESRCH)
-			refuse(agent, fd, WEIR_REFUSED_INTERNAL, identity.pid, text);
+			refuse(agent, fd, WEIR_REFUSED_INTERNAL, identity.pid, text,
+			       agent->limited);
 		close(fd);
 		return;
 	}

@@ -33,6 +33,9 @@ struct tenant {
 	uint32_t share;          /* 1..100 of a GPU */
 	uint64_t slo;            /* ns from launch to start that it wants; 0: nothing */
 	char wanted_latency[32]; /* the words of it, which may be refused; empty: none */
+	uint64_t memory;         /* limit on each GPU, bytes; 0: none */
+	char wanted_memory[32];  /* the same */
+	bool memory_known;       /* somebody has said whether there is a limit */
 	unsigned n_sessions;
 	uint64_t compiled; /* when a kernel of it was last compiled (compile.h) */
 	struct client *clients;

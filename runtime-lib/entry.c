@@ -4,6 +4,7 @@
 #include "function.h"
 #include "late.h"
 #include "link.h"
+#include "memory.h"
 #include "module.h"
 #include "stream.h"
 #include "worker.h"
@@ -23,6 +24,7 @@ static void forked(void)
 	linker_forget_all();
 	function_forget_all();
 	client_forget_all();
+	memory_forget();
 }
 
 static void watch_forks(void)

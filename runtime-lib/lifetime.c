@@ -1,5 +1,6 @@
 /* Streams and contexts that go: no thread of ours may use their handles afterwards. */
 #include "client.h"
+#include "memory.h"
 #include "module.h"
 #include "stream.h"
 #include "worker.h"
@@ -26,6 +27,7 @@ static void remove_context(CUcontext context)
 		return;
 	client_remove(client_find(context));
 	module_forget(context);
+	memory_forget_context(context);
 }
 
 EXPORT CUresult cuCtxDestroy(CUcontext context)

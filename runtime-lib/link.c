@@ -38,13 +38,18 @@ void link_wake(void)
 			    strerror(errno));
 }
 
-static int connect_agent(void)
+const char *link_path(void)
 {
 	const char *path = getenv("WEIR_SOCKET");
+
+	return path && *path ? path : WEIR_SOCKET_PATH;
+}
+
+int link_connect(void)
+{
+	const char *path = link_path();
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	if (!path || !*path)
-		path = WEIR_SOCKET_PATH;
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path) + 1);
@@ -142,7 +147,7 @@ static struct standing *accept_message(struct client *client, const union weir_m
 
 struct standing *link_open(struct client *client)
 {
-	cleanup(closep) int socket = connect_agent();
+	cleanup(closep) int socket = link_connect();
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds = 0;
@@ -193,7 +198,7 @@ static void lost(struct client *client, uint64_t now)
 
 static void retry(struct client *client, uint64_t now)
 {
-	int socket = connect_agent();
+	int socket = link_connect();
 
 	if (socket >= 0 && say_hello(client, socket) == 0) {
 		client->socket = socket;

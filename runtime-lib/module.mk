@@ -8,6 +8,7 @@ libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client
 	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c start.c stream.c \
 	sync.c thread.c trail.c worker.c) \
 	forward.S
+libweir.so_SRC += runtime-lib/memory.c $(patsubst %,runtime-lib/memory-%.c,account array ask ledger map pool table view)
 # Objects of the compile service are checked by their maker's own rules.
 libweir.so_SRC      += transformer/object-check.c
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.

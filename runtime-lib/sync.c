@@ -1,5 +1,6 @@
 /* Calls after whose return work is known to be finished: demand can go at once. */
 #include "demand.h"
+#include "memory.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -25,6 +26,7 @@ static CUresult finish_end(const struct finish *finish, CUresult result)
 		stream_completed(finish->stream, &finish->progress);
 		demand_settle(finish->stream->client);
 	}
+	memory_look();
 	return result;
 }
 
@@ -77,6 +79,7 @@ static void finish_all_begin(struct finish_all *all, CUcontext context)
 
 static CUresult finish_all_end(const struct finish_all *all, CUresult result)
 {
+	memory_look();
 	if (!all->client || result != CUDA_SUCCESS)
 		return result;
 	for (size_t i = 0; i < all->n; i++)
@@ -112,6 +115,7 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
 static CUresult finish_some(CUresult result)
 {
 	worker_wake();
+	memory_look();
 	return result;
 }
 

@@ -573,9 +573,9 @@ static void every_hook_is_handed_out(void **state)
 	assert_int_equal(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, 0, NULL),
 			 CUDA_SUCCESS);
 	assert_ptr_equal(function, dlsym(RTLD_DEFAULT, "cuStreamQuery"));
-	assert_int_equal(cuGetProcAddress_v2("cuMemAlloc_v2", &function, 13000, 0, NULL),
+	assert_int_equal(cuGetProcAddress_v2("cuMemHostAlloc", &function, 13000, 0, NULL),
 			 CUDA_SUCCESS);
-	assert_ptr_not_equal(function, dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	assert_ptr_not_equal(function, dlsym(RTLD_DEFAULT, "cuMemHostAlloc"));
 }
 
 static int begin(void **state)

@@ -1,0 +1,72 @@
+/* Accounts of memory: one for each container on each GPU, as long as a process of it lives. The
+ * processes reserve in it by themselves (weir/protocol.h); the agent says the limit, gives out
+ * slots, and takes back what the dead had.
+ *
+ * Both pages are files, in stateDir/memory: what is reserved and what the limit was outlive the
+ * agent. A slot carries the pid of its process; the next agent frees those whose processes have
+ * died meanwhile. The account page is its container's to write: what lies in it is shown, and used
+ * for nothing else. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#include "container.h"
+#include "folder.h"
+#include "region.h"
+
+#include "weir/loop.h"
+
+struct memory_slot;
+
+struct memory {
+	char key[704]; /* GPU and tenant */
+	UT_hash_handle hh;
+	struct memories *memories;
+	char name[65]; /* of its files */
+	struct region_page limit, account;
+	struct memory_slot *slots[WEIR_MEMORY_SLOTS];
+	unsigned n, next;
+};
+
+struct memories {
+	struct loop *loop;
+	const struct folder *root; /* stateDir */
+	char *mark;                /* path of WEIR_LIMITED_NAME */
+	struct memory *all;        /* hash by key */
+	unsigned n, max;           /* slots */
+};
+
+/* @root and @socket's folder must be there. Files of the dead go. @max: processes. */
+int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
+		  const char *socket, unsigned max);
+/* The files stay: processes live on. */
+void memories_deinit(struct memories *memories);
+
+/* A container of this node has a limit: processes that find no agent are not to allocate. */
+void memories_mark(const struct memories *memories);
+
+struct memory_owner {
+	const char *tenant; /* its key */
+	const char *gpu;
+	const struct container_identity *identity;
+	bool known;     /* else the limit of before holds */
+	uint64_t limit; /* 0: none */
+};
+
+/* The account that is there, or was before the agent's restart. NULL: none, or trouble that is
+ * said. */
+struct memory *memories_find(struct memories *memories, const struct memory_owner *owner);
+/* The slot of a process, which it keeps until it is dead; @process is its pidfd and stays the
+ * caller's. A slot number, or -ENOSPC: too many processes, or another negative errno. */
+int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
+		   int process, struct memory **out);
+/* On all GPUs of the tenant. */
+void memories_limit(struct memories *memories, const char *tenant, uint64_t limit);
+
+struct weir_limit_page *memory_limit_page(const struct memory *memory);
+struct weir_account_page *memory_account_page(const struct memory *memory);
+/* Of all processes, as they say. */
+uint64_t memory_reserved(const struct memory *memory);

@@ -1,0 +1,207 @@
+/* Memory in stream order, and what graphs own. What counts is what pools hold of the GPU: the
+ * driver makes them larger in steps of its own, and leaves them so for a while. */
+#include "memory.h"
+
+#include "weir/log.h"
+
+#include <stddef.h>
+
+/* Its device's own pool is one of them from the first use on. */
+static struct ledger *pools_here(void)
+{
+	struct ledger *ledger = ledger_here();
+	CUdevice device;
+	CUmemoryPool pool;
+
+	if (ledger && ledger_counts(ledger) && real(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
+	    real(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS)
+		ledger_add_pool(ledger, pool);
+	return ledger && ledger_counts(ledger) ? ledger : NULL;
+}
+
+struct stream_claim {
+	struct ledger *ledger; /* NULL: not counted */
+	size_t size;
+	CUmemoryPool pool;
+};
+
+/* Whatever a stream's capture makes of it is seen at the next look. */
+static void note_capture(struct ledger *ledger, CUstream stream)
+{
+	CUstreamCaptureStatus status;
+
+	if (real(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+	    status != CU_STREAM_CAPTURE_STATUS_NONE)
+		ledger_has_graphs(ledger);
+}
+
+static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	*claim = (struct stream_claim){.ledger = pools_here(), .size = size, .pool = pool};
+	if (!claim->ledger)
+		return true;
+	note_capture(claim->ledger, stream);
+	return ledger_take_for_pool(claim->ledger, size);
+}
+
+/* The pool may have grown by more than was asked for, which is then not to be had. */
+static CUresult made(const struct stream_claim *claim, CUresult result, CUdeviceptr *out,
+		     CUstream stream, CUresult (*give_back)(CUdeviceptr, CUstream))
+{
+	if (!claim->ledger)
+		return result;
+	bool fits = ledger_settle(claim->ledger, claim->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!fits) {
+		give_back(*out, stream);
+		ledger_settle(claim->ledger, 0);
+		log_limited(LOG_WARNING, 10, "a pool grew beyond the container's limit of memory");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	struct record record = {.kind = RECORD_POINTER,
+				.key = *out,
+				.ledger = claim->ledger,
+				.pool = claim->pool,
+				.asked = claim->size};
+	table_put(&record);
+	return result;
+}
+
+#define ALLOCATE(name, give_back)                                                             \
+	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUstream stream)                  \
+	{                                                                                     \
+		struct stream_claim c;                                                        \
+                                                                                              \
+		if (!claim(&c, size, NULL, stream))                                           \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                      \
+		return made(&c, real(name)(out, size, stream), out, stream, real(give_back)); \
+	}
+ALLOCATE(cuMemAllocAsync, cuMemFreeAsync)
+ALLOCATE(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz)
+#undef ALLOCATE
+
+#define ALLOCATE(name, give_back)                                                               \
+	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) \
+	{                                                                                       \
+		struct stream_claim c;                                                          \
+                                                                                                \
+		if (!claim(&c, size, pool, stream))                                             \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                        \
+		return made(&c, real(name)(out, size, pool, stream), out, stream,               \
+			    real(give_back));                                                   \
+	}
+ALLOCATE(cuMemAllocFromPoolAsync, cuMemFreeAsync)
+ALLOCATE(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz)
+#undef ALLOCATE
+
+static CUresult release(CUdeviceptr address, CUstream stream,
+			CUresult (*function)(CUdeviceptr, CUstream))
+{
+	struct record record;
+	bool known = memory_releasing(&record, RECORD_POINTER, address);
+	CUresult result = function(address, stream);
+
+	return known ? memory_released(&record, result) : result;
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+	driver_ready();
+	return release(address, stream, real(cuMemFreeAsync));
+}
+
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
+{
+	driver_ready();
+	return release(address, stream, real(cuMemFreeAsync_ptsz));
+}
+
+/* On a device: others take the host's memory. */
+static struct ledger *ledger_at(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? ledger_of(location->id) : NULL;
+}
+
+static CUresult keep_pool(struct ledger *ledger, CUmemoryPool pool, bool ours)
+{
+	if (!ledger || ledger_add_pool(ledger, pool))
+		return CUDA_SUCCESS;
+	log_limited(LOG_WARNING, 60, "more pools of memory than can be counted");
+	if (ours)
+		real(cuMemPoolDestroy)(pool);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemPoolCreate)(out, properties);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return keep_pool(ledger_at(&properties->location), *out, true);
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location,
+				       CUmemAllocationType type)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemGetDefaultMemPool)(out, location, type);
+	return result ? result : keep_pool(ledger_at(location), *out, false);
+}
+
+/* What is still handed out of a pool that goes is counted by itself. */
+static bool outlives(struct record *record, void *pool)
+{
+	if (record->pool != pool || !pool)
+		return false;
+	record->pool = NULL;
+	record->size = record->asked;
+	ledger_force(record->ledger, record->size);
+	return false;
+}
+
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	driver_ready();
+	ledger_remove_pool(pool);
+	table_sift(outlives, pool);
+	CUresult result = real(cuMemPoolDestroy)(pool);
+	memory_look();
+	return result;
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+	driver_ready();
+	CUresult result = real(cuMemPoolTrimTo)(pool, keep);
+	memory_look();
+	return result;
+}
+
+/* The graph takes its memory when it is launched: it must fit now, and is counted then. */
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
+				       const CUgraphNode *dependencies, size_t n,
+				       CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
+{
+	struct stream_claim c = {.ledger = parameters ? pools_here() : NULL};
+
+	if (c.ledger) {
+		ledger_has_graphs(c.ledger);
+		if (!ledger_take_for_pool(c.ledger, parameters->bytesize))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		ledger_settle(c.ledger, parameters->bytesize);
+	}
+	driver_ready();
+	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	driver_ready();
+	CUresult result = real(cuDeviceGraphMemTrim)(device);
+	memory_look();
+	return result;
+}
