@@ -180,6 +180,7 @@ enum handle_type {
 	HANDLE_NODE,
 	HANDLE_EXEC,
 	HANDLE_MEMORY,
+	HANDLE_ARRAY,
 };
 void *handle_new(enum handle_type type, void *object); /* null: no memory */
 void handle_free(void *handle);

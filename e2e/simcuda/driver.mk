@@ -6,7 +6,7 @@ SIMCUDA_GEN := $(addprefix $(GEN)/simcuda/,names.inc errors.inc stubs.inc)
 SHARED += simcuda.so
 simcuda.so_SRC := $(addprefix e2e/simcuda/,driver-state.c driver-handle.c driver-exec.c driver-blocks.c \
 	driver-work.c driver-stream.c driver-context.c driver-device.c driver-event.c driver-host.c \
-	driver-memop.c driver-range.c driver-memory.c driver-copy.c driver-pool.c driver-fatbin.c \
+	driver-memop.c driver-range.c driver-memory.c driver-array.c driver-copy.c driver-pool.c driver-fatbin.c \
 	driver-module.c driver-function.c driver-library.c driver-launch.c driver-capture.c driver-graph.c \
 	driver-graph-api.c driver-node.c driver-replay.c driver-pointer.c driver-vmm.c \
 	driver-names.c driver-spellings.c driver-stubs.c machine.c machine-lock.c machine-open.c)

@@ -1,6 +1,6 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
-WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels
+WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -11,6 +11,7 @@ reduction_SRC := e2e/workloads/reduction.c $(WORKLOAD_GEN)/reduction-ptx.c
 WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
 long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
 burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
+memory-storm_SRC := e2e/workloads/memory-storm.c
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
                     $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
