@@ -136,9 +136,10 @@ check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undef
 
 check-binaries: $(TEST_BINARIES)
 
-soak: $(SETUP_STAMP) ## the long version of the kill test: 1000 random SIGKILLs
+soak: $(SETUP_STAMP) ## the long versions of the kill tests: 1000 random SIGKILLs, 10000 of processes that allocate
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)ROUNDS=1000 e2e/cases/kill.sh
+	$(Q)KILLS=10000 e2e/cases/memory.sh
 
 lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
 	$(Q)e2e/lint.sh

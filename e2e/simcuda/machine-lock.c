@@ -57,6 +57,14 @@ static uint32_t lock_word(const struct machine *m)
 	return m->shared->processes[m->self].generation << 16 | (m->self + 1);
 }
 
+/* Our own entry's word of an earlier generation is a dead one's, whose place we have taken. */
+static bool lock_holder_lives(const struct machine *m, uint32_t holder)
+{
+	uint32_t index = (holder & 0xffff) - 1;
+
+	return index == m->self ? holder == lock_word(m) : shared_alive(m, index);
+}
+
 void shared_lock(struct machine *m)
 {
 	struct shared *s = m->shared;
@@ -69,7 +77,7 @@ void shared_lock(struct machine *m)
 		atomic_store(&s->lock_waiting, 1);
 		if (futex_wait(&s->lock, holder, LOCK_WAIT_NS) != -ETIMEDOUT)
 			continue;
-		if ((holder & 0xffff) - 1 == m->self || shared_alive(m, (holder & 0xffff) - 1))
+		if (lock_holder_lives(m, holder))
 			continue;
 		if (atomic_compare_exchange_strong(&s->lock, &holder, lock_word(m)))
 			return;
