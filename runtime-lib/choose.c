@@ -1,5 +1,6 @@
 #include "choose.h"
 
+#include "gate.h"
 #include "preempt.h"
 
 #include "weir/base.h"
@@ -16,9 +17,16 @@
 #define TRIAL_CLEAN 5u      /* samples that decide */
 #define TRIAL_MOST  16u     /* so many, if evictions spoil them */
 #define TRIAL_LOST  400u    /* native ones, and the candidate has not had its own yet */
-#define TRIAL_AGAIN 32u     /* native ones, and nothing came of what was granted */
+#define TRIAL_AGAIN 8u      /* native ones, and nothing came of what was granted */
 #define OVERHEAD    1.03
 #define HOPELESS    1.5 /* overhead of the first launch */
+/* While somebody waits: */
+#define OVERHEAD_WAITED 1.25
+#define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
+#define GRANTED_WAITED  (1 << 30)  /* and then */
+#define NATIVE_EVERY    200000000u /* ns between native launches */
+#define EVICTION_WAITED 5000000u   /* ns of a first launch that are one eviction more */
+#define STRANGE         3u         /* samples of quite another time: the choice is made anew */
 /* ns of work between evictions, at least: demand lingers so long. */
 #define EVICTION_EVERY 100000u
 
@@ -76,29 +84,40 @@ static const struct rewritten *rewritten_of(struct choice *choice, const struct 
 	return rewritten == plan->rewritten ? rewritten : NULL;
 }
 
-/* About every third one, in no order that a program's launches could have, too; and all that were
- * not granted. */
-static bool is_native_turn(struct choice *choice)
+/* Takes one of those left. */
+static bool take_one(_Atomic int32_t *left)
+{
+	return atomic_load_explicit(left, memory_order_relaxed) > 0 &&
+	       atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) > 0;
+}
+
+/* About every third one, in no order that a program's launches could have, too, or the few that
+ * must be while somebody waits; and all that were not granted. */
+static bool is_native_turn(struct choice *choice, bool waited)
 {
 	uint32_t turn = atomic_fetch_add_explicit(&choice->turns, 1, memory_order_relaxed);
 
-	return (turn * 2654435761u >> 16) % 3 == 0 ||
-	       atomic_fetch_sub_explicit(&choice->grants, 1, memory_order_relaxed) <= 0;
+	return (waited ? take_one(&choice->natives) : (turn * 2654435761u >> 16) % 3 == 0) ||
+	       !take_one(&choice->grants);
 }
 
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
+	bool waited = atomic_load_explicit(&client->waited, memory_order_relaxed);
 	struct turn turn = {0};
 
 	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
 		return turn;
 	turn.choice = choice;
-	turn.candidate = atomic_load_explicit(&choice->current, memory_order_acquire);
+	turn.candidate = atomic_load_explicit(waited ? &choice->waited : &choice->current,
+					      memory_order_acquire);
+	turn.forms = turn.candidate ||
+		     atomic_load_explicit(&choice->state, memory_order_relaxed) != CHOICE_SETTLED;
 	if (atomic_load_explicit(&choice->trying, memory_order_relaxed)) {
 		turn.sample = true;
-		if (is_native_turn(choice))
+		if (is_native_turn(choice, waited))
 			turn.candidate = 0;
 	} else if (predicted < interval && !is_forced()) {
 		turn.candidate = 0;
@@ -112,6 +131,12 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		turn.chain = atomic_load_explicit(&choice->chain, memory_order_relaxed);
 	}
 	return turn;
+}
+
+void choose_untaken(const struct turn *turn)
+{
+	if (atomic_load_explicit(&turn->choice->trying, memory_order_relaxed))
+		atomic_fetch_add_explicit(&turn->choice->grants, 1, memory_order_relaxed);
 }
 
 /* Worker. */
@@ -137,6 +162,12 @@ static uint32_t chain_max(const struct choice *choice)
 	return most < CHAIN_MAX ? (uint32_t)most : CHAIN_MAX;
 }
 
+/* Somebody above wants the GPU, or did so of late. */
+static bool is_waited(const struct choice *choice)
+{
+	return atomic_load(&atomic_load(&choice->client)->waited);
+}
+
 /* One for a short kernel, more for a long one, and twice what was needed of late. */
 static void set_chain(struct choice *choice)
 {
@@ -147,6 +178,16 @@ static void set_chain(struct choice *choice)
 	uint32_t most = chain_max(choice);
 
 	atomic_store(&choice->chain, wanted < most ? (uint32_t)wanted : most);
+}
+
+/* Of the first launches in a form, of which nothing is known. */
+static void expect_evictions(struct choice *choice)
+{
+	uint64_t likely = is_waited(choice) ? 16 * (choice->native / EVICTION_WAITED + 1) : 0;
+
+	if (choice->evicted < likely)
+		choice->evicted = likely;
+	set_chain(choice);
 }
 
 void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
@@ -179,19 +220,29 @@ static uint64_t median(const struct candidate *candidate)
 	return n ? sorted[(n - 1) / 2] : 0;
 }
 
-static void settle(struct choice *choice, uint32_t candidate, const char *why)
+static void describe(const struct choice *choice, uint32_t candidate, const char *why)
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
 
-	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s, %llu us (%s)",
-			  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
-			  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
-			  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
-			  chosen->plan.hidden.ahead ? " ahead" : "",
-			  (unsigned long long)median(chosen) / 1000, why);
+	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s, %llu us (%s)",
+		  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
+		  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
+		  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
+		  chosen->plan.hidden.ahead ? " ahead" : "",
+		  (unsigned long long)median(chosen) / 1000, why);
+}
+
+/* @waited: which candidate is on while somebody waits. */
+static void settle(struct choice *choice, uint32_t candidate, uint32_t waited, const char *why)
+{
+	if (log_enabled(LOG_DEBUG)) {
+		describe(choice, candidate, why);
+		if (waited != candidate)
+			describe(choice, waited, "while somebody waits");
+	}
 	choice->state = CHOICE_SETTLED;
 	atomic_store(&choice->current, candidate);
+	atomic_store(&choice->waited, waited);
 	atomic_store(&choice->trying, 0);
 }
 
@@ -199,13 +250,17 @@ static void settle(struct choice *choice, uint32_t candidate, const char *why)
  * doubt. */
 static double ratio(const struct choice *choice, const struct candidate *candidate)
 {
-	return candidate->clean ? (double)median(candidate) / (double)median(&choice->candidates[0])
-				: 1.0;
+	return candidate->clean ? (double)median(candidate) / (double)choice->native : 1.0;
 }
 
-static bool qualifies(const struct candidate *candidate)
+static bool is_hopeless(const struct choice *choice, const struct candidate *candidate)
 {
-	return candidate->clean + candidate->dirty && !candidate->rejected;
+	return ratio(choice, candidate) > HOPELESS;
+}
+
+static bool was_tried(const struct candidate *candidate)
+{
+	return candidate->clean + candidate->dirty != 0;
 }
 
 /* The fastest of those that were tried; 0: none is good enough. */
@@ -213,63 +268,119 @@ static uint32_t winner(const struct choice *choice)
 {
 	uint32_t best = 0;
 
-	for (uint32_t i = 1; i < choice->n; i++) {
+	for (size_t i = choice->first; i < choice->n; i++) {
 		const struct candidate *c = &choice->candidates[i];
-		if (qualifies(c) && (!best || c->ratio < choice->candidates[best].ratio))
-			best = i;
+		if (was_tried(c) && c->ratio <= OVERHEAD &&
+		    (!best || c->ratio < choice->candidates[best].ratio))
+			best = (uint32_t)i;
 	}
 	return best;
 }
 
-/* One launch first. Native samples are taken anew, for they may have had more or less to do. */
-static void try_candidate(struct choice *choice, uint32_t candidate)
+/* The one that leaves soonest, if it is not much slower; 0: none. */
+static uint32_t winner_waited(const struct choice *choice)
+{
+	for (size_t i = choice->first; i < choice->n; i++) {
+		const struct candidate *c = &choice->candidates[i];
+		if (was_tried(c) && c->ratio <= OVERHEAD_WAITED)
+			return (uint32_t)i;
+	}
+	return 0;
+}
+
+/* Native samples are taken anew, for they may have had more or less to do. */
+static void compare_anew(struct choice *choice)
 {
 	choice->candidates[0].clean = choice->candidates[0].dirty = 0;
-	atomic_store(&choice->grants, 1);
+}
+
+/* One launch first, or some if others would be what somebody waits for. */
+static void try_candidate(struct choice *choice, uint32_t candidate)
+{
+	compare_anew(choice);
+	choice->doubted = false;
+	choice->native_at = client_now();
+	atomic_store(&choice->natives, 0);
+	atomic_store(&choice->grants, is_waited(choice) ? FIRST_WAITED : 1);
 	atomic_store(&choice->current, candidate);
+	atomic_store(&choice->waited, candidate);
 	atomic_store(&choice->trying, 1);
 	choice->state = CHOICE_TRYING;
 }
 
 /* This one has shown what it can. Others of its form are tried as well, another form only if none
- * of these is good enough. */
+ * of these is good enough; while somebody waits, the first that is. */
 static void next_candidate(struct choice *choice)
 {
 	uint32_t current = atomic_load(&choice->current), next = current + 1;
 	struct candidate *tried = &choice->candidates[current];
+	bool waited = is_waited(choice);
 
 	tried->ratio = ratio(choice, tried);
-	tried->rejected = tried->ratio > OVERHEAD;
 	if (log_enabled(LOG_DEBUG))
 		log_debug("kernel %s: %s, chunk %u%s: %.3f", name_of(choice),
 			  form_names[tried->plan.form], tried->plan.hidden.chunk,
 			  tried->plan.hidden.ahead ? " ahead" : "", tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
-	if (next < choice->n && !(other && winner(choice)))
+	bool enough = (other && winner(choice)) || (waited && winner_waited(choice));
+	if (next < choice->n && !enough)
 		try_candidate(choice, next);
 	else
-		settle(choice, winner(choice),
+		settle(choice, winner(choice), winner_waited(choice),
 		       winner(choice) ? "measured" : "every form is more than 3 % slower");
+}
+
+/* A kernel may have more to do than when it was compared. Native launches follow, and if the
+ * candidate has had more than one, it has them again. */
+static void doubt(struct choice *choice, struct candidate *tried)
+{
+	bool again = tried->clean + tried->dirty > 1;
+
+	choice->doubted = true;
+	compare_anew(choice);
+	if (again)
+		tried->clean = tried->dirty = 0;
+	atomic_store(&choice->grants, again);
+}
+
+/* It is not hopeless: what is to be launched next. */
+static void go_on(struct choice *choice)
+{
+	uint64_t now = client_now();
+
+	if (!is_waited(choice)) {
+		atomic_store(&choice->grants, TRIAL_CLEAN);
+		return;
+	}
+	atomic_store(&choice->grants, GRANTED_WAITED);
+	if (choice->candidates[0].clean < TRIAL_CLEAN && now - choice->native_at > NATIVE_EVERY) {
+		choice->native_at = now;
+		atomic_store(&choice->natives, 1);
+	}
 }
 
 static void advance(struct choice *choice)
 {
-	const struct candidate *native = &choice->candidates[0],
-			       *tried = &choice->candidates[atomic_load(&choice->current)];
+	const struct candidate *native = &choice->candidates[0];
+	struct candidate *tried = &choice->candidates[atomic_load(&choice->current)];
 	unsigned seen = tried->clean + tried->dirty;
 
 	if (native->clean >= TRIAL_LOST)
-		settle(choice, 0, "no launch could be made in a form");
+		settle(choice, 0, 0, "no launch could be made in a form");
 	else if (!seen && native->clean % TRIAL_AGAIN == TRIAL_AGAIN - 1)
 		atomic_store(&choice->grants, 1);
-	else if (!seen || !native->clean)
+	else if (!seen)
 		return;
-	else if (ratio(choice, tried) > HOPELESS ||
-		 (native->clean >= TRIAL_CLEAN &&
-		  (tried->clean >= TRIAL_CLEAN || seen >= TRIAL_MOST)))
+	else if (!choice->doubted && is_hopeless(choice, tried))
+		doubt(choice, tried);
+	else if (!native->clean && (choice->doubted || !is_waited(choice)))
+		return;
+	else if (native->clean && (is_hopeless(choice, tried) ||
+				   (native->clean >= TRIAL_CLEAN &&
+				    (tried->clean >= TRIAL_CLEAN || seen >= TRIAL_MOST))))
 		next_candidate(choice);
 	else
-		atomic_store(&choice->grants, TRIAL_CLEAN);
+		go_on(choice);
 }
 
 static struct choice *take_choice(void)
@@ -290,12 +401,19 @@ static bool is_long(uint64_t ns)
 	return is_forced() ? settings.forced != WEIR_NATIVE : ns > settings.latency;
 }
 
+/* Launched before its choice was made, perhaps. */
+static struct choice *choice_of(const struct sampled *of)
+{
+	struct choice *choice = of->choice ? of->choice : atomic_load(&of->kernel->choice);
+
+	return choice && atomic_load(&choice->key) == of->key ? choice : NULL;
+}
+
 static void consider(struct client *client, const struct sampled *of, uint64_t ns)
 {
-	struct choice *choice = atomic_load(&of->kernel->choice);
+	struct choice *choice;
 
-	if (!of->formable || !is_long(ns) || blocks_of(&of->geometry) > INT32_MAX ||
-	    (choice && atomic_load(&choice->key) == of->key))
+	if (!of->formable || !is_long(ns) || blocks_of(&of->geometry) > INT32_MAX)
 		return;
 	choice = take_choice();
 	if (!choice)
@@ -305,35 +423,69 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->geometry = of->geometry;
 	choice->unloads = of->unloads;
 	choice->native = ns ? ns : 1;
+	choice->made_for = 0;
 	choice->evicted = 0;
+	choice->strange = 0;
 	choice->n = 1;
-	choice->candidates[0] = (struct candidate){.times = {ns}, .clean = 1};
+	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
-	choice->current = choice->trying = choice->turns = 0;
+	choice->current = choice->waited = choice->trying = choice->turns = 0;
 	atomic_store(&choice->key, of->key);
 	atomic_store(&waiting[client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
 		atomic_store(&of->kernel->choice, choice);
 }
 
+void choose_runs(struct client *client, const struct sample *sample, uint64_t ns)
+{
+	struct choice *choice = choice_of(&sample->of);
+
+	if (!choice)
+		consider(client, &sample->of, ns);
+	else if (choice->state == CHOICE_WANTED && ns > choice->native)
+		choice->native = ns;
+}
+
+/* Some samples of quite another time, of the native kernel or of what was chosen: other candidates
+ * may suit it better now. */
+static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns)
+{
+	bool chosen =
+		choice->state == CHOICE_SETTLED && (candidate == atomic_load(&choice->current) ||
+						    candidate == atomic_load(&choice->waited));
+
+	if (choice->state == CHOICE_WANTED || is_forced() || (candidate && !chosen))
+		return;
+	if (ns / 2 <= choice->made_for && ns >= choice->made_for / 2)
+		choice->strange = 0;
+	else if (++choice->strange >= STRANGE && choice->n < CANDIDATES_MAX && choice->made_for) {
+		choice->native = ns ? ns : 1;
+		choice->state = CHOICE_WANTED;
+		atomic_store(&waiting[atomic_load(&choice->client)->index], 1);
+	}
+}
+
 void choose_learn(struct client *client, const struct sample *sample, uint64_t ns)
 {
 	const struct sampled *of = &sample->of;
-	struct choice *choice = of->choice;
+	struct choice *choice = choice_of(of);
 
 	if (!choice) {
 		consider(client, of, ns);
-		return;
+		choice = choice_of(of);
 	}
-	if (atomic_load(&choice->key) != of->key || of->candidate >= choice->n)
+	if (!choice || of->candidate >= choice->n)
 		return;
 	struct candidate *candidate = &choice->candidates[of->candidate];
-	if (sample_evicted(sample))
-		candidate->dirty++;
-	else
+	bool clean = !sample_evicted(sample);
+	if (clean)
 		candidate->times[candidate->clean++ % TRIAL_TIMES] = ns;
+	else
+		candidate->dirty++;
 	if (of->candidate == 0)
 		choice->native = median(candidate) ? median(candidate) : 1;
+	if (clean)
+		check_time(choice, of->candidate, ns);
 	if (choice->state == CHOICE_TRYING)
 		advance(choice);
 }
@@ -532,25 +684,38 @@ static void make_candidates(struct choice *choice, const struct rewritten *rewri
 
 static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 {
+	choice->first = choice->n;
+	choice->made_for = choice->native;
+	choice->strange = 0;
 	make_candidates(choice, rewritten);
-	set_chain(choice);
-	if (choice->n == 1) {
+	expect_evictions(choice);
+	if (choice->n == choice->first) {
 		if (is_forced())
 			log_info("kernel %s cannot be %s here: it runs as it is", name_of(choice),
 				 form_names[settings.forced]);
-		settle(choice, 0, "no form of it can be launched so");
+		settle(choice, 0, 0, "no form of it can be launched so");
 	} else if (is_forced()) {
-		settle(choice, 1, "forced");
+		settle(choice, 1, 1, "forced");
 	} else {
-		try_candidate(choice, 1);
+		try_candidate(choice, (uint32_t)choice->first);
 	}
+}
+
+/* A client for whom others make room is not disturbed by forms of kernels that end as soon as its
+ * next gate comes. */
+static bool is_of_use(const struct choice *choice, const struct client *client)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	return is_forced() || (standing && !standing->level) || is_waited(choice) ||
+	       choice->native >= GATE_INTERVAL_ALONE;
 }
 
 /* Nothing can be done yet for one that is at the agent. */
 static bool is_due(const struct choice *choice, const struct client *client)
 {
 	if (!atomic_load(&choice->key) || choice->client != client ||
-	    choice->state != CHOICE_WANTED)
+	    choice->state != CHOICE_WANTED || !is_of_use(choice, client))
 		return false;
 	const struct function *function = atomic_load(&choice->function);
 	if (!function)
@@ -582,7 +747,7 @@ static void ask(struct choice *choice)
 	if (function)
 		function_want(function);
 	else
-		settle(choice, 0, "too many kernels");
+		settle(choice, 0, 0, "too many kernels");
 }
 
 static void decide(struct choice *choice)
@@ -593,7 +758,7 @@ static void decide(struct choice *choice)
 	if (atomic_load(&function->state) == FUNCTION_READY && rewritten)
 		try_forms(choice, rewritten);
 	else
-		settle(choice, 0, "it is not rewritten");
+		settle(choice, 0, 0, "it is not rewritten");
 }
 
 void choose_work(struct client *client)

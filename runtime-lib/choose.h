@@ -1,12 +1,18 @@
 /* In which form a kernel runs, by measurement: one choice for each kernel and geometry that takes
  * longer natively than those above should have to wait.
  *
- * The worker asks for the kernel's rewriting, then lets candidates run in turn with the native
- * kernel, both sampled, the cheapest form first that leaves soon enough. Medians of the same time
- * are compared, as a kernel may have more to do today than yesterday. A candidate that is more than
- * 3 % slower is out; one that is much slower in its first launch is out at once, so nobody waits
- * for more than that one. The fastest of the others stays; if there is none, the kernel runs as it
- * is. The launch path reads which candidate is on.
+ * A launch that has run so long and goes on is enough: the worker asks for the kernel's rewriting
+ * at once. Then it lets candidates run in turn with the native kernel, both sampled, the cheapest
+ * form first that leaves soon enough. Medians of the same time are compared, as a kernel may have
+ * more to do today than yesterday. A candidate that is more than 3 % slower is out; one that is
+ * much slower in its first launch is out at once, so nobody waits for more than that one. The
+ * fastest of the others stays; if there is none, the kernel runs as it is. If it takes another time
+ * later on, the choice is made anew. The launch path reads which candidate is on.
+ *
+ * While somebody waits for the GPU, or did so of late, a native launch is what he waits for. So
+ * then the first candidate is in use from its first launch on, and all that runs natively is a
+ * launch now and then until there are enough to compare; and it may cost more: a form that is too
+ * slow for all days is in use as long as somebody waits, if it is not much slower.
  */
 #pragma once
 
@@ -15,7 +21,7 @@
 #include "sample.h"
 
 #define CHOICES_MAX    2048
-#define CANDIDATES_MAX 8
+#define CANDIDATES_MAX 16 /* the native one, and those of all times that a choice was made */
 #define TRIAL_TIMES    16 /* samples of a candidate that are kept */
 
 /* How to launch a kernel in a form. Immutable once published. */
@@ -37,7 +43,6 @@ struct candidate {
 	unsigned clean;              /* such samples */
 	unsigned dirty;              /* and others */
 	double ratio;                /* to the native kernel, when it was tried */
-	bool rejected;
 };
 
 enum choice_state {
@@ -50,20 +55,26 @@ struct choice {
 	_Atomic uint64_t key; /* as in struct kernel_time; 0: free */
 	struct client *_Atomic client;
 	_Atomic uint32_t current;          /* candidate that launches run in; 0 is the native one */
+	_Atomic uint32_t waited;           /* those while somebody waits */
 	_Atomic uint32_t trying;           /* in turn with the native one */
 	_Atomic uint32_t turns;            /* of launches while trying */
 	_Atomic int32_t grants;            /* how many of them may be in the form */
+	_Atomic int32_t natives;           /* how many must not, although somebody waits */
 	_Atomic uint32_t chain;            /* continuations of a launch */
 	struct function *_Atomic function; /* NULL: not known yet */
+	_Atomic int state;                 /* enum choice_state; the worker writes it */
 
 	/* Worker. */
-	_Atomic int state; /* enum choice_state */
 	struct geometry geometry;
-	uint32_t unloads;  /* of code before that was launched */
-	uint64_t native;   /* ns */
-	uint32_t resident; /* blocks of the native kernel that fit on the GPU at once */
-	uint64_t evicted;  /* of late, 16 times: most evictions of a launch */
-	size_t n;
+	uint32_t unloads;   /* of code before that was launched */
+	uint64_t native;    /* ns */
+	uint32_t resident;  /* blocks of the native kernel that fit on the GPU at once */
+	uint64_t evicted;   /* of late, 16 times: most evictions of a launch */
+	uint64_t made_for;  /* ns: what the candidates suit; */
+	unsigned strange;   /* samples in a row of quite another time */
+	uint64_t native_at; /* ns, when `natives` were last given */
+	bool doubted;       /* the one that is tried was hopeless, and is compared once more */
+	size_t first, n;    /* candidates of the last time that the choice was made */
 	struct candidate candidates[CANDIDATES_MAX];
 };
 
@@ -75,6 +86,7 @@ struct turn {
 	uint32_t candidate;
 	uint32_t chain;
 	bool sample; /* is to be measured */
+	bool forms;  /* it runs in a form, or soon may: its stream is to be prepared */
 };
 
 /* Reads the settings from the environment; before the first client. */
@@ -85,8 +97,14 @@ void choose_init(void);
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval);
 
+/* Launch path: it was not launched in the form, after all. */
+void choose_untaken(const struct turn *turn);
+
 /* Worker: a sample was read. */
 void choose_learn(struct client *client, const struct sample *sample, uint64_t ns);
+
+/* Worker: it has run for so long, and goes on. */
+void choose_runs(struct client *client, const struct sample *sample, uint64_t ns);
 
 /* Worker: a launch with @chain continuations was evicted so often. */
 void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain);

@@ -125,6 +125,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->demanding = 0;
 	client->idle_since = client->gap = 0;
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
+	client->waited = 0;
 	client->gates = client->gates_closed = 0;
 	client->starts = client->start_since = 0;
 	client->gone_launches = client->gone_predicted = 0;

@@ -56,6 +56,7 @@ struct client {
 	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
+	_Atomic int waited; /* somebody above wants the GPU, or did of late; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;
 	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
@@ -84,8 +85,8 @@ struct client {
 			*raise; /* a higher level, until gates of the lower are passed */
 		const struct standing *former; /* NULL, or the one before, for a while */
 		uint64_t former_until;
-		uint64_t last_begun, last_tick, last_look;
-		uint64_t contended_until, gates_closed;
+		uint64_t last_begun, last_tick, last_look, sampled_at;
+		uint64_t contended_until, waited_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */
 		/* Of samples, older ones counting less: their time, and that times what it costs to

@@ -16,7 +16,7 @@
 #define WAYS 8u
 #define SETS (FUNCTIONS_MAX / WAYS)
 
-#define PATIENCE 100000000u /* ns */
+#define PATIENCE 30000000u /* ns */
 #define MOVING   250000000u
 
 /* Of an answer that is to be loaded. Worker. */

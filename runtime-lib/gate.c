@@ -4,10 +4,15 @@
 
 #include "weir/log.h"
 
+bool gate_demanded(const struct standing *standing)
+{
+	return standing->wait &&
+	       atomic_load_explicit(&client_demand(standing->wait)->word, memory_order_relaxed);
+}
+
 bool gate_closed(const struct standing *standing)
 {
-	return (standing->wait &&
-		atomic_load_explicit(&client_demand(standing->wait)->word, memory_order_relaxed)) ||
+	return gate_demanded(standing) ||
 	       atomic_load_explicit(&client_control(standing)->hold, memory_order_relaxed);
 }
 

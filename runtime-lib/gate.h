@@ -39,6 +39,9 @@ static inline void gate_account(struct stream *stream, uint64_t predicted)
 /* How far apart gates are now; for the worker, which puts it where the launch path reads it. */
 uint64_t gate_interval(const struct standing *standing, bool contended);
 
+/* True while somebody above has work outstanding. */
+bool gate_demanded(const struct standing *standing);
+
 /* True while a gate of this standing would be closed. */
 bool gate_closed(const struct standing *standing);
 

@@ -135,3 +135,9 @@ void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_
 		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,
 			  (unsigned long long)mean / 1000);
 }
+
+void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+{
+	if (atomic_load(&kernel->key) == key && atomic_load(&kernel->mean) < ns)
+		atomic_store(&kernel->mean, ns);
+}

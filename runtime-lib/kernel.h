@@ -55,6 +55,9 @@ bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
 /* Worker: an eviction cost so much. */
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 
+/* It takes that long at least. */
+void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns);
+
 /* Of a prediction, relative to what was measured; at most 10. */
 double kernel_error(uint64_t predicted, uint64_t ns);
 

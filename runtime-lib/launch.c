@@ -56,8 +56,9 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 	bool parts = launch->turn.plan && !launch->turn.sample &&
 		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
 			     GATE_INTERVAL_CONTENDED;
+	bool due = sampler_is_due(&stream->client->sampler);
 
-	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample)
+	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due)
 		return;
 	launch->sample = sample_begin(
 		&stream->client->sampler,
@@ -114,6 +115,8 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
 			key, predicted,
 			atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed));
+	if (launch.turn.forms && !launch.lane)
+		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
 		take_sample(&launch, kernel, key, call, kind);
 	return launch;
@@ -128,8 +131,7 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 	if (launch->lane && preempt_launch(launch->stream, launch->lane, launch->standing, call,
 					   &launch->turn, launch->sample, result))
 		return true;
-	if (!launch->lane)
-		preempt_want(launch->stream);
+	choose_untaken(&launch->turn);
 	/* What the sample shows is the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;

@@ -62,3 +62,9 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	weigh(client, sample);
 	choose_learn(client, sample, ns);
 }
+
+void learn_runs(void *client, const struct sample *sample, uint64_t ns)
+{
+	kernel_at_least(sample->of.kernel, sample->of.key, ns);
+	choose_runs(client, sample, ns);
+}

@@ -6,3 +6,5 @@
 
 /* Worker, with the context current: for sampler_read(); @client is a struct client. */
 void learn_sample(void *client, const struct sample *sample, uint64_t ns);
+/* The same: it has run for @ns, and goes on. */
+void learn_runs(void *client, const struct sample *sample, uint64_t ns);

@@ -85,6 +85,7 @@ static bool refused(const struct turn *turn, CUresult result)
 {
 	atomic_store(&turn->choice->trying, 0);
 	atomic_store(&turn->choice->current, 0);
+	atomic_store(&turn->choice->waited, 0);
 	log_limited(LOG_WARNING, 60, "the driver takes no launch in the form %s (error %d)",
 		    choose_form_name(turn->plan->form), result);
 	return false;

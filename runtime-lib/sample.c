@@ -36,6 +36,7 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
 	sample->of = *of;
+	sample->seen = sample->ran = 0;
 	atomic_store_explicit(&sample->flight, SAMPLE_PLAIN, memory_order_relaxed);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
 		give_back(sampler, sample);
@@ -65,8 +66,21 @@ uint64_t sample_ran(const struct sample *sample)
 	return (uint64_t)(((double)before + (double)after) * 1e6);
 }
 
-bool sampler_read(struct sampler *sampler,
-		  void (*learn)(void *data, const struct sample *sample, uint64_t ns), void *data)
+/* Time between two looks counts if gates were open at both. */
+static void watch(struct sample *sample, const struct sample_reader *reader)
+{
+	if (reader->held || (!sample->seen && real(cuEventQuery)(sample->start) != CUDA_SUCCESS)) {
+		sample->seen = 0;
+		return;
+	}
+	if (sample->seen)
+		sample->ran += reader->now - sample->seen;
+	sample->seen = reader->now;
+	if (sample->ran)
+		reader->runs(reader->data, sample, sample->ran);
+}
+
+bool sampler_read(struct sampler *sampler, const struct sample_reader *reader)
 {
 	uint32_t armed = atomic_load(&sampler->armed);
 
@@ -75,12 +89,15 @@ bool sampler_read(struct sampler *sampler,
 		CUresult result = real(cuEventQuery)(sample->end);
 		float ms;
 
-		if (result == CUDA_ERROR_NOT_READY ||
-		    (result == CUDA_SUCCESS && atomic_load(&sample->flight) == SAMPLE_FLYING))
+		if (result == CUDA_ERROR_NOT_READY) {
+			watch(sample, reader);
+			continue;
+		}
+		if (result == CUDA_SUCCESS && atomic_load(&sample->flight) == SAMPLE_FLYING)
 			continue;
 		if (result == CUDA_SUCCESS &&
 		    real(cuEventElapsedTime)(&ms, sample->start, sample->end) == CUDA_SUCCESS)
-			learn(data, sample, ms > 0 ? (uint64_t)(ms * 1e6) : 0);
+			reader->ended(reader->data, sample, ms > 0 ? (uint64_t)(ms * 1e6) : 0);
 		atomic_fetch_and(&sampler->armed, ~(1u << (sample - sampler->samples)));
 		give_back(sampler, sample);
 	}

@@ -41,6 +41,10 @@ struct sample {
 	uint32_t chain; /* continuations */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */
+
+	/* Worker, while it is open. */
+	uint64_t seen; /* ns, when it was last seen to run; 0: it was not yet */
+	uint64_t ran;  /* ns, that it has run for sure */
 };
 
 static inline bool sample_evicted(const struct sample *sample)
@@ -51,6 +55,7 @@ static inline bool sample_evicted(const struct sample *sample)
 struct sampler {
 	_Atomic uint32_t free;  /* bit i: samples[i] can be taken */
 	_Atomic uint32_t armed; /* bit i: both events are recorded, to be read */
+	_Atomic int due;        /* the next launch is to be measured, whatever is known of it */
 	struct sample samples[SAMPLES];
 };
 
@@ -66,6 +71,23 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 /* Worker: how long one ran that was evicted once, without the time between; 0: not known. */
 uint64_t sample_ran(const struct sample *sample);
 
-/* Worker: reads those that are complete, and has each time learned. True: some are still open. */
-bool sampler_read(struct sampler *sampler,
-		  void (*learn)(void *data, const struct sample *sample, uint64_t ns), void *data);
+/* Launch path: one launch each time that the worker has set `due`. What a kernel took when it was
+ * first launched need not be what it takes today. */
+static inline bool sampler_is_due(struct sampler *sampler)
+{
+	return atomic_load_explicit(&sampler->due, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);
+}
+
+/* What has become of a sample. */
+struct sample_reader {
+	void (*ended)(void *data, const struct sample *sample, uint64_t ns);
+	/* It goes on, and has run for @ns already. */
+	void (*runs)(void *data, const struct sample *sample, uint64_t ns);
+	void *data;
+	uint64_t now;
+	bool held; /* gates are closed: who runs may wait for others' blocks to end */
+};
+
+/* Worker: reads all that are open. True: some still are. */
+bool sampler_read(struct sampler *sampler, const struct sample_reader *reader);

@@ -30,7 +30,9 @@
 #define TICK_ASLEEP    50000000u /* and so for a second; worker_wake() makes a system call */
 #define ASLEEP_AFTER   1000000000u
 #define STALE          10000000u /* a busy stream is looked at no later than this */
+#define SAMPLE_EVERY   5000000u  /* one launch is measured, whatever is known of it */
 #define CONTENDED_FOR  1000000000u
+#define WAITED_FOR     10000000000u
 #define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
 
 static struct {
@@ -274,6 +276,14 @@ static uint64_t remaining(struct client *client, uint64_t passed)
 	return sum;
 }
 
+/* Who wants the GPU now and then must not find a long kernel that runs as it is each time. */
+static void note_demand(struct client *client, const struct standing *standing, uint64_t now)
+{
+	if (gate_demanded(standing))
+		client->worker.waited_until = now + WAITED_FOR;
+	atomic_store(&client->waited, now < client->worker.waited_until);
+}
+
 static void write_status(struct client *client, const struct standing *standing,
 			 const struct totals *totals, uint64_t passed)
 {
@@ -308,11 +318,32 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->level, standing->level);
 }
 
+static void read_samples(struct client *client, uint64_t now)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	sampler_read(&client->sampler,
+		     &(struct sample_reader){.ended = learn_sample,
+					     .runs = learn_runs,
+					     .data = client,
+					     .now = now,
+					     .held = standing && gate_closed(standing)});
+}
+
+/* Below the top level it matters what kernels take today. */
+static void want_samples(struct client *client, const struct standing *standing, uint64_t now)
+{
+	if (!standing->wait || now - client->worker.sampled_at < SAMPLE_EVERY)
+		return;
+	client->worker.sampled_at = now;
+	atomic_store(&client->sampler.due, 1);
+}
+
 /* What may be done with the driver, whatever it is that calls for it. */
 static void drive(struct client *client, bool contended, uint64_t now)
 {
 	settle(client, now);
-	sampler_read(&client->sampler, learn_sample, client);
+	read_samples(client, now);
 	look_at_streams(client, contended);
 	function_watch(client);
 	if (function_pending(client))
@@ -359,7 +390,9 @@ static uint64_t tick(struct client *client, uint64_t now)
 	bool demanding = demand_expire(client, now);
 	hold_expire(standing, now);
 	space_gates(client, standing, now);
+	note_demand(client, standing, now);
 	start_look(client, standing, now);
+	want_samples(client, standing, now);
 	account_wait(client, standing, totals.outstanding != 0, now);
 	/* What is held does not run. */
 	write_status(client, standing, &totals,

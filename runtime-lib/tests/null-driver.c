@@ -117,31 +117,35 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 /* An event remembers whether the last launch of its thread was of a kernel in a form. */
 static _Atomic int events_made;
-static _Atomic int behind_form[4096];
+static _Atomic int behind_form[4096], is_timed[4096];
+static _Atomic(CUevent) last_timed; /* that was recorded */
 static __thread int last_was_form;
+
+static size_t number(CUevent event)
+{
+	return ((uintptr_t)event - 0x770000) / 16;
+}
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-	(void)flags;
 	*event = (CUevent)(uintptr_t)(0x770000 + 16 * (atomic_fetch_add(&events_made, 1) % 4096));
+	is_timed[number(*event)] = !(flags & CU_EVENT_DISABLE_TIMING);
 	return CUDA_SUCCESS;
-}
-
-static _Atomic int *behind(CUevent event)
-{
-	return &behind_form[((uintptr_t)event - 0x770000) / 16];
 }
 
 CUresult cuEventQuery(CUevent event)
 {
-	(void)event;
-	return null_driver.events_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	return null_driver.events_busy || (null_driver.last_busy && event == last_timed)
+		       ? CUDA_ERROR_NOT_READY
+		       : CUDA_SUCCESS;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	(void)stream;
-	*behind(event) = last_was_form;
+	behind_form[number(event)] = last_was_form;
+	if (is_timed[number(event)])
+		last_timed = event;
 	null_driver.events_recorded++;
 	return CUDA_SUCCESS;
 }
@@ -149,7 +153,9 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	(void)start;
-	*ms = (float)(*behind(end) ? null_driver.form_elapsed_ns : null_driver.elapsed_ns) / 1e6f;
+	*ms = (float)(behind_form[number(end)] ? null_driver.form_elapsed_ns
+					       : null_driver.elapsed_ns) /
+	      1e6f;
 	return CUDA_SUCCESS;
 }
 

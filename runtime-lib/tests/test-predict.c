@@ -280,7 +280,8 @@ static int prepare(void **state)
 	(void)state;
 	fake_agent_init(&agent);
 	driver->parameters = 2;
-	fake_agent_welcome_next(&agent, 1, 1);
+	/* At the top level nothing is sampled but by the count of its launches. */
+	fake_agent_welcome_next(&agent, 3, 1);
 	launch(KERNEL(0), 1, 0);
 	fake_agent_join();
 	return 0;

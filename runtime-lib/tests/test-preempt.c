@@ -219,7 +219,7 @@ static void chain(void **state)
 
 static void packed_parameters(void **state)
 {
-	unsigned n = welcomed(1);
+	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(500000, &rewritten);
 	uint8_t buffer[24] = {0};
@@ -341,6 +341,15 @@ static void blocks_that_may_wait_for_each_other(void **state)
 	gone(n);
 }
 
+/* Somebody above wanted the GPU just now. */
+static void somebody_waits(unsigned n)
+{
+	agent.demand[1]->word = 1;
+	launch_call(n, (CUfunction)0x8000, 1);
+	assert_true(eventually(atomic_load(&client->waited)));
+	agent.demand[1]->word = 0;
+}
+
 static void what_costs_too_much_stays_native(void **state)
 {
 	unsigned n = welcomed(1);
@@ -352,6 +361,11 @@ static void what_costs_too_much_stays_native(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+
+	/* But while somebody waits, it does not: he would wait for it. */
+	somebody_waits(n);
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 
 	/* And a kernel that is no longer than others may have to wait needs no form. */
 	kernel = kernel_of(90000, &rewritten);
@@ -376,7 +390,7 @@ static unsigned in_form(void)
 
 static void a_hopeless_form_is_launched_once(void **state)
 {
-	unsigned n = welcomed(1);
+	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_RESUMABLE);
 	CUfunction kernel = kernel_of(900000, &rewritten);
 
@@ -390,7 +404,7 @@ static void a_hopeless_form_is_launched_once(void **state)
 
 static void work_that_changes_is_compared_at_the_same_time(void **state)
 {
-	unsigned n = welcomed(1);
+	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(200000, &rewritten);
 
@@ -405,9 +419,164 @@ static void work_that_changes_is_compared_at_the_same_time(void **state)
 	gone(n);
 }
 
+/* The choice that was made for a kernel; NULL: none yet. */
+static const struct choice *choice_for(CUfunction kernel)
+{
+	for (size_t i = 0; choose_at(i); i++) {
+		const struct choice *choice = choose_at(i);
+		if (atomic_load(&choice->key) && choice->geometry.function == kernel)
+			return choice;
+	}
+	return NULL;
+}
+
+static bool is_tried(CUfunction kernel)
+{
+	const struct choice *choice = choice_for(kernel);
+
+	return choice && choice->state == CHOICE_TRYING;
+}
+
+static struct lane *first_lane(void)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+
+	return lanes && lanes->state == LANES_READY && atomic_load(&lanes->lane[0].taken)
+		       ? &lanes->lane[0]
+		       : NULL;
+}
+
+/* How many of so many launches are in a form. */
+static unsigned forms_of(unsigned n, CUfunction kernel, unsigned count)
+{
+	unsigned forms = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		driver->n_ops = 0;
+		launch_call(n, kernel, BLOCKS);
+		forms += in_form() != 0;
+		land(0);
+		usleep(2000);
+	}
+	return forms;
+}
+
+static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	somebody_waits(n);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	launch_call(n, kernel, BLOCKS);
+	assert_true(eventually(is_tried(kernel)));
+	launch_call(n, kernel, BLOCKS); /* has the lane made, if need be */
+	assert_true(eventually(first_lane() != NULL));
+	land(0);
+	assert_in_range(forms_of(n, kernel, 50), 45, 50); /* five to compare */
+
+	/* And stays so when there were enough to compare, if it is no slower. */
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_int_equal(forms_of(n, kernel, 5), 5);
+	gone(n);
+}
+
+static void launches_take_turns_if_nobody_waits(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	launch_call(n, kernel, BLOCKS);
+	assert_true(eventually(is_tried(kernel)));
+	launch_call(n, kernel, BLOCKS);
+	assert_true(eventually(first_lane() != NULL));
+	land(0);
+	assert_in_range(forms_of(n, kernel, 8), 1, 6);
+	gone(n);
+}
+
+static void a_launch_that_goes_on_is_known_to_be_long(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(0);
+	CUfunction kernel = kernel_of(50000, &rewritten);
+
+	(void)state;
+	driver->last_busy = 1;
+	launch_call(n, kernel, BLOCKS);
+	assert_true(eventually(is_tried(kernel)));
+	driver->last_busy = 0;
+
+	/* Not one that cannot begin. */
+	kernel = kernel_of(50000, &rewritten);
+	driver->events_busy = 1;
+	launch_call(n, kernel, BLOCKS);
+	usleep(50000);
+	driver->events_busy = 0;
+	usleep(50000);
+	assert_null(choice_for(kernel));
+	/* Nor one that is held up by somebody above. */
+	agent.demand[0]->word = 1;
+	driver->last_busy = 1;
+	launch_call(n, kernel, BLOCKS);
+	usleep(50000);
+	driver->last_busy = 0;
+	agent.demand[0]->word = 0;
+	usleep(50000);
+	assert_null(choice_for(kernel));
+	gone(n);
+}
+
+static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE);
+	CUfunction kernel = kernel_of(200000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	const struct choice *choice = choice_for(kernel);
+	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_PERSISTENT);
+
+	/* Blocks of 640 us are to leave inside. */
+	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
+	for (int i = 0; i < 200 && choice->made_for != 20000000; i++)
+		ops_of(n, kernel, BLOCKS), usleep(6000);
+	assert_int_equal(choice->made_for, 20000000);
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_RESUMABLE);
+	gone(n);
+}
+
+static void a_form_that_had_more_to_do_is_not_hopeless(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(200000, &rewritten);
+
+	(void)state;
+	driver->form_elapsed_ns = 2000000;
+	driver->n_ops = 0;
+	for (int i = 0; i < 400 && !in_form(); i++) {
+		launch_call(n, kernel, BLOCKS);
+		land(0);
+		usleep(2000);
+	}
+	assert_int_equal(in_form(), 1);
+	driver->elapsed_ns = 2000000; /* and so have native launches from now on */
+	assert_true(settles(n, kernel, BLOCKS));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
+	gone(n);
+}
+
 static void evictions_make_chains_longer(void **state)
 {
-	unsigned n = welcomed(1);
+	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(950000, &rewritten);
 
@@ -484,9 +653,24 @@ static void nobody_above(void **state)
 	gone(n);
 }
 
+static void those_above_try_nothing_of_no_use(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	CUfunction kernel = kernel_of(300000, &rewritten);
+	assert_int_equal(forms_of(n, kernel, 20), 0);
+	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
+	somebody_waits(n); /* now it is */
+	assert_true(eventually(is_tried(kernel)));
+	gone(n);
+}
+
 static void gates_are_enough_for_short_kernels(void **state)
 {
-	unsigned n = welcomed(1);
+	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 
@@ -497,10 +681,10 @@ static void gates_are_enough_for_short_kernels(void **state)
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
 
 	/* And 100 us for a while after somebody did. */
-	agent.demand[1]->word = 1;
+	agent.demand[0]->word = 1;
 	launch_call(n, kernel, BLOCKS);
 	usleep(50000);
-	agent.demand[1]->word = 0;
+	agent.demand[0]->word = 0;
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 	gone(n);
@@ -595,9 +779,15 @@ int main(void)
 		cmocka_unit_test(what_costs_too_much_stays_native),
 		cmocka_unit_test(a_hopeless_form_is_launched_once),
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
+		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
+		cmocka_unit_test(launches_take_turns_if_nobody_waits),
+		cmocka_unit_test(a_launch_that_goes_on_is_known_to_be_long),
+		cmocka_unit_test(a_kernel_that_takes_longer_now_is_chosen_anew),
+		cmocka_unit_test(a_form_that_had_more_to_do_is_not_hopeless),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(nobody_above),
+		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(lanes_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),
