@@ -9,7 +9,7 @@
  * hears then that all are to leave sets all flags. So shared memory is read once a period by each
  * warp, device memory once by each block and once more by each group, and host memory once.
  *
- * head:  now = %clock; (now ^ since) >= period?  check
+ * head:  now = %clock; (now ^ since) >= period, or on the way to a point (pass-save.c)?  check
  *        ... the loop
  * check: since = now
  *        watch.leave?  leave
@@ -165,11 +165,6 @@ static int look_at_barriers(struct chooser *c)
 				continue;
 			if (!barrier_read(i, &barrier))
 				return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
-			/* FORMS.md, limits: what is compiled for a GPU stays as it is for now. */
-			if (c->rewrite->detached)
-				return pass_refuse(
-					c->rewrite, i->at,
-					"a barrier as a vote is not proven on a GPU yet");
 			if (barrier.is_counted)
 				return pass_refuse(c->rewrite, i->at,
 						   "a barrier for some threads of the block, which "
@@ -416,16 +411,20 @@ static void add_check(struct chooser *c, struct block *head, bool together)
 	struct function *f = c->f;
 	struct cursor at = cursor_start(f, head);
 	struct block *check = edit_block(f, f->last, "check"), *on = edit_new_block(f);
+	struct safe_point *point;
 
 	if (!on)
 		return;
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; xor.b32 %now, %now, %0;"
-		  "  setp.ge.u32 %p, %now, %1; @%p bra %2; }",
+		  "  setp.lt.s32 %p, %3, 0; setp.ge.or.u32 %p, %now, %1, %p; @%p bra %2; }",
 		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(period)),
-		  op_block(check));
+		  op_block(check), op_reg(rewrite->votes->next));
 	cursor_place(&at, on);
-	write_check(c, safe_point_new(rewrite, on, false), check, together);
+	point = safe_point_new(rewrite, on, false);
+	point->head = head;
+	point->check = check;
+	write_check(c, point, check, together);
 }
 
 static int init_safe(struct chooser *c)

@@ -19,7 +19,8 @@
  *`resume` leave		the ticket is `resume`?  restore; header = 0 point's leave
  *registers; who has left alone votes; final
  *	final		barrier; memory; barrier; header = serial; leave
- *	restore		memory; barrier; to the point's resume
+ *	restore		memory; barrier; into the loop that the point is in
+ *	a loop's head	on the way to a point in it?  into the next one, or to the point's resume
  *	point's resume	registers; the point
  */
 #include "hidden.h"
@@ -33,6 +34,7 @@
 #define HEADER_BYTES  16u
 #define ALIGN         256u
 #define WARP          32u
+#define VOTES_BEFORE  2u /* next one, when all have restored: they came by the first */
 #define VARIABLES_MAX 64u
 #define MEMORY_MAX    (1u << 20) /* of a variable */
 #define REGISTERS_MAX 20000u     /* saved at all points together */
@@ -57,6 +59,7 @@ struct saver {
 	struct cfg cfg;
 	struct live live;
 	struct block *farewell, *final;
+	struct block **resume;      /* by point */
 	uint32_t fixed;             /* header and shared memory */
 	uint32_t wide, words;       /* registers that a thread saves: of 64 bits, others */
 	uint32_t registers, locals; /* bytes of a thread */
@@ -147,8 +150,7 @@ static void sort_register(struct alive *alive, struct reg *reg)
 /* Nobody needs its old value; `parting` only seems to be alive while nothing writes it. */
 static bool is_made_anew(const struct saver *s, const struct reg *reg)
 {
-	return reg == s->safe->since || reg == s->safe->parting ||
-	       reg == s->rewrite->votes->next;
+	return reg == s->safe->since || reg == s->safe->parting || reg == s->rewrite->votes->next;
 }
 
 static int find_alive(struct saver *s, const struct block *at, struct alive *alive)
@@ -272,20 +274,90 @@ static void write_leaving(struct saver *s, struct safe_point *point, const struc
 		edit_remove(s->f, trap);
 }
 
-/* From @from, which has the points' numbers in @which. */
-static void write_resuming(struct saver *s, struct cursor *from, struct reg *which,
-			   const struct safe_point *point, const struct alive *alive,
-			   unsigned number)
+static struct block *write_resuming(struct saver *s, const struct safe_point *point,
+				    const struct alive *alive)
 {
 	struct block *resume = edit_block(s->f, s->f->last, "resume");
 	struct cursor at = cursor_end(s->f, resume);
-	struct slot slot;
+	struct slot slot = write_slot(&at, s);
 
-	edit_code(from, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }", op_reg(which),
-		  op_int(number), op_block(resume));
-	slot = write_slot(&at, s);
 	move_registers(&at, false, s, &slot, alive);
-	edit_code(&at, "mov.u32 %0, %clock; bra %1;", op_reg(s->safe->since), op_block(point->at));
+	edit_code(&at, "mov.u32 %0, %clock; mov.u32 %1, %2; bra %3;", op_reg(s->safe->since),
+		  op_reg(s->rewrite->votes->next), op_int(VOTES_BEFORE), op_block(point->at));
+	return resume;
+}
+
+/* The loop inside @outer, NULL: around the tickets, that @b is in; NULL: none. */
+static struct loop *inner_loop(const struct saver *s, const struct loop *outer,
+			       const struct block *b)
+{
+	struct loop *inner = NULL;
+
+	for (struct loop *l = b->loop; l && l != outer && l->head != s->safe->given; l = l->parent)
+		inner = l;
+	return inner;
+}
+
+static bool is_in(const struct loop *loop, const struct block *b)
+{
+	return !loop || (b->order != CFG_UNREACHED && loop_contains(loop, b));
+}
+
+/* One step of the way from the restore to the points in @loop, NULL: to all: to the heads of the
+ * loops in it, or to the points themselves. */
+static void write_ways(struct saver *s, struct cursor *at, const struct loop *loop)
+{
+	struct safe_point *point = s->safe->points;
+	struct block *to = NULL;
+
+	for (unsigned k = 0; point; k++, point = point->next) {
+		struct loop *inner;
+
+		if (point->at->order == CFG_UNREACHED || !is_in(loop, point->at))
+			continue;
+		inner = inner_loop(s, loop, point->at);
+		to = inner ? inner->head : s->resume[k];
+		edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }",
+			  op_reg(s->rewrite->votes->next), op_int(~k & UINT32_MAX), op_block(to));
+	}
+	if (to)
+		edit_code(at, "bra %0;", op_block(to));
+}
+
+static bool has_points(const struct saver *s, const struct loop *loop)
+{
+	for (const struct safe_point *p = s->safe->points; p; p = p->next)
+		if (p->at->order != CFG_UNREACHED && loop_contains(loop, p->at))
+			return true;
+	return false;
+}
+
+/* Where to ask at the head of the loop; where there is a check, only if it is made. */
+static struct block *asking(const struct saver *s, const struct loop *loop)
+{
+	for (const struct safe_point *p = s->safe->points; p; p = p->next)
+		if (p->head == loop->head)
+			return p->check;
+	return loop->head;
+}
+
+/* Who goes on inside a loop enters it at its head, as everybody does: ptxas lets lanes of a warp
+ * meet again only in loops that have no other entry. */
+static void write_entries(struct saver *s)
+{
+	for (struct loop *loop = s->f->loops; loop; loop = loop->next) {
+		struct block *ways;
+		struct cursor at;
+
+		if (loop->head == s->safe->given || !has_points(s, loop))
+			continue;
+		ways = edit_block(s->f, s->f->last, "ways");
+		at = cursor_start(s->f, asking(s, loop));
+		edit_code(&at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }",
+			  op_reg(s->rewrite->votes->next), op_block(ways));
+		at = cursor_end(s->f, ways);
+		write_ways(s, &at, loop);
+	}
 }
 
 /* Between shared memory, from @start on, and the save: all threads together, @width bytes each. */
@@ -480,13 +552,14 @@ static void write_leave(struct saver *s, struct block *restore)
 		  op_reg(slot.thread), op_reg(slot.base));
 	cursor_place(&at, s->farewell);
 	again = cursor_end(f, redraw);
-	edit_code(&again, "barrier.sync %0; bra %1;", op_int(s->rewrite->barrier), op_block(safe->draw));
+	edit_code(&again, "barrier.sync %0; bra %1;", op_int(s->rewrite->barrier),
+		  op_block(safe->draw));
 }
 
-/* Returns the number of the point that each thread left at; control goes on at the cursor. */
-static struct reg *write_restore(struct saver *s, struct cursor *at)
+/* While a thread is on its way to the point that it left at, the number of its next vote is the
+ * complement of the point's. */
+static void write_restore(struct saver *s, struct cursor *at)
 {
-	struct reg *which = edit_named_register(s->f, TYPE_b32, "point");
 	struct operand number = op_int(s->rewrite->barrier);
 	struct slot slot;
 
@@ -495,9 +568,8 @@ static struct reg *write_restore(struct saver *s, struct cursor *at)
 	copy_memory(at, false, s, &slot);
 	edit_code(at, "barrier.sync %0;", number);
 	renew_tickets(at, s, &slot);
-	edit_code(at, "barrier.sync %0; ld.global.b32 %1, [%2];", number, op_reg(which),
-		  op_reg(write_place(at, s, &slot, 0, 4)));
-	return which;
+	edit_code(at, "barrier.sync %0; ld.global.b32 %1, [%2]; not.b32 %1, %1;", number,
+		  op_reg(s->rewrite->votes->next), op_reg(write_place(at, s, &slot, 0, 4)));
 }
 
 /* A variable that the kernel has, or that somebody names. */
@@ -616,13 +688,13 @@ static int run(struct rewrite *rewrite)
 	struct alive *alive;
 	struct block *restore;
 	struct cursor at;
-	struct reg *which;
 	int r;
 
 	if (!s.safe)
 		return PASS_DONE;
 	alive = arena_array(s.f->arena, s.safe->count, sizeof(*alive));
-	r = alive ? cfg_build(s.f, &s.cfg) : -ENOMEM;
+	s.resume = arena_array(s.f->arena, s.safe->count, sizeof(struct block *));
+	r = alive && s.resume ? cfg_build(s.f, &s.cfg) : -ENOMEM;
 	if (!r)
 		r = live_build(s.f, &s.cfg, &s.live);
 	if (!r)
@@ -640,15 +712,16 @@ static int run(struct rewrite *rewrite)
 	write_enter(&s);
 	write_leave(&s, restore);
 	write_final(&s);
-	which = write_restore(&s, &at);
+	write_restore(&s, &at);
 	point = s.safe->points;
 	for (unsigned k = 0; point; k++, point = point->next) {
 		if (point->at->order == CFG_UNREACHED)
 			continue;
 		write_leaving(&s, point, &alive[k], k);
-		write_resuming(&s, &at, which, point, &alive[k], k);
+		s.resume[k] = write_resuming(&s, point, &alive[k]);
 	}
-	edit_code(&at, "trap;");
+	write_entries(&s);
+	write_ways(&s, &at, NULL);
 	rewrite->save_per_thread = 4 + s.registers + s.locals;
 	rewrite->save_fixed = s.fixed + (WARP - 1) * rewrite->save_per_thread + 16;
 	return PASS_DONE;

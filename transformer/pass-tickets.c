@@ -98,15 +98,27 @@ static void write_enter(struct frame *fr, struct block *enter)
 
 /* `inc` up to a number that is never reached, and not `add`: ptxas makes one addition of those of a
  * warp, which takes longer than the one that there is. */
-static void write_draw(struct frame *fr)
+static void write_draw(struct cursor *at, struct frame *fr)
+{
+	edit_code(at, "@%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe; bar.warp.sync 0xffffffff;",
+		  leader(at, fr), op_reg(fr->drawn), hidden64(at, fr->rewrite, HIDDEN(words)));
+}
+
+/* With safe points, `given` is the only way into the loop around the tickets: threads that go on
+ * come through it, too (pass-save.c). */
+static void write_draws(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
 
-	edit_code(&at,
-		  "{ .reg .pred %p; @%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe;"
-		  "  bar.warp.sync 0xffffffff; setp.ge.s32 %p, %3, 0; @%p bra %4; }",
-		  leader(&at, fr), op_reg(fr->drawn), hidden64(&at, fr->rewrite, HIDDEN(words)),
-		  op_reg(fr->left), op_block(fr->body));
+	write_draw(&at, fr);
+	if (!fr->rewrite->safe) {
+		edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
+			  op_reg(fr->left), op_block(fr->body));
+		return;
+	}
+	at = cursor_end(fr->f, edit_block(fr->f, enter, "first_draw"));
+	write_draw(&at, fr);
+	edit_code(&at, "bra %0;", op_block(fr->given));
 }
 
 /* The first thread, when its time has come. It has drawn already: what it holds is good, if not
@@ -244,6 +256,17 @@ static struct operand draws_ahead(struct cursor *at, struct frame *fr)
 	return fr->rewrite->safe ? op_int(0) : hidden32(at, fr->rewrite, HIDDEN(ahead));
 }
 
+/* To @draw if the next ticket is to be drawn, as @number says, else to @otherwise. */
+static void write_choice(struct cursor *at, struct frame *fr, bool draws, struct operand number,
+			 struct operand ahead, struct block *otherwise)
+{
+	if (fr->rewrite->safe)
+		edit_code(at, "bra %0;", op_block(draws ? fr->draw : otherwise));
+	else
+		edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; bra %3; }",
+			  number, ahead, op_block(fr->draw), op_block(otherwise));
+}
+
 /* If tickets are drawn ahead, the ticket's last block is a segment by itself. */
 static void write_segment(struct frame *fr)
 {
@@ -260,8 +283,7 @@ static void write_segment(struct frame *fr)
 		  "  shl.b32 %size, %size, 1; sub.u32 %5, %5, %size; }",
 		  hidden32(&at, fr->rewrite, HIDDEN(grid)), op_reg(fr->axis[0]), n, ahead,
 		  op_reg(fr->stop), op_reg(fr->left));
-	edit_code(&at, "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; bra %3; }", n, ahead,
-		  op_block(fr->body), op_block(fr->draw));
+	write_choice(&at, fr, false, n, ahead, fr->body);
 }
 
 static void write_next(struct frame *fr)
@@ -277,10 +299,8 @@ static void write_next(struct frame *fr)
 	edit_remove(fr->f, fr->rewrite->leave);
 
 	at = cursor_end(fr->f, fr->used_up);
-	edit_code(
-		&at,
-		"{ .reg .pred %p; sub.u32 %0, %0, 2; setp.eq.u32 %p, %1, 0; @%p bra %2; bra %3; }",
-		op_reg(fr->left), draws_ahead(&at, fr), op_block(fr->draw), op_block(fr->given));
+	edit_code(&at, "sub.u32 %0, %0, 2;", op_reg(fr->left));
+	write_choice(&at, fr, true, op_int(0), draws_ahead(&at, fr), fr->given);
 }
 
 /* Behind the fence, what all threads of the block and whoever they know of wrote is there for the
@@ -435,7 +455,7 @@ static int run(struct rewrite *rewrite)
 	fr.end = edit_block(f, fr.leave, "end");
 	show(&fr, enter);
 	write_enter(&fr, enter);
-	write_draw(&fr);
+	write_draws(&fr, fr.rewrite->safe ? fr.rewrite->safe->enter : NULL);
 	write_given(&fr);
 	write_first(&fr);
 	write_segment(&fr);

@@ -12,9 +12,10 @@
 #include "pass.h"
 
 struct safe_point {
-	struct block *at;    /* where they go on */
-	struct block *leave; /* where they go to leave: ends with a trap, for pass-save.c */
-	bool is_common;      /* all threads come to `leave`, from votes */
+	struct block *at;           /* where they go on */
+	struct block *leave;        /* where they go to leave: ends with a trap, for pass-save.c */
+	bool is_common;             /* all threads come to `leave`, from votes */
+	struct block *head, *check; /* of a loop, which goes there from time to time; or NULL */
 	struct safe_point *next;
 };
 

@@ -22,9 +22,17 @@ void votes_begin(struct cursor *at, struct rewrite *rewrite)
 	const struct votes *votes = rewrite->votes;
 
 	edit_code(at,
-		  "{ .reg .b32 %zero; mov.u32 %0, 1; mov.u32 %zero, 0; st.shared.u32 [%2], %zero;"
-		  "  st.shared.u32 [%1], %zero; st.shared.u32 [%1+4], %zero; }",
+		  "{ .reg .b32 %none; mov.u32 %0, 1; mov.u32 %none, 0; st.shared.u32 [%2], %none;"
+		  "  mov.u32 %none, -1; st.shared.u32 [%1], %none; st.shared.u32 [%1+4], %none; }",
 		  op_reg(votes->next), op_variable(votes->told), op_variable(votes->finished));
+}
+
+static void advance(struct cursor *at, const struct votes *votes, const struct instruction *like)
+{
+	edit_code(at, "add.u32 %0, %0, 1;", op_reg(votes->next));
+	if (like)
+		edit_guard_like(at, like);
+	edit_code(at, "and.b32 %0, %0, 0x7fffffff;", op_reg(votes->next));
 }
 
 void vote(struct cursor *at, struct rewrite *rewrite, struct block *left,
@@ -40,16 +48,13 @@ void vote(struct cursor *at, struct rewrite *rewrite, struct block *left,
 			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
 			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
 			  op_variable(votes->told), op_reg(votes->next), op_block(left));
-	edit_code(at, "add.u32 %0, %0, 1;", op_reg(votes->next));
-	if (like)
-		edit_guard_like(at, like);
+	advance(at, votes, like);
 }
 
 void vote_left(struct cursor *at, struct rewrite *rewrite)
 {
-	edit_code(at, "st.shared.u32 [%0], %1; barrier.sync %2;",
-		  op_variable(rewrite->votes->told), op_reg(rewrite->votes->next),
-		  op_int(rewrite->barrier));
+	edit_code(at, "st.shared.u32 [%0], %1; barrier.sync %2;", op_variable(rewrite->votes->told),
+		  op_reg(rewrite->votes->next), op_int(rewrite->barrier));
 }
 
 /* The last one leaves a 0 for the next block. */
@@ -80,6 +85,6 @@ struct reg *vote_absent(struct cursor *at, struct rewrite *rewrite, struct block
 			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
 			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
 			  op_variable(votes->told), op_reg(votes->next), op_block(left));
-	edit_code(at, "add.u32 %0, %0, 1;", op_reg(votes->next));
+	advance(at, votes, NULL);
 	return none;
 }

@@ -1,11 +1,11 @@
 /* Barriers of a block at which some threads are done, or have left (safe.h), and do as the others.
  *
- * Each thread counts the barriers that it comes by, which are the same for all: `next` is the number
- * of the one that comes next. Who has left writes it to a word in shared memory, and who is the last
- * to be done to another; then he comes to the barrier. Behind it everybody looks whether a word has
- * the number of the barrier that he is behind. All who have left write the same, as nobody comes by
- * that barrier and stays; and a fast thread that has written the number of the following one says to
- * a slow reader what he would have read before: not this one.
+ * Each thread counts the barriers that it comes by, which are the same for all: `next` is the
+ * number of the one that comes next. Who has left writes it to a word in shared memory, and who is
+ * the last to be done to another; then he comes to the barrier. Behind it everybody looks whether a
+ * word has the number of the barrier that he is behind. All who have left write the same, as nobody
+ * comes by that barrier and stays; and a fast thread that has written the number of the following
+ * one says to a slow reader what he would have read before: not this one.
  *
  * No barrier.red: lanes of a warp that come to a barrier at different places are brought together
  * on newer GPUs, and run it by the code of one place. What it returns is lost to the others, if it

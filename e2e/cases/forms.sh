@@ -45,11 +45,9 @@ for form in persistent resumable sliced; do
     until=(--seconds 20 --stop-file "$work/enough")
     [ $form = sliced ] && until=(--seconds 1)
     in_form $form "$evicted" vector-add "${until[@]}"
-    # Kernels with barriers are not resumable in objects yet (transformer/FORMS.md, limits).
-    meeting=$([ $form = resumable ] || echo "$evicted")
-    in_form $form "$meeting" matrix-multiply "${until[@]}"
-    in_form $form "$meeting" reduction "${until[@]}"
-    in_form $form "$meeting" long-block --size 12 "${until[@]}"
+    in_form $form "$evicted" matrix-multiply "${until[@]}"
+    in_form $form "$evicted" reduction "${until[@]}"
+    in_form $form "$evicted" long-block --size 12 "${until[@]}"
     in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
     for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
 done
