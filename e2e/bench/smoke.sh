@@ -1,5 +1,5 @@
 #!/bin/bash
-# forms.sh on the simulated GPU: every part runs, and finds what has to be so on any GPU.
+# forms.sh and sched.sh on the simulated GPU: every part runs, and finds what has to be so on any GPU.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
@@ -23,14 +23,20 @@ cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$tmp/node"
 cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
-# e is d again: the simulated GPU is always shared as by MPS.
-parts="f b c a g t h d"
-timeout 300 e2e/bench/forms.sh "$tmp/node" --simulated --seconds 0.2 --only "${parts// /,}" --results "$tmp/results" \
-	>"$tmp/out" 2>&1
-say $? "every part passes"
-for part in $parts; do
-	grep -q "^| $part |" "$tmp/results"
-	say $? "part $part has a figure"
-done
-[ $failed -eq 0 ] || cat "$tmp/out"
+everything() { # SCRIPT PARTS
+	timeout 300 "e2e/bench/$1.sh" "$tmp/node" --simulated --seconds 0.2 --only "${2// /,}" --results "$tmp/$1.md" >"$tmp/out" 2>&1
+	local status=$? part
+	say $status "$1: every part passes"
+	[ $status -eq 0 ] || cat "$tmp/out"
+	for part in $2; do
+		grep -q "^| $part |" "$tmp/$1.md"
+		say $? "$1: part $part has a figure"
+	done
+}
+
+# e of forms is d again: the simulated GPU is always shared as by MPS.
+everything forms "f b c a g t h d"
+everything sched "d f k a b c i g e h j"
+[ -s "$tmp/plots/sched-a.svg" ]
+say $? "sched: there are plots"
 exit $failed
