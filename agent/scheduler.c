@@ -8,6 +8,9 @@
 
 /* Of kernels that have ended, until it is seen: a look of libweir's worker and one of ours. */
 #define UNMATCHED_MAX 2000000ull
+/* ns, of turns in which a client's predictions are compared with the clock. */
+#define PACE_MIN 20000000ull
+#define PACE_MAX 500000000ull
 
 static bool hand_held(const struct client *client)
 {
@@ -104,10 +107,36 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 	}
 }
 
+/* What a client tells is predicted; what it is charged is the clock's. @step: of the former, in
+ * terms of the latter. */
+static uint64_t by_clock(const struct client *client, uint64_t step)
+{
+	uint64_t told = client->pace_told, charged = client->pace_charged;
+
+	if (told < PACE_MIN || charged < PACE_MIN)
+		return step;
+	if (told > 2 * charged)
+		return step / 2;
+	if (charged > 2 * told)
+		return step * 2;
+	return (uint64_t)((unsigned __int128)step * charged / told);
+}
+
+/* @step was told; by the former telling it had the turn already, and has had it since. */
+static void note_pace(struct client *client, uint64_t step)
+{
+	client->pace_told += step;
+	client->pace_charged += client->charged;
+	if (client->pace_charged > PACE_MAX) {
+		client->pace_told /= 2;
+		client->pace_charged /= 2;
+	}
+}
+
 /* What the page says that it ran since it last said so, without what it was charged for already:
  * kernels are told when they have ended, and what is told is seen late. It cannot have run longer
  * without the turn than it has been without. */
-static uint64_t unpaid(struct client *client, uint64_t now)
+static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t now)
 {
 	uint64_t total = atomic_load(&client->pages.status->executed);
 	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
@@ -121,6 +150,10 @@ static uint64_t unpaid(struct client *client, uint64_t now)
 	/* A client may be older than its agent. */
 	if (first)
 		return 0;
+	if (turn->running == &client->policy && from > turn->started)
+		note_pace(client, step);
+	client->charged = 0;
+	step = by_clock(client, step);
 	uint64_t paid = step < client->unmatched ? step : client->unmatched;
 	client->unmatched -= paid;
 	/* More is no delay: it was idle in its turn, or ran what nobody predicts. */
@@ -143,7 +176,9 @@ static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
 	uint64_t others = gpu->owed[level] < passed ? gpu->owed[level] : passed;
 	gpu->owed[level] -= others;
 	turns_ran(&gpu->turns, first, passed - others);
-	container_of(first, struct client, policy)->unmatched += passed - others;
+	struct client *client = container_of(first, struct client, policy);
+	client->unmatched += passed - others;
+	client->charged += passed - others;
 }
 
 /* What clients say that they ran out of turn, as their kernels had not left yet, is theirs, and not
@@ -153,9 +188,9 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		uint64_t ran = unpaid(client, now);
-		if (gpu->n_level[client->level] < 2 || ran == 0 ||
-		    gpu->turns.levels[client->level].running == &client->policy)
+		const struct turn *turn = &gpu->turns.levels[client->level];
+		uint64_t ran = unpaid(client, turn, now);
+		if (gpu->n_level[client->level] < 2 || ran == 0 || turn->running == &client->policy)
 			continue;
 		turns_ran(&gpu->turns, &client->policy, ran);
 		gpu->owed[client->level] += ran;

@@ -257,6 +257,27 @@ static void test_overhang(void **state)
 	assert_float_equal((double)total[0] / sum, 0.5, 0.01);
 }
 
+/* Its kernels are shorter than it predicts, and it leaves at once: late tellings are no debt. */
+static void test_wrong_predictions(void **state)
+{
+	uint64_t total[2] = {0};
+
+	(void)state;
+	come(0, 1, 50);
+	come(1, 1, 50);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	for (unsigned i = 0; i < 40000; i++) {
+		look_after(250000);
+		if (i % 3 == 0) {
+			world.status[0].executed = 1 + total[0] * 5 / 4;
+			world.status[1].executed = 1 + total[1];
+		}
+		total[world.control[0].hold ? 1 : 0] += 250000;
+	}
+	assert_float_equal((double)total[0] / (double)(total[0] + total[1]), 0.5, 0.004);
+}
+
 /* Below a level with demand no turn gets older. */
 static void test_blocked(void **state)
 {
@@ -436,6 +457,7 @@ int main(void)
 		TEST(test_shares),
 		TEST(test_overhang),
 		TEST(test_blocked),
+		TEST(test_wrong_predictions),
 		TEST(test_other_level),
 		TEST(test_change_of_policy),
 		TEST(test_share),
