@@ -18,7 +18,7 @@ test-objective_LIBS     := -lcmocka
 
 FUZZERS += fuzz-trace
 fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c yaml.c address.c \
-                           objective.c) $(POLICY_SRC)
+                           objective.c quantity.c) $(POLICY_SRC)
 fuzz-trace_CPPFLAGS     := -Iagent/include
 fuzz-trace_STATIC       := base
 fuzz-trace_LIBS         := -lyaml
