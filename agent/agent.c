@@ -183,6 +183,21 @@ static void pods_changed(void *userdata)
 	}
 }
 
+void agent_read_memory(struct agent *agent)
+{
+	struct tenant *tenant;
+	struct usage *usage;
+
+	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
+		for (usage = tenant->usages; usage; usage = usage->next) {
+			const struct memory *memory =
+				memories_get(&agent->memories, tenant->key, usage->gpu->id);
+			usage->memory_limit = memory ? memory_limit(memory) : tenant->memory;
+			usage->memory_reserved = memory ? memory_reserved(memory) : 0;
+		}
+	}
+}
+
 const char *agent_condition(const struct agent *agent)
 {
 	return agent->pods && !pods_connected(agent->pods)

@@ -53,6 +53,8 @@ void agent_deinit(struct agent *agent);
 
 /* Decides on the level of a tenant, and tells its clients if it is another than before. */
 void agent_decide(struct agent *agent, struct tenant *tenant);
+/* What containers have of GPUs' memory, to be shown. */
+void agent_read_memory(struct agent *agent);
 /* One line for /readyz. An agent that runs is ready: without the API server it decides by QoS
  * class. */
 const char *agent_condition(const struct agent *agent);

@@ -91,6 +91,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 	if (!stream)
 		return MHD_NO;
 	tenants_prune(&agent->tenants, loop_now());
+	agent_read_memory(agent);
 	int r = metrics_write(stream, &input);
 	if (r == 0)
 		compile_metrics_write(stream, &agent->compile);

@@ -25,12 +25,12 @@ struct memory_slot {
 	struct loop_io death;
 };
 
-struct weir_limit_page *memory_limit_page(const struct memory *memory)
+static struct weir_limit_page *memory_limit_page(const struct memory *memory)
 {
 	return memory->limit.page;
 }
 
-struct weir_account_page *memory_account_page(const struct memory *memory)
+static struct weir_account_page *memory_account_page(const struct memory *memory)
 {
 	return memory->account.page;
 }
@@ -223,9 +223,9 @@ static struct memory *memory_new(struct memories *memories, const char *key,
 	return memory;
 }
 
-static void format_key(char *out, size_t size, const struct memory_owner *owner)
+static void format_key(char *out, size_t size, const char *tenant, const char *gpu)
 {
-	snprintf(out, size, "%s %s", owner->gpu, owner->tenant);
+	snprintf(out, size, "%s %s", gpu, tenant);
 }
 
 static bool has_files(const struct memories *memories, const char *key)
@@ -239,13 +239,22 @@ static bool has_files(const struct memories *memories, const char *key)
 	return fstatat(memories->root->dir, path, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-struct memory *memories_find(struct memories *memories, const struct memory_owner *owner)
+struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu)
 {
 	struct memory *memory;
 	char key[sizeof(memory->key)];
 
-	format_key(key, sizeof(key), owner);
+	format_key(key, sizeof(key), tenant, gpu);
 	HASH_FIND_STR(memories->all, key, memory);
+	return memory;
+}
+
+struct memory *memories_find(struct memories *memories, const struct memory_owner *owner)
+{
+	struct memory *memory = memories_get(memories, owner->tenant, owner->gpu);
+	char key[sizeof(memory->key)];
+
+	format_key(key, sizeof(key), owner->tenant, owner->gpu);
 	if (memory || !has_files(memories, key))
 		return memory;
 	memory = memory_new(memories, key, owner);
@@ -284,7 +293,7 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 	struct memory *memory = memories_find(memories, owner);
 	char key[sizeof(memory->key)];
 
-	format_key(key, sizeof(key), owner);
+	format_key(key, sizeof(key), owner->tenant, owner->gpu);
 	if (!memory)
 		memory = memory_new(memories, key, owner);
 	if (!memory)
@@ -313,6 +322,11 @@ void memories_limit(struct memories *memories, const char *tenant, uint64_t limi
 		if (owner && strcmp(owner + 1, tenant) == 0)
 			atomic_store(&memory_limit_page(memory)->limit, limit);
 	}
+}
+
+uint64_t memory_limit(const struct memory *memory)
+{
+	return atomic_load(&memory_limit_page(memory)->limit);
 }
 
 uint64_t memory_reserved(const struct memory *memory)

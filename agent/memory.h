@@ -66,7 +66,8 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 /* On all GPUs of the tenant. */
 void memories_limit(struct memories *memories, const char *tenant, uint64_t limit);
 
-struct weir_limit_page *memory_limit_page(const struct memory *memory);
-struct weir_account_page *memory_account_page(const struct memory *memory);
+/* NULL: none that is open. */
+struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu);
+uint64_t memory_limit(const struct memory *memory);
 /* Of all processes, as they say. */
 uint64_t memory_reserved(const struct memory *memory);

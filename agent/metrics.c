@@ -40,6 +40,7 @@ struct row {
 	struct account account;
 	struct objective objective;
 	uint64_t slo;
+	uint64_t memory_limit, memory_reserved;
 };
 
 static int compare_rows(const void *left, const void *right)
@@ -58,6 +59,9 @@ static void add_row(struct row *sum, const struct row *more)
 {
 	account_add(&sum->account, &more->account);
 	objective_add(&sum->objective, &more->objective);
+	sum->memory_reserved += more->memory_reserved;
+	if (more->memory_limit)
+		sum->memory_limit = more->memory_limit;
 	if (more->slo)
 		sum->slo = more->slo;
 }
@@ -92,8 +96,15 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 		return error_origin(-ENOMEM);
 	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		for (usage = tenant->usages; usage; usage = usage->next)
-			rows[i++] = (struct row){tenant, usage->gpu, usage->account,
-						 usage->objective, tenant->slo};
+			rows[i++] = (struct row){
+				.tenant = tenant,
+				.gpu = usage->gpu,
+				.account = usage->account,
+				.objective = usage->objective,
+				.slo = tenant->slo,
+				.memory_limit = usage->memory_limit,
+				.memory_reserved = usage->memory_reserved,
+			};
 	}
 	*n_out = merge_rows(rows, n);
 	*rows_out = rows;
@@ -183,6 +194,19 @@ static void write_objectives(FILE *out, const struct row *rows, size_t n)
 	}
 }
 
+static void write_memory(FILE *out, const struct row *rows, size_t n)
+{
+	metrics_head(out, "weir_memory_reserved_bytes", "gauge",
+		     "GPU memory that the container's processes have reserved.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, "weir_memory_reserved_bytes", row, UNIT_ONE, row->memory_reserved);
+	metrics_head(out, "weir_memory_limit_bytes", "gauge",
+		     "What they may reserve, where there is a limit.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		if (row->memory_limit)
+			write_row(out, "weir_memory_limit_bytes", row, UNIT_ONE, row->memory_limit);
+}
+
 static void write_clients(FILE *out, const struct gpu *gpus)
 {
 	metrics_head(out, "weir_clients", "gauge", "Clients connected, by GPU and level.");
@@ -250,5 +274,6 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 	for (int counter = 0; counter < ACCOUNT_COUNTERS; counter++)
 		write_family(out, counter, rows, n);
 	write_objectives(out, rows, n);
+	write_memory(out, rows, n);
 	return ferror(out) ? -EIO : 0;
 }

@@ -48,7 +48,7 @@ weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
 # A whole agent, with fake pods and identities.
-WHOLE_AGENT := test-agent test-agent-hostile test-agent-commands test-agent-compile
+WHOLE_AGENT := test-agent test-memory test-agent-hostile test-agent-commands test-agent-compile
 AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
                test-tenants test-metrics test-scheduler test-compile test-cache $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)

@@ -55,6 +55,21 @@ static void describe_predictions(cJSON *object, const struct client *client)
 		add_seconds(object, "switchSeconds", client->policy.cost);
 }
 
+/* The container's, on this GPU. */
+static void describe_memory(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_memory && !tenant->memory)
+		cJSON_AddStringToObject(object, "memoryRefused", tenant->wanted_memory);
+	if (!usage)
+		return;
+	if (usage->memory_limit)
+		add_number(object, "memoryLimit", usage->memory_limit);
+	add_number(object, "memoryReserved", usage->memory_reserved);
+}
+
 static cJSON *describe_client(const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -80,6 +95,7 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "bit", client->bit);
 	add_number(object, "share", tenant->share);
 	describe_objective(object, client);
+	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
 	cJSON_AddStringToObject(object, "state", state_of(client));
@@ -123,6 +139,7 @@ char *status_print(struct agent *agent)
 	struct tenant *tenant;
 	char *text = NULL;
 
+	agent_read_memory(agent);
 	if (gpus && clients) {
 		cJSON_AddStringToObject(root, "version", WEIR_VERSION);
 		cJSON_AddStringToObject(root, "policy", agent->scheduler.policy->name);

@@ -17,6 +17,8 @@ enum column {
 	LEVEL,
 	ACTING,
 	SHARE,
+	MEMORY,
+	LIMIT,
 	STATE,
 	GPU_TIME,
 	LAUNCHES,
@@ -44,6 +46,8 @@ static const struct {
 	[LEVEL] = {"LEVEL", false, BOTH},
 	[ACTING] = {"ACTING", false, 1u << TABLE_STATUS},
 	[SHARE] = {"SHARE", true, BOTH},
+	[MEMORY] = {"MEMORY", true, 1u << TABLE_STATUS},
+	[LIMIT] = {"LIMIT", true, 1u << TABLE_STATUS},
 	[STATE] = {"STATE", false, BOTH},
 	[GPU_TIME] = {"GPU TIME", true, 1u << TABLE_STATUS},
 	[LAUNCHES] = {"LAUNCHES", true, 1u << TABLE_STATUS},
@@ -106,6 +110,16 @@ static void put_percent(char *cell, const cJSON *client, const char *name)
 		put_text(cell, "");
 }
 
+static void put_mebibytes(char *cell, const cJSON *client, const char *name)
+{
+	const cJSON *number = cJSON_GetObjectItem(client, name);
+
+	if (cJSON_IsNumber(number))
+		snprintf(cell, CELL, "%.0f MiB", number->valuedouble / (1 << 20));
+	else
+		put_text(cell, "");
+}
+
 static void put_level(char *cell, const cJSON *client, const char *name)
 {
 	const cJSON *number = cJSON_GetObjectItem(client, name);
@@ -141,6 +155,8 @@ static void fill_row(struct row *row, const cJSON *client)
 	put_level(row->cell[LEVEL], client, "level");
 	put_level(row->cell[ACTING], client, "actingLevel");
 	put_count(row->cell[SHARE], client, "share");
+	put_mebibytes(row->cell[MEMORY], client, "memoryReserved");
+	put_mebibytes(row->cell[LIMIT], client, "memoryLimit");
 	put_text(row->cell[STATE], text_of(client, "state"));
 	put_seconds(row->cell[GPU_TIME], client, "gpuSeconds");
 	put_count(row->cell[LAUNCHES], client, "launches");

@@ -21,6 +21,8 @@ struct usage {
 	const struct gpu *gpu; /* GPUs outlive tenants */
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
+	/* As of agent_read_memory(); limit 0: none. */
+	uint64_t memory_limit, memory_reserved;
 };
 
 struct tenant {

@@ -1,6 +1,7 @@
 #include "link.h"
 
 #include "hold.h"
+#include "memory-ledger.h"
 #include "pages.h"
 #include "thread.h"
 #include "worker.h"
@@ -235,6 +236,9 @@ void link_receive(struct client *client, uint64_t now)
 			    weir_check_text((enum weir_check)r));
 	} else {
 		struct standing *standing = accept_message(client, &message, fds, n_fds, now);
+		/* Another agent, which does not know of our memory. */
+		if (standing && message.header.type == WEIR_WELCOME)
+			ledger_stale();
 		if (standing)
 			hand_over(client, standing);
 		else if (message.header.type == WEIR_COMPILED)

@@ -1,0 +1,329 @@
+/* Accounts of memory: pages and slots, what is taken back, what outlives an agent; amounts. */
+#include "agent-fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../quantity.h"
+
+static void test_quantities(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes; /* 0: refused */
+	} cases[] = {
+		{"8Gi", 8ull << 30},
+		{"512Mi", 512ull << 20},
+		{"1.5Gi", 3ull << 29},
+		{"2G", 2000000000},
+		{"2097152", 2 << 20},
+		{"1Pi", 1ull << 50},
+		{"1Mi", 0},
+		{"2Pi", 0},
+		{"0", 0},
+		{"", 0},
+		{"Gi", 0},
+		{"8GB", 0},
+		{"8 Gi", 0},
+		{"-8Gi", 0},
+		{"+8Gi", 0},
+		{"8.Gi", 0},
+		{".5Gi", 0},
+		{"1e9", 0},
+		{"0x8Gi", 0},
+		{"99999999999999999999999999999Gi", 0},
+		{"1.0000000000000000000000000001Gi", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < countof(cases); i++) {
+		uint64_t bytes = 0;
+		bool good = quantity_parse(cases[i].text, &bytes);
+		assert_int_equal(good, cases[i].bytes != 0);
+		assert_true(bytes == cases[i].bytes);
+	}
+}
+
+/* A process's view of its container's account. */
+struct view {
+	uint32_t slot;
+	int limit_fd, account_fd;
+	const struct weir_limit_page *limit;
+	struct weir_account_page *account;
+};
+
+static void *page_at(int fd, int protection)
+{
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, protection, MAP_SHARED, fd, 0);
+
+	assert_true(page != MAP_FAILED);
+	return page;
+}
+
+static int ask(void)
+{
+	struct weir_hello hello = fake_hello(WEIR_BIT_NONE);
+	struct weir_memory message = {0};
+	int fd = fake_connect();
+
+	weir_header_init(&message.header, WEIR_MEMORY, sizeof(message));
+	memcpy(message.gpu, hello.gpu, sizeof(message.gpu));
+	assert_int_equal(weir_message_send(fd, &message, sizeof(message), NULL, 0), 0);
+	return fd;
+}
+
+/* Of a process of next_identity. */
+static struct view view_of_next(void)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	int fd = ask();
+
+	rig_pump();
+	assert_int_equal(fake_receive(fd, &message, fds), 0);
+	assert_int_equal(message.header.type, WEIR_ACCOUNT);
+	close(fd);
+	rig_pump();
+	return (struct view){message.account.slot, fds[0], fds[1], page_at(fds[0], PROT_READ),
+			     page_at(fds[1], PROT_READ | PROT_WRITE)};
+}
+
+static struct view view_of(uid_t uid)
+{
+	next_identity = (struct container_identity){.uid = uid, .cgroup = "/test"};
+	return view_of_next();
+}
+
+/* A client of next_identity. */
+static struct fake fake_join_pod(void)
+{
+	struct weir_hello hello = fake_hello(WEIR_BIT_NONE);
+	struct fake fake = {.fd = fake_connect()};
+
+	assert_int_equal(weir_message_send(fake.fd, &hello, sizeof(hello), NULL, 0), 0);
+	rig_pump();
+	fake_welcome(&fake);
+	return fake;
+}
+
+static void leave(const struct view *view)
+{
+	munmap((void *)view->limit, WEIR_PAGE_SIZE);
+	munmap(view->account, WEIR_PAGE_SIZE);
+	close(view->limit_fd);
+	close(view->account_fd);
+}
+
+static unsigned files(void)
+{
+	unsigned n = 0;
+
+	for (const struct memory *memory = agent.memories.all; memory; memory = memory->hh.next)
+		n++;
+	return n;
+}
+
+static void test_one_account_a_container(void **state)
+{
+	struct view one, again, other;
+
+	(void)state;
+	one = view_of(1000);
+	again = view_of(1000);
+	other = view_of(1001);
+	assert_int_equal(one.slot, again.slot); /* of one process */
+	one.account->slots[one.slot].reserved = 5 << 20;
+	assert_true(again.account->slots[one.slot].reserved == 5 << 20);
+	assert_true(other.account->slots[other.slot].reserved == 0);
+	assert_int_equal(files(), 2);
+	assert_int_equal(agent.n_sessions, 0);
+	leave(&one);
+	leave(&again);
+	leave(&other);
+}
+
+static void test_limit_cannot_be_written(void **state)
+{
+	struct view view;
+	char path[64];
+
+	(void)state;
+	view = view_of(1000);
+	assert_true(mmap(NULL, WEIR_PAGE_SIZE, PROT_WRITE, MAP_SHARED, view.limit_fd, 0) ==
+		    MAP_FAILED);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", view.limit_fd);
+	/* Root may where the mount could not be cloned, which the agent warns of. */
+	if (agent.gpus.root.readonly >= 0)
+		assert_int_equal(open(path, O_RDWR | O_CLOEXEC), -1);
+	leave(&view);
+}
+
+static void wait_for_slots(unsigned n)
+{
+	for (int i = 0; i < 1000 && agent.memories.n != n; i++) {
+		usleep(1000);
+		rig_pump();
+	}
+	assert_int_equal(agent.memories.n, n);
+}
+
+/* Another process of the container, which asks and lives on. */
+static pid_t sleeper(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		ask();
+		pause();
+		_exit(0);
+	}
+	return child;
+}
+
+static uint32_t slot_of(const struct view *view, pid_t pid)
+{
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (view->account->slots[i].pid == (uint32_t)pid)
+			return i;
+	fail_msg("no slot");
+	return 0;
+}
+
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void test_the_dead_have_nothing(void **state)
+{
+	struct view own = view_of(1000);
+	pid_t child = sleeper();
+
+	(void)state;
+	wait_for_slots(2);
+	uint32_t slot = slot_of(&own, child);
+	assert_int_not_equal(own.slot, slot);
+	own.account->slots[slot].reserved = 64 << 20;
+	own.account->lock = slot + 1;
+	end(child);
+	wait_for_slots(1);
+	assert_true(own.account->slots[slot].reserved == 0);
+	assert_true(own.account->lock == 0);
+	leave(&own);
+}
+
+/* Who lives keeps its slot; who died meanwhile is cleared, and so is one that only says a pid. */
+static void test_outlives_the_agent(void **state)
+{
+	struct view own = view_of(1000), after;
+	pid_t child = sleeper();
+
+	(void)state;
+	wait_for_slots(2);
+	uint32_t dead = slot_of(&own, child);
+	own.account->slots[own.slot].reserved = 6 << 20;
+	own.account->slots[dead].reserved = 8 << 20;
+	own.account->slots[99].reserved = 9 << 20;
+	own.account->slots[99].pid = UINT32_MAX;
+	agent_deinit(&agent);
+	end(child);
+
+	rig_start(true);
+	after = view_of(1000);
+	assert_int_equal(after.slot, own.slot);
+	assert_true(after.account->slots[own.slot].reserved == 6 << 20);
+	assert_true(own.account->slots[dead].reserved == 0);
+	assert_true(own.account->slots[99].reserved == 0);
+	leave(&own);
+	leave(&after);
+}
+
+static void test_more_processes_than_slots(void **state)
+{
+	struct view view = view_of(1000);
+
+	(void)state;
+	agent.memories.max = 1;
+	uint64_t before = agent.refused[WEIR_REFUSED_LIMIT];
+	pid_t child = sleeper();
+	for (int i = 0; i < 1000 && agent.refused[WEIR_REFUSED_LIMIT] == before; i++) {
+		usleep(1000);
+		rig_pump();
+	}
+	assert_true(agent.refused[WEIR_REFUSED_LIMIT] == before + 1);
+	assert_int_equal(agent.memories.n, 1);
+	end(child);
+	leave(&view);
+}
+
+/* An edited annotation is there at once; one that makes no sense, or that nobody knows any more,
+ * leaves what was. */
+static void test_limit_is_live(void **state)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+	struct view view;
+	char mark[128];
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	snprintf(pod->uid, sizeof(pod->uid), "uid");
+	snprintf(pod->memory, sizeof(pod->memory), "8Gi");
+	known_pod = pod;
+	next_identity = (struct container_identity){.in_pod = true, .pod_uid = "uid"};
+	struct fake fake = fake_join_pod();
+	view = view_of_next();
+	assert_true(view.limit->limit == 8ull << 30);
+	assert_true(fake.control->memory_limit == 8ull << 30);
+	snprintf(pod->memory, sizeof(pod->memory), "2Gi");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 2ull << 30);
+	snprintf(pod->memory, sizeof(pod->memory), "two");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 2ull << 30);
+	known_pod = NULL;
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 2ull << 30);
+
+	/* Nor does an agent that knows nothing yet. */
+	fake_leave(&fake);
+	agent_deinit(&agent);
+	rig_start(false);
+	struct view after = view_of_next();
+	assert_true(after.limit->limit == 2ull << 30);
+	known_pod = pod;
+	*pod->memory = '\0';
+	fake = fake_join_pod();
+	assert_true(after.limit->limit == 0);
+	fake_leave(&fake);
+	leave(&view);
+	leave(&after);
+	known_pod = NULL;
+	free(pod);
+	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
+	assert_int_equal(unlink(mark), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quantities),
+		AGENT_TEST(test_one_account_a_container),
+		AGENT_TEST(test_limit_cannot_be_written),
+		AGENT_TEST(test_the_dead_have_nothing),
+		AGENT_TEST(test_outlives_the_agent),
+		AGENT_TEST(test_limit_is_live),
+		AGENT_TEST(test_more_processes_than_slots),
+	};
+
+	return RUN_AGENT_TESTS(tests);
+}
