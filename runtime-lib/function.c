@@ -423,6 +423,7 @@ void function_unload(const void *owner)
 
 void function_forget(struct client *client)
 {
+	atomic_fetch_add(&function_unloads_, 1);
 	if (!atomic_load(&used))
 		return;
 	function_for_each(f)

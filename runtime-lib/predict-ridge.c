@@ -4,14 +4,13 @@
 
 #include "weir/base.h"
 
+#define PENALTY    1e-3           /* to the variance of a feature */
 #define MOVED      0.01           /* of a point's mean: the model is made anew */
 #define ERROR_MAX  0.5            /* a model that is no better is none */
 #define DEGENERATE 1e-9           /* variance to mean square of a feature that does not vary */
 #define FAR        4.0            /* times the largest or smallest value that was seen */
 #define SIZE_MOST  0x10000000000u /* no argument that is a size is larger */
 #define CLAMP      8.0            /* times the longest or shortest time */
-
-static const double lambdas[] = {1e-4, 1e-2};
 
 static uint64_t bits_of(double x)
 {
@@ -82,26 +81,28 @@ static bool in_range(const double x[RIDGE_FEATURES], double ns)
 	return true;
 }
 
-static double distance(const struct ridge_point *a, const struct ridge_point *b)
+static double distance(const double a[RIDGE_FEATURES], const double b[RIDGE_FEATURES])
 {
 	double sum = 0;
 
-	for (size_t j = 0; j < RIDGE_FEATURES; j++) {
-		double step = ridge_log2((1 + a->x[j]) / (1 + b->x[j]));
-		sum += step * step;
-	}
+	for (size_t j = 0; j < RIDGE_FEATURES; j++)
+		sum += (a[j] - b[j]) * (a[j] - b[j]);
 	return sum;
 }
 
 /* The older one of the two most alike. */
 static size_t most_redundant(const struct ridge *ridge)
 {
-	double least = -1;
+	double logs[RIDGE_POINTS][RIDGE_FEATURES], least = -1;
 	size_t found = 0;
 
 	for (size_t i = 0; i < ridge->n; i++) {
+		for (size_t j = 0; j < RIDGE_FEATURES; j++)
+			logs[i][j] = ridge_log2(1 + ridge->points[i].x[j]);
+	}
+	for (size_t i = 0; i < ridge->n; i++) {
 		for (size_t k = i + 1; k < ridge->n; k++) {
-			double between = distance(&ridge->points[i], &ridge->points[k]);
+			double between = distance(logs[i], logs[k]);
 			if (least < 0 || between < least) {
 				least = between;
 				found = i;
@@ -205,8 +206,7 @@ static void find_varying(struct equations *e, const struct shaped_points *p, siz
 }
 
 /* The penalty of a weight is in proportion to its feature's variance, so units do not matter. */
-static void set_up(struct equations *e, const struct shaped_points *p, size_t without,
-		   double lambda)
+static void set_up(struct equations *e, const struct shaped_points *p, size_t without)
 {
 	*e = (struct equations){.n = 0};
 	take_means(e, p, without);
@@ -225,7 +225,7 @@ static void set_up(struct equations *e, const struct shaped_points *p, size_t wi
 		}
 	}
 	for (size_t a = 0; a < e->n; a++)
-		e->matrix[a][a] *= 1 + lambda;
+		e->matrix[a][a] *= 1 + PENALTY;
 }
 
 /* Cholesky's, without roots: the matrix is L D L', L below its diagonal and D on it. The penalty
@@ -249,12 +249,11 @@ static void solve(struct equations *e)
 	}
 }
 
-static void fit_without(struct ridge_model *model, const struct shaped_points *p, size_t without,
-			double lambda)
+static void fit_without(struct ridge_model *model, const struct shaped_points *p, size_t without)
 {
 	struct equations e;
 
-	set_up(&e, p, without, lambda);
+	set_up(&e, p, without);
 	solve(&e);
 	model->bias = e.mean_y;
 	memset(model->weights, 0, sizeof(model->weights));
@@ -296,18 +295,18 @@ static double evaluate(const struct ridge_model *model, const double x[RIDGE_FEA
 	return sum < model->longest * CLAMP ? sum : model->longest * CLAMP;
 }
 
-/* Of a model of this shape and penalty. */
+/* Of a model of this shape, or more than @most. */
 static double left_out_error(struct ridge_model *model, const struct ridge *ridge,
-			     const struct shaped_points *p, double lambda)
+			     const struct shaped_points *p, double most)
 {
-	double sum = 0;
+	double sum = 0, n = (double)ridge->n;
 
-	for (size_t i = 0; i < ridge->n; i++) {
-		fit_without(model, p, i, lambda);
+	for (size_t i = 0; i < ridge->n && sum <= most * n; i++) {
+		fit_without(model, p, i);
 		double off = evaluate(model, ridge->points[i].x) / ridge->points[i].ns - 1;
 		sum += off < 0 ? -off : off;
 	}
-	return sum / (double)ridge->n;
+	return sum / n;
 }
 
 bool ridge_fit(const struct ridge *ridge, struct ridge_model *model)
@@ -320,13 +319,11 @@ bool ridge_fit(const struct ridge *ridge, struct ridge_model *model)
 		struct shaped_points points;
 		shape_points(&points, ridge, shapes[s]);
 		note_ranges(&candidate, ridge);
-		for (size_t l = 0; l < countof(lambdas); l++) {
-			candidate.error = left_out_error(&candidate, ridge, &points, lambdas[l]);
-			if (!(candidate.error < best.error))
-				continue;
-			fit_without(&candidate, &points, ridge->n, lambdas[l]);
-			best = candidate;
-		}
+		candidate.error = left_out_error(&candidate, ridge, &points, best.error);
+		if (!(candidate.error < best.error))
+			continue;
+		fit_without(&candidate, &points, ridge->n);
+		best = candidate;
 	}
 	*model = best;
 	return model->shape != RIDGE_NONE;

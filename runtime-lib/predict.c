@@ -10,7 +10,8 @@
 
 #define MODELS         512u /* a power of two */
 #define WAYS           4u
-#define LOOKED_THROUGH 64u /* parameters */
+#define FIT_EVERY      10000000u /* ns; one takes 0.1 ms */
+#define LOOKED_THROUGH 64u       /* parameters */
 
 /* Where a scalar argument lies. */
 struct slot {
@@ -36,11 +37,13 @@ struct model {
 	bool known; /* where arguments lie */
 	struct view view;
 	struct ridge ridge;
+	bool stale;       /* the model does not say what was learned */
 	uint64_t learned; /* when last, by `samples` */
 };
 
 static struct model models[MODELS];
-static uint64_t samples; /* worker: how many were learned from */
+static _Atomic uint32_t stale; /* models */
+static uint64_t samples;       /* worker: how many were learned from */
 
 static struct model *set_of(uint64_t key)
 {
@@ -167,7 +170,9 @@ static struct model *claim(const void *function)
 			victim = &set[i];
 	}
 	atomic_store(&victim->sequence, atomic_load(&victim->sequence) | 1);
-	victim->known = false;
+	if (victim->stale)
+		atomic_fetch_sub(&stale, 1);
+	victim->known = victim->stale = false;
 	victim->view = (struct view){0};
 	victim->ridge.n = 0;
 	atomic_store(&victim->key, key);
@@ -246,12 +251,42 @@ uint64_t predict_learn(const struct sample *sample, uint64_t ns)
 	uint64_t predicted = evaluate(&model->view.model, &of->geometry, &of->arguments);
 	ridge_describe(x, of->geometry.grid, of->geometry.block, of->geometry.shared,
 		       of->arguments.scalars);
-	if (ridge_learn(&model->ridge, x, (double)ns)) {
-		bool was = model->view.model.shape != RIDGE_NONE;
-		if (ridge_fit(&model->ridge, &model->view.model) && !was)
-			log_debug("a kernel's time is known from %zu sizes, within %.1f %%",
-				  model->ridge.n, 100 * model->view.model.error);
-		publish(model);
+	if (ridge_learn(&model->ridge, x, (double)ns) && !model->stale) {
+		model->stale = true;
+		atomic_fetch_add(&stale, 1);
 	}
 	return predicted;
+}
+
+bool predict_pending(void)
+{
+	return atomic_load(&stale) != 0;
+}
+
+static void fit(struct model *model)
+{
+	bool was = model->view.model.shape != RIDGE_NONE;
+
+	model->stale = false;
+	if (ridge_fit(&model->ridge, &model->view.model) && !was)
+		log_debug("a kernel's time is known from %zu sizes, within %.1f %%", model->ridge.n,
+			  100 * model->view.model.error);
+	publish(model);
+	atomic_fetch_sub(&stale, 1);
+}
+
+void predict_work(uint64_t now)
+{
+	static uint64_t last;
+	static size_t next; /* in turn */
+
+	if (!predict_pending() || now - last < FIT_EVERY)
+		return;
+	for (size_t i = 0; i < MODELS; i++, next = (next + 1) % MODELS) {
+		if (!models[next].stale)
+			continue;
+		fit(&models[next]);
+		break;
+	}
+	last = now;
 }

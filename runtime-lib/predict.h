@@ -24,6 +24,11 @@ uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *cal
 /* Launch path, for a sample. */
 struct arguments predict_arguments(const struct kernel_call *call);
 
+/* Worker: makes a model anew that has learned something; one at a time, and not all the time. */
+void predict_work(uint64_t now);
+/* Any thread: some have not been made anew. */
+bool predict_pending(void);
+
 /* Worker, with the context current: a launch took so long, nothing else being in that time. What
  * was predicted, by the regression for this size; 0: nothing. */
 uint64_t predict_learn(const struct sample *sample, uint64_t ns);

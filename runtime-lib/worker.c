@@ -7,6 +7,7 @@
 #include "hold.h"
 #include "learn.h"
 #include "link.h"
+#include "predict.h"
 #include "preempt.h"
 #include "start.h"
 #include "stream.h"
@@ -442,6 +443,7 @@ static void *run(void *unused)
 			uint64_t wanted = tick(&clients[i], now);
 			next = wanted < next ? wanted : next;
 		}
+		predict_work(now);
 		if (next < TICK_IDLE)
 			active = now;
 		bool asleep = next == TICK_IDLE && now - active > ASLEEP_AFTER;
