@@ -89,6 +89,10 @@ unprivileged() {
 		jq -e '[.items[].spec.containers[]] | length == 2 and all(.securityContext.privileged != true)' > /dev/null
 }
 
+tests() {
+	helm test weir --timeout 60s && grep -q 'Phase: *Succeeded' "$W/helm.log"
+}
+
 preempts() {
 	local waits
 	starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
@@ -190,6 +194,7 @@ nothing_left() {
 cases=(
 	"install|helm install, without privileges: its pods are ready, and the node has shares"
 	"unprivileged|none of them is privileged"
+	"tests|helm test: a pod gets a share, and what goes with it"
 	"preempts|a Guaranteed pod preempts a BestEffort one"
 	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
 	"upgrades|helm upgrade under both: they go on"
