@@ -202,7 +202,7 @@ static uint64_t read_pools(struct ledger *ledger)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUmemoryPool pools[POOLS_MAX];
 	size_t n = pools_hold(ledger, pools);
-	cuuint64_t bytes, all = 0;
+	cuuint64_t bytes = 0, all = 0;
 
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	for (size_t i = 0; i < n; i++)

@@ -58,7 +58,7 @@ test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-li
 test-predict-ridge_CPPFLAGS := -iquote runtime-lib
 test-predict-ridge_LIBS     := -lcmocka -lm
 # These look inside.
-INSIDE_TESTS := test-function test-launch-path test-predict test-preempt
+INSIDE_TESTS := test-memory-limit test-function test-launch-path test-predict test-preempt
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)

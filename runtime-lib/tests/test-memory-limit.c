@@ -1,0 +1,288 @@
+/* A limit of memory: what counts against it, for how long, and what holds without an agent. The
+ * driver only counts. */
+#include "../memory-account.h"
+#include "../memory.h"
+#include "fake-agent.h"
+
+#include "weir/base.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MIB  (1ull << 20)
+#define SLOT 3u
+
+static struct fake_agent agent;
+static struct weir_limit_page *limit;
+static struct weir_account_page *account;
+static int fds[2];
+
+static void *page_new(int *fd)
+{
+	*fd = memfd_create("page", MFD_CLOEXEC);
+	assert_true(*fd >= 0 && ftruncate(*fd, WEIR_PAGE_SIZE) == 0);
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	assert_true(page != MAP_FAILED);
+	return page;
+}
+
+static uint64_t reserved(void)
+{
+	return account->slots[SLOT].reserved;
+}
+
+/* Threads in the places of processes: at no moment is there more than the limit. */
+#define RACERS 4u
+
+static _Atomic int racing;
+static struct weir_account_page shared;
+static struct weir_limit_page shared_limit;
+
+static void *race(void *argument)
+{
+	const uint32_t slot = (uint32_t)(uintptr_t)argument;
+
+	for (int i = 0; i < 20000; i++) {
+		uint64_t more = (uint64_t)(1 + i % 3) * WEIR_MEMORY_CHUNK;
+		if (account_reserve(&shared, &shared_limit, slot, more) == ACCOUNT_RESERVED &&
+		    account_sum(&shared) > shared_limit.limit)
+			atomic_store(&racing, -1);
+		if (i % 2)
+			account_set(&shared, slot, 0);
+	}
+	return NULL;
+}
+
+static void never_more_than_the_limit(void **state)
+{
+	pthread_t threads[RACERS];
+
+	(void)state;
+	shared_limit.limit = 5 * WEIR_MEMORY_CHUNK;
+	for (uintptr_t i = 0; i < RACERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, race, (void *)i), 0);
+	for (size_t i = 0; i < RACERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(racing, 0);
+	assert_int_equal(shared.lock, 0);
+}
+
+static void sums_do_not_wrap(void **state)
+{
+	(void)state;
+	memset(&shared, 0, sizeof(shared));
+	shared.slots[7].reserved = UINT64_MAX - 1;
+	assert_int_equal(account_reserve(&shared, &shared_limit, 1, WEIR_MEMORY_CHUNK),
+			 ACCOUNT_FULL);
+	assert_int_equal(account_reserve(&shared, &shared_limit, 1, UINT64_MAX), ACCOUNT_FULL);
+	assert_true(account_sum(&shared) == UINT64_MAX - 1);
+	assert_true(account_chunks(UINT64_MAX) == UINT64_MAX);
+	assert_true(account_chunks(1) == WEIR_MEMORY_CHUNK);
+	assert_true(account_chunks(WEIR_MEMORY_CHUNK) == WEIR_MEMORY_CHUNK);
+}
+
+/* Somebody else's lock that nobody gives back. */
+static void a_lock_that_stays_is_no_hang(void **state)
+{
+	(void)state;
+	memset(&shared, 0, sizeof(shared));
+	shared.lock = 77;
+	assert_int_equal(account_reserve(&shared, &shared_limit, 1, 1), ACCOUNT_BUSY);
+	assert_int_equal(shared.lock, 77);
+}
+
+static void *answer(void *unused)
+{
+	struct pollfd wait = {.fd = agent.listener, .events = POLLIN};
+	struct weir_account message = {.slot = SLOT};
+	union weir_message question;
+	int received[WEIR_FDS_MAX];
+	size_t n;
+
+	(void)unused;
+	assert_int_equal(poll(&wait, 1, 5000), 1);
+	int fd = accept4(agent.listener, NULL, NULL, SOCK_CLOEXEC);
+	wait.fd = fd;
+	assert_int_equal(poll(&wait, 1, 5000), 1);
+	assert_int_equal(weir_message_receive(fd, &question, received, &n), 0);
+	assert_int_equal(question.header.type, WEIR_MEMORY);
+	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
+	assert_int_equal(weir_message_send(fd, &message, sizeof(message), fds, 2), 0);
+	close(fd);
+	return NULL;
+}
+
+static void everything_counts(void **state)
+{
+	CUDA_ARRAY_DESCRIPTOR plane = {
+		.Width = 1024, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+	CUmemAllocationProp device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle = 11;
+	CUdeviceptr address = 0, more = 0;
+	CUarray array = (CUarray)12;
+	pthread_t helper;
+
+	(void)state;
+	limit->limit = 8 * MIB;
+	assert_int_equal(pthread_create(&helper, NULL, answer, NULL), 0);
+	assert_int_equal(cuMemAlloc_v2(&address, 4 * MIB), CUDA_SUCCESS);
+	pthread_join(helper, NULL);
+	assert_true(reserved() == 4 * MIB);
+	assert_int_equal(cuArrayCreate_v2(&array, &plane), CUDA_SUCCESS);
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuMemCreate(&handle, 2 * MIB, &device, 0), CUDA_SUCCESS);
+	assert_true(reserved() == 8 * MIB);
+	assert_int_equal(cuMemAlloc_v2(&more, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&handle, UINT64_MAX, &device, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_true(reserved() == 8 * MIB);
+
+	/* Memory that is there until nothing maps it. */
+	assert_int_equal(cuMemMap(0x1000000, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	assert_true(reserved() == 8 * MIB);
+	assert_int_equal(cuMemUnmap(0x1000000, 2 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuArrayDestroy(array), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(address), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+/* Host memory, and what another process made and is charged for. */
+static void what_does_not_count(void **state)
+{
+	CUmemAllocationProp host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+	CUmemGenericAllocationHandle handle = 21;
+	CUipcMemHandle other = {{0}};
+	CUdeviceptr address = 22;
+	static char page[4096];
+	void *pinned = page;
+
+	(void)state;
+	assert_int_equal(cuMemHostRegister_v2(page, sizeof(page), 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemHostAlloc(&pinned, 64 * MIB, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemCreate(&handle, 64 * MIB, &host, 0), CUDA_SUCCESS);
+	assert_int_equal(cuIpcOpenMemHandle_v2(&address, other, 1), CUDA_SUCCESS);
+	assert_int_equal(cuMemImportFromShareableHandle(&handle, NULL, 1), CUDA_SUCCESS);
+	assert_int_equal(cuMemMap(0x2000000, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemUnmap(0x2000000, 2 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+static void small_ones_share_a_chunk(void **state)
+{
+	CUdeviceptr addresses[3];
+
+	(void)state;
+	for (size_t i = 0; i < countof(addresses); i++)
+		assert_int_equal(cuMemAlloc_v2(&addresses[i], 1000), CUDA_SUCCESS);
+	assert_true(reserved() == 2 * MIB);
+	for (size_t i = 0; i < countof(addresses); i++)
+		assert_int_equal(cuMemFree_v2(addresses[i]), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+/* What is there stays when the limit falls below it. */
+static void limits_change_live(void **state)
+{
+	size_t free_bytes = 100 * MIB, total = 200 * MIB;
+	CUdeviceptr address, more;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&address, 6 * MIB), CUDA_SUCCESS);
+	limit->limit = 4 * MIB;
+	assert_int_equal(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	assert_true(free_bytes == 0 && total == 4 * MIB);
+	assert_int_equal(cuMemAlloc_v2(&more, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	limit->limit = 0;
+	assert_int_equal(cuMemAlloc_v2(&more, 2 * MIB), CUDA_SUCCESS);
+	free_bytes = 100 * MIB;
+	total = 200 * MIB;
+	assert_int_equal(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	assert_true(free_bytes == 100 * MIB && total == 200 * MIB);
+	limit->limit = 10 * MIB;
+	assert_int_equal(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
+	assert_true(total == 10 * MIB);
+	assert_int_equal(cuMemFree_v2(address), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(more), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+static void goes_with_its_context(void **state)
+{
+	CUdeviceptr address;
+
+	(void)state;
+	cuCtxSetCurrent((CUcontext)5);
+	assert_int_equal(cuMemAlloc_v2(&address, 2 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 2 * MIB);
+	assert_int_equal(cuCtxDestroy_v2((CUcontext)5), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+/* The agent has gone: what it said last holds. And for another GPU of which it said nothing: where
+ * no container has a limit, nothing is refused; where one has, everything is. */
+static void without_an_agent(void **state)
+{
+	CUmemAllocationProp second = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+	CUmemAllocationProp third = second;
+	CUmemGenericAllocationHandle handle = 31;
+	char folder[] = "/tmp/weir-test-XXXXXX", path[64];
+	CUdeviceptr address;
+
+	(void)state;
+	fake_agent_stop(&agent);
+	assert_int_equal(cuMemAlloc_v2(&address, 12 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&handle, 1ull << 40, &second, 0), CUDA_SUCCESS);
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/agent.sock", folder);
+	setenv("WEIR_SOCKET", path, 1);
+	snprintf(path, sizeof(path), "%s/" WEIR_LIMITED_NAME, folder);
+	FILE *mark = fopen(path, "w");
+	assert_non_null(mark);
+	fclose(mark);
+	third.location.id = 2;
+	assert_int_equal(cuMemCreate(&handle, 2 * MIB, &third, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	unlink(path);
+	rmdir(folder);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	limit = page_new(&fds[0]);
+	account = page_new(&fds[1]);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(never_more_than_the_limit),
+		cmocka_unit_test(sums_do_not_wrap),
+		cmocka_unit_test(a_lock_that_stays_is_no_hang),
+		cmocka_unit_test(everything_counts),
+		cmocka_unit_test(what_does_not_count),
+		cmocka_unit_test(small_ones_share_a_chunk),
+		cmocka_unit_test(limits_change_live),
+		cmocka_unit_test(goes_with_its_context),
+		cmocka_unit_test(without_an_agent),
+	};
+
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	return cmocka_run_group_tests(tests, begin, NULL);
+}
