@@ -51,52 +51,56 @@ static void test_everything(void **state)
 	struct config config;
 
 	(void)state;
-	assert_int_equal(parse(&config, "socket: /a/b\n"
-					"stateDir: /s\n"
-					"policy: wfq\n"
-					"scheduling:\n"
-					"  aging: never\n"
-					"  quantum: 2ms\n"
-					"  minQuantum: 0.5ms\n"
-					"  maxOverhead: 5\n"
-					"  evictionCost: 300us\n"
-					"metrics: {address: '[::]:9477'}\n"
-					"control: {socket: /c}\n"
-					"kubernetes:\n"
-					"  enabled: true\n"
-					"  kubeconfig: /k\n"
-					"  nodeName: n1\n"
-					"  resourceName: r/s\n"
-					"levels:\n"
-					"  default: normal\n"
-					"  qos: {bestEffort: normal, guaranteed: critical}\n"
-					"  priorityClasses: {gold: critical, dirt: low}\n"
-					"  annotation: example.org/p\n"
-					"  latencyAnnotation: example.org/l\n"
-					"  raiseNamespaces: [a, b]\n"
-					"standalone:\n"
-					"  rules:\n"
-					"  - {uid: 1000, level: high, share: 30, latencySlo: 2ms}\n"
-					"  - cgroup: /batch*\n"
-					"    level: low\n"
-					"limits: {clients: 10, clientsPerContainer: 3}\n"
-					"nvml: /lib/x.so\n"
-					"compile:\n"
-					"  mode: ptx\n"
-					"  program: /w\n"
-					"  helpers: 3\n"
-					"  memoryMiB: 512\n"
-					"  seconds: 7\n"
-					"  cacheDir: /d\n"
-					"  cacheMiB: 99\n"
-					"logLevel: debug\n"),
-			 0);
+	assert_int_equal(
+		parse(&config,
+		      "socket: /a/b\n"
+		      "stateDir: /s\n"
+		      "policy: wfq\n"
+		      "scheduling:\n"
+		      "  aging: never\n"
+		      "  quantum: 2ms\n"
+		      "  minQuantum: 0.5ms\n"
+		      "  maxOverhead: 5\n"
+		      "  evictionCost: 300us\n"
+		      "metrics: {address: '[::]:9477'}\n"
+		      "control: {socket: /c}\n"
+		      "kubernetes:\n"
+		      "  enabled: true\n"
+		      "  kubeconfig: /k\n"
+		      "  nodeName: n1\n"
+		      "  resourceName: r/s\n"
+		      "levels:\n"
+		      "  default: normal\n"
+		      "  qos: {bestEffort: normal, guaranteed: critical}\n"
+		      "  priorityClasses: {gold: critical, dirt: low}\n"
+		      "  annotation: example.org/p\n"
+		      "  latencyAnnotation: example.org/l\n"
+		      "  memoryAnnotation: example.org/m\n"
+		      "  raiseNamespaces: [a, b]\n"
+		      "standalone:\n"
+		      "  rules:\n"
+		      "  - {uid: 1000, level: high, share: 30, latencySlo: 2ms, memory: 8Gi}\n"
+		      "  - cgroup: /batch*\n"
+		      "    level: low\n"
+		      "limits: {clients: 10, clientsPerContainer: 3}\n"
+		      "nvml: /lib/x.so\n"
+		      "compile:\n"
+		      "  mode: ptx\n"
+		      "  program: /w\n"
+		      "  helpers: 3\n"
+		      "  memoryMiB: 512\n"
+		      "  seconds: 7\n"
+		      "  cacheDir: /d\n"
+		      "  cacheMiB: 99\n"
+		      "logLevel: debug\n"),
+		0);
 	assert_string_equal(config.socket, "/a/b");
 	assert_string_equal(config.metrics_address, "[::]:9477");
 	assert_true(config.kubernetes.enabled);
 	assert_string_equal(config.kubernetes.node, "n1");
 	assert_string_equal(config.kubernetes.names.priority, "example.org/p");
 	assert_string_equal(config.kubernetes.names.latency_slo, "example.org/l");
+	assert_string_equal(config.kubernetes.names.memory, "example.org/m");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
 	assert_string_equal(config.policy, "wfq");
 	assert_true(config.scheduling.aging == POLICY_NEVER);
@@ -106,6 +110,7 @@ static void test_everything(void **state)
 	assert_int_equal(config.scheduling.cost, 300000);
 	assert_int_equal(config.rules[0].share, 30);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
+	assert_true(config.rules[0].memory == 8ull << 30);
 	assert_int_equal(config.rules[1].share, 0);
 	assert_int_equal(config.levels.by_default, 1);
 	assert_int_equal(config.levels.best_effort, 1);
@@ -167,6 +172,8 @@ static const struct {
 	 "f.yaml:1:42: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, latencySlo: 1us}]}",
 	 "f.yaml:1:47: expected a duration from 100us to 10s, like 2ms, not `1us`"},
+	{"standalone: {rules: [{level: low, memory: 8GB}]}",
+	 "f.yaml:1:43: expected an amount of memory from 2Mi to 1Pi, like 8Gi, not `8GB`"},
 	{"scheduling: {quantum: 1us}",
 	 "f.yaml:1:23: expected a duration from 100us to 1h, not `1us`"},
 	{"scheduling: {aging: soon}",

@@ -59,6 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			expect_good_refusal(&verdict);
 			return 0;
 		}
+		if (verdict.action == HANDSHAKE_MEMORY &&
+		    (welcomed || message.header.type != WEIR_MEMORY || fds))
+			abort();
 		if (verdict.action == HANDSHAKE_WELCOME) {
 			if (welcomed)
 				abort();
