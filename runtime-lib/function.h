@@ -81,8 +81,8 @@ struct function *function_find(struct client *client, CUfunction handle);
 /* Launch path: asks once; later calls cost one load. */
 void function_want(struct function *function);
 
-/* How often code was unloaded, be it with its context. A handle that was launched is one still, for the worker at work, if
- * that has not changed since before the launch. */
+/* How often code was unloaded, be it with its context. A handle that was launched is one still, for
+ * the worker at work, if that has not changed since before the launch. */
 static inline uint32_t function_unloads(void)
 {
 	extern _Atomic uint32_t function_unloads_;

@@ -127,6 +127,15 @@ static bool move(struct ridge_point *point, double ns)
 	return point->ns > before * (1 + MOVED) || point->ns < before * (1 - MOVED);
 }
 
+static bool same(const double a[RIDGE_FEATURES], const double b[RIDGE_FEATURES])
+{
+	size_t j = 0;
+
+	while (j < RIDGE_FEATURES && a[j] == b[j])
+		j++;
+	return j == RIDGE_FEATURES;
+}
+
 bool ridge_learn(struct ridge *ridge, const double x[RIDGE_FEATURES], double ns)
 {
 	struct ridge_point point = {.ns = ns};
@@ -135,7 +144,7 @@ bool ridge_learn(struct ridge *ridge, const double x[RIDGE_FEATURES], double ns)
 		return false;
 	memcpy(point.x, x, sizeof(point.x));
 	for (size_t i = 0; i < ridge->n; i++) {
-		if (memcmp(ridge->points[i].x, point.x, sizeof(point.x)) == 0)
+		if (same(ridge->points[i].x, x))
 			return move(&ridge->points[i], ns);
 	}
 	if (ridge->n == RIDGE_POINTS)

@@ -33,7 +33,7 @@ struct choice {
 
 static struct observation *add(struct observations *to)
 {
-	if (to->n == to->capacity) {
+	if (!to->all || to->n == to->capacity) {
 		to->capacity = to->capacity ? 2 * to->capacity : 256;
 		to->all = realloc(to->all, to->capacity * sizeof(*to->all));
 		if (!to->all)
@@ -56,25 +56,31 @@ static void describe(double x[RIDGE_FEATURES], const struct plan_launch *launch)
 	ridge_describe(x, launch->shape.grid, launch->shape.block, launch->shape.shared, scalars);
 }
 
-static void observe(struct observations *to, const struct plan *plan, unsigned index)
+static void note_time(struct observation *o, const struct plan_launch *launch)
+{
+	float ms;
+
+	CU(cuEventElapsedTime(&ms, launch->before, launch->after));
+	double ns = (double)ms * 1e6;
+	if (o->ns == 0 || ns < o->ns)
+		o->ns = ns;
+}
+
+static void observe(struct observations *to, struct plan *plan, unsigned index)
 {
 	size_t first = to->n;
 
-	for (unsigned round = 0; round <= ROUNDS; round++) {
-		plan_measure((struct plan *)plan);
-		for (size_t i = 0; i < plan->launch_count; i++) {
-			const struct plan_launch *launch = &plan->launches[i];
-			struct observation *o = round ? &to->all[first + i] : add(to);
-			float ms;
+	for (size_t i = 0; i < plan->launch_count; i++) {
+		struct observation *o = add(to);
 
-			CU(cuEventElapsedTime(&ms, launch->before, launch->after));
-			if (round == 0) {
-				*o = (struct observation){launch->kernel->name, index};
-				describe(o->x, launch);
-			}
-			if (round <= 1 || (double)ms * 1e6 < o->ns)
-				o->ns = (double)ms * 1e6;
-		}
+		*o = (struct observation){plan->launches[i].kernel->name, index};
+		describe(o->x, &plan->launches[i]);
+	}
+	plan_measure(plan); /* the first launches take longer */
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		plan_measure(plan);
+		for (size_t i = first; to->all && i < to->n; i++)
+			note_time(&to->all[i], &plan->launches[i - first]);
 	}
 }
 

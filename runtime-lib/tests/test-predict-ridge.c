@@ -50,7 +50,8 @@ static void near(double is, double want, double relative)
 static void logarithms_are_those_of_libm(void **state)
 {
 	(void)state;
-	for (double x = 1e-9; x < 1e18; x *= 1.37) {
+	for (int i = -65; i < 130; i++) {
+		double x = pow(1.37, i);
 		assert_true(fabs(ridge_log2(x) - log2(x)) < 1e-9);
 		near(ridge_exp2(log2(x)), x, 1e-9);
 	}
@@ -80,7 +81,7 @@ static void three_points_have_the_slope_computed_by_hand(void **state)
 static void a_line_with_an_overhead_is_found(void **state)
 {
 	(void)state;
-	for (double n = 100; n <= 1600; n *= 2)
+	for (int n = 100; n <= 1600; n *= 2)
 		learn(n, 0, 5000 + 30 * n);
 	assert_true(ridge_fit(&ridge, &model));
 	assert_int_equal(model.shape, RIDGE_LINEAR);
@@ -93,9 +94,9 @@ static void a_line_with_an_overhead_is_found(void **state)
 static void a_product_of_sizes_is_found(void **state)
 {
 	(void)state;
-	for (double n = 64; n <= 1024; n *= 2) {
-		learn(n, 1000, 2 * n * 1000);
-		learn(n, 3000, 2 * n * 3000);
+	for (int n = 64; n <= 1024; n *= 2) {
+		learn(n, 1000, 2.0 * n * 1000);
+		learn(n, 3000, 2.0 * n * 3000);
 	}
 	assert_true(ridge_fit(&ridge, &model));
 	assert_int_equal(model.shape, RIDGE_POWER);
@@ -111,7 +112,7 @@ static void noise_is_averaged(void **state)
 		learn(n, 0, (2000 + 100 * n) * (1 + 0.03 * sin(7.0 * i)));
 	}
 	assert_true(ridge_fit(&ridge, &model));
-	for (double n = 110; n < 3000; n *= 1.3)
+	for (int n = 110; n < 3000; n += n / 3)
 		near(predict(n, 0), 2000 + 100 * n, 0.03);
 	assert_true(model.error > 0.005 && model.error < 0.04);
 }
@@ -130,7 +131,7 @@ static void arguments_that_do_not_matter_get_no_weight(void **state)
 static void features_that_say_the_same_do_no_harm(void **state)
 {
 	(void)state;
-	for (double n = 10; n <= 320; n *= 2)
+	for (int n = 10; n <= 320; n *= 2)
 		learn(n, n * 256, 1000 * n);
 	assert_true(ridge_fit(&ridge, &model));
 	near(predict(100, 25600), 100000, 0.01);
@@ -163,7 +164,7 @@ static void times_without_a_law_are_no_model(void **state)
 static void sizes_far_from_all_seen_are_not_predicted(void **state)
 {
 	(void)state;
-	for (double n = 100; n <= 400; n += 100)
+	for (int n = 100; n <= 400; n += 100)
 		learn(n, 1000, 10 * n);
 	assert_true(ridge_fit(&ridge, &model));
 	assert_true(predict(1600, 1000) > 0);
