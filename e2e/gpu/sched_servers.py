@@ -10,7 +10,7 @@ from sharing import HIGH, LOW
 
 SERVERS = 3
 PART = 0.2  # of the GPU, for each server
-OBJECTIVES = ("500us", "2ms", "10ms")
+OBJECTIVES = {"500us": 500, "2ms": 2000, "10ms": 10000}  # us
 TENANTS = [Tenant(f"slo-{slo}", "low", slo=slo) for slo in OBJECTIVES]
 EQUALS = 3
 PERIOD_MS = 20  # of the one with an objective
@@ -125,7 +125,11 @@ def part_i(bench):
         after = starts(bench.node, stage.players["Weir", asker])
         all_, late = (b - a for a, b in zip(before, after))
         shown = f"{all_} starts, {late} late; turnaround {quantile(us, 0.5):.0f}/{quantile(us, 0.99):.0f} us, alone {stage.alone['Weir', asker]:.0f} us"
-        bench.report.at_least("i", f"latencySlo {slo}: attained", 100 * (1 - late / max(1, all_)), 99.9, " %", shown)
+        bench.report.at_least("i", f"latencySlo {slo}: attained, as the agent counts", 100 * (1 - late / max(1, all_)), 99.9, " %", shown)
+        # The agent counts what gates hold; the user, also what is left of others' kernels.
+        limit = stage.alone["Weir", asker] + OBJECTIVES[slo]
+        within = 100 * sum(t <= limit for t in us) / len(us)
+        bench.report.at_least("i", f"latencySlo {slo}: done within it and the time alone", within, 99.9, " %")
         bench.report.at_least("i", f"latencySlo {slo}: the others' work against below a priority", 100 * got / kept, 100, " %")
     stage.leave("Weir", [*equals, *askers.values(), first])
 
