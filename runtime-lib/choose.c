@@ -33,7 +33,6 @@
 static struct {
 	uint64_t latency;
 	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
-	bool resumable;        /* is tried, too */
 	uint32_t chunk;        /* 0: not forced */
 } settings;
 
@@ -59,7 +58,6 @@ void choose_init(void)
 		   *chunk = getenv("WEIR_CHUNK");
 
 	settings.latency = latency ? strtoull(latency, NULL, 10) * 1000 : LATENCY_NS;
-	settings.resumable = getenv("WEIR_RESUMABLE") != NULL;
 	settings.chunk = chunk ? (uint32_t)strtoul(chunk, NULL, 10) : 0;
 	settings.forced = 0;
 	while (settings.forced < WEIR_FORM_COUNT &&
@@ -652,13 +650,9 @@ static void add_sliced(struct choice *choice, const struct rewritten *rewritten)
 	add(choice, &plan);
 }
 
-/* Resumable is tried only where it is asked for, until all workloads end in it on a real GPU: one
- * of 27 did not (e2e/bench/RESULTS.md). */
 static bool may_try(enum weir_form form)
 {
-	if (is_forced())
-		return form == settings.forced;
-	return form != WEIR_RESUMABLE || settings.resumable;
+	return !is_forced() || form == settings.forced;
 }
 
 typedef void adder(struct choice *choice, const struct rewritten *rewritten);

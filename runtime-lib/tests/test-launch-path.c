@@ -247,7 +247,6 @@ int main(void)
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
-	setenv("WEIR_RESUMABLE", "1", 1);
 	cuInit(0);
 	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
 	fake_agent_init(&agent);
