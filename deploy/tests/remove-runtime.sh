@@ -1,0 +1,59 @@
+#!/bin/bash
+# What remove-runtime.sh takes from a node, and what it leaves to a container that has the library mounted.
+set -u
+cd "$(dirname "$0")/../.." || exit
+if [ "$(id -u)" != 0 ]; then
+    echo "ok - removal # SKIP mounts and guarded files are root's"
+    exit 0
+fi
+# It waits for agents in pods, which the real-kubelet tests have.
+exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
+flock -w 600 9 || exit
+dir=$(mktemp -d /tmp/weir-remove-XXXXXX)
+trap 'chattr -R -f -i "$dir"; rm -rf "$dir"' EXIT
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" > "$dir.out" 2>&1; then
+        echo "ok - $what"
+    else
+        echo "not ok - $what"
+        sed 's/^/# /' "$dir.out"
+        status=1
+    fi
+    rm -f "$dir.out"
+}
+fill() {
+    mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir
+    touch "$dir"/lib/weir/{1.0,1.1}/{libweir.so,ld.so.preload} "$dir"/run/weir/agent.sock "$dir"/run/weir/.hidden \
+        "$dir/cache/weir/object" "$dir/run/weir-agent/state/GPU/demand-0" "$dir/other"
+    # Where the file system knows no such flag nothing is guarded.
+    chattr -f +i "$dir/run/weir-agent/state/GPU/demand-0"
+}
+remove() {
+    deploy/remove-runtime.sh "$dir/lib/weir" "$dir/run/weir" "$dir/run/weir-agent" "$dir/cache/weir"
+}
+left() {
+    (cd "$dir" && find . -mindepth 2 | sort | tr '\n' ' ')
+}
+
+fill
+touch "$dir/target"
+# A container: a mount namespace of its own, in which the library is mounted.
+mkfifo "$dir/mounted"
+unshare -m sh -c 'mount --bind "$1/lib/weir/1.0/libweir.so" "$1/target" && echo > "$1/mounted" && exec sleep 1000' - "$dir" &
+container=$!
+read -r _ < "$dir/mounted"
+check "with a container that uses 1.0" remove
+check "its library stays, and where it finds an agent" test "$(left)" = \
+    "./lib/weir ./lib/weir/1.0 ./lib/weir/1.0/ld.so.preload ./lib/weir/1.0/libweir.so ./run/weir "
+kill $container
+wait $container 2> /dev/null
+fill
+check "with none" remove
+check "nothing stays" test -z "$(left)"
+check "but what is not ours" test -e "$dir/other"
+check "again, with nothing there" remove
+exit $status
