@@ -105,32 +105,32 @@ static int open_readonly(const struct folder *root, const char *name, const char
 	return folder_open_readonly(root, path);
 }
 
-static void region_pagep(struct region_page *page)
-{
-	region_page_deinit(page);
-}
-
-static int init_page(struct region_page *out, const struct folder *root, int folder,
+static int fill_page(struct region_page *page, const struct folder *root, int folder,
 		     const char *name, const char *file)
 {
-	cleanup(region_pagep) struct region_page page = {.writable = -1, .readonly = -1};
 	cleanup(closep) int fd = open_page(folder, file);
 
 	if (fd < 0)
 		return fd;
-	page.writable = guard_open(folder, file);
-	if (page.writable < 0)
-		return page.writable;
-	page.readonly = open_readonly(root, name, file);
-	if (page.readonly < 0)
-		return page.readonly;
+	page->writable = guard_open(folder, file);
+	if (page->writable < 0)
+		return page->writable;
+	page->readonly = open_readonly(root, name, file);
+	if (page->readonly < 0)
+		return page->readonly;
 	guard_on(fd);
-	int r = map_page(fd, PROT_READ | PROT_WRITE, &page.page);
+	return map_page(fd, PROT_READ | PROT_WRITE, &page->page);
+}
+
+static int init_page(struct region_page *page, const struct folder *root, int folder,
+		     const char *name, const char *file)
+{
+	*page = (struct region_page){.writable = -1, .readonly = -1};
+	int r = fill_page(page, root, folder, name, file);
+
 	if (r < 0)
-		return r;
-	*out = page;
-	page = (struct region_page){.writable = -1, .readonly = -1};
-	return 0;
+		region_page_deinit(page);
+	return r;
 }
 
 static int open_folder(const struct folder *root, const char *name)

@@ -321,7 +321,7 @@ static void race(struct workload *workload, struct board *board, unsigned n, uin
 
 static void watch(struct workload *workload, uint64_t limit)
 {
-	size_t free_bytes, total;
+	size_t free_bytes = 0, total = 0;
 	uint64_t most = 0, looks = 0;
 
 	workload_open(workload, NULL);
@@ -332,6 +332,7 @@ static void watch(struct workload *workload, uint64_t limit)
 		looks++;
 		usleep(50);
 	}
+	CU(cuMemGetInfo(&free_bytes, &total));
 	printf("%llu looks, at most %llu of %llu bytes\n", (unsigned long long)looks,
 	       (unsigned long long)most, (unsigned long long)limit);
 	if (most > limit)
