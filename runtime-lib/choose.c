@@ -357,28 +357,34 @@ static void go_on(struct choice *choice)
 	}
 }
 
-static void advance(struct choice *choice)
+/* There is enough to judge the one that is tried by. */
+static bool is_compared(const struct choice *choice, const struct candidate *tried)
 {
 	const struct candidate *native = &choice->candidates[0];
-	struct candidate *tried = &choice->candidates[atomic_load(&choice->current)];
 	unsigned seen = tried->clean + tried->dirty;
 
-	if (native->clean >= TRIAL_LOST)
+	return native->clean && (is_hopeless(choice, tried) ||
+				 (native->clean >= TRIAL_CLEAN &&
+				  (tried->clean >= TRIAL_CLEAN || seen >= TRIAL_MOST)));
+}
+
+static void advance(struct choice *choice)
+{
+	unsigned natives = choice->candidates[0].clean;
+	struct candidate *tried = &choice->candidates[atomic_load(&choice->current)];
+
+	if (natives >= TRIAL_LOST) {
 		settle(choice, 0, 0, "no launch could be made in a form");
-	else if (!seen && native->clean % TRIAL_AGAIN == TRIAL_AGAIN - 1)
-		atomic_store(&choice->grants, 1);
-	else if (!seen)
-		return;
-	else if (!choice->doubted && is_hopeless(choice, tried))
+	} else if (!was_tried(tried)) {
+		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
+			atomic_store(&choice->grants, 1);
+	} else if (!choice->doubted && is_hopeless(choice, tried)) {
 		doubt(choice, tried);
-	else if (!native->clean && (choice->doubted || !is_waited(choice)))
-		return;
-	else if (native->clean && (is_hopeless(choice, tried) ||
-				   (native->clean >= TRIAL_CLEAN &&
-				    (tried->clean >= TRIAL_CLEAN || seen >= TRIAL_MOST))))
+	} else if (is_compared(choice, tried)) {
 		next_candidate(choice);
-	else
+	} else if (natives || (is_waited(choice) && !choice->doubted)) {
 		go_on(choice);
+	}
 }
 
 static struct choice *take_choice(void)
