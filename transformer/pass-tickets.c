@@ -224,6 +224,13 @@ static void write_first(struct frame *fr)
 		  hidden32(&at, fr->rewrite, HIDDEN(chunk)),
 		  hidden32(&at, fr->rewrite, HIDDEN(fine)));
 	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %behind; sub.u32 %behind, %3, %1;"
+		  "  setp.ge.u32 %p, %1, %2; @%p sub.u32 %0, %4, %behind; @%p mov.u32 %5, 1; }",
+		  op_reg(fr->line), op_reg(fr->ticket),
+		  hidden32(&at, fr->rewrite, HIDDEN(single)),
+		  hidden32(&at, fr->rewrite, HIDDEN(tickets)),
+		  hidden32(&at, fr->rewrite, HIDDEN(blocks)), size);
+	edit_code(&at,
 		  "{ .reg .b32 %n, %parity; sub.u32 %n, %1, %0; min.u32 %n, %n, %2;"
 		  "  shl.b32 %n, %n, 1; and.b32 %parity, %3, 1;"
 		  "  xor.b32 %parity, %parity, 1; or.b32 %3, %n, %parity; }",

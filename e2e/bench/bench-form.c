@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <weir/base.h>
-#include <weir/preempt-abi.h>
+#include <weir/tickets.h>
 #include <weir/transform.h>
 
 #include "samples.h"
@@ -64,10 +64,9 @@ static void form_init(struct form *form, const struct workload *w, const struct 
 		.demand = demand,
 		.grid = {spin->blocks, 1, 1},
 		.blocks = spin->blocks,
-		.chunk = chunk,
-		.tickets = (spin->blocks + chunk - 1) / chunk,
 		.period = 8000,
 	};
+	weir_cut(&form->hidden, chunk, form->workers, 1);
 	if (form->workers > form->hidden.tickets)
 		form->workers = form->hidden.tickets;
 	/* More than anything in these kernels needs (bench-kernels asks the transformer). */

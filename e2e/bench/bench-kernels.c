@@ -20,6 +20,11 @@ static const struct variant variants[] = {
 	{WEIR_PERSISTENT, 8, AHEAD},
 	{WEIR_PERSISTENT, 16, AHEAD},
 	{WEIR_PERSISTENT, 32, AHEAD},
+	{WEIR_PERSISTENT, 1, .even = true, .spare = true},
+	{WEIR_PERSISTENT, 2, AHEAD, .spare = true},
+	{WEIR_PERSISTENT, 4, AHEAD, .spare = true},
+	{WEIR_PERSISTENT, 8, AHEAD, .spare = true},
+	{WEIR_PERSISTENT, 16, AHEAD, .spare = true},
 	{WEIR_RESUMABLE, 1, .even = true},
 	{WEIR_RESUMABLE, 4},
 	{WEIR_RESUMABLE, 16},
@@ -117,8 +122,8 @@ static void evict(struct table *table)
 
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
-	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"us\":%.2f,\"ratio\":%.4f",
-	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
+	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"us\":%.2f,\"ratio\":%.4f",
+	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even, variant->spare,
 	       quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
 	if (cell->delay.n)
 		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",

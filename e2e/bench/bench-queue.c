@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <weir/base.h>
+#include <weir/tickets.h>
 
 #include "object.h"
 #include "samples.h"
@@ -67,10 +68,9 @@ static void queue_init(struct queue *queue, const struct workload *w, enum weir_
 		.demand = queue->demand,
 		.grid = {queue->blocks, 1, 1},
 		.blocks = queue->blocks,
-		.chunk = 1,
-		.tickets = queue->blocks,
 		.report = shared + offsetof(struct shared, report),
 	};
+	weir_cut(&queue->hidden, 1, queue->blocks, 1);
 	object_saves(&queue->object, &queue->hidden, queue->blocks, queue->threads);
 }
 

@@ -225,6 +225,8 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .serial = ++kernel->serial,
 					   .period = PERIOD_NS,
 					   .ahead = form->variant.ahead};
+	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)
+		workers[0] -= (uint32_t)plan->workload->sm_count;
 	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed)

@@ -14,6 +14,7 @@ struct variant {
 	uint32_t parts;
 	bool ahead; /* the next ticket is drawn ahead */
 	bool even;  /* all tickets are of one size */
+	bool spare; /* an SM has one worker less than it could */
 };
 
 struct form_kernel {

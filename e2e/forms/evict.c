@@ -22,7 +22,7 @@
 
 #include "generate.h"
 
-#include "weir/preempt-abi.h"
+#include "weir/tickets.h"
 #include "weir/transform.h"
 
 #define EXPORT         __attribute__((visibility("default")))
@@ -266,13 +266,11 @@ static void run_persistent(struct launch *l)
 					   .demand = state.demand_address,
 					   .grid = {l->grid[0], l->grid[1], l->grid[2]},
 					   .blocks = blocks,
-					   .chunk = chunk ? (unsigned)atoi(chunk)
-							  : 1 + random_below(&state.random, 8),
 					   .serial = ++l->pair->serial,
 					   .period = PERIOD_NS};
-	hidden->chunk = hidden->chunk < blocks ? hidden->chunk : blocks;
-	hidden->tickets = (blocks + hidden->chunk - 1) / hidden->chunk;
 	l->workers = worker_count(l);
+	weir_cut(hidden, chunk ? (unsigned)atoi(chunk) : 1 + random_below(&state.random, 8),
+		 l->workers, (int)random_below(&state.random, 2));
 	l->workers = l->workers < hidden->tickets ? l->workers : hidden->tickets;
 	if (l->pair->save_fixed)
 		prepare_saves(l->pair, l, l->workers, hidden);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 3
+#define WEIR_PREEMPT_ABI 4
 
 /* Sliced: the launch is a part of the grid, of grid dimensions of its own. */
 struct weir_slice {
@@ -22,8 +22,8 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
 
 /* Persistent: @n blocks of the kernel's own block dimensions are launched as a grid of n x 1 x 1,
  * the workers. Each draws tickets; a ticket stands for `chunk` consecutive blocks of the grid, x
- * fastest, or towards the end of the grid for `fine` ones, and whoever drew it runs them one after
- * the other.
+ * fastest, or towards the end of the grid for `fine` ones and at last for one, and whoever drew it
+ * runs them one after the other.
  *
  * For a launch the launcher takes words that no unfinished launch uses, and a serial that is larger
  * by 1 than that of the launch before (modulo 2^32). It writes nothing to the words, which were all
@@ -58,10 +58,10 @@ struct weir_persistent {
 	uint64_t save_stride;
 	uint32_t coarse; /* tickets of `chunk` blocks, the others are of `fine`; 0: all are */
 	uint32_t fine;
+	uint32_t single; /* the first ticket of one block; `tickets`: there are none */
 	/* 1: the next ticket is drawn when the last block of one begins, which hides how long that
 	 * takes; who is asked to leave runs up to a block more. 0: when it ends. Resumable: 0. */
 	uint32_t ahead;
-	uint32_t reserved;
 	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
 	 * addresses of the variables in global memory that the kernel uses, uint64_t each, in the
 	 * order of the object's symbols. */

@@ -3,13 +3,14 @@
 
 #include "preempt-abi.h"
 
-/* Fills in chunk, coarse, fine and tickets, of @hidden with its blocks: tickets of @chunk blocks,
- * and towards the end, for as many as all @workers run at a time, smaller ones, so that workers
- * get done together. Of one size if @even, or if there are too few. */
+/* Fills in chunk, coarse, fine, single and tickets, of @hidden with its blocks: tickets of @chunk
+ * blocks, and towards the end smaller ones, so that @workers get done together: of a quarter for as
+ * many blocks as they all run at a time, and the last of them one by one. Of one size if @even, or
+ * if there are too few. */
 static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
 			    int even)
 {
-	uint32_t blocks = hidden->blocks, fine;
+	uint32_t blocks = hidden->blocks, fine, rest, medium;
 	uint64_t tail = (uint64_t)workers * chunk;
 
 	chunk = chunk < blocks ? chunk : blocks;
@@ -18,9 +19,13 @@ static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint
 	hidden->chunk = chunk;
 	hidden->fine = fine;
 	hidden->coarse = even ? 0 : (blocks - (uint32_t)tail) / chunk;
-	if (!hidden->coarse)
+	if (!hidden->coarse) {
 		hidden->tickets = (blocks + chunk - 1) / chunk;
-	else
-		hidden->tickets =
-			hidden->coarse + (blocks - hidden->coarse * chunk + fine - 1) / fine;
+		hidden->single = hidden->tickets;
+		return;
+	}
+	rest = blocks - hidden->coarse * chunk;
+	medium = rest > 2 * workers ? (rest - 2 * workers) / fine : 0;
+	hidden->single = hidden->coarse + medium;
+	hidden->tickets = hidden->single + rest - medium * fine;
 }
