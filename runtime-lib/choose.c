@@ -496,19 +496,27 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 
 /* With the context current. */
 
+/* 0: not known. */
+static uint32_t sm_count(const struct choice *choice)
+{
+	int sms = 0;
+
+	real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				   atomic_load(&choice->client)->device);
+	return sms > 0 ? (uint32_t)sms : 0;
+}
+
 /* How many blocks the GPU holds at once; 0: not known. */
 static uint32_t resident(const struct choice *choice, const void *function)
 {
 	const unsigned *block = choice->geometry.block;
-	int blocks = 0, sms = 0;
+	int blocks = 0;
 
 	if (real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
 		    &blocks, (CUfunction)function, (int)(block[0] * block[1] * block[2]),
-		    choice->geometry.shared) != CUDA_SUCCESS ||
-	    real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-				       atomic_load(&choice->client)->device) != CUDA_SUCCESS)
+		    choice->geometry.shared) != CUDA_SUCCESS)
 		return 0;
-	return (uint32_t)blocks * (uint32_t)sms;
+	return (uint32_t)blocks * sm_count(choice);
 }
 
 /* What all plans of a form have in common. False: the kernel cannot be launched so. */
@@ -583,6 +591,18 @@ static void add_tickets(struct choice *choice, const struct plan *plan, uint32_t
 	add(choice, &cut);
 }
 
+/* With a worker less on each SM: blocks that compete for its cache are then faster, all in all. */
+static void add_spare(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
+{
+	struct plan spare = *plan;
+	uint32_t sms = sm_count(choice);
+
+	if (plan->workers < 4 * sms)
+		return;
+	spare.workers -= sms;
+	add_tickets(choice, &spare, chunk, ahead);
+}
+
 /* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
  * other, and those that were refused a ticket would never come; nor would anybody draw a ticket,
  * and so look whether to leave, once all are running. */
@@ -609,12 +629,13 @@ static void add_persistent(struct choice *choice, const struct rewritten *rewrit
 	add_tickets(choice, &plan, (uint32_t)chunk, ahead);
 	if (is_forced())
 		return;
-	if (2 * chunk <= most)
-		add_tickets(choice, &plan, (uint32_t)(2 * chunk), true);
+	for (uint64_t more = 2 * chunk; more <= most && more <= 4 * chunk; more *= 2)
+		add_tickets(choice, &plan, (uint32_t)more, true);
 	if (chunk > 1)
 		add_tickets(choice, &plan, (uint32_t)(chunk / 2), true);
 	if (ahead)
 		add_tickets(choice, &plan, (uint32_t)chunk, false);
+	add_spare(choice, &plan, (uint32_t)chunk, ahead);
 }
 
 /* A grid that fits on the GPU as a whole must do so in this form as well. */
