@@ -226,8 +226,7 @@ static void write_first(struct frame *fr)
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %behind; sub.u32 %behind, %3, %1;"
 		  "  setp.ge.u32 %p, %1, %2; @%p sub.u32 %0, %4, %behind; @%p mov.u32 %5, 1; }",
-		  op_reg(fr->line), op_reg(fr->ticket),
-		  hidden32(&at, fr->rewrite, HIDDEN(single)),
+		  op_reg(fr->line), op_reg(fr->ticket), hidden32(&at, fr->rewrite, HIDDEN(single)),
 		  hidden32(&at, fr->rewrite, HIDDEN(tickets)),
 		  hidden32(&at, fr->rewrite, HIDDEN(blocks)), size);
 	edit_code(&at,

@@ -122,9 +122,10 @@ static void evict(struct table *table)
 
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
-	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"us\":%.2f,\"ratio\":%.4f",
-	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even, variant->spare,
-	       quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
+	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"us\":%.2f,"
+	       "\"ratio\":%.4f",
+	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
+	       variant->spare, quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
 	if (cell->delay.n)
 		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
 		       cell->delay.n, quantile(&cell->delay, 0.5), quantile(&cell->delay, 0.99),
