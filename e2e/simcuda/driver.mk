@@ -50,6 +50,11 @@ endef
 $(B)/tests/test-driver-machine: $(SIMNVML)
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
 
+# It looks inside.
+UNIT_TESTS += test-machine-lock
+test-machine-lock_SRC  := $(addprefix e2e/simcuda/,tests/test-machine-lock.c machine.c machine-lock.c machine-open.c)
+test-machine-lock_LIBS := -lcmocka
+
 FUZZERS += fuzz-simfatbin
 fuzz-simfatbin_SRC      := e2e/simcuda/tests/fuzz/fuzz-simfatbin.c e2e/simcuda/driver-fatbin.c
 fuzz-simfatbin_CPPFLAGS := -isystem $(CUDA_HOME)/include

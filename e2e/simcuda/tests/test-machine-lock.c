@@ -1,0 +1,65 @@
+/* The shared file's lock, found in the hands of the dead. */
+#include "../machine-file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct machine machine;
+
+static int begin(void **state)
+{
+	static char folder[] = "/tmp/weir-sim-XXXXXX";
+
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	setenv("WEIR_SIM_DIR", folder, 1);
+	return machine_open(&machine, MACHINE_COMPUTE);
+}
+
+static int finish(void **state)
+{
+	char command[128];
+
+	(void)state;
+	machine_close(&machine);
+	snprintf(command, sizeof(command), "rm -rf %s", getenv("WEIR_SIM_DIR"));
+	return system(command);
+}
+
+static uint32_t word(uint32_t process, uint32_t generation)
+{
+	return generation << 16 | (process + 1);
+}
+
+/* Whose place nobody has, and the one whose place we have taken. */
+static void the_dead_hold_nothing(void **state)
+{
+	const uint32_t own = machine.shared->processes[machine.self].generation;
+
+	(void)state;
+	machine.shared->lock = word(machine.self + 1, 5);
+	shared_lock(&machine);
+	assert_int_equal(machine.shared->lock, word(machine.self, own));
+	shared_unlock(&machine);
+	machine.shared->lock = word(machine.self, own - 1);
+	shared_lock(&machine);
+	assert_int_equal(machine.shared->lock, word(machine.self, own));
+	shared_unlock(&machine);
+	assert_int_equal(machine.shared->lock, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_dead_hold_nothing),
+	};
+
+	alarm(20); /* else a lock that is not taken is waited for without end */
+	return cmocka_run_group_tests(tests, begin, finish);
+}
