@@ -72,9 +72,8 @@ static enum memory_answer hear(struct memory_pages *out, int socket)
 	if (poll(&wait, 1, ANSWER_WITHIN) != 1)
 		return MEMORY_CLOSED;
 	int r = weir_message_receive(socket, &message, fds, &n);
-	/* An old agent that ends the connection counts nothing. */
 	if (r != 0)
-		return r == -EPIPE || r == -ECONNRESET ? MEMORY_NOBODY : MEMORY_CLOSED;
+		return r == -EPIPE || r == -ECONNRESET ? MEMORY_SILENT : MEMORY_CLOSED;
 	if (message.header.type == WEIR_ACCOUNT)
 		answer = take_account(out, &message.account, fds);
 	else if (message.header.type == WEIR_REFUSED &&
@@ -105,10 +104,14 @@ static enum memory_answer ask_once(struct memory_pages *out, const uint8_t gpu[1
 	weir_header_init(&question.header, WEIR_MEMORY, sizeof(question));
 	memcpy(question.gpu, gpu, sizeof(question.gpu));
 	if (socket < 0 || weir_message_send(socket, &question, sizeof(question), NULL, 0) < 0)
-		return limited_here() ? MEMORY_CLOSED : MEMORY_NOBODY;
+		return MEMORY_CLOSED;
 	shutdown(socket, SHUT_WR);
-	enum memory_answer answer = hear(out, socket);
-	return answer == MEMORY_CLOSED && !limited_here() ? MEMORY_NOBODY : answer;
+	return hear(out, socket);
+}
+
+static bool unknown(enum memory_answer answer)
+{
+	return answer == MEMORY_CLOSED || answer == MEMORY_SILENT;
 }
 
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
@@ -116,7 +119,9 @@ enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], b
 	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
 	enum memory_answer answer = ask_once(out, gpu);
 
-	for (int i = 0; answer == MEMORY_CLOSED && patient && i < TRIES; i++) {
+	if (unknown(answer) && !limited_here())
+		return MEMORY_NOBODY;
+	for (int i = 0; unknown(answer) && patient && i < TRIES; i++) {
 		nanosleep(&moment, NULL);
 		answer = ask_once(out, gpu);
 	}

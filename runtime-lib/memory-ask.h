@@ -18,6 +18,7 @@ enum memory_answer {
 	MEMORY_ACCOUNT, /* and the pages, mapped; memory_unmap() */
 	MEMORY_NOBODY,  /* no agent, or one that counts nothing of ours */
 	MEMORY_CLOSED,  /* there is or may be a limit, and nobody who says it */
+	MEMORY_SILENT,  /* the same; an agent heard it, and died or is too old to know */
 };
 
 /* Waits up to a second for an agent that is there; a patient one also for one that is not, 5 s

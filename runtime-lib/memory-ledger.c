@@ -70,20 +70,31 @@ static void attach(struct ledger *ledger, const struct memory_pages *pages)
 	memory_unmap(&old);
 }
 
+/* An agent that hears the question again and again, and ends without a word, is an old one, with
+ * which nothing is counted. */
+static bool is_closed(const struct ledger *ledger, enum memory_answer answer, bool first)
+{
+	if (atomic_load(&ledger->counted)) /* a limit that was known holds without its agent */
+		return false;
+	if (answer == MEMORY_SILENT)
+		return !first && atomic_load(&ledger->closed);
+	return answer == MEMORY_CLOSED;
+}
+
 static void ask(struct ledger *ledger, const CUuuid *gpu)
 {
+	bool first = !atomic_load(&ledger->retry_at);
 	struct memory_pages pages;
-	enum memory_answer answer =
-		memory_ask(&pages, (const uint8_t *)gpu->bytes, !atomic_load(&ledger->counted));
+	enum memory_answer answer = memory_ask(&pages, (const uint8_t *)gpu->bytes, first);
 
 	if (answer == MEMORY_ACCOUNT)
 		attach(ledger, &pages);
-	if (answer == MEMORY_CLOSED)
+	bool closed = is_closed(ledger, answer, first);
+	if (closed)
 		log_limited(LOG_ERROR, 60,
 			    "containers here have limits of memory, and no agent says ours: "
 			    "nothing is allocated");
-	/* A limit that was known holds without its agent. */
-	atomic_store(&ledger->closed, answer == MEMORY_CLOSED && !atomic_load(&ledger->counted));
+	atomic_store(&ledger->closed, closed);
 	atomic_store(&ledger->retry_at, client_now() + RETRY_NS);
 	atomic_store(&ledger->asked, answer == MEMORY_ACCOUNT);
 }

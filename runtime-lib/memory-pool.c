@@ -6,17 +6,22 @@
 
 #include <stddef.h>
 
-/* Its device's own pool is one of them from the first use on. */
-static struct ledger *pools_here(void)
+/* Of the current device, whose own pool is one of its pools from now on. NULL: not counted. False:
+ * nothing may be allocated. */
+static bool pools_here(struct ledger **out)
 {
 	struct ledger *ledger = ledger_here();
 	CUdevice device;
 	CUmemoryPool pool;
 
-	if (ledger && ledger_counts(ledger) && real(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
+	*out = NULL;
+	if (!ledger || !ledger_counts(ledger))
+		return !ledger || ledger_take(ledger, 0);
+	if (real(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
 	    real(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS)
 		ledger_add_pool(ledger, pool);
-	return ledger && ledger_counts(ledger) ? ledger : NULL;
+	*out = ledger;
+	return true;
 }
 
 struct stream_claim {
@@ -37,7 +42,9 @@ static void note_capture(struct ledger *ledger, CUstream stream)
 
 static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream)
 {
-	*claim = (struct stream_claim){.ledger = pools_here(), .size = size, .pool = pool};
+	*claim = (struct stream_claim){.size = size, .pool = pool};
+	if (!pools_here(&claim->ledger))
+		return false;
 	if (!claim->ledger)
 		return true;
 	note_capture(claim->ledger, stream);
@@ -186,13 +193,15 @@ EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
 				       const CUgraphNode *dependencies, size_t n,
 				       CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
 {
-	struct stream_claim c = {.ledger = parameters ? pools_here() : NULL};
+	struct ledger *ledger = NULL;
 
-	if (c.ledger) {
-		ledger_has_graphs(c.ledger);
-		if (!ledger_take_for_pool(c.ledger, parameters->bytesize))
+	if (parameters && !pools_here(&ledger))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (ledger) {
+		ledger_has_graphs(ledger);
+		if (!ledger_take_for_pool(ledger, parameters->bytesize))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		ledger_settle(c.ledger, parameters->bytesize);
+		ledger_settle(ledger, parameters->bytesize);
 	}
 	driver_ready();
 	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);

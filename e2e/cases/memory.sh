@@ -29,6 +29,22 @@ governed 65532 memory-storm --seed "$seed" --kills "$kills" >"$work/storm.log" 2
 say $? "the limit holds, and all of it can be had"
 grep '^[0-9]* processes' "$work/storm.log" | sed 's/^/# /'
 
+# The agent dies, too, and another one comes: accounts and limits are where they were.
+governed 65532 memory-storm --seed "$((seed + 1))" --kills $((kills * 2)) >"$work/storm-2.log" 2>&1 &
+storm=$!
+clients[$storm]=storm
+sleep 0.3
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null
+rm -f "$work/control.sock"
+sleep 0.3
+start_agent
+say $? "another agent comes while they race"
+wait "$storm"
+say $? "the limit held all the time"
+unset "clients[$storm]"
+grep '^[0-9]* processes' "$work/storm-2.log" | sed 's/^/# /'
+
 nobody() { [ -z "$(ls "$work/state/memory")" ]; }
 eventually 5 nobody
 say $? "no account is left"
