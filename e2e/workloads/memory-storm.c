@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,13 +258,18 @@ static void run_one(struct workload *workload, struct board *board, unsigned ind
 
 static pid_t start(struct workload *workload, struct board *board, unsigned index, uint64_t seed)
 {
+	pid_t parent = getpid();
+
 	fflush(stdout);
 	pid_t child = fork();
-
 	if (child < 0)
 		workload_fail("fork");
-	if (child == 0)
+	if (child == 0) {
+		/* Or it would wait for ever for the board's next phase. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
 		run_one(workload, board, index, seed);
+	}
 	return child;
 }
 
