@@ -104,6 +104,29 @@ static void test_standalone(void **state)
 	free(text);
 }
 
+/* What all reserve, and the limit of those who have one. */
+static void test_memory(void **state)
+{
+	struct tenants tenants = {0};
+	struct tenant *tenant = add(&tenants, "a", "main", 3, 0);
+
+	(void)state;
+	add(&tenants, "b", "side", 3, 0);
+	tenant->usages->memory_limit = 1000;
+	tenant->usages->memory_reserved = 700;
+	char *text = write_all(&tenants, false);
+	const char *reserved = strstr(text, "weir_memory_reserved_bytes{");
+	assert_non_null(reserved);
+	assert_non_null(strstr(reserved, "container=\"main\",gpu=\"GPU-a\"} 700\n"));
+	assert_non_null(strstr(reserved, "container=\"side\",gpu=\"GPU-a\"} 0\n"));
+	const char *limit = strstr(text, "weir_memory_limit_bytes{");
+	assert_non_null(limit);
+	assert_non_null(strstr(limit, "container=\"main\",gpu=\"GPU-a\"} 1000\n"));
+	assert_null(strstr(limit, "side"));
+	free(text);
+	tenants_deinit(&tenants);
+}
+
 /* Who has an objective, and only they. */
 static void test_objective(void **state)
 {
@@ -122,7 +145,8 @@ static void test_objective(void **state)
 	assert_non_null(strstr(text, "container=\"main\",gpu=\"GPU-a\"} 7\n"));
 	const char *missed = strstr(text, "weir_latency_slo_missed{");
 	assert_non_null(missed);
-	assert_null(strstr(missed, "side"));
+	const char *side = strstr(missed, "side"), *next = strstr(missed, "# HELP");
+	assert_true(!side || (next && next < side));
 	assert_null(strstr(text, "(null)"));
 	free(text);
 	tenants_deinit(&tenants);
@@ -147,12 +171,13 @@ static void test_table(void **state)
 	char *text = table(
 		"{\"clients\":[{\"namespace\":\"ns\",\"pod\":\"web\",\"container\":\"m\\u001b\","
 		"\"client\":3,\"pid\":7,\"level\":2,\"actingLevel\":9,\"share\":40,"
+		"\"memoryReserved\":3145728,\"memoryLimit\":8388608,"
 		"\"state\":\"held\",\"gpuSeconds\":1.5,\"launches\":1e6,\"gpu\":\"GPU-a\"},"
 		"{\"uid\":5,\"command\":\"sh\"}]}",
 		TABLE_STATUS);
-	assert_non_null(strstr(
-		text,
-		"3  ns/web  m?           7  high   -          40  held    1.500 s   1000000"));
+	assert_non_null(strstr(text,
+			       "3  ns/web  m?           7  high   -          40   3 MiB  8 MiB"
+			       "  held    1.500 s   1000000"));
 	assert_non_null(strstr(text, "uid 5   sh"));
 	free(text);
 	text = table("{}", TABLE_STATUS);
@@ -192,7 +217,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_metrics),   cmocka_unit_test(test_standalone),
 		cmocka_unit_test(test_table),     cmocka_unit_test(test_top),
-		cmocka_unit_test(test_objective),
+		cmocka_unit_test(test_objective), cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
