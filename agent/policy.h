@@ -33,6 +33,7 @@ struct policy_settings {
 /* What a policy sees of a client; embedded in the client. */
 struct policy_client {
 	uint8_t level;
+	uint64_t group;     /* those of one container may wait for each other; 0: of none */
 	uint32_t weight;    /* at least 1 */
 	uint64_t slo;       /* ns from arrival of work to its start; 0: none wanted */
 	uint64_t cost;      /* ns to evict it; 0: not known */

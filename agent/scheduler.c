@@ -79,6 +79,7 @@ static uint64_t cost_of(const struct scheduler *scheduler, const struct client *
 static struct policy_client describe(const struct scheduler *scheduler, const struct client *client)
 {
 	return (struct policy_client){.level = client->level,
+				      .group = (uintptr_t)client->tenant,
 				      .weight = weight_of(client),
 				      .slo = client->tenant->slo,
 				      .cost = cost_of(scheduler, client)};

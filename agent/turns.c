@@ -119,6 +119,7 @@ void turns_add(struct turns *turns, struct policy_client *client)
 {
 	(void)turns;
 	*client = (struct policy_client){.level = client->level,
+					 .group = client->group,
 					 .weight = client->weight,
 					 .slo = client->slo,
 					 .cost = client->cost};
@@ -294,8 +295,20 @@ static bool vacate(struct turns *turns, struct turn *turn, bool due, uint64_t no
 	return over;
 }
 
+/* All but those of the group that has the turn. */
+static void hold_others(struct turns *turns, struct turn *turn)
+{
+	struct policy_client *client;
+
+	turn->n_free = 0;
+	DL_FOREACH (turn->waiting, client) {
+		set_hold(turns, client, client->group != turn->running->group);
+		turn->n_free += !client->held;
+	}
+}
+
 /* Most of those that are not held yet are at the list's end. */
-static void write_holds(struct turns *turns, struct turn *turn)
+static void hold_all(struct turns *turns, struct turn *turn)
 {
 	struct policy_client *client = turn->waiting;
 
@@ -303,6 +316,14 @@ static void write_holds(struct turns *turns, struct turn *turn)
 		turn->n_free -= !client->prev->held;
 		set_hold(turns, client->prev, true);
 	}
+}
+
+static void write_holds(struct turns *turns, struct turn *turn)
+{
+	if (turn->running && turn->running->group)
+		hold_others(turns, turn);
+	else
+		hold_all(turns, turn);
 	if (turn->running)
 		set_hold(turns, turn->running, false);
 }

@@ -1,5 +1,6 @@
 /* Whose turn it is, on one GPU. For each level: of the clients that have work outstanding one has
- * the turn, and all others are held; who has no work is never held. Pure.
+ * the turn, and all others are held but those of its group, which may wait for one another; who has
+ * no work is never held. Pure.
  *
  *  - A turn ends when its work is done, when it was as long as the policy allows and somebody
  * waits, when the policy lets somebody take it, or when somebody has waited too long: as long as
@@ -29,7 +30,7 @@ struct turns {
 void turns_init(struct turns *turns, const struct policy *policy,
 		const struct policy_settings *settings, turns_hold_fn *hold);
 
-/* @client's level, weight, slo and cost are filled in; all else becomes zero. */
+/* @client's level, group, weight, slo and cost are filled in; all else becomes zero. */
 void turns_add(struct turns *turns, struct policy_client *client);
 /* It is not held any more. */
 void turns_remove(struct turns *turns, struct policy_client *client, uint64_t now);

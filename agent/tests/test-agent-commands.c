@@ -108,12 +108,14 @@ static void test_policy_by_command(void **state)
 	char answer[512];
 
 	(void)state;
-	struct fake a = fake_join(0), b = fake_join(0);
-	a.status->outstanding = b.status->outstanding = 1;
+	/* Two containers; the second has two processes, which may wait for each other. */
+	struct fake a = fake_join(0), b = fake_join(4), c = fake_join(4);
+	a.status->outstanding = b.status->outstanding = c.status->outstanding = 1;
 	ask("{\"command\":\"policy\",\"name\":\"wfq\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"policy\":\"wfq\""));
 	assert_true(a.control->flags & WEIR_CONTROL_HOLDABLE);
 	assert_int_equal(a.control->hold + b.control->hold, 1);
+	assert_int_equal(b.control->hold, c.control->hold);
 	ask("{\"command\":\"policy\",\"name\":\"levels\"}\n", answer, sizeof(answer));
 	assert_int_equal(a.control->hold + b.control->hold, 0);
 	assert_int_equal(a.control->flags, 0);
@@ -121,6 +123,7 @@ static void test_policy_by_command(void **state)
 	assert_non_null(strstr(answer, "\"policy\":\"levels\""));
 	fake_leave(&a);
 	fake_leave(&b);
+	fake_leave(&c);
 }
 
 static void test_hold_by_command(void **state)
