@@ -67,11 +67,10 @@ static void test_metrics(void **state)
 		"weir_clients{gpu=\"GPU-a\",level=\"high\"} 2\n",
 		"weir_refused_total{reason=\"gpu\"} 4\n",
 		"# TYPE weir_launches_total counter\n",
-		"weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\",container=\"main\","
-		"gpu="
-		"\"GPU-a\"} 7\n",
-		"weir_gpu_seconds_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\",container=\"side\","
-		"gpu=\"GPU-a\"} 2.000000005\n",
+		("weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
+		 "container=\"main\",gpu=\"GPU-a\"} 7\n"),
+		("weir_gpu_seconds_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
+		 "container=\"side\",gpu=\"GPU-a\"} 2.000000005\n"),
 		"weir_predictions_total{",
 		"gpu=\"GPU-a\"} 12.034567\n",
 	};

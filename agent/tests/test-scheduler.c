@@ -234,7 +234,10 @@ static void test_overhang(void **state)
 	work(1, 50 * MS);
 	uint64_t left = 0;
 	/* What it ran before we knew it is nobody's. */
-	world.status[0].executed = total[0] = world.status[1].executed = total[1] = 3600000 * MS;
+	for (unsigned i = 0; i < 2; i++) {
+		total[i] = 3600000 * MS;
+		world.status[i].executed = total[i];
+	}
 	for (unsigned i = 0; i < 40000; i++) {
 		bool was_held = world.control[0].hold;
 		look_after(500000);

@@ -169,7 +169,7 @@ static void warm_up(struct plan *plan, double seconds)
 static uint64_t measure(struct workload *w, const struct choice *choice, struct plan *plan,
 			uint64_t rounds)
 {
-	cleanup(closep) int turn = take_turn(choice->turn);
+	cleanup(closep) int turn __attribute__((unused)) = take_turn(choice->turn);
 	uint64_t done = 0;
 
 	warm_up(plan, choice->warm_up);
