@@ -6,6 +6,7 @@
 #   V=1                        show the commands
 
 SHELL       := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := all
 comma       := ,
 VERSION     := 0.1.0
@@ -111,7 +112,11 @@ all: $(ALL) ## build everything
 setup: $(SETUP_STAMP) ## install what the build needs (Debian, Ubuntu) and the CUDA toolkit into build/
 $(SETUP_STAMP): e2e/setup.sh
 	$(Q)e2e/setup.sh
-	@mkdir -p $(@D) && touch $@
+	@mkdir -p $(@D) && : > $@
+# Read as a (empty) makefile, so that whatever is built, set-up ends before anything else begins.
+ifneq ($(filter-out help clean format,$(or $(MAKECMDGOALS),all)),)
+include $(SETUP_STAMP)
+endif
 
 demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table shows what preemption did
 	$(Q)$(MAKE) -s --no-print-directory all
