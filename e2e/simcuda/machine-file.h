@@ -5,11 +5,12 @@
 
 #include <stdatomic.h>
 
-#define SHARED_MAGIC 0x314d4953u /* "SIM1" */
+#define SHARED_MAGIC 0x324d4953u /* "SIM2" */
 
 struct shared_process {
 	uint32_t role; /* 0: free */
-	uint32_t generation;
+	_Atomic uint32_t generation; /* how often the entry was claimed */
+	uint32_t joined;     /* the generation that all the rest is of */
 	uint32_t pid;     /* in its own namespace */
 	uint32_t touched; /* bit g: has a context on GPU g */
 	uint64_t memory[MACHINE_GPUS];
@@ -49,6 +50,9 @@ bool shared_wait(struct shared_gpu *gpu, uint32_t sequence);
 void shared_moved(struct shared_gpu *gpu);
 
 bool shared_alive(const struct machine *m, uint32_t index);
+/* Entry @index becomes ours if nobody lives in it. What the dead left there stays theirs until
+ * shared_forget(). The caller is the only one who joins. */
+bool shared_claim(struct machine *m, uint32_t index);
 uint32_t shared_pid(const struct machine *m, uint32_t index);
 /* Takes away all that process @index held. The lock is held. */
 void shared_forget(struct shared *s, uint32_t index);

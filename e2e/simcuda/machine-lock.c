@@ -42,6 +42,21 @@ bool shared_alive(const struct machine *m, uint32_t index)
 	return fcntl(m->lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
+/* The generation is a new one before the entry looks alive again: what is there is of the one before,
+ * whoever looks. It is a new name, too: the last owner may have died with the shared lock in hand. */
+bool shared_claim(struct machine *m, uint32_t index)
+{
+	struct flock life = {.l_type = F_WRLCK, .l_start = index, .l_len = 1};
+
+	if (shared_alive(m, index))
+		return false;
+	atomic_fetch_add(&m->shared->processes[index].generation, 1);
+	if (fcntl(m->lock_fd, F_OFD_SETLK, &life) < 0)
+		return false;
+	m->self = index;
+	return true;
+}
+
 /* A lock of our own process does not show: then the pid that stands there is in our words. */
 uint32_t shared_pid(const struct machine *m, uint32_t index)
 {

@@ -173,18 +173,14 @@ static int map(struct machine *m, int fd)
 static int join(struct machine *m, enum machine_role role)
 {
 	for (uint32_t i = 0; i < MACHINE_PROCESSES; i++) {
-		struct flock life = {.l_type = F_WRLCK, .l_start = i, .l_len = 1};
 		struct flock name = {.l_type = F_WRLCK, .l_start = PID_OFFSET + i, .l_len = 1};
 		struct shared_process *p = &m->shared->processes[i];
 
-		if (fcntl(m->lock_fd, F_OFD_SETLK, &life) < 0)
+		if (!shared_claim(m, i))
 			continue;
-		/* Its last owner may have died with the shared lock in its hand: the new
-		 * generation is a new name, so nobody takes that for us. */
-		m->self = i;
-		p->generation++;
 		shared_lock(m);
 		shared_forget(m->shared, i);
+		p->joined = p->generation;
 		p->pid = (uint32_t)getpid();
 		p->role = role;
 		shared_unlock(m);

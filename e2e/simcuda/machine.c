@@ -69,10 +69,18 @@ void shared_forget(struct shared *s, uint32_t index)
 	p->role = 0;
 }
 
+/* Also while another process takes the place of a dead one, and has not joined yet. */
+static bool is_dead(const struct machine *m, uint32_t index)
+{
+	const struct shared_process *p = &m->shared->processes[index];
+
+	return p->role && (p->joined != p->generation || !shared_alive(m, index));
+}
+
 static void reap(struct machine *m)
 {
 	for (uint32_t i = 0; i < MACHINE_PROCESSES; i++)
-		if (i != m->self && m->shared->processes[i].role && !shared_alive(m, i))
+		if (i != m->self && is_dead(m, i))
 			shared_forget(m->shared, i);
 }
 

@@ -325,21 +325,6 @@ static void race(struct workload *workload, struct board *board, unsigned n, uin
 		workload_fail("a process did not end well");
 }
 
-/* The simulated GPU still counts what a dead process had while another one takes its place in the
- * table: what is in use is the least of a few looks. */
-static uint64_t in_use(void)
-{
-	uint64_t least = UINT64_MAX;
-	size_t free_bytes, total;
-
-	for (int i = 0; i < 3; i++) {
-		CU(cuMemGetInfo(&free_bytes, &total));
-		least = total - free_bytes < least ? total - free_bytes : least;
-		usleep(i ? 1000 : 50);
-	}
-	return least;
-}
-
 static void watch(struct workload *workload, uint64_t limit)
 {
 	size_t free_bytes = 0, total = 0;
@@ -348,8 +333,8 @@ static void watch(struct workload *workload, uint64_t limit)
 	workload_open(workload, NULL);
 	workload_ready(workload);
 	while (!workload_stopped(workload)) {
-		uint64_t used = in_use();
-		most = used > most ? used : most;
+		CU(cuMemGetInfo(&free_bytes, &total));
+		most = total - free_bytes > most ? total - free_bytes : most;
 		looks++;
 	}
 	CU(cuMemGetInfo(&free_bytes, &total));

@@ -54,10 +54,29 @@ static void the_dead_hold_nothing(void **state)
 	assert_int_equal(machine.shared->lock, 0);
 }
 
+/* Between claiming the entry of a dead process and joining. */
+static void what_the_dead_held_is_free_at_once(void **state)
+{
+	struct machine dead, next;
+
+	(void)state;
+	assert_int_equal(machine_open(&dead, MACHINE_COMPUTE), MACHINE_OK);
+	assert_int_equal(machine_charge(&dead, 0, 1 << 20), MACHINE_OK);
+	assert_int_equal(machine_used(&machine, 0), 1 << 20);
+	assert_int_equal(machine_open(&next, MACHINE_COMPUTE), MACHINE_OK);
+	uint32_t place = dead.self;
+	machine_close(&dead);
+	assert_true(shared_claim(&next, place));
+	assert_int_equal(machine_used(&machine, 0), 0);
+	assert_false(shared_claim(&next, machine.self));
+	machine_close(&next);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dead_hold_nothing),
+		cmocka_unit_test(what_the_dead_held_is_free_at_once),
 	};
 
 	alarm(20); /* else a lock that is not taken is waited for without end */
