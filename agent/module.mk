@@ -1,8 +1,8 @@
-# The event loop, NVML and YAML are the device plugin's, too.
+# The event loop, NVML with what it says of a GPU's health, and YAML are the device plugin's, too.
 LIBRARIES += loop nvml yaml
 loop_SRC      := agent/loop.c
 loop_CPPFLAGS := -Iagent/include
-nvml_SRC      := agent/nvml.c
+nvml_SRC      := $(addprefix agent/,nvml.c probe.c health.c xid.c)
 nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 yaml_SRC      := agent/yaml.c
 yaml_CPPFLAGS := -Iagent/include
@@ -18,7 +18,7 @@ agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c addres
              memory.c metrics.c objective.c peer.c quantity.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-AGENT_STATIC   := agent yaml loop nvml base libweir-transform
+AGENT_STATIC   := agent nvml yaml loop base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
 
 PROGRAMS += weir-agent weirctl
@@ -64,6 +64,12 @@ $(foreach t,test-compile $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fix
 $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
 	pods_find pods_connected)))
+
+UNIT_TESTS += test-health
+test-health_SRC      := agent/tests/test-health.c
+test-health_CPPFLAGS := -Iagent/include
+test-health_STATIC   := nvml yaml base
+test-health_LIBS     := -lcmocka -lyaml
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "health.h"
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/yaml.h"
@@ -209,24 +208,6 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 	return r;
 }
 
-static int read_xids(struct yaml_file *file, const yaml_node_t *value,
-		     const struct yaml_field *field, void *target)
-{
-	static const struct yaml_field xid = {.min = 1, .max = 100000};
-	struct config *config = target;
-	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE), r = n < 0 ? n : 0;
-
-	(void)field;
-	if (n > (int)CONFIG_XIDS_MAX)
-		return yaml_fail(file, value, "expected at most %u entries", CONFIG_XIDS_MAX);
-	for (int i = 0; i < n && r == 0; i++)
-		r = yaml_read_number(file, yaml_item(file, value, i), &xid,
-				     &config->ignored_xids[i]);
-	if (r == 0)
-		config->n_ignored_xids = (size_t)n;
-	return r;
-}
-
 #define AT(member) offsetof(struct config, member)
 
 static const struct yaml_field library_fields[] = {
@@ -253,10 +234,6 @@ static const struct yaml_field container_fields[] = {
 	{"env", read_env, 0},
 	{0},
 };
-static const struct yaml_field health_fields[] = {
-	{"ignoredXids", read_xids, 0},
-	{0},
-};
 static const struct yaml_field config_fields[] = {
 	{"resourceName", read_resource, AT(resource_name)},
 	{"mode", read_mode, AT(mode)},
@@ -269,7 +246,7 @@ static const struct yaml_field config_fields[] = {
 	{"mps", yaml_read_section, 0, mps_fields},
 	{"driver", yaml_read_section, 0, driver_fields},
 	{"container", yaml_read_section, 0, container_fields},
-	{"health", yaml_read_section, 0, health_fields},
+	{"health", yaml_read_section, AT(health), health_fields},
 	{0},
 };
 
@@ -285,7 +262,7 @@ int config_init(struct config *config)
 		.library_path = strdup(HOST_DIR "/libweir.so"),
 		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
 		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
-		.n_ignored_xids = health_n_ignored_xids,
+		.health = health_defaults,
 	};
 	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
 	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
@@ -294,7 +271,6 @@ int config_init(struct config *config)
 		config_deinit(config);
 		return error_origin(-ENOMEM);
 	}
-	memcpy(config->ignored_xids, health_ignored_xids, health_n_ignored_xids * sizeof(uint32_t));
 	return 0;
 }
 

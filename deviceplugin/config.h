@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weir/health.h"
 #include "weir/log.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
-#define CONFIG_XIDS_MAX 64u
 
 enum mode { MODE_TIMESLICE, MODE_MPS };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
@@ -46,8 +46,7 @@ struct config {
 		struct config_pair *env;
 		size_t n_env;
 	} container;
-	uint32_t ignored_xids[CONFIG_XIDS_MAX];
-	size_t n_ignored_xids;
+	struct health_settings health;
 };
 
 /* Every value that a file need not give. -ENOMEM. */

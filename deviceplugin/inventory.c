@@ -9,9 +9,12 @@
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
+#include "weir/probe.h"
 
 #define SECOND         1000000000ull
 #define OPEN_INTERVAL  (30 * SECOND) /* to open NVML */
+#define LOST_INTERVAL  (5 * SECOND)  /* the same, while a GPU that was there is not */
+#define TICK           (SECOND / 2)  /* to look for errors */
 #define PROBE_INTERVAL (2 * SECOND)
 #define EVENTS_MAX     32 /* taken at one time */
 
@@ -110,15 +113,6 @@ static int place(struct inventory *inventory, const struct gpu *gpu)
 	return (int)at;
 }
 
-static void listen_for_errors(struct inventory *inventory, nvmlDevice_t device)
-{
-	const struct nvml *nvml = &inventory->nvml;
-
-	if (inventory->events && nvml->nvmlDeviceRegisterEvents)
-		nvml->nvmlDeviceRegisterEvents(device, nvmlEventTypeXidCriticalError,
-					       inventory->events);
-}
-
 static void take_gpus(struct inventory *inventory)
 {
 	const struct nvml *nvml = &inventory->nvml;
@@ -130,7 +124,7 @@ static void take_gpus(struct inventory *inventory)
 		struct gpu gpu;
 		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
 		    !describe(nvml, device, &gpu)) {
-			log_warning("GPU %u does not answer; left out", i);
+			log_limited(LOG_WARNING, 600, "GPU %u does not answer; left out", i);
 			continue;
 		}
 		if (is_mig(nvml, device)) {
@@ -143,48 +137,56 @@ static void take_gpus(struct inventory *inventory)
 			return;
 		}
 		inventory->handles[at] = device;
-		health_asked(&inventory->health[at], true);
-		listen_for_errors(inventory, device);
+		probe_listen(nvml, inventory->events, device);
 	}
 	if (!n && !inventory->complained)
 		log_warning("NVML at %s lists no GPU; asking again each %llu s", nvml->path,
 			    OPEN_INTERVAL / SECOND);
 	inventory->complained = !n;
-	inventory->lost = !n;
 }
 
 static void close_nvml(struct inventory *inventory)
 {
 	if (!inventory->nvml.library)
 		return;
-	if (inventory->events && inventory->nvml.nvmlEventSetFree)
-		inventory->nvml.nvmlEventSetFree(inventory->events);
-	inventory->events = NULL;
+	probe_events_free(&inventory->nvml, take(inventory->events));
 	nvml_close(&inventory->nvml);
 	memset(inventory->handles, 0, sizeof(inventory->handles));
-	for (unsigned i = 0; i < inventory->node.n_gpus; i++)
-		health_asked(&inventory->health[i], false);
+}
+
+/* Asks each GPU. One that is lost comes back, if at all, with a new start of NVML. */
+static void probe(struct inventory *inventory, uint64_t now)
+{
+	inventory->lost = inventory->node.n_gpus == 0;
+	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
+		struct health *health = &inventory->health[i];
+		probe_gpu(&inventory->nvml, inventory->handles[i], health,
+			  &inventory->config->health, now);
+		inventory->lost |= health->answer != HEALTH_ANSWERS;
+	}
 }
 
 static void open_nvml(struct inventory *inventory)
 {
 	char message[256];
 
-	inventory->next_open = loop_now() + OPEN_INTERVAL;
+	inventory->opened = loop_now();
 	int r = nvml_open(&inventory->nvml, inventory->nvml_path, message, sizeof(message));
 	if (r < 0) {
 		if (!inventory->complained)
 			log_warning("%s; no GPUs to hand out, trying again each %llu s", message,
 				    OPEN_INTERVAL / SECOND);
 		inventory->complained = true;
+		for (unsigned i = 0; i < inventory->node.n_gpus; i++)
+			health_asked(&inventory->health[i], HEALTH_SILENT);
 		return;
 	}
-	if (!inventory->nvml.nvmlEventSetCreate ||
-	    inventory->nvml.nvmlEventSetCreate(&inventory->events) != NVML_SUCCESS) {
-		inventory->events = NULL;
-		log_warning("this driver tells no XID errors; health comes from NVML's answers");
-	}
+	inventory->events = probe_events_new(&inventory->nvml);
+	if (!inventory->events)
+		log_limited(LOG_WARNING, 600,
+			    "this driver tells no XID errors; health comes from NVML's answers");
 	take_gpus(inventory);
+	probe(inventory, loop_now());
 }
 
 static int index_of(const struct inventory *inventory, nvmlDevice_t device)
@@ -197,43 +199,28 @@ static int index_of(const struct inventory *inventory, nvmlDevice_t device)
 
 static void take_errors(struct inventory *inventory, uint64_t now)
 {
-	const struct config *config = inventory->config;
-	nvmlEventData_t event;
+	nvmlDevice_t device;
+	uint64_t xid;
 
-	if (!inventory->events || !inventory->nvml.nvmlEventSetWait_v2)
-		return;
-	for (int i = 0; i < EVENTS_MAX; i++) {
-		if (inventory->nvml.nvmlEventSetWait_v2(inventory->events, &event, 0) !=
-		    NVML_SUCCESS)
-			return;
-		int gpu = index_of(inventory, event.device);
-		if (event.eventType != nvmlEventTypeXidCriticalError || gpu < 0)
+	for (int i = 0;
+	     i < EVENTS_MAX && probe_next_error(&inventory->nvml, inventory->events, &device, &xid);
+	     i++) {
+		int gpu = index_of(inventory, device);
+		if (gpu < 0)
 			continue;
-		bool counts = health_xid(&inventory->health[gpu], event.eventData,
-					 config->ignored_xids, config->n_ignored_xids, now);
-		log_warning("GPU %s: XID %llu%s", inventory->gpus[gpu].uuid, event.eventData,
-			    counts ? "" : " (ignored)");
-	}
-}
-
-/* Asks each GPU something simple. A GPU that is lost comes back, if at all, with a new start of
- * NVML. */
-static void probe(struct inventory *inventory)
-{
-	inventory->lost = inventory->node.n_gpus == 0;
-	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
-		nvmlMemory_t memory;
-		nvmlDevice_t device = inventory->handles[i];
-		bool answers = device && inventory->nvml.nvmlDeviceGetMemoryInfo(device, &memory) ==
-						 NVML_SUCCESS;
-		health_asked(&inventory->health[i], answers);
-		inventory->lost |= !answers;
+		bool counts =
+			health_xid(&inventory->health[gpu], &inventory->config->health, xid, now);
+		log_warning("GPU %s: XID %llu (%s)%s", inventory->gpus[gpu].uuid,
+			    (unsigned long long)xid, xid_name(xid), counts ? "" : ", ignored");
+		/* The driver may want a recovery now. */
+		inventory->next_probe = 0;
 	}
 }
 
 /* True: something that the kubelet should know. */
 static bool judge(struct inventory *inventory, uint64_t now)
 {
+	char reason[HEALTH_REASON_MAX];
 	bool changed = false;
 
 	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
@@ -243,7 +230,9 @@ static bool judge(struct inventory *inventory, uint64_t now)
 			continue;
 		gpu->healthy = healthy;
 		changed = true;
-		log_info("GPU %s is %s", gpu->uuid, healthy ? "healthy" : "unhealthy");
+		health_reason(&inventory->health[i], now, reason);
+		log_line(healthy ? LOG_INFO : LOG_WARNING, "GPU %s is %s: %s", gpu->uuid,
+			 healthy ? "healthy" : "unhealthy", reason);
 	}
 	return changed;
 }
@@ -252,15 +241,16 @@ static void tick(struct inventory *inventory)
 {
 	uint64_t now = loop_now();
 	unsigned before = inventory->node.n_gpus;
+	uint64_t pause = before ? LOST_INTERVAL : OPEN_INTERVAL;
 
 	if (inventory->nvml.library) {
 		take_errors(inventory, now);
 		if (now >= inventory->next_probe) {
 			inventory->next_probe = now + PROBE_INTERVAL;
-			probe(inventory);
+			probe(inventory, now);
 		}
 	}
-	if ((!inventory->nvml.library || inventory->lost) && now >= inventory->next_open) {
+	if ((!inventory->nvml.library || inventory->lost) && now >= inventory->opened + pause) {
 		close_nvml(inventory);
 		open_nvml(inventory);
 	}
@@ -280,7 +270,7 @@ int inventory_init(struct inventory *inventory, struct loop *loop, const struct 
 		(struct inventory){.config = config, .changed = changed, .nvml_path = nvml_path};
 	int r = loop_timer_init(&inventory->timer, loop, expired);
 	if (r == 0)
-		r = loop_timer_set(&inventory->timer, SECOND, SECOND);
+		r = loop_timer_set(&inventory->timer, TICK, TICK);
 	if (r < 0)
 		return error_origin(r);
 	open_nvml(inventory);

@@ -1,8 +1,9 @@
 /* The GPUs of this node and their shares as device ids, kept up to date.
  *
  * A GPU that was seen once stays in the list, unhealthy while it is away, because containers may
- * still hold its ids. Without NVML the list is empty and NVML is tried again each half minute.
- * A device id is "GPU-<uuid>::NN": the share's number, 00..99.
+ * still hold its ids. Without NVML the list is empty and NVML is tried again each half minute; it
+ * is started anew each 5 s while a GPU is away, which is how one that was reset comes back. A
+ * device id is "GPU-<uuid>::NN": the share's number, 00..99.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 
 #include "allocator.h"
 #include "gpu.h"
-#include "health.h"
+#include "weir/health.h"
 #include "weir/loop.h"
 #include "weir/nvml.h"
 
@@ -32,7 +33,7 @@ struct inventory {
 	nvmlEventSet_t events;          /* of errors; NULL: this driver tells none */
 	nvmlDevice_t handles[GPUS_MAX]; /* NULL: NVML does not list it at present */
 	struct health health[GPUS_MAX];
-	uint64_t next_open, next_probe;
+	uint64_t opened, next_probe;
 	bool lost;       /* a GPU that was seen does not answer, or there never was one */
 	bool complained; /* about the lack of NVML or of GPUs */
 };

@@ -14,7 +14,7 @@ LIBRARIES += kubelet-rpc plugin
 kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
-plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c health.c allocator.c \
+plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
                    container-spec.c driver.c config.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
@@ -23,7 +23,7 @@ PROGRAMS += weir-device-plugin
 weir-device-plugin_SRC      := deviceplugin/main.c
 weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
-weir-device-plugin_STATIC   := plugin kubelet-rpc yaml nvml loop base
+weir-device-plugin_STATIC   := plugin kubelet-rpc nvml yaml loop base
 weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
 # A driver for tests, and what runs against it.
@@ -33,7 +33,7 @@ libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
 # All that tests link.
-DEVICEPLUGIN_STATIC := plugin kubelet-rpc yaml nvml loop base
+DEVICEPLUGIN_STATIC := plugin kubelet-rpc nvml yaml loop base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
 DEVICEPLUGIN_TESTS  := test-allocator test-codec test-container-spec test-inventory test-plugin test-plugin-config
@@ -56,7 +56,7 @@ fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
 fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
-                               deviceplugin/health.c agent/yaml.c
+                               agent/health.c agent/xid.c agent/yaml.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml

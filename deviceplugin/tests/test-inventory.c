@@ -1,4 +1,4 @@
-/* Device ids, health on a virtual clock, and the list as NVML fills it. */
+/* Device ids, and the list as NVML fills it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,7 +16,6 @@
 
 #define GPU_A "GPU-aaaaaaaa-0000-0000-0000-000000000001"
 #define GPU_B "GPU-bbbbbbbb-0000-0000-0000-000000000002"
-#define T     1000000000000ull /* some time, ns */
 
 static void an_id_leads_back_to_its_share(void **state)
 {
@@ -56,56 +55,6 @@ static void other_ids_lead_nowhere(void **state)
 	(void)state;
 	for (size_t i = 0; i < countof(ids); i++)
 		assert_false(inventory_find(&inventory, ids[i], &gpu, &share));
-}
-
-static void an_error_makes_a_gpu_sick_for_a_while(void **state)
-{
-	struct health health = {0};
-
-	(void)state;
-	assert_true(health_good(&health, T));
-	assert_true(health_xid(&health, 79, health_ignored_xids, health_n_ignored_xids, T));
-	assert_false(health_good(&health, T));
-	assert_false(health_good(&health, T + HEALTH_REST - 1));
-	assert_true(health_good(&health, T + HEALTH_REST));
-}
-
-static void a_second_error_prolongs_it(void **state)
-{
-	struct health health = {0};
-
-	(void)state;
-	health_xid(&health, 79, NULL, 0, T);
-	health_xid(&health, 79, NULL, 0, T + HEALTH_REST / 2);
-	assert_false(health_good(&health, T + HEALTH_REST));
-	assert_true(health_good(&health, T + HEALTH_REST + HEALTH_REST / 2));
-}
-
-static void a_programs_own_error_is_ignored(void **state)
-{
-	struct health health = {0};
-
-	(void)state;
-	for (size_t i = 0; i < health_n_ignored_xids; i++)
-		assert_false(health_xid(&health, health_ignored_xids[i], health_ignored_xids,
-					health_n_ignored_xids, T));
-	assert_true(health_good(&health, T));
-	/* The GPU hangs. */
-	assert_true(health_xid(&health, 109, health_ignored_xids, health_n_ignored_xids, T));
-}
-
-static void a_silent_gpu_is_sick_until_it_answers(void **state)
-{
-	struct health health = {0};
-
-	(void)state;
-	health_asked(&health, false);
-	assert_false(health_good(&health, T));
-	health_asked(&health, true);
-	assert_true(health_good(&health, T));
-	health_xid(&health, 79, NULL, 0, T);
-	health_asked(&health, true);
-	assert_false(health_good(&health, T));
 }
 
 struct fixture {
@@ -203,10 +152,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_id_leads_back_to_its_share),
 		cmocka_unit_test(other_ids_lead_nowhere),
-		cmocka_unit_test(an_error_makes_a_gpu_sick_for_a_while),
-		cmocka_unit_test(a_second_error_prolongs_it),
-		cmocka_unit_test(a_programs_own_error_is_ignored),
-		cmocka_unit_test(a_silent_gpu_is_sick_until_it_answers),
 		cmocka_unit_test_setup_teardown(lists_what_nvml_has, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(leaves_out_what_it_cannot_share, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stops_at_as_many_as_it_can_hold, set_up, tear_down),

@@ -25,7 +25,9 @@ static void has_defaults_for_everything(void **state)
 	assert_int_equal(config.mode, MODE_TIMESLICE);
 	assert_string_equal(config.plugin_dir, "/var/lib/kubelet/device-plugins");
 	assert_string_equal(config.library_path, "/usr/local/lib/weir/" WEIR_VERSION "/libweir.so");
-	assert_true(config.n_ignored_xids > 0);
+	assert_int_equal(config.health.n_ignored_xids, 0);
+	assert_int_equal(config.health.recovery, 60);
+	assert_true(config.health.ecc);
 }
 
 static void reads_every_key(void **state)
@@ -45,7 +47,7 @@ static void reads_every_key(void **state)
 		"  mounts: [{hostPath: /h, containerPath: /c, readOnly: false},\n"
 		"           {hostPath: /i, containerPath: /d}]\n"
 		"  env: {A: b, C_1: ''}\n"
-		"health: {ignoredXids: [1, 2]}\n";
+		"health: {ignoredXids: [1, 2], recoverySeconds: 5, ecc: false}\n";
 	cleanup(config_deinit) struct config config = {0};
 	char message[256];
 
@@ -70,8 +72,10 @@ static void reads_every_key(void **state)
 	assert_string_equal(config.container.mounts[1].container_path, "/d");
 	assert_int_equal(config.container.n_env, 2);
 	assert_string_equal(config.container.env[1].key, "C_1");
-	assert_int_equal(config.n_ignored_xids, 2);
-	assert_int_equal(config.ignored_xids[1], 2);
+	assert_int_equal(config.health.n_ignored_xids, 2);
+	assert_int_equal(config.health.ignored_xids[1], 2);
+	assert_int_equal(config.health.recovery, 5);
+	assert_false(config.health.ecc);
 }
 
 static void names_the_place_of_a_mistake(void **state)

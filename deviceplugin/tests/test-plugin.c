@@ -464,8 +464,33 @@ static void tells_of_errors_that_count(void **state)
 	snprintf(path, sizeof(path), "%s.xid", f->gpus);
 	write_file(path, "0 31\n1 79\n");
 	fake_kubelet_until(&f->kubelet, half_healthy);
-	f->expected_line = "XID 31 (ignored)";
+	f->expected_line = "XID 31 (GPU memory page fault), ignored";
 	assert_true(log_says(&f->kubelet));
+}
+
+static void tells_when_a_gpu_has_recovered(void **state)
+{
+	struct fixture *f = *state;
+	char path[160];
+
+	write_config(f, f->kubelet.dir, "health: {recoverySeconds: 1}\n");
+	start_all(f);
+	snprintf(path, sizeof(path), "%s.xid", f->gpus);
+	write_file(path, "0 74\n");
+	fake_kubelet_until(&f->kubelet, half_healthy);
+	fake_kubelet_until(&f->kubelet, all_healthy);
+
+	/* This one wants a reset, which looks like this. */
+	write_file(path, "0 74\n1 95\n");
+	fake_kubelet_until(&f->kubelet, half_healthy);
+	assert_int_equal(unlink(path), 0);
+	f->expected_line = "XID 95 (uncontained memory error), until it is reset";
+	assert_true(log_says(&f->kubelet));
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
+	f->expected_line = "does not answer; left out";
+	fake_kubelet_until(&f->kubelet, log_says);
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 ok\n");
+	fake_kubelet_until(&f->kubelet, all_healthy);
 }
 
 static void leaves_a_mig_gpu_out(void **state)
@@ -520,6 +545,7 @@ int main(void)
 		TEST(registers_without_nvml),
 		TEST(tells_when_a_gpu_is_lost_and_when_it_is_back),
 		TEST(tells_of_errors_that_count),
+		TEST(tells_when_a_gpu_has_recovered),
 		TEST(leaves_a_mig_gpu_out),
 		TEST(stops_on_sigterm_and_removes_its_socket),
 		TEST(refuses_a_bad_config_in_one_line),

@@ -29,7 +29,7 @@ $(B)/simcuda/libcuda.so.1: $(B)/lib/simcuda.so
 	$(Q)cp $< $@.new && mv -f $@.new $@
 
 SHARED += simnvml.so
-simnvml.so_SRC := $(addprefix e2e/simcuda/,nvml.c nvml-event.c machine.c machine-lock.c machine-open.c)
+simnvml.so_SRC := $(addprefix e2e/simcuda/,nvml.c nvml-event.c nvml-health.c machine.c machine-lock.c machine-open.c)
 simnvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 simnvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete
 

@@ -26,7 +26,12 @@
 	row(nvmlEventSetCreate, false) \
 	row(nvmlEventSetWait_v2, false) \
 	row(nvmlEventSetFree, false) \
+	row(nvmlDeviceGetTotalEccErrors, false) \
+	row(nvmlDeviceGetRemappedRows, false) \
+	row(nvmlDeviceGetFieldValues, false) \
 	row(nvmlDeviceGetComputeRunningProcesses, false) \
+	row(nvmlDeviceGetMPSComputeRunningProcesses, false) \
+	row(nvmlSystemGetDriverVersion, false) \
 	row(nvmlSystemGetCudaDriverVersion_v2, false) \
 	row(nvmlErrorString, false)
 /* clang-format on */

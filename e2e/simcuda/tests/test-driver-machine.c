@@ -358,6 +358,50 @@ static void test_xid(void **state)
 	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
 }
 
+static void remove_file(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/gpu0/%s", getenv("WEIR_SIM_DIR"), name);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_memory_errors(void **state)
+{
+	nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION};
+	unsigned corrected, uncorrected, pending, failed;
+	unsigned long long errors;
+	nvmlDevice_t device;
+
+	(void)state;
+	assert_int_equal(nvmlInit(), NVML_SUCCESS);
+	assert_int_equal(nvmlDeviceGetHandleByIndex(0, &device), NVML_SUCCESS);
+	write_file("ecc", "3\n");
+	assert_int_equal(nvmlDeviceGetTotalEccErrors(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+						     NVML_VOLATILE_ECC, &errors),
+			 NVML_SUCCESS);
+	assert_int_equal(errors, 3);
+	assert_int_equal(nvmlDeviceGetTotalEccErrors(device, NVML_MEMORY_ERROR_TYPE_CORRECTED,
+						     NVML_VOLATILE_ECC, &errors),
+			 NVML_SUCCESS);
+	assert_int_equal(errors, 0);
+	write_file("remap-failed", "");
+	assert_int_equal(
+		nvmlDeviceGetRemappedRows(device, &corrected, &uncorrected, &pending, &failed),
+		NVML_SUCCESS);
+	assert_true(failed);
+	assert_int_equal(nvmlDeviceGetFieldValues(device, 1, &field), NVML_SUCCESS);
+	assert_int_equal(field.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+	write_file("recovery", "1\n");
+	assert_int_equal(nvmlDeviceGetFieldValues(device, 1, &field), NVML_SUCCESS);
+	assert_int_equal(field.nvmlReturn, NVML_SUCCESS);
+	assert_int_equal(field.value.uiVal, NVML_GPU_RECOVERY_ACTION_GPU_RESET);
+	remove_file("ecc");
+	remove_file("remap-failed");
+	remove_file("recovery");
+	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_shared, teardown)
@@ -371,6 +415,7 @@ int main(int argc, char **argv)
 		TEST(test_fork),
 		TEST(test_nvml),
 		TEST(test_xid),
+		TEST(test_memory_errors),
 	};
 	char path[] = "/tmp/weir-board-XXXXXX", block_us[16];
 	int failed;
