@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "address.h"
+#include "config-read.h"
 #include "duration.h"
 #include "objective.h"
 #include "quantity.h"
@@ -48,7 +49,7 @@ static int read_level(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-static int read_policy(struct yaml_file *file, const yaml_node_t *value,
+int config_read_policy(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a policy");
@@ -62,7 +63,7 @@ static int read_policy(struct yaml_file *file, const yaml_node_t *value,
 }
 
 /* uint64_t, in ns. */
-static int read_duration(struct yaml_file *file, const yaml_node_t *value,
+int config_read_duration(struct yaml_file *file, const yaml_node_t *value,
 			 const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a duration");
@@ -78,19 +79,19 @@ static int read_duration(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-static int read_aging(struct yaml_file *file, const yaml_node_t *value,
+int config_read_aging(struct yaml_file *file, const yaml_node_t *value,
 		      const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a duration or `never`");
 
 	if (!text || strcmp(text, "never") != 0)
-		return text ? read_duration(file, value, field, target) : -EINVAL;
+		return text ? config_read_duration(file, value, field, target) : -EINVAL;
 	*(uint64_t *)target = POLICY_NEVER;
 	return 0;
 }
 
 /* Percent into millionths. */
-static int read_overhead(struct yaml_file *file, const yaml_node_t *value,
+int config_read_overhead(struct yaml_file *file, const yaml_node_t *value,
 			 const struct yaml_field *field, void *target)
 {
 	uint32_t percent;
@@ -256,11 +257,11 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 #define AT(member) offsetof(struct config, member)
 
 static const struct yaml_field scheduling_fields[] = {
-	{"aging", read_aging, AT(scheduling.aging)},
-	{"quantum", read_duration, AT(scheduling.quantum)},
-	{"minQuantum", read_duration, AT(scheduling.min_quantum)},
-	{"maxOverhead", read_overhead, AT(scheduling.max_overhead), .min = 1, .max = 100},
-	{"evictionCost", read_duration, AT(scheduling.cost)},
+	{"aging", config_read_aging, AT(scheduling.aging)},
+	{"quantum", config_read_duration, AT(scheduling.quantum)},
+	{"minQuantum", config_read_duration, AT(scheduling.min_quantum)},
+	{"maxOverhead", config_read_overhead, AT(scheduling.max_overhead), .min = 1, .max = 100},
+	{"evictionCost", config_read_duration, AT(scheduling.cost)},
 	{0},
 };
 static const struct yaml_field metrics_fields[] = {
@@ -314,10 +315,18 @@ static const struct yaml_field limits_fields[] = {
 	 .max = 16384},
 	{0},
 };
+static const struct yaml_field mps_fields[] = {
+	{"program", yaml_read_path, AT(mps.program)},
+	{"dir", yaml_read_path, AT(mps.dir)},
+	{"keep", yaml_read_bool, AT(mps.keep)},
+	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
+	{"required", yaml_read_bool, AT(mps.required)},
+	{0},
+};
 static const struct yaml_field config_fields[] = {
 	{"socket", yaml_read_path, AT(socket)},
 	{"stateDir", yaml_read_path, AT(state_dir)},
-	{"policy", read_policy, AT(policy)},
+	{"policy", config_read_policy, AT(policy)},
 	{"scheduling", yaml_read_section, 0, scheduling_fields},
 	{"metrics", yaml_read_section, 0, metrics_fields},
 	{"control", yaml_read_section, 0, control_fields},
@@ -326,6 +335,10 @@ static const struct yaml_field config_fields[] = {
 	{"standalone", yaml_read_section, 0, standalone_fields},
 	{"compile", yaml_read_section, 0, compile_fields},
 	{"limits", yaml_read_section, 0, limits_fields},
+	{"mode", config_read_mode, AT(mode)},
+	{"memoryDefault", config_read_memory_default, AT(memory_default)},
+	{"mps", yaml_read_section, 0, mps_fields},
+	{"gpus", config_read_gpus, 0},
 	{"nvml", yaml_read_text, AT(nvml)},
 	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{0},
@@ -380,13 +393,18 @@ int config_init(struct config *config)
 			    .seconds = 30,
 			    .cache_dir = strdup(""),
 			    .cache_mib = 256},
+		.mps = {.program = strdup(""),
+			.dir = strdup("/run/weir-mps"),
+			.keep = true,
+			.multi_user = true},
 	};
 	share_names(config);
 	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
 	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
 	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
 	    config->levels.latency_annotation && config->levels.memory_annotation &&
-	    config->compile.program && config->compile.cache_dir)
+	    config->compile.program && config->compile.cache_dir && config->mps.program &&
+	    config->mps.dir)
 		return 0;
 	config_deinit(config);
 	return error_origin(-ENOMEM);
@@ -405,6 +423,9 @@ void config_deinit(struct config *config)
 	free(config->kubernetes.resource);
 	free(config->levels.annotation);
 	free(config->compile.program);
+	free(config->mps.program);
+	free(config->mps.dir);
+	config_free_gpus(config->gpus, config->n_gpus);
 	free(config->compile.cache_dir);
 	free(config->levels.latency_annotation);
 	free(config->levels.memory_annotation);

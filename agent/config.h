@@ -1,6 +1,7 @@
 /* What weir-agent is told by its configuration file: defaults, and checks of every value. */
 #pragma once
 
+#include "config-gpu.h"
 #include "podlist.h"
 #include "policy.h"
 
@@ -64,6 +65,14 @@ struct config_compile {
 	uint32_t cache_mib;
 };
 
+struct config_mps {
+	char *program;   /* nvidia-cuda-mps-control; empty: searched for */
+	char *dir;       /* a folder for each GPU in it */
+	bool keep;       /* daemons go on when the agent ends */
+	bool multi_user; /* a server takes clients of several users */
+	bool required;   /* no daemon can be had: the agent is not ready */
+};
+
 struct config {
 	char *socket;
 	char *state_dir;
@@ -79,6 +88,11 @@ struct config {
 	struct config_compile compile;
 	size_t n_rules;
 	struct config_rule *rules;
+	enum gpu_mode mode;
+	struct config_memory memory_default;
+	struct config_mps mps;
+	size_t n_gpus;
+	struct config_gpu *gpus;
 };
 
 /* low, normal, high, critical = 0..3. False: no such level. */

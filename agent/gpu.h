@@ -30,6 +30,7 @@ struct gpu {
 	char id[GPU_ID_SIZE];
 	char name[96];
 	uint64_t memory;
+	int index;   /* as NVML counts; -1: it did not tell us of it */
 	bool listed; /* NVML told us of it */
 	bool open;   /* has its demand pages */
 	UT_hash_handle hh;
@@ -44,6 +45,8 @@ struct gpu {
 	struct loop_timer sweep, sharing;
 
 	/* scheduler.c's. */
+	const struct policy *policy; /* NULL: the scheduler's, with its settings */
+	struct policy_settings settings;
 	struct turns turns;
 	uint64_t looked;            /* when at its clients last */
 	uint64_t owed[WEIR_LEVELS]; /* ns that others ran in the turn of each level's first */

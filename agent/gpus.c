@@ -19,6 +19,7 @@ static int add(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)
 		return error_origin(-ENOMEM);
 	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
 	gpu_format_id(uuid, gpu->id);
+	gpu->index = -1;
 	HASH_ADD(hh, gpus->all, uuid, sizeof(gpu->uuid), gpu);
 	gpus->n++;
 	*out = gpu;
@@ -55,6 +56,7 @@ static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
 	if (r < 0)
 		return r;
 	gpu->listed = true;
+	gpu->index = (int)i;
 	if (nvml->nvmlDeviceGetName(device, gpu->name, sizeof(gpu->name)) != NVML_SUCCESS)
 		gpu->name[0] = '\0';
 	if (nvml->nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS)

@@ -8,7 +8,7 @@ test-container_SRC     := agent/tests/test-container.c agent/container.c
 test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
 test-level_SRC         := agent/tests/test-level.c \
-                          agent/yaml.c agent/address.c agent/duration.c agent/objective.c $(POLICY_SRC)
+                          agent/address.c agent/duration.c agent/objective.c $(POLICY_SRC)
 test-level_STATIC       := agent yaml base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml

@@ -4,7 +4,7 @@ loop_SRC      := agent/loop.c
 loop_CPPFLAGS := -Iagent/include
 nvml_SRC      := $(addprefix agent/,nvml.c probe.c health.c xid.c)
 nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-yaml_SRC      := agent/yaml.c
+yaml_SRC      := agent/yaml.c agent/gpu-select.c
 yaml_CPPFLAGS := -Iagent/include
 
 include agent/kubernetes.mk
@@ -13,7 +13,7 @@ include agent/sim.mk
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
-             compile.c compile-metrics.c config.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
+             compile.c compile-metrics.c config.c config-gpu.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
              memory.c metrics.c objective.c peer.c quantity.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c top.c trace.c)
@@ -49,7 +49,7 @@ endif
 
 # A whole agent, with fake pods and identities.
 WHOLE_AGENT := test-agent test-memory test-agent-hostile test-agent-commands test-agent-compile
-AGENT_TESTS := test-loop test-agent-config test-account test-handshake test-rules test-region test-gpu \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
                test-tenants test-metrics test-scheduler test-compile test-cache $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -84,14 +84,14 @@ FUZZERS += fuzz-request
 fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libweir-transform_SRC)
 fuzz-request_LIBS    := $(TRANSFORM_LIBS)
 
-fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c yaml.c address.c \
+fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c config-gpu.c yaml.c gpu-select.c address.c \
                         duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
-                        handshake.c config.c yaml.c address.c \
+                        handshake.c config.c config-gpu.c yaml.c gpu-select.c address.c \
                         duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base

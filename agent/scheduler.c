@@ -45,9 +45,21 @@ static void set_flag(struct client *client, uint32_t flag, bool set)
 	atomic_fetch_add(&control->epoch, 1);
 }
 
+static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
+{
+	return gpu->policy ? gpu->policy : scheduler->policy;
+}
+
+static const struct policy_settings *settings_of(const struct scheduler *scheduler,
+						 const struct gpu *gpu)
+{
+	return gpu->policy ? &gpu->settings : &scheduler->settings;
+}
+
 static bool has_equals(const struct scheduler *scheduler, const struct client *client)
 {
-	return !scheduler->policy->untouched && client->gpu->n_level[client->level] > 1;
+	return !policy_of(scheduler, client->gpu)->untouched &&
+	       client->gpu->n_level[client->level] > 1;
 }
 
 /* The share of a container is that of all its clients on a GPU. */
@@ -67,7 +79,7 @@ static uint32_t weight_of(const struct client *client)
 static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
 {
 	uint64_t said = atomic_load(&client->pages.status->eviction_cost);
-	uint64_t least = scheduler->settings.cost, before = client->policy.cost;
+	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->policy.cost;
 
 	if (said <= least)
 		return 0;
@@ -230,7 +242,7 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	}
 	/* Nothing predicted is not nothing left. */
 	if (outstanding && !remaining)
-		remaining = scheduler->settings.quantum;
+		remaining = settings_of(scheduler, client->gpu)->quantum;
 	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
 		   outstanding ? remaining : 0, now);
 	/* Cleared by a client that waited for us too long. */
@@ -311,7 +323,7 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 {
 	struct turns former = gpu->turns;
 
-	turns_init(&gpu->turns, scheduler->policy, &scheduler->settings, hold);
+	turns_init(&gpu->turns, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		gpu->turns.levels[level].switches = former.levels[level].switches;
 		gpu->owed[level] = 0;
@@ -325,18 +337,47 @@ static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
 		begin(scheduler, gpu);
 }
 
+static void begin_anew(struct scheduler *scheduler, struct gpu *gpu)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		turns_remove(&gpu->turns, &client->policy, loop_now());
+	begin(scheduler, gpu);
+	for (client = gpu->clients; client; client = client->gpu_next)
+		turns_add(&gpu->turns, &client->policy);
+	refresh(scheduler, gpu, loop_now());
+}
+
 void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy)
 {
 	scheduler->policy = policy;
 	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
-		struct client *client;
-		for (client = gpu->clients; client; client = client->gpu_next)
-			turns_remove(&gpu->turns, &client->policy, loop_now());
-		begin(scheduler, gpu);
-		for (client = gpu->clients; client; client = client->gpu_next)
-			turns_add(&gpu->turns, &client->policy);
-		refresh(scheduler, gpu, loop_now());
+		if (gpu->policy)
+			gpu->policy = policy;
+		begin_anew(scheduler, gpu);
 	}
+	look(scheduler);
+}
+
+static bool same_settings(const struct policy_settings *a, const struct policy_settings *b)
+{
+	return a->aging == b->aging && a->quantum == b->quantum &&
+	       a->min_quantum == b->min_quantum && a->cost == b->cost && a->nap == b->nap &&
+	       a->late == b->late && a->max_overhead == b->max_overhead;
+}
+
+void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
+			 const struct policy_settings *settings)
+{
+	bool same = policy == policy_of(scheduler, gpu) &&
+		    same_settings(settings, settings_of(scheduler, gpu));
+
+	gpu->policy = policy;
+	gpu->settings = *settings;
+	if (same)
+		return;
+	begin_anew(scheduler, gpu);
 	look(scheduler);
 }
 

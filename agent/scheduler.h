@@ -17,7 +17,7 @@
 #define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
 
 struct scheduler {
-	const struct policy *policy;
+	const struct policy *policy; /* of GPUs that have none of their own */
 	struct policy_settings settings;
 	struct loop_timer timer;
 	struct gpu **gpus;   /* the registry's hash */
@@ -28,8 +28,11 @@ struct scheduler {
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,
 		   const struct policy_settings *settings, struct gpu **gpus);
 void scheduler_deinit(struct scheduler *scheduler);
-/* Everybody's turn begins anew. */
+/* Of all GPUs. Everybody's turn begins anew. */
 void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy);
+/* Of one GPU, if they are others than before: then turns begin anew on it. */
+void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
+			 const struct policy_settings *settings);
 
 /* @client is on its GPU already, or still. */
 void scheduler_add(struct scheduler *scheduler, struct client *client);

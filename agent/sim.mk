@@ -17,7 +17,7 @@ test-objective_SRC      := agent/tests/test-objective.c agent/objective.c agent/
 test-objective_LIBS     := -lcmocka
 
 FUZZERS += fuzz-trace
-fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c yaml.c address.c \
+fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c config-gpu.c yaml.c gpu-select.c address.c \
                            objective.c quantity.c) $(POLICY_SRC)
 fuzz-trace_CPPFLAGS     := -Iagent/include
 fuzz-trace_STATIC       := base

@@ -56,7 +56,7 @@ fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
 fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
-                               agent/health.c agent/xid.c agent/yaml.c
+                               agent/health.c agent/xid.c agent/yaml.c agent/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml
