@@ -4,10 +4,16 @@
  *
  *   shots BEGIN EVERY N PRIORITY       a round at BEGIN + k * EVERY, each waited for
  *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
+ *   passes N                           from now on, with --kernel
  *
  * PRIORITY is 0, or 1 for a stream of the greatest. The answer is a line of JSON: `shots` with
  * [launch, end] of each, or `ends` of all rounds, in ns after BEGIN; `missed` are shots whose time
- * had gone when the one before was done. At the end of its input it checks the last results.
+ * had gone when the one before was done; or `passes`. At the end of its input it checks the results
+ * of a last round.
+ *
+ * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, which goes
+ * N times over its data: its grid is N deep, and no kernel that may be named looks at that. So a
+ * single kernel lasts as long as in the papers, whose GPUs had a seventeenth of the memory's speed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,15 +26,17 @@
 
 #define DEPTH_MAX  64u
 #define ROUNDS_MAX 10000000u
+#define PASSES_MAX 60000u /* a grid is at most 65535 deep */
 #define LEAD_NS    3000000u /* before a shot: what it changes is made new */
 
 struct choice {
-	const char *only, *class;
+	const char *only, *class, *kernel;
 	double warm_up;
 };
 
 struct player {
 	struct plan plan;
+	struct plan_launch *single; /* NULL: rounds are whole ones */
 	CUstream streams[2]; /* by priority */
 	CUevent events[DEPTH_MAX];
 };
@@ -42,6 +50,11 @@ static void open_player(struct player *player, const struct workload *w,
 	plan_init(&player->plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][class]);
 	plan_prepare(&player->plan);
+	if (choice->kernel) {
+		player->single = plan_find_launch(&player->plan, choice->kernel);
+		if (!player->single || player->single->shape.grid[2] != 1)
+			workload_fail("--kernel: no kernel of a flat grid: '%s'", choice->kernel);
+	}
 	CU(cuCtxGetStreamPriorityRange(&least, &greatest));
 	player->streams[0] = player->plan.stream;
 	CU(cuStreamCreateWithPriority(&player->streams[1], CU_STREAM_NON_BLOCKING, greatest));
@@ -49,8 +62,29 @@ static void open_player(struct player *player, const struct workload *w,
 		CU(cuEventCreate(&player->events[i], CU_EVENT_DISABLE_TIMING));
 }
 
+/* What one round needs that the one before has changed. */
+static void renew(struct player *player)
+{
+	if (!player->single)
+		plan_renew(&player->plan);
+}
+
+static void queue(struct player *player)
+{
+	if (player->single)
+		plan_queue_launch(&player->plan, player->single);
+	else
+		plan_queue(&player->plan);
+}
+
 static void close_player(struct player *player)
 {
+	if (player->single) {
+		player->single->shape.grid[2] = 1;
+		plan_prepare(&player->plan);
+		plan_queue(&player->plan);
+	}
+	CU(cuStreamSynchronize(player->plan.stream));
 	plan_check(&player->plan);
 	for (unsigned i = 0; i < DEPTH_MAX; i++)
 		CU(cuEventDestroy(player->events[i]));
@@ -82,11 +116,11 @@ static void play_shots(struct player *player, uint64_t begin, uint64_t every, ui
 		}
 		if (every > 2 * LEAD_NS)
 			sleep_until_ns(when - LEAD_NS);
-		plan_renew(plan);
+		renew(player);
 		CU(cuStreamSynchronize(plan->stream));
 		wait_until_ns(when);
 		uint64_t launched = now_ns();
-		plan_queue(plan);
+		queue(player);
 		CU(cuStreamSynchronize(plan->stream));
 		printf("%s[%" PRIu64 ",%" PRIu64 "]", printed++ ? "," : "", launched - begin,
 		       now_ns() - begin);
@@ -103,8 +137,8 @@ static void play_endless(struct player *player, uint64_t begin, uint64_t end, ui
 	wait_until_ns(begin);
 	while (done < queued || now_ns() < end) {
 		if (queued < done + depth && queued < ROUNDS_MAX && now_ns() < end) {
-			plan_renew(plan);
-			plan_queue(plan);
+			renew(player);
+			queue(player);
 			CU(cuEventRecord(player->events[queued++ % depth], plan->stream));
 			continue;
 		}
@@ -119,7 +153,15 @@ static void play_endless(struct player *player, uint64_t begin, uint64_t end, ui
 	printf("]}\n");
 }
 
-static void obey(struct player *player, const char *line)
+static void set_passes(struct player *player, unsigned passes)
+{
+	if (!player->single || passes < 1 || passes > PASSES_MAX)
+		workload_fail("passes: out of range, or no --kernel");
+	player->single->shape.grid[2] = passes;
+	printf("{\"passes\":%u}\n", passes);
+}
+
+static void play(struct player *player, const char *line)
 {
 	uint64_t begin, second, third;
 	unsigned priority = 2;
@@ -136,6 +178,16 @@ static void obey(struct player *player, const char *line)
 		play_shots(player, begin, second, third);
 	else
 		play_endless(player, begin, second, third);
+}
+
+static void obey(struct player *player, const char *line)
+{
+	unsigned passes;
+
+	if (sscanf(line, "passes %u", &passes) == 1)
+		set_passes(player, passes);
+	else
+		play(player, line);
 	fflush(stdout);
 }
 
@@ -158,6 +210,7 @@ int main(int argc, char **argv)
 	const struct workload_option own[] = {
 		{"only", OPTION_TEXT, &choice.only, "the benchmark with this name"},
 		{"class", OPTION_TEXT, &choice.class, "of the input: large, small, trivial"},
+		{"kernel", OPTION_TEXT, &choice.kernel, "rounds are a launch of this one kernel"},
 		{"warm-up", OPTION_REAL, &choice.warm_up, "seconds of rounds before it is ready"},
 		{0}};
 	const struct benchmark *benchmark = NULL;

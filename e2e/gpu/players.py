@@ -16,20 +16,25 @@ TENANTS = [Tenant(f"seat-{i:02}", "low") for i in range(SEATS)]
 MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to its begin
 DEPTH = 4  # rounds queued
+PROBE = 4  # passes more, to see how long one is
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen
 
 
 @dataclasses.dataclass(frozen=True)
 class Role:
-    """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart."""
+    """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart. @us: a round is
+    one launch of @kernel over the data of class @size, so often that it takes so long; 0: a round is all
+    that the benchmark does."""
 
     workload: str
     size: str = "small"
     tenant: str = ""
     copy: int = 0
+    kernel: str = ""
+    us: int = 0
 
     def __str__(self):
-        return f"{self.workload} ({self.size})"
+        return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
 
 
 class Player:
@@ -59,10 +64,11 @@ class Player:
 
 
 class Stage:
-    """@alone: us of a round of each role, by mode."""
+    """@alone: us of a round of each role, by mode. @passes: over its data, of a kernel and how long it is to
+    last."""
 
     def __init__(self, node):
-        self.node, self.players, self.alone, self.shares = node, {}, {}, {}
+        self.node, self.players, self.alone, self.shares, self.passes = node, {}, {}, {}, {}
         self.seats = [tenant.name for tenant in TENANTS]
 
     def cast(self, mode, roles):
@@ -84,16 +90,42 @@ class Stage:
         tenant = role.tenant or (self.seats.pop(0) if weir else "low")
         size = "trivial" if self.node.simulated else role.size
         argv = [self.node.bench("player"), *self.node.sizes, "--only", role.workload, "--class", size]
+        argv += ["--kernel", role.kernel] if role.us else []
         client = self.node.start(
             f"player-{role.workload}", argv, tenant, weir, mps=mps, stdin=subprocess.PIPE
         )
         return Player(client, tenant)
 
-    def measure(self, mode, role):
-        seconds = SETTLE if mode == "Weir" else 0.2
+    def round_us(self, mode, role, seconds):
+        """Of the later half of those of so long a time."""
         (ends,) = self.endless(mode, [role], 0.05 if self.node.simulated else seconds)
         later = ends[len(ends) // 2 :]
-        self.alone[mode, role] = (later[-1] - later[0]) / 1e3 / (len(later) - 1) if len(later) > 1 else ends[0] / 1e3
+        return (later[-1] - later[0]) / 1e3 / (len(later) - 1) if len(later) > 1 else ends[0] / 1e3
+
+    def set_passes(self, mode, role):
+        """What is found in one mode holds for all: it is the same kernel."""
+        player = self.players[mode, role]
+
+        def tell(passes):
+            player.tell("passes", passes)
+            player.answer(60)
+
+        if (role.kernel, role.us) not in self.passes:
+            n = 2 if role.us > 2000 else 1
+            if not self.node.simulated:
+                # Neither the launch nor what only the first pass has to do is in each of them.
+                tell(1 + PROBE)
+                more = self.round_us(mode, role, 0.1)
+                tell(1)
+                each = (more - self.round_us(mode, role, 0.05)) / PROBE
+                n = max(1, round(role.us / each))
+            self.passes[role.kernel, role.us] = n
+        tell(self.passes[role.kernel, role.us])
+
+    def measure(self, mode, role):
+        if role.us:
+            self.set_passes(mode, role)
+        self.alone[mode, role] = self.round_us(mode, role, SETTLE if mode == "Weir" else 0.2)
 
     def leave(self, mode, roles):
         for role in roles:

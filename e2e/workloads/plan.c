@@ -322,6 +322,19 @@ void plan_queue(struct plan *plan)
 	launch_all(plan, false);
 }
 
+struct plan_launch *plan_find_launch(struct plan *plan, const char *kernel)
+{
+	for (size_t i = 0; i < plan->launch_count; i++)
+		if (strcmp(plan->launches[i].kernel->name, kernel) == 0)
+			return &plan->launches[i];
+	return NULL;
+}
+
+void plan_queue_launch(struct plan *plan, struct plan_launch *launch)
+{
+	start(plan, launch, false);
+}
+
 void plan_round(struct plan *plan, uint64_t repeat)
 {
 	if (plan->rounds++ == 0)

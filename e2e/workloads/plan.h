@@ -111,6 +111,9 @@ void plan_check(struct plan *plan);
 void plan_prepare(struct plan *plan);
 void plan_renew(const struct plan *plan);
 void plan_queue(struct plan *plan);
+/* The first launch of @kernel, or NULL; and it alone, in a shape that its caller may change. */
+struct plan_launch *plan_find_launch(struct plan *plan, const char *kernel);
+void plan_queue_launch(struct plan *plan, struct plan_launch *launch);
 
 /* For a benchmark's plan(). Buffers live as long as the plan. */
 struct buffer *plan_buffer(struct plan *plan, size_t bytes);
