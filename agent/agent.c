@@ -181,6 +181,7 @@ static void pods_changed(void *userdata)
 			 !pods_find(agent->pods, tenant->identity.pod_uid))
 			tenants_forget(&agent->tenants, tenant);
 	}
+	sessions_answer(agent);
 }
 
 void agent_read_memory(struct agent *agent)

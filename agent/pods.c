@@ -569,6 +569,14 @@ const struct pod *pods_find(struct pods *p, const char *uid)
 	return NULL;
 }
 
+void pods_hurry(struct pods *p)
+{
+	uint64_t now = loop_now(), due = p->started + RETRY_FIRST_NS;
+
+	if (!p->request)
+		loop_timer_set(&p->retry, due > now ? due - now : 0, 0);
+}
+
 bool pods_connected(const struct pods *p)
 {
 	return p->connected;

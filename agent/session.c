@@ -19,6 +19,8 @@ struct session {
 	int fd, process;
 	struct loop_io socket, death;
 	struct loop_timer hello;
+	struct gpu
+		*asked; /* on which its limit of memory is; the answer waits for the API server */
 	pid_t pid;
 	struct tenant *tenant;
 	struct client *client; /* NULL: not welcomed yet */
@@ -217,11 +219,46 @@ static int send_account(const struct session *session, const struct memory *memo
 	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
 }
 
+static void answer_memory(struct session *session, struct gpu *gpu)
+{
+	struct memory_owner owner = owner_of(session->tenant, gpu);
+	struct memory *memory;
+	int r = memories_enter(&session->agent->memories, &owner, session->pid, session->process,
+			       &memory);
+
+	if (r >= 0)
+		r = send_account(session, memory, (uint32_t)r);
+	if (r == -ENOSPC)
+		refuse_session(session, WEIR_REFUSED_LIMIT,
+			       "too many processes with accounts of memory");
+	else if (r < 0)
+		refuse_session(session, WEIR_REFUSED_INTERNAL, strerror(-r));
+}
+
+/* Nobody has said yet whether the container has a limit: a new pod may be here before the news of
+ * it. */
+static bool limit_unknown(const struct session *session, const struct gpu *gpu)
+{
+	struct agent *agent = session->agent;
+	struct memory_owner owner = owner_of(session->tenant, gpu);
+
+	return agent->pods && session->tenant->identity.in_pod && !owner.known &&
+	       !memories_find(&agent->memories, &owner);
+}
+
+/* The asker may have closed its half already: only its end is listened for. */
+static void wait_for_pod(struct session *session, struct gpu *gpu)
+{
+	session->asked = gpu;
+	loop_io_modify(&session->socket, 0);
+	loop_timer_set(&session->hello, SESSION_MEMORY_NS, 0);
+	pods_hurry(session->agent->pods);
+}
+
 /* The connection is the asker's to end. */
 static void tell_memory(struct session *session, const struct weir_memory *asked)
 {
 	struct agent *agent = session->agent;
-	struct memory *memory;
 	struct gpu *gpu;
 	int r = gpus_get(&agent->gpus, asked->gpu, &gpu);
 
@@ -230,20 +267,35 @@ static void tell_memory(struct session *session, const struct weir_memory *asked
 		refuse(agent, session->fd, WEIR_REFUSED_GPU, session->pid, "no such GPU here",
 		       false);
 		session_free(session);
-		return;
-	}
-	if (r == 0) {
-		struct memory_owner owner = owner_of(session->tenant, gpu);
-		r = memories_enter(&agent->memories, &owner, session->pid, session->process,
-				   &memory);
-	}
-	if (r >= 0)
-		r = send_account(session, memory, (uint32_t)r);
-	if (r == -ENOSPC)
-		refuse_session(session, WEIR_REFUSED_LIMIT,
-			       "too many processes with accounts of memory");
-	else if (r < 0)
+	} else if (r < 0) {
 		refuse_session(session, WEIR_REFUSED_INTERNAL, strerror(-r));
+	} else if (limit_unknown(session, gpu)) {
+		wait_for_pod(session, gpu);
+	} else {
+		answer_memory(session, gpu);
+	}
+}
+
+/* It asks again, if it cannot do without a limit. */
+static void pod_late(struct session *session)
+{
+	struct agent *agent = session->agent;
+
+	refuse(agent, session->fd, WEIR_REFUSED_INTERNAL, session->pid,
+	       "its pod is not known yet, nor its limit of memory", agent->limited);
+	session_free(session);
+}
+
+void sessions_answer(struct agent *agent)
+{
+	for (struct session *session = agent->sessions, *next; session; session = next) {
+		next = session->next;
+		if (session->asked && !limit_unknown(session, session->asked)) {
+			loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
+			loop_io_modify(&session->socket, EPOLLIN);
+			answer_memory(session, take(session->asked));
+		}
+	}
 }
 
 static void socket_ready(struct loop_io *io, uint32_t events)
@@ -286,8 +338,12 @@ static void process_died(struct loop_io *io, uint32_t events)
 
 static void hello_late(struct loop_timer *timer)
 {
-	refuse_session(container_of(timer, struct session, hello), WEIR_REFUSED_MESSAGE,
-		       "no HELLO within 5 s");
+	struct session *session = container_of(timer, struct session, hello);
+
+	if (session->asked)
+		pod_late(session);
+	else
+		refuse_session(session, WEIR_REFUSED_MESSAGE, "no HELLO within 5 s");
 }
 
 static int session_start(struct session *session, const struct container_identity *identity)

@@ -9,10 +9,15 @@
 #include "agent.h"
 
 #define SESSION_HELLO_NS 5000000000ull
+/* Less than libweir waits for the answer. */
+#define SESSION_MEMORY_NS 700000000ull
 
 /* Listens for clients. */
 int sessions_init(struct agent *agent);
 void sessions_deinit(struct agent *agent);
+
+/* Something is known of the pods that was not: who waits to hear its limit of memory is told. */
+void sessions_answer(struct agent *agent);
 
 /* Tells all clients of @tenant its level. One that does not take the message is cut off. */
 void session_tell_levels(struct agent *agent, struct tenant *tenant);

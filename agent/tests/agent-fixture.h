@@ -25,6 +25,7 @@ extern int identify_error;
 /* All that the API server knows; NULL: it is not connected. To be told by tell_changed(). */
 extern struct pod *known_pod;
 extern pods_changed_fn *tell_changed;
+extern unsigned rig_hurried; /* how often news of pods were asked for */
 
 void rig_start(bool standalone);
 /* Everything that is ready, and what becomes ready by it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,20 +81,26 @@ static int ask(void)
 	return fd;
 }
 
-/* Of a process of next_identity. */
-static struct view view_of_next(void)
+static struct view read_account(int fd)
 {
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
-	int fd = ask();
 
-	rig_pump();
 	assert_int_equal(fake_receive(fd, &message, fds), 0);
 	assert_int_equal(message.header.type, WEIR_ACCOUNT);
 	close(fd);
 	rig_pump();
 	return (struct view){message.account.slot, fds[0], fds[1], page_at(fds[0], PROT_READ),
 			     page_at(fds[1], PROT_READ | PROT_WRITE)};
+}
+
+/* Of a process of next_identity. */
+static struct view view_of_next(void)
+{
+	int fd = ask();
+
+	rig_pump();
+	return read_account(fd);
 }
 
 static struct view view_of(uid_t uid)
@@ -265,13 +272,20 @@ static void test_more_processes_than_slots(void **state)
 	leave(&view);
 }
 
+static void remove_mark(void)
+{
+	char mark[128];
+
+	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
+	assert_int_equal(unlink(mark), 0);
+}
+
 /* An edited annotation is there at once; one that makes no sense, or that nobody knows any more,
  * leaves what was. */
 static void test_limit_is_live(void **state)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
 	struct view view;
-	char mark[128];
 
 	(void)state;
 	agent_deinit(&agent);
@@ -309,8 +323,51 @@ static void test_limit_is_live(void **state)
 	leave(&after);
 	known_pod = NULL;
 	free(pod);
-	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
-	assert_int_equal(unlink(mark), 0);
+	remove_mark();
+}
+
+/* A container that is faster than the news of its pod has no slot before its limit; for one of
+ * which no news comes, the answer is no. Whoever asked has closed its half of the connection. */
+static void test_limit_is_waited_for(void **state)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	snprintf(pod->uid, sizeof(pod->uid), "uid");
+	snprintf(pod->memory, sizeof(pod->memory), "8Gi");
+	next_identity = (struct container_identity){.in_pod = true, .pod_uid = "uid"};
+	unsigned hurried = rig_hurried;
+	int fd = ask(), late = ask();
+	shutdown(fd, SHUT_WR);
+	rig_pump();
+	assert_true(rig_hurried > hurried);
+	assert_int_equal(fake_receive(fd, &message, fds), -EAGAIN);
+	close(late); /* does not wait */
+	rig_pump();
+	assert_int_equal(agent.n_sessions, 1);
+
+	known_pod = pod;
+	tell_changed(&agent);
+	struct view view = read_account(fd);
+	assert_true(view.limit->limit == 8ull << 30);
+	assert_int_equal(agent.n_sessions, 0);
+
+	snprintf(next_identity.pod_uid, sizeof(next_identity.pod_uid), "other");
+	fd = ask();
+	while (agent.refused[WEIR_REFUSED_INTERNAL] == 0)
+		loop_step(&agent.loop, 100);
+	assert_int_equal(fake_receive(fd, &message, fds), 0);
+	assert_int_equal(message.header.type, WEIR_REFUSED);
+	assert_int_equal(message.refused.flags, WEIR_REFUSED_LIMITED);
+	close(fd);
+	leave(&view);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
 }
 
 int main(void)
@@ -322,6 +379,7 @@ int main(void)
 		AGENT_TEST(test_the_dead_have_nothing),
 		AGENT_TEST(test_outlives_the_agent),
 		AGENT_TEST(test_limit_is_live),
+		AGENT_TEST(test_limit_is_waited_for),
 		AGENT_TEST(test_more_processes_than_slots),
 	};
 
