@@ -92,18 +92,19 @@ status() {
 
 # Pods
 
-# pod_manifest NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation and
-# $namespace of the environment.
+# pod_manifest NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation, $memory (its
+# limit on the GPU) and $namespace of the environment.
 pod_manifest() {
 	jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
 		--arg image "$IMAGE" --arg resource "$RESOURCE" --arg annotation "${annotation:-}" \
-		--arg qos "${qos:-besteffort}" --arg namespace "${namespace:-default}" '
+		--arg memory "${memory:-}" --arg qos "${qos:-besteffort}" --arg namespace "${namespace:-default}" '
 		{cpu: "50m", memory: "64Mi"} as $amount |
 		{
 			apiVersion: "v1",
 			kind: "Pod",
 			metadata: {name: $name, namespace: $namespace,
-				annotations: (if $annotation == "" then {} else {"weir.dev/priority": $annotation} end)},
+				annotations: ((if $annotation == "" then {} else {"weir.dev/priority": $annotation} end) +
+					(if $memory == "" then {} else {"weir.dev/memory": $memory} end))},
 			spec: {nodeName: $node, hostNetwork: true, restartPolicy: "Never", enableServiceLinks: false,
 				terminationGracePeriodSeconds: 0,
 				containers: [{name: "main", image: $image, imagePullPolicy: "Never",

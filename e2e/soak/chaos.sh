@@ -1,0 +1,115 @@
+# Sourced: what a soak does to a node, by kind. What has to be made good again is done `later`.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+kills=0
+disturbed=$SECONDS # when something was last away, or came back
+jobs_later=()      # "SECOND COMMAND"
+declare -A away    # parts that we have taken away
+
+later() { # SECONDS COMMAND...
+	jobs_later+=("$((SECONDS + $1)) ${*:2}")
+}
+
+run_later() {
+	local job rest=()
+	for job in ${jobs_later[@]+"${jobs_later[@]}"}; do
+		if [ "${job%% *}" -le $SECONDS ]; then
+			${job#* }
+			disturbed=$SECONDS
+		else
+			rest+=("$job")
+		fi
+	done
+	jobs_later=(${rest[@]+"${rest[@]}"})
+}
+
+# take_away NAME SECONDS: SIGKILL, and its start_NAME later.
+take_away() {
+	[ -z "${away[$1]:-}" ] || return 0
+	away[$1]=1
+	kill -KILL "$(pid_of "$1")"
+	until_ok 5 stopped "$1"
+	kills=$((kills + 1))
+	later "$2" bring_back "$1"
+}
+
+bring_back() {
+	"start_$1"
+	unset "away[$1]"
+	case $1 in
+	agent) until_ok 20 agent_ready || violation "the agent does not come back" ;;
+	apiserver) until_ok 120 apiserver_ready || violation "the API server does not come back" ;;
+	esac
+}
+
+do_agent() { take_away agent "$1"; }
+do_plugin() { take_away plugin "$1"; }
+do_kubelet() { take_away kubelet "$1"; }
+do_api() { take_away apiserver "$1"; }
+
+# The pid of the client in a slot, or of the next one that has any.
+victim() {
+	local i name pid
+	for ((i = 0; i < pods; i++)); do
+		name=${slot_pod[($1 + i) % pods]:-}
+		pid=$(status 2> /dev/null | jq -r --arg pod "$name" 'first(.clients[] | select(.pod == $pod) | .pid) // empty')
+		[ -n "$pid" ] && echo "$name $pid" && return
+	done
+	return 1
+}
+
+do_client() {
+	local name pid found
+	[ -z "${away[agent]:-}" ] && found=$(victim "$1") || return 0
+	read -r name pid <<< "$found"
+	killed[$name]=1
+	kill -KILL "$pid" 2> /dev/null && kills=$((kills + 1))
+}
+
+do_pod() {
+	local name=${slot_pod[$1]:-}
+	[ -n "$name" ] && [ -z "${away[apiserver]:-}" ] || return 0
+	killed[$name]=1
+	pod_delete "$name" 2> /dev/null
+	kills=$((kills + 1))
+}
+
+# The folders of the agent's state and of its cache are full.
+do_disk() {
+	local folder
+	[ -z "${away[disk]:-}" ] || return 0
+	away[disk]=1
+	for folder in "$W/tmpfs/state" "$W/cache"; do
+		dd if=/dev/zero of="$folder/full" bs=4k > /dev/null 2>&1
+	done
+	later "$1" empty_disk
+}
+
+empty_disk() {
+	rm -f "$W/tmpfs/state/full" "$W/cache/full"
+	unset "away[disk]"
+}
+
+do_clock() {
+	set_clock "$1"
+	later 5 set_clock 0
+}
+
+set_clock() {
+	python3 -c 'import struct, sys
+open(sys.argv[1], "r+b").write(struct.pack("q", int(sys.argv[2])))' "$W/realtime" "$1"
+}
+
+# What it complains about counts if the agent lived meanwhile.
+do_slow() {
+	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
+		echo failed; } > "$W/loiter-$SECONDS.log" &
+	later 20 hear_slow "$W/loiter-$SECONDS.log" "$(pid_of agent)"
+}
+
+hear_slow() {
+	if [ "$(pid_of agent)" = "$2" ] && grep -q failed "$1"; then
+		violation "slow sockets: $(head -n 1 "$1")"
+	fi
+	rm -f "$1"
+}

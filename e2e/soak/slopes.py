@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Do the agent's memory and descriptors grow? Usage: slopes.py SAMPLES, lines of check.py.
+
+The slope is that of straight lines through the samples of each agent that lived long enough, with one
+slope for all of them. Prints both, and fails if one is over its limit; with less than five minutes of
+samples they say nothing."""
+
+import sys
+
+WARM_UP_S = 60  # of each agent
+ENOUGH_S = 300
+LIMITS = {"KiB": (2, 4096), "descriptors": (3, 20)}  # column, and growth in an hour
+
+
+def groups(path):
+    by_agent = {}
+    for line in open(path):
+        values = [float(word) for word in line.split()]
+        by_agent.setdefault(values[1], []).append(values)
+    for rows in by_agent.values():
+        warm = [row for row in rows if row[0] >= rows[0][0] + WARM_UP_S]
+        if len(warm) > 2:
+            yield warm
+
+
+def slope(agents, column):
+    above = below = 0.0
+    for rows in agents:
+        mean_t = sum(row[0] for row in rows) / len(rows)
+        mean_v = sum(row[column] for row in rows) / len(rows)
+        above += sum((row[0] - mean_t) * (row[column] - mean_v) for row in rows)
+        below += sum((row[0] - mean_t) ** 2 for row in rows)
+    return 3600 * above / below
+
+
+def main():
+    agents = list(groups(sys.argv[1]))
+    seconds = sum(rows[-1][0] - rows[0][0] for rows in agents)
+    if seconds < ENOUGH_S:
+        print(f"growth of the agent: not judged after {seconds:.0f} s")
+        return 0
+    good = True
+    for unit, (column, limit) in LIMITS.items():
+        found = slope(agents, column)
+        values = [row[column] for rows in agents for row in rows]
+        good &= found <= limit
+        print(
+            f"growth of the agent: {found:.0f} {unit} an hour, at most {limit}; "
+            f"{min(values):.0f} to {max(values):.0f} in {seconds:.0f} s"
+        )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
