@@ -158,13 +158,13 @@ bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libr
 	$(Q)e2e/bundle.sh
 
 images: $(SETUP_STAMP) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
-	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weirctl bin/weir-device-plugin lib/libweir.so)
+	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so)
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(B)/lib/libweir.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)/libweir.so
+	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench

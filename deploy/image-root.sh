@@ -6,7 +6,7 @@
 #   image-root.sh agent|plugin FOLDER
 #
 #   agent     weir-agent, weir-compile, weirctl
-#   plugin    weir-device-plugin, libweir.so, and the scripts that put it on a node and take it away, with
+#   plugin    weir-device-plugin, libweir.so and libweir-nvml.so, and the scripts that put it on a node and take it away, with
 #             the few programs that these call
 #
 # Each package that a file comes from leaves its licence in /usr/share/doc, and its version in
@@ -105,7 +105,9 @@ make_plugin() {
 	program weir-device-plugin
 	# As it was linked, so that it needs nothing of ours; debug information is of no use in a tenant.
 	mkdir -p "$root/usr/local/lib/weir"
-	strip -g -o "$root/usr/local/lib/weir/libweir.so" "$B/lib/libweir.so"
+	for library in libweir libweir-nvml; do
+		strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
+	done
 	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes}.sh "$root/usr/local/bin/"
 	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep chattr curl
 	ln -s dash "$root/usr/bin/sh"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Puts libweir.so on a node, where containers get it mounted from:
+# Puts libweir.so on a node, where containers get it mounted from, with libweir-nvml.so, which lies beside it:
 #
-#   DIR/VERSION/libweir.so       never changes once it is there: running pods have it mapped, and a
+#   DIR/VERSION/libweir.so, libweir-nvml.so
+#                                never change once they are there: running pods have them mapped, and a
 #                                container that restarts gets the same mounts again
-#   DIR/VERSION/ld.so.preload    names the library as containers see it
+#   DIR/VERSION/ld.so.preload    names the libraries as containers see them
 #
-# Each file comes by a rename, the one that names the library last, so that no process ever sees half
+# Each file comes by a rename, the one that names the libraries last, so that no process ever sees half
 # of it. Older versions stay. Safe to run again, and by several at a time.
 #
 #   install-runtime.sh LIBRARY VERSION DIR [HOST_DIR]
@@ -20,15 +21,18 @@ die() {
 
 [ $# -ge 3 ] || die "usage: install-runtime.sh LIBRARY VERSION DIR [HOST_DIR]"
 library=$1 version=$2 dir=$3 host_dir=${4:-$3}
+nvml=$(dirname "$library")/libweir-nvml.so
 
 case $version in
 '' | *[!0-9A-Za-z.+-]* | .*) die "not a version: '$version'" ;;
 esac
-[ -r "$library" ] || die "cannot read $library"
 
 # The loader complains about, and then ignores, what it cannot preload: no pod should find that out.
-complaint=$(LD_PRELOAD="$library" /bin/true 2>&1) || die "$library breaks programs: $complaint"
-[ -z "$complaint" ] || die "$library cannot be preloaded: $complaint"
+for file in "$library" "$nvml"; do
+    [ -r "$file" ] || die "cannot read $file"
+    complaint=$(LD_PRELOAD="$file" /bin/true 2>&1) || die "$file breaks programs: $complaint"
+    [ -z "$complaint" ] || die "$file cannot be preloaded: $complaint"
+done
 
 target=$dir/$version
 mkdir -p "$target" || die "cannot make $target; is $host_dir writable on this node?"
@@ -50,5 +54,6 @@ put() {
 }
 
 put libweir.so < "$library"
-printf '%s/%s/libweir.so\n' "$host_dir" "$version" | put ld.so.preload
+put libweir-nvml.so < "$nvml"
+printf '%s\n' "$host_dir/$version/libweir.so" "$host_dir/$version/libweir-nvml.so" | put ld.so.preload
 echo "install-runtime: $host_dir/$version is ready"

@@ -212,6 +212,7 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 
 static const struct yaml_field library_fields[] = {
 	{"hostPath", yaml_read_path, AT(library_path)},
+	{"nvmlPath", read_prefix, AT(nvml_path)},
 	{0},
 };
 static const struct yaml_field preload_fields[] = {
@@ -260,14 +261,15 @@ int config_init(struct config *config)
 		.mps_pipe_dir = strdup("/run/weir/mps"),
 		.node_root = strdup(""),
 		.library_path = strdup(HOST_DIR "/libweir.so"),
+		.nvml_path = strdup(HOST_DIR "/libweir-nvml.so"),
 		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
 		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
 		.health = health_defaults,
 	};
 	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
 	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
-	    !config->preload_path || !config->driver.root || !config->driver.libraries ||
-	    !config->driver.nvml) {
+	    !config->nvml_path || !config->preload_path || !config->driver.root ||
+	    !config->driver.libraries || !config->driver.nvml) {
 		config_deinit(config);
 		return error_origin(-ENOMEM);
 	}
@@ -292,6 +294,7 @@ void config_deinit(struct config *config)
 	free(config->mps_pipe_dir);
 	free(config->node_root);
 	free(config->library_path);
+	free(config->nvml_path);
 	free(config->preload_path);
 	free(config->driver.root);
 	free(config->driver.libraries);

@@ -33,6 +33,7 @@ struct config {
 	char *mps_pipe_dir;     /* on the host */
 	char *node_root;        /* where this process sees the host's root; empty: it is ours */
 	char *library_path;     /* on the host, and in containers */
+	char *nvml_path;        /* the same, of the one before NVML; empty: there is none */
 	char *preload_path;     /* on the host */
 	struct {
 		enum driver_mount mount;

@@ -172,6 +172,8 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 	if (driver->mount && driver->libraries)
 		add_env(b, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1");
 	add_mount(b, config->library_path, config->library_path, true);
+	if (config->nvml_path[0])
+		add_mount(b, config->nvml_path, config->nvml_path, true);
 	add_mount(b, config->preload_path, PRELOAD_FILE, true);
 	/* The directory, because a new agent makes a new socket. A socket can be connected to
 	 * through a read-only mount. */

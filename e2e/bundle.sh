@@ -4,7 +4,7 @@
 #
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weirctl, device plugin and workloads; run path ../lib
-#     lib/      libweir.so and the libraries that the programs need, without glibc's and the driver's
+#     lib/      libweir.so, libweir-nvml.so and the libraries that the programs need, without glibc's and the driver's
 #     bench/ tests/   benchmarks, forms.sh and sched.sh among them; unit tests
 #     simcuda/  the simulated driver and NVML
 #     gpu/      the scripts for a real GPU
@@ -76,8 +76,8 @@ set_run_paths() {
 		fi
 	done
 	for file in "$root"/lib/*; do
-		# libweir.so is left as it was linked: it needs nothing of ours.
-		[ "$(basename "$file")" = libweir.so ] || patchelf --set-rpath "\$ORIGIN" "$file"
+		# libweir is left as it was linked: it needs nothing of ours.
+		[[ $(basename "$file") = libweir*.so ]] || patchelf --set-rpath "\$ORIGIN" "$file"
 	done
 }
 
@@ -101,12 +101,14 @@ check_glibc() {
 }
 
 check_libweir() {
-	local library
-	for library in $(needed "$root/lib/libweir.so"); do
-		case "$library" in
-		libc.so.6 | ld-linux-*) ;;
-		*) fail "libweir.so needs $library" ;;
-		esac
+	local file library
+	for file in "$root"/lib/libweir*.so; do
+		for library in $(needed "$file"); do
+			case "$library" in
+			libc.so.6 | ld-linux-*) ;;
+			*) fail "$(basename "$file") needs $library" ;;
+			esac
+		done
 	done
 }
 
@@ -138,7 +140,7 @@ copy_programs tests "$B"/tests/test-*
 mkdir -p "$root"/{lib,simcuda,gpu}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
-install -m 644 "$B/lib/libweir.so" "$root/lib/"
+install -m 644 "$B"/lib/libweir{,-nvml}.so "$root/lib/"
 cp e2e/gpu/*.py e2e/gpu/*.sh "$root/gpu/"
 install -m 755 e2e/bench/{forms,sched}.sh "$root/bench/"
 strip_all

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Usage: gen-forward.sh symbols NVCC_INCLUDE          prints the names of all functions of the driver
+#        gen-forward.sh nvml-symbols NVML_INCLUDE     the same of NVML
 #        gen-forward.sh assembly SYMBOLS HOOKS_DEF    prints forwarders for those that have no hook
 #        gen-forward.sh names SYMBOLS HOOKS_DEF       prints the forwarded names as C strings, same order
 #
 # A forwarder is `jmp *slot`. Its slot begins as a stub that finds the driver's function, much as lazy
 # binding does, so that nothing is loaded before the first call.
 set -eu
+export LC_ALL=C
 
 forwarded() { # SYMBOLS HOOKS_DEF
     sed -n 's/^HOOK(\(.*\))$/\1/p' "$2" | sort >"${TMPDIR:-/tmp}/weir-hooks.$$"
@@ -26,6 +28,12 @@ symbols)
         done
         grep -v '^#' "$(dirname "$0")/driver-exports.txt"
     } | tr -d ' (' | LC_ALL=C sort -u
+    ;;
+nvml-symbols)
+    {
+        sed -n 's/^.*DECLDIR  *\(nvml[A-Za-z0-9_]*\) *(.*/\1/p' "$2/nvml.h"
+        grep -v '^#' "$(dirname "$0")/nvml-exports.txt"
+    } | LC_ALL=C sort -u
     ;;
 assembly)
     cat <<'ASM'

@@ -1,5 +1,6 @@
 #include "link.h"
 
+#include "connect.h"
 #include "hold.h"
 #include "memory-ledger.h"
 #include "pages.h"
@@ -16,12 +17,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #define ANSWER_WITHIN 1000      /* ms, for the first connection, on an application's thread */
 #define RETRY_FIRST   50000000u /* ns */
 #define RETRY_MAX     400000000u
-#define FD_FROM       512 /* out of the way of applications that close or count descriptors */
 
 static struct {
 	_Atomic int started;
@@ -37,38 +36,6 @@ void link_wake(void)
 	if (state.wake >= 0 && write(state.wake, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		log_limited(LOG_WARNING, 60, "the link thread cannot be woken: %s",
 			    strerror(errno));
-}
-
-const char *link_path(void)
-{
-	const char *path = getenv("WEIR_SOCKET");
-
-	return path && *path ? path : WEIR_SOCKET_PATH;
-}
-
-int link_connect(void)
-{
-	const char *path = link_path();
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FROM);
-	if (high >= 0) {
-		close(fd);
-		fd = high;
-	}
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int error = -errno;
-		close(fd);
-		return error;
-	}
-	return fd;
 }
 
 static int say_hello(const struct client *client, int socket)
@@ -148,7 +115,7 @@ static struct standing *accept_message(struct client *client, const union weir_m
 
 struct standing *link_open(struct client *client)
 {
-	cleanup(closep) int socket = link_connect();
+	cleanup(closep) int socket = connect_agent();
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds = 0;
@@ -199,7 +166,7 @@ static void lost(struct client *client, uint64_t now)
 
 static void retry(struct client *client, uint64_t now)
 {
-	int socket = link_connect();
+	int socket = connect_agent();
 
 	if (socket >= 0 && say_hello(client, socket) == 0) {
 		client->socket = socket;
@@ -307,7 +274,7 @@ void link_start(void)
 		return;
 	}
 	state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int high = state.wake < 0 ? -1 : fcntl(state.wake, F_DUPFD_CLOEXEC, FD_FROM);
+	int high = state.wake < 0 ? -1 : fcntl(state.wake, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
 	if (high >= 0) {
 		close(state.wake);
 		state.wake = high;

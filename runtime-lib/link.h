@@ -6,11 +6,6 @@
 
 #include "client.h"
 
-/* Of the agent's socket. */
-const char *link_path(void);
-/* A new connection to the agent, as a descriptor out of the way. Or a negative errno. */
-int link_connect(void);
-
 /* Before a slot is used (again): not connected, nothing to try. */
 void link_reset(struct client *client);
 

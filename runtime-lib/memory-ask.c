@@ -1,6 +1,6 @@
 #include "memory-ask.h"
 
-#include "link.h"
+#include "connect.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -88,7 +88,7 @@ static bool limited_here(void)
 {
 	char path[PATH_MAX];
 	struct stat info;
-	const char *socket = link_path(), *end = strrchr(socket, '/');
+	const char *socket = connect_path(), *end = strrchr(socket, '/');
 	int n = end ? snprintf(path, sizeof(path), "%.*s/" WEIR_LIMITED_NAME, (int)(end - socket),
 			       socket)
 		    : 0;
@@ -99,7 +99,7 @@ static bool limited_here(void)
 static enum memory_answer ask_once(struct memory_pages *out, const uint8_t gpu[16])
 {
 	struct weir_memory question = {0};
-	cleanup(closep) int socket = link_connect();
+	cleanup(closep) int socket = connect_agent();
 
 	weir_header_init(&question.header, WEIR_MEMORY, sizeof(question));
 	memcpy(question.gpu, gpu, sizeof(question.gpu));

@@ -4,8 +4,8 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client.c demand.c driver.c entry.c function.c gate.c \
-	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c start.c stream.c \
+libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c client.c connect.c demand.c driver.c entry.c function.c gate.c \
+	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c search.c start.c stream.c \
 	sync.c thread.c trail.c worker.c) \
 	forward.S
 libweir.so_SRC += runtime-lib/memory.c $(patsubst %,runtime-lib/memory-%.c,account array ask ledger map pool table view)
@@ -26,6 +26,23 @@ $(GEN)/forward.S: $(GEN)/driver-symbols.txt runtime-lib/hooks.def runtime-lib/ge
 $(GEN)/forward-names.inc: $(GEN)/driver-symbols.txt runtime-lib/hooks.def runtime-lib/gen-forward.sh
 	$(Q)runtime-lib/gen-forward.sh names $< runtime-lib/hooks.def > $@
 $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
+
+# The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
+SHARED += libweir-nvml.so
+libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c late.c memory-account.c memory-ask.c nvml.c nvml-device.c \
+	nvml-memory.c nvml-process.c search.c) nvml-forward.S $(base_SRC)
+libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
+libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
+libweir-nvml.so_DEPS     := $(GEN)/nvml-forward-names.inc
+libweir-nvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,--exclude-libs,ALL
+
+$(GEN)/nvml-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/nvml-exports.txt $(CUDA_HOME)/include/cuda.h
+	@mkdir -p $(@D)
+	$(Q)runtime-lib/gen-forward.sh nvml-symbols $(CUDA_HOME)/include > $@
+$(GEN)/nvml-forward.S: $(GEN)/nvml-symbols.txt runtime-lib/nvml-hooks.def runtime-lib/gen-forward.sh
+	$(Q)runtime-lib/gen-forward.sh assembly $< runtime-lib/nvml-hooks.def > $@
+$(GEN)/nvml-forward-names.inc: $(GEN)/nvml-symbols.txt runtime-lib/nvml-hooks.def runtime-lib/gen-forward.sh
+	$(Q)runtime-lib/gen-forward.sh names $< runtime-lib/nvml-hooks.def > $@
 
 # Tests run on a driver that only counts; programs find libweir by its SONAME, as they would anywhere.
 NULL_DRIVER := $(B)/null/libcuda.so.1
@@ -73,7 +90,7 @@ $(INSIDE_TESTS:%=$(B)/tests/%) $(B)/tests/test-guest: | $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link fuzz-image
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(addprefix runtime-lib/,tests/fuzz/fuzz-link.c hold.c late.c link.c pages.c request.c thread.c)
+fuzz-link_SRC      := $(addprefix runtime-lib/,tests/fuzz/fuzz-link.c connect.c hold.c late.c link.c pages.c request.c thread.c)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/image.c

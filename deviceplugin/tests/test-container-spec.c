@@ -142,6 +142,7 @@ static void a_part_gets_libweir_and_the_agent(void **state)
 	assert_non_null(mounted(f, LIBRARY));
 	assert_string_equal(mounted(f, LIBRARY)->host_path, LIBRARY);
 	assert_true(mounted(f, LIBRARY)->read_only);
+	assert_true(mounted(f, "/usr/local/lib/weir/" WEIR_VERSION "/libweir-nvml.so")->read_only);
 	assert_string_equal(mounted(f, "/etc/ld.so.preload")->host_path,
 			    "/usr/local/lib/weir/" WEIR_VERSION "/ld.so.preload");
 	assert_true(mounted(f, "/run/weir")->read_only);

@@ -25,6 +25,8 @@ static void has_defaults_for_everything(void **state)
 	assert_int_equal(config.mode, MODE_TIMESLICE);
 	assert_string_equal(config.plugin_dir, "/var/lib/kubelet/device-plugins");
 	assert_string_equal(config.library_path, "/usr/local/lib/weir/" WEIR_VERSION "/libweir.so");
+	assert_string_equal(config.nvml_path,
+			    "/usr/local/lib/weir/" WEIR_VERSION "/libweir-nvml.so");
 	assert_int_equal(config.health.n_ignored_xids, 0);
 	assert_int_equal(config.health.recovery, 60);
 	assert_true(config.health.ecc);
@@ -39,7 +41,7 @@ static void reads_every_key(void **state)
 		"pluginDir: /p\n"
 		"agentSocketDir: /a\n"
 		"nodeRoot: /host/\n"
-		"library: {hostPath: /l}\n"
+		"library: {hostPath: /l, nvmlPath: ''}\n"
 		"preload: {hostPath: /pre}\n"
 		"mps: {pipeDir: /m}\n"
 		"driver: {mount: always, root: /run/d, libraries: /libs/, nvml: n}\n"
@@ -60,6 +62,7 @@ static void reads_every_key(void **state)
 	assert_string_equal(config.agent_socket_dir, "/a");
 	assert_string_equal(config.node_root, "/host");
 	assert_string_equal(config.library_path, "/l");
+	assert_string_equal(config.nvml_path, "");
 	assert_string_equal(config.preload_path, "/pre");
 	assert_string_equal(config.mps_pipe_dir, "/m");
 	assert_int_equal(config.driver.mount, DRIVER_MOUNT_ALWAYS);

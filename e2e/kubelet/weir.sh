@@ -20,8 +20,8 @@ install_driver() {
 
 install_weir() {
 	install_driver
-	cp -L "$B/lib/libweir.so" "$W/host/"
-	echo "$W/host/libweir.so" > "$W/host/ld.so.preload"
+	cp -L "$B"/lib/libweir{,-nvml}.so "$W/host/"
+	printf '%s\n' "$W"/host/libweir{,-nvml}.so > "$W/host/ld.so.preload"
 	kubeconfig_for token-agent > "$W/agent.kubeconfig"
 	cat > "$W/agent.yaml" << Y
 socket: $W/tmpfs/run/agent.sock
@@ -39,7 +39,7 @@ resourceName: $RESOURCE
 logLevel: debug
 pluginDir: $PLUGINS
 agentSocketDir: $W/tmpfs/run
-library: {hostPath: $W/host/libweir.so}
+library: {hostPath: $W/host/libweir.so, nvmlPath: $W/host/libweir-nvml.so}
 preload: {hostPath: $W/host/ld.so.preload}
 driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}
 container:

@@ -1,6 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
-WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm
+WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
+             nvml-view nvml-view-linked
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -12,6 +13,9 @@ WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
 long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
 burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
 memory-storm_SRC := e2e/workloads/memory-storm.c
+nvml-view_SRC := e2e/workloads/nvml-view.c
+nvml-view-linked_SRC := e2e/workloads/nvml-view.c
+nvml-view-linked_CFLAGS := -DLINKED
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
                     $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
@@ -34,6 +38,8 @@ $1_LIBS := -ldl -lm
 $(B)/bin/$1: $(WORKLOAD_CUDA)
 endef
 $(foreach n,$(WORKLOADS),$(eval $(call workload-settings,$n)))
+nvml-view-linked_LIBS += $(SIMNVML)
+$(B)/bin/nvml-view-linked: $(SIMNVML)
 
 $(WORKLOAD_GEN)/%.ptx: e2e/workloads/%.cu
 	@mkdir -p $(@D)

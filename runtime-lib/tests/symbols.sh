@@ -22,16 +22,30 @@ else
     echo "not ok - no declaration of cuda.h is missing"
     exit 1
 fi
-if objdump -p "$B/lib/libweir.so" | grep -E 'NEEDED' | grep -vE 'libc\.so|ld-linux'; then
-    echo "not ok - libweir depends on libc only"
-    exit 1
-fi
-echo "ok - libweir depends on libc only"
 
-young=$(objdump -T "$B/lib/libweir.so" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | awk -F. '$2 > 17')
-if [ -n "$young" ]; then
-    objdump -T "$B/lib/libweir.so" | grep -E "$(echo "$young" | paste -sd'|')"
-    echo "not ok - glibc 2.17 is enough for libweir"
+want=$B/gen/nvml-symbols.txt
+have=$B/gen/libweir-nvml-exports.txt
+nm -D --defined-only "$B/lib/libweir-nvml.so" | awk '{ print $3 }' | LC_ALL=C sort >"$have"
+if diff "$want" "$have" >"$have.diff" && [ "$(grep -cE 'DECLDIR +nvml' "$CUDA_HOME/include/nvml.h")" -le "$(wc -l <"$have")" ]; then
+    echo "ok - libweir-nvml exports the $(wc -l <"$want") functions of NVML"
+else
+    cat "$have.diff"
+    echo "not ok - libweir-nvml exports NVML's functions and no others"
     exit 1
 fi
-echo "ok - glibc 2.17 is enough for libweir"
+
+for library in libweir libweir-nvml; do
+    if objdump -p "$B/lib/$library.so" | grep -E 'NEEDED' | grep -vE 'libc\.so|ld-linux'; then
+        echo "not ok - $library depends on libc only"
+        exit 1
+    fi
+    echo "ok - $library depends on libc only"
+
+    young=$(objdump -T "$B/lib/$library.so" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | awk -F. '$2 > 17')
+    if [ -n "$young" ]; then
+        objdump -T "$B/lib/$library.so" | grep -E "$(echo "$young" | paste -sd'|')"
+        echo "not ok - glibc 2.17 is enough for $library"
+        exit 1
+    fi
+    echo "ok - glibc 2.17 is enough for $library"
+done

@@ -33,7 +33,7 @@ logLevel: {{ .Values.logLevel }}
 pluginDir: /var/lib/kubelet/device-plugins
 agentSocketDir: {{ .Values.host.runDir }}
 nodeRoot: {{ ternary "\"\"" "/host" .Values.nvidiaRuntime.enabled }}
-library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so}
+library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so, nvmlPath: {{ include "weir.libraryDir" . }}/libweir-nvml.so}
 preload: {hostPath: {{ include "weir.libraryDir" . }}/ld.so.preload}
 mps: {pipeDir: {{ .Values.host.runDir }}/mps}
 driver:
