@@ -11,9 +11,10 @@
  * had gone when the one before was done; or `passes`. At the end of its input it checks the results
  * of a last round.
  *
- * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, which goes
- * N times over its data: its grid is N deep, and no kernel that may be named looks at that. So a
- * single kernel lasts as long as in the papers, whose GPUs had a seventeenth of the memory's speed.
+ * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, which
+ * goes N times over its data: its grid is N deep, and no kernel that may be named looks at that. So
+ * a single kernel lasts as long as in the papers, whose GPUs had a seventeenth of the memory's
+ * speed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 
 #define DEPTH_MAX  64u
 #define ROUNDS_MAX 10000000u
-#define PASSES_MAX 60000u /* a grid is at most 65535 deep */
+#define PASSES_MAX 60000u   /* a grid is at most 65535 deep */
 #define LEAD_NS    3000000u /* before a shot: what it changes is made new */
 
 struct choice {
@@ -37,7 +38,7 @@ struct choice {
 struct player {
 	struct plan plan;
 	struct plan_launch *single; /* NULL: rounds are whole ones */
-	CUstream streams[2]; /* by priority */
+	CUstream streams[2];        /* by priority */
 	CUevent events[DEPTH_MAX];
 };
 

@@ -55,6 +55,10 @@ def stp(together, alone):
     return sum(a / t for t, a in zip(together, alone))
 
 
+def shown(times):
+    return "/".join(f"{us:.0f}" for us in times)
+
+
 def mean(values):
     return sum(values) / len(values)
 
@@ -80,6 +84,7 @@ def part_a(bench):
         row["MPS + stream priority"] = medians(bench, "MPS", [a, b], offsets, (0, 1))[1]
         row["Weir"] = medians(bench, "Weir", [a, highs[b]], offsets)[1]
         rows.append((f"{name(a)}_{name(b)}", row, alone[b]))
+        print(f"    {rows[-1][0]}: alone {alone[b]:.0f} us; " + ", ".join(f"{mode} {us:.0f}" for mode, us in row.items()), flush=True)
     speed = {mode: [row["MPS"] / row[mode] for _, row, _ in rows] for mode in rows[0][1]}
     ideal = [row["MPS"] / us for _, row, us in rows]
     note = f"{len(rows)} of 28 pairs; ideal: mean {mean(ideal):.2f}x, best {max(ideal):.2f}x; " + ", ".join(
@@ -124,9 +129,11 @@ def co_runs(bench, part, groups, full):
         together = {mode: medians(bench, mode, list(group), offsets) for mode in MODES}
         reordered = antt(reordered_times(bench, group, offsets, by), by)
         antts = {mode: antt(together[mode], by) for mode in MODES}
+        label = "_".join(name(role) for role in group)
+        print(f"    {label}: alone {shown(by)} us; " + ", ".join(f"{mode} {shown(us)}" for mode, us in together.items()), flush=True)
         lost = 100 * (1 - stp(together["Weir"], by) / stp(together["MPS"], by))
         ideal = antts["MPS"] / antt_ideal(by)
-        rows.append(("_".join(name(role) for role in group), antts["MPS"] / antts["Weir"], lost, antts["MPS"] / antts["time-slicing"], antts["MPS"] / reordered, ideal))
+        rows.append((label, antts["MPS"] / antts["Weir"], lost, antts["MPS"] / antts["time-slicing"], antts["MPS"] / reordered, ideal))
     note = f"{len(rows)} of {full}; ideal {mean([r[5] for r in rows]):.2f}x; " + "time-slicing {:.2f}x, reordering {:.2f}x".format(*(mean([r[i] for r in rows]) for i in (3, 4)))
     if bench.plots:
         plot.bars(
