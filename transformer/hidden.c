@@ -23,6 +23,17 @@ struct operand hidden64(struct cursor *at, struct rewrite *rewrite, unsigned off
 	return load(at, rewrite, TYPE_b64, offset);
 }
 
+struct operand hidden_dealt(struct cursor *at, struct rewrite *rewrite)
+{
+	struct reg *reg;
+
+	if (rewrite->safe)
+		return op_int(0);
+	reg = edit_register(rewrite->function, TYPE_b32);
+	edit_code(at, "mov.u32 %0, %nctaid.x;", op_reg(reg));
+	return op_reg(reg);
+}
+
 void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand words,
 		 struct operand next, struct operand otherwise)
 {
@@ -49,9 +60,9 @@ void hidden_poll(struct cursor *at, struct rewrite *rewrite, struct operand word
 		  op_reg(asked), demand, hold, otherwise);
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %old;"
-		  "  atom.global.or.b32 %old, [%0+16], 0x80000000;"
-		  "  setp.ge.s32 %p, %old, 0; @%p st.volatile.global.u32 [%0+20], %old; }",
-		  words);
+		  "  atom.global.or.b32 %old, [%0+16], 0x80000000; setp.ge.s32 %p, %old, 0;"
+		  "  add.u32 %old, %old, %1; @%p st.volatile.global.u32 [%0+20], %old; }",
+		  words, hidden_dealt(at, rewrite));
 }
 static_assert(offsetof(struct weir_words, ticket) == 16, "in the templates");
 static_assert(offsetof(struct weir_words, restart) == 20, "in the templates");

@@ -74,13 +74,17 @@ static struct operand turns(struct cursor *at, struct frame *fr)
 static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
+	struct operand words = hidden64(&at, fr->rewrite, HIDDEN(words)), base = op_int(0);
 
+	if (!fr->rewrite->safe) {
+		base = op_reg(edit_register(fr->f, TYPE_b32));
+		edit_code(&at, "ld.volatile.global.u32 %0, [%1+28];", base, words);
+	}
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
 		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
 		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
-		  hidden64(&at, fr->rewrite, HIDDEN(words)),
-		  hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
+		  words, hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
 	edit_code(&at,
 		  "{ .reg .b32 %turn; .reg .b64 %wait, %time; mov.u32 %turn, %ctaid.x;"
 		  "  and.b32 %turn, %turn, %0; mul.wide.u32 %wait, %turn, %1;"
@@ -94,6 +98,10 @@ static void write_enter(struct frame *fr, struct block *enter)
 	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
+	if (!fr->rewrite->safe)
+		edit_code(&at,
+			  "{ .reg .b32 %w; mov.u32 %w, %ctaid.x; add.u32 %0, %1, %w; bra %2; }",
+			  op_reg(fr->drawn), base, op_block(fr->given));
 }
 
 /* `inc` up to a number that is never reached, and not `add`: ptxas makes one addition of those of a
@@ -105,20 +113,31 @@ static void write_draw(struct cursor *at, struct frame *fr)
 }
 
 /* With safe points, `given` is the only way into the loop around the tickets: threads that go on
- * come through it, too (pass-save.c). */
+ * come through it, too (pass-save.c). Without, no worker has to draw its first ticket. */
 static void write_draws(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
 
 	write_draw(&at, fr);
 	if (!fr->rewrite->safe) {
-		edit_code(&at, "{ .reg .pred %p; setp.ge.s32 %p, %0, 0; @%p bra %1; }",
-			  op_reg(fr->left), op_block(fr->body));
+		edit_code(&at,
+			  "{ .reg .pred %p; .reg .b32 %n; mov.u32 %n, %nctaid.x;"
+			  "  add.u32 %0, %0, %n; setp.ge.s32 %p, %1, 0; @%p bra %2; }",
+			  op_reg(fr->drawn), op_reg(fr->left), op_block(fr->body));
 		return;
 	}
 	at = cursor_end(fr->f, edit_block(fr->f, enter, "first_draw"));
 	write_draw(&at, fr);
 	edit_code(&at, "bra %0;", op_block(fr->given));
+}
+
+/* Behind the fence, what this thread and whoever it knows of wrote is there for the whole GPU. */
+static void write_fence(struct cursor *at)
+{
+	if (pass_target(at->function->module) < FENCE_SM)
+		edit_code(at, "membar.gl;");
+	else
+		edit_code(at, "fence.acq_rel.gpu;");
 }
 
 /* The first thread, when its time has come. It has drawn already: what it holds is good, if not
@@ -139,7 +158,9 @@ static void write_poll(struct cursor *at, struct frame *fr)
 		  next, words, turns(at, fr), hidden32(at, fr->rewrite, HIDDEN(period)),
 		  op_variable(fr->slots));
 	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
-	if (fr->rewrite->safe) {
+	if (!fr->rewrite->safe) {
+		write_fence(at);
+	} else {
 		struct operand id = op_reg(edit_register(fr->f, TYPE_b32));
 
 		edit_code(at, "ld.volatile.shared.u32 %0, [%1+8];", id,
@@ -309,16 +330,6 @@ static void write_next(struct frame *fr)
 	write_choice(&at, fr, true, op_int(0), draws_ahead(&at, fr), fr->given);
 }
 
-/* Behind the fence, what all threads of the block and whoever they know of wrote is there for the
- * whole GPU, or the system. */
-static void write_fence(struct cursor *at, bool for_system)
-{
-	if (pass_target(at->function->module) < FENCE_SM)
-		edit_code(at, for_system ? "membar.sys;" : "membar.gl;");
-	else
-		edit_code(at, for_system ? "fence.acq_rel.sys;" : "fence.acq_rel.gpu;");
-}
-
 /* One worker more has left; to @otherwise if it is not the last. */
 static void write_count(struct cursor *at, struct frame *fr, struct operand words,
 			struct operand otherwise)
@@ -348,8 +359,13 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 {
 	struct safe *safe = fr->rewrite->safe;
 
-	if (!safe)
+	if (!safe) {
+		edit_code(at,
+			  "{ .reg .b32 %resume; selp.b32 %resume, 0, %0, %1;"
+			  "  st.volatile.global.u32 [%2+28], %resume; }",
+			  restart, is_done, words);
 		return;
+	}
 	edit_code(at,
 		  "{ .reg .pred %none; .reg .b32 %resume; min.u32 %0, %0, %1;"
 		  "  setp.eq.u32 %none, %2, 0; and.pred %3, %3, %none;"
@@ -372,29 +388,32 @@ static void write_leave(struct frame *fr)
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
-	write_fence(&at, false);
+	if (fr->rewrite->safe) /* others of the block may have closed the launch */
+		write_fence(&at);
 	write_count(&at, fr, words, end);
-	write_fence(&at, false);
+	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"
 		  "  ld.volatile.global.v2.u32 {%t, %5}, [%0+16];"
 		  "  ld.volatile.global.v2.u32 {%3, %4}, [%0+8];"
-		  "  setp.ge.s32 %open, %t, 0; @%open mov.u32 %5, %t;"
+		  "  setp.ge.s32 %open, %t, 0; @%open add.u32 %5, %t, %6;"
 		  "  setp.ge.u32 %2, %5, %1; }",
-		  words, tickets, is_done, done, evictions, restart);
+		  words, tickets, is_done, done, evictions, restart,
+		  hidden_dealt(&at, fr->rewrite));
 	write_resume(&at, fr, words, serial, restart, tickets, is_done);
 	edit_code(&at,
 		  "{ .reg .b32 %zero; @%1 mov.u32 %4, 0; mov.u32 %zero, 0;"
 		  "  st.volatile.global.u32 [%0+24], %zero; st.volatile.global.u32 [%0+16], %4;"
 		  "  @!%1 add.u32 %3, %3, 1; @!%1 st.volatile.global.u32 [%0+12], %3;"
-		  "  @%1 mov.u32 %2, %5; }",
+		  "  @%1 mov.u32 %2, %5; @%1 st.volatile.global.u32 [%0+8], %2; }",
 		  words, is_done, done, evictions, restart, serial);
-	write_fence(&at, true);
-	edit_code(&at,
-		  "{ .reg .pred %told; .reg .b64 %tell; @%0 st.volatile.global.u32 [%1+8], %2;"
-		  "  setp.eq.u64 %told, %4, 0; @%told bra %5;"
-		  "  mov.b64 %tell, {%2, %3}; st.volatile.global.u64 [%4], %tell; }",
-		  is_done, words, done, evictions, report, end);
+	edit_code(&at, "{ .reg .pred %told; setp.eq.u64 %told, %0, 0; @%told bra %1; }", report,
+		  end);
+	write_fence(&at);
+	edit_code(
+		&at,
+		"{ .reg .b64 %tell; mov.b64 %tell, {%1, %2}; st.volatile.global.u64 [%0], %tell; }",
+		report, done, evictions);
 	at = cursor_end(fr->f, fr->end);
 	edit_code(&at, "ret;");
 }

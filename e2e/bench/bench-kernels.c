@@ -45,7 +45,7 @@ struct cell {
 
 struct choice {
 	const char *only, *class, *form;
-	uint64_t trials;
+	uint64_t trials, more;
 	bool check;
 };
 
@@ -169,13 +169,14 @@ static void print_kernel(struct table *table, unsigned index)
 
 	printf("{\"workload\":\"%s\",\"class\":\"%s\",\"kernel\":\"%s\",\"launches\":%u,"
 	       "\"grid\":[%u,%u,%u],\"threads\":%u,\"resident\":%u,\"workers\":%u,"
-	       "\"native_us\":%.2f,\"block_us\":%.2f,\"forms\":[",
+	       "\"more\":%u,\"native_us\":%.2f,\"block_us\":%.2f,\"forms\":[",
 	       plan->benchmark->name, table->choice->class, kernel->name, kernel->launches, grid[0],
 	       grid[1], grid[2], block[0] * block[1] * block[2], resident,
 	       form_has(&table->form, plan, WEIR_PERSISTENT)
 		       ? form_resident(&table->form, plan, launch, WEIR_PERSISTENT)
 		       : 0,
-	       us, us / (double)blocks * (resident < blocks ? resident : (double)blocks));
+	       table->form.more, us,
+	       us / (double)blocks * (resident < blocks ? resident : (double)blocks));
 	for (size_t v = 1, printed = 0; v < VARIANTS; v++) {
 		if (!runs(table, v))
 			continue;
@@ -194,7 +195,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	struct benchmark copy;
 
 	table = (struct table){.choice = choice};
-	form_init(&table.form, &copy, benchmark);
+	form_init(&table.form, &copy, benchmark, (unsigned)choice->more);
 	plan_init(&table.plan, &copy, w, w->size ? (uint32_t)w->size : copy.sizes[w->gpu][class]);
 	form_attach(&table.form, &table.plan);
 	one_round(&table, choice->check);
@@ -228,6 +229,8 @@ int main(int argc, char **argv)
 		{"form", OPTION_TEXT, &choice.form, "just this one, and native"},
 		{"check", OPTION_FLAG, &choice.check,
 		 "the results of the first round and of the last eviction"},
+		{"more", OPTION_NUMBER, &choice.more,
+		 "registers besides those that keep as many blocks on the GPU; 255: no limit"},
 		{"trials", OPTION_NUMBER, &choice.trials, "evictions of each launch"},
 		{0},
 	};

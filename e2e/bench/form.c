@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD_NS 8000u
+#define PERIOD_NS     8000u
+#define REGISTERS_MAX 255u /* of a thread */
 
 struct names {
 	char name[PLAN_KERNELS_MAX][128];
@@ -45,6 +46,14 @@ static unsigned registers_of(CUmodule module, const char *name)
 	return (unsigned)registers;
 }
 
+/* 0: none. */
+static unsigned limit(unsigned native, unsigned more)
+{
+	unsigned registers = weir_registers_max(native) + more;
+
+	return registers > REGISTERS_MAX ? 0 : registers;
+}
+
 static void note_save(void *data, const struct weir_verdict *verdict)
 {
 	struct form *form = data;
@@ -58,7 +67,7 @@ static void note_save(void *data, const struct weir_verdict *verdict)
 	form->save_count++;
 }
 
-/* Kernel after kernel, each with as many registers as it has natively. */
+/* Kernel after kernel, each with as many registers as it has natively, or some more. */
 static char *transform_all(struct form *form, const struct benchmark *benchmark)
 {
 	struct names names = {0};
@@ -76,7 +85,7 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 		char *before = ptx;
 
 		options.kernel = names.name[i];
-		options.registers_max = weir_registers_max(registers_of(module, options.kernel));
+		options.registers_max = limit(registers_of(module, options.kernel), form->more);
 		ptx = transform(before, benchmark->name, &options);
 		free(before);
 	}
@@ -84,9 +93,10 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 	return ptx;
 }
 
-void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark)
+void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
+	       unsigned more)
 {
-	*form = (struct form){.random = {1}};
+	*form = (struct form){.random = {1}, .more = more};
 	form->ptx = transform_all(form, benchmark);
 	*copy = *benchmark;
 	copy->ptx = form->ptx;

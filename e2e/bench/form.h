@@ -38,6 +38,7 @@ struct form {
 	uint64_t *demand; /* in the host's memory */
 	CUdeviceptr demand_address;
 	char *ptx;
+	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
 	unsigned save_count;
 	struct weir_slice slice; /* of the last launch */
@@ -50,8 +51,11 @@ struct form {
 	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
 };
 
-/* @benchmark's copy with rewritten kernels beside the others; its plan then is to be made of it. */
-void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark);
+/* @benchmark's copy with rewritten kernels beside the others; its plan then is to be made of it.
+ * @more: registers that their threads may have besides those with which as many blocks fit as
+ * natively. */
+void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
+	       unsigned more);
 void form_deinit(struct form *form);
 /* Has @plan's kernels launched in @form->variant from now on. */
 void form_attach(struct form *form, struct plan *plan);

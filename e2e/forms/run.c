@@ -251,7 +251,7 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 		run_workers(&launch, &stale, demand);
 		if (!is_good(&launch, weir_form_name(form)) || !is_good(&stale, "stale"))
 			return false;
-		run->saves += words->resume != 0;
+		run->saves += form == WEIR_RESUMABLE && words->resume != 0;
 		if (*report != ((uint64_t)words->evictions << 32 | words->done))
 			return fail(run, form, "the report is not what the words say");
 		if (words->left || words->ticket > hidden->tickets)

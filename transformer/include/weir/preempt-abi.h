@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 4
+#define WEIR_PREEMPT_ABI 5
 
 /* Sliced: the launch is a part of the grid, of grid dimensions of its own. */
 struct weir_slice {
@@ -31,7 +31,8 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
  * the kernel, and behind it in the stream, with the very same parameters, any number of
  * continuations (of any number of workers each), with gates in front of them; the last of them is
  * not asked to leave (demand and hold 0), and behind it the kernel is finished. The launch is
- * finished when `done == serial`, and only then may what follows it in the stream start.
+ * finished when `done == serial`, and only then may what follows it in the stream start. What the
+ * kernel wrote is there for others as it is natively: behind the launch, in its stream.
  *
  * Why not a wait for `done` instead of the last continuation: what a wait waits for must not come
  * from another stream, since streams share channels (e2e/bench/bench-channels.c).
@@ -45,11 +46,12 @@ struct weir_persistent {
 	uint32_t grid[3]; /* as the program wanted it */
 	uint32_t blocks;  /* their product: 1 .. 2^31 - 1 */
 	uint32_t chunk;   /* blocks of a ticket: 1 .. blocks */
-	uint32_t tickets; /* in all; at most 2^30. Workers: at most 2^30 */
+	uint32_t tickets; /* in all; at most 2^30. Workers: at most 2^20 */
 	uint32_t serial;  /* of the launch, not 0 */
 	uint32_t period;  /* nanoseconds of %globaltimer between two looks at demand and hold */
 	/* Of a uint64_t that the host can read without the driver, or 0. The last worker of each
-	 * launch stores there, once, `evictions << 32 | done` as they then are in the words. */
+	 * launch stores there, once, `evictions << 32 | done` as they then are in the words, which
+	 * from then on another launch may use. */
 	uint64_t report;
 	/* Resumable only: where workers save their blocks, worker w at saves + w * save_stride,
 	 * aligned to 256; not used if the kernel has no safe points (weir/transform.h). All
@@ -76,17 +78,17 @@ static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
  *
  * - next_poll: who draws a ticket, or comes by a safe point, when that time has come, and wins the
  *   compare-and-swap that moves it by a period, looks at demand and hold.
- * - ticket: the next one; drawn by atomic addition of 1. Who saw the demand sets its top bit, the
- *   first to do so writes what the ticket was to `restart`. All draws from then on are refused
- *   (they are larger than any ticket), so `restart` is the smallest refused one.
- * - left: workers that have left; in its upper half, those of them that have saved a block. Each
- *   first makes what its block wrote visible to the GPU, then adds itself; the last, which sees all
- *   that, puts ticket and left in order for the next launch, makes everything visible to the whole
- *   system, and then writes done if all tickets were given out and no block is saved. So whoever
- *   sees `done == serial` sees all that the kernel wrote.
- * - resume: a worker of a later launch looks at its save only if this is the launch's serial. Each
- *   worker has then left word there whether it has saved something, so that saves may lie in any
- *   memory. */
+ * - ticket: the next one; drawn by atomic addition of 1. In persistent worker w has ticket
+ *   `resume + w` without drawing, so what is drawn counts from the number of workers on. Who saw
+ *   the demand sets its top bit, the first to do so writes the next ticket that would have been
+ *   drawn to `restart`. All draws from then on are refused (they are larger than any ticket), so
+ *   `restart` is the smallest refused one.
+ * - left: workers that have left; in its upper half, those of them that have saved a block. The
+ *   last to add itself puts the words in order for the next launch, and writes done if all tickets
+ *   were given out and no block is saved.
+ * - resume: in persistent, the first ticket of the launch to come, as `ticket` is. In resumable, a
+ *   worker of a later launch looks at its save only if this is the launch's serial. Each worker has
+ *   then left word there whether it has saved something, so that saves may lie in any memory. */
 struct weir_words {
 	uint64_t next_poll; /* %globaltimer */
 	uint32_t done;      /* serial of the last launch that finished */
@@ -95,7 +97,7 @@ struct weir_words {
 	uint32_t ticket;
 	uint32_t restart;
 	uint32_t left;
-	uint32_t resume; /* serial of the launch that has saved blocks, or 0 */
+	uint32_t resume; /* ticket, or serial of the launch that has saved blocks; or 0 */
 };
 static_assert(sizeof(struct weir_words) == 32, "one sector: align to 32");
 static_assert(offsetof(struct weir_words, ticket) == 16, "layout");
