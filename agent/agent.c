@@ -10,22 +10,14 @@
 #include "control.h"
 #include "http.h"
 #include "level.h"
+#include "objective.h"
 #include "quantity.h"
 #include "rules.h"
 #include "session.h"
+#include "terms.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
-
-/* What a tenant is to have, beside its level. */
-struct terms {
-	uint32_t share; /* 0: nobody says */
-	uint64_t slo;
-	const char *wanted; /* the objective's words */
-	uint64_t memory;    /* limit on each GPU; 0: none */
-	const char *wanted_memory;
-	bool known; /* else what was known of memory holds */
-};
 
 static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 			  const struct pod_container *container)
@@ -36,26 +28,12 @@ static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 		snprintf(tenant->container, sizeof(tenant->container), "%s", container->name);
 }
 
-static struct terms terms_from_pod(const struct pod *pod, const struct pod_container *container)
-{
-	struct terms terms = {.share = container ? container->share : 0,
-			      .wanted = pod->latency_slo,
-			      .wanted_memory = pod->memory,
-			      .known = true};
-
-	if (!objective_parse(terms.wanted, &terms.slo))
-		terms.slo = 0;
-	if (!quantity_parse(terms.wanted_memory, &terms.memory))
-		terms.memory = 0;
-	return terms;
-}
-
 static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant,
 				      struct level_decision *out)
 {
 	const struct pod *pod = NULL;
 	struct level_input input = {.qos = tenant->identity.qos};
-	struct terms terms = {.wanted = "", .wanted_memory = ""};
+	struct terms terms = terms_unknown();
 
 	if (agent->pods && tenant->identity.in_pod)
 		pod = pods_find(agent->pods, tenant->identity.pod_uid);
@@ -63,7 +41,7 @@ static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant
 		const struct pod_container *container =
 			pod_container(pod, tenant->identity.container_id);
 		name_from_pod(tenant, pod, container);
-		terms = terms_from_pod(pod, container);
+		terms = terms_of_pod(&agent->config.levels, pod, container);
 		input = (struct level_input){.annotation = pod->priority,
 					     .namespace_ = pod->namespace_,
 					     .priority_class = pod->priority_class,
@@ -77,16 +55,7 @@ static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant
 static struct terms decide_standalone(const struct agent *agent, const struct tenant *tenant,
 				      struct level_decision *out)
 {
-	const struct config_rule *rule = rules_decide(out, &agent->config, &tenant->identity);
-
-	if (!rule)
-		return (struct terms){.wanted = "", .wanted_memory = "", .known = true};
-	return (struct terms){.share = rule->share,
-			      .slo = rule->latency_slo,
-			      .wanted = rule->latency_slo ? "of its rule" : "",
-			      .memory = rule->memory,
-			      .wanted_memory = rule->memory ? "of its rule" : "",
-			      .known = true};
+	return terms_of_rule(rules_decide(out, &agent->config, &tenant->identity));
 }
 
 static void apply_level(struct agent *agent, struct tenant *tenant,
@@ -106,55 +75,159 @@ static void apply_level(struct agent *agent, struct tenant *tenant,
 		session_tell_levels(agent, tenant);
 }
 
+/* A process that finds no agent is not to allocate from now on. */
+static void mark_limited(struct agent *agent)
+{
+	if (!agent->limited)
+		memories_mark(&agent->memories);
+	agent->limited = true;
+}
+
+/* Whose container this is, for the log. */
+#define WHOSE       "namespace '%s', pod '%s', container '%s': "
+#define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
+
+static void apply_slo(struct tenant *tenant, const struct terms *terms)
+{
+	if (strcmp(tenant->wanted_latency, terms->wanted_latency) != 0 && *terms->wanted_latency &&
+	    !terms->slo)
+		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
+				  ", not '%s'",
+			    WHO(tenant), terms->wanted_latency);
+	tenant->slo = terms->slo;
+	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
+		 terms->wanted_latency);
+}
+
+static void apply_weight(struct tenant *tenant, const struct terms *terms)
+{
+	if (strcmp(tenant->wanted_weight, terms->wanted_weight) != 0 && terms->weight_refused)
+		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
+				  ", above its share of %u only in levels.raiseNamespaces",
+			    WHO(tenant), terms->wanted_weight, terms->weight);
+	tenant->share = terms->weight;
+	tenant->weight_refused = terms->weight_refused;
+	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", terms->wanted_weight);
+}
+
 static void apply_terms(struct agent *agent, struct tenant *tenant, const struct terms *terms)
 {
-	uint32_t share = terms->share ? terms->share : 100;
-	bool same_words = strcmp(tenant->wanted_latency, terms->wanted) == 0;
 	struct client *client;
 
-	if (tenant->share == share && tenant->slo == terms->slo && same_words)
+	if (tenant->share == terms->weight && tenant->slo == terms->slo &&
+	    strcmp(tenant->wanted_latency, terms->wanted_latency) == 0 &&
+	    strcmp(tenant->wanted_weight, terms->wanted_weight) == 0)
 		return;
-	if (!same_words && *terms->wanted && !terms->slo)
-		log_warning("namespace '%s', pod '%s', container '%s': latency objective refused: "
-			    "expected " OBJECTIVE_EXPECTED ", not '%s'",
-			    tenant->namespace_, tenant->pod, tenant->container, terms->wanted);
-	tenant->share = share;
-	tenant->slo = terms->slo;
-	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s", terms->wanted);
+	apply_slo(tenant, terms);
+	apply_weight(tenant, terms);
 	for (client = tenant->clients; client; client = client->tenant_next)
 		scheduler_change(&agent->scheduler, client->gpu);
 }
 
-/* A limit that makes no sense is refused, and the one before holds. */
-static void apply_memory(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+static struct config_memory memory_default(const struct agent *agent, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
+
+	return config_for_gpu(&agent->config, &traits).memory;
+}
+
+uint64_t agent_memory_limit(const struct agent *agent, const struct tenant *tenant,
+			    const struct gpu *gpu, bool *cut)
+{
+	struct config_memory by_default = memory_default(agent, gpu);
+	bool less;
+
+	return memory_terms_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
+}
+
+bool agent_limits(const struct agent *agent, const struct tenant *tenant)
+{
+	const struct gpu *gpu = agent->gpus.all;
+
+	while (gpu && !agent_memory_limit(agent, tenant, gpu, NULL))
+		gpu = gpu->hh.next;
+	return gpu || tenant->memory.bytes;
+}
+
+/* Of every container that says nothing else, on some GPU. */
+static bool limits_by_default(const struct agent *agent)
+{
+	const struct gpu *gpu = agent->gpus.all;
+
+	while (gpu && memory_default(agent, gpu).kind == MEMORY_NONE)
+		gpu = gpu->hh.next;
+	return gpu;
+}
+
+static void say_memory(const struct tenant *tenant, const struct gpu *gpu, uint64_t reserved,
+		       uint64_t limit)
+{
+	log_info(WHOSE "limit of memory on %s: %llu MiB%s", WHO(tenant), gpu->id,
+		 (unsigned long long)(limit >> 20), limit ? "" : " (none)");
+	if (limit && reserved > limit)
+		log_warning(WHOSE
+			    "has %llu MiB of %s, more than its limit: it keeps them, and gets "
+			    "no more before it has freed some",
+			    WHO(tenant), (unsigned long long)(reserved >> 20), gpu->id);
+}
+
+static void limit_memory(struct agent *agent, const struct tenant *tenant, const struct gpu *gpu)
+{
+	const struct memory *memory = memories_get(&agent->memories, tenant->key, gpu->id);
+	bool cut;
+	uint64_t limit = agent_memory_limit(agent, tenant, gpu, &cut);
+
+	if (memory && memory_limit(memory) != limit) {
+		memories_limit(&agent->memories, tenant->key, gpu->id, limit);
+		say_memory(tenant, gpu, memory_reserved(memory), limit);
+	}
+	if (cut)
+		log_limited(LOG_WARNING, 1,
+			    WHOSE
+			    "limit of memory '%s' refused: more than the default of %s, which "
+			    "only namespaces of levels.raiseNamespaces may have",
+			    WHO(tenant), tenant->wanted_memory, gpu->id);
+}
+
+/* Its words make no sense, and the limit before holds. */
+static bool refuse_memory(struct tenant *tenant, const struct terms *terms)
 {
 	bool same_words = strcmp(tenant->wanted_memory, terms->wanted_memory) == 0;
-	bool refused = *terms->wanted_memory && !terms->memory;
+
+	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", terms->wanted_memory);
+	tenant->memory_refused = *terms->wanted_memory && !terms->memory.bytes;
+	if (tenant->memory_refused && !same_words)
+		log_warning(WHOSE "limit of memory refused: expected " QUANTITY_EXPECTED
+				  ", not '%s'",
+			    WHO(tenant), terms->wanted_memory);
+	return tenant->memory_refused;
+}
+
+static void apply_memory(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+{
+	struct memory_terms wanted = terms->memory;
 	struct client *client;
 
-	if (!terms->known ||
-	    (same_words && (refused || (tenant->memory_known && tenant->memory == terms->memory))))
+	if (!terms->known)
 		return;
-	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", terms->wanted_memory);
-	if (refused) {
-		log_warning("namespace '%s', pod '%s', container '%s': limit of memory refused: "
-			    "expected " QUANTITY_EXPECTED ", not '%s'",
-			    tenant->namespace_, tenant->pod, tenant->container,
-			    terms->wanted_memory);
+	bool refused = refuse_memory(tenant, terms);
+	if (refused)
+		wanted.bytes = tenant->memory.bytes;
+	if (tenant->memory_known && tenant->memory.bytes == wanted.bytes &&
+	    tenant->memory.share == wanted.share && tenant->memory.may_raise == wanted.may_raise)
 		return;
-	}
-	if (tenant->memory || terms->memory)
-		log_info("namespace '%s', pod '%s', container '%s': limit of memory %llu MiB%s",
-			 tenant->namespace_, tenant->pod, tenant->container,
-			 (unsigned long long)(terms->memory >> 20), terms->memory ? "" : " (none)");
-	tenant->memory = terms->memory;
+	tenant->memory = wanted;
+	/* Of words that never made sense nothing is known but the default. */
+	if (refused && !tenant->memory_known && !agent_limits(agent, tenant))
+		return;
 	tenant->memory_known = true;
-	memories_limit(&agent->memories, tenant->key, tenant->memory);
-	if (tenant->memory && !agent->limited)
-		memories_mark(&agent->memories);
-	agent->limited |= tenant->memory > 0;
+	if (agent_limits(agent, tenant))
+		mark_limited(agent);
+	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+		limit_memory(agent, tenant, gpu);
 	for (client = tenant->clients; client; client = client->tenant_next)
-		atomic_store(&client->pages.control->memory_limit, tenant->memory);
+		atomic_store(&client->pages.control->memory_limit,
+			     agent_memory_limit(agent, tenant, client->gpu, NULL));
 }
 
 void agent_decide(struct agent *agent, struct tenant *tenant)
@@ -175,13 +248,27 @@ static void pods_changed(void *userdata)
 
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
-		if (tenant->n_sessions > 0)
+		bool known =
+			tenant->identity.in_pod && pods_find(agent->pods, tenant->identity.pod_uid);
+		/* Processes with memory need not be connected. */
+		if (tenant->n_sessions > 0 || known)
 			agent_decide(agent, tenant);
-		else if (tenant->identity.in_pod && pods_connected(agent->pods) &&
-			 !pods_find(agent->pods, tenant->identity.pod_uid))
+		else if (tenant->identity.in_pod && pods_connected(agent->pods))
 			tenants_forget(&agent->tenants, tenant);
 	}
 	sessions_answer(agent);
+}
+
+static void read_memory(struct agent *agent, const struct tenant *tenant, struct usage *usage)
+{
+	const struct memory *memory = memories_get(&agent->memories, tenant->key, usage->gpu->id);
+
+	usage->memory_limit = agent_memory_limit(agent, tenant, usage->gpu, &usage->memory_cut);
+	usage->memory_reserved = 0;
+	if (!memory)
+		return;
+	usage->memory_limit = memory_limit(memory);
+	usage->memory_reserved = memory_reserved(memory);
 }
 
 void agent_read_memory(struct agent *agent)
@@ -189,14 +276,9 @@ void agent_read_memory(struct agent *agent)
 	struct tenant *tenant;
 	struct usage *usage;
 
-	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
-		for (usage = tenant->usages; usage; usage = usage->next) {
-			const struct memory *memory =
-				memories_get(&agent->memories, tenant->key, usage->gpu->id);
-			usage->memory_limit = memory ? memory_limit(memory) : tenant->memory;
-			usage->memory_reserved = memory ? memory_reserved(memory) : 0;
-		}
-	}
+	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next)
+		for (usage = tenant->usages; usage; usage = usage->next)
+			read_memory(agent, tenant, usage);
 }
 
 const char *agent_condition(const struct agent *agent)
@@ -293,6 +375,8 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 		agent_deinit(agent);
 		return r;
 	}
+	if (limits_by_default(agent))
+		mark_limited(agent);
 	log_info("weir-agent " WEIR_VERSION ": clients at %s, policy %s%s", agent->config.socket,
 		 agent->config.policy, standalone ? ", standalone" : "");
 	return 0;

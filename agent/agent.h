@@ -53,6 +53,11 @@ void agent_deinit(struct agent *agent);
 
 /* Decides on the level of a tenant, and tells its clients if it is another than before. */
 void agent_decide(struct agent *agent, struct tenant *tenant);
+/* The tenant's limit on @gpu, in bytes; 0: none. *@cut (may be NULL): less than its words say. */
+uint64_t agent_memory_limit(const struct agent *agent, const struct tenant *tenant,
+			    const struct gpu *gpu, bool *cut);
+/* It has one on some GPU. */
+bool agent_limits(const struct agent *agent, const struct tenant *tenant);
 /* What containers have of GPUs' memory, to be shown. */
 void agent_read_memory(struct agent *agent);
 /* One line for /readyz. An agent that runs is ready: without the API server it decides by QoS

@@ -292,6 +292,7 @@ static const struct yaml_field levels_fields[] = {
 	{"annotation", yaml_read_text, AT(levels.annotation)},
 	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation)},
 	{"memoryAnnotation", yaml_read_text, AT(levels.memory_annotation)},
+	{"weightAnnotation", yaml_read_text, AT(levels.weight_annotation)},
 	{"raiseNamespaces", read_raise, AT(levels)},
 	{0},
 };
@@ -361,6 +362,7 @@ static void share_names(struct config *config)
 		.priority = config->levels.annotation,
 		.latency_slo = config->levels.latency_annotation,
 		.memory = config->levels.memory_annotation,
+		.weight = config->levels.weight_annotation,
 		.share = config->kubernetes.resource,
 	};
 }
@@ -386,7 +388,8 @@ int config_init(struct config *config)
 			   .guaranteed = 2,
 			   .annotation = strdup("weir.dev/priority"),
 			   .latency_annotation = strdup("weir.dev/latency-slo"),
-			   .memory_annotation = strdup("weir.dev/memory")},
+			   .memory_annotation = strdup("weir.dev/memory"),
+			   .weight_annotation = strdup("weir.dev/weight")},
 		.compile = {.program = strdup(""),
 			    .helpers = 2,
 			    .memory_mib = 1024,
@@ -403,8 +406,8 @@ int config_init(struct config *config)
 	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
 	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
 	    config->levels.latency_annotation && config->levels.memory_annotation &&
-	    config->compile.program && config->compile.cache_dir && config->mps.program &&
-	    config->mps.dir)
+	    config->levels.weight_annotation && config->compile.program &&
+	    config->compile.cache_dir && config->mps.program && config->mps.dir)
 		return 0;
 	config_deinit(config);
 	return error_origin(-ENOMEM);
@@ -429,6 +432,7 @@ void config_deinit(struct config *config)
 	free(config->compile.cache_dir);
 	free(config->levels.latency_annotation);
 	free(config->levels.memory_annotation);
+	free(config->levels.weight_annotation);
 	for (size_t i = 0; i < config->levels.n_classes; i++)
 		free(config->levels.classes[i].name);
 	free(config->levels.classes);

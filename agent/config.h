@@ -31,10 +31,12 @@ struct config_class {
 struct config_levels {
 	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
 	uint8_t best_effort, burstable, guaranteed;
-	char *annotation, *latency_annotation, *memory_annotation;
+	char *annotation, *latency_annotation, *memory_annotation, *weight_annotation;
 	size_t n_classes;
 	struct config_class *classes;
-	size_t n_raise; /* namespaces whose annotations may raise above the class's level */
+	/* Namespaces whose annotations may raise: a level above the class's, weight and memory
+	 * above the share's. */
+	size_t n_raise;
 	char **raise;
 };
 

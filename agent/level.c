@@ -34,7 +34,7 @@ static const struct config_class *find_class(const struct config_levels *config,
 	return NULL;
 }
 
-static bool may_raise(const struct config_levels *config, const char *namespace_)
+bool level_may_raise(const struct config_levels *config, const char *namespace_)
 {
 	for (size_t i = 0; namespace_ && i < config->n_raise; i++)
 		if (strcmp(config->raise[i], namespace_) == 0)
@@ -76,7 +76,7 @@ void level_decide(struct level_decision *out, const struct config_levels *config
 	if (!config_level_parse(input->annotation, &wanted)) {
 		snprintf(decision.reason, sizeof(decision.reason),
 			 "%.60s (annotation %.24s is no level)", class_reason, input->annotation);
-	} else if (wanted > decision.level && !may_raise(config, input->namespace_)) {
+	} else if (wanted > decision.level && !level_may_raise(config, input->namespace_)) {
 		decision.annotation_refused = true;
 		snprintf(decision.reason, sizeof(decision.reason),
 			 "%.60s (annotation %s refused: namespace may not raise)", class_reason,

@@ -22,5 +22,7 @@ struct level_decision {
 	bool annotation_refused;
 };
 
+/* Where annotations may raise. NULL: nowhere. */
+bool level_may_raise(const struct config_levels *config, const char *namespace_);
 void level_decide(struct level_decision *out, const struct config_levels *config,
 		  const struct level_input *input);

@@ -313,15 +313,12 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 	return slot;
 }
 
-void memories_limit(struct memories *memories, const char *tenant, uint64_t limit)
+void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit)
 {
-	struct memory *memory;
+	struct memory *memory = memories_get(memories, tenant, gpu);
 
-	for (memory = memories->all; memory; memory = memory->hh.next) {
-		const char *owner = strchr(memory->key, ' ');
-		if (owner && strcmp(owner + 1, tenant) == 0)
-			atomic_store(&memory_limit_page(memory)->limit, limit);
-	}
+	if (memory)
+		atomic_store(&memory_limit_page(memory)->limit, limit);
 }
 
 uint64_t memory_limit(const struct memory *memory)

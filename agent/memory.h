@@ -63,8 +63,8 @@ struct memory *memories_find(struct memories *memories, const struct memory_owne
  * caller's. A slot number, or -ENOSPC: too many processes, or another negative errno. */
 int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
 		   int process, struct memory **out);
-/* On all GPUs of the tenant. */
-void memories_limit(struct memories *memories, const char *tenant, uint64_t limit);
+/* Of an account that is there; else nothing. */
+void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit);
 
 /* NULL: none that is open. */
 struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu);

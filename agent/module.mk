@@ -16,7 +16,7 @@ agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c addres
              compile.c compile-metrics.c config.c config-gpu.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
              memory.c metrics.c objective.c peer.c quantity.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
-             status.c table.c tenants.c top.c trace.c)
+             status.c table.c tenants.c terms.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent nvml yaml loop base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl

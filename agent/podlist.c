@@ -114,6 +114,15 @@ static uint32_t container_share(const cJSON *container, const char *resource)
 	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
 }
 
+static void copy_share(struct pod *pod, const char *container, uint32_t share)
+{
+	for (size_t i = 0; container && i < pod->n_containers; i++)
+		if (strcmp(pod->containers[i].name, container) == 0)
+			pod->containers[i].share = share;
+	if (share && (!pod->least_share || share < pod->least_share))
+		pod->least_share = share;
+}
+
 static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource)
 {
 	static const char *const lists[] = {"containers", "initContainers"};
@@ -122,11 +131,8 @@ static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource
 	for (size_t list = 0; list < countof(lists); list++) {
 		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
 		{
-			const char *name = member_text(container, "name");
-			for (size_t i = 0; name && i < pod->n_containers; i++)
-				if (strcmp(pod->containers[i].name, name) == 0)
-					pod->containers[i].share =
-						container_share(container, resource);
+			copy_share(pod, member_text(container, "name"),
+				   container_share(container, resource));
 		}
 	}
 }
@@ -155,6 +161,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct podlist
 	copy_note(pod->priority, sizeof(pod->priority), notes, names->priority);
 	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
 	copy_note(pod->memory, sizeof(pod->memory), notes, names->memory);
+	copy_note(pod->weight, sizeof(pod->weight), notes, names->weight);
 	text = member_text(status, "qosClass");
 	if (text)
 		pod->qos = container_qos_parse(text);

@@ -25,6 +25,8 @@ struct pod {
 	char priority[32];        /* value of our annotation, cut; empty: none */
 	char latency_slo[32];     /* the same */
 	char memory[32];          /* the same */
+	char weight[32];          /* the same */
+	uint32_t least_share;     /* the smallest that a container asks for; 0: none asks */
 	enum container_qos qos;
 	size_t n_containers;
 	struct pod_container containers[];
@@ -35,9 +37,9 @@ void pod_free(struct pod *pod);
 const struct pod_container *pod_container(const struct pod *pod, const char *id);
 bool pod_equal(const struct pod *a, const struct pod *b);
 
-/* What is ours in a pod: three annotations and a resource. */
+/* What is ours in a pod: four annotations and a resource. */
 struct podlist_names {
-	const char *priority, *latency_slo, *memory, *share;
+	const char *priority, *latency_slo, *memory, *weight, *share;
 };
 
 /* One page of a list. */

@@ -88,17 +88,19 @@ static void refuse(struct agent *agent, int fd, enum weir_refusal reason, pid_t 
 
 static void refuse_session(struct session *session, enum weir_refusal reason, const char *text)
 {
-	refuse(session->agent, session->fd, reason, session->pid, text, session->tenant->memory);
+	refuse(session->agent, session->fd, reason, session->pid, text,
+	       agent_limits(session->agent, session->tenant));
 	session_free(session);
 }
 
-static struct memory_owner owner_of(const struct tenant *tenant, const struct gpu *gpu)
+static struct memory_owner owner_of(const struct agent *agent, const struct tenant *tenant,
+				    const struct gpu *gpu)
 {
 	return (struct memory_owner){.tenant = tenant->key,
 				     .gpu = gpu->id,
 				     .identity = &tenant->identity,
 				     .known = tenant->memory_known,
-				     .limit = tenant->memory};
+				     .limit = agent_memory_limit(agent, tenant, gpu, NULL)};
 }
 
 static void read_command(pid_t pid, char *out, size_t size)
@@ -161,7 +163,8 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	client->number = ++agent->last_number;
 	client->tenant = session->tenant;
 	client->socket = session->fd;
-	atomic_store(&client->pages.control->memory_limit, session->tenant->memory);
+	atomic_store(&client->pages.control->memory_limit,
+		     agent_memory_limit(agent, session->tenant, gpu, NULL));
 	client->pid = session->pid;
 	client->context = hello->context;
 	client->compile.answer = send_compiled;
@@ -202,7 +205,7 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 	}
 	loop_timer_deinit(&session->hello);
 	/* What its processes have from before a restart is watched again. */
-	struct memory_owner owner = owner_of(session->tenant, gpu);
+	struct memory_owner owner = owner_of(agent, session->tenant, gpu);
 	memories_find(&agent->memories, &owner);
 	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
 		  (unsigned long long)session->client->number, session->client->command,
@@ -221,11 +224,14 @@ static int send_account(const struct session *session, const struct memory *memo
 
 static void answer_memory(struct session *session, struct gpu *gpu)
 {
-	struct memory_owner owner = owner_of(session->tenant, gpu);
+	struct memory_owner owner = owner_of(session->agent, session->tenant, gpu);
 	struct memory *memory;
 	int r = memories_enter(&session->agent->memories, &owner, session->pid, session->process,
 			       &memory);
 
+	/* Metrics tell of who only allocates, too. */
+	if (r >= 0)
+		tenant_usage(session->tenant, gpu);
 	if (r >= 0)
 		r = send_account(session, memory, (uint32_t)r);
 	if (r == -ENOSPC)
@@ -240,7 +246,7 @@ static void answer_memory(struct session *session, struct gpu *gpu)
 static bool limit_unknown(const struct session *session, const struct gpu *gpu)
 {
 	struct agent *agent = session->agent;
-	struct memory_owner owner = owner_of(session->tenant, gpu);
+	struct memory_owner owner = owner_of(agent, session->tenant, gpu);
 
 	return agent->pods && session->tenant->identity.in_pod && !owner.known &&
 	       !memories_find(&agent->memories, &owner);

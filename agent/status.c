@@ -61,7 +61,7 @@ static void describe_memory(cJSON *object, const struct client *client)
 	const struct tenant *tenant = client->tenant;
 	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
 
-	if (*tenant->wanted_memory && !tenant->memory)
+	if (tenant->memory_refused || (usage && usage->memory_cut))
 		cJSON_AddStringToObject(object, "memoryRefused", tenant->wanted_memory);
 	if (!usage)
 		return;
@@ -94,6 +94,8 @@ static cJSON *describe_client(const struct client *client)
 		add_number(object, "actingLevel", client->account.level);
 	add_number(object, "bit", client->bit);
 	add_number(object, "share", tenant->share);
+	if (tenant->weight_refused)
+		cJSON_AddStringToObject(object, "weightRefused", tenant->wanted_weight);
 	describe_objective(object, client);
 	describe_memory(object, client);
 	if (client->held_until)

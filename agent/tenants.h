@@ -12,6 +12,7 @@
 #include "container.h"
 #include "gpu.h"
 #include "objective.h"
+#include "terms.h"
 
 #define TENANTS_IDLE_MAX 256
 #define TENANTS_IDLE_NS  (600 * 1000000000ull)
@@ -23,6 +24,7 @@ struct usage {
 	struct objective objective; /* of the tenant's latency objective, when it has one */
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
+	bool memory_cut; /* the limit is less than the tenant's words say */
 };
 
 struct tenant {
@@ -32,12 +34,15 @@ struct tenant {
 	char namespace_[64], pod[254], container[640]; /* what people know it by; may be empty */
 	uint8_t level;
 	char reason[128];
-	uint32_t share;          /* 1..100 of a GPU */
-	uint64_t slo;            /* ns from launch to start that it wants; 0: nothing */
-	char wanted_latency[32]; /* the words of it, which may be refused; empty: none */
-	uint64_t memory;         /* limit on each GPU, bytes; 0: none */
-	char wanted_memory[32];  /* the same */
-	bool memory_known;       /* somebody has said whether there is a limit */
+	uint32_t share;         /* its weight among equals, 1..100 */
+	char wanted_weight[32]; /* the words of it; empty: the share of the GPU */
+	bool weight_refused;
+	uint64_t slo;               /* ns from launch to start that it wants; 0: nothing */
+	char wanted_latency[32];    /* the words of it, which may be refused; empty: none */
+	struct memory_terms memory; /* what is known of its limit */
+	char wanted_memory[32];     /* the same */
+	bool memory_refused;        /* these words make no sense */
+	bool memory_known;          /* somebody has said whether there is a limit */
 	unsigned n_sessions;
 	uint64_t compiled; /* when a kernel of it was last compiled (compile.h) */
 	struct client *clients;

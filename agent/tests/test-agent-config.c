@@ -76,6 +76,7 @@ static void test_everything(void **state)
 		      "  annotation: example.org/p\n"
 		      "  latencyAnnotation: example.org/l\n"
 		      "  memoryAnnotation: example.org/m\n"
+		      "  weightAnnotation: example.org/w\n"
 		      "  raiseNamespaces: [a, b]\n"
 		      "standalone:\n"
 		      "  rules:\n"
@@ -101,6 +102,7 @@ static void test_everything(void **state)
 	assert_string_equal(config.kubernetes.names.priority, "example.org/p");
 	assert_string_equal(config.kubernetes.names.latency_slo, "example.org/l");
 	assert_string_equal(config.kubernetes.names.memory, "example.org/m");
+	assert_string_equal(config.kubernetes.names.weight, "example.org/w");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
 	assert_string_equal(config.policy, "wfq");
 	assert_true(config.scheduling.aging == POLICY_NEVER);

@@ -301,6 +301,21 @@ static void test_pod(void **state)
 	tell_changed(&agent);
 	assert_int_equal(fake.control->share, 40);
 	assert_int_equal(fake.control->latency_slo, 5000000);
+	/* Its weight may be less than that, and more where annotations may raise. */
+	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "7");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 7);
+	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "90");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 90);
+	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 40);
+	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "trusted");
+	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "7x");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 40);
+	*known_pod->weight = '\0';
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->latency_slo, 0);

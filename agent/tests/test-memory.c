@@ -370,6 +370,83 @@ static void test_limit_is_waited_for(void **state)
 	remove_mark();
 }
 
+static struct pod *pod_with_share(const char *namespace, uint32_t share)
+{
+	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
+
+	assert_non_null(pod);
+	snprintf(pod->uid, sizeof(pod->uid), "uid");
+	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace);
+	pod->n_containers = 1;
+	pod->least_share = share;
+	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "c0ffee");
+	pod->containers[0].share = share;
+	return pod;
+}
+
+static struct view start_with_shares(struct pod *pod)
+{
+	agent_deinit(&agent);
+	rig_start(false);
+	agent.config.memory_default.kind = MEMORY_SHARE;
+	known_pod = pod;
+	next_identity = (struct container_identity){
+		.in_pod = true, .pod_uid = "uid", .container_id = "c0ffee"};
+	struct view first = view_of_next();
+	leave(&first);
+	agent.gpus.all->memory = 1000ull << 20;
+	agent.tenants.all->memory_known = false;
+	return view_of_next();
+}
+
+/* A container's share of the GPU is its limit, and an annotation raises it only where it may. */
+static void test_limit_of_share(void **state)
+{
+	struct pod *pod = pod_with_share("other", 30);
+	struct view view = start_with_shares(pod);
+
+	(void)state;
+	assert_true(view.limit->limit == 300ull << 20);
+	snprintf(pod->memory, sizeof(pod->memory), "100Mi");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 100ull << 20);
+	snprintf(pod->memory, sizeof(pod->memory), "1Pi");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 300ull << 20);
+	snprintf(pod->namespace_, sizeof(pod->namespace_), "trusted");
+	snprintf(pod->memory, sizeof(pod->memory), "400Mi");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 400ull << 20);
+	/* A whole GPU is whole. */
+	*pod->memory = '\0';
+	pod->containers[0].share = 100;
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 0);
+	leave(&view);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
+}
+
+/* Before the API server has told of the container it is the smallest share of its pod. */
+static void test_least_share(void **state)
+{
+	struct pod *pod = pod_with_share("other", 30);
+	struct view view = start_with_shares(pod);
+
+	(void)state;
+	leave(&view);
+	snprintf(pod->containers[0].id, sizeof(pod->containers[0].id), "decaf");
+	pod->least_share = 20;
+	agent.tenants.all->memory_known = false;
+	view = view_of_next();
+	assert_true(view.limit->limit == 200ull << 20);
+	leave(&view);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -380,6 +457,8 @@ int main(void)
 		AGENT_TEST(test_outlives_the_agent),
 		AGENT_TEST(test_limit_is_live),
 		AGENT_TEST(test_limit_is_waited_for),
+		AGENT_TEST(test_limit_of_share),
+		AGENT_TEST(test_least_share),
 		AGENT_TEST(test_more_processes_than_slots),
 	};
 

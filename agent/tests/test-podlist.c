@@ -13,12 +13,14 @@
 static const struct podlist_names names = {.priority = "weir.dev/priority",
 					   .latency_slo = "weir.dev/latency-slo",
 					   .memory = "weir.dev/memory",
+					   .weight = "weir.dev/weight",
 					   .share = "weir.dev/gpu-share"};
 
 #define POD                                                                                    \
 	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \
 	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\","          \
-	"\"weir.dev/latency-slo\":\"2ms\",\"weir.dev/memory\":\"8Gi\"}},"                      \
+	"\"weir.dev/latency-slo\":\"2ms\",\"weir.dev/memory\":\"8Gi\",\"weir.dev/"             \
+	"weight\":\"7\"}},"                                                                    \
 	"\"spec\":{\"priorityClassName\":\"gold\",\"containers\":[{\"name\":\"main\","         \
 	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"40\"}}},{\"name\":\"waiting\"}]," \
 	"\"initContainers\":[{\"name\":\"first\","                                             \
@@ -69,6 +71,8 @@ static void reads_a_pod(void **state)
 	assert_int_equal(pod->qos, CONTAINER_QOS_BURSTABLE);
 	assert_string_equal(pod->latency_slo, "2ms");
 	assert_string_equal(pod->memory, "8Gi");
+	assert_string_equal(pod->weight, "7");
+	assert_int_equal(pod->least_share, 40);
 	assert_string_equal(pod_container(pod, "aaa")->name, "main");
 	assert_int_equal(pod_container(pod, "aaa")->share, 40);
 	assert_int_equal(pod_container(pod, "bbb")->share, 100);

@@ -11,6 +11,7 @@ here=$PWD/e2e/kubelet
 . "$here/weir.sh"
 # shellcheck source-path=SCRIPTDIR source=../kubelet/work.sh
 . "$here/work.sh"
+MEMORY_DEFAULT=share
 
 share() {
 	# shellcheck disable=SC2016
@@ -60,6 +61,61 @@ annotation() {
 		namespace=trusted pod_annotate chosen '"high"' && has_level chosen 2 &&
 		pod_annotate pretender '"normal"' && has_level pretender 0 &&
 		finishes humble pretender && namespace=trusted finishes chosen
+}
+
+# noted NAME WHAT JSON FILTER VALUE: an edit of a running pod's annotation is seen, and how soon.
+noted() {
+	local began=${EPOCHREALTIME/./}
+	pod_note "$1" "$2" "$3" && until_ok 10 client_is "$1" "$4" "$5" || {
+		echo "# $2 $3: $4 is $(client "$1" "$4"), not $5"
+		return 1
+	}
+	echo "# $2 $3: seen after $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
+}
+
+client_is() {
+	[ "$(client "$1" "$2")" = "$3" ]
+}
+
+# Level, weight, objective, and what they may not be raised to.
+live() {
+	starts edited 30 "$(worker edited)" && client_is edited .share 30 &&
+		noted edited priority '"low"' .level 0 &&
+		noted edited weight '"7"' .share 7 &&
+		noted edited weight '"90"' .weightRefused 90 && client_is edited .share 30 &&
+		noted edited latency-slo '"5ms"' .latencySloSeconds 0.005 &&
+		noted edited latency-slo null .latencySloSeconds null &&
+		noted edited memory '"100Mi"' .memoryLimit $((100 << 20)) &&
+		noted edited memory '"900Mi"' .memoryRefused 900Mi && client_is edited .memoryLimit $((306 << 20)) &&
+		finishes edited
+}
+
+# has NAME MIB: what it has been given when it was refused more.
+has() {
+	local have refusals
+	read -r have refusals < "$W/shared/$1.state" && [ "$have" = "$2" ] && [ "$refusals" -gt 0 ]
+}
+
+# refused_since NAME REFUSALS
+refused_since() {
+	local have refusals
+	read -r have refusals < "$W/shared/$1.state" && [ "$refusals" -gt "$2" ]
+}
+
+# Of the GPU's 1024 MiB 30 shares are 306. A limit below what is in use takes nothing away.
+memory() {
+	local have refusals
+	export namespace=trusted
+	starts hoard 30 "exec hoard --state-file /shared/hoard.state --free-file /shared/hoard.free \
+		--stop-file /shared/hoard.stop --ready-file /shared/hoard.ready" && until_ok 10 has hoard 304 &&
+		noted hoard memory '"400Mi"' .memoryLimit $((400 << 20)) && until_ok 10 has hoard 392 &&
+		noted hoard memory '"100Mi"' .memoryLimit $((100 << 20)) &&
+		until_ok 10 grep -q "pod 'hoard'.* has 394 MiB .* more than its limit" "$W/agent.log" || return 1
+	read -r have refusals < "$W/shared/hoard.state"
+	until_ok 10 refused_since hoard $((refusals + 3)) && has hoard 392 && touch "$W/shared/hoard.free" &&
+		until_ok 10 has hoard 96 && noted hoard memory null .memoryLimit $((306 << 20)) &&
+		until_ok 10 has hoard 304 && finishes hoard || return 1
+	unset namespace
 }
 
 # The UID in its cgroup is not the one in the API.
@@ -179,6 +235,8 @@ cases=(
 	"refused|a request over one GPU is refused, and the pod says why"
 	"guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
 	"annotation|the annotation beats the QoS class, where it may, and edits take effect"
+	"live|edits of a running pod's annotations change its weight, objective and limit of memory"
+	"memory|a pod gets the part of the GPU's memory that its share is, and what its annotation says"
 	"static|a static pod has the level that its mirror says"
 	"restart_kubelet|the kubelet is restarted under running pods"
 	"restart_plugin|the plugin is killed and restarted under running pods"
@@ -202,7 +260,7 @@ flock -w 600 9 || die "another run of these tests is under way"
 [ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
 trap 'exit 1' TERM INT
 
-cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,long-block,burst,filler,intruder} \
+cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder} \
 	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 weir_up
 failed=0

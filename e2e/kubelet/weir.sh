@@ -31,6 +31,7 @@ control: {socket: $W/control.sock}
 kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
 levels:
   raiseNamespaces: [trusted]
+memoryDefault: ${MEMORY_DEFAULT:-none}
 nvml: $W/host/driver/libnvidia-ml.so.1
 logLevel: debug
 Y
@@ -173,9 +174,14 @@ pod_delete() {
 	done
 }
 
-pod_annotate() {
+# pod_note NAME weir.dev/WHAT JSON
+pod_note() {
 	api PATCH "/api/v1/namespaces/${namespace:-default}/pods/$1" \
-		"{\"metadata\": {\"annotations\": {\"weir.dev/priority\": $2}}}" application/merge-patch+json > /dev/null
+		"{\"metadata\": {\"annotations\": {\"weir.dev/$2\": $3}}}" application/merge-patch+json > /dev/null
+}
+
+pod_annotate() {
+	pod_note "$1" priority "$2"
 }
 
 # Whatever a case left behind.

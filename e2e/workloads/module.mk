@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             nvml-view nvml-view-linked
+             nvml-view nvml-view-linked hoard
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -16,6 +16,7 @@ memory-storm_SRC := e2e/workloads/memory-storm.c
 nvml-view_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_CFLAGS := -DLINKED
+hoard_SRC := e2e/workloads/hoard.c $(WORKLOAD_SPIN)
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
 stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
                     $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c

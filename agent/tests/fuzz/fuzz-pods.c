@@ -18,6 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct podlist_names names = {.priority = "weir.dev/priority",
 						   .latency_slo = "weir.dev/latency-slo",
+						   .memory = "weir.dev/memory",
+						   .weight = "weir.dev/weight",
 						   .share = "weir.dev/gpu-share"};
 	const char *text = (const char *)data;
 	struct podlist_event event;

@@ -15,6 +15,7 @@ levels:
     guaranteed: {{ .Values.levels.guaranteed }}
   priorityClasses: {{ toJson .Values.levels.priorityClasses }}
   raiseNamespaces: {{ toJson .Values.levels.raiseNamespaces }}
+memoryDefault: {{ quote .Values.memoryDefault }}
 compile:
   mode: {{ quote .Values.compile.mode }}
   helpers: {{ .Values.compile.helpers }}
