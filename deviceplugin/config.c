@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cdi.h"
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/yaml.h"
@@ -102,6 +103,35 @@ static int read_mode(struct yaml_file *file, const yaml_node_t *value,
 	if (r == 0)
 		*(enum mode *)target = (enum mode)word;
 	return r;
+}
+
+static int read_device_list(struct yaml_file *file, const yaml_node_t *value,
+			    const struct yaml_field *field, void *target)
+{
+	static const char *const words[] = {[DEVICE_LIST_ENVVAR] = "envvar",
+					    [DEVICE_LIST_CDI_CRI] = "cdi-cri",
+					    [DEVICE_LIST_CDI_ANNOTATIONS] = "cdi-annotations",
+					    NULL};
+	int word = 0,
+	    r = read_word(file, value, words, "envvar, cdi-cri or cdi-annotations", &word);
+
+	(void)field;
+	if (r == 0)
+		*(enum device_list_strategy *)target = (enum device_list_strategy)word;
+	return r;
+}
+
+static int read_kind(struct yaml_file *file, const yaml_node_t *value,
+		     const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a CDI kind");
+
+	if (!text)
+		return -EINVAL;
+	if (!cdi_kind_valid(text))
+		return yaml_fail(file, value, "expected a CDI kind like weir.dev/gpu, not `%s`",
+				 text);
+	return yaml_read_text(file, value, field, target);
 }
 
 static int read_driver_mount(struct yaml_file *file, const yaml_node_t *value,
@@ -223,6 +253,11 @@ static const struct yaml_field mps_fields[] = {
 	{"pipeDir", yaml_read_path, AT(mps_pipe_dir)},
 	{0},
 };
+static const struct yaml_field cdi_fields[] = {
+	{"dir", yaml_read_path, AT(cdi.dir)},
+	{"kind", read_kind, AT(cdi.kind)},
+	{0},
+};
 static const struct yaml_field driver_fields[] = {
 	{"mount", read_driver_mount, AT(driver.mount)},
 	{"root", yaml_read_path, AT(driver.root)},
@@ -238,6 +273,8 @@ static const struct yaml_field container_fields[] = {
 static const struct yaml_field config_fields[] = {
 	{"resourceName", read_resource, AT(resource_name)},
 	{"mode", read_mode, AT(mode)},
+	{"deviceListStrategy", read_device_list, AT(device_list)},
+	{"cdi", yaml_read_section, 0, cdi_fields},
 	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{"pluginDir", read_plugin_dir, AT(plugin_dir)},
 	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir)},
@@ -262,14 +299,15 @@ int config_init(struct config *config)
 		.node_root = strdup(""),
 		.library_path = strdup(HOST_DIR "/libweir.so"),
 		.nvml_path = strdup(HOST_DIR "/libweir-nvml.so"),
+		.cdi = {.dir = strdup("/var/run/cdi"), .kind = strdup("weir.dev/gpu")},
 		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
 		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
 		.health = health_defaults,
 	};
 	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
 	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
-	    !config->nvml_path || !config->preload_path || !config->driver.root ||
-	    !config->driver.libraries || !config->driver.nvml) {
+	    !config->nvml_path || !config->cdi.dir || !config->cdi.kind || !config->preload_path ||
+	    !config->driver.root || !config->driver.libraries || !config->driver.nvml) {
 		config_deinit(config);
 		return error_origin(-ENOMEM);
 	}
@@ -295,6 +333,8 @@ void config_deinit(struct config *config)
 	free(config->node_root);
 	free(config->library_path);
 	free(config->nvml_path);
+	free(config->cdi.dir);
+	free(config->cdi.kind);
 	free(config->preload_path);
 	free(config->driver.root);
 	free(config->driver.libraries);

@@ -11,6 +11,8 @@
 #define CONFIG_FILE_MAX (1u << 20)
 
 enum mode { MODE_TIMESLICE, MODE_MPS };
+/* How an answer says which GPUs: device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
+enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
 
 struct config_mount {
@@ -27,6 +29,7 @@ struct config_pair {
 struct config {
 	char *resource_name;
 	enum mode mode;
+	enum device_list_strategy device_list;
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, as this process sees it */
 	char *agent_socket_dir; /* on the host */
@@ -35,6 +38,10 @@ struct config {
 	char *library_path;     /* on the host, and in containers */
 	char *nvml_path;        /* the same, of the one before NVML; empty: there is none */
 	char *preload_path;     /* on the host */
+	struct {
+		char *dir;  /* of specifications, as this process sees it */
+		char *kind; /* vendor/class */
+	} cdi;
 	struct {
 		enum driver_mount mount;
 		char *root;      /* on the host */

@@ -16,16 +16,7 @@
 #include "weir/protocol.h"
 
 #define PRELOAD_FILE "/etc/ld.so.preload"
-#define SMI_FILE     "/usr/bin/nvidia-smi"
-
-/* Beside the GPU's own; only the first exists with every driver. */
-static const char *const common_nodes[] = {
-	"/dev/nvidiactl",
-	"/dev/nvidia-uvm",
-	"/dev/nvidia-uvm-tools",
-	"/dev/nvidia-modeset",
-};
-static const char *const driver_dirs[] = {DRIVER_DIR_DEBIAN, DRIVER_DIR_REDHAT};
+#define CDI_KEY      "cdi.k8s.io/weir-device-plugin_gpus"
 
 /* The answer as it grows. The first failure sticks; what follows does nothing. */
 struct builder {
@@ -57,21 +48,6 @@ static char *copy(struct builder *b, const char *text)
 	return copied;
 }
 
-static void add_env(struct builder *b, const char *key, const char *value)
-{
-	V1beta1__ContainerAllocateResponse *r = b->response;
-	V1beta1__StringPair *pair = b->error ? NULL : malloc(sizeof(*pair));
-
-	if (!pair) {
-		b->error = -ENOMEM;
-		return;
-	}
-	v1beta1__string_pair__init(pair);
-	pair->key = copy(b, key);
-	pair->value = copy(b, value);
-	append(b, (void ***)&r->envs, &r->n_envs, &pair->base);
-}
-
 static void add_mount(struct builder *b, const char *host, const char *container, bool read_only)
 {
 	V1beta1__ContainerAllocateResponse *r = b->response;
@@ -88,65 +64,112 @@ static void add_mount(struct builder *b, const char *host, const char *container
 	append(b, (void ***)&r->mounts, &r->n_mounts, &mount->base);
 }
 
-/* False: there is no such node. */
-static bool add_device(struct builder *b, const char *path)
+/* Unless there is no such node. */
+static void add_device(struct builder *b, const char *path)
 {
 	V1beta1__ContainerAllocateResponse *r = b->response;
 
 	if (!driver_host_has(b->config, path))
-		return false;
+		return;
 	V1beta1__DeviceSpec *device = b->error ? NULL : malloc(sizeof(*device));
 	if (!device) {
 		b->error = -ENOMEM;
-		return true;
+		return;
 	}
 	v1beta1__device_spec__init(device);
 	device->host_path = copy(b, path);
 	device->container_path = copy(b, path);
 	device->permissions = copy(b, "rw");
 	append(b, (void ***)&r->devices, &r->n_devices, &device->base);
-	return true;
 }
 
-/* NVIDIA_VISIBLE_DEVICES is for NVIDIA's container runtime; without it, it overrules the "all" that
- * CUDA images carry, and does nothing else. Device nodes select the GPU. CUDA_VISIBLE_DEVICES would
- * do so as well, but programs read numbers from it, so it is only set where there are no nodes. */
+static void add_pair(struct builder *b, V1beta1__StringPair ***list, size_t *n, const char *key,
+		     const char *value)
+{
+	V1beta1__StringPair *pair = b->error ? NULL : malloc(sizeof(*pair));
+
+	if (!pair) {
+		b->error = -ENOMEM;
+		return;
+	}
+	v1beta1__string_pair__init(pair);
+	pair->key = copy(b, key);
+	pair->value = copy(b, value);
+	append(b, (void ***)list, n, &pair->base);
+}
+
+static void add_env(struct builder *b, const char *key, const char *value)
+{
+	add_pair(b, &b->response->envs, &b->response->n_envs, key, value);
+}
+
+static void add_cdi_device(struct builder *b, const char *name)
+{
+	V1beta1__ContainerAllocateResponse *r = b->response;
+	V1beta1__CDIDevice *device = b->error ? NULL : malloc(sizeof(*device));
+
+	if (!device) {
+		b->error = -ENOMEM;
+		return;
+	}
+	v1beta1__cdidevice__init(device);
+	device->name = copy(b, name);
+	append(b, (void ***)&r->cdi_devices, &r->n_cdi_devices, &device->base);
+}
+
+/* By name: the runtime finds out what they bring. */
+static void name_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
+{
+	const char *kind = b->config->cdi.kind;
+	cleanup(freep) char *list = NULL;
+	size_t size, space = strlen(kind) + GPU_UUID_MAX + 2;
+
+	list = malloc(grant->n_gpus * space + 1);
+	if (!list) {
+		b->error = -ENOMEM;
+		return;
+	}
+	size = 0;
+	for (unsigned i = 0; i < grant->n_gpus; i++) {
+		size_t begin = size ? size + 1 : 0;
+		size += (size_t)sprintf(list + size, i ? ",%s=%s" : "%s=%s", kind,
+					gpus[grant->gpus[i]].uuid);
+		if (b->config->device_list == DEVICE_LIST_CDI_CRI)
+			add_cdi_device(b, list + begin);
+	}
+	if (b->config->device_list == DEVICE_LIST_CDI_ANNOTATIONS)
+		add_pair(b, &b->response->annotations, &b->response->n_annotations, CDI_KEY, list);
+}
+
+/* NVIDIA_VISIBLE_DEVICES is for NVIDIA's container runtime, which does nothing when CDI does it;
+ * without it, it overrules the "all" that CUDA images carry. Device nodes select the GPU.
+ * CUDA_VISIBLE_DEVICES would do so as well, but programs read numbers from it, so it is only set
+ * where there are no nodes. */
 static void add_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
 {
-	char list[GPUS_MAX * GPU_UUID_MAX] = "", node[32];
+	char list[GPUS_MAX * GPU_UUID_MAX] = "", node[DRIVER_NODE_MAX];
+	bool by_name = b->config->device_list != DEVICE_LIST_ENVVAR, has_nodes = true;
 	size_t n = 0;
-	bool has_nodes = true;
 
 	for (unsigned i = 0; i < grant->n_gpus; i++) {
 		const struct gpu *gpu = &gpus[grant->gpus[i]];
 		n += (size_t)snprintf(list + n, sizeof(list) - n, i ? ",%s" : "%s", gpu->uuid);
-		snprintf(node, sizeof(node), "/dev/nvidia%d", gpu->minor);
-		has_nodes &= gpu->minor >= 0 && add_device(b, node);
+		has_nodes &= driver_gpu_node(node, b->config, gpu->minor);
+		if (has_nodes && !by_name)
+			add_device(b, node);
 	}
-	add_env(b, "NVIDIA_VISIBLE_DEVICES", list);
-	if (has_nodes)
-		for (size_t i = 0; i < countof(common_nodes); i++)
-			add_device(b, common_nodes[i]);
-	else
+	add_env(b, "NVIDIA_VISIBLE_DEVICES", by_name ? "void" : list);
+	if (!has_nodes)
 		add_env(b, "CUDA_VISIBLE_DEVICES", list);
+	for (const char *const *common = driver_nodes; *common && has_nodes && !by_name; common++)
+		add_device(b, *common);
+	if (by_name)
+		name_gpus(b, gpus, grant);
 }
 
-static void add_driver(struct builder *b, const struct driver *driver)
+static void add_driver_file(void *owner, const char *host, const char *container)
 {
-	char host[512], container[512];
-
-	if (!driver->mount || !driver->libraries)
-		return;
-	for (size_t d = 0; d < countof(driver_dirs); d++) {
-		for (size_t i = 0; i < driver->n_names; i++) {
-			snprintf(host, sizeof(host), "%s/%s", driver->libraries, driver->names[i]);
-			snprintf(container, sizeof(container), "%s/%s", driver_dirs[d],
-				 driver->names[i]);
-			add_mount(b, host, container, true);
-		}
-	}
-	if (driver->smi)
-		add_mount(b, driver->smi, SMI_FILE, true);
+	add_mount(owner, host, container, true);
 }
 
 /* Without its daemon a container would hang at its first CUDA call. */
@@ -194,7 +217,8 @@ int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config
 	v1beta1__container_allocate_response__init(b.response);
 
 	add_gpus(&b, gpus, grant);
-	add_driver(&b, driver);
+	if (config->device_list == DEVICE_LIST_ENVVAR)
+		driver_each_file(driver, add_driver_file, &b);
 	if (!grant->whole)
 		add_weir(&b, driver, &gpus[grant->gpus[0]]);
 	for (size_t i = 0; i < config->container.n_mounts; i++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "cdi.h"
 #include "weir/base.h"
 #include "weir/error.h"
 
@@ -42,6 +43,11 @@ static const char *const library_names[] = {
 	"libnvidia-allocator",
 	"libnvidia-cfg",
 };
+
+const char *const driver_nodes[] = {
+	"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", NULL,
+};
+static const char *const container_dirs[] = {DRIVER_DIR_DEBIAN, DRIVER_DIR_REDHAT};
 
 /* Where a container runtime says that NVIDIA's is the default. Blanks do not count. */
 static const struct {
@@ -172,11 +178,46 @@ static int list_libraries(struct driver *driver, const struct config *config)
 	return r;
 }
 
+bool driver_gpu_node(char out[DRIVER_NODE_MAX], const struct config *config, int minor)
+{
+	snprintf(out, DRIVER_NODE_MAX, "/dev/nvidia%d", minor);
+	return minor >= 0 && driver_host_has(config, out);
+}
+
+void driver_each_file(const struct driver *driver,
+		      void (*each)(void *owner, const char *host, const char *container),
+		      void *owner)
+{
+	char host[512], container[512];
+
+	if (!driver->mount || !driver->libraries)
+		return;
+	for (size_t d = 0; d < countof(container_dirs); d++) {
+		for (size_t i = 0; i < driver->n_names; i++) {
+			snprintf(host, sizeof(host), "%s/%s", driver->libraries, driver->names[i]);
+			snprintf(container, sizeof(container), "%s/%s", container_dirs[d],
+				 driver->names[i]);
+			each(owner, host, container);
+		}
+	}
+	if (driver->smi)
+		each(owner, driver->smi, DRIVER_SMI_FILE);
+}
+
+/* With CDI, NVIDIA's runtime is told to bring nothing. */
+static bool is_ours(const struct config *config)
+{
+	if (config->device_list != DEVICE_LIST_ENVVAR && !cdi_is_ours(config))
+		return false;
+	if (config->driver.mount != DRIVER_MOUNT_AUTO)
+		return config->driver.mount == DRIVER_MOUNT_ALWAYS;
+	return config->device_list != DEVICE_LIST_ENVVAR || !has_nvidia_runtime(config);
+}
+
 int driver_init(struct driver *driver, const struct config *config)
 {
 	*driver = (struct driver){0};
-	driver->mount = config->driver.mount == DRIVER_MOUNT_ALWAYS ||
-			(config->driver.mount == DRIVER_MOUNT_AUTO && !has_nvidia_runtime(config));
+	driver->mount = is_ours(config);
 	if (config->driver.libraries[0]) {
 		driver->libraries = strdup(config->driver.libraries);
 		if (!driver->libraries)

@@ -21,6 +21,7 @@
 #endif
 #define DRIVER_DIR_DEBIAN "/usr/lib/" DRIVER_TRIPLET
 #define DRIVER_DIR_REDHAT "/usr/lib64"
+#define DRIVER_SMI_FILE   "/usr/bin/nvidia-smi"
 
 #define DRIVER_FILES_MAX 64u
 
@@ -34,6 +35,16 @@ struct driver {
 
 int driver_init(struct driver *driver, const struct config *config);
 void driver_deinit(struct driver *driver);
+
+/* Device nodes beside the GPUs' own, NULL at the end; only the first exists with every driver. */
+extern const char *const driver_nodes[];
+#define DRIVER_NODE_MAX 32u
+/* The node of the GPU of that minor number. False: it has none, as simulated ones. */
+bool driver_gpu_node(char out[DRIVER_NODE_MAX], const struct config *config, int minor);
+/* Each file of the driver that is ours to mount, on the host and in the container. */
+void driver_each_file(const struct driver *driver,
+		      void (*each)(void *owner, const char *host, const char *container),
+		      void *owner);
 
 /* Whether @path exists on the host. */
 bool driver_host_has(const struct config *config, const char *path);

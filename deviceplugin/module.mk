@@ -15,7 +15,7 @@ kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/de
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
-                   container-spec.c driver.c config.c)
+                   container-spec.c cdi.c driver.c config.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 
@@ -36,7 +36,7 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc nvml yaml loop base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
-DEVICEPLUGIN_TESTS  := test-allocator test-codec test-container-spec test-inventory test-plugin test-plugin-config
+DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_SRC      := deviceplugin/tests/$t.c))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_DEPS     := $(DEVICEPLUGIN_DEPS)))
@@ -44,6 +44,7 @@ $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_STATIC   := $(DEVICEPLUGIN_STATIC)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_LIBS     := $(DEVICEPLUGIN_LIBS)))
 test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
+test-cdi_LIBS += -lcjson
 # What they run or load.
 $(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
 $(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
@@ -55,7 +56,7 @@ fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin
 fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
-fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
+fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c deviceplugin/cdi.c deviceplugin/driver.c \
                                agent/health.c agent/xid.c agent/yaml.c agent/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base

@@ -261,10 +261,20 @@ static void unwatched(struct service *service)
 	look_later(plugin);
 }
 
+/* Early, because runtimes look for the file before a container starts. */
+static void name_gpus(const struct plugin *plugin)
+{
+	char error[SERVICE_ERROR_MAX];
+
+	if (!service_name_gpus(&plugin->service, error))
+		log_warning("%s", error);
+}
+
 static void inventory_changed(struct inventory *inventory)
 {
 	struct plugin *plugin = container_of(inventory, struct plugin, inventory);
 
+	name_gpus(plugin);
 	service_push(&plugin->service);
 }
 
@@ -284,6 +294,8 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 		log_warning("no libcuda.so.1 below %s%s", config->node_root, config->driver.root);
 	r = inventory_init(&plugin->inventory, loop, config, driver_nvml(&plugin->driver, config),
 			   inventory_changed);
+	if (r == 0)
+		name_gpus(plugin);
 	if (r == 0)
 		r = rpc_new(&plugin->rpc, loop);
 	if (r == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "cdi.h"
 #include "codec.h"
 #include "config.h"
 #include "container-spec.h"
@@ -16,7 +17,7 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-#define ERROR_MAX 256u
+#define ERROR_MAX SERVICE_ERROR_MAX
 
 /* Answers one request. Anything but RPC_OK: @error says why, in one line. */
 typedef enum rpc_status answer_fn(struct service *service, const void *request, struct bytes *reply,
@@ -177,6 +178,25 @@ no_memory:
 	return RPC_INTERNAL;
 }
 
+bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_MAX])
+{
+	const struct config *config = service->config;
+	const struct inventory *inventory = service->inventory;
+	cleanup(freep) char *text = NULL;
+	char path[192];
+
+	if (config->device_list == DEVICE_LIST_ENVVAR || !cdi_is_ours(config) ||
+	    !inventory->node.n_gpus)
+		return true;
+	snprintf(path, sizeof(path), "the CDI specification");
+	int r = cdi_format(&text, config, service->driver, inventory->gpus, inventory->node.n_gpus);
+	if (r == 0)
+		r = cdi_write(path, sizeof(path), config, text);
+	if (r < 0)
+		snprintf(error, SERVICE_ERROR_MAX, "%s: %s", path, strerror(-r));
+	return r == 0;
+}
+
 static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 				    struct service *service,
 				    const V1beta1__ContainerAllocateRequest *request, char *error)
@@ -193,6 +213,8 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 				  &inventory->node, &taken);
 		return RPC_RESOURCE_EXHAUSTED;
 	}
+	if (!service_name_gpus(service, error))
+		return RPC_FAILED_PRECONDITION;
 	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0) {
 		snprintf(error, ERROR_MAX, "out of memory");
 		return RPC_INTERNAL;

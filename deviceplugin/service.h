@@ -2,6 +2,7 @@
  * allocator.c and container-spec.c the decisions. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +30,9 @@ extern const struct rpc_service service_methods;
 
 /* Sends the devices as they are now to whoever watches. */
 void service_push(struct service *service);
+/* Brings the CDI specification up to date, where GPUs are named by it. False: @error says why not.
+ */
+#define SERVICE_ERROR_MAX 256u
+bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_MAX]);
 /* The server is closed: forgets its calls. */
 void service_reset(struct service *service);

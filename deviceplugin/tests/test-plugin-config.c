@@ -23,6 +23,9 @@ static void has_defaults_for_everything(void **state)
 	assert_int_equal(parse(&config, "", message), 0);
 	assert_string_equal(config.resource_name, "weir.dev/gpu-share");
 	assert_int_equal(config.mode, MODE_TIMESLICE);
+	assert_int_equal(config.device_list, DEVICE_LIST_ENVVAR);
+	assert_string_equal(config.cdi.dir, "/var/run/cdi");
+	assert_string_equal(config.cdi.kind, "weir.dev/gpu");
 	assert_string_equal(config.plugin_dir, "/var/lib/kubelet/device-plugins");
 	assert_string_equal(config.library_path, "/usr/local/lib/weir/" WEIR_VERSION "/libweir.so");
 	assert_string_equal(config.nvml_path,
@@ -37,6 +40,8 @@ static void reads_every_key(void **state)
 	static const char text[] =
 		"resourceName: example.com/slice\n"
 		"mode: mps\n"
+		"deviceListStrategy: cdi-annotations\n"
+		"cdi: {dir: /cdi, kind: nvidia.com/gpu}\n"
 		"logLevel: debug\n"
 		"pluginDir: /p\n"
 		"agentSocketDir: /a\n"
@@ -57,6 +62,9 @@ static void reads_every_key(void **state)
 	assert_int_equal(parse(&config, text, message), 0);
 	assert_string_equal(config.resource_name, "example.com/slice");
 	assert_int_equal(config.mode, MODE_MPS);
+	assert_int_equal(config.device_list, DEVICE_LIST_CDI_ANNOTATIONS);
+	assert_string_equal(config.cdi.dir, "/cdi");
+	assert_string_equal(config.cdi.kind, "nvidia.com/gpu");
 	assert_int_equal(config.log_level, LOG_DEBUG);
 	assert_string_equal(config.plugin_dir, "/p");
 	assert_string_equal(config.agent_socket_dir, "/a");
@@ -99,6 +107,9 @@ static void names_the_place_of_a_mistake(void **state)
 		{"health: {ignoredXids: [0]}\n", "f:1:24: expected a number from 1 to 100000"},
 		{"logLevel: loud\n", "f:1:11: expected error, warning, info or debug, not `loud`"},
 		{"library: [a]\n", "f:1:10: expected a mapping"},
+		{"deviceListStrategy: cdi\n",
+		 "f:1:21: expected envvar, cdi-cri or cdi-annotations, not `cdi`"},
+		{"cdi: {kind: gpu}\n", "f:1:13: expected a CDI kind like weir.dev/gpu, not `gpu`"},
 	};
 
 	(void)state;

@@ -1,0 +1,182 @@
+#include "cdi.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "driver.h"
+#include "gpu.h"
+#include "weir/base.h"
+#include "weir/error.h"
+
+#define VERSION_NAME                                                                 \
+	"0.5.0" /* the first with all that is used here, and known to containerd 1.7 \
+		 */
+#define FILE_MAX (1u << 20)
+
+/* A letter, then letters, digits and `_-.`, and no sign at the end. */
+static bool is_word(const char *text, size_t n)
+{
+	if (!n || !isalpha((unsigned char)text[0]) || !isalnum((unsigned char)text[n - 1]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)text[i]) && (!text[i] || !strchr("_-.", text[i])))
+			return false;
+	return true;
+}
+
+bool cdi_kind_valid(const char *kind)
+{
+	const char *slash = strchr(kind, '/');
+
+	return slash && is_word(kind, (size_t)(slash - kind)) &&
+	       is_word(slash + 1, strlen(slash + 1));
+}
+
+bool cdi_is_ours(const struct config *config)
+{
+	return strncmp(config->cdi.kind, CDI_VENDOR "/", strlen(CDI_VENDOR "/")) == 0;
+}
+
+static void put_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ')
+			fprintf(out, "\\u%04x", (unsigned)*text);
+		else
+			fprintf(out, strchr("\"\\", *text) ? "\\%c" : "%c", *text);
+	}
+	fputc('"', out);
+}
+
+static void put_node(FILE *out, const char *path, bool first)
+{
+	fputs(first ? "{\"path\": " : ", {\"path\": ", out);
+	put_text(out, path);
+	fputs(", \"permissions\": \"rw\"}", out);
+}
+
+/* A device must bring something. NVIDIA's runtime is told to bring nothing. */
+static void put_device(FILE *out, const struct config *config, const struct gpu *gpu)
+{
+	char node[DRIVER_NODE_MAX];
+
+	fputs("{\"name\": ", out);
+	put_text(out, gpu->uuid);
+	fputs(", \"containerEdits\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=void\"]", out);
+	if (driver_gpu_node(node, config, gpu->minor)) {
+		fputs(", \"deviceNodes\": [", out);
+		put_node(out, node, true);
+		fputc(']', out);
+	}
+	fputs("}}", out);
+}
+
+struct mounts {
+	FILE *out;
+	unsigned n;
+};
+
+static void put_mount(void *owner, const char *host, const char *container)
+{
+	struct mounts *mounts = owner;
+
+	fputs(mounts->n++ ? ",\n    {\"hostPath\": " : "\n    {\"hostPath\": ", mounts->out);
+	put_text(mounts->out, host);
+	fputs(", \"containerPath\": ", mounts->out);
+	put_text(mounts->out, container);
+	fputs(", \"options\": [\"ro\", \"nosuid\", \"nodev\", \"bind\"]}", mounts->out);
+}
+
+static void put_common(FILE *out, const struct config *config, const struct driver *driver)
+{
+	struct mounts mounts = {.out = out};
+	unsigned n = 0;
+
+	fputs("{\n   \"deviceNodes\": [", out);
+	for (const char *const *node = driver_nodes; *node; node++)
+		if (driver_host_has(config, *node))
+			put_node(out, *node, n++ == 0);
+	fputs("],\n   \"mounts\": [", out);
+	driver_each_file(driver, put_mount, &mounts);
+	fputs("]}", out);
+}
+
+int cdi_format(char **out, const struct config *config, const struct driver *driver,
+	       const struct gpu *gpus, unsigned n_gpus)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return error_origin(-ENOMEM);
+	fputs("{\"cdiVersion\": \"" VERSION_NAME "\",\n \"kind\": ", file);
+	put_text(file, config->cdi.kind);
+	fputs(",\n \"devices\": [", file);
+	for (unsigned i = 0; i < n_gpus; i++) {
+		fputs(i ? ",\n  " : "\n  ", file);
+		put_device(file, config, &gpus[i]);
+	}
+	fputs("],\n \"containerEdits\": ", file);
+	put_common(file, config, driver);
+	fputs("}\n", file);
+	if (fclose(file) != 0) {
+		free(text);
+		return error_origin(-ENOMEM);
+	}
+	*out = text;
+	return 0;
+}
+
+static bool is_there(const char *path, const char *text)
+{
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	size_t size = strlen(text);
+	cleanup(freep) char *have = fd < 0 || size > FILE_MAX ? NULL : malloc(size + 1);
+
+	return have && read(fd, have, size + 1) == (ssize_t)size && memcmp(have, text, size) == 0;
+}
+
+/* Runtimes read what ends with .json or .yaml. */
+static int replace(const char *path, const char *text)
+{
+	cleanup(freep) char *temporary = NULL;
+	size_t size = strlen(text);
+
+	if (asprintf(&temporary, "%s.new", path) < 0)
+		return -ENOMEM;
+	unlink(temporary);
+	cleanup(closep) int fd =
+		open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	int r = fd < 0 ? -errno : 0;
+	if (r == 0 && (fchmod(fd, 0644) < 0 || write(fd, text, size) != (ssize_t)size ||
+		       fsync(fd) < 0 || rename(temporary, path) < 0))
+		r = errno ? -errno : -EIO;
+	if (r < 0)
+		unlink(temporary);
+	return r;
+}
+
+int cdi_write(char *path, size_t path_size, const struct config *config, const char *text)
+{
+	cleanup(freep) char *name = strdup(config->cdi.kind);
+
+	if (!name)
+		return error_origin(-ENOMEM);
+	*strchr(name, '/') = '-';
+	if (snprintf(path, path_size, "%s/%s.json", config->cdi.dir, name) >= (int)path_size)
+		return -ENAMETOOLONG;
+	if (is_there(path, text))
+		return 0;
+	if (mkdir(config->cdi.dir, 0755) == 0)
+		chmod(config->cdi.dir, 0755);
+	return replace(path, text);
+}

@@ -1,0 +1,29 @@
+/* The Container Device Interface: a file by which container runtimes know our GPUs as devices with
+ * names, and what each brings into a container.
+ *
+ *   weir.dev/gpu=GPU-<uuid>    its device node, and what all have: the driver's other nodes, and
+ * its libraries where they are ours to mount
+ *
+ * Weir's own part of a grant is not in it: that is the container's, not the GPU's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct config;
+struct driver;
+struct gpu;
+
+#define CDI_VENDOR "weir.dev"
+
+/* By the specification's rules for vendor/class. */
+bool cdi_kind_valid(const char *kind);
+/* Whether the file is ours to write: another vendor's kind is only named. */
+bool cdi_is_ours(const struct config *config);
+
+/* The specification of @n_gpus GPUs, for the caller to free. 0 or -ENOMEM. */
+int cdi_format(char **out, const struct config *config, const struct driver *driver,
+	       const struct gpu *gpus, unsigned n_gpus);
+/* Puts @text where runtimes look for it, unless it is there: whole or not at all, for everybody to
+ * read. 0 or a negative errno; @path has the file's name, for messages. */
+int cdi_write(char *path, size_t path_size, const struct config *config, const char *text);
