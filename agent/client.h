@@ -36,7 +36,8 @@ struct client {
 	struct policy_client policy;
 	struct compile_client compile;
 	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
-	uint64_t told_at;                      /* when told_executed last grew */
+	uint64_t told_remaining;
+	uint64_t told_at;   /* when told_executed last grew */
 	uint64_t unmatched; /* ns that it was charged for and has not yet told to have executed */
 	uint64_t charged;   /* ns, since told_at */
 	/* ns told and charged between tellings within one turn: how its predictions relate to the

@@ -38,6 +38,7 @@ struct gpu {
 	struct region region;
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
+	bool urgent[WEIR_LEVELS]; /* the scheduler's: equals are not to wait until kernels end */
 	unsigned n_shared;
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */

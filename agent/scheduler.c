@@ -97,6 +97,19 @@ static struct policy_client describe(const struct scheduler *scheduler, const st
 				      .cost = cost_of(scheduler, client)};
 }
 
+/* On which levels equals are not to wait until kernels end. */
+static void find_urgent(const struct scheduler *scheduler, struct gpu *gpu)
+{
+	const struct policy *policy = policy_of(scheduler, gpu);
+	const struct client *client;
+
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		gpu->urgent[level] = policy->preempts != NULL;
+	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next)
+		if (client->tenant->slo && client->tenant->slo < SCHEDULER_URGENT_NS)
+			gpu->urgent[client->level] = true;
+}
+
 static bool differs(const struct policy_client *a, const struct policy_client *b)
 {
 	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
@@ -107,6 +120,7 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 {
 	struct client *client;
 
+	find_urgent(scheduler, gpu);
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		struct policy_client news = describe(scheduler, client);
 		struct weir_control_page *control = client->pages.control;
@@ -224,6 +238,20 @@ static void record_launches(struct record *record, struct client *client, uint64
 	client->told_gpu_time = gpu_time;
 }
 
+/* What it has left: what it told, less what it ran since it did. */
+static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t told)
+{
+	bool news = told != client->told_remaining || !client->policy.active;
+
+	client->told_remaining = told;
+	/* Nothing predicted is not nothing left. */
+	if (!told)
+		return settings_of(scheduler, client->gpu)->quantum;
+	if (news)
+		return told;
+	return client->policy.remaining ? client->policy.remaining : 1;
+}
+
 /* True: it has work. */
 static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
 {
@@ -240,25 +268,56 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		client->held_until = 0;
 		write_hold(client, client->policy.held, now);
 	}
-	/* Nothing predicted is not nothing left. */
-	if (outstanding && !remaining)
-		remaining = settings_of(scheduler, client->gpu)->quantum;
 	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
-		   outstanding ? remaining : 0, now);
+		   outstanding ? left(scheduler, client, remaining) : 0, now);
 	/* Cleared by a client that waited for us too long. */
 	if (client->policy.held || hand_held(client))
 		write_hold(client, true, now);
 	return outstanding > 0;
 }
 
-/* Tells each client whether equals of it have work: then its gates are dense. */
+/* Tells each client whether equals of it have work: then its gates are dense, and where nobody is
+ * to wait until kernels end, they are in forms that leave. */
 static void tell_contention(struct gpu *gpu)
 {
 	struct client *client;
 
-	for (client = gpu->clients; client; client = client->gpu_next)
-		set_flag(client, WEIR_CONTROL_CONTENDED,
-			 gpu->turns.levels[client->level].n_active > client->policy.active);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		const struct turn *turn = &gpu->turns.levels[client->level];
+		bool contended = turn->n_active > client->policy.active;
+		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
+		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
+	}
+}
+
+/* Somebody of @level has or had work of late, and it matters when that ends, or when an equal has
+ * some, too. */
+static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
+		    uint64_t now)
+{
+	const struct turn *turn = &gpu->turns.levels[level];
+
+	if (gpu->n_level[level] < 2 || gpu->n_level[level] > SCHEDULER_KEEN_MAX)
+		return false;
+	if (turn->waiting)
+		return turn->running && turn->running->remaining < SCHEDULER_LOOK_NS;
+	return gpu->urgent[level] && now < scheduler->keen_until;
+}
+
+/* The longest time until the next look. */
+static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
+			 uint64_t now)
+{
+	if (busy) {
+		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
+		scheduler->keen_until = now + SCHEDULER_KEEN_FOR;
+	}
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		if (is_keen(scheduler, gpu, level, now))
+			return SCHEDULER_KEEN_NS;
+	return busy                          ? SCHEDULER_LOOK_NS
+	       : now < scheduler->busy_until ? SCHEDULER_IDLE_NS
+					     : SCHEDULER_ASLEEP_NS;
 }
 
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
@@ -278,11 +337,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	next = turns_decide(&gpu->turns, now);
 	if (!may_contend)
 		return POLICY_NEVER;
-	if (busy)
-		scheduler->busy_until = now + 1000000000;
-	uint64_t most = busy                          ? SCHEDULER_LOOK_NS
-			: now < scheduler->busy_until ? SCHEDULER_IDLE_NS
-						      : SCHEDULER_ASLEEP_NS;
+	uint64_t most = patience(scheduler, gpu, busy, now);
 	return next < now + most ? next : now + most;
 }
 

@@ -102,7 +102,7 @@ static bool is_native_turn(struct choice *choice, bool waited)
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
-	bool waited = atomic_load_explicit(&client->waited, memory_order_relaxed);
+	bool waited = client_waited(client, predicted);
 	struct turn turn = {0};
 
 	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
@@ -160,10 +160,10 @@ static uint32_t chain_max(const struct choice *choice)
 	return most < CHAIN_MAX ? (uint32_t)most : CHAIN_MAX;
 }
 
-/* Somebody above wants the GPU, or did so of late. */
+/* Somebody waits for this kernel, or did so of late. */
 static bool is_waited(const struct choice *choice)
 {
-	return atomic_load(&atomic_load(&choice->client)->waited);
+	return client_waited(atomic_load(&choice->client), choice->native);
 }
 
 /* One for a short kernel, more for a long one, and twice what was needed of late. */

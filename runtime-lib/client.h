@@ -43,6 +43,16 @@ enum client_state {
 	CLIENT_DEAD, /* its context goes or has gone */
 };
 
+/* Whether somebody waits for what runs, or did of late. */
+enum waited {
+	WAITED_NOT,
+	WAITED_LONG, /* equals do, whose turns begin late behind long kernels alone */
+	WAITED_ALWAYS,
+};
+
+/* ns: of a kernel that is too long for turns among equals. */
+#define WAITED_LONG_NS 2000000u
+
 struct client {
 	_Atomic int state;
 	CUcontext context;
@@ -56,7 +66,7 @@ struct client {
 	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
-	_Atomic int waited; /* somebody above wants the GPU, or did of late; the worker sets it */
+	_Atomic int waited;             /* enum waited; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;
 	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
@@ -86,7 +96,7 @@ struct client {
 		const struct standing *former; /* NULL, or the one before, for a while */
 		uint64_t former_until;
 		uint64_t last_begun, last_tick, last_look, sampled_at;
-		uint64_t contended_until, waited_until, gates_closed;
+		uint64_t contended_until, waited_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */
 		/* Of samples, older ones counting less: their time, and that times what it costs to
@@ -120,6 +130,14 @@ void client_forget_all(void);
  * False: it cannot gate (said once). Ends in publishing or in none; see worker.c for changes of
  * level. */
 bool client_register_pages(struct client *client, const struct standing *standing);
+
+/* Whether somebody waits for a kernel of so many ns. */
+static inline bool client_waited(const struct client *client, uint64_t ns)
+{
+	int waited = atomic_load_explicit(&client->waited, memory_order_relaxed);
+
+	return waited == WAITED_ALWAYS || (waited == WAITED_LONG && ns >= WAITED_LONG_NS);
+}
 
 static inline struct weir_control_page *client_control(const struct standing *standing)
 {

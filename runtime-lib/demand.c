@@ -24,7 +24,15 @@ static void clear_bits(const struct standing *standing, unsigned from)
 				 ~(1ull << standing->bit));
 }
 
-void demand_set(struct client *client, const struct standing *standing)
+static void tell(const struct standing *standing, uint64_t outstanding, uint64_t remaining)
+{
+	struct weir_status_page *status = client_status(standing);
+
+	atomic_store_explicit(&status->remaining, remaining, memory_order_relaxed);
+	atomic_store_explicit(&status->outstanding, outstanding, memory_order_release);
+}
+
+void demand_set(struct client *client, const struct standing *standing, uint64_t predicted)
 {
 	uint64_t idle = atomic_load(&client->idle_since);
 
@@ -35,6 +43,8 @@ void demand_set(struct client *client, const struct standing *standing)
 	atomic_store(&client->idle_since, 0);
 	set_bits(standing);
 	atomic_store(&client->demanding, 1);
+	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
+	tell(standing, 1, predicted);
 }
 
 static bool busy(struct client *client)
@@ -53,11 +63,13 @@ static void clear(struct client *client)
 	if (!standing || !atomic_exchange(&client->demanding, 0))
 		return;
 	clear_bits(standing, 0);
+	tell(standing, 0, 0);
 	/* A launch that began while the bits went: it may have seen them set. Set them whoever else
 	 * does. */
 	if (busy(client)) {
 		set_bits(standing);
 		atomic_store(&client->demanding, 1);
+		tell(standing, 1, 0);
 	}
 }
 

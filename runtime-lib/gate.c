@@ -21,6 +21,11 @@ static bool flagged(const struct standing *standing, uint32_t flag)
 	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) & flag;
 }
 
+bool gate_urgent(const struct standing *standing)
+{
+	return flagged(standing, WEIR_CONTROL_URGENT);
+}
+
 static bool holdable(const struct standing *standing)
 {
 	return flagged(standing, WEIR_CONTROL_HOLDABLE);

@@ -42,6 +42,9 @@ uint64_t gate_interval(const struct standing *standing, bool contended);
 /* True while somebody above has work outstanding. */
 bool gate_demanded(const struct standing *standing);
 
+/* The agent says that equals are not to wait for what runs. */
+bool gate_urgent(const struct standing *standing);
+
 /* True while a gate of this standing would be closed. */
 bool gate_closed(const struct standing *standing);
 

@@ -103,8 +103,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
-	if (standing->level)
-		demand_raise(stream->client, standing);
+	demand_raise(stream->client, standing, predicted);
 	bool closed = gate_pass(stream, standing);
 	if (atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun)
 		start_begin(stream->client, closed);

@@ -280,9 +280,13 @@ static uint64_t remaining(struct client *client, uint64_t passed)
 /* Who wants the GPU now and then must not find a long kernel that runs as it is each time. */
 static void note_demand(struct client *client, const struct standing *standing, uint64_t now)
 {
-	if (gate_demanded(standing))
+	if (gate_demanded(standing) || gate_urgent(standing))
 		client->worker.waited_until = now + WAITED_FOR;
-	atomic_store(&client->waited, now < client->worker.waited_until);
+	if (gate_closed(standing))
+		client->worker.held_until = now + WAITED_FOR;
+	atomic_store(&client->waited, now < client->worker.waited_until ? WAITED_ALWAYS
+				      : now < client->worker.held_until ? WAITED_LONG
+									: WAITED_NOT);
 }
 
 static void write_status(struct client *client, const struct standing *standing,
@@ -292,6 +296,9 @@ static void write_status(struct client *client, const struct standing *standing,
 
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
+	/* A launch has begun meanwhile, or the next is expected at once. */
+	if (!totals->outstanding && atomic_load(&client->demanding))
+		atomic_store(&status->outstanding, 1);
 	atomic_store(&status->gpu_time, totals->predicted);
 	atomic_store(&status->remaining, remaining(client, passed));
 	/* A stream that goes while all are added up is missed for once. */
@@ -405,7 +412,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 		return moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
 	if (moved || flying || forms || client->worker.raise || client->worker.former)
 		return TICK_BUSY;
-	if (totals.outstanding || demanding)
+	if (totals.outstanding || demanding || atomic_load(&client->demanding))
 		return standing->level ? TICK_STALLED : TICK_BUSY;
 	return TICK_IDLE;
 }

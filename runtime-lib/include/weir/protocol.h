@@ -227,6 +227,9 @@ enum weir_control_flags {
 	/* Others of its level have work: whether or not it has some itself, a hold is to be
 	 * expected. */
 	WEIR_CONTROL_CONTENDED = 1u << 1,
+	/* Others of its level are not to wait until kernels of its end: a form that leaves soon is
+	 * worth its price. */
+	WEIR_CONTROL_URGENT = 1u << 2,
 };
 
 /* The agent writes, the client reads; but a client that lost its agent clears its own hold word. */
