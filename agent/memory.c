@@ -214,6 +214,8 @@ static struct memory *memory_new(struct memories *memories, const char *key,
 	if (r < 0) {
 		log_limited(LOG_ERROR, 1, "an account of memory in stateDir: %s", strerror(-r));
 		memory_free(memory);
+		/* One of its files may be there. */
+		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
 		return NULL;
 	}
 	/* First, so that a slot is never free without its limit. */
@@ -360,31 +362,60 @@ static bool someone_lives(const struct weir_account_page *account)
 	return false;
 }
 
-/* An account of before the restart stays while one of its processes may live. */
-static void look_at(const struct folder *root, int folder, const char *file)
+static bool is_open(const struct memories *memories, const char *name)
 {
-	struct weir_account_page account;
-	cleanup(closep) int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const struct memory *memory;
 
-	if (fd < 0 || strncmp(file, "account-", 8) != 0)
-		return;
-	if (pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
-	    someone_lives(&account))
-		return;
-	remove_files(root, file + 8);
+	for (memory = memories->all; memory; memory = memory->hh.next)
+		if (strcmp(memory->name, name) == 0)
+			return true;
+	return false;
 }
 
-static void recall(const struct memories *memories)
+/* An account of before the restart stays while one of its processes may live. */
+static bool may_live(int folder, const char *name)
+{
+	struct weir_account_page account;
+	char file[96];
+
+	file_name(file, sizeof(file), "account", name);
+	cleanup(closep) int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
+	       someone_lives(&account);
+}
+
+/* True: nobody has it open, and it stays. */
+static bool look_at(const struct memories *memories, int folder, const char *file)
+{
+	const char *dash = strchr(file, '-');
+
+	if (!dash || strlen(dash + 1) > 64 || is_open(memories, dash + 1))
+		return false;
+	if (may_live(folder, dash + 1))
+		return true;
+	remove_files(memories->root, dash + 1);
+	return false;
+}
+
+void memories_sweep(struct memories *memories)
 {
 	int fd = openat(memories->root->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	bool unclaimed = false;
 
 	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		look_at(memories->root, fd, entry->d_name);
+		unclaimed |= look_at(memories, fd, entry->d_name);
 	if (folder)
 		closedir(folder);
 	else
 		closep(&fd);
+	if (unclaimed)
+		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
+}
+
+static void sweep_due(struct loop_timer *timer)
+{
+	memories_sweep(container_of(timer, struct memories, sweep));
 }
 
 int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
@@ -398,14 +429,17 @@ int memories_init(struct memories *memories, struct loop *loop, const struct fol
 		memories->mark = NULL;
 		return error_origin(-ENOMEM);
 	}
-	recall(memories);
-	return 0;
+	int r = loop_timer_init(&memories->sweep, loop, sweep_due);
+	if (r == 0)
+		memories_sweep(memories);
+	return r;
 }
 
 void memories_deinit(struct memories *memories)
 {
 	while (memories->all)
 		memory_free(memories->all);
+	loop_timer_deinit(&memories->sweep);
 	free(memories->mark);
 	*memories = (struct memories){0};
 }

@@ -19,6 +19,8 @@
 
 #include "weir/loop.h"
 
+#define MEMORY_SWEEP_NS 10000000000ull
+
 struct memory_slot;
 
 struct memory {
@@ -37,6 +39,7 @@ struct memories {
 	char *mark;                /* path of WEIR_LIMITED_NAME */
 	struct memory *all;        /* hash by key */
 	unsigned n, max;           /* slots */
+	struct loop_timer sweep;   /* while files are there that nobody has open */
 };
 
 /* @root and @socket's folder must be there. Files of the dead go. @max: processes. */
@@ -44,6 +47,9 @@ int memories_init(struct memories *memories, struct loop *loop, const struct fol
 		  const char *socket, unsigned max);
 /* The files stay: processes live on. */
 void memories_deinit(struct memories *memories);
+
+/* What the timer does, for tests: files of accounts that no living process has, nor claims, go. */
+void memories_sweep(struct memories *memories);
 
 /* A container of this node has a limit: processes that find no agent are not to allocate. */
 void memories_mark(const struct memories *memories);

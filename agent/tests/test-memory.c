@@ -1,6 +1,7 @@
 /* Accounts of memory: pages and slots, what is taken back, what outlives an agent; amounts. */
 #include "agent-fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -272,6 +273,51 @@ static void test_more_processes_than_slots(void **state)
 	leave(&view);
 }
 
+static unsigned count_files(void)
+{
+	char path[128];
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), "%s/state/memory", rig_folder);
+	DIR *folder = opendir(path);
+	assert_non_null(folder);
+	for (const struct dirent *entry; (entry = readdir(folder));)
+		n += *entry->d_name != '.';
+	closedir(folder);
+	return n;
+}
+
+/* An account whose processes die after the restart, before they say hello; and half of one, of a
+ * time when the disk was full. */
+static void test_nothing_is_left(void **state)
+{
+	struct view own = view_of(1000);
+	pid_t child = sleeper();
+	char path[192];
+
+	(void)state;
+	wait_for_slots(2);
+	agent_deinit(&agent);
+	for (unsigned i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (own.account->slots[i].pid != (uint32_t)child)
+			own.account->slots[i].pid = 0;
+	rig_start(true);
+	snprintf(path, sizeof(path), "%s/state/memory/limit-00", rig_folder);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(count_files(), 3);
+	memories_sweep(&agent.memories);
+	assert_int_equal(count_files(), 2);
+	end(child);
+	memories_sweep(&agent.memories);
+	assert_int_equal(count_files(), 0);
+	leave(&own);
+
+	own = view_of(1000);
+	memories_sweep(&agent.memories);
+	assert_int_equal(count_files(), 2);
+	leave(&own);
+}
+
 static void remove_mark(void)
 {
 	char mark[128];
@@ -455,6 +501,7 @@ int main(void)
 		AGENT_TEST(test_limit_cannot_be_written),
 		AGENT_TEST(test_the_dead_have_nothing),
 		AGENT_TEST(test_outlives_the_agent),
+		AGENT_TEST(test_nothing_is_left),
 		AGENT_TEST(test_limit_is_live),
 		AGENT_TEST(test_limit_is_waited_for),
 		AGENT_TEST(test_limit_of_share),

@@ -1,0 +1,193 @@
+/* What an agent of many clients costs, and how soon it decides. Prints one line of JSON.
+ *
+ *   idle     all are connected, none has work: the agent's time on a processor, and its memory
+ *   hold     one works, and an equal with less to do comes: until the first one's hold word is set
+ *   wake     the second one is done: until the word is clear again
+ *   busy     the same while all have work, and the agent's time meanwhile
+ *   asleep   nobody had work for a second; then two at once: until one of them is held */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+#include "herd.h"
+#include "samples.h"
+#include "workload.h"
+
+#define LONG_NS    10000000000ull
+#define SHORT_NS   100000ull
+#define DECIDED_NS 2000000000ull /* then it never will be */
+
+static uint64_t agent_pid;
+
+/* ns */
+static uint64_t processor_time(void)
+{
+	unsigned long long ns = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/schedstat", (unsigned)agent_pid);
+	FILE *file = fopen(path, "re");
+	if (!file || fscanf(file, "%llu", &ns) != 1)
+		workload_fail("%s: %s", path, strerror(errno));
+	fclose(file);
+	return ns;
+}
+
+static unsigned resident_kib(void)
+{
+	char path[64], line[128];
+	unsigned kib = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", (unsigned)agent_pid);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmRSS: %u", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* Hundredths of a processor. */
+static double share_of_processor(double seconds)
+{
+	uint64_t began = now_ns(), before = processor_time();
+
+	sleep_until_ns(began + (uint64_t)(seconds * 1e9));
+	return 100 * (double)(processor_time() - before) / (double)(now_ns() - began);
+}
+
+static void work(const struct herd_client *client, uint64_t ns)
+{
+	atomic_store(&client->status->remaining, ns);
+	atomic_store(&client->status->outstanding, ns > 0);
+}
+
+/* Until @client's hold word is, or is not, set. us */
+static double until_held(const struct herd_client *client, bool held, uint64_t since)
+{
+	while ((atomic_load(&client->control->hold) != 0) != held)
+		if (now_ns() > since + DECIDED_NS)
+			workload_fail("the agent does not decide");
+	return (double)(now_ns() - since) / 1e3;
+}
+
+static void print_samples(const char *name, struct samples *samples)
+{
+	samples_sort(samples);
+	printf(", \"%s\": {\"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}", name,
+	       samples->n, samples_quantile(samples, 0.5), samples_quantile(samples, 0.99),
+	       samples_quantile(samples, 1));
+	samples_deinit(samples);
+}
+
+/* The one whose turn it is, of those on the GPU of @other. NULL: none yet. */
+static const struct herd_client *running(const struct herd *herd, const struct herd_client *other)
+{
+	for (size_t i = 0; i < herd->n; i++) {
+		const struct herd_client *client = &herd->clients[i];
+		if (client != other && client->gpu == other->gpu &&
+		    atomic_load(&client->status->outstanding) &&
+		    !atomic_load(&client->control->hold))
+			return client;
+	}
+	return NULL;
+}
+
+static void pause_randomly(struct random *random)
+{
+	sleep_until_ns(now_ns() + 2000000 + random_below(random, 3000000));
+}
+
+/* @name: of what is printed, with -hold and -wake behind it. */
+static void measure(struct workload *workload, const struct herd *herd, const char *name)
+{
+	const struct herd_client *comer = &herd->clients[herd->n - 1], *first;
+	struct random random = {workload->seed};
+	struct samples hold = {0}, wake = {0};
+	char text[64];
+
+	for (uint64_t i = 0; i < workload->iterations; i++) {
+		pause_randomly(&random);
+		while (!(first = running(herd, comer)))
+			usleep(1000);
+		uint64_t began = now_ns();
+		work(comer, SHORT_NS);
+		samples_add(&hold, until_held(first, true, began));
+		pause_randomly(&random);
+		began = now_ns();
+		work(comer, 0);
+		samples_add(&wake, until_held(first, false, began));
+	}
+	snprintf(text, sizeof(text), "%shold", name);
+	print_samples(text, &hold);
+	snprintf(text, sizeof(text), "%swake", name);
+	print_samples(text, &wake);
+}
+
+static void measure_asleep(const struct herd *herd, unsigned rounds)
+{
+	const struct herd_client *one = &herd->clients[0], *other = one;
+	struct samples samples = {0};
+
+	for (size_t i = 1; i < herd->n && (other->gpu != one->gpu || other->pod == one->pod); i++)
+		other = &herd->clients[i];
+	while (rounds--) {
+		usleep(1300000);
+		uint64_t began = now_ns();
+		work(one, LONG_NS);
+		work(other, SHORT_NS);
+		samples_add(&samples, until_held(one, true, began));
+		work(one, 0);
+		work(other, 0);
+	}
+	print_samples("asleep", &samples);
+}
+
+static void measure_all(struct workload *workload, const struct herd *herd)
+{
+	usleep(2500000); /* what came with the clients is over */
+	double idle = share_of_processor(workload->seconds);
+	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", herd->n,
+	       herd->n_pods, idle, resident_kib());
+	measure_asleep(herd, 8);
+	work(&herd->clients[(herd->n - 1) % 8], LONG_NS);
+	measure(workload, herd, "");
+	for (size_t i = 0; i + 1 < herd->n; i++)
+		work(&herd->clients[i], LONG_NS);
+	usleep(100000);
+	printf(", \"busy_percent\": %.2f", share_of_processor(workload->seconds / 4));
+	measure(workload, herd, "busy_");
+	printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t clients = 500, pods = 100;
+	const char *cgroup = NULL;
+	const struct workload_option options[] = {
+		{"agent", OPTION_NUMBER, &agent_pid, "its pid"},
+		{"cgroup", OPTION_TEXT, &cgroup, "folder for the pods' cgroups"},
+		{"clients", OPTION_NUMBER, &clients, "in all (500)"},
+		{"pods", OPTION_NUMBER, &pods, "that they are in (100)"},
+		{0},
+	};
+	struct workload workload = {.seconds = 10, .iterations = 300};
+	struct herd *herd = calloc(1, sizeof(*herd));
+
+	workload_parse(&workload, argc, argv, "what an agent of many clients costs", options);
+	if (!herd || !cgroup || !agent_pid || pods < 1 || pods > HERD_PODS || clients < pods ||
+	    clients > HERD_CLIENTS)
+		workload_fail("--agent and --cgroup, 1 to %u pods, and to %u clients", HERD_PODS,
+			      HERD_CLIENTS);
+	CU(cuInit(0));
+	herd_gather(herd, cgroup, (unsigned)pods, (unsigned)clients);
+	measure_all(&workload, herd);
+	herd_scatter(herd);
+	free(herd);
+	return 0;
+}
