@@ -36,7 +36,9 @@ launch() {
 	local slot=$1 kind=${kinds[$1 % ${#kinds[@]}]} level=$(($1 % 3)) classes=(besteffort burstable guaranteed)
 	local qos=${classes[level]} annotation='' memory='' name
 	case $kind in
-	filler | storm) qos=besteffort level=0 ;;
+	filler) qos=besteffort level=0 ;;
+	# Of the class that has a limit on its time: they would take a whole processor.
+	order | storm) qos=guaranteed level=2 ;;
 	busy) [ $((slot % 8)) != 5 ] || { annotation=low level=0; } ;;
 	esac
 	[ "$kind" != storm ] || memory=48Mi
@@ -67,7 +69,7 @@ judge_end() { # SLOT NAME PHASE REASON
 
 # Every slot has its pod. False: the API server is away.
 upkeep() {
-	local listed name phase reason slot
+	local listed name phase reason slot launched=0
 	local -A phases reasons
 	listed=$(list_pods) || return 1
 	while read -r name phase reason; do
@@ -85,7 +87,9 @@ upkeep() {
 			rm -f "$W/shared/stop-$name"
 			;;
 		esac
-		[ -n "${stopping:-}" ] || launch "$slot" 2> /dev/null || return 1
+		# A few at a time.
+		[ -n "${stopping:-}" ] || [ $launched -ge 4 ] || launch "$slot" 2> /dev/null || return 1
+		launched=$((launched + 1))
 	done
 }
 

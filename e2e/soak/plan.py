@@ -19,7 +19,7 @@ KINDS = {
     "kubelet": (4, lambda r, slots: r.randint(0, 3)),
     "api": (3, lambda r, slots: r.randint(2, 12)),
 }
-PAUSE = (1.0, 5.0)  # seconds between events
+PAUSE = (2.0, 8.0)  # seconds between events
 
 
 def plan(seed, seconds, slots):

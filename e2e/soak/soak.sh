@@ -31,7 +31,7 @@ W=${W:-$PWD/${B:-build}/soak}
 . e2e/soak/chaos.sh
 SIM_GPUS=$gpus SIM_BLOCK_US=20000
 metrics_port=26399
-pause=$((duration / 20 < 40 ? duration / 20 : 40)) # of jobs, when they are done
+pause=$((duration / 20 < 90 ? duration / 20 : 90)) # of jobs, when they are done
 violations=0
 
 violation() {
@@ -149,7 +149,7 @@ aftermath() {
 	say $? "the agent knows nobody any more"
 	until_ok 5 no_demand
 	say $? "no demand bit is left"
-	until_ok 5 no_accounts
+	until_ok 20 no_accounts # swept each 10 s
 	say $? "no account of memory is left"
 	until_ok 20 few_descriptors
 	say $? "the agent has the descriptors that it began with ($first_descriptors, now $(descriptors))"
