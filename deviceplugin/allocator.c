@@ -39,19 +39,40 @@ static void fill(struct shares *out, const struct shares *available, unsigned gp
 			shares_add(out, gpu, s);
 }
 
-/* The fullest GPU with @size of @available and all of @must, or -1. */
+/* Shares of NUMA node @numa that are free. */
+static unsigned numa_shares(const struct node *node, const struct shares *available, int numa)
+{
+	unsigned n = 0;
+
+	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++)
+		n += node->numa[gpu] == numa ? shares_count(available, gpu) : 0;
+	return n;
+}
+
+static bool is_better(const struct node *node, const struct shares *available, unsigned gpu,
+		      unsigned than)
+{
+	unsigned has = shares_count(available, gpu), other = shares_count(available, than);
+
+	if (!node->spread)
+		return has < other;
+	return has > other ||
+	       (has == other && numa_shares(node, available, node->numa[gpu]) >
+					numa_shares(node, available, node->numa[than]));
+}
+
+/* The best GPU with @size of @available and all of @must, or -1. */
 static int best_fit(const struct node *node, const struct shares *available,
 		    const struct shares *must, unsigned size)
 {
-	unsigned bound = shares_total(must), least = UINT_MAX;
+	unsigned bound = shares_total(must);
 	int best = -1;
 
 	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
-		unsigned has = shares_count(available, gpu);
-		if (has < size || has >= least || shares_count(must, gpu) < bound)
+		if (shares_count(available, gpu) < size || shares_count(must, gpu) < bound)
 			continue;
-		least = has;
-		best = (int)gpu;
+		if (best < 0 || is_better(node, available, gpu, (unsigned)best))
+			best = (int)gpu;
 	}
 	return best;
 }
@@ -121,7 +142,7 @@ bool allocator_prefer(struct shares *out, const struct node *node, const struct 
 
 	if (!size || shares_total(must) > size)
 		return false;
-	if (size > SHARES_PER_GPU) {
+	if (size >= SHARES_PER_GPU) {
 		if (size % SHARES_PER_GPU ||
 		    !prefer_whole(&chosen, node, available, must, size / SHARES_PER_GPU))
 			return false;

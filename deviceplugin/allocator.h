@@ -28,11 +28,13 @@ unsigned shares_total(const struct shares *shares);
 struct node {
 	unsigned n_gpus;
 	int numa[GPUS_MAX];
+	bool spread; /* parts of GPUs: over all, instead of onto as few as possible */
 };
 
-/* Chooses @size of @available, @must (a part of it) among them. Packs: the fullest GPU that still
- * has room. Whole GPUs come from one NUMA node where that is possible, the one with the fewest
- * free. False: there is no such choice. */
+/* Chooses @size of @available, @must (a part of it) among them. A part comes from the fullest GPU
+ * that still has room, or from the emptiest, of the NUMA node with the most free. Whole GPUs come
+ * from one NUMA node where that is possible, the one with the fewest free. False: there is no such
+ * choice. */
 bool allocator_prefer(struct shares *out, const struct node *node, const struct shares *available,
 		      const struct shares *must, unsigned size);
 

@@ -105,6 +105,18 @@ static int read_mode(struct yaml_file *file, const yaml_node_t *value,
 	return r;
 }
 
+static int read_allocation(struct yaml_file *file, const yaml_node_t *value,
+			   const struct yaml_field *field, void *target)
+{
+	static const char *const words[] = {"pack", "spread", NULL};
+	int word = 0, r = read_word(file, value, words, "pack or spread", &word);
+
+	(void)field;
+	if (r == 0)
+		*(bool *)target = word == 1;
+	return r;
+}
+
 static int read_device_list(struct yaml_file *file, const yaml_node_t *value,
 			    const struct yaml_field *field, void *target)
 {
@@ -273,6 +285,7 @@ static const struct yaml_field container_fields[] = {
 static const struct yaml_field config_fields[] = {
 	{"resourceName", read_resource, AT(resource_name)},
 	{"mode", read_mode, AT(mode)},
+	{"allocation", read_allocation, AT(spread)},
 	{"deviceListStrategy", read_device_list, AT(device_list)},
 	{"cdi", yaml_read_section, 0, cdi_fields},
 	{"logLevel", yaml_read_log_level, AT(log_level)},

@@ -28,6 +28,7 @@ struct config_pair {
 
 struct config {
 	char *resource_name;
+	bool spread; /* parts of GPUs over all GPUs, instead of onto as few as possible */
 	enum mode mode;
 	enum device_list_strategy device_list;
 	enum log_level log_level;

@@ -41,6 +41,18 @@ bool inventory_find(const struct inventory *inventory, const char *id, unsigned 
 	return false;
 }
 
+/* By NVML, where sysfs does not say. */
+static int numa_by_nvml(const struct nvml *nvml, nvmlDevice_t device)
+{
+	unsigned long nodes = 0;
+
+	if (!nvml->nvmlDeviceGetMemoryAffinity ||
+	    nvml->nvmlDeviceGetMemoryAffinity(device, 1, &nodes, NVML_AFFINITY_SCOPE_NODE) !=
+		    NVML_SUCCESS)
+		return -1;
+	return __builtin_ffsl((long)nodes) - 1;
+}
+
 /* The node by the PCI device's file in sysfs; -1: none, as on machines with one. */
 static int numa_node(const struct nvml *nvml, nvmlDevice_t device)
 {
@@ -55,7 +67,7 @@ static int numa_node(const struct nvml *nvml, nvmlDevice_t device)
 		 pci.bus, pci.device);
 	FILE *file = fopen(path, "re");
 	if (!file)
-		return -1;
+		return numa_by_nvml(nvml, device);
 	if (fscanf(file, "%d", &node) != 1)
 		node = -1;
 	fclose(file);
@@ -268,6 +280,7 @@ int inventory_init(struct inventory *inventory, struct loop *loop, const struct 
 {
 	*inventory =
 		(struct inventory){.config = config, .changed = changed, .nvml_path = nvml_path};
+	inventory->node.spread = config->spread;
 	int r = loop_timer_init(&inventory->timer, loop, expired);
 	if (r == 0)
 		r = loop_timer_set(&inventory->timer, TICK, TICK);

@@ -43,6 +43,34 @@ static void packs_the_fullest_gpu_that_fits(void **state)
 	assert_int_equal(shares_count(&chosen, 0), 0);
 }
 
+static void spreads_over_gpus_and_nodes(void **state)
+{
+	struct node node = four;
+	struct shares available = {0}, chosen;
+
+	(void)state;
+	node.spread = true;
+	for (unsigned gpu = 0; gpu < 4; gpu++)
+		add(&available, gpu, gpu == 0 ? 50 : 0, gpu == 0 ? 50 : 100);
+	assert_true(allocator_prefer(&chosen, &node, &available, &none, 20));
+	assert_int_equal(shares_count(&chosen, 2), 20); /* node 1 has more than node 0 */
+	memset(available.bits[2], 0, sizeof(available.bits[2]));
+	assert_true(allocator_prefer(&chosen, &node, &available, &none, 20));
+	assert_int_equal(shares_count(&chosen, 1), 20);
+}
+
+static void one_whole_gpu_leaves_whole_nodes_alone(void **state)
+{
+	struct shares available = {0}, chosen;
+
+	(void)state;
+	for (unsigned gpu = 0; gpu < 4; gpu++)
+		add(&available, gpu, gpu == 3 ? 1 : 0, gpu == 3 ? 99 : 100);
+	assert_true(allocator_prefer(&chosen, &four, &available, &none, 100));
+	assert_int_equal(shares_count(&chosen, 2), 100);
+	assert_false(allocator_prefer(&chosen, &two, &none, &none, 100));
+}
+
 static void takes_an_emptier_gpu_when_the_fullest_is_too_full(void **state)
 {
 	struct shares available = {0}, chosen;
@@ -214,6 +242,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_shares_across_the_word_boundary),
 		cmocka_unit_test(packs_the_fullest_gpu_that_fits),
+		cmocka_unit_test(spreads_over_gpus_and_nodes),
+		cmocka_unit_test(one_whole_gpu_leaves_whole_nodes_alone),
 		cmocka_unit_test(takes_an_emptier_gpu_when_the_fullest_is_too_full),
 		cmocka_unit_test(never_mixes_gpus),
 		cmocka_unit_test(keeps_what_must_be_included),

@@ -23,6 +23,7 @@ static void has_defaults_for_everything(void **state)
 	assert_int_equal(parse(&config, "", message), 0);
 	assert_string_equal(config.resource_name, "weir.dev/gpu-share");
 	assert_int_equal(config.mode, MODE_TIMESLICE);
+	assert_false(config.spread);
 	assert_int_equal(config.device_list, DEVICE_LIST_ENVVAR);
 	assert_string_equal(config.cdi.dir, "/var/run/cdi");
 	assert_string_equal(config.cdi.kind, "weir.dev/gpu");
@@ -40,6 +41,7 @@ static void reads_every_key(void **state)
 	static const char text[] =
 		"resourceName: example.com/slice\n"
 		"mode: mps\n"
+		"allocation: spread\n"
 		"deviceListStrategy: cdi-annotations\n"
 		"cdi: {dir: /cdi, kind: nvidia.com/gpu}\n"
 		"logLevel: debug\n"
@@ -62,6 +64,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(parse(&config, text, message), 0);
 	assert_string_equal(config.resource_name, "example.com/slice");
 	assert_int_equal(config.mode, MODE_MPS);
+	assert_true(config.spread);
 	assert_int_equal(config.device_list, DEVICE_LIST_CDI_ANNOTATIONS);
 	assert_string_equal(config.cdi.dir, "/cdi");
 	assert_string_equal(config.cdi.kind, "nvidia.com/gpu");
@@ -107,6 +110,7 @@ static void names_the_place_of_a_mistake(void **state)
 		{"health: {ignoredXids: [0]}\n", "f:1:24: expected a number from 1 to 100000"},
 		{"logLevel: loud\n", "f:1:11: expected error, warning, info or debug, not `loud`"},
 		{"library: [a]\n", "f:1:10: expected a mapping"},
+		{"allocation: packed\n", "f:1:13: expected pack or spread, not `packed`"},
 		{"deviceListStrategy: cdi\n",
 		 "f:1:21: expected envvar, cdi-cri or cdi-annotations, not `cdi`"},
 		{"cdi: {kind: gpu}\n", "f:1:13: expected a CDI kind like weir.dev/gpu, not `gpu`"},

@@ -56,6 +56,8 @@ static void set_config(struct machine_config *c, const char *key, const char *va
 		set_number(&c->gpus, value, 1, MACHINE_GPUS);
 	else if (!strcmp(key, "sms"))
 		set_number(&c->sms, value, 1, MACHINE_SMS);
+	else if (!strcmp(key, "numa"))
+		set_number(&c->numa, value, 0, MACHINE_GPUS);
 	else if (!strcmp(key, "block_us"))
 		set_number(&c->block_us, value, 0, 10000000);
 	else if (!strcmp(key, "memory") && machine_parse_size(value, &bytes) && bytes >= 1 << 20)
@@ -72,6 +74,7 @@ static void read_config(struct machine_config *c, const char *folder)
 {
 	static const char *const names[][2] = {{"WEIR_SIM_GPUS", "gpus"},
 					       {"WEIR_SIM_SMS", "sms"},
+					       {"WEIR_SIM_NUMA", "numa"},
 					       {"WEIR_SIM_MEMORY", "memory"},
 					       {"WEIR_SIM_BLOCK_US", "block_us"}};
 	char path[300], line[128], key[32], value[64];

@@ -30,6 +30,7 @@ struct machine_config {
 	uint32_t sms;      /* slots of a GPU */
 	uint32_t block_us; /* a block occupies its slot at least this long */
 	uint64_t memory;   /* bytes of a GPU */
+	uint32_t numa;     /* nodes, the first ones have the first GPUs; 0: NVML knows none */
 };
 
 enum machine_role {

@@ -349,6 +349,22 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set,
+					 nvmlAffinityScope_t scope)
+{
+	const struct machine *m = nvml_machine();
+	unsigned gpu;
+
+	RETURN_IF(nvml_device(device, &gpu));
+	if (!set || !size || scope > NVML_AFFINITY_SCOPE_SOCKET)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (!m->config.numa)
+		return NVML_ERROR_NOT_SUPPORTED;
+	memset(set, 0, size * sizeof(*set));
+	set[0] = 1ul << gpu * m->config.numa / m->config.gpus;
+	return NVML_SUCCESS;
+}
+
 /* All CPUs are equally near. */
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set)
 {

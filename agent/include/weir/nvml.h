@@ -20,6 +20,7 @@
 	row(nvmlDeviceGetMemoryInfo, true) \
 	row(nvmlDeviceGetMinorNumber, false) \
 	row(nvmlDeviceGetMigMode, false) \
+	row(nvmlDeviceGetMemoryAffinity, false) \
 	row(nvmlDeviceGetPciInfo_v3, false) \
 	row(nvmlDeviceGetSupportedEventTypes, false) \
 	row(nvmlDeviceRegisterEvents, false) \
