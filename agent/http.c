@@ -16,6 +16,7 @@
 #include "weir/log.h"
 
 #define CONNECTIONS_MAX  32
+#define OF_ONE_ADDRESS   8 /* so that nobody keeps others away */
 #define TIMEOUT_S        10
 #define CONNECTION_BYTES (16 * 1024)
 
@@ -147,11 +148,12 @@ static void httpp(struct http **http)
 
 static int start(struct http *http, int fd)
 {
-	http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, http,
-					MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-					(unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-					(unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-					(size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)OF_ONE_ADDRESS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
 	if (!http->daemon) {
 		close(fd);
 		return error_origin(-ENOMEM);

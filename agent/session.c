@@ -19,6 +19,9 @@ struct session {
 	int fd, process;
 	struct loop_io socket, death;
 	struct loop_timer hello;
+	struct loop_timer pause; /* nothing is read until then */
+	uint64_t burst_since;
+	unsigned burst;
 	struct gpu
 		*asked; /* on which its limit of memory is; the answer waits for the API server */
 	pid_t pid;
@@ -66,6 +69,7 @@ static void session_free(struct session *session)
 		tenants_leave(&agent->tenants, session->tenant, loop_now());
 	DL_DELETE(agent->sessions, session);
 	agent->n_sessions--;
+	loop_timer_deinit(&session->pause);
 	loop_timer_deinit(&session->hello);
 	loop_io_deinit(&session->death);
 	loop_io_deinit(&session->socket);
@@ -103,6 +107,14 @@ static struct memory_owner owner_of(const struct agent *agent, const struct tena
 				     .limit = agent_memory_limit(agent, tenant, gpu, NULL)};
 }
 
+/* What a client calls itself is shown to people: no byte of it may mean anything to a terminal. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 static void read_command(pid_t pid, char *out, size_t size)
 {
 	char path[32];
@@ -111,6 +123,7 @@ static void read_command(pid_t pid, char *out, size_t size)
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
 	out[n > 0 ? n - 1 : 0] = '\0'; /* its last byte is a newline */
+	make_printable(out);
 }
 
 static int send_welcome(const struct client *client)
@@ -171,6 +184,7 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	client->compile.container = &session->tenant->compiled;
 	client->level = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
+	make_printable(client->library);
 	read_command(session->pid, client->command, sizeof(client->command));
 	atomic_store(&client->pages.control->level, client->level);
 	gpu_add(gpu, client, hello->claimed_bit);
@@ -210,7 +224,7 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
 		  (unsigned long long)session->client->number, session->client->command,
 		  (int)session->pid, session->client->level, session->client->bit, id,
-		  hello->library);
+		  session->client->library);
 }
 
 static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
@@ -304,6 +318,31 @@ void sessions_answer(struct agent *agent)
 	}
 }
 
+static void pause_over(struct loop_timer *timer)
+{
+	struct session *session = container_of(timer, struct session, pause);
+
+	if (!session->asked)
+		loop_io_modify(&session->socket, EPOLLIN);
+}
+
+/* The rest waits in the socket, and then its sender does. */
+static void count_message(struct session *session)
+{
+	uint64_t now = loop_now();
+
+	if (now - session->burst_since >= SESSION_BURST_NS) {
+		session->burst_since = now;
+		session->burst = 0;
+	}
+	if (++session->burst < SESSION_BURST)
+		return;
+	log_limited(LOG_WARNING, 60, "pid %d sends without end, and has to wait",
+		    (int)session->pid);
+	loop_io_modify(&session->socket, 0);
+	loop_timer_set(&session->pause, session->burst_since + SESSION_BURST_NS - now, 0);
+}
+
 static void socket_ready(struct loop_io *io, uint32_t events)
 {
 	struct session *session = container_of(io, struct session, socket);
@@ -320,6 +359,7 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 		session_free(session);
 		return;
 	}
+	count_message(session);
 	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
 	if (verdict.action == HANDSHAKE_COMPILE) {
 		compile_ask(&session->agent->compile, &session->client->compile, message.compile.id,
@@ -366,6 +406,8 @@ static int session_start(struct session *session, const struct container_identit
 				 process_died);
 	if (r == 0)
 		r = loop_timer_init(&session->hello, &agent->loop, hello_late);
+	if (r == 0)
+		r = loop_timer_init(&session->pause, &agent->loop, pause_over);
 	if (r == 0)
 		r = loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
 	return r;

@@ -9,6 +9,9 @@
 #include "agent.h"
 
 #define SESSION_HELLO_NS 5000000000ull
+/* Of one that sends more messages than this in that time none is read before it is over. */
+#define SESSION_BURST    256
+#define SESSION_BURST_NS 250000000ull
 /* Less than libweir waits for the answer. */
 #define SESSION_MEMORY_NS 700000000ull
 

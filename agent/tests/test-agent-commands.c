@@ -1,6 +1,7 @@
 /* What operators ask an agent: over HTTP, and by weirctl. */
 #include "agent-fixture.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "../commands.h"
+#include "../http.h"
 
 static void test_http(void **state)
 {
@@ -31,6 +33,42 @@ static void test_http(void **state)
 	rig_fetch("/else", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "404"));
 	fake_leave(&fake);
+}
+
+/* Each has an address of its own: 127.0.0.@host. */
+static int connect_from(uint8_t host)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK + host - 1u)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	address.sin_port = htons(http_port(agent.http));
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* A pod that reaches the port and says nothing. */
+static void test_http_is_kept_open(void **state)
+{
+	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+	char answer[1024];
+	int silent[40];
+
+	(void)state;
+	for (size_t i = 0; i < countof(silent); i++) {
+		silent[i] = connect_from(2);
+		rig_pump();
+	}
+	int fd = connect_from(3);
+	assert_true(send(fd, request, strlen(request), 0) > 0);
+	rig_pump();
+	ssize_t n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+	assert_true(n > 0 && memmem(answer, (size_t)n, "200 OK", 6));
+	for (size_t i = 0; i < countof(silent); i++)
+		close(silent[i]);
+	close(fd);
 }
 
 static void ask(const char *request, char *answer, size_t size)
@@ -195,6 +233,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_http),
+		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_bad_commands),
 		AGENT_TEST(test_policy_by_command),

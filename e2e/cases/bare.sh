@@ -65,8 +65,8 @@ start_agent() {
     eventually 10 test -S "$work/control.sock"
 }
 
-status() { # JQ-FILTER
-    "$B/bin/weirctl" status --json --socket "$work/control.sock" | jq "$1"
+status() { # JQ-ARGUMENT...
+    "$B/bin/weirctl" status --json --socket "$work/control.sock" | jq "$@"
 }
 
 # A program of ours as user UID, under libweir.

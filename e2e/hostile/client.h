@@ -1,0 +1,44 @@
+/* What attacks have in common: connections to an agent, under whichever user, and ways to fail. An
+ * attack exits with 0 if the agent withstood it, with 1 and one line if it did not, with 2 if it
+ * could not be tried. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "weir/protocol.h"
+
+#define HOSTILE_UID   65534
+#define BYSTANDER_UID 65533 /* of the same level, or above */
+
+/* Where the agent listens; set once by main(). */
+extern const char *agent_socket;
+
+/* The GPU that everybody asks for, GPU-01234567-…; false: that is none. */
+bool client_set_gpu(const char *id);
+void become(uid_t uid);   /* or ends */
+int client_connect(void); /* never fails */
+struct weir_hello client_hello(void);
+/* A connection after WELCOME, whose descriptors are in @fds. -1: refused, or no answer in 10 s. */
+int client_join(union weir_message *welcome, int *fds);
+/* The next message within @ms. False: none, or the end. */
+bool client_hear(int socket, union weir_message *message, int *fds, size_t *n_fds, int ms);
+/* The agent ends the connection within @ms; what it sends before is thrown away. */
+bool client_is_cut_off(int socket, int ms);
+
+/* Another user's process, which comes and goes @times; false: it was kept out. */
+bool bystander_gets_in(int times);
+
+uint64_t clock_ms(void);
+_Noreturn void harm(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void cannot(const char *what);
+
+/* The attacks. */
+void attack_connections(void);
+void attack_flood(void);
+void attack_rights(void);
+void attack_garbage(void);
+void attack_orphan(void);
+void attack_words(void);
+void attack_liar(void);
