@@ -246,6 +246,7 @@ static void pods_changed(void *userdata)
 	struct agent *agent = userdata;
 	struct tenant *tenant, *next;
 
+	agent->pods_known |= pods_connected(agent->pods);
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
 		bool known =
@@ -281,15 +282,32 @@ void agent_read_memory(struct agent *agent)
 			read_memory(agent, tenant, usage);
 }
 
-const char *agent_condition(const struct agent *agent)
+const char *agent_condition(const struct agent *agent, bool *ready)
 {
-	return agent->pods && !pods_connected(agent->pods)
+	bool connected = agent->pods && pods_connected(agent->pods);
+
+	*ready = false;
+	if (!agent->clients.io.loop)
+		return "not ready: no socket for clients";
+	if (agent->gpus.n == 0)
+		return agent->gpus.listed ? "not ready: NVML lists no GPU"
+					  : "not ready: no NVML, and no client with a GPU yet";
+	if (agent->pods && !agent->pods_known && !connected)
+		return "not ready: the API server has not told of this node's pods yet";
+	if (agent->config.mps.required && !mps_complete(&agent->mps))
+		return "not ready: an MPS daemon does not answer";
+	*ready = true;
+	return agent->pods && !connected
 		       ? "ok, but the API server is away: new pods' levels come from QoS classes"
 		       : "ok";
 }
 
-static void stop(struct loop_signals *signals, int number)
+static void signalled(struct loop_signals *signals, int number)
 {
+	if (number == SIGHUP) {
+		reload_now(&container_of(signals, struct agent, signals)->reload);
+		return;
+	}
 	log_info("%s: stopping; clients go on by themselves", strsignal(number));
 	loop_stop(signals->io.loop);
 }
@@ -333,13 +351,13 @@ static int init_compile(struct agent *agent)
 
 static int init_parts(struct agent *agent)
 {
-	static const int numbers[] = {SIGTERM, SIGINT};
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 	const struct config *config = &agent->config;
 
 	int r = loop_init(&agent->loop);
 	if (r == 0)
 		r = loop_signals_init(&agent->signals, &agent->loop, numbers, countof(numbers),
-				      stop);
+				      signalled);
 	if (r == 0)
 		r = gpus_init(&agent->gpus, &agent->loop, config->state_dir, config->nvml);
 	if (r == 0)
@@ -348,6 +366,10 @@ static int init_parts(struct agent *agent)
 	if (r == 0)
 		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
 				   &config->scheduling, &agent->gpus.all);
+	if (r == 0)
+		r = mps_init(&agent->mps, &agent->loop, &config->mps);
+	for (struct gpu *gpu = agent->gpus.all; r == 0 && gpu; gpu = gpu->hh.next)
+		agent_configure_gpu(agent, gpu);
 	if (r == 0)
 		r = init_compile(agent);
 	if (r == 0)
@@ -382,6 +404,11 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 	return 0;
 }
 
+int agent_follow(struct agent *agent, const char *path)
+{
+	return reload_init(&agent->reload, agent, path);
+}
+
 int agent_run(struct agent *agent)
 {
 	return loop_run(&agent->loop);
@@ -394,6 +421,8 @@ void agent_deinit(struct agent *agent)
 	http_free(take(agent->http));
 	pods_free(take(agent->pods));
 	compile_deinit(&agent->compile);
+	reload_deinit(&agent->reload);
+	mps_deinit(&agent->mps);
 	scheduler_deinit(&agent->scheduler);
 	memories_deinit(&agent->memories);
 	tenants_deinit(&agent->tenants);

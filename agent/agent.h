@@ -8,7 +8,9 @@
 #include "gpus.h"
 #include "handshake.h"
 #include "memory.h"
+#include "mps.h"
 #include "pods.h"
+#include "reload.h"
 #include "scheduler.h"
 #include "server.h"
 #include "tenants.h"
@@ -25,13 +27,16 @@ struct agent {
 	bool stopping; /* clients live on: leave them their demand */
 	struct loop loop;
 	struct loop_signals signals;
+	struct reload reload;
 	struct gpus gpus;
+	struct mps mps;
 	struct tenants tenants;
 	struct memories memories;
 	bool limited; /* some container of the node has, or had, a limit of memory */
 	struct scheduler scheduler;
 	struct compile compile;
 	struct pods *pods; /* NULL: no Kubernetes */
+	bool pods_known;   /* by now, or once */
 
 	struct server clients;
 	struct session *sessions;
@@ -47,6 +52,8 @@ struct agent {
 
 /* Takes @config, also when it fails. Everything listens when this returns. */
 int agent_init(struct agent *agent, struct config *config, bool standalone);
+/* Takes @path's content when it changes. @path stays the caller's; NULL: there is none. */
+int agent_follow(struct agent *agent, const char *path);
 /* Until SIGTERM or SIGINT. */
 int agent_run(struct agent *agent);
 void agent_deinit(struct agent *agent);
@@ -60,6 +67,7 @@ uint64_t agent_memory_limit(const struct agent *agent, const struct tenant *tena
 bool agent_limits(const struct agent *agent, const struct tenant *tenant);
 /* What containers have of GPUs' memory, to be shown. */
 void agent_read_memory(struct agent *agent);
-/* One line for /readyz. An agent that runs is ready: without the API server it decides by QoS
- * class. */
-const char *agent_condition(const struct agent *agent);
+/* One line for /readyz. Ready: clients can connect, there is a GPU, the pods of the node were known
+ * once, and MPS daemons answer where the configuration demands them. Without the API server an
+ * agent that knew it goes on, and decides by QoS class. */
+const char *agent_condition(const struct agent *agent, bool *ready);

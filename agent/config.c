@@ -318,10 +318,12 @@ static const struct yaml_field limits_fields[] = {
 };
 static const struct yaml_field mps_fields[] = {
 	{"program", yaml_read_path, AT(mps.program)},
+	{"root", yaml_read_text, AT(mps.root)},
 	{"dir", yaml_read_path, AT(mps.dir)},
 	{"keep", yaml_read_bool, AT(mps.keep)},
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
+	{"check", config_read_duration, AT(mps.check)},
 	{0},
 };
 static const struct yaml_field config_fields[] = {
@@ -397,6 +399,8 @@ int config_init(struct config *config)
 			    .cache_dir = strdup(""),
 			    .cache_mib = 256},
 		.mps = {.program = strdup(""),
+			.root = strdup(""),
+			.check = 5000000000ull,
 			.dir = strdup("/run/weir-mps"),
 			.keep = true,
 			.multi_user = true},
@@ -407,7 +411,7 @@ int config_init(struct config *config)
 	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
 	    config->levels.latency_annotation && config->levels.memory_annotation &&
 	    config->levels.weight_annotation && config->compile.program &&
-	    config->compile.cache_dir && config->mps.program && config->mps.dir)
+	    config->compile.cache_dir && config->mps.program && config->mps.root && config->mps.dir)
 		return 0;
 	config_deinit(config);
 	return error_origin(-ENOMEM);
@@ -427,6 +431,7 @@ void config_deinit(struct config *config)
 	free(config->levels.annotation);
 	free(config->compile.program);
 	free(config->mps.program);
+	free(config->mps.root);
 	free(config->mps.dir);
 	config_free_gpus(config->gpus, config->n_gpus);
 	free(config->compile.cache_dir);
@@ -479,7 +484,8 @@ static int say(char *message, size_t size, const char *path, int error)
 	return error;
 }
 
-int config_load(struct config *out, const char *path, char *message, size_t message_size)
+int config_read_file(const char *path, char **text_out, size_t *size_out, char *message,
+		     size_t message_size)
 {
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	cleanup(freep) char *text = NULL;
@@ -495,5 +501,16 @@ int config_load(struct config *out, const char *path, char *message, size_t mess
 	ssize_t size = pread(fd, text, (size_t)info.st_size, 0);
 	if (size < 0)
 		return say(message, message_size, path, -errno);
-	return config_parse(out, path, text, (size_t)size, message, message_size);
+	*text_out = take(text);
+	*size_out = (size_t)size;
+	return 0;
+}
+
+int config_load(struct config *out, const char *path, char *message, size_t message_size)
+{
+	cleanup(freep) char *text = NULL;
+	size_t size;
+	int r = config_read_file(path, &text, &size, message, message_size);
+
+	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
 }

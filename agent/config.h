@@ -69,10 +69,12 @@ struct config_compile {
 
 struct config_mps {
 	char *program;   /* nvidia-cuda-mps-control; empty: searched for */
+	char *root;      /* of the file system that it runs in; empty: ours */
 	char *dir;       /* a folder for each GPU in it */
 	bool keep;       /* daemons go on when the agent ends */
 	bool multi_user; /* a server takes clients of several users */
-	bool required;   /* no daemon can be had: the agent is not ready */
+	bool required;   /* the agent is not ready without */
+	uint64_t check;  /* ns between looks at a daemon that is well */
 };
 
 struct config {
@@ -107,5 +109,8 @@ int config_init(struct config *config);
  * @message; @out holds the defaults for what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
+/* The bytes alone, for the caller to free. */
+int config_read_file(const char *path, char **text_out, size_t *size_out, char *message,
+		     size_t message_size);
 int config_load(struct config *out, const char *path, char *message, size_t message_size);
 void config_deinit(struct config *config);

@@ -94,8 +94,11 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 	tenants_prune(&agent->tenants, loop_now());
 	agent_read_memory(agent);
 	int r = metrics_write(stream, &input);
-	if (r == 0)
+	if (r == 0) {
 		compile_metrics_write(stream, &agent->compile);
+		mps_metrics_write(stream, &agent->mps);
+		reload_metrics_write(stream, &agent->reload);
+	}
 	if (fclose(stream) != 0 || r < 0) {
 		free(text);
 		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory\n");
@@ -119,8 +122,10 @@ static enum MHD_Result handle(void *userdata, struct MHD_Connection *connection,
 	if (strcmp(url, "/healthz") == 0)
 		return answer_text(connection, MHD_HTTP_OK, "ok\n");
 	if (strcmp(url, "/readyz") == 0) {
-		snprintf(text, sizeof(text), "%s\n", agent_condition(http->agent));
-		return answer_text(connection, MHD_HTTP_OK, text);
+		bool ready;
+		snprintf(text, sizeof(text), "%s\n", agent_condition(http->agent, &ready));
+		return answer_text(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+				   text);
 	}
 	return answer_text(connection, MHD_HTTP_NOT_FOUND, "try /metrics, /healthz or /readyz\n");
 }

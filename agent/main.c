@@ -76,7 +76,9 @@ int main(int argc, char **argv)
 	r = agent_init(&agent, &config, arguments.standalone);
 	if (r < 0)
 		return 1;
-	r = agent_run(&agent);
+	r = agent_follow(&agent, arguments.config);
+	if (r == 0)
+		r = agent_run(&agent);
 	agent_deinit(&agent);
 	return r < 0;
 }

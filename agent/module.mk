@@ -1,6 +1,6 @@
 # The event loop, NVML with what it says of a GPU's health, and YAML are the device plugin's, too.
 LIBRARIES += loop nvml yaml
-loop_SRC      := agent/loop.c
+loop_SRC      := agent/loop.c agent/file-watch.c
 loop_CPPFLAGS := -Iagent/include
 nvml_SRC      := $(addprefix agent/,nvml.c probe.c health.c xid.c)
 nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
@@ -13,9 +13,9 @@ include agent/sim.mk
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
-             compile.c compile-metrics.c config.c config-gpu.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
+             compile.c compile-metrics.c config.c config-gpu.c config-take.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c objective.c peer.c quantity.c reading.c record.c region.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-process.c objective.c peer.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent nvml yaml loop base libweir-transform
@@ -48,9 +48,9 @@ weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
 # A whole agent, with fake pods and identities.
-WHOLE_AGENT := test-agent test-memory test-agent-hostile test-agent-commands test-agent-compile
+WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
-               test-tenants test-metrics test-scheduler test-compile test-cache $(WHOLE_AGENT)
+               test-tenants test-metrics test-scheduler test-compile test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -70,6 +70,8 @@ test-health_SRC      := agent/tests/test-health.c
 test-health_CPPFLAGS := -Iagent/include
 test-health_STATIC   := nvml yaml base
 test-health_LIBS     := -lcmocka -lyaml
+
+$(B)/tests/test-mps: | $(B)/bin/sim-mps-control
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox
@@ -97,7 +99,7 @@ fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base
 fuzz-status_LIBS     := -lyaml
 
-SHELL_TESTS += agent/tests/agent.sh agent/tests/weir-compile.sh
+SHELL_TESTS += agent/tests/agent.sh agent/tests/reload.sh agent/tests/weir-compile.sh
 
 BENCHES += bench-cached
 bench-cached_SRC      := agent/tests/bench-cached.c agent/tests/compile-fixture.c

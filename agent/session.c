@@ -210,8 +210,10 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 		refuse_session(session, WEIR_REFUSED_GPU, text);
 		return;
 	}
-	if (r == 0)
+	if (r == 0) {
+		agent_configure_gpu(agent, gpu);
 		r = make_client(session, gpu, hello);
+	}
 	if (r < 0) {
 		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
 		refuse_session(session, WEIR_REFUSED_INTERNAL, text);

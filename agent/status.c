@@ -113,8 +113,9 @@ static cJSON *describe_client(const struct client *client)
 	return object;
 }
 
-static cJSON *describe_gpu(const struct gpu *gpu)
+static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 {
+	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
 	cJSON *object = cJSON_CreateObject();
 	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
 
@@ -125,6 +126,12 @@ static cJSON *describe_gpu(const struct gpu *gpu)
 	cJSON_AddStringToObject(object, "gpu", gpu->id);
 	cJSON_AddStringToObject(object, "name", gpu->name);
 	add_number(object, "memory", gpu->memory);
+	if (gpu->index >= 0)
+		add_number(object, "index", (uint64_t)gpu->index);
+	cJSON_AddStringToObject(object, "policy",
+				(gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
+	cJSON_AddStringToObject(object, "mode",
+				gpu_mode_name(config_for_gpu(&agent->config, &traits).mode));
 	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
 		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
@@ -146,7 +153,7 @@ char *status_print(struct agent *agent)
 		cJSON_AddStringToObject(root, "version", WEIR_VERSION);
 		cJSON_AddStringToObject(root, "policy", agent->scheduler.policy->name);
 		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
-			cJSON_AddItemToArray(gpus, describe_gpu(gpu));
+			cJSON_AddItemToArray(gpus, describe_gpu(agent, gpu));
 		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
 			tenant_read(tenant);
 			for (const struct client *c = tenant->clients; c; c = c->tenant_next)

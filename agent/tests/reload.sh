@@ -1,0 +1,155 @@
+#!/bin/bash
+# A running agent takes a new configuration: by its file, by a ConfigMap's links, by SIGHUP. A bad one is refused with
+# its place. What is said of single GPUs reaches them; MPS daemons (a stand-in) come and go with the mode of their GPU.
+# shellcheck disable=SC2317 # `is` and `becomes` call the functions
+set -uo pipefail
+B=$(realpath "$B")
+dir=$(mktemp -d /tmp/weir-reload-XXXXXX)
+failed=0 pid='' client=''
+export WEIR_SIM_DIR=$dir/sim WEIR_SIM_GPUS=2
+trap 'finish; rm -rf "$dir"' EXIT
+
+finish() {
+    for p in $pid $client $(cut -d' ' -f1 "$dir"/mps/*/daemon 2>/dev/null); do kill -KILL "$p"; done 2>/dev/null
+    wait 2>/dev/null
+}
+
+is() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >/dev/null 2>&1; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
+}
+
+becomes() { # WHAT COMMAND...: sooner or later
+    local what=$1
+    shift
+    for _ in $(seq 200); do
+        if "$@" >/dev/null 2>&1; then echo "ok - $what"; return; fi
+        sleep 0.1
+    done
+    echo "not ok - $what"
+    sed 's/^/# /' "$dir/log" | tail -5
+    failed=1
+}
+
+fixed() {
+    printf 'socket: %s/run/agent.sock\nstateDir: %s/state\ncontrol: {socket: %s/run/control.sock}\n' "$dir" "$dir" "$dir"
+    printf 'metrics: {address: "127.0.0.1:%d"}\nnvml: %s/simcuda/libnvidia-ml.so.1\n' "$port" "$B"
+    printf 'mps: {program: %s/bin/sim-mps-control, dir: %s/mps, check: 100ms}\n' "$B" "$dir"
+}
+
+# The kubelet's way: a new folder, then a link that is renamed over the old one.
+publish() { # MORE
+    local version=..$RANDOM$RANDOM old
+    old=$(readlink "$dir/etc/..data")
+    mkdir -p "$dir/etc/$version"
+    { fixed; echo "$1"; } >"$dir/etc/$version/agent.yaml"
+    ln -s "$version" "$dir/etc/..data_tmp"
+    mv -T "$dir/etc/..data_tmp" "$dir/etc/..data"
+    [ -z "$old" ] || rm -r "${dir:?}/etc/$old"
+}
+
+start() {
+    "$B/bin/weir-agent" --config "$dir/etc/agent.yaml" --standalone 2>>"$dir/log" &
+    pid=$!
+}
+
+metric() { # LINE
+    curl -s "http://127.0.0.1:$port/metrics" | grep -qxF "$1"
+}
+ctl() {
+    "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"
+}
+policy_is() {
+    [ "$(ctl policy)" = "$1" ]
+}
+gpu_has() { # INDEX KEY VALUE
+    ctl status --json | jq -e ".gpus[] | select(.index == $1) | .$2 == \"$3\""
+}
+ready() {
+    [ "$(curl -s -o "$dir/ready" -w '%{http_code}' "http://127.0.0.1:$port/readyz")" = "$1" ]
+}
+says() {
+    grep -qF "$1" "$dir/log"
+}
+hash_is_of_file() {
+    metric "weir_config_hash $((16#$(sha256sum "$dir/etc/agent.yaml" | cut -c1-12)))"
+}
+has() {
+    [ -e "$dir/mps/$1" ]
+}
+has_not() {
+    [ ! -e "$dir/mps/$1" ]
+}
+daemon() {
+    cut -d' ' -f1 "$dir/mps/$gpu1/daemon"
+}
+tell() {
+    echo "$1" | CUDA_MPS_PIPE_DIRECTORY=$dir/mps/$gpu1/pipe "$B/bin/sim-mps-control"
+}
+
+port=$((20000 + $$ % 20000))
+mkdir -p "$dir/etc"
+ln -s ..data/agent.yaml "$dir/etc/agent.yaml"
+publish 'policy: hpf'
+start
+becomes "an agent with GPUs is ready" ready 200
+is "its configuration's hash is told" hash_is_of_file
+gpu1=$(ctl status --json | jq -r '.gpus[] | select(.index == 1) | .gpu')
+sleep 100 &
+client=$!
+
+publish 'policy: wfq'
+becomes "a ConfigMap's new content is taken" policy_is wfq
+is "and told" metric 'weir_config_reloads_total{result="taken"} 1'
+is "with its hash" hash_is_of_file
+publish 'policy: wqf'
+becomes "a mistake is said with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
+is "and in a metric" metric 'weir_config_last_reload_successful 0'
+is "what was before stays in force" policy_is wfq
+publish 'policy: ffs'
+becomes "a good one is taken again" policy_is ffs
+becomes "which is told" metric 'weir_config_last_reload_successful 1'
+
+ctl policy static >/dev/null
+kill -HUP "$pid"
+becomes "SIGHUP reads it again" policy_is ffs
+publish 'socket: /elsewhere/agent.sock'
+becomes "a key that is there twice is a mistake, too" says "key \`socket\` is there twice"
+publish $'policy: hpf\ncompile: {helpers: 7}'
+becomes "what only a new agent takes is said" says "waits for the agent's next start: compile.helpers"
+is "and in a metric" metric 'weir_config_restart_needed 1'
+is "the rest is taken" policy_is hpf
+
+publish $'policy: hpf\ngpus:\n- {index: 1, policy: dynamic, mode: mps}'
+becomes "one GPU has its own policy" gpu_has 1 policy dynamic
+is "the other has the node's" gpu_has 0 policy hpf
+becomes "and its MPS daemon answers" has "$gpu1/ready"
+is "which is told" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
+is "the other has none" test "$(find "$dir/mps" -mindepth 1 -maxdepth 1 | wc -l)" = 1
+first=$(daemon)
+kill -KILL "$first"
+becomes "a killed daemon is started again" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 2"
+becomes "and answers" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
+tell "sim_enter $client"
+kept=$(daemon)
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+is "the daemon goes on without the agent" kill -0 "$kept"
+start
+becomes "the next agent finds it" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
+is "and has started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
+is "it is the same" test "$(daemon)" = "$kept"
+publish 'mode: timeslice'
+becomes "with another mode nobody new is sent to it" has_not "$gpu1/ready"
+is "its clients go on" kill -0 "$kept"
+tell "sim_leave $client"
+becomes "with the last of them it ends" has_not "$gpu1/daemon"
+is "it is gone" bash -c "! grep '^State:.[RSDT]' /proc/$kept/status"
+publish $'mode: mps\nmps: {}'
+becomes "a section that is there twice is a mistake" says "key \`mps\` is there twice"
+kill -TERM "$pid"
+wait "$pid" 2>/dev/null
+pid=
+is "a stopped agent has stopped" has_not "$gpu1/ready"
+exit $failed

@@ -1,0 +1,127 @@
+/* A file that changes, in the ways in which files do. */
+#include "weir/file-watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE 30000000000ull /* ns, on any machine */
+
+static char folder[] = "/tmp/weir-watch-XXXXXX", path[64];
+static struct loop loop;
+static struct file_watch watch;
+static unsigned seen;
+
+static void changed(struct file_watch *w)
+{
+	assert_ptr_equal(w, &watch);
+	seen++;
+}
+
+static void sh(const char *command)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "cd %s && { %s; }", folder, command);
+	assert_int_equal(system(line), 0);
+}
+
+static void expect_change(void)
+{
+	unsigned before = seen;
+	uint64_t end = loop_now() + PATIENCE;
+
+	while (seen == before && loop_now() < end)
+		loop_step(&loop, 100);
+	assert_int_not_equal(seen, before);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/weir-watch-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/f.yaml", folder);
+	assert_int_equal(loop_init(&loop), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char line[64];
+
+	(void)state;
+	file_watch_deinit(&watch);
+	loop_deinit(&loop);
+	snprintf(line, sizeof(line), "rm -rf %s", folder);
+	return system(line);
+}
+
+static void begin(void)
+{
+	assert_int_equal(file_watch_init(&watch, &loop, path, changed), 0);
+}
+
+static void test_written(void **state)
+{
+	(void)state;
+	sh("echo a > f.yaml");
+	begin();
+	sh("echo b > f.yaml");
+	expect_change();
+	sh("echo c > new && mv new f.yaml");
+	expect_change();
+}
+
+/* As the kubelet does it. */
+static void test_config_map(void **state)
+{
+	(void)state;
+	sh("mkdir ..1 && echo a > ..1/f.yaml && ln -s ..1 ..data && ln -s ..data/f.yaml f.yaml");
+	begin();
+	sh("mkdir ..2 && echo b > ..2/f.yaml && ln -s ..2 ..data_tmp && mv -T ..data_tmp ..data && "
+	   "rm -r ..1");
+	expect_change();
+}
+
+static void test_others(void **state)
+{
+	unsigned before = seen;
+
+	(void)state;
+	sh("echo a > f.yaml");
+	begin();
+	sh("echo b > g.yaml");
+	for (int i = 0; i < 4; i++)
+		loop_step(&loop, 100);
+	assert_int_equal(seen, before);
+}
+
+static void test_folder_goes(void **state)
+{
+	(void)state;
+	sh("echo a > f.yaml");
+	begin();
+	sh("rm -r $PWD && mkdir $PWD && cd $PWD && echo b > f.yaml");
+	expect_change();
+	sh("echo c > f.yaml");
+	expect_change();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_config_map, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_folder_goes, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,401 @@
+/* Life with an MPS daemon: e2e/simcuda/mps-control.c, which is a process as the real one is. */
+#include "../mps.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "../config.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#define GPU_A    "GPU-00000000-0000-0000-0000-00000000000a"
+#define GPU_B    "GPU-00000000-0000-0000-0000-00000000000b"
+#define PATIENCE 30000 /* ms, on any machine */
+
+static char folder[] = "/tmp/weir-mps-XXXXXX", program[PATH_MAX];
+static struct loop loop;
+static struct config config;
+static struct mps mps;
+
+static const char *path_of(const char *gpu, const char *name)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", config.mps.dir, gpu, name);
+	return path;
+}
+
+static bool exists(const char *gpu, const char *name)
+{
+	return access(path_of(gpu, name), F_OK) == 0;
+}
+
+static void make(const char *gpu, const char *name)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof(command), "mkdir -p %s/%s && touch %s", config.mps.dir, gpu,
+		 path_of(gpu, name));
+	assert_int_equal(system(command), 0);
+}
+
+static void set_up_config(void)
+{
+	assert_int_equal(config_init(&config), 0);
+	free(config.mps.dir);
+	free(config.mps.program);
+	assert_true(asprintf(&config.mps.dir, "%s/mps", folder) > 0);
+	config.mps.program = strdup(program);
+	config.mps.check = 20000000;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	set_up_config();
+	assert_int_equal(loop_init(&loop), 0);
+	return mps_init(&mps, &loop, &config.mps);
+}
+
+static int tear_down(void **state)
+{
+	char command[PATH_MAX];
+
+	(void)state;
+	config.mps.keep = false;
+	mps_deinit(&mps);
+	config_deinit(&config);
+	loop_deinit(&loop);
+	snprintf(command, sizeof(command), "rm -rf %s/mps", folder);
+	return system(command);
+}
+
+static struct mps_daemon *daemon_of(const char *gpu)
+{
+	struct mps_daemon *daemon = mps.daemons;
+
+	while (daemon && strcmp(daemon->gpu, gpu) != 0)
+		daemon = daemon->next;
+	assert_non_null(daemon);
+	return daemon;
+}
+
+/* Handles events until it is so. */
+#define AWAIT(condition)                                            \
+	do {                                                        \
+		uint64_t end_ = loop_now() + PATIENCE * 1000000ull; \
+		while (!(condition) && loop_now() < end_)           \
+			assert_true(loop_step(&loop, 100) >= 0);    \
+		assert_true(condition);                             \
+	} while (0)
+
+static void tell(const char *gpu, const char *command)
+{
+	char line[2 * PATH_MAX + 256];
+
+	snprintf(line, sizeof(line), "echo '%s' | CUDA_MPS_PIPE_DIRECTORY=%s %s", command,
+		 path_of(gpu, "pipe"), program);
+	assert_int_equal(system(line), 0);
+}
+
+static struct mps_daemon *have_daemon(const char *gpu)
+{
+	mps_want(&mps, gpu, true);
+	struct mps_daemon *daemon = daemon_of(gpu);
+	AWAIT(daemon->state == MPS_UP);
+	return daemon;
+}
+
+static bool lives(pid_t pid)
+{
+	waitpid(pid, NULL, WNOHANG);
+	return mps_process_start(pid) != 0;
+}
+
+static void starts_and_is_ready(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	struct stat info;
+
+	(void)state;
+	assert_true(exists(GPU_A, "ready"));
+	assert_true(exists(GPU_A, "pipe/control"));
+	assert_int_equal(stat(path_of(GPU_A, "pipe"), &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0755);
+	assert_int_equal(daemon->starts, 1);
+	assert_true(mps_complete(&mps));
+}
+
+static void each_gpu_has_its_own(void **state)
+{
+	struct mps_daemon *a = have_daemon(GPU_A), *b = have_daemon(GPU_B);
+
+	(void)state;
+	assert_int_not_equal(a->pid, b->pid);
+	tell(GPU_A, "sim_enter 1");
+	mps_want(&mps, GPU_B, false);
+	AWAIT(b->state == MPS_ENDED);
+	assert_int_equal(a->state, MPS_UP);
+}
+
+static void a_killed_one_is_started_again(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t first = daemon->pid;
+
+	(void)state;
+	kill(first, SIGKILL);
+	AWAIT(daemon->state == MPS_WAITING);
+	assert_false(exists(GPU_A, "ready"));
+	assert_false(mps_complete(&mps));
+	AWAIT(daemon->state == MPS_UP);
+	assert_int_not_equal(daemon->pid, first);
+	assert_int_equal(daemon->deaths, 1);
+	assert_true(exists(GPU_A, "ready"));
+}
+
+static void pauses_grow(void **state)
+{
+	struct mps_daemon *daemon;
+
+	(void)state;
+	free(config.mps.program);
+	config.mps.program = strdup("/bin/false");
+	mps_want(&mps, GPU_A, true);
+	daemon = daemon_of(GPU_A);
+	AWAIT(daemon->starts == 4);
+	assert_true(daemon->pause >= 400000000);
+	assert_false(exists(GPU_A, "ready"));
+}
+
+static void goes_on_without_the_agent(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t pid = daemon->pid;
+
+	(void)state;
+	tell(GPU_A, "sim_enter 1");
+	mps_deinit(&mps);
+	assert_true(lives(pid));
+	assert_int_equal(mps_init(&mps, &loop, &config.mps), 0);
+	daemon = have_daemon(GPU_A);
+	assert_int_equal(daemon->pid, pid);
+	assert_int_equal(daemon->starts, 0);
+	/* And is watched as any other. */
+	kill(pid, SIGKILL);
+	AWAIT(daemon->starts == 1 && daemon->state == MPS_UP);
+}
+
+static void ends_with_the_agent_where_it_is_to(void **state)
+{
+	pid_t pid = have_daemon(GPU_A)->pid;
+
+	(void)state;
+	config.mps.keep = false;
+	mps_deinit(&mps);
+	assert_false(lives(pid));
+	assert_false(exists(GPU_A, "ready"));
+	assert_false(exists(GPU_A, "daemon"));
+}
+
+static void one_that_nobody_wants_any_more_is_found(void **state)
+{
+	pid_t pid = have_daemon(GPU_A)->pid;
+
+	(void)state;
+	mps_deinit(&mps);
+	assert_int_equal(mps_init(&mps, &loop, &config.mps), 0);
+	assert_false(exists(GPU_A, "ready"));
+	AWAIT(!lives(pid) && daemon_of(GPU_A)->state == MPS_ENDED);
+}
+
+static void somebody_elses_process_is_left_alone(void **state)
+{
+	(void)state;
+	make(GPU_A, "daemon");
+	FILE *file = fopen(path_of(GPU_A, "daemon"), "we");
+	fprintf(file, "%d 12345\n", (int)getpid());
+	fclose(file);
+	mps_deinit(&mps);
+	assert_int_equal(mps_init(&mps, &loop, &config.mps), 0);
+	assert_int_equal(daemon_of(GPU_A)->pid, 0);
+}
+
+static void clients_may_finish(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+
+	(void)state;
+	tell(GPU_A, "sim_enter 1");
+	mps_want(&mps, GPU_A, false);
+	assert_false(exists(GPU_A, "ready"));
+	for (int i = 0; i < 10; i++)
+		loop_step(&loop, 50);
+	assert_int_equal(daemon->state, MPS_DRAINING);
+	assert_true(lives(daemon->pid));
+	tell(GPU_A, "sim_leave 1");
+	AWAIT(daemon->state == MPS_ENDED);
+	assert_int_equal(daemon->pid, 0);
+}
+
+static void may_be_wanted_again(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t pid = daemon->pid;
+
+	(void)state;
+	tell(GPU_A, "sim_enter 1");
+	mps_want(&mps, GPU_A, false);
+	mps_want(&mps, GPU_A, true);
+	AWAIT(daemon->state == MPS_UP);
+	assert_int_equal(daemon->pid, pid);
+	tell(GPU_A, "sim_leave 1");
+	mps_want(&mps, GPU_A, false);
+	AWAIT(daemon->state == MPS_ENDED);
+	mps_want(&mps, GPU_A, true);
+	AWAIT(daemon->state == MPS_UP);
+}
+
+static void a_fault_is_seen_and_passes(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+
+	(void)state;
+	tell(GPU_A, "sim_enter 1");
+	tell(GPU_A, "sim_fault");
+	AWAIT(daemon->faulted);
+	assert_int_equal(daemon->faults, 1);
+	tell(GPU_A, "sim_leave 1");
+	AWAIT(!daemon->faulted);
+	assert_int_equal(daemon->starts, 1);
+}
+
+static void a_server_that_stays_in_fault_is_replaced(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+
+	(void)state;
+	make(GPU_A, "sim-stuck");
+	tell(GPU_A, "sim_enter 1");
+	tell(GPU_A, "sim_fault");
+	AWAIT(daemon->faulted);
+	tell(GPU_A, "sim_leave 1");
+	AWAIT(daemon->starts == 2 && daemon->state == MPS_UP);
+	assert_false(daemon->faulted);
+	assert_int_equal(daemon->deaths, 0);
+}
+
+static void one_that_is_silent_is_not_ended(void **state)
+{
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t pid = daemon->pid;
+
+	(void)state;
+	make(GPU_A, "sim-mute");
+	AWAIT(daemon->state == MPS_SILENT);
+	assert_false(exists(GPU_A, "ready"));
+	unlink(path_of(GPU_A, "sim-mute"));
+	AWAIT(daemon->state == MPS_UP);
+	assert_true(exists(GPU_A, "ready"));
+	assert_int_equal(daemon->pid, pid);
+}
+
+static void an_old_program_serves_one_user(void **state)
+{
+	struct mps_daemon *daemon;
+
+	(void)state;
+	make(GPU_A, "sim-single-user");
+	daemon = have_daemon(GPU_A);
+	assert_true(mps.single_user);
+	assert_int_equal(daemon->starts, 2);
+}
+
+static void no_program_is_no_end(void **state)
+{
+	struct mps_daemon *daemon;
+
+	(void)state;
+	free(config.mps.program);
+	config.mps.program = strdup("/nowhere/nvidia-cuda-mps-control");
+	mps_want(&mps, GPU_A, true);
+	daemon = daemon_of(GPU_A);
+	assert_int_equal(daemon->state, MPS_WAITING);
+	assert_false(mps_complete(&mps));
+	mps_want(&mps, GPU_A, false);
+	assert_int_equal(daemon->state, MPS_ENDED);
+	assert_true(mps_complete(&mps));
+}
+
+static void is_told_in_metrics(void **state)
+{
+	char *text = NULL;
+	size_t size;
+
+	(void)state;
+	have_daemon(GPU_A);
+	FILE *out = open_memstream(&text, &size);
+	mps_metrics_write(out, &mps);
+	fclose(out);
+	assert_non_null(strstr(text, "weir_mps_up{gpu=\"" GPU_A "\"} 1\n"));
+	assert_non_null(strstr(text, "weir_mps_starts_total{gpu=\"" GPU_A "\"} 1\n"));
+	assert_non_null(strstr(text, "weir_mps_faults_total{gpu=\"" GPU_A "\"} 0\n"));
+	free(text);
+}
+
+static int make_folder(void **state)
+{
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 32);
+
+	(void)state;
+	program[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(program, '/');
+	if (!slash)
+		return -1;
+	snprintf(slash, 32, "/../bin/sim-mps-control");
+	log_set_level(LOG_ERROR);
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+#define MPS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		MPS_TEST(starts_and_is_ready),
+		MPS_TEST(each_gpu_has_its_own),
+		MPS_TEST(a_killed_one_is_started_again),
+		MPS_TEST(pauses_grow),
+		MPS_TEST(goes_on_without_the_agent),
+		MPS_TEST(ends_with_the_agent_where_it_is_to),
+		MPS_TEST(one_that_nobody_wants_any_more_is_found),
+		MPS_TEST(somebody_elses_process_is_left_alone),
+		MPS_TEST(clients_may_finish),
+		MPS_TEST(may_be_wanted_again),
+		MPS_TEST(a_fault_is_seen_and_passes),
+		MPS_TEST(a_server_that_stays_in_fault_is_replaced),
+		MPS_TEST(one_that_is_silent_is_not_ended),
+		MPS_TEST(an_old_program_serves_one_user),
+		MPS_TEST(no_program_is_no_end),
+		MPS_TEST(is_told_in_metrics),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,197 @@
+/* A stand-in for nvidia-cuda-mps-control, for tests: it is started, asked and ended as the real
+ * one, and shares no GPU at all.
+ *
+ *   -f [-multiuser-server]  the daemon, in the foreground; -d: behind us
+ *   (nothing)               asks the daemon what its input says: get_server_list, get_server_status
+ * PID, get_client_list PID, quit
+ *
+ * A test makes clients and faults with words that the real one does not have: `sim_enter PID`,
+ * `sim_leave PID`, `sim_fault`. The first client starts a server, a process that only waits. As
+ * with the real one, `quit` waits for the last client, and a fault passes when all are gone. Files
+ * beside the pipes' folder change that: `sim-single-user`: it knows no -multiuser-server;
+ * `sim-stuck`: a fault stays; `sim-mute`: it does not answer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CLIENTS_MAX 64
+#define LINE_MAX_   256
+
+static struct {
+	pid_t server;
+	int clients[CLIENTS_MAX];
+	int n;
+	bool faulted, leaving;
+} state;
+
+static const char *pipes(void)
+{
+	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+
+	return folder ? folder : "/tmp/nvidia-mps";
+}
+
+static bool wants(const char *what)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/../sim-%s", pipes(), what);
+	return access(path, F_OK) == 0;
+}
+
+static struct sockaddr_un address_of(const char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%s", pipes(), name);
+	return address;
+}
+
+static void start_server(void)
+{
+	state.server = fork();
+	if (state.server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* The connections are its father's. */
+		close_range(3, ~0u, 0);
+		for (;;)
+			pause();
+	}
+}
+
+static void enter(int pid)
+{
+	if (!state.server)
+		start_server();
+	if (state.n < CLIENTS_MAX)
+		state.clients[state.n++] = pid;
+}
+
+static void leave(int pid)
+{
+	for (int i = 0; i < state.n; i++)
+		if (state.clients[i] == pid)
+			state.clients[i--] = state.clients[--state.n];
+	if (state.n == 0 && !wants("stuck"))
+		state.faulted = false;
+}
+
+static void answer(FILE *out, const char *line)
+{
+	char word[32] = "";
+	int pid = 0;
+
+	sscanf(line, "%31s %d", word, &pid);
+	if (strcmp(word, "sim_enter") == 0) {
+		enter(pid);
+	} else if (strcmp(word, "sim_leave") == 0) {
+		leave(pid);
+	} else if (strcmp(word, "sim_fault") == 0) {
+		state.faulted = true;
+	} else if (strcmp(word, "quit") == 0) {
+		state.leaving = true;
+	} else if (strcmp(word, "get_server_list") == 0) {
+		if (state.server)
+			fprintf(out, "%d\n", (int)state.server);
+	} else if (strcmp(word, "get_server_status") == 0 && pid == state.server) {
+		fprintf(out, "%s\n", state.faulted ? "FAULT" : "ACTIVE");
+	} else if (strcmp(word, "get_client_list") == 0 && pid == state.server) {
+		for (int i = 0; i < state.n; i++)
+			fprintf(out, "%d\n", state.clients[i]);
+	} else {
+		fprintf(out, "Unknown command \"%s\"\n", word);
+	}
+}
+
+static void serve_one(int listener)
+{
+	int fd = accept(listener, NULL, NULL);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	char line[LINE_MAX_] = "";
+
+	if (!out)
+		return;
+	if (read(fd, line, sizeof(line) - 1) > 0)
+		answer(out, line);
+	fclose(out);
+}
+
+static void write_pid(void)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/nvidia-cuda-mps-control.pid", pipes());
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return;
+	fprintf(file, "%d", (int)getpid());
+	fclose(file);
+}
+
+static int serve(void)
+{
+	struct sockaddr_un address = address_of("control");
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink(address.sun_path);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(listener, 16) < 0) {
+		perror(address.sun_path);
+		return 1;
+	}
+	chmod(address.sun_path, 0666);
+	write_pid();
+	printf("Starting control daemon using socket %s\n", address.sun_path);
+	fflush(stdout);
+	while (!state.leaving || state.n > 0)
+		serve_one(listener);
+	if (state.server)
+		kill(state.server, SIGKILL);
+	return 0;
+}
+
+static int ask(void)
+{
+	struct sockaddr_un address = address_of("control");
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[LINE_MAX_];
+	ssize_t n;
+
+	if (wants("mute") || fd < 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		puts("Cannot find MPS control daemon process");
+		return 1;
+	}
+	if (!fgets(text, sizeof(text), stdin) || write(fd, text, strlen(text)) < 0)
+		return 1;
+	shutdown(fd, SHUT_WR);
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		if (write(1, text, (size_t)n) < 0)
+			return 1;
+	close(fd);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return ask();
+	if (argc > 2 && wants("single-user")) {
+		fprintf(stderr, "unknown option %s\n", argv[2]);
+		return 1;
+	}
+	if (strcmp(argv[1], "-d") == 0 && daemon(1, 1) < 0)
+		return 1;
+	signal(SIGPIPE, SIG_IGN);
+	return serve();
+}
