@@ -35,7 +35,7 @@ struct compile_request {
 /* What goes into the key beside name and image. */
 struct salt {
 	struct digest fingerprint;
-	uint32_t abi, object_version, machine_code, memory_mib, sm, forms;
+	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
 	uint64_t name_size, image_size;
 };
 
@@ -451,6 +451,7 @@ static int start_hashing(struct compile_request *request)
 		.memory_mib = compile->program.memory_mib,
 		.sm = head->sm,
 		.forms = head->forms,
+		.registers = head->registers,
 		.name_size = head->name_size,
 		.image_size = head->image_size,
 	};

@@ -10,6 +10,8 @@
 #define SM_MIN 10
 #define SM_MAX 999
 
+#define REGISTERS_MAX 255
+
 /* Behind the head, and inside the file. */
 static bool lies_inside(uint64_t offset, uint64_t length, uint64_t size)
 {
@@ -27,6 +29,8 @@ const char *request_check(struct request *out, const struct weir_compile_file *h
 		return "no such compute capability";
 	if (!head->forms || head->forms & ~FORMS)
 		return "no such form";
+	if (head->registers > REGISTERS_MAX)
+		return "no such number of registers";
 	if (head->name_size < 2 || head->name_size > WEIR_KERNEL_NAME_MAX ||
 	    !lies_inside(head->name, head->name_size, size))
 		return "a name outside the file, or of impossible length";
@@ -34,6 +38,7 @@ const char *request_check(struct request *out, const struct weir_compile_file *h
 		return "an image outside the file";
 	*out = (struct request){.sm = head->sm,
 				.forms = head->forms,
+				.registers = head->registers,
 				.name = head->name,
 				.name_size = head->name_size,
 				.image = head->image,

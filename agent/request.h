@@ -7,7 +7,7 @@
 #include "weir/protocol.h"
 
 struct request {
-	uint32_t sm, forms;
+	uint32_t sm, forms, registers;
 	uint64_t name, name_size;
 	uint64_t image, image_size;
 };

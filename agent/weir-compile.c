@@ -147,6 +147,7 @@ static enum request_exit answer(bool machine_code, const struct request *request
 						   .kernel = name,
 						   .sm = request->sm,
 						   .forms = request->forms,
+						   .registers = request->registers,
 						   .assemble = machine_code ? assemble : NULL});
 }
 

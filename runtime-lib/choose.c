@@ -1,19 +1,16 @@
 #include "choose.h"
 
+#include "choose-plan.h"
 #include "gate.h"
 #include "preempt.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
-#include "weir/tickets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LATENCY_NS  100000u /* preemptLatency */
-#define POLL_PERIOD 8000u   /* ns between two looks of the GPU at demand and hold */
-#define WORKERS_MAX 65535u  /* of resumable kernels */
-#define TICKET_NS   10000u  /* about the work of a ticket */
 #define TRIAL_CLEAN 5u      /* samples that decide */
 #define TRIAL_MOST  16u     /* so many, if evictions spoil them */
 #define TRIAL_LOST  400u    /* native ones, and the candidate has not had its own yet */
@@ -30,11 +27,7 @@
 /* ns of work between evictions, at least: demand lingers so long. */
 #define EVICTION_EVERY 100000u
 
-static struct {
-	uint64_t latency;
-	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
-	uint32_t chunk;        /* 0: not forced */
-} settings;
+static struct settings settings;
 
 static struct choice choices[CHOICES_MAX];
 static _Atomic size_t n_choices;         /* ever used */
@@ -65,11 +58,6 @@ void choose_init(void)
 		settings.forced++;
 	if (form && settings.forced == WEIR_FORM_COUNT)
 		log_warning("WEIR_FORM=%s is no form", form);
-}
-
-static bool is_forced(void)
-{
-	return settings.forced != WEIR_FORM_COUNT;
 }
 
 /* NULL: the program changed the kernel in a way that its forms cannot follow. */
@@ -117,7 +105,7 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		turn.sample = true;
 		if (is_native_turn(choice, waited))
 			turn.candidate = 0;
-	} else if (predicted < interval && !is_forced()) {
+	} else if (predicted < interval && !is_forced(&settings)) {
 		turn.candidate = 0;
 	}
 	if (!turn.candidate)
@@ -129,6 +117,14 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		turn.chain = atomic_load_explicit(&choice->chain, memory_order_relaxed);
 	}
 	return turn;
+}
+
+void choose_refused(struct choice *choice)
+{
+	atomic_store(&choice->refused, 1);
+	atomic_store(&choice->trying, 0);
+	atomic_store(&choice->current, 0);
+	atomic_store(&choice->waited, 0);
 }
 
 void choose_untaken(const struct turn *turn)
@@ -146,11 +142,6 @@ static const char *name_of(const struct choice *choice)
 	if (real(cuFuncGetName)(&name, (CUfunction)choice->geometry.function) || !name)
 		return "?";
 	return name;
-}
-
-static uint64_t blocks_of(const struct geometry *geometry)
-{
-	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
 }
 
 static uint32_t chain_max(const struct choice *choice)
@@ -222,11 +213,11 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
 
-	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s, %llu us (%s)",
-		  name_of(choice), (unsigned long long)blocks_of(&choice->geometry),
+	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s%s, %llu us (%s)",
+		  name_of(choice), (unsigned long long)geometry_blocks(&choice->geometry),
 		  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
 		  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
-		  chosen->plan.hidden.ahead ? " ahead" : "",
+		  chosen->plan.hidden.ahead ? " ahead" : "", chosen->plan.build ? " wide" : "",
 		  (unsigned long long)median(chosen) / 1000, why);
 }
 
@@ -316,9 +307,10 @@ static void next_candidate(struct choice *choice)
 
 	tried->ratio = ratio(choice, tried);
 	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s: %s, chunk %u%s: %.3f", name_of(choice),
+		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", name_of(choice),
 			  form_names[tried->plan.form], tried->plan.hidden.chunk,
-			  tried->plan.hidden.ahead ? " ahead" : "", tried->ratio);
+			  tried->plan.hidden.ahead ? " ahead" : "",
+			  tried->plan.build ? " wide" : "", tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
 	bool enough = (other && winner(choice)) || (waited && winner_waited(choice));
 	if (next < choice->n && !enough)
@@ -373,7 +365,9 @@ static void advance(struct choice *choice)
 	unsigned natives = choice->candidates[0].clean;
 	struct candidate *tried = &choice->candidates[atomic_load(&choice->current)];
 
-	if (natives >= TRIAL_LOST) {
+	if (atomic_load(&choice->refused)) {
+		settle(choice, 0, 0, "the driver takes no launch in a form");
+	} else if (natives >= TRIAL_LOST) {
 		settle(choice, 0, 0, "no launch could be made in a form");
 	} else if (!was_tried(tried)) {
 		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
@@ -402,7 +396,7 @@ static struct choice *take_choice(void)
 
 static bool is_long(uint64_t ns)
 {
-	return is_forced() ? settings.forced != WEIR_NATIVE : ns > settings.latency;
+	return is_forced(&settings) ? settings.forced != WEIR_NATIVE : ns > settings.latency;
 }
 
 /* Launched before its choice was made, perhaps. */
@@ -417,7 +411,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 {
 	struct choice *choice;
 
-	if (!of->formable || !is_long(ns) || blocks_of(&of->geometry) > INT32_MAX)
+	if (!of->formable || !is_long(ns) || geometry_blocks(&of->geometry) > INT32_MAX)
 		return;
 	choice = take_choice();
 	if (!choice)
@@ -433,7 +427,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->n = 1;
 	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
-	choice->current = choice->waited = choice->trying = choice->turns = 0;
+	choice->current = choice->waited = choice->trying = choice->turns = choice->refused = 0;
 	atomic_store(&choice->key, of->key);
 	atomic_store(&waiting[client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
@@ -458,11 +452,12 @@ static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns)
 		choice->state == CHOICE_SETTLED && (candidate == atomic_load(&choice->current) ||
 						    candidate == atomic_load(&choice->waited));
 
-	if (choice->state == CHOICE_WANTED || is_forced() || (candidate && !chosen))
+	if (choice->state == CHOICE_WANTED || is_forced(&settings) || (candidate && !chosen))
 		return;
 	if (ns / 2 <= choice->made_for && ns >= choice->made_for / 2)
 		choice->strange = 0;
-	else if (++choice->strange >= STRANGE && choice->n < CANDIDATES_MAX && choice->made_for) {
+	else if (++choice->strange >= STRANGE && choice->n < CANDIDATES_MAX && choice->made_for &&
+		 !atomic_load(&choice->refused)) {
 		choice->native = ns ? ns : 1;
 		choice->state = CHOICE_WANTED;
 		atomic_store(&waiting[atomic_load(&choice->client)->index], 1);
@@ -494,228 +489,19 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 		advance(choice);
 }
 
-/* With the context current. */
-
-/* 0: not known. */
-static uint32_t sm_count(const struct choice *choice)
-{
-	int sms = 0;
-
-	real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-				   atomic_load(&choice->client)->device);
-	return sms > 0 ? (uint32_t)sms : 0;
-}
-
-/* How many blocks the GPU holds at once; 0: not known. */
-static uint32_t resident(const struct choice *choice, const void *function)
-{
-	const unsigned *block = choice->geometry.block;
-	int blocks = 0;
-
-	if (real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
-		    &blocks, (CUfunction)function, (int)(block[0] * block[1] * block[2]),
-		    choice->geometry.shared) != CUDA_SUCCESS)
-		return 0;
-	return (uint32_t)blocks * sm_count(choice);
-}
-
-/* What all plans of a form have in common. False: the kernel cannot be launched so. */
-static bool plan_init(struct plan *plan, const struct choice *choice,
-		      const struct rewritten *rewritten, enum weir_form form)
-{
-	const struct variant *variant = &rewritten->variants[form];
-	size_t end = 0, hidden = form == WEIR_SLICED ? sizeof(struct weir_slice)
-						     : sizeof(struct weir_persistent);
-	uint64_t threads = (uint64_t)choice->geometry.block[0] * choice->geometry.block[1] *
-			   choice->geometry.block[2];
-
-	if (!variant->function)
-		return false;
-	for (size_t i = 0; i < rewritten->n_params; i++) {
-		size_t behind = (size_t)rewritten->params[i].offset + rewritten->params[i].size;
-		end = behind > end ? behind : end;
-	}
-	end = (end + 7) / 8 * 8;
-	hidden += rewritten->n_symbols * sizeof(uint64_t);
-	if (end > PACKED_MAX || hidden > PACKED_MAX - end)
-		return false;
-	*plan = (struct plan){.form = form,
-			      .rewritten = rewritten,
-			      .hidden_at = (uint32_t)end,
-			      .packed_size = (uint32_t)(end + hidden),
-			      .workers = resident(choice, variant->function)};
-	if (form == WEIR_RESUMABLE) {
-		uint64_t save = variant->save_fixed + variant->save_per_thread * threads +
-				choice->geometry.shared;
-		plan->hidden.save_stride = (save + 255) / 256 * 256;
-		plan->workers = plan->workers < WORKERS_MAX ? plan->workers : WORKERS_MAX;
-	}
-	return plan->workers != 0;
-}
-
-static bool whole_grid_fits(const struct choice *choice)
-{
-	return !choice->resident || blocks_of(&choice->geometry) <= choice->resident;
-}
-
-/* How long a block takes, in a grid of which so many run at once. */
-static uint64_t block_time(const struct choice *choice, uint32_t at_once)
-{
-	uint64_t blocks = blocks_of(&choice->geometry);
-
-	return blocks <= at_once ? choice->native
-				 : (uint64_t)((double)choice->native * at_once / (double)blocks);
-}
-
-static void add(struct choice *choice, const struct plan *plan)
-{
-	if (choice->n < CANDIDATES_MAX)
-		choice->candidates[choice->n++] = (struct candidate){.plan = *plan};
-}
-
-/* A plan with tickets of so many blocks. */
-static void add_tickets(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
-{
-	const unsigned *grid = choice->geometry.grid;
-	struct plan cut = *plan;
-
-	cut.hidden.grid[0] = grid[0];
-	cut.hidden.grid[1] = grid[1];
-	cut.hidden.grid[2] = grid[2];
-	cut.hidden.blocks = (uint32_t)blocks_of(&choice->geometry);
-	cut.hidden.period = POLL_PERIOD;
-	cut.hidden.ahead = ahead;
-	weir_cut(&cut.hidden, chunk, plan->workers, !ahead);
-	if (cut.workers > cut.hidden.tickets)
-		cut.workers = cut.hidden.tickets;
-	add(choice, &cut);
-}
-
-/* With a worker less on each SM: blocks that compete for its cache are then faster, all in all. */
-static void add_spare(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
-{
-	struct plan spare = *plan;
-	uint32_t sms = sm_count(choice);
-
-	if (plan->workers < 4 * sms)
-		return;
-	spare.workers -= sms;
-	add_tickets(choice, &spare, chunk, ahead);
-}
-
-/* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
- * other, and those that were refused a ticket would never come; nor would anybody draw a ticket,
- * and so look whether to leave, once all are running. */
-static void add_persistent(struct choice *choice, const struct rewritten *rewritten)
-{
-	uint64_t blocks = blocks_of(&choice->geometry);
-	struct plan plan;
-
-	if (!plan_init(&plan, choice, rewritten, WEIR_PERSISTENT) || whole_grid_fits(choice) ||
-	    blocks <= plan.workers)
-		return;
-	uint64_t time = block_time(choice, plan.workers) + 1;
-	uint64_t most = blocks / (4ull * plan.workers), chunk = TICKET_NS / time;
-	uint64_t latest = settings.latency / time;
-	bool ahead = chunk != 0; /* who draws ahead leaves a block later */
-	most = most < latest ? most : latest;
-	chunk = chunk < most ? chunk : most;
-	chunk = chunk ? chunk : 1;
-	if (settings.chunk) {
-		chunk = settings.chunk < blocks ? settings.chunk : blocks;
-		add_tickets(choice, &plan, (uint32_t)chunk, chunk > 1);
-		return;
-	}
-	add_tickets(choice, &plan, (uint32_t)chunk, ahead);
-	if (is_forced())
-		return;
-	for (uint64_t more = 2 * chunk; more <= most && more <= 4 * chunk; more *= 2)
-		add_tickets(choice, &plan, (uint32_t)more, true);
-	if (chunk > 1)
-		add_tickets(choice, &plan, (uint32_t)(chunk / 2), true);
-	if (ahead)
-		add_tickets(choice, &plan, (uint32_t)chunk, false);
-	add_spare(choice, &plan, (uint32_t)chunk, ahead);
-}
-
-/* A grid that fits on the GPU as a whole must do so in this form as well. */
-static void add_resumable(struct choice *choice, const struct rewritten *rewritten)
-{
-	uint64_t blocks = blocks_of(&choice->geometry);
-	struct plan plan;
-
-	if (!plan_init(&plan, choice, rewritten, WEIR_RESUMABLE) ||
-	    (whole_grid_fits(choice) && blocks > plan.workers))
-		return;
-	uint64_t chunk = TICKET_NS / (block_time(choice, plan.workers) + 1);
-	uint64_t most = blocks / (4ull * plan.workers);
-	chunk = chunk < most ? chunk : most;
-	if (settings.chunk && !whole_grid_fits(choice))
-		chunk = settings.chunk < blocks ? settings.chunk : blocks;
-	add_tickets(choice, &plan, chunk ? (uint32_t)chunk : 1, false);
-}
-
-/* Along the longest axis, about the latency at a time. */
-static void add_sliced(struct choice *choice, const struct rewritten *rewritten)
-{
-	const unsigned *grid = choice->geometry.grid;
-	struct plan plan;
-
-	if (!plan_init(&plan, choice, rewritten, WEIR_SLICED) || whole_grid_fits(choice))
-		return;
-	for (unsigned i = 1; i < 3; i++)
-		plan.axis = grid[i] > grid[plan.axis] ? i : plan.axis;
-	uint64_t length = grid[plan.axis], across = blocks_of(&choice->geometry) / length;
-	uint64_t step =
-		(uint64_t)((double)length * (double)settings.latency / (double)choice->native);
-	uint64_t full = (plan.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
-	step = step > full ? step : full;
-	step = step > least ? step : least;
-	if (step >= length)
-		return;
-	plan.step = (unsigned)step;
-	add(choice, &plan);
-}
-
-static bool may_try(enum weir_form form)
-{
-	return !is_forced() || form == settings.forced;
-}
-
-typedef void adder(struct choice *choice, const struct rewritten *rewritten);
-
-static void make_candidates(struct choice *choice, const struct rewritten *rewritten)
-{
-	static adder *const by_form[WEIR_FORM_COUNT] = {
-		[WEIR_SLICED] = add_sliced,
-		[WEIR_PERSISTENT] = add_persistent,
-		[WEIR_RESUMABLE] = add_resumable,
-	};
-	static const enum weir_form short_blocks[] = {WEIR_PERSISTENT, WEIR_RESUMABLE, WEIR_SLICED},
-				    long_blocks[] = {WEIR_RESUMABLE, WEIR_PERSISTENT, WEIR_SLICED};
-
-	choice->resident = resident(choice, choice->geometry.function);
-	bool is_short = block_time(choice, choice->resident) <= settings.latency;
-	const enum weir_form *order = is_short ? short_blocks : long_blocks;
-	for (size_t i = 0; i < countof(short_blocks); i++) {
-		if (may_try(order[i]))
-			by_form[order[i]](choice, rewritten);
-	}
-}
-
 static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 {
 	choice->first = choice->n;
 	choice->made_for = choice->native;
 	choice->strange = 0;
-	make_candidates(choice, rewritten);
+	plans_add(choice, rewritten, &settings);
 	expect_evictions(choice);
 	if (choice->n == choice->first) {
-		if (is_forced())
+		if (is_forced(&settings))
 			log_info("kernel %s cannot be %s here: it runs as it is", name_of(choice),
 				 form_names[settings.forced]);
 		settle(choice, 0, 0, "no form of it can be launched so");
-	} else if (is_forced()) {
+	} else if (is_forced(&settings)) {
 		settle(choice, 1, 1, "forced");
 	} else {
 		try_candidate(choice, (uint32_t)choice->first);
@@ -728,7 +514,7 @@ static bool is_of_use(const struct choice *choice, const struct client *client)
 {
 	const struct standing *standing = atomic_load(&client->standing);
 
-	return is_forced() || (standing && !standing->level) || is_waited(choice) ||
+	return is_forced(&settings) || (standing && !standing->level) || is_waited(choice) ||
 	       choice->native >= GATE_INTERVAL_ALONE;
 }
 

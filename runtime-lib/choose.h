@@ -21,12 +21,13 @@
 #include "sample.h"
 
 #define CHOICES_MAX    2048
-#define CANDIDATES_MAX 16 /* the native one, and those of all times that a choice was made */
+#define CANDIDATES_MAX 24 /* the native one, and those of all times that a choice was made */
 #define TRIAL_TIMES    16 /* samples of a candidate that are kept */
 
 /* How to launch a kernel in a form. Immutable once published. */
 struct plan {
 	enum weir_form form; /* WEIR_NATIVE: as it is */
+	uint32_t build;      /* of the form */
 	const struct rewritten *rewritten;
 	uint32_t hidden_at;   /* offset of the hidden parameter; */
 	uint32_t packed_size; /* all parameters */
@@ -61,6 +62,7 @@ struct choice {
 	_Atomic int32_t grants;            /* how many of them may be in the form */
 	_Atomic int32_t natives;           /* how many must not, although somebody waits */
 	_Atomic uint32_t chain;            /* continuations of a launch */
+	_Atomic uint32_t refused;          /* the driver took no launch in a form: none is tried */
 	struct function *_Atomic function; /* NULL: not known yet */
 	_Atomic int state;                 /* enum choice_state; the worker writes it */
 
@@ -99,6 +101,9 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 
 /* Launch path: it was not launched in the form, after all. */
 void choose_untaken(const struct turn *turn);
+
+/* Launch path: nor will it be ever, as the driver refuses. */
+void choose_refused(struct choice *choice);
 
 /* Worker: a sample was read. */
 void choose_learn(struct client *client, const struct sample *sample, uint64_t ns);

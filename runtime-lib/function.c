@@ -185,6 +185,18 @@ static unsigned sm_of(const struct client *client)
 	return (unsigned)(10 * major + minor);
 }
 
+/* 0: not known. */
+static unsigned registers_of(const struct function *function)
+{
+	CUfunction original = rewrite_original(function);
+	int registers = 0;
+
+	if (!original || real(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS,
+						  original) != CUDA_SUCCESS)
+		return 0;
+	return registers > 0 ? (unsigned)registers : 0;
+}
+
 static void ask(struct client *client, struct function *function)
 {
 	const void *owner = atomic_load(&function->owner);
@@ -202,7 +214,7 @@ static void ask(struct client *client, struct function *function)
 	}
 	unsigned sm = sm_of(client);
 	struct image *fit = image_for(image, sm);
-	int file = fit ? rewrite_request(fit, name, sm) : -ENOENT;
+	int file = fit ? rewrite_request(fit, name, sm, registers_of(function)) : -ENOENT;
 	image_unref(fit);
 	image_unref(image);
 	if (file < 0) {

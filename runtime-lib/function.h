@@ -21,6 +21,7 @@
 #define FUNCTIONS_MAX  4096
 #define SYMBOLS_MAX    256
 #define PARAMETERS_MAX 1024
+#define BUILDS_MAX     2 /* of a form, with more and more registers */
 
 /* A kernel in one form, in the client's context. */
 struct variant {
@@ -36,7 +37,7 @@ struct constant_copy {
 
 /* Immutable once published. */
 struct rewritten {
-	struct variant variants[WEIR_FORM_COUNT];
+	struct variant variants[WEIR_FORM_COUNT][BUILDS_MAX];
 	size_t n_params; /* the program's own; the hidden one comes behind */
 	const struct weir_object_param *params;
 	size_t n_symbols; /* behind the hidden struct; at most SYMBOLS_MAX */

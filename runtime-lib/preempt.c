@@ -61,9 +61,10 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 static CUresult start(const struct kernel_call *call, const struct turn *turn,
 		      const unsigned grid[3], CUstream stream, uint8_t *packed)
 {
-	CUfunction function = turn->rewritten->variants[turn->plan->form].function;
+	const struct plan *plan = turn->plan;
+	CUfunction function = turn->rewritten->variants[plan->form][plan->build].function;
 	const struct geometry *geometry = &call->geometry;
-	size_t size = turn->plan->packed_size;
+	size_t size = plan->packed_size;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			 CU_LAUNCH_PARAM_END};
 
@@ -83,9 +84,7 @@ static CUresult start(const struct kernel_call *call, const struct turn *turn,
 /* Nobody can say why here; the native launch that follows tells the program. */
 static bool refused(const struct turn *turn, CUresult result)
 {
-	atomic_store(&turn->choice->trying, 0);
-	atomic_store(&turn->choice->current, 0);
-	atomic_store(&turn->choice->waited, 0);
+	choose_refused(turn->choice);
 	log_limited(LOG_WARNING, 60, "the driver takes no launch in the form %s (error %d)",
 		    choose_form_name(turn->plan->form), result);
 	return false;

@@ -41,7 +41,7 @@ static bool write_all(int file, const void *data, size_t size, off_t at)
 	return true;
 }
 
-int rewrite_request(const struct image *image, const char *kernel, unsigned sm)
+int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers)
 {
 	struct weir_compile_file header = {
 		.magic = WEIR_COMPILE_MAGIC,
@@ -51,6 +51,7 @@ int rewrite_request(const struct image *image, const char *kernel, unsigned sm)
 		.name = sizeof(header),
 		.name_size = strnlen(kernel, WEIR_KERNEL_NAME_MAX) + 1,
 		.image_size = image->size,
+		.registers = registers,
 	};
 
 	header.image = (header.name + header.name_size + 7) & ~7ull;
@@ -206,6 +207,16 @@ static const char *bind_variables(struct rewritten *rewritten, const struct func
 	return NULL;
 }
 
+/* For the next build of the form; NULL: there are too many. */
+static struct variant *free_variant(struct rewritten *rewritten, uint32_t form)
+{
+	for (size_t i = 0; i < BUILDS_MAX; i++) {
+		if (!rewritten->variants[form][i].function)
+			return &rewritten->variants[form][i];
+	}
+	return NULL;
+}
+
 static const char *bind_forms(struct rewritten *rewritten, const struct weir_object *object)
 {
 	const struct weir_object_form *forms = forms_of(object);
@@ -214,7 +225,9 @@ static const char *bind_forms(struct rewritten *rewritten, const struct weir_obj
 		if (!forms[i].entry || forms[i].form == WEIR_NATIVE ||
 		    forms[i].form >= WEIR_FORM_COUNT)
 			continue;
-		struct variant *variant = &rewritten->variants[forms[i].form];
+		struct variant *variant = free_variant(rewritten, forms[i].form);
+		if (!variant)
+			continue;
 		if (real(cuModuleGetFunction)(&variant->function, rewritten->module,
 					      at(object, forms[i].entry)) != CUDA_SUCCESS)
 			return "a form of it is missing";
@@ -260,8 +273,8 @@ bool rewrite_follow(const struct function *function, const struct rewritten *rew
 	CUfunction original = rewrite_original(function);
 	int config = atomic_load(&function->cache_config);
 
-	for (size_t i = 0; original && i < WEIR_FORM_COUNT; i++) {
-		CUfunction variant = rewritten->variants[i].function;
+	for (size_t i = 0; original && i < WEIR_FORM_COUNT * BUILDS_MAX; i++) {
+		CUfunction variant = rewritten->variants[i / BUILDS_MAX][i % BUILDS_MAX].function;
 		if (variant && !follow(original, variant, config))
 			return false;
 	}

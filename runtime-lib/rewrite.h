@@ -6,8 +6,8 @@
 #include "image.h"
 
 /* The sealed file of a request (struct weir_compile_file) for an image of PTX alone, or a negative
- * errno. */
-int rewrite_request(const struct image *image, const char *kernel, unsigned sm);
+ * errno. @registers: of a thread of the kernel; 0: not known. */
+int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers);
 
 #define REWRITE_TEXT 512
 

@@ -33,7 +33,9 @@ static const struct argp_option option_table[] = {
 	 "but with PTX inside",
 	 0},
 	{"registers", KEY_REGISTERS, "NUMBER", 0,
-	 "A thread of a rewritten kernel has at most so many", 0},
+	 "A thread of a rewritten kernel has at most so many; with --object: one of the kernel as "
+	 "it is has so many",
+	 0},
 	{"sm", KEY_SM, "NUMBER", 0, "With --object: for this device; 90 if not said", 0},
 	{0},
 };
@@ -175,7 +177,7 @@ static int run(const struct arguments *a, void **out, size_t *out_len, const voi
 					      .kernel = a->options.kernel,
 					      .sm = a->sm,
 					      .forms = a->options.forms,
-					      .registers_max = a->options.registers_max};
+					      .registers = a->options.registers_max};
 
 	return a->is_object ? weir_object_build(out, out_len, &request, error)
 			    : weir_transform_image(out, out_len, in, len, &a->options, error);

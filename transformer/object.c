@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 8u
+#define ALIGN      8u
+#define BUILDS_MAX (WEIR_FORM_COUNT + 1)
 
 struct building {
 	const struct weir_object_request *request;
 	struct pipeline pipeline;
 	struct detached detached;
-	struct weir_object_form forms[WEIR_FORM_COUNT];
+	struct weir_object_form forms[BUILDS_MAX];
+	const struct build *build; /* under way */
 	uint32_t n_forms;
 	bool has_entry;
 	struct text names; /* offsets of names count from its start plus 1, until it has a place */
@@ -22,12 +24,22 @@ struct building {
 	size_t image_size;
 };
 
-static uint32_t add_name(struct building *b, const char *name, const char *suffix)
+static uint32_t add_entry(struct building *b, const char *name, const struct build *build)
 {
 	uint32_t at = (uint32_t)b->names.len + 1;
 
 	text_string(&b->names, name);
-	text_string(&b->names, suffix);
+	text_string(&b->names, build->suffix);
+	text_string(&b->names, build->form->suffix);
+	text_add(&b->names, "", 1);
+	return at;
+}
+
+static uint32_t add_name(struct building *b, const char *name)
+{
+	uint32_t at = (uint32_t)b->names.len + 1;
+
+	text_string(&b->names, name);
 	text_add(&b->names, "", 1);
 	return at;
 }
@@ -54,12 +66,13 @@ static void note_verdict(void *data, const struct weir_verdict *v)
 	form->form = v->form;
 	form->line = v->line;
 	if (v->eligible) {
-		form->entry = add_name(b, v->kernel, weir_form_suffix(v->form));
+		form->entry = add_entry(b, v->kernel, b->build);
+		form->registers = b->build->registers_max;
 		form->save_fixed = v->save_fixed;
 		form->save_per_thread = v->save_per_thread;
 		b->has_entry = true;
 	} else {
-		form->reason = add_name(b, *v->reason ? v->reason : "refused", "");
+		form->reason = add_name(b, *v->reason ? v->reason : "refused");
 	}
 }
 
@@ -80,6 +93,26 @@ static struct function *find_kernel(struct building *b)
 	return f;
 }
 
+/* False: it was refused. */
+static bool add_build(struct building *b, struct function *kernel, const struct build *build)
+{
+	b->build = build;
+	pipeline_rewrite(&b->pipeline, kernel, build);
+	return b->n_forms && b->forms[b->n_forms - 1].entry;
+}
+
+/* Resumable kernels have as many registers as they like: with fewer they are slower, as a thread's
+ * state must then be in memory even where nobody leaves (FORMS.md). */
+static void add_form(struct building *b, struct function *kernel, const struct form *form)
+{
+	unsigned native = form->id == WEIR_PERSISTENT ? b->request->registers : 0;
+	struct build narrow = {form, "", native ? weir_registers_max(native) : 0},
+		     wide = {form, "_wide", native ? weir_registers_wide(native) : 0};
+
+	if (add_build(b, kernel, &narrow) && wide.registers_max && !b->pipeline.diag.error)
+		add_build(b, kernel, &wide);
+}
+
 /* The new module's PTX, and what became of each form. */
 static char *rewrite(struct building *b, struct function *kernel, size_t *len)
 {
@@ -94,7 +127,7 @@ static char *rewrite(struct building *b, struct function *kernel, size_t *len)
 	detach_print(&p->out, &b->detached);
 	for (size_t k = 0; k < form_count && !p->diag.error; k++)
 		if (b->request->forms & 1u << forms[k].id)
-			pipeline_rewrite(p, kernel, &forms[k]);
+			add_form(b, kernel, &forms[k]);
 	for (uint32_t k = 0; k < b->n_forms; k++)
 		b->forms[k].max_threads = threads;
 	text_string(&p->out, "\n");
@@ -147,8 +180,8 @@ static void add_symbols(struct building *b, struct text *out, const struct symbo
 {
 	for (const struct symbol *s = list->first; s; s = s->next) {
 		struct weir_object_symbol symbol = {.size = s->variable->size,
-						    .name = add_name(b, s->variable->name, ""),
-						    .copy = s->copy ? add_name(b, s->copy->name, "")
+						    .name = add_name(b, s->variable->name),
+						    .copy = s->copy ? add_name(b, s->copy->name)
 								    : 0,
 						    .space = space};
 
@@ -206,7 +239,7 @@ static void pack(struct building *b, struct text *out, const struct function *ke
 		add_symbols(b, out, &d->copies, WEIR_OBJECT_CONSTANT);
 	}
 	names = (uint32_t)out->len;
-	head.kernel = names - 1 + add_name(b, kernel->name, "");
+	head.kernel = names - 1 + add_name(b, kernel->name);
 	text_add(out, b->names.data ? b->names.data : "", b->names.len);
 	head.image = align_out(out);
 	if (b->image)
@@ -225,8 +258,7 @@ static void pack(struct building *b, struct text *out, const struct function *ke
 static int build(struct building *b, struct text *out, const char *ptx, size_t len,
 		 struct weir_error *error)
 {
-	const struct weir_transform_options options = {
-		.registers_max = b->request->registers_max, .verdict = note_verdict, .data = b};
+	const struct weir_transform_options options = {.verdict = note_verdict, .data = b};
 	struct function *kernel;
 	char *text;
 	int r = 0;

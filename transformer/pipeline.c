@@ -126,17 +126,19 @@ static bool is_taken(const struct module *module, const char *name)
 
 /* A copy of the kernel, read, under the form's name; NULL: refused, or the diag says it. */
 static struct function *copy_kernel(struct pipeline *p, struct function *f, struct rewrite *rewrite,
-				    struct diag *diag)
+				    const struct build *build, struct diag *diag)
 {
-	size_t len = strlen(f->name);
-	char *name = arena_alloc(&p->arena, len + strlen(rewrite->form->suffix) + 1);
+	size_t len = strlen(f->name), middle = strlen(build->suffix);
+	size_t end = strlen(build->form->suffix) + 1;
+	char *name = arena_alloc(&p->arena, len + middle + end);
 	struct function *copy;
 
 	if (!name) {
 		diag_no_memory(&p->diag);
 		return NULL;
 	}
-	memcpy(mempcpy(name, f->name, len), rewrite->form->suffix, strlen(rewrite->form->suffix));
+	memcpy(mempcpy(mempcpy(name, f->name, len), build->suffix, middle), build->form->suffix,
+	       end);
 	if (is_rewritten(f) || is_taken(&p->module, name)) {
 		pass_refuse(rewrite, f->at, "the module has been rewritten before");
 		return NULL;
@@ -163,15 +165,16 @@ static void tell(const struct pipeline *p, const struct function *f, const struc
 		p->options->verdict(p->options->data, &verdict);
 }
 
-int pipeline_rewrite(struct pipeline *p, struct function *f, const struct form *form)
+int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build)
 {
-	struct rewrite rewrite = {
-		.form = form, .detached = p->detached, .registers_max = p->options->registers_max};
+	struct rewrite rewrite = {.form = build->form,
+				  .detached = p->detached,
+				  .registers_max = build->registers_max};
 	struct diag diag = {0};
 	int r = PASS_REFUSED;
 
 	arena_reset(&p->body_arena);
-	rewrite.function = copy_kernel(p, f, &rewrite, &diag);
+	rewrite.function = copy_kernel(p, f, &rewrite, build, &diag);
 	if (rewrite.function)
 		r = run_passes(p, &rewrite);
 	p->module.diag = &p->diag;

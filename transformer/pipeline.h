@@ -22,8 +22,15 @@ int pipeline_open(struct pipeline *p, const char *ptx, size_t len,
 		  const struct weir_transform_options *options);
 void pipeline_close(struct pipeline *p);
 
-/* Prints the kernel @f in the form, or refuses it; the verdict says which. Not 0: see the diag. */
-int pipeline_rewrite(struct pipeline *p, struct function *f, const struct form *form);
+/* One of the kernels that a kernel is rewritten into. */
+struct build {
+	const struct form *form;
+	const char *suffix;     /* of the name, before the form's; "" but for further builds */
+	unsigned registers_max; /* of a thread; 0: no limit */
+};
+
+/* Prints the kernel @f so, or refuses it; the verdict says which. Not 0: see the diag. */
+int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build);
 
 /* What was printed, for free(); NULL: see the diag. */
 char *pipeline_take(struct pipeline *p, size_t *len);

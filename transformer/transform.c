@@ -42,9 +42,12 @@ static void transform_function(struct pipeline *p, struct function *f)
 		text_add(&p->out, f->whole.start, f->whole.len);
 	if (!f->is_kernel || !f->has_body || (only && strcmp(only, f->name) != 0))
 		return;
-	for (size_t k = 0; k < form_count && !p->diag.error; k++)
+	for (size_t k = 0; k < form_count && !p->diag.error; k++) {
+		struct build build = {&forms[k], "", p->options->registers_max};
+
 		if (p->options->forms & 1u << forms[k].id)
-			pipeline_rewrite(p, f, &forms[k]);
+			pipeline_rewrite(p, f, &build);
+	}
 }
 
 static void transform_module(struct pipeline *p)

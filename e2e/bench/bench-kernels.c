@@ -230,7 +230,9 @@ int main(int argc, char **argv)
 		{"check", OPTION_FLAG, &choice.check,
 		 "the results of the first round and of the last eviction"},
 		{"more", OPTION_NUMBER, &choice.more,
-		 "registers besides those that keep as many blocks on the GPU; 255: no limit"},
+		 "registers of persistent kernels, besides those that keep as many blocks on the "
+		 "GPU; "
+		 "255: no limit"},
 		{"trials", OPTION_NUMBER, &choice.trials, "evictions of each launch"},
 		{0},
 	};

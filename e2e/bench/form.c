@@ -67,7 +67,8 @@ static void note_save(void *data, const struct weir_verdict *verdict)
 	form->save_count++;
 }
 
-/* Kernel after kernel, each with as many registers as it has natively, or some more. */
+/* As the compile service does: persistent kernels with as many registers as they have natively, or
+ * some more, resumable ones with as many as they like. */
 static char *transform_all(struct form *form, const struct benchmark *benchmark)
 {
 	struct names names = {0};
@@ -77,15 +78,15 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 	CUmodule module;
 
 	CU(cuModuleLoadData(&module, benchmark->ptx));
-	options = (struct weir_transform_options){.forms = 1u << WEIR_PERSISTENT |
-							   1u << WEIR_RESUMABLE,
-						  .verdict = note_save,
-						  .data = form};
-	for (unsigned i = 0; i < names.count; i++) {
+	options = (struct weir_transform_options){.verdict = note_save, .data = form};
+	for (unsigned i = 0; i < 2 * names.count; i++) {
 		char *before = ptx;
+		unsigned registers;
 
-		options.kernel = names.name[i];
-		options.registers_max = limit(registers_of(module, options.kernel), form->more);
+		options.kernel = names.name[i / 2];
+		registers = limit(registers_of(module, options.kernel), form->more);
+		options.forms = 1u << (i % 2 ? WEIR_RESUMABLE : WEIR_PERSISTENT);
+		options.registers_max = i % 2 ? 0 : registers;
 		ptx = transform(before, benchmark->name, &options);
 		free(before);
 	}

@@ -54,8 +54,9 @@ done
 # Tickets of several blocks, smaller ones at the end, drawn ahead.
 export WEIR_CHUNK=5
 in_form persistent evicted matrix-multiply --size 64 --seconds 20 --stop-file "$work/enough"
-in_form persistent evicted stream-order --seed 7 --seconds 3
 in_form persistent evicted kernels --repeat 3 --seconds 0.2
+# Of the tickets there must be more than workers, whose first ones are theirs.
+WEIR_CHUNK=2 in_form persistent evicted stream-order --seed 7 --seconds 3
 unset WEIR_CHUNK
 in_form auto "" kernels --repeat 3 --seconds 0.2
 in_form auto "" vector-add --seconds 2

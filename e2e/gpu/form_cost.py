@@ -16,7 +16,7 @@ CACHED_LIMIT_MS = 2
 CORPUS_MB = 50
 LINEAR = 80  # per cent: so much of its speed the transformer has left when the input is ten times as large
 # What libweir says when it has chosen, with WEIR_LOG=debug.
-CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+), \d+ us \(([^)]*)\)")
+CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, \d+ us \(([^)]*)\)")
 
 
 def start_times(bench, weir, input_class, turn):

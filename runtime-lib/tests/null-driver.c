@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -227,9 +228,12 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 			void **extra)
 {
-	struct null_op *op = op_new(NULL_LAUNCH, stream);
+	bool is_form = (uintptr_t)f >= NULL_FORM && (uintptr_t)f < NULL_FORM + 0x1000;
 
 	(void)params, (void)shared;
+	if (is_form && null_driver.forms_fail)
+		return null_driver.forms_fail;
+	struct null_op *op = op_new(NULL_LAUNCH, stream);
 	op->function = f;
 	memcpy(op->grid, (unsigned[3]){gx, gy, gz}, sizeof(op->grid));
 	memcpy(op->block, (unsigned[3]){bx, by, bz}, sizeof(op->block));
@@ -241,7 +245,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER && op->size <= sizeof(op->parameters))
 			memcpy(op->parameters, at[1], op->size);
 	}
-	last_was_form = (uintptr_t)f >= NULL_FORM && (uintptr_t)f < NULL_FORM + 0x1000;
+	last_was_form = is_form;
 	null_driver.launches++;
 	return CUDA_SUCCESS;
 }

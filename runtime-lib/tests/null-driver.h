@@ -38,6 +38,7 @@ struct null_driver {
 
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
 	_Atomic int loads_fail;                  /* what loading a module answers */
+	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */
 	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be
 						    given at most; and one that is called "form" */
 	_Atomic int parameters;                  /* of every function, 8 bytes each */

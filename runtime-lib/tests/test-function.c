@@ -120,6 +120,7 @@ static struct weir_object *make_object(const char *kernel, const char *entry)
 		{.form = WEIR_PERSISTENT,
 		 .entry = put(entry, strlen(entry) + 1),
 		 .save_per_thread = 5},
+		{.form = WEIR_PERSISTENT, .entry = put("wide", 5)},
 		{.form = WEIR_RESUMABLE, .reason = put("it may not", 11), .line = 7}};
 	struct weir_object_param params[] = {{0, 8}, {8, 4}};
 	struct weir_object_symbol symbols[] = {
@@ -136,7 +137,7 @@ static struct weir_object *make_object(const char *kernel, const char *entry)
 	head->image = put(PTX, sizeof(PTX));
 	head->image_size = sizeof(PTX);
 	head->forms = put(forms, sizeof(forms));
-	head->n_forms = 2;
+	head->n_forms = 3;
 	head->params = put(params, sizeof(params));
 	head->n_params = 2;
 	head->symbols = put(symbols, sizeof(symbols));
@@ -198,10 +199,11 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	assert_true(becomes(function, FUNCTION_READY));
 	const struct rewritten *rewritten = atomic_load(&function->rewritten);
 	assert_int_equal(driver->modules_loaded, loaded + 1);
-	assert_non_null(rewritten->variants[WEIR_PERSISTENT].function);
-	assert_int_equal(rewritten->variants[WEIR_PERSISTENT].save_per_thread, 5);
-	assert_null(rewritten->variants[WEIR_RESUMABLE].function);
-	assert_null(rewritten->variants[WEIR_SLICED].function);
+	assert_non_null(rewritten->variants[WEIR_PERSISTENT][0].function);
+	assert_int_equal(rewritten->variants[WEIR_PERSISTENT][0].save_per_thread, 5);
+	assert_non_null(rewritten->variants[WEIR_PERSISTENT][1].function);
+	assert_null(rewritten->variants[WEIR_RESUMABLE][0].function);
+	assert_null(rewritten->variants[WEIR_SLICED][0].function);
 	assert_int_equal(rewritten->n_params, 2);
 	assert_int_equal(rewritten->params[1].offset, 8);
 	/* The program's variable; the program's constant, copied to ours. */
@@ -472,7 +474,7 @@ static void attributes_hold_for_forms(void **state)
 	answer_well("add");
 	assert_true(becomes(function, FUNCTION_READY));
 	const struct rewritten *rewritten = atomic_load(&function->rewritten);
-	CUfunction variant = rewritten->variants[WEIR_PERSISTENT].function;
+	CUfunction variant = rewritten->variants[WEIR_PERSISTENT][0].function;
 	assert_int_equal(max_dynamic(variant), 100000);
 	set_max_dynamic(handle, 150000); /* and after */
 	assert_int_equal(max_dynamic(variant), 150000);
@@ -532,8 +534,8 @@ static void libraries_are_in_each_context_their_own(void **state)
 	CUfunction here;
 	assert_int_equal(cuKernelGetFunction(&here, kernel), CUDA_SUCCESS);
 	set_max_dynamic(here, 123456); /* by the name that it has in this context */
-	assert_int_equal(max_dynamic(b->variants[WEIR_PERSISTENT].function), 123456);
-	assert_int_equal(max_dynamic(a->variants[WEIR_PERSISTENT].function), 49152);
+	assert_int_equal(max_dynamic(b->variants[WEIR_PERSISTENT][0].function), 123456);
+	assert_int_equal(max_dynamic(a->variants[WEIR_PERSISTENT][0].function), 49152);
 
 	/* The function of a library's kernel comes from the same image. */
 	struct function *function = wanted(here);
@@ -660,7 +662,7 @@ static void *load_and_unload(void *context)
 		cuFuncSetAttribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, i);
 		for (int k = 0; k < i % 4; k++) {
 			const struct rewritten *rewritten = atomic_load(&function->rewritten);
-			if (rewritten && !rewritten->variants[WEIR_PERSISTENT].function)
+			if (rewritten && !rewritten->variants[WEIR_PERSISTENT][0].function)
 				abort();
 			usleep(500);
 		}

@@ -184,7 +184,7 @@ static void in_forms(void **state)
 	client = client_find((CUcontext)(uintptr_t)0x10100);
 	for (size_t i = 0; i < 3; i++) {
 		struct function *function = function_find(client, formed_kernel(i));
-		rewritten[i].variants[forms[i]].function =
+		rewritten[i].variants[forms[i]][0].function =
 			(CUfunction)(uintptr_t)(NULL_FORM + 0x10 * i);
 		atomic_store(&function->rewritten, &rewritten[i]);
 		atomic_store(&function->state, FUNCTION_READY);

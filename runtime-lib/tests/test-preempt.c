@@ -54,8 +54,8 @@ static struct rewritten in_forms(unsigned forms)
 
 	for (unsigned form = 0; form < WEIR_FORM_COUNT; form++) {
 		if (forms & 1u << form)
-			rewritten.variants[form] = (struct variant){FORM(form), .save_fixed = 100,
-								    .save_per_thread = 7};
+			rewritten.variants[form][0] = (struct variant){
+				FORM(form), .save_fixed = 100, .save_per_thread = 7};
 	}
 	return rewritten;
 }
@@ -399,6 +399,40 @@ static void a_hopeless_form_is_launched_once(void **state)
 	driver->n_ops = 0;
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_int_equal(in_form(), 1);
+	gone(n);
+}
+
+static void further_builds_are_tried(void **state)
+{
+	unsigned n = welcomed(0), wide = 0;
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel;
+
+	(void)state;
+	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){FORM(WEIR_FORM_COUNT)};
+	kernel = kernel_of(900000, &rewritten);
+	driver->n_ops = 0;
+	assert_true(settles(n, kernel, BLOCKS));
+	for (size_t i = 0; i < driver->n_ops; i++)
+		wide += driver->ops[i].function == FORM(WEIR_FORM_COUNT);
+	assert_true(wide > 1);
+	gone(n);
+}
+
+static void what_the_driver_refuses_is_not_tried_for_ever(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(900000, &rewritten);
+
+	(void)state;
+	driver->forms_fail = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	driver->n_ops = 0;
+	assert_true(settles(n, kernel, BLOCKS));
+	driver->forms_fail = 0;
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	assert_int_equal(in_form(), 0);
 	gone(n);
 }
 
@@ -778,6 +812,8 @@ int main(void)
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(what_costs_too_much_stays_native),
 		cmocka_unit_test(a_hopeless_form_is_launched_once),
+		cmocka_unit_test(further_builds_are_tried),
+		cmocka_unit_test(what_the_driver_refuses_is_not_tried_for_ever),
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),

@@ -151,7 +151,8 @@ struct weir_compile_file {
 	uint64_t name_size; /* with the NUL */
 	uint64_t image;     /* offset of PTX, or of fatbinary containers */
 	uint64_t image_size;
-	uint8_t reserved[16];
+	uint32_t registers; /* of a thread of the kernel as it is; 0: not known */
+	uint8_t reserved[12];
 };
 
 enum weir_compile_status {

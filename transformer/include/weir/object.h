@@ -42,7 +42,7 @@ struct weir_object {
 	uint32_t abi; /* WEIR_PREEMPT_ABI */
 	uint32_t sm;  /* 90: compute capability 9.0 */
 	uint32_t image, image_size;
-	uint32_t forms, n_forms;     /* struct weir_object_form; one for each form asked for */
+	uint32_t forms, n_forms; /* struct weir_object_form; one or more for each form asked for */
 	uint32_t params, n_params;   /* struct weir_object_param: the program's own parameters */
 	uint32_t symbols, n_symbols; /* struct weir_object_symbol */
 	uint32_t kernel;             /* name: the program's kernel */
@@ -58,7 +58,7 @@ struct weir_object_form {
 	/* Resumable: a worker's save is fixed + per_thread * threads + dynamic shared memory. */
 	uint32_t save_fixed, save_per_thread;
 	uint32_t max_threads; /* from .maxntid or .reqntid, 0: not said */
-	uint32_t reserved;
+	uint32_t registers;   /* that a thread of it may have; 0: no limit */
 };
 static_assert(sizeof(struct weir_object_form) == 32, "layout");
 

@@ -34,6 +34,12 @@ static inline unsigned weir_registers_max(unsigned native)
 	return native <= 32 ? 32 : (native + 7) / 8 * 8;
 }
 
+/* That of a further build, with fewer of its blocks on an SM; 0: there is none. */
+static inline unsigned weir_registers_wide(unsigned native)
+{
+	return weir_registers_max(native) + 8 > 255 ? 0 : weir_registers_max(native) + 8;
+}
+
 #define WEIR_REASON_MAX 256
 
 /* What became of one kernel in one form. */
@@ -80,9 +86,11 @@ struct weir_object_request {
 	const void *image; /* PTX, or fatbinary containers */
 	size_t len;
 	const char *kernel;
-	unsigned sm;            /* 90: compute capability 9.0 */
-	unsigned forms;         /* bits 1 << enum weir_form */
-	unsigned registers_max; /* as above */
+	unsigned sm;    /* 90: compute capability 9.0 */
+	unsigned forms; /* bits 1 << enum weir_form */
+	/* Of a thread of the kernel as it is; 0: not known. If it is, the form persistent is built
+	 * twice: so that as many of its blocks fit on an SM, and with more registers. */
+	unsigned registers;
 	/* Makes machine code of the new module's PTX, which ends with NUL behind @len; *@image is
 	 * for free(). 0, or a negative errno with @error filled. NULL: the object holds the PTX. */
 	int (*assemble)(void *data, const char *ptx, size_t len, unsigned sm, void **image,

@@ -1,0 +1,247 @@
+#include "choose-plan.h"
+
+#include "preempt.h"
+
+#include "weir/base.h"
+#include "weir/tickets.h"
+
+#define POLL_PERIOD 8000u  /* ns between two looks of the GPU at demand and hold */
+#define POLL_NS     20000u /* from the demand until it is seen, and from the last block to the end */
+#define WORKERS_MAX 65535u /* of resumable kernels */
+#define TICKET_NS   10000u /* about the work of a ticket */
+
+struct planner {
+	struct choice *choice;
+	const struct rewritten *rewritten;
+	const struct settings *settings;
+};
+
+/* 0: not known. */
+static uint32_t sm_count(const struct choice *choice)
+{
+	int sms = 0;
+
+	real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				   atomic_load(&choice->client)->device);
+	return sms > 0 ? (uint32_t)sms : 0;
+}
+
+/* How many blocks the GPU holds at once; 0: not known. */
+static uint32_t resident(const struct choice *choice, const void *function)
+{
+	const unsigned *block = choice->geometry.block;
+	int blocks = 0;
+
+	if (real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+		    &blocks, (CUfunction)function, (int)(block[0] * block[1] * block[2]),
+		    choice->geometry.shared) != CUDA_SUCCESS)
+		return 0;
+	return (uint32_t)blocks * sm_count(choice);
+}
+
+/* What all plans of a form have in common. False: the kernel cannot be launched so. */
+static bool plan_init(struct plan *plan, const struct planner *planner, enum weir_form form,
+		      uint32_t build)
+{
+	const struct choice *choice = planner->choice;
+	const struct rewritten *rewritten = planner->rewritten;
+	const struct variant *variant = &rewritten->variants[form][build];
+	size_t end = 0, hidden = form == WEIR_SLICED ? sizeof(struct weir_slice)
+						     : sizeof(struct weir_persistent);
+	uint64_t threads = (uint64_t)choice->geometry.block[0] * choice->geometry.block[1] *
+			   choice->geometry.block[2];
+
+	if (!variant->function)
+		return false;
+	for (size_t i = 0; i < rewritten->n_params; i++) {
+		size_t behind = (size_t)rewritten->params[i].offset + rewritten->params[i].size;
+		end = behind > end ? behind : end;
+	}
+	end = (end + 7) / 8 * 8;
+	hidden += rewritten->n_symbols * sizeof(uint64_t);
+	if (end > PACKED_MAX || hidden > PACKED_MAX - end)
+		return false;
+	*plan = (struct plan){.form = form,
+			      .build = build,
+			      .rewritten = rewritten,
+			      .hidden_at = (uint32_t)end,
+			      .packed_size = (uint32_t)(end + hidden),
+			      .workers = resident(choice, variant->function)};
+	if (form == WEIR_RESUMABLE) {
+		uint64_t save = variant->save_fixed + variant->save_per_thread * threads +
+				choice->geometry.shared;
+		plan->hidden.save_stride = (save + 255) / 256 * 256;
+		plan->workers = plan->workers < WORKERS_MAX ? plan->workers : WORKERS_MAX;
+	}
+	return plan->workers != 0;
+}
+
+static bool whole_grid_fits(const struct choice *choice)
+{
+	return !choice->resident || geometry_blocks(&choice->geometry) <= choice->resident;
+}
+
+/* How long a block takes, in a grid of which so many run at once. */
+static uint64_t block_time(const struct choice *choice, uint32_t at_once)
+{
+	uint64_t blocks = geometry_blocks(&choice->geometry);
+
+	return blocks <= at_once ? choice->native
+				 : (uint64_t)((double)choice->native * at_once / (double)blocks);
+}
+
+static void add(struct choice *choice, const struct plan *plan)
+{
+	if (choice->n < CANDIDATES_MAX)
+		choice->candidates[choice->n++] = (struct candidate){.plan = *plan};
+}
+
+/* A plan with tickets of so many blocks. */
+static void add_tickets(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
+{
+	const unsigned *grid = choice->geometry.grid;
+	struct plan cut = *plan;
+
+	cut.hidden.grid[0] = grid[0];
+	cut.hidden.grid[1] = grid[1];
+	cut.hidden.grid[2] = grid[2];
+	cut.hidden.blocks = (uint32_t)geometry_blocks(&choice->geometry);
+	cut.hidden.period = POLL_PERIOD;
+	cut.hidden.ahead = ahead;
+	weir_cut(&cut.hidden, chunk, plan->workers, !ahead);
+	if (cut.workers > cut.hidden.tickets)
+		cut.workers = cut.hidden.tickets;
+	add(choice, &cut);
+}
+
+/* With a worker less on each SM: blocks that compete for its cache are then faster, all in all. */
+static void add_spare(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
+{
+	struct plan spare = *plan;
+	uint32_t sms = sm_count(choice);
+
+	if (plan->workers < 4 * sms)
+		return;
+	spare.workers -= sms;
+	add_tickets(choice, &spare, chunk, ahead);
+}
+
+/* How many blocks at a time leave soon enough, if each takes @time; the next ticket is drawn ahead.
+ */
+static uint64_t chunk_max(const struct planner *planner, uint64_t time)
+{
+	uint64_t latency = planner->settings->latency;
+	uint64_t blocks = latency > POLL_NS ? (latency - POLL_NS) / time : 0;
+
+	return blocks > 1 ? blocks - 1 : 0;
+}
+
+/* Of one build. The further ones, with more registers and fewer workers, are seldom the faster. */
+static void add_build(const struct planner *planner, const struct plan *plan)
+{
+	struct choice *choice = planner->choice;
+	uint64_t time = block_time(choice, plan->workers) + 1;
+	uint64_t most = geometry_blocks(&choice->geometry) / (4ull * plan->workers);
+	uint64_t latest = chunk_max(planner, time), chunk = TICKET_NS / time;
+	bool ahead = chunk != 0; /* who draws ahead leaves a block later */
+
+	most = most < latest ? most : latest;
+	chunk = chunk < most ? chunk : most;
+	chunk = chunk ? chunk : 1;
+	add_tickets(choice, plan, (uint32_t)chunk, ahead);
+	if (is_forced(planner->settings))
+		return;
+	uint64_t last = plan->build ? 2 * chunk : 4 * chunk;
+	for (uint64_t more = 2 * chunk; more <= most && more <= last; more *= 2)
+		add_tickets(choice, plan, (uint32_t)more, true);
+	if (plan->build)
+		return;
+	if (chunk > 1)
+		add_tickets(choice, plan, (uint32_t)(chunk / 2), true);
+	if (ahead)
+		add_tickets(choice, plan, (uint32_t)chunk, false);
+	add_spare(choice, plan, (uint32_t)chunk, ahead);
+}
+
+/* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
+ * other, and those that were refused a ticket would never come; nor would anybody draw a ticket,
+ * and so look whether to leave, once all are running. */
+static void add_persistent(const struct planner *planner)
+{
+	struct choice *choice = planner->choice;
+	uint64_t blocks = geometry_blocks(&choice->geometry), chunk = planner->settings->chunk;
+	struct plan plan;
+
+	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
+		if (!plan_init(&plan, planner, WEIR_PERSISTENT, build) || whole_grid_fits(choice) ||
+		    blocks <= plan.workers)
+			continue;
+		if (!chunk)
+			add_build(planner, &plan);
+		else if (!build)
+			add_tickets(choice, &plan, (uint32_t)(chunk < blocks ? chunk : blocks),
+				    chunk > 1);
+	}
+}
+
+/* A grid that fits on the GPU as a whole must do so in this form as well. */
+static void add_resumable(const struct planner *planner)
+{
+	struct choice *choice = planner->choice;
+	uint64_t blocks = geometry_blocks(&choice->geometry), forced = planner->settings->chunk;
+	struct plan plan;
+
+	if (!plan_init(&plan, planner, WEIR_RESUMABLE, 0) ||
+	    (whole_grid_fits(choice) && blocks > plan.workers))
+		return;
+	uint64_t chunk = TICKET_NS / (block_time(choice, plan.workers) + 1);
+	uint64_t most = blocks / (4ull * plan.workers);
+	chunk = chunk < most ? chunk : most;
+	if (forced && !whole_grid_fits(choice))
+		chunk = forced < blocks ? forced : blocks;
+	add_tickets(choice, &plan, chunk ? (uint32_t)chunk : 1, false);
+}
+
+/* Along the longest axis, about the latency at a time. */
+static void add_sliced(const struct planner *planner)
+{
+	struct choice *choice = planner->choice;
+	const unsigned *grid = choice->geometry.grid;
+	struct plan plan;
+
+	if (!plan_init(&plan, planner, WEIR_SLICED, 0) || whole_grid_fits(choice))
+		return;
+	for (unsigned i = 1; i < 3; i++)
+		plan.axis = grid[i] > grid[plan.axis] ? i : plan.axis;
+	uint64_t length = grid[plan.axis], across = geometry_blocks(&choice->geometry) / length;
+	uint64_t step = (uint64_t)((double)length * (double)planner->settings->latency /
+				   (double)choice->native);
+	uint64_t full = (plan.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
+	step = step > full ? step : full;
+	step = step > least ? step : least;
+	if (step >= length)
+		return;
+	plan.step = (unsigned)step;
+	add(choice, &plan);
+}
+
+void plans_add(struct choice *choice, const struct rewritten *rewritten,
+	       const struct settings *settings)
+{
+	static void (*const by_form[WEIR_FORM_COUNT])(const struct planner *planner) = {
+		[WEIR_SLICED] = add_sliced,
+		[WEIR_PERSISTENT] = add_persistent,
+		[WEIR_RESUMABLE] = add_resumable,
+	};
+	static const enum weir_form short_blocks[] = {WEIR_PERSISTENT, WEIR_RESUMABLE, WEIR_SLICED},
+				    long_blocks[] = {WEIR_RESUMABLE, WEIR_PERSISTENT, WEIR_SLICED};
+	const struct planner planner = {choice, rewritten, settings};
+
+	choice->resident = resident(choice, choice->geometry.function);
+	bool is_short = block_time(choice, choice->resident) <= settings->latency;
+	const enum weir_form *order = is_short ? short_blocks : long_blocks;
+	for (size_t i = 0; i < countof(short_blocks); i++) {
+		if (!is_forced(settings) || order[i] == settings->forced)
+			by_form[order[i]](&planner);
+	}
+}

@@ -1,0 +1,26 @@
+/* What a kernel's launches could be made like in each form: the plans that a choice tries. */
+#pragma once
+
+#include "choose.h"
+
+/* From the environment. */
+struct settings {
+	uint64_t latency;      /* ns: wanted from the demand until a kernel has left */
+	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
+	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
+};
+
+static inline bool is_forced(const struct settings *settings)
+{
+	return settings->forced != WEIR_FORM_COUNT;
+}
+
+static inline uint64_t geometry_blocks(const struct geometry *geometry)
+{
+	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
+}
+
+/* Worker, with the context current: adds candidates for the choice's geometry and native time, in
+ * the order that they are to be tried in. None is added if the kernel cannot be launched so. */
+void plans_add(struct choice *choice, const struct rewritten *rewritten,
+	       const struct settings *settings);
