@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-static const size_t offsets[ACCOUNT_COUNTERS] = {
+static const size_t offsets[ACCOUNT_FORM_LAUNCHES] = {
 	[ACCOUNT_LAUNCHES] = offsetof(struct weir_status_page, launches),
 	[ACCOUNT_GPU_TIME] = offsetof(struct weir_status_page, gpu_time),
 	[ACCOUNT_GATES] = offsetof(struct weir_status_page, gates),
@@ -14,7 +14,17 @@ static const size_t offsets[ACCOUNT_COUNTERS] = {
 	[ACCOUNT_STARTS_LATE] = offsetof(struct weir_status_page, starts_late),
 	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
 	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
+	[ACCOUNT_DEMAND_TIME] = offsetof(struct weir_status_page, demand_time),
 };
+
+static const _Atomic uint64_t *counter(const struct weir_status_page *page, int i)
+{
+	if (i >= ACCOUNT_FORM_EVICTIONS)
+		return &page->form_evictions[i - ACCOUNT_FORM_EVICTIONS];
+	if (i >= ACCOUNT_FORM_LAUNCHES)
+		return &page->form_launches[i - ACCOUNT_FORM_LAUNCHES];
+	return (const _Atomic uint64_t *)((const char *)page + offsets[i]);
+}
 
 static void add(uint64_t *total, uint64_t step)
 {
@@ -33,9 +43,7 @@ void account_read(struct account_reader *reader, const struct weir_status_page *
 {
 	for (int i = 0; i < ACCOUNT_COUNTERS; i++) {
 		/* Each counter stands alone: no order between them is needed. */
-		uint64_t now = atomic_load_explicit(
-			(const _Atomic uint64_t *)((const char *)page + offsets[i]),
-			memory_order_relaxed);
+		uint64_t now = atomic_load_explicit(counter(page, i), memory_order_relaxed);
 		uint64_t step = now - reader->last[i];
 		if (now > reader->last[i] && step <= ACCOUNT_STEP_MAX) {
 			add(&reader->own.total[i], step);

@@ -44,4 +44,5 @@ struct client {
 	 * clock. */
 	uint64_t pace_told, pace_charged;
 	uint64_t held_until; /* by hand; 0: not */
+	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
 };

@@ -10,6 +10,7 @@
 #include "agent.h"
 #include "compile-metrics.h"
 #include "metrics.h"
+#include "process-metrics.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -95,6 +96,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 	agent_read_memory(agent);
 	int r = metrics_write(stream, &input);
 	if (r == 0) {
+		process_metrics_write(stream);
 		compile_metrics_write(stream, &agent->compile);
 		mps_metrics_write(stream, &agent->mps);
 		reload_metrics_write(stream, &agent->reload);

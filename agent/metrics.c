@@ -7,6 +7,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/transform.h"
 
 /* One family for each counter of an account; the starts are told with objectives. */
 enum unit { UNIT_ONE, UNIT_NS, UNIT_MILLIONTHS };
@@ -25,6 +26,8 @@ static const struct {
 	[ACCOUNT_WAIT_TIME] = {"weir_wait_seconds_total", "Time with work held back.", UNIT_NS},
 	[ACCOUNT_EVICTIONS] = {"weir_evictions_total", "Running kernels that left early.",
 			       UNIT_ONE},
+	[ACCOUNT_DEMAND_TIME] = {"weir_demand_seconds_total",
+				 "Time with work outstanding, running or held.", UNIT_NS},
 	[ACCOUNT_PREDICTIONS] = {"weir_predictions_total",
 				 "Launches measured whose time had been predicted.", UNIT_ONE},
 	[ACCOUNT_PREDICTION_ERROR] =
@@ -39,8 +42,9 @@ struct row {
 	const struct gpu *gpu;
 	struct account account;
 	struct objective objective;
-	uint64_t slo;
+	uint64_t slo, held;
 	uint64_t memory_limit, memory_reserved;
+	bool demands;
 };
 
 static int compare_rows(const void *left, const void *right)
@@ -59,6 +63,8 @@ static void add_row(struct row *sum, const struct row *more)
 {
 	account_add(&sum->account, &more->account);
 	objective_add(&sum->objective, &more->objective);
+	sum->held += more->held;
+	sum->demands |= more->demands;
 	sum->memory_reserved += more->memory_reserved;
 	if (more->memory_limit)
 		sum->memory_limit = more->memory_limit;
@@ -102,6 +108,8 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 				.account = usage->account,
 				.objective = usage->objective,
 				.slo = tenant->slo,
+				.held = usage->held,
+				.demands = usage->demands,
 				.memory_limit = usage->memory_limit,
 				.memory_reserved = usage->memory_reserved,
 			};
@@ -136,14 +144,19 @@ void metrics_nanoseconds(FILE *out, uint64_t ns)
 		(unsigned long long)(ns % 1000000000));
 }
 
-static void write_row(FILE *out, const char *family, const struct row *row, enum unit unit,
-		      uint64_t value)
+static void write_labels(FILE *out, const char *family, const struct row *row)
 {
 	fprintf(out, "%s{", family);
 	metrics_label(out, "namespace", row->tenant->namespace_);
 	metrics_label(out, ",pod", row->tenant->pod);
 	metrics_label(out, ",container", row->tenant->container);
 	metrics_label(out, ",gpu", row->gpu->id);
+}
+
+static void write_row(FILE *out, const char *family, const struct row *row, enum unit unit,
+		      uint64_t value)
+{
+	write_labels(out, family, row);
 	fputs("} ", out);
 	if (unit == UNIT_NS)
 		metrics_nanoseconds(out, value);
@@ -162,6 +175,44 @@ static void write_family(FILE *out, int counter, const struct row *rows, size_t 
 	for (const struct row *row = rows; row < rows + n; row++)
 		write_row(out, families[counter].name, row, families[counter].unit,
 			  row->account.total[counter]);
+}
+
+/* Only forms that were used: most containers have one or two. */
+static void write_forms(FILE *out, const char *family, const char *help, int first,
+			const struct row *rows, size_t n)
+{
+	metrics_head(out, family, "counter", help);
+	for (const struct row *row = rows; row < rows + n; row++) {
+		for (int form = 0; form < WEIR_FORM_COUNT; form++) {
+			uint64_t value = row->account.total[first + form];
+			if (!value)
+				continue;
+			write_labels(out, family, row);
+			fprintf(out, ",form=\"%s\"} %llu\n", weir_form_name((enum weir_form)form),
+				(unsigned long long)value);
+		}
+	}
+}
+
+/* Why somebody waits: which level it has, whether it wants to run, and how long its equals were in
+ * the way. */
+static void write_standing(FILE *out, const struct row *rows, size_t n)
+{
+	metrics_head(out, "weir_container_level", "gauge", "Level of the container, 0 to 3.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, "weir_container_level", row, UNIT_ONE, row->tenant->level);
+	metrics_head(out, "weir_demands", "gauge", "1: it has work outstanding.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, "weir_demands", row, UNIT_ONE, row->demands);
+	metrics_head(out, "weir_held_seconds_total", "counter",
+		     "Time that its clients were held for equals, or by hand.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, "weir_held_seconds_total", row, UNIT_NS, row->held);
+	write_forms(out, "weir_form_launches_total",
+		    "Kernels launched in forms that leave, by form.", ACCOUNT_FORM_LAUNCHES, rows,
+		    n);
+	write_forms(out, "weir_form_evictions_total", "Running kernels that left early, by form.",
+		    ACCOUNT_FORM_EVICTIONS, rows, n);
 }
 
 /* Only of containers that have an objective. */
@@ -273,6 +324,7 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 	write_refused(out, input->refused);
 	for (int counter = 0; counter < ACCOUNT_COUNTERS; counter++)
 		write_family(out, counter, rows, n);
+	write_standing(out, rows, n);
 	write_objectives(out, rows, n);
 	write_memory(out, rows, n);
 	return ferror(out) ? -EIO : 0;

@@ -15,7 +15,7 @@ LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
              compile.c compile-metrics.c config.c config-gpu.c config-take.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-process.c objective.c peer.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-process.c objective.c peer.c process-metrics.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent nvml yaml loop base libweir-transform
@@ -96,8 +96,8 @@ fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c te
                         handshake.c config.c config-gpu.c yaml.c gpu-select.c address.c \
                         duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
-fuzz-status_STATIC   := base
-fuzz-status_LIBS     := -lyaml
+fuzz-status_STATIC   := base libweir-transform
+fuzz-status_LIBS     := -lyaml $(TRANSFORM_LIBS)
 
 SHELL_TESTS += agent/tests/agent.sh agent/tests/reload.sh agent/tests/weir-compile.sh
 

@@ -21,6 +21,7 @@ static void write_hold(struct client *client, bool held, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
 
+	client_count_hold(client, held, now);
 	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);
 	atomic_store(&control->hold, held);
 }

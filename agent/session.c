@@ -47,6 +47,7 @@ static void free_client(struct agent *agent, struct client *client)
 
 	/* What it did since the last look. */
 	client_read(client);
+	client_count_hold(client, false, loop_now());
 	compile_leave(&client->compile);
 	scheduler_remove(client);
 	gpu_remove(client->gpu, client, agent->stopping);

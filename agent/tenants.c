@@ -91,6 +91,7 @@ static void inherit(struct tenant *heir, const struct tenant *tenant)
 		if (!to)
 			continue;
 		account_add(&to->account, &from->account);
+		to->held += from->held;
 		objective_add(&to->objective, &from->objective);
 	}
 }
@@ -161,6 +162,15 @@ void client_read(struct client *client)
 		objective_count(&usage->objective, tenant->slo, &before, &client->account.own);
 }
 
+void client_count_hold(struct client *client, bool held, uint64_t now)
+{
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (usage && client->held_since && now > client->held_since)
+		usage->held += now - client->held_since;
+	client->held_since = held ? now : 0;
+}
+
 static void judge(const struct tenant *tenant, struct usage *usage)
 {
 	if (!objective_judge(&usage->objective))
@@ -176,8 +186,14 @@ void tenant_read(struct tenant *tenant)
 	struct client *client;
 	struct usage *usage;
 
-	for (client = tenant->clients; client; client = client->tenant_next)
+	for (usage = tenant->usages; usage; usage = usage->next)
+		usage->demands = false;
+	for (client = tenant->clients; client; client = client->tenant_next) {
 		client_read(client);
+		usage = tenant_usage(tenant, client->gpu);
+		if (usage)
+			usage->demands |= client->account.outstanding > 0;
+	}
 	for (usage = tenant->usages; usage && tenant->slo; usage = usage->next)
 		judge(tenant, usage);
 }

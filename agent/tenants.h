@@ -22,6 +22,8 @@ struct usage {
 	const struct gpu *gpu; /* GPUs outlive tenants */
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
+	uint64_t held;              /* ns that its clients were held for their equals, or by hand */
+	bool demands;               /* one of its clients has work, as of tenant_read() */
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	bool memory_cut; /* the limit is less than the tenant's words say */
@@ -72,3 +74,5 @@ struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
 /* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);
 void client_read(struct client *client);
+/* Its hold begins, goes on, or is over. */
+void client_count_hold(struct client *client, bool held, uint64_t now);

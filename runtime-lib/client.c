@@ -123,7 +123,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->context = context;
 	link_reset(client);
 	client->demanding = 0;
-	client->idle_since = client->gap = 0;
+	client->idle_since = client->gap = client->demand_since = 0;
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = 0;
 	client->gates = client->gates_closed = 0;

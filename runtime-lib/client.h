@@ -62,8 +62,9 @@ struct client {
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
 	_Atomic(const struct standing *) standing;
-	_Atomic int demanding;       /* our bits are set (demand.c) */
-	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
+	_Atomic int demanding;         /* our bits are set (demand.c) */
+	_Atomic uint64_t demand_since; /* ns, until when its demand is counted; 0: it has none */
+	_Atomic uint64_t idle_since;   /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */

@@ -32,15 +32,31 @@ static void tell(const struct standing *standing, uint64_t outstanding, uint64_t
 	atomic_store_explicit(&status->outstanding, outstanding, memory_order_release);
 }
 
+/* Counts the time since it was counted last. @next: from when on; 0: there is no demand any more.
+ */
+static void count_time(struct client *client, uint64_t now, uint64_t next)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+	uint64_t since = atomic_exchange(&client->demand_since, next);
+
+	if (since && now > since && standing)
+		atomic_fetch_add_explicit(&client_status(standing)->demand_time, now - since,
+					  memory_order_relaxed);
+}
+
 void demand_set(struct client *client, const struct standing *standing, uint64_t predicted)
 {
-	uint64_t idle = atomic_load(&client->idle_since);
+	uint64_t idle = atomic_load(&client->idle_since), now = 0, none = 0;
 
 	if (idle) {
-		uint64_t gap = client_now() - idle, mean = atomic_load(&client->gap);
+		now = client_now();
+		uint64_t gap = now - idle, mean = atomic_load(&client->gap);
 		atomic_store(&client->gap, mean ? mean - mean / 4 + gap / 4 : gap);
 	}
 	atomic_store(&client->idle_since, 0);
+	if (!atomic_load(&client->demand_since))
+		atomic_compare_exchange_strong(&client->demand_since, &none,
+					       now ? now : client_now());
 	set_bits(standing);
 	atomic_store(&client->demanding, 1);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
@@ -63,6 +79,7 @@ static void clear(struct client *client)
 	if (!standing || !atomic_exchange(&client->demanding, 0))
 		return;
 	clear_bits(standing, 0);
+	count_time(client, client_now(), 0);
 	tell(standing, 0, 0);
 	/* A launch that began while the bits went: it may have seen them set. Set them whoever else
 	 * does. */
@@ -90,6 +107,7 @@ bool demand_expire(struct client *client, uint64_t now)
 {
 	if (!atomic_load(&client->demanding))
 		return false;
+	count_time(client, now, now);
 	if (busy(client))
 		return true;
 	uint64_t idle = atomic_load(&client->idle_since);

@@ -14,6 +14,8 @@
 #include "../table.h"
 #include "../top.h"
 
+#include "weir/transform.h"
+
 static struct gpu gpu = {.id = "GPU-a", .name = "NVIDIA \"X\"", .n_level = {1, 0, 2, 0}};
 static const uint64_t refused[HANDSHAKE_REFUSALS] = {[WEIR_REFUSED_GPU] = 4};
 
@@ -72,6 +74,9 @@ static void test_metrics(void **state)
 		("weir_gpu_seconds_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
 		 "container=\"side\",gpu=\"GPU-a\"} 2.000000005\n"),
 		"weir_predictions_total{",
+		"gpu=\"GPU-a\",form=\"persistent\"} 3\n",
+		"container=\"main\",gpu=\"GPU-a\"} 0.250000000\n",
+		"container=\"side\",gpu=\"GPU-a\"} 1\n",
 		"gpu=\"GPU-a\"} 12.034567\n",
 	};
 	struct tenants tenants = {0};
@@ -81,7 +86,10 @@ static void test_metrics(void **state)
 	add(&tenants, "2", "side", 1, 2000000005);
 	add(&tenants, "3", "main", 2, 0);
 	tenants.all->usages->account.total[ACCOUNT_PREDICTION_ERROR] = 12034567;
+	tenants.all->usages->account.total[ACCOUNT_FORM_EVICTIONS + WEIR_PERSISTENT] = 3;
+	tenants.all->usages->held = 250000000;
 	char *text = write_all(&tenants, true);
+	assert_null(strstr(text, "form=\"sliced\""));
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_non_null(strstr(text, lines[i]));
 	/* No series twice, also when two containers have one name. */

@@ -67,7 +67,7 @@ say $? "a client of the protocol's first version"
 end_agent
 rm -f "$work/agent.sock"
 "$work/bin/compat-agent" "$work/agent.sock" >"$work/compat-agent.log" 2>&1 &
-clients[$!]=compat-agent
+clients[$!]="compat agent"
 compat=$!
 eventually 10 test -S "$work/agent.sock"
 governed 0 vector-add >"$work/compat-high.log" 2>&1

@@ -290,7 +290,8 @@ struct weir_status_page {
 	_Atomic uint64_t prediction_error;
 	/* GPU time that it costs to evict what runs at some moment, expected; 0: not known. */
 	_Atomic uint64_t eviction_cost;
-	uint8_t reserved[WEIR_PAGE_SIZE - 304];
+	_Atomic uint64_t demand_time; /* with work outstanding, as of some moment ago */
+	uint8_t reserved[WEIR_PAGE_SIZE - 312];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -319,6 +320,7 @@ static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layo
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
+static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {
