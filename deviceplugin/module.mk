@@ -49,6 +49,14 @@ test-cdi_LIBS += -lcjson
 $(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
 $(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
 
+BENCHES += bench-allocate
+bench-allocate_SRC      := deviceplugin/tests/bench-allocate.c deviceplugin/tests/fake-kubelet.c
+bench-allocate_DEPS     := $(DEVICEPLUGIN_DEPS)
+bench-allocate_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
+bench-allocate_STATIC   := $(DEVICEPLUGIN_STATIC)
+bench-allocate_LIBS     := $(DEVICEPLUGIN_LIBS)
+$(B)/bench/bench-allocate: | $(B)/bin/weir-device-plugin
+
 # From sources, not libraries, so that libFuzzer sees where it has been.
 FUZZERS += fuzz-codec fuzz-plugin-config
 fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin/codec.c \

@@ -2,10 +2,11 @@
  *
  *   idle     all are connected, none has work: the agent's time on a processor, and its memory
  *   hold     one works, and an equal with less to do comes: until the first one's hold word is set
- *   wake     the second one is done: until the word is clear again
+ *   wake     the second one is done: until somebody has the turn
  *   busy     the same while all have work, and the agent's time meanwhile
  *   asleep   nobody had work for a second; then two at once: until one of them is held */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,12 +68,17 @@ static void work(const struct herd_client *client, uint64_t ns)
 	atomic_store(&client->status->outstanding, ns > 0);
 }
 
-/* Until @client's hold word is, or is not, set. us */
-static double until_held(const struct herd_client *client, bool held, uint64_t since)
+static void expect_decision(uint64_t since)
 {
-	while ((atomic_load(&client->control->hold) != 0) != held)
-		if (now_ns() > since + DECIDED_NS)
-			workload_fail("the agent does not decide");
+	if (now_ns() > since + DECIDED_NS)
+		workload_fail("the agent does not decide");
+}
+
+/* us */
+static double until_held(const struct herd_client *client, uint64_t since)
+{
+	while (!atomic_load(&client->control->hold))
+		expect_decision(since);
 	return (double)(now_ns() - since) / 1e3;
 }
 
@@ -85,7 +91,7 @@ static void print_samples(const char *name, struct samples *samples)
 	samples_deinit(samples);
 }
 
-/* The one whose turn it is, of those on the GPU of @other. NULL: none yet. */
+/* Whose turn it is, of those on the GPU of @other. NULL: none yet. */
 static const struct herd_client *running(const struct herd *herd, const struct herd_client *other)
 {
 	for (size_t i = 0; i < herd->n; i++) {
@@ -103,6 +109,15 @@ static void pause_randomly(struct random *random)
 	sleep_until_ns(now_ns() + 2000000 + random_below(random, 3000000));
 }
 
+/* us, until somebody has the turn. */
+static double until_running(const struct herd *herd, const struct herd_client *other,
+			    uint64_t since)
+{
+	while (!running(herd, other))
+		expect_decision(since);
+	return (double)(now_ns() - since) / 1e3;
+}
+
 /* @name: of what is printed, with -hold and -wake behind it. */
 static void measure(struct workload *workload, const struct herd *herd, const char *name)
 {
@@ -117,11 +132,11 @@ static void measure(struct workload *workload, const struct herd *herd, const ch
 			usleep(1000);
 		uint64_t began = now_ns();
 		work(comer, SHORT_NS);
-		samples_add(&hold, until_held(first, true, began));
+		samples_add(&hold, until_held(first, began));
 		pause_randomly(&random);
 		began = now_ns();
 		work(comer, 0);
-		samples_add(&wake, until_held(first, false, began));
+		samples_add(&wake, until_running(herd, comer, began));
 	}
 	snprintf(text, sizeof(text), "%shold", name);
 	print_samples(text, &hold);
@@ -141,15 +156,31 @@ static void measure_asleep(const struct herd *herd, unsigned rounds)
 		uint64_t began = now_ns();
 		work(one, LONG_NS);
 		work(other, SHORT_NS);
-		samples_add(&samples, until_held(one, true, began));
+		samples_add(&samples, until_held(one, began));
 		work(one, 0);
 		work(other, 0);
 	}
 	print_samples("asleep", &samples);
 }
 
+/* We wait without sleeping, and are not to be in its way. */
+static void part_from_agent(void)
+{
+	cpu_set_t ours, rest;
+
+	CPU_ZERO(&ours);
+	CPU_SET(0, &ours);
+	CPU_ZERO(&rest);
+	for (int i = 1; i < sysconf(_SC_NPROCESSORS_ONLN) && i < CPU_SETSIZE; i++)
+		CPU_SET(i, &rest);
+	if (CPU_COUNT(&rest) == 0 || sched_setaffinity((pid_t)agent_pid, sizeof(rest), &rest) < 0)
+		return;
+	(void)sched_setaffinity(0, sizeof(ours), &ours);
+}
+
 static void measure_all(struct workload *workload, const struct herd *herd)
 {
+	part_from_agent();
 	usleep(2500000); /* what came with the clients is over */
 	double idle = share_of_processor(workload->seconds);
 	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", herd->n,

@@ -72,3 +72,11 @@ bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads -Iruntime-lib
 bench-predict_CFLAGS    = $(kernels_CFLAGS)
 bench-predict_LIBS     := -ldl -lm
 $(B)/bench/bench-predict: $(B)/simcuda/libcuda.so.1
+
+# bench-agent: what an agent of many clients costs, and how soon it decides; run by node.py.
+BENCHES += bench-agent
+bench-agent_SRC      := $(addprefix e2e/bench/,bench-agent.c herd.c) e2e/workloads/workload.c e2e/workloads/samples.c
+bench-agent_STATIC   := base
+bench-agent_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
+bench-agent_LIBS     := -ldl
+$(B)/bench/bench-agent: $(B)/simcuda/libcuda.so.1

@@ -323,7 +323,7 @@ start_containerd() {
 start_kubelet() {
 	start kubelet "$kube/kubelet" --config="$W/kubelet.yaml" --kubeconfig="$W/kubelet.kubeconfig" \
 		--hostname-override="$NODE" --node-ip="$NODE_ADDRESS" --cert-dir="$W/pki/kubelet" \
-		--root-dir="$W/lib" --v=2
+		--root-dir="$W/lib" --v="${KUBELET_V:-2}"
 }
 
 ctr_k8s() {
@@ -347,6 +347,14 @@ check_alone() {
 	if ss -Hlx | grep -q " $PLUGINS/kubelet.sock "; then
 		die "another kubelet runs on this machine; a second one would take its device plugins"
 	fi
+}
+
+# cluster_apart SCRIPT ARGUMENT...: begins the script anew with mounts and a network of its own, where its node stands
+# beside any other one. It has its own $CGROUP and $W, too.
+cluster_apart() {
+	[ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private "$@"
+	# The kubelet's folder has a fixed place: this is another one.
+	ip link set lo up && mount -t tmpfs weir-e2e /var/lib || die "cannot stand apart"
 }
 
 # overlayfs, unless $W is on a file system that cannot carry it.

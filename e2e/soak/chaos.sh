@@ -1,10 +1,11 @@
 # Sourced: what a soak does to a node, by kind. What has to be made good again is done `later`.
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2004,SC2034,SC2154
 
 kills=0
 disturbed=$SECONDS # when something was last away, or came back
 jobs_later=()      # "SECOND COMMAND"
 declare -A away    # parts that we have taken away
+declare -A came_back # when
 
 later() { # SECONDS COMMAND...
 	jobs_later+=("$((SECONDS + $1)) ${*:2}")
@@ -23,23 +24,32 @@ run_later() {
 	jobs_later=(${rest[@]+"${rest[@]}"})
 }
 
-# take_away NAME SECONDS: SIGKILL, and its start_NAME later.
+# take_away NAME SECONDS: SIGKILL; so much later it starts again, whatever we are at then.
 take_away() {
 	[ -z "${away[$1]:-}" ] || return 0
 	away[$1]=1
 	kill -KILL "$(pid_of "$1")"
 	until_ok 5 stopped "$1"
 	kills=$((kills + 1))
-	later "$2" bring_back "$1"
+	{
+		sleep "$2"
+		"start_$1"
+	} &
+	later $(($2 + 1)) is_back "$1"
 }
 
-bring_back() {
-	"start_$1"
-	unset "away[$1]"
+is_back() {
 	case $1 in
-	agent) until_ok 20 agent_ready || violation "the agent does not come back" ;;
+	agent) until_ok 30 agent_ready || violation "the agent does not come back" ;;
 	apiserver) until_ok 120 apiserver_ready || violation "the API server does not come back" ;;
 	esac
+	unset "away[$1]"
+	came_back[$1]=$SECONDS
+}
+
+# away_lately NAME SECONDS
+away_lately() {
+	[ -n "${away[$1]:-}" ] || [ $((SECONDS - ${came_back[$1]:--1000})) -lt "$2" ]
 }
 
 do_agent() { take_away agent "$1"; }
@@ -104,7 +114,7 @@ open(sys.argv[1], "r+b").write(struct.pack("q", int(sys.argv[2])))' "$W/realtime
 do_slow() {
 	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
 		echo failed; } > "$W/loiter-$SECONDS.log" &
-	later 20 hear_slow "$W/loiter-$SECONDS.log" "$(pid_of agent)"
+	later 20 hear_slow "$W/loiter-$SECONDS.log" "$(pid_of agent || echo none)"
 }
 
 hear_slow() {

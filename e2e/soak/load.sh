@@ -6,7 +6,7 @@ declare -A killed  # pods that we ended ourselves
 declare -A told    # pods that were told to stop
 slot_pod=()        # of each slot; empty: none yet
 generation=0
-n_ended=0 n_refused=0
+n_ended=0 n_refused=0 n_closed=0
 
 # What slot I runs: services until they are told to stop, jobs that end by themselves. All check what they
 # computed.
@@ -56,14 +56,19 @@ list_pods() {
 
 # A pod has ended: was it we, or was it done?
 judge_end() { # SLOT NAME PHASE REASON
+	local why
 	[ -z "${killed[$2]:-}" ] || return 0
-	if [ "$3" = Failed ] && [[ "$4" == UnexpectedAdmissionError || "$4" == OutOf* ]] &&
-		[ $((SECONDS - disturbed)) -lt 60 ]; then
+	if [ "$3" = Succeeded ]; then
+		! is_service "$1" || [ -n "${told[$2]:-}" ] || violation "pod $2 ended by itself"
+		return
+	fi
+	why=$(explain "$2" | tail -n 12)
+	if [[ "$4" == UnexpectedAdmissionError || "$4" == OutOf* ]] && { away_lately plugin 60 || away_lately kubelet 60; }; then
 		n_refused=$((n_refused + 1)) # the kubelet had no plugin
-	elif [ "$3" = Failed ]; then
-		violation "pod $2 failed: $(explain "$2" | tail -n 12)"
-	elif is_service "$1" && [ -z "${told[$2]:-}" ]; then
-		violation "pod $2 ended by itself: $(explain "$2" | tail -n 12)"
+	elif [[ "$why" == *"no agent says ours"* ]] && away_lately agent 30; then
+		n_closed=$((n_closed + 1)) # it waited for the agent as long as it does
+	else
+		violation "pod $2 failed: $why"
 	fi
 }
 

@@ -1,0 +1,40 @@
+#!/bin/bash
+# How long a real kubelet takes to admit pods that want shares of a GPU, one after the other: from `SyncLoop
+# ADD` in its log, with the plugin's Allocate in between, to the pod's worker. PODS (100), GPUS (8). Prints one line of
+# JSON.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+here=$PWD/e2e/kubelet
+CGROUP=weir-bench
+W=$PWD/${B:-build}/admission
+# shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
+. "$here/cluster.sh"
+# shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
+. "$here/weir.sh"
+SIM_GPUS=${GPUS:-8}
+KUBELET_V=4
+pods=${PODS:-100}
+
+admit_all() {
+	local i
+	for ((i = 0; i < pods; i++)); do
+		pod "p$i" 10 true || return 1
+		until_ok 60 ended "p$i" || {
+			explain "p$i"
+			return 1
+		}
+		pod_delete "p$i"
+	done
+}
+
+check_machine
+cluster_apart "$0" "$@"
+trap 'trap - EXIT; cluster_down' EXIT
+trap 'exit 1' TERM INT
+{
+	cluster_up "$B/bin/vector-add" "$B/lib/libweir.so" "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
+	weir_up
+	admit_all || exit 1
+} >&2
+[ -z "${LOG:-}" ] || cp "$W/kubelet.log" "$LOG"
+e2e/bench/admission.py "$W/kubelet.log"
