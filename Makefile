@@ -141,10 +141,15 @@ check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undef
 
 check-binaries: $(TEST_BINARIES)
 
-soak: $(SETUP_STAMP) ## the long versions of the kill tests: 1000 random SIGKILLs, 10000 of processes that allocate
+soak: $(SETUP_STAMP) build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)ROUNDS=1000 e2e/cases/kill.sh
 	$(Q)KILLS=10000 e2e/cases/memory.sh
+	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/soak/soak.sh
+
+bench: $(SETUP_STAMP) build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
+	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+	$(Q)e2e/bench/node.py
 
 lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
 	$(Q)e2e/lint.sh
@@ -169,5 +174,5 @@ install: all ## into $(DESTDIR)$(PREFIX)
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
-.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak lint format bundle images install clean
+.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak bench lint format bundle images install clean
 .DELETE_ON_ERROR:

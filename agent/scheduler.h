@@ -10,14 +10,12 @@
 
 #include "weir/loop.h"
 
-#define SCHEDULER_LOOK_NS   1000000ull   /* while somebody who has an equal has work */
+/* Decisions come within a millisecond, the look itself and the timer's lateness included. */
+#define SCHEDULER_LOOK_NS   800000ull    /* while somebody who has an equal has work */
 #define SCHEDULER_KEEN_NS   100000ull    /* while work that comes or ends is to be seen at once */
 #define SCHEDULER_KEEN_FOR  200000000ull /* after there was some */
+#define SCHEDULER_KEEN_MAX  32u          /* clients of a level, at most, for whom that is done */
 #define SCHEDULER_BUSY_NS   1000000000ull
-#define SCHEDULER_KEEN_MAX  32u           /* clients of a GPU, at most, for whom that is done */
-#define SCHEDULER_URGENT_NS 5000000ull    /* objectives below this make equals leave at once */
-#define SCHEDULER_KEEN_NS   100000ull     /* while work that comes or ends is to be seen at once */
-#define SCHEDULER_KEEN_MAX  32u           /* clients of a level, at most, for whom that is done */
 #define SCHEDULER_URGENT_NS 5000000ull    /* objectives below this make equals leave at once */
 #define SCHEDULER_IDLE_NS   2000000ull    /* while nobody has, as somebody soon may */
 #define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */

@@ -91,12 +91,26 @@ static void print_samples(const char *name, struct samples *samples)
 	samples_deinit(samples);
 }
 
-/* Whose turn it is, of those on the GPU of @other. NULL: none yet. */
+/* They wait for each other's turns. */
+static bool are_equals(const struct herd_client *a, const struct herd_client *b)
+{
+	return a->gpu == b->gpu && a->level == b->level && a->pod != b->pod;
+}
+
+static const struct herd_client *equal_of(const struct herd *herd, const struct herd_client *client)
+{
+	for (size_t i = 0; i < herd->n; i++)
+		if (are_equals(&herd->clients[i], client))
+			return &herd->clients[i];
+	workload_fail("no two clients are equals: more of them, or fewer pods");
+}
+
+/* Whose turn it is, of the equals of @other. NULL: none yet. */
 static const struct herd_client *running(const struct herd *herd, const struct herd_client *other)
 {
 	for (size_t i = 0; i < herd->n; i++) {
 		const struct herd_client *client = &herd->clients[i];
-		if (client != other && client->gpu == other->gpu &&
+		if (client != other && are_equals(client, other) &&
 		    atomic_load(&client->status->outstanding) &&
 		    !atomic_load(&client->control->hold))
 			return client;
@@ -138,19 +152,17 @@ static void measure(struct workload *workload, const struct herd *herd, const ch
 		work(comer, 0);
 		samples_add(&wake, until_running(herd, comer, began));
 	}
-	snprintf(text, sizeof(text), "%shold", name);
+	snprintf(text, sizeof(text), "%s%s", name, "hold");
 	print_samples(text, &hold);
-	snprintf(text, sizeof(text), "%swake", name);
+	snprintf(text, sizeof(text), "%s%s", name, "wake");
 	print_samples(text, &wake);
 }
 
 static void measure_asleep(const struct herd *herd, unsigned rounds)
 {
-	const struct herd_client *one = &herd->clients[0], *other = one;
+	const struct herd_client *one = &herd->clients[0], *other = equal_of(herd, one);
 	struct samples samples = {0};
 
-	for (size_t i = 1; i < herd->n && (other->gpu != one->gpu || other->pod == one->pod); i++)
-		other = &herd->clients[i];
 	while (rounds--) {
 		usleep(1300000);
 		uint64_t began = now_ns();
@@ -186,7 +198,7 @@ static void measure_all(struct workload *workload, const struct herd *herd)
 	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", herd->n,
 	       herd->n_pods, idle, resident_kib());
 	measure_asleep(herd, 8);
-	work(&herd->clients[(herd->n - 1) % 8], LONG_NS);
+	work(equal_of(herd, &herd->clients[herd->n - 1]), LONG_NS);
 	measure(workload, herd, "");
 	for (size_t i = 0; i + 1 < herd->n; i++)
 		work(&herd->clients[i], LONG_NS);

@@ -21,13 +21,17 @@
 
 #define PATIENCE_MS 30000
 
+/* By level; Guaranteed pods have no folder of their class. */
+static const char *const classes[] = {"/besteffort", "/burstable", ""};
+
 static void pod_folder(const struct herd *herd, char out[512], unsigned pod, unsigned depth)
 {
-	static const char *const names[] = {"/kubepods", "/besteffort"};
 	size_t n = (size_t)snprintf(out, 512, "%.200s", herd->root);
 
-	for (unsigned i = 0; i < depth && i < 2; i++)
-		n += (size_t)snprintf(out + n, 512 - n, "%s", names[i]);
+	if (depth > 0)
+		n += (size_t)snprintf(out + n, 512 - n, "/kubepods");
+	if (depth > 1)
+		n += (size_t)snprintf(out + n, 512 - n, "%s", classes[pod % countof(classes)]);
 	if (depth > 2)
 		n += (size_t)snprintf(out + n, 512 - n, "/pod00000000-0000-0000-0000-%012x", pod);
 	if (depth > 3)
@@ -83,7 +87,7 @@ static _Noreturn void be_pod(const struct herd *herd, unsigned pod, unsigned cli
 }
 
 /* A packet with descriptors, of any type; how many. */
-static size_t take_packet(int fd, struct weir_header *header, int *fds)
+static size_t take_packet(int fd, union weir_message *out, int *fds)
 {
 	union weir_message packet = {0};
 	char control[CMSG_SPACE(WEIR_FDS_MAX * sizeof(int))];
@@ -96,7 +100,7 @@ static size_t take_packet(int fd, struct weir_header *header, int *fds)
 
 	if (poll(&wait, 1, PATIENCE_MS) != 1 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0)
 		workload_fail("nothing comes: %s", strerror(errno));
-	*header = packet.header;
+	*out = packet;
 	if (packet.header.type == WEIR_REFUSED)
 		workload_fail("refused: %.100s", packet.refused.text);
 	const struct cmsghdr *part = CMSG_FIRSTHDR(&message);
@@ -118,7 +122,7 @@ static void *map_page(int fd)
 static void join(struct herd_client *client)
 {
 	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE, .library = WEIR_VERSION};
-	struct weir_header header;
+	union weir_message message;
 	int fds[WEIR_FDS_MAX];
 	CUuuid uuid;
 
@@ -127,9 +131,10 @@ static void join(struct herd_client *client)
 	weir_header_init(&hello.header, WEIR_HELLO, sizeof(hello));
 	if (weir_message_send(client->socket, &hello, sizeof(hello), NULL, 0) < 0)
 		workload_fail("the agent takes no message");
-	size_t n = take_packet(client->socket, &header, fds);
-	if (header.type != WEIR_WELCOME || n < 2)
-		workload_fail("the agent's answer is of type %u", header.type);
+	size_t n = take_packet(client->socket, &message, fds);
+	if (message.header.type != WEIR_WELCOME || n < 2)
+		workload_fail("the agent's answer is of type %u", message.header.type);
+	client->level = message.welcome.level;
 	client->control = map_page(fds[0]);
 	client->status = map_page(fds[1]);
 	for (size_t i = 0; i < n; i++)
@@ -155,8 +160,8 @@ void herd_gather(struct herd *herd, const char *root, unsigned pods, unsigned cl
 		herd->n_pods++;
 		close(pair[1]);
 		while (n--) {
-			struct weir_header header;
-			if (take_packet(pair[0], &header, &fd) != 1)
+			union weir_message message;
+			if (take_packet(pair[0], &message, &fd) != 1)
 				workload_fail("a pod has no connection");
 			struct herd_client *client = &herd->clients[herd->n];
 			*client = (struct herd_client){.pod = pod,
@@ -184,7 +189,9 @@ void herd_scatter(struct herd *herd)
 		}
 	}
 	for (int depth = 2; depth >= 0; depth--) {
-		pod_folder(herd, path, 0, (unsigned)depth);
-		rmdir(path);
+		for (unsigned class = 0; class < countof(classes); class ++) {
+			pod_folder(herd, path, class, (unsigned)depth);
+			rmdir(path);
+		}
 	}
 }

@@ -12,7 +12,7 @@
 #define HERD_CLIENTS 1024u
 
 struct herd_client {
-	unsigned pod, gpu;
+	unsigned pod, gpu, level;
 	int socket;
 	struct weir_control_page *control;
 	struct weir_status_page *status;
@@ -25,8 +25,8 @@ struct herd {
 	struct herd_client clients[HERD_CLIENTS];
 };
 
-/* @clients of @pods BestEffort pods, in turn on all GPUs of the machine, are welcomed at
- * $WEIR_SOCKET. Fails the program when the agent does not take them. */
+/* @clients of @pods, which are of all QoS classes, in turn on all GPUs of the machine, are welcomed
+ * at $WEIR_SOCKET. Fails the program when the agent does not take them. */
 void herd_gather(struct herd *herd, const char *root, unsigned pods, unsigned clients);
 /* They die, and their cgroups go. */
 void herd_scatter(struct herd *herd);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What Weir costs a node, and how soon it decides, on simulated GPUs: `make bench`.
 
-Usage: node.py [--only a,b] [--rounds N] [--seconds S] [--results FILE]. Needs root. Times are this machine's: with
-other work on it they say little."""
+Usage: node.py [--only a,b] [--rounds N] [--seconds S] [--results FILE]. Needs root. Agent and measuring program run
+with real-time priority, so that it is the agent that is measured and not what else the machine does; the kubelet and
+the plugin do not, and need a machine that does little else."""
 
 import argparse
 import contextlib
@@ -66,6 +67,8 @@ def agent(folder, env):
     config = folder / "agent.yaml"
     config.write_text(CONFIG.format(folder=folder, nvml=NVML))
     process = subprocess.Popen([BUILD / "bin/weir-agent", "--config", config], env=env)
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
     try:
         while not (folder / "control.sock").exists():
             if process.poll() is not None:
@@ -80,7 +83,7 @@ def agent(folder, env):
 def measure_agent(seconds):
     with machine() as (folder, env), agent(folder, env) as process:
         argv = [BUILD / "bench/bench-agent", "--agent", process.pid, "--cgroup", cgroup_folder(), "--seconds", seconds]
-        return output_of([str(word) for word in argv], env, "bench-agent")
+        return output_of(["chrt", "-f", "1", *(str(word) for word in argv)], env, "bench-agent")
 
 
 def measure_allocate(_seconds):
@@ -149,8 +152,6 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, help="file that the table is added to")
     args = parser.parse_args()
     report = Report("bench")
-    with contextlib.suppress(PermissionError):
-        os.nice(-15)  # other work on the machine shows less
     for part in args.only.split(","):
         measure, tell = PARTS[part]
         try:

@@ -112,9 +112,10 @@ open(sys.argv[1], "r+b").write(struct.pack("q", int(sys.argv[2])))' "$W/realtime
 
 # What it complains about counts if the agent lived meanwhile.
 do_slow() {
+	local log=$W/loiter-$SECONDS.log
 	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
-		echo failed; } > "$W/loiter-$SECONDS.log" &
-	later 20 hear_slow "$W/loiter-$SECONDS.log" "$(pid_of agent || echo none)"
+		echo failed; } > "$log" &
+	later 20 hear_slow "$log" "$(pid_of agent || echo none)"
 }
 
 hear_slow() {
