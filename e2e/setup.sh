@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what the build and the tests need on Debian 12 or Ubuntu (by apt-get, only what is missing), promtool, and
 # a CUDA toolkit into build/cuda where there is none: the compiler, headers and NVML's header from NVIDIA's
-# wheels, pinned. Run by make; safe to run again.
+# wheels, pinned; and a containerd with CDI for tests. Run by make; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
@@ -65,6 +65,37 @@ fetch_promtool() {
     rm -rf "$part"
 }
 
+# Debian 12's containerd knows nothing of CDI. Debian 13's runs here as well; the real-kubelet cases take it from
+# this folder, nothing is installed.
+fetch_containerd() {
+    local part=$cache/containerd.part program
+    [ ! -x "$cache/containerd/containerd" ] || return 0
+    echo "setup: fetching a containerd with CDI"
+    rm -rf "$part"
+    mkdir -p "$part"/{lists,cache/archives}/partial "$part/root"
+    echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main' \
+        >"$part/sources.list"
+    cat >"$part/apt.conf" <<END
+Dir::Etc::SourceList "$part/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::State::Lists "$part/lists";
+Dir::Cache "$part/cache";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+APT::Sandbox::User "root";
+END
+    if (cd "$part" && export APT_CONFIG=$part/apt.conf && apt-get update -q && apt-get download -q containerd &&
+        dpkg -x containerd_*.deb root) >/dev/null 2>&1; then
+        rm -rf "$cache/containerd"
+        mkdir -p "$part/bin"
+        for program in containerd containerd-shim-runc-v2; do mv "$part/root/usr/bin/$program" "$part/bin/"; done
+        mv "$part/bin" "$cache/containerd"
+    else
+        echo "setup: no containerd with CDI; the test of that is left out" >&2
+    fi
+    rm -rf "$part"
+}
+
 install_toolkit() {
     if [ -x build/cuda/bin/nvcc ] || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
         return 0
@@ -94,6 +125,7 @@ install_compiler() {
 if command -v apt-get >/dev/null; then
     install_packages
     fetch_promtool
+    fetch_containerd
 else
     echo "setup: no apt-get here; see e2e/setup.sh for what the build needs" >&2
 fi

@@ -30,6 +30,9 @@ LD_LIBRARY_PATH=$work "$work/bin/nvml-view" >"$work/card" 2>&1
 say $? "without libweir NVML is there"
 shows "gpus 2" "$work/card" && shows "memory total 1024 used 0 free 1024 MiB" "$work/card"
 say $? "and shows the machine"
+CUDA_VISIBLE_DEVICES=1 LD_LIBRARY_PATH=$work "$work/bin/nvml-view" --allocate 7 | sed -n '/^gpu 1/,$p' >"$work/view"
+shows "memory total 1024 used 7 free 1017 MiB" "$work/view"
+say $? "and what is on which GPU"
 in_pod 65532 "$work/bin/nvml-view" >"$work/view" 2>&1
 diff "$work/card" "$work/view"
 say $? "no agent: nothing else is shown"

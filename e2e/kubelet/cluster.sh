@@ -16,6 +16,7 @@ NODE_ADDRESS=10.254.77.1
 CGROUP=${CGROUP:-weir-e2e}
 SERVICE_ADDRESS=10.99.0.1 # the API server's, as pods know it
 CONTROLLERS=${CONTROLLERS:-}
+CONTAINERD=${CONTAINERD:-} # folder of a containerd with CDI; empty: Debian's, without
 PLUGINS=/var/lib/kubelet/device-plugins
 IMAGE=localhost/weir-test:1
 here=${here:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
@@ -148,6 +149,9 @@ K
 }
 
 write_containerd() {
+	local cdi=
+	[ -z "$CONTAINERD" ] || cdi="enable_cdi = true
+  cdi_spec_dirs = [\"$W/cdi\"]"
 	cat > "$W/containerd.toml" << T
 version = 2
 root = "$W/ctd/root"
@@ -158,6 +162,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$IMAGE"
   netns_mounts_under_state_dir = true
+  $cdi
   disable_apparmor = true
   # Root without CAP_SYS_RESOURCE may not lower the score as the kubelet wishes.
   restrict_oom_score_adj = true
@@ -317,7 +322,7 @@ has_no_taint() {
 }
 
 start_containerd() {
-	start containerd containerd -c "$W/containerd.toml"
+	PATH=${CONTAINERD:+$CONTAINERD:}$PATH start containerd containerd -c "$W/containerd.toml"
 }
 
 start_kubelet() {

@@ -1,9 +1,9 @@
-# Sourced after cluster.sh: Weir on that node (agent and plugin as plain processes, two simulated
+# Sourced after cluster.sh: Weir on that node (agent and plugin as plain processes, eight simulated
 # GPUs), and pods that use it.
 # shellcheck shell=bash
 
 RESOURCE=weir.dev/gpu-share
-SIM_GPUS=2
+SIM_GPUS=8
 SIM_SMS=2
 SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on the machine
 
@@ -14,7 +14,7 @@ install_driver() {
 	mkdir "$W"/tmpfs/{run,sim}
 	cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$W/host/driver/"
 	chmod 777 "$W/tmpfs/sim" "$W/shared"
-	printf '%s=%s\n' gpus $SIM_GPUS sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/tmpfs/sim/config"
+	printf '%s=%s\n' gpus $SIM_GPUS numa 2 sms $SIM_SMS block_us $SIM_BLOCK_US > "$W/tmpfs/sim/config"
 	export WEIR_SIM_DIR=$W/tmpfs/sim
 }
 
@@ -43,6 +43,7 @@ agentSocketDir: $W/tmpfs/run
 library: {hostPath: $W/host/libweir.so, nvmlPath: $W/host/libweir-nvml.so}
 preload: {hostPath: $W/host/ld.so.preload}
 driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}
+cdi: {dir: $W/cdi}
 container:
   mounts:
   - {hostPath: $W/tmpfs/sim, containerPath: /dev/weir-sim, readOnly: false}

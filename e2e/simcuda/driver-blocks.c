@@ -30,7 +30,7 @@ static bool push(struct device *d)
 
 	if (!op || q->pushed >= PUSHED_MAX)
 		return false;
-	if (machine_push(&sim.machine, d->index, (uintptr_t)op, op->kernel.blocks,
+	if (machine_push(&sim.machine, d->gpu, (uintptr_t)op, op->kernel.blocks,
 			 &op->kernel.ticket))
 		return false;
 	q->first = op->queued;
@@ -87,7 +87,7 @@ static void use_slot(struct device *d, uint64_t cookie, uint32_t slot)
 			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		op->kernel.running--;
 		finish(op);
-	} while (machine_next(&sim.machine, d->index, slot, &cookie) == MACHINE_OK);
+	} while (machine_next(&sim.machine, d->gpu, slot, &cookie) == MACHINE_OK);
 }
 
 /* As leader: one attempt to get a slot. */
@@ -98,13 +98,13 @@ static void lead(struct device *d)
 
 	while (push(d))
 		;
-	if (machine_start(&sim.machine, d->index, &cookie, &slot, &sequence) == MACHINE_OK) {
+	if (machine_start(&sim.machine, d->gpu, &cookie, &slot, &sequence) == MACHINE_OK) {
 		d->blocks.leader = false;
 		use_slot(d, cookie, slot);
 		return;
 	}
 	pthread_mutex_unlock(&sim.lock);
-	machine_wait(&sim.machine, d->index, sequence);
+	machine_wait(&sim.machine, d->gpu, sequence);
 	pthread_mutex_lock(&sim.lock);
 	d->blocks.leader = false;
 }
@@ -184,7 +184,7 @@ static void cancel_kernel(struct op *op)
 	if (op->done || op->kernel.started == op->kernel.blocks)
 		return;
 	if (op->kernel.pushed) {
-		machine_cancel(&sim.machine, op->work.ctx->device->index, op->kernel.ticket);
+		machine_cancel(&sim.machine, op->work.ctx->device->gpu, op->kernel.ticket);
 		q->pushed--;
 	} else {
 		unqueue(q, op);

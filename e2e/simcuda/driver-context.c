@@ -44,7 +44,7 @@ CUstreamCaptureMode *thread_capture_mode(void)
 
 CUresult device_get(struct device **out, CUdevice dev)
 {
-	if (dev < 0 || (unsigned)dev >= sim.machine.config.gpus)
+	if (dev < 0 || (unsigned)dev >= sim.n_devices)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*out = &sim.devices[dev];
 	return CUDA_SUCCESS;
@@ -97,7 +97,7 @@ static CUresult create(struct context **out, struct device *d, unsigned flags)
 	ctx->legacy.legacy = true;
 	ctx->next = sim.contexts;
 	sim.contexts = ctx;
-	machine_touch(&sim.machine, d->index);
+	machine_touch(&sim.machine, d->gpu);
 	*out = ctx;
 	return CUDA_SUCCESS;
 }

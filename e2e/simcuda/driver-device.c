@@ -71,7 +71,7 @@ CUresult cuDeviceGetCount(int *out)
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = (int)sim.machine.config.gpus;
+	*out = (int)sim.n_devices;
 	return CUDA_SUCCESS;
 }
 
@@ -107,7 +107,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 	RETURN_IF(device_get(&d, dev));
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	machine_uuid(d->index, (uint8_t *)uuid->bytes);
+	machine_uuid(d->gpu, (uint8_t *)uuid->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -134,7 +134,7 @@ CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice d
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 		*out = (int)sim.machine.config.sms;
 	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
-		*out = (int)d->index + MACHINE_FIRST_BUS;
+		*out = (int)d->gpu + MACHINE_FIRST_BUS;
 	else
 		*out = attributes[attribute];
 	return CUDA_SUCCESS;
@@ -184,7 +184,7 @@ CUresult cuDeviceGetPCIBusId(char *out, int len, CUdevice dev)
 	RETURN_IF(device_get(&d, dev));
 	if (!out || len < 13)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(out, (size_t)len, "0000:%02x:00.0", d->index + MACHINE_FIRST_BUS);
+	snprintf(out, (size_t)len, "0000:%02x:00.0", d->gpu + MACHINE_FIRST_BUS);
 	return CUDA_SUCCESS;
 }
 
@@ -201,8 +201,13 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *id)
 	if (domain || slot || bus < MACHINE_FIRST_BUS ||
 	    bus - MACHINE_FIRST_BUS >= sim.machine.config.gpus)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*out = (CUdevice)(bus - MACHINE_FIRST_BUS);
-	return CUDA_SUCCESS;
+	for (unsigned i = 0; i < sim.n_devices; i++) {
+		if (sim.devices[i].gpu != bus - MACHINE_FIRST_BUS)
+			continue;
+		*out = (CUdevice)i;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceCanAccessPeer(int *out, CUdevice dev, CUdevice peer)

@@ -27,13 +27,13 @@ CUresult memory_map(struct range *range)
 
 	if (mapped < range->size || !range->size)
 		return !range->size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
-	if (charged && machine_charge(&sim.machine, range->ctx->device->index, mapped))
+	if (charged && machine_charge(&sim.machine, range->ctx->device->gpu, mapped))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	base = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
 		if (charged)
-			machine_refund(&sim.machine, range->ctx->device->index, mapped);
+			machine_refund(&sim.machine, range->ctx->device->gpu, mapped);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	range->base = (uintptr_t)base;
@@ -47,7 +47,7 @@ void memory_unmap(const struct range *range)
 		return;
 	munmap((void *)range->base, range->mapped);
 	if (of_device(range->kind))
-		machine_refund(&sim.machine, range->ctx->device->index, range->mapped);
+		machine_refund(&sim.machine, range->ctx->device->gpu, range->mapped);
 }
 
 void range_free_context(struct context *ctx)
@@ -146,7 +146,7 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
 	API_CONTEXT(ctx);
-	uint64_t used = machine_used(&sim.machine, ctx->device->index);
+	uint64_t used = machine_used(&sim.machine, ctx->device->gpu);
 
 	if (free_bytes)
 		*free_bytes = sim.machine.config.memory - used;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct sim sim = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -48,6 +49,42 @@ static bool allows(uintptr_t address, size_t size)
 	return range_allows(address, size, false);
 }
 
+/* The GPU that a word of @length bytes of CUDA_VISIBLE_DEVICES names, by number or by a UUID's
+ * beginning; -1: none. */
+static int named_gpu(const char *word, size_t length)
+{
+	char uuid[MACHINE_UUID_TEXT], *end;
+	unsigned long number = strtoul(word, &end, 10);
+
+	if (length && end == word + length)
+		return number < sim.machine.config.gpus ? (int)number : -1;
+	for (unsigned gpu = 0; gpu < sim.machine.config.gpus && length > 4; gpu++) {
+		machine_uuid_text(gpu, uuid);
+		if (strncmp(uuid, word, length) == 0)
+			return (int)gpu;
+	}
+	return -1;
+}
+
+/* All, or those that are named, up to the first that is none. */
+static void find_devices(void)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	unsigned n = 0;
+
+	for (; list && n < MACHINE_GPUS; n++) {
+		size_t length = strcspn(list, ",");
+		int gpu = named_gpu(list, length);
+		if (gpu < 0)
+			break;
+		sim.devices[n].gpu = (unsigned)gpu;
+		list = list[length] ? list + length + 1 : "";
+	}
+	for (; !list && n < sim.machine.config.gpus; n++)
+		sim.devices[n].gpu = n;
+	sim.n_devices = n;
+}
+
 static CUresult start(void)
 {
 	int r = machine_open(&sim.machine, MACHINE_COMPUTE);
@@ -56,11 +93,12 @@ static CUresult start(void)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	if (r < 0)
 		return CUDA_ERROR_NO_DEVICE;
-	if (pthread_atfork(NULL, NULL, forked)) {
+	find_devices();
+	if (!sim.n_devices || pthread_atfork(NULL, NULL, forked)) {
 		machine_close(&sim.machine);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return sim.n_devices ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NO_DEVICE;
 	}
-	for (unsigned i = 0; i < sim.machine.config.gpus; i++) {
+	for (unsigned i = 0; i < sim.n_devices; i++) {
 		sim.devices[i].index = i;
 		pthread_cond_init(&sim.devices[i].blocks.cond, NULL);
 	}

@@ -43,7 +43,7 @@ static void let_go(struct physical *p)
 	if (p->handles || p->mappings)
 		return;
 	if (p->charged)
-		machine_refund(&sim.machine, p->device, p->size);
+		machine_refund(&sim.machine, sim.devices[p->device].gpu, p->size);
 	close(p->fd);
 	free(p);
 }
@@ -105,10 +105,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 	fd = memfd_create("simcuda", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (machine_charge(&sim.machine, d->index, size))
+	if (machine_charge(&sim.machine, d->gpu, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (physical_new(&p, size, d->index)) {
-		machine_refund(&sim.machine, d->index, size);
+		machine_refund(&sim.machine, d->gpu, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	p->fd = take_fd(fd);

@@ -50,7 +50,8 @@ struct block_queue {
 };
 
 struct device {
-	unsigned index;
+	unsigned index; /* the CUdevice of this process */
+	unsigned gpu;   /* of the machine */
 	struct context *primary;
 	unsigned primary_refs, primary_flags;
 	struct pool *default_pool, *pool;
@@ -131,6 +132,7 @@ struct sim {
 	_Atomic int state;   /* enum sim_state */
 	struct machine machine;
 	struct device devices[MACHINE_GPUS];
+	unsigned n_devices; /* those that CUDA_VISIBLE_DEVICES names */
 	struct context *contexts;
 	struct lane copies, hosts;
 	struct op *ready_first, *ready_last;

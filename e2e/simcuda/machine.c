@@ -3,6 +3,7 @@
 #include "machine-file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -271,4 +272,17 @@ void machine_uuid(uint32_t gpu, uint8_t uuid[16])
 
 	memcpy(uuid, base, sizeof(base));
 	uuid[15] = (uint8_t)gpu;
+}
+
+void machine_uuid_text(uint32_t gpu, char text[MACHINE_UUID_TEXT])
+{
+	size_t n = (size_t)snprintf(text, MACHINE_UUID_TEXT, "GPU");
+	uint8_t uuid[16];
+
+	machine_uuid(gpu, uuid);
+	for (size_t i = 0; i < sizeof(uuid); i++) {
+		bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+		n += (size_t)snprintf(text + n, MACHINE_UUID_TEXT - n, dash ? "-%02x" : "%02x",
+				      uuid[i]);
+	}
 }

@@ -103,3 +103,6 @@ uint64_t machine_busy_time(struct machine *m, uint32_t gpu);
 
 /* The 16 bytes that name GPU @gpu, the same on every machine of this kind. */
 void machine_uuid(uint32_t gpu, uint8_t uuid[16]);
+/* As NVML spells it. */
+#define MACHINE_UUID_TEXT 64u
+void machine_uuid_text(uint32_t gpu, char text[MACHINE_UUID_TEXT]);

@@ -222,24 +222,13 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device
 	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-static void format_uuid(unsigned gpu, char text[64])
-{
-	uint8_t u[16];
-
-	machine_uuid(gpu, u);
-	snprintf(text, 64,
-		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-		 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
-		 u[14], u[15]);
-}
-
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
 	char text[64];
 	unsigned gpu;
 
 	RETURN_IF(nvml_device(device, &gpu));
-	format_uuid(gpu, text);
+	machine_uuid_text(gpu, text);
 	return put(uuid, length, text);
 }
 
@@ -253,7 +242,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	if (!uuid || !device)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (unsigned i = 0; i < m->config.gpus; i++) {
-		format_uuid(i, text);
+		machine_uuid_text(i, text);
 		if (!strcmp(text, uuid))
 			return nvmlDeviceGetHandleByIndex_v2(i, device);
 	}
