@@ -248,7 +248,7 @@ cases=(
 	"restart_agent|the agent is killed and restarted under running pods"
 	"killed|a pod killed in the middle of its kernels frees what it held within a second"
 	"away|without the API server levels come from the QoS class, and are corrected later"
-	"intruder|a container can write no page that it may only read, and shorten none"
+	"intruder|a container writes no page that it may only read, shortens none, and rids itself neither of libweir nor of the socket"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then

@@ -1,17 +1,19 @@
 /* What root in a container may try with the pages that the agent hands it: to write the one that it
  * may only read, and so to hold up or let go whom it likes; and to shorten those that it may write,
- * which would fault whoever looks at them. Prints a line and exits with 0 if every
- * attempt failed; 1: one worked. Has no need of a GPU. */
+ * which would fault whoever looks at them; and to get rid of libweir, or of the agent's socket.
+ * Prints a line and exits with 0 if every attempt failed; 1: one worked. Has no need of a GPU. */
 #include "weir/base.h"
 #include "weir/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -107,6 +109,54 @@ static void attack(int fd)
 	must_fail("the folder that it is in", openat(fd, "..", O_PATH | O_DIRECTORY) >= 0);
 }
 
+static bool can_create(const char *path)
+{
+	cleanup(closep) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	return fd >= 0;
+}
+
+/* What puts libweir into every process of the container, and the folder of the agent's socket. */
+static void attack_mounts(void)
+{
+	static const char *const mounts[] = {"/etc/ld.so.preload", "/run/weir"};
+	static const char *const files[] = {"/etc/ld.so.preload", WEIR_SOCKET_PATH,
+					    "/run/weir/" WEIR_LIMITED_NAME};
+
+	for (size_t i = 0; i < countof(mounts); i++) {
+		must_fail("unmounting", umount2(mounts[i], MNT_DETACH) == 0);
+		must_fail("making a mount writable",
+			  mount(NULL, mounts[i], NULL, MS_REMOUNT | MS_BIND, NULL) == 0);
+		must_fail("mounting over", mount("/tmp", mounts[i], NULL, MS_BIND, NULL) == 0);
+	}
+	for (size_t i = 0; i < countof(files); i++) {
+		must_fail("removing a file", unlink(files[i]) == 0);
+		must_fail("renaming a file", rename(files[i], "/run/weir/other") == 0);
+	}
+	must_fail("emptying ld.so.preload", can_open("/etc/ld.so.preload", O_WRONLY | O_TRUNC));
+	must_fail("a file beside the socket", can_create("/run/weir/mine"));
+}
+
+/* The agent's own folder, by way of a page that it gave. */
+static void attack_others(pid_t agent)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)agent);
+	must_fail("the agent's root", can_open(path, O_RDONLY | O_DIRECTORY));
+	must_fail("a signal to the agent", agent > 0 && kill(agent, 0) == 0);
+	must_fail("the agent's state", can_open("/run/weir-agent", O_RDONLY | O_DIRECTORY));
+}
+
+/* As the agent is seen from here; 0: it is not. */
+static pid_t peer_of(int socket)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 int main(void)
 {
 	int fds[WEIR_FDS_MAX], agent = connect_agent();
@@ -122,6 +172,8 @@ int main(void)
 		return 2;
 	}
 	attack(fds[2]);
+	attack_mounts();
+	attack_others(peer_of(agent));
 	for (size_t i = 0; i < n; i++)
 		must_fail("shortening a page", ftruncate(fds[i], 0) == 0);
 	if (!failures)
