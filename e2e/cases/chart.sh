@@ -117,7 +117,7 @@ metrics() {
 	}
 	promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
 	[ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
-	for name in $(grep -ohE 'weir_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
+	for name in $(grep -ohE '\b(weir|process)_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
 		grep -q "^# TYPE $name " "$W/metrics" || {
 			echo "# nobody tells $name"
 			return 1
