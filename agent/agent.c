@@ -12,6 +12,7 @@
 #include "level.h"
 #include "objective.h"
 #include "quantity.h"
+#include "report.h"
 #include "rules.h"
 #include "session.h"
 #include "terms.h"
@@ -375,6 +376,8 @@ static int init_parts(struct agent *agent)
 	if (r == 0)
 		r = init_kubernetes(agent);
 	if (r == 0)
+		r = report_init(agent);
+	if (r == 0)
 		r = http_new(&agent->http, agent);
 	if (r == 0)
 		r = control_init(agent);
@@ -419,6 +422,7 @@ void agent_deinit(struct agent *agent)
 	sessions_deinit(agent);
 	control_deinit(agent);
 	http_free(take(agent->http));
+	report_deinit(agent);
 	pods_free(take(agent->pods));
 	compile_deinit(&agent->compile);
 	reload_deinit(&agent->reload);

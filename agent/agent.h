@@ -7,19 +7,23 @@
 #include "config.h"
 #include "gpus.h"
 #include "handshake.h"
+#include "labels.h"
 #include "memory.h"
+#include "monitor.h"
 #include "mps.h"
 #include "pods.h"
 #include "reload.h"
 #include "scheduler.h"
 #include "server.h"
 #include "tenants.h"
+#include "unregistered.h"
 
 #include "weir/loop.h"
 
 struct session;
 struct http;
 struct control_peer;
+struct events;
 
 struct agent {
 	struct config config;
@@ -37,6 +41,13 @@ struct agent {
 	struct compile compile;
 	struct pods *pods; /* NULL: no Kubernetes */
 	bool pods_known;   /* by now, or once */
+
+	/* report.c's. */
+	struct monitor monitor;
+	struct unregistered unregistered;
+	struct api *api;       /* NULL: nothing is told */
+	struct events *events; /* NULL: no events are */
+	struct labels labels;
 
 	struct server clients;
 	struct session *sessions;

@@ -21,6 +21,8 @@ static void take_live(struct config *config, struct config *next)
 	SWAP(memory_default);
 	SWAP(gpus);
 	SWAP(n_gpus);
+	SWAP(health);
+	SWAP(unregistered);
 	SWAP(log_level);
 	SWAP(clients);
 	SWAP(clients_per_container);
@@ -56,6 +58,8 @@ static const struct {
 	{"control.socket", TEXT, AT(control_socket)},
 	{"nvml", TEXT, AT(nvml)},
 	{"kubernetes.enabled", TRUTH, AT(kubernetes.enabled)},
+	{"kubernetes.events", TRUTH, AT(kubernetes.events)},
+	{"kubernetes.nodeLabels", TRUTH, AT(kubernetes.node_labels)},
 	{"kubernetes.kubeconfig", TEXT, AT(kubernetes.kubeconfig)},
 	{"kubernetes.nodeName", TEXT, AT(kubernetes.node)},
 	{"kubernetes.resourceName", TEXT, AT(kubernetes.resource)},

@@ -144,6 +144,26 @@ static int read_address(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
+static int read_unregistered_action(struct yaml_file *file, const yaml_node_t *value,
+				    const struct yaml_field *field, void *target)
+{
+	static const char *const words[] = {[UNREGISTERED_IGNORE] = "ignore",
+					    [UNREGISTERED_REPORT] = "report",
+					    [UNREGISTERED_KILL] = "kill"};
+	const char *text = yaml_scalar(file, value, "ignore, report or kill");
+
+	(void)field;
+	if (!text)
+		return -EINVAL;
+	for (size_t i = 0; i < countof(words); i++) {
+		if (strcmp(text, words[i]) != 0)
+			continue;
+		*(enum unregistered_action *)target = (enum unregistered_action)i;
+		return 0;
+	}
+	return yaml_fail(file, value, "expected ignore, report or kill, not `%s`", text);
+}
+
 static int read_compile_mode(struct yaml_file *file, const yaml_node_t *value,
 			     const struct yaml_field *field, void *target)
 {
@@ -274,6 +294,8 @@ static const struct yaml_field control_fields[] = {
 };
 static const struct yaml_field kubernetes_fields[] = {
 	{"enabled", yaml_read_bool, AT(kubernetes.enabled)},
+	{"events", yaml_read_bool, AT(kubernetes.events)},
+	{"nodeLabels", yaml_read_bool, AT(kubernetes.node_labels)},
 	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig)},
 	{"nodeName", yaml_read_text, AT(kubernetes.node)},
 	{"resourceName", yaml_read_text, AT(kubernetes.resource)},
@@ -304,6 +326,11 @@ static const struct yaml_field compile_fields[] = {
 	{"seconds", yaml_read_number, AT(compile.seconds), .min = 1, .max = 3600},
 	{"cacheDir", yaml_read_path, AT(compile.cache_dir)},
 	{"cacheMiB", yaml_read_number, AT(compile.cache_mib), .min = 1, .max = 1048576},
+	{0},
+};
+static const struct yaml_field unregistered_fields[] = {
+	{"action", read_unregistered_action, AT(unregistered.action)},
+	{"afterSeconds", yaml_read_number, AT(unregistered.after), .min = 1, .max = 3600},
 	{0},
 };
 static const struct yaml_field standalone_fields[] = {
@@ -338,6 +365,8 @@ static const struct yaml_field config_fields[] = {
 	{"standalone", yaml_read_section, 0, standalone_fields},
 	{"compile", yaml_read_section, 0, compile_fields},
 	{"limits", yaml_read_section, 0, limits_fields},
+	{"health", yaml_read_section, AT(health), health_fields},
+	{"unregistered", yaml_read_section, 0, unregistered_fields},
 	{"mode", config_read_mode, AT(mode)},
 	{"memoryDefault", config_read_memory_default, AT(memory_default)},
 	{"mps", yaml_read_section, 0, mps_fields},
@@ -382,7 +411,11 @@ int config_init(struct config *config)
 		.log_level = LOG_INFO,
 		.clients = 1024,
 		.clients_per_container = 64,
-		.kubernetes = {.kubeconfig = strdup(""),
+		.health = health_defaults,
+		.unregistered = {.action = UNREGISTERED_REPORT, .after = 10},
+		.kubernetes = {.events = true,
+			       .node_labels = true,
+			       .kubeconfig = strdup(""),
 			       .node = default_node(),
 			       .resource = strdup("weir.dev/gpu-share")},
 		.levels = {.best_effort = 0,

@@ -5,6 +5,7 @@
 #include "podlist.h"
 #include "policy.h"
 
+#include "weir/health.h"
 #include "weir/log.h"
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #define CONFIG_DURATION_MAX 3600000000000ull
 
 struct config_kubernetes {
-	bool enabled;
+	bool enabled, events, node_labels;
 	char *kubeconfig; /* empty: the credentials that a pod gets */
 	char *node;
 	char *resource;             /* name of the share that containers ask for */
@@ -67,6 +68,16 @@ struct config_compile {
 	uint32_t cache_mib;
 };
 
+/* What is done about processes with shares that use a GPU without libweir. */
+struct config_unregistered {
+	enum unregistered_action {
+		UNREGISTERED_IGNORE,
+		UNREGISTERED_REPORT,
+		UNREGISTERED_KILL, /* and report */
+	} action;
+	uint32_t after; /* seconds since it was first seen, or last was connected */
+};
+
 struct config_mps {
 	char *program;   /* nvidia-cuda-mps-control; empty: searched for */
 	char *root;      /* of the file system that it runs in; empty: ours */
@@ -90,6 +101,8 @@ struct config {
 	struct config_kubernetes kubernetes;
 	struct config_levels levels;
 	struct config_compile compile;
+	struct health_settings health;
+	struct config_unregistered unregistered;
 	size_t n_rules;
 	struct config_rule *rules;
 	enum gpu_mode mode;

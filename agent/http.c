@@ -11,6 +11,7 @@
 #include "compile-metrics.h"
 #include "metrics.h"
 #include "process-metrics.h"
+#include "report.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -100,6 +101,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 		compile_metrics_write(stream, &agent->compile);
 		mps_metrics_write(stream, &agent->mps);
 		reload_metrics_write(stream, &agent->reload);
+		report_metrics(stream, agent);
 	}
 	if (fclose(stream) != 0 || r < 0) {
 		free(text);

@@ -1,6 +1,6 @@
 # The agent's Kubernetes side: who a client is, and what its pod says.
 KUBERNETES_SRC  := agent/container.c agent/level.c agent/podlist.c agent/pods.c agent/kubeconfig.c \
-                   agent/transfer.c
+                   agent/transfer.c agent/api.c agent/events.c agent/labels.c
 KUBERNETES_LIBS := -lcurl -lcjson -lyaml
 
 UNIT_TESTS += test-container test-level test-podlist test-kubeconfig test-pods
@@ -9,7 +9,7 @@ test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
 test-level_SRC         := agent/tests/test-level.c \
                           agent/address.c agent/duration.c agent/objective.c $(POLICY_SRC)
-test-level_STATIC       := agent yaml base
+test-level_STATIC       := agent nvml yaml base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml
 test-podlist_SRC       := agent/tests/test-podlist.c agent/podlist.c agent/container.c
@@ -19,7 +19,7 @@ test-kubeconfig_SRC    := agent/tests/test-kubeconfig.c agent/kubeconfig.c
 test-kubeconfig_STATIC := base
 test-kubeconfig_LIBS   := -lcmocka -lyaml
 test-pods_SRC          := agent/tests/test-pods.c agent/pods.c agent/podlist.c agent/container.c \
-                          agent/kubeconfig.c agent/transfer.c
+                          agent/kubeconfig.c agent/transfer.c agent/api.c
 test-pods_STATIC       := loop base
 test-pods_CPPFLAGS     := -Iagent/include
 test-pods_LIBS         := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd

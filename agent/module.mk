@@ -17,6 +17,8 @@ agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c addres
              handshake.c helper.c http.c \
              memory.c metrics.c mps.c mps-process.c objective.c peer.c process-metrics.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
+# What it sees of the GPUs, and tells.
+agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent nvml yaml loop base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
@@ -28,7 +30,7 @@ weir-agent_STATIC   := $(AGENT_STATIC)
 weir-agent_LIBS     := $(AGENT_LIBS)
 weirctl_SRC         := agent/weirctl.c
 weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
-weirctl_STATIC      := agent yaml base
+weirctl_STATIC      := agent nvml yaml base
 weirctl_LIBS        := -lcjson -lyaml
 
 # The compiler is a part of the toolkit, wherever that has it.
@@ -86,14 +88,14 @@ FUZZERS += fuzz-request
 fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libweir-transform_SRC)
 fuzz-request_LIBS    := $(TRANSFORM_LIBS)
 
-fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c config-gpu.c yaml.c gpu-select.c address.c \
+fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
                         duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
-                        handshake.c config.c config-gpu.c yaml.c gpu-select.c address.c \
+                        handshake.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
                         duration.c objective.c quantity.c) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform

@@ -14,6 +14,7 @@
  * expires at once, outside of libcurl and once for a burst of changes. */
 #include "pods.h"
 
+#include "api.h"
 #include "config.h"
 #include "kubeconfig.h"
 #include "transfer.h"
@@ -30,8 +31,6 @@
 #define RETRY_FIRST_NS   200000000ull
 #define RETRY_MAX_NS     30000000000ull
 #define LIST_SECONDS     60
-#define CONNECT_SECONDS  10
-#define TOKEN_MAX        16384
 #define HTTP_GONE        410
 #define BODY_KEEP        65536 /* a larger buffer is given back after use */
 #define ERROR_BODY_SHOWN 160
@@ -315,40 +314,6 @@ static int read_page(struct pods *p)
 
 /* The request */
 
-static void set_pem(CURL *request, CURLoption file, CURLoption blob,
-		    const struct kubeconfig_pem *pem)
-{
-	if (pem->data) {
-		struct curl_blob data = {pem->data, pem->size, CURL_BLOB_COPY};
-		curl_easy_setopt(request, blob, &data);
-	} else if (pem->file) {
-		curl_easy_setopt(request, file, pem->file);
-	}
-}
-
-static void set_credentials(struct pods *p)
-{
-	char token[TOKEN_MAX], header[TOKEN_MAX + 32];
-
-	set_pem(p->request, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB, &p->server.authority);
-	set_pem(p->request, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, &p->server.certificate);
-	set_pem(p->request, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB, &p->server.key);
-	if (p->server.insecure) {
-		curl_easy_setopt(p->request, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(p->request, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
-	int r = kubeconfig_token(&p->server, token, sizeof(token));
-	if (r < 0) {
-		log_limited(LOG_WARNING, 60, "cannot read the token %s: %s", p->server.token_file,
-			    strerror(-r));
-	} else if (token[0]) {
-		snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
-		p->headers = curl_slist_append(p->headers, header);
-	}
-	p->headers = curl_slist_append(p->headers, "Accept: application/json");
-	curl_easy_setopt(p->request, CURLOPT_HTTPHEADER, p->headers);
-}
-
 /* NULL: no memory. */
 static char *make_url(struct pods *p)
 {
@@ -382,9 +347,6 @@ static int prepare(struct pods *p)
 	if (!url)
 		return error_origin(-ENOMEM);
 	curl_easy_setopt(p->request, CURLOPT_URL, url);
-	curl_easy_setopt(p->request, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(p->request, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(p->request, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
 	/* The server ends a watch itself; ours only ends one that hangs. */
 	curl_easy_setopt(p->request, CURLOPT_TIMEOUT,
 			 p->watching ? PODS_WATCH_SECONDS + 60L : (long)LIST_SECONDS);
@@ -396,7 +358,7 @@ static int prepare(struct pods *p)
 	curl_easy_setopt(p->request, CURLOPT_WRITEDATA, p);
 	curl_easy_setopt(p->request, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(p->request, CURLOPT_HEADERDATA, p);
-	set_credentials(p);
+	api_prepare(p->request, &p->headers, &p->server);
 	return transfers_add(&p->transfers, p->request);
 }
 
@@ -492,18 +454,6 @@ static void podsp(struct pods **p)
 	pods_free(*p);
 }
 
-static int load_credentials(struct kubeconfig *out, const struct config_kubernetes *config)
-{
-	char message[256] = "";
-	int r = config->kubeconfig[0]
-			? kubeconfig_load(out, config->kubeconfig, message, sizeof(message))
-			: kubeconfig_in_pod(out, KUBECONFIG_IN_POD, message, sizeof(message));
-
-	if (r < 0 && message[0])
-		log_error("%s", message);
-	return r;
-}
-
 int pods_new(struct pods **out, struct loop *loop, const struct config_kubernetes *config,
 	     pods_changed_fn *changed, void *userdata)
 {
@@ -514,7 +464,7 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 	p->config = config;
 	p->changed = changed;
 	p->userdata = userdata;
-	int r = load_credentials(&p->server, config);
+	int r = api_credentials(&p->server, config);
 	if (r == 0)
 		r = loop_timer_init(&p->retry, loop, on_retry);
 	if (r == 0)

@@ -5,19 +5,19 @@ POLICY_SRC := $(addprefix agent/,policy.c turns.c $(addprefix policy-,hpf.c ffs.
 PROGRAMS += weir-sim
 weir-sim_SRC      := $(addprefix agent/,weir-sim.c sim.c sim-report.c)
 weir-sim_CPPFLAGS := -Iagent/include
-weir-sim_STATIC   := agent yaml base
+weir-sim_STATIC   := agent nvml yaml base
 weir-sim_LIBS     := -lyaml -lm
 
 UNIT_TESTS += test-turns test-objective
 test-turns_SRC          := agent/tests/test-turns.c agent/sim.c
 test-turns_CPPFLAGS     := -Iagent/include
-test-turns_STATIC       := agent yaml base
+test-turns_STATIC       := agent nvml yaml base
 test-turns_LIBS         := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/objective.c agent/duration.c
 test-objective_LIBS     := -lcmocka
 
 FUZZERS += fuzz-trace
-fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c config-gpu.c yaml.c gpu-select.c address.c \
+fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
                            objective.c quantity.c) $(POLICY_SRC)
 fuzz-trace_CPPFLAGS     := -Iagent/include
 fuzz-trace_STATIC       := base

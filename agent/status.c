@@ -116,6 +116,7 @@ static cJSON *describe_client(const struct client *client)
 static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 {
 	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
+	const struct monitor_gpu *watched = monitor_find(&agent->monitor, gpu);
 	cJSON *object = cJSON_CreateObject();
 	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
 
@@ -132,6 +133,10 @@ static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 				(gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
 	cJSON_AddStringToObject(object, "mode",
 				gpu_mode_name(config_for_gpu(&agent->config, &traits).mode));
+	if (watched) {
+		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
+		cJSON_AddStringToObject(object, "health", watched->reason);
+	}
 	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
 		uint64_t word = atomic_load(&gpu->region.demand[level]->word);

@@ -108,7 +108,7 @@ make_plugin() {
 	for library in libweir libweir-nvml; do
 		strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
 	done
-	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes}.sh "$root/usr/local/bin/"
+	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
 	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep chattr curl
 	ln -s dash "$root/usr/bin/sh"
 }

@@ -21,7 +21,7 @@ die() {
 
 [ $# -ge 3 ] || die "usage: install-runtime.sh LIBRARY VERSION DIR [HOST_DIR]"
 library=$1 version=$2 dir=$3 host_dir=${4:-$3}
-nvml=$(dirname "$library")/libweir-nvml.so
+nvml=${library%/*}/libweir-nvml.so
 
 case $version in
 '' | *[!0-9A-Za-z.+-]* | .*) die "not a version: '$version'" ;;

@@ -120,7 +120,9 @@ static int place(struct inventory *inventory, const struct gpu *gpu)
 		log_info("GPU %s: %llu MiB, node %d, /dev/nvidia%d", gpu->uuid,
 			 (unsigned long long)gpu->memory >> 20, gpu->numa, gpu->minor);
 	}
+	bool healthy = inventory->gpus[at].healthy;
 	inventory->gpus[at] = *gpu;
+	inventory->gpus[at].healthy = healthy;
 	node->numa[at] = gpu->numa;
 	return (int)at;
 }

@@ -76,7 +76,8 @@ void rig_start(bool standalone)
 	snprintf(text, sizeof(text),
 		 "socket: %s/agent.sock\nstateDir: %s/state\ncontrol: {socket: %s/control.sock}\n"
 		 "metrics: {address: '127.0.0.1:0'}\nnvml: /nowhere\nlogLevel: error\n"
-		 "kubernetes: {enabled: true}\nlimits: {clients: 90, clientsPerContainer: 80}\n"
+		 "kubernetes: {enabled: true, events: false, nodeLabels: false}\nlimits: {clients: "
+		 "90, clientsPerContainer: 80}\n"
 		 "levels: {raiseNamespaces: [trusted]}\n"
 		 "standalone: {rules: [{uid: 1, level: normal}, {uid: 2, level: high}, "
 		 "{uid: 3, level: critical}]}\ncompile: {mode: ptx, program: %s}\n",

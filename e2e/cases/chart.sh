@@ -93,6 +93,45 @@ tests() {
 	helm test weir --timeout 60s && grep -q 'Phase: *Succeeded' "$W/helm.log"
 }
 
+# The agent labels its own node, and its token can do no more than that, with RBAC and the policy together.
+labels() {
+	local token node=/api/v1/nodes/$NODE
+	until_ok 20 node_label weir-version "$VERSION" && node_label count $SIM_GPUS || return 1
+	token=$(agent_token) || return 1
+	api POST /api/v1/nodes '{"metadata": {"name": "other"}}' > /dev/null || return 1
+	# A new policy takes a moment; its own label may be changed at any time.
+	until_ok 20 denied "$token" /api/v1/nodes/other '{"metadata": {"labels": {"weir.dev/gpu.count": "8"}}}' &&
+		denied "$token" "$node" '{"metadata": {"labels": {"kubernetes.io/os": "windows"}}}' &&
+		denied "$token" "$node" '{"metadata": {"annotations": {"a": "b"}}}' &&
+		denied "$token" "$node" '{"spec": {"unschedulable": true}}' &&
+		denied "$token" /api/v1/namespaces/default/pods/low '{"metadata": {"labels": {"a": "b"}}}' &&
+		! denied "$token" "$node" '{"metadata": {"labels": {"weir.dev/gpu.count": "'$SIM_GPUS'"}}}'
+	local result=$?
+	api DELETE /api/v1/nodes/other > /dev/null
+	return $result
+}
+
+node_label() {
+	[ "$(api GET "/api/v1/nodes/$NODE" | jq -r ".metadata.labels[\"weir.dev/gpu.$1\"]")" = "$2" ]
+}
+
+# The one that the agent has in its pod.
+agent_token() {
+	local id
+	id=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
+		jq -re '.items[0].status.containerStatuses[] | select(.name == "agent") | .containerID | sub("^containerd://"; "")') || return 1
+	cat "/proc/$(ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }')/root/var/run/secrets/kubernetes.io/serviceaccount/token"
+}
+
+# denied TOKEN PATH PATCH
+denied() {
+	# shellcheck disable=SC2154
+	[ "$(curl -sS -o "$W/denied" -w '%{http_code}' -m 10 --cacert "$W/pki/api/apiserver.crt" -X PATCH -H "Authorization: Bearer $1" \
+		-H 'Content-Type: application/merge-patch+json' --data "$3" "https://127.0.0.1:$port_api$2")" -ge 400 ] && return
+	echo "# allowed: $2 $3"
+	return 1
+}
+
 preempts() {
 	local waits
 	starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
@@ -165,7 +204,7 @@ uninstalls() {
 		echo "# left: $(left)"
 		return 1
 	}
-	until_ok 30 allocatable_is 0
+	until_ok 30 allocatable_is 0 && node_label count null
 }
 
 # Files, mounts, processes and objects of the release.
@@ -180,7 +219,8 @@ left() {
 	done
 	local path
 	for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
-		/apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings}; do
+		/apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings} \
+		/apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings}; do
 		api GET "$path" | jq -r --arg namespace "$RELEASE_NAMESPACE" '.items[].metadata |
 			select(.namespace == $namespace or (.name | startswith("weir"))) |
 			select(.name != "default" and .name != "kube-root-ca.crt") | "'"$path"'/" + .name'
@@ -195,6 +235,7 @@ cases=(
 	"install|helm install, without privileges: its pods are ready, and the node has shares"
 	"unprivileged|none of them is privileged"
 	"tests|helm test: a pod gets a share, and what goes with it"
+	"labels|the agent labels its own node, and may change nothing else of any"
 	"preempts|a Guaranteed pod preempts a BestEffort one"
 	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
 	"upgrades|helm upgrade under both: they go on"

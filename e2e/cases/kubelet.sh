@@ -13,6 +13,8 @@ here=$PWD/e2e/kubelet
 . "$here/work.sh"
 # shellcheck source-path=SCRIPTDIR source=../kubelet/gpus.sh
 . "$here/gpus.sh"
+# shellcheck source-path=SCRIPTDIR source=../kubelet/health.sh
+. "$here/health.sh"
 MEMORY_DEFAULT=share
 
 share() {
@@ -249,6 +251,11 @@ cases=(
 	"killed|a pod killed in the middle of its kernels frees what it held within a second"
 	"away|without the API server levels come from the QoS class, and are corrected later"
 	"intruder|a container writes no page that it may only read, shortens none, and rids itself neither of libweir nor of the socket"
+	"unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods hear of it"
+	"reset_gpu|after an uncontained memory error only a reset helps; memory errors and the driver's word count"
+	"labels|the node has labels of its GPUs, and loses those that do not hold"
+	"bypassed|a process that uses the GPU without libweir is told of"
+	"bypass_killed|and killed, where the configuration says so"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
@@ -267,7 +274,7 @@ trap 'exit 1' TERM INT
 
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
 [ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched
-cluster_up "$B"/bin/{nvml-view,vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder} \
+cluster_up "$B"/bin/{nvml-view,vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder,bypass} \
 	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 weir_up
 failed=0

@@ -9,3 +9,8 @@ test: $(if $(filter 1,$(WEIR_SKIP_KUBELET)),,build/kubelet-binaries)
 build/kubelet-binaries: $(wildcard e2e/kubelet/go.* e2e/kubelet/helm/go.*) | build/.setup
 	$(Q)e2e/kubelet/build.sh > $@
 	$(Q)e2e/kubelet/build.sh helm >> $@
+
+PROGRAMS += bypass
+bypass_SRC      := e2e/kubelet/bypass.c
+bypass_CPPFLAGS := -isystem $(CUDA_HOME)/include
+bypass_LIBS     := -ldl

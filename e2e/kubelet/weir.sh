@@ -5,6 +5,7 @@
 RESOURCE=weir.dev/gpu-share
 SIM_GPUS=8
 SIM_SMS=2
+RECOVERY_S=3      # after an error of a GPU; a minute by default
 SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on the machine
 
 # The simulated GPUs. What pods get mounted stays where it is for as long as they run, as on a real node.
@@ -32,6 +33,8 @@ kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
 levels:
   raiseNamespaces: [trusted]
 memoryDefault: ${MEMORY_DEFAULT:-none}
+health: {recoverySeconds: $RECOVERY_S}
+unregistered: {action: report, afterSeconds: 2}
 nvml: $W/host/driver/libnvidia-ml.so.1
 logLevel: debug
 Y
@@ -44,6 +47,7 @@ library: {hostPath: $W/host/libweir.so, nvmlPath: $W/host/libweir-nvml.so}
 preload: {hostPath: $W/host/ld.so.preload}
 driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}
 cdi: {dir: $W/cdi}
+health: {recoverySeconds: $RECOVERY_S}
 container:
   mounts:
   - {hostPath: $W/tmpfs/sim, containerPath: /dev/weir-sim, readOnly: false}
@@ -55,7 +59,9 @@ Y
 # The agent's rights, as the chart gives them.
 grant_agent() {
 	api POST /apis/rbac.authorization.k8s.io/v1/clusterroles '{"metadata": {"name": "weir-agent"},
-		"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]}' &&
+		"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+			{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+			{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]}' &&
 		api POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings '{"metadata": {"name": "weir-agent"},
 		"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "weir-agent"},
 		"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "weir-agent"}]}' &&

@@ -6,7 +6,13 @@ socket: /run/weir/agent.sock
 stateDir: /run/weir-agent/state
 control: {socket: /run/weir-agent/control.sock}
 metrics: {address: "0.0.0.0:{{ .Values.metrics.port }}"}
-kubernetes: {enabled: true, resourceName: {{ quote .Values.resourceName }}}
+kubernetes:
+  enabled: true
+  resourceName: {{ quote .Values.resourceName }}
+  events: {{ .Values.events.enabled }}
+  nodeLabels: {{ .Values.nodeLabels.enabled }}
+health: {{ toJson .Values.health }}
+unregistered: {{ toJson .Values.unregistered }}
 policy: {{ .Values.policy }}
 levels:
   qos:
@@ -44,9 +50,7 @@ driver:
 container:
   mounts: {{ toJson .Values.container.mounts }}
   env: {{ toJson .Values.container.env }}
-{{- with .Values.ignoredXids }}
-health: {ignoredXids: {{ toJson . }}}
-{{- end }}
+health: {{ toJson .Values.health }}
 {{- end }}
 
 {{/* One program's file: (list $ "agent" PROFILE). */}}

@@ -78,7 +78,7 @@ check "its configuration is good" programs_accept "$dir/plain"
 check "renders with everything" render all --set image.registry=r.example.com/x/ --set image.tag=t \
     --set levels.priorityClasses.production=critical --set 'levels.raiseNamespaces={a,b}' \
     --set serviceMonitor.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true \
-    --set mode=mps --set 'ignoredXids={13,31}' --set config.agent.scheduling.aging=never \
+    --set mode=mps --set 'health.ignoredXids={13,31}' --set unregistered.action=kill --set config.agent.scheduling.aging=never \
     --set profiles.batch.agent.policy=wfq --set profiles.batch.agent.scheduling.quantum=20ms \
     --set container.env.A=b --set 'container.mounts[0].hostPath=/h,container.mounts[0].containerPath=/c'
 document all ConfigMap weir > "$dir/base"
@@ -93,8 +93,16 @@ check "without NVIDIA's runtime" render bare --set nvidiaRuntime.enabled=false
 check "they are" has bare "privileged: true"
 check "and their configuration is good" programs_accept "$dir/bare"
 check "only the agent has a token" test "$(grep -c 'name: token, mountPath' "$dir/plain")" = 1
-check "which may list pods, and nothing else" test "$(document plain ClusterRole weir | sed -n '/^rules:/,$p' | tr -d ' \n')" = \
-    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]'
+# rules FILE: as one line without comments.
+rules() {
+    document "$1" ClusterRole weir | sed -n '/^rules:/,$p' | grep -v '^#' | tr -d ' \n'
+}
+check "which may list pods, tell events and label nodes, and nothing else" test "$(rules plain)" = \
+    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]-apiGroups:[""]resources:[events]verbs:[create,patch]-apiGroups:[""]resources:[nodes]verbs:[patch]'
+check "of which a policy leaves it its own node's" has plain "kind: ValidatingAdmissionPolicyBinding"
+check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false
+check "only pods are left, and no policy" test "$(rules mute)$(grep -c AdmissionPolicy "$dir/mute")" = \
+    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]0'
 
 # Nodes with a profile have its configuration, and others none of theirs.
 document all ConfigMap weir-batch > "$dir/batch"
