@@ -40,15 +40,15 @@ static void pod_folder(const struct herd *herd, char out[512], unsigned pod, uns
 
 static void enter_cgroup(const struct herd *herd, unsigned pod)
 {
-	char path[512], pid[16];
+	char path[512], procs[540], pid[16];
 
 	for (unsigned depth = 0; depth <= 4; depth++) {
 		pod_folder(herd, path, pod, depth);
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
 			workload_fail("%s: %s", path, strerror(errno));
 	}
-	strcat(path, "/cgroup.procs");
-	cleanup(closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	cleanup(closep) int fd = open(procs, O_WRONLY | O_CLOEXEC);
 	int n = snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	if (fd < 0 || write(fd, pid, (size_t)n) != n)
 		workload_fail("%s: %s", path, strerror(errno));

@@ -42,8 +42,9 @@ bool shared_alive(const struct machine *m, uint32_t index)
 	return fcntl(m->lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* The generation is a new one before the entry looks alive again: what is there is of the one before,
- * whoever looks. It is a new name, too: the last owner may have died with the shared lock in hand. */
+/* The generation is a new one before the entry looks alive again: what is there is of the one
+ * before, whoever looks. It is a new name, too: the last owner may have died with the shared lock
+ * in hand. */
 bool shared_claim(struct machine *m, uint32_t index)
 {
 	struct flock life = {.l_type = F_WRLCK, .l_start = index, .l_len = 1};

@@ -12,16 +12,16 @@ later() { # SECONDS COMMAND...
 }
 
 run_later() {
-	local job rest=()
-	for job in ${jobs_later[@]+"${jobs_later[@]}"}; do
+	local job jobs=(${jobs_later[@]+"${jobs_later[@]}"})
+	jobs_later=()
+	for job in ${jobs[@]+"${jobs[@]}"}; do
 		if [ "${job%% *}" -le $SECONDS ]; then
 			${job#* }
 			disturbed=$SECONDS
 		else
-			rest+=("$job")
+			jobs_later+=("$job")
 		fi
 	done
-	jobs_later=(${rest[@]+"${rest[@]}"})
 }
 
 # take_away NAME SECONDS: SIGKILL; so much later it starts again, whatever we are at then.
@@ -35,17 +35,24 @@ take_away() {
 		sleep "$2"
 		"start_$1"
 	} &
-	later $(($2 + 1)) is_back "$1"
+	later $(($2 + 1)) is_back "$1" $((SECONDS + $2 + 120))
 }
 
-is_back() {
-	case $1 in
-	agent) until_ok 30 agent_ready || violation "the agent does not come back" ;;
-	apiserver) until_ok 120 apiserver_ready || violation "the API server does not come back" ;;
-	esac
+# Looked at now and then, as pods are to come and go meanwhile.
+is_back() { # NAME DEADLINE
+	if ! "is_well_$1" > /dev/null 2>&1 && [ $SECONDS -lt "$2" ]; then
+		later 1 is_back "$@"
+		return
+	fi
+	[ $SECONDS -lt "$2" ] || violation "$1 does not come back"
 	unset "away[$1]"
 	came_back[$1]=$SECONDS
 }
+
+is_well_agent() { agent_ready; }
+is_well_apiserver() { apiserver_ready; }
+is_well_plugin() { pid_of plugin; }
+is_well_kubelet() { pid_of kubelet; }
 
 # away_lately NAME SECONDS
 away_lately() {
@@ -57,13 +64,19 @@ do_plugin() { take_away plugin "$1"; }
 do_kubelet() { take_away kubelet "$1"; }
 do_api() { take_away apiserver "$1"; }
 
-# The pid of the client in a slot, or of the next one that has any.
+# The pod and the pid of the client in a slot, or in the next one that has any.
 victim() {
 	local i name pid
+	local -A clients
+	while read -r name pid; do
+		[ -z "$name" ] || clients[$name]=$pid
+	done < <(status 2> /dev/null | jq -r '.clients[] | "\(.pod) \(.pid)"')
 	for ((i = 0; i < pods; i++)); do
-		name=${slot_pod[($1 + i) % pods]:-}
-		pid=$(status 2> /dev/null | jq -r --arg pod "$name" 'first(.clients[] | select(.pod == $pod) | .pid) // empty')
-		[ -n "$pid" ] && echo "$name $pid" && return
+		name=${slot_pod[($1 + i) % pods]:-none}
+		[ -z "${clients[$name]:-}" ] || {
+			echo "$name ${clients[$name]}"
+			return
+		}
 	done
 	return 1
 }
@@ -98,6 +111,7 @@ do_disk() {
 empty_disk() {
 	rm -f "$W/tmpfs/state/full" "$W/cache/full"
 	unset "away[disk]"
+	came_back[disk]=$SECONDS
 }
 
 do_clock() {

@@ -65,8 +65,8 @@ judge_end() { # SLOT NAME PHASE REASON
 	why=$(explain "$2" | tail -n 12)
 	if [[ "$4" == UnexpectedAdmissionError || "$4" == OutOf* ]] && { away_lately plugin 60 || away_lately kubelet 60; }; then
 		n_refused=$((n_refused + 1)) # the kubelet had no plugin
-	elif [[ "$why" == *"no agent says ours"* ]] && away_lately agent 30; then
-		n_closed=$((n_closed + 1)) # it waited for the agent as long as it does
+	elif [[ "$why" == *"no agent says ours"* ]] && { away_lately agent 30 || away_lately disk 30; }; then
+		n_closed=$((n_closed + 1)) # it waited as long as it does for an agent, or one that has room
 	else
 		violation "pod $2 failed: $why"
 	fi

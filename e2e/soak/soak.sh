@@ -1,7 +1,7 @@
 #!/bin/bash
 # Soak and chaos: pods on a real kubelet share simulated GPUs, while clients, pods, agent, plugin, kubelet and
 # API server are killed, disks are full, the clock jumps and sockets are slow. What DESIGN section 10 says must hold is
-# looked at all the time. DURATION (40) seconds, GPUS (2), PODS (8); SEED repeats a plan.
+# looked at all the time. DURATION (30) seconds, GPUS (2), PODS (8); SEED repeats a plan.
 #
 # The node has mounts, network and cgroup of its own, so it can run beside another one.
 set -uo pipefail
@@ -15,7 +15,7 @@ if ldd "${B:-build}/lib/libweir.so" | grep -q libasan; then
 	exit 0
 fi
 
-duration=${DURATION:-40} gpus=${GPUS:-2} pods=${PODS:-8}
+duration=${DURATION:-30} gpus=${GPUS:-2} pods=${PODS:-8}
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
 here=$PWD/e2e/kubelet
 CGROUP=weir-soak
