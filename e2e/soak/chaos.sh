@@ -129,7 +129,7 @@ do_slow() {
 	local log=$W/loiter-$SECONDS.log
 	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
 		echo failed; } > "$log" &
-	later 20 hear_slow "$log" "$(pid_of agent || echo none)"
+	later 30 hear_slow "$log" "$(pid_of agent || echo none)"
 }
 
 hear_slow() {

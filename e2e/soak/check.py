@@ -13,9 +13,9 @@ import re
 import sys
 import time
 
-STUCK_S = 45  # without a launch, of which nothing of what the soak does is the reason
-SETTLED_S = 20  # until levels are right again after whatever was away
-GONE_S = 2  # until a dead client is forgotten
+STUCK_S = 90  # without a launch, of which nothing of what the soak does is the reason
+SETTLED_S = 40  # until levels are right again after whatever was away
+GONE_S = 10  # until a dead client is forgotten
 RESTLESS = ("burst", "filler")
 
 

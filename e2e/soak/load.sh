@@ -65,6 +65,8 @@ judge_end() { # SLOT NAME PHASE REASON
 	why=$(explain "$2" | tail -n 12)
 	if [[ "$4" == UnexpectedAdmissionError || "$4" == OutOf* ]] && { away_lately plugin 60 || away_lately kubelet 60; }; then
 		n_refused=$((n_refused + 1)) # the kubelet had no plugin
+	elif [[ "$why" == *StartError* || "$why" == *ContainerStatusUnknown* ]] && away_lately kubelet 60; then
+		n_refused=$((n_refused + 1)) # it died while it started the container
 	elif [[ "$why" == *"no agent says ours"* ]] && { away_lately agent 30 || away_lately disk 30; }; then
 		n_closed=$((n_closed + 1)) # it waited as long as it does for an agent, or one that has room
 	else
@@ -111,7 +113,7 @@ stop_load() {
 		touch "$W/shared/stop-${slot_pod[slot]}"
 		told[${slot_pod[slot]}]=1
 	done
-	local end=$((SECONDS + 180))
+	local end=$((SECONDS + 400))
 	until none_left; do
 		[ $SECONDS -lt $end ] || {
 			violation "pods do not end: $(list_pods | tr '\n' ';')"

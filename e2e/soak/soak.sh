@@ -78,13 +78,13 @@ look() {
 	[ -z "${away[agent]:-}" ] || return 0
 	if ! state=$(status 2>&1); then
 		# Slow sockets have all the places of weirctl for 5 s.
-		until_ok 10 agent_ready || violation "the agent does not answer: $state"
+		until_ok 30 agent_ready || violation "the agent does not answer: $state"
 		return 0
 	fi
 	while read -r line; do
 		[ -z "$line" ] || violation "$line"
 	done < <(echo "$state" | e2e/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples")
-	curl -s -m 5 -o "$W/metrics" "http://127.0.0.1:$metrics_port/metrics" || violation "no metrics"
+	curl -s -m 20 -o "$W/metrics" "http://127.0.0.1:$metrics_port/metrics" || violation "no metrics"
 }
 
 descriptors() {
@@ -174,7 +174,7 @@ soak_up
 first_descriptors=$(descriptors) first_resident=$(resident)
 soak
 aftermath
-echo "# $generation pods, $n_ended ended, $n_refused refused without the plugin, $n_closed without the agent; events: $(
+echo "# $generation pods, $n_ended ended, $n_refused refused without plugin or kubelet, $n_closed without the agent; events: $(
 	cut -d' ' -f2 "$W/events" | sort | uniq -c | awk '{ printf "%s %s, ", $1, $2 }')looks: $(wc -l < "$W/samples")"
 echo "soak: $duration s, $kills kills, $violations violations"
 [ $violations -eq 0 ]
