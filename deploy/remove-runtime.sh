@@ -1,7 +1,7 @@
 #!/bin/sh
 # Takes from a node what Weir put there, after its agent has gone:
 #
-#   remove-runtime.sh LIBRARY_DIR RUN_DIR FOLDER...
+#   remove-runtime.sh LIBRARY_DIR RUN_DIR FOLDER_OR_FILE...
 #
 # A version of the library that a container still has mounted stays, because the container would not start
 # again without it; so does RUN_DIR, emptied, where that container will find a later agent. Needs the host's
@@ -66,4 +66,11 @@ else
     remove "$library_dir"
     remove "$run_dir"
 fi
-for folder in "$@"; do remove "$folder"; done
+for path in "$@"; do
+    if [ ! -f "$path" ]; then
+        remove "$path"
+    elif [ -z "$used" ]; then # a CDI specification, without which such a container would not start either
+        rm "$path"
+        echo "remove-runtime: removed $path"
+    fi
+done

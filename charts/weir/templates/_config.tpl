@@ -39,12 +39,15 @@ mode: {{ .Values.mode }}
 logLevel: {{ .Values.logLevel }}
 pluginDir: /var/lib/kubelet/device-plugins
 agentSocketDir: {{ .Values.host.runDir }}
-nodeRoot: {{ ternary "\"\"" "/host" .Values.nvidiaRuntime.enabled }}
+nodeRoot: {{ ternary "/host" "\"\"" (eq (include "weir.pluginHost" .) "true") }}
+allocation: {{ .Values.allocation }}
+deviceListStrategy: {{ .Values.deviceListStrategy }}
+cdi: {dir: {{ .Values.host.cdiDir }}, kind: {{ .Values.cdiKind }}}
 library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so, nvmlPath: {{ include "weir.libraryDir" . }}/libweir-nvml.so}
 preload: {hostPath: {{ include "weir.libraryDir" . }}/ld.so.preload}
 mps: {pipeDir: {{ .Values.host.runDir }}/mps}
 driver:
-  mount: {{ ternary "never" .Values.driver.mount .Values.nvidiaRuntime.enabled }}
+  mount: {{ ternary .Values.driver.mount "never" (eq (include "weir.pluginHost" .) "true") }}
   root: {{ .Values.driver.root }}
   nvml: {{ quote .Values.driver.nvml }}
 container:

@@ -41,6 +41,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* Where this version's library is on the node. */}}
+{{/* "true": a CDI specification is ours to write. */}}
+{{- define "weir.cdi" -}}
+{{ and (ne .Values.deviceListStrategy "envvar") (hasPrefix "weir.dev/" .Values.cdiKind) }}
+{{- end }}
+
+{{/* "true": the device plugin looks for driver and device nodes in the host's root. */}}
+{{- define "weir.pluginHost" -}}
+{{ or (not .Values.nvidiaRuntime.enabled) (eq (include "weir.cdi" .) "true") }}
+{{- end }}
+
 {{- define "weir.libraryDir" -}}
 {{ .Values.host.libraryDir }}/{{ .Chart.AppVersion }}
 {{- end }}

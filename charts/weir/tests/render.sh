@@ -89,6 +89,15 @@ check "which is asked for" has all "runtimeClassName: nvidia"
 check "a misspelt value is refused" refuses levles --set levles.guaranteed=high
 check "so is a wrong one" refuses mode --set mode=shared
 check "nor is a second pod on a node" refuses maxSurge --set updateStrategy.rollingUpdate.maxSurge=1
+check "with CDI" render cdi --set deviceListStrategy=cdi-cri --set allocation=spread
+check "the plugin writes the specification" in_document '{name: cdi, mountPath: /var/run/cdi}' cdi DaemonSet weir
+check "and looks for the driver on the host" in_document "nodeRoot: /host" cdi ConfigMap weir
+check "unprivileged" has_not cdi "privileged: true"
+check "with a good configuration" programs_accept "$dir/cdi"
+check "and the specification is taken away" has cdi /node/var/run/cdi/weir.dev-gpu.json
+check "another vendor's is not ours" render theirs --set deviceListStrategy=cdi-cri,cdiKind=nvidia.com/gpu
+check "so nothing is written" has_not theirs "name: cdi"
+check "no such strategy" refuses deviceListStrategy --set deviceListStrategy=cdi
 check "without NVIDIA's runtime" render bare --set nvidiaRuntime.enabled=false
 check "they are" has bare "privileged: true"
 check "and their configuration is good" programs_accept "$dir/bare"
