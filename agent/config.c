@@ -1,10 +1,8 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "address.h"
 #include "config-read.h"
@@ -511,39 +509,11 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 	return 0;
 }
 
-static int say(char *message, size_t size, const char *path, int error)
-{
-	snprintf(message, size, "%s: %s", path, strerror(-error));
-	return error;
-}
-
-int config_read_file(const char *path, char **text_out, size_t *size_out, char *message,
-		     size_t message_size)
-{
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	cleanup(freep) char *text = NULL;
-	struct stat info;
-
-	if (fd < 0 || fstat(fd, &info) < 0)
-		return say(message, message_size, path, -errno);
-	if (!S_ISREG(info.st_mode) || info.st_size > (off_t)CONFIG_FILE_MAX)
-		return say(message, message_size, path, S_ISDIR(info.st_mode) ? -EISDIR : -EFBIG);
-	text = malloc((size_t)info.st_size + 1);
-	if (!text)
-		return error_origin(-ENOMEM);
-	ssize_t size = pread(fd, text, (size_t)info.st_size, 0);
-	if (size < 0)
-		return say(message, message_size, path, -errno);
-	*text_out = take(text);
-	*size_out = (size_t)size;
-	return 0;
-}
-
 int config_load(struct config *out, const char *path, char *message, size_t message_size)
 {
 	cleanup(freep) char *text = NULL;
 	size_t size;
-	int r = config_read_file(path, &text, &size, message, message_size);
+	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 
 	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
 }

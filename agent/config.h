@@ -122,8 +122,5 @@ int config_init(struct config *config);
  * @message; @out holds the defaults for what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
-/* The bytes alone, for the caller to free. */
-int config_read_file(const char *path, char **text_out, size_t *size_out, char *message,
-		     size_t message_size);
 int config_load(struct config *out, const char *path, char *message, size_t message_size);
 void config_deinit(struct config *config);

@@ -87,7 +87,8 @@ static void read_anew(struct reload *reload, bool always)
 		log_warning("there is no configuration file to be read again");
 		return;
 	}
-	int r = config_read_file(reload->path, &text, &size, message, sizeof(message));
+	int r = yaml_load_file(reload->path, CONFIG_FILE_MAX, &text, &size, message,
+			       sizeof(message));
 	uint64_t hash = r < 0 ? 0 : hash_of(text, size);
 	if (!always && hash == reload->tried)
 		return;
@@ -119,7 +120,7 @@ int reload_init(struct reload *reload, struct agent *agent, const char *path)
 	*reload = (struct reload){.agent = agent, .path = path, .loaded = (int64_t)time(NULL)};
 	if (!path)
 		return 0;
-	if (config_read_file(path, &text, &size, message, sizeof(message)) == 0)
+	if (yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, sizeof(message)) == 0)
 		reload->hash = reload->tried = hash_of(text, size);
 	return file_watch_init(&reload->watch, &agent->loop, path, changed);
 }

@@ -1,10 +1,12 @@
 #include "weir/yaml.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -260,5 +262,33 @@ int yaml_new_entries(void *entries, size_t *n_out, int n, size_t size)
 		return error_origin(-ENOMEM);
 	*(void **)entries = memory;
 	*n_out = (size_t)n;
+	return 0;
+}
+
+static int say(char *message, size_t size, const char *path, int error)
+{
+	snprintf(message, size, "%s: %s", path, strerror(-error));
+	return error;
+}
+
+int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
+		   size_t message_size)
+{
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	cleanup(freep) char *text = NULL;
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0)
+		return say(message, message_size, path, -errno);
+	if (!S_ISREG(info.st_mode) || info.st_size > (off_t)max)
+		return say(message, message_size, path, S_ISDIR(info.st_mode) ? -EISDIR : -EFBIG);
+	text = malloc((size_t)info.st_size + 1);
+	if (!text)
+		return error_origin(-ENOMEM);
+	ssize_t size = pread(fd, text, (size_t)info.st_size, 0);
+	if (size < 0)
+		return say(message, message_size, path, -errno);
+	*text_out = take(text);
+	*size_out = (size_t)size;
 	return 0;
 }

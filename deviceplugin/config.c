@@ -1,11 +1,9 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cdi.h"
 #include "weir/base.h"
@@ -90,19 +88,6 @@ static int read_word(struct yaml_file *file, const yaml_node_t *value, const cha
 		}
 	}
 	return yaml_fail(file, value, "expected %s, not `%s`", expected, text);
-}
-
-static int read_mode(struct yaml_file *file, const yaml_node_t *value,
-		     const struct yaml_field *field, void *target)
-{
-	static const char *const words[] = {
-		[MODE_TIMESLICE] = "timeslice", [MODE_MPS] = "mps", NULL};
-	int word = 0, r = read_word(file, value, words, "timeslice or mps", &word);
-
-	(void)field;
-	if (r == 0)
-		*(enum mode *)target = (enum mode)word;
-	return r;
 }
 
 static int read_allocation(struct yaml_file *file, const yaml_node_t *value,
@@ -262,7 +247,8 @@ static const struct yaml_field preload_fields[] = {
 	{0},
 };
 static const struct yaml_field mps_fields[] = {
-	{"pipeDir", yaml_read_path, AT(mps_pipe_dir)},
+	{"dir", yaml_read_path, AT(mps.dir)},
+	{"required", yaml_read_bool, AT(mps.required)},
 	{0},
 };
 static const struct yaml_field cdi_fields[] = {
@@ -284,7 +270,7 @@ static const struct yaml_field container_fields[] = {
 };
 static const struct yaml_field config_fields[] = {
 	{"resourceName", read_resource, AT(resource_name)},
-	{"mode", read_mode, AT(mode)},
+	{"mode", config_read_mode, AT(mode)},
 	{"allocation", read_allocation, AT(spread)},
 	{"deviceListStrategy", read_device_list, AT(device_list)},
 	{"cdi", yaml_read_section, 0, cdi_fields},
@@ -298,6 +284,7 @@ static const struct yaml_field config_fields[] = {
 	{"driver", yaml_read_section, 0, driver_fields},
 	{"container", yaml_read_section, 0, container_fields},
 	{"health", yaml_read_section, AT(health), health_fields},
+	{"gpus", config_read_gpus, 0},
 	{0},
 };
 
@@ -308,7 +295,7 @@ int config_init(struct config *config)
 		.log_level = LOG_INFO,
 		.plugin_dir = strdup("/var/lib/kubelet/device-plugins"),
 		.agent_socket_dir = strdup("/run/weir"),
-		.mps_pipe_dir = strdup("/run/weir/mps"),
+		.mps = {.dir = strdup("/run/weir-mps")},
 		.node_root = strdup(""),
 		.library_path = strdup(HOST_DIR "/libweir.so"),
 		.nvml_path = strdup(HOST_DIR "/libweir-nvml.so"),
@@ -318,8 +305,8 @@ int config_init(struct config *config)
 		.health = health_defaults,
 	};
 	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
-	    !config->mps_pipe_dir || !config->node_root || !config->library_path ||
-	    !config->nvml_path || !config->cdi.dir || !config->cdi.kind || !config->preload_path ||
+	    !config->mps.dir || !config->node_root || !config->library_path || !config->nvml_path ||
+	    !config->cdi.dir || !config->cdi.kind || !config->preload_path ||
 	    !config->driver.root || !config->driver.libraries || !config->driver.nvml) {
 		config_deinit(config);
 		return error_origin(-ENOMEM);
@@ -342,7 +329,8 @@ void config_deinit(struct config *config)
 	free(config->resource_name);
 	free(config->plugin_dir);
 	free(config->agent_socket_dir);
-	free(config->mps_pipe_dir);
+	free(config->mps.dir);
+	config_free_gpus(config->gpus, config->n_gpus);
 	free(config->node_root);
 	free(config->library_path);
 	free(config->nvml_path);
@@ -378,25 +366,9 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 
 int config_load(struct config *out, const char *path, char *message, size_t message_size)
 {
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	cleanup(freep) char *text = NULL;
-	struct stat info = {0};
-	int r = 0;
+	size_t size;
+	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 
-	if (fd < 0 || fstat(fd, &info) < 0)
-		r = -errno;
-	else if (!S_ISREG(info.st_mode))
-		r = S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL;
-	else if (info.st_size > (off_t)CONFIG_FILE_MAX)
-		r = -EFBIG;
-	else if (!(text = malloc((size_t)info.st_size + 1)))
-		r = -ENOMEM;
-	ssize_t n = r < 0 ? -1 : pread(fd, text, (size_t)info.st_size, 0);
-	if (r == 0 && n < 0)
-		r = -errno;
-	if (r < 0) {
-		snprintf(message, message_size, "%s: %s", path, strerror(-r));
-		return r;
-	}
-	return config_parse(out, path, text, (size_t)n, message, message_size);
+	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
 }

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config-gpu.h"
 #include "weir/health.h"
 #include "weir/log.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
 
-enum mode { MODE_TIMESLICE, MODE_MPS };
 /* How an answer says which GPUs: device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
 enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
@@ -34,11 +34,14 @@ struct config {
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, as this process sees it */
 	char *agent_socket_dir; /* on the host */
-	char *mps_pipe_dir;     /* on the host */
-	char *node_root;        /* where this process sees the host's root; empty: it is ours */
-	char *library_path;     /* on the host, and in containers */
-	char *nvml_path;        /* the same, of the one before NVML; empty: there is none */
-	char *preload_path;     /* on the host */
+	struct {
+		char *dir;     /* the agent's, on the host: a folder for each GPU in it */
+		bool required; /* no container gets a part of a GPU whose daemon does not answer */
+	} mps;
+	char *node_root;    /* where this process sees the host's root; empty: it is ours */
+	char *library_path; /* on the host, and in containers */
+	char *nvml_path;    /* the same, of the one before NVML; empty: there is none */
+	char *preload_path; /* on the host */
 	struct {
 		char *dir;  /* of specifications, as this process sees it */
 		char *kind; /* vendor/class */
@@ -56,6 +59,8 @@ struct config {
 		size_t n_env;
 	} container;
 	struct health_settings health;
+	size_t n_gpus;
+	struct config_gpu *gpus;
 };
 
 /* Every value that a file need not give. -ENOMEM. */

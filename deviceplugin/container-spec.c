@@ -15,6 +15,7 @@
 #include "weir/log.h"
 #include "weir/protocol.h"
 
+#define MPS_DIR      "/run/weir-mps" /* in containers */
 #define PRELOAD_FILE "/etc/ld.so.preload"
 #define CDI_KEY      "cdi.k8s.io/weir-device-plugin_gpus"
 
@@ -172,17 +173,39 @@ static void add_driver_file(void *owner, const char *host, const char *container
 	add_mount(owner, host, container, true);
 }
 
-/* Without its daemon a container would hang at its first CUDA call. */
-static bool has_mps(const struct config *config)
+/* The agent says so with a file. Without its daemon a container would fail at its first CUDA call.
+ */
+static bool has_mps(const struct config *config, const struct gpu *gpu)
 {
-	char control[512];
+	char ready[512];
 
-	snprintf(control, sizeof(control), "%s/control", config->mps_pipe_dir);
-	if (driver_host_has(config, control))
-		return true;
-	log_limited(LOG_WARNING, 60, "no MPS daemon at %s; containers are time-sliced",
-		    config->mps_pipe_dir);
-	return false;
+	snprintf(ready, sizeof(ready), "%s/%s/ready", config->mps.dir, gpu->uuid);
+	return driver_host_has(config, ready);
+}
+
+bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu)
+{
+	return config->mps.required && config_for_gpu(config, gpu).mode == MODE_MPS &&
+	       !has_mps(config, gpu);
+}
+
+/* The pipes of this GPU's daemon, and nothing of the others'. A read-only mount will do: sockets
+ * can be connected to. */
+static void add_mps(struct builder *b, const struct gpu *gpu)
+{
+	char pipes[512];
+
+	if (config_for_gpu(b->config, gpu).mode != MODE_MPS)
+		return;
+	if (!has_mps(b->config, gpu)) {
+		log_limited(LOG_WARNING, 60,
+			    "the MPS daemon of %s does not answer; containers are time-sliced",
+			    gpu->uuid);
+		return;
+	}
+	snprintf(pipes, sizeof(pipes), "%s/%s/pipe", b->config->mps.dir, gpu->uuid);
+	add_env(b, "CUDA_MPS_PIPE_DIRECTORY", MPS_DIR);
+	add_mount(b, pipes, MPS_DIR, true);
 }
 
 static void add_weir(struct builder *b, const struct driver *driver, const struct gpu *gpu)
@@ -201,10 +224,7 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 	/* The directory, because a new agent makes a new socket. A socket can be connected to
 	 * through a read-only mount. */
 	add_mount(b, config->agent_socket_dir, socket_dir, true);
-	if (config->mode == MODE_MPS && has_mps(config)) {
-		add_env(b, "CUDA_MPS_PIPE_DIRECTORY", config->mps_pipe_dir);
-		add_mount(b, config->mps_pipe_dir, config->mps_pipe_dir, false);
-	}
+	add_mps(b, gpu);
 }
 
 int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "deviceplugin-v1beta1.pb-c.h"
 
 struct config;
@@ -19,3 +21,6 @@ struct grant;
 /* Free @out with codec_free(). 0 or -ENOMEM. */
 int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,
 		   const struct driver *driver, const struct gpu *gpus, const struct grant *grant);
+
+/* True: its mode is mps, the configuration demands the daemon, and it does not answer. */
+bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu);

@@ -8,6 +8,8 @@
 
 struct gpu {
 	char uuid[GPU_UUID_MAX];
+	char product[96];
+	int index; /* as NVML counts, -1: unknown */
 	int minor; /* of /dev/nvidiaN, -1: unknown */
 	int numa;  /* node, -1: none */
 	uint64_t memory;

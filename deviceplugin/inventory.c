@@ -84,9 +84,9 @@ static bool is_mig(const struct nvml *nvml, nvmlDevice_t device)
 	       current == NVML_DEVICE_MIG_ENABLE;
 }
 
-static bool describe(const struct nvml *nvml, nvmlDevice_t device, struct gpu *out)
+static bool describe(const struct nvml *nvml, nvmlDevice_t device, unsigned index, struct gpu *out)
 {
-	struct gpu gpu = {.minor = -1};
+	struct gpu gpu = {.minor = -1, .index = (int)index};
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	nvmlMemory_t memory;
 	unsigned minor;
@@ -98,6 +98,8 @@ static bool describe(const struct nvml *nvml, nvmlDevice_t device, struct gpu *o
 	memcpy(gpu.uuid, uuid, strlen(uuid));
 	gpu.memory = memory.total;
 	gpu.numa = numa_node(nvml, device);
+	if (nvml->nvmlDeviceGetName(device, gpu.product, sizeof(gpu.product)) != NVML_SUCCESS)
+		gpu.product[0] = '\0';
 	if (nvml->nvmlDeviceGetMinorNumber &&
 	    nvml->nvmlDeviceGetMinorNumber(device, &minor) == NVML_SUCCESS)
 		gpu.minor = (int)minor;
@@ -137,7 +139,7 @@ static void take_gpus(struct inventory *inventory)
 		nvmlDevice_t device;
 		struct gpu gpu;
 		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
-		    !describe(nvml, device, &gpu)) {
+		    !describe(nvml, device, i, &gpu)) {
 			log_limited(LOG_WARNING, 600, "GPU %u does not answer; left out", i);
 			continue;
 		}

@@ -15,7 +15,7 @@ kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/de
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
-                   container-spec.c cdi.c driver.c config.c)
+                   container-spec.c cdi.c driver.c config.c config-gpu.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 

@@ -51,7 +51,8 @@ struct device_list {
 	V1beta1__NUMANode nodes[GPUS_MAX], *node_pointers[GPUS_MAX];
 };
 
-static size_t list_gpu(struct device_list *list, size_t n, const struct gpu *gpu, unsigned at)
+static size_t list_gpu(struct device_list *list, size_t n, const struct gpu *gpu, unsigned at,
+		       unsigned shares)
 {
 	static char healthy[] = "Healthy", unhealthy[] = "Unhealthy";
 
@@ -61,7 +62,7 @@ static size_t list_gpu(struct device_list *list, size_t n, const struct gpu *gpu
 	list->node_pointers[at] = &list->nodes[at];
 	list->topologies[at].nodes = &list->node_pointers[at];
 	list->topologies[at].n_nodes = 1;
-	for (unsigned share = 0; share < SHARES_PER_GPU; share++, n++) {
+	for (unsigned share = 0; share < shares; share++, n++) {
 		V1beta1__Device *device = &list->devices[n];
 		v1beta1__device__init(device);
 		inventory_id(list->ids[n], gpu, share);
@@ -85,8 +86,11 @@ static enum rpc_status list_devices(struct service *service, const void *request
 		snprintf(error, ERROR_MAX, "out of memory");
 		return RPC_INTERNAL;
 	}
-	for (unsigned gpu = 0; gpu < inventory->node.n_gpus; gpu++)
-		response.n_devices = list_gpu(list, response.n_devices, &inventory->gpus[gpu], gpu);
+	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
+		const struct gpu *gpu = &inventory->gpus[i];
+		response.n_devices = list_gpu(list, response.n_devices, gpu, i,
+					      config_for_gpu(service->config, gpu).shares);
+	}
 	response.devices = list->pointers;
 	return encode(reply, &response.base, error);
 }
@@ -215,6 +219,12 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 	}
 	if (!service_name_gpus(service, error))
 		return RPC_FAILED_PRECONDITION;
+	const struct gpu *first = &inventory->gpus[grant.gpus[0]];
+	if (!grant.whole && container_spec_lacks_mps(service->config, first)) {
+		snprintf(error, ERROR_MAX, "%s: the MPS daemon of %s does not answer",
+			 service->config->resource_name, first->uuid);
+		return RPC_FAILED_PRECONDITION;
+	}
 	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0) {
 		snprintf(error, ERROR_MAX, "out of memory");
 		return RPC_INTERNAL;

@@ -262,10 +262,30 @@ static void mps_needs_a_running_daemon(void **state)
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
 	codec_free(&f->spec->base);
 	driver_deinit(&f->driver);
-	make_file(f, "/run/weir/mps/control", "");
+	/* Another GPU's. */
+	make_file(f, "/run/weir-mps/GPU-a/ready", "");
 	build(f, &part);
-	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "/run/weir/mps");
-	assert_false(mounted(f, "/run/weir/mps")->read_only);
+	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
+	codec_free(&f->spec->base);
+	driver_deinit(&f->driver);
+	make_file(f, "/run/weir-mps/GPU-b/ready", "");
+	build(f, &part);
+	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "/run/weir-mps");
+	assert_string_equal(mounted(f, "/run/weir-mps")->host_path, "/run/weir-mps/GPU-b/pipe");
+	assert_true(mounted(f, "/run/weir-mps")->read_only);
+}
+
+static void mps_may_be_required(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
+	f->config.mode = MODE_MPS;
+	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
+	f->config.mps.required = true;
+	assert_true(container_spec_lacks_mps(&f->config, &gpus[1]));
+	make_file(f, "/run/weir-mps/GPU-b/ready", "");
+	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
 }
 
 static void the_configs_own_mounts_and_variables_follow(void **state)
@@ -299,6 +319,7 @@ int main(void)
 		TEST(the_nvidia_runtime_mounts_the_driver_itself),
 		TEST(the_config_overrules_what_is_found),
 		TEST(mps_needs_a_running_daemon),
+		TEST(mps_may_be_required),
 		TEST(the_configs_own_mounts_and_variables_follow),
 	};
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "config.h"
+#include "gpu.h"
 #include "weir/base.h"
 
 static int parse(struct config *out, const char *text, char message[256])
@@ -50,7 +51,8 @@ static void reads_every_key(void **state)
 		"nodeRoot: /host/\n"
 		"library: {hostPath: /l, nvmlPath: ''}\n"
 		"preload: {hostPath: /pre}\n"
-		"mps: {pipeDir: /m}\n"
+		"mps: {dir: /m, required: true}\n"
+		"gpus: [{index: 0, shares: 50}, {product: 'A*', mode: timeslice, shares: 0}]\n"
 		"driver: {mount: always, root: /run/d, libraries: /libs/, nvml: n}\n"
 		"container:\n"
 		"  mounts: [{hostPath: /h, containerPath: /c, readOnly: false},\n"
@@ -75,7 +77,16 @@ static void reads_every_key(void **state)
 	assert_string_equal(config.library_path, "/l");
 	assert_string_equal(config.nvml_path, "");
 	assert_string_equal(config.preload_path, "/pre");
-	assert_string_equal(config.mps_pipe_dir, "/m");
+	assert_string_equal(config.mps.dir, "/m");
+	assert_true(config.mps.required);
+	const struct gpu gpus[] = {{.uuid = "GPU-a", .index = 0, .product = "A100"},
+				   {.uuid = "GPU-b", .index = 1, .product = "A100"},
+				   {.uuid = "GPU-c", .index = 2, .product = "H200"}};
+	assert_int_equal(config_for_gpu(&config, &gpus[0]).shares, 50);
+	assert_int_equal(config_for_gpu(&config, &gpus[0]).mode, MODE_TIMESLICE);
+	assert_int_equal(config_for_gpu(&config, &gpus[1]).shares, 0);
+	assert_int_equal(config_for_gpu(&config, &gpus[2]).shares, 100);
+	assert_int_equal(config_for_gpu(&config, &gpus[2]).mode, MODE_MPS);
 	assert_int_equal(config.driver.mount, DRIVER_MOUNT_ALWAYS);
 	assert_string_equal(config.driver.root, "/run/d");
 	assert_string_equal(config.driver.libraries, "/libs");
@@ -99,6 +110,9 @@ static void names_the_place_of_a_mistake(void **state)
 	} cases[] = {
 		{"modes: mps\n", "f:1:1: unknown key `modes`"},
 		{"mode: shared\n", "f:1:7: expected timeslice or mps, not `shared`"},
+		{"gpus: [{index: 0, shares: 101}]\n", "f:1:27: expected a number from 0 to 100"},
+		{"gpus: [{shares: 1}]\n",
+		 "f:1:8: expected `uuid`, `index` or `product` in this entry"},
 		{"driver:\n  mount: yes\n", "f:2:10: expected auto, always or never, not `yes`"},
 		{"pluginDir: plugins\n", "f:1:12: expected an absolute path"},
 		{"pluginDir: /1234567890123456789012345678901234567890123456789012345678901234\n",

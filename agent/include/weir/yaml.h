@@ -28,6 +28,11 @@ struct yaml_field {
 	uint32_t min, max;               /* of yaml_read_number */
 };
 
+/* The bytes of a file of at most @max, for the caller to free, not terminated. Else a negative
+ * errno, and one line in @message. */
+int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
+		   size_t message_size);
+
 /* @message gets the error of this and all later calls. */
 int yaml_file_init(struct yaml_file *file, const char *name, const char *text, size_t size,
 		   char *message, size_t message_size);
