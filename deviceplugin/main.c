@@ -8,8 +8,10 @@
 #include "config.h"
 #include "plugin.h"
 #include "weir/base.h"
+#include "weir/file-watch.h"
 #include "weir/log.h"
 #include "weir/loop.h"
+#include "weir/yaml.h"
 
 const char *argp_program_version = "weir-device-plugin " WEIR_VERSION;
 
@@ -49,61 +51,144 @@ static const struct argp argp = {
 	.doc = "Offers shares of this node's GPUs to the kubelet as an extended resource.",
 };
 
-static struct loop loop;
+/* @text_out: as it is in the file, also where it is wrong. */
+static int load(const char *path, struct config *out, char **text_out, char message[512])
+{
+	char *text = NULL;
+	size_t size;
+	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, 512);
+
+	if (r < 0)
+		return r;
+	*text_out = text;
+	text[size] = '\0';
+	return config_parse(out, path, text, size, message, 512);
+}
+
+/* One life of the plugin, with one configuration. A new one ends it, and begins the next: the
+ * kubelet sees a plugin that registers again, containers see nothing. */
+struct life {
+	struct loop loop;
+	struct loop_signals signals;
+	struct file_watch watch;
+	struct plugin plugin;
+	const struct options *options;
+	const char *text; /* of the configuration's file */
+	bool renewed;     /* @next and @next_text are to follow */
+	struct config next;
+	char *next_text;
+};
+
+/* A file that is wrong is said, and what was before goes on. */
+static void look_at_config(struct life *life, bool always)
+{
+	const char *path = life->options->config;
+	cleanup(freep) char *text = NULL;
+	char message[512] = "out of memory";
+
+	if (!path || life->renewed)
+		return;
+	int r = load(path, &life->next, &text, message);
+	if (text && !always && strcmp(text, life->text) == 0) {
+		if (r == 0)
+			config_deinit(&life->next);
+		return;
+	}
+	if (r < 0) {
+		log_error("%s; the configuration from before stays in force", message);
+		return;
+	}
+	log_info("%s: taken; registering again", path);
+	life->next_text = take(text);
+	life->renewed = true;
+	loop_stop(&life->loop);
+}
+
+static void file_changed(struct file_watch *watch)
+{
+	look_at_config(container_of(watch, struct life, watch), false);
+}
 
 static void raised(struct loop_signals *signals, int number)
 {
-	(void)signals;
+	struct life *life = container_of(signals, struct life, signals);
+
+	if (number == SIGHUP) {
+		look_at_config(life, true);
+		return;
+	}
 	log_info("%s; stopping", strsignal(number));
-	loop_stop(&loop);
+	loop_stop(&life->loop);
 }
 
-static int serve(const struct config *config)
+static int live(struct life *life, const struct config *config)
 {
-	static const int numbers[] = {SIGTERM, SIGINT};
-	struct loop_signals signals;
-	struct plugin plugin;
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
-	int r = loop_init(&loop);
+	int r = loop_init(&life->loop);
 	if (r < 0)
 		return r;
 	/* Before gRPC's threads, which inherit the blocked signals. */
-	r = loop_signals_init(&signals, &loop, numbers, countof(numbers), raised);
+	r = loop_signals_init(&life->signals, &life->loop, numbers, countof(numbers), raised);
+	if (r == 0 && life->options->config)
+		r = file_watch_init(&life->watch, &life->loop, life->options->config, file_changed);
 	if (r == 0) {
-		r = plugin_init(&plugin, &loop, config);
+		r = plugin_init(&life->plugin, &life->loop, config);
 		if (r == 0) {
-			r = loop_run(&loop);
-			plugin_deinit(&plugin);
+			r = loop_run(&life->loop);
+			plugin_deinit(&life->plugin);
 		}
-		loop_signals_deinit(&signals);
 	}
-	loop_deinit(&loop);
+	file_watch_deinit(&life->watch);
+	loop_signals_deinit(&life->signals);
+	loop_deinit(&life->loop);
+	return r;
+}
+
+/* One life after another. Takes @config and @text. */
+static int serve(const struct options *options, struct config *config, char *text)
+{
+	static struct life life;
+	int r;
+
+	do {
+		log_init("weir-device-plugin", config->log_level);
+		life = (struct life){.options = options, .text = text};
+		r = live(&life, config);
+		config_deinit(config);
+		free(text);
+		*config = life.next;
+		text = life.next_text;
+	} while (r == 0 && life.renewed);
 	return r;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = {0};
-	cleanup(config_deinit) struct config config = {0};
+	struct config config = {0};
 	char message[512] = "out of memory";
+	char *text = NULL;
 
 	log_init("weir-device-plugin", LOG_INFO);
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
-	int r = options.config ? config_load(&config, options.config, message, sizeof(message))
+	int r = options.config ? load(options.config, &config, &text, message)
 			       : config_init(&config);
 	if (r < 0) {
 		log_error("%s", message);
+		free(text);
 		return 2;
 	}
 	if (options.check_only) {
 		printf("%s: ok\n", options.config ? options.config : "defaults");
+		config_deinit(&config);
+		free(text);
 		return 0;
 	}
-	log_init("weir-device-plugin", config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	umask(077); /* our socket is for the kubelet alone */
 
-	r = serve(&config);
+	r = serve(&options, &config, text);
 	if (r < 0)
 		log_error("stopped: %s", strerror(-r));
 	return r < 0 ? 1 : 0;

@@ -503,6 +503,41 @@ static void leaves_a_mig_gpu_out(void **state)
 	assert_string_equal(f->kubelet.ids[0], GPU_B "::00");
 }
 
+static bool has_140_devices(const struct fake_kubelet *kubelet)
+{
+	return is_back(kubelet) && kubelet->devices == 140;
+}
+
+static void takes_a_new_config(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	assert_int_equal(f->kubelet.devices, 200);
+	f->before = f->kubelet.registrations;
+	write_config(f, f->kubelet.dir, "gpus: [{index: 1, shares: 40}]\n");
+	fake_kubelet_until(&f->kubelet, has_140_devices);
+	f->before = f->kubelet.registrations;
+	kill(f->plugin, SIGHUP);
+	fake_kubelet_until(&f->kubelet, has_140_devices);
+	kill(f->plugin, SIGTERM);
+	assert_int_equal(reap(f), 0);
+	assert_int_equal(count_sockets(f), 0);
+}
+
+static void keeps_its_config_when_the_new_one_is_wrong(void **state)
+{
+	struct fixture *f = *state;
+
+	start_all(f);
+	f->expected_line = "config.yaml:3:7: expected timeslice or mps, not `both`; the "
+			   "configuration from before stays in force";
+	write_config(f, f->kubelet.dir, "mode: both\n");
+	fake_kubelet_until(&f->kubelet, log_says);
+	assert_int_equal(f->kubelet.registrations, 1);
+	assert_non_null(f->kubelet.stream);
+}
+
 static void stops_on_sigterm_and_removes_its_socket(void **state)
 {
 	struct fixture *f = *state;
@@ -547,6 +582,8 @@ int main(void)
 		TEST(tells_of_errors_that_count),
 		TEST(tells_when_a_gpu_has_recovered),
 		TEST(leaves_a_mig_gpu_out),
+		TEST(takes_a_new_config),
+		TEST(keeps_its_config_when_the_new_one_is_wrong),
 		TEST(stops_on_sigterm_and_removes_its_socket),
 		TEST(refuses_a_bad_config_in_one_line),
 	};
