@@ -150,14 +150,14 @@ bool agent_limits(const struct agent *agent, const struct tenant *tenant)
 	return gpu || tenant->memory.bytes;
 }
 
-/* Of every container that says nothing else, on some GPU. */
-static bool limits_by_default(const struct agent *agent)
+void agent_mark_default(struct agent *agent)
 {
 	const struct gpu *gpu = agent->gpus.all;
 
 	while (gpu && memory_default(agent, gpu).kind == MEMORY_NONE)
 		gpu = gpu->hh.next;
-	return gpu;
+	if (gpu)
+		mark_limited(agent);
 }
 
 static void say_memory(const struct tenant *tenant, const struct gpu *gpu, uint64_t reserved,
@@ -204,10 +204,24 @@ static bool refuse_memory(struct tenant *tenant, const struct terms *terms)
 	return tenant->memory_refused;
 }
 
+void agent_apply_limits(struct agent *agent, struct tenant *tenant)
+{
+	struct client *client;
+
+	if (!tenant->memory_known)
+		return;
+	if (agent_limits(agent, tenant))
+		mark_limited(agent);
+	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+		limit_memory(agent, tenant, gpu);
+	for (client = tenant->clients; client; client = client->tenant_next)
+		atomic_store(&client->pages.control->memory_limit,
+			     agent_memory_limit(agent, tenant, client->gpu, NULL));
+}
+
 static void apply_memory(struct agent *agent, struct tenant *tenant, const struct terms *terms)
 {
 	struct memory_terms wanted = terms->memory;
-	struct client *client;
 
 	if (!terms->known)
 		return;
@@ -222,13 +236,7 @@ static void apply_memory(struct agent *agent, struct tenant *tenant, const struc
 	if (refused && !tenant->memory_known && !agent_limits(agent, tenant))
 		return;
 	tenant->memory_known = true;
-	if (agent_limits(agent, tenant))
-		mark_limited(agent);
-	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
-		limit_memory(agent, tenant, gpu);
-	for (client = tenant->clients; client; client = client->tenant_next)
-		atomic_store(&client->pages.control->memory_limit,
-			     agent_memory_limit(agent, tenant, client->gpu, NULL));
+	agent_apply_limits(agent, tenant);
 }
 
 void agent_decide(struct agent *agent, struct tenant *tenant)
@@ -400,8 +408,7 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 		agent_deinit(agent);
 		return r;
 	}
-	if (limits_by_default(agent))
-		mark_limited(agent);
+	agent_mark_default(agent);
 	log_info("weir-agent " WEIR_VERSION ": clients at %s, policy %s%s", agent->config.socket,
 		 agent->config.policy, standalone ? ", standalone" : "");
 	return 0;

@@ -46,10 +46,13 @@ static void apply(struct agent *agent)
 	agent->scheduler.settings = config->scheduling;
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);
+	agent_mark_default(agent);
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
-		if (tenant->n_sessions > 0)
+		if (tenant->n_sessions > 0) {
 			agent_decide(agent, tenant);
+			agent_apply_limits(agent, tenant);
+		}
 	}
 }
 

@@ -14,6 +14,17 @@ kubernetes:
 health: {{ toJson .Values.health }}
 unregistered: {{ toJson .Values.unregistered }}
 policy: {{ .Values.policy }}
+mode: {{ .Values.mode }}
+gpus:
+{{- range .Values.gpus }}
+- {{ omit . "shares" | toJson }}
+{{- else }} []
+{{- end }}
+# The same path on the node, here, and where the daemon runs.
+mps:
+  dir: {{ .Values.host.runDir }}-mps
+  root: {{ ternary "\"\"" "/host" .Values.nvidiaRuntime.enabled }}
+  required: {{ .Values.mps.required }}
 levels:
   qos:
     bestEffort: {{ .Values.levels.bestEffort }}
@@ -45,7 +56,12 @@ deviceListStrategy: {{ .Values.deviceListStrategy }}
 cdi: {dir: {{ .Values.host.cdiDir }}, kind: {{ .Values.cdiKind }}}
 library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so, nvmlPath: {{ include "weir.libraryDir" . }}/libweir-nvml.so}
 preload: {hostPath: {{ include "weir.libraryDir" . }}/ld.so.preload}
-mps: {pipeDir: {{ .Values.host.runDir }}/mps}
+mps: {dir: {{ .Values.host.runDir }}-mps, required: {{ .Values.mps.required }}}
+gpus:
+{{- range .Values.gpus }}
+- {{ pick . "uuid" "index" "product" "mode" "shares" | toJson }}
+{{- else }} []
+{{- end }}
 driver:
   mount: {{ ternary .Values.driver.mount "never" (eq (include "weir.pluginHost" .) "true") }}
   root: {{ .Values.driver.root }}
@@ -71,4 +87,20 @@ agent.yaml: |
   {{- include "weir.configFile" (list (index . 0) "agent" (index . 1)) | nindent 2 }}
 plugin.yaml: |
   {{- include "weir.configFile" (list (index . 0) "plugin" (index . 1)) | nindent 2 }}
+{{- end }}
+
+{{/* What of a profile's configuration a running agent does not take by itself (agent/config-take.h): a change
+of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
+{{- define "weir.fixedConfig" -}}
+{{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
+{{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" }}
+{{- $mps := pick (default dict $file.mps) "program" "root" "dir" }}
+{{- $rest := omit $file "policy" "scheduling" "mode" "memoryDefault" "gpus" "logLevel" "limits" "standalone" "levels" "mps" }}
+{{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
+{{- end }}
+
+{{/* "true" where some GPU is of mode mps: (list $ PROFILE). Then the agent needs the driver's libraries. */}}
+{{- define "weir.usesMps" -}}
+{{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
+{{- contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson) }}
 {{- end }}

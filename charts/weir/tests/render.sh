@@ -72,6 +72,16 @@ has_not() {
     test -s "$dir/$1" && ! has "$@"
 }
 
+checksum() { # ARGUMENTS...
+    render checksum "$@" && grep -m 1 checksum/config "$dir/checksum"
+}
+same_checksum() {
+    [ "$(checksum)" = "$(checksum "$@")" ]
+}
+other_checksum() {
+    [ -n "$(checksum "$@")" ] && ! same_checksum "$@"
+}
+
 check "lints" "$helm" lint --strict $chart
 check "renders" render plain
 check "its configuration is good" programs_accept "$dir/plain"
@@ -98,6 +108,17 @@ check "and the specification is taken away" has cdi /node/var/run/cdi/weir.dev-g
 check "another vendor's is not ours" render theirs --set deviceListStrategy=cdi-cri,cdiKind=nvidia.com/gpu
 check "so nothing is written" has_not theirs "name: cdi"
 check "no such strategy" refuses deviceListStrategy --set deviceListStrategy=cdi
+check "single GPUs have settings of their own" render gpus --set-json \
+    'gpus=[{"index":0,"shares":0},{"product":"NVIDIA A*","mode":"mps","policy":"wfq","scheduling":{"quantum":"5ms"}}]'
+check "which the programs take" programs_accept "$dir/gpus"
+check "shares are the plugin's" grep -qF 'shares: 0' "$dir/plugin.yaml"
+check "and policies the agent's" grep -qF 'quantum: 5ms' "$dir/agent.yaml"
+check "with MPS the agent has the driver" has gpus 'value: "compute,utility"'
+check "without it has not" has_not plain 'compute,utility'
+check "a GPU must be named" refuses gpus --set-json 'gpus=[{"mode":"mps"}]'
+check "another policy restarts no pod" same_checksum --set policy=wfq,levels.guaranteed=critical,logLevel=debug,mode=mps
+check "another cache does" other_checksum --set compile.cacheMiB=64
+check "so does another folder" other_checksum --set host.runDir=/run/other
 check "without NVIDIA's runtime" render bare --set nvidiaRuntime.enabled=false
 check "they are" has bare "privileged: true"
 check "and their configuration is good" programs_accept "$dir/bare"
