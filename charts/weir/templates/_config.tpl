@@ -95,7 +95,7 @@ of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
 {{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" }}
 {{- $mps := pick (default dict $file.mps) "program" "root" "dir" }}
-{{- $rest := omit $file "policy" "scheduling" "mode" "memoryDefault" "gpus" "logLevel" "limits" "standalone" "levels" "mps" }}
+{{- $rest := omit $file "policy" "scheduling" "mode" "memoryDefault" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 
