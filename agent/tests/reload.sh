@@ -94,18 +94,18 @@ ln -s ..data/agent.yaml "$dir/etc/agent.yaml"
 publish 'policy: hpf'
 start
 becomes "an agent with GPUs is ready" ready 200
-is "its configuration's hash is told" hash_is_of_file
+becomes "its configuration's hash is told" hash_is_of_file
 gpu1=$(ctl status --json | jq -r '.gpus[] | select(.index == 1) | .gpu')
 sleep 100 &
 client=$!
 
 publish 'policy: wfq'
 becomes "a ConfigMap's new content is taken" policy_is wfq
-is "and told" metric 'weir_config_reloads_total{result="taken"} 1'
-is "with its hash" hash_is_of_file
+becomes "and told" metric 'weir_config_reloads_total{result="taken"} 1'
+becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
 becomes "a mistake is said with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
-is "and in a metric" metric 'weir_config_last_reload_successful 0'
+becomes "and in a metric" metric 'weir_config_last_reload_successful 0'
 is "what was before stays in force" policy_is wfq
 publish 'policy: ffs'
 becomes "a good one is taken again" policy_is ffs
@@ -118,14 +118,14 @@ publish 'socket: /elsewhere/agent.sock'
 becomes "a key that is there twice is a mistake, too" says "key \`socket\` is there twice"
 publish $'policy: hpf\ncompile: {helpers: 7}'
 becomes "what only a new agent takes is said" says "waits for the agent's next start: compile.helpers"
-is "and in a metric" metric 'weir_config_restart_needed 1'
+becomes "and in a metric" metric 'weir_config_restart_needed 1'
 is "the rest is taken" policy_is hpf
 
 publish $'policy: hpf\ngpus:\n- {index: 1, policy: dynamic, mode: mps}'
 becomes "one GPU has its own policy" gpu_has 1 policy dynamic
 is "the other has the node's" gpu_has 0 policy hpf
 becomes "and its MPS daemon answers" has "$gpu1/ready"
-is "which is told" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
+becomes "which is told" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
 is "the other has none" test "$(find "$dir/mps" -mindepth 1 -maxdepth 1 | wc -l)" = 1
 first=$(daemon)
 kill -KILL "$first"
@@ -138,7 +138,7 @@ wait "$pid" 2>/dev/null
 is "the daemon goes on without the agent" kill -0 "$kept"
 start
 becomes "the next agent finds it" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
-is "and has started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
+becomes "and has started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
 is "it is the same" test "$(daemon)" = "$kept"
 publish 'mode: timeslice'
 becomes "with another mode nobody new is sent to it" has_not "$gpu1/ready"
