@@ -1,6 +1,6 @@
 #!/bin/bash
 # How long a real kubelet takes to admit pods that want shares of a GPU, one after the other: from `SyncLoop
-# ADD` in its log, with the plugin's Allocate in between, to the pod's worker. PODS (100), GPUS (8). Prints one line of
+# ADD` in its log to `Pod Admit Result`, with the plugin's Allocate in between. PODS (100), GPUS (8). Prints one line of
 # JSON.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1

@@ -40,11 +40,11 @@ take_away() {
 
 # Looked at now and then, as pods are to come and go meanwhile.
 is_back() { # NAME DEADLINE
-	if ! "is_well_$1" > /dev/null 2>&1 && [ $SECONDS -lt "$2" ]; then
-		later 1 is_back "$@"
+	if ! "is_well_$1" > /dev/null 2>&1; then
+		[ $SECONDS -lt "$2" ] || violation "$1 does not come back"
+		later 2 is_back "$1" $(($2 > SECONDS ? $2 : SECONDS + 120))
 		return
 	fi
-	[ $SECONDS -lt "$2" ] || violation "$1 does not come back"
 	unset "away[$1]"
 	came_back[$1]=$SECONDS
 }
