@@ -33,3 +33,10 @@ fuzz-pods_LIBS         := -lcjson
 fuzz-kubeconfig_SRC    := agent/tests/fuzz/fuzz-kubeconfig.c agent/kubeconfig.c
 fuzz-kubeconfig_STATIC := base
 fuzz-kubeconfig_LIBS   := -lyaml
+
+# Events and labels, to an API server on loopback.
+UNIT_TESTS += test-report
+test-report_SRC      := agent/tests/test-report.c
+test-report_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+test-report_STATIC   := agent nvml yaml loop base
+test-report_LIBS     := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd

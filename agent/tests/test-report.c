@@ -1,0 +1,341 @@
+/* Events and labels as an API server on loopback gets them; server and client take turns in one
+ * thread. */
+#include "../config.h"
+#include "../events.h"
+#include "../labels.h"
+#include "../podlist.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <arpa/inet.h>
+#include <cjson/cJSON.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STEPS_MAX 20000 /* of a millisecond: only a test that fails waits so long */
+#define SEEN_MAX  64
+
+struct seen {
+	char method[8], path[512], type[64], authorization[64], body[4096];
+};
+
+static struct {
+	struct MHD_Daemon *daemon;
+	uint16_t port;
+	unsigned status, failures; /* the first so many are answered 503 */
+	size_t n;
+	struct seen seen[SEEN_MAX];
+} server;
+
+static struct {
+	struct loop loop;
+	struct config_kubernetes config;
+	struct api *api;
+	struct events *events;
+	struct labels labels;
+	char kubeconfig[64], empty[1], node[8];
+} client;
+
+static struct pod *pod; /* with no containers */
+
+static void keep(char *out, size_t size, struct MHD_Connection *connection, const char *header)
+{
+	const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header);
+
+	snprintf(out, size, "%s", value ? value : "");
+}
+
+static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_size, void **state)
+{
+	struct seen *seen = *state;
+
+	(void)userdata, (void)version;
+	if (!seen) {
+		seen = &server.seen[server.n++ % SEEN_MAX];
+		*seen = (struct seen){0};
+		*state = seen;
+		snprintf(seen->method, sizeof(seen->method), "%s", method);
+		snprintf(seen->path, sizeof(seen->path), "%s", url);
+		keep(seen->type, sizeof(seen->type), connection, "Content-Type");
+		keep(seen->authorization, sizeof(seen->authorization), connection, "Authorization");
+		return MHD_YES;
+	}
+	if (*upload_size) {
+		strncat(seen->body, upload, *upload_size);
+		*upload_size = 0;
+		return MHD_YES;
+	}
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(2, (void *)"{}", MHD_RESPMEM_PERSISTENT);
+	unsigned status = server.status;
+	if (server.failures) {
+		server.failures--;
+		status = 503;
+	}
+	enum MHD_Result r = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return r;
+}
+
+static int set_up(void **state)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	memset(&client, 0, sizeof(client));
+	server.status = 201;
+	server.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, NULL,
+					 MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_END);
+	assert_non_null(server.daemon);
+	server.port = MHD_get_daemon_info(server.daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+	strcpy(client.kubeconfig, "/tmp/weir-report-XXXXXX");
+	int fd = mkstemp(client.kubeconfig);
+	assert_true(fd >= 0);
+	dprintf(fd,
+		"clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
+		"users: [{name: u, user: {token: secret}}]\n"
+		"contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
+		server.port);
+	close(fd);
+	strcpy(client.node, "n1");
+	client.config = (struct config_kubernetes){.kubeconfig = client.kubeconfig};
+	log_set_level(LOG_ERROR);
+	assert_int_equal(loop_init(&client.loop), 0);
+	assert_int_equal(api_new(&client.api, &client.loop, &client.config), 0);
+	assert_int_equal(events_new(&client.events, &client.loop, client.api, client.node), 0);
+	assert_int_equal(labels_init(&client.labels, &client.loop, client.api, client.node), 0);
+	pod = calloc(1, sizeof(*pod));
+	assert_non_null(pod);
+	strcpy(pod->uid, "u-1");
+	strcpy(pod->namespace_, "ns");
+	strcpy(pod->name, "web");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	free(pod);
+	api_free(client.api);
+	events_free(client.events);
+	labels_deinit(&client.labels);
+	loop_deinit(&client.loop);
+	MHD_stop_daemon(server.daemon);
+	return unlink(client.kubeconfig);
+}
+
+/* Until the server has seen @n requests, and for a moment more. */
+static void run_at_least(size_t n)
+{
+	unsigned more = 50;
+
+	for (int i = 0; i < STEPS_MAX && more; i++) {
+		MHD_run(server.daemon);
+		loop_step(&client.loop, 1);
+		if (server.n >= n)
+			more--;
+	}
+	assert_true(server.n >= n);
+}
+
+static void run_until(size_t n)
+{
+	run_at_least(n);
+	assert_int_equal(server.n, n);
+}
+
+static const char *text_of(const cJSON *json, const char *a, const char *b)
+{
+	const cJSON *item = cJSON_GetObjectItem(json, a);
+
+	return cJSON_GetStringValue(b ? cJSON_GetObjectItem(item, b) : item);
+}
+
+static void expect(const cJSON *json, const char *a, const char *b, const char *expected)
+{
+	assert_string_equal(text_of(json, a, b), expected);
+}
+
+static void a_pods_event_has_what_kubectl_shows(void **state)
+{
+	(void)state;
+	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "so it \"is\" %d", 7);
+	run_until(1);
+	const struct seen *seen = &server.seen[0];
+	assert_string_equal(seen->method, "POST");
+	assert_string_equal(seen->path, "/api/v1/namespaces/ns/events");
+	assert_string_equal(seen->type, "application/json");
+	assert_string_equal(seen->authorization, "Bearer secret");
+	cJSON *json = cJSON_Parse(seen->body);
+	assert_non_null(json);
+	expect(json, "kind", NULL, "Event");
+	expect(json, "metadata", "namespace", "ns");
+	assert_memory_equal(text_of(json, "metadata", "name"), "web.", 4);
+	expect(json, "involvedObject", "kind", "Pod");
+	expect(json, "involvedObject", "uid", "u-1");
+	expect(json, "involvedObject", "name", "web");
+	expect(json, "type", NULL, "Warning");
+	expect(json, "reason", NULL, "Because");
+	expect(json, "message", NULL, "so it \"is\" 7");
+	expect(json, "source", "host", "n1");
+	assert_int_equal(strlen(text_of(json, "lastTimestamp", NULL)), 20);
+	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 1);
+	cJSON_Delete(json);
+}
+
+static void a_nodes_event_is_in_the_default_namespace(void **state)
+{
+	(void)state;
+	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	run_until(1);
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/default/events");
+	expect(json, "involvedObject", "kind", "Node");
+	expect(json, "involvedObject", "name", "n1");
+	expect(json, "involvedObject", "uid", "n1");
+	assert_null(text_of(json, "involvedObject", "namespace"));
+	expect(json, "type", NULL, "Normal");
+	cJSON_Delete(json);
+}
+
+static void what_repeats_is_one_event(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of this");
+	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of that");
+	run_until(2);
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 5);
+	cJSON_Delete(json);
+	/* Its count is told later, not each time. */
+	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of this");
+	run_until(2);
+}
+
+static void no_more_are_sent_at_once_than_allowed(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3 * EVENTS_BURST; i++)
+		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of %d", i);
+	run_at_least(EVENTS_BURST);
+	assert_true(server.n < 2 * EVENTS_BURST);
+	for (int i = 0; i < EVENTS_MAX; i++)
+		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of more, %d", i);
+	assert_true(events_dropped(client.events) > 0);
+}
+
+static void a_server_in_trouble_is_asked_again(void **state)
+{
+	(void)state;
+	server.failures = 1;
+	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	run_until(2);
+	assert_string_equal(server.seen[0].body, server.seen[1].body);
+}
+
+static void a_refusal_is_taken(void **state)
+{
+	(void)state;
+	server.status = 403;
+	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	run_until(1);
+	server.status = 201;
+	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	run_until(2);
+	assert_string_equal(server.seen[1].method, "POST");
+}
+
+static void labels_are_set_and_taken_away(void **state)
+{
+	const cJSON *list;
+
+	(void)state;
+	server.status = 200;
+	labels_set(&client.labels, LABEL_COUNT, "2");
+	labels_set(&client.labels, LABEL_PRODUCT, "NVIDIA H200 (NVL)");
+	labels_set(&client.labels, LABEL_MIG, "true");
+	run_until(1);
+	assert_string_equal(server.seen[0].method, "PATCH");
+	assert_string_equal(server.seen[0].path, "/api/v1/nodes/n1");
+	assert_string_equal(server.seen[0].type, "application/merge-patch+json");
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	list = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metadata"), "labels");
+	expect(list, "weir.dev/gpu.count", NULL, "2");
+	expect(list, "weir.dev/gpu.product", NULL, "NVIDIA-H200-NVL");
+	expect(list, "weir.dev/gpu.mig", NULL, "true");
+	assert_true(cJSON_IsNull(cJSON_GetObjectItem(list, "weir.dev/gpu.driver-version")));
+	cJSON_Delete(json);
+	labels_set(&client.labels, LABEL_COUNT, "2"); /* nothing new */
+	run_until(1);
+	labels_set(&client.labels, LABEL_MIG, "");
+	run_until(2);
+	json = cJSON_Parse(server.seen[1].body);
+	list = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metadata"), "labels");
+	assert_true(cJSON_IsNull(cJSON_GetObjectItem(list, "weir.dev/gpu.mig")));
+	expect(list, "weir.dev/gpu.count", NULL, "2");
+	cJSON_Delete(json);
+}
+
+static void a_labels_value_is_one(void **state)
+{
+	static const struct {
+		const char *text, *value;
+	} known[] = {
+		{"", ""},
+		{"580.65.06", "580.65.06"},
+		{" -Tesla  T4.. ", "Tesla-T4"},
+		{"a/b\\c\xc3\xa9", "a-b-c"},
+		{"---", ""},
+		{"0123456789012345678901234567890123456789012345678901234567890123456789",
+		 "012345678901234567890123456789012345678901234567890123456789012"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < countof(known); i++) {
+		char value[LABELS_VALUE_MAX];
+		labels_clean(value, known[i].text);
+		assert_string_equal(value, known[i].value);
+	}
+}
+
+static void nobody_needs_to_be_told(void **state)
+{
+	(void)state;
+	events_tell_pod(NULL, pod, EVENT_WARNING, "Because", "of this");
+	events_tell_node(NULL, EVENT_WARNING, "Because", "of this");
+	assert_int_equal(events_dropped(NULL), 0);
+	events_free(NULL);
+	api_free(NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_pods_event_has_what_kubectl_shows),
+		TEST(a_nodes_event_is_in_the_default_namespace),
+		TEST(what_repeats_is_one_event),
+		TEST(no_more_are_sent_at_once_than_allowed),
+		TEST(a_server_in_trouble_is_asked_again),
+		TEST(a_refusal_is_taken),
+		TEST(labels_are_set_and_taken_away),
+		TEST(a_labels_value_is_one),
+		TEST(nobody_needs_to_be_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
