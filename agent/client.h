@@ -37,9 +37,9 @@ struct client {
 	struct compile_client compile;
 	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
 	uint64_t told_remaining;
-	uint64_t told_at;   /* when told_executed last grew */
-	uint64_t unmatched; /* ns that it was charged for and has not yet told to have executed */
-	uint64_t charged;   /* ns, since told_at */
+	uint64_t told_at; /* when told_executed last grew */
+	uint64_t credit;  /* ns that it was charged for and did not run, not given back yet */
+	uint64_t charged; /* ns, since told_at */
 	/* ns told and charged between tellings within one turn: how its predictions relate to the
 	 * clock. */
 	uint64_t pace_told, pace_charged;

@@ -49,8 +49,8 @@ struct gpu {
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
 	struct policy_settings settings;
 	struct turns turns;
-	uint64_t looked;            /* when at its clients last */
-	uint64_t owed[WEIR_LEVELS]; /* ns that others ran in the turn of each level's first */
+	uint64_t looked;                 /* when at its clients last */
+	uint64_t unclaimed[WEIR_LEVELS]; /* ns that clients ran in others' turns, and paid for */
 };
 
 void gpu_format_id(const uint8_t uuid[16], char out[GPU_ID_SIZE]);

@@ -3,8 +3,9 @@
  * maxOverhead of its length, sum(T * Wi). A round is also no shorter than a millisecond or so for
  * each client, and no longer than the smallest latency objective among them.
  *
- * What a client ran too long (a late timer, a slow eviction) is taken from its next turn; what it
- * ran too little, because its turn was taken away, it may still run in this one. */
+ * What a client ran too long (a late timer, a slow eviction) is taken from its next turns; what it
+ * ran too little it may run later: in this round, if its turn was taken away, else, because others
+ * had not left yet, in the next one. */
 #include "policy.h"
 
 #define ROUNDS_MAX 8 /* of debt */
@@ -37,6 +38,7 @@ static void arrived(struct turn *turn, struct policy_client *client, uint64_t no
 {
 	(void)now;
 	client->ffs.ticket = ++turn->counter;
+	client->ffs.fresh = true;
 	if (client->ffs.balance > 0)
 		client->ffs.balance = 0;
 }
@@ -48,24 +50,33 @@ static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_
 	(void)now;
 	if (client->ffs.balance < -ROUNDS_MAX * whole)
 		client->ffs.balance = -ROUNDS_MAX * whole;
-	if (client->ffs.balance <= 0)
-		client->ffs.balance += whole;
-	if (client->ffs.balance > whole)
-		client->ffs.balance = whole;
+	if (client->ffs.fresh && client->ffs.balance > 0)
+		client->ffs.balance = 0;
+	if (client->ffs.fresh || client->ffs.balance <= 0) {
+		client->ffs.balance +=
+			whole + (client->ffs.back < whole ? client->ffs.back : whole);
+		client->ffs.back = 0;
+	}
+	client->ffs.fresh = false;
 	return client->ffs.balance > 0 ? (uint64_t)client->ffs.balance : 0;
 }
 
-static void ran(struct turn *turn, struct policy_client *client, uint64_t ns)
+static void ran(struct turn *turn, struct policy_client *client, int64_t ns)
 {
 	(void)turn;
-	client->ffs.balance -= (int64_t)ns;
+	if (ns < 0)
+		client->ffs.back -= ns;
+	else
+		client->ffs.balance -= ns;
 }
 
 static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
 {
 	(void)now;
-	if (left == 0)
-		client->ffs.ticket = ++turn->counter;
+	if (left > 0)
+		return;
+	client->ffs.ticket = ++turn->counter;
+	client->ffs.fresh = true;
 }
 
 const struct policy policy_ffs = {

@@ -34,10 +34,15 @@ static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_
 	return length > settings->min_quantum ? length : settings->min_quantum;
 }
 
-static void ran(struct turn *turn, struct policy_client *client, uint64_t ns)
+static void ran(struct turn *turn, struct policy_client *client, int64_t ns)
 {
+	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / client->weight);
+
 	(void)turn;
-	client->wfq.virtual_time += (uint64_t)((unsigned __int128)ns * SCALE / client->weight);
+	if (step < 0 && client->wfq.virtual_time < (uint64_t)-step)
+		client->wfq.virtual_time = 0;
+	else
+		client->wfq.virtual_time += (uint64_t)step;
 }
 
 const struct policy policy_wfq = {

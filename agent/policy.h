@@ -50,7 +50,9 @@ struct policy_client {
 	union {
 		struct {
 			int64_t balance; /* ns that it may still run in this round */
+			int64_t back;    /* ns of former rounds that were others' */
 			uint64_t ticket; /* its place in the ring */
+			bool fresh;      /* has had nothing of this round yet */
 		} ffs;
 		struct {
 			uint64_t virtual_time;
@@ -99,8 +101,9 @@ struct policy {
 			 const struct policy_client *running, uint64_t now);
 	/* The rest may be NULL. @client has work now. */
 	void (*arrived)(struct turn *turn, struct policy_client *client, uint64_t now);
-	/* @client ran while others wanted to, with or without the turn. */
-	void (*ran)(struct turn *turn, struct policy_client *client, uint64_t ns);
+	/* @client ran while others wanted to, with or without the turn; < 0: it did not, after all.
+	 */
+	void (*ran)(struct turn *turn, struct policy_client *client, int64_t ns);
 	/* @client has work left, but not the turn any more. @left: of what it was allowed. */
 	void (*ended)(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now);
 };

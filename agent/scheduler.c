@@ -6,11 +6,13 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-/* Of kernels that have ended, until it is seen: a look of libweir's worker and one of ours. */
-#define UNMATCHED_MAX 2000000ull
+/* ns: what a client may run later for what it was charged too much, and all of them. */
+#define CREDIT_MAX    20000000ull
+#define UNCLAIMED_MAX 100000000ull
 /* ns, of turns in which a client's predictions are compared with the clock. */
-#define PACE_MIN 20000000ull
-#define PACE_MAX 500000000ull
+#define PACE_MIN    20000000ull
+#define PACE_MAX    500000000ull
+#define PACE_BEFORE 3000000ull
 
 static bool hand_held(const struct client *client)
 {
@@ -150,9 +152,15 @@ static uint64_t by_clock(const struct client *client, uint64_t step)
 	return (uint64_t)((unsigned __int128)step * charged / told);
 }
 
-/* @step was told; by the former telling it had the turn already, and has had it since. */
-static void note_pace(struct client *client, uint64_t step)
+/* @step was told; by the former telling it had the turn already, and has had it since. Who tells
+ * after the turn's end is not seen here, so the former telling must have been long before that end:
+ * else only those are counted who tell soon, and seem to run more than the clock. */
+static void note_pace(struct client *client, const struct turn *turn, uint64_t step)
 {
+	uint64_t used = turn->used > client->charged ? turn->used - client->charged : 0;
+
+	if (turn->waiting && (turn->allowed < used || turn->allowed - used < PACE_BEFORE))
+		return;
 	client->pace_told += step;
 	client->pace_charged += client->charged;
 	if (client->pace_charged > PACE_MAX) {
@@ -161,14 +169,30 @@ static void note_pace(struct client *client, uint64_t step)
 	}
 }
 
-/* What the page says that it ran since it last said so, without what it was charged for already:
- * kernels are told when they have ended, and what is told is seen late. It cannot have run longer
- * without the turn than it has been without. */
+/* Told less than it was charged for: others were still running in its turn, or it told of kernels
+ * that ended and has run a part of the next. So much is given back as others were found to have run
+ * more than they were charged for; the rest is its credit. */
+static void give_back(struct client *client, uint64_t ns)
+{
+	struct gpu *gpu = client->gpu;
+	uint64_t *pool = &gpu->unclaimed[client->level];
+	uint64_t back = ns < *pool ? ns : *pool;
+
+	*pool -= back;
+	turns_refund(&gpu->turns, &client->policy, back);
+	client->credit += ns - back;
+	if (client->credit > CREDIT_MAX)
+		client->credit = CREDIT_MAX;
+}
+
+/* What the page says that it ran since it last said so, and was not charged for: kernels are told
+ * when they have ended, and what is told is seen late. It cannot have run for longer than it is
+ * since it told the last time. */
 static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t now)
 {
 	uint64_t total = atomic_load(&client->pages.status->executed);
 	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
-	uint64_t from = client->told_at;
+	uint64_t from = client->told_at, charged = client->charged;
 
 	if (step == 0)
 		return 0;
@@ -179,17 +203,17 @@ static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t 
 	if (first)
 		return 0;
 	if (turn->running == &client->policy && from > turn->started)
-		note_pace(client, step);
+		note_pace(client, turn, step);
 	client->charged = 0;
 	step = by_clock(client, step);
-	uint64_t paid = step < client->unmatched ? step : client->unmatched;
-	client->unmatched -= paid;
-	/* More is no delay: it was idle in its turn, or ran what nobody predicts. */
-	if (client->unmatched > UNMATCHED_MAX)
-		client->unmatched = UNMATCHED_MAX;
-	if (from < client->policy.since)
-		from = client->policy.since;
-	return step - paid < now - from ? step - paid : now - from;
+	if (step < charged) {
+		give_back(client, charged - step);
+		return 0;
+	}
+	uint64_t more = step - charged;
+	uint64_t paid = more < client->credit ? more : client->credit;
+	client->credit -= paid;
+	return more - paid < now - from ? more - paid : now - from;
 }
 
 /* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
@@ -201,16 +225,12 @@ static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
 
 	if (!first || blocked)
 		return;
-	uint64_t others = gpu->owed[level] < passed ? gpu->owed[level] : passed;
-	gpu->owed[level] -= others;
-	turns_ran(&gpu->turns, first, passed - others);
-	struct client *client = container_of(first, struct client, policy);
-	client->unmatched += passed - others;
-	client->charged += passed - others;
+	turns_ran(&gpu->turns, first, passed);
+	container_of(first, struct client, policy)->charged += passed;
 }
 
-/* What clients say that they ran out of turn, as their kernels had not left yet, is theirs, and not
- * that of whose turn it was. */
+/* What clients say that they ran beyond the clock, as their kernels had not left yet, is theirs,
+ * and not that of whose turn it was. */
 static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 {
 	struct client *client;
@@ -218,10 +238,12 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		const struct turn *turn = &gpu->turns.levels[client->level];
 		uint64_t ran = unpaid(client, turn, now);
-		if (gpu->n_level[client->level] < 2 || ran == 0 || turn->running == &client->policy)
+		if (gpu->n_level[client->level] < 2 || ran == 0)
 			continue;
-		turns_ran(&gpu->turns, &client->policy, ran);
-		gpu->owed[client->level] += ran;
+		turns_overran(&gpu->turns, &client->policy, ran);
+		gpu->unclaimed[client->level] += ran;
+		if (gpu->unclaimed[client->level] > UNCLAIMED_MAX)
+			gpu->unclaimed[client->level] = UNCLAIMED_MAX;
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		if (gpu->n_level[level] > 1)
@@ -291,18 +313,23 @@ static void tell_contention(struct gpu *gpu)
 	}
 }
 
-/* Somebody of @level has or had work of late, and it matters when that ends, or when an equal has
- * some, too. */
+/* Equals of @level are not to wait for each other's kernels. */
+static bool is_urgent(const struct gpu *gpu, uint8_t level)
+{
+	return gpu->urgent[level] && gpu->n_level[level] > 1 &&
+	       gpu->n_level[level] <= SCHEDULER_KEEN_MAX;
+}
+
+/* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
 static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
 		    uint64_t now)
 {
 	const struct turn *turn = &gpu->turns.levels[level];
 
-	if (gpu->n_level[level] < 2 || gpu->n_level[level] > SCHEDULER_KEEN_MAX)
+	if (!is_urgent(gpu, level) || now >= scheduler->keen_until)
 		return false;
-	if (turn->waiting)
-		return turn->running && turn->running->remaining < SCHEDULER_LOOK_NS;
-	return gpu->urgent[level] && now < scheduler->keen_until;
+	return turn->n_active < gpu->n_level[level] ||
+	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
 }
 
 /* The longest time until the next look. */
@@ -313,12 +340,15 @@ static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, boo
 		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
 		scheduler->keen_until = now + SCHEDULER_KEEN_FOR;
 	}
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+	bool urgent = false;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		if (is_keen(scheduler, gpu, level, now))
 			return SCHEDULER_KEEN_NS;
-	return busy                          ? SCHEDULER_LOOK_NS
-	       : now < scheduler->busy_until ? SCHEDULER_IDLE_NS
-					     : SCHEDULER_ASLEEP_NS;
+		urgent |= is_urgent(gpu, level);
+	}
+	return busy                                    ? SCHEDULER_LOOK_NS
+	       : urgent || now < scheduler->busy_until ? SCHEDULER_IDLE_NS
+						       : SCHEDULER_ASLEEP_NS;
 }
 
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
@@ -382,7 +412,7 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 	turns_init(&gpu->turns, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		gpu->turns.levels[level].switches = former.levels[level].switches;
-		gpu->owed[level] = 0;
+		gpu->unclaimed[level] = 0;
 	}
 }
 

@@ -158,7 +158,21 @@ void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns)
 	if (turn->running == client)
 		turn->used += ns;
 	if (turn->waiting && turns->policy->ran)
-		turns->policy->ran(turn, client, ns);
+		turns->policy->ran(turn, client, (int64_t)ns);
+}
+
+void turns_overran(struct turns *turns, struct policy_client *client, uint64_t ns)
+{
+	struct turn *turn = turn_of(turns, client);
+
+	if (turn->waiting && turns->policy->ran)
+		turns->policy->ran(turn, client, (int64_t)ns);
+}
+
+void turns_refund(struct turns *turns, struct policy_client *client, uint64_t ns)
+{
+	if (turns->policy->ran)
+		turns->policy->ran(turn_of(turns, client), client, -(int64_t)ns);
 }
 
 void turns_change(struct turns *turns, struct policy_client *client,

@@ -39,6 +39,9 @@ void turns_work(struct turns *turns, struct policy_client *client, bool active, 
 		uint64_t now);
 /* It ran for @ns since this was told last, on the GPU's time. */
 void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns);
+/* It ran for @ns more than that, in others' turns; or @ns of that were others'. */
+void turns_overran(struct turns *turns, struct policy_client *client, uint64_t ns);
+void turns_refund(struct turns *turns, struct policy_client *client, uint64_t ns);
 /* It has another level, weight, objective or cost of eviction. */
 void turns_change(struct turns *turns, struct policy_client *client,
 		  const struct policy_client *news, uint64_t now);

@@ -1,5 +1,6 @@
 #include "demand.h"
 
+#include "start.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -80,6 +81,7 @@ static void clear(struct client *client)
 		return;
 	clear_bits(standing, 0);
 	count_time(client, client_now(), 0);
+	start_done(client, standing);
 	tell(standing, 0, 0);
 	/* A launch that began while the bits went: it may have seen them set. Set them whoever else
 	 * does. */

@@ -13,6 +13,18 @@ void start_begin(struct client *client, bool closed)
 		atomic_fetch_add_explicit(&client->starts, 1, memory_order_relaxed);
 }
 
+/* What was late is left to the worker, who counts that. */
+void start_done(struct client *client, const struct standing *standing)
+{
+	uint64_t since = atomic_load(&client->start_since);
+	uint64_t slo = atomic_load(&client_control(standing)->latency_slo);
+
+	if (!since || (slo && client_now() - since > slo))
+		return;
+	if (atomic_compare_exchange_strong(&client->start_since, &since, 0))
+		atomic_fetch_add(&client->starts, 1);
+}
+
 void start_look(struct client *client, const struct standing *standing, uint64_t now)
 {
 	uint64_t since = atomic_load(&client->start_since);
@@ -21,8 +33,9 @@ void start_look(struct client *client, const struct standing *standing, uint64_t
 	if (!since || gate_closed(standing))
 		return;
 	uint64_t slo = atomic_load(&client_control(standing)->latency_slo);
+	if (!atomic_compare_exchange_strong(&client->start_since, &since, 0))
+		return;
 	if (slo && now > since && now - since > slo)
 		client->worker.starts_late++;
-	atomic_store(&client->start_since, 0);
 	atomic_fetch_add(&client->starts, 1);
 }

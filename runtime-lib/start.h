@@ -9,5 +9,8 @@
 /* Launch path: such a launch; @closed: behind a gate that was closed when it was put. */
 void start_begin(struct client *client, bool closed);
 
+/* All is finished, so it has started: the worker may look much later. Any thread. */
+void start_done(struct client *client, const struct standing *standing);
+
 /* Worker, at each look: sees whether gates are open at @now. */
 void start_look(struct client *client, const struct standing *standing, uint64_t now);

@@ -131,7 +131,17 @@ def part_i(bench):
         within = 100 * sum(t <= limit for t in us) / len(us)
         bench.report.at_least("i", f"latencySlo {slo}: done within it and the time alone", within, 99.9, " %")
         bench.report.at_least("i", f"latencySlo {slo}: the others' work against below a priority", 100 * got / kept, 100, " %")
+    add_live_error(bench, "i")
     stage.leave("Weir", [*equals, *askers.values(), first])
+
+
+def add_live_error(bench, part):
+    """What libweir predicted of the launches that it measured, in all clients that are there now."""
+    known = [client for client in bench.node.status() if client.get("predictions")]
+    n = sum(client["predictions"] for client in known)
+    if n:
+        error = 100 * sum(client["predictions"] * client["predictionError"] for client in known) / n
+        bench.report.add(part, "live prediction error, mean over launches", f"{error:.2f} %", baselines=f"{n} launches of {len(known)} clients")
 
 
 def torch_rates(bench, weir, mps, seconds):

@@ -28,7 +28,8 @@ TARGET = 66
 # What weir-sim is told of the machine: below MPS there is no context switch, and gates let half of
 # their interval pass.
 SWITCH, EVICT = "20us", "50us"
-QUANTUM = "scheduling: {quantum: 2ms}\n"  # of wfq: a window of 200 ms has many rounds
+QUANTUM_MS = 1  # of wfq: a window of 200 ms has many rounds
+QUANTUM = f"scheduling: {{quantum: {QUANTUM_MS}ms}}\n"
 
 
 def large(name):
@@ -188,7 +189,7 @@ def simulate(bench, policy, shares, window):
     """(shares, per cent lost) by weir-sim, over ten seconds."""
     trace = "".join(f"client c{i} always share={share} evict={EVICT}\n" for i, share in enumerate(shares))
     argv = [bench.node.program("weir-sim"), "--policy", policy, "--json", "--window", f"{int(window * 1000)}ms", "-"]
-    argv += ["--switch", SWITCH, "--quantum", "2ms"]
+    argv += ["--switch", SWITCH, "--quantum", f"{QUANTUM_MS}ms"]
     done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
     result = json.loads(done.stdout)
     ran = [client["gpuSeconds"] for client in result["clients"]]
