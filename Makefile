@@ -105,7 +105,7 @@ TEST_BINARIES := $(UNIT_TESTS:%=$(B)/tests/%) $(FUZZERS:%=$(B)/fuzz/%) $(BENCHES
 
 ##@ Everyday
 help: ## this list
-	@awk '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z-]*:.*## /{split($$0, a, ":.*## "); printf "  make %-12s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
+	@awk '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z-]*:.*## /{split($$0, a, ":.*## "); printf "  make %-14s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
 
 all: $(ALL) ## build everything
 
@@ -162,6 +162,10 @@ bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libr
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)e2e/bundle.sh
 
+cluster-bundle: $(SETUP_STAMP) ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for e2e/gpu/cluster.sh, for machines without a network
+	$(Q)$(MAKE) -s --no-print-directory all
+	$(Q)e2e/cluster-bundle.sh
+
 images: $(SETUP_STAMP) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
 	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so)
 	$(Q)deploy/images.sh
@@ -174,5 +178,5 @@ install: all ## into $(DESTDIR)$(PREFIX)
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
-.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak bench lint format bundle images install clean
+.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images install clean
 .DELETE_ON_ERROR:

@@ -30,12 +30,22 @@ class Suite:
         parser.add_argument("--results", type=pathlib.Path, help="append the table to this file")
         parser.add_argument("--simulated", action="store_true", help="on the simulated GPU, tiny")
         parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+        self.add_options(parser)
         options = parser.parse_args()
         options.parts = options.only.split(",") if options.only else list(self.parts)
         for part in options.parts:
             if part not in self.parts:
                 parser.error(f"--only: no part '{part}'")
         return options
+
+    def add_options(self, parser):
+        """More of them, of a kind of suite."""
+
+    def make_node(self, options):
+        return node.Node(options.bundle, self.name, options.simulated, self.tenants)
+
+    def prepare(self, bench):
+        bench.prepare()
 
     def run_part(self, bench, part):
         try:
@@ -46,7 +56,7 @@ class Suite:
 
     def run_parts(self, bench, options):
         begin = time.monotonic()
-        bench.prepare()
+        self.prepare(bench)
         for part in options.parts:
             elapsed = time.monotonic() - begin
             if elapsed > options.deadline:
@@ -81,13 +91,13 @@ class Suite:
             return 0
         machine = report.machine_name(options.simulated)
         table = report.Report(self.name, options.simulated)
-        machine_node = node.Node(options.bundle, self.name, options.simulated, self.tenants)
+        machine_node = self.make_node(options)
         bench = sharing.Bench(machine_node, table, options.seconds, plots=self.plots(options))
         print(f"{self.name}: {machine}", flush=True)
         try:
             self.run_parts(bench, options)
-        except node.Failure as error:
-            table.failed("-", str(error))
+        except (node.Failure, KeyboardInterrupt) as error:
+            table.failed("-", str(error) or "interrupted")
         finally:
             bench.node.close()
         print(f"\n{machine}\n{table.table()}\n\n{table.summary()}")

@@ -1,16 +1,17 @@
 #!/bin/bash
 # Builds the pinned kubelet, kube-apiserver, kube-scheduler, kube-controller-manager and etcd from the Go
-# module proxy and prints the folder that they are in; `build.sh helm` does so for helm. Built once for each
-# go.mod and go.sum, in ~/.cache/weir; takes ten minutes and 2 GB the first time, nothing later.
+# module proxy and prints the folder that they are in; `build.sh helm` does so for helm, `build.sh all` for the five
+# as one program, which is a third as large. Built once for each go.mod and go.sum, in ~/.cache/weir; takes ten
+# minutes and 2 GB the first time, nothing later.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-kube}
 [ "$what" = kube ] || here=$here/$what
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
-key=$(cat "$here/go.mod" "$here/go.sum" | sha256sum | cut -c1-16)
+key=$({ cat "$here"/go.{mod,sum} && cat "$here"/*.go 2> /dev/null || :; } | sha256sum | cut -c1-16)
 bin=$cache/$what-$key
 toolchain=golang.org/toolchain@v0.0.1-go1.24.13.linux-$(dpkg --print-architecture)
-declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd" [helm]=helm)
+declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controller-manager etcd" [helm]=helm [all]=kube-all)
 
 say() { echo "kubelet/build: $*" >&2; }
 
@@ -21,9 +22,12 @@ built() {
 	done
 }
 
-# The version of a module that go.mod requires.
-required() {
-	sed -n "s|^require $1 ||p" "$here/go.mod"
+# What says which Kubernetes it is.
+version_flags() {
+	local kubernetes minor version=k8s.io/component-base/version
+	kubernetes=$(sed -n "s/^require k8s.io.kubernetes //p" "$here/go.mod")
+	minor=${kubernetes#v1.}
+	echo "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}"
 }
 
 if built; then
@@ -64,12 +68,12 @@ find_go() {
 }
 
 build_kube() {
-	local kubernetes minor version=k8s.io/component-base/version
-	kubernetes=$(required k8s.io/kubernetes)
-	minor=${kubernetes#v1.}
-	"$go" build -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" \
-		-o "$out/" k8s.io/kubernetes/cmd/{kubelet,kube-apiserver,kube-scheduler,kube-controller-manager}
+	"$go" build -ldflags "$(version_flags)" -o "$out/" k8s.io/kubernetes/cmd/{kubelet,kube-apiserver,kube-scheduler,kube-controller-manager}
 	"$go" build -ldflags '-s -w' -o "$out/etcd" go.etcd.io/etcd/server/v3
+}
+
+build_all() {
+	"$go" build -ldflags "$(version_flags)" -o "$out/kube-all" .
 }
 
 build_helm() {

@@ -3,7 +3,7 @@
 # on which pods reach the API server; without, pods name their node and use the host's network.
 #
 # Everything lies in one folder, $W; what cannot is taken away again by cluster_down, whatever state
-# an earlier run died in: the cgroup /weir-e2e, in which every pod is, and the kubelet's folder of
+# an earlier run died in: the cgroup /$CGROUP, in which every pod is, and the kubelet's folder of
 # device plugins, whose place is fixed. Every process that we start is known by pid and start time.
 # shellcheck shell=bash
 # The ports come out of the file `settings`.
@@ -18,6 +18,7 @@ SERVICE_ADDRESS=10.99.0.1 # the API server's, as pods know it
 CONTROLLERS=${CONTROLLERS:-}
 CONTAINERD=${CONTAINERD:-} # folder of a containerd with CDI; empty: Debian's, without
 PLUGINS=/var/lib/kubelet/device-plugins
+CNI=${CNI:-/usr/lib/cni}
 IMAGE=localhost/weir-test:1
 here=${here:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
 
@@ -167,7 +168,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   # Root without CAP_SYS_RESOURCE may not lower the score as the kubelet wishes.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "$CNI"
     conf_dir = "$W/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "$snapshotter"
@@ -345,7 +346,7 @@ check_machine() {
 	for program in containerd ctr runc jq curl ss ip openssl python3 busybox; do
 		command -v "$program" > /dev/null || die "$program is missing; make setup installs it"
 	done
-	[ -x /usr/lib/cni/bridge ] || die "containernetworking-plugins is missing; make setup installs it"
+	[ -x "$CNI/bridge" ] || die "containernetworking-plugins is missing; make setup installs it"
 }
 
 check_alone() {
@@ -377,7 +378,7 @@ pick_snapshotter() {
 # cluster_up PROGRAM...: until the node is ready; the programs are in the image's /bin.
 cluster_up() {
 	check_machine
-	kube=$("$here/build.sh") || die "cannot build the kubelet"
+	kube=${KUBE:-$("$here/build.sh")} || die "cannot build the kubelet"
 	cluster_down
 	check_alone
 	mkdir -p "$W"/{pki,cni,manifests,ctd,pods}
