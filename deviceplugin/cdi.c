@@ -35,7 +35,7 @@ bool cdi_kind_valid(const char *kind)
 {
 	const char *slash = strchr(kind, '/');
 
-	return slash && is_word(kind, (size_t)(slash - kind)) &&
+	return slash && strlen(kind) < CDI_KIND_MAX && is_word(kind, (size_t)(slash - kind)) &&
 	       is_word(slash + 1, strlen(slash + 1));
 }
 
@@ -167,12 +167,11 @@ static int replace(const char *path, const char *text)
 
 int cdi_write(char *path, size_t path_size, const struct config *config, const char *text)
 {
-	cleanup(freep) char *name = strdup(config->cdi.kind);
+	const char *kind = config->cdi.kind, *class = strchr(kind, '/') + 1;
+	int n = snprintf(path, path_size, "%s/%.*s-%s.json", config->cdi.dir,
+			 (int)(class - kind - 1), kind, class);
 
-	if (!name)
-		return error_origin(-ENOMEM);
-	*strchr(name, '/') = '-';
-	if (snprintf(path, path_size, "%s/%s.json", config->cdi.dir, name) >= (int)path_size)
+	if (n >= (int)path_size)
 		return -ENAMETOOLONG;
 	if (is_there(path, text))
 		return 0;

@@ -14,7 +14,8 @@ struct config;
 struct driver;
 struct gpu;
 
-#define CDI_VENDOR "weir.dev"
+#define CDI_VENDOR   "weir.dev"
+#define CDI_KIND_MAX 128u /* with its end */
 
 /* By the specification's rules for vendor/class. */
 bool cdi_kind_valid(const char *kind);

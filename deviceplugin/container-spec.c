@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "cdi.h"
 #include "codec.h"
 #include "config.h"
 #include "driver.h"
@@ -121,20 +122,14 @@ static void add_cdi_device(struct builder *b, const char *name)
 /* By name: the runtime finds out what they bring. */
 static void name_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
 {
+	char list[GPUS_MAX * (CDI_KIND_MAX + GPU_UUID_MAX)];
 	const char *kind = b->config->cdi.kind;
-	cleanup(freep) char *list = NULL;
-	size_t size, space = strlen(kind) + GPU_UUID_MAX + 2;
+	size_t size = 0;
 
-	list = malloc(grant->n_gpus * space + 1);
-	if (!list) {
-		b->error = -ENOMEM;
-		return;
-	}
-	size = 0;
 	for (unsigned i = 0; i < grant->n_gpus; i++) {
 		size_t begin = size ? size + 1 : 0;
-		size += (size_t)sprintf(list + size, i ? ",%s=%s" : "%s=%s", kind,
-					gpus[grant->gpus[i]].uuid);
+		size += (size_t)snprintf(list + size, sizeof(list) - size, i ? ",%s=%s" : "%s=%s",
+					 kind, gpus[grant->gpus[i]].uuid);
 		if (b->config->device_list == DEVICE_LIST_CDI_CRI)
 			add_cdi_device(b, list + begin);
 	}

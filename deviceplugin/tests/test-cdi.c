@@ -130,7 +130,10 @@ static void check_each(const cJSON *array, void (*check)(const cJSON *value))
 	const cJSON *entry;
 
 	assert_true(cJSON_IsArray(array));
-	cJSON_ArrayForEach(entry, array) check(entry);
+	cJSON_ArrayForEach(entry, array)
+	{
+		check(entry);
+	}
 }
 
 static void check_path(const cJSON *value)

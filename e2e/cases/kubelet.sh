@@ -237,6 +237,7 @@ intruder() {
 cases=(
 	"packed|parts are packed, whole GPUs lie beside them, two of one NUMA node"
 	"spread|parts are spread by configuration, and one GPU's demand does not touch another's"
+	"nvml|NVML in a pod shows its own GPU, limit and process"
 	"cdi|GPUs come by the Container Device Interface, where configured"
 	"share|a pod gets its share and sees the simulated GPU, through libweir"
 	"refused|a request over one GPU is refused, and the pod says why"
@@ -274,7 +275,7 @@ trap 'exit 1' TERM INT
 
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
 [ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched
-cluster_up "$B"/bin/{nvml-view,vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder,bypass} \
+cluster_up "$B"/bin/{nvml-view,nvml-view-linked,vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder,bypass} \
 	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 weir_up
 failed=0

@@ -122,3 +122,14 @@ cdi() {
 	done
 	jq -e '.kind == "weir.dev/gpu" and (.devices | length) == 8' "$W/cdi/weir.dev-gpu.json" > /dev/null && plugin_with
 }
+
+# NVML shows a container its own: GPU, limit, process; others are on the same GPU.
+nvml() {
+	starts low 20 "$(filler low)" && pod view 30 'nvml-view --allocate 40 && nvml-view-linked' && succeeds view 30 &&
+		finishes low || return 1
+	pod_log view > "$W/view"
+	expect "NVML shows" "$(grep -cxE 'gpus 1|gpu 0 GPU-[-0-9a-f]*|memory total 30[67] used 40 free 26[67] MiB|processes 1|process nvml-view 40 MiB' "$W/view")" 7 || {
+		sed 's/^/# /' "$W/view"
+		return 1
+	}
+}

@@ -8,11 +8,11 @@
 #define SHARED_MAGIC 0x324d4953u /* "SIM2" */
 
 struct shared_process {
-	uint32_t role; /* 0: free */
+	uint32_t role;               /* 0: free */
 	_Atomic uint32_t generation; /* how often the entry was claimed */
-	uint32_t joined;     /* the generation that all the rest is of */
-	uint32_t pid;     /* in its own namespace */
-	uint32_t touched; /* bit g: has a context on GPU g */
+	uint32_t joined;             /* the generation that all the rest is of */
+	uint32_t pid;                /* in its own namespace */
+	uint32_t touched;            /* bit g: has a context on GPU g */
 	uint64_t memory[MACHINE_GPUS];
 };
 
