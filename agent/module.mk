@@ -52,7 +52,7 @@ endif
 # A whole agent, with fake pods and identities.
 WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
-               test-tenants test-metrics test-scheduler test-compile test-cache test-mps test-file-watch $(WHOLE_AGENT)
+               test-tenants test-metrics test-scheduler test-accounts test-compile test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -61,6 +61,7 @@ $1_STATIC   := $(AGENT_STATIC)
 $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
+test-accounts_LIBS += -lm
 $(foreach t,test-compile $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fixture.c)\
 	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))
 $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\

@@ -1,0 +1,252 @@
+/* Shares on a model of a GPU whose kernels stand behind gates: one runs after the other, who is
+ * held has its running kernel end first, clients tell late and in whole kernels what they ran, and
+ * the agent's timers are late. All of it in virtual time, and the same each time. */
+#include "../scheduler.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "../tenants.h"
+
+#define US     1000ull
+#define MS     1000000ull
+#define N      8
+#define STEP   (10 * US)
+#define TICK   (560 * US) /* between two looks of a client's worker */
+#define BEFORE (400 * MS) /* that no window has */
+#define WINDOW (200 * MS)
+#define ROUNDS 20 /* windows */
+
+struct model_client {
+	uint64_t length;          /* ns of a kernel */
+	uint64_t done, next_tick; /* ns of those that ended */
+	uint64_t ran;             /* ns in this window */
+};
+
+static struct {
+	struct loop loop;
+	struct scheduler scheduler;
+	struct gpu gpu, *gpus;
+	struct weir_control_page control[N];
+	struct weir_status_page status[N];
+	struct weir_demand_page demand[WEIR_DEMAND_LEVELS];
+	struct tenant tenants[N];
+	struct client clients[N];
+	struct model_client model[N];
+	unsigned n, total_share;
+	unsigned queue[N], queued; /* clients with a kernel behind its gate; the first one runs */
+	uint64_t left;             /* ns of it */
+	uint64_t now, next_look, random;
+} world;
+
+static uint64_t random_below(uint64_t limit)
+{
+	world.random = world.random * 6364136223846793005u + 1442695040888963407u;
+	return (world.random >> 33) % limit;
+}
+
+static void set_up(const char *policy, uint64_t quantum)
+{
+	struct policy_settings settings = policy_defaults;
+
+	memset(&world, 0, sizeof(world));
+	settings.quantum = quantum;
+	world.gpu.open = true;
+	memcpy(world.gpu.id, "GPU-x", sizeof("GPU-x"));
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		world.gpu.region.demand[level] = &world.demand[level];
+	HASH_ADD(hh, world.gpus, uuid, sizeof(world.gpu.uuid), &world.gpu);
+	assert_int_equal(loop_init(&world.loop), 0);
+	assert_int_equal(scheduler_init(&world.scheduler, &world.loop, policy_find(policy),
+					&settings, &world.gpus),
+			 0);
+}
+
+static void tear_down(void)
+{
+	scheduler_deinit(&world.scheduler);
+	loop_deinit(&world.loop);
+	HASH_CLEAR(hh, world.gpus);
+}
+
+/* A client that always has work, in kernels of @length. */
+static void come(uint32_t share, uint64_t length)
+{
+	unsigned i = world.n++;
+	struct client *client = &world.clients[i];
+
+	world.tenants[i] = (struct tenant){.share = share, .clients = client};
+	*client = (struct client){
+		.gpu = &world.gpu,
+		.number = i + 1,
+		.tenant = &world.tenants[i],
+		.pages = {.control = &world.control[i], .status = &world.status[i]}};
+	DL_APPEND2(world.gpu.clients, client, gpu_prev, gpu_next);
+	world.gpu.n_level[0]++;
+	scheduler_add(&world.scheduler, client);
+	world.status[i].executed = 1;
+	world.model[i].length = length;
+	world.total_share += share;
+}
+
+static bool is_queued(unsigned i)
+{
+	for (unsigned k = 0; k < world.queued; k++)
+		if (world.queue[k] == i)
+			return true;
+	return false;
+}
+
+/* Gates are looked at by the GPU itself. */
+static void pass_gates(void)
+{
+	for (unsigned i = 0; i < world.n; i++) {
+		if (world.control[i].hold || is_queued(i))
+			continue;
+		world.queue[world.queued++] = i;
+		if (world.queued == 1)
+			world.left = world.model[i].length;
+	}
+}
+
+static void end_kernel(void)
+{
+	struct model_client *client = &world.model[world.queue[0]];
+
+	client->done += client->length;
+	memmove(world.queue, world.queue + 1, --world.queued * sizeof(*world.queue));
+	pass_gates();
+	if (world.queued)
+		world.left = world.model[world.queue[0]].length;
+}
+
+static void run_kernels(uint64_t ns)
+{
+	while (world.queued && ns) {
+		uint64_t step = world.left < ns ? world.left : ns;
+		world.model[world.queue[0]].ran += step;
+		world.left -= step;
+		ns -= step;
+		if (!world.left)
+			end_kernel();
+	}
+}
+
+static void tell(unsigned i)
+{
+	struct model_client *client = &world.model[i];
+
+	if (world.now < client->next_tick)
+		return;
+	client->next_tick = world.now + TICK + random_below(40 * US);
+	world.status[i].executed = 1 + client->done;
+	world.status[i].outstanding = 4;
+	world.status[i].remaining = 4 * client->length;
+}
+
+static void look(void)
+{
+	if (world.now < world.next_look)
+		return;
+	uint64_t next = scheduler_look(&world.scheduler, &world.gpu, world.now);
+	uint64_t late = 30 * US + random_below(random_below(50) ? 70 * US : 300 * US);
+	world.next_look = next + late;
+}
+
+static void run_until(uint64_t end)
+{
+	for (; world.now < end; world.now += STEP) {
+		pass_gates();
+		run_kernels(STEP);
+		for (unsigned i = 0; i < world.n; i++)
+			tell(i);
+		look();
+	}
+}
+
+struct result {
+	double worst; /* percentage points off its share, of any client in any window */
+	double first; /* per cent of the first one, over all windows */
+};
+
+static double part_of(unsigned i, uint64_t sum)
+{
+	return 100.0 * (double)world.model[i].ran / (double)sum;
+}
+
+static struct result run(void)
+{
+	struct result result = {0};
+
+	world.now = loop_now();
+	run_until(world.now + BEFORE);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint64_t sum = 0;
+		for (unsigned i = 0; i < world.n; i++)
+			world.model[i].ran = 0;
+		run_until(world.now + WINDOW);
+		for (unsigned i = 0; i < world.n; i++)
+			sum += world.model[i].ran;
+		for (unsigned i = 0; i < world.n; i++) {
+			double target = 100.0 * world.tenants[i].share / world.total_share;
+			result.worst = fmax(result.worst, fabs(part_of(i, sum) - target));
+		}
+		result.first += part_of(0, sum) / ROUNDS;
+	}
+	tear_down();
+	return result;
+}
+
+/* GLoop, figures 9 and 11: 2, 4, 8 instances, equal and one with two thirds. */
+static void test_windows(void **state)
+{
+	const unsigned counts[] = {2, 4, 8};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned others = counts[i] - 1;
+		for (unsigned equal = 0; equal < 2; equal++) {
+			uint32_t each = equal ? 100 / counts[i] : (34 + others / 2) / others;
+			set_up("wfq", MS);
+			come(equal ? each : 66, 700 * US);
+			for (unsigned k = 0; k < others; k++)
+				come(each, 550 * US);
+			double target = 100.0 * world.tenants[0].share / world.total_share;
+			struct result result = run();
+			assert_true(result.worst <= 1);
+			assert_float_equal(result.first, target, 0.2);
+		}
+	}
+}
+
+/* Kernels that nobody can evict, longer than any turn. */
+static void test_long_kernels(void **state)
+{
+	(void)state;
+	set_up("ffs", 10 * MS);
+	come(66, 500 * US);
+	come(34, 15 * MS);
+	assert_float_equal(run().first, 66, 3);
+	set_up("ffs", 10 * MS);
+	come(66, 5 * MS);
+	come(34, 500 * US);
+	assert_float_equal(run().first, 66, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_long_kernels),
+	};
+
+	return cmocka_run_group_tests_name("accounts", tests, NULL, NULL);
+}
