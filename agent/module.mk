@@ -50,7 +50,7 @@ weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
 # A whole agent, with fake pods and identities.
-WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile
+WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
                test-tenants test-metrics test-scheduler test-accounts test-compile test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)

@@ -1,0 +1,198 @@
+/* Processes that NVML lists, real ones, in pods that the test makes up: who is told of, and killed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent-fixture.h"
+
+#define T     1000000000000ull /* some time, ns */
+#define AFTER (10 * 1000000000ull)
+
+static struct monitor monitor;
+static pid_t listed;
+static struct fake fake;
+
+static nvmlReturn_t list(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *out)
+{
+	(void)device;
+	*n = listed > 0;
+	out[0] = (nvmlProcessInfo_t){.pid = (unsigned)listed};
+	return NVML_SUCCESS;
+}
+
+static pid_t start_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* A container of a pod that is known, with so many shares. */
+static void make_pod(uint32_t share)
+{
+	known_pod = calloc(1, sizeof(*known_pod) + sizeof(known_pod->containers[0]));
+	assert_non_null(known_pod);
+	strcpy(known_pod->uid, "u-1");
+	strcpy(known_pod->namespace_, "ns");
+	strcpy(known_pod->name, "web");
+	known_pod->n_containers = 1;
+	strcpy(known_pod->containers[0].id, "c1");
+	strcpy(known_pod->containers[0].name, "main");
+	known_pod->containers[0].share = share;
+}
+
+/* With a GPU that this process is a client of. */
+static int set_up(void **state)
+{
+	(void)state;
+	rig_set_up(state);
+	agent_deinit(&agent);
+	rig_start(false);
+	next_identity = (struct container_identity){
+		.in_pod = true, .pod_uid = "u-1", .container_id = "c1", .cgroup = "/x"};
+	fake = fake_join(0);
+	monitor = (struct monitor){.n = 1, .nvml.nvmlDeviceGetComputeRunningProcesses = list};
+	monitor.all[0] = (struct monitor_gpu){.gpu = agent.gpus.all, .device = (nvmlDevice_t)&fake};
+	listed = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fake_leave(&fake);
+	rig_tear_down(state);
+	free(known_pod);
+	known_pod = NULL;
+	return 0;
+}
+
+/* What the metrics say, behind the labels of the container. */
+static bool metric_says(const char *value)
+{
+	char line[256], *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	unregistered_metrics(out, &agent);
+	fclose(out);
+	snprintf(line, sizeof(line),
+		 "\nweir_unregistered_processes{namespace=\"ns\",pod=\"web\",container=\"main\","
+		 "gpu=\"%s\"} %s\n",
+		 agent.gpus.all->id, value);
+	bool found = strstr(text, line);
+	free(text);
+	return found;
+}
+
+static void a_process_is_told_of_when_it_does_not_come_back(void **state)
+{
+	(void)state;
+	make_pod(30);
+	listed = start_process();
+	unregistered_look(&agent, &monitor, T);
+	unregistered_look(&agent, &monitor, T + AFTER - 1);
+	assert_false(metric_says("1"));
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_true(metric_says("1"));
+	assert_int_equal(agent.unregistered.n_killed, 0);
+	end_process(listed);
+	/* NVML may show it for a while yet. */
+	unregistered_look(&agent, &monitor, T + 2 * AFTER);
+	assert_false(metric_says("1"));
+	assert_null(agent.unregistered.all);
+}
+
+static void a_client_is_not(void **state)
+{
+	(void)state;
+	make_pod(30);
+	listed = getpid();
+	unregistered_look(&agent, &monitor, T);
+	unregistered_look(&agent, &monitor, T + 5 * AFTER);
+	assert_false(metric_says("1"));
+}
+
+static void nor_is_one_that_weir_leaves_alone(void **state)
+{
+	(void)state;
+	listed = start_process();
+	unregistered_look(&agent, &monitor, T);
+	/* In a pod that is not known; with a whole GPU; without any; in another container. */
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_false(agent.unregistered.all->reported);
+	make_pod(100);
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_false(agent.unregistered.all->reported);
+	known_pod->containers[0].share = 0;
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_false(agent.unregistered.all->reported);
+	known_pod->containers[0].share = 30;
+	strcpy(known_pod->containers[0].id, "c2");
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_false(agent.unregistered.all->reported);
+	strcpy(known_pod->containers[0].id, "c1");
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_true(agent.unregistered.all->reported);
+	end_process(listed);
+}
+
+static void it_is_killed_where_the_configuration_says_so(void **state)
+{
+	int status;
+
+	(void)state;
+	make_pod(30);
+	agent.config.unregistered.action = UNREGISTERED_KILL;
+	listed = start_process();
+	unregistered_look(&agent, &monitor, T);
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_int_equal(waitpid(listed, &status, 0), listed);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_int_equal(agent.unregistered.n_killed, 1);
+}
+
+static void another_process_of_its_number_begins_anew(void **state)
+{
+	(void)state;
+	make_pod(30);
+	agent.config.unregistered.action = UNREGISTERED_KILL;
+	listed = start_process();
+	unregistered_look(&agent, &monitor, T);
+	agent.unregistered.all->started--; /* as if it were the number of one before */
+	unregistered_look(&agent, &monitor, T + AFTER);
+	assert_int_equal(agent.unregistered.n_killed, 0);
+	assert_int_equal(waitpid(listed, NULL, WNOHANG), 0);
+	unregistered_look(&agent, &monitor, T + 2 * AFTER);
+	assert_int_equal(agent.unregistered.n_killed, 1);
+	end_process(listed);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_process_is_told_of_when_it_does_not_come_back),
+		TEST(a_client_is_not),
+		TEST(nor_is_one_that_weir_leaves_alone),
+		TEST(it_is_killed_where_the_configuration_says_so),
+		TEST(another_process_of_its_number_begins_anew),
+	};
+
+	return RUN_AGENT_TESTS(tests);
+}
