@@ -28,8 +28,8 @@ struct yaml_field {
 	uint32_t min, max;               /* of yaml_read_number */
 };
 
-/* The bytes of a file of at most @max, for the caller to free, with room for one more. Else a negative
- * errno, and one line in @message. */
+/* The bytes of a file of at most @max, for the caller to free, with room for one more. Else a
+ * negative errno, and one line in @message. */
 int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
 		   size_t message_size);
 
