@@ -392,6 +392,7 @@ static void test_lying_files(void **state)
 	REFUSED_WITH(head.version = 0);
 	REFUSED_WITH(head.sm = 0);
 	REFUSED_WITH(head.sm = UINT32_MAX);
+	REFUSED_WITH(head.registers = 256);
 	REFUSED_WITH(head.forms = 0);
 	REFUSED_WITH(head.forms = 1u << WEIR_NATIVE);
 	REFUSED_WITH(head.forms |= 1u << 31);
