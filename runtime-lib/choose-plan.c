@@ -6,9 +6,10 @@
 #include "weir/tickets.h"
 
 #define POLL_PERIOD 8000u  /* ns between two looks of the GPU at demand and hold */
-#define POLL_NS     20000u /* from the demand until it is seen, and from the last block to the end */
+#define POLL_NS     15000u /* from the demand until it is seen, and from the last block to the end */
 #define WORKERS_MAX 65535u /* of resumable kernels */
-#define TICKET_NS   10000u /* about the work of a ticket */
+#define TICKET_NS   10000u /* about the work of a ticket; */
+#define MORE_MAX    8u     /* up to so many times as much, if that is faster */
 
 struct planner {
 	struct choice *choice;
@@ -96,22 +97,44 @@ static void add(struct choice *choice, const struct plan *plan)
 		choice->candidates[choice->n++] = (struct candidate){.plan = *plan};
 }
 
+static void cut(struct plan *plan, uint32_t chunk, bool ahead)
+{
+	plan->hidden.ahead = ahead;
+	weir_cut(&plan->hidden, chunk, plan->workers, !ahead);
+	if (plan->workers > plan->hidden.tickets)
+		plan->workers = plan->hidden.tickets;
+}
+
 /* A plan with tickets of so many blocks. */
 static void add_tickets(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
 {
 	const unsigned *grid = choice->geometry.grid;
-	struct plan cut = *plan;
+	struct plan added = *plan;
 
-	cut.hidden.grid[0] = grid[0];
-	cut.hidden.grid[1] = grid[1];
-	cut.hidden.grid[2] = grid[2];
-	cut.hidden.blocks = (uint32_t)geometry_blocks(&choice->geometry);
-	cut.hidden.period = POLL_PERIOD;
-	cut.hidden.ahead = ahead;
-	weir_cut(&cut.hidden, chunk, plan->workers, !ahead);
-	if (cut.workers > cut.hidden.tickets)
-		cut.workers = cut.hidden.tickets;
-	add(choice, &cut);
+	added.hidden.grid[0] = grid[0];
+	added.hidden.grid[1] = grid[1];
+	added.hidden.grid[2] = grid[2];
+	added.hidden.blocks = (uint32_t)geometry_blocks(&choice->geometry);
+	added.hidden.period = POLL_PERIOD;
+	cut(&added, chunk, ahead);
+	add(choice, &added);
+}
+
+void plan_refine(struct choice *choice, uint32_t candidate)
+{
+	struct plan *plan = &choice->candidates[candidate].plan;
+	const struct candidate *best = NULL;
+
+	if (!plan->refines)
+		return;
+	for (size_t i = choice->first; i < candidate; i++) {
+		const struct candidate *c = &choice->candidates[i];
+		if (c->plan.form == plan->form && !c->plan.refines &&
+		    (!best || c->ratio < best->ratio))
+			best = c;
+	}
+	if (best)
+		cut(plan, best->plan.hidden.chunk, best->plan.hidden.ahead);
 }
 
 /* With a worker less on each SM: blocks that compete for its cache are then faster, all in all. */
@@ -123,6 +146,7 @@ static void add_spare(struct choice *choice, const struct plan *plan, uint32_t c
 	if (plan->workers < 4 * sms)
 		return;
 	spare.workers -= sms;
+	spare.refines = true;
 	add_tickets(choice, &spare, chunk, ahead);
 }
 
@@ -136,7 +160,8 @@ static uint64_t chunk_max(const struct planner *planner, uint64_t time)
 	return blocks > 1 ? blocks - 1 : 0;
 }
 
-/* Of one build. The further ones, with more registers and fewer workers, are seldom the faster. */
+/* With tickets of more and more blocks, as long as they leave soon enough; then those that go on
+ * from the best of them. */
 static void add_build(const struct planner *planner, const struct plan *plan)
 {
 	struct choice *choice = planner->choice;
@@ -151,16 +176,25 @@ static void add_build(const struct planner *planner, const struct plan *plan)
 	add_tickets(choice, plan, (uint32_t)chunk, ahead);
 	if (is_forced(planner->settings))
 		return;
-	uint64_t last = plan->build ? 2 * chunk : 4 * chunk;
-	for (uint64_t more = 2 * chunk; more <= most && more <= last; more *= 2)
+	for (uint64_t more = 2 * chunk; more <= most && more <= MORE_MAX * chunk; more *= 2)
 		add_tickets(choice, plan, (uint32_t)more, true);
-	if (plan->build)
-		return;
 	if (chunk > 1)
 		add_tickets(choice, plan, (uint32_t)(chunk / 2), true);
 	if (ahead)
 		add_tickets(choice, plan, (uint32_t)chunk, false);
 	add_spare(choice, plan, (uint32_t)chunk, ahead);
+}
+
+/* One with more registers, and so fewer workers. */
+static void add_wide(const struct planner *planner, const struct plan *narrow)
+{
+	struct plan plan;
+
+	if (is_forced(planner->settings) || !plan_init(&plan, planner, WEIR_PERSISTENT, 1) ||
+	    plan.workers >= narrow->workers)
+		return;
+	plan.refines = true;
+	add_tickets(planner->choice, &plan, 1, false);
 }
 
 /* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
@@ -172,16 +206,16 @@ static void add_persistent(const struct planner *planner)
 	uint64_t blocks = geometry_blocks(&choice->geometry), chunk = planner->settings->chunk;
 	struct plan plan;
 
-	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
-		if (!plan_init(&plan, planner, WEIR_PERSISTENT, build) || whole_grid_fits(choice) ||
-		    blocks <= plan.workers)
-			continue;
-		if (!chunk)
-			add_build(planner, &plan);
-		else if (!build)
-			add_tickets(choice, &plan, (uint32_t)(chunk < blocks ? chunk : blocks),
-				    chunk > 1);
+	if (!plan_init(&plan, planner, WEIR_PERSISTENT, 0) || whole_grid_fits(choice) ||
+	    blocks <= plan.workers)
+		return;
+	if (chunk) {
+		chunk = chunk < blocks ? chunk : blocks;
+		add_tickets(choice, &plan, (uint32_t)chunk, chunk > 1);
+		return;
 	}
+	add_build(planner, &plan);
+	add_wide(planner, &plan);
 }
 
 /* A grid that fits on the GPU as a whole must do so in this form as well. */

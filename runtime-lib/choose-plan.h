@@ -20,6 +20,10 @@ static inline uint64_t geometry_blocks(const struct geometry *geometry)
 	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
 }
 
+/* Worker: before a candidate is tried: one that refines others has its tickets cut as the best of
+ * those before it. */
+void plan_refine(struct choice *choice, uint32_t candidate);
+
 /* Worker, with the context current: adds candidates for the choice's geometry and native time, in
  * the order that they are to be tried in. None is added if the kernel cannot be launched so. */
 void plans_add(struct choice *choice, const struct rewritten *rewritten,

@@ -286,6 +286,7 @@ static void compare_anew(struct choice *choice)
 /* One launch first, or some if others would be what somebody waits for. */
 static void try_candidate(struct choice *choice, uint32_t candidate)
 {
+	plan_refine(choice, candidate);
 	compare_anew(choice);
 	choice->doubted = false;
 	choice->native_at = client_now();

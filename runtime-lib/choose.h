@@ -34,6 +34,7 @@ struct plan {
 	/* Persistent and resumable: what is the same in all launches. */
 	struct weir_persistent hidden;
 	uint32_t workers;
+	bool refines; /* the best of those of its form that were tried before it */
 	/* Sliced: along this axis, so much of it at a time. */
 	unsigned axis, step;
 };

@@ -196,7 +196,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 						     size_t shared)
 {
 	(void)function, (void)threads, (void)shared;
-	*blocks = NULL_OCCUPANCY;
+	*blocks = (uintptr_t)function == NULL_WIDE ? NULL_OCCUPANCY - 1 : NULL_OCCUPANCY;
 	return CUDA_SUCCESS;
 }
 

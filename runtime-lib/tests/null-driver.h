@@ -10,6 +10,7 @@
 #define NULL_SMS       4u
 #define NULL_OCCUPANCY 8u        /* blocks of any kernel on an SM */
 #define NULL_FORM      0x700000u /* handles from here on are kernels in forms */
+#define NULL_WIDE      0x700800u /* one in a form with fewer blocks on an SM */
 #define NULL_OPS       4096u
 
 /* What was put into a stream, in its order. */

@@ -409,12 +409,12 @@ static void further_builds_are_tried(void **state)
 	CUfunction kernel;
 
 	(void)state;
-	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){FORM(WEIR_FORM_COUNT)};
+	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
 	kernel = kernel_of(900000, &rewritten);
 	driver->n_ops = 0;
 	assert_true(settles(n, kernel, BLOCKS));
 	for (size_t i = 0; i < driver->n_ops; i++)
-		wide += driver->ops[i].function == FORM(WEIR_FORM_COUNT);
+		wide += driver->ops[i].function == (CUfunction)(uintptr_t)NULL_WIDE;
 	assert_true(wide > 1);
 	gone(n);
 }
