@@ -64,7 +64,7 @@ fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin
 fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
-fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c deviceplugin/cdi.c deviceplugin/driver.c \
+fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c deviceplugin/config-gpu.c deviceplugin/cdi.c deviceplugin/driver.c \
                                agent/health.c agent/xid.c agent/yaml.c agent/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
