@@ -22,6 +22,7 @@ static const char *const places[] = {
 	"/host/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
 	"/host/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
 	"/host/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
+	"/host/usr/local/nvidia/lib64/libnvidia-ml.so.1",
 	"/host/home/kubernetes/bin/nvidia/lib64/libnvidia-ml.so.1",
 	"/host/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
 	"/host/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
