@@ -81,6 +81,8 @@ static void mark_limited(struct agent *agent)
 {
 	if (!agent->limited)
 		memories_mark(&agent->memories);
+	if (!agent->limited)
+		doors_mark(&agent->doors);
 	agent->limited = true;
 }
 

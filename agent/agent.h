@@ -5,6 +5,7 @@
 
 #include "compile.h"
 #include "config.h"
+#include "doors.h"
 #include "gpus.h"
 #include "handshake.h"
 #include "labels.h"
@@ -50,6 +51,7 @@ struct agent {
 	struct labels labels;
 
 	struct server clients;
+	struct doors doors;
 	struct session *sessions;
 	unsigned n_sessions;
 	uint64_t last_number; /* of a client */

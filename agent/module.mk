@@ -13,7 +13,7 @@ include agent/sim.mk
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
-             compile.c compile-metrics.c config.c config-gpu.c config-take.c control.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
+             compile.c compile-metrics.c config.c config-gpu.c config-take.c control.c doors.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
              memory.c metrics.c mps.c mps-process.c objective.c peer.c process-metrics.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)

@@ -26,7 +26,8 @@ struct session {
 		*asked; /* on which its limit of memory is; the answer waits for the API server */
 	pid_t pid;
 	struct tenant *tenant;
-	struct client *client; /* NULL: not welcomed yet */
+	const struct gpu *only; /* that it may ask for; NULL: any */
+	struct client *client;  /* NULL: not welcomed yet */
 };
 
 /* The pages that belong to a level, in the order of the protocol. */
@@ -197,13 +198,21 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 	return r;
 }
 
+/* As gpus_get(); another one than its own is as unknown to it. */
+static int find_gpu(const struct session *session, const uint8_t uuid[16], struct gpu **gpu)
+{
+	if (session->only && memcmp(session->only->uuid, uuid, 16) != 0)
+		return GPUS_UNKNOWN;
+	return gpus_get(&session->agent->gpus, uuid, gpu);
+}
+
 static void welcome(struct session *session, const struct weir_hello *hello)
 {
 	struct agent *agent = session->agent;
 	char id[GPU_ID_SIZE];
 	char text[128];
 	struct gpu *gpu;
-	int r = gpus_get(&agent->gpus, hello->gpu, &gpu);
+	int r = find_gpu(session, hello->gpu, &gpu);
 
 	gpu_format_id(hello->gpu, id);
 	if (r > 0) {
@@ -283,7 +292,7 @@ static void tell_memory(struct session *session, const struct weir_memory *asked
 {
 	struct agent *agent = session->agent;
 	struct gpu *gpu;
-	int r = gpus_get(&agent->gpus, asked->gpu, &gpu);
+	int r = find_gpu(session, asked->gpu, &gpu);
 
 	if (r > 0) {
 		/* Nobody has a limit on what is not here. */
@@ -443,9 +452,9 @@ static struct session *session_new(struct agent *agent, int fd, int process,
 	return session;
 }
 
-static void accepted(struct server *server, int fd)
+/* @gpu: the only one that it may ask for; NULL: any. */
+static void let_in(struct agent *agent, int fd, const struct gpu *gpu)
 {
-	struct agent *agent = container_of(server, struct agent, clients);
 	struct container_identity identity = {0};
 	struct session *session;
 	char text[128];
@@ -468,8 +477,22 @@ static void accepted(struct server *server, int fd)
 		return;
 	}
 	session = session_new(agent, fd, process, &identity);
+	if (session)
+		session->only = gpu;
 	if (session && session->tenant->n_sessions > agent->config.clients_per_container)
 		refuse_session(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
+}
+
+static void accepted(struct server *server, int fd)
+{
+	let_in(container_of(server, struct agent, clients), fd, NULL);
+}
+
+static void accepted_at_door(struct server *server, int fd)
+{
+	struct door *door = container_of(server, struct door, server);
+
+	let_in(door->agent, fd, door->gpu);
 }
 
 void session_tell_levels(struct agent *agent, struct tenant *tenant)
@@ -493,14 +516,17 @@ void session_tell_levels(struct agent *agent, struct tenant *tenant)
 
 int sessions_init(struct agent *agent)
 {
-	return server_init(&agent->clients, &agent->loop, agent->config.socket, SOCK_SEQPACKET,
-			   0666, accepted);
+	int r = server_init(&agent->clients, &agent->loop, agent->config.socket, SOCK_SEQPACKET,
+			    0666, accepted);
+
+	return r == 0 ? doors_init(agent, accepted_at_door) : r;
 }
 
 void sessions_deinit(struct agent *agent)
 {
 	agent->stopping = true;
 	server_deinit(&agent->clients);
+	doors_deinit(&agent->doors);
 	for (struct session *session = agent->sessions, *next; session; session = next) {
 		next = session->next;
 		session_free(session);

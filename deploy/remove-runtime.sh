@@ -32,6 +32,13 @@ empty() {
     rm -rf "${1:?}/"* "${1:?}/".[!.]*
 }
 
+# Files go, folders stay: containers have them mounted.
+empty_folders() {
+    for file in "$1"/* "$1"/.[!.]* "$1"/*/* "$1"/*/.[!.]*; do
+        [ -d "$file" ] || rm -f "$file"
+    done
+}
+
 remove() {
     [ -d "$1" ] || return 0
     empty "$1"
@@ -61,7 +68,7 @@ for version in "$library_dir"/*/; do
     fi
 done
 if [ -n "$used" ]; then
-    empty "$run_dir"
+    empty_folders "$run_dir"
 else
     remove "$library_dir"
     remove "$run_dir"

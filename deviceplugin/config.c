@@ -277,6 +277,7 @@ static const struct yaml_field config_fields[] = {
 	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{"pluginDir", read_plugin_dir, AT(plugin_dir)},
 	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir)},
+	{"gpuSockets", yaml_read_bool, AT(gpu_sockets)},
 	{"nodeRoot", read_prefix, AT(node_root)},
 	{"library", yaml_read_section, 0, library_fields},
 	{"preload", yaml_read_section, 0, preload_fields},

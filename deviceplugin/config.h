@@ -34,6 +34,7 @@ struct config {
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, as this process sees it */
 	char *agent_socket_dir; /* on the host */
+	bool gpu_sockets;       /* containers get the folder of their GPU in it, not all of it */
 	struct {
 		char *dir;     /* the agent's, on the host: a folder for each GPU in it */
 		bool required; /* no container gets a part of a GPU whose daemon does not answer */

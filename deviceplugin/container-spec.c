@@ -203,6 +203,18 @@ static void add_mps(struct builder *b, const struct gpu *gpu)
 	add_mount(b, pipes, MPS_DIR, true);
 }
 
+/* The directory, because a new agent makes a new socket. A socket can be connected to through a
+ * read-only mount. That of its GPU shows no other's. */
+static void add_socket(struct builder *b, const struct gpu *gpu, const char *socket_dir)
+{
+	const struct config *config = b->config;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s%s", config->agent_socket_dir,
+		 config->gpu_sockets ? "/" : "", config->gpu_sockets ? gpu->uuid : "");
+	add_mount(b, path, socket_dir, true);
+}
+
 static void add_weir(struct builder *b, const struct driver *driver, const struct gpu *gpu)
 {
 	const struct config *config = b->config;
@@ -216,9 +228,7 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 	if (config->nvml_path[0])
 		add_mount(b, config->nvml_path, config->nvml_path, true);
 	add_mount(b, config->preload_path, PRELOAD_FILE, true);
-	/* The directory, because a new agent makes a new socket. A socket can be connected to
-	 * through a read-only mount. */
-	add_mount(b, config->agent_socket_dir, socket_dir, true);
+	add_socket(b, gpu, socket_dir);
 	add_mps(b, gpu);
 }
 

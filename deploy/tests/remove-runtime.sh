@@ -26,8 +26,8 @@ check() { # WHAT COMMAND...
     rm -f "$dir.out"
 }
 fill() {
-    mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir "$dir"/cdi
-    touch "$dir"/lib/weir/{1.0,1.1}/{libweir.so,ld.so.preload} "$dir"/run/weir/agent.sock "$dir"/run/weir/.hidden \
+    mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir/GPU-a "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir "$dir"/cdi
+    touch "$dir"/lib/weir/{1.0,1.1}/{libweir.so,ld.so.preload} "$dir"/run/weir/agent.sock "$dir"/run/weir/GPU-a/agent.sock "$dir"/run/weir/.hidden \
         "$dir/cache/weir/object" "$dir/cdi/weir.dev-gpu.json" "$dir/run/weir-agent/state/GPU/demand-0" "$dir/other"
     # Where the file system knows no such flag nothing is guarded.
     chattr -f +i "$dir/run/weir-agent/state/GPU/demand-0"
@@ -48,7 +48,7 @@ container=$!
 read -r _ < "$dir/mounted"
 check "with a container that uses 1.0" remove
 check "its library stays, and where it finds an agent" test "$(left)" = \
-    "./cdi/weir.dev-gpu.json ./lib/weir ./lib/weir/1.0 ./lib/weir/1.0/ld.so.preload ./lib/weir/1.0/libweir.so ./run/weir "
+    "./cdi/weir.dev-gpu.json ./lib/weir ./lib/weir/1.0 ./lib/weir/1.0/ld.so.preload ./lib/weir/1.0/libweir.so ./run/weir ./run/weir/GPU-a "
 kill $container
 wait $container 2> /dev/null
 fill

@@ -146,7 +146,11 @@ static void a_part_gets_libweir_and_the_agent(void **state)
 	assert_string_equal(mounted(f, "/etc/ld.so.preload")->host_path,
 			    "/usr/local/lib/weir/" WEIR_VERSION "/ld.so.preload");
 	assert_true(mounted(f, "/run/weir")->read_only);
+	assert_string_equal(mounted(f, "/run/weir")->host_path, "/run/weir");
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
+	f->config.gpu_sockets = true;
+	build(f, &part);
+	assert_string_equal(mounted(f, "/run/weir")->host_path, "/run/weir/GPU-b");
 }
 
 static void a_part_gets_the_nodes_of_its_gpu(void **state)

@@ -48,6 +48,7 @@ static void reads_every_key(void **state)
 		"logLevel: debug\n"
 		"pluginDir: /p\n"
 		"agentSocketDir: /a\n"
+		"gpuSockets: true\n"
 		"nodeRoot: /host/\n"
 		"library: {hostPath: /l, nvmlPath: ''}\n"
 		"preload: {hostPath: /pre}\n"
@@ -73,6 +74,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(config.log_level, LOG_DEBUG);
 	assert_string_equal(config.plugin_dir, "/p");
 	assert_string_equal(config.agent_socket_dir, "/a");
+	assert_true(config.gpu_sockets);
 	assert_string_equal(config.node_root, "/host");
 	assert_string_equal(config.library_path, "/l");
 	assert_string_equal(config.nvml_path, "");

@@ -8,6 +8,7 @@ prepare hostile
 # The bystander is an equal, so that turns are between them.
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
 printf '%s\n' 'logLevel: debug' "nvml: $B/simcuda/libnvidia-ml.so.1" >>"$work/agent.yaml"
+export WEIR_SIM_GPUS=2
 start_agent
 say $? "the agent is up"
 gpu=$(status -r '.gpus[0].gpu')
@@ -37,6 +38,11 @@ withstands flood "eight clients that never stop to send: others get in, and few 
 withstands rights "descriptors that do not belong, and too many: none is taken"
 withstands garbage "3000 packets of garbage"
 withstands liar "one that always says it is almost done: its equal gets its turns"
+other=$(status -r '.gpus[1].gpu')
+timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" door >"$work/door.log" 2>&1
+say $? "at the socket of one GPU another one cannot be had"
+! timeout 60 "$work/bin/hostile" "$work/$gpu/agent.sock" "$gpu" door >"$work/own.log" 2>&1 && grep -q 'are given out' "$work/own.log"
+say $? "but its own"
 resident=$(memory_kib)
 echo "# resident: $resident KiB"
 [ "$resident" -lt 65536 ]

@@ -57,6 +57,11 @@ bool client_set_gpu(const char *id)
 	return n == sizeof(gpu);
 }
 
+void client_copy_gpu(uint8_t out[16])
+{
+	memcpy(out, gpu, sizeof(gpu));
+}
+
 void become(uid_t uid)
 {
 	if (setgid(uid) < 0 || setuid(uid) < 0)

@@ -17,6 +17,8 @@ extern const char *agent_socket;
 
 /* The GPU that everybody asks for, GPU-01234567-…; false: that is none. */
 bool client_set_gpu(const char *id);
+/* Of a message that names one. */
+void client_copy_gpu(uint8_t out[16]);
 void become(uid_t uid);   /* or ends */
 int client_connect(void); /* never fails */
 struct weir_hello client_hello(void);
@@ -42,3 +44,4 @@ void attack_garbage(void);
 void attack_orphan(void);
 void attack_words(void);
 void attack_liar(void);
+void attack_door(void);

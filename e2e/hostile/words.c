@@ -205,3 +205,21 @@ void attack_liar(void)
 	if (status != 0)
 		exit(1);
 }
+
+/* At the socket of another GPU, as a container that has a part of that one. */
+void attack_door(void)
+{
+	struct weir_memory question = {0};
+	union weir_message answer;
+	int fds[WEIR_FDS_MAX];
+	size_t n;
+
+	if (client_join(&answer, fds) >= 0)
+		harm("the pages of another GPU are given out");
+	weir_header_init(&question.header, WEIR_MEMORY, sizeof(question));
+	client_copy_gpu(question.gpu);
+	int socket = client_connect();
+	if (weir_message_send(socket, &question, sizeof(question), NULL, 0) < 0 ||
+	    !client_hear(socket, &answer, fds, &n, 10000) || answer.header.type != WEIR_REFUSED)
+		harm("an account on another GPU is given out");
+}

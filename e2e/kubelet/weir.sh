@@ -43,6 +43,7 @@ resourceName: $RESOURCE
 logLevel: debug
 pluginDir: $PLUGINS
 agentSocketDir: $W/tmpfs/run
+gpuSockets: true
 library: {hostPath: $W/host/libweir.so, nvmlPath: $W/host/libweir-nvml.so}
 preload: {hostPath: $W/host/ld.so.preload}
 driver: {mount: always, libraries: $W/host/driver, nvml: $W/host/driver/libnvidia-ml.so.1}

@@ -50,6 +50,7 @@ mode: {{ .Values.mode }}
 logLevel: {{ .Values.logLevel }}
 pluginDir: /var/lib/kubelet/device-plugins
 agentSocketDir: {{ .Values.host.runDir }}
+gpuSockets: true
 nodeRoot: {{ ternary "/host" "\"\"" (eq (include "weir.pluginHost" .) "true") }}
 allocation: {{ .Values.allocation }}
 deviceListStrategy: {{ .Values.deviceListStrategy }}
