@@ -24,7 +24,7 @@ def low_of(bench, workload):
     """PyTorch, or on the simulated GPU our own that keeps it full."""
     if not bench.node.simulated:
         return bench.torch_low(workload)
-    return sharing.Low(workload, ["filler", "--depth", "4"], "waves", lambda result: result.get("rate", 0))
+    return sharing.Low(workload, ["filler", "--depth", "4"], "kernels", lambda result: result["kernels_per_second"])
 
 
 def install(bench):
