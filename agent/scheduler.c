@@ -332,6 +332,16 @@ static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, ui
 	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
 }
 
+/* Nobody had work for a second, but who comes is to be seen soon: as often as it costs little. */
+static uint64_t doze(const struct scheduler *scheduler)
+{
+	uint64_t wanted = scheduler->n_clients * SCHEDULER_DOZE_NS;
+
+	return wanted < SCHEDULER_IDLE_NS     ? SCHEDULER_IDLE_NS
+	       : wanted < SCHEDULER_ASLEEP_NS ? wanted
+					      : SCHEDULER_ASLEEP_NS;
+}
+
 /* The longest time until the next look. */
 static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
 			 uint64_t now)
@@ -346,9 +356,11 @@ static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, boo
 			return SCHEDULER_KEEN_NS;
 		urgent |= is_urgent(gpu, level);
 	}
-	return busy                                    ? SCHEDULER_LOOK_NS
-	       : urgent || now < scheduler->busy_until ? SCHEDULER_IDLE_NS
-						       : SCHEDULER_ASLEEP_NS;
+	if (busy)
+		return SCHEDULER_LOOK_NS;
+	if (now < scheduler->busy_until)
+		return SCHEDULER_IDLE_NS;
+	return urgent ? doze(scheduler) : SCHEDULER_ASLEEP_NS;
 }
 
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
@@ -376,6 +388,10 @@ static void look(struct scheduler *scheduler)
 {
 	uint64_t now = loop_now(), next = POLICY_NEVER;
 
+	scheduler->n_clients = 0;
+	for (const struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next)
+		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+			scheduler->n_clients += gpu->n_level[level];
 	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
 		uint64_t wanted = gpu->clients ? scheduler_look(scheduler, gpu, now) : POLICY_NEVER;
 		next = wanted < next ? wanted : next;

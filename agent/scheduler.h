@@ -16,8 +16,9 @@
 #define SCHEDULER_KEEN_FOR  200000000ull /* after there was some */
 #define SCHEDULER_KEEN_MAX  32u          /* clients of a level, at most, for whom that is done */
 #define SCHEDULER_BUSY_NS   1000000000ull
-#define SCHEDULER_URGENT_NS 5000000ull    /* objectives below this make equals leave at once */
-#define SCHEDULER_IDLE_NS   2000000ull    /* while nobody has, as somebody soon may */
+#define SCHEDULER_URGENT_NS 5000000ull /* objectives below this make equals leave at once */
+#define SCHEDULER_IDLE_NS   2000000ull /* while nobody has, as somebody soon may */
+#define SCHEDULER_DOZE_NS   70000ull /* a client of the node, between looks while nobody has work */
 #define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */
 #define SCHEDULER_COSTLY    10ull         /* times settings.cost: no client is believed more */
 #define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
@@ -27,6 +28,7 @@ struct scheduler {
 	struct policy_settings settings;
 	struct loop_timer timer;
 	struct gpu **gpus;   /* the registry's hash */
+	uint64_t n_clients;  /* at the last look */
 	uint64_t busy_until; /* looked at idle clients often until then */
 	uint64_t keen_until; /* and where objectives or preemption need it, very often */
 	struct record record;

@@ -1,7 +1,7 @@
 # Sourced: what a soak does to a node, by kind. What has to be made good again is done `later`.
 # shellcheck shell=bash disable=SC2004,SC2034,SC2154
 
-kills=0
+kills=0 n_slow=0
 disturbed=$SECONDS # when something was last away, or came back
 jobs_later=()      # "SECOND COMMAND"
 declare -A away    # parts that we have taken away
@@ -126,7 +126,7 @@ open(sys.argv[1], "r+b").write(struct.pack("q", int(sys.argv[2])))' "$W/realtime
 
 # What it complains about counts if the agent lived meanwhile.
 do_slow() {
-	local log=$W/loiter-$SECONDS.log
+	local log=$W/loiter-$((n_slow += 1)).log
 	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
 		echo failed; } > "$log" &
 	later 30 hear_slow "$log" "$(pid_of agent || echo none)"

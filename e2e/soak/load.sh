@@ -110,6 +110,7 @@ stop_load() {
 	stopping=1
 	pause=0
 	for ((slot = 0; slot < pods; slot++)); do
+		[ -n "${slot_pod[slot]:-}" ] || continue # the node was too slow to have one there
 		touch "$W/shared/stop-${slot_pod[slot]}"
 		told[${slot_pod[slot]}]=1
 	done
