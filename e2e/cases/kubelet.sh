@@ -17,12 +17,18 @@ here=$PWD/e2e/kubelet
 . "$here/health.sh"
 MEMORY_DEFAULT=share
 
+clients_seen() {
+	grep -c 'client .* of GPU-.* libweir [0-9]' "$W/agent.log"
+}
+
 share() {
+	local before
+	before=$(clients_seen)
 	# shellcheck disable=SC2016
 	pod share 30 'set -e; vector-add; matrix-multiply; reduction; long-block; echo gpu $WEIR_GPU' || return 1
 	succeeds share 60 || return 1
 	[ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-' &&
-		[ "$(grep -c 'client .* of GPU-.* libweir [0-9]' "$W/agent.log")" = 4 ]
+		[ "$(clients_seen)" = $((before + 4)) ]
 }
 
 refused() {
