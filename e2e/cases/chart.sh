@@ -204,7 +204,10 @@ uninstalls() {
 		echo "# left: $(left)"
 		return 1
 	}
-	until_ok 30 allocatable_is 0 && node_label count null
+	until_ok 30 allocatable_is 0 && node_label count null || {
+		echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
+		return 1
+	}
 }
 
 # Files, mounts, processes and objects of the release.
