@@ -120,8 +120,8 @@ static bool can_create(const char *path)
 static void attack_mounts(void)
 {
 	static const char *const mounts[] = {"/etc/ld.so.preload", "/run/weir"};
-	static const char *const files[] = {"/etc/ld.so.preload", WEIR_SOCKET_PATH,
-					    "/run/weir/" WEIR_LIMITED_NAME};
+	static const char limited[] = "/run/weir/" WEIR_LIMITED_NAME;
+	static const char *const files[] = {"/etc/ld.so.preload", WEIR_SOCKET_PATH, limited};
 
 	for (size_t i = 0; i < countof(mounts); i++) {
 		must_fail("unmounting", umount2(mounts[i], MNT_DETACH) == 0);
