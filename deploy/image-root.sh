@@ -109,7 +109,7 @@ make_plugin() {
 		strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
 	done
 	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
-	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep chattr curl
+	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep sed sort tr chattr curl
 	ln -s dash "$root/usr/bin/sh"
 }
 
