@@ -45,8 +45,10 @@ static void tell(const struct hoard *hoard)
 
 	snprintf(draft, sizeof(draft), "%s.draft", hoard->state_file);
 	file = fopen(draft, "we");
-	if (!file || fprintf(file, "%zu %llu\n", hoard->n * (PIECE >> 20),
-			     (unsigned long long)hoard->refusals) < 0)
+	if (!file)
+		workload_fail("cannot write %s", draft);
+	if (fprintf(file, "%zu %llu\n", hoard->n * (PIECE >> 20),
+		    (unsigned long long)hoard->refusals) < 0)
 		workload_fail("cannot write %s", draft);
 	if (fclose(file) != 0 || rename(draft, hoard->state_file) != 0)
 		workload_fail("cannot write %s", hoard->state_file);
