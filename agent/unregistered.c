@@ -195,6 +195,7 @@ static void forget_gone(struct unregistered *unregistered)
 		next = process->hh.next;
 		if (process->look == unregistered->look)
 			continue;
+		/* The table goes with its last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DEL(unregistered->all, process);
 		free(process);
 	}

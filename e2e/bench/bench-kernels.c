@@ -68,7 +68,7 @@ static bool runs(const struct table *table, size_t v)
 static void one_round(struct table *table, bool check)
 {
 	struct plan *plan = &table->plan;
-	double native[PLAN_KERNELS_MAX];
+	double native[PLAN_KERNELS_MAX] = {0};
 
 	for (size_t v = 0; v < VARIANTS; v++) {
 		if (!runs(table, v))
@@ -137,7 +137,7 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 static const struct plan_launch *largest(const struct plan *plan, const struct plan_kernel *kernel,
 					 uint64_t *sum)
 {
-	const struct plan_launch *best = NULL;
+	const struct plan_launch *best = plan->launches;
 	uint64_t most = 0;
 
 	*sum = 0;

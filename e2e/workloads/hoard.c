@@ -41,16 +41,15 @@ static void give_back(struct hoard *hoard)
 static void tell(const struct hoard *hoard)
 {
 	char draft[4096];
-	FILE *file;
 
 	snprintf(draft, sizeof(draft), "%s.draft", hoard->state_file);
-	file = fopen(draft, "we");
-	if (!file)
-		workload_fail("cannot write %s", draft);
-	if (fprintf(file, "%zu %llu\n", hoard->n * (PIECE >> 20),
-		    (unsigned long long)hoard->refusals) < 0)
-		workload_fail("cannot write %s", draft);
-	if (fclose(file) != 0 || rename(draft, hoard->state_file) != 0)
+	FILE *file = fopen(draft, "we");
+	bool good = file && fprintf(file, "%zu %llu\n", hoard->n * (PIECE >> 20),
+				    (unsigned long long)hoard->refusals) > 0;
+
+	if (file && fclose(file) != 0)
+		good = false;
+	if (!good || rename(draft, hoard->state_file) != 0)
 		workload_fail("cannot write %s", hoard->state_file);
 }
 

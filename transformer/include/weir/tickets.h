@@ -4,9 +4,9 @@
 #include "preempt-abi.h"
 
 /* Fills in chunk, coarse, fine, single and tickets, of @hidden with its blocks: tickets of @chunk
- * blocks, and towards the end smaller ones, so that @workers get done together: of a quarter for as
- * many blocks as they all run at a time, and the last of them one by one. Of one size if @even, or
- * if there are too few. */
+ * blocks (at least one), and towards the end smaller ones, so that @workers get done together: of a
+ * quarter for as many blocks as they all run at a time, and the last of them one by one. Of one
+ * size if @even, or if there are too few. */
 static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
 			    int even)
 {
@@ -14,6 +14,7 @@ static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint
 	uint64_t tail = (uint64_t)workers * chunk;
 
 	chunk = chunk < blocks ? chunk : blocks;
+	chunk = chunk ? chunk : 1;
 	fine = (chunk + 3) / 4;
 	tail = tail < blocks / 2 ? tail : blocks / 2;
 	hidden->chunk = chunk;
