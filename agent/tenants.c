@@ -75,7 +75,7 @@ void tenants_prune(struct tenants *tenants, uint64_t now)
 		tenants_forget(tenants, tenants->idle);
 }
 
-static void free_usages(struct tenant *tenant)
+void tenant_free_usages(struct tenant *tenant)
 {
 	while (tenant->usages) {
 		struct usage *next = tenant->usages->next;
@@ -114,7 +114,7 @@ void tenants_forget(struct tenants *tenants, struct tenant *tenant)
 		other = other->hh.next;
 	if (other)
 		inherit(other, tenant);
-	free_usages(tenant);
+	tenant_free_usages(tenant);
 	free(tenant);
 }
 
@@ -125,7 +125,7 @@ void tenants_deinit(struct tenants *tenants)
 	HASH_CLEAR(hh, tenants->all);
 	for (; tenant; tenant = next) {
 		next = tenant->hh.next;
-		free_usages(tenant);
+		tenant_free_usages(tenant);
 		free(tenant);
 	}
 	*tenants = (struct tenants){0};

@@ -69,8 +69,9 @@ void tenants_prune(struct tenants *tenants, uint64_t now);
 void tenants_forget(struct tenants *tenants, struct tenant *tenant);
 void tenants_deinit(struct tenants *tenants);
 
-/* What the tenant used on @gpu. NULL: no memory. */
+/* What the tenant used on @gpu, its own until it is forgotten. NULL: no memory. */
 struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
+void tenant_free_usages(struct tenant *tenant);
 /* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);
 void client_read(struct client *client);

@@ -72,6 +72,8 @@ static void set_up(const char *policy, uint64_t quantum)
 
 static void tear_down(void)
 {
+	for (unsigned i = 0; i < N; i++)
+		tenant_free_usages(&world.tenants[i]);
 	scheduler_deinit(&world.scheduler);
 	loop_deinit(&world.loop);
 	HASH_CLEAR(hh, world.gpus);

@@ -48,6 +48,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		tenant_free_usages(&world.tenants[i]);
 	scheduler_deinit(&world.scheduler);
 	loop_deinit(&world.loop);
 	HASH_CLEAR(hh, world.gpus);

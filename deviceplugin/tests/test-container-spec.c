@@ -65,14 +65,20 @@ static int set_up(void **state)
 	return 0;
 }
 
+static void unbuild(struct fixture *f)
+{
+	if (f->spec)
+		codec_free(&f->spec->base);
+	f->spec = NULL;
+	driver_deinit(&f->driver);
+}
+
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 	char command[64];
 
-	if (f->spec)
-		codec_free(&f->spec->base);
-	driver_deinit(&f->driver);
+	unbuild(f);
 	config_deinit(&f->config);
 	snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
 	assert_int_equal(system(command), 0);
@@ -102,8 +108,10 @@ static void make_driver(const struct fixture *f, const char *dir)
 	}
 }
 
+/* Instead of what it built before. */
 static void build(struct fixture *f, const struct grant *grant)
 {
+	unbuild(f);
 	assert_int_equal(driver_init(&f->driver, &f->config), 0);
 	assert_int_equal(container_spec(&f->spec, &f->config, &f->driver, gpus, grant), 0);
 }
@@ -264,14 +272,10 @@ static void mps_needs_a_running_daemon(void **state)
 	f->config.mode = MODE_MPS;
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
-	codec_free(&f->spec->base);
-	driver_deinit(&f->driver);
 	/* Another GPU's. */
 	make_file(f, "/run/weir-mps/GPU-a/ready", "");
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
-	codec_free(&f->spec->base);
-	driver_deinit(&f->driver);
 	make_file(f, "/run/weir-mps/GPU-b/ready", "");
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "/run/weir-mps");
