@@ -66,15 +66,15 @@ fetch_promtool() {
 }
 
 # Debian 12's containerd knows nothing of CDI. Debian 13's runs here as well; the real-kubelet cases take it from
-# this folder, nothing is installed.
+# this folder, nothing is installed. It comes from where this machine has its Debian from.
 fetch_containerd() {
-    local part=$cache/containerd.part program
+    local part=$cache/containerd.part program mirror
     [ ! -x "$cache/containerd/containerd" ] || return 0
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sort -u | head -1) || true
     echo "setup: fetching a containerd with CDI"
     rm -rf "$part"
     mkdir -p "$part"/{lists,cache/archives}/partial "$part/root"
-    echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main' \
-        >"$part/sources.list"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$part/sources.list"
     cat >"$part/apt.conf" <<END
 Dir::Etc::SourceList "$part/sources.list";
 Dir::Etc::SourceParts "/dev/null";
@@ -84,8 +84,8 @@ Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 APT::Sandbox::User "root";
 END
-    if (cd "$part" && export APT_CONFIG=$part/apt.conf && apt-get update -q && apt-get download -q containerd &&
-        dpkg -x containerd_*.deb root) >/dev/null 2>&1; then
+    if [ -n "$mirror" ] && (cd "$part" && export APT_CONFIG=$part/apt.conf && apt-get update -q &&
+        apt-get download -q containerd && dpkg -x containerd_*.deb root) >/dev/null 2>&1; then
         rm -rf "$cache/containerd"
         mkdir -p "$part/bin"
         for program in containerd containerd-shim-runc-v2; do mv "$part/root/usr/bin/$program" "$part/bin/"; done
