@@ -64,6 +64,7 @@ class Suite:
                 continue
             print(f"\n{part}: {self.parts[part][0]} ({elapsed:.0f} s so far)", flush=True)
             self.run_part(bench, part)
+            self.keep_figures(bench)
 
     def plots(self, options):
         """Beside the table, or where details go; None: nobody keeps them."""
@@ -71,12 +72,16 @@ class Suite:
             return options.results.parent / "plots"
         return pathlib.Path(os.environ["OUT"]) / "plots" if os.environ.get("OUT") else None
 
+    def keep_figures(self, bench):
+        """After each part, so that they outlive whatever ends this early."""
+        if os.environ.get("OUT"):
+            out = pathlib.Path(os.environ["OUT"])
+            (out / f"{self.name}.json").write_text(json.dumps(bench.report.rows, indent=1))
+            (out / f"{self.name}.txt").write_text(bench.report.table() + "\n")
+
     def keep_details(self, bench, out, section):
-        """For whoever looks after it: figures, table, the section for RESULTS.md, and what every
-        program said."""
+        """For whoever looks after it: the section for RESULTS.md, and what every program said."""
         out = pathlib.Path(out)
-        (out / f"{self.name}.json").write_text(json.dumps(bench.report.rows, indent=1))
-        (out / f"{self.name}.txt").write_text(bench.report.table() + "\n")
         (out / f"{self.name}.md").write_text(section)
         with tarfile.open(out / "logs.tar.gz", "w:gz") as tar:
             for path in sorted(bench.node.folder.rglob("*")):
@@ -102,6 +107,7 @@ class Suite:
             bench.node.close()
         print(f"\n{machine}\n{table.table()}\n\n{table.summary()}")
         section = table.markdown(machine, self.command + (f" --only {options.only}" if options.only else ""))
+        self.keep_figures(bench)
         if os.environ.get("OUT"):
             self.keep_details(bench, os.environ["OUT"], section)
         if options.results:
