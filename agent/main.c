@@ -8,7 +8,8 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-const char *argp_program_version = "weir-agent " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"weir-agent " WEIR_VERSION;
 
 enum { OPTION_CHECK = 0x100 };
 

@@ -15,7 +15,8 @@
 #include "weir/object.h"
 #include "weir/transform.h"
 
-const char *argp_program_version = "weir-compile " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"weir-compile " WEIR_VERSION;
 
 struct arguments {
 	bool machine_code;

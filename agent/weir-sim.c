@@ -9,7 +9,7 @@
 
 #include "weir/base.h"
 
-const char *argp_program_version = "weir-sim " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "weir-sim " WEIR_VERSION;
 
 #define DEFAULT_END 60000000000ull
 

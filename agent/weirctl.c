@@ -19,7 +19,7 @@
 #define ANSWER_MAX     (64u << 20)
 #define SECOND         1000000000ull
 
-const char *argp_program_version = "weirctl " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
 
 struct arguments {
 	const char *socket;

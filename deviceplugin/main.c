@@ -13,7 +13,8 @@
 #include "weir/loop.h"
 #include "weir/yaml.h"
 
-const char *argp_program_version = "weir-device-plugin " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"weir-device-plugin " WEIR_VERSION;
 
 struct options {
 	const char *config;

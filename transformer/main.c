@@ -11,7 +11,8 @@
 
 #define INPUT_MAX ((size_t)4 << 30)
 
-const char *argp_program_version = "weir-transform " WEIR_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"weir-transform " WEIR_VERSION;
 
 enum key {
 	KEY_REPRINT = 256,
