@@ -1,53 +1,83 @@
 """Parts f and g: what Weir costs a client that nobody preempts, and a launch."""
 
+import contextlib
 import statistics
+import subprocess
 
 from sharing import HIGH, LOW, TOP
 
 ROUNDS = 3
+TURNS = 9  # of each of two clients; the median of their ratios counts
 WORKLOADS = ("mm", "train")
 IDLE_GAP_US = "60000000"
 
 
-def rate_once(bench, level, weir):
-    argv = bench.low_argv(",".join(WORKLOADS), seconds=bench.seconds)
-    result = bench.node.start("throughput", argv, level, weir).result()
-    return {name: result[name]["rate"] for name in WORKLOADS}
+@contextlib.contextmanager
+def waiting_for_turns(bench, level, weir):
+    """A client that works only when it is told to; it is not ready yet."""
+    argv = [*bench.low_argv(",".join(WORKLOADS)), "--turns"]
+    client = bench.node.start("throughput", argv, level, weir, stdin=subprocess.PIPE)
+    try:
+        yield client
+        client.leave()
+    finally:
+        client.kill()
+
+
+def turn(bench, client, workload):
+    seconds = bench.seconds / 4
+    client.tell(workload, seconds)
+    return client.answer(seconds + 60)[workload]["rate"]
+
+
+def in_turns(bench, plain, weir, workload, turns):
+    """Rates of both, which work one after the other, so that whatever else happens to the GPU or the machine
+    happens to both."""
+    rates = {plain: [], weir: []}
+    for i in range(turns):
+        for client in (plain, weir) if i % 2 else (weir, plain):
+            rates[client].append(turn(bench, client, workload))
+    return rates[plain], rates[weir]
+
+
+def percentage(base, rates):
+    return 100 * statistics.median(rate / of for of, rate in zip(base, rates))
 
 
 def listed(rates):
     return " ".join(f"{rate:.2f}" for rate in rates)
 
 
+def compare_throughput(bench, plain, level, name, limit):
+    with waiting_for_turns(bench, level, True) as weir:
+        weir.wait_ready()
+        plain.wait_ready()
+        for workload in WORKLOADS:
+            base, rates = in_turns(bench, plain, weir, workload, TURNS)
+            baselines = f"it/s: {listed(rates)}; without Weir {listed(base)}"
+            value = percentage(base, rates)
+            bench.report.at_least("f", f"throughput of {workload}, {name}", value, limit, baselines=baselines)
+        if level == LOW:
+            below_idle(bench, plain, weir)
+
+
+def below_idle(bench, plain, weir):
+    """For information: somebody above is there and does nothing."""
+    argv = bench.burst_argv(1, extra=("--gap-min-us", IDLE_GAP_US, "--gap-max-us", IDLE_GAP_US))
+    client = bench.node.start("idle", argv, HIGH, True)
+    client.wait_ready()
+    for workload in WORKLOADS:
+        value = percentage(*in_turns(bench, plain, weir, workload, ROUNDS))
+        bench.report.add("f", f"throughput of {workload}, level 0 below an idle client", f"{value:.2f} %")
+    client.kill()
+
+
 def part_f(bench):
-    """Interleaved, so that a GPU that gets warmer or slower does so for all alike."""
     bench.node.stop_mps()
     bench.node.ensure_agent()
-    runs = [("without Weir", LOW, False), ("level 0", LOW, True), ("top level", TOP, True)]
-    rates = {name: [] for name, _, _ in runs}
-    for round_ in range(ROUNDS):
-        for name, level, weir in runs[round_:] + runs[:round_]:
-            rates[name].append(rate_once(bench, level, weir))
-    for workload in WORKLOADS:
-        of = {name: [rate[workload] for rate in rates[name]] for name in rates}
-        base = statistics.median(of["without Weir"])
-        for name, limit in (("level 0", 99.0), ("top level", 99.5)):
-            value = 100 * statistics.median(of[name]) / base
-            baselines = f"it/s: {listed(of[name])}; without Weir {listed(of['without Weir'])}"
-            bench.report.at_least("f", f"throughput of {workload}, {name}", value, limit, baselines=baselines)
-    part_f_idle(bench, rates["without Weir"])
-
-
-def part_f_idle(bench, base):
-    """For information: somebody above is there and does nothing."""
-    idle = bench.burst_argv(1, extra=("--gap-min-us", IDLE_GAP_US, "--gap-max-us", IDLE_GAP_US))
-    client = bench.node.start("idle", idle, HIGH, True)
-    client.wait_ready()
-    rates = rate_once(bench, LOW, True)
-    client.kill()
-    for workload in WORKLOADS:
-        value = 100 * rates[workload] / statistics.median(rate[workload] for rate in base)
-        bench.report.add("f", f"throughput of {workload}, level 0 below an idle client", f"{value:.2f} %")
+    with waiting_for_turns(bench, LOW, False) as plain:
+        compare_throughput(bench, plain, LOW, "level 0", 99.0)
+        compare_throughput(bench, plain, TOP, "top level", 99.5)
 
 
 def part_g(bench):

@@ -5,6 +5,10 @@
 
 runs each workload for S seconds, or the last one until the stop file appears, and prints one line of
 JSON: for each workload the median rate of short windows, in iterations a second.
+
+    low.py mm,train --turns
+
+reads lines `WORKLOAD SECONDS`, does so much and answers each with such a line, until there are no more.
 """
 
 import argparse
@@ -76,10 +80,27 @@ def measure(torch, step, n, seconds, stop_file):
     return rates
 
 
+def summary(rates):
+    return {
+        "rate": statistics.median(rates) if rates else 0,
+        "windows": len(rates),
+        "min": min(rates, default=0),
+        "max": max(rates, default=0),
+    }
+
+
+def take_turns(torch, steps, windows):
+    for line in sys.stdin:
+        name, seconds = line.split()
+        rates = measure(torch, steps[name], windows[name], float(seconds), None)
+        print(json.dumps({name: summary(rates)}), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description="PyTorch workloads that keep a GPU full")
     parser.add_argument("workloads", help="mm, train, or both with a comma")
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--turns", action="store_true", help="as told on the standard input")
     parser.add_argument("--ready-file")
     parser.add_argument("--stop-file")
     options = parser.parse_args()
@@ -87,7 +108,7 @@ def main():
     for name in names:
         if name not in WORKLOADS:
             parser.error(f"unknown workload '{name}'")
-    if not options.seconds and not options.stop_file:
+    if not options.seconds and not options.stop_file and not options.turns:
         parser.error("give --seconds or --stop-file")
 
     import torch  # here, because it takes seconds
@@ -96,15 +117,13 @@ def main():
     steps = {name: WORKLOADS[name](torch) for name in names}
     windows = {name: steps_per_window(torch, step) for name, step in steps.items()}
     touch(options.ready_file)
+    if options.turns:
+        take_turns(torch, steps, windows)
+        return 0
     result = {}
     for name, step in steps.items():
         rates = measure(torch, step, windows[name], options.seconds, options.stop_file)
-        result[name] = {
-            "rate": statistics.median(rates) if rates else 0,
-            "windows": len(rates),
-            "min": min(rates, default=0),
-            "max": max(rates, default=0),
-        }
+        result[name] = summary(rates)
     print(json.dumps(result))
     return 0
 

@@ -89,6 +89,7 @@ class Client:
 
     def __init__(self, name, process, folder):
         self.name, self.process, self.folder = name, process, folder
+        self.heard = 0  # bytes of its output that were answers
 
     @property
     def ready_file(self):
@@ -121,6 +122,38 @@ class Client:
 
     def json_lines(self):
         return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
+    def tell(self, *command):
+        """A line for a program that was started with a pipe as its input."""
+        self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, timeout):
+        """The next line that it says, which is JSON."""
+        end = time.monotonic() + timeout
+        with open(self.folder / "stdout") as file:
+            file.seek(self.heard)
+            line = ""
+            while not line.endswith("\n"):
+                line += file.readline()
+                if time.monotonic() > end:
+                    raise Failure(f"{self.name} says nothing")
+                if not line.endswith("\n"):
+                    if self.process.poll() is not None:
+                        raise Failure(f"{self.name} ended: {self.last_words()}")
+                    time.sleep(0.002)
+            self.heard = file.tell()
+        return json.loads(line)
+
+    def leave(self, timeout=60):
+        """Ends one that listens; it must not have failed."""
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} did not end in {timeout} s") from None
+        if code != 0:
+            raise Failure(f"{self.name}: {self.last_words()}")
 
     def stop(self):
         self.stop_file.touch()

@@ -3,7 +3,6 @@ are told to, alone or together, in each way of sharing a GPU."""
 
 import bisect
 import dataclasses
-import json
 import subprocess
 import time
 
@@ -39,28 +38,7 @@ class Role:
 
 class Player:
     def __init__(self, client, tenant):
-        self.client, self.tenant, self.read = client, tenant, 0
-
-    def tell(self, *command):
-        self.client.process.stdin.write(" ".join(str(word) for word in command) + "\n")
-        self.client.process.stdin.flush()
-
-    def answer(self, timeout):
-        """The next line that it says."""
-        end = time.monotonic() + timeout
-        with open(self.client.folder / "stdout") as file:
-            file.seek(self.read)
-            line = ""
-            while not line.endswith("\n"):
-                line += file.readline()
-                if time.monotonic() > end:
-                    raise Failure(f"{self.client.name} says nothing")
-                if not line.endswith("\n"):
-                    if self.client.process.poll() is not None:
-                        raise Failure(f"{self.client.name} ended: {self.client.last_words()}")
-                    time.sleep(0.002)
-            self.read = file.tell()
-        return json.loads(line)
+        self.client, self.tenant = client, tenant
 
 
 class Stage:
@@ -107,8 +85,8 @@ class Stage:
         player = self.players[mode, role]
 
         def tell(passes):
-            player.tell("passes", passes)
-            player.answer(60)
+            player.client.tell("passes", passes)
+            player.client.answer(60)
 
         if (role.kernel, role.us) not in self.passes:
             n = 2 if role.us > 2000 else 1
@@ -130,10 +108,7 @@ class Stage:
     def leave(self, mode, roles):
         for role in roles:
             player = self.players.pop((mode, role))
-            player.client.process.stdin.close()
-            player.client.process.wait(60)
-            if player.client.process.returncode != 0:
-                raise Failure(f"{player.client.name}: {player.client.last_words()}")
+            player.client.leave()
             if mode == "Weir" and not role.tenant:
                 self.seats.append(player.tenant)
 
@@ -167,8 +142,8 @@ class Stage:
         for role, (verb, at, *rest) in commands:
             if verb == "endless":
                 rest[0] += begin
-            self.players[mode, role].tell(verb, begin + at, *rest)
-        return [self.players[mode, role].answer(seconds + 60) for role, _ in commands]
+            self.players[mode, role].client.tell(verb, begin + at, *rest)
+        return [self.players[mode, role].client.answer(seconds + 60) for role, _ in commands]
 
     def endless(self, mode, roles, seconds, priorities=()):
         """Ends of the rounds of each, in ns."""
