@@ -10,11 +10,6 @@
 
 struct config;
 
-enum gpu_mode {
-	GPU_MODE_TIMESLICE, /* processes have the GPU in turns: separate fault domains */
-	GPU_MODE_MPS,       /* kernels of several processes run at a time, through one daemon */
-};
-
 /* The limit of memory on a GPU of containers that nobody names one for. */
 struct config_memory {
 	enum { MEMORY_NONE, MEMORY_SHARE, MEMORY_BYTES } kind;
@@ -41,13 +36,7 @@ struct config_gpu_terms {
 
 struct config_gpu_terms config_for_gpu(const struct config *config, const struct gpu_traits *gpu);
 
-/* timeslice, mps. */
-const char *gpu_mode_name(enum gpu_mode mode);
-
-/* Readers for the table of the whole file: of an enum gpu_mode, a struct config_memory, and a
- * struct config. */
-int config_read_mode(struct yaml_file *file, const yaml_node_t *value,
-		     const struct yaml_field *field, void *target);
+/* Readers for the table of the whole file: of a struct config_memory, and of a struct config. */
 int config_read_memory_default(struct yaml_file *file, const yaml_node_t *value,
 			       const struct yaml_field *field, void *target);
 int config_read_gpus(struct yaml_file *file, const yaml_node_t *value,

@@ -142,59 +142,24 @@ static int read_address(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
-static int read_unregistered_action(struct yaml_file *file, const yaml_node_t *value,
-				    const struct yaml_field *field, void *target)
-{
-	static const char *const words[] = {[UNREGISTERED_IGNORE] = "ignore",
-					    [UNREGISTERED_REPORT] = "report",
-					    [UNREGISTERED_KILL] = "kill"};
-	const char *text = yaml_scalar(file, value, "ignore, report or kill");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	for (size_t i = 0; i < countof(words); i++) {
-		if (strcmp(text, words[i]) != 0)
-			continue;
-		*(enum unregistered_action *)target = (enum unregistered_action)i;
-		return 0;
-	}
-	return yaml_fail(file, value, "expected ignore, report or kill, not `%s`", text);
-}
-
-static int read_compile_mode(struct yaml_file *file, const yaml_node_t *value,
-			     const struct yaml_field *field, void *target)
-{
-	static const char *const modes[] = {
-		[COMPILE_AUTO] = "auto",
-		[COMPILE_MACHINE_CODE] = "machine-code",
-		[COMPILE_PTX] = "ptx",
-		[COMPILE_OFF] = "off",
-	};
-	const char *text = yaml_scalar(file, value, "a mode");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	for (unsigned i = 0; i < countof(modes); i++) {
-		if (strcmp(text, modes[i]) == 0) {
-			*(enum config_compile_mode *)target = (enum config_compile_mode)i;
-			return 0;
-		}
-	}
-	return yaml_fail(file, value, "expected auto, machine-code, ptx or off, not `%s`", text);
-}
+static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "ignore",
+						   [UNREGISTERED_REPORT] = "report",
+						   [UNREGISTERED_KILL] = "kill",
+						   NULL};
+static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
+					    [COMPILE_MACHINE_CODE] = "machine-code",
+					    [COMPILE_PTX] = "ptx",
+					    [COMPILE_OFF] = "off",
+					    NULL};
 
 static int read_classes(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target)
 {
 	struct config_levels *levels = target;
-	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
-	int r = n < 0 ? n
-		      : yaml_new_entries(&levels->classes, &levels->n_classes, n,
-					 sizeof(*levels->classes));
+	int r = yaml_new_entries(file, value, YAML_MAPPING_NODE, &levels->classes,
+				 &levels->n_classes, sizeof(*levels->classes));
 
-	for (int i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < levels->n_classes && r == 0; i++) {
 		const yaml_node_t *key, *level = yaml_pair(file, value, i, &key);
 		r = yaml_read_text(file, key, field, &levels->classes[i].name);
 		if (r == 0)
@@ -207,12 +172,10 @@ static int read_raise(struct yaml_file *file, const yaml_node_t *value,
 		      const struct yaml_field *field, void *target)
 {
 	struct config_levels *levels = target;
-	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
-	int r = n < 0 ? n
-		      : yaml_new_entries(&levels->raise, &levels->n_raise, n,
-					 sizeof(*levels->raise));
+	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &levels->raise, &levels->n_raise,
+				 sizeof(*levels->raise));
 
-	for (int i = 0; i < n && r == 0; i++)
+	for (size_t i = 0; i < levels->n_raise && r == 0; i++)
 		r = yaml_read_text(file, yaml_item(file, value, i), field, &levels->raise[i]);
 	return r;
 }
@@ -256,13 +219,11 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 {
 	static const struct yaml_field rule = {.fields = rule_fields};
 	struct config *config = target;
-	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
-	int r = n < 0 ? n
-		      : yaml_new_entries(&config->rules, &config->n_rules, n,
-					 sizeof(*config->rules));
+	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &config->rules, &config->n_rules,
+				 sizeof(*config->rules));
 
 	(void)field;
-	for (int i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < config->n_rules && r == 0; i++) {
 		const yaml_node_t *node = yaml_item(file, value, i);
 		config->rules[i].level = NO_LEVEL;
 		r = yaml_read_section(file, node, &rule, &config->rules[i]);
@@ -283,20 +244,20 @@ static const struct yaml_field scheduling_fields[] = {
 	{0},
 };
 static const struct yaml_field metrics_fields[] = {
-	{"address", read_address, AT(metrics_address)},
+	{"address", read_address, AT(metrics_address), .text = "127.0.0.1:9477"},
 	{0},
 };
 static const struct yaml_field control_fields[] = {
-	{"socket", yaml_read_path, AT(control_socket)},
+	{"socket", yaml_read_path, AT(control_socket), .text = "/run/weir-agent/control.sock"},
 	{0},
 };
 static const struct yaml_field kubernetes_fields[] = {
 	{"enabled", yaml_read_bool, AT(kubernetes.enabled)},
 	{"events", yaml_read_bool, AT(kubernetes.events)},
 	{"nodeLabels", yaml_read_bool, AT(kubernetes.node_labels)},
-	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig)},
-	{"nodeName", yaml_read_text, AT(kubernetes.node)},
-	{"resourceName", yaml_read_text, AT(kubernetes.resource)},
+	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig), .text = ""},
+	{"nodeName", yaml_read_text, AT(kubernetes.node), .text = ""},
+	{"resourceName", yaml_read_text, AT(kubernetes.resource), .text = "weir.dev/gpu-share"},
 	{0},
 };
 static const struct yaml_field qos_fields[] = {
@@ -309,25 +270,28 @@ static const struct yaml_field levels_fields[] = {
 	{"default", read_level, AT(levels.by_default)},
 	{"qos", yaml_read_section, 0, qos_fields},
 	{"priorityClasses", read_classes, AT(levels)},
-	{"annotation", yaml_read_text, AT(levels.annotation)},
-	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation)},
-	{"memoryAnnotation", yaml_read_text, AT(levels.memory_annotation)},
-	{"weightAnnotation", yaml_read_text, AT(levels.weight_annotation)},
+	{"annotation", yaml_read_text, AT(levels.annotation), .text = "weir.dev/priority"},
+	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation),
+	 .text = "weir.dev/latency-slo"},
+	{"memoryAnnotation", yaml_read_text, AT(levels.memory_annotation),
+	 .text = "weir.dev/memory"},
+	{"weightAnnotation", yaml_read_text, AT(levels.weight_annotation),
+	 .text = "weir.dev/weight"},
 	{"raiseNamespaces", read_raise, AT(levels)},
 	{0},
 };
 static const struct yaml_field compile_fields[] = {
-	{"mode", read_compile_mode, AT(compile.mode)},
-	{"program", yaml_read_path, AT(compile.program)},
+	{"mode", yaml_read_word, AT(compile.mode), .words = compile_modes},
+	{"program", yaml_read_path, AT(compile.program), .text = ""},
 	{"helpers", yaml_read_number, AT(compile.helpers), .min = 1, .max = 64},
 	{"memoryMiB", yaml_read_number, AT(compile.memory_mib), .min = 256, .max = 65536},
 	{"seconds", yaml_read_number, AT(compile.seconds), .min = 1, .max = 3600},
-	{"cacheDir", yaml_read_path, AT(compile.cache_dir)},
+	{"cacheDir", yaml_read_path, AT(compile.cache_dir), .text = ""},
 	{"cacheMiB", yaml_read_number, AT(compile.cache_mib), .min = 1, .max = 1048576},
 	{0},
 };
 static const struct yaml_field unregistered_fields[] = {
-	{"action", read_unregistered_action, AT(unregistered.action)},
+	{"action", yaml_read_word, AT(unregistered.action), .words = unregistered_actions},
 	{"afterSeconds", yaml_read_number, AT(unregistered.after), .min = 1, .max = 3600},
 	{0},
 };
@@ -342,9 +306,9 @@ static const struct yaml_field limits_fields[] = {
 	{0},
 };
 static const struct yaml_field mps_fields[] = {
-	{"program", yaml_read_path, AT(mps.program)},
-	{"root", yaml_read_text, AT(mps.root)},
-	{"dir", yaml_read_path, AT(mps.dir)},
+	{"program", yaml_read_path, AT(mps.program), .text = ""},
+	{"root", yaml_read_text, AT(mps.root), .text = ""},
+	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps"},
 	{"keep", yaml_read_bool, AT(mps.keep)},
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
@@ -352,9 +316,9 @@ static const struct yaml_field mps_fields[] = {
 	{0},
 };
 static const struct yaml_field config_fields[] = {
-	{"socket", yaml_read_path, AT(socket)},
-	{"stateDir", yaml_read_path, AT(state_dir)},
-	{"policy", config_read_policy, AT(policy)},
+	{"socket", yaml_read_path, AT(socket), .text = WEIR_SOCKET_PATH},
+	{"stateDir", yaml_read_path, AT(state_dir), .text = "/run/weir-agent/state"},
+	{"policy", config_read_policy, AT(policy), .text = "hpf"},
 	{"scheduling", yaml_read_section, 0, scheduling_fields},
 	{"metrics", yaml_read_section, 0, metrics_fields},
 	{"control", yaml_read_section, 0, control_fields},
@@ -365,24 +329,28 @@ static const struct yaml_field config_fields[] = {
 	{"limits", yaml_read_section, 0, limits_fields},
 	{"health", yaml_read_section, AT(health), health_fields},
 	{"unregistered", yaml_read_section, 0, unregistered_fields},
-	{"mode", config_read_mode, AT(mode)},
+	{"mode", yaml_read_word, AT(mode), .words = gpu_mode_words},
 	{"memoryDefault", config_read_memory_default, AT(memory_default)},
 	{"mps", yaml_read_section, 0, mps_fields},
 	{"gpus", config_read_gpus, 0},
-	{"nvml", yaml_read_text, AT(nvml)},
+	{"nvml", yaml_read_text, AT(nvml), .text = ""},
 	{"logLevel", yaml_read_log_level, AT(log_level)},
 	{0},
 };
 
-static char *default_node(void)
+/* $NODE_NAME, else the host's name. */
+static int set_default_node(struct config *config)
 {
 	const char *node = getenv("NODE_NAME");
 	char host[256] = "";
 
-	if (node && *node)
-		return strdup(node);
-	gethostname(host, sizeof(host) - 1);
-	return strdup(host);
+	if (!node || !*node) {
+		gethostname(host, sizeof(host) - 1);
+		node = host;
+	}
+	free(config->kubernetes.node);
+	config->kubernetes.node = strdup(node);
+	return config->kubernetes.node ? 0 : error_origin(-ENOMEM);
 }
 
 static void share_names(struct config *config)
@@ -399,76 +367,31 @@ static void share_names(struct config *config)
 int config_init(struct config *config)
 {
 	*config = (struct config){
-		.socket = strdup(WEIR_SOCKET_PATH),
-		.state_dir = strdup("/run/weir-agent/state"),
-		.policy = strdup("hpf"),
 		.scheduling = policy_defaults,
-		.metrics_address = strdup("127.0.0.1:9477"),
-		.control_socket = strdup("/run/weir-agent/control.sock"),
-		.nvml = strdup(""),
 		.log_level = LOG_INFO,
 		.clients = 1024,
 		.clients_per_container = 64,
 		.health = health_defaults,
 		.unregistered = {.action = UNREGISTERED_REPORT, .after = 10},
-		.kubernetes = {.events = true,
-			       .node_labels = true,
-			       .kubeconfig = strdup(""),
-			       .node = default_node(),
-			       .resource = strdup("weir.dev/gpu-share")},
-		.levels = {.best_effort = 0,
-			   .burstable = 1,
-			   .guaranteed = 2,
-			   .annotation = strdup("weir.dev/priority"),
-			   .latency_annotation = strdup("weir.dev/latency-slo"),
-			   .memory_annotation = strdup("weir.dev/memory"),
-			   .weight_annotation = strdup("weir.dev/weight")},
-		.compile = {.program = strdup(""),
-			    .helpers = 2,
-			    .memory_mib = 1024,
-			    .seconds = 30,
-			    .cache_dir = strdup(""),
-			    .cache_mib = 256},
-		.mps = {.program = strdup(""),
-			.root = strdup(""),
-			.check = 5000000000ull,
-			.dir = strdup("/run/weir-mps"),
-			.keep = true,
-			.multi_user = true},
+		.kubernetes = {.events = true, .node_labels = true},
+		.levels = {.best_effort = 0, .burstable = 1, .guaranteed = 2},
+		.compile = {.helpers = 2, .memory_mib = 1024, .seconds = 30, .cache_mib = 256},
+		.mps = {.check = 5000000000ull, .keep = true, .multi_user = true},
 	};
-	share_names(config);
-	if (config->socket && config->state_dir && config->policy && config->metrics_address &&
-	    config->control_socket && config->nvml && config->kubernetes.kubeconfig &&
-	    config->kubernetes.node && config->kubernetes.resource && config->levels.annotation &&
-	    config->levels.latency_annotation && config->levels.memory_annotation &&
-	    config->levels.weight_annotation && config->compile.program &&
-	    config->compile.cache_dir && config->mps.program && config->mps.root && config->mps.dir)
-		return 0;
-	config_deinit(config);
-	return error_origin(-ENOMEM);
+	int r = yaml_set_texts(config_fields, config);
+	if (r == 0)
+		r = set_default_node(config);
+	if (r < 0)
+		config_deinit(config);
+	else
+		share_names(config);
+	return r;
 }
 
 void config_deinit(struct config *config)
 {
-	free(config->socket);
-	free(config->state_dir);
-	free(config->policy);
-	free(config->metrics_address);
-	free(config->control_socket);
-	free(config->nvml);
-	free(config->kubernetes.kubeconfig);
-	free(config->kubernetes.node);
-	free(config->kubernetes.resource);
-	free(config->levels.annotation);
-	free(config->compile.program);
-	free(config->mps.program);
-	free(config->mps.root);
-	free(config->mps.dir);
+	yaml_free_texts(config_fields, config);
 	config_free_gpus(config->gpus, config->n_gpus);
-	free(config->compile.cache_dir);
-	free(config->levels.latency_annotation);
-	free(config->levels.memory_annotation);
-	free(config->levels.weight_annotation);
 	for (size_t i = 0; i < config->levels.n_classes; i++)
 		free(config->levels.classes[i].name);
 	free(config->levels.classes);

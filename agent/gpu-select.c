@@ -8,6 +8,9 @@
 
 #define INDEX_MAX 63
 
+const char *const gpu_mode_words[] = {
+	[GPU_MODE_TIMESLICE] = "timeslice", [GPU_MODE_MPS] = "mps", NULL};
+
 static int claim(struct yaml_file *file, const yaml_node_t *value, struct gpu_select *select,
 		 enum gpu_select_by by)
 {
@@ -77,18 +80,7 @@ static bool same(const struct gpu_select *a, const struct gpu_select *b)
 	return a->by == GPU_SELECT_INDEX ? a->index == b->index : strcasecmp(a->text, b->text) == 0;
 }
 
-int gpu_select_check(struct yaml_file *file, const yaml_node_t *node,
-		     const struct gpu_select *entry, const void *first, size_t n, size_t stride)
-{
-	if (entry->by == GPU_SELECT_NONE)
-		return yaml_fail(file, node, "expected `uuid`, `index` or `product` in this entry");
-	for (size_t i = 0; i < n; i++)
-		if (same(entry, (const void *)((const char *)first + i * stride)))
-			return yaml_fail(file, node, "this GPU has an entry already");
-	return 0;
-}
-
-bool gpu_select_fits(const struct gpu_select *select, const struct gpu_traits *gpu)
+static bool fits(const struct gpu_select *select, const struct gpu_traits *gpu)
 {
 	switch (select->by) {
 	case GPU_SELECT_UUID:
@@ -106,4 +98,53 @@ void gpu_select_deinit(struct gpu_select *select)
 {
 	free(select->text);
 	*select = (struct gpu_select){0};
+}
+
+static void *entry_at(const struct gpu_entry *kind, const void *entries, size_t i)
+{
+	return (char *)entries + i * kind->size;
+}
+
+/* The selector of entry @i is there, and none before it has the same. */
+static int check(struct yaml_file *file, const yaml_node_t *node, const struct gpu_entry *kind,
+		 const void *entries, size_t i)
+{
+	const struct gpu_select *select = entry_at(kind, entries, i);
+
+	if (select->by == GPU_SELECT_NONE)
+		return yaml_fail(file, node, "expected `uuid`, `index` or `product` in this entry");
+	for (size_t j = 0; j < i; j++)
+		if (same(select, entry_at(kind, entries, j)))
+			return yaml_fail(file, node, "this GPU has an entry already");
+	return 0;
+}
+
+int gpu_select_read_list(struct yaml_file *file, const yaml_node_t *value,
+			 const struct gpu_entry *kind, void *entries, size_t *n_out)
+{
+	const struct yaml_field section = {.fields = kind->fields};
+	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, entries, n_out, kind->size);
+
+	for (size_t i = 0; i < *n_out && r == 0; i++) {
+		const yaml_node_t *node = yaml_item(file, value, i);
+		void *entry = entry_at(kind, *(void **)entries, i);
+		memcpy(entry, kind->standard, kind->size);
+		r = yaml_read_section(file, node, &section, entry);
+		if (r == 0)
+			r = check(file, node, kind, *(void **)entries, i);
+	}
+	return r;
+}
+
+void gpu_select_apply(const struct gpu_entry *kind, const void *entries, size_t n,
+		      const struct gpu_traits *gpu, void *terms)
+{
+	/* What is applied last holds. */
+	for (enum gpu_select_by by = GPU_SELECT_PRODUCT; by <= GPU_SELECT_UUID; by++) {
+		for (size_t i = n; i > 0; i--) {
+			const struct gpu_select *select = entry_at(kind, entries, i - 1);
+			if (select->by == by && fits(select, gpu))
+				kind->apply(terms, select);
+		}
+	}
 }

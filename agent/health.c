@@ -20,7 +20,7 @@ static int read_xids(struct yaml_file *file, const yaml_node_t *value,
 	if (n > (int)HEALTH_XIDS_MAX)
 		return yaml_fail(file, value, "expected at most %u entries", HEALTH_XIDS_MAX);
 	for (int i = 0; i < n && r == 0; i++)
-		r = yaml_read_number(file, yaml_item(file, value, i), &xid,
+		r = yaml_read_number(file, yaml_item(file, value, (size_t)i), &xid,
 				     &settings->ignored_xids[i]);
 	if (r == 0)
 		settings->n_ignored_xids = (size_t)n;

@@ -87,7 +87,7 @@ static const char *mode_of(const struct agent *agent, const struct gpu *gpu)
 	const struct gpu_traits traits = {
 		.uuid = gpu->id, .index = gpu->index, .product = gpu->name};
 
-	return gpu_mode_name(config_for_gpu(&agent->config, &traits).mode);
+	return gpu_mode_words[config_for_gpu(&agent->config, &traits).mode];
 }
 
 static void label_gpus(struct agent *agent, const struct monitor *monitor)

@@ -132,7 +132,7 @@ static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 	cJSON_AddStringToObject(object, "policy",
 				(gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
 	cJSON_AddStringToObject(object, "mode",
-				gpu_mode_name(config_for_gpu(&agent->config, &traits).mode));
+				gpu_mode_words[config_for_gpu(&agent->config, &traits).mode]);
 	if (watched) {
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
 		cJSON_AddStringToObject(object, "health", watched->reason);

@@ -113,12 +113,12 @@ int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type
 	return (int)n;
 }
 
-const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, int i)
+const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, size_t i)
 {
 	return yaml_document_get_node(&file->document, list->data.sequence.items.start[i]);
 }
 
-const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, int i,
+const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, size_t i,
 			     const yaml_node_t **key)
 {
 	const yaml_node_pair_t *pair = &map->data.mapping.pairs.start[i];
@@ -142,7 +142,7 @@ static int read_fields(struct yaml_file *file, const yaml_node_t *node,
 	int n = yaml_entries(file, node, YAML_MAPPING_NODE);
 
 	for (int i = 0; i < n; i++) {
-		const yaml_node_t *key, *value = yaml_pair(file, node, i, &key);
+		const yaml_node_t *key, *value = yaml_pair(file, node, (size_t)i, &key);
 		const char *name = yaml_scalar(file, key, "a key");
 		if (!name)
 			return -EINVAL;
@@ -181,6 +181,33 @@ static int store(char **target, const char *text)
 	free(*target);
 	*target = copy;
 	return 0;
+}
+
+int yaml_set_texts(const struct yaml_field *fields, void *target)
+{
+	int r = 0;
+
+	for (; fields->key && r == 0; fields++) {
+		void *at = (char *)target + fields->offset;
+		if (fields->text)
+			r = store(at, fields->text);
+		else if (fields->fields)
+			r = yaml_set_texts(fields->fields, at);
+	}
+	return r;
+}
+
+void yaml_free_texts(const struct yaml_field *fields, void *target)
+{
+	for (; fields->key; fields++) {
+		void *at = (char *)target + fields->offset;
+		if (fields->text) {
+			free(*(char **)at);
+			*(char **)at = NULL;
+		} else if (fields->fields) {
+			yaml_free_texts(fields->fields, at);
+		}
+	}
 }
 
 int yaml_read_text(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
@@ -240,6 +267,35 @@ int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struc
 	return 0;
 }
 
+/* a, b or c */
+static void list_words(const char *const *words, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; words[i] && n < size; i++) {
+		const char *between = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+		n += (size_t)snprintf(out + n, size - n, "%s%s", between, words[i]);
+	}
+}
+
+int yaml_read_word(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
+{
+	char expected[128] = "";
+
+	list_words(field->words, expected, sizeof(expected));
+	const char *text = yaml_scalar(file, value, expected);
+	if (!text)
+		return -EINVAL;
+	for (int i = 0; field->words[i]; i++) {
+		if (strcmp(text, field->words[i]) == 0) {
+			*(int *)target = i;
+			return 0;
+		}
+	}
+	return yaml_fail(file, value, "expected %s, not `%s`", expected, text);
+}
+
 int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target)
 {
@@ -254,10 +310,14 @@ int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-int yaml_new_entries(void *entries, size_t *n_out, int n, size_t size)
+int yaml_new_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type,
+		     void *entries, size_t *n_out, size_t size)
 {
-	void *memory = calloc((size_t)n + 1, size);
+	int n = yaml_entries(file, node, type);
 
+	if (n < 0)
+		return n;
+	void *memory = calloc((size_t)n + 1, size);
 	if (!memory)
 		return error_origin(-ENOMEM);
 	*(void **)entries = memory;

@@ -73,50 +73,16 @@ static int read_resource(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
-/* One word of a list, as its index. */
-static int read_word(struct yaml_file *file, const yaml_node_t *value, const char *const *words,
-		     const char *expected, int *out)
-{
-	const char *text = yaml_scalar(file, value, expected);
-
-	if (!text)
-		return -EINVAL;
-	for (int i = 0; words[i]; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*out = i;
-			return 0;
-		}
-	}
-	return yaml_fail(file, value, "expected %s, not `%s`", expected, text);
-}
-
-static int read_allocation(struct yaml_file *file, const yaml_node_t *value,
-			   const struct yaml_field *field, void *target)
-{
-	static const char *const words[] = {"pack", "spread", NULL};
-	int word = 0, r = read_word(file, value, words, "pack or spread", &word);
-
-	(void)field;
-	if (r == 0)
-		*(bool *)target = word == 1;
-	return r;
-}
-
-static int read_device_list(struct yaml_file *file, const yaml_node_t *value,
-			    const struct yaml_field *field, void *target)
-{
-	static const char *const words[] = {[DEVICE_LIST_ENVVAR] = "envvar",
-					    [DEVICE_LIST_CDI_CRI] = "cdi-cri",
-					    [DEVICE_LIST_CDI_ANNOTATIONS] = "cdi-annotations",
+static const char *const allocations[] = {
+	[ALLOCATION_PACK] = "pack", [ALLOCATION_SPREAD] = "spread", NULL};
+static const char *const device_lists[] = {[DEVICE_LIST_ENVVAR] = "envvar",
+					   [DEVICE_LIST_CDI_CRI] = "cdi-cri",
+					   [DEVICE_LIST_CDI_ANNOTATIONS] = "cdi-annotations",
+					   NULL};
+static const char *const driver_mounts[] = {[DRIVER_MOUNT_AUTO] = "auto",
+					    [DRIVER_MOUNT_ALWAYS] = "always",
+					    [DRIVER_MOUNT_NEVER] = "never",
 					    NULL};
-	int word = 0,
-	    r = read_word(file, value, words, "envvar, cdi-cri or cdi-annotations", &word);
-
-	(void)field;
-	if (r == 0)
-		*(enum device_list_strategy *)target = (enum device_list_strategy)word;
-	return r;
-}
 
 static int read_kind(struct yaml_file *file, const yaml_node_t *value,
 		     const struct yaml_field *field, void *target)
@@ -129,21 +95,6 @@ static int read_kind(struct yaml_file *file, const yaml_node_t *value,
 		return yaml_fail(file, value, "expected a CDI kind like weir.dev/gpu, not `%s`",
 				 text);
 	return yaml_read_text(file, value, field, target);
-}
-
-static int read_driver_mount(struct yaml_file *file, const yaml_node_t *value,
-			     const struct yaml_field *field, void *target)
-{
-	static const char *const words[] = {[DRIVER_MOUNT_AUTO] = "auto",
-					    [DRIVER_MOUNT_ALWAYS] = "always",
-					    [DRIVER_MOUNT_NEVER] = "never",
-					    NULL};
-	int word = 0, r = read_word(file, value, words, "auto, always or never", &word);
-
-	(void)field;
-	if (r == 0)
-		*(enum driver_mount *)target = (enum driver_mount)word;
-	return r;
 }
 
 static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
@@ -190,13 +141,11 @@ static int read_mounts(struct yaml_file *file, const yaml_node_t *value,
 {
 	static const struct yaml_field mount = {.fields = mount_fields};
 	struct config *config = target;
-	int n = yaml_entries(file, value, YAML_SEQUENCE_NODE);
-	int r = n < 0 ? n
-		      : yaml_new_entries(&config->container.mounts, &config->container.n_mounts, n,
-					 sizeof(*config->container.mounts));
+	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &config->container.mounts,
+				 &config->container.n_mounts, sizeof(*config->container.mounts));
 
 	(void)field;
-	for (int i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < config->container.n_mounts && r == 0; i++) {
 		const yaml_node_t *node = yaml_item(file, value, i);
 		struct config_mount *entry = &config->container.mounts[i];
 		entry->read_only = true;
@@ -219,12 +168,10 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 		    const struct yaml_field *field, void *target)
 {
 	struct config *config = target;
-	int n = yaml_entries(file, value, YAML_MAPPING_NODE);
-	int r = n < 0 ? n
-		      : yaml_new_entries(&config->container.env, &config->container.n_env, n,
-					 sizeof(*config->container.env));
+	int r = yaml_new_entries(file, value, YAML_MAPPING_NODE, &config->container.env,
+				 &config->container.n_env, sizeof(*config->container.env));
 
-	for (int i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < config->container.n_env && r == 0; i++) {
 		const yaml_node_t *key, *text = yaml_pair(file, value, i, &key);
 		r = yaml_read_text(file, key, field, &config->container.env[i].key);
 		if (r == 0 && !is_env_name(config->container.env[i].key))
@@ -238,29 +185,29 @@ static int read_env(struct yaml_file *file, const yaml_node_t *value,
 #define AT(member) offsetof(struct config, member)
 
 static const struct yaml_field library_fields[] = {
-	{"hostPath", yaml_read_path, AT(library_path)},
-	{"nvmlPath", read_prefix, AT(nvml_path)},
+	{"hostPath", yaml_read_path, AT(library_path), .text = HOST_DIR "/libweir.so"},
+	{"nvmlPath", read_prefix, AT(nvml_path), .text = HOST_DIR "/libweir-nvml.so"},
 	{0},
 };
 static const struct yaml_field preload_fields[] = {
-	{"hostPath", yaml_read_path, AT(preload_path)},
+	{"hostPath", yaml_read_path, AT(preload_path), .text = HOST_DIR "/ld.so.preload"},
 	{0},
 };
 static const struct yaml_field mps_fields[] = {
-	{"dir", yaml_read_path, AT(mps.dir)},
+	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps"},
 	{"required", yaml_read_bool, AT(mps.required)},
 	{0},
 };
 static const struct yaml_field cdi_fields[] = {
-	{"dir", yaml_read_path, AT(cdi.dir)},
-	{"kind", read_kind, AT(cdi.kind)},
+	{"dir", yaml_read_path, AT(cdi.dir), .text = "/var/run/cdi"},
+	{"kind", read_kind, AT(cdi.kind), .text = "weir.dev/gpu"},
 	{0},
 };
 static const struct yaml_field driver_fields[] = {
-	{"mount", read_driver_mount, AT(driver.mount)},
-	{"root", yaml_read_path, AT(driver.root)},
-	{"libraries", read_prefix, AT(driver.libraries)},
-	{"nvml", yaml_read_text, AT(driver.nvml)},
+	{"mount", yaml_read_word, AT(driver.mount), .words = driver_mounts},
+	{"root", yaml_read_path, AT(driver.root), .text = "/"},
+	{"libraries", read_prefix, AT(driver.libraries), .text = ""},
+	{"nvml", yaml_read_text, AT(driver.nvml), .text = ""},
 	{0},
 };
 static const struct yaml_field container_fields[] = {
@@ -269,16 +216,16 @@ static const struct yaml_field container_fields[] = {
 	{0},
 };
 static const struct yaml_field config_fields[] = {
-	{"resourceName", read_resource, AT(resource_name)},
-	{"mode", config_read_mode, AT(mode)},
-	{"allocation", read_allocation, AT(spread)},
-	{"deviceListStrategy", read_device_list, AT(device_list)},
+	{"resourceName", read_resource, AT(resource_name), .text = "weir.dev/gpu-share"},
+	{"mode", yaml_read_word, AT(mode), .words = gpu_mode_words},
+	{"allocation", yaml_read_word, AT(allocation), .words = allocations},
+	{"deviceListStrategy", yaml_read_word, AT(device_list), .words = device_lists},
 	{"cdi", yaml_read_section, 0, cdi_fields},
 	{"logLevel", yaml_read_log_level, AT(log_level)},
-	{"pluginDir", read_plugin_dir, AT(plugin_dir)},
-	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir)},
+	{"pluginDir", read_plugin_dir, AT(plugin_dir), .text = "/var/lib/kubelet/device-plugins"},
+	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir), .text = "/run/weir"},
 	{"gpuSockets", yaml_read_bool, AT(gpu_sockets)},
-	{"nodeRoot", read_prefix, AT(node_root)},
+	{"nodeRoot", read_prefix, AT(node_root), .text = ""},
 	{"library", yaml_read_section, 0, library_fields},
 	{"preload", yaml_read_section, 0, preload_fields},
 	{"mps", yaml_read_section, 0, mps_fields},
@@ -291,32 +238,16 @@ static const struct yaml_field config_fields[] = {
 
 int config_init(struct config *config)
 {
-	*config = (struct config){
-		.resource_name = strdup("weir.dev/gpu-share"),
-		.log_level = LOG_INFO,
-		.plugin_dir = strdup("/var/lib/kubelet/device-plugins"),
-		.agent_socket_dir = strdup("/run/weir"),
-		.mps = {.dir = strdup("/run/weir-mps")},
-		.node_root = strdup(""),
-		.library_path = strdup(HOST_DIR "/libweir.so"),
-		.nvml_path = strdup(HOST_DIR "/libweir-nvml.so"),
-		.cdi = {.dir = strdup("/var/run/cdi"), .kind = strdup("weir.dev/gpu")},
-		.preload_path = strdup(HOST_DIR "/ld.so.preload"),
-		.driver = {.root = strdup("/"), .libraries = strdup(""), .nvml = strdup("")},
-		.health = health_defaults,
-	};
-	if (!config->resource_name || !config->plugin_dir || !config->agent_socket_dir ||
-	    !config->mps.dir || !config->node_root || !config->library_path || !config->nvml_path ||
-	    !config->cdi.dir || !config->cdi.kind || !config->preload_path ||
-	    !config->driver.root || !config->driver.libraries || !config->driver.nvml) {
+	*config = (struct config){.log_level = LOG_INFO, .health = health_defaults};
+	int r = yaml_set_texts(config_fields, config);
+	if (r < 0)
 		config_deinit(config);
-		return error_origin(-ENOMEM);
-	}
-	return 0;
+	return r;
 }
 
 void config_deinit(struct config *config)
 {
+	yaml_free_texts(config_fields, config);
 	for (size_t i = 0; i < config->container.n_mounts; i++) {
 		free(config->container.mounts[i].host_path);
 		free(config->container.mounts[i].container_path);
@@ -327,20 +258,7 @@ void config_deinit(struct config *config)
 	}
 	free(config->container.mounts);
 	free(config->container.env);
-	free(config->resource_name);
-	free(config->plugin_dir);
-	free(config->agent_socket_dir);
-	free(config->mps.dir);
 	config_free_gpus(config->gpus, config->n_gpus);
-	free(config->node_root);
-	free(config->library_path);
-	free(config->nvml_path);
-	free(config->cdi.dir);
-	free(config->cdi.kind);
-	free(config->preload_path);
-	free(config->driver.root);
-	free(config->driver.libraries);
-	free(config->driver.nvml);
 	*config = (struct config){0};
 }
 

@@ -13,6 +13,8 @@
 
 /* How an answer says which GPUs: device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
 enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
+/* Parts of GPUs: onto as few as possible, or over all. */
+enum allocation_strategy { ALLOCATION_PACK, ALLOCATION_SPREAD };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
 
 struct config_mount {
@@ -28,8 +30,8 @@ struct config_pair {
 
 struct config {
 	char *resource_name;
-	bool spread; /* parts of GPUs over all GPUs, instead of onto as few as possible */
-	enum mode mode;
+	enum allocation_strategy allocation;
+	enum gpu_mode mode;
 	enum device_list_strategy device_list;
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, as this process sees it */

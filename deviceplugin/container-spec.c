@@ -180,7 +180,7 @@ static bool has_mps(const struct config *config, const struct gpu *gpu)
 
 bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu)
 {
-	return config->mps.required && config_for_gpu(config, gpu).mode == MODE_MPS &&
+	return config->mps.required && config_for_gpu(config, gpu).mode == GPU_MODE_MPS &&
 	       !has_mps(config, gpu);
 }
 
@@ -190,7 +190,7 @@ static void add_mps(struct builder *b, const struct gpu *gpu)
 {
 	char pipes[512];
 
-	if (config_for_gpu(b->config, gpu).mode != MODE_MPS)
+	if (config_for_gpu(b->config, gpu).mode != GPU_MODE_MPS)
 		return;
 	if (!has_mps(b->config, gpu)) {
 		log_limited(LOG_WARNING, 60,

@@ -284,7 +284,7 @@ int inventory_init(struct inventory *inventory, struct loop *loop, const struct 
 {
 	*inventory =
 		(struct inventory){.config = config, .changed = changed, .nvml_path = nvml_path};
-	inventory->node.spread = config->spread;
+	inventory->node.spread = config->allocation == ALLOCATION_SPREAD;
 	int r = loop_timer_init(&inventory->timer, loop, expired);
 	if (r == 0)
 		r = loop_timer_set(&inventory->timer, TICK, TICK);

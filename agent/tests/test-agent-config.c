@@ -183,7 +183,7 @@ static const struct {
 	{"scheduling: {maxOverhead: 0}", "f.yaml:1:27: expected a number from 1 to 100"},
 	{"compile: {mode: cubin}",
 	 "f.yaml:1:17: expected auto, machine-code, ptx or off, not `cubin`"},
-	{"compile: {mode: [ptx]}", "f.yaml:1:17: expected a mode"},
+	{"compile: {mode: [ptx]}", "f.yaml:1:17: expected auto, machine-code, ptx or off"},
 	{"compile: {memoryMiB: 1}", "f.yaml:1:22: expected a number from 256 to 65536"},
 	{"compile: {cacheDir: here}", "f.yaml:1:21: expected an absolute path"},
 	{"compile: {cache: 1}", "f.yaml:1:11: unknown key `cache`"},

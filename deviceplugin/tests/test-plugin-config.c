@@ -23,8 +23,8 @@ static void has_defaults_for_everything(void **state)
 	(void)state;
 	assert_int_equal(parse(&config, "", message), 0);
 	assert_string_equal(config.resource_name, "weir.dev/gpu-share");
-	assert_int_equal(config.mode, MODE_TIMESLICE);
-	assert_false(config.spread);
+	assert_int_equal(config.mode, GPU_MODE_TIMESLICE);
+	assert_int_equal(config.allocation, ALLOCATION_PACK);
 	assert_int_equal(config.device_list, DEVICE_LIST_ENVVAR);
 	assert_string_equal(config.cdi.dir, "/var/run/cdi");
 	assert_string_equal(config.cdi.kind, "weir.dev/gpu");
@@ -66,8 +66,8 @@ static void reads_every_key(void **state)
 	(void)state;
 	assert_int_equal(parse(&config, text, message), 0);
 	assert_string_equal(config.resource_name, "example.com/slice");
-	assert_int_equal(config.mode, MODE_MPS);
-	assert_true(config.spread);
+	assert_int_equal(config.mode, GPU_MODE_MPS);
+	assert_int_equal(config.allocation, ALLOCATION_SPREAD);
 	assert_int_equal(config.device_list, DEVICE_LIST_CDI_ANNOTATIONS);
 	assert_string_equal(config.cdi.dir, "/cdi");
 	assert_string_equal(config.cdi.kind, "nvidia.com/gpu");
@@ -85,10 +85,10 @@ static void reads_every_key(void **state)
 				   {.uuid = "GPU-b", .index = 1, .product = "A100"},
 				   {.uuid = "GPU-c", .index = 2, .product = "H200"}};
 	assert_int_equal(config_for_gpu(&config, &gpus[0]).shares, 50);
-	assert_int_equal(config_for_gpu(&config, &gpus[0]).mode, MODE_TIMESLICE);
+	assert_int_equal(config_for_gpu(&config, &gpus[0]).mode, GPU_MODE_TIMESLICE);
 	assert_int_equal(config_for_gpu(&config, &gpus[1]).shares, 0);
 	assert_int_equal(config_for_gpu(&config, &gpus[2]).shares, 100);
-	assert_int_equal(config_for_gpu(&config, &gpus[2]).mode, MODE_MPS);
+	assert_int_equal(config_for_gpu(&config, &gpus[2]).mode, GPU_MODE_MPS);
 	assert_int_equal(config.driver.mount, DRIVER_MOUNT_ALWAYS);
 	assert_string_equal(config.driver.root, "/run/d");
 	assert_string_equal(config.driver.libraries, "/libs");

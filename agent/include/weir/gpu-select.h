@@ -1,5 +1,6 @@
-/* Which GPU an entry of `gpus:` in a configuration file is for: one of `uuid`, `index` and
- * `product`. The agent's and the device plugin's entries differ in all else.
+/* `gpus:` in configuration files: a list of entries that say something of some GPUs. Which GPUs an
+ * entry is for, by one of `uuid`, `index` and `product`, is read and decided here. What it says is
+ * the agent's or the device plugin's own, but for the sharing mode, which both want to know.
  *
  * Where several fit a GPU, the nearest one that says a thing is heard: by UUID before by index
  * before by product, and of several products the first in the file. */
@@ -9,6 +10,12 @@
 #include <stdint.h>
 
 #include "weir/yaml.h"
+
+enum gpu_mode {
+	GPU_MODE_TIMESLICE, /* processes have the GPU in turns: separate fault domains */
+	GPU_MODE_MPS,       /* kernels of several processes run at a time, through one daemon */
+};
+extern const char *const gpu_mode_words[]; /* timeslice, mps */
 
 /* By precedence. */
 enum gpu_select_by {
@@ -38,10 +45,20 @@ int gpu_select_read_index(struct yaml_file *file, const yaml_node_t *value,
 			  const struct yaml_field *field, void *target);
 int gpu_select_read_product(struct yaml_file *file, const yaml_node_t *value,
 			    const struct yaml_field *field, void *target);
-/* To be called behind each entry of a list: @entry's selector is there, and is none of the @n
- * before it, which lie @stride bytes apart from @first on. */
-int gpu_select_check(struct yaml_file *file, const yaml_node_t *node,
-		     const struct gpu_select *entry, const void *first, size_t n, size_t stride);
-
-bool gpu_select_fits(const struct gpu_select *select, const struct gpu_traits *gpu);
 void gpu_select_deinit(struct gpu_select *select);
+
+/* What an entry is: a struct that begins with a struct gpu_select. */
+struct gpu_entry {
+	size_t size;
+	const void *standard;            /* one that says nothing */
+	const struct yaml_field *fields; /* the three above among them */
+	/* Puts what @entry says over what was said before it. */
+	void (*apply)(void *terms, const void *entry);
+};
+
+/* A list of them into the new array *@entries. No two are for the same GPU by the same word. */
+int gpu_select_read_list(struct yaml_file *file, const yaml_node_t *value,
+			 const struct gpu_entry *kind, void *entries, size_t *n_out);
+/* Applies those of the @n @entries that fit @gpu, from the farthest to the nearest. */
+void gpu_select_apply(const struct gpu_entry *kind, const void *entries, size_t n,
+		      const struct gpu_traits *gpu, void *terms);

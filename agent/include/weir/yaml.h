@@ -26,7 +26,15 @@ struct yaml_field {
 	size_t offset;
 	const struct yaml_field *fields; /* of yaml_read_section; ends with a row without key */
 	uint32_t min, max;               /* of yaml_read_number */
+	const char *const *words;        /* of yaml_read_word; ends with NULL */
+	const char *text;                /* what a char * is where the file does not say */
 };
+
+/* Gives each text of @fields and its sections that has a default this default; it was NULL before.
+ * 0, or -ENOMEM, and then some have theirs. */
+int yaml_set_texts(const struct yaml_field *fields, void *target);
+/* Frees them, whatever they became, and those that were never set. */
+void yaml_free_texts(const struct yaml_field *fields, void *target);
 
 /* The bytes of a file of at most @max, for the caller to free, with room for one more. Else a
  * negative errno, and one line in @message. */
@@ -55,19 +63,21 @@ int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
 		     const struct yaml_field *field, void *target); /* uint32_t */
 int yaml_read_bool(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
 		   void *target); /* bool */
-
+int yaml_read_word(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target); /* an enum: which of the words it is */
 int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
 			const struct yaml_field *field, void *target); /* enum log_level */
 
-/* For readers of a module's own: an array of @n zeroed entries of @size bytes, for *@entries and
- * *@n_out. There was none before: a key that comes twice is refused. 0 or -ENOMEM. */
-int yaml_new_entries(void *entries, size_t *n_out, int n, size_t size);
 /* The text of a scalar, valid as long as the file. NULL: it is
  * something else or too long; @what says what was expected. */
 const char *yaml_scalar(struct yaml_file *file, const yaml_node_t *node, const char *what);
 /* How many entries a list or map has, -EINVAL: it is neither @type nor empty, or too long. */
 int yaml_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type);
+/* A new array of as many zeroed entries of @size bytes, for *@entries and *@n_out, which were NULL
+ * and 0: a key that comes twice is refused. 0, -EINVAL as above, or -ENOMEM. */
+int yaml_new_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type,
+		     void *entries, size_t *n_out, size_t size);
 /* Entry @i. */
-const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, int i);
-const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, int i,
+const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, size_t i);
+const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, size_t i,
 			     const yaml_node_t **key);
