@@ -7,8 +7,7 @@ UNIT_TESTS += test-container test-level test-podlist test-kubeconfig test-pods
 test-container_SRC     := agent/tests/test-container.c agent/container.c
 test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
-test-level_SRC         := agent/tests/test-level.c \
-                          agent/address.c agent/duration.c agent/objective.c $(POLICY_SRC)
+test-level_SRC         := agent/tests/test-level.c
 test-level_STATIC       := agent nvml yaml base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml

@@ -7,15 +7,19 @@ nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 yaml_SRC      := agent/yaml.c agent/gpu-select.c
 yaml_CPPFLAGS := -Iagent/include
 
+# The configuration, and what it needs of these libraries.
+CONFIG_SRC    := $(addprefix agent/,address.c config.c config-gpu.c duration.c objective.c quantity.c scaled.c)
+CONFIG_PARTS  := $(addprefix agent/,gpu-select.c health.c xid.c yaml.c)
+
 include agent/kubernetes.mk
 include agent/sim.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(addprefix agent/,account.c address.c agent.c cache.c commands.c \
-             compile.c compile-metrics.c config.c config-gpu.c config-take.c control.c doors.c duration.c failures.c folder.c gpu.c gpus.c guard.c \
+agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c \
+             compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-process.c objective.c peer.c process-metrics.c quantity.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-process.c peer.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
 # What it sees of the GPUs, and tells.
 agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
@@ -89,15 +93,13 @@ FUZZERS += fuzz-request
 fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libweir-transform_SRC)
 fuzz-request_LIBS    := $(TRANSFORM_LIBS)
 
-fuzz-config_SRC      := $(addprefix agent/,tests/fuzz/fuzz-config.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
-                        duration.c objective.c quantity.c) $(POLICY_SRC)
+fuzz-config_SRC      := agent/tests/fuzz/fuzz-config.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
-fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c \
-                        handshake.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
-                        duration.c objective.c quantity.c) $(POLICY_SRC)
+fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c handshake.c) \
+                        $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform
 fuzz-status_LIBS     := -lyaml $(TRANSFORM_LIBS)

@@ -13,12 +13,11 @@ test-turns_SRC          := agent/tests/test-turns.c agent/sim.c
 test-turns_CPPFLAGS     := -Iagent/include
 test-turns_STATIC       := agent nvml yaml base
 test-turns_LIBS         := -lcmocka -lyaml -lm
-test-objective_SRC      := agent/tests/test-objective.c agent/objective.c agent/duration.c
+test-objective_SRC      := agent/tests/test-objective.c agent/objective.c agent/duration.c agent/scaled.c
 test-objective_LIBS     := -lcmocka
 
 FUZZERS += fuzz-trace
-fuzz-trace_SRC          := $(addprefix agent/,tests/fuzz/fuzz-trace.c trace.c duration.c config.c config-gpu.c health.c xid.c yaml.c gpu-select.c address.c \
-                           objective.c quantity.c) $(POLICY_SRC)
+fuzz-trace_SRC          := agent/tests/fuzz/fuzz-trace.c agent/trace.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-trace_CPPFLAGS     := -Iagent/include
 fuzz-trace_STATIC       := base
 fuzz-trace_LIBS         := -lyaml
