@@ -4,12 +4,8 @@
 #include "late.h"
 #include "search.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define DRIVER_NAME "libcuda.so.1"
@@ -21,14 +17,6 @@ struct hook driver_hooks[HOOKS] = {
 #undef HOOK
 #undef USE
 };
-
-static const char *const forwarded_names[] = {
-#include "forward-names.inc"
-};
-extern void *forward_slots[countof(forwarded_names)];
-
-static void *driver;       /* from dlopen() */
-static _Atomic int loaded; /* 0: not tried, 1: ready, -1: there is none */
 
 /* What stands in for a function that this driver does not have. */
 static CUresult function_missing(void)
@@ -53,38 +41,29 @@ bool driver_find(char *path)
 	return search_library(path, DRIVER_NAME);
 }
 
-static void load(void)
+static void opened(void *driver)
 {
-	char path[PATH_MAX];
-
-	log_init("libweir", LOG_WARNING);
-	if (late_bind_loader() && driver_find(path))
-		driver = late.dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (driver)
 		late_bind_threads(driver);
-	if (driver)
-		log_debug("the driver is %s", path);
-	else
-		log_debug("there is no CUDA driver here");
-
-	void *missing = driver ? (void *)function_missing : (void *)driver_missing;
-	for (size_t i = 0; i < HOOKS; i++) {
-		void *address = driver ? late.dlsym(driver, driver_hooks[i].name) : NULL;
-		driver_hooks[i].real = address ? address : missing;
-	}
-	atomic_store(&loaded, driver ? 1 : -1);
+	for (size_t i = 0; i < HOOKS; i++)
+		driver_hooks[i].real = front_function(driver_hooks[i].name);
 }
+
+static const char *const forwarded_names[] = {
+#include "forward-names.inc"
+};
+const struct front front = {
+	.name = "CUDA driver",
+	.find = driver_find,
+	.opened = opened,
+	.function_missing = (void *)function_missing,
+	.library_missing = (void *)driver_missing,
+	.forwarded = forwarded_names,
+};
 
 bool driver_ready(void)
 {
-	static struct once loading;
-
-	int state = atomic_load_explicit(&loaded, memory_order_acquire);
-	if (!state) {
-		once(&loading, load);
-		state = atomic_load(&loaded);
-	}
-	return state > 0;
+	return front_ready();
 }
 
 void *driver_swap(void *address)
@@ -93,17 +72,5 @@ void *driver_swap(void *address)
 		if (driver_hooks[i].replacement && driver_hooks[i].real == address)
 			return driver_hooks[i].replacement;
 	}
-	return address;
-}
-
-/* Called by the forwarders' stubs, once for each function that is used. */
-void *forward_resolve(size_t index);
-void *forward_resolve(size_t index)
-{
-	void *address = driver_ready() ? late.dlsym(driver, forwarded_names[index]) : NULL;
-
-	if (!address)
-		address = driver ? (void *)function_missing : (void *)driver_missing;
-	__atomic_store_n(&forward_slots[index], address, __ATOMIC_RELEASE);
 	return address;
 }

@@ -1,12 +1,12 @@
 /* The real driver: found once, opened by absolute path, and the functions in it. */
 #pragma once
 
+#include "front.h"
+
 #include <stdbool.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 enum hook_id {
 #define HOOK(name) HOOK_##name,

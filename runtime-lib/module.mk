@@ -4,7 +4,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c choose-plan.c client.c connect.c demand.c driver.c entry.c function.c gate.c \
+libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c choose-plan.c client.c connect.c demand.c driver.c entry.c front.c function.c gate.c \
 	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c search.c start.c stream.c \
 	sync.c thread.c trail.c worker.c) \
 	forward.S
@@ -29,7 +29,7 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
-libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c late.c memory-account.c memory-ask.c nvml.c nvml-device.c \
+libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c front.c late.c memory-account.c memory-ask.c nvml.c nvml-device.c \
 	nvml-memory.c nvml-process.c search.c) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)

@@ -1,16 +1,9 @@
-/* The real NVML, found behind our own SONAME, and its functions. Nothing happens before the first
- * call. */
+/* The real NVML and its functions. Nothing happens before the first call. */
 #include "nvml.h"
 
-#include "late.h"
 #include "search.h"
 
-#include "weir/base.h"
-#include "weir/log.h"
-
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #define NVML_NAME "libnvidia-ml.so.1"
@@ -23,14 +16,6 @@ static const char *const function_names[NVML_IDS] = {
 #undef USE
 };
 void *nvml_functions[NVML_IDS];
-
-static const char *const forwarded_names[] = {
-#include "nvml-forward-names.inc"
-};
-extern void *forward_slots[countof(forwarded_names)];
-
-static void *library;      /* from dlopen() */
-static _Atomic int loaded; /* 0: not tried, 1: ready, -1: there is none */
 
 static nvmlReturn_t function_missing(void)
 {
@@ -51,50 +36,29 @@ static bool find(char *path)
 	       search_library(path, NVML_NAME);
 }
 
-static void load(void)
+static void opened(void *library)
 {
-	char path[PATH_MAX];
-
-	log_init("libweir", LOG_WARNING);
-	if (late_bind_loader() && find(path))
-		library = late.dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (library)
-		log_debug("NVML is %s", path);
-	else
-		log_debug("there is no NVML here");
-
-	void *missing = library ? (void *)function_missing : (void *)library_missing;
-	for (size_t i = 0; i < NVML_IDS; i++) {
-		void *address = library ? late.dlsym(library, function_names[i]) : NULL;
-		nvml_functions[i] = address ? address : missing;
-	}
+	for (size_t i = 0; i < NVML_IDS; i++)
+		nvml_functions[i] = front_function(function_names[i]);
 	if (library)
 		pthread_atfork(NULL, NULL, nvml_memory_forget);
-	atomic_store(&loaded, library ? 1 : -1);
 }
+
+static const char *const forwarded_names[] = {
+#include "nvml-forward-names.inc"
+};
+const struct front front = {
+	.name = "NVML",
+	.find = find,
+	.opened = opened,
+	.function_missing = (void *)function_missing,
+	.library_missing = (void *)library_missing,
+	.forwarded = forwarded_names,
+};
 
 bool nvml_ready(void)
 {
-	static struct once loading;
-
-	int state = atomic_load_explicit(&loaded, memory_order_acquire);
-	if (!state) {
-		once(&loading, load);
-		state = atomic_load(&loaded);
-	}
-	return state > 0;
-}
-
-/* Called by the forwarders' stubs, once for each function that is used. */
-void *forward_resolve(size_t index);
-void *forward_resolve(size_t index)
-{
-	void *address = nvml_ready() ? late.dlsym(library, forwarded_names[index]) : NULL;
-
-	if (!address)
-		address = library ? (void *)function_missing : (void *)library_missing;
-	__atomic_store_n(&forward_slots[index], address, __ATOMIC_RELEASE);
-	return address;
+	return front_ready();
 }
 
 /* The one that does not answer with a number. */

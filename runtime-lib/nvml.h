@@ -2,12 +2,12 @@
  * stands before it as libweir.so stands before the driver. */
 #pragma once
 
+#include "front.h"
+
 #include <stdbool.h>
 
 #define NVML_NO_UNVERSIONED_FUNC_DEFS /* every spelling is declared, none is renamed */
 #include <nvml.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 enum nvml_id {
 #define HOOK(name) NVML_##name,
