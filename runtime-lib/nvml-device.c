@@ -79,32 +79,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 	return result;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return found(real(nvmlDeviceGetHandleBySerial)(serial, device), device);
-}
+#define FIND_BY(key_type, function)                                      \
+	EXPORT nvmlReturn_t function(key_type key, nvmlDevice_t *device) \
+	{                                                                \
+		nvml_ready();                                            \
+		return found(real(function)(key, device), device);       \
+	}
 
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return found(real(nvmlDeviceGetHandleByUUID)(uuid, device), device);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return found(real(nvmlDeviceGetHandleByUUIDV)(uuid, device), device);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *id, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return found(real(nvmlDeviceGetHandleByPciBusId)(id, device), device);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return found(real(nvmlDeviceGetHandleByPciBusId_v2)(id, device), device);
-}
+FIND_BY(const char *, nvmlDeviceGetHandleBySerial)
+FIND_BY(const char *, nvmlDeviceGetHandleByUUID)
+FIND_BY(const nvmlUUID_t *, nvmlDeviceGetHandleByUUIDV)
+FIND_BY(const char *, nvmlDeviceGetHandleByPciBusId)
+FIND_BY(const char *, nvmlDeviceGetHandleByPciBusId_v2)
