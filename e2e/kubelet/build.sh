@@ -50,7 +50,7 @@ find_go() {
 	fi
 	if [ -z "$go" ]; then
 		say "installing Debian's Go to fetch a newer one"
-		apt-get install -y --no-install-recommends golang-go >&2
+		$([ "$(id -u)" = 0 ] || echo sudo) apt-get install -y --no-install-recommends golang-go >&2
 		go=$(command -v go)
 	fi
 	say "fetching $toolchain"
