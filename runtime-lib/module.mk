@@ -75,7 +75,7 @@ test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-li
 test-predict-ridge_CPPFLAGS := -iquote runtime-lib
 test-predict-ridge_LIBS     := -lcmocka -lm
 # These look inside.
-INSIDE_TESTS := test-memory-limit test-function test-launch-path test-predict test-preempt
+INSIDE_TESTS := test-memory-limit test-function test-function-end test-launch-path test-predict test-preempt
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
@@ -85,6 +85,12 @@ $1_DEPS     := $(GEN)/forward-names.inc
 $1_LIBS     := -lcmocka -ldl
 endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
+$(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
+UNIT_TESTS += test-image
+test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/image.c
+test-image_CPPFLAGS := -iquote runtime-lib
+test-image_STATIC   := base
+test-image_LIBS     := -lcmocka
 $(INSIDE_TESTS:%=$(B)/tests/%) $(B)/tests/test-guest: | $(NULL_DRIVER)
 
 FUZZERS += fuzz-protocol fuzz-link fuzz-image

@@ -1,171 +1,16 @@
-/* What becomes of kernels that are wanted: libweir's own sources, on a driver that does nothing but
- * be observable, with an agent that answers what the test says. */
-#include "fake-agent.h"
-#include "null-driver.h"
+/* What becomes of kernels that are wanted. */
+#include "wanted.h"
 
-#include "function.h"
 #include "image.h"
 #include "module.h"
 
-#include "weir/fatbin.h"
-
-#include <dirent.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
-#define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))
-#define STREAM_OF(c) ((CUstream)((uintptr_t)(c) + 8))
-#define PTX          ".version 8.0\n.target sm_90\n.address_size 64\n// a test\n"
-
-/* Standings and pages are kept for the life of the process by intent; see client.c. */
-__attribute__((visibility("default"))) const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
-static struct fake_agent agent;
-static struct null_driver *driver;
-static unsigned contexts;
-static struct client *client; /* of the last context */
-
-/* A context whose first launch has been welcomed. */
-static unsigned welcomed(void)
-{
-	unsigned n = ++contexts;
-
-	fake_agent_welcome_next(&agent, 2, 1);
-	cuLaunchKernel((CUfunction)0x9000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
-	fake_agent_join();
-	cuCtxSetCurrent(CONTEXT(n));
-	client = client_find(CONTEXT(n));
-	assert_non_null(client);
-	return n;
-}
-
-static void gone(unsigned n)
-{
-	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
-	if (agent.client >= 0)
-		close(agent.client);
-	agent.client = -1;
-	cuCtxSetCurrent(NULL);
-}
-
-static CUmodule load(const void *image)
-{
-	CUmodule module;
-
-	assert_int_equal(cuModuleLoadData(&module, image), CUDA_SUCCESS);
-	return module;
-}
-
-static CUfunction get(CUmodule module, const char *name)
-{
-	CUfunction function;
-
-	assert_int_equal(cuModuleGetFunction(&function, module, name), CUDA_SUCCESS);
-	return function;
-}
-
-static struct function *wanted(CUfunction handle)
-{
-	struct function *function = function_find(client, handle);
-
-	assert_non_null(function);
-	assert_ptr_equal(function, function_find(client, handle));
-	function_want(function);
-	return function;
-}
-
-static bool becomes(struct function *function, enum function_state state)
-{
-	return eventually(atomic_load(&function->state) == (int)state);
-}
-
-/* An object: persistent, and resumable refused; a variable and a constant. */
-static struct {
-	_Alignas(8) char bytes[4096];
-	uint32_t size;
-} object;
-
-static uint32_t put(const void *data, size_t size)
-{
-	uint32_t at = (object.size + 7) & ~7u;
-
-	assert_true(at + size <= sizeof(object.bytes));
-	memcpy(object.bytes + at, data, size);
-	object.size = at + (uint32_t)size;
-	return at;
-}
-
-static struct weir_object *make_object(const char *kernel, const char *entry)
-{
-	struct weir_object *head = (void *)object.bytes;
-
-	memset(&object, 0, sizeof(object));
-	object.size = sizeof(*head);
-	head->kernel = put(kernel, strlen(kernel) + 1);
-	struct weir_object_form forms[] = {
-		{.form = WEIR_PERSISTENT,
-		 .entry = put(entry, strlen(entry) + 1),
-		 .save_per_thread = 5},
-		{.form = WEIR_PERSISTENT, .entry = put("wide", 5)},
-		{.form = WEIR_RESUMABLE, .reason = put("it may not", 11), .line = 7}};
-	struct weir_object_param params[] = {{0, 8}, {8, 4}};
-	struct weir_object_symbol symbols[] = {
-		{.size = 64, .name = put("var", 4), .space = WEIR_OBJECT_GLOBAL},
-		{.size = 60,
-		 .name = put("con", 4),
-		 .copy = put("copy", 5),
-		 .space = WEIR_OBJECT_CONSTANT}};
-	head->magic = WEIR_OBJECT_MAGIC;
-	head->version = WEIR_OBJECT_VERSION;
-	head->abi = WEIR_PREEMPT_ABI;
-	head->sm = 90;
-	head->flags = WEIR_OBJECT_IS_PTX;
-	head->image = put(PTX, sizeof(PTX));
-	head->image_size = sizeof(PTX);
-	head->forms = put(forms, sizeof(forms));
-	head->n_forms = 3;
-	head->params = put(params, sizeof(params));
-	head->n_params = 2;
-	head->symbols = put(symbols, sizeof(symbols));
-	head->n_symbols = 2;
-	head->size = object.size;
-	return head;
-}
-
-/* Takes a request and answers it with an object that is as it should be. */
-static void answer_well(const char *kernel)
-{
-	struct fake_request request;
-
-	fake_agent_asked(&agent, &request);
-	assert_string_equal(request.name, kernel);
-	free(request.file);
-	make_object(kernel, "form");
-	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
-}
-
-static void answer(uint32_t status)
-{
-	struct fake_request request;
-
-	fake_agent_asked(&agent, &request);
-	free(request.file);
-	fake_agent_compiled(&agent, request.id, status, NULL, 0);
-}
 
 static void a_wanted_kernel_is_rewritten(void **state)
 {
@@ -173,7 +18,7 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	char text[] = PTX;
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(text);
 	memset(text, 0, sizeof(text)); /* a library that is closed */
 	CUfunction handle = get(module, "add");
@@ -221,7 +66,7 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	assert_int_equal(driver->modules_unloaded, unloaded + 2);
 	assert_int_equal(atomic_load(&function->key), 0);
 	assert_int_equal(image_total(), 0);
-	gone(n);
+	context_gone(n);
 }
 
 static void who_cannot_be_is_refused(void **state)
@@ -230,7 +75,7 @@ static void who_cannot_be_is_refused(void **state)
 	struct function *function;
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	assert_true(becomes(wanted(get(load(elf), "machine")), FUNCTION_REFUSED));
 	assert_true(becomes(wanted((CUfunction)0x9990), FUNCTION_REFUSED));
 	assert_true(fake_agent_quiet(&agent));
@@ -246,7 +91,7 @@ static void who_cannot_be_is_refused(void **state)
 	answer(WEIR_COMPILE_FAILED);
 	assert_true(becomes(function, FUNCTION_REFUSED));
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 /* One answer that is not as it should be: the kernel runs as it is, and nothing of ours stays. */
@@ -269,7 +114,7 @@ static void bad_answers_do_no_harm(void **state)
 	char junk[3000];
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
 	for (size_t i = 0; i < sizeof(junk); i++)
 		junk[i] = (char)rand();
@@ -306,7 +151,7 @@ static void bad_answers_do_no_harm(void **state)
 	answer_well("add");
 	assert_true(becomes(function, FUNCTION_READY));
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 static void requests_wait_their_turn(void **state)
@@ -316,7 +161,7 @@ static void requests_wait_their_turn(void **state)
 	char name[] = "kernel0";
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
 	for (size_t i = 0; i < REQUESTS_MAX + 2; i++, name[6]++)
 		functions[i] = wanted(get(module, name));
@@ -342,7 +187,7 @@ static void requests_wait_their_turn(void **state)
 	for (size_t i = 0; i < REQUESTS_MAX + 2; i++)
 		assert_true(becomes(functions[i], FUNCTION_READY));
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 /* The agent goes and comes back. */
@@ -357,7 +202,7 @@ static void another_agent(void)
 static void the_service_may_be_away(void **state)
 {
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
 	struct function *function = wanted(get(module, "add"));
 	answer(WEIR_COMPILE_BUSY);
@@ -385,7 +230,7 @@ static void the_service_may_be_away(void **state)
 	assert_true(becomes(function, FUNCTION_REFUSED));
 	assert_true(fake_agent_quiet(&agent));
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 static void late_answers_are_nobodys(void **state)
@@ -393,7 +238,7 @@ static void late_answers_are_nobodys(void **state)
 	struct fake_request request;
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
 	wanted(get(module, "add"));
 	fake_agent_asked(&agent, &request);
@@ -404,7 +249,7 @@ static void late_answers_are_nobodys(void **state)
 	free(request.file);
 	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_FREE));
 	assert_int_equal(driver->modules_loaded, loaded);
-	gone(n);
+	context_gone(n);
 }
 
 static void launch_on(CUstream stream)
@@ -415,7 +260,7 @@ static void launch_on(CUstream stream)
 static void code_is_loaded_when_nothing_can_hang(void **state)
 {
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	driver->streams_busy = driver->events_busy =
 		1; /* with a kernel that ended before, but may not do so now */
 	launch_on(STREAM(n, 1));
@@ -445,7 +290,7 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	assert_int_equal(atomic_load(&function->state), FUNCTION_READY);
 	driver->streams_busy = driver->events_busy = 0;
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 static int max_dynamic(CUfunction function)
@@ -466,7 +311,7 @@ static void set_max_dynamic(CUfunction function, int value)
 static void attributes_hold_for_forms(void **state)
 {
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUmodule module = load(PTX);
 	CUfunction handle = get(module, "add");
 	set_max_dynamic(handle, 100000); /* before */
@@ -498,7 +343,7 @@ static void attributes_hold_for_forms(void **state)
 	assert_true(becomes(function, FUNCTION_REFUSED));
 	driver->form_shared_max = 200000;
 	cuModuleUnload(module);
-	gone(n);
+	context_gone(n);
 }
 
 static void libraries_are_in_each_context_their_own(void **state)
@@ -507,7 +352,7 @@ static void libraries_are_in_each_context_their_own(void **state)
 	CUkernel kernel;
 
 	(void)state;
-	unsigned first = welcomed();
+	unsigned first = context_welcomed(2);
 	struct client *first_client = client;
 	int first_socket = agent.client;
 	assert_int_equal(cuLibraryLoadData(&library, PTX, NULL, NULL, 0, NULL, NULL, 0),
@@ -517,7 +362,7 @@ static void libraries_are_in_each_context_their_own(void **state)
 	answer_well("add");
 	assert_true(becomes(one, FUNCTION_READY));
 
-	unsigned second = welcomed();
+	unsigned second = context_welcomed(2);
 	struct function *two = wanted((CUfunction)kernel);
 	assert_ptr_not_equal(one, two);
 	answer_well("add");
@@ -548,9 +393,9 @@ static void libraries_are_in_each_context_their_own(void **state)
 	assert_int_equal(
 		atomic_load(&one->key) | atomic_load(&two->key) | atomic_load(&function->key), 0);
 	assert_int_equal(image_total(), 0);
-	gone(second);
+	context_gone(second);
 	agent.client = first_socket;
-	gone(first);
+	context_gone(first);
 }
 
 static CUlinkState link_of(const char *const *inputs, size_t n)
@@ -573,7 +418,7 @@ static void linked_code_is_known(void **state)
 	char copy[100];
 
 	(void)state;
-	unsigned n = welcomed();
+	unsigned n = context_welcomed(2);
 	CUlinkState linker = link_of(inputs, 1);
 	assert_int_equal(cuLinkComplete(linker, &code, &size), CUDA_SUCCESS);
 	memcpy(copy, code, size);
@@ -590,276 +435,10 @@ static void linked_code_is_known(void **state)
 	assert_true(fake_agent_quiet(&agent));
 	cuModuleUnload(module);
 	cuModuleUnload(other);
-	gone(n);
+	context_gone(n);
 }
 
-static int open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
-static void nothing_grows(void **state)
-{
-	(void)state;
-	unsigned n = welcomed();
-	size_t images = image_total(); /* what the linker made stays for a while */
-	int files = open_files(), left = driver->modules_loaded - driver->modules_unloaded;
-	for (int i = 0; i < 300; i++) {
-		CUmodule module = load(PTX);
-		struct function *function = wanted(get(module, "add"));
-		if (i % 3 == 0) {
-			answer_well("add");
-			assert_true(becomes(function, FUNCTION_READY));
-		} else if (i % 3 == 1) {
-			answer(WEIR_COMPILE_REFUSED);
-		}
-		cuModuleUnload(module);
-		assert_int_equal(atomic_load(&function->key), 0);
-		if (i % 3 == 2) { /* gone while it is asked for, perhaps before */
-			usleep(1000);
-			while (!fake_agent_quiet(&agent))
-				answer(WEIR_COMPILE_FAILED);
-		}
-	}
-	while (!eventually(open_files() <= files))
-		answer(WEIR_COMPILE_FAILED);
-	assert_int_equal(image_total(), images);
-	assert_int_equal(driver->modules_loaded - driver->modules_unloaded, left);
-	gone(n);
-}
-
-static _Atomic int finished;
-
-static void *answer_all(void *unused)
-{
-	(void)unused;
-	while (!atomic_load(&finished)) {
-		if (!fake_agent_quiet(&agent))
-			answer_well("add");
-		usleep(100);
-	}
-	return NULL;
-}
-
-/* Loads, wants, changes, launches and unloads, over and over. */
-static void *load_and_unload(void *context)
-{
-	cuCtxSetCurrent(context);
-	for (int i = 0; i < 200; i++) {
-		CUmodule module;
-		CUfunction handle;
-		cuModuleLoadData(&module, PTX);
-		cuModuleGetFunction(&handle, module, "add");
-		cuLaunchKernel(handle, 1, 1, 1, 32, 1, 1, 0, STREAM_OF(context), NULL, NULL);
-		struct function *function = function_find(client, handle);
-		function_want(function);
-		cuFuncSetAttribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, i);
-		for (int k = 0; k < i % 4; k++) {
-			const struct rewritten *rewritten = atomic_load(&function->rewritten);
-			if (rewritten && !rewritten->variants[WEIR_PERSISTENT][0].function)
-				abort();
-			usleep(500);
-		}
-		cuModuleUnload(module);
-	}
-	return NULL;
-}
-
-static void threads_load_and_unload(void **state)
-{
-	pthread_t answering, loading[3];
-
-	(void)state;
-	unsigned n = welcomed();
-	int left = driver->modules_loaded - driver->modules_unloaded;
-	atomic_store(&finished, 0);
-	pthread_create(&answering, NULL, answer_all, NULL);
-	for (size_t i = 0; i < 3; i++)
-		pthread_create(&loading[i], NULL, load_and_unload, CONTEXT(n));
-	for (size_t i = 0; i < 3; i++)
-		pthread_join(loading[i], NULL);
-	atomic_store(&finished, 1);
-	pthread_join(answering, NULL);
-	assert_int_equal(driver->modules_loaded - driver->modules_unloaded, left);
-	gone(n);
-}
-
-static void a_context_takes_its_code_along(void **state)
-{
-	(void)state;
-	size_t images = image_total();
-	unsigned n = welcomed();
-	CUmodule module = load(PTX);
-	struct function *function = wanted(get(module, "add"));
-	answer_well("add");
-	assert_true(becomes(function, FUNCTION_READY));
-	int unloaded = driver->modules_unloaded;
-	gone(n);
-	assert_int_equal(driver->modules_unloaded, unloaded); /* not one by one */
-	assert_int_equal(atomic_load(&function->key), 0);
-	assert_int_equal(image_total(), images);
-}
-
-static CUmodule left_behind;
-
-/* As the CUDA runtime does, which registers this before the driver is loaded. */
-static void unload_at_exit(void)
-{
-	int synchronised = driver->synchronised, unloaded = driver->modules_unloaded;
-
-	cuModuleUnload(left_behind);
-	if (driver->synchronised != synchronised || driver->modules_unloaded != unloaded + 1)
-		_exit(1);
-}
-
-/* Ends with a kernel in forms. */
-static int exit_story(void)
-{
-	atexit(unload_at_exit);
-	cuInit(0);
-	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
-	cuLaunchKernel((CUfunction)0x9000, 1, 1, 1, 32, 1, 1, 0, STREAM(1, 1), NULL, NULL);
-	cuCtxSetCurrent(CONTEXT(1));
-	client = client_find(CONTEXT(1));
-	left_behind = load(PTX);
-	return becomes(wanted(get(left_behind, "add")), FUNCTION_READY) ? 0 : 2;
-}
-
-static void code_may_be_unloaded_at_exit(void **state)
-{
-	int status;
-
-	(void)state;
-	pid_t child = fork();
-	if (child == 0) {
-		execl("/proc/self/exe", "test-function", "--exit-story", NULL);
-		_exit(3);
-	}
-	fake_agent_accept(&agent);
-	fake_agent_welcome(&agent, 2, 1);
-	answer_well("add");
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	close(agent.client);
-	agent.client = -1;
-}
-
-static void a_forked_child_may_clean_up(void **state)
-{
-	int status;
-
-	(void)state;
-	unsigned n = welcomed();
-	CUmodule module = load(PTX);
-	struct function *function = wanted(get(module, "add"));
-	answer_well("add");
-	assert_true(becomes(function, FUNCTION_READY));
-	pid_t child = fork();
-	if (child == 0) {
-		cuModuleUnload(module);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_non_null(atomic_load(&function->rewritten));
-	cuModuleUnload(module);
-	gone(n);
-}
-
-/* A container with machine code and PTX. */
-struct fatbin {
-	struct fatbin_container container;
-	struct fatbin_entry cubin;
-	char code[40];
-	struct fatbin_entry ptx;
-	char text[16];
-};
-
-static struct fatbin fatbin_of(uint32_t cubin, uint64_t cubin_flags, uint32_t ptx, uint64_t flags)
-{
-	return (struct fatbin){
-		.container = {FATBIN_MAGIC, 1, 16, sizeof(struct fatbin) - 16},
-		.cubin = {.kind = FATBIN_ELF,
-			  .header_size = 64,
-			  .payload_size = 40,
-			  .sm = cubin,
-			  .flags = cubin_flags},
-		.ptx = {.kind = FATBIN_PTX,
-			.header_size = 64,
-			.payload_size = 16,
-			.sm = ptx,
-			.flags = FATBIN_LZ4 | flags},
-		.text = "compressed text",
-	};
-}
-
-static void only_ptx_is_kept(void **state)
-{
-	struct fatbin fatbin = fatbin_of(90, 0, 90, 0);
-	const void *wrapper[3] = {(void *)(uintptr_t)0x1466243b1, &fatbin};
-	struct image *image = image_keep(wrapper, 0);
-
-	(void)state;
-	assert_non_null(image);
-	assert_int_equal(image->size, 16 + 64 + 64 + 16); /* no machine code */
-	struct image *fit = image_for(image, 90);
-	assert_int_equal(fit->size, 16 + 64 + 16);
-	assert_memory_equal(fit->bytes + 16, &fatbin.ptx, 64 + 16);
-	image_unref(fit);
-	image_unref(image);
-	fatbin.ptx.kind = FATBIN_ELF;
-	assert_null(image_keep(&fatbin, sizeof(fatbin)));
-	fatbin.ptx.kind = FATBIN_PTX;
-	fatbin.container.size = 1ull << 60; /* more than there is */
-	assert_null(image_keep(&fatbin, sizeof(fatbin)));
-}
-
-static bool fits(struct fatbin fatbin, unsigned sm)
-{
-	struct image *image = image_keep(&fatbin, sizeof(fatbin)), *fit = image_for(image, sm);
-
-	image_unref(image);
-	image_unref(fit);
-	return fit;
-}
-
-/* PTX of another architecture than the machine code that runs may be another program. */
-static void ptx_is_of_what_runs(void **state)
-{
-	(void)state;
-	assert_true(fits(fatbin_of(90, 0, 90, 0), 90));
-	assert_false(fits(fatbin_of(90, 0, 80, 0), 90));
-	assert_true(fits(fatbin_of(80, 0, 80, 0), 86));
-	assert_false(fits(fatbin_of(80, 0, 86, 0), 86));
-	assert_true(fits(fatbin_of(80, 0, 80, 0), 90)); /* the PTX is what runs */
-	assert_true(fits(fatbin_of(80, 0, 90, 0), 90));
-	assert_false(fits(fatbin_of(90, FATBIN_EXACT, 90, 0), 90));
-	assert_true(fits(fatbin_of(90, FATBIN_EXACT, 90, FATBIN_EXACT), 90));
-	assert_true(fits(fatbin_of(100, FATBIN_FAMILY, 100, FATBIN_FAMILY), 103));
-	assert_true(fits(fatbin_of(100, FATBIN_EXACT, 80, 0), 103));
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	fake_agent_init(&agent);
-	return 0;
-}
-
-static int finish(void **state)
-{
-	(void)state;
-	fake_agent_deinit(&agent);
-	return 0;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wanted_kernel_is_rewritten),
@@ -871,20 +450,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
 		cmocka_unit_test(attributes_hold_for_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),
-		cmocka_unit_test(a_context_takes_its_code_along),
-		cmocka_unit_test(a_forked_child_may_clean_up),
-		cmocka_unit_test(code_may_be_unloaded_at_exit),
 		cmocka_unit_test(linked_code_is_known),
-		cmocka_unit_test(nothing_grows),
-		cmocka_unit_test(threads_load_and_unload),
-		cmocka_unit_test(only_ptx_is_kept),
-		cmocka_unit_test(ptx_is_of_what_runs),
 	};
 
-	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
-	if (argc > 1 && strcmp(argv[1], "--exit-story") == 0)
-		return exit_story();
-	assert_int_equal(cuInit(0), CUDA_SUCCESS);
-	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
-	return cmocka_run_group_tests(tests, begin, finish);
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
 }

@@ -1,0 +1,64 @@
+#include "inside.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Standings and pages are kept for the life of the process by intent; see client.c. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+struct fake_agent agent;
+struct null_driver *driver;
+struct client *client;
+static unsigned contexts;
+
+void driver_load(void)
+{
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	cuInit(0);
+	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
+}
+
+int agent_begin(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	return 0;
+}
+
+int agent_finish(void **state)
+{
+	(void)state;
+	fake_agent_deinit(&agent);
+	return 0;
+}
+
+unsigned context_welcomed(uint8_t level)
+{
+	unsigned n = ++contexts;
+
+	fake_agent_welcome_next(&agent, level, 1);
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	fake_agent_join();
+	cuCtxSetCurrent(CONTEXT(n));
+	client = client_find(CONTEXT(n));
+	assert_non_null(client);
+	return n;
+}
+
+void context_gone(unsigned n)
+{
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	if (agent.client >= 0)
+		close(agent.client);
+	agent.client = -1;
+	cuCtxSetCurrent(NULL);
+}

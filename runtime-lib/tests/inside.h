@@ -1,0 +1,26 @@
+/* For tests of libweir's own sources, on a driver that does nothing but be observable, with an
+ * agent in the test's own hands. */
+#pragma once
+
+#include "fake-agent.h"
+#include "null-driver.h"
+
+#include "client.h"
+
+#define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
+#define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))
+
+extern struct fake_agent agent;
+extern struct null_driver *driver;
+extern struct client *client; /* of the last context */
+
+/* For main(), before cmocka. */
+void driver_load(void);
+/* For cmocka: the agent's life. */
+int agent_begin(void **state);
+int agent_finish(void **state);
+
+/* A new context, current, whose first launch has been welcomed; its number. */
+unsigned context_welcomed(uint8_t level);
+/* It is destroyed, and its connection with it. */
+void context_gone(unsigned n);
