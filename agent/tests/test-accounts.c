@@ -1,6 +1,7 @@
-/* Shares on a model of a GPU whose kernels stand behind gates: one runs after the other, who is
- * held has its running kernel end first, clients tell late and in whole kernels what they ran, and
- * the agent's timers are late. All of it in virtual time, and the same each time. */
+/* Shares on a model of a GPU whose kernels stand behind gates: one runs after the other, the
+ * running kernel of one who is held ends first, or leaves if it can, clients tell late and in whole
+ * kernels what they ran, and the agent's timers are late. All of it in virtual time, and the same
+ * each time. */
 #include "../scheduler.h"
 
 #include <setjmp.h>
@@ -23,10 +24,13 @@
 #define TICK   (560 * US) /* between two looks of a client's worker */
 #define BEFORE (400 * MS) /* that no window has */
 #define WINDOW (200 * MS)
-#define ROUNDS 20 /* windows */
+#define ROUNDS 20        /* windows */
+#define LEAVE  (40 * US) /* GPU time that is lost when a kernel leaves */
 
 struct model_client {
 	uint64_t length;          /* ns of a kernel */
+	bool leaves;              /* while it runs; */
+	uint64_t rest;            /* ns of the one that left */
 	uint64_t done, next_tick; /* ns of those that ended */
 	uint64_t ran;             /* ns in this window */
 };
@@ -107,6 +111,14 @@ static bool is_queued(unsigned i)
 	return false;
 }
 
+static void start_first(void)
+{
+	struct model_client *client = &world.model[world.queue[0]];
+
+	world.left = client->rest ? client->rest : client->length;
+	client->rest = 0;
+}
+
 /* Gates are looked at by the GPU itself. */
 static void pass_gates(void)
 {
@@ -115,8 +127,16 @@ static void pass_gates(void)
 			continue;
 		world.queue[world.queued++] = i;
 		if (world.queued == 1)
-			world.left = world.model[i].length;
+			start_first();
 	}
+}
+
+static void take_first(void)
+{
+	memmove(world.queue, world.queue + 1, --world.queued * sizeof(*world.queue));
+	pass_gates();
+	if (world.queued)
+		start_first();
 }
 
 static void end_kernel(void)
@@ -124,10 +144,18 @@ static void end_kernel(void)
 	struct model_client *client = &world.model[world.queue[0]];
 
 	client->done += client->length;
-	memmove(world.queue, world.queue + 1, --world.queued * sizeof(*world.queue));
-	pass_gates();
-	if (world.queued)
-		world.left = world.model[world.queue[0]].length;
+	take_first();
+}
+
+/* The running kernel of one who is held. */
+static void evict(void)
+{
+	unsigned i = world.queued ? world.queue[0] : 0;
+
+	if (!world.queued || !world.model[i].leaves || !world.control[i].hold)
+		return;
+	world.model[i].rest = world.left + LEAVE;
+	take_first();
 }
 
 static void run_kernels(uint64_t ns)
@@ -167,6 +195,7 @@ static void run_until(uint64_t end)
 {
 	for (; world.now < end; world.now += STEP) {
 		pass_gates();
+		evict();
 		run_kernels(STEP);
 		for (unsigned i = 0; i < world.n; i++)
 			tell(i);
@@ -229,6 +258,25 @@ static void test_windows(void **state)
 	}
 }
 
+/* As before, but one or all of the others can be evicted. */
+static void test_some_leave(void **state)
+{
+	const unsigned leave[] = {1, 3, 7};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		set_up("wfq", MS);
+		come(12, 440 * US);
+		for (unsigned k = 1; k < N; k++) {
+			come(12, 550 * US);
+			world.model[k].leaves = k <= leave[i];
+		}
+		struct result result = run();
+		assert_true(result.worst <= 1);
+		assert_float_equal(result.first, 100.0 / N, 0.2);
+	}
+}
+
 /* Kernels that nobody can evict, longer than any turn. */
 static void test_long_kernels(void **state)
 {
@@ -247,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_some_leave),
 		cmocka_unit_test(test_long_kernels),
 	};
 
