@@ -19,6 +19,7 @@
 #define HOPELESS    1.5 /* overhead of the first launch */
 /* While somebody waits: */
 #define OVERHEAD_WAITED 1.25
+#define OVERHEAD_SOON   1.10       /* the first one below is in use */
 #define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
 #define GRANTED_WAITED  (1 << 30)  /* and then */
 #define NATIVE_EVERY    200000000u /* ns between native launches */
@@ -110,6 +111,8 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	}
 	if (!turn.candidate)
 		return turn;
+	/* Leaving costs an equal more than the end of a short kernel, for which it may wait. */
+	turn.yields = waited || predicted >= WAITED_LONG_NS || is_forced(&settings);
 	const struct plan *plan = &choice->candidates[turn.candidate].plan;
 	turn.rewritten = rewritten_of(choice, plan);
 	if (turn.rewritten) {
@@ -252,29 +255,43 @@ static bool was_tried(const struct candidate *candidate)
 	return candidate->clean + candidate->dirty != 0;
 }
 
-/* The fastest of those that were tried; 0: none is good enough. */
-static uint32_t winner(const struct choice *choice)
+/* The fastest of those that were tried and take no more than @most; 0: there is none. */
+static uint32_t fastest(const struct choice *choice, double most)
 {
 	uint32_t best = 0;
 
 	for (size_t i = choice->first; i < choice->n; i++) {
 		const struct candidate *c = &choice->candidates[i];
-		if (was_tried(c) && c->ratio <= OVERHEAD &&
+		if (was_tried(c) && c->ratio <= most &&
 		    (!best || c->ratio < choice->candidates[best].ratio))
 			best = (uint32_t)i;
 	}
 	return best;
 }
 
-/* The one that leaves soonest, if it is not much slower; 0: none. */
-static uint32_t winner_waited(const struct choice *choice)
+/* 0: none is good enough. */
+static uint32_t winner(const struct choice *choice)
+{
+	return fastest(choice, OVERHEAD);
+}
+
+/* The one that leaves soonest, if it is little slower; 0: none. */
+static uint32_t soonest(const struct choice *choice)
 {
 	for (size_t i = choice->first; i < choice->n; i++) {
 		const struct candidate *c = &choice->candidates[i];
-		if (was_tried(c) && c->ratio <= OVERHEAD_WAITED)
+		if (was_tried(c) && c->ratio <= OVERHEAD_SOON)
 			return (uint32_t)i;
 	}
 	return 0;
+}
+
+/* That, else the fastest, if it is not much slower. */
+static uint32_t winner_waited(const struct choice *choice)
+{
+	uint32_t first = soonest(choice);
+
+	return first ? first : fastest(choice, OVERHEAD_WAITED);
 }
 
 /* Native samples are taken anew, for they may have had more or less to do. */
@@ -299,7 +316,7 @@ static void try_candidate(struct choice *choice, uint32_t candidate)
 }
 
 /* This one has shown what it can. Others of its form are tried as well, another form only if none
- * of these is good enough; while somebody waits, the first that is. */
+ * of these is good enough; while somebody waits, none behind one that is little slower. */
 static void next_candidate(struct choice *choice)
 {
 	uint32_t current = atomic_load(&choice->current), next = current + 1;
@@ -313,7 +330,8 @@ static void next_candidate(struct choice *choice)
 			  tried->plan.hidden.ahead ? " ahead" : "",
 			  tried->plan.build ? " wide" : "", tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
-	bool enough = (other && winner(choice)) || (waited && winner_waited(choice));
+	bool enough = other ? winner(choice) || (waited && winner_waited(choice))
+			    : waited && soonest(choice);
 	if (next < choice->n && !enough)
 		try_candidate(choice, next);
 	else

@@ -37,21 +37,21 @@ bool gate_expected(const struct standing *standing)
 	       (holdable(standing) && flagged(standing, WEIR_CONTROL_CONTENDED));
 }
 
-struct gate_words gate_words(const struct standing *standing)
+struct gate_words gate_words(const struct standing *standing, bool yields)
 {
 	struct gate_words words = {0};
 
 	if (standing->wait)
 		words.demand = atomic_load_explicit(&standing->wait->gpu, memory_order_relaxed);
-	if (holdable(standing))
+	if (yields && holdable(standing))
 		words.hold = atomic_load_explicit(&standing->control->gpu, memory_order_relaxed) +
 			     offsetof(struct weir_control_page, hold);
 	return words;
 }
 
-static bool put(struct stream *stream, const struct standing *standing)
+static bool put(struct stream *stream, const struct standing *standing, bool yields)
 {
-	struct gate_words words = gate_words(standing);
+	struct gate_words words = gate_words(standing, yields);
 	CUstreamBatchMemOpParams waits[2];
 	unsigned n = 0;
 
@@ -92,15 +92,16 @@ uint64_t gate_interval(const struct standing *standing, bool contended)
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
-bool gate_put(struct stream *stream, const struct standing *standing)
+bool gate_put(struct stream *stream, const struct standing *standing, bool yields)
 {
 	struct client *client = stream->client;
 
 	if (gate_expected(standing))
 		trail_leave(stream);
-	if (!put(stream, standing))
+	if (!put(stream, standing, yields))
 		return false;
-	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+	if (yields || !holdable(standing))
+		atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
 		log_debug("gates at level %u", standing->level);
 	bool closed = gate_closed(standing);
@@ -113,12 +114,12 @@ bool gate_pass(struct stream *stream, const struct standing *standing)
 {
 	return due(stream,
 		   atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed)) &&
-	       gate_put(stream, standing);
+	       gate_put(stream, standing, true);
 }
 
 void gate_capture(struct stream *stream, const struct standing *standing)
 {
-	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing))
+	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing, true))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << standing->level) &

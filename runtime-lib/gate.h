@@ -19,15 +19,16 @@ bool gate_pass(struct stream *stream, const struct standing *standing);
  * or not anybody is above now, since the graph may be replayed for ever. */
 void gate_capture(struct stream *stream, const struct standing *standing);
 
-/* The same whatever came before: inside a launch that is several. */
-bool gate_put(struct stream *stream, const struct standing *standing);
+/* The same whatever came before: inside a launch that is several. @yields: it is closed while the
+ * agent holds us, too; else no gate for what comes behind it. */
+bool gate_put(struct stream *stream, const struct standing *standing, bool yields);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
 struct gate_words {
 	CUdeviceptr demand; /* 64 bits */
 	CUdeviceptr hold;   /* 32 bits */
 };
-struct gate_words gate_words(const struct standing *standing);
+struct gate_words gate_words(const struct standing *standing, bool yields);
 
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)

@@ -118,7 +118,7 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 
 		part[plan->axis] = left < plan->step ? left : plan->step;
 		if (!first)
-			gate_put(stream, standing);
+			gate_put(stream, standing, turn->yields);
 		*result = start(call, turn, part, stream->handle, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(turn, *result) : true;
@@ -165,7 +165,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 			 struct sample *sample, CUresult *result)
 {
 	const struct plan *plan = turn->plan;
-	struct gate_words words = gate_words(standing);
+	struct gate_words words = gate_words(standing, turn->yields);
 	uint32_t last = atomic_load_explicit(&lane->last, memory_order_relaxed);
 	uint32_t serial = last + 1;
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
@@ -188,7 +188,8 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	for (uint32_t left = turn->chain; left-- && *result == CUDA_SUCCESS;) {
 		struct sample *first = parts && left + 1 == turn->chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
-		gate_put(stream, standing);
+		/* The last one of these serves the next launch as well. */
+		gate_put(stream, standing, turn->yields);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
@@ -196,8 +197,6 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 				packed);
 		mark(first ? first->done : NULL, stream);
 	}
-	/* The gate before the last continuation serves the next launch as well. */
-	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (*result != CUDA_SUCCESS) /* it is given back */
 		sample = NULL;
 	if (sample) {
