@@ -14,6 +14,7 @@
 #define VARYING       0.01 /* variance of errors of 10 % */
 #define BETTER        4    /* times less variance */
 #define ERROR_MAX     10.0
+#define LONGER_MOST   8u /* samples in a row are laid to others on the GPU */
 
 static struct kernel_time table[ENTRIES];
 
@@ -48,6 +49,7 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	atomic_store_explicit(&entry->eviction, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->varies, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->longer, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->choice, NULL, memory_order_relaxed);
 	atomic_store_explicit(&entry->key, key, memory_order_release);
@@ -122,12 +124,23 @@ static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint
 	atomic_store(&kernel->varies, by_sizes && of_mean > VARYING && of_sizes * BETTER < of_mean);
 }
 
-void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes)
+/* By more than a sixteenth. */
+static bool is_longer(uint64_t mean, uint64_t ns)
+{
+	return mean && ns > mean + mean / 16;
+}
+
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
+		  bool crowded)
 {
 	if (atomic_load(&kernel->key) != key)
 		return;
 
 	uint64_t mean = atomic_load(&kernel->mean);
+	if (!crowded || !is_longer(mean, ns))
+		atomic_store(&kernel->longer, 0);
+	else if (atomic_fetch_add(&kernel->longer, 1) < LONGER_MOST)
+		return;
 	if (mean)
 		compare(kernel, mean, ns, by_sizes);
 	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
@@ -139,6 +152,9 @@ void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_
 
 void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns)
 {
-	if (atomic_load(&kernel->key) == key && atomic_load(&kernel->mean) < ns)
+	uint64_t mean = atomic_load(&kernel->mean);
+	uint64_t believed = atomic_load(&kernel->samples) ? 2 * mean : mean;
+
+	if (atomic_load(&kernel->key) == key && believed < ns)
 		atomic_store(&kernel->mean, ns);
 }

@@ -1,6 +1,7 @@
 #include "learn.h"
 
 #include "choose.h"
+#include "gate.h"
 #include "kernel.h"
 #include "predict.h"
 
@@ -48,6 +49,11 @@ static void weigh(struct client *client, const struct sample *sample)
 		client->worker.eviction_cost * KEEP + (leaves ? cost * time : 0);
 }
 
+static bool is_crowded(const struct client *client)
+{
+	return atomic_load(&client->gate_interval) <= GATE_INTERVAL_CONTENDED;
+}
+
 void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
@@ -55,7 +61,8 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 
 	if (!sample_evicted(sample)) {
 		judge(client, of, ns);
-		kernel_learn(of->kernel, of->key, ns, predict_learn(sample, ns));
+		kernel_learn(of->kernel, of->key, ns, predict_learn(sample, ns),
+			     is_crowded(client));
 	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
 		learn_eviction(sample);
 	}

@@ -66,11 +66,11 @@ uint64_t sample_ran(const struct sample *sample)
 	return (uint64_t)(((double)before + (double)after) * 1e6);
 }
 
-/* Time between two looks counts if gates were open at both. */
+/* Time since gates were last seen closed: until then it may have been away, or behind others. */
 static void watch(struct sample *sample, const struct sample_reader *reader)
 {
 	if (reader->held || (!sample->seen && real(cuEventQuery)(sample->start) != CUDA_SUCCESS)) {
-		sample->seen = 0;
+		sample->seen = sample->ran = 0;
 		return;
 	}
 	if (sample->seen)

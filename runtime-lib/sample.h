@@ -44,7 +44,7 @@ struct sample {
 
 	/* Worker, while it is open. */
 	uint64_t seen; /* ns, when it was last seen to run; 0: it was not yet */
-	uint64_t ran;  /* ns, that it has run for sure */
+	uint64_t ran;  /* ns, that it has run since gates were last closed */
 };
 
 static inline bool sample_evicted(const struct sample *sample)
