@@ -7,6 +7,7 @@ import players
 import sched_pairs
 import sched_servers
 import sched_shares
+import sched_torch
 import suite
 
 PARTS = {
@@ -20,7 +21,7 @@ PARTS = {
     "g": ("servers beside a batch job (GLoop 13, 14)", sched_servers.part_g),
     "e": ("eleven, one behind the other (EffiSha 11, 12)", sched_pairs.part_e),
     "h": ("how well times are predicted", sched_servers.part_h),
-    "j": ("PyTorch and bursts, eight clients", sched_servers.part_j),
+    "j": ("PyTorch, eight clients", sched_torch.part_j),
 }
 
 if __name__ == "__main__":
