@@ -1,0 +1,136 @@
+/* Many that ask the compile service at a time: how many may wait, who is next, and what becomes of
+ * the requests of those who go. */
+#include "compile-service.h"
+
+#include "weir/base.h"
+
+/* No more than the protocol says wait; the others are told at once. */
+static void test_flood(void **state)
+{
+	(void)state;
+	start_trick(WAITS, 1);
+	for (uint32_t i = 0; i < 1000; i++)
+		ask(&a, i, file_for(75 + i));
+	assert_int_equal(a.n, 1000 - WEIR_COMPILE_PENDING);
+	assert_int_equal(a.status, WEIR_COMPILE_BUSY);
+	ask(&b, 1, file_for(90));
+	pump();
+	assert_int_equal(b.n, 0);
+	assert_int_equal(compile.n_requests, WEIR_COMPILE_PENDING + 1);
+}
+
+static void test_all_together_are_bounded(void **state)
+{
+	static struct asker many[COMPILE_REQUESTS_MAX / WEIR_COMPILE_PENDING];
+
+	(void)state;
+	start_trick(WAITS, 1);
+	for (size_t i = 0; i < countof(many); i++) {
+		fixture_init(&many[i]);
+		for (unsigned k = 0; k < WEIR_COMPILE_PENDING; k++)
+			ask(&many[i], k, file_for(90));
+		assert_int_equal(many[i].n, 0);
+	}
+	get(&a, file_for(90));
+	assert_int_equal(a.status, WEIR_COMPILE_BUSY);
+	for (size_t i = 0; i < countof(many); i++)
+		compile_leave(&many[i].client);
+	assert_int_equal(compile.n_requests, 0);
+}
+
+/* Behind eight of the one, the other waits for one, not for eight. */
+static void test_fair(void **state)
+{
+	static const uint32_t sms[WEIR_COMPILE_PENDING] = {75, 80, 86, 87, 89, 90, 100, 120};
+
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
+	for (unsigned i = 0; i < WEIR_COMPILE_PENDING; i++)
+		ask(&a, i, file_for(sms[i]));
+	while (!compile.started)
+		loop_step(&loop, -1);
+	ask(&b, 1, file_for(103));
+	fixture_wait(&loop, &b, 1);
+	assert_true(a.n <= 2);
+	fixture_wait(&loop, &a, WEIR_COMPILE_PENDING);
+	assert_int_equal(compile.started, WEIR_COMPILE_PENDING + 1);
+}
+
+/* Nor do new processes of one container come before the other container. */
+static void test_fair_to_containers(void **state)
+{
+	static const uint32_t sms[] = {75, 80, 86, 87};
+	struct asker fresh[countof(sms)];
+
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
+	get(&a, file_for(90));
+	get(&b, file_for(100));
+	/* All of a's container. */
+	for (size_t i = 0; i < countof(sms); i++) {
+		fixture_init(&fresh[i]);
+		fresh[i].client.container = &a.container;
+		ask(&fresh[i], 1, file_for(sms[i]));
+	}
+	ask(&b, 1, file_for(103));
+	fixture_wait(&loop, &b, 2);
+	assert_int_equal(fresh[2].n, 0);
+	fixture_wait(&loop, &fresh[3], 1);
+	for (size_t i = 0; i < countof(sms); i++)
+		close(fresh[i].fd);
+}
+
+/* What waits goes with the client; what runs goes on, for the cache. */
+static void test_client_dies(void **state)
+{
+	(void)state;
+	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
+	ask(&a, 1, file_for(90));
+	ask(&a, 2, file_for(80));
+	while (!compile.waiting)
+		loop_step(&loop, -1);
+	compile_leave(&a.client);
+	assert_int_equal(compile.n_requests, 0);
+	assert_null(compile.waiting);
+	assert_int_equal(HASH_COUNT(compile.jobs), 1);
+	while (compile.jobs)
+		loop_step(&loop, -1);
+	assert_int_equal(a.n, 0);
+	get(&b, file_for(90));
+	assert_int_equal(b.status, WEIR_COMPILE_OK);
+	assert_int_equal(compile.counters.hits, 1);
+	assert_int_equal(compile.started, 1);
+}
+
+/* While it is hashed, and while one that others share waits. */
+static void test_client_dies_early(void **state)
+{
+	(void)state;
+	start_trick(WAITS, 1);
+	ask(&a, 1, file_for(90));
+	compile_leave(&a.client);
+	pump();
+	assert_null(compile.jobs);
+	ask(&b, 1, file_for(75));
+	pump();
+	ask(&a, 1, file_for(90));
+	ask(&b, 2, file_for(90));
+	pump();
+	compile_leave(&a.client);
+	assert_int_equal(HASH_COUNT(compile.jobs), 2);
+	compile_leave(&b.client);
+	assert_int_equal(HASH_COUNT(compile.jobs), 1);
+	assert_null(compile.waiting);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		COMPILE_TEST(test_flood),       COMPILE_TEST(test_all_together_are_bounded),
+		COMPILE_TEST(test_fair),        COMPILE_TEST(test_fair_to_containers),
+		COMPILE_TEST(test_client_dies), COMPILE_TEST(test_client_dies_early),
+	};
+
+	misbehave_if_asked(argc, argv);
+	return cmocka_run_group_tests(tests, make_name, NULL);
+}
