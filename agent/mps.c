@@ -508,6 +508,8 @@ void mps_metrics_write(FILE *out, const struct mps *mps)
 	static const struct {
 		const char *name, *type, *help;
 	} families[] = {
+		{"weir_mps_wanted", "gauge",
+		 "1: the GPU's mode is mps; else its daemon ends with its last client."},
 		{"weir_mps_up", "gauge", "1: the GPU's MPS daemon answers."},
 		{"weir_mps_faulted", "gauge", "1: its server waits for clients of a fault to go."},
 		{"weir_mps_starts_total", "counter", "Starts of the GPU's MPS daemon."},
@@ -518,8 +520,8 @@ void mps_metrics_write(FILE *out, const struct mps *mps)
 	for (size_t i = 0; i < countof(families); i++) {
 		metrics_head(out, families[i].name, families[i].type, families[i].help);
 		for (const struct mps_daemon *d = mps->daemons; d; d = d->next) {
-			const uint64_t values[] = {d->state == MPS_UP, d->faulted, d->starts,
-						   d->deaths, d->faults};
+			const uint64_t values[] = {d->wanted, d->state == MPS_UP, d->faulted,
+						   d->starts, d->deaths,          d->faults};
 			fprintf(out, "%s{gpu=\"%s\"} %llu\n", families[i].name, d->gpu,
 				(unsigned long long)values[i]);
 		}

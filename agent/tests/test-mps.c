@@ -338,19 +338,31 @@ static void no_program_is_no_end(void **state)
 	assert_true(mps_complete(&mps));
 }
 
-static void is_told_in_metrics(void **state)
+static char *metrics(void)
 {
 	char *text = NULL;
 	size_t size;
-
-	(void)state;
-	have_daemon(GPU_A);
 	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
 	mps_metrics_write(out, &mps);
 	fclose(out);
+	return text;
+}
+
+static void is_told_in_metrics(void **state)
+{
+	(void)state;
+	have_daemon(GPU_A);
+	char *text = metrics();
+	assert_non_null(strstr(text, "weir_mps_wanted{gpu=\"" GPU_A "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_up{gpu=\"" GPU_A "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_starts_total{gpu=\"" GPU_A "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_faults_total{gpu=\"" GPU_A "\"} 0\n"));
+	free(text);
+	mps_want(&mps, GPU_A, false);
+	text = metrics();
+	assert_non_null(strstr(text, "weir_mps_wanted{gpu=\"" GPU_A "\"} 0\n"));
 	free(text);
 }
 
