@@ -17,6 +17,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
+
+#define TRIES  300 /* for an agent that is away, or goes away as it hears us */
+#define TRY_NS 100000000
 
 static int failures;
 
@@ -69,6 +73,22 @@ static bool join(int socket, union weir_message *welcome, int *fds, size_t *n_fd
 	       poll(&poll_fd, 1, 10000) == 1 &&
 	       weir_message_receive(socket, welcome, fds, n_fds) == 0 &&
 	       welcome->header.type == WEIR_WELCOME;
+}
+
+/* Until an agent lets us in; -1: none does. */
+static int enter(union weir_message *welcome, int *fds, size_t *n_fds)
+{
+	static const struct timespec moment = {.tv_nsec = TRY_NS};
+
+	for (int i = 0; i < TRIES; i++) {
+		int agent = connect_agent();
+		if (agent >= 0 && join(agent, welcome, fds, n_fds))
+			return agent;
+		if (agent >= 0)
+			close(agent);
+		nanosleep(&moment, NULL);
+	}
+	return -1;
 }
 
 static bool can_open(const char *path, int flags)
@@ -159,11 +179,12 @@ static pid_t peer_of(int socket)
 
 int main(void)
 {
-	int fds[WEIR_FDS_MAX], agent = connect_agent();
+	int fds[WEIR_FDS_MAX];
 	union weir_message welcome;
 	size_t n;
+	int agent = enter(&welcome, fds, &n);
 
-	if (agent < 0 || !join(agent, &welcome, fds, &n)) {
+	if (agent < 0) {
 		printf("intruder: the agent does not let us in: %s\n", strerror(errno));
 		return 2;
 	}
