@@ -17,8 +17,9 @@
 #include <time.h>
 
 #define ANSWER_WITHIN 1000 /* ms */
-#define TRIES         50   /* for an agent that has to be there */
 #define TRY_MS        100
+#define TRIES_AWAY    300 /* an agent is upgraded in less */
+#define TRIES_SILENT  50  /* one that says nothing may be too old to know the question */
 
 /* A descriptor's page, which a forked child has no use for. */
 static void *map(int fd, int protection, struct stat *info)
@@ -114,6 +115,11 @@ static bool unknown(enum memory_answer answer)
 	return answer == MEMORY_CLOSED || answer == MEMORY_SILENT;
 }
 
+static int tries_for(enum memory_answer answer)
+{
+	return answer == MEMORY_SILENT ? TRIES_SILENT : TRIES_AWAY;
+}
+
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
 {
 	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
@@ -121,7 +127,7 @@ enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], b
 
 	if (unknown(answer) && !limited_here())
 		return MEMORY_NOBODY;
-	for (int i = 0; unknown(answer) && patient && i < TRIES; i++) {
+	for (int i = 0; unknown(answer) && patient && i < tries_for(answer); i++) {
 		nanosleep(&moment, NULL);
 		answer = ask_once(out, gpu);
 	}

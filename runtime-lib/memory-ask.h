@@ -21,7 +21,8 @@ enum memory_answer {
 	MEMORY_SILENT,  /* the same; an agent heard it, and died or is too old to know */
 };
 
-/* Waits up to a second for an agent that is there; a patient one also for one that is not, 5 s
- * where containers of this node have limits. */
+/* Waits up to a second for an agent that is there; a patient one also for one that is not, 30 s
+ * where containers of this node have limits: a new version of the agent comes in that time, and a
+ * program that starts meanwhile is late, and not refused. */
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient);
 void memory_unmap(const struct memory_pages *pages);

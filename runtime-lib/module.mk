@@ -85,6 +85,7 @@ $1_DEPS     := $(GEN)/forward-names.inc
 $1_LIBS     := -lcmocka -ldl
 endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
+test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep
 $(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/image.c

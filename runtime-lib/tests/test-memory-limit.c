@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -231,32 +232,70 @@ static void goes_with_its_context(void **state)
 	assert_true(reserved() == 0);
 }
 
+/* Sleeps of a thread that has this pass at once, and are counted; the agent is there after @back of
+ * them. */
+static _Thread_local struct naps {
+	unsigned n, back;
+	pthread_t helper;
+} * naps;
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	if (!naps)
+		return __real_nanosleep(time, left);
+	assert_int_equal(time->tv_nsec, 100 * 1000000);
+	if (++naps->n == naps->back) {
+		fake_agent_start(&agent);
+		assert_int_equal(pthread_create(&naps->helper, NULL, answer, NULL), 0);
+	}
+	return 0;
+}
+
+/* On a GPU of which nothing was said yet. */
+static CUresult start_on(int device, size_t bytes)
+{
+	CUmemAllocationProp there = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle handle = 31;
+
+	return cuMemCreate(&handle, bytes, &there, 0);
+}
+
 /* The agent has gone: what it said last holds. And for another GPU of which it said nothing: where
- * no container has a limit, nothing is refused; where one has, everything is. */
+ * no container has a limit, nothing is refused; where one has, everything is, unless an agent comes
+ * within 30 s. */
 static void without_an_agent(void **state)
 {
-	CUmemAllocationProp second = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
-	CUmemAllocationProp third = second;
-	CUmemGenericAllocationHandle handle = 31;
-	char folder[] = "/tmp/weir-test-XXXXXX", path[64];
+	struct naps all = {0}, some = {.back = 250};
+	char folder[] = "/tmp/weir-test-XXXXXX", mark[64];
 	CUdeviceptr address;
 
 	(void)state;
 	fake_agent_stop(&agent);
 	assert_int_equal(cuMemAlloc_v2(&address, 12 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(cuMemCreate(&handle, 1ull << 40, &second, 0), CUDA_SUCCESS);
+	assert_int_equal(start_on(1, 1ull << 40), CUDA_SUCCESS);
 
 	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/agent.sock", folder);
-	setenv("WEIR_SOCKET", path, 1);
-	snprintf(path, sizeof(path), "%s/" WEIR_LIMITED_NAME, folder);
-	FILE *mark = fopen(path, "w");
-	assert_non_null(mark);
-	fclose(mark);
-	third.location.id = 2;
-	assert_int_equal(cuMemCreate(&handle, 2 * MIB, &third, 0), CUDA_ERROR_OUT_OF_MEMORY);
-	unlink(path);
+	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, folder);
+	FILE *file = fopen(mark, "w");
+	assert_non_null(file);
+	fclose(file);
+	snprintf(agent.socket_path, sizeof(agent.socket_path), "%s/agent.sock", folder);
+	setenv("WEIR_SOCKET", agent.socket_path, 1);
+	naps = &all;
+	assert_int_equal(start_on(2, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(all.n, 300); /* of a tenth of a second */
+
+	naps = &some;
+	assert_int_equal(start_on(3, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(some.n, 250);
+	pthread_join(some.helper, NULL);
+	naps = NULL;
+	fake_agent_stop(&agent);
+	unlink(mark);
 	rmdir(folder);
 }
 
