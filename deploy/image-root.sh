@@ -108,8 +108,9 @@ make_plugin() {
 	for library in libweir libweir-nvml; do
 		strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
 	done
-	install -m 755 deploy/{install-runtime,remove-runtime,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
-	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep sed sort tr chattr curl
+	install -m 755 deploy/{install-runtime,remove-runtime,remove-versions,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
+	install -m 644 deploy/library-use.sh "$root/usr/local/bin/"
+	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep sed sort tr wc base64 chattr curl
 	ln -s dash "$root/usr/bin/sh"
 }
 

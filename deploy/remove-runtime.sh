@@ -7,6 +7,8 @@
 # again without it; so does RUN_DIR, emptied, where that container will find a later agent. Needs the host's
 # processes in /proc.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=library-use.sh
+. "${0%/*}/library-use.sh"
 
 library_dir=$1 run_dir=$2
 shift 2
@@ -18,12 +20,6 @@ agent_runs() {
         [ "$name" = weir-agent ] && grep -qE 'pod[0-9a-f]{8}[-_]' "$process/cgroup" && return 0
     done 2> /dev/null
     return 1
-}
-
-# Containers have the library by a bind mount, whose fourth field names what is mounted; where the folder is
-# a file system of its own, the path in that.
-in_use() { # VERSION
-    grep -qsE " [^ ]*/$1/libweir\.so /" /proc/[0-9]*/mountinfo
 }
 
 empty() {
@@ -60,7 +56,7 @@ used=
 for version in "$library_dir"/*/; do
     [ -d "$version" ] || continue
     version=${version%/}
-    if in_use "${version##*/}"; then
+    if is_mounted "${version##*/}"; then
         used=1
         echo "remove-runtime: $version stays: a container uses it"
     else

@@ -164,17 +164,28 @@ metrics() {
 	done
 }
 
-# New images and another policy, under pods that go on and then have the same levels.
+# A new version, another policy and no labels any more, under pods that go on and then have the same levels. A version before
+# theirs that no pod has goes; that the node had yet another one is made up.
 upgrades() {
 	local noted
 	noted=$(containers low high)
-	helm upgrade weir charts/weir -f "$W/values.yaml" --set image.tag=next --set policy=wfq --wait --timeout 90s &&
+	cp -r charts/weir "$W/next" && sed -i 's/^appVersion: .*/appVersion: next/' "$W/next/Chart.yaml" &&
+		cp -r "$W/node/lib/weir/$VERSION" "$W/node/lib/weir/previous" || return 1
+	helm upgrade weir "$W/next" -f "$W/values.yaml" --set policy=wfq --set nodeLabels.enabled=false --wait --timeout 90s &&
 		until_ok 60 policy_is wfq && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
 		describe
 		return 1
 	}
 	has_level low 0 && has_level high 2 && unharmed "$noted" low high &&
-		pod after-upgrade 10 vector-add && succeeds after-upgrade 30
+		pod after-upgrade 10 "vector-add && grep -q /next/libweir.so /proc/self/mountinfo" && succeeds after-upgrade 30 || return 1
+	[ "$(cd "$W/node/lib/weir" && echo *)" = "$VERSION next" ] && no_labels || {
+		echo "# versions: $(ls "$W/node/lib/weir"), labels: $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
+		return 1
+	}
+}
+
+no_labels() {
+	[ "$(api GET "/api/v1/nodes/$NODE" | jq '[.metadata.labels | keys[] | select(startswith("weir.dev/gpu."))] | length')" = 0 ]
 }
 
 policy_is() {
@@ -204,7 +215,7 @@ uninstalls() {
 		echo "# left: $(left)"
 		return 1
 	}
-	until_ok 30 allocatable_is 0 && node_label count null || {
+	until_ok 30 allocatable_is 0 && no_labels || {
 		echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
 		return 1
 	}
@@ -241,7 +252,7 @@ cases=(
 	"labels|the agent labels its own node, and may change nothing else of any"
 	"preempts|a Guaranteed pod preempts a BestEffort one"
 	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
-	"upgrades|helm upgrade under both: they go on"
+	"upgrades|helm upgrade under both: they go on with their library; an older one goes, and labels that are switched off"
 	"uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
 	"uninstalls|helm uninstall leaves no file, mount, process or object"
 )

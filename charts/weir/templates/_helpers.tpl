@@ -83,14 +83,3 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- toYaml $all }}
 {{- end }}
-
-{{/* What runs after `helm uninstall`. */}}
-{{- define "weir.hook" }}
-    helm.sh/hook: post-delete
-    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-{{- end }}
-{{- define "weir.uninstallLabels" }}
-    app.kubernetes.io/name: {{ include "weir.name" . }}
-    app.kubernetes.io/instance: {{ .Release.Name }}
-    app.kubernetes.io/component: uninstall
-{{- end }}

@@ -134,6 +134,10 @@ check "without events and labels" render mute --set events.enabled=false --set n
 check "only pods are left, and no policy" test "$(rules mute)$(grep -c AdmissionPolicy "$dir/mute")" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]0'
 
+check "where there are labels, none are taken away" has_not plain weir-unlabel
+check "without, what agents set goes after the upgrade" in_document 'command: [/usr/local/bin/unlabel-nodes.sh]' mute Job weir-unlabel
+check "by an account of its own" in_document "verbs: [list, patch]" mute ClusterRole weir-unlabel
+
 # Nodes with a profile have its configuration, and others none of theirs.
 document all ConfigMap weir-batch > "$dir/batch"
 check "a profile has its own policy" in_document "policy: wfq" all ConfigMap weir-batch

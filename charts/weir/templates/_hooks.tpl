@@ -1,0 +1,75 @@
+{{/* What hooks are made of. Annotations: EVENTS. */}}
+{{- define "weir.hook" }}
+    helm.sh/hook: {{ . }}
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{/* Labels: (list $ COMPONENT). */}}
+{{- define "weir.hookLabels" }}
+{{- $top := index . 0 }}
+    app.kubernetes.io/name: {{ include "weir.name" $top }}
+    app.kubernetes.io/instance: {{ $top.Release.Name }}
+    app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* An account that may take labels from nodes, for as long as the hook lasts: (list $ NAME COMPONENT EVENTS). */}}
+{{- define "weir.unlabelAccount" }}
+{{- $top := index . 0 }}
+{{- $name := index . 1 }}
+{{- $labels := include "weir.hookLabels" (list $top (index . 2)) }}
+{{- $hook := include "weir.hook" (index . 3) -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ $name }}
+  namespace: {{ $top.Release.Namespace }}
+  labels: {{- $labels }}
+  annotations:
+    {{- $hook }}
+    helm.sh/hook-weight: "-2"
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}
+  labels: {{- $labels }}
+  annotations:
+    {{- $hook }}
+    helm.sh/hook-weight: "-2"
+rules:
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}
+  labels: {{- $labels }}
+  annotations:
+    {{- $hook }}
+    helm.sh/hook-weight: "-2"
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ $name }}
+  namespace: {{ $top.Release.Namespace }}
+{{- end }}
+
+{{/* The container that does, of a Job's pod. */}}
+{{- define "weir.unlabelContainer" }}
+      - name: unlabel
+        image: {{ include "weir.image" (list . .Values.image.plugin) }}
+        imagePullPolicy: {{ .Values.image.pullPolicy }}
+        command: [/usr/local/bin/unlabel-nodes.sh]
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          runAsNonRoot: true
+          runAsUser: 65534
+          capabilities: {drop: [ALL]}
+          seccompProfile: {type: RuntimeDefault}
+{{- end }}
