@@ -35,14 +35,14 @@ take_away() {
 		sleep "$2"
 		"start_$1"
 	} &
-	later $(($2 + 1)) is_back "$1" $((SECONDS + $2 + 120))
+	later $(($2 + 1)) is_back "$1" $((SECONDS + $2 + 60))
 }
 
 # Looked at now and then, as pods are to come and go meanwhile.
 is_back() { # NAME DEADLINE
 	if ! "is_well_$1" > /dev/null 2>&1; then
 		[ $SECONDS -lt "$2" ] || violation "$1 does not come back"
-		later 2 is_back "$1" $(($2 > SECONDS ? $2 : SECONDS + 120))
+		later 2 is_back "$1" $(($2 > SECONDS ? $2 : SECONDS + 60))
 		return
 	fi
 	unset "away[$1]"

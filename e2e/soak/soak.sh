@@ -157,7 +157,7 @@ aftermath() {
 	pod last 100 'vector-add' && until_ok 60 phase_is last Succeeded
 	say $? "the GPUs are free"
 	e2e/soak/slopes.py "$W/samples" | sed 's/^/# /'
-	say "${PIPESTATUS[0]}" "memory and descriptors of the agent are flat"
+	say "${PIPESTATUS[0]}" "the agent's memory is flat"
 }
 
 check_machine
@@ -174,7 +174,8 @@ soak_up
 first_descriptors=$(descriptors) first_resident=$(resident)
 soak
 aftermath
-echo "# $generation pods, $n_ended ended, $n_refused refused without plugin or kubelet, $n_closed without the agent; events: $(
+echo "# $generation pods, $n_ended ended, $n_refused refused without plugin or kubelet; events: $(
 	cut -d' ' -f2 "$W/events" | sort | uniq -c | awk '{ printf "%s %s, ", $1, $2 }')looks: $(wc -l < "$W/samples")"
+echo "# seconds at the longest: $(jq -c .longest "$W/state.json")"
 echo "soak: $duration s, $kills kills, $violations violations"
 [ $violations -eq 0 ]
