@@ -5,7 +5,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
 libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c choose-plan.c client.c connect.c demand.c driver.c entry.c front.c function.c gate.c \
-	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c search.c start.c stream.c \
+	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c loader-cache.c module.c pages.c predict.c predict-ridge.c preempt.c request.c rewrite.c sample.c search.c start.c stream.c \
 	sync.c thread.c trail.c worker.c) \
 	forward.S
 libweir.so_SRC += runtime-lib/memory.c $(patsubst %,runtime-lib/memory-%.c,account array ask ledger map pool table view)
@@ -29,7 +29,7 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
-libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c front.c late.c memory-account.c memory-ask.c nvml.c nvml-device.c \
+libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c front.c late.c loader-cache.c memory-account.c memory-ask.c nvml.c nvml-device.c \
 	nvml-memory.c nvml-process.c search.c) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
@@ -94,7 +94,7 @@ test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
 $(INSIDE_TESTS:%=$(B)/tests/%) $(B)/tests/test-guest: | $(NULL_DRIVER)
 
-FUZZERS += fuzz-protocol fuzz-link fuzz-image
+FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
 fuzz-link_SRC      := $(addprefix runtime-lib/,tests/fuzz/fuzz-link.c connect.c hold.c late.c link.c pages.c request.c thread.c)
@@ -103,5 +103,7 @@ fuzz-link_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/image.c
 fuzz-image_STATIC   := base
 fuzz-image_CPPFLAGS := -iquote runtime-lib
+fuzz-loader-cache_SRC      := runtime-lib/tests/fuzz/fuzz-loader-cache.c runtime-lib/loader-cache.c
+fuzz-loader-cache_CPPFLAGS := -iquote runtime-lib
 
 SHELL_TESTS += runtime-lib/tests/symbols.sh

@@ -1,5 +1,7 @@
 #include "search.h"
 
+#include "loader-cache.h"
+
 #include "weir/base.h"
 
 #include <fcntl.h>
@@ -56,47 +58,6 @@ static bool search_list(char *path, const char *name, const char *list)
 	return false;
 }
 
-/* ld.so.cache, format 1.1: a header, entries, and a table of strings to which offsets from the
- * header point. See `ldconfig` in glibc for the layout. */
-struct cache_header {
-	char magic[20];
-	uint32_t entries;
-	uint32_t strings;
-	uint32_t unused[5];
-};
-struct cache_entry {
-	int32_t flags;
-	uint32_t key, value;
-	uint32_t os_version;
-	uint64_t hwcap;
-};
-#define CACHE_MAGIC "glibc-ld.so.cache1.1"
-#define CACHE_X8664 0x0303 /* ELF, libc6, x86-64 */
-
-static bool search_cache_image(char *path, const char *name, const char *image, size_t size)
-{
-	const struct cache_header *header = (const void *)image;
-
-	if (size < sizeof(*header) ||
-	    memcmp(header->magic, CACHE_MAGIC, sizeof(header->magic)) != 0)
-		return false;
-	if (header->entries > (size - sizeof(*header)) / sizeof(struct cache_entry))
-		return false;
-
-	const struct cache_entry *entries = (const void *)(header + 1);
-	for (uint32_t i = 0; i < header->entries; i++) {
-		uint32_t key = entries[i].key, value = entries[i].value;
-		if (entries[i].flags != CACHE_X8664 || key >= size || value >= size)
-			continue;
-		if (strncmp(image + key, name, size - key) != 0 ||
-		    !memchr(image + value, '\0', size - value))
-			continue;
-		if (snprintf(path, PATH_MAX, "%s", image + value) < PATH_MAX && is_other(path))
-			return true;
-	}
-	return false;
-}
-
 static bool search_cache(char *path, const char *name)
 {
 	cleanup(closep) int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
@@ -107,7 +68,11 @@ static bool search_cache(char *path, const char *name)
 	void *image = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (image == MAP_FAILED)
 		return false;
-	bool found = search_cache_image(path, name, image, (size_t)info.st_size);
+	bool found = false;
+	const char *entry;
+	for (size_t at = 0;
+	     !found && (entry = loader_cache_next(image, (size_t)info.st_size, name, &at));)
+		found = snprintf(path, PATH_MAX, "%s", entry) < PATH_MAX && is_other(path);
 	munmap(image, (size_t)info.st_size);
 	return found;
 }
