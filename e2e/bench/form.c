@@ -183,6 +183,11 @@ static bool is_done(const struct form_kernel *kernel)
 	return done == kernel->serial;
 }
 
+static void await(const struct plan *plan)
+{
+	CU(cuStreamSynchronize(plan->stream));
+}
+
 /* Asks the launch to leave; the delay counts if it had to stop before its end. */
 static void evict(struct form *form, const struct plan *plan, unsigned index)
 {
@@ -193,7 +198,7 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 		;
 	asked = now_ns();
 	__atomic_store_n(form->demand, 1, __ATOMIC_SEQ_CST);
-	CU(cuStreamSynchronize(plan->stream));
+	await(plan);
 	double us = (double)(now_ns() - asked) / 1e3;
 	__atomic_store_n(form->demand, 0, __ATOMIC_SEQ_CST);
 	if (!is_done(&form->kernels[index]))
@@ -243,12 +248,16 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 	parameters[launch->argument_count] = hidden;
+	if (form->evict) /* what stands in front of it is not to count */
+		await(plan);
 	start(plan, launch, kernel->function[kind], workers, parameters);
 	if (!form->evict)
 		return;
 	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));
-	while (!is_done(kernel))
+	while (!is_done(kernel)) {
 		start(plan, launch, kernel->function[kind], workers, parameters);
+		await(plan);
+	}
 }
 
 static void launch_form(void *data, struct plan *plan, const struct plan_launch *launch,
