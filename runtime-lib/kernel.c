@@ -137,12 +137,12 @@ void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_
 		return;
 
 	uint64_t mean = atomic_load(&kernel->mean);
+	if (mean)
+		compare(kernel, mean, ns, by_sizes);
 	if (!crowded || !is_longer(mean, ns))
 		atomic_store(&kernel->longer, 0);
 	else if (atomic_fetch_add(&kernel->longer, 1) < LONGER_MOST)
 		return;
-	if (mean)
-		compare(kernel, mean, ns, by_sizes);
 	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
 	atomic_store(&kernel->mean, mean ? mean : 1);
 	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)

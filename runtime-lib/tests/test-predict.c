@@ -309,9 +309,49 @@ static int finish(void **state)
 	return 0;
 }
 
+static void what_others_lengthen_is_not_learned(void **state)
+{
+	const uint64_t key = 0x1234567;
+	struct kernel_time *time = kernel_find(key);
+
+	(void)state;
+	kernel_learn(time, key, 100000, 0, true);
+	for (int i = 0; i < 8; i++)
+		kernel_learn(time, key, 200000, 0, true);
+	assert_int_equal(kernel_mean(time), 100000);
+	kernel_learn(time, key, 100000, 0, true);
+	for (int i = 0; i < 8; i++)
+		kernel_learn(time, key, 200000, 0, true);
+	assert_int_equal(kernel_mean(time), 100000);
+	/* It does take longer, it seems. */
+	kernel_learn(time, key, 200000, 0, true);
+	assert_true(kernel_mean(time) > 100000);
+	uint64_t before = kernel_mean(time);
+	kernel_learn(time, key, 200000, 0, false);
+	assert_true(kernel_mean(time) > before);
+}
+
+static void launches_that_go_on_are_believed_more_than_samples_if_twice_as_long(void **state)
+{
+	const uint64_t key = 0x2345678;
+	struct kernel_time *time = kernel_find(key);
+
+	(void)state;
+	kernel_at_least(time, key, 50000);
+	assert_int_equal(kernel_mean(time), 50000);
+	kernel_learn(time, key, 50000, 0, false);
+	kernel_at_least(time, key, 90000);
+	assert_int_equal(kernel_mean(time), 50000);
+	kernel_at_least(time, key, 110000);
+	assert_int_equal(kernel_mean(time), 110000);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_others_lengthen_is_not_learned),
+		cmocka_unit_test(
+			launches_that_go_on_are_believed_more_than_samples_if_twice_as_long),
 		cmocka_unit_test(sizes_never_launched_are_predicted),
 		cmocka_unit_test(times_that_vary_with_an_argument_follow_it),
 		cmocka_unit_test(times_that_vary_without_a_reason_are_means),

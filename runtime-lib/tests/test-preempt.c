@@ -724,6 +724,39 @@ static void gates_are_enough_for_short_kernels(void **state)
 	gone(n);
 }
 
+/* Whether the next launch leaves when the agent gives an equal the turn. */
+static bool leaves_for_equals(unsigned n, CUfunction kernel)
+{
+	size_t i = 0;
+
+	ops_of(n, kernel, BLOCKS);
+	while (i < driver->n_ops && !is_form(&driver->ops[i]))
+		i++;
+	assert_true(i < driver->n_ops);
+	assert_true(hidden_of(&driver->ops[i])->demand != 0);
+	return hidden_of(&driver->ops[i])->hold != 0;
+}
+
+static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction shorter = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, shorter, BLOCKS));
+	CUfunction longer = kernel_of(3000000, &rewritten);
+	assert_true(settles(n, longer, BLOCKS));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_false(leaves_for_equals(n, shorter));
+	assert_true(leaves_for_equals(n, longer));
+	agent.control->flags |= WEIR_CONTROL_URGENT;
+	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	assert_true(leaves_for_equals(n, shorter));
+	agent.control->flags = 0;
+	gone(n);
+}
+
 static void lanes_outlive_streams(void **state)
 {
 	unsigned n = welcomed(1);
@@ -825,6 +858,7 @@ int main(void)
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
+		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
 		cmocka_unit_test(lanes_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),
 	};
