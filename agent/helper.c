@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "process.h"
 #include "request.h"
 
 #include "weir/base.h"
@@ -62,8 +63,8 @@ static int spawn(struct helper *helper, const struct helper_program *program, in
 	if (pid < 0)
 		return -errno;
 	helper->pid = pid;
-	helper->process = (int)syscall(SYS_pidfd_open, pid, 0);
-	return helper->process < 0 ? -errno : 0;
+	helper->process = process_open(pid);
+	return helper->process < 0 ? helper->process : 0;
 }
 
 static enum helper_outcome judge(const siginfo_t *info, bool late)

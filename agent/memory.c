@@ -7,9 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <openssl/evp.h>
+
+#include "process.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -141,9 +142,7 @@ static int open_process(const struct container_identity *identity, uint32_t pid)
 {
 	struct container_identity found = {0};
 
-	if (pid == 0 || pid > INT32_MAX)
-		return -1;
-	cleanup(closep) int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	cleanup(closep) int process = process_open((pid_t)pid);
 	if (process < 0 || container_identify(&found, (pid_t)pid) < 0 ||
 	    !same_container(&found, identity))
 		return -1;
@@ -353,9 +352,8 @@ void memories_mark(const struct memories *memories)
 static bool someone_lives(const struct weir_account_page *account)
 {
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
-		uint32_t pid = atomic_load(&account->slots[i].pid);
 		cleanup(closep) int process =
-			pid && pid <= INT32_MAX ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
+			process_open((pid_t)atomic_load(&account->slots[i].pid));
 		if (process >= 0)
 			return true;
 	}

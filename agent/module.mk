@@ -19,7 +19,7 @@ LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c \
              compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-process.c peer.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-process.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
 # What it sees of the GPUs, and tells.
 agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "config.h"
+#include "process.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -127,30 +128,6 @@ pid_t mps_program_start(const struct mps_program *program, const char *folder, c
 	return run(&start, program, null, log);
 }
 
-int mps_pidfd(pid_t pid)
-{
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
-uint64_t mps_process_start(pid_t pid)
-{
-	char path[48], text[1024] = "";
-	unsigned long long start = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	/* The name before it may have spaces and parentheses. */
-	const char *at = n > 0 ? strrchr(text, ')') : NULL;
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (at && sscanf(at, "%llu", &start) != 1)
-		return 0;
-	return start;
-}
-
 /* Ends the process if it still runs. */
 static void discard(struct mps_question *question)
 {
@@ -216,7 +193,7 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	if (r == 0)
 		r = question->pid = run(&start, program, input, question->output);
 	if (r > 0)
-		r = question->process = mps_pidfd(question->pid);
+		r = question->process = process_open(question->pid);
 	if (r >= 0)
 		r = loop_io_init(&question->death, loop, question->process, EPOLLIN, ended);
 	if (r == 0)

@@ -48,9 +48,3 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered);
 /* Forgets it. Accepts a zeroed one. */
 void mps_question_stop(struct mps_question *question);
-
-/* The descriptor of a process, for epoll; -errno. */
-int mps_pidfd(pid_t pid);
-/* When it was started, in the kernel's ticks: with the pid it names a process for ever. 0: there is
- * none. */
-uint64_t mps_process_start(pid_t pid);

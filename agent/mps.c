@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "metrics.h"
+#include "process.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -119,7 +120,7 @@ static void died(struct loop_io *io, uint32_t events)
 
 static int watch(struct mps_daemon *daemon, pid_t pid)
 {
-	daemon->process = mps_pidfd(pid);
+	daemon->process = process_open(pid);
 	if (daemon->process < 0)
 		return daemon->process;
 	daemon->pid = pid;
@@ -132,11 +133,12 @@ static void remember(const struct mps_daemon *daemon)
 
 	path_of(path, daemon, "daemon");
 	FILE *file = fopen(path, "we");
-	if (!file)
-		return;
-	fprintf(file, "%d %llu\n", (int)daemon->pid,
-		(unsigned long long)mps_process_start(daemon->pid));
-	fclose(file);
+	if (file)
+		fprintf(file, "%d %llu\n", (int)daemon->pid,
+			(unsigned long long)process_started(daemon->pid));
+	if (!file || fclose(file) != 0)
+		log_warning("%s: %s; the next agent will not know this daemon", path,
+			    strerror(errno));
 }
 
 /* The pid of the daemon that an earlier agent left; 0: none lives. */
@@ -152,7 +154,7 @@ static pid_t recall(const struct mps_daemon *daemon)
 		return 0;
 	int n = fscanf(file, "%d %llu", &pid, &start);
 	fclose(file);
-	return n == 2 && pid > 0 && start && mps_process_start(pid) == start ? pid : 0;
+	return n == 2 && pid > 0 && start && process_started(pid) == start ? pid : 0;
 }
 
 /* A daemon that died leaves its sockets, which the next one takes over. */

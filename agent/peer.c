@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
+
+#include "process.h"
 
 #include "weir/base.h"
 
@@ -22,10 +23,10 @@ static bool is_ready(int fd, short events)
  * connection stands it does not: its owner lives. */
 static int open_by_number(int socket, pid_t pid)
 {
-	cleanup(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	cleanup(closep) int fd = process_open(pid);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	return is_ready(socket, POLLRDHUP) ? -ESRCH : take_fd(fd);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "metrics.h"
+#include "process.h"
 
 #include "weir/base.h"
 
@@ -44,27 +45,15 @@ static bool read_pages(long *resident)
 	return good;
 }
 
-/* In seconds since 1970, from the ticks since boot that field 22 of stat says. */
-static bool read_start(double *start)
+/* In seconds since 1970. */
+static double start_time(void)
 {
-	char text[1024];
 	struct timespec now, up;
-	FILE *file = fopen("/proc/self/stat", "re");
-	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 
-	if (file)
-		fclose(file);
-	text[n] = '\0';
-	const char *at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return false;
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_gettime(CLOCK_BOOTTIME, &up);
-	*start = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
-		 strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
-	return true;
+	return (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
+	       (double)process_started(getpid()) / (double)sysconf(_SC_CLK_TCK);
 }
 
 void process_metrics_write(FILE *out)
@@ -72,7 +61,6 @@ void process_metrics_write(FILE *out)
 	struct rlimit limit;
 	struct timespec cpu;
 	unsigned open;
-	double start;
 	long pages;
 
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
@@ -87,7 +75,6 @@ void process_metrics_write(FILE *out)
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		write_number(out, "process_max_fds", "gauge", "Descriptors that it may open.",
 			     (double)limit.rlim_cur);
-	if (read_start(&start))
-		write_number(out, "process_start_time_seconds", "gauge",
-			     "When it began, in seconds since 1970.", start);
+	write_number(out, "process_start_time_seconds", "gauge",
+		     "When it began, in seconds since 1970.", start_time());
 }

@@ -9,31 +9,12 @@
 #include "agent.h"
 #include "events.h"
 #include "metrics.h"
+#include "process.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
 
 #define SECOND 1000000000ull
-
-/* When the process started, in clock ticks since boot: field 22 of /proc/PID/stat, counted behind
- * the name, which may hold anything. False: it is gone. */
-static bool read_start(pid_t pid, uint64_t *out)
-{
-	char path[32], text[1024];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "re");
-	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	if (file)
-		fclose(file);
-	text[n] = '\0';
-	const char *at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	return at && sscanf(at, "%" SCNu64, out) == 1;
-}
 
 static bool is_client(const struct gpu *gpu, pid_t pid)
 {
@@ -60,12 +41,11 @@ static const struct pod_container *sharing_container(const struct agent *agent,
 static int kill_process(const struct gpu_process *process)
 {
 	pid_t pid = (pid_t)process->key.pid;
-	cleanup(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	uint64_t started;
+	cleanup(closep) int fd = process_open(pid);
 
 	if (fd < 0)
-		return -errno;
-	if (!read_start(pid, &started) || started != process->started)
+		return fd;
+	if (process_started(pid) != process->started)
 		return -ESRCH;
 	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
 }
@@ -131,16 +111,15 @@ static struct gpu_process *meet(struct unregistered *unregistered, const struct 
 				uint64_t now)
 {
 	struct gpu_process *process, fresh = {.since = now};
-	uint64_t started;
 
 	fresh.key.gpu = gpu;
 	fresh.key.pid = (uint64_t)pid;
 	HASH_FIND(hh, unregistered->all, &fresh.key, sizeof(fresh.key), process);
-	if (!read_start(pid, &started))
+	fresh.started = process_started(pid);
+	if (!fresh.started)
 		return NULL;
-	if (process && process->started == started)
+	if (process && process->started == fresh.started)
 		return process;
-	fresh.started = started;
 	if (container_identify(&fresh.identity, pid) < 0)
 		return NULL;
 	if (process) {

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "../config.h"
+#include "../process.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -120,7 +121,7 @@ static struct mps_daemon *have_daemon(const char *gpu)
 static bool lives(pid_t pid)
 {
 	waitpid(pid, NULL, WNOHANG);
-	return mps_process_start(pid) != 0;
+	return process_started(pid) != 0;
 }
 
 static void starts_and_is_ready(void **state)
