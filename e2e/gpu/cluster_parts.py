@@ -1,12 +1,11 @@
 """The parts of cluster.sh: what pods of a real kubelet see of Weir, from helm install to helm uninstall."""
 
-import json
 import os
 import pathlib
 import signal
-import threading
 import time
 
+import cluster_two
 import kube
 import pods
 import sharing
@@ -18,13 +17,6 @@ BACK_WITHIN = 1.0  # s, after a kill
 LIMIT = 4 << 30  # of part m
 CONTEXT = 1 << 30  # most that a context and PyTorch's rounding may take of it
 APPS = ("vmm", "expandable", "pools", "graphs")
-
-
-def low_of(bench, workload):
-    """PyTorch, or on the simulated GPU our own that keeps it full."""
-    if not bench.node.simulated:
-        return bench.torch_low(workload)
-    return sharing.Low(workload, ["filler", "--depth", "4"], "kernels", lambda result: result["kernels_per_second"])
 
 
 def install(bench):
@@ -43,8 +35,8 @@ def bursts(bench, mode):
     mps = mode == "mps"
     mm, train, train_p99 = (1.35, 1.06, 1.15) if mps else (1.40, 1.15, None)
     letter = "c" if mps else "b"
-    sharing.compare(bench, letter, low_of(bench, "mm"), mm * WITHIN, priority=False)
-    sharing.compare(bench, letter, low_of(bench, "train"), train * WITHIN, train_p99 and train_p99 * WITHIN, priority=False)
+    sharing.compare(bench, letter, sharing.low_of(bench, "mm"), mm * WITHIN, priority=False)
+    sharing.compare(bench, letter, sharing.low_of(bench, "train"), train * WITHIN, train_p99 and train_p99 * WITHIN, priority=False)
 
 
 def part_b(bench):
@@ -122,7 +114,7 @@ class Pair:
         self.bench, self.cluster, self.part = bench, bench.node, part
 
     def __enter__(self):
-        low = low_of(self.bench, "mm")
+        low = sharing.low_of(self.bench, "mm")
         self.low = self.cluster.start("low", low.argv, LOW, True)
         argv = self.bench.burst_argv(1 << 40, extra=("--log", "@folder/requests.log"))
         self.high = self.cluster.start("high", argv, HIGH, True)
@@ -245,62 +237,13 @@ def run_patterns(bench, weir):
 def part_d(bench):
     cluster = bench.node
     _, plain = run_patterns(bench, False)
-    with cluster.running("burst", bench.burst_argv(1 << 40), HIGH, True), Waits(cluster) as waits:
+    with cluster.running("burst", bench.burst_argv(1 << 40), HIGH, True), pods.Waits(cluster) as waits:
         clients, weir = run_patterns(bench, True)
     for name in APPS:
         good = name in plain and plain[name] == weir.get(name)
         bench.report.holds("d", f"{name}, gated and contended, bit for bit", good, "identical" if good else f"{plain.get(name)} / {weir.get(name)}")
-    held = {client.name: waits.largest.get(client.name, 0) for client in clients}
+    held = {client.name: sum(waits.of(client).values()) for client in clients}
     bench.report.holds("d", "each was held", all(held.values()), ", ".join(f"{name} {n}" for name, n in held.items()))
-    all_reduce(bench)
-
-
-class Waits:
-    """Asks weirctl now and then, and keeps the largest number of each pod's waits and evictions."""
-
-    def __init__(self, cluster):
-        self.cluster, self.largest, self.done = cluster, {}, threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def run(self):
-        while not self.done.wait(0.1):
-            try:
-                clients = self.cluster.status()
-            except Exception:  # the next answer will do
-                continue
-            for client in clients:
-                name = client.get("pod")
-                self.largest[name] = max(self.largest.get(name, 0), client["waits"] + client["evictions"])
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-
-
-def all_reduce(bench):
-    cluster = bench.node
-    if cluster.gpus() < 2 or cluster.simulated:
-        bench.report.skipped("d", "all-reduce of 2 GPUs: " + ("no PyTorch" if cluster.simulated else "one GPU"))
-        return
-    hashes = []
-    for weir in (False, True):
-        clients = []
-        for rank in range(2):
-            # A pod is a host to NCCL: the two see neither each other's GPU nor memory.
-            env = {"RANK": str(rank), "WORLD_SIZE": "2", "MEET": f"tcp://127.0.0.1:{29500 + weir}",
-                   "NCCL_SOCKET_IFNAME": "lo", "NCCL_HOSTID": f"pod{rank}", "NCCL_NVLS_ENABLE": "0",
-                   "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NCCL_IB_DISABLE": "1"}
-            if not weir:
-                env["CUDA_VISIBLE_DEVICES"] = str(rank)
-            argv = ["python3", str(bench.here / "patterns.py"), "nccl"]
-            clients.append(cluster.start(f"nccl-{rank}", argv, LOW, weir, files=False, env=env, share=60))
-        hashes.append([client.result(90) for client in clients])
-    good = hashes[0] == hashes[1]
-    bench.report.holds("d", "NCCL all-reduce of two pods on two GPUs, bit for bit", good, "identical" if good else json.dumps(hashes))
 
 
 def left(cluster):
@@ -341,6 +284,7 @@ PARTS = {
     "m": ("memory limit", part_m),
     "k": ("killed in mid-kernel", part_k),
     "d": ("patterns of frameworks, bit for bit", part_d),
+    **cluster_two.PARTS,
     "b": ("HIGH pod beside LOW pods, time-slicing", part_b),
     "r": ("kubelet, containerd, agent restarted under load", part_r),
     "c": ("HIGH pod beside LOW pods, MPS", part_c),

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import kube
@@ -18,6 +19,8 @@ PROGRAMS, HOST = "localhost/weir-test:1", "localhost/weir-host:1"
 RESOURCE = "weir.dev/gpu-share"
 SHARE = 30  # of one pod
 DRIVER = "/usr/local/nvidia"
+# NVLink's multicast belongs to the whole host: no pod of ours uses it.
+NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
 
 
 class PodProcess:
@@ -155,9 +158,10 @@ class Cluster(node.Node):
     def program(self, name):
         return name
 
-    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, share=SHARE, memory=""):
+    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, share=SHARE, memory="", by_hand=False):
         """A pod that runs @argv, in which @folder is its own folder, at the level that @tenant names; without
-        @weir a privileged one that finds the GPU by itself."""
+        @weir a privileged one that finds the GPU by itself. @by_hand: with libweir where the plugin gives none,
+        which is in whole GPUs and in privileged pods."""
         self.started[name] = self.started.get(name, 0) + 1
         name = f"{name}-{self.started[name]}"
         folder = self.folder / name
@@ -168,9 +172,9 @@ class Cluster(node.Node):
         if files:
             argv = [*argv, "--ready-file", str(folder / "ready"), "--stop-file", str(folder / "stop")]
         argv = [argument.replace("@folder", str(folder)) for argument in argv]
-        pod = self.pod(name, argv, folder, weir, env or {}, mps)
+        pod = self.pod(name, argv, folder, weir, env or {}, mps, by_hand)
+        pod["metadata"]["annotations"] = {"weir.dev/priority": tenant}
         if weir:
-            pod["metadata"]["annotations"] = {"weir.dev/priority": tenant}
             if memory:
                 pod["metadata"]["annotations"]["weir.dev/memory"] = memory
             pod["spec"]["containers"][0]["resources"] = {"limits": {RESOURCE: str(share)}}
@@ -181,11 +185,11 @@ class Cluster(node.Node):
         self.clients.append(client)
         return client
 
-    def pod(self, name, argv, folder, weir, env, mps):
+    def pod(self, name, argv, folder, weir, env, mps, by_hand):
         torch = argv[0] == "python3"
         # Besides its own folder, at the same place: e2e/gpu, which is this file's.
         mounts = {path: path for path in (str(folder), str(pathlib.Path(__file__).resolve().parent))}
-        env = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **env}
+        env = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **NO_MULTICAST, **env}
         if torch:
             mounts["/usr"] = str(self.work / ("usr-weir" if weir else "usr-plain") / "merged")
             mounts["/opt"] = "/opt"
@@ -193,6 +197,8 @@ class Cluster(node.Node):
             argv = [sys.executable, *argv[1:]]
         if not weir:
             self.give_gpu(mounts, env)
+        if by_hand:
+            self.give_libweir(mounts, env, weir)
         if mps and self.mps and not weir:
             mounts["/run/weir-mps"] = self.mps
             env["CUDA_MPS_PIPE_DIRECTORY"] = "/run/weir-mps"
@@ -232,6 +238,14 @@ class Cluster(node.Node):
             mounts[DRIVER] = DRIVER
             env["LD_LIBRARY_PATH"] = f"{DRIVER}/lib64"
 
+    def give_libweir(self, mounts, env, weir):
+        """By the socket for all GPUs; the driver is where the plugin or give_gpu() has it."""
+        version = (self.bundle / "build/cluster/version").read_text().strip()
+        folder = self.work / "node/lib/weir" / version
+        mounts.update({str(folder): str(folder), "/run/weir": str(self.work / "tmpfs/run/weir")})
+        driver = "/usr/lib/x86_64-linux-gnu" if weir else env["LD_LIBRARY_PATH"]
+        env.update(LD_PRELOAD=f"{folder}/libweir.so", WEIR_DRIVER=f"{driver}/libcuda.so.1")
+
     # The agent
 
     def ensure_agent(self):
@@ -260,3 +274,33 @@ class Cluster(node.Node):
 
     def stop_agent(self):
         pass
+
+
+class Waits:
+    """Asks weirctl now and then, and keeps the largest number of each pod's waits and evictions, by GPU."""
+
+    def __init__(self, cluster):
+        self.cluster, self.largest, self.done = cluster, {}, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        while not self.done.wait(0.1):
+            try:
+                clients = self.cluster.status()
+            except Exception:  # the next answer will do
+                continue
+            for client in clients:
+                counts = self.largest.setdefault(client.get("pod"), {})
+                counts[client["gpu"]] = max(counts.get(client["gpu"], 0), client["waits"] + client["evictions"])
+
+    def of(self, client):
+        """GPU to count."""
+        return self.largest.get(client.name, {})
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()

@@ -63,6 +63,13 @@ class Bench:
         print(f"{KERNEL_US} us are {self.iterations} iterations", flush=True)
 
 
+def low_of(bench, workload):
+    """PyTorch, or on the simulated GPU our own that keeps it full."""
+    if not bench.node.simulated:
+        return bench.torch_low(workload)
+    return Low(workload, ["filler", "--depth", "4"], "kernels", lambda result: result["kernels_per_second"])
+
+
 def figures(result):
     return f"{result['median']:.0f}/{result['p99']:.0f} us (n={result['requests']})"
 
