@@ -672,6 +672,45 @@ static void what_an_eviction_costs_is_learned(void **state)
 	gone(n);
 }
 
+static struct weir_words *gpu_words(void)
+{
+	return (void *)driver->words;
+}
+
+/* Of a kernel of 2 ms, which by the clock would be done at once. */
+static void tickets_say_what_remains(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+	struct weir_words *words = gpu_words();
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_true(eventually(!agent.status->outstanding));
+	driver->streams_busy = driver->events_busy = 1;
+	launch_call(n, kernel, BLOCKS);
+	const struct weir_persistent *hidden = hidden_of(&driver->ops[driver->n_ops - 1]);
+	/* It has not begun, as far as the words say. */
+	words->done = hidden->serial - 1;
+	assert_true(eventually(agent.status->remaining == 1));
+	words->ticket = hidden->tickets / 2;
+	assert_true(eventually(agent.status->remaining > 800000));
+	assert_in_range(agent.status->remaining, 800000, 1000000);
+	usleep(20000);
+	assert_in_range(agent.status->remaining, 800000, 1000000);
+	/* All are given out: it may be done. */
+	words->ticket = hidden->tickets;
+	assert_true(eventually(agent.status->remaining == 1));
+
+	land(0);
+	driver->streams_busy = driver->events_busy = 0;
+	agent.control->flags = 0;
+	memset(words, 0, sizeof(*words));
+	gone(n);
+}
+
 static void nobody_above(void **state)
 {
 	unsigned n = welcomed(3);
@@ -855,6 +894,7 @@ int main(void)
 		cmocka_unit_test(a_form_that_had_more_to_do_is_not_hopeless),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
+		cmocka_unit_test(tickets_say_what_remains),
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
