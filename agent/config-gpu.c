@@ -53,14 +53,6 @@ static int read_memory(struct yaml_file *file, const yaml_node_t *value,
 
 #define AT(member) offsetof(struct config_gpu, member)
 
-static const struct yaml_field scheduling_fields[] = {
-	{"aging", config_read_aging, AT(scheduling.aging)},
-	{"quantum", config_read_duration, AT(scheduling.quantum)},
-	{"minQuantum", config_read_duration, AT(scheduling.min_quantum)},
-	{"maxOverhead", config_read_overhead, AT(scheduling.max_overhead), .min = 1, .max = 100},
-	{"evictionCost", config_read_duration, AT(scheduling.cost)},
-	{0},
-};
 static const struct yaml_field gpu_fields[] = {
 	{"uuid", gpu_select_read_uuid, AT(select)},
 	{"index", gpu_select_read_index, AT(select)},
@@ -68,7 +60,7 @@ static const struct yaml_field gpu_fields[] = {
 	{"mode", read_mode, 0, .words = gpu_mode_words},
 	{"memoryDefault", read_memory, 0},
 	{"policy", config_read_policy, AT(policy)},
-	{"scheduling", yaml_read_section, 0, scheduling_fields},
+	{"scheduling", yaml_read_section, AT(scheduling), config_scheduling_fields},
 	{0},
 };
 

@@ -1,4 +1,4 @@
-/* Readers of single values that several tables of the configuration have. */
+/* What the table of the whole configuration shares with that of a GPU. */
 #pragma once
 
 #include "weir/yaml.h"
@@ -6,11 +6,5 @@
 /* char *, a policy's name. */
 int config_read_policy(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target);
-/* uint64_t, in ns; an aging may be POLICY_NEVER. */
-int config_read_duration(struct yaml_file *file, const yaml_node_t *value,
-			 const struct yaml_field *field, void *target);
-int config_read_aging(struct yaml_file *file, const yaml_node_t *value,
-		      const struct yaml_field *field, void *target);
-/* uint32_t, in millionths. */
-int config_read_overhead(struct yaml_file *file, const yaml_node_t *value,
-			 const struct yaml_field *field, void *target);
+/* `scheduling:`, of a struct policy_settings. */
+extern const struct yaml_field config_scheduling_fields[];

@@ -61,7 +61,7 @@ int config_read_policy(struct yaml_file *file, const yaml_node_t *value,
 }
 
 /* uint64_t, in ns. */
-int config_read_duration(struct yaml_file *file, const yaml_node_t *value,
+static int read_duration(struct yaml_file *file, const yaml_node_t *value,
 			 const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a duration");
@@ -77,19 +77,19 @@ int config_read_duration(struct yaml_file *file, const yaml_node_t *value,
 	return 0;
 }
 
-int config_read_aging(struct yaml_file *file, const yaml_node_t *value,
+static int read_aging(struct yaml_file *file, const yaml_node_t *value,
 		      const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a duration or `never`");
 
 	if (!text || strcmp(text, "never") != 0)
-		return text ? config_read_duration(file, value, field, target) : -EINVAL;
+		return text ? read_duration(file, value, field, target) : -EINVAL;
 	*(uint64_t *)target = POLICY_NEVER;
 	return 0;
 }
 
 /* Percent into millionths. */
-int config_read_overhead(struct yaml_file *file, const yaml_node_t *value,
+static int read_overhead(struct yaml_file *file, const yaml_node_t *value,
 			 const struct yaml_field *field, void *target)
 {
 	uint32_t percent;
@@ -233,16 +233,20 @@ static int read_rules(struct yaml_file *file, const yaml_node_t *value,
 	return r;
 }
 
-#define AT(member) offsetof(struct config, member)
+#define AT(member) offsetof(struct policy_settings, member)
 
-static const struct yaml_field scheduling_fields[] = {
-	{"aging", config_read_aging, AT(scheduling.aging)},
-	{"quantum", config_read_duration, AT(scheduling.quantum)},
-	{"minQuantum", config_read_duration, AT(scheduling.min_quantum)},
-	{"maxOverhead", config_read_overhead, AT(scheduling.max_overhead), .min = 1, .max = 100},
-	{"evictionCost", config_read_duration, AT(scheduling.cost)},
+const struct yaml_field config_scheduling_fields[] = {
+	{"aging", read_aging, AT(aging)},
+	{"quantum", read_duration, AT(quantum)},
+	{"minQuantum", read_duration, AT(min_quantum)},
+	{"maxOverhead", read_overhead, AT(max_overhead), .min = 1, .max = 100},
+	{"evictionCost", read_duration, AT(cost)},
 	{0},
 };
+
+#undef AT
+#define AT(member) offsetof(struct config, member)
+
 static const struct yaml_field metrics_fields[] = {
 	{"address", read_address, AT(metrics_address), .text = "127.0.0.1:9477"},
 	{0},
@@ -312,14 +316,14 @@ static const struct yaml_field mps_fields[] = {
 	{"keep", yaml_read_bool, AT(mps.keep)},
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
-	{"check", config_read_duration, AT(mps.check)},
+	{"check", read_duration, AT(mps.check)},
 	{0},
 };
 static const struct yaml_field config_fields[] = {
 	{"socket", yaml_read_path, AT(socket), .text = WEIR_SOCKET_PATH},
 	{"stateDir", yaml_read_path, AT(state_dir), .text = "/run/weir-agent/state"},
 	{"policy", config_read_policy, AT(policy), .text = "hpf"},
-	{"scheduling", yaml_read_section, 0, scheduling_fields},
+	{"scheduling", yaml_read_section, AT(scheduling), config_scheduling_fields},
 	{"metrics", yaml_read_section, 0, metrics_fields},
 	{"control", yaml_read_section, 0, control_fields},
 	{"kubernetes", yaml_read_section, 0, kubernetes_fields},
