@@ -167,12 +167,12 @@ cluster-bundle: $(SETUP_STAMP) ## build/weir-cluster-VERSION-ARCH.tar.xz: a whol
 	$(Q)e2e/cluster-bundle.sh
 
 images: $(SETUP_STAMP) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
-	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so)
+	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so)
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
-	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weir-mps $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)

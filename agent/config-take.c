@@ -37,6 +37,7 @@ static void take_live(struct config *config, struct config *next)
 	SWAP(levels.raise);
 	SWAP(levels.n_raise);
 	SWAP(mps.keep);
+	SWAP(mps.keeper);
 	SWAP(mps.multi_user);
 	SWAP(mps.required);
 	SWAP(mps.check);

@@ -314,6 +314,7 @@ static const struct yaml_field mps_fields[] = {
 	{"root", yaml_read_text, AT(mps.root), .text = ""},
 	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps"},
 	{"keep", yaml_read_bool, AT(mps.keep)},
+	{"keeper", yaml_read_bool, AT(mps.keeper)},
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
 	{"check", read_duration, AT(mps.check)},

@@ -83,6 +83,7 @@ struct config_mps {
 	char *root;      /* of the file system that it runs in; empty: ours */
 	char *dir;       /* a folder for each GPU in it */
 	bool keep;       /* daemons go on when the agent ends */
+	bool keeper;     /* weir-mps starts them, not the agent */
 	bool multi_user; /* a server takes clients of several users */
 	bool required;   /* the agent is not ready without */
 	uint64_t check;  /* ns between looks at a daemon that is well */

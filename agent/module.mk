@@ -19,7 +19,7 @@ LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c \
              compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-process.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-keeper.c mps-process.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c top.c trace.c)
 # What it sees of the GPUs, and tells.
 agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
@@ -36,6 +36,12 @@ weirctl_SRC         := agent/weirctl.c
 weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
 weirctl_STATIC      := agent nvml yaml base
 weirctl_LIBS        := -lcjson -lyaml
+
+PROGRAMS += weir-mps
+weir-mps_SRC        := agent/weir-mps.c
+weir-mps_CPPFLAGS   := $(agent_CPPFLAGS)
+weir-mps_STATIC     := agent nvml yaml loop base
+weir-mps_LIBS       := -lyaml
 
 # The compiler is a part of the toolkit, wherever that has it.
 PTX_COMPILER := $(firstword $(wildcard $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib build/cuda/lib,\
@@ -80,7 +86,7 @@ test-health_CPPFLAGS := -Iagent/include
 test-health_STATIC   := nvml yaml base
 test-health_LIBS     := -lcmocka -lyaml
 
-$(B)/tests/test-mps: | $(B)/bin/sim-mps-control
+$(B)/tests/test-mps: | $(B)/bin/sim-mps-control $(B)/bin/weir-mps
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox

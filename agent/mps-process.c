@@ -14,9 +14,13 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/log.h"
 
 #define PROGRAM "nvidia-cuda-mps-control"
+#define PREFIX  "/usr/local/nvidia/" /* a driver there may be unknown to the dynamic loader */
 #define NS      1000000000ull
+
+#define QUIT_SECONDS 3
 
 static const char *const places[] = {
 	"/usr/bin",
@@ -61,7 +65,8 @@ static void prepare(struct start *start, const struct mps_program *program, cons
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:"
 			     "/usr/local/nvidia/bin";
-	const char *libraries = getenv("LD_LIBRARY_PATH");
+	const char *libraries = *program->root ? NULL : getenv("LD_LIBRARY_PATH");
+	bool beside = strncmp(program->path, PREFIX, strlen(PREFIX)) == 0;
 	size_t n = 0;
 
 	*start = (struct start){.argv = {(char *)program->path}};
@@ -74,9 +79,10 @@ static void prepare(struct start *start, const struct mps_program *program, cons
 		snprintf(start->device, sizeof(start->device), "CUDA_VISIBLE_DEVICES=%s", gpu);
 		start->environment[n++] = start->device;
 	}
-	if (libraries && !*program->root) {
-		snprintf(start->libraries, sizeof(start->libraries), "LD_LIBRARY_PATH=%s",
-			 libraries);
+	if (libraries || beside) {
+		snprintf(start->libraries, sizeof(start->libraries), "LD_LIBRARY_PATH=%s%s%s",
+			 beside ? PREFIX "lib64" : "", beside && libraries ? ":" : "",
+			 libraries ? libraries : "");
 		start->environment[n++] = start->libraries;
 	}
 }
@@ -207,4 +213,50 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 		return error_origin(r);
 	}
 	return 0;
+}
+
+void mps_daemon_write(const char *folder, pid_t pid)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/daemon", folder);
+	FILE *file = fopen(path, "we");
+	if (file)
+		fprintf(file, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid));
+	if (!file || fclose(file) != 0)
+		log_warning("%s: %s; the next agent will not know this daemon", path,
+			    strerror(errno));
+}
+
+pid_t mps_daemon_read(const char *folder)
+{
+	char path[MPS_PATH_MAX + 16];
+	unsigned long long start = 0;
+	int pid = 0;
+
+	snprintf(path, sizeof(path), "%s/daemon", folder);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return 0;
+	int n = fscanf(file, "%d %llu", &pid, &start);
+	fclose(file);
+	/* Half a file is one that is being written. */
+	if (n != 2 || pid <= 0 || !start)
+		return 0;
+	return process_started(pid) == start ? pid : -ESRCH;
+}
+
+/* Gives it the time to end that a container has. */
+void mps_daemon_end(pid_t pid)
+{
+	if (kill(pid, SIGTERM) < 0)
+		return;
+	for (unsigned i = 0; i < QUIT_SECONDS * 50; i++) {
+		waitpid(pid, NULL, WNOHANG);
+		if (kill(pid, 0) < 0)
+			return;
+		usleep(20000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }

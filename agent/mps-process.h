@@ -48,3 +48,10 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered);
 /* Forgets it. Accepts a zeroed one. */
 void mps_question_stop(struct mps_question *question);
+
+/* @folder/daemon: which process a GPU's daemon is. */
+void mps_daemon_write(const char *folder, pid_t pid);
+/* 0: the file names none; -ESRCH: one that is dead. */
+pid_t mps_daemon_read(const char *folder);
+/* Returns when it is gone: it gets SIGTERM, and SIGKILL after some seconds. */
+void mps_daemon_end(pid_t pid);

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "metrics.h"
+#include "mps-keeper.h"
 #include "process.h"
 
 #include "weir/base.h"
@@ -82,6 +83,16 @@ static void start_later(struct mps_daemon *daemon)
 	daemon->pause = daemon->pause * 2 > PAUSE_MAX ? PAUSE_MAX : daemon->pause * 2;
 }
 
+/* It ended by itself before it answered. */
+static void note_refusal(const struct mps_daemon *daemon)
+{
+	if (daemon->mps->single_user)
+		return;
+	log_warning("MPS daemon of %s: does not start for several users; %s/log says why",
+		    daemon->gpu, daemon->folder);
+	daemon->mps->single_user = true;
+}
+
 static void died(struct loop_io *io, uint32_t events)
 {
 	struct mps_daemon *daemon = container_of(io, struct mps_daemon, death);
@@ -89,7 +100,7 @@ static void died(struct loop_io *io, uint32_t events)
 	int status = 0;
 
 	(void)events;
-	/* One that an earlier agent started is not our child. */
+	/* One that weir-mps or an earlier agent started is not our child. */
 	bool ours = waitpid(daemon->pid, &status, WNOHANG) == daemon->pid;
 	forget_process(daemon);
 	if (!daemon->wanted) {
@@ -104,11 +115,8 @@ static void died(struct loop_io *io, uint32_t events)
 		return;
 	}
 	daemon->deaths++;
-	if (state == MPS_STARTING && !daemon->mps->single_user && ours && WIFEXITED(status)) {
-		log_warning("MPS daemon of %s: does not start for several users; %s/log says why",
-			    daemon->gpu, daemon->folder);
-		daemon->mps->single_user = true;
-	}
+	if (state == MPS_STARTING && ours && WIFEXITED(status))
+		note_refusal(daemon);
 	if (state == MPS_UP && loop_now() - daemon->since > STEADY)
 		daemon->pause = PAUSE_MIN;
 	log_warning("MPS daemon of %s: died (%s %d); its clients have failed; again in %llu ms",
@@ -127,36 +135,6 @@ static int watch(struct mps_daemon *daemon, pid_t pid)
 	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
 }
 
-static void remember(const struct mps_daemon *daemon)
-{
-	char path[MPS_PATH_MAX + 16];
-
-	path_of(path, daemon, "daemon");
-	FILE *file = fopen(path, "we");
-	if (file)
-		fprintf(file, "%d %llu\n", (int)daemon->pid,
-			(unsigned long long)process_started(daemon->pid));
-	if (!file || fclose(file) != 0)
-		log_warning("%s: %s; the next agent will not know this daemon", path,
-			    strerror(errno));
-}
-
-/* The pid of the daemon that an earlier agent left; 0: none lives. */
-static pid_t recall(const struct mps_daemon *daemon)
-{
-	char path[MPS_PATH_MAX + 16];
-	unsigned long long start = 0;
-	int pid = 0;
-
-	path_of(path, daemon, "daemon");
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return 0;
-	int n = fscanf(file, "%d %llu", &pid, &start);
-	fclose(file);
-	return n == 2 && pid > 0 && start && process_started(pid) == start ? pid : 0;
-}
-
 /* A daemon that died leaves its sockets, which the next one takes over. */
 static int make_folders(const struct mps_daemon *daemon)
 {
@@ -169,6 +147,33 @@ static int make_folders(const struct mps_daemon *daemon)
 		return -errno;
 	/* Whatever the umask: tenants of all users connect in it. */
 	return chmod(daemon->folder, 0755) < 0 || chmod(path, 0755) < 0 ? -errno : 0;
+}
+
+static bool for_several(const struct mps *mps)
+{
+	return mps->config->multi_user && !mps->single_user;
+}
+
+static int start_child(struct mps_daemon *daemon)
+{
+	struct mps *mps = daemon->mps;
+	int r = mps_program_start(&mps->program, daemon->folder, daemon->gpu, for_several(mps));
+
+	if (r > 0)
+		r = watch(daemon, r);
+	if (r == 0)
+		mps_daemon_write(daemon->folder, daemon->pid);
+	return r;
+}
+
+/* Which process it is, weir-mps tells by the folder's file. */
+static int have_started(const struct mps_daemon *daemon)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	path_of(path, daemon, "daemon");
+	unlink(path);
+	return mps_keeper_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
 }
 
 static void start(struct mps_daemon *daemon)
@@ -188,16 +193,13 @@ static void start(struct mps_daemon *daemon)
 	mps->complained = false;
 	int r = make_folders(daemon);
 	if (r == 0)
-		r = mps_program_start(&mps->program, daemon->folder, daemon->gpu,
-				      mps->config->multi_user && !mps->single_user);
-	if (r > 0)
-		r = watch(daemon, r);
+		r = mps->config->keeper ? have_started(daemon) : start_child(daemon);
 	if (r < 0) {
-		log_error("MPS daemon of %s: %s: %s", daemon->gpu, daemon->folder, strerror(-r));
+		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s: %s", daemon->gpu,
+			    mps->config->keeper ? "weir-mps" : daemon->folder, strerror(-r));
 		start_later(daemon);
 		return;
 	}
-	remember(daemon);
 	daemon->starts++;
 	daemon->state = MPS_STARTING;
 	daemon->since = loop_now();
@@ -354,6 +356,32 @@ static void trim_log(const struct mps_daemon *daemon)
 		log_limited(LOG_WARNING, 3600, "%s: %s", path, strerror(errno));
 }
 
+/* Looks whether the daemon that weir-mps was asked for is there. */
+static void meet(struct mps_daemon *daemon)
+{
+	pid_t pid = mps_daemon_read(daemon->folder);
+
+	if (pid > 0 && watch(daemon, pid) == 0) {
+		look_in(daemon, LOOK_SOON);
+		return;
+	}
+	if (pid == 0 && loop_now() - daemon->since < START_TIME) {
+		look_in(daemon, LOOK_SOON);
+		return;
+	}
+	if (pid == 0) {
+		log_warning("MPS daemon of %s: weir-mps does not start it", daemon->gpu);
+	} else {
+		daemon->deaths++;
+		note_refusal(daemon);
+	}
+	forget_process(daemon);
+	if (daemon->wanted)
+		start_later(daemon);
+	else
+		daemon->state = MPS_ENDED;
+}
+
 static void due(struct loop_timer *timer)
 {
 	struct mps_daemon *daemon = container_of(timer, struct mps_daemon, timer);
@@ -369,6 +397,10 @@ static void due(struct loop_timer *timer)
 		kill(daemon->pid, SIGKILL);
 		return;
 	default:
+		if (!daemon->pid) {
+			meet(daemon);
+			return;
+		}
 		trim_log(daemon);
 		ask(daemon, "get_server_list", servers_answered);
 	}
@@ -406,12 +438,12 @@ static void adopt(struct mps *mps, const char *gpu)
 {
 	uint8_t uuid[16];
 	struct mps_daemon *daemon = gpu_parse_id(gpu, uuid) ? add(mps, gpu) : NULL;
-	pid_t pid = daemon ? recall(daemon) : 0;
+	pid_t pid = daemon ? mps_daemon_read(daemon->folder) : 0;
 
 	if (!daemon)
 		return;
 	set_ready(daemon, false);
-	if (!pid || watch(daemon, pid) < 0)
+	if (pid <= 0 || watch(daemon, pid) < 0)
 		return;
 	log_info("MPS daemon of %s: goes on, process %d", gpu, (int)pid);
 	daemon->state = MPS_STARTING;
@@ -437,21 +469,6 @@ int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config
 	return 0;
 }
 
-/* Gives it the time to end that a container has. */
-static void end_and_wait(struct mps_daemon *daemon)
-{
-	if (kill(daemon->pid, SIGTERM) < 0)
-		return;
-	for (unsigned i = 0; i < QUIT_SECONDS * 50; i++) {
-		waitpid(daemon->pid, NULL, WNOHANG);
-		if (kill(daemon->pid, 0) < 0)
-			return;
-		usleep(20000);
-	}
-	kill(daemon->pid, SIGKILL);
-	waitpid(daemon->pid, NULL, 0);
-}
-
 void mps_deinit(struct mps *mps)
 {
 	struct mps_daemon *daemon = mps->daemons, *next;
@@ -462,7 +479,7 @@ void mps_deinit(struct mps *mps)
 		loop_io_deinit(&daemon->death);
 		loop_timer_deinit(&daemon->timer);
 		if (daemon->pid && !mps->config->keep) {
-			end_and_wait(daemon);
+			mps_daemon_end(daemon->pid);
 			forget_process(daemon);
 		}
 		closep(&daemon->process);
@@ -489,7 +506,8 @@ void mps_want(struct mps *mps, const char *gpu, bool wanted)
 	} else if (daemon->state == MPS_DRAINING && wanted) {
 		daemon->state = MPS_STARTING;
 		look_in(daemon, 0);
-	} else if (daemon->pid && daemon->state != MPS_ENDING && !wanted) {
+	} else if ((daemon->pid || daemon->state == MPS_STARTING) && daemon->state != MPS_ENDING &&
+		   !wanted) {
 		log_info("MPS daemon of %s: ends with its last client", gpu);
 		daemon->state = MPS_DRAINING;
 		set_ready(daemon, false);

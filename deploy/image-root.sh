@@ -5,7 +5,7 @@
 #
 #   image-root.sh agent|plugin FOLDER
 #
-#   agent     weir-agent, weir-compile, weirctl
+#   agent     weir-agent, weir-compile, weir-mps, weirctl
 #   plugin    weir-device-plugin, libweir.so and libweir-nvml.so, and the scripts that put it on a node and take it away, with
 #             the few programs that these call
 #
@@ -98,7 +98,7 @@ skeleton() {
 }
 
 make_agent() {
-	program weir-agent weir-compile weirctl
+	program weir-agent weir-compile weir-mps weirctl
 }
 
 make_plugin() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes from a node what Weir put there, after its agent has gone:
+# Takes from a node what Weir put there, after its agent and weir-mps have gone:
 #
 #   remove-runtime.sh LIBRARY_DIR RUN_DIR FOLDER_OR_FILE...
 #
@@ -17,7 +17,8 @@ shift 2
 agent_runs() {
     for process in /proc/[0-9]*; do
         read -r name < "$process/comm" || continue
-        [ "$name" = weir-agent ] && grep -qE 'pod[0-9a-f]{8}[-_]' "$process/cgroup" && return 0
+        case $name in weir-agent | weir-mps) ;; *) continue ;; esac
+        grep -qE 'pod[0-9a-f]{8}[-_]' "$process/cgroup" && return 0
     done 2> /dev/null
     return 1
 }

@@ -3,7 +3,7 @@
 # machines on which nothing can be installed:
 #
 #   weir-VERSION-x86_64/
-#     bin/      agent, weir-compile, weirctl, device plugin and workloads; run path ../lib
+#     bin/      agent, weir-compile, weir-mps, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so, libweir-nvml.so and the libraries that the programs need, without glibc's and the driver's
 #     bench/ tests/   benchmarks, forms.sh and sched.sh among them; unit tests
 #     simcuda/  the simulated driver and NVML
@@ -125,7 +125,7 @@ check_start() {
 			while read -r library; do is_system_library "$library" || echo "$library"; done)
 		[ -z "$missing" ] || fail "$(basename "$file") takes $missing from the system"
 	done
-	for file in weir-agent weir-compile weirctl weir-device-plugin; do
+	for file in weir-agent weir-compile weir-mps weirctl weir-device-plugin; do
 		(cd / && env -i "$copy/$name/bin/$file" --help >/dev/null) || fail "$file does not start"
 	done
 	(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \

@@ -70,7 +70,7 @@ copy_node() {
 copy_weir() {
 	local program
 	mkdir -p "$root"/build/{bin,lib,simcuda,cluster/images}
-	for program in burst filler vector-add stream-order memory-storm; do
+	for program in burst filler vector-add stream-order memory-storm sim-mps-control; do
 		strip -o "$root/build/bin/$program" "$B/bin/$program"
 	done
 	strip --strip-unneeded -o "$root/build/lib/libweir.so" "$B/lib/libweir.so"
@@ -78,15 +78,12 @@ copy_weir() {
 	strip --strip-unneeded "$root"/build/simcuda/*.so.1
 	for program in agent plugin; do deploy/image-root.sh "$program" "$root/build/cluster/images/$program"; done
 	# With the image's own libraries.
-	for program in weirctl weir-agent; do
-		cat > "$root/build/bin/$program" <<- 'S'
-			#!/bin/sh
-			image=$(dirname "$(dirname "$(readlink -f "$0")")")/cluster/images/agent
-			exec "$image/lib64/ld-linux-x86-64.so.2" --library-path "$image/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-				"$image/usr/local/bin/${0##*/}" "$@"
-		S
-		chmod 755 "$root/build/bin/$program"
-	done
+	cat > "$root/build/bin/weirctl" <<- 'S'
+		#!/bin/sh
+		image=$(dirname "$(dirname "$(readlink -f "$0")")")/cluster/images/agent
+		exec "$image/lib64/ld-linux-x86-64.so.2" --library-path "$image/usr/lib/x86_64-linux-gnu" "$image/usr/local/bin/weirctl" "$@"
+	S
+	chmod 755 "$root/build/bin/weirctl"
 	echo "$VERSION" > "$root/build/cluster/version"
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -339,6 +340,100 @@ static void no_program_is_no_end(void **state)
 	assert_true(mps_complete(&mps));
 }
 
+/* weir-mps with this test's configuration. */
+static pid_t start_keeper(void)
+{
+	char keeper[PATH_MAX], path[PATH_MAX];
+
+	snprintf(keeper, sizeof(keeper), "%.*sweir-mps", (int)(strrchr(program, '/') - program + 1),
+		 program);
+	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
+	FILE *file = fopen(path, "we");
+	fprintf(file, "logLevel: error\nmps: {dir: %s, program: %s}\n", config.mps.dir, program);
+	fclose(file);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(keeper, keeper, "--config", path, NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void end_keeper(pid_t keeper)
+{
+	char path[PATH_MAX];
+	int status;
+
+	kill(keeper, SIGTERM);
+	assert_int_equal(waitpid(keeper, &status, 0), keeper);
+	assert_int_equal(status, 0);
+	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
+	assert_int_equal(unlink(path), 0);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64];
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*d %*s %*c %d", &parent), 1);
+	fclose(file);
+	return parent;
+}
+
+static void another_program_keeps_them(void **state)
+{
+	pid_t keeper = start_keeper();
+
+	(void)state;
+	config.mps.keeper = true;
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t first = daemon->pid;
+	assert_int_equal(parent_of(first), keeper);
+	/* It is watched and started as any other. */
+	kill(first, SIGKILL);
+	AWAIT(daemon->starts >= 2 && daemon->state == MPS_UP);
+	assert_int_not_equal(daemon->pid, first);
+	assert_int_equal(parent_of(daemon->pid), keeper);
+	mps_want(&mps, GPU_A, false);
+	AWAIT(daemon->state == MPS_ENDED);
+	end_keeper(keeper);
+}
+
+static void what_is_kept_ends_with_its_keeper(void **state)
+{
+	pid_t keeper = start_keeper();
+
+	(void)state;
+	config.mps.keeper = true;
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	pid_t pid = daemon->pid;
+	end_keeper(keeper);
+	assert_false(lives(pid));
+	AWAIT(daemon->state == MPS_WAITING);
+	assert_false(exists(GPU_A, "ready"));
+	keeper = start_keeper();
+	AWAIT(daemon->state == MPS_UP);
+	assert_int_equal(parent_of(daemon->pid), keeper);
+	end_keeper(keeper);
+}
+
+static void a_keeper_starts_old_programs_too(void **state)
+{
+	pid_t keeper = start_keeper();
+
+	(void)state;
+	make(GPU_A, "sim-single-user");
+	config.mps.keeper = true;
+	have_daemon(GPU_A);
+	assert_true(mps.single_user);
+	end_keeper(keeper);
+}
+
 static char *metrics(void)
 {
 	char *text = NULL;
@@ -407,6 +502,9 @@ int main(void)
 		MPS_TEST(one_that_is_silent_is_not_ended),
 		MPS_TEST(an_old_program_serves_one_user),
 		MPS_TEST(no_program_is_no_end),
+		MPS_TEST(another_program_keeps_them),
+		MPS_TEST(what_is_kept_ends_with_its_keeper),
+		MPS_TEST(a_keeper_starts_old_programs_too),
 		MPS_TEST(is_told_in_metrics),
 	};
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The chart's manifests as cluster.sh installs them, made by Helm: as JSON lists, which need no YAML reader.
 #
-#   cluster-manifests.sh FOLDER      gpu-install.json, gpu-upgrade.json, gpu-mps.json, simulated-….json
+#   cluster-manifests.sh FOLDER      gpu-install.json, gpu-upgrade.json, gpu-mps.json, gpu-mps-upgrade.json, simulated-….json
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 to=$1
@@ -39,6 +39,7 @@ container:
   - {hostPath: $W/tmpfs/sim, containerPath: /dev/weir-sim, readOnly: false}
   env: {WEIR_SIM_DIR: /dev/weir-sim}
 config:
+  agent: {mps: {program: $W/host/driver/nvidia-cuda-mps-control}}
   plugin: {driver: {mount: always, libraries: $W/host/driver}}
 extraEnv: [{name: WEIR_SIM_DIR, value: /dev/weir-sim}]
 extraVolumes:
@@ -62,5 +63,7 @@ for kind in gpu simulated; do
 	"$kind" > "$values"
 	render "$kind-install"
 	render "$kind-upgrade" --set image.tag=next --set policy=wfq
-	render "$kind-mps" --set mode=mps
+	# Another image, so that both programs start with it.
+	render "$kind-mps" --set mode=mps --set image.tag=next
+	render "$kind-mps-upgrade" --set mode=mps
 done

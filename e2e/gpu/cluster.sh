@@ -101,6 +101,7 @@ driver=()
 cluster_up "$B"/bin/{burst,filler,vector-add,stream-order,memory-storm} "$B"/lib/libweir.so \
 	"$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "${driver[@]}"
 install_driver
+cp "$B/bin/sim-mps-control" "$W/host/driver/nvidia-cuda-mps-control"
 mkdir -p "$W"/node/{lib,cache} "$W"/tmpfs/run
 if ! { mount_usr && host_image && import_images; }; then die "cannot make the images"; fi
 say "the node is ready after $((SECONDS - began)) s"

@@ -25,6 +25,7 @@ def install(bench):
     cluster.release.install(cluster.manifests("install"))
     kube.wait_for("shares", 30, cluster.allocatable)
     cluster.ensure_agent()
+    cluster.take_other_gpus()
     containers = [c for pod in cluster.api.list("Pod", pods.RELEASE_NAMESPACE) for c in pod["spec"]["containers"]]
     bench.report.holds("a", "the chart's manifests installed: agent and plugin ready, shares offered", True,
                        f"{cluster.allocatable()} shares after {time.monotonic() - began:.1f} s", f"{len(containers)} containers")
@@ -44,22 +45,26 @@ def part_b(bench):
 
 
 def part_c(bench):
-    """The chart with mode: mps, which is a roll of the release, and back."""
+    """The chart with mode: mps, which is a roll of the release, another one under a pair of pods, and back."""
     cluster = bench.node
-    if cluster.simulated:
-        bench.report.skipped("c", "the simulated GPU is shared as MPS shares a real one")
-        return
     cluster.release.install(cluster.manifests("mps"))
     kube.wait_for("shares", 30, cluster.allocatable)
     cluster.ensure_agent()
     cluster.ensure_mps()
     try:
-        bursts(bench, "mps")
+        if cluster.simulated:
+            bench.report.skipped("c", "bursts: the simulated GPU is shared as MPS shares a real one")
+        else:
+            bursts(bench, "mps")
+        before = cluster.mps_daemons()
+        with Pair(bench, "c") as pair:
+            pair.check("agent and plugin rolled under clients of MPS", lambda: roll(cluster, "mps-upgrade"), 30)
+        after = cluster.mps_daemons()
+        bench.report.holds("c", "the MPS daemons stay", before == after, f"processes {before} and {after}")
     finally:
         cluster.stop_mps()
-        cluster.release.install(cluster.manifests("install"))
-        kube.wait_for("shares", 30, cluster.allocatable)
-        cluster.ensure_agent()
+        roll(cluster, "install")
+        kube.wait_for("MPS to end", 30, lambda: not cluster.mps_ready())
 
 
 def part_m(bench):
@@ -202,16 +207,16 @@ def part_r(bench):
         pair.check("agent killed; the kubelet starts another", agent, 30)
 
 
+def roll(cluster, manifests):
+    cluster.release.install(cluster.manifests(manifests))
+    kube.wait_for("shares", 60, cluster.allocatable)
+    kube.wait_for("the new agent", 30, cluster.status_works)
+
+
 def part_u(bench):
     cluster = bench.node
-
-    def roll():
-        cluster.release.install(cluster.manifests("upgrade"))
-        kube.wait_for("shares", 60, cluster.allocatable)
-        kube.wait_for("the new agent", 30, cluster.status_works)
-
     with Pair(bench, "u") as pair:
-        pair.check("agent and plugin rolled to another image under both pods", roll, 30)
+        pair.check("agent and plugin rolled to another image under both pods", lambda: roll(cluster, "upgrade"), 30)
     images = sorted({c["image"] for pod in cluster.api.list("Pod", pods.RELEASE_NAMESPACE) for c in pod["spec"]["containers"]})
     bench.report.holds("u", "the new images run", all(image.endswith(":next") for image in images), " ".join(images))
 
@@ -255,7 +260,7 @@ def left(cluster):
             found += [line.split()[4] for line in path.read_text().splitlines() if "/libweir.so " in line or "/run/weir" in line.split()[3]]
         except OSError:
             pass
-    for name in ("weir-agent", "weir-device-plugin", "weir-compile"):
+    for name in ("weir-agent", "weir-device-plugin", "weir-compile", "weir-mps", "nvidia-cuda-mps-control"):
         found += [f"{name} {pid}" for pid in cluster.processes(name[:15])]
     for kind in kube.KINDS:
         if kind in ("Namespace", "Node"):

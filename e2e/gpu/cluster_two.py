@@ -68,7 +68,7 @@ def whole(bench):
     """A pod with two GPUs of its own, one process on each: as the plugin gives them, which is without libweir, then
     with it by hand, below somebody on the first GPU."""
     cluster, what = bench.node, "a pod of two GPUs, with libweir, gated and contended"
-    argv = ["python3", str(bench.here / "two.py"), "--program"]
+    argv = ["python3", str(bench.here / "two.py")]
     if cluster.simulated:
         argv = ["stream-order", "--iterations", "50", "--seed", "7"]
     plain = cluster.start("whole", argv, LOW, True, files=False, env=NCCL, share=WHOLE).result(DEADLINE)
@@ -114,12 +114,16 @@ def ranks(bench, weir):
 
 
 def on_two(part, run):
-    """@run where there are two GPUs."""
+    """@run where there are two GPUs, and both are free."""
     def part_of(bench):
         if bench.node.gpus() < 2:
             bench.report.skipped(part, "this machine has one GPU")
-        else:
+            return
+        bench.node.give_other_gpus()
+        try:
             run(bench)
+        finally:
+            bench.node.take_other_gpus()
     return part_of
 
 

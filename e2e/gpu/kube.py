@@ -144,6 +144,8 @@ class Release:
         found = self.api.get("DaemonSet", item["metadata"]["name"], self.namespace)
         if not found:
             return False
+        if found["spec"]["updateStrategy"]["type"] == "OnDelete":
+            return True  # as Helm has it
         status = found["status"]
         wanted = status.get("desiredNumberScheduled", 0)
         return (

@@ -36,6 +36,9 @@ class PodProcess:
         statuses = (self.pod() or {}).get("status", {}).get("containerStatuses", [])
         return statuses[0] if statuses else {}
 
+    def running(self):
+        return (self.pod() or {}).get("status", {}).get("phase") == "Running"
+
     def poll(self):
         if self.code is not None:
             return self.code
@@ -91,7 +94,7 @@ class Cluster(node.Node):
         self.folder = self.work / "clients"
         self.folder.mkdir(exist_ok=True)
         self.folder.chmod(0o777)
-        self.clients, self.started = [], {}
+        self.clients, self.started, self.idle = [], {}, []
         self.mps = None
         self.settings = dict(line.split("=", 1) for line in (self.work / "settings").read_text().split("\n") if "=" in line)
         self.api = kube.Api(self.settings["port_api"], self.work / "pki/api/apiserver.crt")
@@ -152,6 +155,18 @@ class Cluster(node.Node):
         argv = [self.find_tool("nvidia-smi"), "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
         return sum(int(line) for line in done.stdout.split()) << 20
+
+    def take_other_gpus(self):
+        """Pods that do nothing have all GPUs but one, so that all others meet on that."""
+        argv = ["sleep", "1000000"]
+        self.idle = [self.start("idle", argv, "low", True, files=False, share=100) for _ in range(self.gpus() - 1)]
+        kube.wait_for("the other GPUs to be taken", 30, lambda: all(client.process.running() for client in self.idle))
+
+    def give_other_gpus(self):
+        for client in self.idle:
+            client.process.kill()
+        kube.wait_for("the other GPUs", 30, lambda: not any(client.process.pod() for client in self.idle))
+        self.idle = []
 
     # Clients
 
@@ -266,8 +281,16 @@ class Cluster(node.Node):
 
     def ensure_mps(self):
         """What pods without Weir must have mounted to be its clients."""
-        ready = kube.wait_for("the MPS daemon", 30, lambda: glob.glob(f"{self.work}/tmpfs/run/weir-mps/*/ready"))
+        ready = kube.wait_for("the MPS daemons", 30, lambda: self.mps_ready() if len(self.mps_ready()) >= self.gpus() else None)
         self.mps = str(pathlib.Path(ready[0]).parent / "pipe")
+
+    def mps_daemons(self):
+        """The process of each."""
+        files = sorted(glob.glob(f"{self.work}/tmpfs/run/weir-mps/*/daemon"))
+        return [int(pathlib.Path(file).read_text().split()[0]) for file in files]
+
+    def mps_ready(self):
+        return sorted(glob.glob(f"{self.work}/tmpfs/run/weir-mps/*/ready"))
 
     def stop_mps(self):
         self.mps = None

@@ -79,6 +79,9 @@ health: {{ toJson .Values.health }}
 {{- $file := include (printf "weir.%sConfig" (index . 1)) $top | fromYaml }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict $top.Values.config)) }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict (index . 2))) }}
+{{- if and (eq "agent" (index . 1)) (contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson)) }}
+{{- $_ := set $file.mps "keeper" true }}
+{{- end }}
 {{- toYaml $file }}
 {{- end }}
 
@@ -100,8 +103,8 @@ of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 
-{{/* "true" where some GPU is of mode mps: (list $ PROFILE). Then the agent needs the driver's libraries. */}}
+{{/* "true" where some GPU is of mode mps: (list $ PROFILE). Then there is a pod that keeps the daemons, and the agent,
+which asks them things by NVIDIA's program, needs the driver's libraries. */}}
 {{- define "weir.usesMps" -}}
-{{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
-{{- contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson) }}
+{{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.keeper | default false }}
 {{- end }}

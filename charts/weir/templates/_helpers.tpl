@@ -40,7 +40,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- index . 1 }}:{{ default $top.Chart.AppVersion $top.Values.image.tag }}
 {{- end }}
 
-{{/* Where this version's library is on the node. */}}
 {{/* "true": a CDI specification is ours to write. */}}
 {{- define "weir.cdi" -}}
 {{ and (ne .Values.deviceListStrategy "envvar") (hasPrefix "weir.dev/" .Values.cdiKind) }}
@@ -51,6 +50,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ or (not .Values.nvidiaRuntime.enabled) (eq (include "weir.cdi" .) "true") }}
 {{- end }}
 
+{{/* Where this version's library is on the node. */}}
 {{- define "weir.libraryDir" -}}
 {{ .Values.host.libraryDir }}/{{ .Chart.AppVersion }}
 {{- end }}
@@ -82,4 +82,40 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $all (printf "%s-%s" (include "weir.fullname" $) $name) $profile }}
 {{- end }}
 {{- toYaml $all }}
+{{- end }}
+
+{{/* On which nodes a profile's pods are, and how they get there: (list $ PROFILE). */}}
+{{- define "weir.placement" -}}
+{{- $top := index . 0 }}
+{{- $profile := index . 1 }}
+{{- with $top.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $top.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- if and $top.Values.nvidiaRuntime.enabled $top.Values.nvidiaRuntime.className }}
+runtimeClassName: {{ $top.Values.nvidiaRuntime.className }}
+{{- end }}
+{{- with $profile.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $profile.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $top.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Of what keeps the MPS daemons of a profile's nodes. */}}
+{{- define "weir.mpsLabels" -}}
+app.kubernetes.io/name: {{ include "weir.name" (index . 0) }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: mps
+weir.dev/profile: {{ (index . 1).label | quote }}
 {{- end }}

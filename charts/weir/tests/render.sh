@@ -114,6 +114,13 @@ check "which the programs take" programs_accept "$dir/gpus"
 check "shares are the plugin's" grep -qF 'shares: 0' "$dir/plugin.yaml"
 check "and policies the agent's" grep -qF 'quantum: 5ms' "$dir/agent.yaml"
 check "with MPS the agent has the driver" has gpus 'value: "compute,utility"'
+check "and another pod its daemons" in_document "keeper: true" gpus ConfigMap weir
+check "which no upgrade ends" in_document "updateStrategy: {type: OnDelete}" gpus DaemonSet weir-mps
+check "unprivileged" has_not gpus "privileged: true"
+check "without MPS there is none" has_not plain "name: weir-mps"
+check "each profile has its own" render profiles --set profiles.batch.agent.mode=mps,profiles.batch.plugin.mode=mps
+check "where it says so" in_document 'weir.dev/profile: "batch"' profiles DaemonSet weir-batch-mps
+check "and nowhere else" has_not profiles "name: weir-mps"
 check "without it has not" has_not plain 'compute,utility'
 check "a GPU must be named" refuses gpus --set-json 'gpus=[{"mode":"mps"}]'
 check "another policy restarts no pod" same_checksum --set policy=wfq,levels.guaranteed=critical,logLevel=debug,mode=mps
