@@ -57,7 +57,7 @@ class Look:
 
     def lasts(self, client, what, since, limit):
         seconds = round(self.now - since, 1) if since else 0
-        self.longest[what] = max(self.longest.get(what, [0, None]), [seconds, name_of(client)])
+        self.longest[what] = max(self.longest.get(what, [0, ""]), [seconds, name_of(client)])
         return seconds > limit
 
     def stood_still(self, client):

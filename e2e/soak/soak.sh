@@ -81,9 +81,11 @@ look() {
 		until_ok 30 agent_ready || violation "the agent does not answer: $state"
 		return 0
 	fi
+	echo "$state" | e2e/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples" > "$W/found" ||
+		violation "nobody can say whether all is well"
 	while read -r line; do
-		[ -z "$line" ] || violation "$line"
-	done < <(echo "$state" | e2e/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples")
+		violation "$line"
+	done < "$W/found"
 	curl -s -m 20 -o "$W/metrics" "http://127.0.0.1:$metrics_port/metrics" || violation "no metrics"
 }
 
