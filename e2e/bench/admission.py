@@ -1,41 +1,46 @@
 #!/usr/bin/env python3
-"""How long the kubelet took to admit pods, and of that the plugin's Allocate, by its log at verbosity 4.
-Usage: admission.py LOG."""
+"""How long the kubelet took to admit pods, and of that each of the plugin's two answers, by its log at verbosity 4: which
+devices it prefers, and Allocate, with the kubelet's own note of it. Usage: admission.py LOG."""
 
 import datetime
 import json
+import math
 import re
 import sys
 
-ADDED, ASKED, ADMITTED = "SyncLoop ADD", "Making allocation request for device plugin", "Pod Admit Result"
-LINE = re.compile(rf"^I(\d{{4}} [\d:]+\.\d{{6}}) .*?\] \"({ADDED}|{ASKED}|{ADMITTED})\" .*(default/p\d+)")
+ADDED, ADMITTED = "SyncLoop ADD", "Pod Admit Result"
+PREFERENCE, ALLOCATE = "Issuing a GetPreferredAllocation call for container", "Making allocation request for device plugin"
+# From one message to another; those between name the pod by its uid, and pods come one after the other.
+SPANS = {"admission": (ADDED, ADMITTED), "preference": (PREFERENCE, ALLOCATE), "allocate": (ALLOCATE, ADMITTED)}
+LINE = re.compile(rf'^I(\d{{4}} [\d:]+\.\d{{6}}) .*?\] "({ADDED}|{PREFERENCE}|{ALLOCATE}|{ADMITTED})"(.*)')
+POD = re.compile(r"default/p\d+")
 
 
 def quantiles(values):
     values = sorted(values)
 
     def at(q):
-        return round(values[min(len(values) - 1, int(len(values) * q))], 3)
+        return round(values[math.ceil(len(values) * q) - 1], 3)
 
     return {"n": len(values), "p50_ms": at(0.5), "p99_ms": at(0.99), "max_ms": at(1)}
 
 
 def main():
-    seen, admission, allocate = {}, [], []
+    seen, spans = {}, {name: [] for name in SPANS}
     for line in open(sys.argv[1], errors="replace"):
         found = LINE.match(line)
-        if not found:
+        if not found or (found[2] in (ADDED, ADMITTED) and not POD.search(found[3])):
             continue
-        when = datetime.datetime.strptime(found[1], "%m%d %H:%M:%S.%f")
-        pod = seen.setdefault(found[3], {})
-        pod.setdefault(found[2], when)
-        if found[2] == ADMITTED and len(pod) == 3:
-            admission.append((when - pod[ADDED]).total_seconds() * 1e3)
-            allocate.append((when - pod[ASKED]).total_seconds() * 1e3)
-            del seen[found[3]]
-    if not admission:
+        if found[2] == ADDED:
+            seen = {}
+        seen[found[2]] = datetime.datetime.strptime(found[1], "%m%d %H:%M:%S.%f")
+        if found[2] == ADMITTED and len(seen) == 4:
+            for name, (begin, end) in SPANS.items():
+                spans[name].append((seen[end] - seen[begin]).total_seconds() * 1e3)
+            seen = {}
+    if not spans["admission"]:
         sys.exit("the kubelet's log says nothing of admissions")
-    print(json.dumps({"admission": quantiles(admission), "allocate": quantiles(allocate)}))
+    print(json.dumps({name: quantiles(values) for name, values in spans.items()}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/bin/bash
 # How long a real kubelet takes to admit pods that want shares of a GPU, one after the other: from `SyncLoop
-# ADD` in its log to `Pod Admit Result`, with the plugin's Allocate in between. PODS (100), GPUS (8). Prints one line of
-# JSON.
+# ADD` in its log to `Pod Admit Result`, with the plugin's answers in between. Both have real-time priority, so that containers
+# that start or end, and what else the machine does, are not measured with them. PODS (100), GPUS (8). Prints one line of JSON.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD/e2e/kubelet
@@ -14,6 +14,10 @@ W=$PWD/${B:-build}/admission
 SIM_GPUS=${GPUS:-8}
 KUBELET_V=4
 pods=${PODS:-100}
+
+real_time() {
+	chrt --all-tasks --fifo --pid 1 "$(pid_of "$1")"
+}
 
 admit_all() {
 	local i
@@ -34,6 +38,7 @@ trap 'exit 1' TERM INT
 {
 	cluster_up "$B/bin/vector-add" "$B/lib/libweir.so" "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 	weir_up
+	real_time kubelet && real_time plugin || die "the kubelet and the plugin cannot have real-time priority"
 	admit_all || exit 1
 } >&2
 [ -z "${LOG:-}" ] || cp "$W/kubelet.log" "$LOG"
