@@ -48,7 +48,7 @@ static void launch_captured(struct stream *stream, const struct standing *standi
 }
 
 static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
-			const struct kernel_call *call, enum launch_kind kind)
+			const struct kernel_call *call, enum launch_kind kind, uint64_t started)
 {
 	struct stream *stream = launch->stream;
 	/* What an eviction costs is learned where there are some, and never while forms are
@@ -58,7 +58,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 			     GATE_INTERVAL_CONTENDED;
 	bool due = sampler_is_due(&stream->client->sampler);
 
-	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due)
+	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due && !started)
 		return;
 	launch->sample = sample_begin(
 		&stream->client->sampler,
@@ -68,6 +68,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .unloads = function_unloads(),
 				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
 				  .predicted = launch->predicted,
+				  .started = started,
 				  .arguments = predict_arguments(call),
 				  .choice = launch->turn.choice,
 				  .candidate = launch->turn.candidate},
@@ -105,8 +106,9 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, standing, predicted);
 	bool closed = gate_pass(stream, standing);
-	if (atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun)
-		start_begin(stream->client, closed);
+	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
+	uint64_t started =
+		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
 	gate_account(stream, predicted);
 	launch.predicted = predicted;
 	if (kind == LAUNCH_PLAIN && standing->wait)
@@ -117,7 +119,9 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	if (launch.turn.forms && !launch.lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
-		take_sample(&launch, kernel, key, call, kind);
+		take_sample(&launch, kernel, key, call, kind, started);
+	if (starts && !(launch.sample && started))
+		start_begin(stream->client, closed);
 	return launch;
 }
 

@@ -4,6 +4,7 @@
 #include "gate.h"
 #include "kernel.h"
 #include "predict.h"
+#include "start.h"
 
 /* What a chain's continuation that finds nothing to do costs with its gate (H200). */
 #define LINK_NS 4600u
@@ -66,6 +67,7 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
 		learn_eviction(sample);
 	}
+	start_ended(client, sample);
 	weigh(client, sample);
 	choose_learn(client, sample, ns);
 }

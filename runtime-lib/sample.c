@@ -36,7 +36,8 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
 	sample->of = *of;
-	sample->seen = sample->ran = 0;
+	sample->begun = false;
+	sample->waited = sample->open = sample->seen = sample->ran = 0;
 	atomic_store_explicit(&sample->flight, SAMPLE_PLAIN, memory_order_relaxed);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
 		give_back(sampler, sample);
@@ -69,7 +70,12 @@ uint64_t sample_ran(const struct sample *sample)
 /* Time since gates were last seen closed: until then it may have been away, or behind others. */
 static void watch(struct sample *sample, const struct sample_reader *reader)
 {
-	if (reader->held || (!sample->seen && real(cuEventQuery)(sample->start) != CUDA_SUCCESS)) {
+	sample->open = reader->now;
+	if (!sample->begun)
+		sample->begun = real(cuEventQuery)(sample->start) == CUDA_SUCCESS;
+	if (!sample->begun)
+		sample->waited = reader->now;
+	if (reader->held || !sample->begun) {
 		sample->seen = sample->ran = 0;
 		return;
 	}

@@ -27,6 +27,7 @@ struct sampled {
 	uint32_t unloads;   /* of code before the launch (function.h) */
 	bool formable;      /* may be launched in a form */
 	uint64_t predicted; /* ns; 0: nothing was */
+	uint64_t started;   /* ns, when it was launched into an idle stream (start.h); or 0 */
 	struct arguments arguments;
 	struct choice *choice; /* NULL: there was none */
 	uint32_t candidate;    /* of the choice */
@@ -43,8 +44,11 @@ struct sample {
 	_Atomic int flight; /* enum sample_flight */
 
 	/* Worker, while it is open. */
-	uint64_t seen; /* ns, when it was last seen to run; 0: it was not yet */
-	uint64_t ran;  /* ns, that it has run since gates were last closed */
+	bool begun;
+	uint64_t waited; /* ns, when it was last seen not to have begun; 0: never */
+	uint64_t open;   /* ns, when it was last seen not to have ended; 0: never */
+	uint64_t seen;   /* ns, when it was last seen to run; 0: it was not yet */
+	uint64_t ran;    /* ns, that it has run since gates were last closed */
 };
 
 static inline bool sample_evicted(const struct sample *sample)

@@ -381,6 +381,8 @@ static uint64_t tick(struct client *client, uint64_t now)
 	client->worker.last_tick = now;
 	if (contended && totals.outstanding)
 		return moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
+	if (samples && atomic_load(&client_control(standing)->latency_slo))
+		return TICK_STALLED;
 	if (moved || flying || forms || client->worker.raise || client->worker.former)
 		return TICK_BUSY;
 	if (totals.outstanding || demanding || atomic_load(&client->demanding))

@@ -291,7 +291,7 @@ static void late_starts_are_counted(void **state)
 
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 3), 701);
-	launch_on(STREAM(n, 4), 701); /* waits with it */
+	launch_on(STREAM(n, 4), 702); /* waits with it */
 	usleep(50000);
 	assert_int_equal(agent.status->starts, 2); /* not yet */
 	agent.demand[0]->word = 0;
@@ -300,11 +300,35 @@ static void late_starts_are_counted(void **state)
 
 	agent.control->latency_slo = UINT64_MAX; /* who waits that long is not late */
 	agent.demand[0]->word = 1;
-	launch_on(STREAM(n, 5), 701);
+	launch_on(STREAM(n, 5), 703);
 	usleep(50000);
 	agent.demand[0]->word = 0;
 	assert_true(eventually(agent.status->starts == 4));
 	assert_int_equal(agent.status->starts_late, 1);
+	agent.control->latency_slo = 0;
+	gone(n);
+}
+
+/* No gate is closed, but others' kernels have the GPU. */
+static void starts_behind_others_are_late(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 710, 50000);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	agent.control->latency_slo = 10000000;
+	uint64_t starts = agent.status->starts, late = agent.status->starts_late;
+	launch_on(STREAM(n, 2), 710);
+	assert_true(eventually(agent.status->starts == starts + 1));
+	driver->streams_busy = 1;
+	driver->last_busy = 1;
+	launch_on(STREAM(n, 3), 710);
+	usleep(60000);
+	assert_int_equal(agent.status->starts, starts + 1); /* not yet */
+	driver->last_busy = 0;
+	assert_true(eventually(agent.status->starts == starts + 2));
+	assert_int_equal(agent.status->starts_late, late + 1);
 	agent.control->latency_slo = 0;
 	gone(n);
 }
@@ -602,6 +626,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(late_starts_are_counted),
+		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(graphs_keep_their_level),

@@ -280,9 +280,9 @@ struct weir_status_page {
 	 * predicted counts nothing. 0: this library does not say. */
 	_Atomic uint64_t executed;
 	/* Times that work began after a launch into a stream in which nothing was outstanding, and
-	 * of these later than latency_slo after the launch: held by a gate that was closed when it
-	 * was put, until that was seen open. Launches that wait behind the same closed gates are
-	 * one. What it waits for others' kernels to leave is not counted. */
+	 * of these later than latency_slo after the launch: as far as its end tells, less the time
+	 * that was predicted; and where none was, by the gate before it alone. Launches of these
+	 * that wait behind the same closed gates are one. */
 	_Atomic uint64_t starts;
 	_Atomic uint64_t starts_late;
 	/* Measured launches that had been predicted, and the sum of their errors relative to what
