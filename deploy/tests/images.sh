@@ -5,19 +5,8 @@ cd "$(dirname "$0")/../.." || exit
 B=${B:-build}
 dir=$(mktemp -d /tmp/weir-images-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir/out" | head -20
-        status=1
-    fi
-}
 in_root() { # IMAGE COMMAND...
     local root=$dir/$1
     shift

@@ -4,19 +4,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit
 dir=$(mktemp -d /tmp/weir-install-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir/out"
-        status=1
-    fi
-}
 install_runtime() {
     deploy/install-runtime.sh "$@"
 }

@@ -11,20 +11,8 @@ exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
 flock -w 600 9 || exit
 dir=$(mktemp -d /tmp/weir-remove-XXXXXX)
 trap 'chattr -R -f -i "$dir"; rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir.out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir.out"
-        status=1
-    fi
-    rm -f "$dir.out"
-}
 fill() {
     mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir/GPU-a "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir "$dir"/cdi
     touch "$dir"/lib/weir/{1.0,1.1}/{libweir.so,ld.so.preload} "$dir"/run/weir/agent.sock "$dir"/run/weir/GPU-a/agent.sock "$dir"/run/weir/.hidden \

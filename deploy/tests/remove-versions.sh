@@ -8,19 +8,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 dir=$(mktemp -d /tmp/weir-versions-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir/out"
-        status=1
-    fi
-}
 # Versions 1 to 4 by the installer, and one that somebody else put there.
 fill() {
     local version

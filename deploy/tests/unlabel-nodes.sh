@@ -4,13 +4,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit
 dir=$(mktemp -d /tmp/weir-unlabel-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-failed=0
-
-is() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then echo "ok - $what"; else echo "not ok - $what"; sed 's/^/# /' "$dir/out"; failed=1; fi
-}
+. e2e/tap.sh
 
 cat > "$dir/curl" << 'C'
 #!/bin/sh
@@ -49,12 +43,12 @@ node() { # NAME LABELS
     node two '"weir.dev/gpu.mig":"true","weir.dev/gpu.weir-version":"0.1.0"'
     printf ']}\n'
 } > "$ANSWER"
-is "it runs" script
-is "it asks for the nodes that have labels" saw 'GET https://api:443/api/v1/nodes?labelSelector=weir.dev/gpu.weir-version&pretty=false '
+check "it runs" script
+check "it asks for the nodes that have labels" saw 'GET https://api:443/api/v1/nodes?labelSelector=weir.dev/gpu.weir-version&pretty=false '
 patch='{"metadata":{"labels":{"weir.dev/gpu.count":null,"weir.dev/gpu.mig":null,"weir.dev/gpu.weir-version":null}}}'
-is "the first node loses ours, and no others" saw "PATCH https://api:443/api/v1/nodes/one $patch"
-is "so does the second" saw "PATCH https://api:443/api/v1/nodes/two $patch"
+check "the first node loses ours, and no others" saw "PATCH https://api:443/api/v1/nodes/one $patch"
+check "so does the second" saw "PATCH https://api:443/api/v1/nodes/two $patch"
 echo '{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}' > "$ANSWER"
-is "no nodes are no error" script
-is "and nothing is changed" test "$(grep -c PATCH "$SEEN")" = 0
-exit $failed
+check "no nodes are no error" script
+check "and nothing is changed" test "$(grep -c PATCH "$SEEN")" = 0
+exit $status

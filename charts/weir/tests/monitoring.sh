@@ -5,19 +5,8 @@ cd "$(dirname "$0")/../../.." || exit
 files=charts/weir/files
 dir=$(mktemp -d /tmp/weir-monitoring-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir/out" | head -20
-        status=1
-    fi
-}
 # Grafana's variables as Grafana would fill them in; each expression a rule.
 dashboard_rules() {
     jq '{groups: [{name: "dashboard", rules: [.panels[].targets[]?.expr | gsub("\\$__rate_interval"; "5m") |

@@ -7,19 +7,8 @@ chart=charts/weir
 B=${B:-build}
 dir=$(mktemp -d /tmp/weir-chart-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-status=0
+. e2e/tap.sh
 
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" > "$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        sed 's/^/# /' "$dir/out" | head -20
-        status=1
-    fi
-}
 same_version() {
     grep -qx "appVersion: $(sed -n 's/^VERSION *:= *//p' Makefile)" $chart/Chart.yaml
 }
