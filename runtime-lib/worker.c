@@ -333,6 +333,66 @@ static void drive(struct client *client, bool contended, uint64_t now)
 		preempt_work(client);
 }
 
+/* What is seen of a client before the driver is asked anything. */
+struct look {
+	struct totals totals;
+	bool moved;     /* work was begun since the last look */
+	bool contended; /* gates are closed, or are about to be */
+	bool settling;  /* its standing is about to change */
+	bool samples, flying, forms;
+};
+
+static struct look look_at(struct client *client, const struct standing *standing)
+{
+	struct totals totals = add_up(client);
+	bool contended = standing && gate_expected(standing);
+	bool flying = preempt_look(client); /* which may leave work for preempt_pending() */
+
+	return (struct look){
+		.totals = totals,
+		.moved = totals.begun != client->worker.last_begun,
+		.contended = contended,
+		.settling = atomic_load(&client->pending) || client->worker.raise,
+		.samples = atomic_load(&client->sampler.armed) != 0,
+		.flying = flying,
+		.forms = function_pending(client) || choose_pending(client) ||
+			 preempt_pending(client),
+	};
+}
+
+static bool wants_driver(const struct client *client, const struct look *look, uint64_t now)
+{
+	bool stale = now - client->worker.last_look > STALE;
+
+	return look->samples || look->settling || look->forms ||
+	       (look->totals.outstanding && (!look->moved || stale || look->contended));
+}
+
+static void scrub_former(struct client *client, uint64_t now)
+{
+	if (!client->worker.former)
+		return;
+	demand_scrub(client, client->worker.former);
+	if (now > client->worker.former_until)
+		client->worker.former = NULL;
+}
+
+/* How long until the next look. */
+static uint64_t pace(const struct client *client, const struct standing *standing,
+		     const struct look *look, bool demanding)
+{
+	if (look->contended && look->totals.outstanding)
+		return look->moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
+	if (look->samples && atomic_load(&client_control(standing)->latency_slo))
+		return TICK_STALLED;
+	if (look->moved || look->flying || look->forms || client->worker.raise ||
+	    client->worker.former)
+		return TICK_BUSY;
+	if (look->totals.outstanding || demanding || atomic_load(&client->demanding))
+		return standing->level ? TICK_STALLED : TICK_BUSY;
+	return TICK_IDLE;
+}
+
 /* Looks after one client; how long until the next look. */
 static uint64_t tick(struct client *client, uint64_t now)
 {
@@ -341,53 +401,31 @@ static uint64_t tick(struct client *client, uint64_t now)
 	if (!standing && !atomic_load(&client->pending))
 		return TICK_IDLE;
 
-	struct totals totals = add_up(client);
-	bool moved = totals.begun != client->worker.last_begun;
-	bool samples = atomic_load(&client->sampler.armed) != 0;
-	bool stale = now - client->worker.last_look > STALE;
-	bool settling = atomic_load(&client->pending) || client->worker.raise;
-	bool contended = standing && gate_expected(standing);
-	bool flying = preempt_look(client);
-	bool forms = function_pending(client) || choose_pending(client) || preempt_pending(client);
-
-	if ((samples || settling || forms ||
-	     (totals.outstanding && (!moved || stale || contended))) &&
-	    enter(client)) {
-		drive(client, contended, now);
+	struct look look = look_at(client, standing);
+	if (wants_driver(client, &look, now) && enter(client)) {
+		drive(client, look.contended, now);
 		leave();
 		client->worker.last_look = now;
-		totals = add_up(client);
+		look.totals = add_up(client);
 	}
 	standing = atomic_load(&client->standing);
 	if (!standing)
 		return TICK_BUSY;
-	if (client->worker.former) {
-		demand_scrub(client, client->worker.former);
-		if (now > client->worker.former_until)
-			client->worker.former = NULL;
-	}
+	scrub_former(client, now);
 	bool demanding = demand_expire(client, now);
 	hold_expire(standing, now);
 	space_gates(client, standing, now);
 	note_demand(client, standing, now);
 	start_look(client, standing, now);
 	want_samples(client, standing, now);
-	account_wait(client, standing, totals.outstanding != 0, now);
+	account_wait(client, standing, look.totals.outstanding != 0, now);
 	/* What is held does not run. */
-	write_status(client, standing, &totals,
+	write_status(client, standing, &look.totals,
 		     client->worker.held ? 0 : now - client->worker.last_tick);
 
-	client->worker.last_begun = totals.begun;
+	client->worker.last_begun = look.totals.begun;
 	client->worker.last_tick = now;
-	if (contended && totals.outstanding)
-		return moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
-	if (samples && atomic_load(&client_control(standing)->latency_slo))
-		return TICK_STALLED;
-	if (moved || flying || forms || client->worker.raise || client->worker.former)
-		return TICK_BUSY;
-	if (totals.outstanding || demanding || atomic_load(&client->demanding))
-		return standing->level ? TICK_STALLED : TICK_BUSY;
-	return TICK_IDLE;
+	return pace(client, standing, &look, demanding);
 }
 
 static void doze(uint64_t ns, bool deep)
