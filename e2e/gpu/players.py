@@ -117,7 +117,8 @@ class Stage:
             self.leave(mode, [role for m, role in self.players if m == mode])
 
     def set_policy(self, name, shares=None, scheduling=""):
-        """@shares: role to hundredths of the GPU. Who is known by none has the agent's own."""
+        """@shares: role to hundredths of the GPU. Who is known by none has the agent's own. Before who plays is cast:
+        what it finds alone is of use then from the first moment."""
         tenants = {self.players["Weir", role].tenant: share for role, share in (shares or {}).items()}
         if (tenants, scheduling) != (self.shares, self.node.scheduling):
             self.shares, self.node.scheduling = tenants, scheduling

@@ -148,8 +148,8 @@ def part_i(bench):
     equals = [Role("matrix-multiply", copy=30 + i) for i in range(EQUALS)]
     askers = {slo: Role("reduction", "small", f"slo-{slo}", 40) for slo in OBJECTIVES}
     first = Role("reduction", "small", HIGH, 40)
-    stage.cast("Weir", [*equals, *askers.values(), first])
     stage.set_policy("wfq")
+    stage.cast("Weir", [*equals, *askers.values(), first])
     seconds = length(bench, 3.0)
     n = int(seconds * 1e3 / PERIOD_MS)
 
