@@ -255,9 +255,10 @@ def left(cluster):
     """Files, mounts, processes and objects of the release."""
     found = [str(p) for top in ("node", "tmpfs/run") for p in pathlib.Path(cluster.work, top).rglob("*") if not p.is_dir() or "weir" in p.name]
     found += [str(p) for p in pathlib.Path("/var/lib/kubelet/device-plugins").glob("weir*")]
+    library = f"/{cluster.work.name}/node/lib/"
     for path in pathlib.Path("/proc").glob("[0-9]*/mountinfo"):
         try:
-            found += [line.split()[4] for line in path.read_text().splitlines() if "/libweir.so " in line or "/run/weir" in line.split()[3]]
+            found += [line.split()[4] for line in path.read_text().splitlines() if library in line or "/run/weir" in line.split()[3]]
         except OSError:
             pass
     for name in ("weir-agent", "weir-device-plugin", "weir-compile", "weir-mps", "nvidia-cuda-mps-control"):
