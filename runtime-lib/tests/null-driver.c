@@ -119,11 +119,12 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* An event remembers whether the last launch of its thread was of a kernel in a form. */
+/* An event remembers which the last kernel was that its thread launched. */
 static _Atomic int events_made;
-static _Atomic int behind_form[4096], is_timed[4096];
+static _Atomic int is_timed[4096];
+static _Atomic uintptr_t behind[4096];
 static _Atomic(CUevent) last_timed; /* that was recorded */
-static __thread int last_was_form;
+static __thread uintptr_t last_launched;
 
 static size_t number(CUevent event)
 {
@@ -147,19 +148,29 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	(void)stream;
-	behind_form[number(event)] = last_was_form;
+	behind[number(event)] = last_launched;
 	if (is_timed[number(event)])
 		last_timed = event;
 	null_driver.events_recorded++;
 	return CUDA_SUCCESS;
 }
 
+static bool is_form(uintptr_t function)
+{
+	return function >= NULL_FORM && function < NULL_FORM + 0x1000;
+}
+
+static uint64_t elapsed(uintptr_t function)
+{
+	if (function == NULL_WIDE && null_driver.wide_elapsed_ns)
+		return null_driver.wide_elapsed_ns;
+	return is_form(function) ? null_driver.form_elapsed_ns : null_driver.elapsed_ns;
+}
+
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	(void)start;
-	*ms = (float)(behind_form[number(end)] ? null_driver.form_elapsed_ns
-					       : null_driver.elapsed_ns) /
-	      1e6f;
+	*ms = (float)elapsed(behind[number(end)]) / 1e6f;
 	return CUDA_SUCCESS;
 }
 
@@ -240,10 +251,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 			void **extra)
 {
-	bool is_form = (uintptr_t)f >= NULL_FORM && (uintptr_t)f < NULL_FORM + 0x1000;
-
 	(void)params, (void)shared;
-	if (is_form && null_driver.forms_fail)
+	if (is_form((uintptr_t)f) && null_driver.forms_fail)
 		return null_driver.forms_fail;
 	struct null_op *op = op_new(NULL_LAUNCH, stream);
 	op->function = f;
@@ -257,7 +266,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER && op->size <= sizeof(op->parameters))
 			memcpy(op->parameters, at[1], op->size);
 	}
-	last_was_form = is_form;
+	last_launched = (uintptr_t)f;
 	null_driver.launches++;
 	return CUDA_SUCCESS;
 }

@@ -33,7 +33,8 @@ struct null_driver {
 	_Atomic int capturing;                 /* what cuStreamIsCapturing answers */
 	_Atomic int contexts_destroyed, streams_destroyed;
 	_Atomic uint64_t elapsed_ns;      /* of every sample */
-	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms */
+	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms; */
+	_Atomic uint64_t wide_elapsed_ns; /* and of NULL_WIDE; 0: as of those */
 	_Atomic size_t n_ops;             /* may be set to 0; further ones are not kept */
 	struct null_op ops[NULL_OPS];
 

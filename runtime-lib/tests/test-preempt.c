@@ -516,6 +516,34 @@ static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
 	gone(n);
 }
 
+/* Which build of persistent is in use while somebody waits, if they take so long, and 1 ms as it
+ * is. */
+static void *in_use_if_somebody_waits(uint64_t narrow_ns, uint64_t wide_ns)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	somebody_waits(n);
+	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+	driver->form_elapsed_ns = narrow_ns;
+	driver->wide_elapsed_ns = wide_ns;
+	assert_true(settles(n, kernel, BLOCKS));
+	ops_of(n, kernel, BLOCKS);
+	void *used = driver->ops[driver->n_ops - 1].function;
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+	return used;
+}
+
+static void who_waits_finds_what_leaves_soonest_or_else_is_fastest(void **state)
+{
+	(void)state;
+	assert_ptr_equal(in_use_if_somebody_waits(1080000, 1020000), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(in_use_if_somebody_waits(1200000, 1120000), NULL_WIDE);
+	assert_false((uintptr_t)in_use_if_somebody_waits(1300000, 1300000) >= NULL_FORM);
+}
+
 static void launches_take_turns_if_nobody_waits(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -888,6 +916,7 @@ int main(void)
 		cmocka_unit_test(what_the_driver_refuses_is_not_tried_for_ever),
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
+		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),
 		cmocka_unit_test(a_launch_that_goes_on_is_known_to_be_long),
 		cmocka_unit_test(a_kernel_that_takes_longer_now_is_chosen_anew),
