@@ -28,6 +28,14 @@ static const struct {
 			       UNIT_ONE},
 	[ACCOUNT_DEMAND_TIME] = {"weir_demand_seconds_total",
 				 "Time with work outstanding, running or held.", UNIT_NS},
+	[ACCOUNT_EARLY] =
+		{"weir_early_demand_total",
+		 "Times that demand was shown while a copy to the GPU went before a launch.",
+		 UNIT_ONE},
+	[ACCOUNT_EARLY_VAIN] = {"weir_early_demand_vain_total",
+				"Of these, times that no launch came.", UNIT_ONE},
+	[ACCOUNT_EARLY_TIME] = {"weir_early_demand_seconds_total",
+				"Time of such demand before its launch.", UNIT_NS},
 	[ACCOUNT_PREDICTIONS] = {"weir_predictions_total",
 				 "Launches measured whose time had been predicted.", UNIT_ONE},
 	[ACCOUNT_PREDICTION_ERROR] =

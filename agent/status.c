@@ -102,6 +102,7 @@ static cJSON *describe_client(const struct client *client)
 		cJSON_AddTrueToObject(object, "heldByHand");
 	cJSON_AddStringToObject(object, "state", state_of(client));
 	add_number(object, "outstanding", client->account.outstanding);
+	add_seconds(object, "remainingSeconds", client->account.remaining);
 	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
 	add_seconds(object, "gpuSeconds", total[ACCOUNT_GPU_TIME]);
 	add_number(object, "gates", total[ACCOUNT_GATES]);
@@ -109,6 +110,9 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	add_number(object, "earlyDemands", total[ACCOUNT_EARLY]);
+	add_number(object, "earlyDemandsVain", total[ACCOUNT_EARLY_VAIN]);
+	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_EARLY_TIME]);
 	describe_predictions(object, client);
 	return object;
 }

@@ -124,6 +124,7 @@ static bool claim(struct client *client, CUcontext context)
 	link_reset(client);
 	client->demanding = 0;
 	client->idle_since = client->gap = client->demand_since = 0;
+	client->early = (struct early){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = 0;
 	client->gates = client->gates_closed = 0;
@@ -138,12 +139,18 @@ static bool claim(struct client *client, CUcontext context)
 	return true;
 }
 
+static void read_settings(void)
+{
+	choose_init();
+	early_init();
+}
+
 static struct client *client_new(CUcontext context)
 {
 	static struct once settings;
 	CUcontext dropped;
 
-	once(&settings, choose_init);
+	once(&settings, read_settings);
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *client = &clients[i];
 		if (!claim(client, context))

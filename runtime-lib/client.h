@@ -10,6 +10,7 @@
 #pragma once
 
 #include "driver.h"
+#include "early.h"
 #include "request.h"
 #include "sample.h"
 
@@ -62,10 +63,11 @@ struct client {
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
 	_Atomic(const struct standing *) standing;
-	_Atomic int demanding;         /* our bits are set (demand.c) */
+	_Atomic int demanding;         /* enum demand: whether our bits are set (demand.c) */
 	_Atomic uint64_t demand_since; /* ns, until when its demand is counted; 0: it has none */
 	_Atomic uint64_t idle_since;   /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
+	struct early early;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */
 	_Atomic uint64_t gates, gates_closed;

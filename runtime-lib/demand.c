@@ -1,5 +1,6 @@
 #include "demand.h"
 
+#include "early.h"
 #include "start.h"
 #include "stream.h"
 #include "worker.h"
@@ -45,23 +46,45 @@ static void count_time(struct client *client, uint64_t now, uint64_t next)
 					  memory_order_relaxed);
 }
 
+static void learn_gap(struct client *client, uint64_t gap)
+{
+	uint64_t mean = atomic_load(&client->gap);
+
+	atomic_store(&client->gap, mean ? mean - mean / 4 + gap / 4 : gap);
+}
+
+/* How long the next launch is worth waiting for; 0: it is not. */
+static uint64_t linger(const struct client *client)
+{
+	uint64_t gap = atomic_load(&client->gap);
+
+	return gap < LINGER_MAX ? 2 * gap : 0;
+}
+
 void demand_set(struct client *client, const struct standing *standing, uint64_t predicted)
 {
-	uint64_t idle = atomic_load(&client->idle_since), now = 0, none = 0;
+	uint64_t idle = atomic_load(&client->idle_since), now = client_now(), none = 0;
 
-	if (idle) {
-		now = client_now();
-		uint64_t gap = now - idle, mean = atomic_load(&client->gap);
-		atomic_store(&client->gap, mean ? mean - mean / 4 + gap / 4 : gap);
-	}
+	if (idle && now > idle)
+		learn_gap(client, now - idle);
+	early_launched(client, standing, now);
 	atomic_store(&client->idle_since, 0);
 	if (!atomic_load(&client->demand_since))
-		atomic_compare_exchange_strong(&client->demand_since, &none,
-					       now ? now : client_now());
+		atomic_compare_exchange_strong(&client->demand_since, &none, now);
 	set_bits(standing);
-	atomic_store(&client->demanding, 1);
+	atomic_store(&client->demanding, DEMAND_SHOWN);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
 	tell(standing, 1, predicted);
+}
+
+bool demand_set_early(struct client *client, const struct standing *standing)
+{
+	int none = DEMAND_NONE;
+
+	if (!atomic_compare_exchange_strong(&client->demanding, &none, DEMAND_EARLY))
+		return false;
+	set_bits(standing);
+	return true;
 }
 
 static bool busy(struct client *client)
@@ -73,33 +96,55 @@ static bool busy(struct client *client)
 	return false;
 }
 
+/* Takes the bits back that were shown so. False: they were not. */
+static bool take_back(struct client *client, const struct standing *standing, int shown)
+{
+	if (!atomic_compare_exchange_strong(&client->demanding, &shown, DEMAND_NONE))
+		return false;
+	clear_bits(standing, 0);
+	return true;
+}
+
+/* A launch that began while the bits went: it may have seen them set. Set them whoever else does.
+ */
+static void set_again(struct client *client, const struct standing *standing)
+{
+	if (!busy(client))
+		return;
+	set_bits(standing);
+	atomic_store(&client->demanding, DEMAND_SHOWN);
+	tell(standing, 1, 0);
+}
+
 static void clear(struct client *client)
 {
 	const struct standing *standing = atomic_load(&client->standing);
 
-	if (!standing || !atomic_exchange(&client->demanding, 0))
+	if (!standing || !take_back(client, standing, DEMAND_SHOWN))
 		return;
-	clear_bits(standing, 0);
 	count_time(client, client_now(), 0);
 	start_done(client, standing);
 	tell(standing, 0, 0);
-	/* A launch that began while the bits went: it may have seen them set. Set them whoever else
-	 * does. */
-	if (busy(client)) {
-		set_bits(standing);
-		atomic_store(&client->demanding, 1);
-		tell(standing, 1, 0);
-	}
+	set_again(client, standing);
+}
+
+static void clear_early(struct client *client, uint64_t now)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+
+	if (!standing || !take_back(client, standing, DEMAND_EARLY))
+		return;
+	early_missed(client, now);
+	set_again(client, standing);
 }
 
 void demand_settle(struct client *client)
 {
-	if (!atomic_load(&client->demanding) || busy(client))
+	if (atomic_load(&client->demanding) != DEMAND_SHOWN || busy(client))
 		return;
 	uint64_t none = 0;
 	atomic_compare_exchange_strong(&client->idle_since, &none, client_now());
-	uint64_t gap = atomic_load(&client->gap);
-	if (gap && gap < LINGER_MAX)
+	if (linger(client))
 		worker_wake();
 	else
 		clear(client);
@@ -107,8 +152,15 @@ void demand_settle(struct client *client)
 
 bool demand_expire(struct client *client, uint64_t now)
 {
-	if (!atomic_load(&client->demanding))
+	int shown = atomic_load(&client->demanding);
+
+	if (shown == DEMAND_NONE)
 		return false;
+	if (shown == DEMAND_EARLY) {
+		if (!busy(client) && !early_stays(client, now))
+			clear_early(client, now);
+		return true;
+	}
 	count_time(client, now, now);
 	if (busy(client))
 		return true;
@@ -117,8 +169,7 @@ bool demand_expire(struct client *client, uint64_t now)
 		atomic_store(&client->idle_since, now);
 		return true;
 	}
-	uint64_t gap = atomic_load(&client->gap);
-	if (gap && gap < LINGER_MAX && now - idle < 2 * gap)
+	if (now - idle < linger(client))
 		return true;
 	clear(client);
 	return atomic_load(&client->demanding);
@@ -128,7 +179,7 @@ void demand_drop(struct client *client)
 {
 	const struct standing *standing = atomic_load(&client->standing);
 
-	atomic_store(&client->demanding, 0);
+	atomic_store(&client->demanding, DEMAND_NONE);
 	if (standing)
 		clear_bits(standing, 0);
 }

@@ -5,12 +5,21 @@
 
 #include "client.h"
 
+enum demand {
+	DEMAND_NONE,
+	DEMAND_SHOWN,
+	DEMAND_EARLY, /* for a launch that is expected (early.h) */
+};
+
 /* Launch path, after the stream's `begun` has grown: one load when the bits are set already. */
 static inline void demand_raise(struct client *client, const struct standing *standing,
 				uint64_t predicted);
 
 /* @predicted: ns of the work that comes. */
 void demand_set(struct client *client, const struct standing *standing, uint64_t predicted);
+
+/* Sets the bits, though nothing is outstanding yet. False: they were set already. */
+bool demand_set_early(struct client *client, const struct standing *standing);
 
 /* Clears the bits if no launch is outstanding, unless the next is expected at once: then the worker
  * clears them a little later. Any thread, never on the launch path. */
@@ -34,6 +43,6 @@ static inline void demand_raise(struct client *client, const struct standing *st
 {
 	/* seq_cst, as is the growth of `begun`: either we see that the bits were cleared, or who
 	 * cleared them sees our launch and sets them again. */
-	if (!atomic_load(&client->demanding))
+	if (atomic_load(&client->demanding) != DEMAND_SHOWN)
 		demand_set(client, standing, predicted);
 }

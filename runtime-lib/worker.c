@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 /* How long until the next look, in ns. */
+#define TICK_LINGERING 50000u    /* demand is shown, and no launch is outstanding */
 #define TICK_STALLED   200000u   /* launches are outstanding and no new one came */
 #define TICK_CONTENDED 500000u   /* work is outstanding, and equals have some, too */
 #define TICK_BUSY      1000000u  /* launches keep coming */
@@ -48,9 +49,9 @@ static struct {
 
 void worker_wake(void)
 {
+	atomic_fetch_add(&worker.wakes, 1);
 	if (!atomic_load(&worker.asleep))
 		return;
-	atomic_fetch_add(&worker.wakes, 1);
 	syscall(SYS_futex, &worker.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -266,7 +267,7 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
 	/* A launch has begun meanwhile, or the next is expected at once. */
-	if (!totals->outstanding && atomic_load(&client->demanding))
+	if (!totals->outstanding && atomic_load(&client->demanding) == DEMAND_SHOWN)
 		atomic_store(&status->outstanding, 1);
 	atomic_store(&status->gpu_time, totals->predicted);
 	atomic_store(&status->remaining, remaining(client, passed));
@@ -381,10 +382,12 @@ static void scrub_former(struct client *client, uint64_t now)
 static uint64_t pace(const struct client *client, const struct standing *standing,
 		     const struct look *look, bool demanding)
 {
-	if (look->contended && look->totals.outstanding)
-		return look->moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
 	if (look->samples && atomic_load(&client_control(standing)->latency_slo))
 		return TICK_STALLED;
+	if (look->contended && look->totals.outstanding)
+		return look->moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
+	if (!look->totals.outstanding && standing->level && atomic_load(&client->demanding))
+		return TICK_LINGERING;
 	if (look->moved || look->flying || look->forms || client->worker.raise ||
 	    client->worker.former)
 		return TICK_BUSY;
@@ -428,7 +431,8 @@ static uint64_t tick(struct client *client, uint64_t now)
 	return pace(client, standing, &look, demanding);
 }
 
-static void doze(uint64_t ns, bool deep)
+/* @wakes: as it was before all was looked at; whoever woke us since has seen us awake. */
+static void doze(uint64_t ns, bool deep, uint32_t wakes)
 {
 	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				.tv_nsec = (long)(ns % 1000000000)};
@@ -437,7 +441,6 @@ static void doze(uint64_t ns, bool deep)
 		nanosleep(&time, NULL);
 		return;
 	}
-	uint32_t wakes = atomic_load(&worker.wakes);
 	atomic_store(&worker.asleep, 1);
 	syscall(SYS_futex, &worker.wakes, FUTEX_WAIT_PRIVATE, wakes, &time, NULL, 0);
 	atomic_store(&worker.asleep, 0);
@@ -454,6 +457,7 @@ static void *run(void *unused)
 	/* Our queries are nobody's business: a capture in another thread must not fail for them. */
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	while (!atomic_load(&worker.stopping)) {
+		uint32_t wakes = atomic_load(&worker.wakes);
 		uint64_t now = client_now(), next = TICK_IDLE;
 		for (size_t i = 0; i < CLIENTS_MAX; i++) {
 			if (atomic_load(&clients[i].state) != CLIENT_LIVE)
@@ -465,7 +469,7 @@ static void *run(void *unused)
 		if (next < TICK_IDLE)
 			active = now;
 		bool asleep = next == TICK_IDLE && now - active > ASLEEP_AFTER;
-		doze(asleep ? TICK_ASLEEP : next, next == TICK_IDLE);
+		doze(asleep ? TICK_ASLEEP : next, next == TICK_IDLE, wakes);
 	}
 	return NULL;
 }

@@ -4,6 +4,7 @@
 import sys
 
 import players
+import sched_early
 import sched_pairs
 import sched_servers
 import sched_shares
@@ -20,6 +21,7 @@ PARTS = {
     "i": ("latency objectives beside equals", sched_servers.part_i),
     "g": ("servers beside a batch job (GLoop 13, 14)", sched_servers.part_g),
     "e": ("eleven, one behind the other (EffiSha 11, 12)", sched_pairs.part_e),
+    "l": ("demand before the launch", sched_early.part_l),
     "h": ("how well times are predicted", sched_servers.part_h),
     "j": ("PyTorch, eight clients", sched_torch.part_j),
 }

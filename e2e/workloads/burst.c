@@ -1,5 +1,6 @@
 /* The client that measures: requests of a number of kernels each, arriving at random, and the time
- * from the first launch to the return of the synchronise. Prints one line of JSON, in us.
+ * from the first launch to the return of the synchronise. A request may begin with a copy to the
+ * GPU, which is over before that time begins. Prints one line of JSON, in us.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,13 @@
 struct burst {
 	uint64_t kernels, requests, threads;
 	uint64_t gap_min_us, gap_max_us;
+	uint64_t copy_kib;
 	double length_us;
 	bool priority, calibrate;
 	const char *log;
+
+	void *input; /* of requests, and where it goes; NULL: they have none */
+	CUdeviceptr input_gpu;
 };
 
 static CUstream open_stream(bool priority)
@@ -28,12 +33,29 @@ static CUstream open_stream(bool priority)
 	return stream;
 }
 
-/* ns */
-static uint64_t request(struct spin *spin, CUstream stream, uint64_t kernels)
+static void open_input(struct burst *burst)
 {
-	uint64_t begin = now_ns();
+	if (!burst->copy_kib)
+		return;
+	burst->input = workload_alloc(burst->copy_kib << 10);
+	memset(burst->input, 1, burst->copy_kib << 10);
+	CU(cuMemAlloc(&burst->input_gpu, burst->copy_kib << 10));
+}
 
-	for (uint64_t i = 0; i < kernels; i++)
+static void close_input(struct burst *burst)
+{
+	if (burst->input)
+		CU(cuMemFree(burst->input_gpu));
+	free(burst->input);
+}
+
+/* ns */
+static uint64_t request(const struct burst *burst, struct spin *spin, CUstream stream)
+{
+	if (burst->input)
+		CU(cuMemcpyHtoD(burst->input_gpu, burst->input, burst->copy_kib << 10));
+	uint64_t begin = now_ns();
+	for (uint64_t i = 0; i < burst->kernels; i++)
 		spin_launch(spin, stream);
 	CU(cuStreamSynchronize(stream));
 	return now_ns() - begin;
@@ -60,13 +82,13 @@ static void run(const struct burst *burst, const struct workload *w, struct spin
 
 	if (burst->log && !log)
 		workload_fail("%s: cannot write it", burst->log);
-	request(spin, stream, burst->kernels); /* the first one pays for lazy loading */
+	request(burst, spin, stream); /* the first one pays for lazy loading */
 	while (samples->n < burst->requests && !workload_stopped(w)) {
 		uint32_t spread = (uint32_t)(burst->gap_max_us - burst->gap_min_us + 1);
 		uint64_t gap_us = burst->gap_min_us + random_below(&random, spread);
 
 		sleep_until_ns(now_ns() + gap_us * 1000);
-		uint64_t ns = request(spin, stream, burst->kernels);
+		uint64_t ns = request(burst, spin, stream);
 		samples_add(samples, (double)ns / 1e3);
 		log_request(log, ns);
 	}
@@ -100,6 +122,7 @@ int main(int argc, char **argv)
 		{"gap-max-us", OPTION_NUMBER, &burst.gap_max_us, "most time between requests"},
 		{"length-us", OPTION_REAL, &burst.length_us, "of a kernel, not --iterations"},
 		{"priority", OPTION_FLAG, &burst.priority, "in a stream of greatest priority"},
+		{"copy-kib", OPTION_NUMBER, &burst.copy_kib, "copied to the GPU before a request"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
@@ -110,6 +133,8 @@ int main(int argc, char **argv)
 	workload_parse(&w, argc, argv, "bursts of kernels at random times, measured", own);
 	if (burst.gap_max_us < burst.gap_min_us || burst.gap_max_us > 60000000)
 		workload_fail("--gap-min-us and --gap-max-us: not a range up to a minute");
+	if (burst.copy_kib > 1u << 20)
+		workload_fail("--copy-kib: more than a gigabyte");
 	if (!burst.requests)
 		burst.requests = w.seconds > 0 || w.stop_file ? UINT64_MAX : 50;
 	burst.kernels = workload_pick(&w, burst.kernels, 5, 20);
@@ -126,11 +151,13 @@ int main(int argc, char **argv)
 		return 0;
 	}
 
+	open_input(&burst);
 	workload_ready(&w);
 	run(&burst, &w, &spin, &samples);
 	print(&burst, &spin, &samples, (double)(now_ns() - w.started) / 1e9);
 	fflush(stdout);
 	spin_verify(&spin);
+	close_input(&burst);
 	spin_deinit(&spin);
 	samples_deinit(&samples);
 	workload_close(&w);

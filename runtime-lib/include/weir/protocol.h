@@ -292,7 +292,12 @@ struct weir_status_page {
 	/* GPU time that it costs to evict what runs at some moment, expected; 0: not known. */
 	_Atomic uint64_t eviction_cost;
 	_Atomic uint64_t demand_time; /* with work outstanding, as of some moment ago */
-	uint8_t reserved[WEIR_PAGE_SIZE - 312];
+	/* Times that demand was shown before a launch that a copy to the GPU told of; of these for
+	 * nothing; and the time until it came, or until that was known. */
+	_Atomic uint64_t early;
+	_Atomic uint64_t early_vain;
+	_Atomic uint64_t early_time;
+	uint8_t reserved[WEIR_PAGE_SIZE - 336];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -322,6 +327,7 @@ static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
+static_assert(offsetof(struct weir_status_page, early) == 312, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

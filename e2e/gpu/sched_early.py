@@ -1,0 +1,77 @@
+"""Part l: demand that is shown before a launch. HIGH's requests, each a short kernel right behind a copy to the
+GPU, beside kernels that take long; with and without."""
+
+import statistics
+import time
+
+import sharing
+
+ROUNDS = 3  # of each way, in turn
+COPY_KIB = 2048  # 0.1 to 0.3 ms
+GAPS = ["--gap-min-us", "2000", "--gap-max-us", "5000"]
+OFF = {"WEIR_EARLY": "off"}
+# LOW's kernel: us, and the form that it is to have; as it is, it is waited for to its end.
+STAY, LEAVE = "kernels of 1 ms that stay", "kernels of 5 ms that leave"
+LOWS = {STAY: (1000, "native"), LEAVE: (5000, "persistent")}
+KERNEL_US = 20
+
+
+def high_of(bench, iterations, env=None):
+    argv = [bench.node.program("burst"), *bench.node.sizes, "--kernels", "1", "--copy-kib", str(COPY_KIB), *GAPS]
+    argv += ["--iterations", str(iterations), "--requests", "1000000", "--seconds", str(bench.seconds)]
+    return bench.node.start("burst", argv, sharing.HIGH, True, env=env)
+
+
+def known(bench, client):
+    """What the agent knows of a client, and when that was."""
+    now = time.monotonic()
+    return next((c for c in bench.node.status() if c["pid"] == client.process.pid), {}), now
+
+
+def measure(bench, low, iterations, env):
+    """HIGH's figures, how many kernels LOW had a second meanwhile, and what came of early demand."""
+    high = high_of(bench, iterations, env)
+    high.wait_ready()
+    before, begin = known(bench, low)
+    time.sleep(0.9 * bench.seconds)
+    (after, end), (early, _) = known(bench, low), known(bench, high)
+    counts = f"{early.get('earlyDemands', 0)} early, {early.get('earlyDemandsVain', 0)} in vain"
+    rate = (after["launches"] - before["launches"]) / (end - begin)
+    return high.result(), rate, f"{counts}, {1e3 * early.get('earlyDemandSeconds', 0):.1f} ms"
+
+
+def middle(rounds):
+    figures = {name: statistics.median(high[name] for high, _, _ in rounds) for name in ("median", "p99")}
+    return figures, statistics.median(low for _, low, _ in rounds)
+
+
+def figure(high):
+    return f"{high['median']:.0f}/{high['p99']:.0f} us"
+
+
+def compare(bench, mode, low, iterations):
+    length, form = LOWS[low]
+    base = high_of(bench, iterations).result()
+    argv = [bench.node.program("filler"), *bench.node.sizes, "--length-us", str(length), "--waves", "20"]
+    ways = {"off": [], "on": []}
+    with bench.node.running("filler", argv, sharing.LOW, True, env={"WEIR_FORM": form}) as client:
+        for _ in range(ROUNDS):
+            for way, env in (("off", OFF), ("on", {})):
+                ways[way].append(measure(bench, client, iterations, env))
+    (off, off_rate), (on, on_rate) = middle(ways["off"]), middle(ways["on"])
+    what = f"{mode}, HIGH behind a copy, LOW={low}"
+    times = f"{figure(on)}, without {figure(off)}, alone {figure(base)}; {ways['on'][-1][2]}"
+    bench.report.add("l", f"{what}, median", f"{on['median'] / off['median']:.3f}x", baselines=times)
+    rates = f"{on_rate:.1f}/s, without {off_rate:.1f}/s"
+    bench.report.add("l", f"{what}, LOW's rate", f"{on_rate / off_rate:.3f}x", baselines=rates)
+
+
+def part_l(bench):
+    bench.node.stop_mps()
+    bench.node.ensure_agent()
+    argv = [bench.node.program("burst"), *bench.node.sizes, "--calibrate", "--length-us", str(KERNEL_US)]
+    iterations = int(bench.node.start("calibrate", argv, sharing.HIGH, False).result())
+    compare(bench, "time-slicing", STAY, iterations)
+    bench.node.ensure_mps()
+    for low in LOWS:
+        compare(bench, "MPS", low, iterations)

@@ -1,0 +1,219 @@
+/* When demand is shown though nothing is outstanding: before a launch that a copy tells of.
+ * libweir's own sources, on a driver that does nothing but be observable. */
+#include "fake-agent.h"
+#include "null-driver.h"
+
+#include "demand.h"
+#include "early.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define CONTEXT(n) ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
+#define STREAM(n)  ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8))
+#define KERNEL     ((CUfunction)(uintptr_t)0x9000)
+#define TRIES      400 /* what a busy machine spoils is tried again */
+
+/* Standings and pages are kept for the life of the process by intent; see client.c. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static struct fake_agent agent;
+static struct null_driver *driver;
+static unsigned contexts;
+static struct client *client; /* of the last context */
+
+static void launch(unsigned n)
+{
+	assert_int_equal(cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n), NULL, NULL),
+			 CUDA_SUCCESS);
+}
+
+static unsigned welcomed(uint8_t level)
+{
+	unsigned n = ++contexts;
+
+	fake_agent_welcome_next(&agent, level, 1);
+	launch(n);
+	fake_agent_join();
+	cuCtxSetCurrent(CONTEXT(n));
+	client = client_find(CONTEXT(n));
+	assert_non_null(client);
+	return n;
+}
+
+static void gone(unsigned n)
+{
+	driver->streams_busy = 0;
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	close(agent.client);
+	agent.client = -1;
+	cuCtxSetCurrent(NULL);
+}
+
+static bool shown(void)
+{
+	return agent.demand[0]->word != 0;
+}
+
+static void finish_work(unsigned n)
+{
+	assert_int_equal(cuStreamSynchronize(STREAM(n)), CUDA_SUCCESS);
+	assert_true(eventually(!shown()));
+}
+
+static void copy(void)
+{
+	static const char bytes[8];
+
+	assert_int_equal(cuMemcpyHtoD_v2(0x5000, bytes, sizeof(bytes)), CUDA_SUCCESS);
+}
+
+static void trust_follows_what_came(void **state)
+{
+	struct early early = {0};
+	unsigned n = 0;
+
+	(void)state;
+	for (; !early_pays(&early) && n < 100; n++)
+		early_learn(&early, 100000);
+	assert_in_range(n, 5, 20);
+	assert_int_equal(early.lead, 100000);
+	for (unsigned i = 0; i < 1000; i++)
+		early_learn(&early, 200000);
+	assert_true(early.trust <= 256);
+	assert_in_range(early.lead, 199000, 200000);
+	for (n = 0; early_pays(&early) && n < 100; n++)
+		early_learn(&early, UINT64_MAX);
+	assert_in_range(n, 2, 5);
+	for (unsigned i = 0; i < 1000; i++)
+		early_learn(&early, EARLY_LEAD_MAX + 1);
+	assert_int_equal(early.trust, 0);
+}
+
+/* Copies, each followed by a launch soon. */
+static void teach(unsigned n)
+{
+	for (unsigned i = 0; i < TRIES && !early_pays(&client->early); i++) {
+		copy();
+		usleep(100);
+		launch(n);
+		finish_work(n);
+	}
+	assert_true(early_pays(&client->early));
+}
+
+static bool copy_shows_demand(unsigned n)
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		teach(n);
+		copy();
+		if (shown())
+			return true;
+		launch(n);
+		finish_work(n);
+	}
+	return false;
+}
+
+static void a_copy_shows_demand_early(void **state)
+{
+	unsigned n = welcomed(2);
+
+	(void)state;
+	finish_work(n);
+	copy();
+	assert_false(shown()); /* nothing is known yet */
+	launch(n);
+	finish_work(n);
+	assert_true(copy_shows_demand(n));
+	assert_int_equal(agent.demand[1]->word, agent.demand[0]->word);
+	assert_true(agent.status->early > 0);
+	assert_int_equal(agent.status->outstanding, 0); /* it is not our turn for it among equals */
+
+	/* The launch comes: demand stays until it is finished. */
+	driver->streams_busy = 1;
+	launch(n);
+	assert_true(shown());
+	usleep(20000);
+	assert_true(shown());
+	assert_true(agent.status->early_time > 0);
+	driver->streams_busy = 0;
+	finish_work(n);
+	gone(n);
+}
+
+static void what_nothing_follows_is_taken_back(void **state)
+{
+	unsigned n = welcomed(2);
+
+	(void)state;
+	finish_work(n);
+	assert_true(copy_shows_demand(n));
+	uint64_t vain = agent.status->early_vain;
+	assert_true(eventually(!shown()));
+	assert_true(eventually(agent.status->early_vain == vain + 1));
+
+	/* Nor is it shown for long by who only copies. */
+	uint64_t early = agent.status->early;
+	for (unsigned i = 0; i < 50; i++) {
+		copy();
+		assert_true(eventually(!shown()));
+		usleep(1000);
+	}
+	assert_in_range(agent.status->early - early, 0, 4);
+	gone(n);
+}
+
+static void at_the_bottom_nothing_is_shown(void **state)
+{
+	unsigned n = welcomed(0);
+	uint64_t before = agent.status->early;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		copy();
+		launch(n);
+		cuStreamSynchronize(STREAM(n));
+	}
+	assert_int_equal(agent.status->early, before);
+	assert_int_equal(client->early.trust, 0);
+	gone(n);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	fake_agent_init(&agent);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	fake_agent_deinit(&agent);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(trust_follows_what_came),
+		cmocka_unit_test(a_copy_shows_demand_early),
+		cmocka_unit_test(what_nothing_follows_is_taken_back),
+		cmocka_unit_test(at_the_bottom_nothing_is_shown),
+	};
+
+	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
+	cuInit(0);
+	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
+	return cmocka_run_group_tests(tests, begin, finish);
+}
