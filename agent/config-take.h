@@ -1,8 +1,9 @@
 /* Which keys of a new configuration a running agent takes, and which wait for the next one.
  *
  * At once: policy, scheduling, mode, memoryDefault, gpus, logLevel, limits, health, unregistered,
- * standalone.rules, of levels all but the annotations' names, and of mps keep, keeper, multiUser, required
- * and check.
+ * standalone.rules, of levels all but the annotations' names, and of mps keep, keeper, multiUser,
+ * required and check.
+ *
  * The next agent: all others, which are sockets, folders, addresses, the API server, and programs.
  */
 #pragma once
