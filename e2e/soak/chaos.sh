@@ -97,7 +97,7 @@ do_pod() {
 	kills=$((kills + 1))
 }
 
-# The folders of the agent's state and of its cache are full.
+# The folders of the agent's state and of its cache are full, for so long and no longer, whatever we are at then.
 do_disk() {
 	local folder
 	[ -z "${away[disk]:-}" ] || return 0
@@ -105,13 +105,15 @@ do_disk() {
 	for folder in "$W/tmpfs/state" "$W/cache"; do
 		dd if=/dev/zero of="$folder/full" bs=4k > /dev/null 2>&1
 	done
-	later "$1" empty_disk
+	{
+		sleep "$1"
+		rm -f "$W/tmpfs/state/full" "$W/cache/full"
+	} &
+	later $(($1 + 1)) disk_has_room
 }
 
-empty_disk() {
-	rm -f "$W/tmpfs/state/full" "$W/cache/full"
+disk_has_room() {
 	unset "away[disk]"
-	came_back[disk]=$SECONDS
 }
 
 do_clock() {
@@ -129,7 +131,7 @@ do_slow() {
 	local log=$W/loiter-$((n_slow += 1)).log
 	{ "$here/../soak/loiter.py" "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||
 		echo failed; } > "$log" &
-	later 30 hear_slow "$log" "$(pid_of agent || echo none)"
+	later 20 hear_slow "$log" "$(pid_of agent || echo none)"
 }
 
 hear_slow() {

@@ -9,7 +9,7 @@ import sys
 import time
 
 HELLO_S = 5  # the agent's patience with clients
-MARGIN_S = 20  # and with a machine that is busy
+MARGIN_S = 5  # and with a machine that is busy
 
 
 def connect_unix(path, kind):
