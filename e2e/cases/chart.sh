@@ -39,7 +39,7 @@ describe() {
 
 # As the chart is, but for where the simulated driver and the folders are.
 write_values() {
-	mkdir -p "$W"/node/{lib,cache} "$W/tmpfs/run"
+	mkdir -p "$W"/node/{lib,cache} "$W/cdi" "$W/tmpfs/run"
 	cat > "$W/values.yaml" << Y
 image: {pullPolicy: Never}
 nvidiaRuntime: {className: ""}
@@ -207,6 +207,18 @@ uninstalls_under_pods() {
 		has_level low 0 && unharmed "$noted" low && finishes low
 }
 
+# The GPUs by the Container Device Interface, which the node's runtime has switched on; unprivileged again.
+cdi() {
+	[ -n "$CONTAINERD" ] || return 77
+	helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
+		--set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && unprivileged || {
+		describe
+		return 1
+	}
+	pod named 30 '[ "$NVIDIA_VISIBLE_DEVICES" = void ] && vector-add' && succeeds named 30 && pod_delete named &&
+		jq -e --argjson gpus $SIM_GPUS '.kind == "weir.dev/gpu" and (.devices | length) == $gpus' "$W/cdi/weir.dev-gpu.json" > /dev/null
+}
+
 uninstalls() {
 	clear_pods
 	pod again 10 vector-add && succeeds again 30 && pod_delete again &&
@@ -224,11 +236,12 @@ uninstalls() {
 # Files, mounts, processes and objects of the release.
 left() {
 	find "$W"/node "$W"/tmpfs/run -mindepth 2
-	find "$W"/tmpfs/run -mindepth 1
+	find "$W"/tmpfs/run "$W"/cdi -mindepth 1
 	find "$PLUGINS" -name 'weir*'
-	grep -hoE " [^ ]*/(libweir.so|run/weir[^ ]*) " /proc/[0-9]*/mountinfo 2> /dev/null
-	local pid
+	local pid mounts=' [^ ]*/(libweir.so|run/weir[^ ]*) '
+	grep -oE "$mounts" /proc/self/mountinfo
 	for pid in $(cgroup_pids); do
+		grep -soE "$mounts" "/proc/$pid/mountinfo"
 		grep -sxE 'weir-.*' "/proc/$pid/comm"
 	done
 	local path
@@ -254,6 +267,7 @@ cases=(
 	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
 	"upgrades|helm upgrade under both: they go on with their library; an older one goes, and labels that are switched off"
 	"uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
+	"cdi|helm upgrade to CDI: a pod gets its GPU by name"
 	"uninstalls|helm uninstall leaves no file, mount, process or object"
 )
 
@@ -272,6 +286,8 @@ helm=$("$here/build.sh" helm)/helm || die "cannot build helm"
 [ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
 trap 'exit 1' TERM INT
 
+fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
+[ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched
 cluster_up "$B"/bin/{vector-add,burst,filler} "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 install_driver
 write_values
@@ -279,9 +295,13 @@ import_images
 # Each stands on the one before.
 for case in "${cases[@]}"; do
 	began=$SECONDS
-	if ! "${case%%|*}"; then
+	"${case%%|*}"
+	case $? in
+	0) echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)" ;;
+	77) echo "ok - chart: ${case#*|} # SKIP no containerd with it here" ;;
+	*)
 		echo "not ok - chart: ${case#*|}"
 		exit 1
-	fi
-	echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)"
+		;;
+	esac
 done
