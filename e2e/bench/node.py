@@ -35,8 +35,8 @@ nvml: {nvml}
 """
 
 
-def output_of(argv, env, what):
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=500)
+def output_of(argv, env, what, seconds=500):
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=seconds)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         raise RuntimeError(f"{what}: {(done.stderr.strip() or 'nothing is said').splitlines()[-1]}")
@@ -94,7 +94,7 @@ def measure_allocate(_seconds):
 
 def measure_admission(_seconds):
     argv = [str(ROOT / "e2e/bench/admission.sh")]
-    return output_of(argv, dict(os.environ, GPUS=str(GPUS)), "admission.sh")
+    return output_of(argv, dict(os.environ, GPUS=str(GPUS)), "admission.sh", 1800)
 
 
 def middle(runs, *path):
