@@ -297,8 +297,32 @@ static void status_answered(struct mps_question *question, const char *answer)
 	ask(daemon, command, clients_answered);
 }
 
+/* What containers get of the daemon's pipes: that by which one becomes its client. The other one,
+ * by which root can end it, is no business of theirs. */
+static int show_clients(const struct mps_daemon *daemon)
+{
+	char pipe[MPS_PATH_MAX + 16], shown[MPS_PATH_MAX + 16];
+
+	path_of(shown, daemon, "client");
+	if ((mkdir(shown, 0755) < 0 && errno != EEXIST) || chmod(shown, 0755) < 0)
+		return -errno;
+	path_of(pipe, daemon, "pipe/control");
+	path_of(shown, daemon, "client/control");
+	/* Of the daemon before. */
+	unlink(shown);
+	return link(pipe, shown) < 0 ? -errno : 0;
+}
+
 static void came_up(struct mps_daemon *daemon)
 {
+	int r = show_clients(daemon);
+
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s/client: %s", daemon->gpu,
+			    daemon->folder, strerror(-r));
+		return;
+	}
+
 	log_info("MPS daemon of %s: answers, process %d", daemon->gpu, (int)daemon->pid);
 	daemon->state = MPS_UP;
 	daemon->since = loop_now();

@@ -4,9 +4,9 @@
  *   starting ──answers──▶ up ──dies──▶ waiting ──▶ starting …       (pauses of 0.1 s to 30 s)
  *                          └── not wanted any more ──▶ draining ── no clients ──▶ ended
  *
- * A GPU's folder, in mps.dir, has `pipe` (what containers get), `log` (the daemon's words),
- * `daemon` (its pid and start, by which the next agent finds it) and, while the daemon answers,
- * `ready`, by which the device plugin knows.
+ * A GPU's folder, in mps.dir, has `pipe` (the daemon's), `client` (what containers get of that),
+ * `log` (the daemon's words), `daemon` (its pid and start, by which the next agent finds it) and,
+ * while the daemon answers, `ready`, by which the device plugin knows.
  *
  * A server that has met a fault takes no clients until those that it has are gone, and then
  * recovers by itself. Where it does not, the daemon is started anew. */

@@ -172,10 +172,12 @@ static void add_driver_file(void *owner, const char *host, const char *container
  */
 static bool has_mps(const struct config *config, const struct gpu *gpu)
 {
-	char ready[512];
+	char ready[512], client[512];
 
 	snprintf(ready, sizeof(ready), "%s/%s/ready", config->mps.dir, gpu->uuid);
-	return driver_host_has(config, ready);
+	/* Which an older agent, whose daemon goes on, did not make. */
+	snprintf(client, sizeof(client), "%s/%s/client", config->mps.dir, gpu->uuid);
+	return driver_host_has(config, ready) && driver_host_has(config, client);
 }
 
 bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu)
@@ -184,7 +186,7 @@ bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu
 	       !has_mps(config, gpu);
 }
 
-/* The pipes of this GPU's daemon, and nothing of the others'. A read-only mount will do: sockets
+/* The clients' way to this GPU's daemon, and to no other. A read-only mount will do: sockets
  * can be connected to. */
 static void add_mps(struct builder *b, const struct gpu *gpu)
 {
@@ -198,7 +200,7 @@ static void add_mps(struct builder *b, const struct gpu *gpu)
 			    gpu->uuid);
 		return;
 	}
-	snprintf(pipes, sizeof(pipes), "%s/%s/pipe", b->config->mps.dir, gpu->uuid);
+	snprintf(pipes, sizeof(pipes), "%s/%s/client", b->config->mps.dir, gpu->uuid);
 	add_env(b, "CUDA_MPS_PIPE_DIRECTORY", MPS_DIR);
 	add_mount(b, pipes, MPS_DIR, true);
 }

@@ -1,6 +1,7 @@
 /* Life with an MPS daemon: e2e/simcuda/mps-control.c, which is a process as the real one is. */
 #include "../mps.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -125,6 +126,21 @@ static bool lives(pid_t pid)
 	return process_started(pid) != 0;
 }
 
+/* Whether containers have the way to this daemon, not to the one before, and nothing besides. */
+static bool clients_have(const char *gpu)
+{
+	struct stat shown, own;
+	struct dirent **entries;
+	int n = scandir(path_of(gpu, "client"), &entries, NULL, NULL);
+
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	if (n >= 0)
+		free(entries);
+	return n == 3 && stat(path_of(gpu, "client/control"), &shown) == 0 &&
+	       stat(path_of(gpu, "pipe/control"), &own) == 0 && shown.st_ino == own.st_ino;
+}
+
 static void starts_and_is_ready(void **state)
 {
 	struct mps_daemon *daemon = have_daemon(GPU_A);
@@ -133,8 +149,11 @@ static void starts_and_is_ready(void **state)
 	(void)state;
 	assert_true(exists(GPU_A, "ready"));
 	assert_true(exists(GPU_A, "pipe/control"));
+	assert_int_equal(stat(path_of(GPU_A, "client"), &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0755);
 	assert_int_equal(stat(path_of(GPU_A, "pipe"), &info), 0);
 	assert_int_equal(info.st_mode & 0777, 0755);
+	assert_true(clients_have(GPU_A));
 	assert_int_equal(daemon->starts, 1);
 	assert_true(mps_complete(&mps));
 }
@@ -165,6 +184,7 @@ static void a_killed_one_is_started_again(void **state)
 	assert_int_not_equal(daemon->pid, first);
 	assert_int_equal(daemon->deaths, 1);
 	assert_true(exists(GPU_A, "ready"));
+	assert_true(clients_have(GPU_A));
 }
 
 static void pauses_grow(void **state)

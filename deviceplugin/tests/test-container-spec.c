@@ -278,8 +278,11 @@ static void mps_needs_a_running_daemon(void **state)
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
 	make_file(f, "/run/weir-mps/GPU-b/ready", "");
 	build(f, &part);
+	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
+	make_file(f, "/run/weir-mps/GPU-b/client/control", "");
+	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "/run/weir-mps");
-	assert_string_equal(mounted(f, "/run/weir-mps")->host_path, "/run/weir-mps/GPU-b/pipe");
+	assert_string_equal(mounted(f, "/run/weir-mps")->host_path, "/run/weir-mps/GPU-b/client");
 	assert_true(mounted(f, "/run/weir-mps")->read_only);
 }
 
@@ -292,6 +295,7 @@ static void mps_may_be_required(void **state)
 	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
 	f->config.mps.required = true;
 	assert_true(container_spec_lacks_mps(&f->config, &gpus[1]));
+	make_file(f, "/run/weir-mps/GPU-b/client/control", "");
 	make_file(f, "/run/weir-mps/GPU-b/ready", "");
 	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
 }

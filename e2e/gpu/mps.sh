@@ -55,11 +55,11 @@ ready() {
 
 # A client of the daemon: at the lower level, with libweir if $weir is set; of another user, the upper one.
 run() { # NAME SECONDS KERNEL_MS [fault]
-    env CUDA_MPS_PIPE_DIRECTORY="$dir/mps/$gpu/pipe" ${weir:+LD_PRELOAD="$root/lib/libweir.so"} \
+    env CUDA_MPS_PIPE_DIRECTORY="$dir/mps/$gpu/client" ${weir:+LD_PRELOAD="$root/lib/libweir.so"} \
         WEIR_SOCKET="$dir/run/agent.sock" python3 "$client" "$@"
 }
 other() {
-    env CUDA_MPS_PIPE_DIRECTORY="$dir/mps/$gpu/pipe" ${weir:+LD_PRELOAD="$root/lib/libweir.so"} \
+    env CUDA_MPS_PIPE_DIRECTORY="$dir/mps/$gpu/client" ${weir:+LD_PRELOAD="$root/lib/libweir.so"} \
         WEIR_SOCKET="$dir/run/agent.sock" GAP=0.01 setpriv --reuid 1001 --clear-groups python3 "$client" "$@"
 }
 

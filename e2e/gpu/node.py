@@ -178,6 +178,19 @@ class Client:
         self.process.wait()
 
 
+def fastest(text):
+    """Lines of a GPU's index and its clock, GPU by GPU and again, to the largest of each turn."""
+    largest = []
+    for line in text.splitlines():
+        index, _, mhz = line.partition(", ")
+        if not mhz.isdigit():
+            continue
+        if index == "0" or not largest:
+            largest.append(0)
+        largest[-1] = max(largest[-1], int(mhz))
+    return largest
+
+
 class Node:
     """@simulated: on the simulated GPU, which is shared as MPS shares a real one. @tenants: besides
     one of each level, which is called as the level is."""
@@ -269,18 +282,19 @@ class Node:
 
     @contextlib.contextmanager
     def sm_clock(self):
-        """Yields a list that holds the GPU's clock in MHz, each 20 ms, when the block is over."""
+        """Yields a list that holds the clock in MHz, each 20 ms, when the block is over; of several GPUs the fastest's,
+        since the others are idle."""
         samples = []
         if self.simulated:
             yield samples
             return
-        argv = [self.find_tool("nvidia-smi"), "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
+        argv = [self.find_tool("nvidia-smi"), "--query-gpu=index,clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         try:
             yield samples
         finally:
             process.terminate()
-            samples.extend(int(line) for line in process.communicate()[0].split() if line.isdigit())
+            samples.extend(fastest(process.communicate()[0]))
 
     # The agent
 

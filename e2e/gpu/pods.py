@@ -217,6 +217,7 @@ class Cluster(node.Node):
         if mps and self.mps and not weir:
             mounts["/run/weir-mps"] = self.mps
             env["CUDA_MPS_PIPE_DIRECTORY"] = "/run/weir-mps"
+            env["CUDA_VISIBLE_DEVICES"] = "0"  # NVML, by which PyTorch counts, would see the others too
         volumes = [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(mounts.values())]
         return {
             "apiVersion": "v1",
@@ -282,7 +283,7 @@ class Cluster(node.Node):
     def ensure_mps(self):
         """What pods without Weir must have mounted to be its clients."""
         ready = kube.wait_for("the MPS daemons", 30, lambda: self.mps_ready() if len(self.mps_ready()) >= self.gpus() else None)
-        self.mps = str(pathlib.Path(ready[0]).parent / "pipe")
+        self.mps = str(pathlib.Path(ready[0]).parent / "client")
 
     def mps_daemons(self):
         """The process of each."""
