@@ -46,6 +46,9 @@ def separate(bench):
         first = look(cluster, low)
         time.sleep(bench.seconds)
         beside = changes(first, look(cluster, low))
+    first = look(cluster, low)
+    time.sleep(bench.seconds)
+    again = changes(first, look(cluster, low))
     for client in low:
         client.stop()
     for client in low:
@@ -55,8 +58,10 @@ def separate(bench):
     bench.report.holds("g", f"{name}: who is below it is held", held > 0, f"{held} times", f"{rate:.0f} launches/s, alone {alone[gpu][1]:.0f}")
     (other, (held, rate)), = beside.items()
     bench.report.holds("g", f"{name}: on the other GPU nobody is", held == 0, f"{held} times")
-    bench.report.at_least("g", f"{name}: the rate on the other GPU", rate / alone[other][1], 1 - DISTURBED, "x",
-                          f"{rate:.0f} launches/s, alone {alone[other][1]:.0f}")
+    # A GPU at its power limit grows slower as it grows warm: before and after.
+    usual = (alone[other][1] + again[other][1]) / 2
+    bench.report.at_least("g", f"{name}: the rate on the other GPU", rate / usual, 1 - DISTURBED, "x",
+                          f"{rate:.0f} launches/s, alone {alone[other][1]:.0f} before, {again[other][1]:.0f} after")
 
 
 def same(bench, part, what, plain, weir):
