@@ -100,7 +100,7 @@ static void add(struct choice *choice, const struct plan *plan)
 static void cut(struct plan *plan, uint32_t chunk, bool ahead)
 {
 	plan->hidden.ahead = ahead;
-	weir_cut(&plan->hidden, chunk, plan->workers, !ahead);
+	weir_cut(&plan->hidden, chunk, plan->workers, !ahead, plan->order);
 	if (plan->workers > plan->hidden.tickets)
 		plan->workers = plan->hidden.tickets;
 }
@@ -150,6 +150,16 @@ static void add_spare(struct choice *choice, const struct plan *plan, uint32_t c
 	add_tickets(choice, &spare, chunk, ahead);
 }
 
+/* Those that run at a time lie together, as they do natively: neighbours share what they read. */
+static void add_apart(struct choice *choice, const struct plan *plan, uint32_t chunk, bool ahead)
+{
+	struct plan apart = *plan;
+
+	apart.order = WEIR_TICKETS_APART;
+	apart.refines = true;
+	add_tickets(choice, &apart, chunk, ahead);
+}
+
 /* How many blocks at a time leave soon enough, if each takes @time; the next ticket is drawn ahead.
  */
 static uint64_t chunk_max(const struct planner *planner, uint64_t time)
@@ -182,6 +192,7 @@ static void add_build(const struct planner *planner, const struct plan *plan)
 		add_tickets(choice, plan, (uint32_t)(chunk / 2), true);
 	if (ahead)
 		add_tickets(choice, plan, (uint32_t)chunk, false);
+	add_apart(choice, plan, (uint32_t)chunk, ahead);
 	add_spare(choice, plan, (uint32_t)chunk, ahead);
 }
 

@@ -217,11 +217,12 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
 
-	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s%s, %llu us (%s)",
+	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s%s%s, %llu us (%s)",
 		  name_of(choice), (unsigned long long)geometry_blocks(&choice->geometry),
 		  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
 		  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
 		  chosen->plan.hidden.ahead ? " ahead" : "", chosen->plan.build ? " wide" : "",
+		  chosen->plan.hidden.across > 1 ? " apart" : "",
 		  (unsigned long long)median(chosen) / 1000, why);
 }
 

@@ -20,6 +20,8 @@
 #include "kernel.h"
 #include "sample.h"
 
+#include "weir/tickets.h"
+
 #define CHOICES_MAX    2048
 #define CANDIDATES_MAX 24 /* the native one, and those of all times that a choice was made */
 #define TRIAL_TIMES    16 /* samples of a candidate that are kept */
@@ -34,6 +36,7 @@ struct plan {
 	/* Persistent and resumable: what is the same in all launches. */
 	struct weir_persistent hidden;
 	uint32_t workers;
+	enum weir_ticket_order order;
 	bool refines; /* the best of those of its form that were tried before it */
 	/* Sliced: along this axis, so much of it at a time. */
 	unsigned axis, step;

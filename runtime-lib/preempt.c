@@ -150,6 +150,7 @@ static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const
 	hidden->demand = words->demand;
 	hidden->hold = words->hold;
 	hidden->serial = serial;
+	hidden->fresh = 1;
 	hidden->report = lane->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
 	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
 }
@@ -185,6 +186,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	if (*result != CUDA_SUCCESS)
 		return refused(turn, *result);
 
+	hidden->fresh = 0;
 	bool parts = sample && sample->parts;
 	for (uint32_t left = turn->chain; left-- && *result == CUDA_SUCCESS;) {
 		struct sample *first = parts && left + 1 == turn->chain ? sample : NULL;

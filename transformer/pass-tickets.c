@@ -4,17 +4,17 @@
  *	draw      the first thread draws the next ticket -> body if a block is to be run before it
  *	given     the first thread polls if it is due, all learn the ticket -> leave if it is none
  *	first     the ticket's first block
- *	segment   as many of its blocks as are in one row of the grid; none left? -> used up
+ *	segment   as many of its blocks as are steps along one axis; none left? -> used up
  *	          only the last one, and is the next ticket drawn ahead? -> draw, else -> body
  *	body      the kernel, a block of the grid
- *	next      one block further in the row -> body, at the segment's end -> segment
+ *	next      one step further -> body, at the segment's end -> segment
  *	used up   -> given, or -> draw if that has not been done ahead
  *	leave     the last worker puts the words in order
  *
  * A ticket that is drawn ahead is under way while the last block before it runs, and nobody waits:
  * it lies in a register that only the first thread cares about.
  *
- * Two registers more live through the body, besides the block's index: where the segment ends, and
+ * Two registers more live through the body, besides the block's index: the segment's blocks, and
  * twice the number of blocks that the ticket has behind it, plus the parity of tickets, which says
  * which of two words in shared memory the next ticket is handed round in; below 0: the ticket is
  * used up. With two words one barrier a ticket is enough: who writes one has come by the barrier
@@ -40,7 +40,7 @@ struct frame {
 	struct function *f;
 	struct variable *slots;    /* two words for tickets, and a time */
 	struct reg *drawn;         /* draw .. given, through the body: the first thread's */
-	struct reg *left, *stop;   /* through the body */
+	struct reg *left, *count;  /* through the body */
 	struct reg *ticket, *line; /* given .. first */
 	struct reg *axis[3];       /* through the body; NULL, but not of x: nobody wants to know */
 	struct block *draw, *given, *told, *first, *segment, *body, *used_up, *leave, *end;
@@ -75,16 +75,24 @@ static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
 	struct operand words = hidden64(&at, fr->rewrite, HIDDEN(words)), base = op_int(0);
+	struct block *begin = edit_new_block(fr->f);
+
+	if (!begin)
+		return;
 
 	if (!fr->rewrite->safe) {
 		base = op_reg(edit_register(fr->f, TYPE_b32));
-		edit_code(&at, "ld.volatile.global.u32 %0, [%1+28];", base, words);
+		edit_code(&at,
+			  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u32 %p, %1, 0; @%p bra %2;"
+			  "  ld.volatile.global.u32 %0, [%3+28]; }",
+			  base, hidden32(&at, fr->rewrite, HIDDEN(fresh)), op_block(begin), words);
 	}
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
 		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
 		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
 		  words, hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
+	cursor_place(&at, begin);
 	edit_code(&at,
 		  "{ .reg .b32 %turn; .reg .b64 %wait, %time; mov.u32 %turn, %ctaid.x;"
 		  "  and.b32 %turn, %turn, %0; mul.wide.u32 %wait, %turn, %1;"
@@ -234,16 +242,24 @@ static void write_first(struct frame *fr)
 	struct cursor at = cursor_start(fr->f, fr->first);
 	struct operand size = op_reg(edit_register(fr->f, TYPE_b32));
 
+	struct operand number = op_reg(edit_register(fr->f, TYPE_b32));
+	struct operand panel = op_reg(edit_register(fr->f, TYPE_b32));
+
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %last; sub.u32 %last, %3, 1;"
-		  "  mul.lo.u32 %0, %1, %4; mov.u32 %2, %4;"
+		  "  mov.u32 %0, 0; mov.u32 %2, %4; mov.u32 %6, %1;"
 		  "  setp.gt.u32 %p, %1, %last; @%p mul.lo.u32 %0, %3, %4;"
-		  "  @%p sub.u32 %last, %1, %3; @%p mad.lo.u32 %0, %last, %5, %0;"
-		  "  @%p mov.u32 %2, %5; }",
+		  "  @%p sub.u32 %6, %1, %3; @%p mov.u32 %2, %5; }",
 		  op_reg(fr->line), op_reg(fr->ticket), size,
 		  hidden32(&at, fr->rewrite, HIDDEN(coarse)),
 		  hidden32(&at, fr->rewrite, HIDDEN(chunk)),
-		  hidden32(&at, fr->rewrite, HIDDEN(fine)));
+		  hidden32(&at, fr->rewrite, HIDDEN(fine)), number);
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %1, %2; setp.eq.u32 %p, %3, 1;"
+		  "  @%p bra row; div.u32 %1, %2, %3; mul.lo.u32 %1, %1, %3;"
+		  "row: sub.u32 %x, %4, 1; mad.lo.u32 %x, %1, %x, %2; add.u32 %0, %0, %x; }",
+		  op_reg(fr->line), panel, number, hidden32(&at, fr->rewrite, HIDDEN(across)),
+		  size);
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %behind; sub.u32 %behind, %3, %1;"
 		  "  setp.ge.u32 %p, %1, %2; @%p sub.u32 %0, %4, %behind; @%p mov.u32 %5, 1; }",
@@ -305,11 +321,12 @@ static void write_segment(struct frame *fr)
 		  n, op_reg(fr->left), op_block(fr->used_up));
 	write_carry(&at, fr);
 	edit_code(&at,
-		  "{ .reg .b32 %row, %some, %size; sub.u32 %row, %0, %1; sub.u32 %some, %2, %3;"
-		  "  max.u32 %some, %some, 1; min.u32 %size, %some, %row; add.u32 %4, %1, %size;"
-		  "  shl.b32 %size, %size, 1; sub.u32 %5, %5, %size; }",
+		  "{ .reg .pred %p; .reg .b32 %row, %some, %size; sub.u32 %row, %0, %1;"
+		  "  setp.ne.u32 %p, %6, 1; @%p mov.u32 %row, -1; sub.u32 %some, %2, %3;"
+		  "  max.u32 %some, %some, 1; min.u32 %4, %some, %row;"
+		  "  shl.b32 %size, %4, 1; sub.u32 %5, %5, %size; }",
 		  hidden32(&at, fr->rewrite, HIDDEN(grid)), op_reg(fr->axis[0]), n, ahead,
-		  op_reg(fr->stop), op_reg(fr->left));
+		  op_reg(fr->count), op_reg(fr->left), hidden32(&at, fr->rewrite, HIDDEN(across)));
 	write_choice(&at, fr, false, n, ahead, fr->body);
 }
 
@@ -319,10 +336,13 @@ static void write_next(struct frame *fr)
 
 	if (fr->rewrite->must_meet && !fr->rewrite->have_met)
 		write_barrier(&at, fr);
+	for (unsigned k = 0; k < 3 && fr->axis[k]; k++)
+		edit_code(&at, "add.u32 %0, %0, %1;", op_reg(fr->axis[k]),
+			  hidden32(&at, fr->rewrite, HIDDEN(step) + 4 * k));
 	edit_code(
 		&at,
-		"{ .reg .pred %p; add.u32 %0, %0, 1; setp.lt.u32 %p, %0, %1; @%p bra %2; bra %3; }",
-		op_reg(fr->axis[0]), op_reg(fr->stop), op_block(fr->body), op_block(fr->segment));
+		"{ .reg .pred %p; sub.u32 %0, %0, 1; setp.ne.u32 %p, %0, 0; @%p bra %1; bra %2; }",
+		op_reg(fr->count), op_block(fr->body), op_block(fr->segment));
 	edit_remove(fr->f, fr->rewrite->leave);
 
 	at = cursor_end(fr->f, fr->used_up);
@@ -374,6 +394,26 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 }
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
+/* To @tell with the words in order, where the last worker was refused by an open word: then all
+ * tickets had been given out, and all are done. There is nothing to look at, nor to wait for. */
+static void write_over(struct cursor *at, struct frame *fr, struct operand words,
+		       struct operand done, struct operand evictions, struct block *tell)
+{
+	struct block *closed = edit_new_block(fr->f);
+
+	if (!closed)
+		return;
+	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
+		  op_block(closed));
+	edit_code(at,
+		  "{ .reg .b32 %zero; mov.u32 %zero, 0; ld.volatile.global.u32 %0, [%1+12];"
+		  "  st.volatile.global.v4.u32 [%1+16], {%zero, %zero, %zero, %zero};"
+		  "  mov.u32 %2, %3; st.volatile.global.u32 [%1+8], %2; bra %4; }",
+		  evictions, words, done, hidden32(at, fr->rewrite, HIDDEN(serial)),
+		  op_block(tell));
+	cursor_place(at, closed);
+}
+
 static void write_leave(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->leave);
@@ -382,7 +422,10 @@ static void write_leave(struct frame *fr)
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand restart = op_reg(edit_register(fr->f, TYPE_b32));
+	struct block *tell = edit_new_block(fr->f);
 
+	if (!tell)
+		return;
 	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
@@ -391,6 +434,8 @@ static void write_leave(struct frame *fr)
 	if (fr->rewrite->safe) /* others of the block may have closed the launch */
 		write_fence(&at);
 	write_count(&at, fr, words, end);
+	if (!fr->rewrite->safe)
+		write_over(&at, fr, words, done, evictions, tell);
 	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"
@@ -407,6 +452,7 @@ static void write_leave(struct frame *fr)
 		  "  @!%1 add.u32 %3, %3, 1; @!%1 st.volatile.global.u32 [%0+12], %3;"
 		  "  @%1 mov.u32 %2, %5; @%1 st.volatile.global.u32 [%0+8], %2; }",
 		  words, is_done, done, evictions, restart, serial);
+	cursor_place(&at, tell);
 	edit_code(&at, "{ .reg .pred %told; setp.eq.u64 %told, %0, 0; @%told bra %1; }", report,
 		  end);
 	write_fence(&at);
@@ -464,7 +510,7 @@ static int run(struct rewrite *rewrite)
 	fr.body = f->entry;
 	fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 16);
 	fr.left = edit_named_register(f, TYPE_b32, "left");
-	fr.stop = edit_named_register(f, TYPE_b32, "stop");
+	fr.count = edit_named_register(f, TYPE_b32, "count");
 	fr.ticket = edit_named_register(f, TYPE_b32, "ticket");
 	fr.line = edit_named_register(f, TYPE_b32, "line");
 	fr.drawn = edit_named_register(f, TYPE_b32, "drawn");

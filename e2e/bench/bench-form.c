@@ -66,7 +66,7 @@ static void form_init(struct form *form, const struct workload *w, const struct 
 		.blocks = spin->blocks,
 		.period = 8000,
 	};
-	weir_cut(&form->hidden, chunk, form->workers, 1);
+	weir_cut(&form->hidden, chunk, form->workers, 1, WEIR_TICKETS_IN_ROW);
 	if (form->workers > form->hidden.tickets)
 		form->workers = form->hidden.tickets;
 	/* More than anything in these kernels needs (bench-kernels asks the transformer). */

@@ -11,6 +11,7 @@
 #include "form.h"
 
 #define AHEAD .ahead = true
+#define APART .order = WEIR_TICKETS_APART
 static const struct variant variants[] = {
 	{WEIR_NATIVE, 1},
 	{WEIR_PERSISTENT, 1, .even = true},
@@ -20,6 +21,10 @@ static const struct variant variants[] = {
 	{WEIR_PERSISTENT, 8, AHEAD},
 	{WEIR_PERSISTENT, 16, AHEAD},
 	{WEIR_PERSISTENT, 32, AHEAD},
+	{WEIR_PERSISTENT, 2, AHEAD, APART},
+	{WEIR_PERSISTENT, 4, AHEAD, APART},
+	{WEIR_PERSISTENT, 8, AHEAD, APART},
+	{WEIR_PERSISTENT, 16, AHEAD, APART},
 	{WEIR_PERSISTENT, 1, .even = true, .spare = true},
 	{WEIR_PERSISTENT, 2, AHEAD, .spare = true},
 	{WEIR_PERSISTENT, 4, AHEAD, .spare = true},
@@ -122,10 +127,11 @@ static void evict(struct table *table)
 
 static void print_cell(struct cell *cell, const struct variant *variant)
 {
-	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"us\":%.2f,"
-	       "\"ratio\":%.4f",
+	printf("{\"form\":\"%s\",\"parts\":%u,\"ahead\":%d,\"even\":%d,\"spare\":%d,\"apart\":%d,"
+	       "\"us\":%.2f,\"ratio\":%.4f",
 	       weir_form_name(variant->form), variant->parts, variant->ahead, variant->even,
-	       variant->spare, quantile(&cell->us, 0.5), quantile(&cell->ratio, 0.5));
+	       variant->spare, variant->order == WEIR_TICKETS_APART, quantile(&cell->us, 0.5),
+	       quantile(&cell->ratio, 0.5));
 	if (cell->delay.n)
 		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
 		       cell->delay.n, quantile(&cell->delay, 0.5), quantile(&cell->delay, 0.99),

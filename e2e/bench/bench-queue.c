@@ -70,7 +70,7 @@ static void queue_init(struct queue *queue, const struct workload *w, enum weir_
 		.blocks = queue->blocks,
 		.report = shared + offsetof(struct shared, report),
 	};
-	weir_cut(&queue->hidden, 1, queue->blocks, 1);
+	weir_cut(&queue->hidden, 1, queue->blocks, 1, WEIR_TICKETS_IN_ROW);
 	object_saves(&queue->object, &queue->hidden, queue->blocks, queue->threads);
 }
 

@@ -240,10 +240,11 @@ static void run_persistent(struct form *form, const struct plan *plan,
 					   .blocks = blocks,
 					   .serial = ++kernel->serial,
 					   .period = PERIOD_NS,
-					   .ahead = form->variant.ahead};
+					   .ahead = form->variant.ahead,
+					   .fresh = 1};
 	if (form->variant.spare && workers[0] > (uint32_t)plan->workload->sm_count)
 		workers[0] -= (uint32_t)plan->workload->sm_count;
-	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even);
+	weir_cut(hidden, form->variant.parts, workers[0], form->variant.even, form->variant.order);
 	workers[0] = workers[0] < hidden->tickets ? workers[0] : hidden->tickets;
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
@@ -254,6 +255,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	if (!form->evict)
 		return;
 	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));
+	hidden->fresh = 0;
 	while (!is_done(kernel)) {
 		start(plan, launch, kernel->function[kind], workers, parameters);
 		await(plan);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <weir/preempt-abi.h>
+#include <weir/tickets.h>
 #include <weir/transform.h>
 
 #include "plan.h"
@@ -15,6 +16,7 @@ struct variant {
 	bool ahead; /* the next ticket is drawn ahead */
 	bool even;  /* all tickets are of one size */
 	bool spare; /* an SM has one worker less than it could */
+	enum weir_ticket_order order;
 };
 
 struct form_kernel {

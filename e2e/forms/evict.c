@@ -267,15 +267,18 @@ static void run_persistent(struct launch *l)
 					   .grid = {l->grid[0], l->grid[1], l->grid[2]},
 					   .blocks = blocks,
 					   .serial = ++l->pair->serial,
-					   .period = PERIOD_NS};
+					   .period = PERIOD_NS,
+					   .fresh = 1};
 	l->workers = worker_count(l);
 	weir_cut(hidden, chunk ? (unsigned)atoi(chunk) : 1 + random_below(&state.random, 8),
-		 l->workers, (int)random_below(&state.random, 2));
+		 l->workers, (int)random_below(&state.random, 2),
+		 (enum weir_ticket_order)random_below(&state.random, 2));
 	l->workers = l->workers < hidden->tickets ? l->workers : hidden->tickets;
 	if (l->pair->save_fixed)
 		prepare_saves(l->pair, l, l->workers, hidden);
 	l->parameters[l->pair->parameters] = hidden;
 	start(l, l->workers, 1, 1);
+	hidden->fresh = 0;
 }
 
 static void finish(const struct launch *l)

@@ -242,13 +242,15 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	unsigned launches = 0;
 
 	before.serial--;
-	launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
+	before.fresh = 0;
 	launch_init(&stale, run, form, out, &before, sizeof(before));
 	while (words->done != hidden->serial && launches++ < LAUNCHES_MAX) {
+		launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
 		*report = 0;
 		if (form != WEIR_RESUMABLE || launches == 1)
 			run->workers = 1 + random_below(&run->random, WORKERS_MAX);
 		run_workers(&launch, &stale, demand);
+		hidden->fresh = 0;
 		if (!is_good(&launch, weir_form_name(form)) || !is_good(&stale, "stale"))
 			return false;
 		run->saves += form == WEIR_RESUMABLE && words->resume != 0;
@@ -259,6 +261,7 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	}
 	if (words->done != hidden->serial)
 		return fail(run, form, "it never gets done");
+	launch_init(&launch, run, form, out, hidden, sizeof(*hidden));
 	run_workers(&launch, &stale, demand);
 	if (words->done != hidden->serial || words->left || words->ticket || words->resume)
 		return fail(run, form, "a continuation too many did something");
@@ -306,7 +309,9 @@ static bool run_persistent(struct run *run, enum weir_form form, uint32_t *out)
 		hidden.ahead = form == WEIR_PERSISTENT && random_below(&run->random, 2);
 		weir_cut(&hidden, 1 + random_below(&run->random, 2 + hidden.blocks / 3),
 			 1 + random_below(&run->random, WORKERS_MAX),
-			 (int)random_below(&run->random, 2));
+			 (int)random_below(&run->random, 2),
+			 (enum weir_ticket_order)random_below(&run->random, 2));
+		hidden.fresh = random_below(&run->random, 2);
 		good = run_until_done(run, form, out, words, &hidden, &demand) &&
 		       compare(run, weir_form_name(form), out);
 	}

@@ -127,6 +127,22 @@ static const struct problem written[] = {
 	 .ptx = HEAD ONE_PARAMETER
 	 "mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ctaid.z; mul.wide.u32 %d1, %r2, 4;\n"
 	 "add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], %r0; exit; }\n"},
+	/* Long along the last axis: tickets whose blocks are apart. */
+	{.kernel = "k",
+	 .grid = {3, 24, 1},
+	 .block = {1, 1, 1},
+	 .out_words = 72,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r2, %r1, 3, %r0;\n"
+	 "mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], 1; ret; }\n"},
+	{.kernel = "k",
+	 .grid = {2, 2, 20},
+	 .block = {1, 1, 1},
+	 .out_words = 80,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mov.u32 %r2, %ctaid.z;\n"
+	 "mad.lo.u32 %r2, %r2, 2, %r1; mad.lo.u32 %r2, %r2, 2, %r0; mul.wide.u32 %d1, %r2, 4;\n"
+	 "add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], 1; ret; }\n"},
 	{.kernel = "k",
 	 .grid = {7, 1, 1},
 	 .block = {64, 1, 1},

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PREEMPT_ABI 5
+#define WEIR_PREEMPT_ABI 6
 
 /* Sliced: the launch is a part of the grid, of grid dimensions of its own. */
 struct weir_slice {
@@ -23,7 +23,7 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
 /* Persistent: @n blocks of the kernel's own block dimensions are launched as a grid of n x 1 x 1,
  * the workers. Each draws tickets; a ticket stands for `chunk` consecutive blocks of the grid, x
  * fastest, or towards the end of the grid for `fine` ones and at last for one, and whoever drew it
- * runs them one after the other.
+ * runs them one after the other; or for as many that are `across` apart.
  *
  * For a launch the launcher takes words that no unfinished launch uses, and a serial that is larger
  * by 1 than that of the launch before (modulo 2^32). It writes nothing to the words, which were all
@@ -64,11 +64,23 @@ struct weir_persistent {
 	/* 1: the next ticket is drawn when the last block of one begins, which hides how long that
 	 * takes; who is asked to leave runs up to a block more. 0: when it ends. Resumable: 0. */
 	uint32_t ahead;
+	/* Blocks of a ticket, but for those of one block, are so far apart in the order of the
+	 * grid, and `step` along its axes. 1, {1, 0, 0}: they follow each other. Else as many
+	 * tickets as this begin at blocks that follow each other, so that blocks that run at a time
+	 * lie together as they do natively; `coarse` and `single` are multiples of it, and @step is
+	 * along the last axis that is longer than 1. At most as many as there are workers: blocks
+	 * may wait for those before them. */
+	uint32_t across;
+	uint32_t step[3];
+	/* 1: the first launch with this serial, which finds the words as the one before left them,
+	 * and need not look. 0: a continuation, or it may be one. */
+	uint32_t fresh;
+	uint32_t reserved;
 	/* In a module of its own (weir/object.h): behind the struct, and in the same parameter, the
 	 * addresses of the variables in global memory that the kernel uses, uint64_t each, in the
 	 * order of the object's symbols. */
 };
-static_assert(sizeof(struct weir_persistent) == 96, "layout");
+static_assert(sizeof(struct weir_persistent) == 120, "layout");
 static_assert(offsetof(struct weir_persistent, serial) == 48, "layout");
 static_assert(offsetof(struct weir_persistent, saves) == 64, "layout");
 

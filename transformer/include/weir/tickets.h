@@ -3,14 +3,39 @@
 
 #include "preempt-abi.h"
 
-/* Fills in chunk, coarse, fine, single and tickets, of @hidden with its blocks: tickets of @chunk
- * blocks (at least one), and towards the end smaller ones, so that @workers get done together: of a
- * quarter for as many blocks as they all run at a time, and the last of them one by one. Of one
- * size if @even, or if there are too few. */
-static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
-			    int even)
+/* How blocks of a ticket lie in the grid. */
+enum weir_ticket_order {
+	WEIR_TICKETS_IN_ROW, /* one behind the other */
+	WEIR_TICKETS_APART,  /* those that run at a time lie together, where the grid allows it */
+};
+
+/* Fills in `across` and `step` of @hidden with its grid, for tickets of @chunk blocks that are
+ * apart, if that leaves any of the @region blocks to them. */
+static inline void weir_spread(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
+			       uint32_t region)
 {
-	uint32_t blocks = hidden->blocks, fine, rest, medium;
+	const uint32_t *grid = hidden->grid;
+	unsigned axis = grid[2] > 1 ? 2 : grid[1] > 1 ? 1 : 0;
+	uint64_t below = axis == 2 ? (uint64_t)grid[0] * grid[1] : axis == 1 ? grid[0] : 1;
+	uint32_t rows = (uint32_t)(workers / below);
+
+	while (rows > 1 && region / (rows * below * chunk) < 4)
+		rows /= 2;
+	if (!rows || chunk == 1 || region < rows * below * chunk)
+		return;
+	hidden->across = (uint32_t)(rows * below);
+	hidden->step[0] = 0;
+	hidden->step[axis] = rows;
+}
+
+/* Fills in how the grid of @hidden with its blocks is cut: tickets of @chunk blocks (at least one),
+ * and towards the end smaller ones, so that @workers get done together: of a quarter for as many
+ * blocks as they all run at a time, and the last of them one by one. Of one size if @even, or if
+ * there are too few. */
+static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
+			    int even, enum weir_ticket_order order)
+{
+	uint32_t blocks = hidden->blocks, fine, rest, medium, panel;
 	uint64_t tail = (uint64_t)workers * chunk;
 
 	chunk = chunk < blocks ? chunk : blocks;
@@ -19,14 +44,19 @@ static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint
 	tail = tail < blocks / 2 ? tail : blocks / 2;
 	hidden->chunk = chunk;
 	hidden->fine = fine;
-	hidden->coarse = even ? 0 : (blocks - (uint32_t)tail) / chunk;
+	hidden->across = hidden->step[0] = 1;
+	hidden->step[1] = hidden->step[2] = 0;
+	if (!even && order == WEIR_TICKETS_APART)
+		weir_spread(hidden, chunk, workers, blocks - (uint32_t)tail);
+	panel = hidden->across;
+	hidden->coarse = even ? 0 : (blocks - (uint32_t)tail) / chunk / panel * panel;
 	if (!hidden->coarse) {
 		hidden->tickets = (blocks + chunk - 1) / chunk;
 		hidden->single = hidden->tickets;
 		return;
 	}
 	rest = blocks - hidden->coarse * chunk;
-	medium = rest > 2 * workers ? (rest - 2 * workers) / fine : 0;
+	medium = rest > 2 * workers ? (rest - 2 * workers) / fine / panel * panel : 0;
 	hidden->single = hidden->coarse + medium;
 	hidden->tickets = hidden->single + rest - medium * fine;
 }
