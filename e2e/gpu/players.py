@@ -124,12 +124,12 @@ class Stage:
             self.shares, self.node.scheduling = tenants, scheduling
             self.node.tenants = [dataclasses.replace(t, share=tenants.get(t.name, 0)) for t in self.node.tenants]
             self.node.stop_agent()
-            self.node.ensure_agent()
-            self.wait_known()
+        self.node.ensure_agent()
+        self.wait_known()
         self.node.weirctl("policy", name)
 
     def wait_known(self):
-        """Until all players have found the new agent."""
+        """Until all players have found the agent."""
         want = {player.client.process.pid for (mode, _), player in self.players.items() if mode == "Weir"}
         end = time.monotonic() + 15
         while not want <= {client["pid"] for client in self.node.status()}:

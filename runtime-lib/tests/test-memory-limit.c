@@ -260,8 +260,11 @@ static CUresult start_on(int device, size_t bytes)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle handle = 31;
+	CUresult result = cuMemCreate(&handle, bytes, &there, 0);
 
-	return cuMemCreate(&handle, bytes, &there, 0);
+	if (result == CUDA_SUCCESS)
+		assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	return result;
 }
 
 /* The agent has gone: what it said last holds. And for another GPU of which it said nothing: where
