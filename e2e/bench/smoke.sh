@@ -36,7 +36,7 @@ everything() { # SCRIPT PARTS
 
 # e of forms is d again: the simulated GPU is always shared as by MPS.
 everything forms "f b c a g t h d"
-everything sched "d f k a b c i g e h j"
+everything sched "d f k a b c i g e h j l"
 [ -s "$tmp/plots/sched-a.svg" ]
 say $? "sched: there are plots"
 exit $failed
