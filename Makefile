@@ -151,7 +151,7 @@ bench: $(SETUP_STAMP) build/kubelet-binaries ## what the agent costs, how soon i
 	$(Q)$(MAKE) -s --no-print-directory all check-binaries
 	$(Q)e2e/bench/node.py
 
-lint: $(SETUP_STAMP) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
+lint: $(SETUP_STAMP) $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
 	$(Q)e2e/lint.sh
 
 format: ## clang-format over all of our C

@@ -2,6 +2,7 @@
 DEVICEPLUGIN_CPPFLAGS := -Iagent/include -Ideviceplugin -I$(GEN)/deviceplugin -isystem $(CUDA_HOME)/include
 DEVICEPLUGIN_PB       := $(GEN)/deviceplugin/deviceplugin-v1beta1.pb-c
 DEVICEPLUGIN_DEPS     := $(DEVICEPLUGIN_PB).h
+.SECONDARY: $(DEVICEPLUGIN_PB).c $(DEVICEPLUGIN_PB).h
 
 # The kubelet's messages, by protobuf-c from the field tables in proto/.
 $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.proto | $(SETUP_STAMP)
