@@ -1,12 +1,10 @@
 /* When demand is shown though nothing is outstanding: before a launch that a copy tells of.
  * libweir's own sources, on a driver that does nothing but be observable. */
-#include "fake-agent.h"
-#include "null-driver.h"
-
 #include "demand.h"
 #include "early.h"
 
-#include <dlfcn.h>
+#include "inside.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,49 +12,19 @@
 
 #include <cmocka.h>
 
-#define CONTEXT(n) ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
-#define STREAM(n)  ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8))
-#define KERNEL     ((CUfunction)(uintptr_t)0x9000)
-#define TRIES      400 /* what a busy machine spoils is tried again */
-
-/* Standings and pages are kept for the life of the process by intent; see client.c. */
-__attribute__((visibility("default"))) const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
-static struct fake_agent agent;
-static struct null_driver *driver;
-static unsigned contexts;
-static struct client *client; /* of the last context */
+#define KERNEL ((CUfunction)(uintptr_t)0x9000)
+#define TRIES  400 /* what a busy machine spoils is tried again */
 
 static void launch(unsigned n)
 {
-	assert_int_equal(cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n), NULL, NULL),
+	assert_int_equal(cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL),
 			 CUDA_SUCCESS);
-}
-
-static unsigned welcomed(uint8_t level)
-{
-	unsigned n = ++contexts;
-
-	fake_agent_welcome_next(&agent, level, 1);
-	launch(n);
-	fake_agent_join();
-	cuCtxSetCurrent(CONTEXT(n));
-	client = client_find(CONTEXT(n));
-	assert_non_null(client);
-	return n;
 }
 
 static void gone(unsigned n)
 {
 	driver->streams_busy = 0;
-	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
-	close(agent.client);
-	agent.client = -1;
-	cuCtxSetCurrent(NULL);
+	context_gone(n);
 }
 
 static bool shown(void)
@@ -66,7 +34,7 @@ static bool shown(void)
 
 static void finish_work(unsigned n)
 {
-	assert_int_equal(cuStreamSynchronize(STREAM(n)), CUDA_SUCCESS);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	assert_true(eventually(!shown()));
 }
 
@@ -126,7 +94,7 @@ static bool copy_shows_demand(unsigned n)
 
 static void a_copy_shows_demand_early(void **state)
 {
-	unsigned n = welcomed(2);
+	unsigned n = context_welcomed(2);
 
 	(void)state;
 	finish_work(n);
@@ -153,7 +121,7 @@ static void a_copy_shows_demand_early(void **state)
 
 static void what_nothing_follows_is_taken_back(void **state)
 {
-	unsigned n = welcomed(2);
+	unsigned n = context_welcomed(2);
 
 	(void)state;
 	finish_work(n);
@@ -175,32 +143,18 @@ static void what_nothing_follows_is_taken_back(void **state)
 
 static void at_the_bottom_nothing_is_shown(void **state)
 {
-	unsigned n = welcomed(0);
+	unsigned n = context_welcomed(0);
 	uint64_t before = agent.status->early;
 
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		copy();
 		launch(n);
-		cuStreamSynchronize(STREAM(n));
+		cuStreamSynchronize(STREAM(n, 1));
 	}
 	assert_int_equal(agent.status->early, before);
 	assert_int_equal(client->early.trust, 0);
 	gone(n);
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	fake_agent_init(&agent);
-	return 0;
-}
-
-static int finish(void **state)
-{
-	(void)state;
-	fake_agent_deinit(&agent);
-	return 0;
 }
 
 int main(void)
@@ -212,8 +166,6 @@ int main(void)
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 	};
 
-	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
-	cuInit(0);
-	driver = dlsym(dlopen(NULL_DRIVER, RTLD_NOW | RTLD_NOLOAD), "null_driver");
-	return cmocka_run_group_tests(tests, begin, finish);
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
 }
