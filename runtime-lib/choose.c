@@ -98,7 +98,6 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
 		return turn;
 	turn.choice = choice;
-	turn.predicted = predicted;
 	turn.candidate = atomic_load_explicit(waited ? &choice->waited : &choice->current,
 					      memory_order_acquire);
 	turn.forms = turn.candidate ||

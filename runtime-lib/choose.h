@@ -91,10 +91,9 @@ struct turn {
 	const struct rewritten *rewritten;
 	uint32_t candidate;
 	uint32_t chain;
-	uint64_t predicted; /* ns; 0: not known */
-	bool yields;        /* leaves for equals, too */
-	bool sample;        /* is to be measured */
-	bool forms;         /* it runs in a form, or soon may: its stream is to be prepared */
+	bool yields; /* leaves for equals, too */
+	bool sample; /* is to be measured */
+	bool forms;  /* it runs in a form, or soon may: its stream is to be prepared */
 };
 
 /* Reads the settings from the environment; before the first client. */

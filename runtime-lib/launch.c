@@ -149,10 +149,10 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 		return result;
 	sample_end(&stream->client->sampler, launch->sample, stream->handle,
 		   result == CUDA_SUCCESS);
-	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
-	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (launch->lane)
 		lane_unlock(launch->lane);
+	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
+	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
 	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
 		atomic_store(&stream->marked_predicted, predicted + launch->predicted);

@@ -1,7 +1,6 @@
 #include "preempt.h"
 
 #include "gate.h"
-#include "remaining.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -206,14 +205,8 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		sample->chain = turn->chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
-	lane->flights[serial % FLIGHTS_MAX] =
-		(struct flight){.choice = turn->choice,
-				.sample = sample,
-				.form = plan->form,
-				.chain = turn->chain,
-				.plan = plan,
-				.predicted = turn->predicted,
-				.before = atomic_load(&stream->predicted)};
+	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
+		.choice = turn->choice, .sample = sample, .form = plan->form, .chain = turn->chain};
 	atomic_store(&lane->last, serial);
 	return true;
 }
@@ -277,7 +270,7 @@ static bool look_at_lane(struct client *client, struct lane *lane)
 static void renew(struct lanes *lanes)
 {
 	lanes->state = LANES_NONE;
-	lanes->side = NULL;
+	lanes->zeroing = NULL;
 	for (size_t i = 0; i < LANES_MAX; i++) {
 		struct lane *lane = &lanes->lane[i];
 		lane->taken = lane->orphan = 0;
@@ -308,45 +301,34 @@ void preempt_gone(struct stream *stream)
 		atomic_store(&lane->orphan, 1);
 }
 
-static size_t words_size(void)
-{
-	return LANES_MAX * sizeof(struct weir_words);
-}
-
 static size_t reports_size(void)
 {
 	return LANES_MAX * FLIGHTS_MAX * sizeof(uint64_t);
 }
 
-static struct weir_words *snapshots(const struct lanes *lanes)
-{
-	return (void *)((char *)lanes->reports + reports_size());
-}
-
-/* Words that become zero in a stream of their own, and host memory for reports and snapshots. */
+/* Words that become zero in a stream of their own, and host memory for reports. */
 static enum lanes_state make(struct lanes *lanes)
 {
-	size_t size = reports_size() + words_size();
-
 	if (!lanes->reports) {
-		void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				    -1, 0);
+		void *memory = mmap(NULL, reports_size(), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
 			return LANES_REFUSED;
 		lanes->reports = memory;
 	}
-	memset((void *)lanes->reports, 0, size);
-	if (real(cuMemHostRegister_v2)((void *)lanes->reports, size,
+	memset((void *)lanes->reports, 0, reports_size());
+	size_t words = LANES_MAX * sizeof(struct weir_words);
+	if (real(cuMemHostRegister_v2)((void *)lanes->reports, reports_size(),
 				       CU_MEMHOSTREGISTER_DEVICEMAP |
 					       CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS ||
 	    real(cuMemHostGetDevicePointer_v2)(&lanes->reports_gpu, (void *)lanes->reports, 0) !=
 		    CUDA_SUCCESS ||
-	    real(cuMemAlloc_v2)(&lanes->words, words_size()) != CUDA_SUCCESS ||
-	    real(cuStreamCreate)(&lanes->side, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+	    real(cuMemAlloc_v2)(&lanes->words, words) != CUDA_SUCCESS ||
+	    real(cuStreamCreate)(&lanes->zeroing, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
 		return LANES_REFUSED;
-	if (real(cuMemsetD8Async)(lanes->words, 0, words_size(), lanes->side) == CUDA_SUCCESS)
+	if (real(cuMemsetD8Async)(lanes->words, 0, words, lanes->zeroing) == CUDA_SUCCESS)
 		return LANES_ZEROING;
-	real(cuStreamDestroy_v2)(take(lanes->side));
+	real(cuStreamDestroy_v2)(take(lanes->zeroing));
 	return LANES_REFUSED;
 }
 
@@ -357,7 +339,6 @@ static void begin(struct lanes *lanes)
 		lane->words = lanes->words + i * sizeof(struct weir_words);
 		lane->reports = lanes->reports + i * FLIGHTS_MAX;
 		lane->reports_gpu = lanes->reports_gpu + i * FLIGHTS_MAX * sizeof(uint64_t);
-		lane->snapshot = snapshots(lanes) + i;
 	}
 }
 
@@ -372,9 +353,10 @@ static void advance(struct lanes *lanes)
 			log_warning("no memory for kernels that leave: all run as they are");
 		break;
 	case LANES_ZEROING:
-		result = real(cuStreamQuery)(lanes->side);
+		result = real(cuStreamQuery)(lanes->zeroing);
 		if (result == CUDA_ERROR_NOT_READY)
 			break;
+		real(cuStreamDestroy_v2)(take(lanes->zeroing));
 		begin(lanes);
 		lanes->state = result == CUDA_SUCCESS ? LANES_READY : LANES_REFUSED;
 		break;
@@ -404,8 +386,6 @@ static void give_lanes(struct client *client, struct lanes *lanes)
 		if (!lane)
 			return;
 		atomic_store(&lane->taken, 1);
-		/* What landed last was another stream's. */
-		lane->flights[atomic_load(&lane->seen) % FLIGHTS_MAX] = (struct flight){0};
 		atomic_store(&s->lane, lane);
 		if (!atomic_load(&s->key)) /* it went meanwhile */
 			preempt_gone(s);
@@ -432,42 +412,6 @@ static void grow_saves(struct lane *lane)
 	}
 	atomic_store(&lane->saves, area);
 	atomic_store(&lane->saves_size, wanted);
-}
-
-void preempt_read(struct client *client)
-{
-	const struct lanes *lanes = atomic_load(&client->lanes);
-
-	if (lanes && lanes->state == LANES_READY && !atomic_load(&lanes->stale) &&
-	    real(cuStreamQuery)(lanes->side) == CUDA_SUCCESS)
-		real(cuMemcpyDtoHAsync_v2)(snapshots(lanes), lanes->words, words_size(),
-					   lanes->side);
-}
-
-struct reached preempt_reached(const struct stream *stream)
-{
-	const struct lane *lane = atomic_load(&stream->lane);
-	struct reached reached = {.high = UINT64_MAX};
-
-	if (!lane)
-		return reached;
-	uint32_t seen = atomic_load(&lane->seen);
-	const struct flight *landed = &lane->flights[seen % FLIGHTS_MAX],
-			    *next = &lane->flights[(seen + 1) % FLIGHTS_MAX];
-	reached.before = landed->before + landed->predicted;
-	/* The words may be about one that has landed since, or that has not begun. */
-	struct weir_words words = *lane->snapshot;
-	if (seen == atomic_load(&lane->last) || words.done != seen)
-		return reached;
-	struct tickets_seen tickets = remaining_tickets(
-		&words, &next->plan->hidden, next->plan->workers, next->form == WEIR_RESUMABLE);
-	if (!tickets.begun)
-		return reached;
-	return (struct reached){
-		.before = next->before,
-		.low = (uint64_t)((double)next->predicted * tickets.done),
-		.high = (uint64_t)((double)next->predicted * tickets.given),
-	};
 }
 
 bool preempt_pending(const struct client *client)

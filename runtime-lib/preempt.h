@@ -38,8 +38,6 @@ struct flight {
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
 	uint32_t chain;
-	const struct plan *plan;
-	uint64_t predicted, before; /* ns: of it; of all that was put into its stream before it */
 };
 
 /* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given
@@ -59,8 +57,6 @@ struct lane {
 	_Atomic uint32_t seen; /* worker: and of the last one seen to be finished */
 	uint32_t evictions;    /* worker: as reported with that one */
 	struct flight flights[FLIGHTS_MAX];
-
-	const struct weir_words *snapshot; /* worker: of the words, taken now and then */
 };
 
 enum lanes_state { LANES_NONE, LANES_ZEROING, LANES_READY, LANES_REFUSED };
@@ -70,8 +66,8 @@ struct lanes {
 	_Atomic int stale; /* its context is gone: the worker begins anew */
 	enum lanes_state state;
 	CUdeviceptr words;
-	CUstream side;             /* in which the words become zero, and are read */
-	_Atomic uint64_t *reports; /* and, behind them, snapshots of the words */
+	CUstream zeroing; /* in which the words become zero; then NULL */
+	_Atomic uint64_t *reports;
 	CUdeviceptr reports_gpu;
 	struct lane lane[LANES_MAX];
 };
@@ -103,17 +99,6 @@ void preempt_gone(struct stream *stream);
 
 /* Worker: reads what the GPU reported, without the driver. True: launches are in flight. */
 bool preempt_look(struct client *client);
-
-/* Worker, with the context current: asks for snapshots of the words of launches in flight. They
- * come by a copy that nobody waits for; while streams are blocked it may be late. */
-void preempt_read(struct client *client);
-
-/* Worker: how far a stream's launches in forms have come, as was seen last; in ns, as predicted. */
-struct reached {
-	uint64_t before;    /* so much of all that was put into the stream is finished */
-	uint64_t low, high; /* what runs behind that has run so long, at least and at most */
-};
-struct reached preempt_reached(const struct stream *stream);
 
 /* Worker: is there something to be done with the driver? Then, with the context current: does it.
  */

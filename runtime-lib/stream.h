@@ -35,10 +35,9 @@ struct stream {
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	_Atomic(struct trail *) trail; /* more of them (trail.h); stays */
-	/* Worker: how much was completed at the last look, or nothing was outstanding then; ns of
-	 * predicted work that was finished, as tickets tell; and for how long what is outstanding
-	 * now has run since. */
-	uint64_t seen, seen_before, ran;
+	/* Worker: how much was completed at the last look, or nothing was outstanding then; and for
+	 * how long what is outstanding now has run since. */
+	uint64_t seen, ran;
 	_Atomic int capturing; /* a capture began in this stream */
 
 	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */

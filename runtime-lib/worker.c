@@ -9,7 +9,6 @@
 #include "link.h"
 #include "predict.h"
 #include "preempt.h"
-#include "remaining.h"
 #include "start.h"
 #include "stream.h"
 #include "thread.h"
@@ -247,6 +246,38 @@ static void space_gates(struct client *client, const struct standing *standing, 
 		     gate_interval(standing, now < client->worker.contended_until));
 }
 
+/* What a stream's work has run since some of it was seen finished, if so many share the GPU. */
+static uint64_t ran(struct stream *stream, uint64_t streams, uint64_t passed)
+{
+	uint64_t completed = atomic_load(&stream->completed);
+
+	if (!stream_outstanding(stream)) {
+		stream->seen = STREAM_IDLE;
+		return 0;
+	}
+	stream->ran = completed == stream->seen ? stream->ran + passed / streams : 0;
+	stream->seen = completed;
+	return stream->ran;
+}
+
+/* Predicted time of what is outstanding, less what it has run in the time that passed since the
+ * last tick; never 0 for something predicted, however late it is. */
+static uint64_t remaining(struct client *client, uint64_t passed)
+{
+	uint64_t streams = 0, sum = 0;
+
+	stream_for_each (s, client)
+		streams += stream_outstanding(s) != 0;
+	stream_for_each (s, client) {
+		/* In this order: both only grow. */
+		uint64_t executed = atomic_load(&s->executed);
+		uint64_t left = atomic_load(&s->predicted) - executed;
+		uint64_t done = ran(s, streams ? streams : 1, passed);
+		sum += left > done ? left - done : left != 0;
+	}
+	return sum;
+}
+
 /* Who wants the GPU now and then must not find a long kernel that runs as it is each time. */
 static void note_demand(struct client *client, const struct standing *standing, uint64_t now)
 {
@@ -323,8 +354,6 @@ static void drive(struct client *client, bool contended, uint64_t now)
 	settle(client, now);
 	read_samples(client, now);
 	look_at_streams(client, contended);
-	if (contended)
-		preempt_read(client);
 	function_watch(client);
 	if (function_pending(client))
 		function_work(client);

@@ -38,8 +38,6 @@ struct null_driver {
 	_Atomic size_t n_ops;             /* may be set to 0; further ones are not kept */
 	struct null_op ops[NULL_OPS];
 
-	uint32_t words[8]; /* of the first lane: struct weir_words */
-
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
 	_Atomic int loads_fail;                  /* what loading a module answers */
 	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */

@@ -263,45 +263,6 @@ static void what_an_eviction_costs_is_learned(void **state)
 	gone(n);
 }
 
-static struct weir_words *gpu_words(void)
-{
-	return (void *)driver->words;
-}
-
-/* Of a kernel of 2 ms, which by the clock would be done at once. */
-static void tickets_say_what_remains(void **state)
-{
-	unsigned n = welcomed(1);
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	CUfunction kernel = kernel_of(2000000, &rewritten);
-	struct weir_words *words = gpu_words();
-
-	(void)state;
-	assert_true(settles(n, kernel, BLOCKS));
-	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(!agent.status->outstanding));
-	driver->streams_busy = driver->events_busy = 1;
-	launch_call(n, kernel, BLOCKS);
-	const struct weir_persistent *hidden = hidden_of(&driver->ops[driver->n_ops - 1]);
-	/* It has not begun, as far as the words say. */
-	words->done = hidden->serial - 1;
-	assert_true(eventually(agent.status->remaining == 1));
-	words->ticket = hidden->tickets / 2;
-	assert_true(eventually(agent.status->remaining > 800000));
-	assert_in_range(agent.status->remaining, 800000, 1000000);
-	usleep(20000);
-	assert_in_range(agent.status->remaining, 800000, 1000000);
-	/* All are given out: it may be done. */
-	words->ticket = hidden->tickets;
-	assert_true(eventually(agent.status->remaining == 1));
-
-	land(0);
-	driver->streams_busy = driver->events_busy = 0;
-	agent.control->flags = 0;
-	memset(words, 0, sizeof(*words));
-	gone(n);
-}
-
 /* Whether the next launch leaves when the agent gives an equal the turn. */
 static bool leaves_for_equals(unsigned n, CUfunction kernel)
 {
@@ -417,7 +378,6 @@ int main(void)
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
-		cmocka_unit_test(tickets_say_what_remains),
 		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
 		cmocka_unit_test(lanes_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),

@@ -60,19 +60,3 @@ static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint
 	hidden->single = hidden->coarse + medium;
 	hidden->tickets = hidden->single + rest - medium * fine;
 }
-
-/* How many blocks of the grid come before those of @ticket, in the order of tickets. */
-static inline uint32_t weir_blocks_before(const struct weir_persistent *hidden, uint32_t ticket)
-{
-	uint64_t coarse = (uint64_t)hidden->coarse * hidden->chunk, before;
-
-	if (ticket >= hidden->tickets)
-		return hidden->blocks;
-	if (!hidden->coarse || ticket <= hidden->coarse)
-		before = (uint64_t)ticket * hidden->chunk;
-	else if (ticket <= hidden->single)
-		before = coarse + (uint64_t)(ticket - hidden->coarse) * hidden->fine;
-	else
-		before = hidden->blocks - (hidden->tickets - ticket);
-	return before < hidden->blocks ? (uint32_t)before : hidden->blocks;
-}

@@ -1,7 +1,4 @@
-/* What tickets say of a launch: how much of it is done at least, and at most. */
-#include "remaining.h"
-
-#include "weir/base.h"
+/* How a grid is cut into tickets. */
 #include "weir/tickets.h"
 
 #include <setjmp.h>
@@ -10,7 +7,8 @@
 
 #include <cmocka.h>
 
-#define WORKERS 32u
+#define WORKERS  32u
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 static struct weir_persistent cut(uint32_t blocks, uint32_t chunk, int even,
 				  enum weir_ticket_order order)
@@ -21,10 +19,26 @@ static struct weir_persistent cut(uint32_t blocks, uint32_t chunk, int even,
 	return hidden;
 }
 
+/* How many blocks of the grid come before those of @ticket, in the order of tickets. */
+static uint32_t blocks_before(const struct weir_persistent *hidden, uint32_t ticket)
+{
+	uint64_t coarse = (uint64_t)hidden->coarse * hidden->chunk, before;
+
+	if (ticket >= hidden->tickets)
+		return hidden->blocks;
+	if (!hidden->coarse || ticket <= hidden->coarse)
+		before = (uint64_t)ticket * hidden->chunk;
+	else if (ticket <= hidden->single)
+		before = coarse + (uint64_t)(ticket - hidden->coarse) * hidden->fine;
+	else
+		before = hidden->blocks - (hidden->tickets - ticket);
+	return before < hidden->blocks ? (uint32_t)before : hidden->blocks;
+}
+
 /* As pass-tickets.c does it. */
 static uint32_t size_of(const struct weir_persistent *hidden, uint32_t ticket)
 {
-	uint32_t left = hidden->blocks - weir_blocks_before(hidden, ticket);
+	uint32_t left = hidden->blocks - blocks_before(hidden, ticket);
 	uint32_t size = hidden->coarse && ticket >= hidden->coarse ? hidden->fine : hidden->chunk;
 
 	size = ticket >= hidden->single ? 1 : size;
@@ -37,17 +51,17 @@ static void tickets_cover_the_grid(void **state)
 	static const uint32_t chunks[] = {1, 2, 5, 8, 64};
 
 	(void)state;
-	for (size_t i = 0; i < countof(blocks) * countof(chunks) * 4; i++) {
+	for (size_t i = 0; i < COUNT(blocks) * COUNT(chunks) * 4; i++) {
 		struct weir_persistent hidden =
-			cut(blocks[i / 4 % countof(blocks)], chunks[i / 4 / countof(blocks)], i & 1,
+			cut(blocks[i / 4 % COUNT(blocks)], chunks[i / 4 / COUNT(blocks)], i & 1,
 			    (enum weir_ticket_order)(i >> 1 & 1));
 		uint32_t before = 0;
 		for (uint32_t ticket = 0; ticket < hidden.tickets; ticket++) {
-			assert_int_equal(weir_blocks_before(&hidden, ticket), before);
+			assert_int_equal(blocks_before(&hidden, ticket), before);
 			before += size_of(&hidden, ticket);
 		}
 		assert_int_equal(before, hidden.blocks);
-		assert_int_equal(weir_blocks_before(&hidden, hidden.tickets), hidden.blocks);
+		assert_int_equal(blocks_before(&hidden, hidden.tickets), hidden.blocks);
 	}
 }
 
@@ -60,7 +74,7 @@ static void blocks_apart_cover_the_grid(void **state)
 	unsigned apart = 0;
 
 	(void)state;
-	for (size_t i = 0; i < countof(grids) * 8; i++) {
+	for (size_t i = 0; i < COUNT(grids) * 8; i++) {
 		const uint32_t *grid = grids[i / 8];
 		struct weir_persistent hidden = {.grid = {grid[0], grid[1], grid[2]},
 						 .blocks = grid[0] * grid[1] * grid[2]};
@@ -81,7 +95,7 @@ static void blocks_apart_cover_the_grid(void **state)
 			if (ticket >= hidden.single)
 				line = hidden.blocks - (hidden.tickets - ticket);
 			else if (hidden.across == 1)
-				line = weir_blocks_before(&hidden, ticket);
+				line = blocks_before(&hidden, ticket);
 			for (uint32_t k = 0; k < size; k++, line += hidden.across)
 				ran[line]++;
 		}
@@ -91,51 +105,11 @@ static void blocks_apart_cover_the_grid(void **state)
 	assert_true(apart >= 20);
 }
 
-static struct tickets_seen seen(uint32_t ticket, uint32_t restart, bool resumable)
-{
-	struct weir_persistent hidden = cut(1000, 1, 1, WEIR_TICKETS_IN_ROW);
-	struct weir_words words = {.ticket = ticket, .restart = restart};
-
-	return remaining_tickets(&words, &hidden, WORKERS, resumable);
-}
-
-static void check(struct tickets_seen is, double done, double given)
-{
-	assert_true(is.done == done && is.given == given);
-}
-
-/* Each worker has one ticket that nobody drew. */
-static void persistent(void **state)
-{
-	(void)state;
-	assert_false(seen(0, 0, false).begun);
-	assert_true(seen(1, 0, false).begun);
-	check(seen(0, 0, false), 0, 0.032);
-	check(seen(500, 0, false), 0.5, 0.532);
-	check(seen(990, 0, false), 0.99, 1);
-	check(seen(1032, 0, false), 1, 1);
-	/* Refused ones are not given out. */
-	check(seen(520 | WEIR_TICKET_CLOSED, 532, false), 0.5, 0.532);
-}
-
-static void resumable(void **state)
-{
-	(void)state;
-	assert_false(seen(0, 0, true).begun);
-	check(seen(0, 0, true), 0, 0);
-	check(seen(32, 0, true), 0, 0.032);
-	check(seen(500, 0, true), 0.468, 0.5);
-	check(seen(1032, 0, true), 1, 1);
-	check(seen(550 | WEIR_TICKET_CLOSED, 532, true), 0.5, 0.532);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tickets_cover_the_grid),
 		cmocka_unit_test(blocks_apart_cover_the_grid),
-		cmocka_unit_test(persistent),
-		cmocka_unit_test(resumable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
