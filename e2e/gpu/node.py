@@ -145,27 +145,26 @@ class Client:
             self.heard = file.tell()
         return json.loads(line)
 
-    def leave(self, timeout=60):
-        """Ends one that listens; it must not have failed."""
-        self.process.stdin.close()
+    def wait_end(self, timeout):
+        """A failed program is a Failure."""
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise Failure(f"{self.name} did not end in {timeout} s") from None
         if code != 0:
             raise Failure(f"{self.name}: {self.last_words()}")
+
+    def leave(self, timeout=60):
+        """Ends one that listens; it must not have failed."""
+        self.process.stdin.close()
+        self.wait_end(timeout)
 
     def stop(self):
         self.stop_file.touch()
 
     def result(self, timeout=120):
         """Its last line of output, which is JSON; a failed program is a Failure."""
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{self.name} did not end in {timeout} s") from None
-        if code != 0:
-            raise Failure(f"{self.name}: {self.last_words()}")
+        self.wait_end(timeout)
         lines = self.output.strip().splitlines()
         try:
             return json.loads(lines[-1])
