@@ -102,12 +102,13 @@ status() {
 # Pods
 
 # pod_manifest NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation, $memory (its
-# limit on the GPU) and $namespace of the environment.
+# limit on the GPU), $cpu (what it asks for, if anything) and $namespace of the environment.
 pod_manifest() {
 	jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
 		--arg image "$IMAGE" --arg resource "$RESOURCE" --arg annotation "${annotation:-}" \
-		--arg memory "${memory:-}" --arg qos "${qos:-besteffort}" --arg namespace "${namespace:-default}" '
-		{cpu: "50m", memory: "64Mi"} as $amount |
+		--arg memory "${memory:-}" --arg qos "${qos:-besteffort}" --arg namespace "${namespace:-default}" \
+		--arg cpu "${cpu:-50m}" '
+		{cpu: $cpu, memory: "64Mi"} as $amount |
 		{
 			apiVersion: "v1",
 			kind: "Pod",

@@ -44,12 +44,13 @@ class Look:
         self.after = {key_of(client): self.remember(client) for client in clients}
 
     def remember(self, client):
-        """Since when the client has run nothing, had another level than it should, and been dead."""
+        """Since when the client has run nothing, had nothing to run, had another level than it should, and been dead."""
         did = [client["launches"], client["gpuSeconds"]]
         old = self.before.get(key_of(client), {})
         expected = re.fullmatch(r"s\d+-l(\d)-\d+", client["pod"])
         since = {
             "still": old.get("did") == did,
+            "without work": old.get("did") == did and not client["outstanding"],
             "wrong level": not expected or client["level"] != int(expected[1]),
             "dead": not alive(client["pid"]),
         }
@@ -81,9 +82,8 @@ class Look:
         if client["outstanding"] and self.lasts(client, "still with work", self.stood_still(client), STUCK_S):
             known["still"] = self.now
             yield f"{name} stands still: {json.dumps(client)}"
-        restless = client["command"] in RESTLESS and not client["outstanding"]
-        if restless and self.lasts(client, "still without work", known["still"], STUCK_S):
-            known["still"] = self.now
+        if client["command"] in RESTLESS and self.lasts(client, "without work", known["without work"], STUCK_S):
+            known["without work"] = self.now
             yield f"{name} has no work any more: {json.dumps(client)}"
         if self.lasts(client, "dead", known["dead"], GONE_S):
             known["dead"] = self.now

@@ -8,6 +8,9 @@ slot_pod=()        # of each slot; empty: none yet
 generation=0
 n_ended=0 n_refused=0
 
+# Of a processor. All of a node's pods fit on two, and half as many that are still being ended.
+cpu=35m
+
 # What slot I runs: services until they are told to stop, jobs that end by themselves. All check what they
 # computed.
 kinds=(filler busy busy order storm busy sums intruder)
@@ -45,7 +48,7 @@ launch() {
 	generation=$((generation + 1))
 	name=s$slot-l$level-$generation
 	slot_pod[slot]=$name
-	qos=$qos annotation=$annotation memory=$memory pod "$name" 10 "$(command_of "$kind" "$name")"
+	qos=$qos annotation=$annotation memory=$memory cpu=$cpu pod "$name" 10 "$(command_of "$kind" "$name")"
 }
 
 # NAME PHASE REASON, of each pod.

@@ -25,7 +25,7 @@ def found(clients, since, calm=CALM):
     now = time.monotonic()
     before = {
         f"{c['pod']} {c['pid']} {c['gpu']}": {"did": [c["launches"] - c.get("new", 0), 1.5]}
-        | {what: now - since if what in c.get("was", ()) else None for what in ("still", "wrong level", "dead")}
+        | {what: now - since if what in c.get("was", ()) else None for what in ("still", "without work", "wrong level", "dead")}
         for c in clients
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,9 @@ expect("while an equal runs", 0, [client(**still), client(pod="s2-l1-2", new=1)]
 expect("while somebody below runs", 1, [client(**still), below], 100)
 expect("with something away", 1, [client(**still)], 100, calm=DISTURBED)
 expect("without work", 0, [client(outstanding=0, **still)], 100)
-expect("without work that should always come", 1, [client(outstanding=0, command="burst", **still), above], 100)
+idle = {"outstanding": 0, "was": ["still", "without work"]}
+expect("without work that should always come", 1, [client(command="burst", **idle), above], 100)
+expect("and that has just been done, after a long wait", 0, [client(outstanding=0, command="burst", **still), above], 100)
 expect("another level", 1, [client(level=2, was=["wrong level"])], 11)
 expect("another level for a moment", 0, [client(level=2, was=["wrong level"])], 5)
 expect("another level while something is away", 0, [client(level=2, was=["wrong level"])], 100, calm=DISTURBED)
