@@ -390,11 +390,17 @@ static struct look look_at(struct client *client, const struct standing *standin
 	};
 }
 
-static bool wants_driver(const struct client *client, const struct look *look, uint64_t now)
+/* Each call keeps the program's own for a moment. So what samples say is asked for at once only
+ * where somebody may wait for this client. */
+static bool wants_driver(const struct client *client, const struct standing *standing,
+			 const struct look *look, uint64_t now)
 {
 	bool stale = now - client->worker.last_look > STALE;
+	bool soon = stale || look->contended || look->flying ||
+		    atomic_load(&client->waited) != WAITED_NOT ||
+		    (standing && atomic_load(&client_control(standing)->latency_slo));
 
-	return look->samples || look->settling || look->forms ||
+	return (look->samples && soon) || look->settling || look->forms ||
 	       (look->totals.outstanding && (!look->moved || stale || look->contended));
 }
 
@@ -434,7 +440,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 		return TICK_IDLE;
 
 	struct look look = look_at(client, standing);
-	if (wants_driver(client, &look, now) && enter(client)) {
+	if (wants_driver(client, standing, &look, now) && enter(client)) {
 		drive(client, look.contended, now);
 		leave();
 		client->worker.last_look = now;

@@ -1,4 +1,5 @@
-/* c = a + b, again and again with other numbers; every element is checked. */
+/* c = a + b, then c = c + b some times, so that a launch lost or run twice shows; again and again
+ * with other numbers. Every element is checked. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,15 +13,17 @@ extern const char vector_add_ptx[];
 
 struct vectors {
 	uint32_t n;
+	uint64_t launches; /* in a round */
 	float *a, *b, *c;
 	CUdeviceptr device_a, device_b, device_c;
 };
 
-static void vectors_init(struct vectors *v, uint32_t n)
+static void vectors_init(struct vectors *v, uint32_t n, uint64_t launches)
 {
 	size_t bytes = n * sizeof(float);
 
 	*v = (struct vectors){.n = n,
+			      .launches = launches,
 			      .a = workload_alloc(bytes),
 			      .b = workload_alloc(bytes),
 			      .c = workload_alloc(bytes)};
@@ -55,16 +58,21 @@ static void add(struct vectors *v, CUfunction kernel)
 	workload_upload(v->device_a, v->a, bytes);
 	workload_upload(v->device_b, v->b, bytes);
 	CU(cuMemsetD8(v->device_c, 0xff, bytes));
-	CU(cuLaunchKernel(kernel, (v->n + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0, NULL,
-			  parameters, NULL));
+	for (uint64_t i = 0; i < v->launches; i++) {
+		CU(cuLaunchKernel(kernel, (v->n + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0,
+				  NULL, parameters, NULL));
+		parameters[0] = &v->device_c;
+	}
 	CU(cuMemcpyDtoH(v->c, v->device_c, bytes));
 }
 
 static void check(const struct vectors *v, uint64_t seed)
 {
 	for (uint32_t i = 0; i < v->n; i++) {
-		float expected = v->a[i] + v->b[i];
+		float expected = v->a[i];
 
+		for (uint64_t j = 0; j < v->launches; j++)
+			expected += v->b[i];
 		if (v->c[i] != expected)
 			workload_fail("wrong result: c[%u] is %.9g, not %.9g; seed %llu", i,
 				      (double)v->c[i], (double)expected, (unsigned long long)seed);
@@ -81,7 +89,8 @@ int main(int argc, char **argv)
 	rounds = w.seconds > 0 && !w.iterations ? UINT64_MAX
 						: workload_pick(&w, w.iterations, 4, 100);
 	workload_open(&w, vector_add_ptx);
-	vectors_init(&vectors, (uint32_t)workload_pick(&w, w.size, 5000, 1u << 22));
+	vectors_init(&vectors, (uint32_t)workload_pick(&w, w.size, 5000, 1u << 22),
+		     workload_pick(&w, 0, 2, 16));
 	struct random random = {w.seed};
 
 	workload_ready(&w);
