@@ -11,6 +11,7 @@ import pods
 import sharing
 import truth
 from sharing import HIGH, LOW
+from watch import Watch
 
 WITHIN = 1.03  # of the bounds that first-light.sh has without a cluster
 BACK_WITHIN = 1.0  # s, after a kill
@@ -242,12 +243,12 @@ def run_patterns(bench, weir):
 def part_d(bench):
     cluster = bench.node
     _, plain = run_patterns(bench, False)
-    with cluster.running("burst", bench.burst_argv(1 << 40), HIGH, True), pods.Waits(cluster) as waits:
+    with cluster.running("burst", bench.burst_argv(1 << 40), HIGH, True), Watch(cluster) as watch:
         clients, weir = run_patterns(bench, True)
     for name in APPS:
         good = name in plain and plain[name] == weir.get(name)
         bench.report.holds("d", f"{name}, gated and contended, bit for bit", good, "identical" if good else f"{plain.get(name)} / {weir.get(name)}")
-    held = {client.name: sum(waits.of(client).values()) for client in clients}
+    held = {client.name: sum(watch.held(client).values()) for client in clients}
     bench.report.holds("d", "each was held", all(held.values()), ", ".join(f"{name} {n}" for name, n in held.items()))
 
 

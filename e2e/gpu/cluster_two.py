@@ -4,8 +4,8 @@ on both, in one pod or in two, stays what it is."""
 import time
 
 import kube
-import pods
 from sharing import HIGH, LOW, low_of
+from watch import Watch
 
 HALF = 60  # shares of which no two are on one GPU, and beside which HIGH has room
 WHOLE = 200  # two GPUs
@@ -78,13 +78,13 @@ def whole(bench):
         argv = ["stream-order", "--iterations", "50", "--seed", "7"]
     plain = cluster.start("whole", argv, LOW, True, files=False, env=NCCL, share=WHOLE).result(DEADLINE)
     first = {} if cluster.simulated else {"CUDA_VISIBLE_DEVICES": "0"}
-    with above(bench, weir=False, by_hand=True, env=first) as high, pods.Waits(cluster) as waits:
+    with above(bench, weir=False, by_hand=True, env=first) as high, Watch(cluster) as watch:
         client = cluster.start("whole", argv, LOW, True, files=False, env=NCCL, share=WHOLE, by_hand=True)
         same(bench, "w", what, plain, client.result(DEADLINE))
-    held = waits.of(client)
+    held = watch.held(client)
     wanted = 1 if cluster.simulated else 2
     bench.report.holds("w", f"{what}: the agent knew it on both", len(held) >= wanted, ", ".join(held))
-    bench.report.holds("w", f"{what}: it was held below HIGH", any(held.get(gpu, 0) for gpu in waits.of(high)), f"{held}")
+    bench.report.holds("w", f"{what}: it was held below HIGH", any(held.get(gpu, 0) for gpu in watch.held(high)), f"{held}")
 
 
 def all_reduce(bench):
@@ -93,16 +93,17 @@ def all_reduce(bench):
     if cluster.simulated:
         bench.report.skipped("n", "all-reduce of two pods: no PyTorch")
         return
-    plain = ranks(bench, False)
-    with above(bench, weir=True), pods.Waits(cluster) as waits:
-        weir = ranks(bench, True)
+    _, plain = ranks(bench, False)
+    with above(bench, weir=True), Watch(cluster) as watch:
+        clients, weir = ranks(bench, True)
     what = "NCCL's all-reduce of two pods, gated and contended"
     same(bench, "n", what, plain, weir)
-    held = sum(sum(counts.values()) for name, counts in waits.largest.items() if name and name.startswith("nccl"))
+    held = sum(sum(watch.held(client).values()) for client in clients)
     bench.report.holds("n", f"{what}: held", held > 0, f"{held} times")
 
 
 def ranks(bench, weir):
+    """The two, and what they found."""
     clients = []
     for rank in range(2):
         # A pod is a host to NCCL: the two see neither each other's GPU nor memory.
@@ -115,7 +116,7 @@ def ranks(bench, weir):
     found = {}
     for client in clients:
         found.update(client.result(DEADLINE))
-    return found
+    return clients, found
 
 
 def on_two(part, run):

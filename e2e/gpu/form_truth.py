@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from sharing import HIGH, LOW
-from truth import Watch
+from watch import Watch
 
 SHARES = {"persistent": 95, "resumable": 80}  # per cent
 EATERS = ("work-queue", "polling-server", "endless-simulation")

@@ -295,6 +295,13 @@ class Node:
             process.terminate()
             samples.extend(fastest(process.communicate()[0]))
 
+    def identity(self, client):
+        """What identity_of() finds of it in what the agent knows."""
+        return client.process.pid
+
+    def identity_of(self, known):
+        return known["pid"]
+
     # The agent
 
     @property

@@ -7,7 +7,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 
 import kube
@@ -296,35 +295,11 @@ class Cluster(node.Node):
     def stop_mps(self):
         self.mps = None
 
+    def identity(self, client):
+        return client.name
+
+    def identity_of(self, known):
+        return known.get("pod")
+
     def stop_agent(self):
         pass
-
-
-class Waits:
-    """Asks weirctl now and then, and keeps the largest number of each pod's waits and evictions, by GPU."""
-
-    def __init__(self, cluster):
-        self.cluster, self.largest, self.done = cluster, {}, threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def run(self):
-        while not self.done.wait(0.1):
-            try:
-                clients = self.cluster.status()
-            except Exception:  # the next answer will do
-                continue
-            for client in clients:
-                counts = self.largest.setdefault(client.get("pod"), {})
-                counts[client["gpu"]] = max(counts.get(client["gpu"], 0), client["waits"] + client["evictions"])
-
-    def of(self, client):
-        """GPU to count."""
-        return self.largest.get(client.name, {})
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()

@@ -1,10 +1,10 @@
 """Parts w, h and j: results stay what they are, and clients outlive their agent."""
 
 import statistics
-import threading
 import time
 
 from sharing import HIGH, LOW
+from watch import COUNTERS, Watch
 
 APPS = (("torch-eager", "torch-compile", "torch-graphs", "cudnn"), ("cupy",), ("jax",))
 LEVELS_BACK_WITHIN = 1.0  # s
@@ -13,46 +13,10 @@ AGENT_AWAY = 2.0  # s
 WINDOW = 20  # requests whose median counts as back
 
 
-COUNTERS = ("gates", "gatesClosed", "waits", "evictions")
-HELD = COUNTERS[1:]
-
-
-class Watch:
-    """Asks weirctl now and then, and keeps the largest number of each client's counters."""
-
-    def __init__(self, node):
-        self.node, self.largest, self.done = node, {}, threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def run(self):
-        while not self.done.wait(0.1):
-            try:
-                clients = self.node.status()
-            except Exception:  # the agent may be away; the next answer will do
-                continue
-            for client in clients:
-                seen = self.largest.setdefault(client["pid"], {})
-                for name in COUNTERS:
-                    seen[name] = max(seen.get(name, 0), client[name])
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-
-    def counters(self, client):
-        """Of this client, as far as they were seen."""
-        return {**dict.fromkeys(COUNTERS, 0), **self.largest.get(client.process.pid, {})}
-
-
 def show_gated(bench, part, watch, clients):
-    """A result says little about a client that was never held, before a kernel or inside one. Who puts a closed gate is
-    held by it; waits are those that libweir's worker saw."""
+    """A result says little about a client that was never held, before a kernel or inside one."""
     seen = {client.name: watch.counters(client) for client in clients}
-    good = all(any(counters[key] for key in HELD) for counters in seen.values())
+    good = all(sum(watch.held(client).values()) for client in clients)
     figure = ", ".join(
         f"{name} " + "/".join(str(counters[key]) for key in COUNTERS) for name, counters in seen.items())
     bench.report.holds(part, f"each was held: {'/'.join(COUNTERS)}", good, figure)
