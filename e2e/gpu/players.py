@@ -15,6 +15,7 @@ TENANTS = [Tenant(f"seat-{i:02}", "low") for i in range(SEATS)]
 MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to its begin
 DEPTH = 4  # rounds queued
+COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
 PROBE = 4  # passes more, to see how long one is
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen
 
@@ -137,6 +138,13 @@ class Stage:
                 raise Failure("players do not find the agent")
             time.sleep(0.05)
 
+    def counters(self, roles):
+        """What the agent has counted of each so far; what its client told last is seen a moment later."""
+        time.sleep(0.2)
+        known = {client["pid"]: client for client in self.node.status()}
+        clients = [known[self.players["Weir", role].client.process.pid] for role in roles]
+        return [{name: client[name] for name in COUNTERS} for client in clients]
+
     def ask(self, mode, commands, seconds):
         """@commands: (role, words); times in them count from a common begin."""
         begin = time.monotonic_ns() + LEAD
@@ -165,6 +173,11 @@ class Stage:
             if not answer["shots"]:
                 raise Failure(f"{role} missed all its {n} shots")
         return [[(end - launch) / 1e3 for launch, end in answer["shots"]] for answer in answers]
+
+
+def counted(before, after):
+    """What came of a time, in words: counters of one role at its begin and at its end."""
+    return ", ".join(f"{after[name] - before[name]:.4g} {name}" for name in COUNTERS)
 
 
 def stage_of(bench):

@@ -4,7 +4,7 @@ import random
 import statistics
 
 import plot
-from players import Role, sample, stage_of
+from players import Role, counted, sample, stage_of
 from sched_shares import FLEP, LARGE, large, pairs, small
 from sharing import HIGH
 
@@ -43,9 +43,9 @@ def medians(bench, mode, roles, offsets, priorities=()):
     return [statistics.median(of) for of in stage.shots(mode, roles, offsets, every, times(bench), priorities)]
 
 
-def singles(bench, roles):
-    """us of each alone, from the launch to the end, without Weir."""
-    return {role: medians(bench, "MPS", [role], [0])[0] for role in roles}
+def singles(bench, roles, mode="MPS"):
+    """us of each alone, from the launch to the end."""
+    return {role: medians(bench, mode, [role], [0])[0] for role in roles}
 
 
 def antt(together, alone):
@@ -204,7 +204,11 @@ def part_e(bench):
         # A twentieth of a GPU is one of priority, 1 to 20.
         shares = {role: 5 * min(20, max(1, row[column])) for role, row in rows.items()}
         stage.set_policy("dynamic", shares)
+        before = stage.counters(roles)
         together = medians(bench, "Weir", roles, offsets)
+        print(f"    {setting}: {shown(together)} us, MPS {shown(plain['MPS'])}, alone {shown(by)}", flush=True)
+        for role, *counts in zip(roles, before, stage.counters(roles)):
+            print(f"        {name(role)}: {counted(*counts)}", flush=True)
         cut = 100 * (1 - antt(together, by) / base[0])
         gain = stp(together, by) / base[1]
         limit = EFFISHA_REACHED[setting]
@@ -214,7 +218,10 @@ def part_e(bench):
         bench.report.at_least("e", f"{setting}: STP against MPS", gain, limit[1], "x", note)
         bench.report.at_least("e", f"{setting}: ANTT against time-slicing", sliced[0] / antt(together, by), 1, "x")
         later.append(100 * (all_done(offsets, together) / all_done(offsets, plain["MPS"]) - 1))
-    note = f"MPS {all_done(offsets, plain['MPS']) / 1e3:.1f} ms"
+    # Each alone, in the form that it has since others waited for it: what of the overhead is its kernel's.
+    forms = singles(bench, roles, "Weir")
+    print(f"    alone in these forms: {shown(forms[role] for role in roles)} us", flush=True)
+    note = f"MPS {all_done(offsets, plain['MPS']) / 1e3:.1f} ms; by what the kernels' forms cost alone {100 * (sum(forms.values()) / sum(by) - 1):.1f} %"
     bench.report.at_most("e", "scheduling overhead: all are done later than under MPS, worst setting", max(later), OVERHEAD_LIMIT, " %", note)
     for mode in MODES:
         stage.leave(mode, roles)

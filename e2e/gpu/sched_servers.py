@@ -4,7 +4,7 @@ predicted."""
 import time
 
 from node import Tenant
-from players import DEPTH, Role, stage_of
+from players import DEPTH, Role, counted, stage_of
 from sched_pairs import EFFISHA
 from sched_shares import FLEP
 from sharing import HIGH, LOW
@@ -56,6 +56,10 @@ class Consolidation:
     def alone(self):
         return turnarounds(self.stage.ask("MPS", self.commands(self.servers["MPS"]), self.seconds))
 
+    def batch_alone(self):
+        """What part of a GPU without libweir the batch job gets alone, in the forms that it has since servers came."""
+        return self.stage.alone["MPS", self.batch] / self.stage.round_us("Weir", self.batch, 0.5)
+
     def beside(self, mode):
         """Turnarounds of the servers, missed shots, and what part of a GPU without servers the batch job got."""
         end = int(self.seconds * 1e9)
@@ -77,12 +81,16 @@ def consolidate(bench, us, bounded):
     what = f"requests of {us / 1e3:g} ms"
     bench.report.add("g", f"{SERVERS} servers, {what}, without the batch job", f"{quantile(alone, 0.5):.0f}/{base:.0f} us (n={len(alone)})")
     for mode in ("time-slicing", "MPS", "Weir"):
+        before = scene.stage.counters([scene.batch])
         times, missed, got = scene.beside(mode)
+        if mode == "Weir":
+            print(f"    batch job: {counted(*before, *scene.stage.counters([scene.batch]))}", flush=True)
         late, rest = quantile(times, 0.99) / base, 100 * got / (1 - SERVERS * PART)
         shown = f"{quantile(times, 0.5):.0f}/{quantile(times, 0.99):.0f} us (n={len(times)}, {missed} not even begun)"
         if mode == "Weir" and bounded:
             bench.report.at_most("g", f"Weir, {what}: servers' p99 against without batch job", late, P99_LIMIT, "x", shown)
-            bench.report.at_least("g", f"Weir, {what}: the batch job's part of the rest", rest, 95)
+            shown = f"alone, in the forms that it has then, {100 * scene.batch_alone():.1f} %"
+            bench.report.at_least("g", f"Weir, {what}: the batch job's part of the rest", rest, 95, " %", shown)
         else:
             bench.report.add("g", f"{mode}, {what}: servers' p99", f"{late:.2f}x", baselines=f"{shown}; batch job {rest:.1f} % of the rest")
     for mode, servers in scene.servers.items():

@@ -110,6 +110,8 @@ def contend(bench, part, what, roles, shares, window, policy, seconds, baselines
     windows = run(bench, "Weir", roles, window, seconds)
     others.append(f"{evictions(stage) - before} evictions")
     wanted = targets(shares)
+    for start, row, used in zip(windows.starts, windows.shares, windows.used):
+        print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
     bench.contests.append((part, what, policy, roles, shares, windows))
     text = f"{shown(windows, len(roles))}, worst window {windows.worst(wanted):.2f} off"
     bench.report.add(part, f"{what}, {policy}", f"{text}, loss {windows.loss:.2f} %", baselines="; ".join(others))
