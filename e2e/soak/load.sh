@@ -107,7 +107,7 @@ none_left() {
 }
 
 stop_load() {
-	local slot
+	local slot end=$((SECONDS + 120 + pause)) # some sleep, and may just have begun
 	stopping=1
 	pause=0
 	for ((slot = 0; slot < pods; slot++)); do
@@ -115,7 +115,6 @@ stop_load() {
 		touch "$W/shared/stop-${slot_pod[slot]}"
 		told[${slot_pod[slot]}]=1
 	done
-	local end=$((SECONDS + 120))
 	until none_left; do
 		[ $SECONDS -lt $end ] || {
 			violation "pods do not end: $(list_pods | tr '\n' ';')"
