@@ -43,7 +43,7 @@ static char *policy(struct agent *agent, const cJSON *request, uint64_t *later)
 		if (!wanted)
 			return error("no policy of that name");
 	}
-	if (wanted && wanted != agent->scheduler.policy) {
+	if (wanted && wanted != agent->scheduler.commanded) {
 		log_info("policy %s, by command", wanted->name);
 		scheduler_set_policy(&agent->scheduler, wanted);
 	}

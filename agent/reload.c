@@ -42,8 +42,7 @@ static void apply(struct agent *agent)
 	if (!getenv("WEIR_LOG"))
 		log_set_level(config->log_level);
 	agent->memories.max = config->clients;
-	agent->scheduler.policy = policy_find(config->policy);
-	agent->scheduler.settings = config->scheduling;
+	scheduler_take(&agent->scheduler, policy_find(config->policy), &config->scheduling);
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);
 	agent_mark_default(agent);

@@ -453,13 +453,21 @@ static void begin_anew(struct scheduler *scheduler, struct gpu *gpu)
 
 void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy)
 {
-	scheduler->policy = policy;
+	scheduler->policy = scheduler->commanded = policy;
 	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
 		if (gpu->policy)
 			gpu->policy = policy;
 		begin_anew(scheduler, gpu);
 	}
 	look(scheduler);
+}
+
+void scheduler_take(struct scheduler *scheduler, const struct policy *policy,
+		    const struct policy_settings *settings)
+{
+	scheduler->policy = policy;
+	scheduler->settings = *settings;
+	scheduler->commanded = NULL;
 }
 
 static bool same_settings(const struct policy_settings *a, const struct policy_settings *b)
@@ -472,10 +480,11 @@ static bool same_settings(const struct policy_settings *a, const struct policy_s
 void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
 			 const struct policy_settings *settings)
 {
-	bool same = policy == policy_of(scheduler, gpu) &&
+	const struct policy *wanted = scheduler->commanded ? scheduler->commanded : policy;
+	bool same = wanted == policy_of(scheduler, gpu) &&
 		    same_settings(settings, settings_of(scheduler, gpu));
 
-	gpu->policy = policy;
+	gpu->policy = wanted;
 	gpu->settings = *settings;
 	if (same)
 		return;

@@ -24,7 +24,8 @@
 #define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
 
 struct scheduler {
-	const struct policy *policy; /* of GPUs that have none of their own */
+	const struct policy *policy;    /* of GPUs that have none of their own */
+	const struct policy *commanded; /* of all, whatever was configured; NULL: none is */
 	struct policy_settings settings;
 	struct loop_timer timer;
 	struct gpu **gpus;   /* the registry's hash */
@@ -37,9 +38,14 @@ struct scheduler {
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,
 		   const struct policy_settings *settings, struct gpu **gpus);
 void scheduler_deinit(struct scheduler *scheduler);
-/* Of all GPUs. Everybody's turn begins anew. */
+/* By command, of all GPUs, those that come later included. Everybody's turn begins anew. */
 void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy);
-/* Of one GPU, if they are others than before: then turns begin anew on it. */
+/* By a configuration that is read anew, of GPUs that have none of their own: what was commanded is
+ * no longer in force. scheduler_configure() of each GPU follows. */
+void scheduler_take(struct scheduler *scheduler, const struct policy *policy,
+		    const struct policy_settings *settings);
+/* By the configuration, of one GPU, if they are others than before: then turns begin anew on it. A
+ * policy that was commanded stays. */
 void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
 			 const struct policy_settings *settings);
 

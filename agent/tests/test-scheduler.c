@@ -328,6 +328,27 @@ static void test_change_of_policy(void **state)
 	}
 }
 
+/* Each client that comes has its GPU configured once more. */
+static void test_commanded(void **state)
+{
+	struct scheduler *scheduler = &world.scheduler;
+
+	(void)state;
+	scheduler_configure(scheduler, &world.gpu, &policy_ffs, &policy_defaults);
+	assert_ptr_equal(world.gpu.policy, &policy_ffs);
+	scheduler_set_policy(scheduler, &policy_wfq);
+	assert_ptr_equal(world.gpu.policy, &policy_wfq);
+	come(0, 1, 50);
+	scheduler_configure(scheduler, &world.gpu, &policy_ffs, &policy_defaults);
+	come(1, 1, 50);
+	assert_ptr_equal(world.gpu.policy, &policy_wfq);
+	assert_ptr_equal(world.gpu.turns.policy, &policy_wfq);
+	scheduler_take(scheduler, &policy_hpf, &policy_defaults);
+	scheduler_configure(scheduler, &world.gpu, &policy_hpf, &policy_defaults);
+	assert_ptr_equal(world.gpu.policy, &policy_hpf);
+	assert_ptr_equal(world.gpu.turns.policy, &policy_hpf);
+}
+
 static void test_other_level(void **state)
 {
 	(void)state;
@@ -465,6 +486,7 @@ int main(void)
 		TEST(test_wrong_predictions),
 		TEST(test_other_level),
 		TEST(test_change_of_policy),
+		TEST(test_commanded),
 		TEST(test_share),
 		TEST(test_by_hand),
 		TEST(test_recording),
