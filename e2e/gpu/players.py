@@ -17,7 +17,8 @@ LEAD = 30 * MS  # from a command to its begin
 DEPTH = 4  # rounds queued
 COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
 PROBE = 4  # passes more, to see how long one is
-SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen
+SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen;
+SETTLE_ROUNDS = 150  # at least, for there may be a dozen forms to compare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Stage:
     def measure(self, mode, role):
         if role.us:
             self.set_passes(mode, role)
-        self.alone[mode, role] = self.round_us(mode, role, SETTLE if mode == "Weir" else 0.2)
+        settle = max(SETTLE, SETTLE_ROUNDS * role.us / 1e6)
+        self.alone[mode, role] = self.round_us(mode, role, settle if mode == "Weir" else 0.2)
 
     def leave(self, mode, roles):
         for role in roles:

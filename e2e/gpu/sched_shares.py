@@ -26,9 +26,9 @@ LOSS_LIMIT = 3.0  # per cent
 SIM_LIMIT = 2.0  # per cent
 TARGET = 66
 THROTTLE_US = 500  # part f: a launch of each
-# What weir-sim is told of the machine: below MPS there is no context switch, and gates let half of
-# their interval pass.
-SWITCH, EVICT = "20us", "50us"
+# What weir-sim is told of the machine: below MPS there is no context switch, so who is next waits for its gate alone, and
+# gates let half of their interval pass.
+SWITCH, EVICT = "3us", "50us"
 QUANTUM_MS = 1  # of wfq: a window of 200 ms has many rounds
 QUANTUM = f"scheduling: {{quantum: {QUANTUM_MS}ms}}\n"
 
