@@ -18,8 +18,8 @@
  * twice the number of blocks that the ticket has behind it, plus the parity of tickets, which says
  * which of two words in shared memory the next ticket is handed round in; below 0: the ticket is
  * used up. With two words one barrier a ticket is enough: who writes one has come by the barrier
- * before which the other threads read it. Beside them lies when the worker is to look whether a
- * poll is due.
+ * before which the other threads read it. A kernel with much shared memory, of which 8 bytes more
+ * may cost an SM a block, lends them out between its blocks, for another barrier.
  *
  * The ticket comes out of a shuffle, though all threads read the same word, to tell ptxas that it
  * is the same: else it would take every branch of the kernel for one where a warp may part. For the
@@ -34,11 +34,14 @@
 
 /* Before it there are only fences of the strongest kind. */
 #define FENCE_SM 70
+/* So many bytes of shared memory are what blocks of more than a few threads are short of. */
+#define MUCH_SHARED 4096u
 
 struct frame {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct variable *slots;    /* two words for tickets, and a time */
+	struct variable *slots;    /* two words for tickets */
+	bool borrowed;             /* they are the kernel's, too */
 	struct reg *drawn;         /* draw .. given, through the body: the first thread's */
 	struct reg *left, *count;  /* through the body */
 	struct reg *ticket, *line; /* given .. first */
@@ -58,16 +61,18 @@ static struct operand leader(struct cursor *at, struct frame *fr)
 	return op_reg(is_first);
 }
 
-/* Not every worker needs to look in each period: of many, each does in every eighth. */
-static struct operand turns(struct cursor *at, struct frame *fr)
+/* Not every worker needs to look whenever it could: of many, each looks only in every eighth span
+ * of 8 us, of fewer in every second. To @otherwise if it is not this one's turn. */
+static void write_turn(struct cursor *at, struct block *otherwise)
 {
-	struct reg *reg = edit_register(fr->f, TYPE_b32);
-
 	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %n; mov.u32 %n, %nctaid.x;"
-		  "  setp.ge.u32 %p, %n, 512; selp.b32 %0, 7, 0, %p; }",
-		  op_reg(reg));
-	return op_reg(reg);
+		  "{ .reg .pred %p, %q; .reg .b32 %n, %w, %turn; .reg .b64 %span;"
+		  "  mov.u64 %span, %globaltimer; shr.u64 %span, %span, 13;"
+		  "  cvt.u32.u64 %turn, %span; mov.u32 %w, %ctaid.x; xor.b32 %turn, %turn, %w;"
+		  "  mov.u32 %n, %nctaid.x; setp.ge.u32 %p, %n, 512; setp.ge.u32 %q, %n, 128;"
+		  "  selp.b32 %n, 1, 0, %q; selp.b32 %n, 7, %n, %p; and.b32 %turn, %turn, %n;"
+		  "  setp.ne.u32 %p, %turn, 0; @%p bra %0; }",
+		  op_block(otherwise));
 }
 
 /* Nothing is touched if the launch is stale. */
@@ -93,13 +98,6 @@ static void write_enter(struct frame *fr, struct block *enter)
 		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
 		  words, hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
 	cursor_place(&at, begin);
-	edit_code(&at,
-		  "{ .reg .b32 %turn; .reg .b64 %wait, %time; mov.u32 %turn, %ctaid.x;"
-		  "  and.b32 %turn, %turn, %0; mul.wide.u32 %wait, %turn, %1;"
-		  "  mov.u64 %time, %globaltimer; add.u64 %time, %time, %wait;"
-		  "  @%2 st.shared.u64 [%3+8], %time; }",
-		  turns(&at, fr), hidden32(&at, fr->rewrite, HIDDEN(period)), leader(&at, fr),
-		  op_variable(fr->slots));
 	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
 	if (fr->rewrite->votes)
 		votes_begin(&at, fr->rewrite);
@@ -148,23 +146,15 @@ static void write_fence(struct cursor *at)
 		edit_code(at, "fence.acq_rel.gpu;");
 }
 
-/* The first thread, when its time has come. It has drawn already: what it holds is good, if not
- * closed before. */
+/* The first thread, in its turn. It has drawn already: what it holds is good, if not closed before.
+ */
 static void write_poll(struct cursor *at, struct frame *fr)
 {
 	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
 	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
 
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b64 %now, %time; ld.shared.u64 %time, [%0+8];"
-		  "  mov.u64 %now, %globaltimer; setp.lt.u64 %p, %now, %time; @%p bra %1; }",
-		  op_variable(fr->slots), op_block(fr->told));
-	edit_code(at,
-		  "{ .reg .b64 %wait, %time; ld.volatile.global.u64 %0, [%1];"
-		  "  mul.wide.u32 %wait, %2, %3; add.u64 %time, %0, %wait;"
-		  "  st.shared.u64 [%4+8], %time; }",
-		  next, words, turns(at, fr), hidden32(at, fr->rewrite, HIDDEN(period)),
-		  op_variable(fr->slots));
+	write_turn(at, fr->told);
+	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
 	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
 	if (!fr->rewrite->safe) {
 		write_fence(at);
@@ -245,6 +235,8 @@ static void write_first(struct frame *fr)
 	struct operand number = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand panel = op_reg(edit_register(fr->f, TYPE_b32));
 
+	if (fr->borrowed) /* all have read it */
+		write_barrier(&at, fr);
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %last; sub.u32 %last, %3, 1;"
 		  "  mov.u32 %0, 0; mov.u32 %2, %4; mov.u32 %6, %1;"
@@ -397,7 +389,7 @@ static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 /* To @tell with the words in order, where the last worker was refused by an open word: then all
  * tickets had been given out, and all are done. There is nothing to look at, nor to wait for. */
 static void write_over(struct cursor *at, struct frame *fr, struct operand words,
-		       struct operand done, struct operand evictions, struct block *tell)
+		       struct operand done, struct block *tell)
 {
 	struct block *closed = edit_new_block(fr->f);
 
@@ -406,11 +398,10 @@ static void write_over(struct cursor *at, struct frame *fr, struct operand words
 	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
 		  op_block(closed));
 	edit_code(at,
-		  "{ .reg .b32 %zero; mov.u32 %zero, 0; ld.volatile.global.u32 %0, [%1+12];"
-		  "  st.volatile.global.v4.u32 [%1+16], {%zero, %zero, %zero, %zero};"
-		  "  mov.u32 %2, %3; st.volatile.global.u32 [%1+8], %2; bra %4; }",
-		  evictions, words, done, hidden32(at, fr->rewrite, HIDDEN(serial)),
-		  op_block(tell));
+		  "{ .reg .b32 %zero; mov.u32 %zero, 0;"
+		  "  st.volatile.global.v4.u32 [%0+16], {%zero, %zero, %zero, %zero};"
+		  "  mov.u32 %1, %2; st.volatile.global.u32 [%0+8], %1; bra %3; }",
+		  words, done, hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(tell));
 	cursor_place(at, closed);
 }
 
@@ -433,9 +424,11 @@ static void write_leave(struct frame *fr)
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
 	if (fr->rewrite->safe) /* others of the block may have closed the launch */
 		write_fence(&at);
+	else /* only a last worker changes it, and nobody waits for it while he is counted */
+		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
-		write_over(&at, fr, words, done, evictions, tell);
+		write_over(&at, fr, words, done, tell);
 	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"
@@ -501,6 +494,19 @@ static void show(struct frame *fr, struct block *enter)
 	safe->saved = edit_named_register(fr->f, TYPE_b32, "saved");
 }
 
+/* Room in the kernel's own shared memory, if there is much of it, and nobody uses it between two
+ * blocks; NULL: none. */
+static struct variable *borrow(const struct rewrite *rewrite)
+{
+	if (rewrite->safe || rewrite->votes || rewrite->tally || rewrite->gathering ||
+	    !rewrite->must_meet)
+		return NULL;
+	for (struct variable *v = rewrite->function->variables; v; v = v->next)
+		if (v->space == SPACE_SHARED && v->size >= MUCH_SHARED && variable_align(v) >= 4)
+			return v;
+	return NULL;
+}
+
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -508,7 +514,10 @@ static int run(struct rewrite *rewrite)
 	struct block *enter;
 
 	fr.body = f->entry;
-	fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 16);
+	fr.slots = borrow(rewrite);
+	fr.borrowed = fr.slots != NULL;
+	if (!fr.borrowed)
+		fr.slots = edit_variable(f, SPACE_SHARED, "ticket", 8, 8);
 	fr.left = edit_named_register(f, TYPE_b32, "left");
 	fr.count = edit_named_register(f, TYPE_b32, "count");
 	fr.ticket = edit_named_register(f, TYPE_b32, "ticket");

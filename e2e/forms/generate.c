@@ -341,7 +341,9 @@ static const char head[] =
 	".visible .entry " GENERATED_KERNEL "(\n\t.param .u64 out,\n\t.param .u64 in,\n"
 	"\t.param .u32 n\n)\n{\n\t.reg .b32 %v<8>, %t<4>, %c<8>, %b0, %bx, %by, %bz, %n;\n"
 	"\t.reg .b32 %thread, %mine, %words, %grid, %m;\n\t.reg .b64 %d<4>, %in, %own, %counters;\n"
-	"\t.reg .pred %p<4>;\n\t.shared .align 4 .b8 sums[16];\n\t.local .align 4 .b8 array[16];\n"
+	"\t.reg .pred %p<4>;\n\t.local .align 4 .b8 array[16];\n";
+
+static const char begin[] =
 	"\tld.param.u64 %in, [in];\n\tld.param.u64 %own, [out];\n\tld.param.u32 %n, [n];\n"
 	"\tmov.u32 %bx, %ctaid.x;\n\tmov.u32 %by, %ctaid.y;\n\tmov.u32 %bz, %ctaid.z;\n"
 	"\tmov.u32 %t0, %tid.z;\n\tmov.u32 %t1, %ntid.y;\n\tmov.u32 %t2, %tid.y;\n"
@@ -354,6 +356,9 @@ static const char head[] =
 static void prologue(struct generator *g)
 {
 	fputs(head, g->text);
+	/* With much of it, the launch's words lie in it as well (pass-tickets.c). */
+	fprintf(g->text, "\t.shared .align 4 .b8 sums[%u];\n", pick(g, 3) ? 16u : 4096u);
+	fputs(begin, g->text);
 	fprintf(g->text,
 		"\tmul.lo.u32 %%grid, %%grid, %u;\n\tmul.wide.u32 %%counters, %%grid, 4;\n"
 		"\tadd.u64 %%counters, %%counters, %%own;\n"
