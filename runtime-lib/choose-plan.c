@@ -77,6 +77,22 @@ static bool plan_init(struct plan *plan, const struct planner *planner, enum wei
 	return plan->workers != 0;
 }
 
+/* Of the form's builds the first of those of which most blocks run at once. */
+static bool best_build(struct plan *plan, const struct planner *planner, enum weir_form form)
+{
+	bool found = false;
+
+	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
+		struct plan next;
+		if (!plan_init(&next, planner, form, build) ||
+		    (found && next.workers <= plan->workers))
+			continue;
+		*plan = next;
+		found = true;
+	}
+	return found;
+}
+
 static bool whole_grid_fits(const struct choice *choice)
 {
 	return !choice->resident || geometry_blocks(&choice->geometry) <= choice->resident;
@@ -196,16 +212,18 @@ static void add_build(const struct planner *planner, const struct plan *plan)
 	add_spare(choice, plan, (uint32_t)chunk, ahead);
 }
 
-/* One with more registers, and so fewer workers. */
-static void add_wide(const struct planner *planner, const struct plan *narrow)
+/* The other builds, with another number of registers: who knows what becomes of them. */
+static void add_others(const struct planner *planner, const struct plan *best)
 {
 	struct plan plan;
 
-	if (is_forced(planner->settings) || !plan_init(&plan, planner, WEIR_PERSISTENT, 1) ||
-	    plan.workers >= narrow->workers)
-		return;
-	plan.refines = true;
-	add_tickets(planner->choice, &plan, 1, false);
+	for (uint32_t build = best->build + 1; build < BUILDS_MAX; build++) {
+		if (is_forced(planner->settings) ||
+		    !plan_init(&plan, planner, WEIR_PERSISTENT, build))
+			return;
+		plan.refines = true;
+		add_tickets(planner->choice, &plan, 1, false);
+	}
 }
 
 /* Only for grids that do not fit on the GPU as a whole. In one that does, blocks may wait for each
@@ -217,7 +235,7 @@ static void add_persistent(const struct planner *planner)
 	uint64_t blocks = geometry_blocks(&choice->geometry), chunk = planner->settings->chunk;
 	struct plan plan;
 
-	if (!plan_init(&plan, planner, WEIR_PERSISTENT, 0) || whole_grid_fits(choice) ||
+	if (!best_build(&plan, planner, WEIR_PERSISTENT) || whole_grid_fits(choice) ||
 	    blocks <= plan.workers)
 		return;
 	if (chunk) {
@@ -226,7 +244,7 @@ static void add_persistent(const struct planner *planner)
 		return;
 	}
 	add_build(planner, &plan);
-	add_wide(planner, &plan);
+	add_others(planner, &plan);
 }
 
 /* A grid that fits on the GPU as a whole must do so in this form as well. */

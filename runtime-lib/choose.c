@@ -212,6 +212,9 @@ static uint64_t median(const struct candidate *candidate)
 	return n ? sorted[(n - 1) / 2] : 0;
 }
 
+/* Besides the one without a limit (weir/transform.h). */
+static const char *const build_names[BUILDS_MAX] = {"", " narrow", " wide"};
+
 static void describe(const struct choice *choice, uint32_t candidate, const char *why)
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
@@ -220,7 +223,7 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 		  name_of(choice), (unsigned long long)geometry_blocks(&choice->geometry),
 		  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
 		  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
-		  chosen->plan.hidden.ahead ? " ahead" : "", chosen->plan.build ? " wide" : "",
+		  chosen->plan.hidden.ahead ? " ahead" : "", build_names[chosen->plan.build],
 		  chosen->plan.hidden.across > 1 ? " apart" : "",
 		  (unsigned long long)median(chosen) / 1000, why);
 }
@@ -328,8 +331,8 @@ static void next_candidate(struct choice *choice)
 	if (log_enabled(LOG_DEBUG))
 		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", name_of(choice),
 			  form_names[tried->plan.form], tried->plan.hidden.chunk,
-			  tried->plan.hidden.ahead ? " ahead" : "",
-			  tried->plan.build ? " wide" : "", tried->plan.workers, tried->ratio);
+			  tried->plan.hidden.ahead ? " ahead" : "", build_names[tried->plan.build],
+			  tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
 	bool enough = other ? winner(choice) || (waited && winner_waited(choice))
 			    : waited && soonest(choice);

@@ -21,7 +21,7 @@
 #define FUNCTIONS_MAX  4096
 #define SYMBOLS_MAX    256
 #define PARAMETERS_MAX 1024
-#define BUILDS_MAX     2 /* of a form, with more and more registers */
+#define BUILDS_MAX     3 /* of a form: as ptxas likes it, narrow, and wide (weir/transform.h) */
 
 /* A kernel in one form, in the client's context. */
 struct variant {

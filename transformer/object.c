@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ALIGN      8u
-#define BUILDS_MAX (WEIR_FORM_COUNT + 1)
+#define BUILDS_MAX (WEIR_FORM_COUNT + 2)
 
 struct building {
 	const struct weir_object_request *request;
@@ -101,16 +101,23 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 	return b->n_forms && b->forms[b->n_forms - 1].entry;
 }
 
-/* Resumable kernels have as many registers as they like: with fewer they are slower, as a thread's
- * state must then be in memory even where nobody leaves (FORMS.md). */
+/* The first build has as many registers as it likes, with which the assembler makes the best code
+ * (FORMS.md). Persistent has two more, if it is known what to limit them to. */
 static void add_form(struct building *b, struct function *kernel, const struct form *form)
 {
 	unsigned native = form->id == WEIR_PERSISTENT ? b->request->registers : 0;
-	struct build narrow = {form, "", native ? weir_registers_max(native) : 0},
-		     wide = {form, "_wide", native ? weir_registers_wide(native) : 0};
+	const struct build builds[] = {
+		{form, "", 0},
+		{form, "_narrow", native ? weir_registers_max(native) : 0},
+		{form, "_wide", native ? weir_registers_wide(native) : 0},
+	};
 
-	if (add_build(b, kernel, &narrow) && wide.registers_max && !b->pipeline.diag.error)
-		add_build(b, kernel, &wide);
+	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++) {
+		if (k && (!builds[k].registers_max || b->pipeline.diag.error))
+			continue;
+		if (!add_build(b, kernel, &builds[k]))
+			return;
+	}
 }
 
 /* The new module's PTX, and what became of each form. */

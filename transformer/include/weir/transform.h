@@ -89,7 +89,7 @@ struct weir_object_request {
 	unsigned sm;    /* 90: compute capability 9.0 */
 	unsigned forms; /* bits 1 << enum weir_form */
 	/* Of a thread of the kernel as it is; 0: not known. If it is, the form persistent is built
-	 * twice: so that as many of its blocks fit on an SM, and with more registers. */
+	 * two times more: so that as many of its blocks fit on an SM, and with more registers. */
 	unsigned registers;
 	/* Makes machine code of the new module's PTX, which ends with NUL behind @len; *@image is
 	 * for free(). 0, or a negative errno with @error filled. NULL: the object holds the PTX. */
