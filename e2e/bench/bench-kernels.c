@@ -43,6 +43,10 @@ static const struct variant variants[] = {
 };
 #define VARIANTS countof(variants)
 
+/* A variant is cheap if it costs no more than this, or than so many times the least. */
+#define OVERHEAD_MAX 1.03
+#define CHEAP        1.01
+
 /* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
 struct cell {
 	struct samples us, ratio, delay;
@@ -99,6 +103,43 @@ static double quantile(struct samples *samples, double q)
 	return samples_quantile(samples, q);
 }
 
+static double ratio(struct table *table, unsigned kernel, size_t v)
+{
+	return quantile(&table->cells[kernel][v].ratio, 0.5);
+}
+
+/* Of a kernel's variants in this form, the least that one costs. */
+static double cheapest(struct table *table, unsigned kernel, enum weir_form form)
+{
+	double least = 1e9;
+
+	for (size_t v = 1; v < VARIANTS; v++)
+		if (variants[v].form == form && runs(table, v) && ratio(table, kernel, v) < least)
+			least = ratio(table, kernel, v);
+	return least;
+}
+
+/* Nobody would use one that costs much more than others: it is not asked to leave. */
+static bool is_cheap(struct table *table, size_t v)
+{
+	for (unsigned i = 0; i < table->plan.kernel_count; i++) {
+		double most = CHEAP * cheapest(table, i, variants[v].form);
+
+		if (ratio(table, i, v) <= (most > OVERHEAD_MAX ? most : OVERHEAD_MAX))
+			return true;
+	}
+	return false;
+}
+
+/* Every kernel has left so often. */
+static bool is_enough(const struct table *table, uint64_t trials)
+{
+	for (unsigned i = 0; i < table->plan.kernel_count; i++)
+		if (table->form.delays[i].n < trials)
+			return false;
+	return true;
+}
+
 /* Rounds in which every launch is asked to leave. */
 static void evict(struct table *table)
 {
@@ -110,10 +151,11 @@ static void evict(struct table *table)
 		form->us[i] = quantile(&table->cells[i][0].us, 0.5) / plan->kernels[i].launches;
 	form->evict = true;
 	for (size_t v = 0; v < VARIANTS && trials; v++) {
-		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v))
+		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v) ||
+		    !is_cheap(table, v))
 			continue;
 		form->variant = variants[v];
-		for (uint64_t t = 0; t < trials; t++)
+		for (uint64_t t = 0; t < trials && !is_enough(table, trials); t++)
 			plan_measure(plan);
 		if (table->choice->check)
 			plan_check(plan);
@@ -239,7 +281,8 @@ int main(int argc, char **argv)
 		 "registers of persistent kernels, besides those that keep as many blocks on the "
 		 "GPU; "
 		 "255: no limit"},
-		{"trials", OPTION_NUMBER, &choice.trials, "evictions of each launch"},
+		{"trials", OPTION_NUMBER, &choice.trials,
+		 "evictions of each kernel in each variant that is cheap"},
 		{0},
 	};
 

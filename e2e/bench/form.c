@@ -46,12 +46,38 @@ static unsigned registers_of(CUmodule module, const char *name)
 	return (unsigned)registers;
 }
 
-/* 0: none. */
-static unsigned limit(unsigned native, unsigned more)
+/* Every kernel's persistent form with as many registers as it likes. */
+static CUmodule load_free(const struct benchmark *benchmark)
+{
+	struct weir_transform_options options = {.forms = 1u << WEIR_PERSISTENT};
+	char *ptx = transform(benchmark->ptx, benchmark->name, &options);
+	CUmodule module;
+
+	CU(cuModuleLoadData(&module, ptx));
+	free(ptx);
+	return module;
+}
+
+/* Those of a thread of @kernel's persistent form in @module; 0: it has none. */
+static unsigned registers_free(CUmodule module, const char *kernel)
+{
+	char name[256];
+	CUfunction function;
+	int registers;
+
+	snprintf(name, sizeof(name), "%s%s", kernel, weir_form_suffix(WEIR_PERSISTENT));
+	if (cuModuleGetFunction(&function, module, name) != CUDA_SUCCESS)
+		return 0;
+	CU(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+	return (unsigned)registers;
+}
+
+/* 0: none is needed. */
+static unsigned limit(unsigned native, unsigned freely, unsigned more)
 {
 	unsigned registers = weir_registers_max(native) + more;
 
-	return registers > REGISTERS_MAX ? 0 : registers;
+	return (!more && freely <= registers) || registers > REGISTERS_MAX ? 0 : registers;
 }
 
 static void note_save(void *data, const struct weir_verdict *verdict)
@@ -75,7 +101,7 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 	struct weir_transform_options options = {
 		.forms = 1u << WEIR_SLICED, .verdict = note_name, .data = &names};
 	char *ptx = transform(benchmark->ptx, benchmark->name, &options);
-	CUmodule module;
+	CUmodule module, freely = load_free(benchmark);
 
 	CU(cuModuleLoadData(&module, benchmark->ptx));
 	options = (struct weir_transform_options){.verdict = note_save, .data = form};
@@ -84,13 +110,15 @@ static char *transform_all(struct form *form, const struct benchmark *benchmark)
 		unsigned registers;
 
 		options.kernel = names.name[i / 2];
-		registers = limit(registers_of(module, options.kernel), form->more);
+		registers = limit(registers_of(module, options.kernel),
+				  registers_free(freely, options.kernel), form->more);
 		options.forms = 1u << (i % 2 ? WEIR_RESUMABLE : WEIR_PERSISTENT);
 		options.registers_max = i % 2 ? 0 : registers;
 		ptx = transform(before, benchmark->name, &options);
 		free(before);
 	}
 	CU(cuModuleUnload(module));
+	CU(cuModuleUnload(freely));
 	return ptx;
 }
 
