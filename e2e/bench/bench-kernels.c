@@ -43,9 +43,11 @@ static const struct variant variants[] = {
 };
 #define VARIANTS countof(variants)
 
-/* A variant is cheap if it costs no more than this, or than so many times the least. */
+/* A variant is cheap if it costs no more than this, or than so many times the least; ... */
 #define OVERHEAD_MAX 1.03
 #define CHEAP        1.01
+/* ... and this is what the one that leaves soonest may cost. */
+#define OVERHEAD_SOON 1.10
 
 /* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
 struct cell {
@@ -119,15 +121,37 @@ static double cheapest(struct table *table, unsigned kernel, enum weir_form form
 	return least;
 }
 
-/* Nobody would use one that costs much more than others: it is not asked to leave. */
-static bool is_cheap(struct table *table, size_t v)
+static bool is_cheap(struct table *table, unsigned kernel, size_t v)
 {
-	for (unsigned i = 0; i < table->plan.kernel_count; i++) {
-		double most = CHEAP * cheapest(table, i, variants[v].form);
+	double most = CHEAP * cheapest(table, kernel, variants[v].form);
 
-		if (ratio(table, i, v) <= (most > OVERHEAD_MAX ? most : OVERHEAD_MAX))
+	return ratio(table, kernel, v) <= (most > OVERHEAD_MAX ? most : OVERHEAD_MAX);
+}
+
+/* Blocks that a worker may have to run before it leaves. */
+static uint32_t rest_of(size_t v)
+{
+	return variants[v].parts + variants[v].ahead;
+}
+
+/* Of those that would do while somebody waits, none leaves sooner. */
+static bool is_soonest(struct table *table, unsigned kernel, size_t v)
+{
+	if (ratio(table, kernel, v) > OVERHEAD_SOON)
+		return false;
+	for (size_t k = 1; k < VARIANTS; k++)
+		if (variants[k].form == variants[v].form && runs(table, k) &&
+		    ratio(table, kernel, k) <= OVERHEAD_SOON && rest_of(k) < rest_of(v))
+			return false;
+	return true;
+}
+
+/* Nobody would use the others: they are not asked to leave. */
+static bool is_of_use(struct table *table, size_t v)
+{
+	for (unsigned i = 0; i < table->plan.kernel_count; i++)
+		if (is_cheap(table, i, v) || is_soonest(table, i, v))
 			return true;
-	}
 	return false;
 }
 
@@ -152,7 +176,7 @@ static void evict(struct table *table)
 	form->evict = true;
 	for (size_t v = 0; v < VARIANTS && trials; v++) {
 		if (variants[v].form == WEIR_SLICED || v == 0 || !runs(table, v) ||
-		    !is_cheap(table, v))
+		    !is_of_use(table, v))
 			continue;
 		form->variant = variants[v];
 		for (uint64_t t = 0; t < trials && !is_enough(table, trials); t++)
@@ -282,7 +306,7 @@ int main(int argc, char **argv)
 		 "GPU; "
 		 "255: no limit"},
 		{"trials", OPTION_NUMBER, &choice.trials,
-		 "evictions of each kernel in each variant that is cheap"},
+		 "evictions of each kernel in each variant that is of use"},
 		{0},
 	};
 

@@ -52,11 +52,11 @@ def reach(bench, name, us, chosen):
     if not chosen:
         return us, "native"
     worst = (0, "")
-    for form, chunk, geometry_us, _, why in chosen:
+    for form, chunk, geometry_us, blocks, why in chosen:
         if form == "native":
             of = (geometry_us, f"native: {why}")
         else:
-            delay = form_delay.measured_delay(bench, name, form, chunk)
+            delay = form_delay.measured_delay(bench, name, form, chunk, geometry_us, blocks)
             of = (delay, f"{form}, chunk {chunk}") if delay else (0, f"{form}, chunk {chunk}: not measured")
         worst = max(worst, of)
     return worst

@@ -6,7 +6,7 @@ from node import Failure
 from sharing import LOW
 
 TRIALS = 50
-OVERHEAD_MAX = 1.03  # a form that costs more is not used
+OVERHEAD_SOON = 1.10  # of forms that cost no more, the one that leaves soonest is used while somebody waits
 TINY_US, SHORT_US = 2.0, 20.0  # of a block
 # Form, blocks longer than and at most, us to leave.
 LIMITS = (
@@ -21,10 +21,10 @@ QUEUE_LIMIT = 30
 
 
 def soonest(kernel, form):
-    """The variant that leaves soonest of those that are cheap, or of the cheapest if none is; None:
-    the kernel does not have this form."""
+    """The variant that libweir would use while somebody waits: the one that leaves soonest of those that are cheap, or
+    of the cheapest if none is; None: the kernel does not have this form."""
     of = [v for v in kernel["forms"] if v["form"] == form]
-    limit = max(OVERHEAD_MAX, 1.01 * min((v["ratio"] for v in of), default=0))
+    limit = max(OVERHEAD_SOON, 1.01 * min((v["ratio"] for v in of), default=0))
     cheap = [v for v in of if v["ratio"] <= limit and v.get("evictions", 0) >= FEW]
     return min(cheap, key=lambda v: v["delay_us"]["p99"], default=None)
 
@@ -78,13 +78,17 @@ def measure(bench, form):
         bench.kernels.setdefault(name_of(kernel), {**kernel, "forms": []})["forms"] += kernel["forms"]
 
 
-def measured_delay(bench, name, form, chunk):
-    """p99 of the variant that is most like it, in us; None: there is none."""
-    variants = [
-        v for k in measured(bench) if name_of(k) == name for v in k["forms"] if v["form"] == form and "delay_us" in v
-    ]
+def measured_delay(bench, name, form, chunk, us, blocks):
+    """p99 of the variant that is most like it, in us, and as much more as @chunk blocks last longer if @blocks of them
+    take @us; None: there is none."""
+    kernel = next((k for k in measured(bench) if name_of(k) == name), {"forms": []})
+    variants = [v for v in kernel["forms"] if v["form"] == form and "delay_us" in v]
     nearest = min(variants, key=lambda v: abs(math.log2(v["parts"] / chunk)), default=None)
-    return nearest and nearest["delay_us"]["p99"]
+    if not nearest:
+        return None
+    block_us = us * min(1, kernel["resident"] / blocks)
+    longer = 0 if form == "resumable" else max(0, block_us - kernel["block_us"])
+    return nearest["delay_us"]["p99"] + chunk * longer
 
 
 def part_b(bench):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,9 @@ int main(int argc, char **argv)
 		write_all_ptx(choice.folder);
 		return 0;
 	}
+	/* What one benchmark gives back serves the next: new pages take longer than their use. */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, -1);
 	workload_open(&w, NULL);
 	for (size_t i = 0; i < benchmark_count; i++)
 		if (chosen(&choice, &benchmarks[i]))

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <weir/base.h>
 
 #define OPTIONS_MAX 32
+#define HUGE_PAGE   ((size_t)2 << 20)
 
 _Noreturn void workload_fail(const char *format, ...)
 {
@@ -117,10 +119,14 @@ void workload_parse(struct workload *workload, int argc, char **argv, const char
 
 void *workload_alloc(size_t size)
 {
-	void *memory = malloc(size ? size : 1);
+	bool is_large = size >= HUGE_PAGE;
+	void *memory = is_large ? aligned_alloc(HUGE_PAGE, (size + HUGE_PAGE - 1) & -HUGE_PAGE)
+				: malloc(size ? size : 1);
 
 	if (!memory)
 		workload_fail("out of memory");
+	if (is_large) /* small pages would take longer than what is done with them */
+		madvise(memory, size, MADV_HUGEPAGE);
 	return memory;
 }
 
