@@ -411,6 +411,9 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 		return r;
 	}
 	agent_mark_default(agent);
+	/* Until the pods are known again, any of them may have a limit. */
+	if (memories_marked(&agent->memories))
+		mark_limited(agent);
 	log_info("weir-agent " WEIR_VERSION ": clients at %s, policy %s%s", agent->config.socket,
 		 agent->config.policy, standalone ? ", standalone" : "");
 	return 0;

@@ -349,6 +349,11 @@ void memories_mark(const struct memories *memories)
 	closep(&fd);
 }
 
+bool memories_marked(const struct memories *memories)
+{
+	return faccessat(AT_FDCWD, memories->mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static bool someone_lives(const struct weir_account_page *account)
 {
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {

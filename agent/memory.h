@@ -53,6 +53,8 @@ void memories_sweep(struct memories *memories);
 
 /* A container of this node has a limit: processes that find no agent are not to allocate. */
 void memories_mark(const struct memories *memories);
+/* An agent of this node, maybe an earlier one, has said so. */
+bool memories_marked(const struct memories *memories);
 
 struct memory_owner {
 	const char *tenant; /* its key */
