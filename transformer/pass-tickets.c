@@ -75,28 +75,70 @@ static void write_turn(struct cursor *at, struct block *otherwise)
 		  op_block(otherwise));
 }
 
-/* Nothing is touched if the launch is stale. */
+/* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as
+ * a whole; behind votes, and where lanes wait for each other (gather.h), they may not. */
+static void write_barrier(struct cursor *at, struct frame *fr)
+{
+	if (fr->rewrite->safe)
+		safe_vote(at, fr->rewrite);
+	else if (fr->rewrite->have_met || fr->rewrite->gathering)
+		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
+	else
+		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
+}
+
+/* A launch that may be stale looks at the words. The first thread does for all, as
+ * every warp of the GPU would read the same sector. Returns `resume`; to the end if it is stale. */
+static void write_look(struct cursor *at, struct frame *fr, struct operand resume)
+{
+	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
+	struct block *looked = edit_new_block(fr->f);
+
+	if (!looked)
+		return;
+	edit_code(at, "@!%0 bra %1;", leader(at, fr), op_block(looked));
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
+		  "  ld.volatile.global.u32 %1, [%0+28]; sub.u32 %done, %done, %2;"
+		  "  setp.ge.s32 %p, %done, 0; @%p mov.u32 %1, -1; st.shared.u32 [%3+4], %1; }",
+		  words, resume, hidden32(at, fr->rewrite, HIDDEN(serial)), op_variable(fr->slots));
+	cursor_place(at, looked);
+	write_barrier(at, fr);
+	edit_code(at,
+		  "{ .reg .pred %p; ld.shared.u32 %0, [%1+4];"
+		  "  shfl.sync.idx.b32 %0, %0, 0, 31, 0xffffffff;"
+		  "  setp.eq.u32 %p, %0, -1; @%p bra %2; }",
+		  resume, op_variable(fr->slots), op_block(fr->end));
+}
+
+/* Nothing is touched if the launch is stale. Resumable kernels look at more words, all of them. */
+static void write_stale(struct cursor *at, struct frame *fr)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
+		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
+		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
+		  hidden64(at, fr->rewrite, HIDDEN(words)),
+		  hidden32(at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
+}
+
 static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
-	struct operand words = hidden64(&at, fr->rewrite, HIDDEN(words)), base = op_int(0);
+	struct operand base = op_int(0);
 	struct block *begin = edit_new_block(fr->f);
 
 	if (!begin)
 		return;
-
-	if (!fr->rewrite->safe) {
+	if (fr->rewrite->safe) {
+		write_stale(&at, fr);
+	} else {
 		base = op_reg(edit_register(fr->f, TYPE_b32));
 		edit_code(&at,
-			  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u32 %p, %1, 0; @%p bra %2;"
-			  "  ld.volatile.global.u32 %0, [%3+28]; }",
-			  base, hidden32(&at, fr->rewrite, HIDDEN(fresh)), op_block(begin), words);
+			  "{ .reg .pred %p; mov.u32 %0, 0; setp.ne.u32 %p, %1, 0; @%p bra %2; }",
+			  base, hidden32(&at, fr->rewrite, HIDDEN(fresh)), op_block(begin));
+		write_look(&at, fr, base);
 	}
-	edit_code(&at,
-		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
-		  "  shfl.sync.idx.b32 %done, %done, 0, 31, 0xffffffff; sub.u32 %done, %done, %1;"
-		  "  setp.ge.s32 %p, %done, 0; @%p bra %2; }",
-		  words, hidden32(&at, fr->rewrite, HIDDEN(serial)), op_block(fr->end));
 	cursor_place(&at, begin);
 	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
 	if (fr->rewrite->votes)
@@ -165,18 +207,6 @@ static void write_poll(struct cursor *at, struct frame *fr)
 			  op_variable(fr->rewrite->safe->watch));
 		safe_tell(at, fr->rewrite, id);
 	}
-}
-
-/* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as
- * a whole; behind votes, and where lanes wait for each other (gather.h), they may not. */
-static void write_barrier(struct cursor *at, struct frame *fr)
-{
-	if (fr->rewrite->safe)
-		safe_vote(at, fr->rewrite);
-	else if (fr->rewrite->have_met || fr->rewrite->gathering)
-		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
-	else
-		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
 }
 
 static void write_given(struct frame *fr)

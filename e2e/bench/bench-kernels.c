@@ -57,7 +57,7 @@ struct cell {
 struct choice {
 	const char *only, *class, *form;
 	uint64_t trials, more;
-	bool check;
+	bool check, chained;
 };
 
 struct table {
@@ -270,6 +270,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	form_init(&table.form, &copy, benchmark, (unsigned)choice->more);
 	plan_init(&table.plan, &copy, w, w->size ? (uint32_t)w->size : copy.sizes[w->gpu][class]);
 	form_attach(&table.form, &table.plan);
+	table.form.chained = choice->chained;
 	one_round(&table, choice->check);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++)
 		for (size_t v = 0; v < VARIANTS; v++)
@@ -305,6 +306,8 @@ int main(int argc, char **argv)
 		 "registers of persistent kernels, besides those that keep as many blocks on the "
 		 "GPU; "
 		 "255: no limit"},
+		{"chained", OPTION_FLAG, &choice.chained,
+		 "a continuation behind each launch, as libweir has one or more"},
 		{"trials", OPTION_NUMBER, &choice.trials,
 		 "evictions of each kernel in each variant that is of use"},
 		{0},

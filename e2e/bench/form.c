@@ -280,6 +280,10 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	if (form->evict) /* what stands in front of it is not to count */
 		await(plan);
 	start(plan, launch, kernel->function[kind], workers, parameters);
+	if (form->chained && !form->evict) {
+		hidden->fresh = 0;
+		start(plan, launch, kernel->function[kind], workers, parameters);
+	}
 	if (!form->evict)
 		return;
 	evict(form, plan, (unsigned)(launch->kernel - plan->kernels));

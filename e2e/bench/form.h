@@ -43,6 +43,7 @@ struct form {
 	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
 	unsigned save_count;
+	bool chained; /* behind each launch that nobody asks to leave stands a continuation */
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;
 

@@ -1,5 +1,6 @@
 """Parts a, g and t: what forms cost when nobody asks kernels to leave."""
 
+import collections
 import math
 import re
 import statistics
@@ -8,6 +9,7 @@ import form_delay
 from form_truth import EATERS, modules, names
 from sharing import LOW
 
+GROUPS = 3  # of benchmarks: some prepare their inputs while another measures
 WARM_UP = 1.0  # seconds of each benchmark with Weir: to measure, compile and choose
 MEAN_LIMIT, WORST_LIMIT = 1.01, 1.03
 SHORT_US = 20  # a shorter kernel is judged in the mean only: events are not that exact
@@ -19,31 +21,43 @@ LINEAR = 80  # per cent: so much of its speed the transformer has left when the 
 CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, \d+ us \(([^)]*)\)")
 
 
-def start_times(bench, weir, input_class, turn):
+def groups(bench):
     """Every benchmark but those whose length is the host's choice."""
+    of = [name for name in names(bench) if name not in EATERS]
+    return [",".join(of[first::GROUPS]) for first in range(GROUPS)]
+
+
+def start_times(bench, weir, input_class, turn, group):
+    """Without Weir twice, before and after, as far as turns come in order."""
     node = bench.node
-    only = ",".join(name for name in names(bench) if name not in EATERS)
-    argv = [node.program("kernels"), *node.sizes, "--time", "--class", input_class, "--only", only, "--turn", str(turn)]
+    argv = [node.program("kernels"), *node.sizes, "--time", "--class", input_class, "--only", group, "--turn", str(turn)]
     if weir:
         argv += ["--warm-up", str(0.1 if node.simulated else WARM_UP)]
+    else:
+        argv += ["--times", "2"]
     return node.start("kernels", argv, LOW, weir, files=False, env={"WEIR_LOG": "debug"} if weir else None)
 
 
-def kernel_times(client):
-    """Kernel to the mean of its launches in a round, of the median round."""
-    client.result(400)
-    return {
-        f"{line['workload']}/{kernel['name']}": kernel["round_us"] / kernel["launches"]
-        for line in client.json_lines()
-        for kernel in line["kernels"]
-    }
+def kernel_times(clients):
+    """Of each turn: kernel to the mean of its launches in a round, of the median round."""
+    turns = {}
+    for client in clients:
+        client.result(400)
+        seen = collections.Counter()
+        for line in client.json_lines():
+            seen[line["workload"]] += 1
+            for kernel in line["kernels"]:
+                name = f"{line['workload']}/{kernel['name']}"
+                turns.setdefault(seen[line["workload"]], {})[name] = kernel["round_us"] / kernel["launches"]
+    return list(turns.values())
 
 
-def choices(client):
+def choices(clients):
     """Kernel to what was chosen for it, with all its geometries: (form, chunk, us, blocks, why)."""
     found = {}
-    for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
-        found.setdefault(kernel, []).append((form, int(chunk), int(us), int(blocks), why))
+    for client in clients:
+        for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
+            found.setdefault(kernel, []).append((form, int(chunk), int(us), int(blocks), why))
     return found
 
 
@@ -100,10 +114,12 @@ def part_a(bench):
     turn.touch()
     turn.chmod(0o666)  # clients may be other users
     input_class = "trivial" if node.simulated else "large"
-    clients = [start_times(bench, weir, input_class, turn) for weir in (False, True, False)]
-    first, weir, second = (kernel_times(client) for client in clients)
+    of = groups(bench)
+    natively = [start_times(bench, False, input_class, turn, group) for group in of]
+    governed = [start_times(bench, True, input_class, turn, group) for group in of]
+    (first, second), (weir,) = kernel_times(natively), kernel_times(governed)
     native = {name: (us + second[name]) / 2 for name, us in first.items()}
-    chosen = choices(clients[1])
+    chosen = choices(governed)
     ratios = {name: weir[name] / us for name, us in native.items()}
     noise = {name: max(us / second[name], second[name] / us) for name, us in first.items() if us >= SHORT_US} or {"-": 1}
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values()))

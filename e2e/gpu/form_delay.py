@@ -6,6 +6,7 @@ from node import Failure
 from sharing import LOW
 
 TRIALS = 50
+ROUNDS = 5  # that say what a variant costs
 OVERHEAD_SOON = 1.10  # of forms that cost no more, the one that leaves soonest is used while somebody waits
 TINY_US, SHORT_US = 2.0, 20.0  # of a block
 # Form, blocks longer than and at most, us to leave.
@@ -67,6 +68,7 @@ def measure(bench, form):
     node = bench.node
     node.stop_mps()
     argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
+    argv += ["--iterations", str(ROUNDS)]
     argv += ["--form", form, "--class", "trivial" if node.simulated else "small"]
     client = node.start("bench-kernels", argv, LOW, False, files=False)
     try:

@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <weir/base.h>
 
 #include "plan.h"
 
+#define PAUSE_US 20000
+
 struct choice {
 	const char *only, *class, *folder, *turn;
-	uint64_t repeat;
+	uint64_t repeat, times;
 	double warm_up;
 	bool list, time;
 	enum input_class input; /* from @class */
@@ -37,6 +40,8 @@ static void parse(struct choice *choice, struct workload *w, int argc, char **ar
 		{"time", OPTION_FLAG, &choice->time, "measures; a line of JSON for each benchmark"},
 		{"warm-up", OPTION_REAL, &choice->warm_up,
 		 "seconds of rounds before those that are measured"},
+		{"times", OPTION_NUMBER, &choice->times,
+		 "with --time: measures so often, each time in a turn of its own"},
 		{"turn", OPTION_TEXT, &choice->turn,
 		 "with --time: only one of those that were given this file uses the GPU at a time"},
 		{"write-ptx", OPTION_TEXT, &choice->folder,
@@ -166,9 +171,9 @@ static void warm_up(struct plan *plan, double seconds)
 	plan_forget(plan);
 }
 
-/* Rounds that are measured, and a check of the last; returns how many. */
+/* Rounds that are measured, and perhaps a check of the last; returns how many. */
 static uint64_t measure(struct workload *w, const struct choice *choice, struct plan *plan,
-			uint64_t rounds)
+			uint64_t rounds, bool check)
 {
 	cleanup(closep) int turn __attribute__((unused)) = take_turn(choice->turn);
 	uint64_t done = 0;
@@ -176,8 +181,22 @@ static uint64_t measure(struct workload *w, const struct choice *choice, struct 
 	warm_up(plan, choice->warm_up);
 	for (workload_ready(w); done < rounds && (!done || !workload_stopped(w)); done++)
 		plan_measure(plan);
-	plan_check(plan);
+	if (check)
+		plan_check(plan);
 	return done;
+}
+
+/* Between two turns the others have theirs. */
+static void measure_often(struct workload *w, const struct choice *choice, struct plan *plan,
+			  uint64_t rounds)
+{
+	for (uint64_t left = choice->times; left--;) {
+		uint64_t done = measure(w, choice, plan, rounds, !left);
+
+		print_times(plan, class_names[choice->input], done);
+		if (left)
+			usleep(PAUSE_US);
+	}
 }
 
 static uint64_t repeat(struct workload *w, const struct choice *choice, struct plan *plan,
@@ -201,8 +220,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	plan_init(&plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][choice->input]);
 	if (choice->time) {
-		rounds = measure(w, choice, &plan, rounds);
-		print_times(&plan, class_names[choice->input], rounds);
+		measure_often(w, choice, &plan, rounds);
 	} else {
 		rounds = repeat(w, choice, &plan, rounds);
 		printf("%s: ok, %llu rounds of %u %s, %016llx\n", benchmark->name,
@@ -216,7 +234,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 int main(int argc, char **argv)
 {
 	struct workload w = {.seed = 1};
-	struct choice choice = {.class = "small", .repeat = 1};
+	struct choice choice = {.class = "small", .repeat = 1, .times = 1};
 
 	parse(&choice, &w, argc, argv);
 	check_names(&choice);
