@@ -12,7 +12,7 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-#define CONNECT_SECONDS 10
+#define CONNECT_SECONDS 5
 #define ANSWER_SECONDS  20
 #define TOKEN_MAX       16384
 #define ANSWER_SHOWN    160

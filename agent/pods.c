@@ -62,6 +62,7 @@ struct pods {
 	char *next;       /* page of the list; NULL: the first */
 	bool listed;      /* the table is good enough to watch from @version */
 	bool connected;
+	bool hurried; /* the request comes before its time, or will */
 	unsigned failures;
 
 	CURL *request; /* NULL: waiting for @retry */
@@ -379,7 +380,10 @@ static void back_off(struct pods *p)
 
 	if (delay > RETRY_MAX_NS)
 		delay = RETRY_MAX_NS;
-	p->failures++;
+	/* Many who are in a hurry say nothing of how long the server will be away. */
+	if (!p->hurried)
+		p->failures++;
+	p->hurried = false;
 	loop_timer_set(&p->retry,
 		       delay / 2 + arc4random_uniform((uint32_t)(delay / 2000)) * 1000ull, 0);
 }
@@ -523,8 +527,10 @@ void pods_hurry(struct pods *p)
 {
 	uint64_t now = loop_now(), due = p->started + RETRY_FIRST_NS;
 
-	if (!p->request)
-		loop_timer_set(&p->retry, due > now ? due - now : 0, 0);
+	if (p->request)
+		return;
+	p->hurried = true;
+	loop_timer_set(&p->retry, due > now ? due - now : 0, 0);
 }
 
 bool pods_connected(const struct pods *p)

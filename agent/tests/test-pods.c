@@ -190,15 +190,19 @@ static const char *priority(const char *uid)
 	return pod ? pod->priority : "";
 }
 
-#define until(condition)                                              \
-	do {                                                          \
-		unsigned steps_ = 0;                                  \
-		while (!(condition) && steps_++ < STEPS_MAX) {        \
-			if (server.daemon)                            \
-				MHD_run(server.daemon);               \
-			assert_true(loop_step(&client.loop, 1) >= 0); \
-		}                                                     \
-		assert_true(condition);                               \
+static void turn(void)
+{
+	if (server.daemon)
+		MHD_run(server.daemon);
+	assert_true(loop_step(&client.loop, 1) >= 0);
+}
+
+#define until(condition)                                     \
+	do {                                                 \
+		unsigned steps_ = 0;                         \
+		while (!(condition) && steps_++ < STEPS_MAX) \
+			turn();                              \
+		assert_true(condition);                      \
 	} while (0)
 
 static int setup(void **state)
@@ -368,6 +372,25 @@ static void tries_again_when_refused(void **state)
 	assert_string_equal(priority("a"), "low");
 }
 
+/* Whoever is in a hurry is served soon, and does not make the agent patient: it would wait for 15 s
+ * at least after so many refusals. */
+static void is_hurried(void **state)
+{
+	(void)state;
+	server.list_status = 403;
+	for (unsigned n = 1; n < 10; n++) {
+		until(server.lists == n);
+		for (unsigned i = 0; i < 50; i++) /* the answer comes */
+			turn();
+		pods_hurry(client.pods);
+	}
+	until(server.lists == 10);
+	server.list_status = 200;
+	for (unsigned i = 0; i < 5000 && !pods_connected(client.pods); i++)
+		turn();
+	assert_true(pods_connected(client.pods));
+}
+
 static void gives_up_on_malformed_and_endless_events(void **state)
 {
 	(void)state;
@@ -410,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keeps_the_pods_while_the_server_is_away, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(tries_again_when_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(is_hurried, setup, teardown),
 		cmocka_unit_test_setup_teardown(gives_up_on_malformed_and_endless_events, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(is_freed_in_the_middle, setup, teardown),
