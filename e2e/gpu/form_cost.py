@@ -9,8 +9,8 @@ import form_delay
 from form_truth import EATERS, modules, names
 from sharing import LOW
 
-GROUPS = 3  # of benchmarks: some prepare their inputs while another measures
-WARM_UP = 1.0  # seconds of each benchmark with Weir: to measure, compile and choose
+GROUPS = 3  # of benchmarks without Weir: some prepare their inputs while another measures
+WARM_UP = 1.5  # seconds of each benchmark with Weir: to measure, compile and choose
 MEAN_LIMIT, WORST_LIMIT = 1.01, 1.03
 SHORT_US = 20  # a shorter kernel is judged in the mean only: events are not that exact
 TARGET_US, TARGET_SHARE = 100, 90  # of the kernels, per cent
@@ -21,16 +21,11 @@ LINEAR = 80  # per cent: so much of its speed the transformer has left when the 
 CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, \d+ us \(([^)]*)\)")
 
 
-def groups(bench):
-    """Every benchmark but those whose length is the host's choice."""
-    of = [name for name in names(bench) if name not in EATERS]
-    return [",".join(of[first::GROUPS]) for first in range(GROUPS)]
-
-
 def start_times(bench, weir, input_class, turn, group):
     """Without Weir twice, before and after, as far as turns come in order."""
     node = bench.node
-    argv = [node.program("kernels"), *node.sizes, "--time", "--class", input_class, "--only", group, "--turn", str(turn)]
+    only = ",".join(group)
+    argv = [node.program("kernels"), *node.sizes, "--time", "--class", input_class, "--only", only, "--turn", str(turn)]
     if weir:
         argv += ["--warm-up", str(0.1 if node.simulated else WARM_UP)]
     else:
@@ -38,7 +33,7 @@ def start_times(bench, weir, input_class, turn, group):
     return node.start("kernels", argv, LOW, weir, files=False, env={"WEIR_LOG": "debug"} if weir else None)
 
 
-def kernel_times(clients):
+def kernel_times(*clients):
     """Of each turn: kernel to the mean of its launches in a round, of the median round."""
     turns = {}
     for client in clients:
@@ -52,12 +47,11 @@ def kernel_times(clients):
     return list(turns.values())
 
 
-def choices(clients):
+def choices(client):
     """Kernel to what was chosen for it, with all its geometries: (form, chunk, us, blocks, why)."""
     found = {}
-    for client in clients:
-        for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
-            found.setdefault(kernel, []).append((form, int(chunk), int(us), int(blocks), why))
+    for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
+        found.setdefault(kernel, []).append((form, int(chunk), int(us), int(blocks), why))
     return found
 
 
@@ -114,10 +108,10 @@ def part_a(bench):
     turn.touch()
     turn.chmod(0o666)  # clients may be other users
     input_class = "trivial" if node.simulated else "large"
-    of = groups(bench)
-    natively = [start_times(bench, False, input_class, turn, group) for group in of]
-    governed = [start_times(bench, True, input_class, turn, group) for group in of]
-    (first, second), (weir,) = kernel_times(natively), kernel_times(governed)
+    of = [name for name in names(bench) if name not in EATERS]  # the host says how long those last
+    natively = [start_times(bench, False, input_class, turn, of[first::GROUPS]) for first in range(GROUPS)]
+    governed = start_times(bench, True, input_class, turn, of)  # one client: of two, each waits for the other
+    (first, second), (weir,) = kernel_times(*natively), kernel_times(governed)
     native = {name: (us + second[name]) / 2 for name, us in first.items()}
     chosen = choices(governed)
     ratios = {name: weir[name] / us for name, us in native.items()}
