@@ -99,8 +99,7 @@ struct turn {
 /* Reads the settings from the environment; before the first client. */
 void choose_init(void);
 
-/* Launch path; @choice may be NULL. @interval: how far gates are apart now; kernels predicted to be
- * shorter need no form. */
+/* Launch path; @choice may be NULL. @interval: kernels predicted to be shorter need no form. */
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval);
 

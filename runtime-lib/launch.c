@@ -77,6 +77,17 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 		launch->sample->parts = parts;
 }
 
+/* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
+ * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
+ * the next one has begun. */
+static uint64_t short_for_forms(const struct client *client, const struct standing *standing,
+				uint64_t predicted)
+{
+	if (!client_waited(client, predicted))
+		return gate_interval(standing, false);
+	return atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+}
+
 static struct launch launch_begin(CUstream handle, bool per_thread, const struct kernel_call *call,
 				  enum launch_kind kind)
 {
@@ -114,8 +125,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	if (kind == LAUNCH_PLAIN && standing->wait)
 		launch.turn = choose_turn(
 			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
-			key, predicted,
-			atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed));
+			key, predicted, short_for_forms(stream->client, standing, predicted));
 	if (launch.turn.forms && !launch.lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)

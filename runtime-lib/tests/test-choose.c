@@ -2,6 +2,8 @@
  * driver that does nothing but be observable. */
 #include "formed.h"
 
+#include "gate.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -355,6 +357,28 @@ static void gates_are_enough_for_short_kernels(void **state)
 	gone(n);
 }
 
+/* Gates are as dense while equals have turns; who has the next one is not to wait for the rest of a
+ * chain. */
+static void short_kernels_need_no_forms_among_equals(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(300000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
+	agent.control->flags |= WEIR_CONTROL_URGENT;
+	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	ops_of(n, kernel, BLOCKS);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
+	agent.control->flags = 0;
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -373,6 +397,7 @@ int main(void)
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
+		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
 	};
 
 	driver_load();
