@@ -27,4 +27,4 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    sys.exit(suite.Suite("e2e/bench/sched.sh", __doc__, PARTS, 3, [*players.TENANTS, *sched_servers.TENANTS]).main())
+    sys.exit(suite.Suite("e2e/bench/sched.sh", __doc__, PARTS, 3, [*players.TENANTS, *sched_servers.TENANTS, *sched_torch.TENANTS]).main())

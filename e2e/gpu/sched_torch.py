@@ -2,11 +2,16 @@
 
 import time
 
-from node import Failure
-from sharing import HIGH, LOW
+from node import Failure, Tenant
+from players import stage_of
+from sharing import LOW
 
 BATCH = ("train", "train", "train", "infer", "infer", "infer")
 SERVERS = 2  # that answer requests by an `infer` each, with priority
+# Each is a container of its own, as pods are.
+BATCH_TENANTS = [Tenant(f"torch-{i}", "low") for i in range(len(BATCH))]
+SERVER_TENANTS = [Tenant(f"torch-server-{i}", "high") for i in range(SERVERS)]
+TENANTS = [*BATCH_TENANTS, *SERVER_TENANTS]
 GAP_MS = 30  # between the requests of one, on average
 SECONDS = 20  # for each of --seconds: three of these are the minute
 SETTLE = 2.0  # seconds in which all are there, before what is counted
@@ -38,8 +43,8 @@ def play(bench, batch, seconds, weir, mps, priority):
         node.ensure_mps()
     else:
         node.stop_mps()
-    clients = [node.start(f"torch-{w}", bench.low_argv(w), LOW, weir) for w in batch]
-    clients += [node.start("torch-server", server_argv(bench, i, priority), HIGH, weir) for i in range(SERVERS)]
+    clients = [node.start(f"torch-{w}", bench.low_argv(w), tenant.name, weir) for w, tenant in zip(batch, BATCH_TENANTS)]
+    clients += [node.start("torch-server", server_argv(bench, i, priority), tenant.name, weir) for i, tenant in enumerate(SERVER_TENANTS)]
     try:
         all_ready(clients)
         time.sleep(SETTLE)
@@ -79,7 +84,7 @@ def part_j(bench):
     alone = {workload: found[workload]["rate"] for workload in BATCH}
     _, servers, begin = play(bench, (), seconds, False, True, False)
     base = p99(answered(servers, begin, begin + seconds))
-    bench.node.ensure_agent()
+    stage_of(bench).set_policy("hpf")  # the agent's own
     totals, latencies, notes = {}, {}, []
     for mode, way in MODES.items():
         batch, servers, begin = play(bench, BATCH, seconds, *way)
