@@ -80,17 +80,15 @@ static bool plan_init(struct plan *plan, const struct planner *planner, enum wei
 /* Of the form's builds the first of those of which most blocks run at once. */
 static bool best_build(struct plan *plan, const struct planner *planner, enum weir_form form)
 {
-	bool found = false;
+	struct plan best = {.workers = 0};
 
 	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
 		struct plan next;
-		if (!plan_init(&next, planner, form, build) ||
-		    (found && next.workers <= plan->workers))
-			continue;
-		*plan = next;
-		found = true;
+		if (plan_init(&next, planner, form, build) && next.workers > best.workers)
+			best = next;
 	}
-	return found;
+	*plan = best;
+	return best.workers != 0;
 }
 
 static bool whole_grid_fits(const struct choice *choice)
