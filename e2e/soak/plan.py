@@ -2,7 +2,7 @@
 """What a soak does when, from its seed: a line `SECOND KIND ARGUMENT` for each event.
 
 Usage: plan.py SEED SECONDS SLOTS. The last tenth is calm, and the first events are one of each kind,
-as far as there is time. In the second half no agent is killed, so that one lives long enough for its
+as far as there is time. After the first third no agent is killed, so that one lives long enough for its
 memory to be judged."""
 
 import random
@@ -35,7 +35,7 @@ def plan(seed, seconds, slots):
         at += chance.uniform(*PAUSE) * pace
         if at > end:
             return
-        kinds = [kind for kind in KINDS if kind != "agent" or at < seconds / 2]
+        kinds = [kind for kind in KINDS if kind != "agent" or at < seconds / 3]
         kind = first.pop(0) if first else chance.choices(kinds, [KINDS[kind][0] for kind in kinds])[0]
         yield f"{at:.1f} {kind} {KINDS[kind][1](chance, slots)}"
 

@@ -7,7 +7,7 @@ samples it says nothing. Descriptors come and go with clients and are counted wh
 
 import sys
 
-WARM_UP_S = 120  # of each agent
+WARM_UP_S = 660  # of each agent, which remembers containers that are gone for 600 s
 ENOUGH_S = 300
 LIMIT_KIB = 4096  # in an hour
 KIB = 2  # column
