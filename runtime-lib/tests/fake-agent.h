@@ -48,10 +48,13 @@ bool fake_agent_quiet(struct fake_agent *agent);
 void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status, const void *object,
 			 size_t size);
 
-/* Waits until the condition holds; false after 5 s. */
+/* For what must come: only a test that fails waits so long, or one whose machine has much to do. */
+#define PATIENCE_MS 30000
+
+/* Waits until the condition holds; false when patience is at its end. */
 #define eventually(condition)                       \
 	({                                          \
-		int left_ = 5000;                   \
+		int left_ = PATIENCE_MS;            \
 		while (!(condition) && left_-- > 0) \
 			usleep(1000);               \
 		(condition);                        \
