@@ -423,7 +423,8 @@ static void test_limit_is_waited_for(void **state)
 	known_pod = NULL;
 	free(pod);
 
-	/* Nor does another agent forget that containers here have limits, which knows no pod yet. */
+	/* Nor does another agent forget that containers here have limits, which knows no pod yet.
+	 */
 	agent_deinit(&agent);
 	rig_start(false);
 	expect_no("third");
