@@ -107,8 +107,7 @@ none_left() {
 }
 
 stop_load() {
-	# Some sleep, and may just have begun; five jobs of one GPU have half a minute of kernels each.
-	local slot end=$((SECONDS + 300 + pause))
+	local slot end=$((SECONDS + 120 + pause)) # some sleep, and may just have begun
 	stopping=1
 	pause=0
 	for ((slot = 0; slot < pods; slot++)); do
