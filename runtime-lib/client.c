@@ -57,7 +57,9 @@ static bool page_register(struct page *page)
 	if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
 		result = real(cuMemHostGetDevicePointer_v2)(&gpu, page->memory, 0);
 	if (result != CUDA_SUCCESS) {
-		log_warning("the driver does not take a shared page (error %d): no gates", result);
+		log_limited(LOG_WARNING, 60,
+			    "the driver does not take a shared page (error %d): no gates yet",
+			    result);
 		return false;
 	}
 	atomic_store(&page->gpu, gpu);
@@ -108,7 +110,7 @@ static bool client_init(struct client *client)
 	if (standing && client_register_pages(client, standing))
 		atomic_store(&client->standing, standing);
 	else
-		free(standing);
+		atomic_store(&client->pending, standing); /* the worker tries again */
 	return true;
 }
 
@@ -213,6 +215,7 @@ void client_forget_all(void)
 		clients[i].socket = -1;
 		request_reset(&clients[i]);
 		clients[i].standing = NULL;
+		clients[i].newest = NULL;
 		clients[i].state = CLIENT_DEAD;
 	}
 }

@@ -17,7 +17,7 @@
 #include "weir/protocol.h"
 
 #define CLIENTS_MAX 16
-#define PAGES_MAX   64
+#define PAGES_MAX   1024 /* two for each agent that the process outlives */
 
 /* A page shared with the agent, mapped once however often the agent sends it. */
 struct page {
@@ -87,6 +87,9 @@ struct client {
 	struct page pages[PAGES_MAX];
 	size_t n_pages;
 	_Atomic(struct standing *) pending; /* mapped, to be settled by the worker */
+	/* The last one that was handed over, settled or not: what the agent says of levels is about
+	 * it. Freed when a later one replaces it unsettled, else never. */
+	const struct standing *newest;
 
 	/* Worker and link thread; see request.h. */
 	struct request requests[REQUESTS_MAX];
@@ -96,8 +99,8 @@ struct client {
 	struct {
 		const struct standing
 			*raise; /* a higher level, until gates of the lower are passed */
-		const struct standing *former; /* NULL, or the one before, for a while */
-		uint64_t former_until;
+		const struct standing *former;    /* NULL, or the one before, for a while */
+		uint64_t former_until, settle_at; /* ns */
 		uint64_t last_begun, last_tick, last_look, sampled_at;
 		uint64_t contended_until, waited_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
@@ -130,8 +133,7 @@ void client_remove(struct client *client);
 void client_forget_all(void);
 
 /* On a thread with the client's context current: registers the standing's pages with the driver.
- * False: it cannot gate (said once). Ends in publishing or in none; see worker.c for changes of
- * level. */
+ * False: it cannot gate now (said). See worker.c for changes of level. */
 bool client_register_pages(struct client *client, const struct standing *standing);
 
 /* Whether somebody waits for a kernel of so many ns. */

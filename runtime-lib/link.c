@@ -67,10 +67,11 @@ static int take_level(struct client *client, struct standing *standing, uint8_t 
 	return r;
 }
 
+/* A level is one for the agent that says it: its pages may not be settled yet. */
 static struct standing *standing_new(struct client *client, const union weir_message *message,
 				     const int *fds)
 {
-	const struct standing *now = atomic_load(&client->standing);
+	const struct standing *now = client->newest;
 	int r;
 
 	if (message->header.type == WEIR_LEVEL && !now)
@@ -140,6 +141,7 @@ struct standing *link_open(struct client *client)
 		client->retry_at = 0;
 		pthread_mutex_lock(&state.lock);
 		client->socket = take_fd(socket);
+		client->newest = standing;
 		pthread_mutex_unlock(&state.lock);
 	}
 	return standing;
@@ -149,7 +151,7 @@ struct standing *link_open(struct client *client)
  * and others, so we do. */
 static void lost(struct client *client, uint64_t now)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct standing *standing = client->newest;
 
 	close(take_fd(client->socket));
 	request_lost(client);
@@ -183,6 +185,7 @@ static void retry(struct client *client, uint64_t now)
 /* Hands a standing to the worker. One that it had not yet taken is out of date. */
 static void hand_over(struct client *client, struct standing *standing)
 {
+	client->newest = standing;
 	free(atomic_exchange(&client->pending, standing));
 	worker_wake();
 }
@@ -292,6 +295,7 @@ void link_close(struct client *client)
 	if (client->socket >= 0)
 		close(take_fd(client->socket));
 	client->retry_at = 0;
+	client->newest = NULL;
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(atomic_exchange(&client->pending, NULL));
@@ -304,6 +308,7 @@ void link_reset(struct client *client)
 	client->socket = -1;
 	client->retry_at = 0;
 	client->retry_delay = 0;
+	client->newest = NULL;
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	atomic_store(&client->pending, NULL);

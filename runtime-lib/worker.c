@@ -36,6 +36,7 @@
 #define CONTENDED_FOR  1000000000u
 #define WAITED_FOR     10000000000u
 #define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
+#define SETTLE_AGAIN   1000000000u /* the driver did not take its pages */
 
 static struct {
 	_Atomic int started, stopping;
@@ -138,19 +139,31 @@ static void look_at_streams(struct client *client, bool contended)
 	}
 }
 
+/* As @now, with what @next shares with the agent alone: that may be another agent. */
+static struct standing *stay(const struct standing *now, const struct standing *next)
+{
+	struct standing *standing = malloc(sizeof(*standing));
+
+	if (!standing)
+		return NULL;
+	*standing = *now;
+	standing->control = next->control;
+	standing->status = next->status;
+	standing->number = next->number;
+	return standing;
+}
+
 /* A higher level may be used only when no gate of the lower one is ahead of us any more: we would
  * wait for our own demand. So each stream gets a marker, behind which gates are of the new level.
  */
-static void begin_raise(struct client *client, const struct standing *now, struct standing *next)
+static void begin_raise(struct client *client, const struct standing *now,
+			const struct standing *next)
 {
-	struct standing *between = malloc(sizeof(*between));
+	struct standing *between = stay(now, next);
 
 	if (!between)
 		return;
-	*between = *now;
 	between->wait = next->wait;
-	between->control = next->control;
-	between->status = next->status;
 	stream_for_each (s, client) {
 		s->raise_mark = atomic_load(&s->issued);
 		stream_want_marker(s);
@@ -176,26 +189,43 @@ static bool raise_passed(struct client *client)
 	return true;
 }
 
+static void adopt(struct client *client, const struct standing *next, uint64_t time)
+{
+	const struct standing *now = atomic_load(&client->standing);
+	bool raised = now && next->level > now->level;
+
+	log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number, next->level,
+		  next->bit);
+	if (raised && atomic_load(&client->graph_levels) & ((1u << next->level) - 1)) {
+		log_info("stays at level %u: graphs with gates of that level exist", now->level);
+		next = stay(now, next);
+		raised = false;
+	}
+	if (raised)
+		begin_raise(client, now, next);
+	else if (next)
+		change(client, next, time);
+}
+
+/* Not now; if the agent has sent another one meanwhile, never. */
+static void put_off(struct client *client, struct standing *next, uint64_t time)
+{
+	struct standing *none = NULL;
+
+	client->worker.settle_at = time + SETTLE_AGAIN;
+	if (!atomic_compare_exchange_strong(&client->pending, &none, next))
+		free(next);
+}
+
 static void settle(struct client *client, uint64_t time)
 {
-	struct standing *next = atomic_exchange(&client->pending, NULL);
-	const struct standing *now = atomic_load(&client->standing);
+	struct standing *next =
+		time < client->worker.settle_at ? NULL : atomic_exchange(&client->pending, NULL);
 
-	if (next && !client_register_pages(client, next))
-		next = NULL;
-	if (next && now && next->level > now->level &&
-	    atomic_load(&client->graph_levels) & ((1u << next->level) - 1)) {
-		log_info("stays at level %u: graphs with gates of that level exist", now->level);
-		next = NULL;
-	}
-	if (next) {
-		log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number,
-			  next->level, next->bit);
-		if (now && next->level > now->level)
-			begin_raise(client, now, next);
-		else
-			change(client, next, time);
-	}
+	if (next && client_register_pages(client, next))
+		adopt(client, next, time);
+	else if (next)
+		put_off(client, next, time);
 	if (client->worker.raise && raise_passed(client))
 		change(client, client->worker.raise, time);
 }

@@ -57,6 +57,26 @@ void fake_agent_stop(struct fake_agent *agent)
 	unlink(agent->socket_path);
 }
 
+static void open_own(struct fake_agent *agent)
+{
+	agent->control = page_new(&agent->control_fd);
+	agent->status = page_new(&agent->status_fd);
+}
+
+static void close_own(struct fake_agent *agent)
+{
+	munmap(agent->control, WEIR_PAGE_SIZE);
+	munmap(agent->status, WEIR_PAGE_SIZE);
+	close(agent->control_fd);
+	close(agent->status_fd);
+}
+
+void fake_agent_renew(struct fake_agent *agent)
+{
+	close_own(agent);
+	open_own(agent);
+}
+
 void fake_agent_init(struct fake_agent *agent)
 {
 	*agent = (struct fake_agent){.listener = -1, .client = -1};
@@ -65,8 +85,7 @@ void fake_agent_init(struct fake_agent *agent)
 	setenv("WEIR_SOCKET", agent->socket_path, 1);
 	for (size_t q = 0; q < WEIR_DEMAND_LEVELS; q++)
 		agent->demand[q] = page_new(&agent->demand_fds[q]);
-	agent->control = page_new(&agent->control_fd);
-	agent->status = page_new(&agent->status_fd);
+	open_own(agent);
 	fake_agent_start(agent);
 }
 
@@ -77,10 +96,7 @@ void fake_agent_deinit(struct fake_agent *agent)
 		munmap(agent->demand[q], WEIR_PAGE_SIZE);
 		close(agent->demand_fds[q]);
 	}
-	munmap(agent->control, WEIR_PAGE_SIZE);
-	munmap(agent->status, WEIR_PAGE_SIZE);
-	close(agent->control_fd);
-	close(agent->status_fd);
+	close_own(agent);
 }
 
 void fake_agent_accept(struct fake_agent *agent)

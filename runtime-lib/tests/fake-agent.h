@@ -24,6 +24,8 @@ void fake_agent_deinit(struct fake_agent *agent);
 /* Listens again on the same path after fake_agent_stop(). The pages stay. */
 void fake_agent_start(struct fake_agent *agent);
 void fake_agent_stop(struct fake_agent *agent);
+/* Another agent from now on: a client's own pages are new ones, those of demand stay. */
+void fake_agent_renew(struct fake_agent *agent);
 
 /* Accepts a connection and takes its HELLO. Fails the test when none comes within 5 s. */
 void fake_agent_accept(struct fake_agent *agent);

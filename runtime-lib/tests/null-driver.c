@@ -214,6 +214,10 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 {
 	(void)memory, (void)size, (void)flags;
+	if (null_driver.refuses_pages) {
+		null_driver.pages_refused++;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	null_driver.registered++;
 	return CUDA_SUCCESS;
 }

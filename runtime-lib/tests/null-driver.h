@@ -31,6 +31,8 @@ struct null_driver {
 	_Atomic int last_busy;                 /* and of the event that was recorded last */
 	_Atomic int streams_stuck;             /* queries of streams do not return */
 	_Atomic int capturing;                 /* what cuStreamIsCapturing answers */
+	_Atomic int refuses_pages;             /* cuMemHostRegister has no memory */
+	_Atomic int pages_refused;
 	_Atomic int contexts_destroyed, streams_destroyed;
 	_Atomic uint64_t elapsed_ns;      /* of every sample */
 	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms; */

@@ -416,6 +416,46 @@ static void agent_dies_and_returns(void **state)
 	gone(n);
 }
 
+/* The driver takes the next agent's pages late, and that agent has spoken of a level by then. */
+static void next_agent_is_obeyed(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, 11);
+	fake_agent_stop(&agent);
+	fake_agent_renew(&agent);
+
+	driver->pages_refused = 0;
+	driver->refuses_pages = 1;
+	fake_agent_start(&agent);
+	fake_agent_accept(&agent);
+	fake_agent_welcome(&agent, 2, 11);
+	assert_true(eventually(driver->pages_refused));
+	assert_int_equal(agent.demand[0]->word, 1u << 11); /* as the last one said, until then */
+	assert_int_equal(agent.demand[1]->word, 1u << 11);
+	fake_agent_level(&agent, 1);
+	driver->refuses_pages = 0;
+	assert_true(eventually(agent.demand[1]->word == 0));
+	assert_int_equal(agent.demand[0]->word, 1u << 11);
+	assert_true(eventually(agent.status->level == 1 && agent.status->outstanding));
+	gone(n);
+}
+
+/* A context is new, and the driver has no memory for a page of its agent. */
+static void first_pages_are_taken_later(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	driver->refuses_pages = 1;
+	unsigned n = welcomed(2, 11);
+	assert_int_equal(agent.demand[0]->word, 0);
+	driver->refuses_pages = 0;
+	assert_true(eventually(agent.status->level == 2));
+	launch_on(STREAM(n, 1), n);
+	assert_int_equal(agent.demand[0]->word, 1u << 11);
+	gone(n);
+}
+
 /* An agent that is stopped does not renew its holds. */
 static void forgotten_holds_end(void **state)
 {
@@ -631,6 +671,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(graphs_keep_their_level),
 		cmocka_unit_test(agent_dies_and_returns),
+		cmocka_unit_test(next_agent_is_obeyed),
+		cmocka_unit_test(first_pages_are_taken_later),
 		cmocka_unit_test(forgotten_holds_end),
 		cmocka_unit_test(shared_bit_is_the_agents),
 		cmocka_unit_test(hostile_agent),
