@@ -140,7 +140,7 @@ static void *run_blocks(void *data)
 
 	while ((block = launch->next++) < blocks_of(launch->ptx.grid)) {
 		struct ptx_error why;
-		int r = ptx_run_block(launch->kernel, &launch->ptx, block, 0, NULL, &why);
+		int r = ptx_run_block(launch->kernel, &launch->ptx, block, 0, NULL, &why, NULL);
 
 		if (!r)
 			continue;

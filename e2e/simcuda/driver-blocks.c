@@ -41,19 +41,21 @@ static bool push(struct device *d)
 	return true;
 }
 
-/* Runs one block, and occupies the slot as long as the machine wants. Without the lock. */
+/* Runs one block, and occupies the slot as long as the machine wants, unless the block found
+ * nothing to do. Without the lock. */
 static int run_block(const struct op *op, uint64_t block, uint32_t slot)
 {
 	const struct context *ctx = op->work.ctx;
 	struct ptx_error error = {0};
 	uint64_t floor = sim.machine.config.block_us * UINT64_C(1000), began = time_now(), spent;
+	bool wrote;
 	int r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
-			      slot, &ctx->stop, &error);
+			      slot, &ctx->stop, &error, &wrote);
 
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
-	while (!__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
+	while (wrote && !__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
 	       (spent = time_now() - began) < floor) {
 		uint64_t left = floor - spent;
 		const struct timespec nap = {.tv_nsec = left < NAP_NS ? (long)left : NAP_NS};

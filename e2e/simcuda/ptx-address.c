@@ -92,6 +92,8 @@ bool ptx_resolve_global(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m
 		      (!touches(&span, size, block->stacks, block->stacks_bytes) &&
 		       !touches(&span, size, block->shared, block->shared_bytes) &&
 		       !touches(&span, size, block->params, block->param_bytes));
+	if (global && i->access.writes)
+		w->block->wrote = true;
 	bool together = span.high - span.low < CLOSE && span.high <= UINT64_MAX - size;
 	uint64_t bytes = span.high - span.low + size;
 	if (together && !global && inside(span.low, bytes, block->shared, block->shared_bytes))

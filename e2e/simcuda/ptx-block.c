@@ -247,7 +247,7 @@ static int check_launch(const struct ptx_function *kernel, const struct ptx_laun
 }
 
 int ptx_run_block(const struct ptx_kernel *handle, const struct ptx_launch *launch, uint64_t index,
-		  uint32_t sm, const volatile int *stop, struct ptx_error *error)
+		  uint32_t sm, const volatile int *stop, struct ptx_error *error, bool *wrote)
 {
 	const struct ptx_function *kernel = (const struct ptx_function *)handle;
 	uint32_t threads;
@@ -255,6 +255,8 @@ int ptx_run_block(const struct ptx_kernel *handle, const struct ptx_launch *laun
 
 	if (error)
 		*error = (struct ptx_error){0};
+	if (wrote)
+		*wrote = false;
 	if ((r = ptx_kernel_check(handle, error)) ||
 	    (r = check_launch(kernel, launch, index, error)))
 		return r;
@@ -281,6 +283,8 @@ int ptx_run_block(const struct ptx_kernel *handle, const struct ptx_launch *laun
 	r = ptx_run_warps(&block, stop);
 	if (error)
 		*error = block.error;
+	if (wrote)
+		*wrote = block.wrote;
 	scratch_trim(scratch);
 	return r;
 }

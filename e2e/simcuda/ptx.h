@@ -84,6 +84,7 @@ uint32_t ptx_kernel_max_threads(const struct ptx_kernel *kernel); /* .maxntid, o
  * different blocks from several threads. @sm: %smid. @stop: when it becomes non-zero the block is
  * abandoned with -EINTR within some ten thousand instructions (a process that ends). -EFAULT: an
  * address no memory is behind, a trap, or a barrier that can never be met; @error says which, with
- * the line. -EINVAL: the launch does not fit the kernel. @error may be NULL. */
+ * the line. -EINVAL: the launch does not fit the kernel. @error may be NULL. @wrote: whether the
+ * block wrote to global memory; may be NULL. */
 int ptx_run_block(const struct ptx_kernel *kernel, const struct ptx_launch *launch, uint64_t index,
-		  uint32_t sm, const volatile int *stop, struct ptx_error *error);
+		  uint32_t sm, const volatile int *stop, struct ptx_error *error, bool *wrote);

@@ -11,10 +11,6 @@ n_ended=0 n_refused=0
 # Of a processor. All of a node's pods fit on two, and half as many that are still being ended.
 cpu=35m
 
-# How long pods may take to end. On a simulated GPU of 20 ms blocks a continuation that finds nothing to do lasts
-# 20 ms, too, not 2.5 us: jobs of one GPU for whose kernels equals wait, five of them at the most, take minutes.
-end_s=300
-
 # What slot I runs: services until they are told to stop, jobs that end by themselves. All check what they
 # computed.
 kinds=(filler busy busy order storm busy sums intruder)
@@ -111,7 +107,7 @@ none_left() {
 }
 
 stop_load() {
-	local slot end=$((SECONDS + end_s + pause)) # some sleep, and may just have begun
+	local slot end=$((SECONDS + 120 + pause)) # some sleep, and may just have begun
 	stopping=1
 	pause=0
 	for ((slot = 0; slot < pods; slot++)); do

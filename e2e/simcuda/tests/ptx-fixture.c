@@ -55,7 +55,7 @@ int fixture_run(struct ptx_module *module, const char *name, struct ptx_dim grid
 	if (!kernel)
 		fail_msg("there is no kernel %s", name);
 	for (uint64_t k = 0; k < blocks; k++) {
-		int r = ptx_run_block(kernel, &launch, k, (uint32_t)(k % 4), NULL, error);
+		int r = ptx_run_block(kernel, &launch, k, (uint32_t)(k % 4), NULL, error, NULL);
 		if (r)
 			return r;
 	}

@@ -423,15 +423,15 @@ static void budgets_and_stops(void **state)
 	int stop = 1;
 
 	(void)state;
-	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, &stop, &error), -EINTR);
+	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, &stop, &error, NULL), -EINTR);
 	launch.max_instructions = 100000;
-	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, &error), -ETIME);
+	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, &error, NULL), -ETIME);
 	launch.block.x = 1025;
-	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, NULL, NULL), -EINVAL);
 	launch.block.x = 0;
-	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, &error), -EINVAL);
+	assert_int_equal(ptx_run_block(kernel, &launch, 0, 0, NULL, &error, NULL), -EINVAL);
 	launch.block.x = 1;
-	assert_int_equal(ptx_run_block(kernel, &launch, 1, 0, NULL, &error), -EINVAL);
+	assert_int_equal(ptx_run_block(kernel, &launch, 1, 0, NULL, &error, NULL), -EINVAL);
 	ptx_module_free(module);
 }
 

@@ -332,7 +332,7 @@ static void *run_half(void *pointer)
 	struct half *half = pointer;
 
 	for (uint64_t k = half->first; k < half->launch->grid.x && !half->result; k += 2)
-		half->result = ptx_run_block(half->kernel, half->launch, k, 0, NULL, NULL);
+		half->result = ptx_run_block(half->kernel, half->launch, k, 0, NULL, NULL, NULL);
 	return NULL;
 }
 
@@ -365,6 +365,44 @@ static void blocks_side_by_side(void **state)
 	assert_int_equal(out[0], 6400);
 	assert_int_equal(out[1], 99);
 	ptx_module_free(module);
+}
+
+/* What counts is memory that others can see. */
+static void who_wrote_is_told(void **state)
+{
+	static const struct {
+		const char *body;
+		bool wrote;
+	} rows[] = {
+		{"ld.global.u32 %r2, [%d1];", false},
+		{"st.shared.u32 [area], %r1;", false},
+		{"mov.u64 %d2, area; cvta.shared.u64 %d3, %d2; st.u32 [%d3], 1;", false},
+		{"st.global.u32 [%d1], 1;", true},
+		{"st.u32 [%d1], 1;", true},
+		{"atom.global.add.u32 %r2, [%d1], 1;", true},
+		{"red.global.add.u32 [%d1], 1;", true},
+	};
+	uint64_t out[2] = {0};
+	struct arguments arguments = {out};
+	struct ptx_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &arguments};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+		char text[1024];
+		bool wrote = !rows[k].wrote;
+		snprintf(text, sizeof(text),
+			 "%s.shared .align 8 .b8 area[8];\n"
+			 ".visible .entry k(.param .u64 out, .param .align 8 .b8 more[24])\n{\n"
+			 ".reg .b32 %%r<4>; .reg .b64 %%d<4>; ld.param.u64 %%d1, [out];\n%s\nret; "
+			 "}\n",
+			 PTX_HEAD, rows[k].body);
+		struct ptx_module *module = fixture_load(text);
+		assert_int_equal(ptx_run_block(ptx_module_kernel(module, "k"), &launch, 0, 0, NULL,
+					       NULL, &wrote),
+				 0);
+		assert_int_equal(wrote, rows[k].wrote);
+		ptx_module_free(module);
+	}
 }
 
 static void first_values(void **state)
@@ -442,17 +480,12 @@ static void asynchronous_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parameters),
-		cmocka_unit_test(widths_and_vectors),
-		cmocka_unit_test(shared_memory),
-		cmocka_unit_test(function_shared),
-		cmocka_unit_test(local_memory),
-		cmocka_unit_test(wild_addresses),
-		cmocka_unit_test(atomics),
-		cmocka_unit_test(blocks_side_by_side),
-		cmocka_unit_test(first_values),
-		cmocka_unit_test(variables_in_code),
-		cmocka_unit_test(asynchronous_copies),
+		cmocka_unit_test(parameters),        cmocka_unit_test(widths_and_vectors),
+		cmocka_unit_test(shared_memory),     cmocka_unit_test(function_shared),
+		cmocka_unit_test(local_memory),      cmocka_unit_test(wild_addresses),
+		cmocka_unit_test(atomics),           cmocka_unit_test(blocks_side_by_side),
+		cmocka_unit_test(who_wrote_is_told), cmocka_unit_test(first_values),
+		cmocka_unit_test(variables_in_code), cmocka_unit_test(asynchronous_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,8 +126,9 @@ static void unknown_instructions(void **state)
 		if (error.line != 8 || !strstr(error.message, rows[k].message))
 			fail_msg("line %d: '%s', not '%s'", error.line, error.message,
 				 rows[k].message);
-		assert_int_equal(ptx_run_block(bad, &(struct ptx_launch){0}, 0, 0, NULL, &error),
-				 -ENOTSUP);
+		assert_int_equal(
+			ptx_run_block(bad, &(struct ptx_launch){0}, 0, 0, NULL, &error, NULL),
+			-ENOTSUP);
 		assert_int_equal(ptx_kernel_check(ptx_module_kernel(module, "caller"), &error),
 				 -ENOTSUP);
 		assert_int_equal(error.line, 10);

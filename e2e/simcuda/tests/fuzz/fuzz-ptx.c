@@ -45,7 +45,7 @@ static void run(struct ptx_kernel *kernel)
 	struct ptx_error error;
 
 	if (launch.params && ptx_kernel_local_bytes(kernel) < 100000)
-		ptx_run_block(kernel, &launch, 1, 0, NULL, &error);
+		ptx_run_block(kernel, &launch, 1, 0, NULL, &error, NULL);
 	free((void *)launch.params);
 }
 
