@@ -83,7 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
 		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
 	client->socket = pair[1];
-	atomic_store(&client->standing, data[2] & 1 ? &standing : NULL);
+	client->newest = data[2] & 1 ? &standing : NULL;
+	atomic_store(&client->standing, client->newest);
 	client->last_request = data[2] >> 1;
 	request_put(client, dup(pages[0]));
 	request_send(client, 1);
