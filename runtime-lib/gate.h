@@ -12,8 +12,9 @@
 #define GATE_INTERVAL_QUIET     400000u
 #define GATE_INTERVAL_ALONE     1000000u
 
-/* Launch path. Puts a gate into the stream if one is due. True: it was closed at that moment. */
-bool gate_pass(struct stream *stream, const struct standing *standing);
+/* Launch path, before a kernel of @predicted ns (0: not known). Puts a gate into the stream if one
+ * is due. True: it was closed at that moment. */
+bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted);
 
 /* The same for a stream under capture: the gate becomes a node of the graph, and is there whether
  * or not anybody is above now, since the graph may be replayed for ever. */

@@ -116,7 +116,7 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, standing, predicted);
-	bool closed = gate_pass(stream, standing);
+	bool closed = gate_pass(stream, standing, predicted);
 	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
 	uint64_t started =
 		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;

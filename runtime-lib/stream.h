@@ -25,6 +25,7 @@ struct stream {
 	_Atomic uint64_t executed;   /* ns, of all completed: as predicted; <= predicted */
 	_Atomic uint64_t unknown;    /* launches up to the last one of unknown time */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
+	_Atomic uint64_t gone_first; /* ns of it since a gate was due */
 
 	/* A point in the stream that the worker waits for: it asks by `marker_wanted`, the next
 	 * launch records the event and writes down how many launches lie before it. */

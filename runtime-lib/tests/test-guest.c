@@ -216,6 +216,41 @@ static void gates_by_predicted_work(void **state)
 	gone(n);
 }
 
+/* Which the gate would lengthen. */
+static void short_kernels_go_before_a_gate(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 160, 2000000);
+	learn(n, 161, 20000);
+	usleep(100000);
+	for (int round = 0; round < 3; round++) {
+		int gates = driver->gates;
+		launch_on(STREAM(n, 1), 160);
+		assert_int_equal(driver->gates - gates, round > 0); /* since the last round */
+		gates = driver->gates;
+		for (int i = 0; i < 5; i++)
+			launch_on(STREAM(n, 1), 161);
+		assert_int_equal(driver->gates, gates);
+	}
+	/* But not many of them. */
+	int gates = driver->gates;
+	launch_on(STREAM(n, 1), 161);
+	assert_int_equal(driver->gates, gates + 1);
+	/* And none while those above come and go. */
+	agent.control->above = 1;
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 1), 160);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	gates = driver->gates;
+	launch_on(STREAM(n, 1), 161);
+	assert_int_equal(driver->gates, gates + 1);
+	gone(n);
+	agent.control->above = 0;
+}
+
 static void progress_is_told(void **state)
 {
 	(void)state;
@@ -663,6 +698,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(demand_follows_work),
 		cmocka_unit_test(dead_context_leaves_no_demand),
 		cmocka_unit_test(gates_by_predicted_work),
+		cmocka_unit_test(short_kernels_go_before_a_gate),
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(late_starts_are_counted),
