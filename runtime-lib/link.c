@@ -143,6 +143,7 @@ struct standing *link_open(struct client *client)
 		client->socket = take_fd(socket);
 		client->newest = standing;
 		pthread_mutex_unlock(&state.lock);
+		ledger_answered();
 	}
 	return standing;
 }

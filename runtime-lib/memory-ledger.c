@@ -390,19 +390,30 @@ static void *ask_again(void *unused)
 	return NULL;
 }
 
-void ledger_stale(void)
+static void ask_of(bool all)
 {
-	bool used = false;
+	bool any = false;
 
 	for (size_t i = 0; i < DEVICES_MAX; i++) {
-		if (!atomic_load(&ledgers[i].retry_at))
+		struct ledger *ledger = &ledgers[i];
+		if (!atomic_load(&ledger->retry_at) || (!all && atomic_load(&ledger->asked)))
 			continue;
-		atomic_store(&ledgers[i].retry_at, 1);
-		atomic_store(&ledgers[i].asked, 0);
-		used = true;
+		atomic_store(&ledger->retry_at, 1);
+		atomic_store(&ledger->asked, 0);
+		any = true;
 	}
-	if (used)
+	if (any)
 		thread_start(ask_again, "weir-memory");
+}
+
+void ledger_stale(void)
+{
+	ask_of(true);
+}
+
+void ledger_answered(void)
+{
+	ask_of(false);
 }
 
 void ledger_forget(void)

@@ -44,6 +44,8 @@ bool ledger_counts(const struct ledger *ledger);
 
 /* The agent is another one, or has just come: what is there is to be counted. Any thread. */
 void ledger_stale(void);
+/* An agent has answered: what was asked in vain before is asked again. Any thread. */
+void ledger_answered(void);
 /* In a forked child: nothing is ours. */
 void ledger_forget(void);
 

@@ -267,6 +267,29 @@ static CUresult start_on(int device, size_t bytes)
 	return result;
 }
 
+/* There was none when memory was taken, and nothing is taken when it has come. */
+static void counted_once_an_agent_answers(void **state)
+{
+	CUmemAllocationProp there = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 4}};
+	CUmemGenericAllocationHandle handle = 41;
+
+	(void)state;
+	fake_agent_stop(&agent);
+	assert_int_equal(cuMemCreate(&handle, 2 * MIB, &there, 0), CUDA_SUCCESS);
+	fake_agent_start(&agent);
+	fake_agent_welcome_next(&agent, 3, 0);
+	cuCtxSetCurrent((CUcontext)6);
+	assert_int_equal(cuLaunchKernel((CUfunction)7, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
+			 CUDA_SUCCESS);
+	fake_agent_join();
+	answer(NULL);
+	assert_true(eventually(reserved() == 2 * MIB));
+	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+	assert_int_equal(cuCtxDestroy_v2((CUcontext)6), CUDA_SUCCESS);
+}
+
 /* The agent has gone: what it said last holds. And for another GPU of which it said nothing: where
  * no container has a limit, nothing is refused; where one has, everything is, unless an agent comes
  * within 30 s. */
@@ -322,6 +345,7 @@ int main(void)
 		cmocka_unit_test(small_ones_share_a_chunk),
 		cmocka_unit_test(limits_change_live),
 		cmocka_unit_test(goes_with_its_context),
+		cmocka_unit_test(counted_once_an_agent_answers),
 		cmocka_unit_test(without_an_agent),
 	};
 
