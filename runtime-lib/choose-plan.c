@@ -263,7 +263,7 @@ static void add_resumable(const struct planner *planner)
 	add_tickets(choice, &plan, chunk ? (uint32_t)chunk : 1, false);
 }
 
-/* Along the longest axis, about the latency at a time. */
+/* Along the longest axis, about the latency at a time, less what slices take longer. */
 static void add_sliced(const struct planner *planner)
 {
 	struct choice *choice = planner->choice;
@@ -275,7 +275,7 @@ static void add_sliced(const struct planner *planner)
 	for (unsigned i = 1; i < 3; i++)
 		plan.axis = grid[i] > grid[plan.axis] ? i : plan.axis;
 	uint64_t length = grid[plan.axis], across = geometry_blocks(&choice->geometry) / length;
-	uint64_t step = (uint64_t)((double)length * (double)planner->settings->latency /
+	uint64_t step = (uint64_t)((double)length * (double)planner->settings->latency * 7 / 8 /
 				   (double)choice->native);
 	uint64_t full = (plan.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
 	step = step > full ? step : full;

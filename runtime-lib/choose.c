@@ -215,14 +215,25 @@ static uint64_t median(const struct candidate *candidate)
 /* Besides the one without a limit (weir/transform.h). */
 static const char *const build_names[BUILDS_MAX] = {"", " narrow", " wide"};
 
+/* Blocks of a ticket, or of a slice. */
+static uint64_t chunk_of(const struct choice *choice, const struct plan *plan)
+{
+	const struct geometry *geometry = &choice->geometry;
+
+	return plan->form == WEIR_SLICED
+		       ? geometry_blocks(geometry) / geometry->grid[plan->axis] * plan->step
+		       : plan->hidden.chunk;
+}
+
 static void describe(const struct choice *choice, uint32_t candidate, const char *why)
 {
 	const struct candidate *chosen = &choice->candidates[candidate];
 
-	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %u%s%s%s, %llu us (%s)",
+	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %llu%s%s%s, %llu us (%s)",
 		  name_of(choice), (unsigned long long)geometry_blocks(&choice->geometry),
 		  (unsigned long long)choice->native / 1000, form_names[chosen->plan.form],
-		  candidate ? "" : " as it is", chosen->plan.hidden.chunk,
+		  candidate ? "" : " as it is",
+		  (unsigned long long)(candidate ? chunk_of(choice, &chosen->plan) : 0),
 		  chosen->plan.hidden.ahead ? " ahead" : "", build_names[chosen->plan.build],
 		  chosen->plan.hidden.across > 1 ? " apart" : "",
 		  (unsigned long long)median(chosen) / 1000, why);

@@ -4,6 +4,7 @@ import collections
 import math
 import re
 import statistics
+import typing
 
 import form_delay
 from form_truth import EATERS, modules, names
@@ -18,7 +19,16 @@ CACHED_LIMIT_MS = 2
 CORPUS_MB = 50
 LINEAR = 80  # per cent: so much of its speed the transformer has left when the input is ten times as large
 # What libweir says when it has chosen, with WEIR_LOG=debug.
-CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, \d+ us \(([^)]*)\)")
+CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, (\d+) us \(([^)]*)\)")
+
+
+class Choice(typing.NamedTuple):
+    form: str
+    chunk: int  # blocks of a ticket, or of a slice
+    us: int  # natively
+    blocks: int
+    formed_us: int
+    why: str
 
 
 def start_times(bench, weir, input_class, turn, group):
@@ -48,10 +58,10 @@ def kernel_times(*clients):
 
 
 def choices(client):
-    """Kernel to what was chosen for it, with all its geometries: (form, chunk, us, blocks, why)."""
+    """Kernel to what was chosen for it, with all its geometries."""
     found = {}
-    for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
-        found.setdefault(kernel, []).append((form, int(chunk), int(us), int(blocks), why))
+    for kernel, blocks, us, form, chunk, formed_us, why in CHOICE.findall(client.errors):
+        found.setdefault(kernel, []).append(Choice(form, int(chunk), int(us), int(blocks), int(formed_us), why))
     return found
 
 
@@ -60,12 +70,14 @@ def reach(bench, name, us, chosen):
     if not chosen:
         return us, "native"
     worst = (0, "")
-    for form, chunk, geometry_us, blocks, why in chosen:
-        if form == "native":
-            of = (geometry_us, f"native: {why}")
+    for c in chosen:
+        if c.form == "native":
+            of = (c.us, f"native: {c.why}")
+        elif c.form == "sliced":
+            of = (c.formed_us * c.chunk / c.blocks, f"a slice of {c.chunk} blocks")
         else:
-            delay = form_delay.measured_delay(bench, name, form, chunk, geometry_us, blocks)
-            of = (delay, f"{form}, chunk {chunk}") if delay else (0, f"{form}, chunk {chunk}: not measured")
+            delay = form_delay.measured_delay(bench, name, c.form, c.chunk, c.us, c.blocks)
+            of = (delay, f"{c.form}, chunk {c.chunk}") if delay else (c.us, f"{c.form}, chunk {c.chunk}: not measured")
         worst = max(worst, of)
     return worst
 
@@ -89,14 +101,16 @@ def judge_reach(bench, native, chosen, what, limit):
 
 def show_reach(bench, native, chosen):
     """Where nobody waits, and, for information, where somebody does: then a form may cost more."""
-    usual = {name: [c for c in found if c[4] != WAITED] for name, found in chosen.items()}
+    usual = {name: [c for c in found if c.why != WAITED] for name, found in chosen.items()}
     # Said behind the usual choice of the same blocks, if it is another.
-    waited = {name: list({c[3]: c for c in found}.values()) for name, found in chosen.items()}
+    waited = {name: list({c.blocks: c for c in found}.values()) for name, found in chosen.items()}
     leave = f"kernels that leave within {TARGET_US} us in their chosen form"
     late = judge_reach(bench, native, usual, leave, TARGET_SHARE)
     for name, (us, form) in sorted(late.items()):
         bench.report.add("a", f"later: {name}", f"{us:.0f} us", baselines=form)
-    judge_reach(bench, native, waited, f"{leave} {WAITED}", None)
+    late = judge_reach(bench, native, waited, f"{leave} {WAITED}", None)
+    for name, (us, form) in sorted(late.items()):
+        bench.report.add("a", f"later {WAITED}: {name}", f"{us:.0f} us", baselines=form)
 
 
 def part_a(bench):
@@ -126,7 +140,7 @@ def part_a(bench):
     )
     for name, ratio in ratios.items():
         if ratio > WORST_LIMIT:
-            forms = ", ".join(f"{form} chunk {chunk}" for form, chunk, *_ in chosen.get(name.split("/")[1], []))
+            forms = ", ".join(f"{c.form} chunk {c.chunk}" for c in chosen.get(name.split("/")[1], []))
             shown = f"native {first[name]:.1f} and {second[name]:.1f} us; {forms or 'native'}"
             bench.report.add("a", f"over {WORST_LIMIT}x: {name}", f"{ratio:.3f}x", baselines=shown)
     show_reach(bench, native, chosen)
