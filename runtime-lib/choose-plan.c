@@ -105,6 +105,16 @@ static uint64_t block_time(const struct choice *choice, uint32_t at_once)
 				 : (uint64_t)((double)choice->native * at_once / (double)blocks);
 }
 
+/* Who draws ahead leaves a block later. */
+bool plan_leaves_soon(const struct choice *choice, const struct plan *plan,
+		      const struct settings *settings)
+{
+	uint64_t blocks = plan->hidden.chunk + (plan->hidden.ahead != 0);
+
+	return plan->form != WEIR_PERSISTENT ||
+	       blocks * block_time(choice, plan->workers) + POLL_NS <= settings->latency;
+}
+
 static void add(struct choice *choice, const struct plan *plan)
 {
 	if (choice->n < CANDIDATES_MAX)
@@ -192,7 +202,7 @@ static void add_build(const struct planner *planner, const struct plan *plan)
 	uint64_t time = block_time(choice, plan->workers) + 1;
 	uint64_t most = geometry_blocks(&choice->geometry) / (4ull * plan->workers);
 	uint64_t latest = chunk_max(planner, time), chunk = TICKET_NS / time;
-	bool ahead = chunk != 0; /* who draws ahead leaves a block later */
+	bool ahead = chunk != 0;
 
 	most = most < latest ? most : latest;
 	chunk = chunk < most ? chunk : most;

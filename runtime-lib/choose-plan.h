@@ -20,6 +20,10 @@ static inline uint64_t geometry_blocks(const struct geometry *geometry)
 	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
 }
 
+/* Whether the last block has left within the wanted latency. */
+bool plan_leaves_soon(const struct choice *choice, const struct plan *plan,
+		      const struct settings *settings);
+
 /* Worker: before a candidate is tried: one that refines others has its tickets cut as the best of
  * those before it. */
 void plan_refine(struct choice *choice, uint32_t candidate);

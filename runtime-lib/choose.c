@@ -270,15 +270,23 @@ static bool was_tried(const struct candidate *candidate)
 	return candidate->clean + candidate->dirty != 0;
 }
 
-/* The fastest of those that were tried and take no more than @most; 0: there is none. */
-static uint32_t fastest(const struct choice *choice, double most)
+/* Whether it was tried, takes no more than @most, and leaves soon if it must. */
+static bool qualifies(const struct choice *choice, size_t candidate, double most, bool soon)
+{
+	const struct candidate *c = &choice->candidates[candidate];
+
+	return was_tried(c) && c->ratio <= most &&
+	       (!soon || plan_leaves_soon(choice, &c->plan, &settings));
+}
+
+/* The fastest of those; 0: there is none. */
+static uint32_t fastest(const struct choice *choice, double most, bool soon)
 {
 	uint32_t best = 0;
 
 	for (size_t i = choice->first; i < choice->n; i++) {
-		const struct candidate *c = &choice->candidates[i];
-		if (was_tried(c) && c->ratio <= most &&
-		    (!best || c->ratio < choice->candidates[best].ratio))
+		if (qualifies(choice, i, most, soon) &&
+		    (!best || choice->candidates[i].ratio < choice->candidates[best].ratio))
 			best = (uint32_t)i;
 	}
 	return best;
@@ -287,26 +295,33 @@ static uint32_t fastest(const struct choice *choice, double most)
 /* 0: none is good enough. */
 static uint32_t winner(const struct choice *choice)
 {
-	return fastest(choice, OVERHEAD);
+	return fastest(choice, OVERHEAD, false);
 }
 
-/* The one that leaves soonest, if it is little slower; 0: none. */
-static uint32_t soonest(const struct choice *choice)
+/* The first that is little slower: it leaves soonest. 0: there is none. */
+static uint32_t soonest(const struct choice *choice, bool soon)
 {
 	for (size_t i = choice->first; i < choice->n; i++) {
-		const struct candidate *c = &choice->candidates[i];
-		if (was_tried(c) && c->ratio <= OVERHEAD_SOON)
+		if (qualifies(choice, i, OVERHEAD_SOON, soon))
 			return (uint32_t)i;
 	}
 	return 0;
 }
 
 /* That, else the fastest, if it is not much slower. */
+static uint32_t usable(const struct choice *choice, bool soon)
+{
+	uint32_t first = soonest(choice, soon);
+
+	return first ? first : fastest(choice, OVERHEAD_WAITED, soon);
+}
+
+/* One that leaves too late only if there is no other. */
 static uint32_t winner_waited(const struct choice *choice)
 {
-	uint32_t first = soonest(choice);
+	uint32_t soon = usable(choice, true);
 
-	return first ? first : fastest(choice, OVERHEAD_WAITED);
+	return soon ? soon : usable(choice, false);
 }
 
 /* Native samples are taken anew, for they may have had more or less to do. */
@@ -346,7 +361,7 @@ static void next_candidate(struct choice *choice)
 			  tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
 	bool enough = other ? winner(choice) || (waited && winner_waited(choice))
-			    : waited && soonest(choice);
+			    : waited && soonest(choice, false);
 	if (next < choice->n && !enough)
 		try_candidate(choice, next);
 	else

@@ -213,6 +213,27 @@ static void who_waits_finds_what_leaves_soonest_or_else_is_fastest(void **state)
 	assert_false((uintptr_t)in_use_if_somebody_waits(1300000, 1300000) >= NULL_FORM);
 }
 
+/* Blocks of 2.5 ms: good enough while nobody waits, but what is left between them is left too late.
+ */
+static void who_waits_is_not_kept_by_long_blocks(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	rewritten.variants[WEIR_RESUMABLE][0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(5000000, &rewritten);
+	driver->form_elapsed_ns = 5100000;
+	driver->wide_elapsed_ns = 5700000;
+	assert_true(settles(n, kernel, 2 * AT_ONCE));
+	const struct choice *choice = choice_for(kernel);
+	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_PERSISTENT);
+	assert_int_equal(choice->candidates[choice->waited].plan.form, WEIR_RESUMABLE);
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+}
+
 static void launches_take_turns_if_nobody_waits(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -390,6 +411,7 @@ int main(void)
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
+		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),
 		cmocka_unit_test(a_launch_that_goes_on_is_known_to_be_long),
 		cmocka_unit_test(a_kernel_that_takes_longer_now_is_chosen_anew),
