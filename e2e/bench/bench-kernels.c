@@ -48,6 +48,7 @@ static const struct variant variants[] = {
 #define CHEAP        1.01
 /* ... and this is what the one that leaves soonest may cost. */
 #define OVERHEAD_SOON 1.10
+#define SMALL_PARTS   8
 
 /* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
 struct cell {
@@ -146,9 +147,18 @@ static bool is_soonest(struct table *table, unsigned kernel, size_t v)
 	return true;
 }
 
+/* Few blocks a ticket: what leaving soon costs can be read from these. */
+static bool has_small_parts(size_t v)
+{
+	return variants[v].form == WEIR_PERSISTENT && variants[v].parts <= SMALL_PARTS &&
+	       !variants[v].spare && variants[v].order != WEIR_TICKETS_APART;
+}
+
 /* Nobody would use the others: they are not asked to leave. */
 static bool is_of_use(struct table *table, size_t v)
 {
+	if (has_small_parts(v))
+		return true;
 	for (unsigned i = 0; i < table->plan.kernel_count; i++)
 		if (is_cheap(table, i, v) || is_soonest(table, i, v))
 			return true;

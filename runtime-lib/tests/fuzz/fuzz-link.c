@@ -17,6 +17,10 @@ void ledger_stale(void)
 {
 }
 
+void ledger_answered(void)
+{
+}
+
 void worker_wake(void)
 {
 }
