@@ -66,6 +66,7 @@ struct table {
 	struct form form;
 	struct plan plan;
 	struct cell cells[PLAN_KERNELS_MAX][VARIANTS];
+	struct samples block_us[PLAN_KERNELS_MAX]; /* see longest_block() */
 };
 
 static bool runs(const struct table *table, size_t v)
@@ -75,6 +76,30 @@ static bool runs(const struct table *table, size_t v)
 
 	return form_has(&table->form, &table->plan, form) &&
 	       (v == 0 || !wanted || strcmp(wanted, weir_form_name(form)) == 0);
+}
+
+static double block_us(const struct table *table, const struct plan_launch *launch)
+{
+	const unsigned *grid = launch->shape.grid;
+	double blocks = (double)grid[0] * grid[1] * grid[2];
+	double resident = form_resident(&table->form, &table->plan, launch, WEIR_NATIVE);
+
+	return launch->us / blocks * (resident < blocks ? resident : blocks);
+}
+
+/* Of a kernel that has been launched natively: the time of a block in the launch where they take
+ * longest, as that is what one has to wait for. */
+static double longest_block(const struct table *table, const struct plan_kernel *kernel)
+{
+	double longest = 0;
+
+	for (size_t i = 0; i < table->plan.launch_count; i++) {
+		const struct plan_launch *launch = &table->plan.launches[i];
+
+		if (launch->kernel == kernel && block_us(table, launch) > longest)
+			longest = block_us(table, launch);
+	}
+	return longest;
 }
 
 static void one_round(struct table *table, bool check)
@@ -90,8 +115,11 @@ static void one_round(struct table *table, bool check)
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			double us = plan->kernels[i].round_us;
 
-			if (v == 0)
+			if (v == 0) {
 				native[i] = us;
+				samples_add(&table->block_us[i],
+					    longest_block(table, &plan->kernels[i]));
+			}
 			samples_add(&table->cells[i][v].us, us);
 			samples_add(&table->cells[i][v].ratio, us / native[i]);
 		}
@@ -216,13 +244,11 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 }
 
 /* The launch with the most blocks. */
-static const struct plan_launch *largest(const struct plan *plan, const struct plan_kernel *kernel,
-					 uint64_t *sum)
+static const struct plan_launch *largest(const struct plan *plan, const struct plan_kernel *kernel)
 {
 	const struct plan_launch *best = plan->launches;
 	uint64_t most = 0;
 
-	*sum = 0;
 	for (size_t i = 0; i < plan->launch_count; i++) {
 		const struct plan_launch *launch = &plan->launches[i];
 		const unsigned *grid = launch->shape.grid;
@@ -230,7 +256,6 @@ static const struct plan_launch *largest(const struct plan *plan, const struct p
 
 		if (launch->kernel != kernel)
 			continue;
-		*sum += blocks;
 		if (blocks > most) {
 			best = launch;
 			most = blocks;
@@ -243,22 +268,20 @@ static void print_kernel(struct table *table, unsigned index)
 {
 	const struct plan *plan = &table->plan;
 	const struct plan_kernel *kernel = &plan->kernels[index];
-	uint64_t blocks;
-	const struct plan_launch *launch = largest(plan, kernel, &blocks);
+	const struct plan_launch *launch = largest(plan, kernel);
 	const unsigned *grid = launch->shape.grid, *block = launch->shape.block;
-	uint32_t resident = form_resident(&table->form, plan, launch, WEIR_NATIVE);
-	double us = quantile(&table->cells[index][0].us, 0.5);
 
 	printf("{\"workload\":\"%s\",\"class\":\"%s\",\"kernel\":\"%s\",\"launches\":%u,"
 	       "\"grid\":[%u,%u,%u],\"threads\":%u,\"resident\":%u,\"workers\":%u,"
 	       "\"more\":%u,\"native_us\":%.2f,\"block_us\":%.2f,\"forms\":[",
 	       plan->benchmark->name, table->choice->class, kernel->name, kernel->launches, grid[0],
-	       grid[1], grid[2], block[0] * block[1] * block[2], resident,
+	       grid[1], grid[2], block[0] * block[1] * block[2],
+	       form_resident(&table->form, plan, launch, WEIR_NATIVE),
 	       form_has(&table->form, plan, WEIR_PERSISTENT)
 		       ? form_resident(&table->form, plan, launch, WEIR_PERSISTENT)
 		       : 0,
-	       table->form.more, us,
-	       us / (double)blocks * (resident < blocks ? resident : (double)blocks));
+	       table->form.more, quantile(&table->cells[index][0].us, 0.5),
+	       quantile(&table->block_us[index], 0.5));
 	for (size_t v = 1, printed = 0; v < VARIANTS; v++) {
 		if (!runs(table, v))
 			continue;
@@ -282,9 +305,11 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 	form_attach(&table.form, &table.plan);
 	table.form.chained = choice->chained;
 	one_round(&table, choice->check);
-	for (unsigned i = 0; i < table.plan.kernel_count; i++)
+	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
+		table.block_us[i].n = 0;
 		for (size_t v = 0; v < VARIANTS; v++)
 			table.cells[i][v].us.n = table.cells[i][v].ratio.n = 0;
+	}
 	while (rounds--)
 		one_round(&table, false);
 	evict(&table);
@@ -292,6 +317,7 @@ static void run(struct workload *w, const struct choice *choice, const struct be
 		print_kernel(&table, i);
 	fflush(stdout);
 	for (unsigned i = 0; i < table.plan.kernel_count; i++) {
+		samples_deinit(&table.block_us[i]);
 		for (size_t v = 0; v < VARIANTS; v++) {
 			samples_deinit(&table.cells[i][v].us);
 			samples_deinit(&table.cells[i][v].ratio);

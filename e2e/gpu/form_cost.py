@@ -19,7 +19,7 @@ CACHED_LIMIT_MS = 2
 CORPUS_MB = 50
 LINEAR = 80  # per cent: so much of its speed the transformer has left when the input is ten times as large
 # What libweir says when it has chosen, with WEIR_LOG=debug.
-CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, (\d+) us \(([^)]*)\)")
+CHOICE = re.compile(r"kernel (\S+), (\d+) blocks, (\d+) us: (\w+)(?: as it is)?, chunk (\d+)[^,]*, \d+ us \(([^)]*)\)")
 
 
 class Choice(typing.NamedTuple):
@@ -27,7 +27,6 @@ class Choice(typing.NamedTuple):
     chunk: int  # blocks of a ticket, or of a slice
     us: int  # natively
     blocks: int
-    formed_us: int
     why: str
 
 
@@ -60,8 +59,8 @@ def kernel_times(*clients):
 def choices(client):
     """Kernel to what was chosen for it, with all its geometries."""
     found = {}
-    for kernel, blocks, us, form, chunk, formed_us, why in CHOICE.findall(client.errors):
-        found.setdefault(kernel, []).append(Choice(form, int(chunk), int(us), int(blocks), int(formed_us), why))
+    for kernel, blocks, us, form, chunk, why in CHOICE.findall(client.errors):
+        found.setdefault(kernel, []).append(Choice(form, int(chunk), int(us), int(blocks), why))
     return found
 
 
@@ -74,7 +73,7 @@ def reach(bench, name, us, chosen):
         if c.form == "native":
             of = (c.us, f"native: {c.why}")
         elif c.form == "sliced":
-            of = (c.formed_us * c.chunk / c.blocks, f"a slice of {c.chunk} blocks")
+            of = (c.us * c.chunk / c.blocks, f"a slice of {c.chunk} blocks")
         else:
             delay = form_delay.measured_delay(bench, name, c.form, c.chunk, c.us, c.blocks)
             of = (delay, f"{c.form}, chunk {c.chunk}") if delay else (c.us, f"{c.form}, chunk {c.chunk}: not measured")

@@ -60,21 +60,20 @@ def show_class(bench, kernels, form, what, low, high, limit):
 
 
 def measured(bench):
-    """Every kernel in every form, as bench-kernels found it; once in a run."""
-    if bench.kernels is None:
-        bench.kernels = {}
+    """Every kernel in every form, as bench-kernels found it with small inputs; once in a run."""
+    if not bench.kernels:
         for form in ("persistent", "resumable"):
-            measure(bench, form)
-    return bench.kernels.values()
+            measure(bench, form, "small")
+    return [kernel for (input_class, _), kernel in bench.kernels.items() if input_class == "small"]
 
 
-def measure(bench, form):
+def measure(bench, form, input_class, *options):
     """What it found before it failed, if it did, counts as well."""
     node = bench.node
     node.stop_mps()
     argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
-    argv += ["--iterations", str(ROUNDS)]
-    argv += ["--form", form, "--class", "trivial" if node.simulated else "small"]
+    argv += ["--iterations", str(ROUNDS), *options]
+    argv += ["--form", form, "--class", "trivial" if node.simulated else input_class]
     client = node.start("bench-kernels", argv, LOW, False, files=False)
     try:
         client.result(120)
@@ -82,20 +81,30 @@ def measure(bench, form):
         client.kill()
         bench.report.failed("b", f"{form}: {error}")
     for kernel in client.json_lines():
-        bench.kernels.setdefault(name_of(kernel), {**kernel, "forms": []})["forms"] += kernel["forms"]
+        key = input_class, name_of(kernel)
+        bench.kernels.setdefault(key, {**kernel, "forms": []})["forms"] += kernel["forms"]
+
+
+def with_delays(kernels, name, form):
+    """Of the kernel called @name, in whatever workload: pairs of it and a variant of which delays are known."""
+    of = [k for k in kernels if k["kernel"] == name.split("/")[1]]
+    return [(k, v) for k in of for v in k["forms"] if v["form"] == form and v.get("evictions", 0) >= FEW]
 
 
 def measured_delay(bench, name, form, chunk, us, blocks):
-    """p99 of the variant that is most like it, in us, and as much more as @chunk blocks last longer if @blocks of them
-    take @us; None: there is none."""
-    kernel = next((k for k in measured(bench) if name_of(k) == name), {"forms": []})
-    variants = [v for v in kernel["forms"] if v["form"] == form and "delay_us" in v]
-    nearest = min(variants, key=lambda v: abs(math.log2(v["parts"] / chunk)), default=None)
-    if not nearest:
+    """p99 of the variant that is most like it, in us, and as much more or less as @chunk blocks take if all @blocks of
+    them take @us. Of kernels that are over before anybody can ask with small inputs: with large ones. None: there is
+    none."""
+    found = with_delays(measured(bench), name, form)
+    if not found and ("large", name) not in bench.kernels:
+        measure(bench, form, "large", "--only", name.split("/")[0])
+    found = found or with_delays(bench.kernels.values(), name, form)
+    if not found:
         return None
+    kernel, nearest = min(found, key=lambda pair: abs(math.log2(pair[1]["parts"] / chunk)))
     block_us = us * min(1, kernel["resident"] / blocks)
-    longer = 0 if form == "resumable" else max(0, block_us - kernel["block_us"])
-    return nearest["delay_us"]["p99"] + chunk * longer
+    longer = 0 if form == "resumable" else block_us - kernel["block_us"]
+    return max(nearest["delay_us"]["p99"] + chunk * longer, block_us if form == "persistent" else 0)
 
 
 def part_b(bench):

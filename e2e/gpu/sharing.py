@@ -30,7 +30,7 @@ class Bench:
     report: object
     seconds: float  # of one measurement; sizes of the rest follow from it
     iterations: int = 0
-    kernels: dict = None  # form_delay.measured()
+    kernels: dict = dataclasses.field(default_factory=dict)  # of form_delay.measure(): by class of inputs and name
     stage: object = None  # players.stage_of()
     contests: list = dataclasses.field(default_factory=list)  # of sched_shares
     plots: pathlib.Path = None  # a folder for figures

@@ -218,12 +218,13 @@ static void note_times(struct plan *plan)
 	for (unsigned i = 0; i < plan->kernel_count; i++)
 		plan->kernels[i].round_us = 0;
 	for (size_t i = 0; i < plan->launch_count; i++) {
-		const struct plan_launch *launch = &plan->launches[i];
+		struct plan_launch *launch = &plan->launches[i];
 		float ms;
 
 		CU(cuEventElapsedTime(&ms, launch->before, launch->after));
-		samples_add(&launch->kernel->single, (double)ms * 1e3);
-		launch->kernel->round_us += (double)ms * 1e3;
+		launch->us = (double)ms * 1e3;
+		samples_add(&launch->kernel->single, launch->us);
+		launch->kernel->round_us += launch->us;
 	}
 	for (unsigned i = 0; i < plan->kernel_count; i++)
 		samples_add(&plan->kernels[i].rounds, plan->kernels[i].round_us);

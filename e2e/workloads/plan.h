@@ -59,6 +59,7 @@ struct plan_launch {
 	uint64_t arguments[PLAN_ARGUMENTS_MAX];
 	unsigned argument_count;
 	CUevent before, after;
+	double us; /* in the last plan_measure() */
 };
 
 struct plan {
