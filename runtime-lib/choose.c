@@ -91,20 +91,19 @@ static bool is_native_turn(struct choice *choice, bool waited)
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
-	bool waited = client_waited(client, predicted);
+	enum waited waited = client_waiting(client, predicted);
 	struct turn turn = {0};
 
 	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
 		return turn;
 	turn.choice = choice;
-	turn.candidate = atomic_load_explicit(waited ? &choice->waited : &choice->current,
-					      memory_order_acquire);
+	turn.candidate = atomic_load_explicit(&choice->in_use[waited], memory_order_acquire);
 	turn.forms = turn.candidate ||
 		     atomic_load_explicit(&choice->state, memory_order_relaxed) != CHOICE_SETTLED;
 	if (atomic_load_explicit(&choice->trying, memory_order_relaxed)) {
 		turn.sample = true;
-		if (is_native_turn(choice, waited))
+		if (is_native_turn(choice, waited != WAITED_NOT))
 			turn.candidate = 0;
 	} else if (predicted < interval && !is_forced(&settings)) {
 		turn.candidate = 0;
@@ -112,7 +111,7 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	if (!turn.candidate)
 		return turn;
 	/* Leaving costs an equal more than the end of a short kernel, for which it may wait. */
-	turn.yields = waited || predicted >= WAITED_LONG_NS || is_forced(&settings);
+	turn.yields = waited != WAITED_NOT || predicted >= WAITED_LONG_NS || is_forced(&settings);
 	const struct plan *plan = &choice->candidates[turn.candidate].plan;
 	turn.rewritten = rewritten_of(choice, plan);
 	if (turn.rewritten) {
@@ -122,12 +121,18 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	return turn;
 }
 
+/* Whoever waits. */
+static void use(struct choice *choice, uint32_t candidate)
+{
+	for (size_t i = 0; i < WAITED_COUNT; i++)
+		atomic_store(&choice->in_use[i], candidate);
+}
+
 void choose_refused(struct choice *choice)
 {
 	atomic_store(&choice->refused, 1);
 	atomic_store(&choice->trying, 0);
-	atomic_store(&choice->current, 0);
-	atomic_store(&choice->waited, 0);
+	use(choice, 0);
 }
 
 void choose_untaken(const struct turn *turn)
@@ -239,18 +244,28 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 		  (unsigned long long)median(chosen) / 1000, why);
 }
 
-/* @waited: which candidate is on while somebody waits. */
-static void settle(struct choice *choice, uint32_t candidate, uint32_t waited, const char *why)
+/* With what is in use. */
+static void settle(struct choice *choice, const char *why)
 {
-	if (log_enabled(LOG_DEBUG)) {
-		describe(choice, candidate, why);
-		if (waited != candidate)
-			describe(choice, waited, "while somebody waits");
+	static const char *const while_waited[WAITED_COUNT] = {
+		[WAITED_LONG] = "while equals wait",
+		[WAITED_ALWAYS] = "while somebody waits",
+	};
+	uint32_t usual = atomic_load(&choice->in_use[WAITED_NOT]);
+
+	for (size_t i = 0; log_enabled(LOG_DEBUG) && i < WAITED_COUNT; i++) {
+		uint32_t candidate = atomic_load(&choice->in_use[i]);
+		if (i == WAITED_NOT || candidate != usual)
+			describe(choice, candidate, i == WAITED_NOT ? why : while_waited[i]);
 	}
 	choice->state = CHOICE_SETTLED;
-	atomic_store(&choice->current, candidate);
-	atomic_store(&choice->waited, waited);
 	atomic_store(&choice->trying, 0);
+}
+
+static void settle_on(struct choice *choice, uint32_t candidate, const char *why)
+{
+	use(choice, candidate);
+	settle(choice, why);
 }
 
 /* 1.0: as fast as the native kernel; one that was evicted in every sample has the benefit of the
@@ -298,14 +313,27 @@ static uint32_t winner(const struct choice *choice)
 	return fastest(choice, OVERHEAD, false);
 }
 
-/* The first that is little slower: it leaves soonest. 0: there is none. */
+/* Of the same form, and with no more blocks to run before it leaves. */
+static bool leaves_as_soon(const struct plan *plan, const struct plan *other)
+{
+	return plan->form == other->form &&
+	       plan->hidden.chunk + plan->hidden.ahead <= other->hidden.chunk + other->hidden.ahead;
+}
+
+/* The first that is little slower leaves soonest; or the fastest of those that leave as soon.
+ * 0: there is none. */
 static uint32_t soonest(const struct choice *choice, bool soon)
 {
+	const struct candidate *candidates = choice->candidates;
+	uint32_t best = 0;
+
 	for (size_t i = choice->first; i < choice->n; i++) {
-		if (qualifies(choice, i, OVERHEAD_SOON, soon))
-			return (uint32_t)i;
+		if (qualifies(choice, i, OVERHEAD_SOON, soon) &&
+		    (!best || (leaves_as_soon(&candidates[i].plan, &candidates[best].plan) &&
+			       candidates[i].ratio < candidates[best].ratio)))
+			best = (uint32_t)i;
 	}
-	return 0;
+	return best;
 }
 
 /* That, else the fastest, if it is not much slower. */
@@ -324,6 +352,24 @@ static uint32_t winner_waited(const struct choice *choice)
 	return soon ? soon : usable(choice, false);
 }
 
+/* The same, for equals. */
+static uint32_t winner_among_equals(const struct choice *choice)
+{
+	uint32_t soon = fastest(choice, OVERHEAD_WAITED, true);
+
+	return soon ? soon : fastest(choice, OVERHEAD_WAITED, false);
+}
+
+/* An equal waits a turn, beside which it counts little when the last block leaves; what it costs to
+ * be ready to leave counts in all of them. */
+static void settle_measured(struct choice *choice)
+{
+	atomic_store(&choice->in_use[WAITED_NOT], winner(choice));
+	atomic_store(&choice->in_use[WAITED_LONG], winner_among_equals(choice));
+	atomic_store(&choice->in_use[WAITED_ALWAYS], winner_waited(choice));
+	settle(choice, winner(choice) ? "measured" : "every form is more than 3 % slower");
+}
+
 /* Native samples are taken anew, for they may have had more or less to do. */
 static void compare_anew(struct choice *choice)
 {
@@ -339,19 +385,18 @@ static void try_candidate(struct choice *choice, uint32_t candidate)
 	choice->native_at = client_now();
 	atomic_store(&choice->natives, 0);
 	atomic_store(&choice->grants, is_waited(choice) ? FIRST_WAITED : 1);
-	atomic_store(&choice->current, candidate);
-	atomic_store(&choice->waited, candidate);
+	use(choice, candidate);
 	atomic_store(&choice->trying, 1);
 	choice->state = CHOICE_TRYING;
 }
 
 /* This one has shown what it can. Others of its form are tried as well, another form only if none
- * of these is good enough; while somebody waits, none behind one that is little slower. */
+ * of these is good enough; while somebody above waits, none behind one that is little slower. */
 static void next_candidate(struct choice *choice)
 {
-	uint32_t current = atomic_load(&choice->current), next = current + 1;
+	uint32_t current = atomic_load(&choice->in_use[WAITED_NOT]), next = current + 1;
 	struct candidate *tried = &choice->candidates[current];
-	bool waited = is_waited(choice);
+	enum waited waited = client_waiting(atomic_load(&choice->client), choice->native);
 
 	tried->ratio = ratio(choice, tried);
 	if (log_enabled(LOG_DEBUG))
@@ -360,13 +405,12 @@ static void next_candidate(struct choice *choice)
 			  tried->plan.hidden.ahead ? " ahead" : "", build_names[tried->plan.build],
 			  tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
-	bool enough = other ? winner(choice) || (waited && winner_waited(choice))
-			    : waited && soonest(choice, false);
+	bool enough = other ? winner(choice) || (waited != WAITED_NOT && winner_waited(choice))
+			    : waited == WAITED_ALWAYS && soonest(choice, false);
 	if (next < choice->n && !enough)
 		try_candidate(choice, next);
 	else
-		settle(choice, winner(choice), winner_waited(choice),
-		       winner(choice) ? "measured" : "every form is more than 3 % slower");
+		settle_measured(choice);
 }
 
 /* A kernel may have more to do than when it was compared. Native launches follow, and if the
@@ -412,12 +456,12 @@ static bool is_compared(const struct choice *choice, const struct candidate *tri
 static void advance(struct choice *choice)
 {
 	unsigned natives = choice->candidates[0].clean;
-	struct candidate *tried = &choice->candidates[atomic_load(&choice->current)];
+	struct candidate *tried = &choice->candidates[atomic_load(&choice->in_use[WAITED_NOT])];
 
 	if (atomic_load(&choice->refused)) {
-		settle(choice, 0, 0, "the driver takes no launch in a form");
+		settle_on(choice, 0, "the driver takes no launch in a form");
 	} else if (natives >= TRIAL_LOST) {
-		settle(choice, 0, 0, "no launch could be made in a form");
+		settle_on(choice, 0, "no launch could be made in a form");
 	} else if (!was_tried(tried)) {
 		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
 			atomic_store(&choice->grants, 1);
@@ -476,7 +520,8 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->n = 1;
 	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
-	choice->current = choice->waited = choice->trying = choice->turns = choice->refused = 0;
+	choice->trying = choice->turns = choice->refused = 0;
+	use(choice, 0);
 	atomic_store(&choice->key, of->key);
 	atomic_store(&waiting[client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
@@ -497,9 +542,7 @@ void choose_runs(struct client *client, const struct sample *sample, uint64_t ns
  * may suit it better now. */
 static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns)
 {
-	bool chosen =
-		choice->state == CHOICE_SETTLED && (candidate == atomic_load(&choice->current) ||
-						    candidate == atomic_load(&choice->waited));
+	bool chosen = choice->state == CHOICE_SETTLED && choice_uses(choice, candidate);
 
 	if (choice->state == CHOICE_WANTED || is_forced(&settings) || (candidate && !chosen))
 		return;
@@ -549,9 +592,9 @@ static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 		if (is_forced(&settings))
 			log_info("kernel %s cannot be %s here: it runs as it is", name_of(choice),
 				 form_names[settings.forced]);
-		settle(choice, 0, 0, "no form of it can be launched so");
+		settle_on(choice, 0, "no form of it can be launched so");
 	} else if (is_forced(&settings)) {
-		settle(choice, 1, 1, "forced");
+		settle_on(choice, 1, "forced");
 	} else {
 		try_candidate(choice, (uint32_t)choice->first);
 	}
@@ -603,7 +646,7 @@ static void ask(struct choice *choice)
 	if (function)
 		function_want(function);
 	else
-		settle(choice, 0, 0, "too many kernels");
+		settle_on(choice, 0, "too many kernels");
 }
 
 static void decide(struct choice *choice)
@@ -614,7 +657,7 @@ static void decide(struct choice *choice)
 	if (atomic_load(&function->state) == FUNCTION_READY && rewritten)
 		try_forms(choice, rewritten);
 	else
-		settle(choice, 0, 0, "it is not rewritten");
+		settle_on(choice, 0, "it is not rewritten");
 }
 
 void choose_work(struct client *client)

@@ -12,7 +12,9 @@
  * While somebody waits for the GPU, or did so of late, a native launch is what he waits for. So
  * then the first candidate is in use from its first launch on, and all that runs natively is a
  * launch now and then until there are enough to compare; and it may cost more: a form that is too
- * slow for all days is in use as long as somebody waits, if it is not much slower.
+ * slow for all days is in use as long as somebody waits, if it is not much slower. For those above
+ * it is the one that leaves soonest; for equals, who wait a turn anyway, the fastest that leaves
+ * soon enough.
  */
 #pragma once
 
@@ -59,8 +61,8 @@ enum choice_state {
 struct choice {
 	_Atomic uint64_t key; /* as in struct kernel_time; 0: free */
 	struct client *_Atomic client;
-	_Atomic uint32_t current;          /* candidate that launches run in; 0 is the native one */
-	_Atomic uint32_t waited;           /* those while somebody waits */
+	/* The candidate that launches run in, by who waits; 0 is the native one. */
+	_Atomic uint32_t in_use[WAITED_COUNT];
 	_Atomic uint32_t trying;           /* in turn with the native one */
 	_Atomic uint32_t turns;            /* of launches while trying */
 	_Atomic int32_t grants;            /* how many of them may be in the form */
@@ -83,6 +85,16 @@ struct choice {
 	size_t first, n;    /* candidates of the last time that the choice was made */
 	struct candidate candidates[CANDIDATES_MAX];
 };
+
+/* Whether launches run in it, whoever waits. */
+static inline bool choice_uses(const struct choice *choice, uint32_t candidate)
+{
+	bool uses = false;
+
+	for (size_t i = 0; i < WAITED_COUNT; i++)
+		uses |= atomic_load(&choice->in_use[i]) == candidate;
+	return uses;
+}
 
 /* What a launch of a kernel with a choice does. */
 struct turn {

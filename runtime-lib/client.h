@@ -49,6 +49,7 @@ enum waited {
 	WAITED_NOT,
 	WAITED_LONG, /* equals do, whose turns begin late behind long kernels alone */
 	WAITED_ALWAYS,
+	WAITED_COUNT,
 };
 
 /* ns: of a kernel that is too long for turns among equals. */
@@ -136,12 +137,19 @@ void client_forget_all(void);
  * False: it cannot gate now (said). See worker.c for changes of level. */
 bool client_register_pages(struct client *client, const struct standing *standing);
 
-/* Whether somebody waits for a kernel of so many ns. */
+/* Who waits for a kernel of so many ns. */
+static inline enum waited client_waiting(const struct client *client, uint64_t ns)
+{
+	enum waited waited =
+		(enum waited)atomic_load_explicit(&client->waited, memory_order_relaxed);
+
+	return waited == WAITED_LONG && ns < WAITED_LONG_NS ? WAITED_NOT : waited;
+}
+
+/* Whether anybody does. */
 static inline bool client_waited(const struct client *client, uint64_t ns)
 {
-	int waited = atomic_load_explicit(&client->waited, memory_order_relaxed);
-
-	return waited == WAITED_ALWAYS || (waited == WAITED_LONG && ns >= WAITED_LONG_NS);
+	return client_waiting(client, ns) != WAITED_NOT;
 }
 
 static inline struct weir_control_page *client_control(const struct standing *standing)

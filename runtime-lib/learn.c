@@ -39,7 +39,7 @@ static void weigh(struct client *client, const struct sample *sample)
 {
 	const struct sampled *of = &sample->of;
 	bool leaves = atomic_load(&sample->flight) != SAMPLE_PLAIN;
-	bool in_turn = of->choice && of->candidate != atomic_load(&of->choice->current);
+	bool in_turn = of->choice && !choice_uses(of->choice, of->candidate);
 	double cost = (double)atomic_load(&of->kernel->eviction);
 	double time = (double)kernel_mean(of->kernel);
 

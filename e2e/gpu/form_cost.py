@@ -81,7 +81,7 @@ def reach(bench, name, us, chosen):
     return worst
 
 
-WAITED = "while somebody waits"
+WAITED, EQUALS = "while somebody waits", "while equals wait"
 
 
 def judge_reach(bench, native, chosen, what, late_what):
@@ -98,6 +98,7 @@ def judge_reach(bench, native, chosen, what, late_what):
 
 def show_reach(bench, native, chosen):
     """Where nobody waits, and where somebody does: then a form may cost more."""
+    chosen = {name: [c for c in found if c.why != EQUALS] for name, found in chosen.items()}
     usual = {name: [c for c in found if c.why != WAITED] for name, found in chosen.items()}
     # Said behind the usual choice of the same blocks, if it is another.
     waited = {name: list({c.blocks: c for c in found}.values()) for name, found in chosen.items()}

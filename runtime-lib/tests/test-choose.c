@@ -228,8 +228,54 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	driver->wide_elapsed_ns = 5700000;
 	assert_true(settles(n, kernel, 2 * AT_ONCE));
 	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_PERSISTENT);
-	assert_int_equal(choice->candidates[choice->waited].plan.form, WEIR_RESUMABLE);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_PERSISTENT);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+			 WEIR_RESUMABLE);
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+}
+
+static void equals_find_the_fastest_that_leaves_soon(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	rewritten.variants[WEIR_RESUMABLE][0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(3000000, &rewritten);
+	driver->form_elapsed_ns = 3240000;
+	driver->wide_elapsed_ns = 3150000;
+	assert_true(settles(n, kernel, 100 * AT_ONCE));
+	const struct choice *choice = choice_for(kernel);
+	assert_int_equal(choice->in_use[WAITED_NOT], 0);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+			 WEIR_PERSISTENT);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_RESUMABLE);
+	client->worker.held_until = UINT64_MAX;
+	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
+	ops_of(n, kernel, 100 * AT_ONCE);
+	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, NULL_WIDE);
+	client->worker.held_until = 0;
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+}
+
+/* Another build with tickets of as many blocks. */
+static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(3000000, &rewritten);
+	driver->form_elapsed_ns = 3240000;
+	driver->wide_elapsed_ns = 3150000;
+	assert_true(settles(n, kernel, 100 * AT_ONCE));
+	const struct choice *choice = choice_for(kernel);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.build, 1);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
@@ -292,7 +338,7 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_PERSISTENT);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_PERSISTENT);
 
 	/* Blocks of 640 us are to leave inside. */
 	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
@@ -300,7 +346,7 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 		ops_of(n, kernel, BLOCKS), usleep(6000);
 	assert_int_equal(choice->made_for, 20000000);
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(choice->candidates[choice->current].plan.form, WEIR_RESUMABLE);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_RESUMABLE);
 	gone(n);
 }
 
@@ -411,6 +457,8 @@ int main(void)
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
+		cmocka_unit_test(equals_find_the_fastest_that_leaves_soon),
+		cmocka_unit_test(of_those_that_leave_as_soon_the_fastest_is_used),
 		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),
 		cmocka_unit_test(a_launch_that_goes_on_is_known_to_be_long),
