@@ -5,11 +5,12 @@
 #include "weir/base.h"
 #include "weir/tickets.h"
 
-#define POLL_PERIOD 8000u  /* ns between two looks of the GPU at demand and hold */
-#define POLL_NS     15000u /* from the demand until it is seen, and from the last block to the end */
-#define WORKERS_MAX 65535u /* of resumable kernels */
-#define TICKET_NS   10000u /* about the work of a ticket; */
-#define MORE_MAX    8u     /* up to so many times as much, if that is faster */
+#define POLL_PERIOD   8000u /* ns between two looks of the GPU at demand and hold */
+#define POLL_NS       15000u /* from the demand until it is seen, and from the last block to the end */
+#define SAFE_POINT_NS 10000u /* from one to the next, at most (FORMS.md) */
+#define WORKERS_MAX   65535u /* of resumable kernels */
+#define TICKET_NS     10000u /* about the work of a ticket; */
+#define MORE_MAX      8u     /* up to so many times as much, if that is faster */
 
 struct planner {
 	struct choice *choice;
@@ -106,13 +107,21 @@ static uint64_t block_time(const struct choice *choice, uint32_t at_once)
 }
 
 /* Who draws ahead leaves a block later. */
-bool plan_leaves_soon(const struct choice *choice, const struct plan *plan,
-		      const struct settings *settings)
+uint64_t plan_leave_time(const struct choice *choice, const struct plan *plan)
 {
-	uint64_t blocks = plan->hidden.chunk + (plan->hidden.ahead != 0);
+	uint64_t blocks = plan->hidden.chunk + plan->hidden.ahead;
 
-	return plan->form != WEIR_PERSISTENT ||
-	       blocks * block_time(choice, plan->workers) + POLL_NS <= settings->latency;
+	switch (plan->form) {
+	case WEIR_SLICED:
+		return (uint64_t)((double)choice->native * plan->step /
+				  choice->geometry.grid[plan->axis]);
+	case WEIR_PERSISTENT:
+		return blocks * block_time(choice, plan->workers) + POLL_NS;
+	case WEIR_RESUMABLE:
+		return POLL_NS + SAFE_POINT_NS;
+	default:
+		return choice->native;
+	}
 }
 
 static void add(struct choice *choice, const struct plan *plan)

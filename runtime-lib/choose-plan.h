@@ -20,9 +20,8 @@ static inline uint64_t geometry_blocks(const struct geometry *geometry)
 	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
 }
 
-/* Whether the last block has left within the wanted latency. */
-bool plan_leaves_soon(const struct choice *choice, const struct plan *plan,
-		      const struct settings *settings);
+/* ns, about: from the demand until the last block has left. */
+uint64_t plan_leave_time(const struct choice *choice, const struct plan *plan);
 
 /* Worker: before a candidate is tried: one that refines others has its tickets cut as the best of
  * those before it. */

@@ -291,7 +291,7 @@ static bool qualifies(const struct choice *choice, size_t candidate, double most
 	const struct candidate *c = &choice->candidates[candidate];
 
 	return was_tried(c) && c->ratio <= most &&
-	       (!soon || plan_leaves_soon(choice, &c->plan, &settings));
+	       (!soon || plan_leave_time(choice, &c->plan) <= settings.latency);
 }
 
 /* The fastest of those; 0: there is none. */
@@ -352,16 +352,36 @@ static uint32_t winner_waited(const struct choice *choice)
 	return soon ? soon : usable(choice, false);
 }
 
-/* The same, for equals. */
-static uint32_t winner_among_equals(const struct choice *choice)
+/* Of a turn among equals, natively 1: all of it takes longer in the form, and at its end the GPU
+ * waits for the last block. */
+static double turn_cost(const struct choice *choice, size_t candidate)
 {
-	uint32_t soon = fastest(choice, OVERHEAD_WAITED, true);
+	const struct candidate *c = &choice->candidates[candidate];
 
-	return soon ? soon : fastest(choice, OVERHEAD_WAITED, false);
+	return c->ratio + (double)plan_leave_time(choice, &c->plan) / WAITED_LONG_NS;
 }
 
-/* An equal waits a turn, beside which it counts little when the last block leaves; what it costs to
- * be ready to leave counts in all of them. */
+/* The one with which turns cost least; 0: there is none. */
+static uint32_t cheapest_turns(const struct choice *choice, bool soon)
+{
+	uint32_t best = 0;
+
+	for (size_t i = choice->first; i < choice->n; i++) {
+		if (qualifies(choice, i, OVERHEAD_WAITED, soon) &&
+		    (!best || turn_cost(choice, i) < turn_cost(choice, best)))
+			best = (uint32_t)i;
+	}
+	return best;
+}
+
+/* One that leaves too late only if there is no other. */
+static uint32_t winner_among_equals(const struct choice *choice)
+{
+	uint32_t soon = cheapest_turns(choice, true);
+
+	return soon ? soon : cheapest_turns(choice, false);
+}
+
 static void settle_measured(struct choice *choice)
 {
 	atomic_store(&choice->in_use[WAITED_NOT], winner(choice));

@@ -13,8 +13,7 @@
  * then the first candidate is in use from its first launch on, and all that runs natively is a
  * launch now and then until there are enough to compare; and it may cost more: a form that is too
  * slow for all days is in use as long as somebody waits, if it is not much slower. For those above
- * it is the one that leaves soonest; for equals, who wait a turn anyway, the fastest that leaves
- * soon enough.
+ * it is the one that leaves soonest; for equals the one with which turns cost least.
  */
 #pragma once
 

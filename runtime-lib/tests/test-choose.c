@@ -235,7 +235,7 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	gone(n);
 }
 
-static void equals_find_the_fastest_that_leaves_soon(void **state)
+static void equals_find_what_makes_turns_cheap(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -457,7 +457,7 @@ int main(void)
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
-		cmocka_unit_test(equals_find_the_fastest_that_leaves_soon),
+		cmocka_unit_test(equals_find_what_makes_turns_cheap),
 		cmocka_unit_test(of_those_that_leave_as_soon_the_fastest_is_used),
 		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),
