@@ -77,8 +77,12 @@ class Stage:
         return Player(client, tenant)
 
     def round_us(self, mode, role, seconds):
-        """Of the later half of those of so long a time."""
-        (ends,) = self.endless(mode, [role], 0.05 if self.node.simulated else seconds)
+        """Of the later half of those of so long a time, or of a longer one if none was done."""
+        seconds = 0.05 if self.node.simulated else seconds
+        ends = []
+        while not ends:
+            (ends,) = self.endless(mode, [role], seconds)
+            seconds *= 2
         later = ends[len(ends) // 2 :]
         return (later[-1] - later[0]) / 1e3 / (len(later) - 1) if len(later) > 1 else ends[0] / 1e3
 
