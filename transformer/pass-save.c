@@ -52,6 +52,14 @@ struct alive {
 	struct reg *strange; /* what cannot be saved */
 };
 
+/* Variables in shared and local memory, each once. Those without a size all lie in one place: the
+ * first with the largest alignment stands for them. */
+struct variable_set {
+	struct variable *list[VARIABLES_MAX];
+	unsigned n;               /* above VARIABLES_MAX: too many, and not all are in the list */
+	struct variable *dynamic; /* without a size, or NULL */
+};
+
 struct saver {
 	struct rewrite *rewrite;
 	struct function *f;
@@ -63,9 +71,7 @@ struct saver {
 	uint32_t fixed;             /* header and shared memory */
 	uint32_t wide, words;       /* registers that a thread saves: of 64 bits, others */
 	uint32_t registers, locals; /* bytes of a thread */
-	struct variable *dynamic;
-	struct variable *variables[VARIABLES_MAX]; /* in shared and local memory */
-	unsigned n_variables;
+	struct variable_set variables;
 	bool calls, copies;
 };
 
@@ -407,13 +413,14 @@ static void copy_dynamic(struct cursor *at, bool saves, struct saver *s, const s
 {
 	struct reg *start = edit_register(s->f, TYPE_b32), *base = edit_register(s->f, TYPE_b64),
 		   *size = edit_register(s->f, TYPE_b32), *rest = edit_register(s->f, TYPE_b32);
-	unsigned align = variable_align(s->dynamic);
+	struct variable *dynamic = s->variables.dynamic;
+	unsigned align = variable_align(dynamic);
 
 	edit_code(at,
 		  "{ .reg .b64 %x; mov.u32 %0, %1; mul.wide.u32 %x, %2, %3; add.u64 %4, %5, %x;"
 		  "  add.u64 %4, %4, %6; mov.u32 %7, %dynamic_smem_size; and.b32 %8, %7, 15;"
 		  "  sub.u32 %7, %7, %8; }",
-		  op_reg(start), op_variable(s->dynamic), op_reg(slot->rounded),
+		  op_reg(start), op_variable(dynamic), op_reg(slot->rounded),
 		  op_int(4 + s->registers + s->locals), op_reg(base), op_reg(slot->base),
 		  op_int(s->fixed), op_reg(size), op_reg(rest));
 	copy_shared(at, saves, base, slot, op_reg(start), op_reg(size), width_of(align, align));
@@ -448,8 +455,8 @@ static void copy_memory(struct cursor *at, bool saves, struct saver *s, const st
 {
 	uint32_t offset = HEADER_BYTES, local = 4 + s->registers;
 
-	for (unsigned k = 0; k < s->n_variables; k++) {
-		struct variable *v = s->variables[k];
+	for (unsigned k = 0; k < s->variables.n; k++) {
+		struct variable *v = s->variables.list[k];
 
 		if (v->space == SPACE_LOCAL) {
 			copy_local(at, saves, s, slot, v, local);
@@ -459,7 +466,7 @@ static void copy_memory(struct cursor *at, bool saves, struct saver *s, const st
 			offset += (uint32_t)round_up(v->size, 16);
 		}
 	}
-	if (s->dynamic)
+	if (s->variables.dynamic)
 		copy_dynamic(at, saves, s, slot);
 }
 
@@ -573,30 +580,35 @@ static void write_restore(struct saver *s, struct cursor *at)
 		  op_reg(s->rewrite->votes->next), op_reg(write_place(at, s, &slot, 0, 4)));
 }
 
-/* A variable that the kernel has, or that somebody names. */
-static void add_variable(struct saver *s, struct variable *v)
+static void add_variable(struct variable_set *set, struct variable *v)
 {
-	if ((v->space != SPACE_SHARED && v->space != SPACE_LOCAL) || v == s->safe->watch ||
-	    v == s->rewrite->votes->told)
+	if (v->space != SPACE_SHARED && v->space != SPACE_LOCAL)
 		return;
 	if (!v->size) {
-		if (!s->dynamic || variable_align(s->dynamic) < variable_align(v))
-			s->dynamic = v;
+		if (!set->dynamic || variable_align(set->dynamic) < variable_align(v))
+			set->dynamic = v;
 		return;
 	}
-	for (unsigned k = 0; k < s->n_variables; k++)
-		if (s->variables[k] == v)
+	for (unsigned k = 0; k < set->n && k < VARIABLES_MAX; k++)
+		if (set->list[k] == v)
 			return;
-	if (s->n_variables < VARIABLES_MAX)
-		s->variables[s->n_variables] = v;
-	s->n_variables++;
+	if (set->n < VARIABLES_MAX)
+		set->list[set->n] = v;
+	set->n++;
+}
+
+/* A variable that the kernel has, or that somebody names; but for the passes' own. */
+static void add_kernels(struct saver *s, struct variable *v)
+{
+	if (v != s->safe->watch && v != s->rewrite->votes->told)
+		add_variable(&s->variables, v);
 }
 
 static void add_named(struct saver *s, const struct operand *operand)
 {
 	switch (operand->kind) {
 	case OPERAND_VARIABLE:
-		add_variable(s, operand->variable);
+		add_kernels(s, operand->variable);
 		return;
 	case OPERAND_ADDRESS:
 	case OPERAND_VECTOR:
@@ -611,18 +623,41 @@ static void add_named(struct saver *s, const struct operand *operand)
 }
 
 /* Whoever is called may use any variable of the module; in one of the kernel's own, those that came
- * with it. */
-static void add_callees(struct saver *s)
+ * with it. They are looked for once, not for each kernel. NULL: no memory. */
+static const struct variable_set *find_callees(const struct rewrite *rewrite)
 {
-	for (struct variable *v = s->f->module->variables; v; v = v->next)
-		if (!s->rewrite->detached || v->symbol)
-			add_variable(s, v);
+	struct module *module = rewrite->function->module;
+	struct variable_set *set = module->callees_variables;
+
+	if (set)
+		return set;
+	set = arena_new(module->arena, struct variable_set);
+	for (struct variable *v = module->variables; v && set; v = v->next)
+		if (!rewrite->detached || v->symbol)
+			add_variable(set, v);
+	module->callees_variables = set;
+	return set;
 }
 
-static void find_variables(struct saver *s)
+static int add_callees(struct saver *s)
+{
+	const struct variable_set *set = find_callees(s->rewrite);
+
+	if (!set)
+		return -ENOMEM;
+	for (unsigned k = 0; k < set->n && k < VARIABLES_MAX; k++)
+		add_variable(&s->variables, set->list[k]);
+	if (set->n > VARIABLES_MAX)
+		s->variables.n = set->n;
+	if (set->dynamic)
+		add_variable(&s->variables, set->dynamic);
+	return 0;
+}
+
+static int find_variables(struct saver *s)
 {
 	for (struct variable *v = s->f->variables; v; v = v->next)
-		add_variable(s, v);
+		add_kernels(s, v);
 	for (const struct block *b = s->f->entry; b; b = b->next) {
 		for (const struct instruction *i = b->first; i; i = i->next) {
 			s->calls = s->calls || i->mnemonic->op_class == OP_CALL;
@@ -631,20 +666,21 @@ static void find_variables(struct saver *s)
 				add_named(s, &i->operands[k]);
 		}
 	}
-	if (s->calls)
-		add_callees(s);
+	return s->calls ? add_callees(s) : 0;
 }
 
 static int measure_memory(struct saver *s)
 {
 	uint64_t shared = HEADER_BYTES, local = 0;
+	int r = find_variables(s);
 
-	find_variables(s);
-	if (s->n_variables > VARIABLES_MAX)
+	if (r)
+		return r;
+	if (s->variables.n > VARIABLES_MAX)
 		return pass_refuse(s->rewrite, s->f->at, "more than %u variables to be saved",
 				   VARIABLES_MAX);
-	for (unsigned k = 0; k < s->n_variables; k++) {
-		const struct variable *v = s->variables[k];
+	for (unsigned k = 0; k < s->variables.n; k++) {
+		const struct variable *v = s->variables.list[k];
 
 		if (v->size > MEMORY_MAX)
 			return pass_refuse(s->rewrite, s->f->at, "%.80s is too large to be saved",
