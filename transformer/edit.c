@@ -126,16 +126,16 @@ struct operand op_special(struct function *function, const char *name)
 
 const char *edit_fresh_name(struct function *function, const char *name)
 {
-	struct module *module = function->module;
+	const char *prefix = function->module->prefix;
 	bool is_percent = *name == '%';
-	size_t room = strlen(module->prefix) + strlen(name) + 16;
-	char *text = arena_alloc(function->arena, room);
+	size_t room = strlen(prefix) + strlen(name) + 16;
+	char *text = intern_unlisted(function->arena, room);
 
 	if (!text)
 		return NULL;
-	snprintf(text, room, "%s%s%s_%u", is_percent ? "%" : "", module->prefix, name + is_percent,
+	snprintf(text, room, "%s%s%s_%u", is_percent ? "%" : "", prefix, name + is_percent,
 		 function->fresh++);
-	return intern_string(&module->names, text);
+	return text;
 }
 
 struct reg *edit_new_register(struct function *function, const char *name, enum type_id type,

@@ -103,6 +103,13 @@ const char *intern_string(struct intern *intern, const char *text)
 	return intern_text(intern, text, strlen(text));
 }
 
+char *intern_unlisted(struct arena *arena, size_t size)
+{
+	struct intern_entry *e = arena_alloc(arena, sizeof(*e) + size);
+
+	return e ? e->text : NULL;
+}
+
 void **intern_slot(const char *text)
 {
 	return &((struct intern_entry *)(void *)(text - offsetof(struct intern_entry, text)))->slot;

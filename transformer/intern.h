@@ -22,5 +22,9 @@ const char *intern_string(struct intern *intern, const char *text);
 /* The copy if there is one already, else NULL. */
 const char *intern_find(const struct intern *intern, const char *text, size_t len);
 
-/* A place for whatever belongs to the string, NULL at first; @text must come from intern_text. */
+/* Room for @size bytes of a string, for one who knows that it is like no other: it is in no table,
+ * so nobody finds it, and lives in @arena. NULL: no memory. */
+char *intern_unlisted(struct arena *arena, size_t size);
+
+/* A place for whatever belongs to the string, NULL at first; @text must come from above. */
 void **intern_slot(const char *text);
