@@ -77,7 +77,9 @@ static void copy_instruction(struct unrolling *u, struct cursor *at, const struc
 		return;
 	}
 	*clone = *i;
-	clone->operands = memcpy(operands, i->operands, i->operand_count * sizeof(*operands));
+	clone->operands = operands;
+	if (i->operand_count)
+		memcpy(operands, i->operands, i->operand_count * sizeof(*operands));
 	if (i->mnemonic->op_class == OP_BRANCH)
 		operands[0].block = target_of(u, operands[0].block, copy);
 	cursor_insert(at, clone);
