@@ -287,7 +287,7 @@ struct module {
 	struct function *functions, **functions_end;
 	struct scope *scope;    /* names outside bodies (scope.h) */
 	struct callee *anybody; /* what calling some function of it does, or NULL (callee.c) */
-	struct variable_set *callees_variables; /* that it may use, or NULL (pass-save.c) */
+	struct variable_set *callees_variables; /* that it may use, or NULL (save.h) */
 	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
 	const char *prefix;
 	/* What edits return once something has failed (edit.h). */
