@@ -21,7 +21,7 @@ $(foreach f,$(TRANSFORM_FUZZERS),\
 
 fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/object-check.c
 
-TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object size tickets)
+TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object save size tickets)
 UNIT_TESTS += $(TRANSFORM_TESTS)
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
 	$(eval $t_STATIC := libweir-transform)\

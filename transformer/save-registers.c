@@ -68,6 +68,13 @@ static uint32_t words_of(const struct alive *alive)
 	return alive->n_whole + (alive->n_half + 1) / 2 + (alive->n_flags + 31) / 32;
 }
 
+static int refuse(struct saver *s, const struct reg *strange)
+{
+	return pass_refuse(s->rewrite, s->f->at,
+			   "%.80s is alive at a safe point, and cannot be saved",
+			   strange == s->f->carry ? "the carry flag" : strange->name);
+}
+
 int save_measure_registers(struct saver *s)
 {
 	uint64_t total = 0;
@@ -80,10 +87,7 @@ int save_measure_registers(struct saver *s)
 		if (r)
 			return r;
 		if (alive[k].strange)
-			return pass_refuse(s->rewrite, s->f->at,
-					   "%.80s is alive at a safe point, and cannot be saved",
-					   alive[k].strange->name ? alive[k].strange->name
-								  : "the carry flag");
+			return refuse(s, alive[k].strange);
 		total += alive[k].n_wide + words_of(&alive[k]);
 		s->wide = larger(s->wide, alive[k].n_wide);
 		s->words = larger(s->words, words_of(&alive[k]));

@@ -1,0 +1,184 @@
+/* What a worker saves of a block that leaves inside: which variables, and which kernels are refused
+ * for it.
+ */
+#include "weir/transform.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+#define KERNELS_MAX 3
+
+/* What is said of the kernels of a module, in its order. */
+struct saves {
+	unsigned n;
+	bool eligible[KERNELS_MAX];
+	long shared[KERNELS_MAX], local[KERNELS_MAX]; /* bytes of the worker, of a thread */
+	char reason[KERNELS_MAX][128];
+};
+
+static void note(void *data, const struct weir_verdict *verdict)
+{
+	struct saves *saves = data;
+	unsigned k = saves->n++;
+
+	assert_in_range(k, 0, KERNELS_MAX - 1);
+	saves->eligible[k] = verdict->eligible;
+	saves->local[k] = verdict->save_per_thread;
+	/* Besides there is room to fill the last warp, and to align. */
+	saves->shared[k] = verdict->save_fixed - 31L * verdict->save_per_thread;
+	snprintf(saves->reason[k], sizeof(saves->reason[k]), "%s", verdict->reason);
+}
+
+/* What becomes of the text in resumable, to be freed. */
+static char *look(struct saves *saves, const char *text)
+{
+	struct weir_transform_options options = {
+		.forms = 1u << WEIR_RESUMABLE, .verdict = note, .data = saves};
+	struct weir_error error = {0};
+	char *out = NULL;
+	size_t len;
+
+	*saves = (struct saves){0};
+	if (weir_transform(&out, &len, text, strlen(text), &options, &error))
+		fail_msg("line %u: %s", error.line, error.message);
+	return out;
+}
+
+/* Kernels with a loop to leave at: one names nothing, one calls who names nothing. */
+#define KERNEL(name, in_loop)                                                 \
+	".entry " name "() { .reg .pred p; .reg .b32 r; mov.u32 r, %clock;\n" \
+	"AGAIN: " in_loop " add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra AGAIN; ret; }\n"
+#define NOBODY  ".func nobody() { ret; }\n"
+#define FREE    KERNEL("free", "")
+#define CALLING KERNEL("calling", "call nobody, ();")
+
+static void only_what_may_be_used_is_saved(void **state)
+{
+	static const char text[] = HEAD
+		".shared .align 16 .b8 small[512]; .shared .align 16 .b8 large[1024];\n"
+		".global .align 16 .b8 elsewhere[2048];\n" NOBODY
+			/* The first that calls is not the last that is looked at. */
+			CALLING FREE KERNEL("naming", "st.shared.u32 [small], r; call nobody, ();");
+	static const char alone[] =
+		HEAD ".shared .align 16 .b8 small[512]; .shared .align 16 .b8 large[1024];\n" FREE
+			KERNEL("naming", "st.shared.u32 [small], r;");
+	static const char local[] =
+		HEAD FREE KERNEL("local", ".local .align 4 .b8 mine[40]; st.local.u32 [mine], r;");
+	struct saves saves;
+
+	(void)state;
+	free(look(&saves, text));
+	assert_int_equal(saves.n, 3);
+	assert_int_equal(saves.shared[0] - saves.shared[1], 512 + 1024);
+	assert_int_equal(saves.shared[2], saves.shared[0]);
+	free(look(&saves, alone));
+	assert_int_equal(saves.shared[1] - saves.shared[0], 512);
+	free(look(&saves, local));
+	assert_int_equal(saves.shared[1], saves.shared[0]);
+	assert_int_equal(saves.local[1] - saves.local[0], 40);
+}
+
+static unsigned count_of(const char *text, const char *name)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, name))) {
+		text += strlen(name);
+		n++;
+	}
+	return n;
+}
+
+/* All of them begin at one address. */
+static void one_dynamic_variable_stands_for_all(void **state)
+{
+	static const char text[] =
+		HEAD ".extern .shared .align 4 .b8 narrow[];\n"
+		     ".extern .shared .align 16 .b8 first_wide[];\n"
+		     ".extern .shared .align 16 .b8 second_wide[];\n" NOBODY CALLING;
+	struct saves saves;
+	char *ptx = look(&saves, text);
+
+	(void)state;
+	assert_true(saves.eligible[0]);
+	assert_int_equal(count_of(ptx, "narrow"), 1);
+	assert_in_range(count_of(ptx, "first_wide"), 3, 9); /* there, to the save, and from it */
+	assert_int_equal(count_of(ptx, "second_wide"), 1);
+	free(ptx);
+}
+
+/* @n variables, 64 of which a save has room for; @in_loop prints what a kernel does with each. */
+static char *with_variables(unsigned n, const char *in_loop, const char *others)
+{
+	size_t len;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	fputs(HEAD NOBODY, out);
+	for (unsigned k = 0; k < n; k++)
+		fprintf(out, ".shared .align 16 .b8 shared_%u[16];\n", k);
+	fputs(".entry naming() { .reg .pred p; .reg .b32 r; mov.u32 r, %clock;\nAGAIN: ", out);
+	for (unsigned k = 0; k < n; k++)
+		fprintf(out, in_loop, k);
+	fputs("add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra AGAIN; ret; }\n", out);
+	fputs(others, out);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void too_many_variables_are_refused(void **state)
+{
+	static const char naming[] = "st.shared.u32 [shared_%u], r;\n";
+	static const unsigned too_many[] = {65, 70, 5000};
+	struct saves saves;
+	char *text;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(too_many) / sizeof(too_many[0]); k++) {
+		text = with_variables(too_many[k], naming, CALLING FREE);
+		free(look(&saves, text));
+		for (unsigned i = 0; i < 2; i++) {
+			assert_false(saves.eligible[i]);
+			assert_string_equal(saves.reason[i], "more than 64 variables to be saved");
+		}
+		assert_true(saves.eligible[2]);
+		free(text);
+	}
+	/* The form's own variables need room as well. */
+	text = with_variables(48, naming, CALLING FREE);
+	free(look(&saves, text));
+	assert_int_equal(saves.shared[0] - saves.shared[2], 48 * 16);
+	assert_int_equal(saves.shared[1], saves.shared[0]);
+	free(text);
+}
+
+static void the_carry_flag_cannot_be_saved(void **state)
+{
+	static const char text[] = HEAD KERNEL("carrying", "addc.cc.u32 r, r, 3;");
+	struct saves saves;
+
+	(void)state;
+	free(look(&saves, text));
+	assert_false(saves.eligible[0]);
+	assert_non_null(strstr(saves.reason[0], "the carry flag is alive at a safe point"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_may_be_used_is_saved),
+		cmocka_unit_test(one_dynamic_variable_stands_for_all),
+		cmocka_unit_test(too_many_variables_are_refused),
+		cmocka_unit_test(the_carry_flag_cannot_be_saved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
