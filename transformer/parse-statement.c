@@ -230,6 +230,8 @@ static bool parse_kept(struct parser *p)
 		last = p->token;
 		parser_next(p);
 	} while (is_pragma ? pragma_goes_on(p, &last) : loc_goes_on(p, &last));
+	if (is_pragma && last.kind != ';')
+		return parser_expect(p, ';');
 	i->operand_count = 1;
 	i->operands->kind = OPERAND_SYMBOL;
 	i->operands->text = parser_text(p, first.start, last.start + last.len);

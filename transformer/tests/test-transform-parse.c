@@ -140,6 +140,7 @@ static void refusals_say_where(void **state)
 		{"bra 5;", "a branch has one target", 1},
 		{".reg .b32 a; mov.u32 a, [a;", "']' expected", 1},
 		{"ret", "an operand expected", 1},
+		{".pragma \"nounroll\"", "';' expected", 1},
 	};
 
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
