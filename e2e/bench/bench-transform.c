@@ -86,7 +86,7 @@ static int measure(const struct corpus *corpus, const char *name, unsigned forms
 	if (r)
 		printf("%s line %u: %s\n", name, error.line, error.message);
 	else
-		printf("%s/%.1fMB %.1f MB/s: %.3f s, %.1f MB out, %ld MB of memory, %u kernels, "
+		printf("%s/%.1fMB %.2f MB/s: %.3f s, %.1f MB out, %ld MB of memory, %u kernels, "
 		       "%u rewritten\n",
 		       name, in, in / took, took, (double)len / 1e6, peak_megabytes() - before,
 		       corpus->kernels, eligible);
