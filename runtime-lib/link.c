@@ -296,7 +296,7 @@ void link_close(struct client *client)
 	if (client->socket >= 0)
 		close(take_fd(client->socket));
 	client->retry_at = 0;
-	client->newest = NULL;
+	/* `newest` stays as it is: so does the standing, and nothing else may point at it. */
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(atomic_exchange(&client->pending, NULL));

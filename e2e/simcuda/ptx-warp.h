@@ -126,7 +126,7 @@ struct ptx_block {
 	struct ptx_barrier barriers[PTX_BARRIERS];
 	uint32_t (*partial)[PTX_BARRIERS]; /* [warp]: lanes that came while others of their warp did
 					      not */
-	bool wrote; /* to global memory */
+	bool wrote;                        /* to global memory */
 	struct ptx_error error;
 };
 
