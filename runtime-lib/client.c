@@ -94,6 +94,16 @@ CUcontext client_primary(CUdevice device)
 	return primary;
 }
 
+/* An older driver does not know the attribute. */
+static bool below_mps(CUdevice device)
+{
+	int enabled = 0;
+
+	return real(cuDeviceGetAttribute)(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device) ==
+		       CUDA_SUCCESS &&
+	       enabled;
+}
+
 /* The parts of a client that need its context: its GPU, events, pages. */
 static bool client_init(struct client *client)
 {
@@ -102,6 +112,7 @@ static bool client_init(struct client *client)
 	if (real(cuCtxGetDevice)(&client->device) != CUDA_SUCCESS ||
 	    real(cuDeviceGetUuid_v2)(&client->gpu, client->device) != CUDA_SUCCESS)
 		return false;
+	client->concurrent = below_mps(client->device);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	sampler_init(&client->sampler);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);

@@ -60,7 +60,8 @@ struct client {
 	CUcontext context;
 	CUdevice device;
 	CUuuid gpu;
-	uint32_t index; /* in the table */
+	bool concurrent; /* its kernels run at the same time as other clients' (MPS) */
+	uint32_t index;  /* in the table */
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
 	_Atomic(const struct standing *) standing;

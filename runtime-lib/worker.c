@@ -355,6 +355,7 @@ static void write_status(struct client *client, const struct standing *standing,
 	}
 	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->level, standing->level);
+	atomic_store(&status->flags, client->concurrent ? WEIR_STATUS_CONCURRENT : 0);
 }
 
 static void read_samples(struct client *client, uint64_t now)

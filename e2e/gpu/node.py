@@ -191,8 +191,8 @@ def fastest(text):
 
 
 class Node:
-    """@simulated: on the simulated GPU, which is shared as MPS shares a real one. @tenants: besides
-    one of each level, which is called as the level is."""
+    """@simulated: on the simulated GPU, which is shared as MPS shares a real one, whether or not there is what its
+    driver takes for a daemon. @tenants: besides one of each level, which is called as the level is."""
 
     def __init__(self, bundle, name, simulated=False, tenants=()):
         self.bundle, self.simulated = pathlib.Path(bundle), simulated
@@ -388,6 +388,9 @@ class Node:
 
     # MPS
 
+    def mps_control(self):
+        return self.program("sim-mps-control") if self.simulated else self.find_tool("nvidia-cuda-mps-control")
+
     def find_tool(self, name):
         found = shutil.which(name) or next(iter(glob.glob(f"/usr/local/nvidia/bin/{name}")), None)
         if not found:
@@ -395,9 +398,9 @@ class Node:
         return found
 
     def ensure_mps(self):
-        if self.mps or self.simulated:
+        if self.mps:
             return
-        self.mps = self.find_tool("nvidia-cuda-mps-control")
+        self.mps = self.mps_control()
         for name in ("mps", "mps-log"):
             (self.folder / name).mkdir(exist_ok=True)
             (self.folder / name).chmod(0o777)  # clients may be other users

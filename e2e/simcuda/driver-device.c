@@ -3,6 +3,8 @@
 #include "driver.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* What does not depend on the machine; absent: 0. Each SM runs one block at a time, so a block may
  * use all of it. */
@@ -123,6 +125,16 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+/* Kernels of all processes run at the same time anyhow; the daemon is only asked for. */
+static bool mps_daemon_is_there(void)
+{
+	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
+	return access(path, F_OK) == 0;
+}
+
 CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice dev)
 {
 	API_ENTER();
@@ -135,6 +147,8 @@ CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice d
 		*out = (int)sim.machine.config.sms;
 	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
 		*out = (int)d->gpu + MACHINE_FIRST_BUS;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED)
+		*out = mps_daemon_is_there();
 	else
 		*out = attributes[attribute];
 	return CUDA_SUCCESS;

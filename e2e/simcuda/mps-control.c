@@ -138,7 +138,7 @@ static void write_pid(void)
 	fclose(file);
 }
 
-static int serve(void)
+static int serve(bool behind)
 {
 	struct sockaddr_un address = address_of("control");
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -150,9 +150,11 @@ static int serve(void)
 		return 1;
 	}
 	chmod(address.sun_path, 0666);
-	write_pid();
 	printf("Starting control daemon using socket %s\n", address.sun_path);
 	fflush(stdout);
+	if (behind && daemon(1, 0) < 0)
+		return 1;
+	write_pid();
 	while (!state.leaving || state.n > 0)
 		serve_one(listener);
 	if (state.server)
@@ -190,8 +192,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "unknown option %s\n", argv[2]);
 		return 1;
 	}
-	if (strcmp(argv[1], "-d") == 0 && daemon(1, 1) < 0)
-		return 1;
 	signal(SIGPIPE, SIG_IGN);
-	return serve();
+	return serve(strcmp(argv[1], "-d") == 0);
 }

@@ -226,8 +226,9 @@ struct weir_demand_page {
 
 enum weir_control_flags {
 	WEIR_CONTROL_HOLDABLE = 1u << 0, /* the policy uses hold words: gates wait for it, too */
-	/* Others of its level have work: whether or not it has some itself, a hold is to be
-	 * expected. */
+	/* A hold is to be expected: others of its level have work, whether or not it has some
+	 * itself. Where they run at the same time it is held only if it is in their way, and then
+	 * this is set. */
 	WEIR_CONTROL_CONTENDED = 1u << 1,
 	/* Others of its level are not to wait until kernels of its end: a form that leaves soon is
 	 * worth its price. */
@@ -256,6 +257,12 @@ struct weir_control_page {
 
 #define WEIR_STATUS_FORMS 8u /* forms that there may ever be */
 
+enum weir_status_flags {
+	/* Its kernels run at the same time as those of others who say so (MPS): equals need not
+	 * take turns. */
+	WEIR_STATUS_CONCURRENT = 1u << 0,
+};
+
 /* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
  * nanoseconds; counters only grow. */
 struct weir_status_page {
@@ -271,7 +278,7 @@ struct weir_status_page {
 	_Atomic uint64_t wait_time;    /* time with work outstanding and held */
 	_Atomic uint64_t evictions;    /* running kernels that left early */
 	_Atomic uint32_t level;        /* the level at which the client acts now */
-	uint32_t reserved0;
+	_Atomic uint32_t flags;        /* enum weir_status_flags; of an older client none */
 	/* By form (enum weir_form of weir/transform.h), the native one left at 0. */
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
@@ -322,6 +329,7 @@ static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layo
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
+static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
 static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
