@@ -43,6 +43,8 @@ struct client {
 	/* ns told and charged between tellings within one turn: how its predictions relate to the
 	 * clock. */
 	uint64_t pace_told, pace_charged;
+	uint64_t long_until; /* its launches were long of late: equals are not to wait for the next
+			      */
 	uint64_t held_until; /* by hand; 0: not */
 	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
 };

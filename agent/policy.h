@@ -37,12 +37,14 @@ struct policy_client {
 	uint32_t weight;    /* at least 1 */
 	uint64_t slo;       /* ns from arrival of work to its start; 0: none wanted */
 	uint64_t cost;      /* ns to evict it; 0: not known */
-	uint64_t remaining; /* ns of work outstanding, predicted; may be a lie */
+	uint64_t launches;  /* outstanding; at least 1 while it is active */
+	uint64_t remaining; /* ns of these, predicted; may be a lie */
 
 	/* turns.c's. */
 	bool active;             /* has work outstanding */
 	bool held;               /* its hold word */
 	bool waited;             /* has lost the turn since its work arrived */
+	bool ran;                /* since it began to wait: abreast */
 	uint64_t arrived, since; /* when it became active; when it began to wait */
 	struct policy_client *prev, *next;
 
@@ -78,6 +80,8 @@ struct turn {
 	uint64_t started;        /* the running one's turn */
 	uint64_t used, allowed;  /* ns of it */
 	uint64_t due;            /* nobody waits too long before; POLICY_NEVER: ever */
+	bool concurrent;         /* kernels of all its clients may run at the same time (MPS) */
+	bool abreast;            /* and do: who waits is held only where the policy says so */
 	bool forced;             /* given for age: nobody takes it before its end */
 	bool settled;            /* nothing happened since the last decision */
 	uint64_t switches;       /* counter */
@@ -90,6 +94,9 @@ struct policy {
 	const char *name;
 	bool shares;    /* everybody's turn comes by itself: no aging unless it is asked for */
 	bool untouched; /* nobody is ever held: gates need not look at hold words */
+	/* Where kernels of several clients may run at the same time, they do: the first by rank has
+	 * the turn, and of the others only those are held from whom it would take it. */
+	bool abreast;
 	/* Of those that wait the one with the smallest is the first; of equals the one that waits
 	 * for longer. */
 	uint64_t (*rank)(const struct turn *turn, const struct policy_client *client, uint64_t now);

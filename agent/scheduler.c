@@ -291,23 +291,47 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		client->held_until = 0;
 		write_hold(client, client->policy.held, now);
 	}
-	turns_work(&client->gpu->turns, &client->policy, outstanding > 0 && !hand_held(client),
+	turns_work(&client->gpu->turns, &client->policy, hand_held(client) ? 0 : outstanding,
 		   outstanding ? left(scheduler, client, remaining) : 0, now);
+	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
+		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* Cleared by a client that waited for us too long. */
 	if (client->policy.held || hand_held(client))
 		write_hold(client, true, now);
 	return outstanding > 0;
 }
 
-/* Tells each client whether equals of it have work: then its gates are dense, and where nobody is
+/* On which levels all clients say that their kernels run beside others'. */
+static void find_concurrent(struct gpu *gpu)
+{
+	bool concurrent[WEIR_LEVELS] = {true, true, true, true};
+	const struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		if (!(atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT))
+			concurrent[client->level] = false;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
+}
+
+/* Equals have work. Of those that run abreast only who is in the way is held: that is who has long
+ * launches. */
+static bool expects_hold(const struct client *client, const struct turn *turn, uint64_t now)
+{
+	bool equals = turn->n_active > client->policy.active;
+
+	return equals && (!turn->abreast || client->policy.held || now < client->long_until);
+}
+
+/* Tells each client whether it is to expect a hold: then its gates are dense, and where nobody is
  * to wait until kernels end, they are in forms that leave. */
-static void tell_contention(struct gpu *gpu)
+static void tell_contention(struct gpu *gpu, uint64_t now)
 {
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		const struct turn *turn = &gpu->turns.levels[client->level];
-		bool contended = turn->n_active > client->policy.active;
+		bool contended = expects_hold(client, turn, now);
 		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
 	}
@@ -376,8 +400,9 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		busy |= look_at(scheduler, client, now) && equals;
 		may_contend |= equals;
 	}
-	tell_contention(gpu);
+	find_concurrent(gpu);
 	next = turns_decide(&gpu->turns, now);
+	tell_contention(gpu, now);
 	if (!may_contend)
 		return POLICY_NEVER;
 	uint64_t most = patience(scheduler, gpu, busy, now);

@@ -19,9 +19,11 @@
 #define SCHEDULER_URGENT_NS 5000000ull /* objectives below this make equals leave at once */
 #define SCHEDULER_IDLE_NS   2000000ull /* while nobody has, as somebody soon may */
 #define SCHEDULER_DOZE_NS   70000ull /* a client of the node, between looks while nobody has work */
-#define SCHEDULER_ASLEEP_NS 50000000ull   /* nobody had for a second */
-#define SCHEDULER_COSTLY    10ull         /* times settings.cost: no client is believed more */
-#define SCHEDULER_HOLD_NS   1000000000ull /* a hold lasts no longer if it is not renewed */
+#define SCHEDULER_ASLEEP_NS 50000000ull    /* nobody had for a second */
+#define SCHEDULER_COSTLY    10ull          /* times settings.cost: no client is believed more */
+#define SCHEDULER_LONG_NS   2000000ull     /* a launch for which no equal is to wait to its end */
+#define SCHEDULER_LONG_FOR  10000000000ull /* after there was one, others like it are expected */
+#define SCHEDULER_HOLD_NS   1000000000ull  /* a hold lasts no longer if it is not renewed */
 
 struct scheduler {
 	const struct policy *policy;    /* of GPUs that have none of their own */

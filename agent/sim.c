@@ -38,6 +38,7 @@ struct actor {
 	struct request *queue;
 	uint32_t room, first, n;
 	uint64_t left, outstanding; /* ns, of the first and of all */
+	uint64_t launch;            /* ns left of the one that has begun; 0: none has */
 	uint64_t untold;            /* ns that it ran since the agent's last look */
 	uint64_t active_since, stood_since;
 	uint64_t window_ran, window_busy_since;
@@ -208,6 +209,21 @@ static int arrive(struct sim *sim, struct actor *actor, uint64_t length)
 	return 0;
 }
 
+/* The next launch of its first request. */
+static void launch(struct actor *actor)
+{
+	uint64_t each = actor->traits->launch;
+
+	actor->launch = each && each < actor->left ? each : actor->left;
+}
+
+static uint64_t launches(const struct actor *actor)
+{
+	uint64_t each = actor->traits->launch;
+
+	return each ? (actor->outstanding + each - 1) / each : actor->n;
+}
+
 static unsigned bucket_of(uint64_t ns)
 {
 	unsigned bucket = ns < 2 ? 0 : (unsigned)(log2((double)ns) * 8);
@@ -294,6 +310,7 @@ static void advance(struct sim *sim, uint64_t to)
 		return;
 	if (sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING) {
 		actor->left -= passed;
+		actor->launch -= passed;
 		actor->outstanding -= passed;
 		actor->untold += passed;
 		actor->window_ran += passed;
@@ -315,6 +332,8 @@ static void advance(struct sim *sim, uint64_t to)
 static void run(struct sim *sim)
 {
 	sim->phase = GPU_RUNNING;
+	if (sim->current->launch == 0)
+		launch(sim->current);
 	sim->result.switches += sim->current != sim->last;
 	sim->last = sim->current;
 	note(sim, "run", sim->current);
@@ -323,7 +342,8 @@ static void run(struct sim *sim)
 
 static void serve(struct sim *sim, struct actor *next)
 {
-	uint64_t switching = next == sim->last ? 0 : sim->options->switching;
+	bool same = next == sim->last || sim->options->mps;
+	uint64_t switching = same ? 0 : sim->options->switching;
 
 	sim->current = next;
 	sim->phase = GPU_SWITCHING;
@@ -355,8 +375,9 @@ static bool slice_over(const struct sim *sim)
 {
 	const struct actor *current = sim->current;
 
-	return sim->now >= sim->slice_end && current->runnable &&
-	       sim->runnable[current->policy.level]->next;
+	bool over = sim->options->mps ? current->launch == 0 : sim->now >= sim->slice_end;
+
+	return over && current->runnable && sim->runnable[current->policy.level]->next;
 }
 
 /* What the GPU does now. */
@@ -370,12 +391,13 @@ static int update_gpu(struct sim *sim)
 		int r = finish(sim, current);
 		if (r < 0)
 			return r;
-		/* What follows has not begun: a gate keeps it back at once. */
 		if (may_run(sim, current))
 			begin(sim, current);
-		else
-			vacate(sim);
 	}
+	/* What follows has not begun: a gate keeps it back at once. */
+	if ((sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING) && current->launch == 0 &&
+	    !may_run(sim, current))
+		vacate(sim);
 	if (sim->phase == GPU_SWITCHING && !may_run(sim, current))
 		vacate(sim);
 	if (sim->phase == GPU_RUNNING && !may_run(sim, current)) {
@@ -393,6 +415,8 @@ static int update_gpu(struct sim *sim)
 		DL_APPEND(sim->runnable[current->policy.level], current);
 		vacate(sim);
 	}
+	if (sim->phase == GPU_RUNNING && current->launch == 0)
+		launch(current);
 	if (sim->phase == GPU_FREE)
 		serve_first(sim);
 	return 0;
@@ -407,10 +431,10 @@ static uint64_t gpu_event(const struct sim *sim)
 		return POLICY_NEVER;
 	if (sim->phase == GPU_SWITCHING)
 		return sim->phase_end;
-	at = sim->now + current->left;
+	at = sim->now + current->launch;
 	if (sim->phase == GPU_LEAVING && sim->phase_end < at)
 		at = sim->phase_end;
-	if (sim->phase == GPU_RUNNING && current->runnable &&
+	if (sim->phase == GPU_RUNNING && !sim->options->mps && current->runnable &&
 	    sim->runnable[current->policy.level]->next && sim->slice_end < at)
 		at = sim->slice_end;
 	return at > sim->now ? at : sim->now;
@@ -429,7 +453,8 @@ static void look(struct sim *sim)
 	for (actor = changed; actor; actor = next) {
 		next = actor->changed;
 		actor->is_changed = false;
-		turns_work(&sim->turns, &actor->policy, actor->n > 0, actor->outstanding, sim->now);
+		turns_work(&sim->turns, &actor->policy, launches(actor), actor->outstanding,
+			   sim->now);
 	}
 	uint64_t wanted = turns_decide(&sim->turns, sim->now);
 	uint64_t late = sim->options->late ? random_next(sim) % (sim->options->late + 1) : 0;
@@ -523,6 +548,8 @@ static int set_up(struct sim *sim)
 		return error_origin(-ENOMEM);
 	sim->result.n = n;
 	turns_init(&sim->turns, sim->options->policy, &sim->options->settings, hold);
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		turns_set_concurrent(&sim->turns, level, sim->options->mps);
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_client *traits = &trace->clients[i];
 		struct actor *actor = &sim->actors[i];

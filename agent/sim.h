@@ -2,10 +2,14 @@
  * same trace, options and seed give the same result.
  *
  * The model. One client's work runs at a time. Gates keep back who is held or below a level with
- * work outstanding: at once for what has not begun, after the client's `evict` for what is running.
- * Another client's work starts after a context switch. Of those whom nothing keeps back the
- * hardware serves one for a slice, then the next. The agent looks at its clients at
- * intervals, and its timers are late. */
+ * work outstanding: at once for what has not begun, for a launch that is running after the client's
+ * `evict` or when it ends. Another client's work starts after a context switch. Of those whom
+ * nothing keeps back the hardware serves one for a slice, then the next.
+ *
+ * Below MPS it serves one launch, then one of the next, and there are no context switches: so it is
+ * with kernels that fill the GPU. What smaller ones gain by running at the same time is left out.
+ *
+ * The agent looks at its clients at intervals, and its timers are late. */
 #pragma once
 
 #include "policy.h"
@@ -25,6 +29,7 @@ struct sim_options {
 	uint64_t switching; /* ns, a context switch */
 	uint64_t window;    /* ns, over which shares are compared; 0: not */
 	uint64_t seed;
+	bool mps;
 	FILE *log; /* NULL, or gets a line for each event */
 };
 

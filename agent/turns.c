@@ -91,7 +91,7 @@ static void enter(struct turns *turns, struct policy_client *client, uint64_t no
 	struct turn *turn = turn_of(turns, client);
 
 	client->active = true;
-	client->waited = false;
+	client->waited = client->ran = false;
 	client->arrived = client->since = now;
 	count(turn, client, 1);
 	if (turns->policy->arrived)
@@ -127,19 +127,21 @@ void turns_add(struct turns *turns, struct policy_client *client)
 
 void turns_remove(struct turns *turns, struct policy_client *client, uint64_t now)
 {
-	turns_work(turns, client, false, 0, now);
+	turns_work(turns, client, 0, 0, now);
 }
 
-void turns_work(struct turns *turns, struct policy_client *client, bool active, uint64_t remaining,
-		uint64_t now)
+void turns_work(struct turns *turns, struct policy_client *client, uint64_t launches,
+		uint64_t remaining, uint64_t now)
 {
 	struct turn *turn = turn_of(turns, client);
+	bool active = launches > 0;
 
 	if (client->active && client->remaining != remaining) {
 		turn->settled = false;
 		if (client != turn->running)
 			turn->candidate = NULL;
 	}
+	client->launches = launches;
 	client->remaining = remaining;
 	if (active == client->active || turns->policy->untouched)
 		return;
@@ -149,14 +151,22 @@ void turns_work(struct turns *turns, struct policy_client *client, bool active, 
 		leave(turns, client);
 }
 
+void turns_set_concurrent(struct turns *turns, uint8_t level, bool concurrent)
+{
+	turns->levels[level].concurrent = concurrent;
+}
+
 /* What runs while nobody else wants to is nobody's debt, but the turn gets older. */
 void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns)
 {
 	struct turn *turn = turn_of(turns, client);
 
 	client->remaining -= ns < client->remaining ? ns : client->remaining;
+	client->ran |= ns > 0;
 	if (turn->running == client)
 		turn->used += ns;
+	else
+		turn->candidate = NULL;
 	if (turn->waiting && turns->policy->ran)
 		turns->policy->ran(turn, client, (int64_t)ns);
 }
@@ -165,6 +175,7 @@ void turns_overran(struct turns *turns, struct policy_client *client, uint64_t n
 {
 	struct turn *turn = turn_of(turns, client);
 
+	client->ran |= ns > 0;
 	if (turn->waiting && turns->policy->ran)
 		turns->policy->ran(turn, client, (int64_t)ns);
 }
@@ -198,13 +209,15 @@ void turns_change(struct turns *turns, struct policy_client *client,
 }
 
 /* When @client must have the turn. An objective counts for work that just arrived: who loses the
- * turn with work left has started. */
+ * turn with work left has started. Who runs abreast waits for nothing. */
 static uint64_t due_of(const struct turns *turns, const struct turn *turn,
 		       const struct policy_client *client)
 {
 	uint64_t aging = turns->settings.aging, due = POLICY_NEVER;
 	uint64_t lead = turns->settings.late;
 
+	if (turn->abreast && !client->held)
+		return POLICY_NEVER;
 	if (aging < POLICY_NEVER - client->since)
 		due = client->since + aging;
 	if (client->slo && !client->waited) {
@@ -216,13 +229,14 @@ static uint64_t due_of(const struct turns *turns, const struct turn *turn,
 	return due;
 }
 
-/* The one that must have the turn before all others. For its age alone that is the list's first. */
+/* The one that must have the turn before all others. For its age alone that is the list's first,
+ * if all wait. */
 static struct policy_client *find_urgent(const struct turns *turns, const struct turn *turn)
 {
 	struct policy_client *client, *first = turn->waiting;
 	uint64_t earliest = first ? due_of(turns, turn, first) : POLICY_NEVER;
 
-	if (turn->n_slo == 0)
+	if (turn->n_slo == 0 && !turn->abreast)
 		return first;
 	DL_FOREACH (turn->waiting, client) {
 		uint64_t due = due_of(turns, turn, client);
@@ -259,6 +273,7 @@ static void stop(struct turns *turns, struct turn *turn, uint64_t now)
 	uint64_t left = turn->used < turn->allowed ? turn->allowed - turn->used : 0;
 
 	turn->running = NULL;
+	client->ran = false;
 	if (turn->used > 0) {
 		client->since = now;
 		client->waited = true;
@@ -290,11 +305,16 @@ static void start(struct turns *turns, struct turn *turn, struct policy_client *
 
 static bool preempted(const struct turns *turns, struct turn *turn, uint64_t now)
 {
-	if (!turns->policy->preempts)
+	const struct policy *policy = turns->policy;
+
+	if (!policy->preempts)
 		return false;
 	if (!turn->candidate)
 		turn->candidate = find_first(turns, turn, now);
-	return turns->policy->preempts(turn, turn->candidate, turn->running, now);
+	if (turn->abreast)
+		return policy->rank(turn, turn->candidate, now) <
+		       policy->rank(turn, turn->running, now);
+	return policy->preempts(turn, turn->candidate, turn->running, now);
 }
 
 /* Takes the turn from the running one if it is time. True: it is free. */
@@ -309,15 +329,41 @@ static bool vacate(struct turns *turns, struct turn *turn, bool due, uint64_t no
 	return over;
 }
 
-/* All but those of the group that has the turn. */
-static void hold_others(struct turns *turns, struct turn *turn)
+/* Whether @client may not run beside the one that has the turn. */
+static bool must_wait(const struct turns *turns, const struct turn *turn,
+		      const struct policy_client *client, uint64_t now)
 {
-	struct policy_client *client;
+	const struct policy_client *running = turn->running;
+
+	if (running->group && client->group == running->group)
+		return false;
+	return !turn->abreast || turn->forced ||
+	       turns->policy->preempts(turn, running, client, now);
+}
+
+/* It could run abreast until now. If it did not, it has waited all the time. */
+static void wait_from_now(struct turn *turn, struct policy_client *client, uint64_t now)
+{
+	if (!client->ran)
+		return;
+	client->ran = false;
+	client->since = now;
+	client->waited = true;
+	DL_DELETE(turn->waiting, client);
+	DL_APPEND(turn->waiting, client);
+}
+
+static void hold_some(struct turns *turns, struct turn *turn, uint64_t now)
+{
+	struct policy_client *client, *next;
 
 	turn->n_free = 0;
-	DL_FOREACH (turn->waiting, client) {
-		set_hold(turns, client, client->group != turn->running->group);
-		turn->n_free += !client->held;
+	DL_FOREACH_SAFE (turn->waiting, client, next) {
+		bool held = must_wait(turns, turn, client, now);
+		if (turn->abreast && held && !client->held)
+			wait_from_now(turn, client, now);
+		set_hold(turns, client, held);
+		turn->n_free += !held;
 	}
 }
 
@@ -332,20 +378,38 @@ static void hold_all(struct turns *turns, struct turn *turn)
 	}
 }
 
-static void write_holds(struct turns *turns, struct turn *turn)
+static void write_holds(struct turns *turns, struct turn *turn, uint64_t now)
 {
-	if (turn->running && turn->running->group)
-		hold_others(turns, turn);
+	if (turn->running && (turn->running->group || turn->abreast))
+		hold_some(turns, turn, now);
 	else
 		hold_all(turns, turn);
 	if (turn->running)
 		set_hold(turns, turn->running, false);
 }
 
+/* Whether its clients run abreast now. Who did, and does no longer, has not waited for it. */
+static void set_abreast(struct turns *turns, struct turn *turn, uint64_t now)
+{
+	bool abreast = turns->policy->abreast && turn->concurrent && turn->n_slo == 0;
+	struct policy_client *client, *next;
+
+	if (turn->abreast && !abreast) {
+		DL_FOREACH_SAFE (turn->waiting, client, next)
+			if (!client->held)
+				wait_from_now(turn, client, now);
+	}
+	/* What remains of one says whether others wait, and changes all the time. */
+	if (turn->abreast || abreast)
+		turn->settled = false;
+	turn->abreast = abreast;
+}
+
 static void decide(struct turns *turns, struct turn *turn, uint64_t now)
 {
 	const struct policy_client *before = turn->running, *urgent;
 
+	set_abreast(turns, turn, now);
 	if (turn->settled && turn->used < turn->allowed && (turn->forced || now < turn->due))
 		return;
 	while (turn->waiting) {
@@ -357,11 +421,11 @@ static void decide(struct turns *turns, struct turn *turn, uint64_t now)
 		if (turn->allowed > 0)
 			break;
 	}
-	if (turn->running != before && before)
+	write_holds(turns, turn, now);
+	if (turn->running != before && before && (before->held || !turn->abreast))
 		turn->switches++;
 	urgent = find_urgent(turns, turn);
 	turn->due = urgent ? due_of(turns, turn, urgent) : POLICY_NEVER;
-	write_holds(turns, turn);
 	turn->settled = true;
 }
 

@@ -8,6 +8,10 @@
  *  - A turn that was given for that reason lasts a quantum, whatever the policy says.
  *  - Levels do not know of each other. Below a level that is busy nobody runs, so no turn there
  *    gets any older, and when the GPU is free again the one that has the turn goes on.
+ *  - Clients run abreast where the GPU runs kernels of several at the same time, the policy makes
+ *    use of that, and none of them has an objective: then of the others only those are held that
+ *    would be in the way of the one that has the turn, and to give it to another costs nothing. A
+ *    turn that was given for age is its client's alone there, too.
  *
  * Events change what is known; turns_decide() acts on it. What ran must be told before. */
 #pragma once
@@ -34,9 +38,11 @@ void turns_init(struct turns *turns, const struct policy *policy,
 void turns_add(struct turns *turns, struct policy_client *client);
 /* It is not held any more. */
 void turns_remove(struct turns *turns, struct policy_client *client, uint64_t now);
-/* It has work outstanding, @remaining ns of it, or none any more. */
-void turns_work(struct turns *turns, struct policy_client *client, bool active, uint64_t remaining,
-		uint64_t now);
+/* It has @launches outstanding, @remaining ns of work, or none any more. */
+void turns_work(struct turns *turns, struct policy_client *client, uint64_t launches,
+		uint64_t remaining, uint64_t now);
+/* Whether kernels of all clients of @level may run at the same time. */
+void turns_set_concurrent(struct turns *turns, uint8_t level, bool concurrent);
 /* It ran for @ns since this was told last, on the GPU's time. */
 void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns);
 /* It ran for @ns more than that, in others' turns; or @ns of that were others'. */

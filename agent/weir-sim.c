@@ -89,6 +89,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
 	case 'r':
 		arguments->rows = (uint32_t)parse_number(value, 0, UINT32_MAX, state);
 		return 0;
+	case 'c':
+		arguments->options.mps = true;
+		return 0;
 	case 'v':
 		arguments->options.log = stdout;
 		return 0;
@@ -122,6 +125,7 @@ static const struct argp_option options[] = {
 	{"min-quantum", 'm', "DURATION", 0, "No turn of ffs and wfq is shorter (1ms)", 0},
 	{"max-overhead", 'o', "PERCENT", 0, "Of ffs (3)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
+	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as below MPS", 0},
 	{"evict", 'e', "DURATION", 0, "Until a running kernel has left (100us)", 0},
 	{"look", 'k', "DURATION", 0, "Between the agent's looks at its clients (1ms)", 0},
 	{"late", 't', "DURATION", 0, "How late the agent's timers may be (200us)", 0},
@@ -171,7 +175,7 @@ int main(int argc, char **argv)
 	if (!chosen->end)
 		chosen->end = trace.end ? trace.end : DEFAULT_END;
 	/* What the machine does is what the policy reckons with. */
-	chosen->settings.cost = chosen->evict + chosen->switching;
+	chosen->settings.cost = chosen->evict + (chosen->mps ? 0 : chosen->switching);
 	chosen->settings.late = chosen->look + chosen->late;
 	int r = sim_run(&result, &trace, chosen);
 	if (r < 0) {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # weir-sim over the traces in traces/: NAME.POLICY.want is what it must say, event by event, with an agent that
-# sees everything at once. UPDATE=1 writes them anew. And: mistakes in a trace are said with their place, the
+# sees everything at once; NAME.POLICY-mps.want below MPS. UPDATE=1 writes them anew. And: mistakes in a trace are said with their place, the
 # result depends on nothing but trace, options and seed, and hours with a thousand clients are simulated.
 # shellcheck disable=SC2317 # `is` calls the functions
 set -uo pipefail
@@ -17,8 +17,10 @@ is() { # WHAT COMMAND...
     if "$@"; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
 }
 
-golden() { # NAME POLICY
-    "$sim" --policy "$2" --look 0ns --late 0ns --log "$1.trace" >"$work/out" || return
+golden() { # NAME POLICY[-mps]
+    local mps=()
+    [ "$2" = "${2%-mps}" ] || mps=(--mps)
+    "$sim" --policy "${2%-mps}" "${mps[@]}" --look 0ns --late 0ns --log "$1.trace" >"$work/out" || return
     [ -z "${UPDATE:-}" ] || cp "$work/out" "$1.$2.want"
     diff -u "$1.$2.want" "$work/out"
 }

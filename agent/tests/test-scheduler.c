@@ -185,6 +185,76 @@ static void test_unpredicted(void **state)
 	assert_false(world.control[1].hold);
 }
 
+static void launch(unsigned i, uint64_t launches, uint64_t each)
+{
+	world.status[i].outstanding = launches;
+	world.status[i].remaining = launches * each;
+}
+
+static void come_below_mps(unsigned i)
+{
+	world.status[i].flags = WEIR_STATUS_CONCURRENT;
+	come(i, 1, 100);
+}
+
+/* Below MPS `hpf` holds whose kernels are long, as long as somebody has less left, and tells it to
+ * expect that; all others run side by side. */
+static void test_abreast(void **state)
+{
+	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
+
+	(void)state;
+	come_below_mps(0);
+	come_below_mps(1);
+	scheduler_set_policy(&world.scheduler, &policy_hpf);
+	world.now = loop_now();
+	launch(0, 100, MS / 20);
+	launch(1, 200, MS / 20);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	assert_false((world.control[0].flags | world.control[1].flags) & told);
+	launch(1, 1, 10 * MS);
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	assert_true(world.control[1].hold);
+	assert_int_equal(world.control[1].flags & told, told);
+	assert_false(world.control[0].flags & told);
+	launch(0, 200, MS / 20); /* about as much as the other has */
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	launch(1, 0, 0);
+	look_after(MS);
+	assert_int_equal(world.control[1].flags & told, told); /* its next launch may be as long */
+	look_after(SCHEDULER_LONG_FOR);
+	assert_false(world.control[1].flags & told);
+}
+
+/* Turns are for all of a level as soon as one of it runs in time slices, or has an objective. */
+static void test_not_abreast(void **state)
+{
+	(void)state;
+	come_below_mps(0);
+	come_below_mps(1);
+	scheduler_set_policy(&world.scheduler, &policy_hpf);
+	world.now = loop_now();
+	launch(0, 100, MS / 20);
+	launch(1, 200, MS / 20);
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	world.status[0].flags = 0;
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	world.status[0].flags = WEIR_STATUS_CONCURRENT;
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	world.tenants[1].slo = 2 * MS;
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+	look_after(MS);
+	assert_int_equal(held(), 1);
+}
+
 /* Runs who is not held, @late at most behind the time that was asked for; ms of each. */
 static void run_turns(uint64_t total[N], uint64_t duration, uint64_t late)
 {
@@ -491,6 +561,8 @@ int main(void)
 		TEST(test_by_hand),
 		TEST(test_recording),
 		TEST(test_unpredicted),
+		TEST(test_abreast),
+		TEST(test_not_abreast),
 		TEST(test_costly_evictions),
 	};
 

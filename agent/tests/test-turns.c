@@ -40,12 +40,25 @@ static void hold(struct turns *turns, struct policy_client *client, bool held)
 	assert_int_equal(client->held, held);
 }
 
+/* Whether launches of @client are so long that @running, with less left, is better off alone. */
+static bool is_in_the_way(const struct policy_client *client, const struct policy_client *running)
+{
+	uint64_t launch = client->remaining / client->launches;
+	uint64_t cost = client->cost ? client->cost : policy_defaults.cost;
+
+	return launch > cost && launch - cost > running->remaining;
+}
+
 /* Of a level's clients with work one has the turn, and all are held but it and its group; of the
- * others nobody. */
+ * others nobody. Abreast it is the one with the least left, and only those are held that are in its
+ * way, but in a turn that was given for age. */
 static void check_turns(const struct turns *turns)
 {
 	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
-		const struct policy_client *running = turns->levels[level].running;
+		const struct turn *turn = &turns->levels[level];
+		const struct policy_client *running = turn->running;
+		bool shared = turns->policy->abreast && turn->concurrent && turn->n_slo == 0 &&
+			      running && !turn->forced;
 		unsigned active = 0;
 		for (unsigned i = 0; i < CLIENTS; i++) {
 			const struct policy_client *client = &clients[i];
@@ -53,24 +66,27 @@ static void check_turns(const struct turns *turns)
 				continue;
 			active += client->active;
 			bool free = !client->active || client == running ||
-				    (running && client->group && client->group == running->group);
+				    (running && client->group && client->group == running->group) ||
+				    (shared && !is_in_the_way(client, running));
 			assert_int_equal(client->held, !free);
+			if (shared && client->active)
+				assert_true(running->remaining <= client->remaining);
 		}
 		assert_int_equal(turns->levels[level].n_active, active);
 		assert_int_equal(running != NULL, active != 0);
 	}
 }
 
-static void event(struct turns *turns, uint64_t now)
+static void event(struct turns *turns, bool few_objectives, uint64_t now)
 {
 	struct policy_client *client = &clients[below(CLIENTS)], news = *client;
 
-	switch (below(5)) {
+	switch (below(7)) {
 	case 0:
-		turns_work(turns, client, !client->active, below(20) * MS, now);
+		turns_work(turns, client, client->active ? 0 : 1 + below(9), below(20) * MS, now);
 		break;
 	case 1:
-		turns_work(turns, client, client->active, below(20) * MS, now);
+		turns_work(turns, client, client->active ? 1 + below(9) : 0, below(20) * MS, now);
 		break;
 	case 2:
 		turns_remove(turns, client, now);
@@ -79,9 +95,15 @@ static void event(struct turns *turns, uint64_t now)
 	case 3:
 		news.level = (uint8_t)below(WEIR_LEVELS);
 		news.weight = 1 + (uint32_t)below(10000);
-		news.slo = below(3) ? 0 : below(10) * MS;
+		news.slo = below(few_objectives ? 40 : 3) ? 0 : below(10) * MS;
 		news.cost = below(2) * below(5) * MS;
 		turns_change(turns, client, &news, now);
+		break;
+	case 4:
+		turns_overran(turns, client, below(3) * MS);
+		break;
+	case 5:
+		turns_set_concurrent(turns, (uint8_t)below(WEIR_LEVELS), below(4));
 		break;
 	default:
 		turns_ran(turns, client, below(3) * MS);
@@ -91,12 +113,12 @@ static void event(struct turns *turns, uint64_t now)
 static void test_events(void **unused)
 {
 	(void)unused;
-	for (size_t policy = 0; policy < POLICIES; policy++) {
+	for (size_t run = 0; run < 2 * POLICIES; run++) {
 		struct policy_settings settings = policy_defaults;
 		struct turns turns;
 		uint64_t now = 1, next;
 		settings.aging = below(3) ? below(50) * MS : POLICY_NEVER;
-		turns_init(&turns, policy_find(names[policy]), &settings, hold);
+		turns_init(&turns, policy_find(names[run / 2]), &settings, hold);
 		for (unsigned i = 0; i < CLIENTS; i++) {
 			clients[i] = (struct policy_client){
 				.weight = 100, .level = i % 2, .group = i % 4};
@@ -104,7 +126,7 @@ static void test_events(void **unused)
 		}
 		for (unsigned i = 0; i < 50000; i++) {
 			for (uint64_t n = below(4); n > 0; n--)
-				event(&turns, now);
+				event(&turns, run % 2, now);
 			next = turns_decide(&turns, now);
 			assert_true(next > now);
 			check_turns(&turns);
@@ -125,7 +147,8 @@ static void random_trace(unsigned always)
 		*client = (struct trace_client){.level = (uint8_t)below(always ? 1 : 3),
 						.share = 1 + (uint32_t)below(100),
 						.evict = below(2) * below(500) * US,
-						.work = (1 + below(8000)) * US};
+						.work = (1 + below(8000)) * US,
+						.launch = below(2) * below(1000) * US};
 		snprintf(client->name, sizeof(client->name), "c%zu", i);
 		client->always = i < always || below(4) == 0;
 		if (!client->always)
@@ -158,10 +181,11 @@ static struct sim_options options_for(uint64_t end)
 static void test_work_conserving(void **unused)
 {
 	(void)unused;
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 40; i++) {
 		struct sim_options options = options_for(2000 * MS);
 		struct sim_result result;
 		options.look = options.late = 0;
+		options.mps = i % 2;
 		random_trace(0);
 		for (size_t policy = 0; policy < POLICIES; policy++) {
 			run(names[policy], options, &result);
@@ -177,6 +201,7 @@ static void test_same_seed_same_result(void **unused)
 	for (size_t policy = 0; policy < POLICIES; policy++) {
 		struct sim_options options = options_for(2000 * MS);
 		struct sim_result a, b;
+		options.mps = below(2);
 		random_trace(0);
 		run(names[policy], options, &a);
 		run(names[policy], options, &b);
@@ -188,20 +213,37 @@ static void test_same_seed_same_result(void **unused)
 	}
 }
 
+static uint64_t longest_launch(void)
+{
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < trace.n_clients; i++) {
+		uint64_t launch = traits[i].launch && traits[i].launch < traits[i].work
+					  ? traits[i].launch
+					  : traits[i].work;
+		longest = launch > longest ? launch : longest;
+	}
+	return longest;
+}
+
 /* Who waits has its turn after aging, and all who waited for longer: each a quantum, what it takes
- * to leave, and a switch. */
+ * to leave, and a switch. Below MPS who is not held is served behind a launch of each of the
+ * others.
+ */
 static void test_no_starvation(void **unused)
 {
 	(void)unused;
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 40; i++) {
 		struct sim_options options = options_for(5000 * MS);
 		struct sim_result result;
 		options.look = options.late = 0;
 		options.settings.aging = 20 * MS;
 		options.settings.quantum = 2 * MS;
+		options.mps = i % 2;
 		random_trace(3);
 		for (size_t policy = 0; policy < POLICIES; policy++) {
 			uint64_t each = options.settings.quantum + 500 * US + options.switching;
+			each += options.mps ? longest_launch() : 0;
 			run(names[policy], options, &result);
 			for (size_t c = 0; c < result.n; c++)
 				assert_in_range(result.clients[c].starved, 0,
@@ -240,18 +282,20 @@ static void test_shares(void **unused)
 static void test_shortest_first(void **unused)
 {
 	static const char *const both[] = {"hpf", "static"};
-	double slowdown[2] = {0};
+	double slowdown[2][2] = {0};
 
 	(void)unused;
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 20; i++) {
 		struct sim_options options = options_for(20000 * MS);
 		random_trace(0);
+		options.mps = i % 2;
 		options.look = options.late = 0;
 		options.settings.aging = POLICY_NEVER;
 		for (size_t c = 0; c < trace.n_clients; c++) {
 			traits[c].level = 0;
 			traits[c].share = 100;
 			traits[c].always = false;
+			traits[c].launch = 0;
 			traits[c].work = c % 2 ? 20 * MS : MS;
 			/* Half of what the GPU can do. */
 			traits[c].every = 2 * trace.n_clients * traits[c].work;
@@ -260,12 +304,36 @@ static void test_shortest_first(void **unused)
 			struct sim_result result;
 			run(both[r], options, &result);
 			for (size_t c = 0; c < result.n; c++)
-				slowdown[r] += (double)result.clients[c].turnaround /
-					       (double)(result.clients[c].work + 1);
+				slowdown[i % 2][r] += (double)result.clients[c].turnaround /
+						      (double)(result.clients[c].work + 1);
 			sim_result_deinit(&result);
 		}
 	}
-	assert_true(slowdown[0] < slowdown[1]);
+	assert_true(slowdown[0][0] < slowdown[0][1]);
+	assert_true(slowdown[1][0] < slowdown[1][1]);
+}
+
+/* Below MPS nobody is held for others' launches that are no longer than a switch costs, and the GPU
+ * is never without work. With time slices they take turns. */
+static void test_short_launches(void **unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 20; i++) {
+		struct sim_options options = options_for(2000 * MS);
+		struct sim_result result;
+		options.mps = i % 2;
+		random_trace(16);
+		for (size_t c = 0; c < trace.n_clients; c++) {
+			traits[c].evict = 0;
+			traits[c].launch = 1 + below(options.settings.cost);
+		}
+		run("hpf", options, &result);
+		if (options.mps)
+			assert_int_equal(result.holds + result.wasted, 0);
+		else
+			assert_true(result.holds > 0);
+		sim_result_deinit(&result);
+	}
 }
 
 int main(void)
@@ -277,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_no_starvation),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shortest_first),
+		cmocka_unit_test(test_short_launches),
 	};
 	const char *seed = getenv("SEED");
 

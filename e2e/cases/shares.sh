@@ -1,7 +1,7 @@
 #!/bin/bash
 # Three equals that always have work, with shares of 2:1:1, on the simulated GPU: they get it in these parts
-# while the policy is fair, and nobody is held once it is told to leave them alone. Work is counted, not time, and
-# the bounds are wide: what is right to a hundredth is for the simulator's tests and the benchmarks.
+# while the policy is fair, below MPS, too, and nobody is held once it is told to leave them alone. Work is counted, not
+# time, and the bounds are wide: what is right to a hundredth is for the simulator's tests and the benchmarks.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/cases/bare.sh
@@ -14,6 +14,10 @@ cat >>"$work/agent.yaml" <<END
 policy: wfq
 scheduling: {quantum: 20ms}
 END
+
+# What the simulated driver takes for a daemon.
+mkdir "$work/mps" && touch "$work/mps/control"
+export CUDA_MPS_PIPE_DIRECTORY=$work/mps
 
 start_agent
 say $? "the agent is up"
@@ -52,6 +56,8 @@ within() { [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
 
 measure 1500
 say $? "they work"
+[ "$(status -c '[.clients[].concurrent] | unique')" = '[true]' ]
+say $? "and say that their kernels run at the same time"
 within "${parts[0]}" 40 60 && within "${parts[1]}" 15 35 && within "${parts[2]}" 15 35
 say $? "shares of 2:1:1 are parts of 2:1:1"
 
@@ -61,6 +67,12 @@ say $? "what they do is recorded"
 [ "$(jq '[.clients[] | select(.requests > 0)] | length' "$work/sim.json")" = 3 ]
 say $? "and weir-sim runs it"
 
+[ "$("$B/bin/weirctl" --socket "$work/control.sock" policy hpf)" = hpf ]
+say $? "the policy that has them run so"
+measure 1000
+say $? "they work on"
+within "${parts[0]}" 3 94 && within "${parts[1]}" 3 94 && within "${parts[2]}" 3 94
+say $? "all of them"
 [ "$("$B/bin/weirctl" --socket "$work/control.sock" policy levels)" = levels ]
 say $? "another policy, while they run"
 none_held() { [ "$(status '[.clients[] | select(.state == "held")] | length')" = 0 ]; }
