@@ -38,6 +38,15 @@ def all_ready(clients):
         client.wait_ready()
 
 
+def show_said(bench, clients, mps):
+    """Whether these know that their kernels run at the same time as others', or do not."""
+    pids = {client.process.pid for client in clients}
+    said = [known["concurrent"] for known in bench.node.status() if known["pid"] in pids]
+    right = len(said) >= len(clients) and set(said) == {mps}
+    what = "below MPS" if mps else "with time slices"
+    bench.report.holds("j", f"clients say that they are {what}", right, f"{said.count(mps)} of {len(clients)}")
+
+
 def play(bench, batch, seconds, weir, mps, priority):
     """What all of them and the servers did: results of `low.py`, of the batch clients first, and the begin of what
     counts."""
@@ -51,6 +60,8 @@ def play(bench, batch, seconds, weir, mps, priority):
     try:
         all_ready(clients)
         time.sleep(SETTLE)
+        if weir:
+            show_said(bench, clients, mps)
         begin = time.monotonic()
         time.sleep(seconds)
     except Failure:
