@@ -88,6 +88,16 @@ static uint64_t short_for_forms(const struct client *client, const struct standi
 	return atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
 }
 
+/* Read again behind the growth of `begun`: who raises the client waits for launches that may have
+ * another standing (worker.c). @standing: of a client that is gone meanwhile. */
+static const struct standing *standing_now(const struct client *client,
+					   const struct standing *standing)
+{
+	const struct standing *now = atomic_load(&client->standing);
+
+	return now ? now : standing;
+}
+
 static struct launch launch_begin(CUstream handle, bool per_thread, const struct kernel_call *call,
 				  enum launch_kind kind)
 {
@@ -108,11 +118,11 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	}
 
 	launch.stream = stream;
-	launch.standing = standing;
 	launch.lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
 	if (launch.lane)
 		lane_lock(launch.lane);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
+	launch.standing = standing = standing_now(stream->client, standing);
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, standing, predicted);

@@ -155,6 +155,7 @@ static struct standing *stay(const struct standing *now, const struct standing *
 
 /* A higher level may be used only when no gate of the lower one is ahead of us any more: we would
  * wait for our own demand. So each stream gets a marker, behind which gates are of the new level.
+ * A launch that still has the lower one has counted itself as begun before it read that (launch.c).
  */
 static void begin_raise(struct client *client, const struct standing *now,
 			const struct standing *next)
@@ -164,11 +165,11 @@ static void begin_raise(struct client *client, const struct standing *now,
 	if (!between)
 		return;
 	between->wait = next->wait;
+	atomic_store(&client->standing, between);
 	stream_for_each (s, client) {
-		s->raise_mark = atomic_load(&s->issued);
+		s->raise_mark = atomic_load(&s->begun);
 		stream_want_marker(s);
 	}
-	atomic_store(&client->standing, between);
 	client->worker.raise = next;
 }
 

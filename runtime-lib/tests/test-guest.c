@@ -407,6 +407,33 @@ static void level_changes_live(void **state)
 	gone(n);
 }
 
+static void *launch_beside(void *stream)
+{
+	launch_on(stream, 500);
+	return NULL;
+}
+
+/* Its gate is of the level that it began with. */
+static void who_is_raised_waits_for_launches_under_way(void **state)
+{
+	unsigned n = welcomed(0, 9);
+	int before = driver->gates;
+	pthread_t beside;
+
+	(void)state;
+	driver->launches_stuck = 1;
+	assert_int_equal(pthread_create(&beside, NULL, launch_beside, STREAM(n, 1)), 0);
+	assert_true(eventually(driver->gates > before));
+	fake_agent_level(&agent, 2);
+	usleep(100000);
+	int level = (int)agent.status->level;
+	driver->launches_stuck = 0;
+	pthread_join(beside, NULL);
+	assert_int_equal(level, 0);
+	assert_true(eventually(agent.status->level == 2));
+	gone(n);
+}
+
 static void graphs_keep_their_level(void **state)
 {
 	(void)state;
@@ -705,6 +732,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
+		cmocka_unit_test(who_is_raised_waits_for_launches_under_way),
 		cmocka_unit_test(graphs_keep_their_level),
 		cmocka_unit_test(agent_dies_and_returns),
 		cmocka_unit_test(next_agent_is_obeyed),
