@@ -30,7 +30,8 @@ struct null_driver {
 	_Atomic int streams_busy, events_busy; /* what queries answer */
 	_Atomic int last_busy;                 /* and of the event that was recorded last */
 	_Atomic int streams_stuck;             /* queries of streams do not return, */
-	_Atomic int launches_stuck;            /* nor launches */
+	_Atomic int launches_stuck;            /* nor launches; */
+	_Atomic int launches_waiting;          /* those that do not */
 	_Atomic int capturing;                 /* what cuStreamIsCapturing answers */
 	_Atomic int refuses_pages;             /* cuMemHostRegister has no memory */
 	_Atomic int pages_refused;

@@ -417,18 +417,18 @@ static void *launch_beside(void *stream)
 static void who_is_raised_waits_for_launches_under_way(void **state)
 {
 	unsigned n = welcomed(0, 9);
-	int before = driver->gates;
 	pthread_t beside;
 
 	(void)state;
 	driver->launches_stuck = 1;
 	assert_int_equal(pthread_create(&beside, NULL, launch_beside, STREAM(n, 1)), 0);
-	assert_true(eventually(driver->gates > before));
+	bool under_way = eventually(driver->launches_waiting == 1);
 	fake_agent_level(&agent, 2);
 	usleep(100000);
 	int level = (int)agent.status->level;
 	driver->launches_stuck = 0;
 	pthread_join(beside, NULL);
+	assert_true(under_way);
 	assert_int_equal(level, 0);
 	assert_true(eventually(agent.status->level == 2));
 	gone(n);
