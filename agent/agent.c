@@ -152,13 +152,35 @@ bool agent_limits(const struct agent *agent, const struct tenant *tenant)
 	return gpu || tenant->memory.bytes;
 }
 
-void agent_mark_default(struct agent *agent)
+static bool default_limits(const struct agent *agent)
 {
 	const struct gpu *gpu = agent->gpus.all;
 
 	while (gpu && memory_default(agent, gpu).kind == MEMORY_NONE)
 		gpu = gpu->hh.next;
-	if (gpu)
+	return gpu;
+}
+
+static bool rules_limit(const struct agent *agent)
+{
+	size_t i = 0;
+
+	while (i < agent->config.n_rules && !agent->config.rules[i].memory)
+		i++;
+	return agent->standalone && i < agent->config.n_rules;
+}
+
+static bool pod_limits(const struct pod *pod)
+{
+	uint64_t bytes;
+
+	return quantity_parse(pod->memory, &bytes);
+}
+
+void agent_mark_limits(struct agent *agent)
+{
+	if (!agent->limited && (default_limits(agent) || rules_limit(agent) ||
+				(agent->pods && pods_search(agent->pods, pod_limits))))
 		mark_limited(agent);
 }
 
@@ -258,6 +280,7 @@ static void pods_changed(void *userdata)
 	struct tenant *tenant, *next;
 
 	agent->pods_known |= pods_connected(agent->pods);
+	agent_mark_limits(agent);
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
 		bool known =
@@ -410,7 +433,7 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 		agent_deinit(agent);
 		return r;
 	}
-	agent_mark_default(agent);
+	agent_mark_limits(agent);
 	/* Until the pods are known again, any of them may have a limit. */
 	if (memories_marked(&agent->memories))
 		mark_limited(agent);

@@ -75,8 +75,9 @@ void agent_deinit(struct agent *agent);
 void agent_decide(struct agent *agent, struct tenant *tenant);
 /* Its limits of memory, where the defaults may be others than before. */
 void agent_apply_limits(struct agent *agent, struct tenant *tenant);
-/* Some GPU limits every container by default: a process that finds no agent is not to allocate. */
-void agent_mark_default(struct agent *agent);
+/* Marks the node if a container may have a limit, by a GPU's default, by a rule, or by the words of
+ * a pod, of which no process need have come: one that finds no agent is not to allocate. */
+void agent_mark_limits(struct agent *agent);
 /* The tenant's limit on @gpu, in bytes; 0: none. *@cut (may be NULL): less than its words say. */
 uint64_t agent_memory_limit(const struct agent *agent, const struct tenant *tenant,
 			    const struct gpu *gpu, bool *cut);

@@ -523,6 +523,15 @@ const struct pod *pods_find(struct pods *p, const char *uid)
 	return NULL;
 }
 
+const struct pod *pods_search(const struct pods *p, bool (*is)(const struct pod *pod))
+{
+	for (const struct entry *entry = p->table; entry; entry = entry->hh.next) {
+		if (is(entry->pod))
+			return entry->pod;
+	}
+	return NULL;
+}
+
 void pods_hurry(struct pods *p)
 {
 	uint64_t now = loop_now(), due = p->started + RETRY_FIRST_NS;

@@ -28,6 +28,8 @@ void pods_free(struct pods *pods);
 /* By the UID in the API, or by the one in a static pod's cgroup path. NULL: not known (yet). Valid
  * until the loop goes on. */
 const struct pod *pods_find(struct pods *pods, const char *uid);
+/* One of them for which @is says so; NULL: none. Valid until the loop goes on. */
+const struct pod *pods_search(const struct pods *pods, bool (*is)(const struct pod *pod));
 /* Somebody waits for news: a list or watch that was put off begins soon. */
 void pods_hurry(struct pods *pods);
 /* The watch stands: what is not known does not exist, or has just begun. */

@@ -45,7 +45,7 @@ static void apply(struct agent *agent)
 	scheduler_take(&agent->scheduler, policy_find(config->policy), &config->scheduling);
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);
-	agent_mark_default(agent);
+	agent_mark_limits(agent);
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
 		if (tenant->n_sessions > 0) {

@@ -54,6 +54,13 @@ const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
 	return known_pod && strcmp(known_pod->uid, uid) == 0 ? known_pod : NULL;
 }
 
+const struct pod *__wrap_pods_search(const struct pods *pods, bool (*is)(const struct pod *pod));
+const struct pod *__wrap_pods_search(const struct pods *pods, bool (*is)(const struct pod *pod))
+{
+	(void)pods;
+	return known_pod && is(known_pod) ? known_pod : NULL;
+}
+
 bool __wrap_pods_connected(const struct pods *pods);
 bool __wrap_pods_connected(const struct pods *pods)
 {

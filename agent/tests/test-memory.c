@@ -326,6 +326,46 @@ static void remove_mark(void)
 	assert_int_equal(unlink(mark), 0);
 }
 
+static bool marked(void)
+{
+	char mark[128];
+
+	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
+	return access(mark, F_OK) == 0;
+}
+
+/* Its processes may start while no agent is there. */
+static void test_pod_is_marked_before_its_processes(void **state)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	known_pod = pod;
+	snprintf(pod->memory, sizeof(pod->memory), "two");
+	tell_changed(&agent);
+	assert_false(marked());
+	snprintf(pod->memory, sizeof(pod->memory), "48Mi");
+	tell_changed(&agent);
+	assert_true(marked());
+	assert_true(agent.limited);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
+}
+
+static void test_rule_is_marked_before_its_processes(void **state)
+{
+	(void)state;
+	agent_mark_limits(&agent);
+	assert_false(marked());
+	agent.config.rules[1].memory = 1u << 30;
+	agent_mark_limits(&agent);
+	assert_true(marked());
+	remove_mark();
+}
+
 /* An edited annotation is there at once; one that makes no sense, or that nobody knows any more,
  * leaves what was. */
 static void test_limit_is_live(void **state)
@@ -517,6 +557,8 @@ int main(void)
 		AGENT_TEST(test_the_dead_have_nothing),
 		AGENT_TEST(test_outlives_the_agent),
 		AGENT_TEST(test_nothing_is_left),
+		AGENT_TEST(test_pod_is_marked_before_its_processes),
+		AGENT_TEST(test_rule_is_marked_before_its_processes),
 		AGENT_TEST(test_limit_is_live),
 		AGENT_TEST(test_limit_is_waited_for),
 		AGENT_TEST(test_limit_of_share),

@@ -183,6 +183,11 @@ static void changed(void *userdata)
 	client.changes++;
 }
 
+static bool is_high(const struct pod *pod)
+{
+	return strcmp(pod->priority, "high") == 0;
+}
+
 static const char *priority(const char *uid)
 {
 	const struct pod *pod = pods_find(client.pods, uid);
@@ -265,10 +270,12 @@ static void lists_then_watches(void **state)
 	assert_string_equal(server.authorization, "Bearer one");
 	assert_string_equal(server.version, "10");
 	until(client.changes);
+	assert_null(pods_search(client.pods, is_high));
 
 	unsigned before = client.changes;
 	say(EVENT("ADDED", POD("b", "11", "high")));
 	until(strcmp(priority("b"), "high") == 0);
+	assert_string_equal(pods_search(client.pods, is_high)->uid, "b");
 	say(EVENT("MODIFIED", POD("a", "12", "normal")) EVENT("DELETED", POD("b", "13", "high")));
 	until(strcmp(priority("a"), "normal") == 0 && !pods_find(client.pods, "b"));
 	until(client.changes > before);

@@ -18,16 +18,34 @@ def above(bench, **more):
     return bench.node.running("burst", bench.burst_argv(1 << 40), HIGH, **more)
 
 
-def look(cluster, clients):
-    """The GPU of each, how often it was held, what it launched, and when."""
-    known = [cluster.client_of(client) for client in clients]
-    return [(c["gpu"], c["waits"] + c["evictions"], c["launches"], time.monotonic()) for c in known]
+class Span:
+    """What clients do for a while: of each its GPU, how often it was held, and how fast it was."""
 
+    def __init__(self, bench, clients):
+        self.first = self.look(bench.node, clients)
+        time.sleep(bench.seconds)
+        self.last = self.look(bench.node, clients)
 
-def changes(before, after):
-    """GPU to holds and launches a second in between."""
-    return {gpu: (held - held0, (launches - launches0) / (at - at0))
-            for (gpu, held0, launches0, at0), (_, held, launches, at) in zip(before, after)}
+    @staticmethod
+    def look(cluster, clients):
+        known = [cluster.client_of(client) for client in clients]
+        return [(c["gpu"], c["waits"] + c["evictions"], c["launches"], time.monotonic()) for c in known]
+
+    def held(self):
+        return {gpu: held - before for (gpu, before, _, _), (_, held, _, _) in zip(self.first, self.last)}
+
+    def rates(self, results):
+        """Of each GPU, steps a second of @results. Who issues many steps at once says when they were done; launches are
+        seen when they are issued."""
+        return {first[0]: self.rate(result, first, last) for result, first, last in zip(results, self.first, self.last)}
+
+    @staticmethod
+    def rate(result, first, last):
+        (_, _, before, begin), (_, _, launches, end) = first, last
+        if "mm" not in result:
+            return (launches - before) / (end - begin)
+        inside = [window for window in result["mm"]["windows"] if begin <= window[0] and window[1] <= end]
+        return len(inside) * result["mm"]["steps"] / (inside[-1][1] - inside[0][0])
 
 
 def separate(bench):
@@ -38,30 +56,24 @@ def separate(bench):
         client.wait_ready()
     kube.wait_for("both to be known", 10, lambda: all(cluster.client_of(client) for client in low))
     time.sleep(1)  # the clock settles
-    first = look(cluster, low)
-    time.sleep(bench.seconds)
-    alone = changes(first, look(cluster, low))
+    alone = Span(bench, low)
     with above(bench, weir=True) as high:
         gpu = kube.wait_for("HIGH to be known", 10, lambda: cluster.client_of(high))["gpu"]
-        first = look(cluster, low)
-        time.sleep(bench.seconds)
-        beside = changes(first, look(cluster, low))
-    first = look(cluster, low)
-    time.sleep(bench.seconds)
-    again = changes(first, look(cluster, low))
+        beside = Span(bench, low)
+    again = Span(bench, low)
     for client in low:
         client.stop()
-    for client in low:
-        client.result()
-    bench.report.holds("g", f"{name}: they are on two", len(beside) == 2 and gpu in beside, ", ".join(beside))
-    held, rate = beside.pop(gpu)
-    bench.report.holds("g", f"{name}: who is below it is held", held > 0, f"{held} times", f"{rate:.0f} launches/s, alone {alone[gpu][1]:.0f}")
-    (other, (held, rate)), = beside.items()
-    bench.report.holds("g", f"{name}: on the other GPU nobody is", held == 0, f"{held} times")
+    results = [client.result() for client in low]
+    alone, rates, again = (span.rates(results) for span in (alone, beside, again))
+    held = beside.held()
+    bench.report.holds("g", f"{name}: they are on two", len(held) == 2 and gpu in held, ", ".join(held))
+    bench.report.holds("g", f"{name}: who is below it is held", held[gpu] > 0, f"{held[gpu]} times", f"{rates[gpu]:.0f} steps/s, alone {alone[gpu]:.0f}")
+    other = next(other for other in held if other != gpu)
+    bench.report.holds("g", f"{name}: on the other GPU nobody is", held[other] == 0, f"{held[other]} times")
     # A GPU at its power limit grows slower as it grows warm: before and after.
-    usual = (alone[other][1] + again[other][1]) / 2
-    bench.report.at_least("g", f"{name}: the rate on the other GPU", rate / usual, 1 - DISTURBED, "x",
-                          f"{rate:.0f} launches/s, alone {alone[other][1]:.0f} before, {again[other][1]:.0f} after")
+    usual = (alone[other] + again[other]) / 2
+    bench.report.at_least("g", f"{name}: the rate on the other GPU", rates[other] / usual, 1 - DISTURBED, "x",
+                          f"{rates[other]:.0f} steps/s, alone {alone[other]:.0f} before, {again[other]:.0f} after")
 
 
 def same(bench, part, what, plain, weir):
