@@ -344,6 +344,27 @@ static bool is_urgent(const struct gpu *gpu, uint8_t level)
 	       gpu->n_level[level] <= SCHEDULER_KEEN_MAX;
 }
 
+static bool runs_beside(const struct client *client)
+{
+	const struct weir_status_page *status = client->pages.status;
+
+	return atomic_load(&client->pages.control->above) &&
+	       !atomic_load(&client->pages.control->hold) && atomic_load(&status->outstanding) &&
+	       atomic_load(&status->flags) & WEIR_STATUS_CONCURRENT;
+}
+
+/* How many of those below others run at the same time. */
+static void tell_beside(struct gpu *gpu)
+{
+	struct client *client;
+	uint32_t n = 0;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		n += runs_beside(client);
+	for (client = gpu->clients; client; client = client->gpu_next)
+		atomic_store(&client->pages.control->beside, n);
+}
+
 /* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
 static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
 		    uint64_t now)
@@ -403,6 +424,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	find_concurrent(gpu);
 	next = turns_decide(&gpu->turns, now);
 	tell_contention(gpu, now);
+	tell_beside(gpu);
 	if (!may_contend)
 		return POLICY_NEVER;
 	uint64_t most = patience(scheduler, gpu, busy, now);

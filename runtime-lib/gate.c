@@ -85,11 +85,22 @@ static bool due(const struct stream *stream, uint64_t interval)
 	return atomic_load_explicit(&stream->since_gate, memory_order_relaxed) >= interval;
 }
 
+static uint64_t dense(const struct standing *standing)
+{
+	uint32_t beside = atomic_load(&client_control(standing)->beside);
+
+	if (beside > GATE_BESIDE_MAX)
+		beside = GATE_BESIDE_MAX;
+	return GATE_INTERVAL_CONTENDED / (beside ? beside : 1);
+}
+
 uint64_t gate_interval(const struct standing *standing, bool contended)
 {
 	bool above = atomic_load(&client_control(standing)->above) != 0;
 
-	if (contended && (above || holdable(standing)))
+	if (contended && above)
+		return dense(standing);
+	if (contended && holdable(standing))
 		return GATE_INTERVAL_CONTENDED;
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }

@@ -7,8 +7,12 @@
 /* A gate goes in front of a launch when the stream has had this much predicted work since the last.
  * An open gate costs 2.5 us of GPU time (H200), so gates are dense, for a short wait of those
  * above, only as long as they showed demand within the last second. Even with nobody above there
- * are some: who comes next must not wait for all that was queued before. */
+ * are some: who comes next must not wait for all that was queued before.
+ *
+ * Those above wait for what all of those that run at the same time have begun, so that each of n
+ * has them n times as dense; what the gates of one cost the others' kernels fill. */
 #define GATE_INTERVAL_CONTENDED 100000u /* ns */
+#define GATE_BESIDE_MAX         8u      /* n, at most */
 #define GATE_INTERVAL_QUIET     400000u
 #define GATE_INTERVAL_ALONE     1000000u
 

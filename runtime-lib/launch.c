@@ -79,13 +79,15 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 
 /* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
  * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
- * the next one has begun. */
+ * the next one has begun. Nor do those that are denser than one client's alone. */
 static uint64_t short_for_forms(const struct client *client, const struct standing *standing,
 				uint64_t predicted)
 {
+	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+
 	if (!client_waited(client, predicted))
 		return gate_interval(standing, false);
-	return atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
 }
 
 /* Read again behind the growth of `begun`: who raises the client waits for launches that may have

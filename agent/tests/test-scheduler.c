@@ -214,8 +214,14 @@ static void test_abreast(void **state)
 	assert_int_equal(held(), 0);
 	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
 	assert_false((world.control[0].flags | world.control[1].flags) & told);
+	assert_int_equal(world.control[0].beside, 0);
+	world.control[0].above = world.control[1].above = 1;
+	look_after(MS);
+	assert_int_equal(world.control[0].beside, 2);
+	assert_int_equal(world.control[1].beside, 2);
 	launch(1, 1, 10 * MS);
 	look_after(MS);
+	assert_int_equal(world.control[0].beside, 1);
 	assert_int_equal(held(), 1);
 	assert_true(world.control[1].hold);
 	assert_int_equal(world.control[1].flags & told, told);

@@ -184,6 +184,16 @@ static void gates_by_predicted_work(void **state)
 		launch_on(STREAM(n, 1), 100);
 	assert_in_range(driver->gates - none, 24, 26);
 
+	/* Denser, each launch, beside three that run at the same time. */
+	agent.control->beside = 4;
+	usleep(50000);
+	none = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 49, 50);
+	agent.control->beside = 0;
+	usleep(50000);
+
 	/* A kernel of unknown time may be long: a gate before the next. */
 	int before = driver->gates;
 	for (unsigned i = 0; i < 10; i++)

@@ -245,7 +245,9 @@ struct weir_control_page {
 	_Atomic uint32_t epoch;        /* counts changes of this page */
 	_Atomic uint64_t memory_limit; /* bytes, 0: none; for display (struct weir_limit_page) */
 	_Atomic uint32_t share;        /* 1..100, hundredths of the GPU */
-	uint32_t reserved0;
+	/* How many clients of this GPU run at the same time (WEIR_STATUS_CONCURRENT) below others:
+	 * who comes above waits for what all of them have begun. 0: not known. */
+	_Atomic uint32_t beside;
 	/* CLOCK_MONOTONIC in ns: a hold that lasts longer has been forgotten; the client clears it.
 	 */
 	_Atomic uint64_t hold_until;
@@ -331,6 +333,7 @@ static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
 static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
+static_assert(offsetof(struct weir_control_page, beside) == 36, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
