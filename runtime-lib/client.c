@@ -6,6 +6,7 @@
 #include "late.h"
 #include "link.h"
 #include "preempt.h"
+#include "priority.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -113,6 +114,7 @@ static bool client_init(struct client *client)
 	    real(cuDeviceGetUuid_v2)(&client->gpu, client->device) != CUDA_SUCCESS)
 		return false;
 	client->concurrent = below_mps(client->device);
+	priority_init(client);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	sampler_init(&client->sampler);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);

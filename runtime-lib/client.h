@@ -60,8 +60,9 @@ struct client {
 	CUcontext context;
 	CUdevice device;
 	CUuuid gpu;
-	bool concurrent; /* its kernels run at the same time as other clients' (MPS) */
-	uint32_t index;  /* in the table */
+	bool concurrent;             /* its kernels run at the same time as other clients' (MPS) */
+	_Atomic unsigned priorities; /* of launches, beside the least; 0: they say nothing here */
+	uint32_t index;              /* in the table */
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
 	_Atomic(const struct standing *) standing;

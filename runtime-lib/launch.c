@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include "predict.h"
 #include "preempt.h"
+#include "priority.h"
 #include "sample.h"
 #include "start.h"
 #include "stream.h"
@@ -163,6 +164,14 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 	return false;
 }
 
+/* With the priority of its level. False: it was not launched. */
+static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
+			 CUstream handle, bool per_thread, CUresult *result)
+{
+	return launch->stream &&
+	       priority_launch(launch->stream, launch->standing, call, handle, per_thread, result);
+}
+
 static CUresult launch_end(struct launch *launch, CUresult result)
 {
 	struct stream *stream = launch->stream;
@@ -225,7 +234,8 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 	struct launch launch = launch_begin(config->hStream, per_thread, &call, kind_of(config));
 	CUresult result;
 
-	if (!launch_formed(&launch, &call, &result))
+	if (!launch_formed(&launch, &call, &result) &&
+	    !launch_ahead(&launch, &call, config->hStream, per_thread, &result))
 		result = native(config, f, params, extra);
 	return launch_end(&launch, result);
 }
@@ -237,7 +247,8 @@ static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, b
 	struct launch launch = launch_begin(stream, per_thread, call, LAUNCH_PLAIN);
 	CUresult result;
 
-	if (!launch_formed(&launch, call, &result))
+	if (!launch_formed(&launch, call, &result) &&
+	    !launch_ahead(&launch, call, stream, per_thread, &result))
 		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],
 				g->block[0], g->block[1], g->block[2], g->shared, stream,
 				call->params, call->extra);

@@ -4,6 +4,7 @@
 #include "demand.h"
 #include "late.h"
 #include "preempt.h"
+#include "priority.h"
 #include "trail.h"
 #include "worker.h"
 
@@ -60,6 +61,7 @@ static struct stream *lookup(uint64_t key)
 
 static void reset(struct stream *stream, CUstream handle, bool per_thread, struct client *client)
 {
+	stream->priority = 0;
 	stream->handle = handle;
 	stream->per_thread = per_thread;
 	stream->client = client;
@@ -194,6 +196,8 @@ static struct stream *make(struct name *name)
 	struct client *client = client_of(name->context);
 	struct stream *stream =
 		client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
+	if (stream)
+		stream->priority = priority_of_stream(client, name->handle);
 	/* The worker cannot name another thread's stream, so each launch leaves it a marker. */
 	if (stream && name->per_thread)
 		stream_want_marker(stream);

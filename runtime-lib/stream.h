@@ -16,7 +16,8 @@ struct stream {
 		handle;          /* as to be given to the driver; special for the default streams */
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
 	_Atomic(struct client *) client;
-	struct stream *next; /* in the bucket */
+	struct stream *next;  /* in the bucket */
+	_Atomic int priority; /* as the program made it */
 
 	/* Launches: begun before the driver is called, issued after it returned, completed when
 	 * that many are known to be finished. completed <= issued <= begun. */

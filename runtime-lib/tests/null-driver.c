@@ -239,11 +239,10 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMem
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
-			void **extra)
+/* @priority: 1: none. */
+static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3],
+		       CUstream stream, void **extra, unsigned attributes, int priority)
 {
-	(void)params, (void)shared;
 	null_driver.launches_waiting++;
 	while (null_driver.launches_stuck)
 		usleep(1000);
@@ -252,8 +251,10 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		return null_driver.forms_fail;
 	struct null_op *op = op_new(NULL_LAUNCH, stream);
 	op->function = f;
-	memcpy(op->grid, (unsigned[3]){gx, gy, gz}, sizeof(op->grid));
-	memcpy(op->block, (unsigned[3]){bx, by, bz}, sizeof(op->block));
+	op->attributes = attributes;
+	op->priority = priority;
+	memcpy(op->grid, grid, sizeof(op->grid));
+	memcpy(op->block, block, sizeof(op->block));
 	for (void **at = extra; at && *at != CU_LAUNCH_PARAM_END; at += 2) {
 		if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE)
 			op->size = *(size_t *)at[1];
@@ -267,22 +268,41 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
+			void **extra)
+{
+	(void)params, (void)shared;
+	return launch(f, (unsigned[3]){gx, gy, gz}, (unsigned[3]){bx, by, bz}, stream, extra, 0, 1);
+}
+
+static int priority_of(const CUlaunchConfig *config)
+{
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			return config->attrs[i].value.priority;
+	}
+	return 1;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
-	CUresult result = cuLaunchKernel(f, config->gridDimX, config->gridDimY, config->gridDimZ,
-					 config->blockDimX, config->blockDimY, config->blockDimZ,
-					 config->sharedMemBytes, config->hStream, params, extra);
+	int priority = priority_of(config);
 
-	if (null_driver.n_ops && null_driver.n_ops <= NULL_OPS)
-		null_driver.ops[null_driver.n_ops - 1].attributes = config->numAttrs;
-	return result;
+	(void)params;
+	if (priority < 1 && null_driver.priorities_fail)
+		return null_driver.priorities_fail;
+	return launch(f, (unsigned[3]){config->gridDimX, config->gridDimY, config->gridDimZ},
+		      (unsigned[3]){config->blockDimX, config->blockDimY, config->blockDimZ},
+		      config->hStream, extra, config->numAttrs, priority);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 				   unsigned by, unsigned bz, unsigned shared, CUstream stream,
 				   void **params)
 {
-	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+	(void)params, (void)shared;
+	return launch(f, (unsigned[3]){gx, gy, gz}, (unsigned[3]){bx, by, bz}, stream, NULL, 0, 1);
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
@@ -510,7 +530,22 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	(void)device;
 	*value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
 		 : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? (int)NULL_SMS
+		 : attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED            ? null_driver.mps
 									   : 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = -5;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int *priority)
+{
+	(void)stream;
+	*priority = null_driver.priority;
 	return CUDA_SUCCESS;
 }
 

@@ -20,6 +20,7 @@ struct null_op {
 	enum null_op_kind kind;
 	void *stream, *function;
 	unsigned grid[3], block[3], attributes;
+	int priority;     /* of a launch, by its attribute; 1: none */
 	uint64_t address; /* that is waited for, or copied to */
 	size_t size;      /* of packed parameters */
 	uint8_t parameters[256];
@@ -47,6 +48,9 @@ struct null_driver {
 	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */
 	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be
 						    given at most; and one that is called "form" */
+	_Atomic int mps;                         /* whether the GPU is below MPS */
+	_Atomic int priority;                    /* of each stream that is not a default one */
+	_Atomic int priorities_fail;             /* what a launch with a priority answers */
 	_Atomic int parameters;                  /* of every function, 8 bytes each */
 	_Atomic int globals;                     /* bytes of every variable, 0: there are none */
 };

@@ -417,6 +417,85 @@ static void level_changes_live(void **state)
 	gone(n);
 }
 
+/* The priority with which the next launch reaches the driver; 1: none. */
+static int priority_of_launch(CUstream stream)
+{
+	driver->n_ops = 0;
+	launch_on(stream, 600);
+	assert_true(driver->n_ops >= 1);
+	return driver->ops[driver->n_ops - 1].priority;
+}
+
+static int priority_of_config(CUstream stream, CUlaunchAttribute *attributes, unsigned n)
+{
+	CUlaunchConfig config = {
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = stream,
+		.attrs = attributes,
+		.numAttrs = n,
+	};
+
+	driver->n_ops = 0;
+	assert_int_equal(cuLaunchKernelEx(&config, KERNEL(601), NULL, NULL), CUDA_SUCCESS);
+	assert_true(driver->n_ops >= 1);
+	return driver->ops[driver->n_ops - 1].priority;
+}
+
+/* Of the driver's 0..-5 each level has a part; the program's own order within it stays. */
+static void launches_have_their_levels_priority(void **state)
+{
+	static const int plain[] = {1, -1, -3, -5}, ahead[] = {0, -2, -4, -5};
+	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE},
+					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
+
+	(void)state;
+	driver->mps = 1;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		driver->priority = 0;
+		unsigned n = welcomed(level, 9);
+		agent.control->beside = 0;
+		assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* nobody is beside */
+		agent.control->beside = 1;
+		assert_int_equal(priority_of_launch(STREAM(n, 1)), plain[level]);
+		driver->priority = -3;
+		assert_int_equal(priority_of_launch(STREAM(n, 2)), ahead[level]);
+		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 1), ahead[level]);
+		assert_int_equal(driver->ops[driver->n_ops - 1].attributes, 2);
+		attributes[1].value.priority = -2; /* the program's own */
+		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 2), -2);
+		agent.control->beside = 0;
+		gone(n);
+	}
+	driver->priority = 0;
+	driver->mps = 0;
+}
+
+static void priorities_may_be_unknown(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(2, 9); /* not below MPS */
+	agent.control->beside = 1;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
+	gone(n);
+
+	driver->mps = 1;
+	n = welcomed(2, 9);
+	driver->priorities_fail = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* launched as it is */
+	driver->priorities_fail = CUDA_ERROR_NOT_SUPPORTED;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
+	driver->priorities_fail = 0;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* not tried again */
+	agent.control->beside = 0;
+	driver->mps = 0;
+	gone(n);
+}
+
 static void *launch_beside(void *stream)
 {
 	launch_on(stream, 500);
@@ -745,6 +824,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(level_changes_live),
 		cmocka_unit_test(who_is_raised_waits_for_launches_under_way),
+		cmocka_unit_test(launches_have_their_levels_priority),
+		cmocka_unit_test(priorities_may_be_unknown),
 		cmocka_unit_test(graphs_keep_their_level),
 		cmocka_unit_test(agent_dies_and_returns),
 		cmocka_unit_test(next_agent_is_obeyed),
