@@ -57,7 +57,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 	bool parts = launch->turn.plan && !launch->turn.sample &&
 		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
 			     GATE_INTERVAL_CONTENDED;
-	bool due = sampler_is_due(&stream->client->sampler);
+	bool due = sampler_is_due(&stream->client->sampler, launch->predicted);
 
 	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due && !started)
 		return;

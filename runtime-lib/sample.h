@@ -10,6 +10,10 @@
 
 #define SAMPLES 32
 
+/* A short kernel feels the events around it: so many in a row are passed over for a longer one. */
+#define SAMPLE_FELT   100000u /* ns */
+#define SAMPLE_PASSES 16u
+
 /* Whether a kernel that can leave did. */
 enum sample_flight {
 	SAMPLE_PLAIN,  /* it cannot */
@@ -57,9 +61,10 @@ static inline bool sample_evicted(const struct sample *sample)
 }
 
 struct sampler {
-	_Atomic uint32_t free;  /* bit i: samples[i] can be taken */
-	_Atomic uint32_t armed; /* bit i: both events are recorded, to be read */
-	_Atomic int due;        /* the next launch is to be measured, whatever is known of it */
+	_Atomic uint32_t free;        /* bit i: samples[i] can be taken */
+	_Atomic uint32_t armed;       /* bit i: both events are recorded, to be read */
+	_Atomic int due;              /* a launch is to be measured, whatever is known of it */
+	_Atomic unsigned passed_over; /* short ones, since that */
 	struct sample samples[SAMPLES];
 };
 
@@ -76,11 +81,17 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 uint64_t sample_ran(const struct sample *sample);
 
 /* Launch path: one launch each time that the worker has set `due`. What a kernel took when it was
- * first launched need not be what it takes today. */
-static inline bool sampler_is_due(struct sampler *sampler)
+ * first launched need not be what it takes today. @predicted: ns; 0: not known. */
+static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted)
 {
-	return atomic_load_explicit(&sampler->due, memory_order_relaxed) &&
-	       atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);
+	if (!atomic_load_explicit(&sampler->due, memory_order_relaxed))
+		return false;
+	if (predicted && predicted < SAMPLE_FELT &&
+	    atomic_fetch_add_explicit(&sampler->passed_over, 1, memory_order_relaxed) <
+		    SAMPLE_PASSES)
+		return false;
+	atomic_store_explicit(&sampler->passed_over, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);
 }
 
 /* What has become of a sample. */

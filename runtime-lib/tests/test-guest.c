@@ -363,6 +363,7 @@ static void starts_behind_others_are_late(void **state)
 	learn(n, 710, 50000);
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	agent.control->latency_slo = 10000000;
+	usleep(50000); /* all of the page is of now */
 	uint64_t starts = agent.status->starts, late = agent.status->starts_late;
 	launch_on(STREAM(n, 2), 710);
 	assert_true(eventually(agent.status->starts == starts + 1));
