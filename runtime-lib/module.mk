@@ -59,17 +59,22 @@ $(NULL_DRIVER): runtime-lib/tests/null-driver.c $(GEN)/driver-symbols.txt
 		sed 's/.*/int &(void){return 0;}/' > $(GEN)/null-rest.c
 	$(Q)$(CC) -w -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(GEN)/null-driver.o $(GEN)/null-rest.c
 
-UNIT_TESTS += test-protocol test-guest test-launch-path
+UNIT_TESTS += test-protocol test-launch-path
 # It counts calls of malloc, which a sanitizer brings with it.
 UNSANITIZED += test-launch-path
 test-protocol_SRC    := runtime-lib/tests/test-protocol.c
 test-protocol_STATIC := base
 test-protocol_LIBS   := -lcmocka
-test-guest_SRC      := runtime-lib/tests/test-guest.c runtime-lib/tests/fake-agent.c
-test-guest_STATIC   := base
-test-guest_CPPFLAGS := -isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
-test-guest_LIBS     := $(GUEST) -Wl,-rpath,$(abspath $(B)/guest) -lcmocka -ldl
-$(B)/tests/test-guest: | $(GUEST)
+GUEST_TESTS := test-guest test-guest-gates test-guest-levels
+UNIT_TESTS += $(GUEST_TESTS)
+define guest-settings
+$1_SRC      := $(addprefix runtime-lib/tests/,$1.c guest.c fake-agent.c)
+$1_STATIC   := base
+$1_CPPFLAGS := -isystem $(CUDA_HOME)/include -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
+$1_LIBS     := $(GUEST) -Wl,-rpath,$(abspath $(B)/guest) -lcmocka -ldl
+$(B)/tests/$1: | $(GUEST)
+endef
+$(foreach t,$(GUEST_TESTS),$(eval $(call guest-settings,$t)))
 UNIT_TESTS += test-predict-ridge
 test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/predict-ridge.c
 test-predict-ridge_CPPFLAGS := -iquote runtime-lib
@@ -94,7 +99,7 @@ test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/image.c
 test-image_CPPFLAGS := -iquote runtime-lib
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
-$(INSIDE_TESTS:%=$(B)/tests/%) $(B)/tests/test-guest: | $(NULL_DRIVER)
+$(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c

@@ -1,0 +1,327 @@
+/* Gates, what is told of progress and starts, and priorities of launches. */
+#include "guest.h"
+
+#include <unistd.h>
+
+static void gates_by_predicted_work(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+	int none;
+
+	assert_int_equal(driver->waits_in_gates, driver->gates); /* one wait a gate */
+	/* 50 us each. With nobody above a gate after each 1000 us: each twentieth launch. */
+	learn(n, 100, 50000);
+	usleep(100000);
+	none = driver->gates;
+	for (int i = 0; i < 100; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 4, 6);
+
+	/* Somebody is above: after each 400 us, each eighth launch. */
+	agent.control->above = 1;
+	usleep(100000);
+	none = driver->gates;
+	for (int i = 0; i < 51; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 6, 7);
+
+	/* Dense, each second launch, after demand was seen. */
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 1), 100);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	none = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 24, 26);
+
+	/* Denser, each launch, beside three that run at the same time. */
+	agent.control->beside = 4;
+	usleep(50000);
+	none = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - none, 49, 50);
+	agent.control->beside = 0;
+	usleep(50000);
+
+	/* A kernel of unknown time may be long: a gate before the next. */
+	int before = driver->gates;
+	for (unsigned i = 0; i < 10; i++)
+		launch_on(STREAM(n, 1), 200 + i);
+	assert_in_range(driver->gates - before, 9, 10);
+
+	/* The policy may hold: the gate waits for that as well. */
+	agent.control->flags = WEIR_CONTROL_HOLDABLE;
+	int gates = driver->gates, waits = driver->waits_in_gates;
+	launch_on(STREAM(n, 1), 300);
+	launch_on(STREAM(n, 1), 301);
+	assert_true(driver->gates > gates);
+	assert_int_equal(driver->waits_in_gates - waits, 2 * (driver->gates - gates));
+
+	/* With nobody above gates are dense as long as equals have work; equals that have none cost
+	 * nothing. What came before is forgotten after a second. */
+	agent.control->above = 0;
+	usleep(1300000);
+	gates = driver->gates;
+	for (int i = 0; i < 100; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - gates, 4, 7);
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	usleep(100000);
+	gates = driver->gates;
+	for (int i = 0; i < 50; i++)
+		launch_on(STREAM(n, 1), 100);
+	assert_in_range(driver->gates - gates, 24, 26);
+	agent.control->flags = 0;
+	gone(n);
+}
+
+/* Which the gate would lengthen. */
+static void short_kernels_go_before_a_gate(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 160, 2000000);
+	learn(n, 161, 20000);
+	usleep(100000);
+	for (int round = 0; round < 3; round++) {
+		int gates = driver->gates;
+		launch_on(STREAM(n, 1), 160);
+		assert_int_equal(driver->gates - gates, round > 0); /* since the last round */
+		gates = driver->gates;
+		for (int i = 0; i < 5; i++)
+			launch_on(STREAM(n, 1), 161);
+		assert_int_equal(driver->gates, gates);
+	}
+	/* But not many of them. */
+	int gates = driver->gates;
+	launch_on(STREAM(n, 1), 161);
+	assert_int_equal(driver->gates, gates + 1);
+	/* And none while those above come and go. */
+	agent.control->above = 1;
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 1), 160);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	gates = driver->gates;
+	launch_on(STREAM(n, 1), 161);
+	assert_int_equal(driver->gates, gates + 1);
+	gone(n);
+	agent.control->above = 0;
+}
+
+static void progress_is_told(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 100, 50000);
+	assert_true(eventually(agent.status->outstanding == 0));
+	usleep(50000); /* all of the page is of this client, and of now */
+	uint64_t before = agent.status->executed;
+	driver->streams_busy = driver->events_busy = 1;
+	for (int i = 0; i < 4; i++)
+		launch_on(STREAM(n, 1), 100);
+	/* Less what the kernels may have run meanwhile. */
+	assert_true(eventually(atomic_load(&agent.status->remaining) != 0));
+	assert_in_range(agent.status->remaining, 1, 4 * 50000);
+	assert_int_equal(agent.status->executed, before);
+
+	/* Equals contend: what is finished is seen though the stream never runs dry. */
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	usleep(50000);
+	launch_on(STREAM(n, 1), 100); /* with a marker behind it */
+	launch_on(STREAM(n, 1), 100);
+	usleep(50000);
+	assert_int_equal(agent.status->executed, before);
+	driver->events_busy = 0;
+	assert_true(eventually(agent.status->executed == before + 5 * 50000));
+	assert_true(eventually(agent.status->remaining <= 50000));
+	assert_true(agent.status->remaining > 0);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_true(eventually(agent.status->executed == before + 6 * 50000));
+	assert_true(eventually(agent.status->remaining == 0));
+	agent.control->flags = 0;
+	gone(n);
+}
+
+/* What ran before a gate is known, though it is closed and the stream never runs dry. */
+static void progress_at_gates_is_told(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 110, 50000);
+	assert_true(eventually(agent.status->outstanding == 0));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	driver->streams_busy = driver->events_busy = 1;
+	launch_on(STREAM(n, 1), 110);
+	usleep(100000); /* markers are wanted */
+	uint64_t before = agent.status->executed;
+	for (int i = 0; i < 20; i++)
+		launch_on(STREAM(n, 1), 110);
+	assert_int_equal(agent.status->executed, before);
+	driver->events_busy = 0;
+	assert_true(eventually(agent.status->executed >= before + 18 * 50000));
+	assert_true(agent.status->executed < before + 21 * 50000);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	agent.control->flags = 0;
+	gone(n);
+}
+
+static void late_starts_are_counted(void **state)
+{
+	(void)state;
+	agent.control->latency_slo = 10000000;
+	unsigned n = welcomed(0, 1);
+
+	assert_true(
+		eventually(agent.status->starts == 1)); /* the first launch, behind an open gate */
+	driver->streams_busy = 1;
+	for (int i = 0; i < 3; i++) /* the first of them finds nothing outstanding */
+		launch_on(STREAM(n, 2), 700);
+	assert_true(eventually(agent.status->starts == 2));
+	assert_int_equal(agent.status->starts_late, 0);
+
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 3), 701);
+	launch_on(STREAM(n, 4), 702); /* waits with it */
+	usleep(50000);
+	assert_int_equal(agent.status->starts, 2); /* not yet */
+	agent.demand[0]->word = 0;
+	assert_true(eventually(agent.status->starts == 3));
+	assert_int_equal(agent.status->starts_late, 1);
+
+	agent.control->latency_slo = UINT64_MAX; /* who waits that long is not late */
+	agent.demand[0]->word = 1;
+	launch_on(STREAM(n, 5), 703);
+	usleep(50000);
+	agent.demand[0]->word = 0;
+	assert_true(eventually(agent.status->starts == 4));
+	assert_int_equal(agent.status->starts_late, 1);
+	agent.control->latency_slo = 0;
+	gone(n);
+}
+
+/* No gate is closed, but others' kernels have the GPU. */
+static void starts_behind_others_are_late(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 710, 50000);
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	agent.control->latency_slo = 10000000;
+	usleep(50000); /* all of the page is of now */
+	uint64_t starts = agent.status->starts, late = agent.status->starts_late;
+	launch_on(STREAM(n, 2), 710);
+	assert_true(eventually(agent.status->starts == starts + 1));
+	driver->streams_busy = 1;
+	driver->last_busy = 1;
+	launch_on(STREAM(n, 3), 710);
+	usleep(60000);
+	assert_int_equal(agent.status->starts, starts + 1); /* not yet */
+	driver->last_busy = 0;
+	assert_true(eventually(agent.status->starts == starts + 2));
+	assert_int_equal(agent.status->starts_late, late + 1);
+	agent.control->latency_slo = 0;
+	gone(n);
+}
+
+/* The priority with which the next launch reaches the driver; 1: none. */
+static int priority_of_launch(CUstream stream)
+{
+	driver->n_ops = 0;
+	launch_on(stream, 600);
+	assert_true(driver->n_ops >= 1);
+	return driver->ops[driver->n_ops - 1].priority;
+}
+
+static int priority_of_config(CUstream stream, CUlaunchAttribute *attributes, unsigned n)
+{
+	CUlaunchConfig config = {
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = stream,
+		.attrs = attributes,
+		.numAttrs = n,
+	};
+
+	driver->n_ops = 0;
+	assert_int_equal(cuLaunchKernelEx(&config, KERNEL(601), NULL, NULL), CUDA_SUCCESS);
+	assert_true(driver->n_ops >= 1);
+	return driver->ops[driver->n_ops - 1].priority;
+}
+
+/* Of the driver's 0..-5 each level has a part; the program's own order within it stays. */
+static void launches_have_their_levels_priority(void **state)
+{
+	static const int plain[] = {1, -1, -3, -5}, ahead[] = {0, -2, -4, -5};
+	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE},
+					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
+
+	(void)state;
+	driver->mps = 1;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		driver->priority = 0;
+		unsigned n = welcomed(level, 9);
+		agent.control->beside = 0;
+		assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* nobody is beside */
+		agent.control->beside = 1;
+		assert_int_equal(priority_of_launch(STREAM(n, 1)), plain[level]);
+		driver->priority = -3;
+		assert_int_equal(priority_of_launch(STREAM(n, 2)), ahead[level]);
+		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 1), ahead[level]);
+		assert_int_equal(driver->ops[driver->n_ops - 1].attributes, 2);
+		attributes[1].value.priority = -2; /* the program's own */
+		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 2), -2);
+		agent.control->beside = 0;
+		gone(n);
+	}
+	driver->priority = 0;
+	driver->mps = 0;
+}
+
+static void priorities_may_be_unknown(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(2, 9); /* not below MPS */
+	agent.control->beside = 1;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
+	gone(n);
+
+	driver->mps = 1;
+	n = welcomed(2, 9);
+	driver->priorities_fail = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* launched as it is */
+	driver->priorities_fail = CUDA_ERROR_NOT_SUPPORTED;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
+	driver->priorities_fail = 0;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* not tried again */
+	agent.control->beside = 0;
+	driver->mps = 0;
+	gone(n);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gates_by_predicted_work),
+		cmocka_unit_test(short_kernels_go_before_a_gate),
+		cmocka_unit_test(progress_is_told),
+		cmocka_unit_test(progress_at_gates_is_told),
+		cmocka_unit_test(late_starts_are_counted),
+		cmocka_unit_test(starts_behind_others_are_late),
+		cmocka_unit_test(launches_have_their_levels_priority),
+		cmocka_unit_test(priorities_may_be_unknown),
+	};
+
+	return cmocka_run_group_tests(tests, guest_begin_called, guest_finish);
+}
