@@ -377,6 +377,21 @@ static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, ui
 	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
 }
 
+/* Who has an objective has short turns, and many: the GPU is idle from the end of each until it is
+ * seen. So it is looked for from when it is predicted on. */
+static uint64_t until_end(const struct gpu *gpu)
+{
+	uint64_t soonest = POLICY_NEVER;
+
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		const struct turn *turn = &gpu->turns.levels[level];
+		const struct policy_client *running = turn->running;
+		if (running && running->slo && turn->waiting && running->remaining < soonest)
+			soonest = running->remaining;
+	}
+	return soonest > SCHEDULER_END_NS ? soonest : SCHEDULER_END_NS;
+}
+
 /* Nobody had work for a second, but who comes is to be seen soon: as often as it costs little. */
 static uint64_t doze(const struct scheduler *scheduler)
 {
@@ -427,7 +442,8 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	tell_beside(gpu);
 	if (!may_contend)
 		return POLICY_NEVER;
-	uint64_t most = patience(scheduler, gpu, busy, now);
+	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu);
+	most = end < most ? end : most;
 	return next < now + most ? next : now + most;
 }
 

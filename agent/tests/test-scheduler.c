@@ -91,10 +91,11 @@ static void work(unsigned i, uint64_t remaining)
 	world.status[i].remaining = remaining;
 }
 
-static void look_after(uint64_t ns)
+/* How long until the next look. */
+static uint64_t look_after(uint64_t ns)
 {
 	world.now += ns;
-	scheduler_look(&world.scheduler, &world.gpu, world.now);
+	return scheduler_look(&world.scheduler, &world.gpu, world.now) - world.now;
 }
 
 static unsigned held(void)
@@ -259,6 +260,32 @@ static void test_not_abreast(void **state)
 	world.now = loop_now();
 	look_after(MS);
 	assert_int_equal(held(), 1);
+}
+
+/* The GPU is idle until the end of a turn is seen: where turns are short and many, that is soon. */
+static void test_end_is_looked_for(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	work(0, 3 * MS / 10);
+	look_after(MS);
+	work(1, 50 * MS);
+	look_after(0);
+	assert_int_equal(world.control[1].hold, 1);
+	assert_true(look_after(3 * MS / 10 - 1000) > SCHEDULER_END_NS); /* no objective */
+	world.tenants[0].slo = 10 * MS;
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+	while (world.control[0].hold)
+		look_after(MS);
+	work(0, 3 * MS / 10 + 1); /* news */
+	assert_true(look_after(0) <= 3 * MS / 10 + 1);
+	assert_int_equal(world.control[0].hold, 0);
+	assert_int_equal(look_after(3 * MS / 10 - 1000), SCHEDULER_END_NS);
+	assert_int_equal(look_after(SCHEDULER_END_NS), SCHEDULER_END_NS);
+	work(1, 0); /* nobody waits for it */
+	assert_true(look_after(SCHEDULER_END_NS) > SCHEDULER_END_NS);
 }
 
 /* Runs who is not held, @late at most behind the time that was asked for; ms of each. */
@@ -569,6 +596,7 @@ int main(void)
 		TEST(test_unpredicted),
 		TEST(test_abreast),
 		TEST(test_not_abreast),
+		TEST(test_end_is_looked_for),
 		TEST(test_costly_evictions),
 	};
 
