@@ -52,11 +52,11 @@ static void note_bits(struct gpu *gpu)
 	atomic_store(gpu->region.taken, gpu->bits | gpu->reserved);
 }
 
-/* Tells everybody how many are above. One that may still come back after a restart may be above
- * anybody: nobody must stop gating meanwhile. */
+/* Tells everybody how many are above, and below. One that may still come back after a restart may
+ * be above anybody: nobody must stop gating meanwhile. */
 static void recount(struct gpu *gpu)
 {
-	unsigned above[WEIR_LEVELS];
+	unsigned above[WEIR_LEVELS], below[WEIR_LEVELS] = {0};
 	struct client *client;
 	unsigned n = (unsigned)__builtin_popcountll(gpu->reserved);
 
@@ -64,11 +64,15 @@ static void recount(struct gpu *gpu)
 		above[level] = level == WEIR_LEVELS - 1 ? 0 : n;
 		n += gpu->n_level[level];
 	}
+	for (unsigned level = 1; level < WEIR_LEVELS; level++)
+		below[level] = below[level - 1] + gpu->n_level[level - 1];
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		struct weir_control_page *page = client->pages.control;
-		if (atomic_load(&page->above) == above[client->level])
+		if (atomic_load(&page->above) == above[client->level] &&
+		    atomic_load(&page->below) == below[client->level])
 			continue;
 		atomic_store(&page->above, above[client->level]);
+		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
 }

@@ -85,6 +85,13 @@ static bool refused(struct client *client, CUresult result)
 	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Of other levels. */
+static bool has_others(const struct weir_control_page *control)
+{
+	return atomic_load_explicit(&control->above, memory_order_relaxed) ||
+	       atomic_load_explicit(&control->below, memory_order_relaxed);
+}
+
 bool priority_launch(const struct stream *stream, const struct standing *standing,
 		     const struct kernel_call *call, CUstream handle, bool per_thread,
 		     CUresult *result)
@@ -92,7 +99,7 @@ bool priority_launch(const struct stream *stream, const struct standing *standin
 	struct client *client = stream->client;
 	unsigned n = atomic_load_explicit(&client->priorities, memory_order_relaxed);
 
-	if (!n || !atomic_load_explicit(&client_control(standing)->beside, memory_order_relaxed))
+	if (!n || !has_others(client_control(standing)))
 		return false;
 	int wanted = -(int)steps(standing->level, n, stream->priority < 0);
 	return wanted != stream->priority && launch(call, handle, per_thread, wanted, result) &&

@@ -13,8 +13,8 @@ void priority_init(struct client *client);
 /* The stream's own, when its record is made. */
 int priority_of_stream(const struct client *client, CUstream stream);
 
-/* Launches beside other clients with the priority of the standing's level. False: not launched,
- * since nobody is beside, the stream's priority is that already, the program itself has said one
+/* Launches with the priority of the standing's level. False: not launched, since there is nobody of
+ * another level, the stream's priority is that already, the program itself has said one
  * for this launch, or the driver refuses; then it is launched as it is. @handle, @per_thread: of
  * the stream, as the program names it. */
 bool priority_launch(const struct stream *stream, const struct standing *standing,

@@ -96,6 +96,9 @@ static void test_above(void **state)
 	assert_int_equal(controls[0].above, 2);
 	assert_int_equal(controls[1].above, 1);
 	assert_int_equal(controls[2].above, 0);
+	assert_int_equal(controls[0].below, 0);
+	assert_int_equal(controls[1].below, 1);
+	assert_int_equal(controls[2].below, 2);
 	uint32_t epoch = controls[1].epoch;
 	gpu_set_level(&gpu, &clients[2], 1);
 	assert_int_equal(controls[0].above, 2);

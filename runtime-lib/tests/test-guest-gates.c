@@ -272,9 +272,10 @@ static void launches_have_their_levels_priority(void **state)
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		driver->priority = 0;
 		unsigned n = welcomed(level, 9);
-		agent.control->beside = 0;
-		assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* nobody is beside */
-		agent.control->beside = 1;
+		agent.control->above = agent.control->below = 0;
+		assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* nobody else is there */
+		agent.control->above = level == 0;
+		agent.control->below = level > 0;
 		assert_int_equal(priority_of_launch(STREAM(n, 1)), plain[level]);
 		driver->priority = -3;
 		assert_int_equal(priority_of_launch(STREAM(n, 2)), ahead[level]);
@@ -282,7 +283,7 @@ static void launches_have_their_levels_priority(void **state)
 		assert_int_equal(driver->ops[driver->n_ops - 1].attributes, 2);
 		attributes[1].value.priority = -2; /* the program's own */
 		assert_int_equal(priority_of_config(STREAM(n, 2), attributes, 2), -2);
-		agent.control->beside = 0;
+		agent.control->above = agent.control->below = 0;
 		gone(n);
 	}
 	driver->priority = 0;
@@ -293,7 +294,7 @@ static void priorities_may_be_unknown(void **state)
 {
 	(void)state;
 	unsigned n = welcomed(2, 9); /* not below MPS */
-	agent.control->beside = 1;
+	agent.control->below = 1;
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
 	gone(n);
 
@@ -305,7 +306,7 @@ static void priorities_may_be_unknown(void **state)
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
 	driver->priorities_fail = 0;
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* not tried again */
-	agent.control->beside = 0;
+	agent.control->below = 0;
 	driver->mps = 0;
 	gone(n);
 }

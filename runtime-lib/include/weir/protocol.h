@@ -252,7 +252,8 @@ struct weir_control_page {
 	 */
 	_Atomic uint64_t hold_until;
 	_Atomic uint64_t latency_slo; /* ns from launch to start that the pod wants; 0: none */
-	uint8_t reserved1[64 - 56];
+	_Atomic uint32_t below;       /* how many clients of this GPU are below this one */
+	uint8_t reserved1[64 - 60];
 	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
@@ -335,6 +336,7 @@ static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
 static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layout");
 static_assert(offsetof(struct weir_control_page, beside) == 36, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
+static_assert(offsetof(struct weir_control_page, below) == 56, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
