@@ -10,8 +10,8 @@
 
 #define SAMPLES 32
 
-/* A short kernel feels the events around it, 3.3 us on an H200: so many in a row are passed over for
- * a longer one. */
+/* A short kernel feels the events around it, 3.3 us on an H200: so many in a row are passed over
+ * for a longer one. */
 #define SAMPLE_FELT   300000u /* ns */
 #define SAMPLE_PASSES 16u
 
