@@ -4,42 +4,68 @@
 
 _Atomic int capture_count;
 
+static void lower(void)
+{
+	atomic_fetch_sub(&capture_count, 1);
+}
+
 void capture_gone(struct stream *stream)
 {
 	if (atomic_exchange(&stream->capturing, 0))
-		atomic_fetch_sub(&capture_count, 1);
+		lower();
 }
 
+/* Raised for every capture, whether the stream has a record or not: it has none while another
+ * thread makes its context known, and may get one, or be joined by streams that have, in the middle
+ * of the capture. */
 static struct stream *begin(CUstream handle, bool per_thread)
 {
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
 
-	if (stream && !atomic_exchange(&stream->capturing, 1)) {
-		atomic_fetch_add(&capture_count, 1);
-		worker_grace();
-	}
+	atomic_fetch_add(&capture_count, 1);
+	worker_grace();
 	return stream;
 }
 
+/* The stream of a begin that failed may be captured all the same, since before. */
 static CUresult begun(struct stream *stream, CUresult result)
 {
-	if (stream && result != CUDA_SUCCESS)
-		capture_gone(stream);
+	if (result != CUDA_SUCCESS) {
+		lower();
+		return result;
+	}
+	if (!stream)
+		return result;
+	atomic_store(&stream->capturing, 1);
 	/* The graph is gated where it is launched; inside it, gates come by the work between them.
 	 */
-	if (stream)
-		atomic_store(&stream->since_gate, 0);
+	atomic_store(&stream->since_gate, 0);
 	return result;
 }
 
+static bool is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status;
+
+	return real(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Some ends fail and leave the capture as it is: of another thread, in a stream that only joined.
+ */
 static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
 		    CUresult (*function)(CUstream, CUgraph *))
 {
-	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
+	CUstream asked = handle || !per_thread ? handle : CU_STREAM_PER_THREAD;
+	bool captured = driver_ready() && is_captured(asked);
+	struct stream *stream = captured ? stream_known(handle, per_thread) : NULL;
 	CUresult result = function(handle, graph);
 
+	if (!captured || is_captured(asked))
+		return result;
+	lower();
 	if (stream) {
-		capture_gone(stream);
+		atomic_store(&stream->capturing, 0);
 		atomic_store(&stream->since_gate, UINT64_MAX / 2);
 	}
 	return result;

@@ -65,7 +65,7 @@ UNSANITIZED += test-launch-path
 test-protocol_SRC    := runtime-lib/tests/test-protocol.c
 test-protocol_STATIC := base
 test-protocol_LIBS   := -lcmocka
-GUEST_TESTS := test-guest test-guest-gates test-guest-levels
+GUEST_TESTS := test-guest test-guest-capture test-guest-gates test-guest-levels
 UNIT_TESTS += $(GUEST_TESTS)
 define guest-settings
 $1_SRC      := $(addprefix runtime-lib/tests/,$1.c guest.c fake-agent.c)

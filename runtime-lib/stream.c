@@ -116,6 +116,7 @@ static void thread_ends(void *number)
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
 		    atomic_compare_exchange_strong(&s->key, &key, 0)) {
+			capture_gone(s);
 			preempt_gone(s);
 			demand_settle(s->client);
 		}
@@ -233,6 +234,7 @@ struct stream *stream_find(CUstream handle, bool per_thread)
 
 static void forget(struct stream *stream)
 {
+	capture_gone(stream);
 	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
 	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
 	atomic_store(&stream->key, 0);
@@ -244,7 +246,6 @@ void stream_gone(CUstream handle)
 
 	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD || !stream)
 		return;
-	capture_gone(stream);
 	forget(stream);
 	worker_grace();
 	preempt_gone(stream);

@@ -21,9 +21,14 @@ void launch_on(CUstream stream, unsigned kernel)
 			 CUDA_SUCCESS);
 }
 
+unsigned context_new(void)
+{
+	return ++contexts;
+}
+
 unsigned welcomed(uint8_t level, uint8_t bit)
 {
-	unsigned n = ++contexts;
+	unsigned n = context_new();
 
 	fake_agent_welcome_next(&agent, level, bit);
 	launch_on(STREAM(n, 1), n);

@@ -24,7 +24,9 @@ extern struct fake_agent agent;
 extern struct null_driver *driver; /* NULL before guest_driver() */
 
 void launch_on(CUstream stream, unsigned kernel);
-/* A context whose first launch has been welcomed at @level. Each is one of its own. */
+/* A context that libweir does not know yet. Each is one of its own. */
+unsigned context_new(void);
+/* One whose first launch has been welcomed at @level. */
 unsigned welcomed(uint8_t level, uint8_t bit);
 /* Ends it, and the connection. */
 void gone(unsigned n);

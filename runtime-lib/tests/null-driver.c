@@ -93,17 +93,39 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	void *none = NULL;
+
+	(void)mode;
+	return atomic_compare_exchange_strong(&null_driver.captured, &none, stream)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	void *captured = stream;
+
+	*graph = NULL;
+	if (null_driver.end_fails)
+		return null_driver.end_fails;
+	return atomic_compare_exchange_strong(&null_driver.captured, &captured, NULL)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_ILLEGAL_STATE;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-	(void)stream;
-	*status = null_driver.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-					: CU_STREAM_CAPTURE_STATUS_NONE;
+	*status = stream == null_driver.captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+						 : CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
 	(void)stream;
+	null_driver.spoilt += null_driver.captured != NULL;
 	while (null_driver.streams_stuck)
 		usleep(1000);
 	return null_driver.streams_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

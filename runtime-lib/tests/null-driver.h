@@ -33,7 +33,9 @@ struct null_driver {
 	_Atomic int streams_stuck;             /* queries of streams do not return, */
 	_Atomic int launches_stuck;            /* nor launches; */
 	_Atomic int launches_waiting;          /* those that do not */
-	_Atomic int capturing;                 /* what cuStreamIsCapturing answers */
+	void *_Atomic captured;                /* the stream */
+	_Atomic int spoilt;                    /* queries while one was */
+	_Atomic int end_fails;                 /* what ending a capture answers */
 	_Atomic int refuses_pages;             /* cuMemHostRegister has no memory */
 	_Atomic int pages_refused;
 	_Atomic int contexts_destroyed, streams_destroyed;

@@ -67,12 +67,11 @@ static void graphs_keep_their_level(void **state)
 	CUgraph graph;
 
 	int before = driver->gates, events = driver->events_recorded;
-	cuStreamBeginCapture_v2(STREAM(n, 1), CU_STREAM_CAPTURE_MODE_GLOBAL);
-	driver->capturing = 1;
+	assert_int_equal(cuStreamBeginCapture_v2(STREAM(n, 1), CU_STREAM_CAPTURE_MODE_GLOBAL),
+			 CUDA_SUCCESS);
 	for (unsigned i = 0; i < 100; i++)
 		launch_on(STREAM(n, 1), 600);
-	driver->capturing = 0;
-	cuStreamEndCapture(STREAM(n, 1), &graph);
+	assert_int_equal(cuStreamEndCapture(STREAM(n, 1), &graph), CUDA_SUCCESS);
 	assert_true(driver->gates > before); /* nodes of the graph, though nobody is above now */
 	assert_int_equal(driver->events_recorded, events); /* but no samples */
 
