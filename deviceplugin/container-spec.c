@@ -224,6 +224,8 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 
 	*strrchr(socket_dir, '/') = '\0';
 	add_env(b, "WEIR_GPU", gpu->uuid);
+	/* Nobody tells us of the pod's annotation. */
+	add_env(b, WEIR_LIMITED_VARIABLE, "1");
 	if (driver->mount && driver->libraries)
 		add_env(b, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1");
 	add_mount(b, config->library_path, config->library_path, true);

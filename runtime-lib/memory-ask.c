@@ -1,5 +1,6 @@
 #include "memory-ask.h"
 
+#include "client.h"
 #include "connect.h"
 
 #include "weir/base.h"
@@ -10,16 +11,17 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#define ANSWER_WITHIN 1000 /* ms */
-#define TRY_MS        100
-#define TRIES_AWAY    300 /* an agent is upgraded in less */
-#define TRIES_SILENT  50  /* one that says nothing may be too old to know the question */
+#define ANSWER_WITHIN   1000 /* ms */
+#define TRY_MS          100
+#define PATIENCE_AWAY   30000000000u /* ns; an agent is upgraded in less */
+#define PATIENCE_SILENT 5000000000u  /* one that says nothing may be too old for the question */
 
 /* A descriptor's page, which a forked child has no use for. */
 static void *map(int fd, int protection, struct stat *info)
@@ -61,6 +63,26 @@ static enum memory_answer take_account(struct memory_pages *out, const struct we
 	return MEMORY_ACCOUNT;
 }
 
+/* The device plugin says so in the containers that it gives shares to: for these, even the news
+ * that there is no limit has to come from an agent. */
+static bool told_to_wait(void)
+{
+	const char *told = getenv(WEIR_LIMITED_VARIABLE);
+
+	return told && strcmp(told, "0") != 0;
+}
+
+/* It may be that the agent has not heard of the pod yet. */
+static enum memory_answer refusal(const struct weir_refused *refused)
+{
+	bool not_now = refused->reason == WEIR_REFUSED_INTERNAL ||
+		       refused->reason == WEIR_REFUSED_LIMIT;
+
+	return refused->flags & WEIR_REFUSED_LIMITED || (not_now && told_to_wait())
+		       ? MEMORY_CLOSED
+		       : MEMORY_NOBODY;
+}
+
 /* What the agent at the other end says. */
 static enum memory_answer hear(struct memory_pages *out, int socket)
 {
@@ -77,15 +99,14 @@ static enum memory_answer hear(struct memory_pages *out, int socket)
 		return r == -EPIPE || r == -ECONNRESET ? MEMORY_SILENT : MEMORY_CLOSED;
 	if (message.header.type == WEIR_ACCOUNT)
 		answer = take_account(out, &message.account, fds);
-	else if (message.header.type == WEIR_REFUSED &&
-		 !(message.refused.flags & WEIR_REFUSED_LIMITED))
-		answer = MEMORY_NOBODY;
+	else if (message.header.type == WEIR_REFUSED)
+		answer = refusal(&message.refused);
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
 	return answer;
 }
 
-static bool limited_here(void)
+static bool marked(void)
 {
 	char path[PATH_MAX];
 	struct stat info;
@@ -115,19 +136,20 @@ static bool unknown(enum memory_answer answer)
 	return answer == MEMORY_CLOSED || answer == MEMORY_SILENT;
 }
 
-static int tries_for(enum memory_answer answer)
+static uint64_t patience_for(enum memory_answer answer)
 {
-	return answer == MEMORY_SILENT ? TRIES_SILENT : TRIES_AWAY;
+	return answer == MEMORY_SILENT ? PATIENCE_SILENT : PATIENCE_AWAY;
 }
 
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
 {
 	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
+	uint64_t began = client_now();
 	enum memory_answer answer = ask_once(out, gpu);
 
-	if (unknown(answer) && !limited_here())
+	if (unknown(answer) && !told_to_wait() && !marked())
 		return MEMORY_NOBODY;
-	for (int i = 0; unknown(answer) && patient && i < tries_for(answer); i++) {
+	while (unknown(answer) && patient && client_now() - began < patience_for(answer)) {
 		nanosleep(&moment, NULL);
 		answer = ask_once(out, gpu);
 	}

@@ -92,8 +92,8 @@ static void ask(struct ledger *ledger, const CUuuid *gpu)
 	bool closed = is_closed(ledger, answer, first);
 	if (closed)
 		log_limited(LOG_ERROR, 60,
-			    "containers here have limits of memory, and no agent says ours: "
-			    "nothing is allocated");
+			    "no agent says what limit of memory this container has: nothing is "
+			    "allocated");
 	atomic_store(&ledger->closed, closed);
 	atomic_store(&ledger->retry_at, client_now() + RETRY_NS);
 	atomic_store(&ledger->asked, answer == MEMORY_ACCOUNT);

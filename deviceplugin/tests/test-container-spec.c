@@ -17,6 +17,7 @@
 #include "driver.h"
 #include "gpu.h"
 #include "weir/base.h"
+#include "weir/protocol.h"
 
 #define LIBRARY "/usr/local/lib/weir/" WEIR_VERSION "/libweir.so"
 
@@ -147,6 +148,7 @@ static void a_part_gets_libweir_and_the_agent(void **state)
 	make_nodes(f);
 	build(f, &part);
 	assert_string_equal(env(f, "WEIR_GPU"), "GPU-b");
+	assert_string_equal(env(f, WEIR_LIMITED_VARIABLE), "1");
 	assert_non_null(mounted(f, LIBRARY));
 	assert_string_equal(mounted(f, LIBRARY)->host_path, LIBRARY);
 	assert_true(mounted(f, LIBRARY)->read_only);
@@ -194,6 +196,7 @@ static void whole_gpus_are_left_alone(void **state)
 	build(f, &whole);
 	assert_string_equal(env(f, "NVIDIA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
 	assert_string_equal(env(f, "WEIR_GPU"), "(unset)");
+	assert_string_equal(env(f, WEIR_LIMITED_VARIABLE), "(unset)");
 	assert_true(has_device(f, "/dev/nvidia0"));
 	assert_true(has_device(f, "/dev/nvidia1"));
 	assert_null(mounted(f, LIBRARY));

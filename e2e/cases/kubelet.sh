@@ -128,6 +128,26 @@ memory() {
 	unset namespace
 }
 
+# A node on which nobody has had a limit yet, and no agent: the first who has one gets nothing before it is known.
+early() {
+	stop agent
+	find "$W/tmpfs/run" -name memory-limited -delete
+	sed -i 's/^memoryDefault: .*/memoryDefault: none/' "$W/agent.yaml"
+	memory=100Mi pod early 30 "exec hoard --state-file /shared/early.state \
+		--free-file /shared/early.free --stop-file /shared/early.stop" &&
+		until_ok 20 phase_is early Running && sleep 3 || return 1
+	[ ! -e "$W/shared/early.state" ] || {
+		echo "# without an agent it has '$(cat "$W/shared/early.state")'"
+		return 1
+	}
+	start_agent
+	until_ok 30 has early 96 && finishes early || return 1
+	stop agent
+	sed -i "s/^memoryDefault: .*/memoryDefault: $MEMORY_DEFAULT/" "$W/agent.yaml"
+	start_agent
+	until_ok 10 agent_ready
+}
+
 # The UID in its cgroup is not the one in the API.
 static() {
 	rm -f "$W/shared/fixed".*
@@ -251,6 +271,7 @@ cases=(
 	"annotation|the annotation beats the QoS class, where it may, and edits take effect"
 	"live|edits of a running pod's annotations change its weight, objective and limit of memory"
 	"memory|a pod gets the part of the GPU's memory that its share is, and what its annotation says"
+	"early|a pod that starts while no agent is there waits for its limit of the GPU's memory"
 	"static|a static pod has the level that its mirror says"
 	"restart_kubelet|the kubelet is restarted under running pods"
 	"restart_plugin|the plugin is killed and restarted under running pods"

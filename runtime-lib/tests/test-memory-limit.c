@@ -102,21 +102,29 @@ static void a_lock_that_stays_is_no_hang(void **state)
 	assert_int_equal(shared.lock, 77);
 }
 
-static void *answer(void *unused)
+/* A connection on which the question has come. */
+static int asked(void)
 {
 	struct pollfd wait = {.fd = agent.listener, .events = POLLIN};
-	struct weir_account message = {.slot = SLOT};
 	union weir_message question;
 	int received[WEIR_FDS_MAX];
 	size_t n;
 
-	(void)unused;
 	assert_int_equal(poll(&wait, 1, 5000), 1);
 	int fd = accept4(agent.listener, NULL, NULL, SOCK_CLOEXEC);
 	wait.fd = fd;
 	assert_int_equal(poll(&wait, 1, 5000), 1);
 	assert_int_equal(weir_message_receive(fd, &question, received, &n), 0);
 	assert_int_equal(question.header.type, WEIR_MEMORY);
+	return fd;
+}
+
+static void *answer(void *unused)
+{
+	struct weir_account message = {.slot = SLOT};
+	int fd = asked();
+
+	(void)unused;
 	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
 	assert_int_equal(weir_message_send(fd, &message, sizeof(message), fds, 2), 0);
 	close(fd);
@@ -236,6 +244,7 @@ static void goes_with_its_context(void **state)
  * them. */
 static _Thread_local struct naps {
 	unsigned n, back;
+	uint64_t passed; /* ns, by naps */
 	pthread_t helper;
 } * naps;
 
@@ -246,11 +255,19 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 	if (!naps)
 		return __real_nanosleep(time, left);
 	assert_int_equal(time->tv_nsec, 100 * 1000000);
+	naps->passed += (uint64_t)time->tv_nsec;
 	if (++naps->n == naps->back) {
 		fake_agent_start(&agent);
 		assert_int_equal(pthread_create(&naps->helper, NULL, answer, NULL), 0);
 	}
 	return 0;
+}
+
+uint64_t __real_client_now(void);
+uint64_t __wrap_client_now(void);
+uint64_t __wrap_client_now(void)
+{
+	return __real_client_now() + (naps ? naps->passed : 0);
 }
 
 /* On a GPU of which nothing was said yet. */
@@ -313,7 +330,7 @@ static void without_an_agent(void **state)
 	setenv("WEIR_SOCKET", agent.socket_path, 1);
 	naps = &all;
 	assert_int_equal(start_on(2, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(all.n, 300); /* of a tenth of a second */
+	assert_in_range(all.n, 250, 300); /* of a tenth of a second */
 
 	naps = &some;
 	assert_int_equal(start_on(3, 2 * MIB), CUDA_SUCCESS);
@@ -323,6 +340,45 @@ static void without_an_agent(void **state)
 	fake_agent_stop(&agent);
 	unlink(mark);
 	rmdir(folder);
+}
+
+/* An agent that has not heard of the pod yet, and then has. */
+static void *refuse_and_answer(void *unused)
+{
+	struct weir_refused message = {.reason = WEIR_REFUSED_INTERNAL};
+	int fd = asked();
+
+	weir_header_init(&message.header, WEIR_REFUSED, sizeof(message));
+	assert_int_equal(weir_message_send(fd, &message, sizeof(message), NULL, 0), 0);
+	close(fd);
+	return answer(unused);
+}
+
+/* No container here has had a limit so far, but this one may: so the device plugin says. */
+static void who_may_be_limited_waits(void **state)
+{
+	struct naps all = {0}, some = {0};
+	pthread_t helper;
+
+	(void)state;
+	setenv(WEIR_LIMITED_VARIABLE, "1", 1);
+	naps = &all;
+	assert_int_equal(start_on(5, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_in_range(all.n, 250, 300);
+
+	agent.listener = -1;
+	fake_agent_init(&agent);
+	assert_int_equal(pthread_create(&helper, NULL, refuse_and_answer, NULL), 0);
+	naps = &some;
+	assert_int_equal(start_on(6, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(some.n, 1);
+	pthread_join(helper, NULL);
+	naps = NULL;
+
+	fake_agent_stop(&agent);
+	setenv(WEIR_LIMITED_VARIABLE, "0", 1);
+	assert_int_equal(start_on(7, 1ull << 40), CUDA_SUCCESS);
+	unsetenv(WEIR_LIMITED_VARIABLE);
 }
 
 static int begin(void **state)
@@ -347,6 +403,7 @@ int main(void)
 		cmocka_unit_test(goes_with_its_context),
 		cmocka_unit_test(counted_once_an_agent_answers),
 		cmocka_unit_test(without_an_agent),
+		cmocka_unit_test(who_may_be_limited_waits),
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);

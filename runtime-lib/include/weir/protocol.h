@@ -197,6 +197,9 @@ struct weir_account {
 /* Beside the socket while some container of the node has a limit: who finds it, and no agent, is
  * not to allocate. */
 #define WEIR_LIMITED_NAME "memory-limited"
+/* In the environment of a container that may have a limit, other than 0: who finds no agent that
+ * says is not to allocate. */
+#define WEIR_LIMITED_VARIABLE "WEIR_MEMORY_LIMITED"
 
 /* Of a container on a GPU. Survives the agent: the last limit known holds. */
 struct weir_limit_page {
