@@ -14,16 +14,12 @@
 #include "weir/log.h"
 
 #include <string.h>
-#include <time.h>
 
 struct client clients[CLIENTS_MAX];
 
 uint64_t client_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return monotonic_now();
 }
 
 struct client *client_find(CUcontext context)

@@ -1,6 +1,5 @@
 #include "memory-ask.h"
 
-#include "client.h"
 #include "connect.h"
 
 #include "weir/base.h"
@@ -144,12 +143,12 @@ static uint64_t patience_for(enum memory_answer answer)
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
 {
 	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
-	uint64_t began = client_now();
+	uint64_t began = monotonic_now();
 	enum memory_answer answer = ask_once(out, gpu);
 
 	if (unknown(answer) && !told_to_wait() && !marked())
 		return MEMORY_NOBODY;
-	while (unknown(answer) && patient && client_now() - began < patience_for(answer)) {
+	while (unknown(answer) && patient && monotonic_now() - began < patience_for(answer)) {
 		nanosleep(&moment, NULL);
 		answer = ask_once(out, gpu);
 	}

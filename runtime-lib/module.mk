@@ -90,7 +90,7 @@ $1_DEPS     := $(GEN)/forward-names.inc
 $1_LIBS     := -lcmocka -ldl
 endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
-test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=client_now
+test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
 $(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 $(foreach t,test-preempt test-choose,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 test-demand_SRC += runtime-lib/tests/inside.c

@@ -4,10 +4,11 @@
 #include "memory-ask.h"
 #include "nvml.h"
 
+#include "weir/base.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define GPUS_MAX 64u
 #define ASK_NS   1000000000u /* an agent that was restarted may have another account */
@@ -21,14 +22,6 @@ static struct {
 	} views[GPUS_MAX];
 	size_t n;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static bool read_uuid(uint8_t out[16], nvmlDevice_t device)
 {
@@ -61,13 +54,13 @@ static const struct memory_pages *look(const uint8_t gpu[16])
 		return NULL;
 	if (i == state.n)
 		memcpy(state.views[state.n++].gpu, gpu, 16);
-	if (now() < state.views[i].ask_at)
+	if (monotonic_now() < state.views[i].ask_at)
 		return &state.views[i].pages;
 	if (memory_ask(&heard, gpu, false) == MEMORY_ACCOUNT) {
 		memory_unmap(&state.views[i].pages);
 		state.views[i].pages = heard;
 	}
-	state.views[i].ask_at = now() + ASK_NS;
+	state.views[i].ask_at = monotonic_now() + ASK_NS;
 	return &state.views[i].pages;
 }
 

@@ -29,7 +29,6 @@ W=${W:-$PWD/${B:-build}/soak}
 # shellcheck source-path=SCRIPTDIR source=chaos.sh
 . e2e/soak/chaos.sh
 SIM_GPUS=$gpus SIM_BLOCK_US=20000
-MEMORY_DEFAULT=${MEMORY_DEFAULT:-share} # the chart's
 metrics_port=26399
 pause=$((duration / 20 < 90 ? duration / 20 : 90)) # of jobs, when they are done
 violations=0

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
@@ -26,6 +27,15 @@
 		(fd) = -1;         \
 		taken_;            \
 	})
+
+/* ns, on the clock that nobody sets. */
+static inline uint64_t monotonic_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static inline void freep(void *pointer)
 {
