@@ -74,12 +74,11 @@ static bool told_to_wait(void)
 /* It may be that the agent has not heard of the pod yet. */
 static enum memory_answer refusal(const struct weir_refused *refused)
 {
-	bool not_now = refused->reason == WEIR_REFUSED_INTERNAL ||
-		       refused->reason == WEIR_REFUSED_LIMIT;
+	bool not_now =
+		refused->reason == WEIR_REFUSED_INTERNAL || refused->reason == WEIR_REFUSED_LIMIT;
 
-	return refused->flags & WEIR_REFUSED_LIMITED || (not_now && told_to_wait())
-		       ? MEMORY_CLOSED
-		       : MEMORY_NOBODY;
+	return refused->flags & WEIR_REFUSED_LIMITED || (not_now && told_to_wait()) ? MEMORY_CLOSED
+										    : MEMORY_NOBODY;
 }
 
 /* What the agent at the other end says. */
