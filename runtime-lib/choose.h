@@ -4,9 +4,10 @@
  * A launch that has run so long and goes on is enough: the worker asks for the kernel's rewriting
  * at once. Then it lets candidates run in turn with the native kernel, both sampled, the cheapest
  * form first that leaves soon enough. Medians of the same time are compared, as a kernel may have
- * more to do today than yesterday. A candidate that is more than 3 % slower is out; one that is
+ * more to do today than yesterday. A candidate that is more than 2 % slower is out; one that is
  * much slower in its first launch is out at once, so nobody waits for more than that one. The
- * fastest of the others stays; if there is none, the kernel runs as it is. If it takes another time
+ * fastest of the others is compared once more, for longer, and stays if it is not out then; if
+ * there is none, the kernel runs as it is. If it takes another time
  * later on, the choice is made anew. The launch path reads which candidate is on.
  *
  * While somebody waits for the GPU, or did so of late, a native launch is what he waits for. So
@@ -49,6 +50,7 @@ struct candidate {
 	unsigned clean;              /* such samples */
 	unsigned dirty;              /* and others */
 	double ratio;                /* to the native kernel, when it was tried */
+	bool again;                  /* it was the best, and is tried with more samples */
 };
 
 enum choice_state {
