@@ -24,6 +24,8 @@ struct session {
 	unsigned burst;
 	struct gpu
 		*asked; /* on which its limit of memory is; the answer waits for the API server */
+	struct weir_hello said; /* and so does the one to this, */
+	bool waits;             /* if there is one */
 	pid_t pid;
 	struct tenant *tenant;
 	const struct gpu *only; /* that it may ask for; NULL: any */
@@ -239,6 +241,32 @@ static void welcome(struct session *session, const struct weir_hello *hello)
 		  session->client->library);
 }
 
+/* Who was known to an agent before this one acts on its level still. Without the pods we would say
+ * another for a moment, and a pod above would wait for those below it. */
+static bool level_unknown(const struct session *session, const struct weir_hello *hello)
+{
+	const struct agent *agent = session->agent;
+
+	return agent->pods && !agent->pods_known && session->tenant->identity.in_pod &&
+	       hello->claimed_bit != WEIR_BIT_NONE;
+}
+
+static void wait_to_welcome(struct session *session, const struct weir_hello *hello)
+{
+	session->said = *hello;
+	session->waits = true;
+	loop_io_modify(&session->socket, 0);
+	loop_timer_set(&session->hello, SESSION_LEVEL_NS, 0);
+	pods_hurry(session->agent->pods);
+}
+
+static void welcome_at_last(struct session *session)
+{
+	session->waits = false;
+	loop_io_modify(&session->socket, EPOLLIN);
+	welcome(session, &session->said);
+}
+
 static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
 {
 	struct weir_account message = {.slot = slot};
@@ -322,7 +350,9 @@ void sessions_answer(struct agent *agent)
 {
 	for (struct session *session = agent->sessions, *next; session; session = next) {
 		next = session->next;
-		if (session->asked && !limit_unknown(session, session->asked)) {
+		if (session->waits && !level_unknown(session, &session->said)) {
+			welcome_at_last(session);
+		} else if (session->asked && !limit_unknown(session, session->asked)) {
 			loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
 			loop_io_modify(&session->socket, EPOLLIN);
 			answer_memory(session, take(session->asked));
@@ -334,7 +364,7 @@ static void pause_over(struct loop_timer *timer)
 {
 	struct session *session = container_of(timer, struct session, pause);
 
-	if (!session->asked)
+	if (!session->asked && !session->waits)
 		loop_io_modify(&session->socket, EPOLLIN);
 }
 
@@ -382,6 +412,8 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 		close(fds[i]);
 	if (verdict.action == HANDSHAKE_REFUSE)
 		refuse_session(session, verdict.reason, verdict.text);
+	else if (verdict.action == HANDSHAKE_WELCOME && level_unknown(session, &message.hello))
+		wait_to_welcome(session, &message.hello);
 	else if (verdict.action == HANDSHAKE_WELCOME)
 		welcome(session, &message.hello);
 	else if (verdict.action == HANDSHAKE_MEMORY)
@@ -398,7 +430,9 @@ static void hello_late(struct loop_timer *timer)
 {
 	struct session *session = container_of(timer, struct session, hello);
 
-	if (session->asked)
+	if (session->waits)
+		welcome_at_last(session);
+	else if (session->asked)
 		pod_late(session);
 	else
 		refuse_session(session, WEIR_REFUSED_MESSAGE, "no HELLO within 5 s");

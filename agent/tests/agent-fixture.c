@@ -202,7 +202,7 @@ void fake_welcome(struct fake *fake)
 	fake_take_level(fake, message.welcome.level, fds + 2);
 }
 
-struct fake fake_join_claiming(uid_t uid, uint8_t claim)
+struct fake fake_claim(uid_t uid, uint8_t claim)
 {
 	struct weir_hello message = fake_hello(claim);
 	struct fake fake = {.fd = fake_connect()};
@@ -210,6 +210,13 @@ struct fake fake_join_claiming(uid_t uid, uint8_t claim)
 	next_identity.uid = uid;
 	assert_int_equal(weir_message_send(fake.fd, &message, sizeof(message), NULL, 0), 0);
 	rig_pump();
+	return fake;
+}
+
+struct fake fake_join_claiming(uid_t uid, uint8_t claim)
+{
+	struct fake fake = fake_claim(uid, claim);
+
 	fake_welcome(&fake);
 	return fake;
 }

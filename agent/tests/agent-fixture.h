@@ -58,6 +58,8 @@ int fake_receive(int fd, union weir_message *message, int *fds);
 void fake_welcome(struct fake *fake);
 /* What LEVEL brought. */
 void fake_take_level(struct fake *fake, uint8_t level, const int *fds);
+/* Has said its hello, and no more. */
+struct fake fake_claim(uid_t uid, uint8_t claim);
 struct fake fake_join_claiming(uid_t uid, uint8_t claim);
 struct fake fake_join(uid_t uid);
 void fake_leave(struct fake *fake);

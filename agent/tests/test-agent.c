@@ -265,6 +265,38 @@ static void expect_level(struct fake *fake, uint8_t level)
 	fake_take_level(fake, level, fds);
 }
 
+/* The news of its pod is under way: what it would be without is not said for a moment; but without
+ * an API server it is, soon. */
+static void test_level_is_waited_for_after_a_restart(void **state)
+{
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	next_identity =
+		(struct container_identity){.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
+	struct fake fake = fake_claim(0, 5);
+	assert_null(agent.gpus.all);
+	known_pod = make_pod("trusted", "critical");
+	tell_changed(&agent);
+	fake_welcome(&fake);
+	assert_int_equal(fake.level, 3);
+	assert_int_equal(fake.bit, 5);
+	fake_leave(&fake);
+	free(known_pod);
+	known_pod = NULL;
+
+	agent_deinit(&agent);
+	rig_start(false);
+	fake = fake_claim(0, 5);
+	uint64_t began = loop_now();
+	while (!agent.gpus.all || !agent.gpus.all->clients)
+		assert_true(loop_step(&agent.loop, 1000) >= 0);
+	assert_in_range(loop_now() - began, SESSION_LEVEL_NS / 2, GPU_GRACE_NS);
+	fake_welcome(&fake);
+	assert_int_equal(fake.level, 0);
+	fake_leave(&fake);
+}
+
 /* By QoS class until the API server tells more; then as the annotation says, at once. */
 static void test_pod(void **state)
 {
@@ -366,6 +398,7 @@ int main(void)
 		AGENT_TEST(test_many_share),
 		AGENT_TEST(test_restart),
 		AGENT_TEST(test_nothing_grows),
+		AGENT_TEST(test_level_is_waited_for_after_a_restart),
 		AGENT_TEST(test_pod),
 		AGENT_TEST(test_second_agent),
 	};
