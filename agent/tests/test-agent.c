@@ -272,8 +272,8 @@ static void test_level_is_waited_for_after_a_restart(void **state)
 	(void)state;
 	agent_deinit(&agent);
 	rig_start(false);
-	next_identity =
-		(struct container_identity){.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
+	next_identity = (struct container_identity){
+		.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
 	struct fake fake = fake_claim(0, 5);
 	assert_null(agent.gpus.all);
 	known_pod = make_pod("trusted", "critical");
