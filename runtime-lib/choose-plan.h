@@ -10,6 +10,9 @@ struct settings {
 	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
 };
 
+/* As choose_init() read them. */
+const struct settings *choose_settings(void);
+
 static inline bool is_forced(const struct settings *settings)
 {
 	return settings->forced != WEIR_FORM_COUNT;

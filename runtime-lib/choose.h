@@ -97,6 +97,13 @@ static inline bool choice_uses(const struct choice *choice, uint32_t candidate)
 	return uses;
 }
 
+/* So do they from now on. */
+static inline void choice_use(struct choice *choice, uint32_t candidate)
+{
+	for (size_t i = 0; i < WAITED_COUNT; i++)
+		atomic_store(&choice->in_use[i], candidate);
+}
+
 /* What a launch of a kernel with a choice does. */
 struct turn {
 	struct choice *choice;

@@ -1,0 +1,342 @@
+#include "choose-trial.h"
+
+#include "choose-plan.h"
+
+#include "weir/log.h"
+
+#define TRIAL_CLEAN 5u   /* samples that decide */
+#define TRIAL_MOST  16u  /* so many, if evictions spoil them */
+#define TRIAL_MORE  3u   /* times as many of each for the one that was the best */
+#define TRIAL_LOST  400u /* native ones, and the candidate has not had its own yet */
+#define TRIAL_AGAIN 8u   /* native ones, and nothing came of what was granted */
+#define OVERHEAD    1.02
+#define HOPELESS    1.5 /* overhead of the first launch */
+/* While somebody waits: */
+#define OVERHEAD_WAITED 1.25
+#define OVERHEAD_SOON   1.10       /* the first one below is in use */
+#define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
+#define GRANTED_WAITED  (1 << 30)  /* and then */
+#define NATIVE_EVERY    200000000u /* ns between native launches */
+
+const char *trial_name(const struct choice *choice)
+{
+	const char *name = NULL;
+
+	if (real(cuFuncGetName)(&name, (CUfunction)choice->geometry.function) || !name)
+		return "?";
+	return name;
+}
+
+uint64_t trial_median(const struct candidate *candidate)
+{
+	unsigned n = candidate->clean < TRIAL_TIMES ? candidate->clean : TRIAL_TIMES;
+	uint64_t sorted[TRIAL_TIMES] = {0};
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = i;
+		for (; k && sorted[k - 1] > candidate->times[i]; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = candidate->times[i];
+	}
+	return n ? sorted[(n - 1) / 2] : 0;
+}
+
+/* Besides the one without a limit (weir/transform.h). */
+static const char *const build_names[BUILDS_MAX] = {"", " narrow", " wide"};
+
+/* Blocks of a ticket, or of a slice. */
+static uint64_t chunk_of(const struct choice *choice, const struct plan *plan)
+{
+	const struct geometry *geometry = &choice->geometry;
+
+	return plan->form == WEIR_SLICED
+		       ? geometry_blocks(geometry) / geometry->grid[plan->axis] * plan->step
+		       : plan->hidden.chunk;
+}
+
+static void describe(const struct choice *choice, uint32_t candidate, const char *why)
+{
+	const struct candidate *chosen = &choice->candidates[candidate];
+
+	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %llu%s%s%s, %llu us (%s)",
+		  trial_name(choice), (unsigned long long)geometry_blocks(&choice->geometry),
+		  (unsigned long long)choice->native / 1000, choose_form_name(chosen->plan.form),
+		  candidate ? "" : " as it is",
+		  (unsigned long long)(candidate ? chunk_of(choice, &chosen->plan) : 0),
+		  chosen->plan.hidden.ahead ? " ahead" : "", build_names[chosen->plan.build],
+		  chosen->plan.hidden.across > 1 ? " apart" : "",
+		  (unsigned long long)trial_median(chosen) / 1000, why);
+}
+
+/* With what is in use. */
+static void settle(struct choice *choice, const char *why)
+{
+	static const char *const while_waited[WAITED_COUNT] = {
+		[WAITED_LONG] = "while equals wait",
+		[WAITED_ALWAYS] = "while somebody waits",
+	};
+	uint32_t usual = atomic_load(&choice->in_use[WAITED_NOT]);
+
+	for (size_t i = 0; log_enabled(LOG_DEBUG) && i < WAITED_COUNT; i++) {
+		uint32_t candidate = atomic_load(&choice->in_use[i]);
+		if (i == WAITED_NOT || candidate != usual)
+			describe(choice, candidate, i == WAITED_NOT ? why : while_waited[i]);
+	}
+	choice->state = CHOICE_SETTLED;
+	atomic_store(&choice->trying, 0);
+}
+
+void trial_settle(struct choice *choice, uint32_t candidate, const char *why)
+{
+	choice_use(choice, candidate);
+	settle(choice, why);
+}
+
+/* 1.0: as fast as the native kernel; one that was evicted in every sample has the benefit of the
+ * doubt. */
+static double ratio(const struct choice *choice, const struct candidate *candidate)
+{
+	return candidate->clean ? (double)trial_median(candidate) / (double)choice->native : 1.0;
+}
+
+static bool is_hopeless(const struct choice *choice, const struct candidate *candidate)
+{
+	return ratio(choice, candidate) > HOPELESS;
+}
+
+static bool was_tried(const struct candidate *candidate)
+{
+	return candidate->clean + candidate->dirty != 0;
+}
+
+/* Whether it was tried, takes no more than @most, and leaves soon if it must. */
+static bool qualifies(const struct choice *choice, size_t candidate, double most, bool soon)
+{
+	const struct candidate *c = &choice->candidates[candidate];
+
+	return was_tried(c) && c->ratio <= most &&
+	       (!soon || plan_leave_time(choice, &c->plan) <= choose_settings()->latency);
+}
+
+/* The fastest of those; 0: there is none. */
+static uint32_t fastest(const struct choice *choice, double most, bool soon)
+{
+	uint32_t best = 0;
+
+	for (size_t i = choice->first; i < choice->n; i++) {
+		if (qualifies(choice, i, most, soon) &&
+		    (!best || choice->candidates[i].ratio < choice->candidates[best].ratio))
+			best = (uint32_t)i;
+	}
+	return best;
+}
+
+/* 0: none is good enough. */
+static uint32_t winner(const struct choice *choice)
+{
+	return fastest(choice, OVERHEAD, false);
+}
+
+/* Of the same form, and with no more blocks to run before it leaves. */
+static bool leaves_as_soon(const struct plan *plan, const struct plan *other)
+{
+	return plan->form == other->form &&
+	       plan->hidden.chunk + plan->hidden.ahead <= other->hidden.chunk + other->hidden.ahead;
+}
+
+/* The first that is little slower leaves soonest; or the fastest of those that leave as soon.
+ * 0: there is none. */
+static uint32_t soonest(const struct choice *choice, bool soon)
+{
+	const struct candidate *candidates = choice->candidates;
+	uint32_t best = 0;
+
+	for (size_t i = choice->first; i < choice->n; i++) {
+		if (qualifies(choice, i, OVERHEAD_SOON, soon) &&
+		    (!best || (leaves_as_soon(&candidates[i].plan, &candidates[best].plan) &&
+			       candidates[i].ratio < candidates[best].ratio)))
+			best = (uint32_t)i;
+	}
+	return best;
+}
+
+/* That, else the fastest, if it is not much slower. */
+static uint32_t usable(const struct choice *choice, bool soon)
+{
+	uint32_t first = soonest(choice, soon);
+
+	return first ? first : fastest(choice, OVERHEAD_WAITED, soon);
+}
+
+/* One that leaves too late only if there is no other. */
+static uint32_t winner_waited(const struct choice *choice)
+{
+	uint32_t soon = usable(choice, true);
+
+	return soon ? soon : usable(choice, false);
+}
+
+/* Of a turn among equals, natively 1: all of it takes longer in the form, and at its end the GPU
+ * waits for the last block. */
+static double turn_cost(const struct choice *choice, size_t candidate)
+{
+	const struct candidate *c = &choice->candidates[candidate];
+
+	return c->ratio + (double)plan_leave_time(choice, &c->plan) / WAITED_LONG_NS;
+}
+
+/* The one with which turns cost least; 0: there is none. */
+static uint32_t cheapest_turns(const struct choice *choice, bool soon)
+{
+	uint32_t best = 0;
+
+	for (size_t i = choice->first; i < choice->n; i++) {
+		if (qualifies(choice, i, OVERHEAD_WAITED, soon) &&
+		    (!best || turn_cost(choice, i) < turn_cost(choice, best)))
+			best = (uint32_t)i;
+	}
+	return best;
+}
+
+/* One that leaves too late only if there is no other. */
+static uint32_t winner_among_equals(const struct choice *choice)
+{
+	uint32_t soon = cheapest_turns(choice, true);
+
+	return soon ? soon : cheapest_turns(choice, false);
+}
+
+static void settle_measured(struct choice *choice)
+{
+	atomic_store(&choice->in_use[WAITED_NOT], winner(choice));
+	atomic_store(&choice->in_use[WAITED_LONG], winner_among_equals(choice));
+	atomic_store(&choice->in_use[WAITED_ALWAYS], winner_waited(choice));
+	settle(choice, winner(choice) ? "measured" : "every form is more than 2 % slower");
+}
+
+/* Native samples are taken anew, for they may have had more or less to do. */
+static void compare_anew(struct choice *choice)
+{
+	choice->candidates[0].clean = choice->candidates[0].dirty = 0;
+}
+
+/* One launch first, or some if others would be what somebody waits for. */
+void trial_begin(struct choice *choice, uint32_t candidate)
+{
+	compare_anew(choice);
+	choice->doubted = false;
+	choice->native_at = client_now();
+	atomic_store(&choice->natives, 0);
+	atomic_store(&choice->grants, trial_is_waited(choice) ? FIRST_WAITED : 1);
+	choice_use(choice, candidate);
+	atomic_store(&choice->trying, 1);
+	choice->state = CHOICE_TRYING;
+}
+
+/* The least of many ratios that were measured is less than what it measures: the best is tried once
+ * more, and if that was it, the next. */
+static void confirm(struct choice *choice)
+{
+	uint32_t best = winner(choice);
+	struct candidate *candidate = &choice->candidates[best];
+
+	if (!best || candidate->again || trial_is_waited(choice)) {
+		settle_measured(choice);
+		return;
+	}
+	candidate->again = true;
+	candidate->clean = candidate->dirty = 0;
+	trial_begin(choice, best);
+}
+
+/* This one has shown what it can. Others of its form are tried as well, another form only if none
+ * of these is good enough; while somebody above waits, none behind one that is little slower. */
+static void next_candidate(struct choice *choice)
+{
+	uint32_t current = atomic_load(&choice->in_use[WAITED_NOT]), next = current + 1;
+	struct candidate *tried = &choice->candidates[current];
+	enum waited waited = client_waiting(atomic_load(&choice->client), choice->native);
+
+	tried->ratio = ratio(choice, tried);
+	if (log_enabled(LOG_DEBUG))
+		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", trial_name(choice),
+			  choose_form_name(tried->plan.form), tried->plan.hidden.chunk,
+			  tried->plan.hidden.ahead ? " ahead" : "", build_names[tried->plan.build],
+			  tried->plan.workers, tried->ratio);
+	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
+	bool enough = other ? winner(choice) || (waited != WAITED_NOT && winner_waited(choice))
+			    : waited == WAITED_ALWAYS && soonest(choice, false);
+	if (next < choice->n && !enough && !tried->again) {
+		plan_refine(choice, next);
+		trial_begin(choice, next);
+	} else {
+		confirm(choice);
+	}
+}
+
+/* A kernel may have more to do than when it was compared. Native launches follow, and if the
+ * candidate has had more than one, it has them again. */
+static void doubt(struct choice *choice, struct candidate *tried)
+{
+	bool again = tried->clean + tried->dirty > 1;
+
+	choice->doubted = true;
+	compare_anew(choice);
+	if (again)
+		tried->clean = tried->dirty = 0;
+	atomic_store(&choice->grants, again);
+}
+
+static unsigned samples_wanted(const struct candidate *tried, unsigned of)
+{
+	return tried->again ? TRIAL_MORE * of : of;
+}
+
+/* It is not hopeless: what is to be launched next. */
+static void go_on(struct choice *choice, const struct candidate *tried)
+{
+	uint64_t now = client_now();
+
+	if (!trial_is_waited(choice)) {
+		atomic_store(&choice->grants, (int32_t)samples_wanted(tried, TRIAL_CLEAN));
+		return;
+	}
+	atomic_store(&choice->grants, GRANTED_WAITED);
+	if (choice->candidates[0].clean < TRIAL_CLEAN && now - choice->native_at > NATIVE_EVERY) {
+		choice->native_at = now;
+		atomic_store(&choice->natives, 1);
+	}
+}
+
+/* There is enough to judge the one that is tried by. */
+static bool is_compared(const struct choice *choice, const struct candidate *tried)
+{
+	const struct candidate *native = &choice->candidates[0];
+	unsigned seen = tried->clean + tried->dirty, enough = samples_wanted(tried, TRIAL_CLEAN);
+
+	return native->clean &&
+	       (is_hopeless(choice, tried) ||
+		(native->clean >= enough &&
+		 (tried->clean >= enough || seen >= samples_wanted(tried, TRIAL_MOST))));
+}
+
+void trial_advance(struct choice *choice)
+{
+	unsigned natives = choice->candidates[0].clean;
+	struct candidate *tried = &choice->candidates[atomic_load(&choice->in_use[WAITED_NOT])];
+
+	if (atomic_load(&choice->refused)) {
+		trial_settle(choice, 0, "the driver takes no launch in a form");
+	} else if (natives >= TRIAL_LOST) {
+		trial_settle(choice, 0, "no launch could be made in a form");
+	} else if (!was_tried(tried)) {
+		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
+			atomic_store(&choice->grants, 1);
+	} else if (!choice->doubted && is_hopeless(choice, tried)) {
+		doubt(choice, tried);
+	} else if (is_compared(choice, tried)) {
+		next_candidate(choice);
+	} else if (natives || (trial_is_waited(choice) && !choice->doubted)) {
+		go_on(choice, tried);
+	}
+}

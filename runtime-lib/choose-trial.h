@@ -1,0 +1,26 @@
+/* The trial of a choice's candidates: each is compared with the native kernel, and the best stay.
+ * The rules are in choose.h. */
+#pragma once
+
+#include "choose.h"
+
+/* "?": the driver does not say. */
+const char *trial_name(const struct choice *choice);
+
+/* Somebody waits for this kernel, or did so of late. */
+static inline bool trial_is_waited(const struct choice *choice)
+{
+	return client_waited(atomic_load(&choice->client), choice->native);
+}
+
+/* ns, of samples without an eviction in them; 0: there are none. */
+uint64_t trial_median(const struct candidate *candidate);
+
+/* Worker: compares from this candidate on. */
+void trial_begin(struct choice *choice, uint32_t candidate);
+
+/* Worker: a sample of one that is tried came. */
+void trial_advance(struct choice *choice);
+
+/* Worker: without a trial, or at its end: all launches run in this one. */
+void trial_settle(struct choice *choice, uint32_t candidate, const char *why);
