@@ -101,31 +101,32 @@ static const struct standing *standing_now(const struct client *client,
 	return now ? now : standing;
 }
 
-static struct launch launch_begin(CUstream handle, bool per_thread, const struct kernel_call *call,
-				  enum launch_kind kind)
+/* Fills @launch in place: a copy of what was just written would be waited for. */
+static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
+			 const struct kernel_call *call, enum launch_kind kind)
 {
-	struct launch launch = {0};
+	*launch = (struct launch){0};
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
 	const struct standing *standing =
 		stream ? atomic_load_explicit(&stream->client->standing, memory_order_acquire)
 		       : NULL;
 
 	if (!standing)
-		return launch;
+		return;
 	uint64_t key = kernel_key(&call->geometry);
 	struct kernel_time *kernel = kernel_find(key);
 	uint64_t predicted = predict(kernel, call);
 	if (capture_covers(stream)) {
 		launch_captured(stream, standing, predicted, kind != LAUNCH_OVERLAP);
-		return launch;
+		return;
 	}
 
-	launch.stream = stream;
-	launch.lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
-	if (launch.lane)
-		lane_lock(launch.lane);
+	launch->stream = stream;
+	launch->lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
+	if (launch->lane)
+		lane_lock(launch->lane);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
-	launch.standing = standing = standing_now(stream->client, standing);
+	launch->standing = standing = standing_now(stream->client, standing);
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, standing, predicted);
@@ -134,18 +135,17 @@ static struct launch launch_begin(CUstream handle, bool per_thread, const struct
 	uint64_t started =
 		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
 	gate_account(stream, predicted);
-	launch.predicted = predicted;
+	launch->predicted = predicted;
 	if (kind == LAUNCH_PLAIN && standing->wait)
-		launch.turn = choose_turn(
+		launch->turn = choose_turn(
 			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
 			key, predicted, short_for_forms(stream->client, standing, predicted));
-	if (launch.turn.forms && !launch.lane)
+	if (launch->turn.forms && !launch->lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
-		take_sample(&launch, kernel, key, call, kind, started);
-	if (starts && !(launch.sample && started))
+		take_sample(launch, kernel, key, call, kind, started);
+	if (starts && !(launch->sample && started))
 		start_begin(stream->client, closed);
-	return launch;
 }
 
 /* Launches in the form that the kernel is to have now. False: it was not launched, and runs as it
@@ -231,9 +231,10 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 		.extra = extra,
 		.config = config,
 	};
-	struct launch launch = launch_begin(config->hStream, per_thread, &call, kind_of(config));
+	struct launch launch;
 	CUresult result;
 
+	launch_begin(&launch, config->hStream, per_thread, &call, kind_of(config));
 	if (!launch_formed(&launch, &call, &result) &&
 	    !launch_ahead(&launch, &call, config->hStream, per_thread, &result))
 		result = native(config, f, params, extra);
@@ -244,9 +245,10 @@ static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, b
 			      __typeof__(&cuLaunchKernel) native)
 {
 	const struct geometry *g = &call->geometry;
-	struct launch launch = launch_begin(stream, per_thread, call, LAUNCH_PLAIN);
+	struct launch launch;
 	CUresult result;
 
+	launch_begin(&launch, stream, per_thread, call, LAUNCH_PLAIN);
 	if (!launch_formed(&launch, call, &result) &&
 	    !launch_ahead(&launch, call, stream, per_thread, &result))
 		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],
@@ -293,11 +295,12 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
 					  unsigned bx, unsigned by, unsigned bz, unsigned shared,
 					  CUstream stream, void **params)
 {
-	struct launch launch = launch_begin(
-		stream, false,
+	struct launch launch;
+
+	launch_begin(
+		&launch, stream, false,
 		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
 		LAUNCH_WHOLE);
-
 	return launch_end(&launch, real(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by, bz,
 								   shared, stream, params));
 }
@@ -306,11 +309,12 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsign
 					       unsigned bx, unsigned by, unsigned bz,
 					       unsigned shared, CUstream stream, void **params)
 {
-	struct launch launch = launch_begin(
-		stream, true,
+	struct launch launch;
+
+	launch_begin(
+		&launch, stream, true,
 		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
 		LAUNCH_WHOLE);
-
 	return launch_end(&launch, real(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
 									shared, stream, params));
 }
@@ -329,7 +333,7 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 							{l->blockDimX, l->blockDimY, l->blockDimZ},
 							l->sharedMemBytes},
 					   .params = l->kernelParams};
-		launches[i] = launch_begin(l->hStream, false, &call, LAUNCH_OVERLAP);
+		launch_begin(&launches[i], l->hStream, false, &call, LAUNCH_OVERLAP);
 		/* Not kept locked: who launches the same in another order would stand in our way.
 		 */
 		if (launches[i].lane)
@@ -343,47 +347,52 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 
 /* A function of the old interface has its block size set by cuFuncSetBlockShape(), which is not
  * seen. */
-static struct launch begin_old(CUfunction f, int width, int height, CUstream stream)
+static void begin_old(struct launch *launch, CUfunction f, int width, int height, CUstream stream)
 {
-	return launch_begin(stream, false,
-			    &(struct kernel_call){{.function = f,
-						   .grid = {(unsigned)width, (unsigned)height, 1}}},
-			    LAUNCH_WHOLE);
+	launch_begin(launch, stream, false,
+		     &(struct kernel_call){
+			     {.function = f, .grid = {(unsigned)width, (unsigned)height, 1}}},
+		     LAUNCH_WHOLE);
 }
 
 EXPORT CUresult cuLaunch(CUfunction f)
 {
-	struct launch launch = begin_old(f, 1, 1, NULL);
+	struct launch launch;
 
+	begin_old(&launch, f, 1, 1, NULL);
 	return launch_end(&launch, real(cuLaunch)(f));
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
 {
-	struct launch launch = begin_old(f, width, height, NULL);
+	struct launch launch;
 
+	begin_old(&launch, f, width, height, NULL);
 	return launch_end(&launch, real(cuLaunchGrid)(f, width, height));
 }
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 {
-	struct launch launch = begin_old(f, width, height, stream);
+	struct launch launch;
 
+	begin_old(&launch, f, width, height, stream);
 	return launch_end(&launch, real(cuLaunchGridAsync)(f, width, height, stream));
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch = launch_begin(
-		stream, false, &(struct kernel_call){{.function = graph}}, LAUNCH_WHOLE);
+	struct launch launch;
 
+	launch_begin(&launch, stream, false, &(struct kernel_call){{.function = graph}},
+		     LAUNCH_WHOLE);
 	return launch_end(&launch, real(cuGraphLaunch)(graph, stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
 {
-	struct launch launch = launch_begin(
-		stream, true, &(struct kernel_call){{.function = graph}}, LAUNCH_WHOLE);
+	struct launch launch;
 
+	launch_begin(&launch, stream, true, &(struct kernel_call){{.function = graph}},
+		     LAUNCH_WHOLE);
 	return launch_end(&launch, real(cuGraphLaunch_ptsz)(graph, stream));
 }

@@ -153,26 +153,25 @@ struct name {
 	bool per_thread;
 };
 
-static struct name resolve(CUstream handle, bool per_thread)
+/* In place: a copy of what was just written would be waited for. */
+static void resolve(struct name *name, CUstream handle, bool per_thread)
 {
-	struct name name = {.handle = handle};
-
+	*name = (struct name){.handle = handle};
 	if ((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD) {
-		name.key = (uint64_t)(uintptr_t)handle;
-		return name;
+		name->key = (uint64_t)(uintptr_t)handle;
+		return;
 	}
-	if (real(cuCtxGetCurrent)(&name.context) != CUDA_SUCCESS || !name.context)
-		return name;
-	name.per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
-	if (name.per_thread) {
+	if (real(cuCtxGetCurrent)(&name->context) != CUDA_SUCCESS || !name->context)
+		return;
+	name->per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
+	if (name->per_thread) {
 		name_thread();
-		name.handle = CU_STREAM_PER_THREAD;
-		name.key = per_thread_key(name.context);
+		name->handle = CU_STREAM_PER_THREAD;
+		name->key = per_thread_key(name->context);
 	} else {
-		name.handle = CU_STREAM_LEGACY;
-		name.key = legacy_key(name.context);
+		name->handle = CU_STREAM_LEGACY;
+		name->key = legacy_key(name->context);
 	}
-	return name;
 }
 
 void stream_want_marker(struct stream *stream)
@@ -205,26 +204,35 @@ static struct stream *make(struct name *name)
 	return stream;
 }
 
+/* The one that this thread used last; NULL: another. */
+static struct stream *again(uint64_t key)
+{
+	return recent && atomic_load_explicit(&recent->key, memory_order_acquire) == key ? recent
+											 : NULL;
+}
+
 struct stream *stream_known(CUstream handle, bool per_thread)
 {
-	uint64_t key = (uint64_t)(uintptr_t)handle;
+	struct name name;
 
-	if (key <= (uintptr_t)CU_STREAM_PER_THREAD)
-		key = resolve(handle, per_thread).key;
-	if (recent && key && atomic_load_explicit(&recent->key, memory_order_acquire) == key)
-		return recent;
-	return key ? lookup(key) : NULL;
+	resolve(&name, handle, per_thread);
+	if (!name.key)
+		return NULL;
+	struct stream *stream = again(name.key);
+	return stream ? stream : lookup(name.key);
 }
 
 struct stream *stream_find(CUstream handle, bool per_thread)
 {
-	struct name name = resolve(handle, per_thread);
+	struct name name;
 
+	resolve(&name, handle, per_thread);
 	if (!name.key)
 		return NULL;
-	if (recent && atomic_load_explicit(&recent->key, memory_order_acquire) == name.key)
-		return recent;
-	struct stream *stream = lookup(name.key);
+	struct stream *stream = again(name.key);
+	if (stream)
+		return stream;
+	stream = lookup(name.key);
 	if (!stream)
 		stream = make(&name);
 	if (stream)
