@@ -1,6 +1,7 @@
 #include "kernel.h"
 
 #include "predict-ridge.h"
+#include "sample.h"
 
 #include "weir/log.h"
 
@@ -10,6 +11,7 @@
 #define WAYS          4u
 #define FIRST_SAMPLES 4u
 #define SAMPLE_EVERY  128u
+#define FELT_EVERY    512u /* of short ones, which feel the events */
 #define WANTED_EVERY  16u
 #define VARYING       0.01 /* variance of errors of 10 % */
 #define BETTER        4    /* times less variance */
@@ -18,25 +20,32 @@
 
 static struct kernel_time table[ENTRIES];
 
-/* The finaliser of MurmurHash3 (Appleby, public domain description). */
-static uint64_t mix(uint64_t x)
+/* Both halves of the product: each bit of it depends on all of both. */
+static uint64_t fold(uint64_t a, uint64_t b)
 {
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdu;
-	x ^= x >> 33;
-	x *= 0xc4ceb9fe1a85ec53u;
-	return x ^ (x >> 33);
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+static uint64_t pair(unsigned high, unsigned low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+/* Folded multiplications, of which two run at a time (the mixing of wyhash, Wang Yi, public domain;
+ * the constants are the hexadecimal digits of pi). */
 uint64_t kernel_key(const struct geometry *geometry)
 {
 	const unsigned *grid = geometry->grid, *block = geometry->block;
-	const unsigned pairs[4][2] = {
-		{grid[0], grid[1]}, {grid[2], block[0]}, {block[1], block[2]}, {geometry->shared}};
-	uint64_t key = mix((uint64_t)(uintptr_t)geometry->function);
+	uint64_t function = (uint64_t)(uintptr_t)geometry->function;
+	uint64_t first =
+		fold(function ^ 0x243f6a8885a308d3u, pair(grid[0], grid[1]) ^ 0x13198a2e03707344u);
+	uint64_t second = fold(pair(grid[2], block[0]) ^ 0xa4093822299f31d0u,
+			       pair(block[1], block[2]) ^ 0x082efa98ec4e6c89u);
+	uint64_t key =
+		fold(first ^ geometry->shared ^ 0x452821e638d01377u, second ^ 0xbe5466cf34e90c6cu);
 
-	for (size_t i = 0; i < 4; i++)
-		key = mix(key + ((uint64_t)pairs[i][0] << 32 | pairs[i][1]) + i);
 	return key ? key : 1;
 }
 
@@ -75,15 +84,22 @@ struct kernel_time *kernel_find(uint64_t key)
 	return victim;
 }
 
+/* Each case a remainder of its own: by a constant it takes no division. */
+static bool is_turn(uint32_t n, bool wanted, bool felt)
+{
+	return (wanted ? n % WANTED_EVERY : felt ? n % FELT_EVERY : n % SAMPLE_EVERY) == 0;
+}
+
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
 	bool wanted = kernel_varies(kernel) ||
 		      (leaves && !atomic_load_explicit(&kernel->eviction, memory_order_relaxed));
 	/* Relaxed and not atomic as a whole: a sample more or less is no matter. */
 	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
+	uint64_t mean = kernel_mean(kernel);
 
 	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
-	return n <= FIRST_SAMPLES || n % (wanted ? WANTED_EVERY : SAMPLE_EVERY) == 0;
+	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < SAMPLE_FELT);
 }
 
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)

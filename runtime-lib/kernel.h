@@ -49,8 +49,9 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
 	return atomic_load_explicit(&kernel->varies, memory_order_relaxed);
 }
 
-/* Counts a launch and says whether it should be sampled: the first few, then one in many, or in
- * some of those that vary, or may leave (@leaves) while nobody knows what that costs. */
+/* Counts a launch and says whether it should be sampled: the first few, then one in many, in
+ * very many of short ones, or in some of those that vary, or may leave (@leaves) while nobody knows
+ * what that costs. */
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
 
 /* Worker: an eviction cost so much. */
