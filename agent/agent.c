@@ -29,15 +29,22 @@ static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 		snprintf(tenant->container, sizeof(tenant->container), "%s", container->name);
 }
 
+/* NULL: not known (yet), or none. */
+static const struct pod *pod_of(const struct agent *agent, const struct tenant *tenant)
+{
+	return agent->pods && tenant->identity.in_pod
+		       ? pods_find(agent->pods, tenant->identity.pod_uid)
+		       : NULL;
+}
+
 static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant,
 				      struct level_decision *out)
 {
-	const struct pod *pod = NULL;
+	const struct pod *pod = pod_of(agent, tenant);
 	struct level_input input = {.qos = tenant->identity.qos};
 	struct terms terms = terms_unknown();
 
-	if (agent->pods && tenant->identity.in_pod)
-		pod = pods_find(agent->pods, tenant->identity.pod_uid);
+	tenant->pod_known |= pod != NULL;
 	if (pod) {
 		const struct pod_container *container =
 			pod_container(pod, tenant->identity.container_id);
@@ -263,9 +270,19 @@ static void apply_memory(struct agent *agent, struct tenant *tenant, const struc
 	agent_apply_limits(agent, tenant);
 }
 
+/* Deleted by force, it is unknown to the API server while the kubelet has yet to end it: what was
+ * said of it holds until its processes are gone. */
+static bool outlives_pod(const struct agent *agent, const struct tenant *tenant)
+{
+	return tenant->pod_known && !pod_of(agent, tenant);
+}
+
 void agent_decide(struct agent *agent, struct tenant *tenant)
 {
 	struct level_decision decision = {0};
+
+	if (outlives_pod(agent, tenant))
+		return;
 	struct terms terms = agent->standalone ? decide_standalone(agent, tenant, &decision)
 					       : decide_in_cluster(agent, tenant, &decision);
 
@@ -283,10 +300,8 @@ static void pods_changed(void *userdata)
 	agent_mark_limits(agent);
 	for (tenant = agent->tenants.all; tenant; tenant = next) {
 		next = tenant->hh.next;
-		bool known =
-			tenant->identity.in_pod && pods_find(agent->pods, tenant->identity.pod_uid);
 		/* Processes with memory need not be connected. */
-		if (tenant->n_sessions > 0 || known)
+		if (tenant->n_sessions > 0 || pod_of(agent, tenant))
 			agent_decide(agent, tenant);
 		else if (tenant->identity.in_pod && pods_connected(agent->pods))
 			tenants_forget(&agent->tenants, tenant);

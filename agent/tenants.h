@@ -34,6 +34,7 @@ struct tenant {
 	UT_hash_handle hh;
 	struct container_identity identity;            /* of the first process */
 	char namespace_[64], pod[254], container[640]; /* what people know it by; may be empty */
+	bool pod_known;                                /* its pod's words were heard */
 	uint8_t level;
 	char reason[128];
 	uint32_t share;         /* its weight among equals, 1..100 */

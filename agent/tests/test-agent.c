@@ -372,6 +372,45 @@ static void test_pod(void **state)
 	known_pod = NULL;
 }
 
+/* The API server forgets it at once; the kubelet, which may be cut off, ends it when it hears. */
+static void test_pod_deleted_by_force(void **state)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	next_identity = (struct container_identity){.in_pod = true,
+						    .qos = CONTAINER_QOS_BURSTABLE,
+						    .pod_uid = "u-1",
+						    .container_id = "c0ffee",
+						    .cgroup = "/kubepods"};
+	known_pod = make_pod("trusted", "low");
+	known_pod->containers[0].share = 40;
+	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");
+	struct fake fake = fake_join(0);
+	assert_int_equal(fake.level, 0);
+
+	snprintf(known_pod->uid, sizeof(known_pod->uid), "%s", "u-2");
+	tell_changed(&agent);
+	rig_pump();
+	assert_int_equal(fake_receive(fake.fd, &message, fds), -EAGAIN);
+	assert_int_equal(fake.control->level, 0);
+	assert_int_equal(fake.control->share, 40);
+	assert_int_equal(fake.control->latency_slo, 5000000);
+	/* Another process of it. */
+	struct fake late = fake_join(0);
+	assert_int_equal(late.level, 0);
+
+	fake_leave(&fake);
+	fake_leave(&late);
+	tell_changed(&agent);
+	assert_null(agent.tenants.all);
+	free(known_pod);
+	known_pod = NULL;
+}
+
 /* The second agent does not take the first one's place. */
 static void test_second_agent(void **state)
 {
@@ -400,6 +439,7 @@ int main(void)
 		AGENT_TEST(test_nothing_grows),
 		AGENT_TEST(test_level_is_waited_for_after_a_restart),
 		AGENT_TEST(test_pod),
+		AGENT_TEST(test_pod_deleted_by_force),
 		AGENT_TEST(test_second_agent),
 	};
 
