@@ -275,6 +275,12 @@ static uint64_t left(const struct scheduler *scheduler, struct client *client, u
 	return client->policy.remaining ? client->policy.remaining : 1;
 }
 
+/* It says that its kernels run beside others'. */
+static bool is_concurrent(const struct client *client)
+{
+	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+}
+
 /* True: it has work. */
 static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
 {
@@ -299,19 +305,6 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	if (client->policy.held || hand_held(client))
 		write_hold(client, true, now);
 	return outstanding > 0;
-}
-
-/* On which levels all clients say that their kernels run beside others'. */
-static void find_concurrent(struct gpu *gpu)
-{
-	bool concurrent[WEIR_LEVELS] = {true, true, true, true};
-	const struct client *client;
-
-	for (client = gpu->clients; client; client = client->gpu_next)
-		if (!(atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT))
-			concurrent[client->level] = false;
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
 }
 
 /* Equals have work. Of those that run abreast only who is in the way is held: that is who has long
@@ -350,7 +343,7 @@ static bool runs_beside(const struct client *client)
 
 	return atomic_load(&client->pages.control->above) &&
 	       !atomic_load(&client->pages.control->hold) && atomic_load(&status->outstanding) &&
-	       atomic_load(&status->flags) & WEIR_STATUS_CONCURRENT;
+	       is_concurrent(client);
 }
 
 /* How many of those below others run at the same time. */
@@ -361,8 +354,10 @@ static void tell_beside(struct gpu *gpu)
 
 	for (client = gpu->clients; client; client = client->gpu_next)
 		n += runs_beside(client);
+	/* A client that reads its page again and again keeps it in its cache. */
 	for (client = gpu->clients; client; client = client->gpu_next)
-		atomic_store(&client->pages.control->beside, n);
+		if (atomic_load(&client->pages.control->beside) != n)
+			atomic_store(&client->pages.control->beside, n);
 }
 
 /* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
@@ -427,6 +422,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 {
 	uint64_t passed = now - gpu->looked, next;
 	bool may_contend = scheduler->record.gpu == gpu, busy = may_contend;
+	bool concurrent[WEIR_LEVELS] = {true, true, true, true}; /* all clients say so */
 	struct client *client;
 
 	gpu->looked = now;
@@ -435,8 +431,10 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		bool equals = has_equals(scheduler, client) || hand_held(client);
 		busy |= look_at(scheduler, client, now) && equals;
 		may_contend |= equals;
+		concurrent[client->level] &= is_concurrent(client);
 	}
-	find_concurrent(gpu);
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
 	next = turns_decide(&gpu->turns, now);
 	tell_contention(gpu, now);
 	tell_beside(gpu);
