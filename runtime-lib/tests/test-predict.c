@@ -89,6 +89,36 @@ static void takes(CUfunction kernel, unsigned blocks, uint64_t n, uint64_t ns)
 	assert_true(eventually(!predict_pending()));
 }
 
+/* All that makes a launch another one makes its key another one, and two values never change places
+ * unseen. */
+static void a_key_knows_every_size_and_its_place(void **state)
+{
+	struct geometry geometry = {KERNEL(1), {3, 5, 7}, {11, 13, 17}, 19};
+	unsigned *sizes[] = {&geometry.grid[0],  &geometry.grid[1],  &geometry.grid[2],
+			     &geometry.block[0], &geometry.block[1], &geometry.block[2],
+			     &geometry.shared};
+	const size_t n = sizeof(sizes) / sizeof(*sizes);
+	uint64_t key = kernel_key(&geometry);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		unsigned size = *sizes[i];
+		for (int bit = 0; bit < 32; bit++) {
+			*sizes[i] = size ^ 1u << bit;
+			assert_int_not_equal(kernel_key(&geometry), key);
+		}
+		*sizes[i] = size;
+		for (size_t j = 0; j < i; j++) {
+			*sizes[i] = *sizes[j], *sizes[j] = size;
+			assert_int_not_equal(kernel_key(&geometry), key);
+			*sizes[j] = *sizes[i], *sizes[i] = size;
+		}
+	}
+	assert_int_equal(kernel_key(&geometry), key);
+	geometry.function = KERNEL(2);
+	assert_int_not_equal(kernel_key(&geometry), key);
+}
+
 static void near(uint64_t is, uint64_t want, double relative)
 {
 	if (!(fabs((double)is - (double)want) <= relative * (double)want))
@@ -355,6 +385,7 @@ static void launches_that_go_on_are_believed_more_than_samples_if_twice_as_long(
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_key_knows_every_size_and_its_place),
 		cmocka_unit_test(what_others_lengthen_is_not_learned),
 		cmocka_unit_test(
 			launches_that_go_on_are_believed_more_than_samples_if_twice_as_long),
