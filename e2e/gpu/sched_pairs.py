@@ -201,8 +201,9 @@ def part_e(bench):
     for _ in range(2):  # what runs while others wait is still being compared
         medians(bench, "Weir", roles, offsets)
     for column, setting in enumerate(("random", "group", "SJF"), 1):
-        # A twentieth of a GPU is one of priority, 1 to 20.
-        shares = {role: 5 * min(20, max(1, row[column])) for role, row in rows.items()}
+        # The agent has priorities up to 20: in proportion, so that the order stays.
+        most = max(row[column] for row in rows.values())
+        shares = {role: max(1, round(100 * row[column] / most)) for role, row in rows.items()}
         stage.set_policy("dynamic", shares)
         before = stage.counters(roles)
         together = medians(bench, "Weir", roles, offsets)

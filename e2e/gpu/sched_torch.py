@@ -1,5 +1,6 @@
 """Part j: PyTorch that trains, computes, and answers requests: eight clients of one GPU."""
 
+import statistics
 import time
 
 from node import Failure, Tenant
@@ -22,8 +23,6 @@ MODES = {
     "MPS": (False, True, False, None),
     "MPS + stream priority": (False, True, True, None),
     "Weir": (True, True, False, "hpf"),
-    "Weir, levels": (True, True, False, "levels"),
-    "Weir, time-slicing": (True, False, False, "hpf"),
 }
 JUDGED = "Weir"  # with the agent's own policy
 
@@ -48,8 +47,8 @@ def show_said(bench, clients, mps):
 
 
 def play(bench, batch, seconds, weir, mps, priority):
-    """What all of them and the servers did: results of `low.py`, of the batch clients first, and the begin of what
-    counts."""
+    """What all of them and the servers did: results of `low.py`, of the batch clients first, the begin of what counts,
+    and the SM clock from then on."""
     node = bench.node
     if mps:
         node.ensure_mps()
@@ -63,7 +62,8 @@ def play(bench, batch, seconds, weir, mps, priority):
         if weir:
             show_said(bench, clients, mps)
         begin = time.monotonic()
-        time.sleep(seconds)
+        with node.sm_clock() as clock:
+            time.sleep(seconds)
     except Failure:
         for client in clients:
             client.kill()
@@ -71,7 +71,12 @@ def play(bench, batch, seconds, weir, mps, priority):
     for client in clients:
         client.stop()
     results = [next(iter(client.result().values())) for client in clients]
-    return results[: len(batch)], results[len(batch) :], begin
+    return results[: len(batch)], results[len(batch) :], begin, mhz(clock)
+
+
+def mhz(clock):
+    """As text; the board's power limit lowers it for all clients alike."""
+    return f"{statistics.median(clock):.0f} MHz" if clock else "clock not known"
 
 
 def steps_done(result, begin, end):
@@ -96,19 +101,19 @@ def part_j(bench):
     seconds = SECONDS * bench.seconds
     found = bench.node.start("alone", bench.low_argv(",".join(sorted(set(BATCH))), 1), LOW, False).result()
     alone = {workload: found[workload]["rate"] for workload in BATCH}
-    _, servers, begin = play(bench, (), seconds, False, True, False)
+    _, servers, begin, clock_alone = play(bench, (), seconds, False, True, False)
     base = p99(answered(servers, begin, begin + seconds))
     totals, latencies, notes = {}, {}, []
     for mode, (*way, policy) in MODES.items():
         if policy:
             stage_of(bench).set_policy(policy)
-        batch, servers, begin = play(bench, BATCH, seconds, *way)
+        batch, servers, begin, clock = play(bench, BATCH, seconds, *way)
         rates = [steps_done(result, begin, begin + seconds) / seconds / alone[w] for result, w in zip(batch + servers, (*BATCH, *["infer"] * SERVERS))]
         latencies[mode] = p99(answered(servers, begin, begin + seconds)) / base
         totals[mode] = sum(rates)
-        notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x")
+        notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x, {clock}")
         print(f"    {notes[-1]}: " + ":".join(f"{100 * rate:.1f}" for rate in rates), flush=True)
     best = max(total for mode, total in totals.items() if not MODES[mode][0])
     what = f"8 clients, {seconds:.0f} s"
     bench.report.at_least("j", f"{what}: throughput against the best baseline", 100 * totals[JUDGED] / best, 95, " %", "; ".join(notes))
-    bench.report.at_most("j", f"{what}: high-priority p99 against alone", latencies[JUDGED], P99_LIMIT, "x", f"alone {1e6 * base:.0f} us")
+    bench.report.at_most("j", f"{what}: high-priority p99 against alone", latencies[JUDGED], P99_LIMIT, "x", f"alone {1e6 * base:.0f} us, {clock_alone}")
