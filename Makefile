@@ -6,7 +6,7 @@
 #   V=1                        show the commands
 
 SHELL       := /bin/bash
-.SHELLFLAGS := -o pipefail -c
+.SHELLFLAGS := -eo pipefail -c
 .DEFAULT_GOAL := all
 comma       := ,
 VERSION     := 0.1.0
@@ -118,14 +118,12 @@ ifneq ($(filter-out help clean format,$(or $(MAKECMDGOALS),all)),)
 include $(SETUP_STAMP)
 endif
 
-demo: $(SETUP_STAMP) ## two clients of different priority share the GPU; a table shows what preemption did
-	$(Q)$(MAKE) -s --no-print-directory all
+demo: all ## two clients of different priority share the GPU; a table shows what preemption did
 	$(Q)e2e/demo/demo.sh
 
 # What runs under sanitizers as well: unit tests and fuzz corpora, in a build of their own.
 SAN_B := build-address-undefined
-test: $(SETUP_STAMP) ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
-	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+test: all check-binaries ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
 	$(Q)$(MAKE) -s --no-print-directory SAN=address,undefined check-binaries
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) \
 		$(patsubst %,unit:$(SAN_B)/tests/%,$(filter-out $(UNSANITIZED),$(UNIT_TESTS))) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
@@ -135,39 +133,33 @@ fuzz: $(SETUP_STAMP) ## real fuzzing with libFuzzer, FUZZ_SECONDS=60 for each ta
 	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-60} e2e/run-tests.sh $(FUZZERS:%=fuzz:build-clang-14-address-undefined/fuzz/%)
 fuzz-binaries: $(FUZZERS:%=$(B)/fuzz/%)
 
-check: $(SETUP_STAMP) ## unit tests and fuzz corpora only (try SAN=address,undefined)
-	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+check: all check-binaries ## unit tests and fuzz corpora only (try SAN=address,undefined)
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
 
 check-binaries: $(TEST_BINARIES)
 
-soak: $(SETUP_STAMP) build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
-	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
 	$(Q)ROUNDS=1000 e2e/cases/kill.sh
 	$(Q)KILLS=10000 e2e/cases/memory.sh
 	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/soak/soak.sh
 
-bench: $(SETUP_STAMP) build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
-	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
 	$(Q)e2e/bench/node.py
 
-lint: $(SETUP_STAMP) $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
+lint: $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
 	$(Q)e2e/lint.sh
 
 format: ## clang-format over all of our C
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
 ##@ Ship
-bundle: $(SETUP_STAMP) ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
-	$(Q)$(MAKE) -s --no-print-directory all check-binaries
+bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
 	$(Q)e2e/bundle.sh
 
-cluster-bundle: $(SETUP_STAMP) ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for e2e/gpu/cluster.sh, for machines without a network
-	$(Q)$(MAKE) -s --no-print-directory all
+cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for e2e/gpu/cluster.sh, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
-images: $(SETUP_STAMP) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
-	$(Q)$(MAKE) -s --no-print-directory $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so)
+images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)

@@ -27,7 +27,8 @@ PAPERS_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples) $(PAPERS:%=e
               e2e/workloads/papers/benchmarks.c $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) \
               $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
 kernels_SRC := e2e/workloads/kernels.c $(PAPERS_SRC)
-.SECONDARY: $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c)
+WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e/workloads/papers/*.cu))
+.SECONDARY: $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%.ptx) $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%-ptx.c)
 kernels_CFLAGS := -ffp-contract=off
 $(WORKLOAD_GEN)/papers/%.ptx: NVCC_FLAGS := -fmad=false
 $(PAPERS:%=$(WORKLOAD_GEN)/papers/%.ptx): $(wildcard e2e/workloads/papers/*.h)
