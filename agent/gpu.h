@@ -38,7 +38,9 @@ struct gpu {
 	struct region region;
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
-	bool urgent[WEIR_LEVELS]; /* the scheduler's: equals are not to wait until kernels end */
+	/* The scheduler's: equals are not to wait until kernels end; their work is to be seen at
+	 * once. */
+	bool urgent[WEIR_LEVELS], keen[WEIR_LEVELS];
 	unsigned n_shared;
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */

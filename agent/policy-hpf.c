@@ -29,4 +29,4 @@ static bool preempts(const struct turn *turn, const struct policy_client *waitin
 }
 
 const struct policy policy_hpf = {
-	.name = "hpf", .abreast = true, .rank = rank, .preempts = preempts};
+	.name = "hpf", .urgent = true, .abreast = true, .rank = rank, .preempts = preempts};

@@ -94,6 +94,9 @@ struct policy {
 	const char *name;
 	bool shares;    /* everybody's turn comes by itself: no aging unless it is asked for */
 	bool untouched; /* nobody is ever held: gates need not look at hold words */
+	/* Who takes the turn is not to wait for kernels: forms that leave soonest are worth their
+	 * price. Else those with which turns cost least. */
+	bool urgent;
 	/* Where kernels of several clients may run at the same time, they do: the first by rank has
 	 * the turn, and of the others only those are held from whom it would take it. */
 	bool abreast;

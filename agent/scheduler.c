@@ -100,17 +100,19 @@ static struct policy_client describe(const struct scheduler *scheduler, const st
 				      .cost = cost_of(scheduler, client)};
 }
 
-/* On which levels equals are not to wait until kernels end. */
+/* On which levels equals are not to wait until kernels end, nor until they are seen. */
 static void find_urgent(const struct scheduler *scheduler, struct gpu *gpu)
 {
 	const struct policy *policy = policy_of(scheduler, gpu);
 	const struct client *client;
 
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		gpu->urgent[level] = policy->preempts != NULL;
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		gpu->urgent[level] = policy->urgent;
+		gpu->keen[level] = policy->preempts != NULL;
+	}
 	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next)
 		if (client->tenant->slo && client->tenant->slo < SCHEDULER_URGENT_NS)
-			gpu->urgent[client->level] = true;
+			gpu->urgent[client->level] = gpu->keen[client->level] = true;
 }
 
 static bool differs(const struct policy_client *a, const struct policy_client *b)
@@ -330,11 +332,12 @@ static void tell_contention(struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* Equals of @level are not to wait for each other's kernels. */
-static bool is_urgent(const struct gpu *gpu, uint8_t level)
+/* Work of equals of @level is to be seen at once. */
+static bool may_be_keen(const struct gpu *gpu, uint8_t level)
 {
-	return gpu->urgent[level] && gpu->n_level[level] > 1 &&
-	       gpu->n_level[level] <= SCHEDULER_KEEN_MAX;
+	unsigned n = gpu->n_level[level];
+
+	return gpu->keen[level] && n > 1 && n <= SCHEDULER_KEEN_MAX;
 }
 
 static bool runs_beside(const struct client *client)
@@ -366,7 +369,7 @@ static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, ui
 {
 	const struct turn *turn = &gpu->turns.levels[level];
 
-	if (!is_urgent(gpu, level) || now >= scheduler->keen_until)
+	if (!may_be_keen(gpu, level) || now >= scheduler->keen_until)
 		return false;
 	return turn->n_active < gpu->n_level[level] ||
 	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
@@ -405,17 +408,12 @@ static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, boo
 		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
 		scheduler->keen_until = now + SCHEDULER_KEEN_FOR;
 	}
-	bool urgent = false;
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		if (is_keen(scheduler, gpu, level, now))
 			return SCHEDULER_KEEN_NS;
-		urgent |= is_urgent(gpu, level);
-	}
 	if (busy)
 		return SCHEDULER_LOOK_NS;
-	if (now < scheduler->busy_until)
-		return SCHEDULER_IDLE_NS;
-	return urgent ? doze(scheduler) : SCHEDULER_ASLEEP_NS;
+	return now < scheduler->busy_until ? SCHEDULER_IDLE_NS : doze(scheduler);
 }
 
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)

@@ -237,6 +237,34 @@ static void test_abreast(void **state)
 	assert_false(world.control[1].flags & told);
 }
 
+/* Forms that leave at once cost more: only for a policy that wants them. All of those that let an
+ * equal take the turn see its work soon. */
+static void test_urgent(void **state)
+{
+	const struct {
+		const char *policy;
+		bool urgent, keen;
+	} cases[] = {{"hpf", true, true},
+		     {"dynamic", false, true},
+		     {"static", false, true},
+		     {"ffs", false, false}};
+
+	(void)state;
+	come(0, 1, 50);
+	come(1, 1, 50);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		scheduler_set_policy(&world.scheduler, policy_find(cases[i].policy));
+		world.now = loop_now();
+		work(0, 50 * MS);
+		work(1, 60 * MS);
+		look_after(MS);
+		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_URGENT), cases[i].urgent);
+		assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
+		work(1, 0);
+		assert_int_equal(look_after(MS) <= SCHEDULER_KEEN_NS, cases[i].keen);
+	}
+}
+
 /* Turns are for all of a level as soon as one of it runs in time slices, or has an objective. */
 static void test_not_abreast(void **state)
 {
@@ -595,6 +623,7 @@ int main(void)
 		TEST(test_recording),
 		TEST(test_unpredicted),
 		TEST(test_abreast),
+		TEST(test_urgent),
 		TEST(test_not_abreast),
 		TEST(test_end_is_looked_for),
 		TEST(test_costly_evictions),
