@@ -7,10 +7,11 @@
 
 #define POLL_PERIOD   8000u /* ns between two looks of the GPU at demand and hold */
 #define POLL_NS       15000u /* from the demand until it is seen, and from the last block to the end */
-#define SAFE_POINT_NS 10000u /* from one to the next, at most (FORMS.md) */
-#define WORKERS_MAX   65535u /* of resumable kernels */
-#define TICKET_NS     10000u /* about the work of a ticket; */
-#define MORE_MAX      8u     /* up to so many times as much, if that is faster */
+#define SAFE_POINT_NS 10000u  /* from one to the next, at most (FORMS.md) */
+#define WORKERS_MAX   65535u  /* of resumable kernels */
+#define TICKET_NS     10000u  /* about the work of a ticket; */
+#define MORE_MAX      8u      /* up to so many times as much, if that is faster */
+#define COARSE_NS     500000u /* a slice for equals, who have turns of milliseconds */
 
 struct planner {
 	struct choice *choice;
@@ -282,8 +283,8 @@ static void add_resumable(const struct planner *planner)
 	add_tickets(choice, &plan, chunk ? (uint32_t)chunk : 1, false);
 }
 
-/* Along the longest axis, about the latency at a time, less what slices take longer. */
-static void add_sliced(const struct planner *planner)
+/* Along the longest axis, in slices of about so many ns. */
+static void add_slices(const struct planner *planner, uint64_t each)
 {
 	struct choice *choice = planner->choice;
 	const unsigned *grid = choice->geometry.grid;
@@ -294,19 +295,33 @@ static void add_sliced(const struct planner *planner)
 	for (unsigned i = 1; i < 3; i++)
 		plan.axis = grid[i] > grid[plan.axis] ? i : plan.axis;
 	uint64_t length = grid[plan.axis], across = geometry_blocks(&choice->geometry) / length;
-	uint64_t step = (uint64_t)((double)length * (double)planner->settings->latency * 7 / 8 /
-				   (double)choice->native);
+	uint64_t step = (uint64_t)((double)length * (double)each / (double)choice->native);
 	uint64_t full = (plan.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
 	step = step > full ? step : full;
 	step = step > least ? step : least;
-	if (step >= length)
+	const struct plan *before = &choice->candidates[choice->n - 1].plan;
+	bool again = before->form == WEIR_SLICED && before->step == step;
+	if (step >= length || again)
 		return;
 	plan.step = (unsigned)step;
 	add(choice, &plan);
 }
 
+/* As long as the latency, less what slices take longer. */
+static void add_sliced(const struct planner *planner)
+{
+	add_slices(planner, planner->settings->latency * 7 / 8);
+}
+
+/* Slices that cost little, for equals, whom a launch as long as this would make wait. */
+static void add_coarse(const struct planner *planner)
+{
+	if (planner->choice->native >= WAITED_LONG_NS && !is_forced(planner->settings))
+		add_slices(planner, COARSE_NS);
+}
+
 void plans_add(struct choice *choice, const struct rewritten *rewritten,
-	       const struct settings *settings)
+	       const struct settings *settings, enum waited waited)
 {
 	static void (*const by_form[WEIR_FORM_COUNT])(const struct planner *planner) = {
 		[WEIR_SLICED] = add_sliced,
@@ -320,8 +335,12 @@ void plans_add(struct choice *choice, const struct rewritten *rewritten,
 	choice->resident = resident(choice, choice->geometry.function);
 	bool is_short = block_time(choice, choice->resident) <= settings->latency;
 	const enum weir_form *order = is_short ? short_blocks : long_blocks;
+	if (waited == WAITED_LONG)
+		add_coarse(&planner);
 	for (size_t i = 0; i < countof(short_blocks); i++) {
 		if (!is_forced(settings) || order[i] == settings->forced)
 			by_form[order[i]](&planner);
 	}
+	if (waited != WAITED_LONG)
+		add_coarse(&planner);
 }

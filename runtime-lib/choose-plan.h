@@ -31,6 +31,7 @@ uint64_t plan_leave_time(const struct choice *choice, const struct plan *plan);
 void plan_refine(struct choice *choice, uint32_t candidate);
 
 /* Worker, with the context current: adds candidates for the choice's geometry and native time, in
- * the order that they are to be tried in. None is added if the kernel cannot be launched so. */
+ * the order that they are to be tried in, which depends on who waits. None is added if the kernel
+ * cannot be launched so. */
 void plans_add(struct choice *choice, const struct rewritten *rewritten,
-	       const struct settings *settings);
+	       const struct settings *settings, enum waited waited);

@@ -14,6 +14,8 @@
 /* While somebody waits: */
 #define OVERHEAD_WAITED 1.25
 #define OVERHEAD_SOON   1.10       /* the first one below is in use */
+#define TURNS_CHEAP     1.03       /* for equals nothing further is tried */
+#define EQUALS_SOON     1000000u   /* ns for which they may wait until a kernel has left */
 #define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
 #define GRANTED_WAITED  (1 << 30)  /* and then */
 #define NATIVE_EVERY    200000000u /* ns between native launches */
@@ -27,7 +29,7 @@ const char *trial_name(const struct choice *choice)
 	return name;
 }
 
-uint64_t trial_median(const struct candidate *candidate)
+static uint64_t median(const struct candidate *candidate)
 {
 	unsigned n = candidate->clean < TRIAL_TIMES ? candidate->clean : TRIAL_TIMES;
 	uint64_t sorted[TRIAL_TIMES] = {0};
@@ -39,6 +41,11 @@ uint64_t trial_median(const struct candidate *candidate)
 		sorted[k] = candidate->times[i];
 	}
 	return n ? sorted[(n - 1) / 2] : 0;
+}
+
+uint64_t trial_time(const struct candidate *candidate)
+{
+	return candidate->clean ? median(candidate) : candidate->least;
 }
 
 /* Besides the one without a limit (weir/transform.h). */
@@ -65,7 +72,7 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 		  (unsigned long long)(candidate ? chunk_of(choice, &chosen->plan) : 0),
 		  chosen->plan.hidden.ahead ? " ahead" : "", build_names[chosen->plan.build],
 		  chosen->plan.hidden.across > 1 ? " apart" : "",
-		  (unsigned long long)trial_median(chosen) / 1000, why);
+		  (unsigned long long)trial_time(chosen) / 1000, why);
 }
 
 /* With what is in use. */
@@ -96,25 +103,47 @@ void trial_settle(struct choice *choice, uint32_t candidate, const char *why)
  * doubt. */
 static double ratio(const struct choice *choice, const struct candidate *candidate)
 {
-	return candidate->clean ? (double)trial_median(candidate) / (double)choice->native : 1.0;
+	uint64_t time = trial_time(candidate);
+
+	return time ? (double)time / (double)choice->native : 1.0;
 }
 
+/* What others may have made longer is not believed at once. */
 static bool is_hopeless(const struct choice *choice, const struct candidate *candidate)
 {
-	return ratio(choice, candidate) > HOPELESS;
+	return (candidate->clean || candidate->dirty >= FIRST_WAITED) &&
+	       ratio(choice, candidate) > HOPELESS;
+}
+
+/* Samples of it. */
+static unsigned seen(const struct candidate *candidate)
+{
+	return candidate->clean + candidate->dirty;
 }
 
 static bool was_tried(const struct candidate *candidate)
 {
-	return candidate->clean + candidate->dirty != 0;
+	return seen(candidate) != 0;
 }
 
-/* Whether it was tried, takes no more than @most, and leaves soon if it must. */
+static void forget(struct candidate *candidate)
+{
+	candidate->clean = candidate->dirty = 0;
+	candidate->least = 0;
+}
+
+/* Whether it was tried, and takes no more than @most. */
+static bool is_affordable(const struct candidate *candidate, double most)
+{
+	return was_tried(candidate) && candidate->ratio <= most;
+}
+
+/* And leaves soon if it must. */
 static bool qualifies(const struct choice *choice, size_t candidate, double most, bool soon)
 {
 	const struct candidate *c = &choice->candidates[candidate];
 
-	return was_tried(c) && c->ratio <= most &&
+	return is_affordable(c, most) &&
 	       (!soon || plan_leave_time(choice, &c->plan) <= choose_settings()->latency);
 }
 
@@ -131,10 +160,12 @@ static uint32_t fastest(const struct choice *choice, double most, bool soon)
 	return best;
 }
 
-/* 0: none is good enough. */
+/* 0: none is good enough, or none is known to be. */
 static uint32_t winner(const struct choice *choice)
 {
-	return fastest(choice, OVERHEAD, false);
+	uint32_t best = fastest(choice, OVERHEAD, false);
+
+	return trial_time(&choice->candidates[best]) ? best : 0;
 }
 
 /* Of the same form, and with no more blocks to run before it leaves. */
@@ -177,12 +208,14 @@ static uint32_t winner_waited(const struct choice *choice)
 }
 
 /* Of a turn among equals, natively 1: all of it takes longer in the form, and at its end the GPU
- * waits for the last block. */
+ * waits for the last block; but who has the next one begins where a slice ends. */
 static double turn_cost(const struct choice *choice, size_t candidate)
 {
 	const struct candidate *c = &choice->candidates[candidate];
 
-	return c->ratio + (double)plan_leave_time(choice, &c->plan) / WAITED_LONG_NS;
+	return c->plan.form == WEIR_SLICED
+		       ? c->ratio
+		       : c->ratio + (double)plan_leave_time(choice, &c->plan) / WAITED_LONG_NS;
 }
 
 /* The one with which turns cost least; 0: there is none. */
@@ -191,7 +224,9 @@ static uint32_t cheapest_turns(const struct choice *choice, bool soon)
 	uint32_t best = 0;
 
 	for (size_t i = choice->first; i < choice->n; i++) {
-		if (qualifies(choice, i, OVERHEAD_WAITED, soon) &&
+		const struct candidate *c = &choice->candidates[i];
+		if (is_affordable(c, OVERHEAD_WAITED) &&
+		    (!soon || plan_leave_time(choice, &c->plan) <= EQUALS_SOON) &&
 		    (!best || turn_cost(choice, i) < turn_cost(choice, best)))
 			best = (uint32_t)i;
 	}
@@ -206,6 +241,23 @@ static uint32_t winner_among_equals(const struct choice *choice)
 	return soon ? soon : cheapest_turns(choice, false);
 }
 
+/* What is still to be tried could not be much better for those who wait. */
+static bool is_enough(const struct choice *choice, enum waited waited, bool other_form)
+{
+	uint32_t cheapest;
+
+	switch (waited) {
+	case WAITED_LONG:
+		cheapest = cheapest_turns(choice, true);
+		return cheapest && turn_cost(choice, cheapest) <= TURNS_CHEAP;
+	case WAITED_ALWAYS:
+		return other_form ? winner(choice) || winner_waited(choice)
+				  : soonest(choice, false) != 0;
+	default:
+		return other_form && winner(choice);
+	}
+}
+
 static void settle_measured(struct choice *choice)
 {
 	atomic_store(&choice->in_use[WAITED_NOT], winner(choice));
@@ -217,7 +269,7 @@ static void settle_measured(struct choice *choice)
 /* Native samples are taken anew, for they may have had more or less to do. */
 static void compare_anew(struct choice *choice)
 {
-	choice->candidates[0].clean = choice->candidates[0].dirty = 0;
+	forget(&choice->candidates[0]);
 }
 
 /* One launch first, or some if others would be what somebody waits for. */
@@ -233,6 +285,12 @@ void trial_begin(struct choice *choice, uint32_t candidate)
 	choice->state = CHOICE_TRYING;
 }
 
+void trial_resume(struct choice *choice)
+{
+	plan_refine(choice, choice->untried);
+	trial_begin(choice, choice->untried);
+}
+
 /* The least of many ratios that were measured is less than what it measures: the best is tried once
  * more, and if that was it, the next. */
 static void confirm(struct choice *choice)
@@ -245,7 +303,7 @@ static void confirm(struct choice *choice)
 		return;
 	}
 	candidate->again = true;
-	candidate->clean = candidate->dirty = 0;
+	forget(candidate);
 	trial_begin(choice, best);
 }
 
@@ -264,8 +322,8 @@ static void next_candidate(struct choice *choice)
 			  tried->plan.hidden.ahead ? " ahead" : "", build_names[tried->plan.build],
 			  tried->plan.workers, tried->ratio);
 	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
-	bool enough = other ? winner(choice) || (waited != WAITED_NOT && winner_waited(choice))
-			    : waited == WAITED_ALWAYS && soonest(choice, false);
+	bool enough = is_enough(choice, waited, other);
+	choice->untried = next < choice->n && enough && waited == WAITED_LONG ? next : 0;
 	if (next < choice->n && !enough && !tried->again) {
 		plan_refine(choice, next);
 		trial_begin(choice, next);
@@ -278,12 +336,12 @@ static void next_candidate(struct choice *choice)
  * candidate has had more than one, it has them again. */
 static void doubt(struct choice *choice, struct candidate *tried)
 {
-	bool again = tried->clean + tried->dirty > 1;
+	bool again = seen(tried) > 1;
 
 	choice->doubted = true;
 	compare_anew(choice);
 	if (again)
-		tried->clean = tried->dirty = 0;
+		forget(tried);
 	atomic_store(&choice->grants, again);
 }
 
@@ -302,7 +360,7 @@ static void go_on(struct choice *choice, const struct candidate *tried)
 		return;
 	}
 	atomic_store(&choice->grants, GRANTED_WAITED);
-	if (choice->candidates[0].clean < TRIAL_CLEAN && now - choice->native_at > NATIVE_EVERY) {
+	if (seen(&choice->candidates[0]) < TRIAL_CLEAN && now - choice->native_at > NATIVE_EVERY) {
 		choice->native_at = now;
 		atomic_store(&choice->natives, 1);
 	}
@@ -312,17 +370,17 @@ static void go_on(struct choice *choice, const struct candidate *tried)
 static bool is_compared(const struct choice *choice, const struct candidate *tried)
 {
 	const struct candidate *native = &choice->candidates[0];
-	unsigned seen = tried->clean + tried->dirty, enough = samples_wanted(tried, TRIAL_CLEAN);
+	unsigned enough = samples_wanted(tried, TRIAL_CLEAN);
 
-	return native->clean &&
+	return trial_time(native) &&
 	       (is_hopeless(choice, tried) ||
-		(native->clean >= enough &&
-		 (tried->clean >= enough || seen >= samples_wanted(tried, TRIAL_MOST))));
+		(seen(native) >= enough &&
+		 (tried->clean >= enough || seen(tried) >= samples_wanted(tried, TRIAL_MOST))));
 }
 
 void trial_advance(struct choice *choice)
 {
-	unsigned natives = choice->candidates[0].clean;
+	unsigned natives = seen(&choice->candidates[0]);
 	struct candidate *tried = &choice->candidates[atomic_load(&choice->in_use[WAITED_NOT])];
 
 	if (atomic_load(&choice->refused)) {

@@ -13,11 +13,14 @@ static inline bool trial_is_waited(const struct choice *choice)
 	return client_waited(atomic_load(&choice->client), choice->native);
 }
 
-/* ns, of samples without an eviction in them; 0: there are none. */
-uint64_t trial_median(const struct candidate *candidate);
+/* ns: the median of clean samples, or the least of disturbed ones; 0: there are none. */
+uint64_t trial_time(const struct candidate *candidate);
 
 /* Worker: compares from this candidate on. */
 void trial_begin(struct choice *choice, uint32_t candidate);
+
+/* Worker: goes on with those that were not needed for equals. */
+void trial_resume(struct choice *choice);
 
 /* Worker: a sample of one that is tried came. */
 void trial_advance(struct choice *choice);

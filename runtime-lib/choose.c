@@ -16,13 +16,19 @@
 #define EVICTION_WAITED 5000000u
 /* ns of work between evictions, at least: demand lingers so long. */
 #define EVICTION_EVERY 100000u
-#define STRANGE        3u /* samples of quite another time: the choice is made anew */
+/* Samples of quite another time: the choice is made anew; if others may have made them longer, so
+ * many. */
+#define STRANGE         3u
+#define STRANGE_CROWDED 16u
+#define STRANGE_FOR                                                                   \
+	200000000u /* ns: so long, for equals run beside it until the agent sees them \
+		    */
 
 static struct settings settings;
 
 static struct choice choices[CHOICES_MAX];
 static _Atomic size_t n_choices;         /* ever used */
-static _Atomic int waiting[CLIENTS_MAX]; /* choices of this client may be CHOICE_WANTED */
+static _Atomic int is_open[CLIENTS_MAX]; /* choices of this client may still be to be made */
 
 static const char *const form_names[WEIR_FORM_COUNT] = {
 	[WEIR_NATIVE] = "native",
@@ -224,7 +230,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->trying = choice->turns = choice->refused = 0;
 	choice_use(choice, 0);
 	atomic_store(&choice->key, of->key);
-	atomic_store(&waiting[client->index], 1);
+	atomic_store(&is_open[client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
 		atomic_store(&of->kernel->choice, choice);
 }
@@ -241,23 +247,35 @@ void choose_runs(struct client *client, const struct sample *sample, uint64_t ns
 
 /* Some samples of quite another time, of the native kernel or of what was chosen: other candidates
  * may suit it better now. */
-static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns)
+static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns, bool crowded)
 {
 	bool chosen = choice->state == CHOICE_SETTLED && choice_uses(choice, candidate);
 
 	if (choice->state == CHOICE_WANTED || is_forced(&settings) || (candidate && !chosen))
 		return;
+	uint64_t now = client_now();
 	if (ns / 2 <= choice->made_for && ns >= choice->made_for / 2)
 		choice->strange = 0;
-	else if (++choice->strange >= STRANGE && choice->n < CANDIDATES_MAX && choice->made_for &&
-		 !atomic_load(&choice->refused)) {
+	else if (choice->strange++ == 0)
+		choice->strange_at = now;
+	else if (choice->strange >= (crowded ? STRANGE_CROWDED : STRANGE) &&
+		 now - choice->strange_at >= STRANGE_FOR && choice->n < CANDIDATES_MAX &&
+		 choice->made_for && !atomic_load(&choice->refused)) {
 		choice->native = ns ? ns : 1;
 		choice->state = CHOICE_WANTED;
-		atomic_store(&waiting[atomic_load(&choice->client)->index], 1);
+		atomic_store(&is_open[atomic_load(&choice->client)->index], 1);
 	}
 }
 
-void choose_learn(struct client *client, const struct sample *sample, uint64_t ns)
+/* Of others' making it is longer, never shorter: of many the least is near to the truth. */
+static void learn_dirty(struct candidate *candidate, const struct sample *sample, uint64_t ns)
+{
+	candidate->dirty++;
+	if (!sample_evicted(sample) && (!candidate->least || ns < candidate->least))
+		candidate->least = ns;
+}
+
+void choose_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	const struct sampled *of = &sample->of;
 	struct choice *choice = choice_of(of);
@@ -269,15 +287,15 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 	if (!choice || of->candidate >= choice->n)
 		return;
 	struct candidate *candidate = &choice->candidates[of->candidate];
-	bool clean = !sample_evicted(sample);
+	bool clean = !sample_evicted(sample) && !sample->disturbed;
 	if (clean)
 		candidate->times[candidate->clean++ % TRIAL_TIMES] = ns;
 	else
-		candidate->dirty++;
-	if (of->candidate == 0)
-		choice->native = trial_median(candidate) ? trial_median(candidate) : 1;
+		learn_dirty(candidate, sample, ns);
+	if (of->candidate == 0 && trial_time(candidate))
+		choice->native = trial_time(candidate);
 	if (clean)
-		check_time(choice, of->candidate, ns);
+		check_time(choice, of->candidate, ns, crowded);
 	if (choice->state == CHOICE_TRYING)
 		trial_advance(choice);
 }
@@ -287,7 +305,9 @@ static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 	choice->first = choice->n;
 	choice->made_for = choice->native;
 	choice->strange = 0;
-	plans_add(choice, rewritten, &settings);
+	choice->untried = 0;
+	plans_add(choice, rewritten, &settings,
+		  client_waiting(atomic_load(&choice->client), choice->native));
 	expect_evictions(choice);
 	if (choice->n == choice->first) {
 		if (is_forced(&settings))
@@ -311,11 +331,20 @@ static bool is_of_use(const struct choice *choice, const struct client *client)
 	       choice->native >= GATE_INTERVAL_ALONE;
 }
 
+/* What was good enough for equals may not be for others. */
+static bool is_unfinished(const struct choice *choice)
+{
+	return choice->state == CHOICE_SETTLED && choice->untried;
+}
+
 /* Nothing can be done yet for one that is at the agent. */
 static bool is_due(const struct choice *choice, const struct client *client)
 {
-	if (!atomic_load(&choice->key) || choice->client != client ||
-	    choice->state != CHOICE_WANTED || !is_of_use(choice, client))
+	if (!atomic_load(&choice->key) || choice->client != client)
+		return false;
+	if (is_unfinished(choice))
+		return client_waiting(client, choice->native) != WAITED_LONG;
+	if (choice->state != CHOICE_WANTED || !is_of_use(choice, client))
 		return false;
 	const struct function *function = atomic_load(&choice->function);
 	if (!function)
@@ -326,10 +355,17 @@ static bool is_due(const struct choice *choice, const struct client *client)
 
 bool choose_pending(const struct client *client)
 {
-	for (size_t i = 0; atomic_load(&waiting[client->index]) && i < n_choices; i++) {
-		if (is_due(&choices[i], client))
+	bool more = false;
+
+	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_choices; i++) {
+		const struct choice *choice = &choices[i];
+		if (is_due(choice, client))
 			return true;
+		more |= atomic_load(&choice->key) && choice->client == client &&
+			(choice->state != CHOICE_SETTLED || choice->untried);
 	}
+	/* This thread alone makes choices, so none came meanwhile. */
+	atomic_store(&is_open[client->index], more);
 	return false;
 }
 
@@ -363,18 +399,15 @@ static void decide(struct choice *choice)
 
 void choose_work(struct client *client)
 {
-	bool wait = false;
-
 	for (size_t i = 0; i < n_choices; i++) {
 		struct choice *choice = &choices[i];
-		if (is_due(choice, client) && !atomic_load(&choice->function))
+		if (is_due(choice, client) && is_unfinished(choice))
+			trial_resume(choice);
+		else if (is_due(choice, client) && !atomic_load(&choice->function))
 			ask(choice);
 		else if (is_due(choice, client))
 			decide(choice);
-		wait = wait || (choice->client == client && choice->state == CHOICE_WANTED);
 	}
-	/* This thread alone makes choices, so none came meanwhile. */
-	atomic_store(&waiting[client->index], wait);
 }
 
 void choose_gone(const struct function *function)

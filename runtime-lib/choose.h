@@ -14,8 +14,12 @@
  * then the first candidate is in use from its first launch on, and all that runs natively is a
  * launch now and then until there are enough to compare; and it may cost more: a form that is too
  * slow for all days is in use as long as somebody waits, if it is not much slower. For those above
- * it is the one that leaves soonest; for equals the one with which turns cost least.
- */
+ * it is the one that leaves soonest; for equals the one with which turns cost least, as may be long
+ * slices: these are the first to be tried if nobody but equals waits, and if they are good enough
+ * the others are tried when that is over.
+ *
+ * Others that run meanwhile make a launch longer, never shorter. A sample during which gates were
+ * closed is none but for want of others, and then the least of them counts. */
 #pragma once
 
 #include "function.h"
@@ -46,9 +50,10 @@ struct plan {
 
 struct candidate {
 	struct plan plan;
-	uint64_t times[TRIAL_TIMES]; /* ns, of the last samples without an eviction in them */
+	uint64_t times[TRIAL_TIMES]; /* ns, of the last samples with nothing else in them */
 	unsigned clean;              /* such samples */
-	unsigned dirty;              /* and others */
+	unsigned dirty;              /* and those that were evicted, or disturbed by others; */
+	uint64_t least;              /* ns: of the latter the least; 0: there is none */
 	double ratio;                /* to the native kernel, when it was tried */
 	bool again;                  /* it was the best, and is tried with more samples */
 };
@@ -75,15 +80,17 @@ struct choice {
 
 	/* Worker. */
 	struct geometry geometry;
-	uint32_t unloads;   /* of code before that was launched */
-	uint64_t native;    /* ns */
-	uint32_t resident;  /* blocks of the native kernel that fit on the GPU at once */
-	uint64_t evicted;   /* of late, 16 times: most evictions of a launch */
-	uint64_t made_for;  /* ns: what the candidates suit; */
-	unsigned strange;   /* samples in a row of quite another time */
-	uint64_t native_at; /* ns, when `natives` were last given */
-	bool doubted;       /* the one that is tried was hopeless, and is compared once more */
-	size_t first, n;    /* candidates of the last time that the choice was made */
+	uint32_t unloads;    /* of code before that was launched */
+	uint64_t native;     /* ns */
+	uint32_t resident;   /* blocks of the native kernel that fit on the GPU at once */
+	uint64_t evicted;    /* of late, 16 times: most evictions of a launch */
+	uint64_t made_for;   /* ns: what the candidates suit; */
+	unsigned strange;    /* samples in a row of quite another time, */
+	uint64_t strange_at; /* ns: since then */
+	uint64_t native_at;  /* ns, when `natives` were last given */
+	bool doubted;        /* the one that is tried was hopeless, and is compared once more */
+	size_t first, n;     /* candidates of the last time that the choice was made */
+	uint32_t untried;    /* the first that was not needed for equals; 0: none is left */
 	struct candidate candidates[CANDIDATES_MAX];
 };
 
@@ -129,8 +136,8 @@ void choose_untaken(const struct turn *turn);
 /* Launch path: nor will it be ever, as the driver refuses. */
 void choose_refused(struct choice *choice);
 
-/* Worker: a sample was read. */
-void choose_learn(struct client *client, const struct sample *sample, uint64_t ns);
+/* Worker: a sample was read. @crowded: others may have run meanwhile. */
+void choose_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
 /* Worker: it has run for so long, and goes on. */
 void choose_runs(struct client *client, const struct sample *sample, uint64_t ns);

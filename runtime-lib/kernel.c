@@ -16,7 +16,9 @@
 #define VARYING       0.01 /* variance of errors of 10 % */
 #define BETTER        4    /* times less variance */
 #define ERROR_MAX     10.0
-#define LONGER_MOST   8u /* samples in a row are laid to others on the GPU */
+/* So many samples in a row are laid to others on the GPU; or so many, if none is twice as long. */
+#define LONGER_MOST   8u
+#define LITTLE_LONGER 32u
 
 static struct kernel_time table[ENTRIES];
 
@@ -140,27 +142,54 @@ static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint
 	atomic_store(&kernel->varies, by_sizes && of_mean > VARYING && of_sizes * BETTER < of_mean);
 }
 
-/* By more than a sixteenth. */
-static bool is_longer(uint64_t mean, uint64_t ns)
+/* Each of those in a row was lengthened by others, if not all; so the least says most. 0: there are
+ * not enough of them yet. */
+static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_t ns)
 {
-	return mean && ns > mean + mean / 16;
+	uint32_t n = atomic_load(&kernel->longer);
+	uint64_t least = n ? atomic_load(&kernel->least) : ns;
+
+	least = ns < least ? ns : least;
+	bool enough = n >= (least < 2 * mean ? LITTLE_LONGER : LONGER_MOST);
+	atomic_store(&kernel->least, least);
+	atomic_store(&kernel->longer, enough ? 0 : n + 1);
+	return enough ? least : 0;
+}
+
+uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, bool crowded)
+{
+	uint64_t mean = atomic_load(&kernel->mean);
+
+	if (atomic_load(&kernel->key) != key)
+		return 0;
+	if (crowded && mean && ns > mean)
+		return least_of_many(kernel, mean, ns);
+	atomic_store(&kernel->longer, 0);
+	return ns;
+}
+
+/* Others only ever make it longer: of a mean that is longer by more than a sixteenth nothing is
+ * kept among them. */
+static uint64_t mean_with(uint64_t mean, uint64_t ns, bool crowded)
+{
+	uint64_t next = crowded && ns < mean - mean / 16
+				? ns
+				: (uint64_t)ridge_mean((double)mean, (double)ns);
+
+	return next ? next : 1;
 }
 
 void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
 		  bool crowded)
 {
+	uint64_t mean = atomic_load(&kernel->mean);
+
 	if (atomic_load(&kernel->key) != key)
 		return;
-
-	uint64_t mean = atomic_load(&kernel->mean);
 	if (mean)
 		compare(kernel, mean, ns, by_sizes);
-	if (!crowded || !is_longer(mean, ns))
-		atomic_store(&kernel->longer, 0);
-	else if (atomic_fetch_add(&kernel->longer, 1) < LONGER_MOST)
-		return;
-	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
-	atomic_store(&kernel->mean, mean ? mean : 1);
+	mean = mean_with(mean, ns, crowded);
+	atomic_store(&kernel->mean, mean);
 	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)
 		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,
 			  (unsigned long long)mean / 1000);

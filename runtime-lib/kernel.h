@@ -25,6 +25,7 @@ struct kernel_time {
 	_Atomic double variance, sizes_variance;
 	_Atomic uint32_t samples;
 	_Atomic uint32_t longer; /* of the last ones, in a row, among others and not believed */
+	_Atomic uint64_t least;  /* ns, of these */
 	_Atomic uint32_t launches;
 	_Atomic uint64_t eviction; /* ns of GPU time that one costs, running mean; 0: not known */
 	_Atomic int varies;        /* with more than the geometry: the regression says it better */
@@ -63,8 +64,12 @@ void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 /* Of a prediction, relative to what was measured; at most 10. */
 double kernel_error(uint64_t predicted, uint64_t ns);
 
-/* Worker: takes a measured time into the mean, unless the entry is now another kernel's. @by_sizes:
- * what the regression said; 0: nothing. @crowded: others may have run meanwhile, so longer times
- * count only if none is shorter for a while. */
+/* Worker: what a measured time says, ns; 0: nothing. @crowded: others may have run meanwhile, so
+ * longer times than the mean say something only if none is shorter for a while, and then the least
+ * of them does. */
+uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, bool crowded);
+
+/* Worker: takes such a time into the mean, unless the entry is now another kernel's. @by_sizes:
+ * what the regression said; 0: nothing. */
 void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
 		  bool crowded);

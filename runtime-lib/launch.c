@@ -70,6 +70,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
 				  .predicted = launch->predicted,
 				  .started = started,
+				  .held = gate_closed(launch->standing),
 				  .arguments = predict_arguments(call),
 				  .choice = launch->turn.choice,
 				  .candidate = launch->turn.candidate},

@@ -55,25 +55,50 @@ static bool is_crowded(const struct client *client)
 	return atomic_load(&client->gate_interval) <= GATE_INTERVAL_CONTENDED;
 }
 
+/* What changes by so much is measured again soon: equals run beside it until the agent sees that
+ * they have work. */
+static void watch_change(struct client *client, uint64_t before, uint64_t ns)
+{
+	if (before && (ns > 2 * before || before > 2 * ns))
+		atomic_store(&client->sampler.due, 1);
+}
+
+static void learn_time(struct client *client, const struct sample *sample, uint64_t ns,
+		       bool crowded)
+{
+	const struct sampled *of = &sample->of;
+	uint64_t before = kernel_mean(of->kernel);
+	uint64_t believed = kernel_believe(of->kernel, of->key, ns, crowded);
+
+	if (!believed)
+		return;
+	judge(client, of, believed);
+	kernel_learn(of->kernel, of->key, believed, predict_learn(sample, believed), crowded);
+	watch_change(client, before, believed);
+}
+
 void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
-	const struct sampled *of = &sample->of;
+	bool crowded = is_crowded(client) || sample->disturbed;
 
 	if (!sample_evicted(sample)) {
-		judge(client, of, ns);
-		kernel_learn(of->kernel, of->key, ns, predict_learn(sample, ns),
-			     is_crowded(client));
+		learn_time(client, sample, ns, crowded);
 	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
 		learn_eviction(sample);
 	}
 	start_ended(client, sample);
 	weigh(client, sample);
-	choose_learn(client, sample, ns);
+	choose_learn(client, sample, ns, crowded);
 }
 
 void learn_runs(void *client, const struct sample *sample, uint64_t ns)
 {
-	kernel_at_least(sample->of.kernel, sample->of.key, ns);
+	uint64_t before = kernel_mean(sample->of.kernel);
+
+	/* Among others it runs for longer than it takes. */
+	if (!sample->disturbed || !before)
+		kernel_at_least(sample->of.kernel, sample->of.key, ns);
+	watch_change(client, before, kernel_mean(sample->of.kernel));
 	choose_runs(client, sample, ns);
 }

@@ -217,10 +217,13 @@ bool preempt_launch(struct stream *stream, struct lane *lane, const struct stand
 {
 	bool launched;
 
-	if (turn->plan->form == WEIR_SLICED)
+	if (turn->plan->form == WEIR_SLICED) {
 		launched = launch_sliced(stream, standing, call, turn, result);
-	else
+		if (sample)
+			sample->sliced = launched;
+	} else {
 		launched = launch_chain(stream, lane, standing, call, turn, sample, result);
+	}
 	if (launched)
 		atomic_fetch_add_explicit(&stream->client->form_launches[turn->plan->form], 1,
 					  memory_order_relaxed);

@@ -36,7 +36,8 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 
 	struct sample *sample = &sampler->samples[__builtin_ctz(free)];
 	sample->of = *of;
-	sample->begun = false;
+	sample->begun = sample->sliced = false;
+	sample->disturbed = of->held;
 	sample->waited = sample->open = sample->seen = sample->ran = 0;
 	atomic_store_explicit(&sample->flight, SAMPLE_PLAIN, memory_order_relaxed);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
@@ -71,6 +72,7 @@ uint64_t sample_ran(const struct sample *sample)
 static void watch(struct sample *sample, const struct sample_reader *reader)
 {
 	sample->open = reader->now;
+	sample->disturbed |= reader->held;
 	if (!sample->begun)
 		sample->begun = real(cuEventQuery)(sample->start) == CUDA_SUCCESS;
 	if (!sample->begun)

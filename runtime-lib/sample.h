@@ -33,6 +33,7 @@ struct sampled {
 	bool formable;      /* may be launched in a form */
 	uint64_t predicted; /* ns; 0: nothing was */
 	uint64_t started;   /* ns, when it was launched into an idle stream (start.h); or 0 */
+	bool held;          /* gates were closed */
 	struct arguments arguments;
 	struct choice *choice; /* NULL: there was none */
 	uint32_t candidate;    /* of the choice */
@@ -45,11 +46,13 @@ struct sample {
 	CUevent away, back, done;
 	bool parts;
 	uint32_t chain; /* continuations */
+	bool sliced;    /* others may run between its parts */
 	struct sampled of;
 	_Atomic int flight; /* enum sample_flight */
 
 	/* Worker, while it is open. */
 	bool begun;
+	bool disturbed;  /* gates were closed meanwhile: it may have been away, or among others */
 	uint64_t waited; /* ns, when it was last seen not to have begun; 0: never */
 	uint64_t open;   /* ns, when it was last seen not to have ended; 0: never */
 	uint64_t seen;   /* ns, when it was last seen to run; 0: it was not yet */
@@ -58,7 +61,8 @@ struct sample {
 
 static inline bool sample_evicted(const struct sample *sample)
 {
-	return atomic_load(&sample->flight) >= SAMPLE_EVICTED;
+	return atomic_load(&sample->flight) >= SAMPLE_EVICTED ||
+	       (sample->sliced && sample->disturbed);
 }
 
 struct sampler {

@@ -261,6 +261,77 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	gone(n);
 }
 
+/* A kernel of 5 ms, of which slices cost 1 % and what leaves sooner 5 %. */
+static CUfunction slices_are_cheap(struct rewritten *rewritten)
+{
+	*rewritten = in_forms(1u << WEIR_PERSISTENT);
+	rewritten->variants[WEIR_SLICED][0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	CUfunction kernel = kernel_of(5000000, rewritten);
+	driver->form_elapsed_ns = 5250000;
+	driver->wide_elapsed_ns = 5050000;
+	return kernel;
+}
+
+static void equals_find_long_slices(void **state)
+{
+	struct rewritten rewritten;
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	CUfunction kernel = slices_are_cheap(&rewritten);
+	assert_true(settles(n, kernel, 100 * AT_ONCE));
+	const struct choice *choice = choice_for(kernel);
+	const struct plan *fine = &choice->candidates[choice->n - 2].plan,
+			  *coarse = &choice->candidates[choice->n - 1].plan;
+	assert_int_equal(fine->form, WEIR_SLICED);
+	assert_int_equal(coarse->form, WEIR_SLICED);
+	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_SLICED);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+			 WEIR_PERSISTENT);
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+}
+
+/* One good candidate is enough for equals; all the others are tried when they wait no more. */
+static void equals_do_not_wait_for_a_long_trial(void **state)
+{
+	struct rewritten rewritten;
+	unsigned n = welcomed(1);
+
+	(void)state;
+	usleep(50000);
+	client->worker.held_until = UINT64_MAX;
+	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
+	CUfunction kernel = slices_are_cheap(&rewritten);
+	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
+	const struct choice *choice = choice_for(kernel);
+	assert_int_equal(choice->untried, choice->first + 1);
+	assert_int_equal(choice->in_use[WAITED_LONG], choice->first);
+	assert_int_equal(choice->candidates[choice->first].plan.form, WEIR_SLICED);
+
+	/* What it takes with others between its slices is nothing to go by. */
+	unsigned dirty = choice->candidates[choice->first].dirty;
+	driver->wide_elapsed_ns = 50000000;
+	agent.control->hold = 1;
+	atomic_store(&client->sampler.due, 1);
+	launch_call(n, kernel, 100 * AT_ONCE);
+	assert_true(eventually(choice->candidates[choice->first].dirty == dirty + 1));
+	assert_int_equal(choice->candidates[choice->first].least, 0);
+	agent.control->hold = 0;
+	driver->wide_elapsed_ns = 5050000;
+
+	client->worker.held_until = 0;
+	assert_true(eventually(choice->state == CHOICE_TRYING));
+	assert_true(settles(n, kernel, 100 * AT_ONCE));
+	assert_int_equal(choice->untried, 0);
+	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+			 WEIR_PERSISTENT);
+	driver->wide_elapsed_ns = 0;
+	gone(n);
+}
+
 /* Another build with tickets of as many blocks. */
 static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 {
@@ -376,6 +447,32 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	gone(n);
 }
 
+/* As long as the agent has not seen them, equals run beside each other. */
+static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
+{
+	unsigned n = welcomed(1);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(1000000, &rewritten);
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	const struct choice *choice = choice_for(kernel);
+	driver->elapsed_ns = driver->form_elapsed_ns = 8000000;
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_store(&client->sampler.due, 1);
+		launch_call(n, kernel, BLOCKS);
+		land(0);
+		assert_true(eventually(choice->strange > i));
+	}
+	assert_int_equal(choice->state, CHOICE_SETTLED);
+	usleep(200000);
+	atomic_store(&client->sampler.due, 1);
+	launch_call(n, kernel, BLOCKS);
+	land(0);
+	assert_true(eventually(choice->state != CHOICE_SETTLED));
+	gone(n);
+}
+
 static void a_form_that_had_more_to_do_is_not_hopeless(void **state)
 {
 	unsigned n = welcomed(0);
@@ -484,6 +581,9 @@ int main(void)
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
 		cmocka_unit_test(equals_find_what_makes_turns_cheap),
+		cmocka_unit_test(equals_find_long_slices),
+		cmocka_unit_test(equals_do_not_wait_for_a_long_trial),
+		cmocka_unit_test(what_takes_longer_for_a_moment_is_not_chosen_anew),
 		cmocka_unit_test(of_those_that_leave_as_soon_the_fastest_is_used),
 		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),

@@ -79,6 +79,8 @@ static void takes(CUfunction kernel, unsigned blocks, uint64_t n, uint64_t ns)
 	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
 	driver->elapsed_ns = ns;
 	for (int i = 0; i < 512 && time->samples == samples; i++) {
+		/* None but by its turn. */
+		atomic_store(&client_find(CONTEXT)->sampler.due, 0);
 		uint32_t before = time->launches;
 		bool sampled = before < 4 || (before + 1) % every(time) == 0;
 		launch(kernel, blocks, n);
@@ -345,26 +347,63 @@ static int finish(void **state)
 	return 0;
 }
 
+static void learn(struct kernel_time *time, uint64_t key, uint64_t ns, bool crowded)
+{
+	uint64_t believed = kernel_believe(time, key, ns, crowded);
+
+	if (believed)
+		kernel_learn(time, key, believed, 0, crowded);
+}
+
 static void what_others_lengthen_is_not_learned(void **state)
 {
 	const uint64_t key = 0x1234567;
 	struct kernel_time *time = kernel_find(key);
 
 	(void)state;
-	kernel_learn(time, key, 100000, 0, true);
+	learn(time, key, 100000, true);
 	for (int i = 0; i < 8; i++)
-		kernel_learn(time, key, 200000, 0, true);
+		learn(time, key, 200000, true);
 	assert_int_equal(kernel_mean(time), 100000);
-	kernel_learn(time, key, 100000, 0, true);
+	learn(time, key, 100000, true);
 	for (int i = 0; i < 8; i++)
-		kernel_learn(time, key, 200000, 0, true);
+		learn(time, key, 200000, true);
 	assert_int_equal(kernel_mean(time), 100000);
 	/* It does take longer, it seems. */
-	kernel_learn(time, key, 200000, 0, true);
+	learn(time, key, 200000, true);
 	assert_true(kernel_mean(time) > 100000);
 	uint64_t before = kernel_mean(time);
-	kernel_learn(time, key, 200000, 0, false);
+	learn(time, key, 200000, false);
 	assert_true(kernel_mean(time) > before);
+}
+
+/* A launch that is measured, and what is predicted then. */
+static uint64_t predicted_after(CUfunction kernel, uint64_t ns)
+{
+	driver->elapsed_ns = ns;
+	atomic_store(&client_find(CONTEXT)->sampler.due, 1);
+	launch(kernel, 50, 7);
+	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
+	return kernel_mean(time_of(kernel, 50));
+}
+
+static void what_ran_behind_closed_gates_is_not_learned(void **state)
+{
+	CUfunction kernel = KERNEL(++kernels);
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		takes(kernel, 50, 7, 1000000);
+	agent.control->hold = 1;
+	assert_int_equal(predicted_after(kernel, 1900000), 1000000);
+	agent.control->hold = 0;
+	assert_true(predicted_after(kernel, 1900000) > 1000000);
+	/* What was others' making is forgotten as soon as it is known to be. */
+	while (predicted_after(kernel, 8000000) < 4000000)
+		;
+	agent.control->hold = 1;
+	assert_int_equal(predicted_after(kernel, 1000000), 1000000);
+	agent.control->hold = 0;
 }
 
 static void launches_that_go_on_are_believed_more_than_samples_if_twice_as_long(void **state)
@@ -375,7 +414,7 @@ static void launches_that_go_on_are_believed_more_than_samples_if_twice_as_long(
 	(void)state;
 	kernel_at_least(time, key, 50000);
 	assert_int_equal(kernel_mean(time), 50000);
-	kernel_learn(time, key, 50000, 0, false);
+	learn(time, key, 50000, false);
 	kernel_at_least(time, key, 90000);
 	assert_int_equal(kernel_mean(time), 50000);
 	kernel_at_least(time, key, 110000);
@@ -387,6 +426,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key_knows_every_size_and_its_place),
 		cmocka_unit_test(what_others_lengthen_is_not_learned),
+		cmocka_unit_test(what_ran_behind_closed_gates_is_not_learned),
 		cmocka_unit_test(
 			launches_that_go_on_are_believed_more_than_samples_if_twice_as_long),
 		cmocka_unit_test(sizes_never_launched_are_predicted),
