@@ -18,7 +18,7 @@ DEPTH = 4  # rounds queued
 COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
 PROBE = 4  # passes more, to see how long one is
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen;
-SETTLE_ROUNDS = 150  # at least, for there may be a dozen forms to compare
+SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and the best once more
 
 
 @dataclasses.dataclass(frozen=True)
