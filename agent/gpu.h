@@ -25,6 +25,13 @@
 
 struct client;
 
+/* The end of a turn is looked for without a timer. */
+struct watch {
+	uint64_t turn; /* by when it began */
+	uint64_t left; /* ns, of that turn */
+	bool on;
+};
+
 struct gpu {
 	uint8_t uuid[16];
 	char id[GPU_ID_SIZE];
@@ -51,7 +58,8 @@ struct gpu {
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
 	struct policy_settings settings;
 	struct turns turns;
-	uint64_t looked;                 /* when at its clients last */
+	uint64_t looked; /* when at its clients last */
+	struct watch watch;
 	uint64_t unclaimed[WEIR_LEVELS]; /* ns that clients ran in others' turns, and paid for */
 };
 

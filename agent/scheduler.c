@@ -375,19 +375,39 @@ static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, ui
 	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
 }
 
-/* Who has an objective has short turns, and many: the GPU is idle from the end of each until it is
- * seen. So it is looked for from when it is predicted on. */
-static uint64_t until_end(const struct gpu *gpu)
+/* The one with an objective for whose turn others wait that ends first; NULL: there is none. */
+static const struct turn *ends_first(const struct gpu *gpu)
 {
-	uint64_t soonest = POLICY_NEVER;
+	const struct turn *first = NULL;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		const struct turn *turn = &gpu->turns.levels[level];
 		const struct policy_client *running = turn->running;
-		if (running && running->slo && turn->waiting && running->remaining < soonest)
-			soonest = running->remaining;
+		if (running && running->slo && turn->waiting &&
+		    (!first || running->remaining < first->running->remaining))
+			first = turn;
 	}
-	return soonest > SCHEDULER_END_NS ? soonest : SCHEDULER_END_NS;
+	return first;
+}
+
+/* Such turns are short, and many, and the GPU is idle from the end of each until it is seen. A
+ * timer may be late by more than that; so from shortly before the end that is predicted on one look
+ * follows the other, but in no turn for long. */
+static uint64_t until_end(struct gpu *gpu, uint64_t passed)
+{
+	const struct turn *turn = ends_first(gpu);
+	struct watch *watch = &gpu->watch;
+
+	if (!turn)
+		return POLICY_NEVER;
+	if (watch->turn != turn->started)
+		*watch = (struct watch){.turn = turn->started, .left = SCHEDULER_WATCH_NS};
+	if (watch->on)
+		watch->left -= passed < watch->left ? passed : watch->left;
+	watch->on = turn->running->remaining <= SCHEDULER_LATE_NS;
+	if (!watch->on)
+		return turn->running->remaining - SCHEDULER_LATE_NS;
+	return watch->left ? 1 : SCHEDULER_END_NS;
 }
 
 /* Nobody had work for a second, but who comes is to be seen soon: as often as it costs little. */
@@ -438,7 +458,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	tell_beside(gpu);
 	if (!may_contend)
 		return POLICY_NEVER;
-	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu);
+	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu, passed);
 	most = end < most ? end : most;
 	return next < now + most ? next : now + most;
 }

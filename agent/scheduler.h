@@ -11,9 +11,11 @@
 #include "weir/loop.h"
 
 /* Decisions come within a millisecond, the look itself and the timer's lateness included. */
-#define SCHEDULER_LOOK_NS   800000ull    /* while somebody who has an equal has work */
-#define SCHEDULER_KEEN_NS   100000ull    /* while work that comes or ends is to be seen at once */
-#define SCHEDULER_END_NS    20000ull     /* at the end of a short turn that others wait for */
+#define SCHEDULER_LOOK_NS   800000ull /* while somebody who has an equal has work */
+#define SCHEDULER_KEEN_NS   100000ull /* while work that comes or ends is to be seen at once */
+#define SCHEDULER_END_NS    20000ull  /* at the end of a short turn that others wait for */
+#define SCHEDULER_LATE_NS   60000ull  /* by which a timer may be late: from then on none is set, */
+#define SCHEDULER_WATCH_NS  200000ull /* for so long in a turn */
 #define SCHEDULER_KEEN_FOR  200000000ull /* after there was some */
 #define SCHEDULER_KEEN_MAX  32u          /* clients of a level, at most, for whom that is done */
 #define SCHEDULER_BUSY_NS   1000000000ull

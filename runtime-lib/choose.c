@@ -20,9 +20,8 @@
  * many. */
 #define STRANGE         3u
 #define STRANGE_CROWDED 16u
-#define STRANGE_FOR                                                                   \
-	200000000u /* ns: so long, for equals run beside it until the agent sees them \
-		    */
+/* ns: so long at least, for equals run beside it until the agent sees them. */
+#define STRANGE_FOR 200000000u
 
 static struct settings settings;
 

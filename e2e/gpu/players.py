@@ -25,7 +25,7 @@ SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and 
 class Role:
     """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart. @us: a round is
     one launch of @kernel over the data of class @size, so often that it takes so long; 0: a round is all
-    that the benchmark does."""
+    that the benchmark does. @latency: us, what shorter kernels need no form that leaves for; 0: as by default."""
 
     workload: str
     size: str = "small"
@@ -33,6 +33,7 @@ class Role:
     copy: int = 0
     kernel: str = ""
     us: int = 0
+    latency: int = 0
 
     def __str__(self):
         return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
@@ -71,8 +72,9 @@ class Stage:
         size = "trivial" if self.node.simulated else role.size
         argv = [self.node.bench("player"), *self.node.sizes, "--only", role.workload, "--class", size]
         argv += ["--kernel", role.kernel] if role.us else []
+        env = {"WEIR_PREEMPT_LATENCY_US": str(role.latency)} if weir and role.latency else None
         client = self.node.start(
-            f"player-{role.workload}", argv, tenant, weir, mps=mps, stdin=subprocess.PIPE
+            f"player-{role.workload}", argv, tenant, weir, env=env, mps=mps, stdin=subprocess.PIPE
         )
         return Player(client, tenant)
 
