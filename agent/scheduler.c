@@ -9,9 +9,11 @@
 /* ns: what a client may run later for what it was charged too much, and all of them. */
 #define CREDIT_MAX    20000000ull
 #define UNCLAIMED_MAX 100000000ull
-/* ns, of turns in which a client's predictions are compared with the clock. */
-#define PACE_MIN    20000000ull
-#define PACE_MAX    500000000ull
+/* ns, of turns in which a client's predictions are compared with the clock; */
+#define PACE_MIN 20000000ull
+#define PACE_MAX 500000000ull
+/* how long behind a turn's begin, and before its end. */
+#define PACE_BEHIND 500000ull
 #define PACE_BEFORE 3000000ull
 
 static bool hand_held(const struct client *client)
@@ -154,9 +156,12 @@ static uint64_t by_clock(const struct client *client, uint64_t step)
 	return (uint64_t)((unsigned __int128)step * charged / told);
 }
 
-/* @step was told; by the former telling it had the turn already, and has had it since. Who tells
- * after the turn's end is not seen here, so the former telling must have been long before that end:
- * else only those are counted who tell soon, and seem to run more than the clock. */
+/* @step was told; by the former telling it had the turn already, and has had it since. At the
+ * turn's begin others were still to leave, so that telling must not have been then: else who has
+ * the turn seems to run less than the clock. Who tells after the turn's end is not seen here, so
+ * nor may it have been shortly before that: else only those are counted who tell soon, and seem to
+ * run more.
+ */
 static void note_pace(struct client *client, const struct turn *turn, uint64_t step)
 {
 	uint64_t used = turn->used > client->charged ? turn->used - client->charged : 0;
@@ -204,7 +209,7 @@ static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t 
 	/* A client may be older than its agent. */
 	if (first)
 		return 0;
-	if (turn->running == &client->policy && from > turn->started)
+	if (turn->running == &client->policy && from > turn->started + PACE_BEHIND)
 		note_pace(client, turn, step);
 	client->charged = 0;
 	step = by_clock(client, step);

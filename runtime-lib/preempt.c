@@ -205,8 +205,8 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		sample->chain = turn->chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
-	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
-		.choice = turn->choice, .sample = sample, .form = plan->form, .chain = turn->chain};
+	lane->flights[serial % FLIGHTS_MAX] =
+		(struct flight){.choice = turn->choice, .sample = sample, .form = plan->form};
 	atomic_store(&lane->last, serial);
 	return true;
 }
@@ -240,7 +240,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
 	client->worker.form_evictions[flight->form] += evictions;
-	choose_evicted(flight->choice, evictions, flight->chain);
+	choose_evicted(flight->choice, evictions);
 }
 
 /* In their order: one that is finished was begun after those before it were. True: some are left.

@@ -37,7 +37,6 @@ struct flight {
 	struct choice *choice;
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
-	uint32_t chain;
 };
 
 /* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given

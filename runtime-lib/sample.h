@@ -106,7 +106,9 @@ struct sample_reader {
 	void (*runs)(void *data, const struct sample *sample, uint64_t ns);
 	void *data;
 	uint64_t now;
-	bool held; /* gates are closed: who runs may wait for others' blocks to end */
+	/* Gates are closed, or may have been since the last time: who runs may wait for others'
+	 * blocks to end. */
+	bool held;
 };
 
 /* Worker: reads all that are open. True: some still are. */

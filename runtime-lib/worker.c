@@ -32,6 +32,7 @@
 #define TICK_ASLEEP    50000000u /* and so for a second; worker_wake() makes a system call */
 #define ASLEEP_AFTER   1000000000u
 #define STALE          10000000u /* a busy stream is looked at no later than this */
+#define UNSEEN         2000000u  /* between two looks gates may have been closed */
 #define SAMPLE_EVERY   5000000u  /* one launch is measured, whatever is known of it */
 #define CONTENDED_FOR  1000000000u
 #define WAITED_FOR     10000000000u
@@ -359,6 +360,13 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->flags, client->concurrent ? WEIR_STATUS_CONCURRENT : 0);
 }
 
+/* The program's own calls may keep ours waiting for as long as gates are closed. */
+static bool was_held(const struct client *client, const struct standing *standing, uint64_t now)
+{
+	return gate_closed(standing) ||
+	       (gate_expected(standing) && now - client->worker.last_look > UNSEEN);
+}
+
 static void read_samples(struct client *client, uint64_t now)
 {
 	const struct standing *standing = atomic_load(&client->standing);
@@ -368,7 +376,7 @@ static void read_samples(struct client *client, uint64_t now)
 					     .runs = learn_runs,
 					     .data = client,
 					     .now = now,
-					     .held = standing && gate_closed(standing)});
+					     .held = standing && was_held(client, standing, now)});
 }
 
 /* Below the top level it matters what kernels take today. */

@@ -13,8 +13,11 @@ from sharing import HIGH, LOW
 SERVERS = 3
 PART = 0.2  # of the GPU, for each server
 REQUESTS = (5000, 500)  # us that one lasts; the first has bounds
-# us: who asks for 5 ms can wait for a kernel of the batch job, whose longest has 244. In forms all of them were slower.
+# us: who asks for 5 ms can wait for a kernel of the batch job, whose longest has 244; in forms that one is slower by a tenth.
 PATIENCE = 300
+ALWAYS = 100_000  # us: a server's kernels never need to leave, as nobody is above
+TOLD = f"Weir, latency {PATIENCE} us"
+WAYS = {"time-slicing": "time-slicing", "MPS": "MPS", "Weir": "Weir", TOLD: "Weir"}  # by name: the mode
 OBJECTIVES = {"500us": 500, "2ms": 2000, "10ms": 10000}  # us
 TENANTS = [Tenant(f"slo-{slo}", "low", slo=slo) for slo in OBJECTIVES]
 EQUALS = 3
@@ -39,25 +42,29 @@ def turnarounds(answers):
 
 
 class Consolidation:
-    """Servers that are busy a fifth of the time each, and a batch job: the same for all, and for Weir one more that may make them
-    wait for PATIENCE."""
+    """Servers that are busy a fifth of the time each, and a batch job; in TOLD Weir is told for how long kernels of each may keep
+    others waiting."""
 
     def __init__(self, bench, us):
         self.stage = stage_of(bench)
         self.seconds = length(bench, 2.0)
-        self.batch = Role("euler", "large", copy=5)
-        self.patient = Role("euler", "large", copy=5, latency=PATIENCE)
-        self.servers = {
-            mode: [Role("matrix-multiply", "small", HIGH if mode == "Weir" else "", 20 + i, "matrix_multiply", us) for i in range(SERVERS)]
-            for mode in ("time-slicing", "MPS", "Weir")
-        }
-        for mode in self.servers:
-            self.stage.cast(mode, self.roles(mode))
+        self.plain = Role("euler", "large", copy=5)
+        self.batch = {name: self.plain for name in WAYS} | {TOLD: Role("euler", "large", copy=5, latency=PATIENCE)}
+        self.servers = {name: self.serve(us, name) for name in WAYS}
+        for name, mode in WAYS.items():
+            self.stage.cast(mode, [*self.servers[name], self.batch[name]])
         self.us = self.stage.alone["MPS", self.servers["MPS"][0]]
         self.every = int(self.us / PART * 1e3)
 
-    def roles(self, mode):
-        return [*self.servers[mode], self.batch, *([self.patient] if mode == "Weir" else [])]
+    @staticmethod
+    def serve(us, name):
+        tenant, latency = HIGH if WAYS[name] == "Weir" else "", ALWAYS if name == TOLD else 0
+        return [Role("matrix-multiply", "small", tenant, 20 + i, "matrix_multiply", us, latency) for i in range(SERVERS)]
+
+    def leave(self):
+        for name, mode in WAYS.items():
+            roles = {*self.servers[name], self.batch[name]}
+            self.stage.leave(mode, [role for role in roles if (mode, role) in self.stage.players])
 
     def commands(self, servers):
         n = int(self.seconds * 1e9 / self.every)
@@ -66,16 +73,16 @@ class Consolidation:
     def alone(self):
         return turnarounds(self.stage.ask("MPS", self.commands(self.servers["MPS"]), self.seconds))
 
-    def batch_alone(self, batch):
+    def batch_alone(self, name):
         """What part of a GPU without libweir the batch job gets alone, in the forms that it has since servers came."""
-        return self.stage.alone["MPS", self.batch] / self.stage.round_us("Weir", batch, 0.5)
+        return self.stage.alone["MPS", self.plain] / self.stage.round_us(WAYS[name], self.batch[name], 0.5)
 
-    def beside(self, mode, batch):
+    def beside(self, name):
         """Turnarounds of the servers, missed shots, and what part of a GPU without servers the batch job got."""
         end = int(self.seconds * 1e9)
-        commands = [*self.commands(self.servers[mode]), (batch, ("endless", 0, end, DEPTH, 0))]
-        *answers, answer = self.stage.ask(mode, commands, self.seconds)
-        got = len([e for e in answer["ends"] if e <= end]) * self.stage.alone["MPS", self.batch] / (self.seconds * 1e6)
+        commands = [*self.commands(self.servers[name]), (self.batch[name], ("endless", 0, end, DEPTH, 0))]
+        *answers, answer = self.stage.ask(WAYS[name], commands, self.seconds)
+        got = len([e for e in answer["ends"] if e <= end]) * self.stage.alone["MPS", self.plain] / (self.seconds * 1e6)
         return turnarounds(answers), sum(answer["missed"] for answer in answers), got
 
 
@@ -89,27 +96,23 @@ def consolidate(bench, us, bounded):
     alone = scene.alone()
     base = quantile(alone, 0.99)
     what = f"requests of {us / 1e3:g} ms"
-    patient = f"Weir, kernels up to {PATIENCE} us as they are"
     bench.report.add("g", f"{SERVERS} servers, {what}, without the batch job", f"{quantile(alone, 0.5):.0f}/{base:.0f} us (n={len(alone)})")
-    for name, mode, batch in (
-        ("time-slicing", "time-slicing", scene.batch), ("MPS", "MPS", scene.batch), ("Weir", "Weir", scene.batch),
-        (patient, "Weir", scene.patient),
-    ):
-        before = scene.stage.counters([batch])
-        times, missed, got = scene.beside(mode, batch)
-        if mode == "Weir":
+    for name, mode in WAYS.items():
+        batch = scene.batch[name]
+        before = scene.stage.counters([batch]) if mode == "Weir" else None
+        times, missed, got = scene.beside(name)
+        if before:
             print(f"    batch job: {counted(*before, *scene.stage.counters([batch]))}", flush=True)
         late, rest = quantile(times, 0.99) / base, 100 * got / (1 - SERVERS * PART)
         shown = f"{quantile(times, 0.5):.0f}/{quantile(times, 0.99):.0f} us (n={len(times)}, {missed} not even begun)"
-        of = f"batch job alone, in the forms that it has then, {100 * scene.batch_alone(batch):.1f} %" if mode == "Weir" else ""
-        if name == patient and bounded:
+        of = f"batch job alone, in the forms that it has then, {100 * scene.batch_alone(name):.1f} %" if before else ""
+        if name == TOLD and bounded:
             bench.report.at_most("g", f"{name}, {what}: servers' p99 against without batch job", late, P99_LIMIT, "x", shown)
             bench.report.at_least("g", f"{name}, {what}: the batch job's part of the rest", rest, 95, " %", of)
         else:
             text = "; ".join(filter(None, (shown, f"batch job {rest:.1f} % of the rest", of)))
             bench.report.add("g", f"{name}, {what}: servers' p99", f"{late:.2f}x", baselines=text)
-    for mode in scene.servers:
-        scene.stage.leave(mode, scene.roles(mode))
+    scene.leave()
 
 
 def part_h(bench):
