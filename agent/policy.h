@@ -58,6 +58,7 @@ struct policy_client {
 		} ffs;
 		struct {
 			uint64_t virtual_time;
+			uint64_t left; /* ns of a turn that was taken away; 0: none was */
 		} wfq;
 		struct {
 			uint64_t queue;    /* number of the queue it waits in */

@@ -10,8 +10,9 @@
 #define CREDIT_MAX    20000000ull
 #define UNCLAIMED_MAX 100000000ull
 /* ns, of turns in which a client's predictions are compared with the clock; */
-#define PACE_MIN 20000000ull
-#define PACE_MAX 500000000ull
+#define PACE_MIN   20000000ull
+#define PACE_MAX   500000000ull
+#define PACE_EXACT 8 /* parts: a difference of less than one is none */
 /* how long behind a turn's begin, and before its end. */
 #define PACE_BEHIND 500000ull
 #define PACE_BEFORE 3000000ull
@@ -142,12 +143,14 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 }
 
 /* What a client tells is predicted; what it is charged is the clock's. @step: of the former, in
- * terms of the latter. */
+ * terms of the latter. As each turn begins with a kernel, and not all of them end with one, the
+ * comparison is no more exact than a kernel in a turn: what differs little is taken as told. */
 static uint64_t by_clock(const struct client *client, uint64_t step)
 {
 	uint64_t told = client->pace_told, charged = client->pace_charged;
+	uint64_t off = told > charged ? told - charged : charged - told;
 
-	if (told < PACE_MIN || charged < PACE_MIN)
+	if (told < PACE_MIN || charged < PACE_MIN || off < charged / PACE_EXACT)
 		return step;
 	if (told > 2 * charged)
 		return step / 2;

@@ -336,6 +336,47 @@ static void test_short_launches(void **unused)
 	}
 }
 
+/* wfq: two that always have work, and one with an objective that it waits for in their turns. It
+ * costs the one that has to make room no part of its turn, and the turn is as long as without it.
+ */
+static void test_rest_of_turn(void **unused)
+{
+	const uint64_t slo = 5 * MS, quantum = policy_defaults.quantum;
+	struct policy_client *asks = &clients[2];
+	struct turns turns;
+	uint64_t now = 1;
+
+	(void)unused;
+	turns_init(&turns, policy_find("wfq"), &policy_defaults, hold);
+	for (unsigned i = 0; i < 3; i++) {
+		clients[i] = (struct policy_client){.weight = 100, .slo = i == 2 ? slo : 0};
+		turns_add(&turns, &clients[i]);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		turns_work(&turns, &clients[i], 1, 1000 * MS, now);
+	turns_decide(&turns, now);
+	const struct turn *turn = &turns.levels[0];
+	const struct policy_client *first = turn->running;
+	assert_int_equal(turn->allowed, quantum);
+
+	turns_work(&turns, asks, 1, MS, now);
+	assert_true(turns_decide(&turns, now) <= now + slo);
+	assert_ptr_equal(turn->running, first);
+	turns_ran(&turns, &clients[first - clients], slo);
+	now += slo;
+	turns_decide(&turns, now);
+	assert_ptr_equal(turn->running, asks);
+	turns_ran(&turns, asks, MS);
+	turns_work(&turns, asks, 0, 0, now += MS);
+	turns_decide(&turns, now);
+	assert_ptr_equal(turn->running, first);
+	assert_int_equal(turn->allowed, quantum - slo);
+	turns_ran(&turns, &clients[first - clients], quantum - slo);
+	turns_decide(&turns, now += quantum - slo);
+	assert_ptr_not_equal(turn->running, first);
+	assert_int_equal(turn->allowed, quantum);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -346,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shortest_first),
 		cmocka_unit_test(test_short_launches),
+		cmocka_unit_test(test_rest_of_turn),
 	};
 	const char *seed = getenv("SEED");
 
