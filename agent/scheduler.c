@@ -10,12 +10,13 @@
 #define CREDIT_MAX    20000000ull
 #define UNCLAIMED_MAX 100000000ull
 /* ns, of turns in which a client's predictions are compared with the clock; */
-#define PACE_MIN   20000000ull
-#define PACE_MAX   500000000ull
-#define PACE_EXACT 8 /* parts: a difference of less than one is none */
+#define PACE_MIN     20000000ull
+#define PACE_MAX     500000000ull
+#define PACE_EXACT   32 /* parts: a difference of less than one is none */
+#define PACE_KERNELS 16 /* at least, that a turn has between these two: */
 /* how long behind a turn's begin, and before its end. */
-#define PACE_BEHIND 500000ull
-#define PACE_BEFORE 3000000ull
+#define PACE_BEHIND 1500000ull
+#define PACE_BEFORE 2000000ull
 
 static bool hand_held(const struct client *client)
 {
@@ -143,8 +144,7 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 }
 
 /* What a client tells is predicted; what it is charged is the clock's. @step: of the former, in
- * terms of the latter. As each turn begins with a kernel, and not all of them end with one, the
- * comparison is no more exact than a kernel in a turn: what differs little is taken as told. */
+ * terms of the latter. What differs little is taken as told. */
 static uint64_t by_clock(const struct client *client, uint64_t step)
 {
 	uint64_t told = client->pace_told, charged = client->pace_charged;
@@ -159,6 +159,25 @@ static uint64_t by_clock(const struct client *client, uint64_t step)
 	return (uint64_t)((unsigned __int128)step * charged / told);
 }
 
+/* ns of a kernel that it has begun, as it tells. */
+static uint64_t kernel_of(const struct client *client)
+{
+	const struct weir_status_page *status = client->pages.status;
+	uint64_t outstanding = atomic_load(&status->outstanding);
+
+	return atomic_load(&status->remaining) / (outstanding ? outstanding : 1);
+}
+
+/* Whether a turn has so many of the client's kernels: it begins with a whole one and ends anywhere,
+ * so that of fewer too few would be told in it. */
+static bool is_comparable(const struct client *client, const struct turn *turn)
+{
+	uint64_t cut = PACE_BEHIND + PACE_BEFORE;
+
+	return !turn->waiting ||
+	       (turn->allowed > cut && (turn->allowed - cut) / PACE_KERNELS > kernel_of(client));
+}
+
 /* @step was told; by the former telling it had the turn already, and has had it since. At the
  * turn's begin others were still to leave, so that telling must not have been then: else who has
  * the turn seems to run less than the clock. Who tells after the turn's end is not seen here, so
@@ -169,7 +188,8 @@ static void note_pace(struct client *client, const struct turn *turn, uint64_t s
 {
 	uint64_t used = turn->used > client->charged ? turn->used - client->charged : 0;
 
-	if (turn->waiting && (turn->allowed < used || turn->allowed - used < PACE_BEFORE))
+	if (!is_comparable(client, turn) ||
+	    (turn->waiting && (turn->allowed < used || turn->allowed - used < PACE_BEFORE)))
 		return;
 	client->pace_told += step;
 	client->pace_charged += client->charged;

@@ -234,12 +234,21 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 		atomic_store(&of->kernel->choice, choice);
 }
 
-void choose_runs(struct client *client, const struct sample *sample, uint64_t ns)
+/* Of what others may have made longer, no more than is known of the kernel: else one that is short
+ * enough as it is would get a form among them. */
+static uint64_t believed(const struct sampled *of, uint64_t ns, bool crowded)
+{
+	uint64_t mean = kernel_mean(of->kernel);
+
+	return crowded && mean && mean < ns ? mean : ns;
+}
+
+void choose_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	struct choice *choice = choice_of(&sample->of);
 
 	if (!choice)
-		consider(client, &sample->of, ns);
+		consider(client, &sample->of, believed(&sample->of, ns, crowded));
 	else if (choice->state == CHOICE_WANTED && ns > choice->native)
 		choice->native = ns;
 }
@@ -280,7 +289,7 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 	struct choice *choice = choice_of(of);
 
 	if (!choice) {
-		consider(client, of, ns);
+		consider(client, of, believed(of, ns, crowded));
 		choice = choice_of(of);
 	}
 	if (!choice || of->candidate >= choice->n)

@@ -140,7 +140,7 @@ void choose_refused(struct choice *choice);
 void choose_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
 /* Worker: it has run for so long, and goes on. */
-void choose_runs(struct client *client, const struct sample *sample, uint64_t ns);
+void choose_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
 /* Worker: a launch was evicted so often. */
 void choose_evicted(struct choice *choice, uint32_t evictions);

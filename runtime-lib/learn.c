@@ -92,13 +92,15 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	choose_learn(client, sample, ns, crowded);
 }
 
-void learn_runs(void *client, const struct sample *sample, uint64_t ns)
+void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 {
+	struct client *client = data;
+	bool crowded = is_crowded(client) || sample->disturbed;
 	uint64_t before = kernel_mean(sample->of.kernel);
 
 	/* Among others it runs for longer than it takes. */
 	if (!sample->disturbed || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
-	choose_runs(client, sample, ns);
+	choose_runs(client, sample, ns, crowded);
 }

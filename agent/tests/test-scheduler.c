@@ -401,10 +401,11 @@ static void test_wrong_predictions(void **state)
 	uint64_t total[2] = {0};
 
 	(void)state;
-	come(0, 1, 50);
-	come(1, 1, 50);
-	work(0, 50 * MS);
-	work(1, 50 * MS);
+	for (unsigned c = 0; c < 2; c++) {
+		come(c, 1, 50);
+		work(c, 50 * MS);
+		world.status[c].outstanding = 1000;
+	}
 	for (unsigned i = 0; i < 40000; i++) {
 		look_after(250000);
 		if (i % 3 == 0) {
@@ -414,6 +415,104 @@ static void test_wrong_predictions(void **state)
 		total[world.control[0].hold ? 1 : 0] += 250000;
 	}
 	assert_float_equal((double)total[0] / (double)(total[0] + total[1]), 0.5, 0.004);
+}
+
+/* A client of a GPU: it always has kernels of so many ns, and so long they need to leave. */
+struct player {
+	uint64_t kernel, leave;
+	uint64_t total, begun, leaving; /* ns that it ran; of the kernel; until it has left */
+	uint64_t tick, ended, ran;      /* when it tells; total of kernels that had ended then */
+	double tells;                   /* of each ns that it ran */
+};
+
+/* As libweir does: kernels that ended, and what it has seen of the next. */
+static void tell(struct player *player, volatile struct weir_status_page *status, bool held)
+{
+	const uint64_t tick = 550000, queued = 4 * player->kernel;
+	uint64_t ended = player->total - player->begun;
+
+	player->ran = ended == player->ended ? player->ran + (held ? 0 : tick) : 0;
+	player->ended = ended;
+	player->tick += tick;
+	status->executed = 1 + (uint64_t)(player->tells * (double)ended);
+	status->gpu_time = status->executed + queued;
+	status->remaining = queued > player->ran ? queued - player->ran : 1;
+	status->outstanding = 4;
+}
+
+/* It had the GPU for @ns. */
+static void play(struct player *player, uint64_t ns)
+{
+	player->total += ns;
+	player->begun = (player->begun + ns) % player->kernel;
+	player->leaving -= ns < player->leaving ? ns : player->leaving;
+}
+
+/* Who is still leaving, else who may run. */
+static unsigned who_runs(const struct player players[2])
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (players[i].leaving)
+			return i;
+	return world.control[0].hold ? 1 : 0;
+}
+
+/* The first one's part of the GPU. */
+static double play_both(struct player players[2])
+{
+	const uint64_t step = 10000, end = world.now + 20000 * MS;
+	uint64_t next = world.now;
+	unsigned random = 1;
+
+	for (; world.now < end; world.now += step) {
+		bool held[2] = {world.control[0].hold, world.control[1].hold};
+		if (world.now >= next) {
+			next = scheduler_look(&world.scheduler, &world.gpu, world.now);
+			next += (random = random * 1103515245 + 12345) / 65536 % 60000;
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			struct player *player = &players[i];
+			if (!held[i] && world.control[i].hold)
+				player->leaving = player->leave ? player->leave
+								: player->kernel - player->begun;
+			if (world.now >= player->tick)
+				tell(player, &world.status[i], held[i]);
+		}
+		play(&players[who_runs(players)], step);
+	}
+	return (double)players[0].total / (double)(players[0].total + players[1].total);
+}
+
+/* Kernels that are waited for to their end, and such that leave: what each has is its share,
+ * whatever part of a turn a kernel is; and what short ones tell wrongly is put right. */
+static void test_kernels_and_shares(void **state)
+{
+	const struct player pairs[][2] = {
+		{{.kernel = 550000, .tells = 1}, {.kernel = 7400000, .leave = 150000, .tells = 1}},
+		{{.kernel = 720000, .tells = 1}, {.kernel = 14600000, .leave = 100000, .tells = 1}},
+		{{.kernel = 1500000, .tells = 1}, {.kernel = 7400000, .leave = 150000, .tells = 1}},
+		{{.kernel = 520000, .leave = 60000, .tells = 1}, {.kernel = 950000, .tells = 1}},
+		{{.kernel = 100000, .tells = 1}, {.kernel = 5000000, .leave = 150000, .tells = 1}},
+		{{.kernel = 100000, .tells = 1}, {.kernel = 550000, .tells = 1}},
+		{{.kernel = 100000, .tells = 1.3}, {.kernel = 100000, .tells = 0.9}},
+	};
+
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("ffs"));
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		struct player players[2] = {pairs[i][0], pairs[i][1]};
+		for (unsigned c = 0; c < 2; c++) {
+			world.status[c].executed = 0;
+			come(c, 1, c ? 33 : 66);
+			work(c, 50 * MS);
+		}
+		players[0].tick = players[1].tick = world.now;
+		double part = play_both(players);
+		printf("# %zu: %.4f\n", i, part);
+		assert_float_equal(part, 66.0 / 99, 0.006);
+		go(0);
+		go(1);
+	}
 }
 
 /* Below a level with demand no turn gets older. */
@@ -617,6 +716,7 @@ int main(void)
 		TEST(test_overhang),
 		TEST(test_blocked),
 		TEST(test_wrong_predictions),
+		TEST(test_kernels_and_shares),
 		TEST(test_other_level),
 		TEST(test_change_of_policy),
 		TEST(test_commanded),

@@ -569,6 +569,32 @@ static void short_kernels_need_no_forms_among_equals(void **state)
 	gone(n);
 }
 
+/* Among equals a launch takes as long as these make it: one that is short enough alone stays as it
+ * is. */
+static void what_others_lengthen_gets_no_form(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(90000, &rewritten);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		ops_of(n, kernel, BLOCKS);
+	assert_true(eventually(!client->sampler.armed));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	driver->elapsed_ns = 150000;
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_store(&client->sampler.due, 1);
+		atomic_store(&client->sampler.passed_over, SAMPLE_PASSES);
+		ops_of(n, kernel, BLOCKS);
+		assert_true(eventually(!client->sampler.armed));
+	}
+	assert_null(choice_for(kernel));
+	agent.control->flags = 0;
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -595,6 +621,7 @@ int main(void)
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
+		cmocka_unit_test(what_others_lengthen_gets_no_form),
 	};
 
 	driver_load();
