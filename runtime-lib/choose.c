@@ -143,9 +143,7 @@ static uint32_t chain_max(const struct choice *choice)
 	return most < CHAIN_MAX ? (uint32_t)most : CHAIN_MAX;
 }
 
-/* One for a short kernel, more for a long one, and twice what was needed of late: that is also how
- * it grows where there were not enough. Not at once to the most that there may be: with some
- * launches queued the driver has no room for all of them, and waits for it with its lock taken. */
+/* One for a short kernel, more for a long one, and twice what was needed of late. */
 static void set_chain(struct choice *choice)
 {
 	uint64_t wanted = (choice->native < 1000000   ? 1
@@ -167,13 +165,15 @@ static void expect_evictions(struct choice *choice)
 	set_chain(choice);
 }
 
-void choose_evicted(struct choice *choice, uint32_t evictions)
+void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
 {
 	uint64_t now = 16ull * (evictions < CHAIN_MAX ? evictions : CHAIN_MAX);
 
 	if (!atomic_load(&choice->key))
 		return;
-	if (now > choice->evicted)
+	if (evictions >= chain) /* who knows how many more there would have been */
+		choice->evicted = 16ull * chain_max(choice);
+	else if (now > choice->evicted)
 		choice->evicted = now;
 	else
 		choice->evicted -= (choice->evicted + 15) / 16;

@@ -142,8 +142,8 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 /* Worker: it has run for so long, and goes on. */
 void choose_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
-/* Worker: a launch was evicted so often. */
-void choose_evicted(struct choice *choice, uint32_t evictions);
+/* Worker: a launch with @chain continuations was evicted so often. */
+void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain);
 
 /* Worker: is there something to be done with the driver? Then, with the context current: does it.
  */

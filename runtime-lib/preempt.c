@@ -154,6 +154,16 @@ static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const
 	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
 }
 
+/* Continuations for another launch in the lane. */
+static uint32_t affordable(const struct lane *lane, uint32_t wanted)
+{
+	uint32_t links = atomic_load(&lane->links);
+	uint32_t most = links < LINKS_MAX ? (LINKS_MAX - links) / 2 : 0;
+
+	most = most > LINKS_LEAST ? most : LINKS_LEAST;
+	return wanted < most ? wanted : most;
+}
+
 /* A sample whose event is not recorded has no time between. */
 static void mark(CUevent event, const struct stream *stream)
 {
@@ -168,7 +178,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	const struct plan *plan = turn->plan;
 	struct gate_words words = gate_words(standing, turn->yields);
 	uint32_t last = atomic_load_explicit(&lane->last, memory_order_relaxed);
-	uint32_t serial = last + 1;
+	uint32_t serial = last + 1, chain = affordable(lane, turn->chain);
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
 	struct weir_persistent *hidden = (void *)(packed + plan->hidden_at);
 
@@ -187,8 +197,8 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 
 	hidden->fresh = 0;
 	bool parts = sample && sample->parts;
-	for (uint32_t left = turn->chain; left-- && *result == CUDA_SUCCESS;) {
-		struct sample *first = parts && left + 1 == turn->chain ? sample : NULL;
+	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
+		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last one of these serves the next launch as well. */
 		gate_put(stream, standing, turn->yields);
@@ -202,11 +212,12 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 	if (*result != CUDA_SUCCESS) /* it is given back */
 		sample = NULL;
 	if (sample) {
-		sample->chain = turn->chain;
+		sample->chain = chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
-	lane->flights[serial % FLIGHTS_MAX] =
-		(struct flight){.choice = turn->choice, .sample = sample, .form = plan->form};
+	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
+		.choice = turn->choice, .sample = sample, .form = plan->form, .chain = chain};
+	atomic_fetch_add(&lane->links, chain);
 	atomic_store(&lane->last, serial);
 	return true;
 }
@@ -240,7 +251,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
 	client->worker.form_evictions[flight->form] += evictions;
-	choose_evicted(flight->choice, evictions);
+	choose_evicted(flight->choice, evictions, flight->chain);
 }
 
 /* In their order: one that is finished was begun after those before it were. True: some are left.
@@ -256,8 +267,9 @@ static bool look_at_lane(struct client *client, struct lane *lane)
 		/* What is there of an older launch has another serial. */
 		if ((uint32_t)report != serial)
 			break;
-		landed(client, &lane->flights[serial % FLIGHTS_MAX],
-		       (uint32_t)(report >> 32) - lane->evictions);
+		const struct flight *flight = &lane->flights[serial % FLIGHTS_MAX];
+		landed(client, flight, (uint32_t)(report >> 32) - lane->evictions);
+		atomic_fetch_sub(&lane->links, flight->chain);
 		lane->evictions = (uint32_t)(report >> 32);
 		seen = serial;
 		atomic_store(&lane->seen, seen);
@@ -277,7 +289,7 @@ static void renew(struct lanes *lanes)
 	for (size_t i = 0; i < LANES_MAX; i++) {
 		struct lane *lane = &lanes->lane[i];
 		lane->taken = lane->orphan = 0;
-		lane->last = lane->seen = lane->evictions = 0;
+		lane->last = lane->seen = lane->links = lane->evictions = 0;
 		lane->saves = lane->saves_size = lane->saves_wanted = lane->saves_refused = 0;
 	}
 }

@@ -31,12 +31,19 @@
 #define FLIGHTS_MAX 512  /* of a lane: launches not seen to be finished; a power of two */
 #define PACKED_MAX  2048 /* bytes of parameters, the hidden ones included */
 #define CHAIN_MAX   256  /* continuations of a launch */
+/* What is put into a stream and not begun takes one of 1024 places, and a continuation and its gate
+ * take two. When there are none left a launch waits in the driver, with its lock, for as long as
+ * the stream stands still. So the launches in flight have so many together: each at most half of
+ * what is left, or the least. */
+#define LINKS_MAX   448
+#define LINKS_LEAST 4
 
 /* A launch in flight. The launching thread writes it, the worker reads it. */
 struct flight {
 	struct choice *choice;
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
+	uint32_t chain;
 };
 
 /* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given
@@ -52,9 +59,10 @@ struct lane {
 	_Atomic uint64_t saves_wanted;
 	uint64_t saves_refused; /* worker */
 
-	_Atomic uint32_t last; /* serial of the last launch that is all in the stream */
-	_Atomic uint32_t seen; /* worker: and of the last one seen to be finished */
-	uint32_t evictions;    /* worker: as reported with that one */
+	_Atomic uint32_t links; /* continuations of the launches in flight */
+	_Atomic uint32_t last;  /* serial of the last launch that is all in the stream */
+	_Atomic uint32_t seen;  /* worker: and of the last one seen to be finished */
+	uint32_t evictions;     /* worker: as reported with that one */
 	struct flight flights[FLIGHTS_MAX];
 };
 

@@ -211,24 +211,47 @@ static void evictions_make_chains_longer(void **state)
 	driver->n_ops = 0;
 	launch_call(n, kernel, BLOCKS);
 	assert_in_range(driver->n_ops, 3, 4); /* one continuation */
-	land(1); /* which it needed: next time there is room for more */
+	land(1);                              /* which it needed: there may be more to come */
 	assert_true(eventually(agent.status->form_evictions[WEIR_PERSISTENT] == 1));
 	assert_true(agent.status->form_launches[WEIR_PERSISTENT] > 0);
 	assert_int_equal(agent.status->evictions, 1);
-
-	for (unsigned needed = 3, sum = 1, i = 0; i < 3; i++) {
-		driver->n_ops = 0;
-		launch_call(n, kernel, BLOCKS);
-		assert_int_equal(driver->n_ops, 1 + 2 * needed);
-		land(needed);
-		sum += needed;
-		assert_true(eventually(agent.status->evictions == sum));
-		needed = 1 + 2 * needed < 10 ? 1 + 2 * needed : 10; /* 0.95 ms / 100 us */
-	}
+	assert_int_equal(ops_of(n, kernel, BLOCKS), 1 + 2 * 10); /* 0.95 ms / 100 us */
 
 	for (int i = 0; i < 100; i++)
 		ops_of(n, kernel, BLOCKS);
 	assert_int_equal(ops_of(n, kernel, BLOCKS), 3); /* it is never evicted now */
+	gone(n);
+}
+
+/* Long launches of which some are queued: whatever each may have alone, together they stay below
+ * what the driver takes without waiting. */
+static void queued_launches_share_continuations(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(20000000, &rewritten);
+	size_t ops[8], all = 0;
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	land((uint32_t)driver->n_ops / 2);
+	assert_true(eventually(agent.status->evictions > 0));
+	for (unsigned i = 0; i < 8; i++) {
+		driver->n_ops = 0;
+		launch_call(n, kernel, BLOCKS);
+		ops[i] = driver->n_ops;
+		all += ops[i];
+	}
+	assert_int_equal(ops[0], 1 + 2 * 201); /* 20 ms / 100 us */
+	assert_int_equal(ops[7], 1 + 2 * LINKS_LEAST);
+	assert_in_range(all, 2 * LINKS_MAX, 2 * LINKS_MAX + 8);
+	land(0); /* all of them */
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	assert_in_range(driver->n_ops, ops[0] - 2 * 16, ops[0]);
+	land(0);
 	gone(n);
 }
 
@@ -387,6 +410,7 @@ int main(void)
 		cmocka_unit_test(saves),
 		cmocka_unit_test(blocks_that_may_wait_for_each_other),
 		cmocka_unit_test(evictions_make_chains_longer),
+		cmocka_unit_test(queued_launches_share_continuations),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
 		cmocka_unit_test(lanes_outlive_streams),
