@@ -25,7 +25,8 @@ SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and 
 class Role:
     """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart. @us: a round is
     one launch of @kernel over the data of class @size, so often that it takes so long; 0: a round is all
-    that the benchmark does. @latency: us, what shorter kernels need no form that leaves for; 0: as by default."""
+    that the benchmark does. @latency: us, what shorter kernels need no form that leaves for; 0: as by default.
+    @elements: of the input, instead of those of the class; 0: these."""
 
     workload: str
     size: str = "small"
@@ -34,6 +35,7 @@ class Role:
     kernel: str = ""
     us: int = 0
     latency: int = 0
+    elements: int = 0
 
     def __str__(self):
         return f"{self.workload} ({self.us / 1e3:g} ms)" if self.us else f"{self.workload} ({self.size})"
@@ -72,6 +74,7 @@ class Stage:
         size = "trivial" if self.node.simulated else role.size
         argv = [self.node.bench("player"), *self.node.sizes, "--only", role.workload, "--class", size]
         argv += ["--kernel", role.kernel] if role.us else []
+        argv += ["--size", str(role.elements)] if role.elements and not self.node.simulated else []
         env = {"WEIR_PREEMPT_LATENCY_US": str(role.latency)} if weir and role.latency else None
         client = self.node.start(
             f"player-{role.workload}", argv, tenant, weir, env=env, mps=mps, stdin=subprocess.PIPE
