@@ -3,6 +3,7 @@ are told to, alone or together, in each way of sharing a GPU."""
 
 import bisect
 import dataclasses
+import statistics
 import subprocess
 import time
 
@@ -16,7 +17,8 @@ MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to its begin
 DEPTH = 4  # rounds queued
 COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
-PROBE = 4  # passes more, to see how long one is
+PROBE = 4  # passes more, to see how long one is,
+SHOTS, SHOT_MS = 9, 5  # and how long from a launch to its end is seen
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen;
 SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and the best once more
 
@@ -24,7 +26,7 @@ SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and 
 @dataclasses.dataclass(frozen=True)
 class Role:
     """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart. @us: a round is
-    one launch of @kernel over the data of class @size, so often that it takes so long; 0: a round is all
+    one launch of @kernel over the data of class @size, so often that it takes so long, from the launch to the end; 0: a round is all
     that the benchmark does. @latency: us, what shorter kernels need no form that leaves for; 0: as by default.
     @elements: of the input, instead of those of the class; 0: these."""
 
@@ -102,12 +104,13 @@ class Stage:
         if (role.kernel, role.us) not in self.passes:
             n = 2 if role.us > 2000 else 1
             if not self.node.simulated:
-                # Neither the launch nor what only the first pass has to do is in each of them.
+                # Neither the launch nor what only the first pass has to do is in each of them; both are in what it takes.
                 tell(1 + PROBE)
                 more = self.round_us(mode, role, 0.1)
+                (alone,) = self.shots(mode, [role], [0], SHOT_MS + 3 * more / 1e3, SHOTS)
                 tell(1)
                 each = (more - self.round_us(mode, role, 0.05)) / PROBE
-                n = max(1, round(role.us / each))
+                n = max(1, round(1 + PROBE + (role.us - statistics.median(alone)) / each))
             self.passes[role.kernel, role.us] = n
         tell(self.passes[role.kernel, role.us])
 
