@@ -54,7 +54,7 @@ static void ran(struct turn *turn, struct policy_client *client, int64_t ns)
 static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
 {
 	(void)now;
-	client->wfq.left = left >= turn->settings->min_quantum ? left : 0;
+	client->wfq.left = turn->n_slo && left >= turn->settings->min_quantum ? left : 0;
 }
 
 const struct policy policy_wfq = {

@@ -510,8 +510,10 @@ static void test_kernels_and_shares(void **state)
 		double part = play_both(players);
 		printf("# %zu: %.4f\n", i, part);
 		assert_float_equal(part, 66.0 / 99, 0.006);
-		go(0);
-		go(1);
+		for (unsigned c = 0; c < 2; c++) {
+			go(c);
+			tenant_free_usages(&world.tenants[c]);
+		}
 	}
 }
 
