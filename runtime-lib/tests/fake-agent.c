@@ -125,14 +125,23 @@ static size_t add_level(struct fake_agent *agent, int *fds, size_t n, uint8_t le
 	return n;
 }
 
+/* As soon as the client has taken enough of what came before. */
+static void say(struct fake_agent *agent, const void *message, size_t size, const int *fds,
+		size_t n)
+{
+	struct pollfd wait = {.fd = agent->client, .events = POLLOUT};
+
+	must(poll(&wait, 1, PATIENCE_MS) == 1);
+	must(weir_message_send(agent->client, message, size, fds, n) == 0);
+}
+
 void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit)
 {
 	struct weir_welcome welcome = {.level = level, .bit = bit, .client = 1};
 	int fds[WEIR_FDS_MAX] = {agent->control_fd, agent->status_fd};
 
 	weir_header_init(&welcome.header, WEIR_WELCOME, sizeof(welcome));
-	must(weir_message_send(agent->client, &welcome, sizeof(welcome), fds,
-			       add_level(agent, fds, 2, level)) == 0);
+	say(agent, &welcome, sizeof(welcome), fds, add_level(agent, fds, 2, level));
 }
 
 void fake_agent_level(struct fake_agent *agent, uint8_t level)
@@ -141,8 +150,7 @@ void fake_agent_level(struct fake_agent *agent, uint8_t level)
 	int fds[WEIR_FDS_MAX];
 
 	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
-	must(weir_message_send(agent->client, &message, sizeof(message), fds,
-			       add_level(agent, fds, 0, level)) == 0);
+	say(agent, &message, sizeof(message), fds, add_level(agent, fds, 0, level));
 }
 
 void fake_agent_asked(struct fake_agent *agent, struct fake_request *request)
@@ -187,7 +195,7 @@ void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status,
 	weir_header_init(&message.header, WEIR_COMPILED, sizeof(message));
 	if (status != WEIR_COMPILE_OK)
 		strcpy(message.text, "the test says so");
-	must(weir_message_send(agent->client, &message, sizeof(message), &file, size != 0) == 0);
+	say(agent, &message, sizeof(message), &file, size != 0);
 	close(file);
 }
 
