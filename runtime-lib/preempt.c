@@ -9,6 +9,9 @@
 #include <sys/mman.h>
 
 #define SAVES_MAX (1ull << 30)
+/* The driver gives out memory in blocks of this size, and of smaller allocations puts several into
+ * one: ours would move the program's. */
+#define BLOCK (2ull << 20)
 
 void preempt_want(struct stream *stream)
 {
@@ -316,6 +319,11 @@ void preempt_gone(struct stream *stream)
 		atomic_store(&lane->orphan, 1);
 }
 
+static uint64_t whole_blocks(uint64_t size)
+{
+	return (size + BLOCK - 1) / BLOCK * BLOCK;
+}
+
 static size_t reports_size(void)
 {
 	return LANES_MAX * FLIGHTS_MAX * sizeof(uint64_t);
@@ -338,7 +346,7 @@ static enum lanes_state make(struct lanes *lanes)
 					       CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS ||
 	    real(cuMemHostGetDevicePointer_v2)(&lanes->reports_gpu, (void *)lanes->reports, 0) !=
 		    CUDA_SUCCESS ||
-	    real(cuMemAlloc_v2)(&lanes->words, words) != CUDA_SUCCESS ||
+	    real(cuMemAlloc_v2)(&lanes->words, whole_blocks(words)) != CUDA_SUCCESS ||
 	    real(cuStreamCreate)(&lanes->zeroing, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
 		return LANES_REFUSED;
 	if (real(cuMemsetD8Async)(lanes->words, 0, words, lanes->zeroing) == CUDA_SUCCESS)
@@ -416,8 +424,7 @@ static void grow_saves(struct lane *lane)
 
 	if (wanted <= size || wanted == lane->saves_refused)
 		return;
-	if (wanted < 2 * size)
-		wanted = 2 * size;
+	wanted = whole_blocks(wanted < 2 * size ? 2 * size : wanted);
 	if (wanted > SAVES_MAX || real(cuMemAlloc_v2)(&area, wanted) != CUDA_SUCCESS) {
 		lane->saves_refused = atomic_load(&lane->saves_wanted);
 		log_limited(LOG_WARNING, 3600,
