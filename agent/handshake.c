@@ -31,6 +31,10 @@ void handshake_judge(struct handshake_verdict *out, enum weir_check check,
 		out->action = HANDSHAKE_COMPILE;
 	else if (message->header.type == WEIR_COMPILE)
 		refuse(out, WEIR_REFUSED_MESSAGE, "COMPILE before HELLO");
+	else if (message->header.type == WEIR_WORK && welcomed)
+		out->action = HANDSHAKE_WORK;
+	else if (message->header.type == WEIR_WORK)
+		refuse(out, WEIR_REFUSED_MESSAGE, "WORK before HELLO");
 	else if (message->header.type == WEIR_MEMORY && welcomed)
 		refuse(out, WEIR_REFUSED_MESSAGE, "MEMORY behind HELLO");
 	else if (message->header.type == WEIR_MEMORY)

@@ -11,6 +11,7 @@ enum handshake_action {
 	HANDSHAKE_WELCOME, /* a good HELLO: register the client, if there is room and such a GPU */
 	HANDSHAKE_COMPILE, /* a good COMPILE, of a client */
 	HANDSHAKE_MEMORY,  /* a good MEMORY, on a connection that is nobody's yet */
+	HANDSHAKE_WORK,    /* a good WORK, of a client */
 	HANDSHAKE_REFUSE,
 };
 

@@ -346,6 +346,14 @@ static bool expects_hold(const struct client *client, const struct turn *turn, u
 	return equals && (!turn->abreast || client->policy.held || now < client->long_until);
 }
 
+/* Work of equals of @level is to be seen at once. */
+static bool may_be_keen(const struct gpu *gpu, uint8_t level)
+{
+	unsigned n = gpu->n_level[level];
+
+	return gpu->keen[level] && n > 1 && n <= SCHEDULER_KEEN_MAX;
+}
+
 /* Tells each client whether it is to expect a hold: then its gates are dense, and where nobody is
  * to wait until kernels end, they are in forms that leave. */
 static void tell_contention(struct gpu *gpu, uint64_t now)
@@ -355,17 +363,10 @@ static void tell_contention(struct gpu *gpu, uint64_t now)
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		const struct turn *turn = &gpu->turns.levels[client->level];
 		bool contended = expects_hold(client, turn, now);
+		set_flag(client, WEIR_CONTROL_TELL, may_be_keen(gpu, client->level));
 		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
 	}
-}
-
-/* Work of equals of @level is to be seen at once. */
-static bool may_be_keen(const struct gpu *gpu, uint8_t level)
-{
-	unsigned n = gpu->n_level[level];
-
-	return gpu->keen[level] && n > 1 && n <= SCHEDULER_KEEN_MAX;
 }
 
 static bool runs_beside(const struct client *client)
@@ -507,6 +508,12 @@ static void look(struct scheduler *scheduler)
 		loop_timer_clear(&scheduler->timer);
 	else
 		loop_timer_set(&scheduler->timer, next - now, 0);
+}
+
+void scheduler_hear(struct scheduler *scheduler, const struct client *client)
+{
+	if (may_be_keen(client->gpu, client->level))
+		look(scheduler);
 }
 
 static void look_due(struct loop_timer *timer)

@@ -59,6 +59,8 @@ void scheduler_add(struct scheduler *scheduler, struct client *client);
 void scheduler_remove(struct client *client);
 /* Level, share or objective of some clients of @gpu are others. */
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu);
+/* @client says that it has got work: looks at once, where work that comes is to be seen at once. */
+void scheduler_hear(struct scheduler *scheduler, const struct client *client);
 /* Holds @client by hand for @ns; 0: no more. */
 void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns);
 

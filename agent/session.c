@@ -408,6 +408,10 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 			    fds[0]);
 		return;
 	}
+	if (verdict.action == HANDSHAKE_WORK) {
+		scheduler_hear(&session->agent->scheduler, session->client);
+		return;
+	}
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
 	if (verdict.action == HANDSHAKE_REFUSE)

@@ -217,6 +217,9 @@ void client_remove(struct client *client)
 void client_forget_all(void)
 {
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		int bell = atomic_exchange(&clients[i].bell, 0);
+		if (bell)
+			close(bell);
 		if (clients[i].state == CLIENT_FREE)
 			continue;
 		if (clients[i].socket >= 0)

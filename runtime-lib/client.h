@@ -86,6 +86,10 @@ struct client {
 
 	/* Link thread. */
 	int socket; /* -1: not connected */
+	/* The same socket for who tells of work, as a descriptor that stays this number for ever;
+	 * 0: there was none yet. */
+	_Atomic int bell;
+	_Atomic uint64_t rung; /* ns, the last time */
 	uint64_t retry_at, retry_delay;
 	struct page pages[PAGES_MAX];
 	size_t n_pages;

@@ -1,6 +1,8 @@
 #include "demand.h"
 
 #include "early.h"
+#include "gate.h"
+#include "link.h"
 #include "start.h"
 #include "stream.h"
 #include "worker.h"
@@ -75,6 +77,8 @@ void demand_set(struct client *client, const struct standing *standing, uint64_t
 	atomic_store(&client->demanding, DEMAND_SHOWN);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
 	tell(standing, 1, predicted);
+	if (gate_tells(standing))
+		link_tell_work(client, now);
 }
 
 bool demand_set_early(struct client *client, const struct standing *standing)

@@ -28,6 +28,11 @@ bool gate_urgent(const struct standing *standing)
 	return flagged(standing, WEIR_CONTROL_URGENT);
 }
 
+bool gate_tells(const struct standing *standing)
+{
+	return flagged(standing, WEIR_CONTROL_TELL);
+}
+
 static bool holdable(const struct standing *standing)
 {
 	return flagged(standing, WEIR_CONTROL_HOLDABLE);

@@ -51,6 +51,9 @@ bool gate_demanded(const struct standing *standing);
 /* The agent says that equals are not to wait for what runs. */
 bool gate_urgent(const struct standing *standing);
 
+/* The agent wants to be told of work that comes. */
+bool gate_tells(const struct standing *standing);
+
 /* True while a gate of this standing would be closed. */
 bool gate_closed(const struct standing *standing);
 

@@ -21,6 +21,7 @@
 #define ANSWER_WITHIN 1000      /* ms, for the first connection, on an application's thread */
 #define RETRY_FIRST   50000000u /* ns */
 #define RETRY_MAX     400000000u
+#define WORK_EVERY    2000000u /* ns: who tells more often is made to wait by the agent */
 
 static struct {
 	_Atomic int started;
@@ -114,6 +115,32 @@ static struct standing *accept_message(struct client *client, const union weir_m
 	return standing;
 }
 
+/* Under the same number as the one before, so that nobody sends to what is no socket of ours. */
+static void hang_bell(struct client *client, int socket)
+{
+	int bell = atomic_load(&client->bell);
+
+	if (!bell)
+		bell = fcntl(socket, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
+	else if (dup3(socket, bell, O_CLOEXEC) < 0)
+		return; /* the former one: nobody hears it */
+	if (bell > 0)
+		atomic_store(&client->bell, bell);
+}
+
+void link_tell_work(struct client *client, uint64_t now)
+{
+	int bell = atomic_load_explicit(&client->bell, memory_order_relaxed);
+	struct weir_work message = {0};
+
+	if (!bell || now - atomic_load_explicit(&client->rung, memory_order_relaxed) < WORK_EVERY)
+		return;
+	atomic_store_explicit(&client->rung, now, memory_order_relaxed);
+	weir_header_init(&message.header, WEIR_WORK, sizeof(message));
+	/* If it is not taken the agent looks a little later. */
+	send(bell, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 struct standing *link_open(struct client *client)
 {
 	cleanup(closep) int socket = connect_agent();
@@ -140,6 +167,7 @@ struct standing *link_open(struct client *client)
 			  standing->level, standing->bit);
 		client->retry_at = 0;
 		pthread_mutex_lock(&state.lock);
+		hang_bell(client, socket);
 		client->socket = take_fd(socket);
 		client->newest = standing;
 		pthread_mutex_unlock(&state.lock);
@@ -154,6 +182,7 @@ static void lost(struct client *client, uint64_t now)
 {
 	const struct standing *standing = client->newest;
 
+	shutdown(client->socket, SHUT_RDWR);
 	close(take_fd(client->socket));
 	request_lost(client);
 	if (standing)
@@ -172,6 +201,7 @@ static void retry(struct client *client, uint64_t now)
 	int socket = connect_agent();
 
 	if (socket >= 0 && say_hello(client, socket) == 0) {
+		hang_bell(client, socket);
 		client->socket = socket;
 		client->retry_at = 0;
 		return;
@@ -293,8 +323,10 @@ void link_start(void)
 void link_close(struct client *client)
 {
 	pthread_mutex_lock(&state.lock);
-	if (client->socket >= 0)
+	if (client->socket >= 0) {
+		shutdown(client->socket, SHUT_RDWR); /* the bell stays */
 		close(take_fd(client->socket));
+	}
 	client->retry_at = 0;
 	/* `newest` stays as it is: so does the standing, and nothing else may point at it. */
 	request_reset(client);

@@ -19,6 +19,9 @@ void link_start(void);
 /* Any thread: there is something to send. */
 void link_wake(void);
 
+/* Any thread, the launch path too: the agent wants to know at once that there is work now. */
+void link_tell_work(struct client *client, uint64_t now);
+
 /* The link thread's part: takes one message from the client's socket, or notices that the agent is
  * gone. */
 void link_receive(struct client *client, uint64_t now);

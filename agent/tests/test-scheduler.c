@@ -260,8 +260,29 @@ static void test_urgent(void **state)
 		look_after(MS);
 		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_URGENT), cases[i].urgent);
 		assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
+		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_TELL), cases[i].keen);
 		work(1, 0);
 		assert_int_equal(look_after(MS) <= SCHEDULER_KEEN_NS, cases[i].keen);
+	}
+}
+
+/* Who says that it has got work has the turn at once, where it may take that. */
+static void test_heard(void **state)
+{
+	const char *const policies[] = {"ffs", "hpf"};
+
+	(void)state;
+	come(0, 1, 50);
+	come(1, 1, 50);
+	for (unsigned hpf = 0; hpf < 2; hpf++) {
+		work(0, 50 * MS);
+		work(1, 0);
+		scheduler_set_policy(&world.scheduler, policy_find(policies[hpf]));
+		assert_int_equal(held(), 0);
+		work(1, MS);
+		scheduler_hear(&world.scheduler, &world.clients[1]);
+		assert_int_equal(world.control[0].hold, hpf);
+		assert_int_equal(world.control[1].hold, 0);
 	}
 }
 
@@ -728,6 +749,7 @@ int main(void)
 		TEST(test_unpredicted),
 		TEST(test_abreast),
 		TEST(test_urgent),
+		TEST(test_heard),
 		TEST(test_not_abreast),
 		TEST(test_end_is_looked_for),
 		TEST(test_costly_evictions),

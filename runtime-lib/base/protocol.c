@@ -20,6 +20,7 @@ static const struct {
 	[WEIR_COMPILED] = {sizeof(struct weir_compiled), 0, 1},
 	[WEIR_MEMORY] = {sizeof(struct weir_memory), 0, 0},
 	[WEIR_ACCOUNT] = {sizeof(struct weir_account), 2, 2},
+	[WEIR_WORK] = {sizeof(struct weir_work), 0, 0},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -50,6 +51,7 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
 	case WEIR_COMPILE:
 	case WEIR_MEMORY:
+	case WEIR_WORK:
 		return WEIR_CHECK_OK;
 	case WEIR_ACCOUNT:
 		return message->account.slot < WEIR_MEMORY_SLOTS ? WEIR_CHECK_OK : WEIR_CHECK_VALUE;
@@ -82,7 +84,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_ACCOUNT)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_WORK)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -157,6 +157,53 @@ static void at_the_bottom_nothing_is_shown(void **state)
 	gone(n);
 }
 
+/* The next thing that the client says is that it has work. */
+static void assert_told(void)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n_fds;
+
+	assert_true(eventually(!fake_agent_quiet(&agent)));
+	assert_int_equal(weir_message_receive(agent.client, &message, fds, &n_fds), 0);
+	assert_int_equal(message.header.type, WEIR_WORK);
+}
+
+static void work_is_told_if_somebody_wants_to_know(void **state)
+{
+	unsigned n = context_welcomed(1);
+
+	(void)state;
+	finish_work(n);
+	launch(n);
+	finish_work(n);
+	assert_true(fake_agent_quiet(&agent));
+
+	agent.control->flags = WEIR_CONTROL_TELL;
+	launch(n);
+	assert_told();
+	launch(n); /* it has work already */
+	assert_true(fake_agent_quiet(&agent));
+	finish_work(n);
+
+	/* Another agent, or the same again: it is told on its own connection. */
+	fake_agent_stop(&agent);
+	assert_true(eventually(client->socket < 0));
+	launch(n);
+	finish_work(n);
+	fake_agent_start(&agent);
+	fake_agent_welcome_next(&agent, 1, 3);
+	fake_agent_join();
+	assert_true(eventually(client->socket >= 0));
+	agent.control->flags = WEIR_CONTROL_TELL;
+	usleep(10000);
+	launch(n);
+	assert_told();
+	finish_work(n);
+	agent.control->flags = 0;
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -164,6 +211,7 @@ int main(void)
 		cmocka_unit_test(a_copy_shows_demand_early),
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
+		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
 	};
 
 	driver_load();

@@ -68,6 +68,7 @@ enum weir_message_type {
 	WEIR_COMPILED = 6,
 	WEIR_MEMORY = 7,
 	WEIR_ACCOUNT = 8,
+	WEIR_WORK = 9,
 };
 
 struct weir_header {
@@ -190,6 +191,13 @@ struct weir_account {
 	uint8_t reserved[64];
 };
 
+/* The client had no work outstanding and has some now. Of who has WEIR_CONTROL_TELL only, and not
+ * each time: the agent looks by itself soon. */
+struct weir_work {
+	struct weir_header header;
+	uint8_t reserved[16];
+};
+
 #define WEIR_MEMORY_SLOTS 252u
 /* Memory is reserved in chunks of this size, as drivers give it out: an allocation of half a chunk
  * or more takes whole ones, smaller ones of a process share some. */
@@ -236,6 +244,8 @@ enum weir_control_flags {
 	/* Others of its level are not to wait until kernels of its end: a form that leaves soon is
 	 * worth its price. */
 	WEIR_CONTROL_URGENT = 1u << 2,
+	/* Work that comes when there was none is to be told (struct weir_work). */
+	WEIR_CONTROL_TELL = 1u << 3,
 };
 
 /* The agent writes, the client reads; but a client that lost its agent clears its own hold word. */
@@ -326,6 +336,7 @@ static_assert(sizeof(struct weir_compile_file) == 64, "file layout");
 static_assert(sizeof(struct weir_compiled) == 216, "wire layout");
 static_assert(sizeof(struct weir_memory) == 96, "wire layout");
 static_assert(sizeof(struct weir_account) == 88, "wire layout");
+static_assert(sizeof(struct weir_work) == 32, "wire layout");
 static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
@@ -356,6 +367,7 @@ union weir_message {
 	struct weir_compiled compiled;
 	struct weir_memory memory;
 	struct weir_account account;
+	struct weir_work work;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 
