@@ -108,7 +108,7 @@ struct client {
 			*raise; /* a higher level, until gates of the lower are passed */
 		const struct standing *former;    /* NULL, or the one before, for a while */
 		uint64_t former_until, settle_at; /* ns */
-		uint64_t last_begun, last_tick, last_look, sampled_at;
+		uint64_t last_begun, last_tick, last_look, sampled_at, due_at;
 		uint64_t contended_until, waited_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */

@@ -92,6 +92,13 @@ static bool is_turn(uint32_t n, bool wanted, bool felt)
 	return (wanted ? n % WANTED_EVERY : felt ? n % FELT_EVERY : n % SAMPLE_EVERY) == 0;
 }
 
+/* Others made the last ones much longer, or what is known of it is wrong: the next ones tell. */
+static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
+{
+	return atomic_load_explicit(&kernel->longer, memory_order_relaxed) &&
+	       atomic_load_explicit(&kernel->least, memory_order_relaxed) >= 2 * mean;
+}
+
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
 	bool wanted = kernel_varies(kernel) ||
@@ -101,7 +108,8 @@ bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 	uint64_t mean = kernel_mean(kernel);
 
 	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
-	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < SAMPLE_FELT);
+	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < SAMPLE_FELT) ||
+	       is_doubted(kernel, mean);
 }
 
 void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)

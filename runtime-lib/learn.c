@@ -60,7 +60,7 @@ static bool is_crowded(const struct client *client)
 static void watch_change(struct client *client, uint64_t before, uint64_t ns)
 {
 	if (before && (ns > 2 * before || before > 2 * ns))
-		atomic_store(&client->sampler.due, 1);
+		atomic_store(&client->sampler.due, SAMPLE_DUE);
 }
 
 static void learn_time(struct client *client, const struct sample *sample, uint64_t ns,

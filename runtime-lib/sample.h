@@ -15,6 +15,13 @@
 #define SAMPLE_FELT   300000u /* ns */
 #define SAMPLE_PASSES 16u
 
+/* Whether a launch is to be measured, whatever is known of it. */
+enum sample_due {
+	SAMPLE_NOT_DUE,
+	SAMPLE_DUE,
+	SAMPLE_OVERDUE, /* short ones, too: so few come that they may not be as short as is known */
+};
+
 /* Whether a kernel that can leave did. */
 enum sample_flight {
 	SAMPLE_PLAIN,  /* it cannot */
@@ -68,7 +75,7 @@ static inline bool sample_evicted(const struct sample *sample)
 struct sampler {
 	_Atomic uint32_t free;        /* bit i: samples[i] can be taken */
 	_Atomic uint32_t armed;       /* bit i: both events are recorded, to be read */
-	_Atomic int due;              /* a launch is to be measured, whatever is known of it */
+	_Atomic int due;              /* enum sample_due */
 	_Atomic unsigned passed_over; /* short ones, since that */
 	struct sample samples[SAMPLES];
 };
@@ -89,9 +96,11 @@ uint64_t sample_ran(const struct sample *sample);
  * first launched need not be what it takes today. @predicted: ns; 0: not known. */
 static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted)
 {
-	if (!atomic_load_explicit(&sampler->due, memory_order_relaxed))
+	int due = atomic_load_explicit(&sampler->due, memory_order_relaxed);
+
+	if (due == SAMPLE_NOT_DUE)
 		return false;
-	if (predicted && predicted < SAMPLE_FELT &&
+	if (due != SAMPLE_OVERDUE && predicted && predicted < SAMPLE_FELT &&
 	    atomic_fetch_add_explicit(&sampler->passed_over, 1, memory_order_relaxed) <
 		    SAMPLE_PASSES)
 		return false;

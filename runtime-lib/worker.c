@@ -33,7 +33,8 @@
 #define ASLEEP_AFTER   1000000000u
 #define STALE          10000000u /* a busy stream is looked at no later than this */
 #define UNSEEN         2000000u  /* between two looks gates may have been closed */
-#define SAMPLE_EVERY   5000000u  /* one launch is measured, whatever is known of it */
+#define SAMPLE_EVERY   5000000u  /* one launch is measured, whatever is known of it; */
+#define SAMPLE_WITHIN  20000000u /* then a short one, too */
 #define CONTENDED_FOR  1000000000u
 #define WAITED_FOR     10000000000u
 #define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
@@ -382,10 +383,15 @@ static void read_samples(struct client *client, uint64_t now)
 /* Below the top level it matters what kernels take today. */
 static void want_samples(struct client *client, const struct standing *standing, uint64_t now)
 {
+	int due = SAMPLE_NOT_DUE;
+
 	if (!standing->wait || now - client->worker.sampled_at < SAMPLE_EVERY)
 		return;
 	client->worker.sampled_at = now;
-	atomic_store(&client->sampler.due, 1);
+	if (atomic_compare_exchange_strong(&client->sampler.due, &due, SAMPLE_DUE))
+		client->worker.due_at = now;
+	else if (now - client->worker.due_at >= SAMPLE_WITHIN)
+		atomic_store(&client->sampler.due, SAMPLE_OVERDUE);
 }
 
 /* What may be done with the driver, whatever it is that calls for it. */

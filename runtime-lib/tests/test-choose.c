@@ -595,6 +595,34 @@ static void what_others_lengthen_gets_no_form(void **state)
 	gone(n);
 }
 
+/* A program that begins with little to do, as one that measures how long its kernels take. What they
+ * take from then on must not seem others' making for long. */
+static void first_launches_that_were_short_mislead_nobody(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+
+	(void)state;
+	for (unsigned among_others = 0; among_others < 2; among_others++) {
+		unsigned n = welcomed(0), launches = 0;
+		CUfunction kernel = kernel_of(77000, &rewritten);
+		for (unsigned i = 0; i < 4; i++)
+			ops_of(n, kernel, BLOCKS);
+		assert_true(eventually(!client->sampler.armed));
+		if (among_others) {
+			agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+			assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+		}
+		driver->elapsed_ns = driver->form_elapsed_ns = 40000000;
+		for (; !choice_for(kernel) && launches < 100; launches++) {
+			usleep(40000);
+			ops_of(n, kernel, BLOCKS);
+		}
+		assert_in_range(launches, 1, among_others ? 16 : 6);
+		agent.control->flags = 0;
+		gone(n);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -622,6 +650,7 @@ int main(void)
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
 		cmocka_unit_test(what_others_lengthen_gets_no_form),
+		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
 	};
 
 	driver_load();
