@@ -17,8 +17,9 @@ MS = 1_000_000  # ns
 LEAD = 30 * MS  # from a command to its begin
 DEPTH = 4  # rounds queued
 COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
-PROBE = 4  # passes more, to see how long one is,
-SHOTS, SHOT_MS = 9, 5  # and how long from a launch to its end is seen
+PROBE = 4  # passes over the data, to see how long they are,
+FITS = 3  # times, each with the number that seems right after the one before,
+SHOTS, SHOT_MS = 9, 5  # by so many launches
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen;
 SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and the best once more
 
@@ -95,24 +96,29 @@ class Stage:
 
     def set_passes(self, mode, role):
         """What is found in one mode holds for all: it is the same kernel."""
-        player = self.players[mode, role]
-
-        def tell(passes):
-            player.client.tell("passes", passes)
-            player.client.answer(60)
-
         if (role.kernel, role.us) not in self.passes:
             n = 2 if role.us > 2000 else 1
-            if not self.node.simulated:
-                # Neither the launch nor what only the first pass has to do is in each of them; both are in what it takes.
-                tell(1 + PROBE)
-                more = self.round_us(mode, role, 0.1)
-                (alone,) = self.shots(mode, [role], [0], SHOT_MS + 3 * more / 1e3, SHOTS)
-                tell(1)
-                each = (more - self.round_us(mode, role, 0.05)) / PROBE
-                n = max(1, round(1 + PROBE + (role.us - statistics.median(alone)) / each))
-            self.passes[role.kernel, role.us] = n
-        tell(self.passes[role.kernel, role.us])
+            self.passes[role.kernel, role.us] = n if self.node.simulated else self.fitting_passes(mode, role)
+        self.tell_passes(mode, role, self.passes[role.kernel, role.us])
+
+    def tell_passes(self, mode, role, passes):
+        client = self.players[mode, role].client
+        client.tell("passes", passes)
+        client.answer(60)
+
+    def turnaround(self, mode, role, passes):
+        """us from the launch to the end, alone."""
+        self.tell_passes(mode, role, passes)
+        every = SHOT_MS + 3 * self.round_us(mode, role, 0.02) / 1e3
+        (alone,) = self.shots(mode, [role], [0], every, SHOTS)
+        return statistics.median(alone)
+
+    def fitting_passes(self, mode, role):
+        """So many that a round lasts as long as it is to; it has a launch besides, and passes are not all as long."""
+        n = PROBE
+        for _ in range(FITS):
+            n = max(1, round(n * role.us / self.turnaround(mode, role, n)))
+        return n
 
     def measure(self, mode, role):
         if role.us:

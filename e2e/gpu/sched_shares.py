@@ -19,7 +19,8 @@ FLEP = {
     "MM": ("matrix-multiply", "matrix_multiply", 2579, 1499),
     "VA": ("vector-add", "vector_add", 30634, 720),
 }
-FINER = {"MD": 64}  # elements of the small input, where a pass over that of the class takes half of the time
+# Elements of the small input, where a pass over that of the class takes a tenth of the time or more.
+FINER = {"MD": 64, "SPMV": 1 << 15, "MM": 320}
 LARGE = ("CFD", "NN", "PF", "PL")  # section 6.3.1: the low-priority ones
 FORMED_S = 0.2
 SKIPPED = 0.4  # seconds at the begin that no window has
