@@ -52,7 +52,8 @@ static inline bool kernel_varies(const struct kernel_time *kernel)
 
 /* Counts a launch and says whether it should be sampled: the first few, then one in many, in
  * very many of short ones, or in some of those that vary, or may leave (@leaves) while nobody knows
- * what that costs; and each one after one that took twice as long as is known, and was among others.
+ * what that costs; and each one after one that took twice as long as is known, and was among
+ * others.
  */
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves);
 
