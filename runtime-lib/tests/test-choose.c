@@ -595,8 +595,8 @@ static void what_others_lengthen_gets_no_form(void **state)
 	gone(n);
 }
 
-/* A program that begins with little to do, as one that measures how long its kernels take. What they
- * take from then on must not seem others' making for long. */
+/* A program that begins with little to do, as one that measures how long its kernels take. What
+ * they take from then on must not seem others' making for long. */
 static void first_launches_that_were_short_mislead_nobody(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
