@@ -156,13 +156,19 @@ void turns_set_concurrent(struct turns *turns, uint8_t level, bool concurrent)
 	turns->levels[level].concurrent = concurrent;
 }
 
+/* What one who is held takes to leave is the end of the turn before. */
+static void note_ran(struct policy_client *client, uint64_t ns)
+{
+	client->ran |= ns > 0 && !client->held;
+}
+
 /* What runs while nobody else wants to is nobody's debt, but the turn gets older. */
 void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns)
 {
 	struct turn *turn = turn_of(turns, client);
 
 	client->remaining -= ns < client->remaining ? ns : client->remaining;
-	client->ran |= ns > 0;
+	note_ran(client, ns);
 	if (turn->running == client)
 		turn->used += ns;
 	else
@@ -175,7 +181,7 @@ void turns_overran(struct turns *turns, struct policy_client *client, uint64_t n
 {
 	struct turn *turn = turn_of(turns, client);
 
-	client->ran |= ns > 0;
+	note_ran(client, ns);
 	if (turn->waiting && turns->policy->ran)
 		turns->policy->ran(turn, client, (int64_t)ns);
 }
