@@ -53,6 +53,7 @@ static const struct variant variants[] = {
 /* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
 struct cell {
 	struct samples us, ratio, delay;
+	unsigned unseen; /* evictions (form.h) */
 };
 
 struct choice {
@@ -202,6 +203,16 @@ static bool is_enough(const struct table *table, uint64_t trials)
 	return true;
 }
 
+/* Evictions of a kernel that are to be made up for: as many, at most, as are wanted. */
+static uint64_t most_unseen(const struct form *form, const struct plan *plan, uint64_t trials)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < plan->kernel_count; i++)
+		most = form->unseen[i] > most ? form->unseen[i] : most;
+	return most < trials ? most : trials;
+}
+
 /* Rounds in which every launch is asked to leave. */
 static void evict(struct table *table)
 {
@@ -217,13 +228,16 @@ static void evict(struct table *table)
 		    !is_of_use(table, v))
 			continue;
 		form->variant = variants[v];
-		for (uint64_t t = 0; t < trials && !is_enough(table, trials); t++)
+		for (uint64_t t = 0;
+		     t < trials + most_unseen(form, plan, trials) && !is_enough(table, trials); t++)
 			plan_measure(plan);
 		if (table->choice->check)
 			plan_check(plan);
 		for (unsigned i = 0; i < plan->kernel_count; i++) {
 			table->cells[i][v].delay = form->delays[i];
+			table->cells[i][v].unseen = form->unseen[i];
 			form->delays[i] = (struct samples){0};
+			form->unseen[i] = 0;
 		}
 	}
 	form->evict = false;
@@ -237,9 +251,10 @@ static void print_cell(struct cell *cell, const struct variant *variant)
 	       variant->spare, variant->order == WEIR_TICKETS_APART, quantile(&cell->us, 0.5),
 	       quantile(&cell->ratio, 0.5));
 	if (cell->delay.n)
-		printf(",\"evictions\":%zu,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
-		       cell->delay.n, quantile(&cell->delay, 0.5), quantile(&cell->delay, 0.99),
-		       quantile(&cell->delay, 1));
+		printf(",\"evictions\":%zu,\"unseen\":%u,\"delay_us\":{\"p50\":%.1f,\"p99\":%.1f,"
+		       "\"max\":%.1f}",
+		       cell->delay.n, cell->unseen, quantile(&cell->delay, 0.5),
+		       quantile(&cell->delay, 0.99), quantile(&cell->delay, 1));
 	putchar('}');
 }
 

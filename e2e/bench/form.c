@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define PERIOD_NS     8000u
-#define REGISTERS_MAX 255u /* of a thread */
+#define UNSEEN_NS     10000u /* of a trial: it says nothing of the kernel */
+#define REGISTERS_MAX 255u   /* of a thread */
 
 struct names {
 	char name[PLAN_KERNELS_MAX][128];
@@ -216,7 +217,24 @@ static void await(const struct plan *plan)
 	CU(cuStreamSynchronize(plan->stream));
 }
 
-/* Asks the launch to leave; the delay counts if it had to stop before its end. */
+/* Waits for the end; ns, the longest time since @last in which nobody looked: a virtual machine's
+ * processor is away now and then for longer than a kernel takes to leave. */
+static uint64_t watch_end(const struct plan *plan, uint64_t last)
+{
+	uint64_t longest = 0;
+	CUresult result;
+
+	do {
+		result = cuStreamQuery(plan->stream);
+		uint64_t now = now_ns();
+		longest = now - last > longest ? now - last : longest;
+		last = now;
+	} while (result == CUDA_ERROR_NOT_READY);
+	CU(result);
+	return longest;
+}
+
+/* Asks the launch to leave; the delay counts if it had to stop before its end, and was seen. */
 static void evict(struct form *form, const struct plan *plan, unsigned index)
 {
 	double moment = form->us[index] * 1e3 * random_below(&form->random, 1000) / 1000;
@@ -226,10 +244,14 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 		;
 	asked = now_ns();
 	__atomic_store_n(form->demand, 1, __ATOMIC_SEQ_CST);
-	await(plan);
+	bool unseen = watch_end(plan, asked) > UNSEEN_NS && plan->workload->gpu;
 	double us = (double)(now_ns() - asked) / 1e3;
 	__atomic_store_n(form->demand, 0, __ATOMIC_SEQ_CST);
-	if (!is_done(&form->kernels[index]))
+	if (is_done(&form->kernels[index]))
+		return;
+	if (unseen)
+		form->unseen[index]++;
+	else
 		samples_add(&form->delays[index], us);
 }
 

@@ -52,6 +52,8 @@ struct form {
 	struct random random;
 	double us[PLAN_KERNELS_MAX];             /* that a launch takes natively */
 	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
+	/* Evictions whose delay is not known: this process did not run meanwhile. */
+	unsigned unseen[PLAN_KERNELS_MAX];
 };
 
 /* @benchmark's copy with rewritten kernels beside the others; its plan then is to be made of it.

@@ -51,6 +51,7 @@ def show_class(bench, kernels, form, what, low, high, limit):
     cost = statistics.median(v["ratio"] for _, v in found)
     named = f"{len(found) - len(late)} of {len(found)} kernels; the latest {name_of(worst)}: {figure(variant)}"
     cost = f"cost: median {cost:.3f}x, worst {dearest[1]['ratio']:.3f}x, {name_of(dearest[0])}"
+    cost += f"; of {sum(v['evictions'] + v['unseen'] for _, v in found)} evictions the delay of {sum(v['unseen'] for _, v in found)} was not seen"
     bench.report.at_most(
         "b", f"{form}, {what}: p99 of the latest", variant["delay_us"]["p99"], limit, " us", f"{named}; {cost}"
     )
