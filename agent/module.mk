@@ -62,8 +62,9 @@ endif
 # A whole agent, with fake pods and identities.
 WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
+SCHEDULER_TESTS := test-scheduler test-scheduler-shares
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
-               test-tenants test-metrics test-scheduler test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
+               test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
 $1_SRC      := agent/tests/$1.c
@@ -73,6 +74,7 @@ $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
+$(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
 $(foreach t,$(COMPILE_TESTS),$(eval $t_SRC += agent/tests/compile-service.c))
 $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fixture.c)\
 	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))

@@ -1,0 +1,38 @@
+/* A scheduler with one GPU and the pages of its clients, which the test writes in their place.
+ * Looks are at times that the test chooses. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../scheduler.h"
+#include "../tenants.h"
+
+#define MS            1000000ull
+#define WORLD_CLIENTS 3
+
+extern struct world {
+	struct loop loop;
+	struct scheduler scheduler;
+	struct gpu gpu, *gpus;
+	struct weir_control_page control[WORLD_CLIENTS];
+	struct weir_status_page status[WORLD_CLIENTS];
+	struct weir_demand_page demand[WEIR_DEMAND_LEVELS];
+	struct tenant tenants[WORLD_CLIENTS];
+	struct client clients[WORLD_CLIENTS];
+	uint64_t now;
+} world;
+
+int world_set_up(void **state);
+int world_tear_down(void **state);
+#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+
+void come(unsigned i, uint8_t level, uint32_t share);
+void go(unsigned i);
+void work(unsigned i, uint64_t remaining);
+/* How long until the next look. */
+uint64_t look_after(uint64_t ns);
