@@ -83,7 +83,7 @@ def part_a(bench):
         stage.cast(mode, [*larges, *smalls])
     highs = {small(b): small(b, HIGH) for _, b in names}
     stage.cast("Weir", [*larges, *highs.values()])
-    alone = singles(bench, smalls)
+    alone, own = singles(bench, smalls), singles(bench, highs.values(), "Weir")
     rows = []
     for a, b in chosen:
         offsets = [0, BEHIND_US]
@@ -104,6 +104,8 @@ def part_a(bench):
     worst = min(range(len(rows)), key=lambda i: reached[i])
     figure = f"{reached[worst]:.1f} %, {rows[worst][1]['Weir']:.0f} us, alone {rows[worst][2]:.0f} us"
     bench.report.add("a", f"the least of it: {rows[worst][0]}", figure)
+    longer = mean([own[high] / alone[b] for b, high in highs.items()])
+    bench.report.add("a", "the high one alone, below Weir", f"{longer:.3f}x")
     if bench.plots:
         labels = [label for label, _, _ in rows]
         series = {"ideal": ideal, "Weir": speed["Weir"], "MPS + priority": speed["MPS + stream priority"]}
