@@ -166,9 +166,9 @@ static unsigned who_runs(const struct player players[2])
 }
 
 /* The first one's part of the GPU. */
-static double play_both(struct player players[2])
+static double play_both(struct player players[2], uint64_t seconds)
 {
-	const uint64_t step = 10000, end = world.now + 20000 * MS;
+	const uint64_t step = 10000, end = world.now + seconds * 1000 * MS;
 	uint64_t next = world.now;
 	unsigned random = 1;
 
@@ -194,27 +194,33 @@ static double play_both(struct player players[2])
 /* Kernels that are waited for to their end, and such that leave: what each has is its share,
  * whatever part of a turn a kernel is; and what short ones tell wrongly is put right. A telling
  * cannot be of more time than passed since the one before; where each has two kernels or one, that
- * cuts some. */
+ * cuts some: how many is known only after a longer time. */
 static void test_kernels_and_shares(void **state)
 {
 	static const struct {
 		struct player players[2];
+		uint64_t seconds;
 		double within;
 	} pairs[] = {
 		{{{.kernel = 550000, .tells = 1}, {.kernel = 7400000, .leave = 150000, .tells = 1}},
+		 20,
 		 0.003},
 		{{{.kernel = 720000, .tells = 1},
 		  {.kernel = 14600000, .leave = 100000, .tells = 1}},
+		 20,
 		 0.003},
 		{{{.kernel = 1500000, .tells = 1},
 		  {.kernel = 7400000, .leave = 150000, .tells = 1}},
-		 0.008},
+		 640,
+		 0.006},
 		{{{.kernel = 520000, .leave = 60000, .tells = 1}, {.kernel = 950000, .tells = 1}},
+		 20,
 		 0.003},
 		{{{.kernel = 100000, .tells = 1}, {.kernel = 5000000, .leave = 150000, .tells = 1}},
+		 20,
 		 0.003},
-		{{{.kernel = 100000, .tells = 1}, {.kernel = 550000, .tells = 1}}, 0.003},
-		{{{.kernel = 100000, .tells = 1.3}, {.kernel = 100000, .tells = 0.9}}, 0.003},
+		{{{.kernel = 100000, .tells = 1}, {.kernel = 550000, .tells = 1}}, 20, 0.003},
+		{{{.kernel = 100000, .tells = 1.3}, {.kernel = 100000, .tells = 0.9}}, 20, 0.003},
 	};
 
 	(void)state;
@@ -227,7 +233,7 @@ static void test_kernels_and_shares(void **state)
 			work(c, 50 * MS);
 		}
 		players[0].tick = players[1].tick = world.now;
-		double part = play_both(players);
+		double part = play_both(players, pairs[i].seconds);
 		printf("# %zu: %.4f\n", i, part);
 		assert_float_equal(part, 66.0 / 99, pairs[i].within);
 		for (unsigned c = 0; c < 2; c++) {
