@@ -73,7 +73,7 @@ fetch_containerd() {
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sort -u | head -1) || true
     echo "setup: fetching a containerd with CDI"
     rm -rf "$part"
-    mkdir -p "$part"/{lists,cache/archives}/partial "$part/root"
+    mkdir -p "$part"/{lists,cache/archives}/partial "$part/unpacked"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$part/sources.list"
     cat >"$part/apt.conf" <<END
 Dir::Etc::SourceList "$part/sources.list";
@@ -85,10 +85,10 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 APT::Sandbox::User "root";
 END
     if [ -n "$mirror" ] && (cd "$part" && export APT_CONFIG=$part/apt.conf && apt-get update -q &&
-        apt-get download -q containerd && dpkg -x containerd_*.deb root) >/dev/null 2>&1; then
+        apt-get download -q containerd && dpkg -x containerd_*.deb unpacked) >/dev/null 2>&1; then
         rm -rf "$cache/containerd"
         mkdir -p "$part/bin"
-        for program in containerd containerd-shim-runc-v2; do mv "$part/root/usr/bin/$program" "$part/bin/"; done
+        for program in containerd containerd-shim-runc-v2; do mv "$part/unpacked/usr/bin/$program" "$part/bin/"; done
         mv "$part/bin" "$cache/containerd"
     else
         echo "setup: no containerd with CDI; the test of that is left out" >&2

@@ -117,10 +117,11 @@ node_label() {
 
 # The one that the agent has in its pod.
 agent_token() {
-	local id
+	local id pid
 	id=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
 		jq -re '.items[0].status.containerStatuses[] | select(.name == "agent") | .containerID | sub("^containerd://"; "")') || return 1
-	cat "/proc/$(ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }')/root/var/run/secrets/kubernetes.io/serviceaccount/token"
+	pid=$(ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }')
+	(cd "/proc/$pid/root" && cat var/run/secrets/kubernetes.io/serviceaccount/token)
 }
 
 # denied TOKEN PATH PATCH
