@@ -146,7 +146,7 @@ soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DU
 bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
 	$(Q)e2e/bench/node.py
 
-lint: $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies
+lint: $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies, RESULTS' first table
 	$(Q)e2e/lint.sh
 
 format: ## clang-format over all of our C

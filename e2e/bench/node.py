@@ -19,7 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "e2e/gpu"))
-from report import Report  # noqa: E402
+from report import Report, append  # noqa: E402
 
 BUILD = ROOT / os.environ.get("B", "build")
 GPUS = 8
@@ -167,8 +167,7 @@ def main():
             report.failed(part, str(error))
     print(f"\n{report.table()}\n{report.summary()}")
     if args.results:
-        with args.results.open("a") as file:
-            file.write("\n" + report.markdown("simulated GPUs", "make bench"))
+        append(args.results, report.markdown("simulated GPUs", "make bench"))
     return 0 if report.good else 1
 
 

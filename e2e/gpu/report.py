@@ -1,7 +1,10 @@
 """Figures with their bounds and baselines, as a table and as a section of RESULTS.md."""
 
 import datetime
+import pathlib
 import subprocess
+
+import newest
 
 PASS, FAIL, NOTE, NOT_RUN = "PASS", "FAIL", "", "not run"
 CELL_MAX = 100  # in the table: an error message must not push the figures away
@@ -69,6 +72,13 @@ class Report:
             "",
         ]
         return "\n".join(lines)
+
+
+def append(path, section):
+    """To the file of all runs, whose first table then shows this one."""
+    with open(path, "a") as file:
+        file.write("\n" + section)
+    newest.update(pathlib.Path(path))
 
 
 def machine_name(simulated=False):

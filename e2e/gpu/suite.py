@@ -111,7 +111,6 @@ class Suite:
         if os.environ.get("OUT"):
             self.keep_details(bench, os.environ["OUT"], section)
         if options.results:
-            with open(options.results, "a") as file:
-                file.write("\n" + section)
+            report.append(options.results, section)
         bench.node.remove()
         return 0 if table.good else 1
