@@ -140,6 +140,7 @@ struct variable {
 	unsigned align; /* 0: the type's own */
 	uint64_t size;  /* 0: unknown (extern ... []) */
 	bool of_module; /* declared outside of all functions */
+	bool of_body;   /* declared between a function's braces */
 	bool is_initialized;
 	const char *linkage; /* of_module: ".visible", ".extern", ".weak", ".common", "" */
 	const char *before;  /* as written: all in front of the name ... */

@@ -158,6 +158,7 @@ static bool bind_variable(struct parser *p, struct variable *v)
 	if (!b)
 		return false;
 	b->variable = v;
+	v->of_body = true;
 	if (renames)
 		v->name = parser_fresh(p, v->name);
 	return v->name;

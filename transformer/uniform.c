@@ -56,17 +56,21 @@ static bool is_uniform_special(const char *name)
 	return false;
 }
 
-static bool has_divergent_special(const struct operand *operand)
+/* Parameters that a kernel declares in its body are what it hands to functions, and gets from them:
+ * each thread its own. */
+static bool has_divergent_name(const struct operand *operand)
 {
 	switch (operand->kind) {
 	case OPERAND_SPECIAL:
 		return !is_uniform_special(operand->text);
+	case OPERAND_VARIABLE:
+		return operand->variable->space == SPACE_PARAM && operand->variable->of_body;
 	case OPERAND_ADDRESS:
 	case OPERAND_VECTOR:
 	case OPERAND_LIST:
 	case OPERAND_PAIR:
 		for (size_t k = 0; k < operand->item_count; k++)
-			if (has_divergent_special(&operand->items[k]))
+			if (has_divergent_name(&operand->items[k]))
 				return true;
 		return false;
 	default:
@@ -120,7 +124,7 @@ static bool makes_difference(const struct analysis *a, const struct instruction 
 		return true;
 	}
 	for (size_t k = 0; k < i->operand_count; k++)
-		if (has_divergent_special(&i->operands[k]))
+		if (has_divergent_name(&i->operands[k]))
 			return true;
 	return false;
 }

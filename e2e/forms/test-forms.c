@@ -239,6 +239,20 @@ static const struct problem written[] = {
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
 					    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
 					    "st.global.u32 [%d0], %r3; END: ret; }\n"},
+	/* What a function returns differs from thread to thread. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 9 * 64,
+	 .ptx = HEAD
+	 ".func (.param .b32 o) f(.param .b32 i) { .reg .b32 %r<2>; ld.param.b32 %r0, [i];\n"
+	 "st.param.b32 [o], %r0; ret; }\n" ONE_PARAMETER OWN_WORD ".shared .b32 s[64];\n"
+	 "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call (b), f, (a);\n"
+	 "ld.param.b32 %r3, [b]; } mov.u32 %r4, s; mad.lo.u32 %r5, %r0, 4, %r4;\n"
+	 "st.shared.u32 [%r5], %r2; setp.gt.u32 %p0, %r3, 40; @%p0 bra END; bar.sync 0;\n"
+	 "xor.b32 %r6, %r0, 32; setp.gt.u32 %p1, %r6, 40; @%p1 bra END; mad.lo.u32 %r5, %r6, 4, "
+	 "%r4;\n"
+	 "ld.shared.u32 %r7, [%r5]; st.global.u32 [%d0], %r7; END: ret; }\n"},
 	/* One thread's way has no barrier, and the branch is not known to be uniform. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
