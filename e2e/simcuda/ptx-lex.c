@@ -75,8 +75,8 @@ static struct ptx_token lex_word(struct ptx_lexer *lexer, struct ptx_token token
 	lexer->at++;
 	while (is_word(peek(lexer, 0)))
 		lexer->at++;
-	/* %tid.x and its like */
-	if (*token.text == '%' && peek(lexer, 0) == '.' && strchr("xyzw", peek(lexer, 1)) &&
+	/* %tid.x and its like, of which %tid.r is another name */
+	if (*token.text == '%' && peek(lexer, 0) == '.' && strchr("xyzwrgba", peek(lexer, 1)) &&
 	    peek(lexer, 1) && !is_word(peek(lexer, 2)))
 		lexer->at += 2;
 	token.len = (size_t)(lexer->at - token.text);

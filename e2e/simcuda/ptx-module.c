@@ -88,8 +88,8 @@ static const struct {
 #undef X
 };
 
-static int declare_special(struct ptx_parser *p, const char *name, uint32_t row, uint32_t bytes,
-			   uint64_t clock)
+static int declare_name(struct ptx_parser *p, const char *name, uint32_t row, uint32_t bytes,
+			uint64_t clock)
 {
 	struct ptx_token token = {.kind = PTX_TOKEN_WORD, .text = name, .len = strlen(name)};
 
@@ -102,6 +102,25 @@ static int declare_special(struct ptx_parser *p, const char *name, uint32_t row,
 	symbol->bytes = bytes;
 	symbol->count = clock;
 	return 0;
+}
+
+/* %tid.x and its like are %tid.r and its like as well. */
+static int declare_special(struct ptx_parser *p, const char *name, uint32_t row, uint32_t bytes,
+			   uint64_t clock)
+{
+	static const char parts[] = "xyzw", others[] = "rgba";
+	const char *dot = strchr(name, '.'), *part = dot && dot[1] ? strchr(parts, dot[1]) : NULL;
+	size_t len = strlen(name);
+	char *other;
+
+	if (part) {
+		other = ptx_arena_string(&p->names, name, len);
+		if (!other)
+			return ptx_no_memory(p);
+		other[len - 1] = others[part - parts];
+		declare_name(p, other, row, bytes, clock);
+	}
+	return declare_name(p, name, row, bytes, clock);
 }
 
 static int declare_specials(struct ptx_parser *p)

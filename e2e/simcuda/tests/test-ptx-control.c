@@ -441,7 +441,7 @@ static void identities(void **state)
 		"mov.u32 %r3, %tid.y; mov.u32 %r4, %tid.z; mov.u32 %r5, %ntid.x; mov.u32 %r6, "
 		"%ntid.y;\n"
 		"mad.lo.u32 %r7, %r4, %r6, %r3; mad.lo.u32 %r7, %r7, %r5, %r1;\n"
-		"mov.u32 %r8, %ctaid.x; mov.u32 %r9, %ctaid.y; mov.u32 %r10, %ctaid.z;\n"
+		"mov.u32 %r8, %ctaid.r; mov.u32 %r9, %ctaid.y; mov.u32 %r10, %ctaid.b;\n"
 		"mad.lo.u32 %r8, %r9, 10, %r8; mad.lo.u32 %r8, %r10, 100, %r8;\n"
 		"mov.u32 %r11, %laneid; mov.u32 %r12, %warpid; mad.lo.u32 %r13, %r12, 32, %r11;\n"
 		"setp.ne.u32 %p1, %r13, %r7; @%p1 trap; mul.wide.u32 %d4, %r7, 4; add.u64 %d4, "
