@@ -170,13 +170,31 @@ static bool is_template_operand(const struct parser *p, const struct token *toke
 	return true;
 }
 
+/* %tid.r, .g, .b and .a are %tid.x, .y, .z and .w; here only the latter are known. */
+static const char *special_part(struct parser *p, const char *start, const char *end)
+{
+	static const char parts[] = "xyzw", others[] = "rgba";
+	const char *part = p->token.len == 2 ? strchr(others, end[-1]) : NULL;
+	char *text;
+
+	if (!part)
+		return parser_text(p, start, end);
+	text = arena_text(p->arena, start, (size_t)(end - start));
+	if (!text) {
+		parser_no_memory(p);
+		return NULL;
+	}
+	text[end - start - 1] = parts[part - others];
+	return parser_text(p, text, text + (end - start));
+}
+
 /* Behind a name: .x, which belongs to the name of a special register. */
 static bool parse_part(struct parser *p, struct operand *out, const char *name_start)
 {
 	const char *end = p->token.start + p->token.len;
 
 	if (out->kind == OPERAND_SPECIAL) {
-		out->text = parser_text(p, name_start, end);
+		out->text = special_part(p, name_start, end);
 		if (!out->text)
 			return false;
 	} else {

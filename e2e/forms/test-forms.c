@@ -239,6 +239,16 @@ static const struct problem written[] = {
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
 					    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
 					    "st.global.u32 [%d0], %r3; END: ret; }\n"},
+	/* The parts of an index by their other names. */
+	{.kernel = "k",
+	 .grid = {5, 3, 2},
+	 .block = {1, 1, 1},
+	 .out_words = 30,
+	 .ptx = HEAD ONE_PARAMETER
+	 "mov.u32 %r0, %ctaid.b; mov.u32 %r1, %nctaid.g; mov.u32 %r2, %ctaid.g;\n"
+	 "mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r1, %nctaid.r; mov.u32 %r2, %ctaid.r;\n"
+	 "mad.lo.u32 %r0, %r0, %r1, %r2; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;\n"
+	 "red.global.add.u32 [%d0], 1; ret; }\n"},
 	/* What a function returns differs from thread to thread. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
