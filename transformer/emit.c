@@ -69,7 +69,7 @@ static void add_operand(struct text *out, const struct function *f, const struct
 		break;
 	}
 	if (operand->suffix) {
-		if (*operand->suffix != '.' && *operand->suffix != '+')
+		if (!strchr(".+*", *operand->suffix))
 			text_string(out, "+");
 		text_string(out, operand->suffix);
 	}

@@ -250,9 +250,35 @@ static bool parse_number_operand(struct parser *p, struct operand *out, const ch
 	return out->text;
 }
 
-/* +4, + -8, +4*2: kept as written, without the blanks. */
+/* 4*2+-1, as far as it has been read. */
+struct sum {
+	uint64_t sum, product; /* all but the last product, and that */
+	int last;              /* an operator, or the kind of a number */
+	bool times, minus;     /* what comes next */
+};
+
+static void add_to_sum(struct sum *s, const struct token *token)
+{
+	bool is_sign = s->last != TOKEN_NUMBER && token->kind != TOKEN_NUMBER;
+	uint64_t n;
+
+	s->last = token->kind;
+	if (is_sign) {
+		s->minus = s->minus != (token->kind == '-');
+	} else if (token->kind != TOKEN_NUMBER) {
+		s->times = token->kind == '*';
+		s->minus = token->kind == '-';
+	} else if (token_integer(token->start, token->len, &n)) {
+		n = s->minus ? -n : n;
+		s->sum += s->times ? 0 : s->product;
+		s->product = s->times ? s->product * n : n;
+	}
+}
+
+/* +4, + -8, +4*2: kept as written, without the blanks; computed if it stands behind a number. */
 static bool parse_offset(struct parser *p, struct operand *out)
 {
+	struct sum sum = {.product = out->value, .last = TOKEN_NUMBER};
 	char text[EXPRESSION_MAX];
 	size_t n = 0;
 
@@ -262,8 +288,11 @@ static bool parse_offset(struct parser *p, struct operand *out)
 			return parser_fail(p, "an offset too long");
 		memcpy(text + n, p->token.start, p->token.len);
 		n += p->token.len;
+		add_to_sum(&sum, &p->token);
 		parser_next(p);
 	}
+	if (out->kind == OPERAND_IMMEDIATE)
+		out->value = sum.sum + sum.product;
 	if (out->suffix)
 		return parser_fail(p, "a part of a register has no offset");
 	out->suffix = parser_text(p, text, text + n);

@@ -94,6 +94,34 @@ static void heads_keep_sizes_and_directives(void **state)
 	fixture_deinit(&x);
 }
 
+static void immediates_are_sums(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} sums[] = {
+		{"8-4", 4},           {"0xffffffff-1", 0xfffffffe},
+		{"-4+2", -2ull},      {"2+3*4-1", 13},
+		{"4*-2*3+1", -23ull}, {"1--1", 2},
+		{"5 - 2 - 1", 2},     {"7", 7},
+	};
+
+	for (size_t k = 0; k < sizeof(sums) / sizeof(sums[0]); k++) {
+		struct fixture x;
+		struct function *f;
+		char text[256];
+
+		snprintf(text, sizeof(text), HEAD ".entry k() { .reg .b32 a; mov.u32 a, %s; }",
+			 sums[k].text);
+		f = fixture_function(&x, text);
+		if (f->entry->first->operands[1].value != sums[k].value)
+			fail_msg("%s is %lld", sums[k].text,
+				 (long long)f->entry->first->operands[1].value);
+		fixture_deinit(&x);
+	}
+}
+
 static void classes_depend_on_modifiers(void **state)
 {
 	(void)state;
@@ -201,6 +229,7 @@ int main(void)
 		cmocka_unit_test(group_members_are_found_by_any_stem),
 		cmocka_unit_test(body_ends_with_a_return),
 		cmocka_unit_test(heads_keep_sizes_and_directives),
+		cmocka_unit_test(immediates_are_sums),
 		cmocka_unit_test(classes_depend_on_modifiers),
 		cmocka_unit_test(refusals_say_where),
 		cmocka_unit_test(zero_bytes_are_no_text),
