@@ -120,7 +120,7 @@ static bool skip_initializer(struct parser *p, const char *ends)
 static bool parse_variable(struct parser *p, const struct declared *d, const char *before,
 			   const char *ends, struct variable *v)
 {
-	const char *name = parser_name(p), *after = p->token.start, *stop;
+	const char *name = parser_name(p), *after = p->token.start;
 	uint64_t bits = (uint64_t)types[d->type].bits * d->vector;
 
 	if (!name)
@@ -142,10 +142,7 @@ static bool parse_variable(struct parser *p, const struct declared *d, const cha
 		return false;
 	if (p->token.kind == TOKEN_END || p->token.kind >= 128 || !strchr(ends, p->token.kind))
 		return parser_fail(p, "'%c' expected", *ends);
-	stop = p->token.start;
-	while (stop > after && strchr(" \t\r\n", stop[-1]))
-		stop--;
-	v->after = parser_text(p, after, stop > after ? stop : after);
+	v->after = parser_text(p, after, p->end > after ? p->end : after);
 	return v->after;
 }
 

@@ -27,6 +27,8 @@ bool parser_no_memory(struct parser *p)
 
 void parser_next(struct parser *p)
 {
+	if (p->token.len)
+		p->end = p->token.start + p->token.len;
 	p->token = lex_next(&p->lexer);
 }
 
@@ -252,11 +254,9 @@ static bool parse_function(struct parser *p, const char *start, size_t *undersco
 		if (p->token.kind == '(' && memcmp(head_end - 5, ".func", 5) != 0) {
 			if (!parser_skip_group(p))
 				return false;
-			head_end = p->token.start;
+			head_end = p->end;
 		}
 	}
-	while (strchr(" \t\r\n", head_end[-1]))
-		head_end--;
 	f->linkage = parser_text(p, start, head_end);
 	if (p->token.kind == '(' && !parse_list(p, &returns))
 		return false;

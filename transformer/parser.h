@@ -14,6 +14,7 @@ struct parser {
 	struct diag *diag;
 	struct lexer lexer;
 	struct token token; /* the next one */
+	const char *end;    /* of the one before */
 	struct scope *scope;
 
 	/* Inside: where instructions go, and what they may name. */
