@@ -67,6 +67,14 @@ void ptx_barriers_recheck(struct ptx_block *block, struct ptx_warp *w)
 		release_if_complete(block, id);
 }
 
+/* Without a count, and with all threads of the block for one, is the same. */
+static bool agree(const struct ptx_block *block, uint32_t count, uint32_t other)
+{
+	uint32_t all = block->n_warps * PTX_LANES;
+
+	return (count ? count : all) == (other ? other : all);
+}
+
 static enum ptx_flow set_expected(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane,
 				  struct ptx_barrier *barrier)
 {
@@ -74,10 +82,10 @@ static enum ptx_flow set_expected(struct ptx_warp *w, const struct ptx_insn *i, 
 
 	if (i->sync.count && (count == 0 || count % PTX_LANES))
 		return ptx_fault(w, i, "a barrier of %u threads: not a multiple of a warp", count);
-	if (barrier->in_use && barrier->expected != count)
+	if (barrier->in_use && !agree(w->block, barrier->expected, count))
 		return ptx_fault(w, i, "threads do not agree how many a barrier is for");
+	barrier->expected = barrier->in_use && !barrier->expected ? 0 : count;
 	barrier->in_use = true;
-	barrier->expected = count;
 	return PTX_NEXT;
 }
 

@@ -183,6 +183,15 @@ static void named_barriers(void **state)
 		 96, out, 0);
 	for (uint32_t i = 0; i < 96; i++)
 		assert_int_equal(out[i], 11);
+	/* All threads of the block, once by their number and once without. */
+	must_run(KERNEL("setp.ge.u32 %p1, %r1, 32; @%p1 bra CONSUME;\n"
+			"st.shared.u32 [area], 12; bar.arrive 3, 96; bra END;\n"
+			"CONSUME: bar.sync 3;\n"
+			"END: bar.sync 0; ld.shared.u32 %r4, [area]; st.global.u32 [%d3], %r4; "
+			"ret;"),
+		 96, out, 0);
+	for (uint32_t i = 0; i < 96; i++)
+		assert_int_equal(out[i], 12);
 }
 
 static void reductions_at_barriers(void **state)
@@ -215,6 +224,9 @@ static void barriers_that_cannot_be_met(void **state)
 	must_fault(
 		KERNEL("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 1, 96; ret;"),
 		64, "do not agree");
+	must_fault(
+		KERNEL("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 1, 96; ret;"),
+		160, "do not agree");
 	/* A warp's meeting whose member never comes, as it waits elsewhere. */
 	must_fault(KERNEL("setp.eq.u32 %p1, %r1, 0; @%p1 bar.sync 1;\n"
 			  "@!%p1 bar.warp.sync -1; ret;"),
