@@ -165,6 +165,29 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	return PASS_DONE;
 }
 
+/* Where some only arrive the others may wait without a count: that barrier cannot become one that
+ * all come to. NULL: there is none. */
+static const struct instruction *find_awaited(const struct function *f)
+{
+	const struct instruction *found = NULL;
+	unsigned arrived = 0;
+	struct barrier barrier;
+
+	for (const struct block *b = f->entry; b; b = b->next)
+		for (const struct instruction *i = b->first; i; i = i->next)
+			if (barrier_read(i, &barrier) && barrier.is_counted &&
+			    mnemonic_has(i->mnemonic, "arrive"))
+				arrived |= 1u << barrier.number->value;
+	for (const struct block *b = f->entry; b && arrived && !found; b = b->next)
+		for (const struct instruction *i = b->first; i && !found; i = i->next)
+			if (barrier_read(i, &barrier) && !barrier.is_counted &&
+			    (barrier.number->kind != OPERAND_IMMEDIATE ||
+			     (barrier.number->value < BARRIER_COUNT &&
+			      arrived & 1u << barrier.number->value)))
+				found = i;
+	return found;
+}
+
 /* Those who are done stand at the others' barriers until there are no others. */
 static void leave_together(struct cursor *at, struct rewrite *rewrite)
 {
@@ -184,6 +207,7 @@ static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	bool is_uniform = true, has_copies = false; /* with safe points, barriers are votes */
+	const struct instruction *awaited;
 	struct block *done;
 	struct cursor at;
 	struct cfg cfg;
@@ -200,6 +224,10 @@ static int run(struct rewrite *rewrite)
 				   "threads may leave before barriers, and %s has no barriers for "
 				   "single threads",
 				   f->module->target);
+	awaited = is_uniform ? NULL : find_awaited(f);
+	if (awaited)
+		return pass_refuse(rewrite, awaited->at,
+				   "a barrier for all threads and for some, who only arrive");
 	if (!is_uniform)
 		r = votes_init(rewrite);
 	if (r)

@@ -308,6 +308,10 @@ static const struct {
 	{"@%p0 ret; @%p1 bar.warp.sync -1;", true, "which may name them"},
 	{"@%p0 ret; call.uni shuffles, ();", true, "a call of shuffles, which names"},
 	{"mov.u32 %r0, 32; mov.u32 %r1, 3; bar.sync %r1, %r0;", true, "in a register"},
+	{"@%p0 bra A; bar.arrive 1, 64; bra B; A: bar.sync 1; B:", true,
+	 "all threads and for some"},
+	{"mov.u32 %r1, 3; @%p0 bra A; bar.arrive 3, 64; bra B; A: bar.sync %r1; B:", true,
+	 "all threads and for some"},
 };
 
 struct verdicts {
