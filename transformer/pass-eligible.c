@@ -159,6 +159,11 @@ static int run(struct rewrite *rewrite)
 		if (function_directive(f, bad_directives[k].name))
 			return pass_refuse(rewrite, f->at, "the kernel %s",
 					   bad_directives[k].reason);
+	/* A copy of the kernel would have another. */
+	for (const struct variable *v = f->variables; v; v = v->next)
+		if (v->space == SPACE_GLOBAL)
+			return pass_refuse(rewrite, v->at,
+					   "the kernel has a variable of its own, %.80s", v->name);
 	for (const struct block *b = f->entry; b; b = b->next) {
 		for (const struct instruction *i = b->first; i; i = i->next) {
 			int r = check_instruction(rewrite, i);
