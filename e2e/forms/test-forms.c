@@ -313,6 +313,9 @@ static const struct {
 	{"mov.u32 %r1, 3; @%p0 bra A; bar.arrive 3, 64; bra B; A: bar.sync %r1; B:", true,
 	 "all threads and for some"},
 	{".global .b32 own; red.global.add.u32 [own], 1;", false, "a variable of its own, own"},
+	{"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
+	 "[s], [s];",
+	 false, "cluster"},
 };
 
 struct verdicts {
