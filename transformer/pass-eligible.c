@@ -159,6 +159,9 @@ static int run(struct rewrite *rewrite)
 		if (function_directive(f, bad_directives[k].name))
 			return pass_refuse(rewrite, f->at, "the kernel %s",
 					   bad_directives[k].reason);
+	/* bar.warp.sync and shfl.sync are not older. */
+	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
+		return pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");
 	/* A copy of the kernel would have another. */
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_GLOBAL)

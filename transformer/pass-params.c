@@ -12,10 +12,7 @@
 
 static uint64_t parameters_max(const struct module *module)
 {
-	bool is_8_1 = module->version_major > 8 ||
-		      (module->version_major == 8 && module->version_minor >= 1);
-
-	return is_8_1 ? PARAMETERS_MAX_8_1 : PARAMETERS_MAX;
+	return pass_has_isa(module, 8, 1) ? PARAMETERS_MAX_8_1 : PARAMETERS_MAX;
 }
 
 /* At most @max, however large the sizes in the text. */

@@ -455,6 +455,9 @@ static int run(struct rewrite *rewrite)
 
 	if (r || (!c.f->loops && !c.cfg.irreducible))
 		return r;
+	if (!pass_has_isa(c.f->module, 6, 2))
+		return pass_refuse(rewrite, c.f->at,
+				   "PTX before 6.2 does not tell which threads are there");
 	if (c.cfg.irreducible)
 		return pass_refuse(rewrite, c.f->at, "a cycle that is entered in several places");
 	r = choose_loops(&c);

@@ -44,6 +44,12 @@ int pass_refuse(struct rewrite *rewrite, struct position at, const char *format,
 	return PASS_REFUSED;
 }
 
+bool pass_has_isa(const struct module *module, unsigned major, unsigned minor)
+{
+	return module->version_major > major ||
+	       (module->version_major == major && module->version_minor >= minor);
+}
+
 unsigned pass_target(const struct module *module)
 {
 	return strncmp(module->target, "sm_", 3) ? 0 : (unsigned)atoi(module->target + 3);

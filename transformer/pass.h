@@ -69,6 +69,9 @@ size_t hidden_size(const struct form *form);
 /* The number in the module's target: 90 for sm_90a; 0: it has none. */
 unsigned pass_target(const struct module *module);
 
+/* Is the text written in this version of PTX, or in a later one? */
+bool pass_has_isa(const struct module *module, unsigned major, unsigned minor);
+
 /* Does it contain anything that pass_eligible refuses for some form? */
 bool pass_is_strange(const struct function *function);
 
