@@ -62,6 +62,9 @@ static int effects_of(struct function *f)
 
 	if (edit_uses_special(f, "%ctaid") || edit_uses_special(f, "%nctaid"))
 		effects |= CALLEE_INDEX;
+	for (const struct variable *v = f->variables; v; v = v->next)
+		if (v->space == SPACE_SHARED)
+			effects |= CALLEE_SHARED;
 	for (const struct block *b = f->entry; b; b = b->next) {
 		for (const struct instruction *i = b->first; i; i = i->next) {
 			if (i->mnemonic->op_class == OP_BARRIER)

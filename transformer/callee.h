@@ -11,8 +11,9 @@ enum callee_effect {
 	CALLEE_FOREIGN = 16, /* is not in this module, or cannot be read */
 	CALLEE_POINTER = 32, /* calls through a pointer that may be anybody's */
 	CALLEE_WARP = 64,    /* waits for threads of its warp that it names, there or not */
+	CALLEE_SHARED = 128, /* has shared memory of its own */
 };
-#define CALLEE_EFFECTS 7
+#define CALLEE_EFFECTS 8
 
 struct callee;
 

@@ -1,6 +1,7 @@
 /* Which variables in shared and local memory a save holds: the kernel's own, those that it names,
  * and all that somebody who is called may use.
  */
+#include "callee.h"
 #include "save.h"
 #include "vote.h"
 
@@ -86,19 +87,36 @@ static int add_callees(struct variable_set *set, const struct rewrite *rewrite)
 	return 0;
 }
 
-int save_find_variables(struct variable_set *set, const struct rewrite *rewrite)
+/* What a function declares cannot be named from here. */
+static int check_call(struct rewrite *rewrite, const struct instruction *call)
+{
+	const char *culprit = "";
+	int r = callee_has(call, rewrite->function->module, CALLEE_SHARED, &culprit);
+
+	if (r > 0)
+		return pass_refuse(rewrite, call->at,
+				   "calls %.80s, which has shared memory of its own, to be saved",
+				   culprit);
+	return r;
+}
+
+int save_find_variables(struct variable_set *set, struct rewrite *rewrite)
 {
 	const struct function *f = rewrite->function;
 	struct search s = {set, rewrite, false};
+	int r = 0;
 
 	for (struct variable *v = f->variables; v; v = v->next)
 		find(&s, v);
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			s.calls = s.calls || i->mnemonic->op_class == OP_CALL;
+	for (const struct block *b = f->entry; b && !r; b = b->next) {
+		for (const struct instruction *i = b->first; i && !r; i = i->next) {
+			if (i->mnemonic->op_class == OP_CALL) {
+				s.calls = true;
+				r = check_call(rewrite, i);
+			}
 			for (size_t k = 0; k < i->operand_count; k++)
 				find_named(&s, &i->operands[k]);
 		}
 	}
-	return s.calls ? add_callees(set, rewrite) : 0;
+	return !r && s.calls ? add_callees(set, rewrite) : r;
 }

@@ -66,8 +66,8 @@ struct reg *save_place(struct cursor *at, struct saver *saver, const struct slot
 struct reg *save_step(struct cursor *at, struct saver *saver, const struct slot *slot,
 		      uint32_t bytes);
 
-/* save-variables.c: all that have to be saved. 0 or -ENOMEM. */
-int save_find_variables(struct variable_set *set, const struct rewrite *rewrite);
+/* save-variables.c: all that have to be saved. PASS_DONE, PASS_REFUSED or -ENOMEM. */
+int save_find_variables(struct variable_set *set, struct rewrite *rewrite);
 
 /* save-memory.c. Measuring is PASS_DONE or PASS_REFUSED, or a negative errno. */
 int save_measure_memory(struct saver *saver);

@@ -160,6 +160,24 @@ static void too_many_variables_are_refused(void **state)
 	free(text);
 }
 
+/* A kernel without a loop to leave at has nothing to save. */
+static void variables_of_functions_are_out_of_reach(void **state)
+{
+	static const char text[] =
+		HEAD ".func keeps() { .shared .align 4 .b32 own; st.shared.u32 [own], 1; ret; }\n"
+		     ".func asks() { call keeps, (); ret; }\n" KERNEL("calling", "call asks, ();")
+			     FREE ".entry straight() { call keeps, (); ret; }\n";
+	struct saves saves;
+
+	(void)state;
+	free(look(&saves, text));
+	assert_false(saves.eligible[0]);
+	assert_string_equal(saves.reason[0],
+			    "calls keeps, which has shared memory of its own, to be saved");
+	assert_true(saves.eligible[1]);
+	assert_true(saves.eligible[2]);
+}
+
 static void the_carry_flag_cannot_be_saved(void **state)
 {
 	static const char text[] = HEAD KERNEL("carrying", "addc.cc.u32 r, r, 3;");
@@ -177,6 +195,7 @@ int main(void)
 		cmocka_unit_test(only_what_may_be_used_is_saved),
 		cmocka_unit_test(one_dynamic_variable_stands_for_all),
 		cmocka_unit_test(too_many_variables_are_refused),
+		cmocka_unit_test(variables_of_functions_are_out_of_reach),
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
 	};
 
