@@ -99,11 +99,24 @@ const char *parser_name(struct parser *p)
 					    : NULL;
 }
 
+/* What passes write names these special registers. */
+static bool is_special_of_ours(const char *name)
+{
+	static const char *const names[] = {"%tid",         "%ntid",        "%ctaid",
+					    "%nctaid",      "%clock",       "%globaltimer",
+					    "%lanemask_eq", "%lanemask_lt", "%dynamic_smem_size"};
+
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		if (!strcmp(name, names[k]))
+			return true;
+	return false;
+}
+
 bool parser_renames(const struct parser *p, const char *name)
 {
 	const struct binding *b = scope_find(name);
 
-	if (p->is_template || p->scope->depth > 2)
+	if (p->is_template || p->scope->depth > 2 || is_special_of_ours(name))
 		return true;
 	return b && b->scope->depth < 2;
 }

@@ -17,6 +17,22 @@ static void names_of_scopes_are_all_different(void **state)
 	fixture_deinit(&x);
 }
 
+/* What passes write names them by these names. */
+static void special_registers_are_nobody_elses(void **state)
+{
+	(void)state;
+	struct fixture x;
+	struct function *f = fixture_function(
+		&x, HEAD ".entry k() { .reg .b32 %tid, %laneid; .reg .v4 .b32 %ctaid;\n"
+			 "mov.u32 %tid, 1; mov.u32 %laneid, 2; mov.u32 %tid, %ctaid.x; }");
+	const struct instruction *i = f->entry->first;
+
+	assert_string_equal(i->operands[0].reg->name, "%weir_tid_0");
+	assert_string_equal(i->next->operands[0].reg->name, "%laneid");
+	assert_string_equal(i->next->next->operands[1].reg->name, "%weir_ctaid_1");
+	fixture_deinit(&x);
+}
+
 static void our_prefix_is_nobody_elses(void **state)
 {
 	(void)state;
@@ -224,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_of_scopes_are_all_different),
+		cmocka_unit_test(special_registers_are_nobody_elses),
 		cmocka_unit_test(our_prefix_is_nobody_elses),
 		cmocka_unit_test(labels_belong_to_scopes),
 		cmocka_unit_test(group_members_are_found_by_any_stem),
