@@ -3,9 +3,8 @@
 #
 #   await-nodes.sh NAMESPACE NAME
 set -eu
-
-account=/var/run/secrets/kubernetes.io/serviceaccount
-url="https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/apis/apps/v1/namespaces/$1/daemonsets/$2?pretty=false"
+# shellcheck source-path=SCRIPTDIR source=api-server.sh
+. "${0%/*}/api-server.sh"
 
 number() { # KEY
     value=$(printf '%s' "$status" | grep -o "\"$1\":[0-9]*") || return 0
@@ -13,7 +12,7 @@ number() { # KEY
 }
 
 while :; do
-    status=$(curl -sS --fail -m 10 --cacert $account/ca.crt -H "Authorization: Bearer $(cat $account/token)" "$url") || status=
+    status=$(api GET "/apis/apps/v1/namespaces/$1/daemonsets/$2?pretty=false") || status=
     wanted=$(number desiredNumberScheduled)
     ready=$(number numberReady)
     if [ -n "$(number observedGeneration)" ] && [ "$ready" = "$wanted" ]; then

@@ -109,7 +109,7 @@ make_plugin() {
 		strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
 	done
 	install -m 755 deploy/{install-runtime,remove-runtime,remove-versions,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
-	install -m 644 deploy/library-use.sh "$root/usr/local/bin/"
+	install -m 644 deploy/{library-use,api-server}.sh "$root/usr/local/bin/"
 	tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep sed sort tr wc base64 chattr curl
 	ln -s dash "$root/usr/bin/sh"
 }

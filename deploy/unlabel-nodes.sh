@@ -1,16 +1,8 @@
 #!/bin/sh
 # Takes the labels weir.dev/gpu.* from all nodes, with the pod's own credentials; after `helm uninstall`.
 set -eu
-
-account=/var/run/secrets/kubernetes.io/serviceaccount
-
-# api METHOD PATH ARGUMENT...: of curl
-api() {
-    method=$1 path=$2
-    shift 2
-    curl -sS --fail -m 10 --cacert $account/ca.crt -H "Authorization: Bearer $(cat $account/token)" \
-        -X "$method" "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT$path" "$@"
-}
+# shellcheck source-path=SCRIPTDIR source=api-server.sh
+. "${0%/*}/api-server.sh"
 
 list=$(api GET '/api/v1/nodes?labelSelector=weir.dev/gpu.weir-version&pretty=false' \
     -H 'Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1')

@@ -22,7 +22,8 @@ C
 chmod +x "$dir/curl"
 mkdir "$dir/account"
 touch "$dir/account/token" "$dir/account/ca.crt"
-sed "s,^account=.*,account=$dir/account," deploy/unlabel-nodes.sh > "$dir/script"
+sed "s,^account=.*,account=$dir/account," deploy/api-server.sh > "$dir/api-server.sh"
+cp deploy/unlabel-nodes.sh "$dir/script"
 export SEEN=$dir/seen ANSWER=$dir/answer KUBERNETES_SERVICE_HOST=api KUBERNETES_SERVICE_PORT=443
 script() {
     rm -f "$SEEN"
@@ -51,4 +52,6 @@ check "so does the second" saw "PATCH https://api:443/api/v1/nodes/two $patch"
 echo '{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}' > "$ANSWER"
 check "no nodes are no error" script
 check "and nothing is changed" test "$(grep -c PATCH "$SEEN")" = 0
+KUBERNETES_SERVICE_HOST=fd00::1 script
+check "an address of IPv6 stands in brackets" saw 'GET https://[fd00::1]:443/api/v1/nodes?labelSelector=weir.dev/gpu.weir-version&pretty=false '
 exit $status
