@@ -55,19 +55,22 @@ done
 
 used=
 for version in "$library_dir"/*/; do
-    [ -d "$version" ] || continue
     version=${version%/}
-    if is_mounted "${version##*/}"; then
+    if ! is_version "$version"; then
+        continue
+    elif is_mounted "${version##*/}"; then
         used=1
         echo "remove-runtime: $version stays: a container uses it"
     else
-        remove "$version"
+        remove_version "$version"
+        echo "remove-runtime: removed $version"
     fi
 done
 if [ -n "$used" ]; then
     empty_folders "$run_dir"
 else
-    remove "$library_dir"
+    # What others have there stays, and so does the folder.
+    rmdir "$library_dir" 2> /dev/null || true
     remove "$run_dir"
 fi
 for path in "$@"; do

@@ -46,8 +46,7 @@ for folder in "$dir"/*/; do
     elif is_mounted "$other" || is_noted "$other"; then
         echo "remove-versions: $other is in use"
     else
-        rm -f "$folder/ld.so.preload" "$folder/libweir.so" "$folder/libweir-nvml.so"
-        rmdir "$folder"
+        remove_version "$folder"
         echo "remove-versions: removed $other"
     fi
 done

@@ -44,4 +44,10 @@ check "with none" remove
 check "nothing stays" test -z "$(left)"
 check "but what is not ours" test -e "$dir/other"
 check "again, with nothing there" remove
+# A folder that is not Weir's alone, like /home/kubernetes/bin.
+fill
+mkdir "$dir/lib/weir/others"
+touch "$dir/lib/weir/others/program"
+check "with what others have beside the library" remove
+check "that stays, and nothing of ours" test "$(left)" = "./lib/weir ./lib/weir/others ./lib/weir/others/program "
 exit $status

@@ -56,6 +56,10 @@ kill $container
 wait $container 2> /dev/null
 
 fill
+touch "$dir/lib/1.0/.new.123"
+check "with a file that an installer had no time for" remove
+check "its version goes all the same" left 4.0
+fill
 note 1.0
 check "with a pod whose container does not run" remove
 check "what it was given stays" left 1.0 4.0
