@@ -49,7 +49,7 @@ const char *const driver_nodes[] = {
 };
 static const char *const container_dirs[] = {DRIVER_DIR_DEBIAN, DRIVER_DIR_REDHAT};
 
-/* Where a container runtime says that NVIDIA's is the default. Blanks do not count. */
+/* Where a container runtime says that NVIDIA's is the default, simplified. */
 static const struct {
 	const char *path;
 	const char *text;
@@ -85,15 +85,24 @@ bool driver_host_has(const struct config *config, const char *path)
 	return fd >= 0;
 }
 
-static size_t without_blanks(char *text, size_t size)
+/* Without blanks and lines that are comments, and with one kind of quotes. */
+static void simplify(char *text, size_t size)
 {
 	size_t n = 0;
+	bool begins = true, comment = false;
 
-	for (size_t i = 0; i < size; i++)
-		if (!strchr(" \t\n", text[i]) && text[i])
-			text[n++] = text[i];
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] == '\n')
+			begins = true;
+		if (strchr(" \t\n", text[i])) /* and the end of strings */
+			continue;
+		if (begins)
+			comment = text[i] == '#';
+		begins = false;
+		if (!comment)
+			text[n++] = text[i] == '\'' ? '"' : text[i];
+	}
 	text[n] = '\0';
-	return n;
 }
 
 static bool host_says(const struct config *config, const char *path, const char *text)
@@ -107,7 +116,7 @@ static bool host_says(const struct config *config, const char *path, const char 
 	ssize_t n = read(fd, content, LIMIT);
 	if (n <= 0)
 		return false;
-	without_blanks(content, (size_t)n);
+	simplify(content, (size_t)n);
 	return strstr(content, text);
 }
 

@@ -254,6 +254,30 @@ static void the_nvidia_runtime_mounts_the_driver_itself(void **state)
 	assert_string_equal(env(f, "NVIDIA_VISIBLE_DEVICES"), "GPU-b");
 }
 
+/* As containerd 2 writes it: in single quotes. */
+static void so_it_does_however_its_name_is_quoted(void **state)
+{
+	struct fixture *f = *state;
+
+	make_driver(f, DRIVER_DIR_DEBIAN);
+	make_file(f, "/etc/containerd/config.toml", "default_runtime_name = 'nvidia'\n");
+	build(f, &part);
+	assert_null(mounted(f, DRIVER_DIR_DEBIAN "/libcuda.so.1"));
+}
+
+static void a_comment_names_no_runtime(void **state)
+{
+	struct fixture *f = *state;
+
+	make_driver(f, DRIVER_DIR_DEBIAN);
+	make_file(f, "/etc/containerd/config.toml",
+		  "# default_runtime_name = \"nvidia\"\n"
+		  "  #default_runtime_name = \"nvidia\"\n"
+		  "default_runtime_name = \"runc\"\n");
+	build(f, &part);
+	assert_non_null(mounted(f, DRIVER_DIR_DEBIAN "/libcuda.so.1"));
+}
+
 static void the_config_overrules_what_is_found(void **state)
 {
 	struct fixture *f = *state;
@@ -332,6 +356,8 @@ int main(void)
 		TEST(the_driver_is_mounted_where_nobody_else_does),
 		TEST(a_dangling_library_is_left_out),
 		TEST(the_nvidia_runtime_mounts_the_driver_itself),
+		TEST(so_it_does_however_its_name_is_quoted),
+		TEST(a_comment_names_no_runtime),
 		TEST(the_config_overrules_what_is_found),
 		TEST(mps_needs_a_running_daemon),
 		TEST(mps_may_be_required),
