@@ -280,10 +280,16 @@ static void expired(struct loop_timer *timer)
 }
 
 int inventory_init(struct inventory *inventory, struct loop *loop, const struct config *config,
-		   char *nvml_path, void (*changed)(struct inventory *inventory))
+		   char *nvml_path, void (*changed)(struct inventory *inventory),
+		   const struct inventory *before)
 {
 	*inventory =
 		(struct inventory){.config = config, .changed = changed, .nvml_path = nvml_path};
+	if (before) {
+		inventory->node = before->node;
+		memcpy(inventory->gpus, before->gpus, sizeof(before->gpus));
+		memcpy(inventory->health, before->health, sizeof(before->health));
+	}
 	inventory->node.spread = config->allocation == ALLOCATION_SPREAD;
 	int r = loop_timer_init(&inventory->timer, loop, expired);
 	if (r == 0)

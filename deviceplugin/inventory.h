@@ -38,9 +38,12 @@ struct inventory {
 	bool complained; /* about the lack of NVML or of GPUs */
 };
 
-/* @changed: GPUs came, or became healthy or unhealthy. Takes @nvml_path, which may be NULL. */
+/* @changed: GPUs came, or became healthy or unhealthy. Takes @nvml_path, which may be NULL.
+ * @before, if there is one, was deinited: its GPUs stay in the list, with what is known of their
+ * health. */
 int inventory_init(struct inventory *inventory, struct loop *loop, const struct config *config,
-		   char *nvml_path, void (*changed)(struct inventory *inventory));
+		   char *nvml_path, void (*changed)(struct inventory *inventory),
+		   const struct inventory *before);
 void inventory_deinit(struct inventory *inventory);
 
 void inventory_id(char out[DEVICE_ID_MAX], const struct gpu *gpu, unsigned share);

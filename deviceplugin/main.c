@@ -67,7 +67,8 @@ static int load(const char *path, struct config *out, char **text_out, char mess
 }
 
 /* One life of the plugin, with one configuration. A new one ends it, and begins the next: the
- * kubelet sees a plugin that registers again, containers see nothing. */
+ * kubelet sees a plugin that registers again, containers see nothing. What is known of the GPUs
+ * goes from one to the next. */
 struct life {
 	struct loop loop;
 	struct loop_signals signals;
@@ -122,7 +123,7 @@ static void raised(struct loop_signals *signals, int number)
 	loop_stop(&life->loop);
 }
 
-static int live(struct life *life, const struct config *config)
+static int live(struct life *life, const struct config *config, const struct inventory *before)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -134,7 +135,7 @@ static int live(struct life *life, const struct config *config)
 	if (r == 0 && life->options->config)
 		r = file_watch_init(&life->watch, &life->loop, life->options->config, file_changed);
 	if (r == 0) {
-		r = plugin_init(&life->plugin, &life->loop, config);
+		r = plugin_init(&life->plugin, &life->loop, config, before);
 		if (r == 0) {
 			r = loop_run(&life->loop);
 			plugin_deinit(&life->plugin);
@@ -150,12 +151,14 @@ static int live(struct life *life, const struct config *config)
 static int serve(const struct options *options, struct config *config, char *text)
 {
 	static struct life life;
+	static struct inventory before; /* empty at first */
 	int r;
 
 	do {
 		log_init("weir-device-plugin", config->log_level);
 		life = (struct life){.options = options, .text = text};
-		r = live(&life, config);
+		r = live(&life, config, &before);
+		before = life.plugin.inventory;
 		config_deinit(config);
 		free(text);
 		*config = life.next;

@@ -278,7 +278,8 @@ static void inventory_changed(struct inventory *inventory)
 	service_push(&plugin->service);
 }
 
-int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config)
+int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config,
+		const struct inventory *before)
 {
 	*plugin = (struct plugin){.config = config, .loop = loop, .pause = PAUSE_MIN};
 	plugin->service = (struct service){.config = config,
@@ -293,7 +294,7 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 	if (!plugin->driver.libraries)
 		log_warning("no libcuda.so.1 below %s%s", config->node_root, config->driver.root);
 	r = inventory_init(&plugin->inventory, loop, config, driver_nvml(&plugin->driver, config),
-			   inventory_changed);
+			   inventory_changed, before);
 	if (r == 0)
 		name_gpus(plugin);
 	if (r == 0)

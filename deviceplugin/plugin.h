@@ -50,6 +50,8 @@ struct plugin {
 	char said[512];         /* the last complaint, which is not repeated */
 };
 
-int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config);
+/* @before: as in inventory.h. */
+int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config,
+		const struct inventory *before);
 /* Ends streams and server, removes the socket. */
 void plugin_deinit(struct plugin *plugin);

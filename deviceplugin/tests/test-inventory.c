@@ -109,7 +109,8 @@ static void open_inventory(struct fixture *f, const char *gpus)
 	assert_true(n > 0);
 	self[n] = '\0';
 	assert_true(asprintf(&nvml, "%s/../lib/libfake-nvml.so", dirname(self)) > 0);
-	assert_int_equal(inventory_init(&f->inventory, &f->loop, &f->config, nvml, ignore), 0);
+	assert_int_equal(inventory_init(&f->inventory, &f->loop, &f->config, nvml, ignore, NULL),
+			 0);
 }
 
 static void lists_what_nvml_has(void **state)

@@ -455,14 +455,24 @@ static void tells_when_a_gpu_is_lost_and_when_it_is_back(void **state)
 	assert_int_equal(f->kubelet.registrations, 1);
 }
 
+/* What NVML tells from now on; NULL: nothing. */
+static void set_errors(struct fixture *f, const char *errors)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s.xid", f->gpus);
+	if (errors)
+		write_file(path, errors);
+	else
+		assert_int_equal(unlink(path), 0);
+}
+
 static void tells_of_errors_that_count(void **state)
 {
 	struct fixture *f = *state;
-	char path[160];
 
 	start_all(f);
-	snprintf(path, sizeof(path), "%s.xid", f->gpus);
-	write_file(path, "0 31\n1 79\n");
+	set_errors(f, "0 31\n1 79\n");
 	fake_kubelet_until(&f->kubelet, half_healthy);
 	f->expected_line = "XID 31 (GPU memory page fault), ignored";
 	assert_true(log_says(&f->kubelet));
@@ -471,19 +481,17 @@ static void tells_of_errors_that_count(void **state)
 static void tells_when_a_gpu_has_recovered(void **state)
 {
 	struct fixture *f = *state;
-	char path[160];
 
 	write_config(f, f->kubelet.dir, "health: {recoverySeconds: 1}\n");
 	start_all(f);
-	snprintf(path, sizeof(path), "%s.xid", f->gpus);
-	write_file(path, "0 74\n");
+	set_errors(f, "0 74\n");
 	fake_kubelet_until(&f->kubelet, half_healthy);
 	fake_kubelet_until(&f->kubelet, all_healthy);
 
 	/* This one wants a reset, which looks like this. */
-	write_file(path, "0 74\n1 95\n");
+	set_errors(f, "0 74\n1 95\n");
 	fake_kubelet_until(&f->kubelet, half_healthy);
-	assert_int_equal(unlink(path), 0);
+	set_errors(f, NULL);
 	f->expected_line = "XID 95 (uncontained memory error), until it is reset";
 	assert_true(log_says(&f->kubelet));
 	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
@@ -523,6 +531,35 @@ static void takes_a_new_config(void **state)
 	kill(f->plugin, SIGTERM);
 	assert_int_equal(reap(f), 0);
 	assert_int_equal(count_sockets(f), 0);
+}
+
+static bool half_healthy_again(const struct fake_kubelet *kubelet)
+{
+	return is_back(kubelet) && half_healthy(kubelet);
+}
+
+/* A new configuration resets no GPU, and brings back none that is lost. */
+static void a_new_config_heals_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	write_config(f, f->kubelet.dir, "health: {recoverySeconds: 1}\n");
+	start_all(f);
+	set_errors(f, "1 95\n");
+	fake_kubelet_until(&f->kubelet, half_healthy);
+	set_errors(f, NULL);
+	f->before = f->kubelet.registrations;
+	kill(f->plugin, SIGHUP);
+	fake_kubelet_until(&f->kubelet, half_healthy_again);
+
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
+	f->expected_line = "does not answer; left out";
+	fake_kubelet_until(&f->kubelet, log_says);
+	f->before = f->kubelet.registrations;
+	kill(f->plugin, SIGHUP);
+	fake_kubelet_until(&f->kubelet, half_healthy_again);
+	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 ok\n");
+	fake_kubelet_until(&f->kubelet, all_healthy);
 }
 
 static void keeps_its_config_when_the_new_one_is_wrong(void **state)
@@ -583,6 +620,7 @@ int main(void)
 		TEST(tells_when_a_gpu_has_recovered),
 		TEST(leaves_a_mig_gpu_out),
 		TEST(takes_a_new_config),
+		TEST(a_new_config_heals_nothing),
 		TEST(keeps_its_config_when_the_new_one_is_wrong),
 		TEST(stops_on_sigterm_and_removes_its_socket),
 		TEST(refuses_a_bad_config_in_one_line),
