@@ -87,6 +87,14 @@ check "nobody is privileged" has_not all "privileged: true"
 check "which is asked for" has all "runtimeClassName: nvidia"
 check "a misspelt value is refused" refuses levles --set levles.guaranteed=high
 check "so is a wrong one" refuses mode --set mode=shared
+# What the programs would refuse only when they start.
+check "nor is an amount of memory that is none" refuses /memoryDefault --set memoryDefault=8GB
+check "on one GPU neither" refuses /gpus/0/memoryDefault --set 'gpus[0].index=0,gpus[0].memoryDefault=shares'
+check "nor a resource of Kubernetes's own" refuses /resourceName --set resourceName=kubernetes.io/gpu
+check "nor an XID that there cannot be" refuses /health/ignoredXids/0 --set 'health.ignoredXids={100001}'
+check "nor a variable with no name for one" refuses /container/env --set container.env.1A=x
+# Others are made of it: /run/weir/ would give /run/weir/-agent, which pods see.
+check "nor a folder with a slash behind it" refuses /host/runDir --set host.runDir=/run/weir/
 check "nor is a second pod on a node" refuses maxSurge --set updateStrategy.rollingUpdate.maxSurge=1
 check "with CDI" render cdi --set deviceListStrategy=cdi-cri --set allocation=spread
 check "the plugin writes the specification" in_document '{name: cdi, mountPath: /var/run/cdi}' cdi DaemonSet weir
