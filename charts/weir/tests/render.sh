@@ -85,6 +85,10 @@ check "its configuration is good, too" programs_accept "$dir/base"
 check "images come from the registry" has all "image: r.example.com/x/weir-agent:t"
 check "nobody is privileged" has_not all "privileged: true"
 check "which is asked for" has all "runtimeClassName: nvidia"
+check "under another name" render named --set fullnameOverride=gpus,prometheusRule.enabled=true,grafanaDashboard.enabled=true
+check "alerts know the agents by it" in_document '.*gpus.*' named PrometheusRule gpus
+check "so does the dashboard" in_document '.*gpus.*' named ConfigMap gpus-dashboard
+check "by it alone" has_not named '.*weir.*'
 check "a misspelt value is refused" refuses levles --set levles.guaranteed=high
 check "so is a wrong one" refuses mode --set mode=shared
 # What the programs would refuse only when they start.
