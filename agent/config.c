@@ -142,6 +142,18 @@ static int read_address(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_text(file, value, field, target);
 }
 
+/* Nothing: it is searched for, or has a place of its own. */
+static int read_path_or_nothing(struct yaml_file *file, const yaml_node_t *value,
+				const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a path");
+
+	if (!text)
+		return -EINVAL;
+	return *text ? yaml_read_path(file, value, field, target)
+		     : yaml_read_text(file, value, field, target);
+}
+
 static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "ignore",
 						   [UNREGISTERED_REPORT] = "report",
 						   [UNREGISTERED_KILL] = "kill",
@@ -286,11 +298,11 @@ static const struct yaml_field levels_fields[] = {
 };
 static const struct yaml_field compile_fields[] = {
 	{"mode", yaml_read_word, AT(compile.mode), .words = compile_modes},
-	{"program", yaml_read_path, AT(compile.program), .text = ""},
+	{"program", read_path_or_nothing, AT(compile.program), .text = ""},
 	{"helpers", yaml_read_number, AT(compile.helpers), .min = 1, .max = 64},
 	{"memoryMiB", yaml_read_number, AT(compile.memory_mib), .min = 256, .max = 65536},
 	{"seconds", yaml_read_number, AT(compile.seconds), .min = 1, .max = 3600},
-	{"cacheDir", yaml_read_path, AT(compile.cache_dir), .text = ""},
+	{"cacheDir", read_path_or_nothing, AT(compile.cache_dir), .text = ""},
 	{"cacheMiB", yaml_read_number, AT(compile.cache_mib), .min = 1, .max = 1048576},
 	{0},
 };
@@ -310,7 +322,7 @@ static const struct yaml_field limits_fields[] = {
 	{0},
 };
 static const struct yaml_field mps_fields[] = {
-	{"program", yaml_read_path, AT(mps.program), .text = ""},
+	{"program", read_path_or_nothing, AT(mps.program), .text = ""},
 	{"root", yaml_read_text, AT(mps.root), .text = ""},
 	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps"},
 	{"keep", yaml_read_bool, AT(mps.keep)},
@@ -428,6 +440,8 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 	if (r < 0)
 		return r;
 	r = read_text(&config, name, text, size, message, message_size);
+	if (r == 0 && !*config.kubernetes.node)
+		r = set_default_node(&config);
 	if (r < 0) {
 		config_deinit(&config);
 		return r;

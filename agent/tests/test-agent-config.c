@@ -46,6 +46,24 @@ static void test_defaults(void **state)
 	config_deinit(&config);
 }
 
+/* As the README shows them. */
+static void test_nothing_said_is_a_default(void **state)
+{
+	struct config config;
+
+	(void)state;
+	setenv("NODE_NAME", "node-a", 1);
+	assert_int_equal(parse(&config, "kubernetes: {nodeName: \"\"}\n"
+					"compile: {program: \"\", cacheDir: \"\"}\n"
+					"mps: {program: \"\"}\n"),
+			 0);
+	assert_string_equal(config.kubernetes.node, "node-a");
+	assert_string_equal(config.compile.program, "");
+	assert_string_equal(config.compile.cache_dir, "");
+	assert_string_equal(config.mps.program, "");
+	config_deinit(&config);
+}
+
 static void test_everything(void **state)
 {
 	struct config config;
@@ -229,9 +247,9 @@ static void test_files(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_everything),
-		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_long_text),
-		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_nothing_said_is_a_default),
+		cmocka_unit_test(test_everything), cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_long_text),  cmocka_unit_test(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

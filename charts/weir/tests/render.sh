@@ -27,7 +27,15 @@ programs_accept() { # MANIFEST
         NODE_NAME=n "$B/bin/weir-agent" --check-config --config "$dir/agent.yaml"
 }
 
+# What a folder's README has as an example of all keys.
+program_takes() { # PROGRAM README
+    sed -n '/^```yaml$/,/^```$/{/^```/d; p}' "$2" > "$dir/example.yaml"
+    test -s "$dir/example.yaml" && NODE_NAME=n "$B/bin/$1" --check-config --config "$dir/example.yaml"
+}
+
 check "the chart has the version of the programs" same_version
+check "the agent's README has a good configuration" program_takes weir-agent agent/README.md
+check "so has the device plugin's" program_takes weir-device-plugin deviceplugin/README.md
 check "the schema is JSON" jq -e .properties $chart/values.schema.json
 check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
 helm=$(type -P helm) || {
