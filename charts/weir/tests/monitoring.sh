@@ -18,6 +18,23 @@ check "no two panels have the same id" jq -e '[.panels[].id] | length == (unique
 check "none lies on another" jq -e '[.panels[] | .gridPos | range(.x; .x + .w) as $x | range(.y; .y + .h) as $y | [$x, $y]] |
     length == (unique | length)' $files/dashboard.json
 check "all ask for something" jq -e '[.panels[] | select(.type != "row") | .targets | length > 0] | all' $files/dashboard.json
+# Families, without what a histogram makes of its own.
+families() {
+    sed -E 's/_(bucket|sum|count)$//' | sort -u
+}
+told() {
+    grep -ohE '"(weir|process)_[a-z_]+' agent/*.c | tr -d '"' | families
+}
+asked() {
+    grep -ohwE '(weir|process)_[a-z_]+' $files/alerts.yaml $files/dashboard.json | families
+}
+none_of() { # FILE
+    ! grep . "$1"
+}
+comm -13 <(told) <(asked) > "$dir/untold"
+check "they ask for what the agent tells" none_of "$dir/untold"
+comm -13 <(grep -owE 'weir_[a-z_]+' agent/README.md | families) <(told | grep ^weir_) > "$dir/unlisted"
+check "all of which its README lists" none_of "$dir/unlisted"
 promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
 if [ ! -x "$promtool" ]; then
     echo "ok - rules and expressions # SKIP no promtool; make setup fetches it on Debian and Ubuntu"
