@@ -183,6 +183,8 @@ static bool parse_path(struct container_identity *out, struct span path)
 	struct span left = path;
 	struct span component = next_component(&left);
 
+	while (span_is(component, ".."))
+		component = next_component(&left);
 	/* Users name the cgroups of their sessions as they like. */
 	if (span_is(component, "user.slice"))
 		return false;

@@ -109,6 +109,9 @@ static void finds_no_pod(void **state)
 		"0::/kubepods-podx.txt/" ID "\n",
 		"0::/mykubepods-pod" UID_ ".slice/" ID "\n",
 		"0::/user.slice/user-1000.slice/kubepods/pod" UID "/" ID "\n",
+		/* the same, seen from the agent's own cgroup namespace */
+		"0::/../../../user.slice/user-1000.slice/kubepods/pod" UID "/" ID "\n",
+		"0::/../user.slice/user-1000.slice/x-kubepods-pod" UID_ ".slice/" ID "\n",
 	};
 
 	(void)state;
