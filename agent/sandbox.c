@@ -23,11 +23,11 @@
 
 /* What a compiler needs once its files are open. */
 static const int allowed[] = {
-	SYS_read,           SYS_write,        SYS_pread64,         SYS_pwrite64,  SYS_brk,
-	SYS_munmap,         SYS_mremap,       SYS_madvise,         SYS_futex,     SYS_sched_yield,
-	SYS_getpid,         SYS_gettid,       SYS_tgkill, /* abort() */
-	SYS_clock_gettime,  SYS_gettimeofday, SYS_getrusage,       SYS_getrandom, SYS_rt_sigaction,
-	SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,      SYS_exit_group,
+	SYS_read,      SYS_write,        SYS_pread64,        SYS_pwrite64,     SYS_brk,
+	SYS_munmap,    SYS_mremap,       SYS_madvise,        SYS_futex,        SYS_sched_yield,
+	SYS_getpid,    SYS_gettid,       SYS_clock_gettime,  SYS_gettimeofday, SYS_getrusage,
+	SYS_getrandom, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall,
+	SYS_exit,      SYS_exit_group,
 };
 /* Memory, but never to execute: argument 2 must not have PROT_EXEC. */
 static const int allowed_without_exec[] = {SYS_mmap, SYS_mprotect};
@@ -45,7 +45,7 @@ static const int allowed_without_exec[] = {SYS_mmap, SYS_mprotect};
 #define UNLESS(value, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 #define REFUSE           (SECCOMP_RET_ERRNO | EPERM)
 
-#define FILTER_MAX (8 + 2 * countof(allowed) + 5 * countof(allowed_without_exec))
+#define FILTER_MAX (8 + 2 * countof(allowed) + 5 * (countof(allowed_without_exec) + 1))
 
 /* A system call of another architecture kills; one that is not listed fails with EPERM, so that a
  * library which only asks goes on without the answer. (x32's calls have a bit that no listed number
@@ -71,6 +71,12 @@ static int install_filter(void)
 		ADD(ANSWER(SECCOMP_RET_ALLOW));
 		ADD(ANSWER(REFUSE));
 	}
+	/* abort() signals a thread, but of this process alone. */
+	ADD(UNLESS(SYS_tgkill, 4));
+	ADD(LOAD(args[0]));
+	ADD(UNLESS((uint32_t)getpid(), 1));
+	ADD(ANSWER(SECCOMP_RET_ALLOW));
+	ADD(ANSWER(REFUSE));
 	ADD(ANSWER(REFUSE));
 #undef ADD
 	struct sock_fprog program = {.len = n, .filter = filter};

@@ -197,6 +197,49 @@ static void test_limits(void **state)
 
 static int shared;
 
+static pid_t neighbour;
+
+/* What abort() does, to somebody else. */
+static int end_neighbour(void)
+{
+	return outcome(syscall(SYS_tgkill, neighbour, neighbour, SIGKILL));
+}
+
+static int abort_itself(void)
+{
+	abort();
+}
+
+/* All who run the program are the same nobody, whoever asked. */
+static void test_neighbours(void **state)
+{
+	int ends[2], forever[2], status;
+	const char *what;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe(forever), 0);
+	neighbour = fork();
+	if (neighbour == 0) {
+		sandbox_enter(&limits, &what);
+		_exit(write(ends[1], "r", 1) == 1 && read(forever[0], &byte, 1) ? 0 : 1);
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	status = run(end_neighbour);
+	assert_int_equal(waitpid(neighbour, NULL, WNOHANG), 0);
+	assert_int_equal(WEXITSTATUS(status), EPERM);
+	status = run(abort_itself);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	for (int i = 0; i < 2; i++) {
+		close(ends[i]);
+		close(forever[i]);
+	}
+	kill(neighbour, SIGKILL);
+	waitpid(neighbour, NULL, 0);
+}
+
 static int write_too_much(void)
 {
 	char bytes[4096] = {0};
@@ -296,10 +339,9 @@ static void test_nobody(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_file_limit),
-		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_refused),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_file_limit), cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
