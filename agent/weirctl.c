@@ -105,6 +105,16 @@ static cJSON *ask(const struct arguments *arguments, cJSON *request)
 	return NULL;
 }
 
+/* A text that belongs to the answer. NULL: it is not there, which is said. */
+static const char *text_of(const cJSON *answer, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(answer, name));
+
+	if (!text)
+		fprintf(stderr, "weirctl: the agent answers without a %s\n", name);
+	return text;
+}
+
 static void print_json(const cJSON *answer)
 {
 	cleanup(freep) char *text = cJSON_PrintUnformatted(answer);
@@ -186,14 +196,13 @@ static int run_policy(const struct arguments *arguments)
 	if (arguments->operand)
 		cJSON_AddStringToObject(request, "name", arguments->operand);
 	cJSON *answer = ask(arguments, request);
-	if (!answer)
-		return 1;
-	if (arguments->json)
+	const char *policy = answer ? text_of(answer, "policy") : NULL;
+	if (policy && arguments->json)
 		print_json(answer);
-	else
-		printf("%s\n", cJSON_GetStringValue(cJSON_GetObjectItem(answer, "policy")));
+	else if (policy)
+		printf("%s\n", policy);
 	cJSON_Delete(answer);
-	return 0;
+	return !policy;
 }
 
 static int hold_for(const struct arguments *arguments, uint64_t ns)
@@ -240,15 +249,13 @@ static int run_trace(const struct arguments *arguments)
 	if (arguments->gpu)
 		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
 	cJSON *answer = ask(arguments, request);
-	if (!answer)
-		return 1;
-	const char *trace = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "trace"));
-	if (arguments->json)
+	const char *trace = answer ? text_of(answer, "trace") : NULL;
+	if (trace && arguments->json)
 		print_json(answer);
-	else
-		fputs(trace ? trace : "", stdout);
+	else if (trace)
+		fputs(trace, stdout);
 	cJSON_Delete(answer);
-	return 0;
+	return !trace;
 }
 
 static const struct {

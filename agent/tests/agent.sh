@@ -49,12 +49,51 @@ wakeups() {
     awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$pid/status"
 }
 
+pretend() { # ANSWER; something that answers each request so, and is no agent. Without: it does not answer.
+    rm -f "$dir/pretended"
+    python3 - "$dir/pretended" "$@" <<'END' &
+import socket, sys, time
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(8)
+while True:
+    peer, _ = server.accept()
+    while not peer.recv(4096).endswith(b"\n"):
+        pass
+    if len(sys.argv) < 3:
+        time.sleep(60)
+    peer.sendall(sys.argv[2].encode())
+    peer.close()
+END
+    pid=$!
+    for _ in $(seq 100); do
+        [ ! -S "$dir/pretended" ] || return
+        sleep 0.1
+    done
+}
+
+pretended() { # STATUS WORD...: weirctl ends with this status, and says something unless that is 0
+    local expected=$1
+    shift
+    "$B/bin/weirctl" -s "$dir/pretended" "$@" 2>"$dir/said" >"${output:-/dev/null}"
+    [ $? -eq "$expected" ] && { [ "$expected" -eq 0 ] || grep -q '^weirctl: ' "$dir/said"; }
+}
+
 configure 'metrics: {addresses: ""}'
 is "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
 configure 'metrics: {address: ""}'
 is "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
 is "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
 is "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
+
+pretend '{}'
+is "an answer without clients is shown" pretended 0 status
+is "one without a policy is an error" pretended 1 policy
+is "one without a trace is an error" pretended 1 trace
+stop KILL
+pretend 'no JSON'
+is "an answer that is no JSON is an error" pretended 1 status --json
+stop KILL
 
 start
 is "no GPU: says so and goes on" says "no NVML"
