@@ -160,6 +160,14 @@ static int read_trace(const char *path, struct trace *trace)
 	return r;
 }
 
+static int flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "weir-sim: standard output: %s\n", strerror(errno));
+	return -EIO;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments arguments = {.options = sim_defaults, .rows = 50};
@@ -186,6 +194,7 @@ int main(int argc, char **argv)
 		else
 			sim_print(stdout, &trace, chosen, &result, arguments.rows);
 		sim_result_deinit(&result);
+		r = flush();
 	}
 	trace_deinit(&trace);
 	return r < 0;

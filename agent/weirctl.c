@@ -121,7 +121,15 @@ static void print_json(const cJSON *answer)
 
 	if (text)
 		printf("%s\n", text);
-	fflush(stdout);
+}
+
+/* False: it could not be written, which is said. */
+static bool flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	fprintf(stderr, "weirctl: standard output: %s\n", strerror(errno));
+	return false;
 }
 
 static int run_status(const struct arguments *arguments)
@@ -146,17 +154,16 @@ static double seconds_now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void show_top(const struct arguments *arguments, const cJSON *answer)
+static bool show_top(const struct arguments *arguments, const cJSON *answer)
 {
-	if (arguments->json) {
-		print_json(answer);
-		return;
-	}
 	/* To the top left, and everything below goes. */
-	if (isatty(STDOUT_FILENO))
+	if (!arguments->json && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
-	table_print(stdout, answer, TABLE_TOP);
-	fflush(stdout);
+	if (arguments->json)
+		print_json(answer);
+	else
+		table_print(stdout, answer, TABLE_TOP);
+	return flush();
 }
 
 static int run_top(const struct arguments *arguments)
@@ -169,7 +176,7 @@ static int run_top(const struct arguments *arguments)
 	double then = 0;
 
 	status.command = "status";
-	for (unsigned n = 0; !arguments->times || n <= arguments->times; n++) {
+	for (unsigned n = 0; !failed && (!arguments->times || n <= arguments->times); n++) {
 		cJSON *now = ask(&status, cJSON_CreateObject());
 		failed = !now;
 		if (failed)
@@ -177,12 +184,12 @@ static int run_top(const struct arguments *arguments)
 		double time = seconds_now();
 		if (before) {
 			top_rates(now, before, time - then);
-			show_top(arguments, now);
+			failed = !show_top(arguments, now);
 		}
 		cJSON_Delete(before);
 		before = now;
 		then = time;
-		if (n < arguments->times || !arguments->times)
+		if (!failed && (n < arguments->times || !arguments->times))
 			nanosleep(&pause, NULL);
 	}
 	cJSON_Delete(before);
@@ -354,5 +361,6 @@ int main(int argc, char **argv)
 	struct arguments arguments = {.socket = DEFAULT_SOCKET};
 
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);
-	return commands[find_command(arguments.command)].run(&arguments);
+	int r = commands[find_command(arguments.command)].run(&arguments);
+	return r == 0 && !flush() ? 1 : r;
 }

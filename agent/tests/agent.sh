@@ -88,6 +88,9 @@ is "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none sta
 
 pretend '{}'
 is "an answer without clients is shown" pretended 0 status
+output=/dev/full is "what cannot be written is an error" pretended 1 status
+output=/dev/full is "nor JSON" pretended 1 status --json
+output=/dev/full is "and top ends with it" timeout 10 bash -c "$(declare -f pretended); B=$B dir=$dir pretended 1 top -f 10ms"
 is "one without a policy is an error" pretended 1 policy
 is "one without a trace is an error" pretended 1 trace
 stop KILL

@@ -48,6 +48,13 @@ is "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
 crowd() { # SEED
     "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
 }
+unwritten() { # OPTION...
+    "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
+    [ $? -eq 1 ] && grep -q '^weir-sim: ' "$work/out"
+}
+is "a result that cannot be written is an error" unwritten
+is "so is JSON" unwritten --json
+
 for policy in hpf ffs static dynamic wfq; do
     crowd 1 >"$work/first"
     is "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
