@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 
@@ -18,6 +19,7 @@
 #define DEFAULT_SOCKET "/run/weir-agent/control.sock"
 #define ANSWER_MAX     (64u << 20)
 #define SECOND         1000000000ull
+#define WAIT           (10 * SECOND) /* for an agent that does not answer */
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
 
@@ -25,19 +27,24 @@ struct arguments {
 	const char *socket;
 	const char *command, *operand, *gpu;
 	uint64_t duration; /* ns; 0: the command's own */
+	uint64_t records;  /* ns, before the answer comes */
 	unsigned times;    /* of top; 0: until it is stopped */
 	bool json;
 };
 
-static int connect_to(const char *path)
+/* @wait: ns, for each of the steps. */
+static int connect_to(const char *path, uint64_t wait)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval limit = {.tv_sec = (time_t)(wait / SECOND)};
 	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return take_fd(fd);
 }
@@ -69,10 +76,10 @@ static int read_all(int fd, char **out)
 	return 0;
 }
 
-static int exchange(const char *path, const cJSON *request, char **answer)
+static int exchange(const struct arguments *arguments, const cJSON *request, char **answer)
 {
 	cleanup(freep) char *text = cJSON_PrintUnformatted(request);
-	cleanup(closep) int fd = connect_to(path);
+	cleanup(closep) int fd = connect_to(arguments->socket, WAIT + arguments->records);
 
 	if (fd < 0)
 		return fd;
@@ -90,10 +97,11 @@ static cJSON *ask(const struct arguments *arguments, cJSON *request)
 	cleanup(freep) char *text = NULL;
 
 	cJSON_AddStringToObject(request, "command", arguments->command);
-	int r = exchange(arguments->socket, request, &text);
+	int r = exchange(arguments, request, &text);
 	cJSON_Delete(request);
 	if (r < 0) {
-		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments->socket, strerror(-r));
+		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments->socket,
+			r == -EAGAIN ? "it does not answer" : strerror(-r));
 		return NULL;
 	}
 	cJSON *answer = cJSON_Parse(text);
@@ -249,13 +257,14 @@ static int run_release(const struct arguments *arguments)
 
 static int run_trace(const struct arguments *arguments)
 {
-	uint64_t duration = arguments->duration ? arguments->duration : 10 * SECOND;
+	struct arguments recording = *arguments;
 	cJSON *request = cJSON_CreateObject();
 
-	cJSON_AddNumberToObject(request, "seconds", (double)duration / 1e9);
+	recording.records = arguments->duration ? arguments->duration : 10 * SECOND;
+	cJSON_AddNumberToObject(request, "seconds", (double)recording.records / 1e9);
 	if (arguments->gpu)
 		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
-	cJSON *answer = ask(arguments, request);
+	cJSON *answer = ask(&recording, request);
 	const char *trace = answer ? text_of(answer, "trace") : NULL;
 	if (trace && arguments->json)
 		print_json(answer);

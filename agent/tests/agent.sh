@@ -97,6 +97,10 @@ stop KILL
 pretend 'no JSON'
 is "an answer that is no JSON is an error" pretended 1 status --json
 stop KILL
+pretend
+is "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash -c \
+    "$(declare -f pretended); B=$B dir=$dir pretended 1 status && grep -q 'does not answer' $dir/said"
+stop KILL
 
 start
 is "no GPU: says so and goes on" says "no NVML"
