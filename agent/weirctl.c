@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -308,6 +309,17 @@ static void parse_word(char *word, struct arguments *arguments, struct argp_stat
 		argp_error(state, "`%s` does not take `%s`", arguments->command, word);
 }
 
+static unsigned parse_times(const char *value, struct argp_state *state)
+{
+	char *end;
+	unsigned long times = strtoul(value, &end, 10);
+
+	/* strtoul() also takes signs and spaces. */
+	if (*value < '0' || *value > '9' || *end || times == 0 || times >= UINT_MAX)
+		argp_error(state, "expected a number, not `%s`", value);
+	return (unsigned)times;
+}
+
 static error_t parse(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -327,9 +339,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
 		return 0;
 	case 'n':
-		arguments->times = (unsigned)strtoul(value, NULL, 10);
-		if (!arguments->times)
-			argp_error(state, "expected a number, not `%s`", value);
+		arguments->times = parse_times(value, state);
 		return 0;
 	case ARGP_KEY_ARG:
 		parse_word(value, arguments, state);

@@ -107,13 +107,16 @@ is "no GPU: says so and goes on" says "no NVML"
 is "weirctl shows a table" status
 is "with no clients in it" grep -q "no clients" "$dir/status"
 is "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
-ctl() { "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
+ctl() { timeout 10 "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
 is "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
 is "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
 is "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
 is "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"
 is "weirctl top looks again and again" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
 is "top is JSON, too" bash -c "$B/bin/weirctl -s $dir/run/control.sock top -n 1 -f 10ms --json | jq -e '.clients == []'"
+for times in 1x -1 0 4294967297; do
+    is "top's times are a number, not $times" [ "$(ctl top -n "$times" -f 1ms 2>&1 | grep -c 'expected a number')" = 1 ]
+done
 is "hold wants a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
 is "and one that is there" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
 is "no GPU: no trace" bash -c "! $B/bin/weirctl -s $dir/run/control.sock trace -f 10ms"
