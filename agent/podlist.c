@@ -111,6 +111,9 @@ static uint32_t container_share(const cJSON *container, const char *resource)
 	if (!text || *text < '0' || *text > '9')
 		return 0;
 	unsigned long share = strtoul(text, &end, 10);
+	/* 1000 is `1k`, as the API server writes it. */
+	if (share && *end && strchr("kMGTPE", *end) && !end[1])
+		return 100;
 	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
 }
 

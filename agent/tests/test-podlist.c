@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -79,6 +80,34 @@ static void reads_a_pod(void **state)
 	assert_string_equal(pod_container(pod, "bbb")->name, "first");
 	assert_null(pod_container(pod, "ccc"));
 	podlist_deinit(&l);
+}
+
+/* The API server writes quantities in as few digits as it can. */
+static void reads_shares(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t share;
+	} shares[] = {
+		{"1", 1},     {"99", 99},  {"100", 100}, {"800", 100}, {"1k", 100},
+		{"16k", 100}, {"1M", 100}, {"0", 0},     {"", 0},      {"k", 0},
+		{"500m", 0},  {"5x", 0},   {"1kk", 0},   {"-5", 0},
+	};
+	char text[512];
+	struct podlist l;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":{"
+			 "\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"p\"},\"spec\":{"
+			 "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+			 "\"weir.dev/gpu-share\":\"%s\"}}}]}}]}",
+			 shares[i].text);
+		assert_int_equal(list(&l, text), 0);
+		assert_int_equal(l.pods[0]->least_share, shares[i].share);
+		podlist_deinit(&l);
+	}
 }
 
 static void knows_static_pods_by_their_hash(void **state)
@@ -183,6 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_pod),
+		cmocka_unit_test(reads_shares),
 		cmocka_unit_test(knows_static_pods_by_their_hash),
 		cmocka_unit_test(leaves_out_what_is_no_pod),
 		cmocka_unit_test(refuses_what_is_no_list),
