@@ -34,6 +34,11 @@ int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
 	return 0;
 }
 
+static void note_size(struct record *record)
+{
+	record->full |= ftell(record->out) > (long)RECORD_MAX;
+}
+
 void record_client(struct record *record, const struct client *client)
 {
 	struct trace_client traits = {.level = client->level,
@@ -41,10 +46,12 @@ void record_client(struct record *record, const struct client *client)
 				      .slo = client->tenant->slo,
 				      .evict = client->policy.cost};
 
-	if (!record->gpu || client->gpu != record->gpu)
+	if (!record->gpu || client->gpu != record->gpu || record->full)
 		return;
 	name_client(client, traits.name);
 	trace_write_client(record->out, &traits);
+	note_size(record);
+	record->full |= ++record->n_clients == TRACE_CLIENTS_MAX;
 }
 
 void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now)
@@ -56,7 +63,7 @@ void record_work(struct record *record, const struct client *client, uint64_t ns
 	name_client(client, name);
 	trace_write_work(record->out, now - record->begun, name, ns);
 	record->last = now;
-	record->full = ftell(record->out) > (long)RECORD_MAX;
+	note_size(record);
 }
 
 char *record_end(struct record *record, uint64_t now)

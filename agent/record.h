@@ -17,6 +17,7 @@ struct gpu;
 struct record {
 	const struct gpu *gpu; /* NULL: nothing is recorded */
 	uint64_t begun, last;
+	unsigned n_clients;
 	bool full;
 	FILE *out;
 	char *text;

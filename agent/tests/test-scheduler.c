@@ -365,6 +365,32 @@ static void test_recording(void **state)
 	trace_deinit(&trace);
 }
 
+/* Whoever comes and goes without end makes a recording no larger, nor one that cannot be read. */
+static void test_recording_of_many(void **state)
+{
+	struct record *record = &world.scheduler.record;
+	char message[128];
+	struct trace trace;
+
+	(void)state;
+	come(0, 2, 30);
+	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
+	for (uint64_t i = 0; i < 1u << 20; i++) {
+		world.clients[0].number++;
+		record_client(record, &world.clients[0]);
+	}
+	record_work(record, &world.clients[0], MS, loop_now());
+	char *text = record_end(record, loop_now());
+	assert_non_null(text);
+	assert_true(strlen(text) < RECORD_MAX + 1024);
+	FILE *in = fmemopen(text, strlen(text), "r");
+	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
+		fail_msg("%s", message);
+	fclose(in);
+	free(text);
+	trace_deinit(&trace);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -376,6 +402,7 @@ int main(void)
 		WORLD_TEST(test_commanded),
 		WORLD_TEST(test_by_hand),
 		WORLD_TEST(test_recording),
+		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_abreast),
 		WORLD_TEST(test_urgent),
