@@ -9,6 +9,7 @@
 #include "compile.h"
 #include "policy.h"
 #include "region.h"
+#include "trace.h"
 
 struct gpu;
 struct tenant;
@@ -24,7 +25,8 @@ struct client {
 	pid_t pid;
 	uint32_t context;
 	char command[16];
-	char library[32]; /* version of libweir; what the client says */
+	char library[32];              /* version of libweir; what the client says */
+	char recorded[TRACE_NAME_MAX]; /* its name in the trace that is recorded */
 
 	uint8_t level, bit;
 	/* Lowered: it may act at the old level for a moment, until it has read the message. */

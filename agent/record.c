@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client.h"
 #include "gpu.h"
@@ -10,13 +11,14 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
-static void name_client(const struct client *client, char name[TRACE_NAME_MAX])
+static void name_client(struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
 	const char *who = *tenant->pod ? tenant->pod : client->command;
 
-	snprintf(name, TRACE_NAME_MAX, "%.40s.%llu", who, (unsigned long long)client->number);
-	trace_name(name);
+	snprintf(client->recorded, sizeof(client->recorded), "%.40s.%llu", who,
+		 (unsigned long long)client->number);
+	trace_name(client->recorded);
 }
 
 int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
@@ -29,7 +31,7 @@ int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
 		return error_origin(-ENOMEM);
 	record->gpu = gpu;
 	fprintf(record->out, "# recorded on %s\n", gpu->id);
-	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		record_client(record, client);
 	return 0;
 }
@@ -39,7 +41,7 @@ static void note_size(struct record *record)
 	record->full |= ftell(record->out) > (long)RECORD_MAX;
 }
 
-void record_client(struct record *record, const struct client *client)
+void record_client(struct record *record, struct client *client)
 {
 	struct trace_client traits = {.level = client->level,
 				      .share = client->tenant->share,
@@ -48,7 +50,8 @@ void record_client(struct record *record, const struct client *client)
 
 	if (!record->gpu || client->gpu != record->gpu || record->full)
 		return;
-	name_client(client, traits.name);
+	name_client(client);
+	memcpy(traits.name, client->recorded, sizeof(traits.name));
 	trace_write_client(record->out, &traits);
 	note_size(record);
 	record->full |= ++record->n_clients == TRACE_CLIENTS_MAX;
@@ -56,12 +59,9 @@ void record_client(struct record *record, const struct client *client)
 
 void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now)
 {
-	char name[TRACE_NAME_MAX];
-
 	if (!record->gpu || client->gpu != record->gpu || ns == 0 || record->full)
 		return;
-	name_client(client, name);
-	trace_write_work(record->out, now - record->begun, name, ns);
+	trace_write_work(record->out, now - record->begun, client->recorded, ns);
 	record->last = now;
 	note_size(record);
 }

@@ -26,8 +26,9 @@ struct record {
 
 /* -EBUSY: a recording is going on; -ENOMEM. */
 int record_begin(struct record *record, const struct gpu *gpu, uint64_t now);
-/* @client is there. Does nothing where its GPU is not recorded; so does the next. */
-void record_client(struct record *record, const struct client *client);
+/* @client is there, and has a name that it keeps. Does nothing where its GPU is not recorded; so
+ * does the next. */
+void record_client(struct record *record, struct client *client);
 /* @client launched @ns of work. */
 void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now);
 /* The trace, the caller's. NULL: no memory, or nothing was recorded. */

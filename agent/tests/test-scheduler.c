@@ -365,6 +365,30 @@ static void test_recording(void **state)
 	trace_deinit(&trace);
 }
 
+/* A pod may become known in the middle; its client is the same. */
+static void test_recording_keeps_names(void **state)
+{
+	struct tenant *tenant = &world.tenants[0];
+	char message[128];
+	struct trace trace;
+
+	(void)state;
+	come(0, 2, 30);
+	snprintf(tenant->pod, sizeof(tenant->pod), "0b1c2d3e");
+	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
+	snprintf(tenant->pod, sizeof(tenant->pod), "web");
+	record_work(&world.scheduler.record, &world.clients[0], MS, loop_now());
+	char *text = record_end(&world.scheduler.record, loop_now());
+	assert_non_null(text);
+	FILE *in = fmemopen(text, strlen(text), "r");
+	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
+		fail_msg("%s", message);
+	fclose(in);
+	free(text);
+	assert_int_equal(trace.n_work, 1);
+	trace_deinit(&trace);
+}
+
 /* Whoever comes and goes without end makes a recording no larger, nor one that cannot be read. */
 static void test_recording_of_many(void **state)
 {
@@ -402,6 +426,7 @@ int main(void)
 		WORLD_TEST(test_commanded),
 		WORLD_TEST(test_by_hand),
 		WORLD_TEST(test_recording),
+		WORLD_TEST(test_recording_keeps_names),
 		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_abreast),
