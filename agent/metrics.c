@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "text.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -130,13 +131,17 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 void metrics_label(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, "%s=\"", name);
-	for (; *value; value++) {
-		if (*value == '\\' || *value == '"')
+	while (*value) {
+		size_t n = text_character(value);
+		if (n == 0)
+			fputc('?', out);
+		else if (*value == '\\' || *value == '"')
 			fprintf(out, "\\%c", *value);
 		else if (*value == '\n')
 			fputs("\\n", out);
 		else
-			fputc(*value, out);
+			fwrite(value, 1, n, out);
+		value += n ? n : 1;
 	}
 	fputc('"', out);
 }

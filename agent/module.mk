@@ -20,7 +20,7 @@ agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,ac
              compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
              memory.c metrics.c mps.c mps-keeper.c mps-process.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
-             status.c table.c tenants.c terms.c top.c trace.c)
+             status.c table.c tenants.c terms.c text.c top.c trace.c)
 # What it sees of the GPUs, and tells.
 agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
@@ -108,7 +108,7 @@ fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
-fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c handshake.c) \
+fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c handshake.c text.c) \
                         $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform

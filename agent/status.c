@@ -1,12 +1,25 @@
 #include "status.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
+
+#include "text.h"
 
 #include "weir/base.h"
 
 static void add_number(cJSON *object, const char *name, uint64_t value)
 {
 	cJSON_AddNumberToObject(object, name, (double)value);
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	cleanup(freep) char *mended = strdup(text);
+
+	if (mended) {
+		text_mend(mended);
+		cJSON_AddStringToObject(object, name, mended);
+	}
 }
 
 static void add_seconds(cJSON *object, const char *name, uint64_t ns)
@@ -32,7 +45,7 @@ static void describe_objective(cJSON *object, const struct client *client)
 	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
 
 	if (*tenant->wanted_latency && !tenant->slo)
-		cJSON_AddStringToObject(object, "latencySloRefused", tenant->wanted_latency);
+		add_text(object, "latencySloRefused", tenant->wanted_latency);
 	if (!tenant->slo || !usage)
 		return;
 	add_seconds(object, "latencySloSeconds", tenant->slo);
@@ -62,7 +75,7 @@ static void describe_memory(cJSON *object, const struct client *client)
 	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
 
 	if (tenant->memory_refused || (usage && usage->memory_cut))
-		cJSON_AddStringToObject(object, "memoryRefused", tenant->wanted_memory);
+		add_text(object, "memoryRefused", tenant->wanted_memory);
 	if (!usage)
 		return;
 	if (usage->memory_limit)
@@ -80,27 +93,27 @@ static cJSON *describe_client(const struct client *client)
 		return NULL;
 	add_number(object, "client", client->number);
 	add_number(object, "pid", (uint64_t)client->pid);
-	cJSON_AddStringToObject(object, "command", client->command);
-	cJSON_AddStringToObject(object, "library", client->library);
-	cJSON_AddStringToObject(object, "namespace", tenant->namespace_);
-	cJSON_AddStringToObject(object, "pod", tenant->pod);
-	cJSON_AddStringToObject(object, "container", tenant->container);
+	add_text(object, "command", client->command);
+	add_text(object, "library", client->library);
+	add_text(object, "namespace", tenant->namespace_);
+	add_text(object, "pod", tenant->pod);
+	add_text(object, "container", tenant->container);
 	add_number(object, "uid", tenant->identity.uid);
-	cJSON_AddStringToObject(object, "cgroup", tenant->identity.cgroup);
-	cJSON_AddStringToObject(object, "gpu", client->gpu->id);
+	add_text(object, "cgroup", tenant->identity.cgroup);
+	add_text(object, "gpu", client->gpu->id);
 	add_number(object, "level", client->level);
-	cJSON_AddStringToObject(object, "reason", tenant->reason);
+	add_text(object, "reason", tenant->reason);
 	if (client->account.level < WEIR_LEVELS)
 		add_number(object, "actingLevel", client->account.level);
 	add_number(object, "bit", client->bit);
 	add_number(object, "share", tenant->share);
 	if (tenant->weight_refused)
-		cJSON_AddStringToObject(object, "weightRefused", tenant->wanted_weight);
+		add_text(object, "weightRefused", tenant->wanted_weight);
 	describe_objective(object, client);
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
-	cJSON_AddStringToObject(object, "state", state_of(client));
+	add_text(object, "state", state_of(client));
 	cJSON_AddBoolToObject(object, "concurrent",
 			      atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT);
 	add_number(object, "outstanding", client->account.outstanding);
@@ -130,18 +143,16 @@ static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 		cJSON_Delete(object);
 		return NULL;
 	}
-	cJSON_AddStringToObject(object, "gpu", gpu->id);
-	cJSON_AddStringToObject(object, "name", gpu->name);
+	add_text(object, "gpu", gpu->id);
+	add_text(object, "name", gpu->name);
 	add_number(object, "memory", gpu->memory);
 	if (gpu->index >= 0)
 		add_number(object, "index", (uint64_t)gpu->index);
-	cJSON_AddStringToObject(object, "policy",
-				(gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
-	cJSON_AddStringToObject(object, "mode",
-				gpu_mode_words[config_for_gpu(&agent->config, &traits).mode]);
+	add_text(object, "policy", (gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
+	add_text(object, "mode", gpu_mode_words[config_for_gpu(&agent->config, &traits).mode]);
 	if (watched) {
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
-		cJSON_AddStringToObject(object, "health", watched->reason);
+		add_text(object, "health", watched->reason);
 	}
 	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
@@ -161,8 +172,8 @@ char *status_print(struct agent *agent)
 
 	agent_read_memory(agent);
 	if (gpus && clients) {
-		cJSON_AddStringToObject(root, "version", WEIR_VERSION);
-		cJSON_AddStringToObject(root, "policy", agent->scheduler.policy->name);
+		add_text(root, "version", WEIR_VERSION);
+		add_text(root, "policy", agent->scheduler.policy->name);
 		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 			cJSON_AddItemToArray(gpus, describe_gpu(agent, gpu));
 		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {

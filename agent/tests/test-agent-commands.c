@@ -2,6 +2,7 @@
 #include "agent-fixture.h"
 
 #include <arpa/inet.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,59 @@ static void test_control(void **state)
 	memset(large, '[', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	ask(large, answer, sizeof(answer));
+	fake_leave(&fake);
+}
+
+/* Prometheus refuses a whole page for one such byte, and readers of JSON an answer. */
+static bool is_utf8(const char *text)
+{
+	return mbstowcs(NULL, text, 0) != (size_t)-1;
+}
+
+/* A user names his cgroups as he likes; a path that is too long is cut anywhere. */
+static void test_names_of_any_bytes(void **state)
+{
+	static const char *const names[] = {"/a\xff\xc3", "/caf\xc3\xa9",
+					    "/\xed\xa0\x80\xf4\x90\x80\x80",
+					    "/\xc0\xaf\xf0\x9f\x98\x80\xe2\x82"};
+	static char answer[65536];
+	struct fake fakes[countof(names)];
+
+	(void)state;
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+	assert_false(is_utf8(names[0]));
+	for (size_t i = 0; i < countof(names); i++) {
+		snprintf(next_identity.cgroup, sizeof(next_identity.cgroup), "%s", names[i]);
+		fakes[i] = fake_join(2);
+	}
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "container=\"uid 2 /a??\""));
+	assert_non_null(strstr(answer, "container=\"uid 2 /caf\xc3\xa9\""));
+	assert_non_null(strstr(answer, "container=\"uid 2 /??\xf0\x9f\x98\x80??\""));
+	assert_true(is_utf8(answer));
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"cgroup\":\"/a??\""));
+	assert_non_null(strstr(answer, "\"cgroup\":\"/caf\xc3\xa9\""));
+	assert_true(is_utf8(answer));
+	setlocale(LC_CTYPE, "C");
+	for (size_t i = 0; i < countof(names); i++)
+		fake_leave(&fakes[i]);
+}
+
+/* An annotation of any language is cut where there is no room. */
+static void test_words_of_any_language(void **state)
+{
+	static char answer[8192];
+
+	(void)state;
+	struct fake fake = fake_join(2);
+	struct tenant *tenant = agent.tenants.all;
+	memset(tenant->wanted_weight, '\xc3', sizeof(tenant->wanted_weight) - 1);
+	tenant->weight_refused = true;
+	memset(tenant->reason, '\xe2', sizeof(tenant->reason) - 1);
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"weightRefused\":\"???????????????????????????????\""));
+	assert_null(strpbrk(answer, "\xc3\xe2"));
 	fake_leave(&fake);
 }
 
@@ -235,6 +289,8 @@ int main(void)
 		AGENT_TEST(test_http),
 		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_control),
+		AGENT_TEST(test_names_of_any_bytes),
+		AGENT_TEST(test_words_of_any_language),
 		AGENT_TEST(test_bad_commands),
 		AGENT_TEST(test_policy_by_command),
 		AGENT_TEST(test_hold_by_command),
