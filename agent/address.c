@@ -1,8 +1,18 @@
 #include "address.h"
 
 #include <netdb.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* getaddrinfo() takes what it can of a number. */
+static bool is_port(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	return n > 0 && n <= 5 && !text[n] && strtoul(text, NULL, 10) <= UINT16_MAX;
+}
 
 bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *size)
 {
@@ -12,7 +22,7 @@ bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *si
 	const char *colon = strrchr(text, ':');
 	char host[64];
 
-	if (!colon || !colon[1] || (size_t)(colon - text) >= sizeof(host))
+	if (!colon || !is_port(colon + 1) || (size_t)(colon - text) >= sizeof(host))
 		return false;
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
 
