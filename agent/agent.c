@@ -363,10 +363,11 @@ static void signalled(struct loop_signals *signals, int number)
 
 /* Each client takes two descriptors, its slot of memory one, and its container's account four; and
  * each request to compile two. */
-static void raise_limits(const struct config *config)
+void agent_raise_limits(const struct agent *agent)
 {
 	struct rlimit limit;
-	rlim_t wanted = 7 * (rlim_t)config->clients + 2 * COMPILE_REQUESTS_MAX + 1024;
+	unsigned clients = agent->config.clients;
+	rlim_t wanted = 7 * (rlim_t)clients + 2 * COMPILE_REQUESTS_MAX + 1024;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
@@ -375,7 +376,7 @@ static void raise_limits(const struct config *config)
 		limit.rlim_max = wanted;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		log_warning("open files are limited: fewer than %u clients will find room",
-			    config->clients);
+			    clients);
 }
 
 static int init_kubernetes(struct agent *agent)
@@ -441,7 +442,7 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 	agent->loop.epoll = -1;
 	agent->gpus.root = (struct folder){-1, -1};
 	agent->compile = COMPILE_NONE;
-	raise_limits(&agent->config);
+	agent_raise_limits(agent);
 	signal(SIGPIPE, SIG_IGN);
 	int r = init_parts(agent);
 	if (r < 0) {

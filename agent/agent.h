@@ -71,6 +71,8 @@ int agent_follow(struct agent *agent, const char *path);
 int agent_run(struct agent *agent);
 void agent_deinit(struct agent *agent);
 
+/* To as many open files as the configuration's clients need. */
+void agent_raise_limits(const struct agent *agent);
 /* Decides on the level of a tenant, and tells its clients if it is another than before. */
 void agent_decide(struct agent *agent, struct tenant *tenant);
 /* Its limits of memory, where the defaults may be others than before. */

@@ -42,6 +42,7 @@ static void apply(struct agent *agent)
 	if (!getenv("WEIR_LOG"))
 		log_set_level(config->log_level);
 	agent->memories.max = config->clients;
+	agent_raise_limits(agent);
 	scheduler_take(&agent->scheduler, policy_find(config->policy), &config->scheduling);
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);

@@ -50,12 +50,16 @@ publish() { # MORE
 }
 
 start() {
+    ulimit -Sn 1024
     "$B/bin/weir-agent" --config "$dir/etc/agent.yaml" --standalone 2>>"$dir/log" &
     pid=$!
 }
 
 metric() { # LINE
     curl -s "http://127.0.0.1:$port/metrics" | grep -qxF "$1"
+}
+fits_clients() { # N: as many descriptors as they take
+    metric 'weir_config_last_reload_successful 1' && [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" -ge $((7 * $1)) ]
 }
 ctl() {
     "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"
@@ -99,9 +103,11 @@ gpu1=$(ctl status --json | jq -r '.gpus[] | select(.index == 1) | .gpu')
 sleep 100 &
 client=$!
 
+publish 'limits: {clients: 2500}'
+becomes "more clients than before find descriptors" fits_clients 2500
 publish 'policy: wfq'
 becomes "a ConfigMap's new content is taken" policy_is wfq
-becomes "and told" metric 'weir_config_reloads_total{result="taken"} 1'
+becomes "and told" metric 'weir_config_reloads_total{result="taken"} 2'
 becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
 becomes "a mistake is said with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
