@@ -371,12 +371,14 @@ void agent_raise_limits(const struct agent *agent)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = wanted;
-	if (limit.rlim_max < wanted)
-		limit.rlim_max = wanted;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_warning("open files are limited: fewer than %u clients will find room",
-			    clients);
+	struct rlimit raised = {wanted, limit.rlim_max < wanted ? wanted : limit.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+		return;
+	/* Only some may raise what they were given at most. */
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	log_warning("open files are limited to %llu: fewer than %u clients will find room",
+		    (unsigned long long)limit.rlim_max, clients);
 }
 
 static int init_kubernetes(struct agent *agent)

@@ -130,6 +130,13 @@ is "a second agent does not start" refuses "another agent listens there"
 is "nor disturb the first" status
 
 stop KILL
+# As in a pod: root, but with no right to more open files than it was given.
+(ulimit -Sn 256 && ulimit -Hn 2048 && exec setpriv --bounding-set -sys_resource "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log") &
+pid=$!
+for _ in $(seq 100); do status && break; sleep 0.1; done 2>/dev/null
+is "an agent takes as many open files as it may have" [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
+is "and says that they are few" says "open files are limited"
+stop KILL
 start
 is "a killed agent's sockets are taken over" status
 stop TERM
