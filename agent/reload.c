@@ -116,16 +116,16 @@ static void changed(struct file_watch *watch)
 
 int reload_init(struct reload *reload, struct agent *agent, const char *path)
 {
-	cleanup(freep) char *text = NULL;
-	char message[512];
-	size_t size = 0;
-
 	*reload = (struct reload){.agent = agent, .path = path, .loaded = (int64_t)time(NULL)};
 	if (!path)
 		return 0;
-	if (yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, sizeof(message)) == 0)
-		reload->hash = reload->tried = hash_of(text, size);
-	return file_watch_init(&reload->watch, &agent->loop, path, changed);
+	int r = file_watch_init(&reload->watch, &agent->loop, path, changed);
+	if (r < 0)
+		return r;
+	/* It may be another one than the agent began with, and nobody will tell of that change. */
+	read_anew(reload, true);
+	reload->good = 0;
+	return 0;
 }
 
 void reload_deinit(struct reload *reload)

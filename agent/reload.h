@@ -24,7 +24,8 @@ struct reload {
 	uint64_t good, bad;
 };
 
-/* @path stays the caller's; NULL: SIGHUP does nothing. The agent has read it already. */
+/* @path stays the caller's; NULL: SIGHUP does nothing. The agent has read it already, and
+ * what it says by now is taken. */
 int reload_init(struct reload *reload, struct agent *agent, const char *path);
 void reload_deinit(struct reload *reload);
 /* Now; also if the file is what it was. */

@@ -161,6 +161,28 @@ static void test_words_of_any_language(void **state)
 	fake_leave(&fake);
 }
 
+/* Its file may change between the agent's start, which takes a while, and its first look at it. */
+static void test_file_changes_at_start(void **state)
+{
+	static char answer[32768];
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/f.yaml", rig_folder);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("policy: wfq\n", file);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(agent.scheduler.policy->name, "hpf");
+	assert_int_equal(agent_follow(&agent, path), 0);
+	assert_string_equal(agent.scheduler.policy->name, "wfq");
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_null(strstr(answer, "weir_config_hash 0\n"));
+	assert_non_null(strstr(answer, "weir_config_last_reload_successful 1\n"));
+	assert_non_null(strstr(answer, "weir_config_reloads_total{result=\"taken\"} 0\n"));
+	unlink(path);
+}
+
 /* Refused with a reason, and nothing changes. */
 static void test_bad_commands(void **state)
 {
@@ -291,6 +313,7 @@ int main(void)
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),
 		AGENT_TEST(test_words_of_any_language),
+		AGENT_TEST(test_file_changes_at_start),
 		AGENT_TEST(test_bad_commands),
 		AGENT_TEST(test_policy_by_command),
 		AGENT_TEST(test_hold_by_command),
