@@ -28,8 +28,9 @@ static void folder_changed(struct loop_watch *folder, const struct inotify_event
 		return;
 	}
 	/* Only a ConfigMap's own entries begin with two dots. */
-	if (event->len &&
-	    (strcmp(event->name, name_of(watch->path)) == 0 || strncmp(event->name, "..", 2) == 0))
+	if ((event->mask & IN_Q_OVERFLOW) ||
+	    (event->len && (strcmp(event->name, name_of(watch->path)) == 0 ||
+			    strncmp(event->name, "..", 2) == 0)))
 		loop_timer_set(&watch->settled, SETTLE, 0);
 }
 
