@@ -20,19 +20,21 @@ struct arguments {
 	bool json;
 };
 
-/* Options that are durations, and where they go. */
+/* Options that are durations, and where they go. Where a turn or a slice takes no time at all, time
+ * may stand still. */
 static const struct {
 	int key;
 	size_t offset;
+	uint64_t min;
 } durations[] = {
 	{'f', offsetof(struct arguments, options.end)},
 	{'a', offsetof(struct arguments, options.settings.aging)},
-	{'q', offsetof(struct arguments, options.settings.quantum)},
-	{'m', offsetof(struct arguments, options.settings.min_quantum)},
+	{'q', offsetof(struct arguments, options.settings.quantum), 1},
+	{'m', offsetof(struct arguments, options.settings.min_quantum), 1},
 	{'e', offsetof(struct arguments, options.evict)},
 	{'k', offsetof(struct arguments, options.look)},
 	{'t', offsetof(struct arguments, options.late)},
-	{'l', offsetof(struct arguments, options.slice)},
+	{'l', offsetof(struct arguments, options.slice), 1},
 	{'x', offsetof(struct arguments, options.switching)},
 	{'w', offsetof(struct arguments, options.window)},
 };
@@ -42,8 +44,8 @@ static bool parse_duration(int key, const char *value, struct argp_state *state)
 	for (size_t i = 0; i < countof(durations); i++) {
 		if (durations[i].key != key)
 			continue;
-		if (!duration_parse(value,
-				    (uint64_t *)((char *)state->input + durations[i].offset)))
+		uint64_t *duration = (uint64_t *)((char *)state->input + durations[i].offset);
+		if (!duration_parse(value, duration) || *duration < durations[i].min)
 			argp_error(state, "expected a duration like 250us or 1h, not `%s`", value);
 		return true;
 	}

@@ -48,6 +48,14 @@ is "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
 crowd() { # SEED
     "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
 }
+impossible() { # OPTION...: it is a mistake to ask for this, and not one that takes for ever
+    timeout 10 "$sim" "$@" crowd.trace >"$work/out" 2>&1
+    [ $? -eq 64 ]
+}
+is "no time slice is no length of one" impossible --slice 0s --switch 0s
+is "nor is no quantum" impossible --policy wfq --quantum 0s --late 0s
+is "nor no shortest turn" impossible --policy wfq --min-quantum 0s --late 0s
+
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
     [ $? -eq 1 ] && grep -q '^weir-sim: ' "$work/out"
