@@ -36,7 +36,7 @@ void agent_configure_gpu(struct agent *agent, struct gpu *gpu)
 static void apply(struct agent *agent)
 {
 	const struct config *config = &agent->config;
-	struct tenant *tenant, *next;
+	struct tenant *tenant;
 	struct gpu *gpu;
 
 	if (!getenv("WEIR_LOG"))
@@ -47,12 +47,10 @@ static void apply(struct agent *agent)
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);
 	agent_mark_limits(agent);
-	for (tenant = agent->tenants.all; tenant; tenant = next) {
-		next = tenant->hh.next;
-		if (tenant->n_sessions > 0) {
-			agent_decide(agent, tenant);
-			agent_apply_limits(agent, tenant);
-		}
+	/* Processes with memory need not be connected. */
+	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
+		agent_decide(agent, tenant);
+		agent_apply_limits(agent, tenant);
 	}
 }
 

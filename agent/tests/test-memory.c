@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -471,6 +472,27 @@ static void test_limit_is_waited_for(void **state)
 	remove_mark();
 }
 
+/* Whoever has memory need not be connected. */
+static void test_new_default_without_connections(void **state)
+{
+	char path[64];
+
+	(void)state;
+	struct view view = view_of(9);
+	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(view.limit->limit, 0);
+	snprintf(path, sizeof(path), "%s/f.yaml", rig_folder);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("memoryDefault: 8Gi\n", file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(agent_follow(&agent, path), 0);
+	assert_true(view.limit->limit == 8ull << 30);
+	unlink(path);
+	leave(&view);
+	remove_mark();
+}
+
 static struct pod *pod_with_share(const char *namespace, uint32_t share)
 {
 	struct pod *pod = calloc(1, sizeof(*pod) + sizeof(pod->containers[0]));
@@ -561,6 +583,7 @@ int main(void)
 		AGENT_TEST(test_rule_is_marked_before_its_processes),
 		AGENT_TEST(test_limit_is_live),
 		AGENT_TEST(test_limit_is_waited_for),
+		AGENT_TEST(test_new_default_without_connections),
 		AGENT_TEST(test_limit_of_share),
 		AGENT_TEST(test_least_share),
 		AGENT_TEST(test_more_processes_than_slots),
