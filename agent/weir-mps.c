@@ -162,6 +162,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_set_level(keeper.config.log_level);
+	signal(SIGPIPE, SIG_IGN);
 	r = keep(&keeper);
 	config_deinit(&keeper.config);
 	if (r < 0)

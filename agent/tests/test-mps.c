@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -361,7 +362,7 @@ static void no_program_is_no_end(void **state)
 }
 
 /* weir-mps with this test's configuration. */
-static pid_t start_keeper(void)
+static pid_t start_keeper_saying(const char *level)
 {
 	char keeper[PATH_MAX], path[PATH_MAX];
 
@@ -369,7 +370,8 @@ static pid_t start_keeper(void)
 		 program);
 	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
 	FILE *file = fopen(path, "we");
-	fprintf(file, "logLevel: error\nmps: {dir: %s, program: %s}\n", config.mps.dir, program);
+	fprintf(file, "logLevel: %s\nmps: {dir: %s, program: %s}\n", level, config.mps.dir,
+		program);
 	fclose(file);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -378,6 +380,11 @@ static pid_t start_keeper(void)
 		_exit(127);
 	}
 	return pid;
+}
+
+static pid_t start_keeper(void)
+{
+	return start_keeper_saying("error");
 }
 
 static void end_keeper(pid_t keeper)
@@ -439,6 +446,24 @@ static void what_is_kept_ends_with_its_keeper(void **state)
 	keeper = start_keeper();
 	AWAIT(daemon->state == MPS_UP);
 	assert_int_equal(parent_of(daemon->pid), keeper);
+	end_keeper(keeper);
+}
+
+/* Who reads its log may go, as a container's runtime does when it is renewed. */
+static void a_keeper_goes_on_without_a_log(void **state)
+{
+	int ends[2], log = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_true(log >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+	pid_t keeper = start_keeper_saying("info");
+	dup2(log, STDERR_FILENO);
+	close(log);
+	close(ends[0]);
+	close(ends[1]);
+	config.mps.keeper = true;
+	assert_int_equal(parent_of(have_daemon(GPU_A)->pid), keeper);
 	end_keeper(keeper);
 }
 
@@ -524,6 +549,7 @@ int main(void)
 		MPS_TEST(no_program_is_no_end),
 		MPS_TEST(another_program_keeps_them),
 		MPS_TEST(what_is_kept_ends_with_its_keeper),
+		MPS_TEST(a_keeper_goes_on_without_a_log),
 		MPS_TEST(a_keeper_starts_old_programs_too),
 		MPS_TEST(is_told_in_metrics),
 	};
