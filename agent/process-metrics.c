@@ -45,15 +45,20 @@ static bool read_pages(long *resident)
 	return good;
 }
 
-/* In seconds since 1970. */
+/* In seconds since 1970; one number for good, though the clock may be set, and each reading of two
+ * clocks differs a little. */
 static double start_time(void)
 {
+	static double start;
 	struct timespec now, up;
 
+	if (start > 0)
+		return start;
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_gettime(CLOCK_BOOTTIME, &up);
-	return (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
-	       (double)process_started(getpid()) / (double)sysconf(_SC_CLK_TCK);
+	start = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
+		(double)process_started(getpid()) / (double)sysconf(_SC_CLK_TCK);
+	return start;
 }
 
 void process_metrics_write(FILE *out)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../process-metrics.h"
 #include "../table.h"
 #include "../top.h"
 
@@ -159,6 +160,28 @@ static void test_objective(void **state)
 	tenants_deinit(&tenants);
 }
 
+/* Monitoring counts its changes as restarts. */
+static void test_start_time_stays(void **state)
+{
+	static const char name[] = "\nprocess_start_time_seconds ";
+	char first[64] = "";
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		process_metrics_write(out);
+		fclose(out);
+		const char *line = strstr(text, name);
+		assert_non_null(line);
+		if (i == 0)
+			snprintf(first, sizeof(first), "%s", line);
+		assert_string_equal(line, first);
+		free(text);
+	}
+}
+
 static char *table(const char *json, enum table_view view)
 {
 	cJSON *status = cJSON_Parse(json);
@@ -222,9 +245,13 @@ static void test_top(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),   cmocka_unit_test(test_standalone),
-		cmocka_unit_test(test_table),     cmocka_unit_test(test_top),
-		cmocka_unit_test(test_objective), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_standalone),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_objective),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_start_time_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
