@@ -1,6 +1,7 @@
 #include "events.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -202,6 +203,17 @@ static bool make_room(struct events *events)
 	return false;
 }
 
+/* How much of @object begins its event's name: each part of which has a letter or digit at its end.
+ */
+static int name_size(const char *object)
+{
+	size_t n = strnlen(object, NAME_KEEP);
+
+	while (n > 0 && !isalnum((unsigned char)object[n - 1]))
+		n--;
+	return (int)n;
+}
+
 static struct event *add(struct events *events, const char *key, const struct event *as)
 {
 	struct event *event = make_room(events) ? malloc(sizeof(*event)) : NULL;
@@ -211,8 +223,8 @@ static struct event *add(struct events *events, const char *key, const struct ev
 	*event = *as;
 	event->events = events;
 	snprintf(event->key, sizeof(event->key), "%s", key);
-	snprintf(event->name, sizeof(event->name), "%.*s.%016llx", NAME_KEEP, event->object,
-		 (unsigned long long)(events->names++));
+	snprintf(event->name, sizeof(event->name), "%.*s.%016llx", name_size(event->object),
+		 event->object, (unsigned long long)(events->names++));
 	event->first = time(NULL);
 	HASH_ADD_STR(events->all, key, event);
 	return event;

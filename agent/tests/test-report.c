@@ -196,6 +196,26 @@ static void a_pods_event_has_what_kubectl_shows(void **state)
 	cJSON_Delete(json);
 }
 
+/* Cut where it may not end, its event's name would be none, and the API server would not take it.
+ */
+static void a_long_name_is_cut_well(void **state)
+{
+	(void)state;
+	memset(pod->name, 'a', 250);
+	pod->name[198] = '.';
+	pod->name[199] = '-';
+	events_tell_pod(client.events, pod, EVENT_NORMAL, "Because", "so it is");
+	run_until(1);
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	const char *name = text_of(json, "metadata", "name");
+	assert_int_equal(strcspn(name, ".-"), 198);
+	assert_int_equal(name[198], '.');
+	assert_int_equal(strspn(name + 199, "0123456789abcdef"), 16);
+	assert_int_equal(name[199 + 16], '\0');
+	expect(json, "involvedObject", "name", pod->name);
+	cJSON_Delete(json);
+}
+
 static void a_nodes_event_is_in_the_default_namespace(void **state)
 {
 	(void)state;
@@ -327,6 +347,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_pods_event_has_what_kubectl_shows),
+		TEST(a_long_name_is_cut_well),
 		TEST(a_nodes_event_is_in_the_default_namespace),
 		TEST(what_repeats_is_one_event),
 		TEST(no_more_are_sent_at_once_than_allowed),
