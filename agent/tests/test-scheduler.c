@@ -330,9 +330,21 @@ static void test_by_hand(void **state)
 	assert_false(world.control[0].hold);
 }
 
-static void test_recording(void **state)
+/* Takes @text. */
+static void read_back(char *text, struct trace *trace)
 {
 	char message[128];
+
+	assert_non_null(text);
+	FILE *in = fmemopen(text, strlen(text), "r");
+	if (trace_read(trace, in, "recording", message, sizeof(message)) < 0)
+		fail_msg("%s", message);
+	fclose(in);
+	free(text);
+}
+
+static void test_recording(void **state)
+{
 	struct trace trace;
 
 	(void)state;
@@ -347,13 +359,7 @@ static void test_recording(void **state)
 	come(1, 0, 100);
 	world.status[1].gpu_time = 2 * MS;
 	look_after(MS);
-	char *text = record_end(&world.scheduler.record, world.now + MS);
-	assert_non_null(text);
-	FILE *in = fmemopen(text, strlen(text), "r");
-	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
-		fail_msg("%s", message);
-	fclose(in);
-	free(text);
+	read_back(record_end(&world.scheduler.record, world.now + MS), &trace);
 	assert_int_equal(trace.n_clients, 2);
 	assert_string_equal(trace.clients[0].name, "app.1");
 	assert_int_equal(trace.clients[0].level, 2);
@@ -369,7 +375,6 @@ static void test_recording(void **state)
 static void test_recording_keeps_names(void **state)
 {
 	struct tenant *tenant = &world.tenants[0];
-	char message[128];
 	struct trace trace;
 
 	(void)state;
@@ -378,13 +383,7 @@ static void test_recording_keeps_names(void **state)
 	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
 	snprintf(tenant->pod, sizeof(tenant->pod), "web");
 	record_work(&world.scheduler.record, &world.clients[0], MS, loop_now());
-	char *text = record_end(&world.scheduler.record, loop_now());
-	assert_non_null(text);
-	FILE *in = fmemopen(text, strlen(text), "r");
-	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
-		fail_msg("%s", message);
-	fclose(in);
-	free(text);
+	read_back(record_end(&world.scheduler.record, loop_now()), &trace);
 	assert_int_equal(trace.n_work, 1);
 	trace_deinit(&trace);
 }
@@ -393,7 +392,6 @@ static void test_recording_keeps_names(void **state)
 static void test_recording_of_many(void **state)
 {
 	struct record *record = &world.scheduler.record;
-	char message[128];
 	struct trace trace;
 
 	(void)state;
@@ -405,13 +403,8 @@ static void test_recording_of_many(void **state)
 	}
 	record_work(record, &world.clients[0], MS, loop_now());
 	char *text = record_end(record, loop_now());
-	assert_non_null(text);
-	assert_true(strlen(text) < RECORD_MAX + 1024);
-	FILE *in = fmemopen(text, strlen(text), "r");
-	if (trace_read(&trace, in, "recording", message, sizeof(message)) < 0)
-		fail_msg("%s", message);
-	fclose(in);
-	free(text);
+	assert_true(text && strlen(text) < RECORD_MAX + 1024);
+	read_back(text, &trace);
 	trace_deinit(&trace);
 }
 
