@@ -102,15 +102,27 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* Sweeps once all graces that run now are over. */
+/* Sweeps once all graces that run now are over. One that is due already is not put off: who comes
+ * and goes all the time would keep everybody from it. */
 static void sweep_later(struct gpu *gpu)
 {
-	loop_timer_set(&gpu->sweep, GPU_GRACE_NS, 0);
+	bool due = gpu->graces_until;
+
+	gpu->graces_until = loop_now() + GPU_GRACE_NS;
+	if (!due)
+		loop_timer_set(&gpu->sweep, GPU_GRACE_NS, 0);
 }
 
 static void sweep_due(struct loop_timer *timer)
 {
-	gpu_sweep(container_of(timer, struct gpu, sweep), loop_now());
+	struct gpu *gpu = container_of(timer, struct gpu, sweep);
+	uint64_t now = loop_now();
+
+	gpu_sweep(gpu, now);
+	if (now < gpu->graces_until)
+		loop_timer_set(timer, gpu->graces_until - now, 0);
+	else
+		gpu->graces_until = 0;
 }
 
 void gpu_share(struct gpu *gpu)
@@ -184,6 +196,7 @@ void gpu_close(struct gpu *gpu)
 	loop_timer_deinit(&gpu->sweep);
 	loop_timer_deinit(&gpu->sharing);
 	region_deinit(&gpu->region);
+	gpu->graces_until = 0;
 	gpu->open = false;
 }
 

@@ -52,6 +52,7 @@ struct gpu {
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */
 	uint64_t reserved_until;
+	uint64_t graces_until; /* a sweep is due, and the last by then; 0: none is */
 	struct loop_timer sweep, sharing;
 
 	/* scheduler.c's. */

@@ -218,6 +218,34 @@ static int remove_folder(void **state)
 
 #define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
+/* Others come and go all the time, each with a grace of its own. */
+static void test_swept_while_others_come_and_go(void **state)
+{
+	uint64_t begun, now;
+
+	(void)state;
+	add(0, 3, 5);
+	gpu_remove(&gpu, &clients[0], true);
+	set_words(1 << 5);
+	gpu_close(&gpu);
+	memset(&gpu, 0, sizeof(gpu));
+	gpu_format_id(gpu.uuid, gpu.id);
+	assert_int_equal(gpu_open(&gpu, &loop, &root), 0);
+	assert_true(gpu.reserved == 1 << 5);
+	begun = now = loop_now();
+	while (now < begun + 10 * GPU_GRACE_NS && word(0)) {
+		add(1, 0, WEIR_BIT_NONE);
+		gpu_remove(&gpu, &clients[1], false);
+		loop_step(&loop, 100);
+		usleep(50000);
+		now = loop_now();
+	}
+	assert_true(word(0) == 0);
+	assert_true(gpu.reserved == 0);
+	/* And not before. */
+	assert_true(now - begun >= GPU_GRACE_NS / 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -228,6 +256,7 @@ int main(void)
 		GPU_TEST(test_grace_after_lowering),
 		GPU_TEST(test_claims_after_restart),
 		GPU_TEST(test_claim_of_taken_bit),
+		GPU_TEST(test_swept_while_others_come_and_go),
 		GPU_TEST(test_shared_bit),
 	};
 
