@@ -12,6 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* All signals but 32 and 33. Those are libc's own: by the latter every thread of the process
+ * follows a setuid(), which waits until all have. */
+#define APPLICATIONS (~(3ull << 31))
+
 /* Of the calling thread, which inherits it to those that it starts. */
 static void block_signals(uint64_t set, uint64_t *before)
 {
@@ -26,7 +30,7 @@ int thread_start(void *(*body)(void *), const char *name)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	block_signals(UINT64_MAX, &before);
+	block_signals(APPLICATIONS, &before);
 	int error = late.pthread_create ? late.pthread_create(&thread, &attributes, body, NULL)
 					: ENOSYS;
 	block_signals(before, NULL);

@@ -1,7 +1,7 @@
 /* Threads of ours in somebody's process. */
 #pragma once
 
-/* Starts a detached thread with all signals blocked: the application's are for its own threads. 0,
+/* Starts a detached thread with the application's signals blocked: they are for its own threads. 0,
  * or an errno, logged under @name. */
 int thread_start(void *(*body)(void *), const char *name);
 

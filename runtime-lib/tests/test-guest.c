@@ -64,6 +64,26 @@ static void demand_follows_work(void **state)
 	gone(n);
 }
 
+static void *change_identity(void *done)
+{
+	atomic_store((_Atomic int *)done, setuid(getuid()) == 0);
+	return NULL;
+}
+
+/* libc has each thread of the process do it, by a signal, and waits for all of them. */
+static void identity_can_be_changed(void **state)
+{
+	static _Atomic int done;
+	pthread_t thread;
+
+	(void)state;
+	unsigned n = welcomed(1, 5);
+	assert_int_equal(pthread_create(&thread, NULL, change_identity, &done), 0);
+	assert_true(eventually(done == 1));
+	pthread_join(thread, NULL);
+	gone(n);
+}
+
 static void dead_context_leaves_no_demand(void **state)
 {
 	struct pollfd end = {.events = POLLIN};
@@ -215,6 +235,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_before_cuda),
 		cmocka_unit_test(demand_follows_work),
+		cmocka_unit_test(identity_can_be_changed),
 		cmocka_unit_test(dead_context_leaves_no_demand),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(streams_come_and_go),
