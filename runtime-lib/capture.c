@@ -51,14 +51,23 @@ static bool is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* A broken context does not say: then it is, if it was begun. */
+static bool was_captured(CUstream handle, const struct stream *stream)
+{
+	CUstreamCaptureStatus status;
+
+	return is_captured(handle) || (stream && atomic_load(&stream->capturing) &&
+				       stream_broken(real(cuStreamIsCapturing)(handle, &status)));
+}
+
 /* Some ends fail and leave the capture as it is: of another thread, in a stream that only joined.
  */
 static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
 		    CUresult (*function)(CUstream, CUgraph *))
 {
 	CUstream asked = handle || !per_thread ? handle : CU_STREAM_PER_THREAD;
-	bool captured = driver_ready() && is_captured(asked);
-	struct stream *stream = captured ? stream_known(handle, per_thread) : NULL;
+	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
+	bool captured = driver_ready() && was_captured(asked, stream);
 	CUresult result = function(handle, graph);
 
 	if (!captured || is_captured(asked))

@@ -89,6 +89,10 @@ static inline struct progress stream_progress(struct stream *stream)
 /* At least so much of the stream is finished. */
 void stream_completed(struct stream *stream, const struct progress *progress);
 
+/* The driver's answer where a kernel has failed: nothing runs any more in that context, nor ever
+ * will, and whatever is asked about it is answered so. */
+bool stream_broken(CUresult result);
+
 /* The launch of this number may take for ever. */
 void stream_unknown(struct stream *stream, uint64_t number);
 

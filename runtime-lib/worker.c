@@ -109,20 +109,34 @@ static void leave(void)
 	atomic_fetch_add(&worker.epoch, 1);
 }
 
-/* Sees how far a stream is, without touching it while anything is captured. */
-static void look(struct stream *stream)
+/* Sees how far a stream is, without touching it while anything is captured. False: its context is
+ * broken. */
+static bool look(struct stream *stream)
 {
 	struct progress marked = {atomic_load(&stream->marked),
 				  atomic_load(&stream->marked_predicted)};
+	CUevent marker = atomic_load(&stream->marker);
+	CUresult result = marker ? real(cuEventQuery)(marker) : CUDA_ERROR_NOT_READY;
 
 	/* A marker recorded again meanwhile is a later point. */
-	if (marked.issued && real(cuEventQuery)(stream->marker) == CUDA_SUCCESS)
+	if (marked.issued && result == CUDA_SUCCESS)
 		stream_completed(stream, &marked);
-	if (stream->per_thread || atomic_load(&capture_count))
-		return;
+	if (stream->per_thread || stream_broken(result) || atomic_load(&capture_count))
+		return !stream_broken(result);
 	struct progress issued = stream_progress(stream);
-	if (real(cuStreamQuery)(stream->handle) == CUDA_SUCCESS)
+	result = real(cuStreamQuery)(stream->handle);
+	if (result == CUDA_SUCCESS)
 		stream_completed(stream, &issued);
+	return !stream_broken(result);
+}
+
+/* Nothing of a broken context runs any more. */
+static void all_over(struct client *client)
+{
+	stream_for_each (s, client) {
+		struct progress issued = stream_progress(s);
+		stream_completed(s, &issued);
+	}
 }
 
 /* While equals contend, how far streams are that never run dry is to be seen, too. */
@@ -131,7 +145,10 @@ static void look_at_streams(struct client *client, bool contended)
 	stream_for_each (s, client) {
 		if (!stream_outstanding(s))
 			continue;
-		look(s);
+		if (!look(s)) {
+			all_over(client);
+			return;
+		}
 		trail_follow(s);
 		if (!contended)
 			continue;

@@ -117,6 +117,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
+	if (null_driver.broken)
+		return null_driver.broken;
 	*status = stream == null_driver.captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE
 						 : CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
@@ -128,6 +130,8 @@ CUresult cuStreamQuery(CUstream stream)
 	null_driver.spoilt += null_driver.captured != NULL;
 	while (null_driver.streams_stuck)
 		usleep(1000);
+	if (null_driver.broken)
+		return null_driver.broken;
 	return null_driver.streams_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
@@ -159,6 +163,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventQuery(CUevent event)
 {
+	if (null_driver.broken)
+		return null_driver.broken;
 	return null_driver.events_busy || (null_driver.last_busy && event == last_timed)
 		       ? CUDA_ERROR_NOT_READY
 		       : CUDA_SUCCESS;
@@ -167,6 +173,8 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	(void)stream;
+	if (null_driver.broken)
+		return null_driver.broken;
 	behind[number(event)] = last_launched;
 	if (is_timed[number(event)])
 		last_timed = event;

@@ -55,4 +55,6 @@ struct null_driver {
 	_Atomic int priorities_fail;             /* what a launch with a priority answers */
 	_Atomic int parameters;                  /* of every function, 8 bytes each */
 	_Atomic int globals;                     /* bytes of every variable, 0: there are none */
+	_Atomic int broken;                      /* what is answered of all streams and events: an
+						    error of a kernel; 0: there was none */
 };

@@ -70,6 +70,22 @@ static void is_over_with_its_context(void **state)
 	gone(n);
 }
 
+/* A kernel of another stream fails meanwhile, and the driver says nothing but that. */
+static void is_over_in_a_broken_context(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(1, 3);
+	assert_int_equal(begin(STREAM(n, 1)), CUDA_SUCCESS);
+	driver->broken = driver->end_fails = CUDA_ERROR_ILLEGAL_ADDRESS;
+	assert_int_equal(end(STREAM(n, 1)), CUDA_ERROR_ILLEGAL_ADDRESS);
+	driver->captured = NULL;
+	bool cleared = eventually(agent.demand[0]->word == 0);
+	driver->broken = driver->end_fails = 0;
+	gone(n);
+	assert_true(cleared);
+}
+
 static void *first_launch(void *stream)
 {
 	launch_on(stream, 1);
@@ -99,6 +115,7 @@ int main(void)
 		cmocka_unit_test(is_left_alone),
 		cmocka_unit_test(calls_that_fail_do_not_end_it),
 		cmocka_unit_test(is_over_with_its_context),
+		cmocka_unit_test(is_over_in_a_broken_context),
 		cmocka_unit_test(begun_while_another_thread_makes_the_context_known),
 	};
 

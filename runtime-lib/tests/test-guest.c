@@ -102,6 +102,29 @@ static void dead_context_leaves_no_demand(void **state)
 	agent.client = -1;
 }
 
+/* A program may live on for long with a context in which a kernel failed (a notebook does), and all
+ * that is asked about it is answered with that error. */
+static void broken_context_has_no_demand(void **state)
+{
+	(void)state;
+	driver->streams_busy = driver->events_busy = 1;
+	unsigned n = welcomed(2, 5);
+	cuCtxSetCurrent(CONTEXT(n));
+	launch_on(CU_STREAM_PER_THREAD, n);
+	usleep(20000);
+	assert_int_equal(agent.demand[0]->word, 1u << 5);
+	driver->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
+	bool cleared = eventually(agent.demand[0]->word == 0 && !agent.status->outstanding);
+	launch_on(CU_STREAM_PER_THREAD, n);
+	launch_on(STREAM(n, 1), n);
+	bool again = eventually(agent.demand[0]->word == 0 && !agent.status->outstanding);
+	driver->broken = driver->events_busy = 0;
+	cuCtxSetCurrent(NULL);
+	gone(n);
+	assert_true(cleared);
+	assert_true(again);
+}
+
 static void top_level_has_no_gates(void **state)
 {
 	(void)state;
@@ -237,6 +260,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(demand_follows_work),
 		cmocka_unit_test(identity_can_be_changed),
 		cmocka_unit_test(dead_context_leaves_no_demand),
+		cmocka_unit_test(broken_context_has_no_demand),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(streams_come_and_go),
 		cmocka_unit_test(default_streams),
