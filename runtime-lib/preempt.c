@@ -410,7 +410,7 @@ static void give_lanes(struct client *client, struct lanes *lanes)
 			return;
 		atomic_store(&lane->taken, 1);
 		atomic_store(&s->lane, lane);
-		if (!atomic_load(&s->key)) /* it went meanwhile */
+		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */
 			preempt_gone(s);
 	}
 }

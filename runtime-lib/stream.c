@@ -77,6 +77,24 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->lane_wanted = 0;
 }
 
+/* What the worker has asked of one that is gone must not be taken for the next one's. */
+static bool is_free(const struct stream *stream)
+{
+	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at));
+}
+
+/* From here on nobody finds it. False: it goes already. Whoever has begun it ends it as well. */
+static bool begin_end(struct stream *stream, uint64_t key)
+{
+	return key > STREAM_GOES && atomic_compare_exchange_strong(&stream->key, &key, STREAM_GOES);
+}
+
+static void finish_end(struct stream *stream)
+{
+	atomic_store(&stream->gone_at, worker_visit());
+	atomic_store(&stream->key, 0);
+}
+
 /* Slow path, once a stream. A lock keeps two threads from making two records for one stream; it is
  * held over no call of the driver. */
 static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, struct client *client)
@@ -89,7 +107,7 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	if (!stream) {
 		/* One that is gone, else a new one. Records never leave their bucket. */
 		stream = atomic_load(bucket);
-		while (stream && atomic_load(&stream->key))
+		while (stream && !is_free(stream))
 			stream = stream->next;
 		if (stream) {
 			reset(stream, handle, per_thread, client);
@@ -115,10 +133,12 @@ static void thread_ends(void *number)
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
-		    atomic_compare_exchange_strong(&s->key, &key, 0)) {
+		    begin_end(s, key)) {
+			struct client *client = s->client;
 			capture_gone(s);
 			preempt_gone(s);
-			demand_settle(s->client);
+			finish_end(s);
+			demand_settle(client);
 		}
 	}
 }
@@ -240,36 +260,42 @@ struct stream *stream_find(CUstream handle, bool per_thread)
 	return stream;
 }
 
-static void forget(struct stream *stream)
+/* False: it goes already. */
+static bool forget(struct stream *stream)
 {
+	if (!begin_end(stream, atomic_load(&stream->key)))
+		return false;
 	capture_gone(stream);
 	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
 	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
-	atomic_store(&stream->key, 0);
+	return true;
 }
 
 void stream_gone(CUstream handle)
 {
 	struct stream *stream = lookup((uint64_t)(uintptr_t)handle);
 
-	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD || !stream)
+	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream))
 		return;
-	forget(stream);
+	struct client *client = stream->client;
 	worker_grace();
 	preempt_gone(stream);
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);
 	trail_end(stream, true);
-	demand_settle(stream->client);
+	finish_end(stream);
+	demand_settle(client);
 }
 
 void stream_forget(struct client *client)
 {
 	stream_for_each (s, client) {
-		forget(s);
+		if (!forget(s))
+			continue;
 		s->marker = NULL; /* it goes with its context */
 		trail_end(s, false);
+		finish_end(s);
 	}
 }
 

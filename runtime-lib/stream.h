@@ -9,9 +9,12 @@ struct trail;
 
 #define STREAMS_MAX 2048
 #define STREAM_IDLE UINT64_MAX /* `seen` */
+#define STREAM_GOES 1          /* `key` of one whose record is not to be used again yet */
 
 struct stream {
 	_Atomic uint64_t key; /* 0: the stream is gone */
+	_Atomic uint32_t
+		gone_at; /* the worker's visit then: it may still have this record in hand */
 	_Atomic(CUstream)
 		handle;          /* as to be given to the driver; special for the default streams */
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
@@ -55,7 +58,8 @@ size_t stream_count(void);
 #define stream_for_each(s, owner)                                                                 \
 	for (struct stream * (s) = stream_pool, *end_ = stream_pool + stream_count(); (s) < end_; \
 	     (s)++)                                                                               \
-		if (atomic_load_explicit(&(s)->key, memory_order_acquire) && (s)->client == (owner))
+		if (atomic_load_explicit(&(s)->key, memory_order_acquire) > STREAM_GOES &&        \
+		    (s)->client == (owner))
 
 /* The record of a stream as it is named to a function of the driver. @per_thread: the function is
  * one of those for which NULL means the per-thread default stream (_ptsz). NULL: not governed. */

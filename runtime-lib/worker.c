@@ -57,13 +57,23 @@ void worker_wake(void)
 	syscall(SYS_futex, &worker.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+uint32_t worker_visit(void)
+{
+	return atomic_load(&worker.epoch);
+}
+
+bool worker_left(uint32_t visit)
+{
+	return !(visit & 1) || atomic_load(&worker.epoch) != visit;
+}
+
 void worker_grace(void)
 {
-	uint32_t epoch = atomic_load(&worker.epoch);
+	uint32_t visit = worker_visit();
 
-	if (!(epoch & 1) || atomic_load(&worker.thread) == gettid())
+	if (worker_left(visit) || atomic_load(&worker.thread) == gettid())
 		return;
-	while (atomic_load(&worker.epoch) == epoch)
+	while (!worker_left(visit))
 		sched_yield();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 void worker_start(void);
 
@@ -13,6 +14,11 @@ void worker_wake(void);
 /* After something was published (a stream gone, a capture begun, a context dead): returns when the
  * worker is through with what it may have begun before. */
 void worker_grace(void);
+
+/* The same without waiting: what the worker may have begun by now, and whether it is through with
+ * that. */
+uint32_t worker_visit(void);
+bool worker_left(uint32_t visit);
 
 /* Between these the worker makes no driver call. They nest. */
 void worker_pause(void);

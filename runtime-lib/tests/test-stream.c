@@ -1,0 +1,103 @@
+/* Records of streams, whose threads and contexts come and go: libweir's own sources, on a driver
+ * that does nothing but be observable. */
+#include "stream.h"
+
+#include "inside.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define KERNEL ((CUfunction)(uintptr_t)0x9000)
+
+/* A thread that launches into its own default stream, and ends when it is told to. */
+struct guest {
+	pthread_t thread;
+	CUcontext context;
+	unsigned launches;
+	struct stream *stream; /* its record */
+	_Atomic int launched, told;
+};
+
+static void *launch_and_wait(void *data)
+{
+	struct guest *guest = data;
+
+	cuCtxSetCurrent(guest->context);
+	for (unsigned i = 0; i < guest->launches; i++)
+		cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD, NULL, NULL);
+	guest->stream = stream_find(CU_STREAM_PER_THREAD, false);
+	atomic_store(&guest->launched, 1);
+	while (!atomic_load(&guest->told))
+		usleep(100);
+	return NULL;
+}
+
+static void guest_start(struct guest *guest, unsigned n, unsigned launches)
+{
+	*guest = (struct guest){.context = CONTEXT(n), .launches = launches};
+	assert_int_equal(pthread_create(&guest->thread, NULL, launch_and_wait, guest), 0);
+	assert_true(eventually(guest->launched));
+}
+
+static void guest_end(struct guest *guest)
+{
+	atomic_store(&guest->told, 1);
+	pthread_join(guest->thread, NULL);
+}
+
+/* Queries of this event do not return while it is set. */
+static _Atomic(CUevent) stuck;
+static _Atomic int waiting;
+
+static CUresult query(CUevent event)
+{
+	if (event == atomic_load(&stuck)) {
+		atomic_store(&waiting, 1);
+		while (atomic_load(&stuck))
+			usleep(100);
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_READY;
+}
+
+/* The worker asks about a thread's stream, the thread ends, and another begins. */
+static void what_was_asked_of_one_is_not_anothers(void **state)
+{
+	void *before = driver_hooks[HOOK_cuEventQuery].real;
+	unsigned n = context_welcomed(2);
+	struct guest first, second;
+
+	(void)state;
+	cuStreamSynchronize(STREAM(n, 1));
+	driver_hooks[HOOK_cuEventQuery].real = (void *)query;
+	driver->streams_busy = 1;
+	guest_start(&first, n, 10);
+	atomic_store(&stuck, first.stream->marker);
+	assert_true(eventually(waiting));
+	guest_end(&first);
+	guest_start(&second, n, 1);
+	atomic_store(&stuck, NULL);
+	usleep(50000);
+	uint64_t begun = second.stream->begun, completed = second.stream->completed;
+	driver_hooks[HOOK_cuEventQuery].real = before;
+	driver->streams_busy = 0;
+	guest_end(&second);
+	context_gone(n);
+	assert_int_equal(begun, 1);
+	assert_int_equal(completed, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_asked_of_one_is_not_anothers),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
