@@ -61,6 +61,7 @@ static struct stream *lookup(uint64_t key)
 
 static void reset(struct stream *stream, CUstream handle, bool per_thread, struct client *client)
 {
+	stream->life++;
 	stream->priority = 0;
 	stream->handle = handle;
 	stream->per_thread = per_thread;
@@ -318,6 +319,8 @@ static void raise_to(_Atomic uint64_t *counter, uint64_t count)
 
 void stream_completed(struct stream *stream, const struct progress *progress)
 {
+	if (atomic_load(&stream->life) != progress->life)
+		return;
 	raise_to(&stream->completed, progress->issued);
 	raise_to(&stream->executed, progress->predicted);
 }

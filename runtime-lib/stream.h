@@ -14,7 +14,8 @@ struct trail;
 struct stream {
 	_Atomic uint64_t key; /* 0: the stream is gone */
 	_Atomic uint32_t
-		gone_at; /* the worker's visit then: it may still have this record in hand */
+		gone_at;       /* the worker's visit then: it may still have this record in hand */
+	_Atomic uint32_t life; /* how many streams have had this record */
 	_Atomic(CUstream)
 		handle;          /* as to be given to the driver; special for the default streams */
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
@@ -83,14 +84,19 @@ void stream_want_marker(struct stream *stream);
 
 /* How much was issued: what a wait that begins now, or a query, will have seen finished. */
 struct progress {
+	uint32_t life;
 	uint64_t issued, predicted;
 };
 static inline struct progress stream_progress(struct stream *stream)
 {
-	return (struct progress){atomic_load(&stream->issued), atomic_load(&stream->predicted)};
+	uint32_t life = atomic_load(&stream->life); /* first: what is read of the next one's is not
+						       taken for this one's */
+
+	return (struct progress){life, atomic_load(&stream->issued),
+				 atomic_load(&stream->predicted)};
 }
 
-/* At least so much of the stream is finished. */
+/* At least so much of the stream is finished, if it is still the same one. */
 void stream_completed(struct stream *stream, const struct progress *progress);
 
 /* The driver's answer where a kernel has failed: nothing runs any more in that context, nor ever

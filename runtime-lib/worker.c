@@ -123,8 +123,9 @@ static void leave(void)
  * broken. */
 static bool look(struct stream *stream)
 {
-	struct progress marked = {atomic_load(&stream->marked),
-				  atomic_load(&stream->marked_predicted)};
+	struct progress marked = {.life = atomic_load(&stream->life),
+				  .issued = atomic_load(&stream->marked),
+				  .predicted = atomic_load(&stream->marked_predicted)};
 	CUevent marker = atomic_load(&stream->marker);
 	CUresult result = marker ? real(cuEventQuery)(marker) : CUDA_ERROR_NOT_READY;
 

@@ -92,10 +92,42 @@ static void what_was_asked_of_one_is_not_anothers(void **state)
 	assert_int_equal(completed, 0);
 }
 
+static struct guest early, late;
+static unsigned of_context;
+
+/* While a thread waits for the context another one ends, and a third begins. */
+static CUresult synchronise(void)
+{
+	guest_end(&early);
+	guest_start(&late, of_context, 1);
+	return CUDA_SUCCESS;
+}
+
+static void what_was_waited_for_is_not_anothers(void **state)
+{
+	void *before = driver_hooks[HOOK_cuCtxSynchronize].real;
+
+	(void)state;
+	of_context = context_welcomed(2);
+	cuStreamSynchronize(STREAM(of_context, 1));
+	driver->streams_busy = driver->events_busy = 1;
+	guest_start(&early, of_context, 10);
+	driver_hooks[HOOK_cuCtxSynchronize].real = (void *)synchronise;
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	driver_hooks[HOOK_cuCtxSynchronize].real = before;
+	uint64_t begun = late.stream->begun, completed = late.stream->completed;
+	driver->streams_busy = driver->events_busy = 0;
+	guest_end(&late);
+	context_gone(of_context);
+	assert_int_equal(begun, 1);
+	assert_int_equal(completed, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_asked_of_one_is_not_anothers),
+		cmocka_unit_test(what_was_waited_for_is_not_anothers),
 	};
 
 	driver_load();
