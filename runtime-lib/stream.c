@@ -78,10 +78,12 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->lane_wanted = 0;
 }
 
-/* What the worker has asked of one that is gone must not be taken for the next one's. */
-static bool is_free(const struct stream *stream)
+/* What the worker has asked of one that is gone must not be taken for the next one's. A thread that
+ * ends leaves its events there: only the same context can use them. */
+static bool is_free(const struct stream *stream, const struct client *client)
 {
-	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at));
+	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&
+	       (stream->client == client || (!stream->marker && !trail_has_markers(stream)));
 }
 
 /* From here on nobody finds it. False: it goes already. Whoever has begun it ends it as well. */
@@ -108,7 +110,7 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	if (!stream) {
 		/* One that is gone, else a new one. Records never leave their bucket. */
 		stream = atomic_load(bucket);
-		while (stream && !is_free(stream))
+		while (stream && !is_free(stream, client))
 			stream = stream->next;
 		if (stream) {
 			reset(stream, handle, per_thread, client);
@@ -291,12 +293,14 @@ void stream_gone(CUstream handle)
 
 void stream_forget(struct client *client)
 {
-	stream_for_each (s, client) {
-		if (!forget(s))
+	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
+		if (s->client != client)
 			continue;
-		s->marker = NULL; /* it goes with its context */
+		bool ours = forget(s);
+		s->marker = NULL; /* it goes with its context, also where the stream went before */
 		trail_end(s, false);
-		finish_end(s);
+		if (ours)
+			finish_end(s);
 	}
 }
 

@@ -89,6 +89,13 @@ void trail_follow(struct stream *stream)
 	}
 }
 
+bool trail_has_markers(const struct stream *stream)
+{
+	const struct trail *trail = atomic_load(&stream->trail);
+
+	return trail && atomic_load(&trail->n);
+}
+
 void trail_end(struct stream *stream, bool context)
 {
 	struct trail *trail = atomic_load(&stream->trail);

@@ -16,5 +16,8 @@ void trail_leave(struct stream *stream);
 /* Worker: takes note of the markers that were passed. */
 void trail_follow(struct stream *stream);
 
+/* Whether there are markers, free ones as well, which are of the stream's context. */
+bool trail_has_markers(const struct stream *stream);
+
 /* The stream is gone, and the worker is through with it. @context: its context is there still. */
 void trail_end(struct stream *stream, bool context);

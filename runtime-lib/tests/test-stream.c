@@ -123,11 +123,56 @@ static void what_was_waited_for_is_not_anothers(void **state)
 	assert_int_equal(completed, 0);
 }
 
+/* A thread's marker is of its context, whose end it did not live to see. */
+static void events_go_with_their_context(void **state)
+{
+	unsigned n = context_welcomed(2);
+
+	(void)state;
+	guest_start(&early, n, 1);
+	CUevent marker = early.stream->marker;
+	assert_non_null(marker);
+	guest_end(&early);
+	context_gone(n);
+
+	/* Another one at the same place. */
+	fake_agent_welcome_next(&agent, 2, 1);
+	cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	fake_agent_join();
+	guest_start(&late, n, 1);
+	CUevent next = late.stream->marker;
+	guest_end(&late);
+	context_gone(n);
+	assert_ptr_not_equal(next, marker);
+}
+
+/* Two contexts whose threads' streams share a bucket. */
+static void events_are_of_one_context(void **state)
+{
+	const unsigned apart = 0x2000 / 0x100;
+	unsigned n = context_welcomed(2);
+
+	(void)state;
+	guest_start(&early, n, 1);
+	CUevent marker = early.stream->marker;
+	guest_end(&early);
+	fake_agent_welcome_next(&agent, 2, 2);
+	guest_start(&late, n + apart, 1);
+	fake_agent_join();
+	CUevent next = late.stream->marker;
+	guest_end(&late);
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n + apart)), CUDA_SUCCESS);
+	context_gone(n);
+	assert_ptr_not_equal(next, marker);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_asked_of_one_is_not_anothers),
 		cmocka_unit_test(what_was_waited_for_is_not_anothers),
+		cmocka_unit_test(events_go_with_their_context),
+		cmocka_unit_test(events_are_of_one_context),
 	};
 
 	driver_load();
