@@ -86,13 +86,19 @@ static bool is_free(const struct stream *stream, const struct client *client)
 	       (stream->client == client || (!stream->marker && !trail_has_markers(stream)));
 }
 
-/* From here on nobody finds it. False: it goes already. Whoever has begun it ends it as well. */
-static bool begin_end(struct stream *stream, uint64_t key)
+/* The stream of this key goes: from here on nobody finds it. False: it goes already. */
+static bool forget(struct stream *stream, uint64_t key)
 {
-	return key > STREAM_GOES && atomic_compare_exchange_strong(&stream->key, &key, STREAM_GOES);
+	if (key <= STREAM_GOES || !atomic_compare_exchange_strong(&stream->key, &key, STREAM_GOES))
+		return false;
+	capture_gone(stream);
+	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
+	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
+	return true;
 }
 
-static void finish_end(struct stream *stream)
+/* By who has forgotten it, when all is done. */
+static void free_record(struct stream *stream)
 {
 	atomic_store(&stream->gone_at, worker_visit());
 	atomic_store(&stream->key, 0);
@@ -136,11 +142,10 @@ static void thread_ends(void *number)
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
-		    begin_end(s, key)) {
+		    forget(s, key)) {
 			struct client *client = s->client;
-			capture_gone(s);
 			preempt_gone(s);
-			finish_end(s);
+			free_record(s);
 			demand_settle(client);
 		}
 	}
@@ -263,22 +268,12 @@ struct stream *stream_find(CUstream handle, bool per_thread)
 	return stream;
 }
 
-/* False: it goes already. */
-static bool forget(struct stream *stream)
-{
-	if (!begin_end(stream, atomic_load(&stream->key)))
-		return false;
-	capture_gone(stream);
-	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
-	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
-	return true;
-}
-
 void stream_gone(CUstream handle)
 {
-	struct stream *stream = lookup((uint64_t)(uintptr_t)handle);
+	uint64_t key = (uint64_t)(uintptr_t)handle;
+	struct stream *stream = lookup(key);
 
-	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream))
+	if (key <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream, key))
 		return;
 	struct client *client = stream->client;
 	worker_grace();
@@ -287,7 +282,7 @@ void stream_gone(CUstream handle)
 	if (marker)
 		real(cuEventDestroy_v2)(marker);
 	trail_end(stream, true);
-	finish_end(stream);
+	free_record(stream);
 	demand_settle(client);
 }
 
@@ -296,11 +291,11 @@ void stream_forget(struct client *client)
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		if (s->client != client)
 			continue;
-		bool ours = forget(s);
+		bool ours = forget(s, atomic_load(&s->key));
 		s->marker = NULL; /* it goes with its context, also where the stream went before */
 		trail_end(s, false);
 		if (ours)
-			finish_end(s);
+			free_record(s);
 	}
 }
 

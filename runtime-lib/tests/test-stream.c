@@ -166,6 +166,17 @@ static void events_are_of_one_context(void **state)
 	assert_ptr_not_equal(next, marker);
 }
 
+static void launches_stay_counted(void **state)
+{
+	unsigned n = context_welcomed(2);
+
+	(void)state;
+	guest_start(&early, n, 10);
+	guest_end(&early);
+	assert_true(eventually(agent.status->launches == 11));
+	context_gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -173,6 +184,7 @@ int main(void)
 		cmocka_unit_test(what_was_waited_for_is_not_anothers),
 		cmocka_unit_test(events_go_with_their_context),
 		cmocka_unit_test(events_are_of_one_context),
+		cmocka_unit_test(launches_stay_counted),
 	};
 
 	driver_load();
