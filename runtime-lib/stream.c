@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #define BUCKETS 1024u
+#define NUMBERS 65536u /* of threads */
 
 struct stream stream_pool[STREAMS_MAX];
 
@@ -137,18 +138,40 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	return stream;
 }
 
+/* Of threads that live, which must not share a number, and with it a record. Nobody has 0. */
+static _Atomic uint64_t numbers[NUMBERS / 64] = {1};
+
+/* 0: there are none left. The next one after that which was taken last, so that numbers come again
+ * as late as possible. */
+static uint64_t take_number(void)
+{
+	static _Atomic uint32_t last;
+	uint32_t next = atomic_fetch_add(&last, 1) + 1;
+
+	for (uint32_t i = 0; i < NUMBERS; i++, next++) {
+		uint64_t bit = 1ull << next % 64;
+		if (!(atomic_fetch_or(&numbers[next % NUMBERS / 64], bit) & bit))
+			return next % NUMBERS;
+	}
+	return 0;
+}
+
 static void thread_ends(void *number)
 {
+	uint64_t own = (uint64_t)(uintptr_t)number;
+
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		uint64_t key = atomic_load(&s->key);
-		if (s->per_thread && key >> 48 == ((uint64_t)(uintptr_t)number & 0xffff) &&
-		    forget(s, key)) {
+		if (s->per_thread && key >> 48 == own && forget(s, key)) {
 			struct client *client = s->client;
 			preempt_gone(s);
 			free_record(s);
 			demand_settle(client);
 		}
 	}
+	/* Other destructors of the thread, which come later, may still launch. */
+	thread_number = 0;
+	atomic_fetch_and(&numbers[own / 64], ~(1ull << own % 64));
 }
 
 static void make_thread_key(void)
@@ -161,15 +184,12 @@ static void make_thread_key(void)
 /* User-space addresses have 47 bits, so a number above bit 48 names the thread in a key. */
 static void name_thread(void)
 {
-	static _Atomic uint64_t numbers;
 	static struct once key;
 
 	if (thread_number)
 		return;
 	once(&key, make_thread_key);
-	do
-		thread_number = (atomic_fetch_add(&numbers, 1) + 1) & 0xffff;
-	while (!thread_number);
+	thread_number = take_number();
 	if (late.pthread_setspecific)
 		late.pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
 }
@@ -194,6 +214,8 @@ static void resolve(struct name *name, CUstream handle, bool per_thread)
 	name->per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
 	if (name->per_thread) {
 		name_thread();
+		if (!thread_number)
+			return;
 		name->handle = CU_STREAM_PER_THREAD;
 		name->key = per_thread_key(name->context);
 	} else {

@@ -177,6 +177,36 @@ static void launches_stay_counted(void **state)
 	context_gone(n);
 }
 
+#define NUMBERS 65536 /* that threads have, less one */
+
+static void *use_own_stream(void *context)
+{
+	cuCtxSetCurrent(context);
+	stream_find(CU_STREAM_PER_THREAD, false);
+	return NULL;
+}
+
+/* However many have come and gone meanwhile. */
+static void threads_that_live_have_their_own(void **state)
+{
+	unsigned n = context_welcomed(2);
+	pthread_t thread;
+
+	(void)state;
+	guest_start(&early, n, 1);
+	for (unsigned i = 0; i < NUMBERS - 2; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, use_own_stream, CONTEXT(n)), 0);
+		pthread_join(thread, NULL);
+	}
+	guest_start(&late, n, 1);
+	struct stream *first = early.stream, *last = late.stream;
+	guest_end(&late);
+	guest_end(&early);
+	context_gone(n);
+	assert_non_null(last);
+	assert_ptr_not_equal(first, last);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -185,6 +215,7 @@ int main(void)
 		cmocka_unit_test(events_go_with_their_context),
 		cmocka_unit_test(events_are_of_one_context),
 		cmocka_unit_test(launches_stay_counted),
+		cmocka_unit_test(threads_that_live_have_their_own),
 	};
 
 	driver_load();
