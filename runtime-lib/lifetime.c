@@ -44,18 +44,30 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 	return real(cuCtxDestroy_v2)(context);
 }
 
-/* The last release destroys the context; which one is the last is known only afterwards. */
-static CUresult release(CUdevice device, CUresult (*function)(CUdevice))
+/* The last release destroys the context; which one is the last is known only afterwards. Between
+ * these two the worker is kept away. */
+static CUcontext releasing(CUdevice device)
+{
+	worker_pause();
+	return client_primary(device);
+}
+
+static void released(CUdevice device, CUcontext primary)
 {
 	unsigned flags;
 	int active = 1;
 
-	worker_pause();
-	CUcontext primary = client_primary(device);
-	CUresult result = function(device);
 	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
 		remove_context(primary);
 	worker_resume();
+}
+
+static CUresult release(CUdevice device, CUresult (*function)(CUdevice))
+{
+	CUcontext primary = releasing(device);
+	CUresult result = function(device);
+
+	released(device, primary);
 	return result;
 }
 
@@ -83,4 +95,33 @@ EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	if (driver_ready())
 		remove_context(client_primary(device));
 	return real(cuDevicePrimaryCtxReset_v2)(device);
+}
+
+/* The device of a context that need not be current. */
+static bool device_of(CUcontext context, CUdevice *device)
+{
+	CUcontext dropped;
+
+	if (real(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
+		return false;
+	CUresult result = real(cuCtxGetDevice)(device);
+	real(cuCtxPopCurrent_v2)(&dropped);
+	return result == CUDA_SUCCESS;
+}
+
+/* A part of the GPU, which to us is a context with streams of its own. Memory and code that were
+ * made while it was current are the primary context's, of which it is a holder. */
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+
+	if (!driver_ready() || real(cuCtxFromGreenCtx)(&context, green) != CUDA_SUCCESS ||
+	    !context || !device_of(context, &device))
+		return real(cuGreenCtxDestroy)(green);
+	CUcontext primary = releasing(device);
+	client_remove(client_find(context));
+	CUresult result = real(cuGreenCtxDestroy)(green);
+	released(device, primary);
+	return result;
 }

@@ -65,6 +65,20 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 	return CUDA_SUCCESS;
 }
 
+/* A green context and the context that it is have one handle. */
+CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+	*context = (CUcontext)green;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	(void)green;
+	null_driver.contexts_destroyed++;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuCtxGetDevice(CUdevice *device)
 {
 	*device = 0;

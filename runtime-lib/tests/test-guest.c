@@ -84,22 +84,33 @@ static void identity_can_be_changed(void **state)
 	gone(n);
 }
 
-static void dead_context_leaves_no_demand(void **state)
+static CUresult destroy_green(CUcontext context)
+{
+	return cuGreenCtxDestroy((CUgreenCtx)context);
+}
+
+static void leaves_no_demand(CUresult (*destroy)(CUcontext))
 {
 	struct pollfd end = {.events = POLLIN};
 	char byte;
 
-	(void)state;
 	driver->streams_busy = 1;
 	unsigned n = welcomed(3, 0);
 	assert_int_equal(agent.demand[2]->word, 1);
-	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_SUCCESS);
+	assert_int_equal(destroy(CONTEXT(n)), CUDA_SUCCESS);
 	assert_int_equal(agent.demand[0]->word | agent.demand[1]->word | agent.demand[2]->word, 0);
 	end.fd = agent.client;
 	assert_int_equal(poll(&end, 1, 5000), 1);
 	assert_int_equal(recv(agent.client, &byte, 1, 0), 0);
 	close(agent.client);
 	agent.client = -1;
+}
+
+static void dead_context_leaves_no_demand(void **state)
+{
+	(void)state;
+	leaves_no_demand(cuCtxDestroy_v2);
+	leaves_no_demand(destroy_green);
 }
 
 /* A program may live on for long with a context in which a kernel failed (a notebook does), and all
