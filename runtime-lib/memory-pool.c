@@ -6,22 +6,26 @@
 
 #include <stddef.h>
 
-/* Of the current device, whose own pool is one of its pools from now on. NULL: not counted. False:
- * nothing may be allocated. */
+/* The device's own pool is one of its pools from now on. False: there are too many. */
+static bool keep_own_pool(struct ledger *ledger, CUdevice device)
+{
+	CUmemoryPool pool;
+
+	return real(cuDeviceGetDefaultMemPool)(&pool, device) != CUDA_SUCCESS ||
+	       ledger_add_pool(ledger, pool);
+}
+
+/* Of the current device. NULL: not counted. False: nothing may be allocated. */
 static bool pools_here(struct ledger **out)
 {
 	struct ledger *ledger = ledger_here();
 	CUdevice device;
-	CUmemoryPool pool;
 
 	*out = NULL;
 	if (!ledger || !ledger_counts(ledger))
 		return !ledger || ledger_take(ledger, 0);
-	if (real(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
-	    real(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS)
-		ledger_add_pool(ledger, pool);
 	*out = ledger;
-	return true;
+	return real(cuCtxGetDevice)(&device) != CUDA_SUCCESS || keep_own_pool(ledger, device);
 }
 
 struct stream_claim {
@@ -130,9 +134,12 @@ static struct ledger *ledger_at(const CUmemLocation *location)
 	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? ledger_of(location->id) : NULL;
 }
 
-static CUresult keep_pool(struct ledger *ledger, CUmemoryPool pool, bool ours)
+/* The device's own one has its place before others take the last. */
+static CUresult keep_pool(const CUmemLocation *location, CUmemoryPool pool, bool ours)
 {
-	if (!ledger || ledger_add_pool(ledger, pool))
+	struct ledger *ledger = ledger_at(location);
+
+	if (!ledger || (keep_own_pool(ledger, location->id) && ledger_add_pool(ledger, pool)))
 		return CUDA_SUCCESS;
 	log_limited(LOG_WARNING, 60, "more pools of memory than can be counted");
 	if (ours)
@@ -147,7 +154,7 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *propert
 	result = result ? result : real(cuMemPoolCreate)(out, properties);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return keep_pool(ledger_at(&properties->location), *out, true);
+	return keep_pool(&properties->location, *out, true);
 }
 
 EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location,
@@ -156,7 +163,7 @@ EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *locatio
 	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 
 	result = result ? result : real(cuMemGetDefaultMemPool)(out, location, type);
-	return result ? result : keep_pool(ledger_at(location), *out, false);
+	return result ? result : keep_pool(location, *out, false);
 }
 
 /* What is still handed out of a pool that goes is counted by itself. */

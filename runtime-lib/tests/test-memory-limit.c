@@ -228,6 +228,106 @@ static void limits_change_live(void **state)
 	assert_true(reserved() == 0);
 }
 
+/* Pools that have what was allocated from them: the device's own one is number 1. */
+#define POOLS 128u
+
+static uint64_t pooled[POOLS], in_graphs;
+static uintptr_t last_pool;
+
+static CUresult own_pool(CUmemoryPool *out, CUdevice device)
+{
+	(void)device;
+	*out = (CUmemoryPool)1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult new_pool(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+	(void)properties;
+	*out = (CUmemoryPool)++last_pool;
+	return CUDA_SUCCESS;
+}
+
+static CUresult size_of_pool(CUmemoryPool pool, CUmemPool_attribute attribute, void *out)
+{
+	(void)attribute;
+	*(uint64_t *)out = pooled[(uintptr_t)pool];
+	return CUDA_SUCCESS;
+}
+
+static CUresult size_of_graphs(CUdevice device, CUgraphMem_attribute attribute, void *out)
+{
+	(void)device, (void)attribute;
+	*(uint64_t *)out = in_graphs;
+	return CUDA_SUCCESS;
+}
+
+static CUresult from_pool(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	static CUdeviceptr next = 0x40000000;
+
+	(void)stream;
+	pooled[(uintptr_t)pool] += size;
+	*out = next += size;
+	return CUDA_SUCCESS;
+}
+
+static CUresult from_own_pool(CUdeviceptr *out, size_t size, CUstream stream)
+{
+	return from_pool(out, size, (CUmemoryPool)1, stream);
+}
+
+static struct {
+	enum hook_id id;
+	void *ours, *before;
+} with_pools[] = {
+	{HOOK_cuDeviceGetDefaultMemPool, own_pool, NULL},
+	{HOOK_cuMemPoolCreate, new_pool, NULL},
+	{HOOK_cuMemPoolGetAttribute, size_of_pool, NULL},
+	{HOOK_cuDeviceGetGraphMemAttribute, size_of_graphs, NULL},
+	{HOOK_cuMemAllocFromPoolAsync, from_pool, NULL},
+	{HOOK_cuMemAllocAsync, from_own_pool, NULL},
+};
+
+static void pools_begin(void)
+{
+	for (size_t i = 0; i < countof(with_pools); i++) {
+		struct hook *hook = &driver_hooks[with_pools[i].id];
+		with_pools[i].before = hook->real;
+		hook->real = with_pools[i].ours;
+	}
+	last_pool = 1;
+	limit->limit = 8 * MIB;
+}
+
+static void pools_finish(void)
+{
+	memset(pooled, 0, sizeof(pooled));
+	in_graphs = 0;
+	for (uintptr_t pool = 1; pool <= last_pool; pool++)
+		cuMemPoolDestroy((CUmemoryPool)pool);
+	for (size_t i = 0; i < countof(with_pools); i++)
+		driver_hooks[with_pools[i].id].real = with_pools[i].before;
+	assert_true(reserved() == 0);
+}
+
+static void the_own_pool_has_its_place(void **state)
+{
+	CUmemPoolProps properties = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemoryPool pool;
+	CUdeviceptr address;
+
+	(void)state;
+	pools_begin();
+	while (last_pool < POOLS - 1 && cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS)
+		;
+	assert_in_range(last_pool, 32, POOLS - 2);
+	assert_int_equal(cuMemAllocAsync(&address, 6 * MIB, NULL), CUDA_SUCCESS);
+	uint64_t counted = reserved();
+	pools_finish();
+	assert_true(counted == 6 * MIB);
+}
+
 static void goes_with_its_context(void **state)
 {
 	CUdeviceptr address;
@@ -403,6 +503,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_count),
 		cmocka_unit_test(small_ones_share_a_chunk),
 		cmocka_unit_test(limits_change_live),
+		cmocka_unit_test(the_own_pool_has_its_place),
 		cmocka_unit_test(goes_with_its_context),
 		cmocka_unit_test(counted_once_an_agent_answers),
 		cmocka_unit_test(without_an_agent),
