@@ -166,6 +166,15 @@ EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *locatio
 	return result ? result : keep_pool(location, *out, false);
 }
 
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location,
+				CUmemAllocationType type)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemGetMemPool)(out, location, type);
+	return result ? result : keep_pool(location, *out, false);
+}
+
 /* What is still handed out of a pool that goes is counted by itself. */
 static bool outlives(struct record *record, void *pool)
 {

@@ -277,10 +277,18 @@ static CUresult from_own_pool(CUdeviceptr *out, size_t size, CUstream stream)
 	return from_pool(out, size, (CUmemoryPool)1, stream);
 }
 
+/* Of a kind that the device's own pool has not, by a name of its own. */
+static CUresult current_pool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
+{
+	(void)location, (void)type;
+	return new_pool(out, NULL);
+}
+
 static struct {
 	enum hook_id id;
 	void *ours, *before;
 } with_pools[] = {
+	{HOOK_cuMemGetMemPool, current_pool, NULL},
 	{HOOK_cuDeviceGetDefaultMemPool, own_pool, NULL},
 	{HOOK_cuMemPoolCreate, new_pool, NULL},
 	{HOOK_cuMemPoolGetAttribute, size_of_pool, NULL},
@@ -325,6 +333,25 @@ static void the_own_pool_has_its_place(void **state)
 	assert_int_equal(cuMemAllocAsync(&address, 6 * MIB, NULL), CUDA_SUCCESS);
 	uint64_t counted = reserved();
 	pools_finish();
+	assert_true(counted == 6 * MIB);
+}
+
+/* The driver has made it, so it is never seen otherwise. */
+static void a_pool_that_is_asked_for_counts(void **state)
+{
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	CUmemoryPool pool;
+	CUdeviceptr address;
+
+	(void)state;
+	pools_begin();
+	assert_int_equal(cuMemGetMemPool(&pool, &here, CU_MEM_ALLOCATION_TYPE_MANAGED),
+			 CUDA_SUCCESS);
+	CUresult result = cuMemAllocFromPoolAsync(&address, 6 * MIB, pool, NULL);
+	uint64_t counted = reserved();
+	cuMemFreeAsync(address, NULL);
+	pools_finish();
+	assert_int_equal(result, CUDA_SUCCESS);
 	assert_true(counted == 6 * MIB);
 }
 
@@ -504,6 +531,7 @@ int main(void)
 		cmocka_unit_test(small_ones_share_a_chunk),
 		cmocka_unit_test(limits_change_live),
 		cmocka_unit_test(the_own_pool_has_its_place),
+		cmocka_unit_test(a_pool_that_is_asked_for_counts),
 		cmocka_unit_test(goes_with_its_context),
 		cmocka_unit_test(counted_once_an_agent_answers),
 		cmocka_unit_test(without_an_agent),
