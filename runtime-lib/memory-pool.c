@@ -205,22 +205,55 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 }
 
 /* The graph takes its memory when it is launched: it must fit now, and is counted then. */
+static bool node_fits(size_t size)
+{
+	struct ledger *ledger;
+
+	if (!pools_here(&ledger))
+		return false;
+	if (!ledger)
+		return true;
+	ledger_has_graphs(ledger);
+	if (!ledger_take_for_pool(ledger, size))
+		return false;
+	ledger_settle(ledger, size);
+	return true;
+}
+
 EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
 				       const CUgraphNode *dependencies, size_t n,
 				       CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
 {
-	struct ledger *ledger = NULL;
-
-	if (parameters && !pools_here(&ledger))
+	if (parameters && !node_fits(parameters->bytesize))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (ledger) {
-		ledger_has_graphs(ledger);
-		if (!ledger_take_for_pool(ledger, parameters->bytesize))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		ledger_settle(ledger, parameters->bytesize);
-	}
 	driver_ready();
 	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);
+}
+
+/* Of any kind. */
+static bool fits(const CUgraphNodeParams *parameters)
+{
+	return !parameters || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	       node_fits(parameters->alloc.bytesize);
+}
+
+EXPORT CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
+			       size_t n, CUgraphNodeParams *parameters)
+{
+	if (!fits(parameters))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	driver_ready();
+	return real(cuGraphAddNode)(out, graph, dependencies, n, parameters);
+}
+
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
+				  const CUgraphEdgeData *edges, size_t n,
+				  CUgraphNodeParams *parameters)
+{
+	if (!fits(parameters))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	driver_ready();
+	return real(cuGraphAddNode_v2)(out, graph, dependencies, edges, n, parameters);
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)

@@ -355,6 +355,27 @@ static void a_pool_that_is_asked_for_counts(void **state)
 	assert_true(counted == 6 * MIB);
 }
 
+/* By each function that makes them. */
+static void nodes_of_graphs_count(void **state)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS old = {.bytesize = 16 * MIB};
+	CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc.bytesize = 16 * MIB};
+	CUgraphNode made;
+
+	(void)state;
+	pools_begin();
+	assert_int_equal(cuGraphAddMemAllocNode(&made, NULL, NULL, 0, &old),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	CUresult first = cuGraphAddNode(&made, NULL, NULL, 0, &node);
+	CUresult second = cuGraphAddNode_v2(&made, NULL, NULL, NULL, 0, &node);
+	node.type = CU_GRAPH_NODE_TYPE_EMPTY;
+	CUresult other = cuGraphAddNode_v2(&made, NULL, NULL, NULL, 0, &node);
+	pools_finish();
+	assert_int_equal(first, CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(second, CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(other, CUDA_SUCCESS);
+}
+
 static void goes_with_its_context(void **state)
 {
 	CUdeviceptr address;
@@ -532,6 +553,7 @@ int main(void)
 		cmocka_unit_test(limits_change_live),
 		cmocka_unit_test(the_own_pool_has_its_place),
 		cmocka_unit_test(a_pool_that_is_asked_for_counts),
+		cmocka_unit_test(nodes_of_graphs_count),
 		cmocka_unit_test(goes_with_its_context),
 		cmocka_unit_test(counted_once_an_agent_answers),
 		cmocka_unit_test(without_an_agent),
