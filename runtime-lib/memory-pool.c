@@ -35,23 +35,25 @@ struct stream_claim {
 };
 
 /* Whatever a stream's capture makes of it is seen at the next look. */
-static void note_capture(struct ledger *ledger, CUstream stream)
+static void note_capture(struct ledger *ledger, CUstream stream, bool per_thread)
 {
+	CUstream asked = stream || !per_thread ? stream : CU_STREAM_PER_THREAD;
 	CUstreamCaptureStatus status;
 
-	if (real(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+	if (real(cuStreamIsCapturing)(asked, &status) == CUDA_SUCCESS &&
 	    status != CU_STREAM_CAPTURE_STATUS_NONE)
 		ledger_has_graphs(ledger);
 }
 
-static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream)
+static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream,
+		  bool per_thread)
 {
 	*claim = (struct stream_claim){.size = size, .pool = pool};
 	if (!pools_here(&claim->ledger))
 		return false;
 	if (!claim->ledger)
 		return true;
-	note_capture(claim->ledger, stream);
+	note_capture(claim->ledger, stream, per_thread);
 	return ledger_take_for_pool(claim->ledger, size);
 }
 
@@ -79,31 +81,31 @@ static CUresult made(const struct stream_claim *claim, CUresult result, CUdevice
 	return result;
 }
 
-#define ALLOCATE(name, give_back)                                                             \
+#define ALLOCATE(name, give_back, per_thread)                                                 \
 	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUstream stream)                  \
 	{                                                                                     \
 		struct stream_claim c;                                                        \
                                                                                               \
-		if (!claim(&c, size, NULL, stream))                                           \
+		if (!claim(&c, size, NULL, stream, per_thread))                               \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                      \
 		return made(&c, real(name)(out, size, stream), out, stream, real(give_back)); \
 	}
-ALLOCATE(cuMemAllocAsync, cuMemFreeAsync)
-ALLOCATE(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz)
+ALLOCATE(cuMemAllocAsync, cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz, true)
 #undef ALLOCATE
 
-#define ALLOCATE(name, give_back)                                                               \
+#define ALLOCATE(name, give_back, per_thread)                                                   \
 	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) \
 	{                                                                                       \
 		struct stream_claim c;                                                          \
                                                                                                 \
-		if (!claim(&c, size, pool, stream))                                             \
+		if (!claim(&c, size, pool, stream, per_thread))                                 \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                        \
 		return made(&c, real(name)(out, size, pool, stream), out, stream,               \
 			    real(give_back));                                                   \
 	}
-ALLOCATE(cuMemAllocFromPoolAsync, cuMemFreeAsync)
-ALLOCATE(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz)
+ALLOCATE(cuMemAllocFromPoolAsync, cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz, true)
 #undef ALLOCATE
 
 static CUresult release(CUdeviceptr address, CUstream stream,

@@ -284,10 +284,28 @@ static CUresult current_pool(CUmemoryPool *out, CUmemLocation *location, CUmemAl
 	return new_pool(out, NULL);
 }
 
+/* The thread's own default stream is captured, and what is allocated in it is a graph's. */
+static CUresult is_own_captured(CUstream stream, CUstreamCaptureStatus *status)
+{
+	*status = stream == CU_STREAM_PER_THREAD ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+						 : CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult into_graph(CUdeviceptr *out, size_t size, CUstream stream)
+{
+	(void)stream;
+	in_graphs += size;
+	*out = 0x50000000;
+	return CUDA_SUCCESS;
+}
+
 static struct {
 	enum hook_id id;
 	void *ours, *before;
 } with_pools[] = {
+	{HOOK_cuStreamIsCapturing, is_own_captured, NULL},
+	{HOOK_cuMemAllocAsync_ptsz, into_graph, NULL},
 	{HOOK_cuMemGetMemPool, current_pool, NULL},
 	{HOOK_cuDeviceGetDefaultMemPool, own_pool, NULL},
 	{HOOK_cuMemPoolCreate, new_pool, NULL},
@@ -350,6 +368,21 @@ static void a_pool_that_is_asked_for_counts(void **state)
 	CUresult result = cuMemAllocFromPoolAsync(&address, 6 * MIB, pool, NULL);
 	uint64_t counted = reserved();
 	cuMemFreeAsync(address, NULL);
+	pools_finish();
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_true(counted == 6 * MIB);
+}
+
+/* This must come before the next one, by which there are graphs for good. */
+static void captured_memory_counts(void **state)
+{
+	CUdeviceptr address;
+
+	(void)state;
+	pools_begin();
+	CUresult result = cuMemAllocAsync_ptsz(&address, 6 * MIB, NULL);
+	uint64_t counted = reserved();
+	cuMemFreeAsync_ptsz(address, NULL);
 	pools_finish();
 	assert_int_equal(result, CUDA_SUCCESS);
 	assert_true(counted == 6 * MIB);
@@ -553,6 +586,7 @@ int main(void)
 		cmocka_unit_test(limits_change_live),
 		cmocka_unit_test(the_own_pool_has_its_place),
 		cmocka_unit_test(a_pool_that_is_asked_for_counts),
+		cmocka_unit_test(captured_memory_counts),
 		cmocka_unit_test(nodes_of_graphs_count),
 		cmocka_unit_test(goes_with_its_context),
 		cmocka_unit_test(counted_once_an_agent_answers),
