@@ -81,16 +81,6 @@ void demand_set(struct client *client, const struct standing *standing, uint64_t
 		link_tell_work(client, now);
 }
 
-bool demand_set_early(struct client *client, const struct standing *standing)
-{
-	int none = DEMAND_NONE;
-
-	if (!atomic_compare_exchange_strong(&client->demanding, &none, DEMAND_EARLY))
-		return false;
-	set_bits(standing);
-	return true;
-}
-
 static bool busy(struct client *client)
 {
 	stream_for_each (s, client) {
@@ -118,6 +108,27 @@ static void set_again(struct client *client, const struct standing *standing)
 	set_bits(standing);
 	atomic_store(&client->demanding, DEMAND_SHOWN);
 	tell(standing, 1, 0);
+}
+
+/* For demand that is noted already. Whoever has seen that, and that nothing is outstanding any
+ * more, may have cleared the bits before they were set; then nobody would do so again. */
+static void set_noted(struct client *client, const struct standing *standing)
+{
+	set_bits(standing);
+	if (atomic_load(&client->demanding))
+		return;
+	clear_bits(standing, 0);
+	set_again(client, standing);
+}
+
+bool demand_set_early(struct client *client, const struct standing *standing)
+{
+	int none = DEMAND_NONE;
+
+	if (!atomic_compare_exchange_strong(&client->demanding, &none, DEMAND_EARLY))
+		return false;
+	set_noted(client, standing);
+	return true;
 }
 
 static void clear(struct client *client)
@@ -201,7 +212,7 @@ void demand_move(struct client *client, const struct standing *next)
 
 	atomic_store(&client->standing, next);
 	if (atomic_load(&client->demanding))
-		set_bits(next);
+		set_noted(client, next);
 	if (now)
 		demand_scrub(client, now);
 }

@@ -6,8 +6,10 @@
 #include "inside.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -204,6 +206,81 @@ static void work_is_told_if_somebody_wants_to_know(void **state)
 	gone(n);
 }
 
+/* What another thread does at the very moment in which bits are set. The demand word is then in a
+ * page that cannot be written yet. */
+static struct {
+	struct standing standing;
+	struct page page;
+	void (*meanwhile)(void);
+} caught;
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	mprotect(caught.page.memory, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE);
+	if (caught.meanwhile)
+		caught.meanwhile();
+	caught.meanwhile = NULL;
+}
+
+/* The client's standing, at level 1, but with another mapping of its word. */
+static void catch_set(void (*meanwhile)(void))
+{
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
+
+	caught.standing = *atomic_load(&client->standing);
+	caught.page = *caught.standing.below[0];
+	caught.page.memory =
+		mmap(NULL, WEIR_PAGE_SIZE, PROT_NONE, MAP_SHARED, agent.demand_fds[0], 0);
+	assert_true(caught.page.memory != MAP_FAILED);
+	caught.standing.level = 1;
+	caught.standing.below[0] = &caught.page;
+	caught.meanwhile = meanwhile;
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+static unsigned of_context;
+
+static void launch_and_finish(void)
+{
+	atomic_store(&client->gap, 0); /* no lingering */
+	launch(of_context);
+	cuStreamSynchronize(STREAM(of_context, 1));
+}
+
+static void early_demand_ends_with_the_work_it_was_for(void **state)
+{
+	(void)state;
+	of_context = context_welcomed(1);
+	finish_work(of_context);
+	usleep(50000);
+	catch_set(launch_and_finish);
+	demand_set_early(client, &caught.standing);
+	assert_null(caught.meanwhile);
+	assert_true(eventually(!shown()));
+	gone(of_context);
+}
+
+static void finish_now(void)
+{
+	atomic_store(&client->gap, 0);
+	driver->streams_busy = 0;
+	cuStreamSynchronize(STREAM(of_context, 1));
+}
+
+static void demand_that_moves_ends_with_its_work(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	of_context = context_welcomed(1);
+	assert_true(shown());
+	catch_set(finish_now);
+	demand_move(client, &caught.standing);
+	assert_null(caught.meanwhile);
+	assert_true(eventually(!shown()));
+	gone(of_context);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -212,6 +289,8 @@ int main(void)
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
+		cmocka_unit_test(early_demand_ends_with_the_work_it_was_for),
+		cmocka_unit_test(demand_that_moves_ends_with_its_work),
 	};
 
 	driver_load();
