@@ -17,6 +17,8 @@ void sampler_init(struct sampler *sampler)
 		free |= 1u << i;
 	}
 out:
+	/* Of a context that is gone some may not have been read. */
+	atomic_store(&sampler->armed, 0);
 	atomic_store(&sampler->free, free);
 }
 

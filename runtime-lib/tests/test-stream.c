@@ -166,6 +166,27 @@ static void events_are_of_one_context(void **state)
 	assert_ptr_not_equal(next, marker);
 }
 
+/* What was measured when a context went is not to be read in the next one, whose events are others.
+ */
+static void samples_go_with_their_context(void **state)
+{
+	driver->streams_busy = driver->events_busy = 1;
+	unsigned n = context_welcomed(2);
+	const struct client *former = client;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		cuLaunchKernel(KERNEL, i + 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
+	assert_int_not_equal(client->sampler.armed, 0);
+	context_gone(n);
+	context_welcomed(2);
+	uint32_t both = client->sampler.armed & client->sampler.free;
+	driver->streams_busy = driver->events_busy = 0;
+	assert_ptr_equal(client, former);
+	assert_int_equal(both, 0);
+	context_gone(n + 1);
+}
+
 static void launches_stay_counted(void **state)
 {
 	unsigned n = context_welcomed(2);
@@ -214,6 +235,7 @@ int main(void)
 		cmocka_unit_test(what_was_waited_for_is_not_anothers),
 		cmocka_unit_test(events_go_with_their_context),
 		cmocka_unit_test(events_are_of_one_context),
+		cmocka_unit_test(samples_go_with_their_context),
 		cmocka_unit_test(launches_stay_counted),
 		cmocka_unit_test(threads_that_live_have_their_own),
 	};
