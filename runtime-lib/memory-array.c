@@ -6,6 +6,9 @@
 /* Sparse ones and those that are mapped later take nothing. */
 #define WITHOUT_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 
+/* Whose depth counts layers, or sides: each level has all of them. */
+#define IN_LAYERS (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
+
 /* Bits of one channel; compressed and planar formats are taken for 8 of each element. */
 static unsigned channel_bits(CUarray_format format)
 {
@@ -17,6 +20,12 @@ static unsigned channel_bits(CUarray_format format)
 	case CU_AD_FORMAT_UNSIGNED_INT16:
 	case CU_AD_FORMAT_SIGNED_INT16:
 	case CU_AD_FORMAT_HALF:
+	case CU_AD_FORMAT_UNORM_INT16X1:
+	case CU_AD_FORMAT_UNORM_INT16X2:
+	case CU_AD_FORMAT_UNORM_INT16X4:
+	case CU_AD_FORMAT_SNORM_INT16X1:
+	case CU_AD_FORMAT_SNORM_INT16X2:
+	case CU_AD_FORMAT_SNORM_INT16X4:
 		return 16;
 	default:
 		return 8;
@@ -33,7 +42,7 @@ static uint64_t times(uint64_t a, uint64_t b)
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
 	uint64_t width = array->Width >> level, height = array->Height >> level;
-	uint64_t depth = array->Flags & CUDA_ARRAY3D_LAYERED ? array->Depth : array->Depth >> level;
+	uint64_t depth = array->Flags & IN_LAYERS ? array->Depth : array->Depth >> level;
 	uint64_t n = times(times(width ? width : 1, height ? height : 1), depth ? depth : 1);
 
 	return times(n, array->NumChannels * channel_bits(array->Format) / 8);

@@ -167,6 +167,35 @@ static void everything_counts(void **state)
 	assert_true(reserved() == 0);
 }
 
+static void arrays_count_all_of_their_bits(void **state)
+{
+	CUDA_ARRAY_DESCRIPTOR plane = {.Width = 1024,
+				       .Height = 512,
+				       .Format = CU_AD_FORMAT_SNORM_INT16X4,
+				       .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR cube = {.Width = 2048,
+					.Height = 2048,
+					.Depth = 6,
+					.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+					.NumChannels = 1,
+					.Flags = CUDA_ARRAY3D_CUBEMAP};
+	CUmipmappedArray levels = (CUmipmappedArray)14;
+	CUarray array = (CUarray)13;
+
+	(void)state;
+	limit->limit = 32 * MIB;
+	assert_int_equal(cuArrayCreate_v2(&array, &plane), CUDA_SUCCESS);
+	uint64_t counted = reserved();
+	assert_int_equal(cuArrayDestroy(array), CUDA_SUCCESS);
+	assert_true(counted == 4 * MIB);
+	/* All six sides of both levels. */
+	assert_int_equal(cuMipmappedArrayCreate(&levels, &cube, 2), CUDA_SUCCESS);
+	counted = reserved();
+	assert_int_equal(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
+	limit->limit = 8 * MIB;
+	assert_true(counted == 30 * MIB);
+}
+
 /* Host memory, and what another process made and is charged for. */
 static void what_does_not_count(void **state)
 {
@@ -581,6 +610,7 @@ int main(void)
 		cmocka_unit_test(sums_do_not_wrap),
 		cmocka_unit_test(a_lock_that_stays_is_no_hang),
 		cmocka_unit_test(everything_counts),
+		cmocka_unit_test(arrays_count_all_of_their_bits),
 		cmocka_unit_test(what_does_not_count),
 		cmocka_unit_test(small_ones_share_a_chunk),
 		cmocka_unit_test(limits_change_live),
