@@ -109,6 +109,7 @@ struct client {
 		const struct standing *former;    /* NULL, or the one before, for a while */
 		uint64_t former_until, settle_at; /* ns */
 		uint64_t last_begun, last_tick, last_look, sampled_at, due_at;
+		bool late; /* something ran for far longer than was predicted */
 		uint64_t contended_until, waited_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */

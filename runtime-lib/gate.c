@@ -142,7 +142,17 @@ static bool goes_first(struct stream *stream, uint64_t interval, uint64_t predic
 	return true;
 }
 
-bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted)
+static bool passes_at_once(const struct standing *standing, uint64_t predicted)
+{
+	const struct weir_control_page *control = client_control(standing);
+
+	return predicted && predicted <= GATE_STARTS_MAX &&
+	       !atomic_load_explicit(&control->above, memory_order_relaxed) &&
+	       !gate_closed(standing);
+}
+
+bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted,
+	       bool starts)
 {
 	uint64_t interval =
 		atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed);
@@ -150,7 +160,10 @@ bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t 
 	if (!due(stream, interval) || goes_first(stream, interval, predicted))
 		return false;
 	atomic_store_explicit(&stream->gone_first, 0, memory_order_relaxed);
-	return gate_put(stream, standing, true);
+	if (!starts || !passes_at_once(standing, predicted))
+		return gate_put(stream, standing, true);
+	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+	return false;
 }
 
 void gate_capture(struct stream *stream, const struct standing *standing)

@@ -16,9 +16,15 @@
 #define GATE_INTERVAL_QUIET     400000u
 #define GATE_INTERVAL_ALONE     1000000u
 
+/* With nobody above, a launch into an idle stream in front of which a gate would be open needs
+ * none: it would pass at once. But a gate and its call cost such a launch 10 us, and somebody
+ * mostly waits for its end. What was queued otherwise may be in its way yet, so not a long one. */
+#define GATE_STARTS_MAX 2000000u /* ns */
+
 /* Launch path, before a kernel of @predicted ns (0: not known). Puts a gate into the stream if one
- * is due. True: it was closed at that moment. */
-bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted);
+ * is due. @starts: no launch is outstanding in the stream. True: it was closed at that moment. */
+bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted,
+	       bool starts);
 
 /* The same for a stream under capture: the gate becomes a node of the graph, and is there whether
  * or not anybody is above now, since the graph may be replayed for ever. */

@@ -49,7 +49,8 @@ static void launch_captured(struct stream *stream, const struct standing *standi
 }
 
 static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
-			const struct kernel_call *call, enum launch_kind kind, uint64_t started)
+			const struct kernel_call *call, enum launch_kind kind, bool starts,
+			uint64_t started)
 {
 	struct stream *stream = launch->stream;
 	/* What an eviction costs is learned where there are some, and never while forms are
@@ -57,7 +58,7 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 	bool parts = launch->turn.plan && !launch->turn.sample &&
 		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
 			     GATE_INTERVAL_CONTENDED;
-	bool due = sampler_is_due(&stream->client->sampler, launch->predicted);
+	bool due = sampler_is_due(&stream->client->sampler, launch->predicted, starts);
 
 	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due && !started)
 		return;
@@ -131,8 +132,8 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, standing, predicted);
-	bool closed = gate_pass(stream, standing, predicted);
 	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
+	bool closed = gate_pass(stream, standing, predicted, starts);
 	uint64_t started =
 		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
 	gate_account(stream, predicted);
@@ -144,7 +145,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	if (launch->turn.forms && !launch->lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
-		take_sample(launch, kernel, key, call, kind, started);
+		take_sample(launch, kernel, key, call, kind, starts, started);
 	if (starts && !(launch->sample && started))
 		start_begin(stream->client, closed);
 }

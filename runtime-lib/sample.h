@@ -14,12 +14,15 @@
  * for a longer one. */
 #define SAMPLE_FELT   300000u /* ns */
 #define SAMPLE_PASSES 16u
+/* A launch into an idle stream feels them more, about 20 us: mostly somebody waits for its end. */
+#define SAMPLE_STARTS 6u
 
 /* Whether a launch is to be measured, whatever is known of it. */
 enum sample_due {
 	SAMPLE_NOT_DUE,
 	SAMPLE_DUE,
 	SAMPLE_OVERDUE, /* short ones, too: so few come that they may not be as short as is known */
+	SAMPLE_DOUBTED, /* the next one, whichever: one ran for far longer than was predicted */
 };
 
 /* Whether a kernel that can leave did. */
@@ -92,17 +95,28 @@ void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream,
 /* Worker: how long one ran that was evicted once, without the time between; 0: not known. */
 uint64_t sample_ran(const struct sample *sample);
 
+/* How many such launches in a row are passed over. */
+static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
+{
+	if (!predicted || due == SAMPLE_DOUBTED)
+		return 0;
+	if (due == SAMPLE_DUE && predicted < SAMPLE_FELT)
+		return SAMPLE_PASSES;
+	return starts ? SAMPLE_STARTS : 0;
+}
+
 /* Launch path: one launch each time that the worker has set `due`. What a kernel took when it was
- * first launched need not be what it takes today. @predicted: ns; 0: not known. */
-static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted)
+ * first launched need not be what it takes today. @predicted: ns; 0: not known. @starts: nothing is
+ * outstanding in its stream. */
+static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted, bool starts)
 {
 	int due = atomic_load_explicit(&sampler->due, memory_order_relaxed);
 
 	if (due == SAMPLE_NOT_DUE)
 		return false;
-	if (due != SAMPLE_OVERDUE && predicted && predicted < SAMPLE_FELT &&
-	    atomic_fetch_add_explicit(&sampler->passed_over, 1, memory_order_relaxed) <
-		    SAMPLE_PASSES)
+	unsigned passes = sampler_passes(due, predicted, starts);
+	if (passes &&
+	    atomic_fetch_add_explicit(&sampler->passed_over, 1, memory_order_relaxed) < passes)
 		return false;
 	atomic_store_explicit(&sampler->passed_over, 0, memory_order_relaxed);
 	return atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);

@@ -35,6 +35,7 @@
 #define UNSEEN         2000000u  /* between two looks gates may have been closed */
 #define SAMPLE_EVERY   5000000u  /* one launch is measured, whatever is known of it; */
 #define SAMPLE_WITHIN  20000000u /* then a short one, too */
+#define LATE           1000000u  /* beyond twice what was predicted, and nobody else at work */
 #define CONTENDED_FOR  1000000000u
 #define WAITED_FOR     10000000000u
 #define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
@@ -334,6 +335,7 @@ static uint64_t remaining(struct client *client, uint64_t passed)
 		uint64_t executed = atomic_load(&s->executed);
 		uint64_t left = atomic_load(&s->predicted) - executed;
 		uint64_t done = ran(s, streams ? streams : 1, passed);
+		client->worker.late |= left && done > 2 * left + LATE;
 		sum += left > done ? left - done : left != 0;
 	}
 	return sum;
@@ -411,15 +413,19 @@ static void read_samples(struct client *client, uint64_t now)
 /* Below the top level it matters what kernels take today. */
 static void want_samples(struct client *client, const struct standing *standing, uint64_t now)
 {
+	bool late = client->worker.late && !gate_expected(standing);
 	int due = SAMPLE_NOT_DUE;
 
 	if (!standing->wait || now - client->worker.sampled_at < SAMPLE_EVERY)
 		return;
 	client->worker.sampled_at = now;
+	client->worker.late = false;
 	if (atomic_compare_exchange_strong(&client->sampler.due, &due, SAMPLE_DUE))
 		client->worker.due_at = now;
-	else if (now - client->worker.due_at >= SAMPLE_WITHIN)
+	else if (due != SAMPLE_DOUBTED && now - client->worker.due_at >= SAMPLE_WITHIN)
 		atomic_store(&client->sampler.due, SAMPLE_OVERDUE);
+	if (late)
+		atomic_store(&client->sampler.due, SAMPLE_DOUBTED);
 }
 
 /* What may be done with the driver, whatever it is that calls for it. */

@@ -22,5 +22,7 @@ int agent_finish(void **state);
 
 /* A new context, current, whose first launch has been welcomed; its number. */
 unsigned context_welcomed(uint8_t level);
+/* The next launch is measured, whatever comes of it: none is passed over. */
+void measure_next(void);
 /* It is destroyed, and its connection with it. */
 void context_gone(unsigned n);

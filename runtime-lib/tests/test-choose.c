@@ -315,7 +315,7 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	unsigned dirty = choice->candidates[choice->first].dirty;
 	driver->wide_elapsed_ns = 50000000;
 	agent.control->hold = 1;
-	atomic_store(&client->sampler.due, 1);
+	measure_next();
 	launch_call(n, kernel, 100 * AT_ONCE);
 	assert_true(eventually(choice->candidates[choice->first].dirty == dirty + 1));
 	assert_int_equal(choice->candidates[choice->first].least, 0);
@@ -459,14 +459,14 @@ static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
 	const struct choice *choice = choice_for(kernel);
 	driver->elapsed_ns = driver->form_elapsed_ns = 8000000;
 	for (unsigned i = 0; i < 5; i++) {
-		atomic_store(&client->sampler.due, 1);
+		measure_next();
 		launch_call(n, kernel, BLOCKS);
 		land(0);
 		assert_true(eventually(choice->strange > i));
 	}
 	assert_int_equal(choice->state, CHOICE_SETTLED);
 	usleep(200000);
-	atomic_store(&client->sampler.due, 1);
+	measure_next();
 	launch_call(n, kernel, BLOCKS);
 	land(0);
 	assert_true(eventually(choice->state != CHOICE_SETTLED));
@@ -585,14 +585,24 @@ static void what_others_lengthen_gets_no_form(void **state)
 	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
 	driver->elapsed_ns = 150000;
 	for (unsigned i = 0; i < 5; i++) {
-		atomic_store(&client->sampler.due, 1);
-		atomic_store(&client->sampler.passed_over, SAMPLE_PASSES);
+		measure_next();
 		ops_of(n, kernel, BLOCKS);
 		assert_true(eventually(!client->sampler.armed));
 	}
 	assert_null(choice_for(kernel));
 	agent.control->flags = 0;
 	gone(n);
+}
+
+/* A launch that is outstanding for so many us. */
+static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
+{
+	driver->streams_busy = driver->events_busy = 1;
+	launch_call(n, kernel, BLOCKS);
+	usleep(us);
+	driver->streams_busy = driver->events_busy = 0;
+	land(0);
+	assert_true(eventually(!client->sampler.armed));
 }
 
 /* A program that begins with little to do, as one that measures how long its kernels take. What
@@ -613,10 +623,8 @@ static void first_launches_that_were_short_mislead_nobody(void **state)
 			assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
 		}
 		driver->elapsed_ns = driver->form_elapsed_ns = 40000000;
-		for (; !choice_for(kernel) && launches < 100; launches++) {
-			usleep(40000);
-			ops_of(n, kernel, BLOCKS);
-		}
+		for (; !choice_for(kernel) && launches < 100; launches++)
+			runs_for(n, kernel, 40000);
 		assert_in_range(launches, 1, among_others ? 16 : 6);
 		agent.control->flags = 0;
 		gone(n);

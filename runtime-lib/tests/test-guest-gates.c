@@ -113,6 +113,75 @@ static void short_kernels_go_before_a_gate(void **state)
 	agent.control->above = 0;
 }
 
+/* Gates put by a launch into a stream that has run dry. */
+static int gates_at_a_start(unsigned n, unsigned kernel)
+{
+	cuStreamSynchronize(STREAM(n, 1));
+	int before = driver->gates;
+	launch_on(STREAM(n, 1), kernel);
+	return driver->gates - before;
+}
+
+static void a_gate_that_would_be_open_is_not_put_before_a_start(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 170, 1500000);
+	learn(n, 171, 3000000);
+	usleep(100000);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(gates_at_a_start(n, 170), 0);
+	/* What is queued behind it has one. */
+	int before = driver->gates;
+	launch_on(STREAM(n, 1), 170);
+	assert_int_equal(driver->gates, before + 1);
+	/* A long one may have to wait for what else was queued, and one of unknown time is long. */
+	gates_at_a_start(n, 170);
+	assert_int_equal(gates_at_a_start(n, 171), 1);
+	gates_at_a_start(n, 170);
+	assert_int_equal(gates_at_a_start(n, 172), 1);
+	/* The agent holds us. */
+	agent.control->flags = WEIR_CONTROL_HOLDABLE;
+	gates_at_a_start(n, 170);
+	assert_int_equal(gates_at_a_start(n, 170), 0);
+	agent.control->hold = 1;
+	assert_int_equal(gates_at_a_start(n, 170), 1);
+	agent.control->hold = 0;
+	agent.control->flags = 0;
+	/* Somebody may want the GPU any moment. */
+	agent.control->above = 1;
+	gates_at_a_start(n, 170);
+	assert_int_equal(gates_at_a_start(n, 170), 1);
+	gone(n);
+	agent.control->above = 0;
+}
+
+/* Launches that are waited for, 25 ms apart: so many of them are measured. */
+static int measured_of(unsigned n, unsigned kernel, int launches)
+{
+	int before = driver->events_recorded;
+
+	for (int i = 0; i < launches; i++) {
+		usleep(25000);
+		launch_on(STREAM(n, 1), kernel);
+		cuStreamSynchronize(STREAM(n, 1));
+	}
+	return (driver->events_recorded - before) / 2;
+}
+
+static void few_starts_are_measured(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 175, 700000);
+	learn(n, 176, 70000);
+	assert_in_range(measured_of(n, 175, 28), 2, 5);
+	assert_in_range(measured_of(n, 176, 28), 2, 5);
+	gone(n);
+}
+
 static void progress_is_told(void **state)
 {
 	(void)state;
@@ -316,6 +385,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gates_by_predicted_work),
 		cmocka_unit_test(short_kernels_go_before_a_gate),
+		cmocka_unit_test(a_gate_that_would_be_open_is_not_put_before_a_start),
+		cmocka_unit_test(few_starts_are_measured),
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(late_starts_are_counted),

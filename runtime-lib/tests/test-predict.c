@@ -381,7 +381,7 @@ static void what_others_lengthen_is_not_learned(void **state)
 static uint64_t predicted_after(CUfunction kernel, uint64_t ns)
 {
 	driver->elapsed_ns = ns;
-	atomic_store(&client_find(CONTEXT)->sampler.due, 1);
+	atomic_store(&client_find(CONTEXT)->sampler.due, SAMPLE_DOUBTED);
 	launch(kernel, 50, 7);
 	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
 	return kernel_mean(time_of(kernel, 50));
