@@ -5,10 +5,10 @@
  *
  * What a client ran too long (a late timer, a slow eviction) is taken from its next turns; what it
  * ran too little it may run later: in this round, if its turn was taken away, else, because others
- * had not left yet, in the next one. */
+ * had not left yet, in the next ones. */
 #include "policy.h"
 
-#define ROUNDS_MAX 8 /* of debt */
+#define ROUNDS_MAX 8 /* of debt, and of what is owed */
 
 static uint64_t round_length(const struct turn *turn)
 {
@@ -53,9 +53,11 @@ static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_
 	if (client->ffs.fresh && client->ffs.balance > 0)
 		client->ffs.balance = 0;
 	if (client->ffs.fresh || client->ffs.balance <= 0) {
-		client->ffs.balance +=
-			whole + (client->ffs.back < whole ? client->ffs.back : whole);
-		client->ffs.back = 0;
+		int64_t back = client->ffs.back < whole ? client->ffs.back : whole;
+		client->ffs.balance += whole + back;
+		client->ffs.back -= back;
+		if (client->ffs.back > ROUNDS_MAX * whole)
+			client->ffs.back = ROUNDS_MAX * whole;
 	}
 	client->ffs.fresh = false;
 	return client->ffs.balance > 0 ? (uint64_t)client->ffs.balance : 0;

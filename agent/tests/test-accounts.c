@@ -289,6 +289,13 @@ static void test_long_kernels(void **state)
 	come(66, 5 * MS);
 	come(34, 500 * US);
 	assert_float_equal(run().first, 66, 3);
+	/* The other one leaves, and most of its turns were theirs: it has them later, however many
+	 * they were. */
+	set_up("ffs", 10 * MS);
+	come(66, 7220 * US);
+	come(34, 3560 * US);
+	world.model[1].leaves = true;
+	assert_float_equal(run().first, 66, 3);
 }
 
 int main(void)
