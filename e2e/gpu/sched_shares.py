@@ -105,18 +105,22 @@ def shown(windows, n):
     return ":".join(f"{windows.mean(i):.1f}" for i in range(n))
 
 
-def contend(bench, part, what, roles, shares, window, policy, seconds, baselines, scheduling=""):
-    """One contest; its windows. The baselines have no weights, and are shown as they are."""
+def contend(bench, part, what, roles, shares, window, policy, seconds, baselines, scheduling="", first=0):
+    """One contest; its windows. The baselines have no weights, and are shown as they are. @first: for so many
+    seconds it is played before it counts, while forms are still compared among others; that is shown as well."""
     stage = stage_of(bench)
     others = []
     for mode in baselines:
         plain = run(bench, mode, roles, window, seconds)
         others.append(f"{mode} {shown(plain, len(roles))}, loss {plain.loss:.1f} %")
     stage.set_policy(policy, dict(zip(roles, shares)), scheduling)
+    wanted = targets(shares)
+    if first:
+        learning = run(bench, "Weir", roles, window, first)
+        others.append(f"in the {first:g} s before, worst window {learning.worst(wanted):.2f} off")
     before = evictions(stage)
     windows = run(bench, "Weir", roles, window, seconds)
     others.append(f"{evictions(stage) - before} evictions")
-    wanted = targets(shares)
     for start, row, used in zip(windows.starts, windows.shares, windows.used):
         print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
     bench.contests.append((part, what, policy, roles, shares, windows))
@@ -145,10 +149,10 @@ def part_d(bench):
     stage.set_policy("ffs")
     for mode in ("MPS", "Weir"):
         stage.cast(mode, roles)
-    window, seconds = short(bench, 1.0), short(bench, SKIPPED + 3)
+    window, seconds, first = short(bench, 1.0), short(bench, SKIPPED + 3), short(bench, SKIPPED + 3)
     found = []
     for what, of, shares in contests:
-        windows, wanted = contend(bench, "d", what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",))
+        windows, wanted = contend(bench, "d", what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",), first=first)
         found.append((what, windows, wanted))
     note = f"{len(chosen)} of 28 pairs at 2:1"
     off = max(windows.worst(wanted) for _, windows, wanted in found)
