@@ -182,6 +182,34 @@ static void few_starts_are_measured(void **state)
 	gone(n);
 }
 
+/* It is outstanding for so long, and then waited for. True: it is measured. */
+static bool measured_for(unsigned n, unsigned kernel, useconds_t us)
+{
+	int before = driver->events_recorded;
+
+	driver->streams_busy = driver->events_busy = 1;
+	launch_on(STREAM(n, 1), kernel);
+	usleep(us);
+	driver->streams_busy = driver->events_busy = 0;
+	cuStreamSynchronize(STREAM(n, 1));
+	return driver->events_recorded > before;
+}
+
+static void a_start_behind_one_that_took_far_too_long_is_measured(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 178, 700000);
+	/* Six behind one that is measured are not. */
+	while (!measured_of(n, 178, 1))
+		;
+	assert_false(measured_for(n, 178, 60000));
+	usleep(30000); /* the worker has seen that, and may be idle */
+	assert_true(measured_for(n, 178, 0));
+	gone(n);
+}
+
 static void progress_is_told(void **state)
 {
 	(void)state;
@@ -387,6 +415,7 @@ int main(void)
 		cmocka_unit_test(short_kernels_go_before_a_gate),
 		cmocka_unit_test(a_gate_that_would_be_open_is_not_put_before_a_start),
 		cmocka_unit_test(few_starts_are_measured),
+		cmocka_unit_test(a_start_behind_one_that_took_far_too_long_is_measured),
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(late_starts_are_counted),
