@@ -366,6 +366,8 @@ static void tell_contention(struct gpu *gpu, uint64_t now)
 		set_flag(client, WEIR_CONTROL_TELL, may_be_keen(gpu, client->level));
 		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
+		set_flag(client, WEIR_CONTROL_AHEAD,
+			 turn->abreast && gpu->n_level[client->level] > 1);
 	}
 }
 

@@ -10,6 +10,21 @@ struct kernel_call {
 	const CUlaunchConfig *config; /* of cuLaunchKernelEx; else NULL */
 };
 
+/* As cuLaunchKernelEx takes it, in whatever stream. */
+static inline CUlaunchConfig call_config(const struct kernel_call *call)
+{
+	const struct geometry *g = &call->geometry;
+
+	return call->config ? *call->config
+			    : (CUlaunchConfig){.gridDimX = g->grid[0],
+					       .gridDimY = g->grid[1],
+					       .gridDimZ = g->grid[2],
+					       .blockDimX = g->block[0],
+					       .blockDimY = g->block[1],
+					       .blockDimZ = g->block[2],
+					       .sharedMemBytes = g->shared};
+}
+
 /* The parameters that came packed. False: they did not, or in a way that is not known. */
 static inline bool call_packed(const struct kernel_call *call, const void **buffer, size_t *size)
 {

@@ -333,8 +333,8 @@ void plans_add(struct choice *choice, const struct rewritten *rewritten,
 	const struct planner planner = {choice, rewritten, settings};
 
 	choice->resident = resident(choice, choice->geometry.function);
-	bool is_short = block_time(choice, choice->resident) <= settings->latency;
-	const enum weir_form *order = is_short ? short_blocks : long_blocks;
+	atomic_store(&choice->brief, block_time(choice, choice->resident) <= settings->latency);
+	const enum weir_form *order = atomic_load(&choice->brief) ? short_blocks : long_blocks;
 	if (waited == WAITED_LONG)
 		add_coarse(&planner);
 	for (size_t i = 0; i < countof(short_blocks); i++) {

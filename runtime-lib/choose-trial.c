@@ -313,7 +313,7 @@ static void next_candidate(struct choice *choice)
 {
 	uint32_t current = atomic_load(&choice->in_use[WAITED_NOT]), next = current + 1;
 	struct candidate *tried = &choice->candidates[current];
-	enum waited waited = client_waiting(atomic_load(&choice->client), choice->native);
+	enum waited waited = choice_waiting(choice, choice->native);
 
 	tried->ratio = ratio(choice, tried);
 	if (log_enabled(LOG_DEBUG))

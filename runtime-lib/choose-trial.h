@@ -10,7 +10,7 @@ const char *trial_name(const struct choice *choice);
 /* Somebody waits for this kernel, or did so of late. */
 static inline bool trial_is_waited(const struct choice *choice)
 {
-	return client_waited(atomic_load(&choice->client), choice->native);
+	return choice_waiting(choice, choice->native) != WAITED_NOT;
 }
 
 /* ns: the median of clean samples, or the least of disturbed ones; 0: there are none. */

@@ -91,12 +91,12 @@ static bool is_native_turn(struct choice *choice, bool waited)
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
-	enum waited waited = client_waiting(client, predicted);
 	struct turn turn = {0};
 
 	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
 		return turn;
+	enum waited waited = choice_waiting(choice, predicted);
 	turn.choice = choice;
 	turn.candidate = atomic_load_explicit(&choice->in_use[waited], memory_order_acquire);
 	turn.forms = turn.candidate ||
@@ -226,7 +226,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->n = 1;
 	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
-	choice->trying = choice->turns = choice->refused = 0;
+	choice->trying = choice->turns = choice->refused = choice->brief = 0;
 	choice_use(choice, 0);
 	atomic_store(&choice->key, of->key);
 	atomic_store(&is_open[client->index], 1);
@@ -351,7 +351,7 @@ static bool is_due(const struct choice *choice, const struct client *client)
 	if (!atomic_load(&choice->key) || choice->client != client)
 		return false;
 	if (is_unfinished(choice))
-		return client_waiting(client, choice->native) != WAITED_LONG;
+		return choice_waiting(choice, choice->native) != WAITED_LONG;
 	if (choice->state != CHOICE_WANTED || !is_of_use(choice, client))
 		return false;
 	const struct function *function = atomic_load(&choice->function);

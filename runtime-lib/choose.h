@@ -24,6 +24,7 @@
 
 #include "function.h"
 #include "kernel.h"
+#include "priority.h"
 #include "sample.h"
 
 #include "weir/tickets.h"
@@ -69,12 +70,13 @@ struct choice {
 	struct client *_Atomic client;
 	/* The candidate that launches run in, by who waits; 0 is the native one. */
 	_Atomic uint32_t in_use[WAITED_COUNT];
-	_Atomic uint32_t trying;           /* in turn with the native one */
-	_Atomic uint32_t turns;            /* of launches while trying */
-	_Atomic int32_t grants;            /* how many of them may be in the form */
-	_Atomic int32_t natives;           /* how many must not, although somebody waits */
-	_Atomic uint32_t chain;            /* continuations of a launch */
-	_Atomic uint32_t refused;          /* the driver took no launch in a form: none is tried */
+	_Atomic uint32_t trying;  /* in turn with the native one */
+	_Atomic uint32_t turns;   /* of launches while trying */
+	_Atomic int32_t grants;   /* how many of them may be in the form */
+	_Atomic int32_t natives;  /* how many must not, although somebody waits */
+	_Atomic uint32_t chain;   /* continuations of a launch */
+	_Atomic uint32_t refused; /* the driver took no launch in a form: none is tried */
+	_Atomic uint32_t brief;   /* its blocks, natively: who goes ahead of them waits little */
 	struct function *_Atomic function; /* NULL: not known yet */
 	_Atomic int state;                 /* enum choice_state; the worker writes it */
 
@@ -111,6 +113,18 @@ static inline void choice_use(struct choice *choice, uint32_t candidate)
 		atomic_store(&choice->in_use[i], candidate);
 }
 
+/* Who waits for a launch of @ns: nobody whose own launches go ahead of its blocks, if these are
+ * brief. */
+static inline enum waited choice_waiting(const struct choice *choice, uint64_t ns)
+{
+	const struct client *of = atomic_load_explicit(&choice->client, memory_order_relaxed);
+	bool yields = ns < PRIORITY_LONG_NS &&
+		      atomic_load_explicit(&choice->brief, memory_order_relaxed) &&
+		      atomic_load_explicit(&of->yields, memory_order_relaxed);
+
+	return yields ? WAITED_NOT : client_waiting(of, ns);
+}
+
 /* What a launch of a kernel with a choice does. */
 struct turn {
 	struct choice *choice;
@@ -118,9 +132,10 @@ struct turn {
 	const struct rewritten *rewritten;
 	uint32_t candidate;
 	uint32_t chain;
-	bool yields; /* leaves for equals, too */
-	bool sample; /* is to be measured */
-	bool forms;  /* it runs in a form, or soon may: its stream is to be prepared */
+	int priority; /* of the launch: priority.h */
+	bool yields;  /* leaves for equals, too */
+	bool sample;  /* is to be measured */
+	bool forms;   /* it runs in a form, or soon may: its stream is to be prepared */
 };
 
 /* Reads the settings from the environment; before the first client. */

@@ -73,6 +73,7 @@ struct client {
 	struct early early;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */
+	_Atomic int yields; /* who waits goes ahead of blocks (priority.h); so does it */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;
 	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
@@ -151,12 +152,6 @@ static inline enum waited client_waiting(const struct client *client, uint64_t n
 		(enum waited)atomic_load_explicit(&client->waited, memory_order_relaxed);
 
 	return waited == WAITED_LONG && ns < WAITED_LONG_NS ? WAITED_NOT : waited;
-}
-
-/* Whether anybody does. */
-static inline bool client_waited(const struct client *client, uint64_t ns)
-{
-	return client_waiting(client, ns) != WAITED_NOT;
 }
 
 static inline struct weir_control_page *client_control(const struct standing *standing)

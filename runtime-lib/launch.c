@@ -83,12 +83,12 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 /* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
  * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
  * the next one has begun. Nor do those that are denser than one client's alone. */
-static uint64_t short_for_forms(const struct client *client, const struct standing *standing,
-				uint64_t predicted)
+static uint64_t short_for_forms(const struct choice *choice, const struct client *client,
+				const struct standing *standing, uint64_t predicted)
 {
 	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
 
-	if (!client_waited(client, predicted))
+	if (!choice || choice_waiting(choice, predicted) == WAITED_NOT)
 		return gate_interval(standing, false);
 	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
 }
@@ -138,10 +138,12 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
+	struct choice *choice = atomic_load_explicit(&kernel->choice, memory_order_acquire);
 	if (kind == LAUNCH_PLAIN && standing->wait)
-		launch->turn = choose_turn(
-			atomic_load_explicit(&kernel->choice, memory_order_acquire), stream->client,
-			key, predicted, short_for_forms(stream->client, standing, predicted));
+		launch->turn =
+			choose_turn(choice, stream->client, key, predicted,
+				    short_for_forms(choice, stream->client, standing, predicted));
+	launch->turn.priority = priority_of_launch(stream, standing, predicted);
 	if (launch->turn.forms && !launch->lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
@@ -166,12 +168,17 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 	return false;
 }
 
-/* With the priority of its level. False: it was not launched. */
+/* With the priority of its level, or of its length. False: it was not launched. */
 static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
 			 CUstream handle, bool per_thread, CUresult *result)
 {
-	return launch->stream &&
-	       priority_launch(launch->stream, launch->standing, call, handle, per_thread, result);
+	if (!launch->stream || launch->turn.priority == PRIORITY_OWN)
+		return false;
+	CUlaunchConfig config = call_config(call);
+	config.hStream = handle;
+	return priority_launch(launch->stream->client, launch->turn.priority, &config, per_thread,
+			       (CUfunction)call->geometry.function, call->params, call->extra,
+			       result);
 }
 
 static CUresult launch_end(struct launch *launch, CUresult result)

@@ -1,6 +1,7 @@
 #include "preempt.h"
 
 #include "gate.h"
+#include "priority.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -62,7 +63,7 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 
 /* A launch of @grid blocks with packed parameters, in all else as the program wanted it. */
 static CUresult start(const struct kernel_call *call, const struct turn *turn,
-		      const unsigned grid[3], CUstream stream, uint8_t *packed)
+		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
 {
 	const struct plan *plan = turn->plan;
 	CUfunction function = turn->rewritten->variants[plan->form][plan->build].function;
@@ -71,17 +72,21 @@ static CUresult start(const struct kernel_call *call, const struct turn *turn,
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			 CU_LAUNCH_PARAM_END};
 
-	if (call->config) {
-		CUlaunchConfig config = *call->config;
-		config.gridDimX = grid[0];
-		config.gridDimY = grid[1];
-		config.gridDimZ = grid[2];
-		config.hStream = stream;
+	CUlaunchConfig config = call_config(call);
+	CUresult result;
+
+	config.gridDimX = grid[0];
+	config.gridDimY = grid[1];
+	config.gridDimZ = grid[2];
+	config.hStream = stream->handle;
+	if (priority_launch(stream->client, turn->priority, &config, false, function, NULL, extra,
+			    &result))
+		return result;
+	if (call->config)
 		return real(cuLaunchKernelEx)(&config, function, NULL, extra);
-	}
 	return real(cuLaunchKernel)(function, grid[0], grid[1], grid[2], geometry->block[0],
 				    geometry->block[1], geometry->block[2], geometry->shared,
-				    stream, NULL, extra);
+				    stream->handle, NULL, extra);
 }
 
 /* Nobody can say why here; the native launch that follows tells the program. */
@@ -122,7 +127,7 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 		part[plan->axis] = left < plan->step ? left : plan->step;
 		if (!first)
 			gate_put(stream, standing, turn->yields);
-		*result = start(call, turn, part, stream->handle, packed);
+		*result = start(call, turn, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(turn, *result) : true;
 		slice->first[plan->axis] += part[plan->axis];
@@ -193,8 +198,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 
 	*result = copy_constants(turn->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
-		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
-				packed);
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
 	if (*result != CUDA_SUCCESS)
 		return refused(turn, *result);
 
@@ -208,8 +212,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
-		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream->handle,
-				packed);
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
 	if (*result != CUDA_SUCCESS) /* it is given back */

@@ -3,6 +3,8 @@
 #include "weir/log.h"
 
 #define ATTRIBUTES_MAX 15 /* that a program's launch may have besides */
+#define LENGTHS        4  /* by length, above the least: for those below WAITED_LONG_NS, */
+#define LONGER         2  /* and for those of up to twice that, four and eight times that */
 
 void priority_init(struct client *client)
 {
@@ -24,13 +26,59 @@ int priority_of_stream(const struct client *client, CUstream stream)
 	return own;
 }
 
+/* Of other levels. */
+static bool has_others(const struct weir_control_page *control)
+{
+	return atomic_load_explicit(&control->above, memory_order_relaxed) ||
+	       atomic_load_explicit(&control->below, memory_order_relaxed);
+}
+
+static bool equals_go_ahead(const struct weir_control_page *control)
+{
+	return (atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_AHEAD) &&
+	       !has_others(control);
+}
+
+bool priority_yields(const struct client *client, const struct standing *standing)
+{
+	return atomic_load_explicit(&client->priorities, memory_order_relaxed) >= LENGTHS &&
+	       equals_go_ahead(client_control(standing));
+}
+
 /* Each level has a part of the range (0, the least, to @n), and begins at its end; streams to which
  * the program gave a priority are one step ahead, if that is not the next level's. */
-static unsigned steps(unsigned level, unsigned n, bool ahead)
+static unsigned by_level(unsigned level, unsigned n, bool ahead)
 {
 	unsigned first = level * n / (WEIR_LEVELS - 1), next = (level + 1) * n / (WEIR_LEVELS - 1);
 
 	return ahead && first + 1 < next && first < n ? first + 1 : first;
+}
+
+/* What is not long for a turn among equals is not told apart: it comes and goes as it would without
+ * us, and a stream of short kernels has one priority. */
+static unsigned by_length(uint64_t predicted, unsigned n, bool ahead)
+{
+	unsigned step = LENGTHS;
+
+	for (uint64_t most = WAITED_LONG_NS; step && predicted >= most; most *= LONGER)
+		step--;
+	return ahead && step < n ? step + 1 : step;
+}
+
+int priority_of_launch(const struct stream *stream, const struct standing *standing,
+		       uint64_t predicted)
+{
+	const struct weir_control_page *control = client_control(standing);
+	unsigned n = atomic_load_explicit(&stream->client->priorities, memory_order_relaxed), step;
+	bool ahead = stream->priority < 0;
+
+	if (n && has_others(control))
+		step = by_level(standing->level, n, ahead);
+	else if (n >= LENGTHS && equals_go_ahead(control))
+		step = by_length(predicted, n, ahead);
+	else
+		return PRIORITY_OWN;
+	return -(int)step == stream->priority ? PRIORITY_OWN : -(int)step;
 }
 
 /* False: the program said one itself, or more than there is room for. */
@@ -46,35 +94,6 @@ static bool take_attributes(CUlaunchAttribute *out, const CUlaunchConfig *config
 	return true;
 }
 
-static CUlaunchConfig config_of(const struct geometry *g)
-{
-	return (CUlaunchConfig){.gridDimX = g->grid[0],
-				.gridDimY = g->grid[1],
-				.gridDimZ = g->grid[2],
-				.blockDimX = g->block[0],
-				.blockDimY = g->block[1],
-				.blockDimZ = g->block[2],
-				.sharedMemBytes = g->shared};
-}
-
-static bool launch(const struct kernel_call *call, CUstream stream, bool per_thread, int priority,
-		   CUresult *result)
-{
-	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
-	CUlaunchConfig config = call->config ? *call->config : config_of(&call->geometry);
-
-	if (!take_attributes(attributes, &config))
-		return false;
-	attributes[config.numAttrs++] =
-		(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = priority};
-	config.attrs = attributes;
-	config.hStream = stream;
-	__typeof__(&cuLaunchKernelEx) function =
-		per_thread ? real(cuLaunchKernelEx_ptsz) : real(cuLaunchKernelEx);
-	*result = function(&config, (CUfunction)call->geometry.function, call->params, call->extra);
-	return true;
-}
-
 /* What is wrong with the launch itself the driver says again, without the attribute. */
 static bool refused(struct client *client, CUresult result)
 {
@@ -85,23 +104,20 @@ static bool refused(struct client *client, CUresult result)
 	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of other levels. */
-static bool has_others(const struct weir_control_page *control)
-{
-	return atomic_load_explicit(&control->above, memory_order_relaxed) ||
-	       atomic_load_explicit(&control->below, memory_order_relaxed);
-}
-
-bool priority_launch(const struct stream *stream, const struct standing *standing,
-		     const struct kernel_call *call, CUstream handle, bool per_thread,
+bool priority_launch(struct client *client, int priority, const CUlaunchConfig *config,
+		     bool per_thread, CUfunction function, void **params, void **extra,
 		     CUresult *result)
 {
-	struct client *client = stream->client;
-	unsigned n = atomic_load_explicit(&client->priorities, memory_order_relaxed);
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
+	CUlaunchConfig with = *config;
 
-	if (!n || !has_others(client_control(standing)))
+	if (priority == PRIORITY_OWN || !take_attributes(attributes, config))
 		return false;
-	int wanted = -(int)steps(standing->level, n, stream->priority < 0);
-	return wanted != stream->priority && launch(call, handle, per_thread, wanted, result) &&
-	       !refused(client, *result);
+	attributes[with.numAttrs++] =
+		(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = priority};
+	with.attrs = attributes;
+	__typeof__(&cuLaunchKernelEx) launch =
+		per_thread ? real(cuLaunchKernelEx_ptsz) : real(cuLaunchKernelEx);
+	*result = launch(&with, function, params, extra);
+	return !refused(client, *result);
 }

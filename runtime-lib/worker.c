@@ -9,6 +9,7 @@
 #include "link.h"
 #include "predict.h"
 #include "preempt.h"
+#include "priority.h"
 #include "start.h"
 #include "stream.h"
 #include "thread.h"
@@ -348,6 +349,7 @@ static void note_demand(struct client *client, const struct standing *standing, 
 		client->worker.waited_until = now + WAITED_FOR;
 	if (gate_closed(standing))
 		client->worker.held_until = now + WAITED_FOR;
+	atomic_store(&client->yields, priority_yields(client, standing));
 	atomic_store(&client->waited, now < client->worker.waited_until ? WAITED_ALWAYS
 				      : now < client->worker.held_until ? WAITED_LONG
 									: WAITED_NOT);

@@ -145,6 +145,29 @@ static void test_abreast(void **state)
 	assert_false(world.control[1].flags & told);
 }
 
+/* Who has short launches goes ahead only where all run side by side. */
+static void test_ahead(void **state)
+{
+	(void)state;
+	come_below_mps(0);
+	scheduler_set_policy(&world.scheduler, &policy_hpf);
+	world.now = loop_now();
+	look_after(MS);
+	assert_false(world.control[0].flags & WEIR_CONTROL_AHEAD); /* of one */
+	come_below_mps(1);
+	look_after(MS);
+	assert_true(world.control[0].flags & world.control[1].flags & WEIR_CONTROL_AHEAD);
+	world.status[1].flags = 0;
+	look_after(MS);
+	assert_false((world.control[0].flags | world.control[1].flags) & WEIR_CONTROL_AHEAD);
+	world.status[1].flags = WEIR_STATUS_CONCURRENT;
+	look_after(MS);
+	assert_true(world.control[0].flags & WEIR_CONTROL_AHEAD);
+	scheduler_set_policy(&world.scheduler, &policy_wfq);
+	look_after(MS);
+	assert_false((world.control[0].flags | world.control[1].flags) & WEIR_CONTROL_AHEAD);
+}
+
 /* Forms that leave at once cost more: only for a policy that wants them. All of those that let an
  * equal take the turn see its work soon. */
 static void test_urgent(void **state)
@@ -423,6 +446,7 @@ int main(void)
 		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_abreast),
+		WORLD_TEST(test_ahead),
 		WORLD_TEST(test_urgent),
 		WORLD_TEST(test_heard),
 		WORLD_TEST(test_not_abreast),

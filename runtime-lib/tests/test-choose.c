@@ -569,6 +569,78 @@ static void short_kernels_need_no_forms_among_equals(void **state)
 	gone(n);
 }
 
+/* The function of the next launch, while equals must not wait and those with shorter launches go
+ * ahead of what it has not begun. */
+static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned blocks)
+{
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED |
+			       WEIR_CONTROL_URGENT | WEIR_CONTROL_AHEAD;
+	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	assert_true(eventually(atomic_load(&client->yields) == !agent.control->above));
+	ops_of(n, kernel, blocks);
+	for (size_t i = 0; i < driver->n_ops; i++)
+		if (driver->ops[i].kind == NULL_LAUNCH)
+			return driver->ops[i].function;
+	return NULL;
+}
+
+/* Who goes ahead waits for what has begun alone: no form is worth its price then, if blocks are
+ * short. */
+static void who_goes_ahead_needs_no_form(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+
+	(void)state;
+	driver->mps = 1;
+	unsigned n = welcomed(0);
+	agent.control->above = 0;
+	usleep(50000);
+	CUfunction dear = kernel_of(5000000, &rewritten);
+	driver->form_elapsed_ns = 5300000;
+	assert_true(settles(n, dear, 100 * AT_ONCE));
+	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), dear);
+	assert_int_equal(driver->ops[driver->n_ops - 1].priority, -2);
+
+	/* Somebody above waits for all of them. */
+	agent.control->above = 1;
+	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	agent.control->above = 0;
+
+	/* Blocks of 1.25 ms. */
+	agent.control->flags = 0;
+	CUfunction slow = kernel_of(5000000, &rewritten);
+	driver->form_elapsed_ns = 5300000;
+	assert_true(settles(n, slow, 4 * AT_ONCE));
+	assert_ptr_equal(launched_among_equals(n, slow, 4 * AT_ONCE), FORM(WEIR_PERSISTENT));
+
+	/* So long that it is not told apart from longer ones. */
+	agent.control->flags = 0;
+	CUfunction longest = kernel_of(20000000, &rewritten);
+	driver->form_elapsed_ns = 21000000;
+	assert_true(settles(n, longest, 1000 * AT_ONCE));
+	assert_ptr_equal(launched_among_equals(n, longest, 1000 * AT_ONCE), FORM(WEIR_PERSISTENT));
+
+	/* What is better in any case is in use, and is told apart as well. */
+	agent.control->flags = 0;
+	CUfunction better = kernel_of(5000000, &rewritten);
+	driver->form_elapsed_ns = 4800000;
+	assert_true(settles(n, better, 100 * AT_ONCE));
+	assert_ptr_equal(launched_among_equals(n, better, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	for (size_t i = 0; i < driver->n_ops; i++)
+		if (is_form(&driver->ops[i]))
+			assert_int_equal(driver->ops[i].priority, -2);
+
+	/* But not of a kernel that is soon over. */
+	agent.control->flags = 0;
+	CUfunction brief = kernel_of(500000, &rewritten);
+	driver->form_elapsed_ns = 490000;
+	assert_true(settles(n, brief, 100 * AT_ONCE));
+	assert_ptr_equal(launched_among_equals(n, brief, 100 * AT_ONCE), brief);
+	agent.control->flags = 0;
+	driver->mps = 0;
+	gone(n);
+}
+
 /* Among equals a launch takes as long as these make it: one that is short enough alone stays as it
  * is. */
 static void what_others_lengthen_gets_no_form(void **state)
@@ -657,6 +729,7 @@ int main(void)
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
 		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
+		cmocka_unit_test(who_goes_ahead_needs_no_form),
 		cmocka_unit_test(what_others_lengthen_gets_no_form),
 		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
 	};

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <weir/base.h>
+
 static void gates_by_predicted_work(void **state)
 {
 	(void)state;
@@ -328,13 +330,21 @@ static void starts_behind_others_are_late(void **state)
 	gone(n);
 }
 
-/* The priority with which the next launch reaches the driver; 1: none. */
-static int priority_of_launch(CUstream stream)
+/* The priority with which the next launch of a kernel reaches the driver; 1: none. */
+static int priority_of_kernel(CUstream stream, unsigned kernel)
 {
 	driver->n_ops = 0;
-	launch_on(stream, 600);
-	assert_true(driver->n_ops >= 1);
-	return driver->ops[driver->n_ops - 1].priority;
+	launch_on(stream, kernel);
+	for (size_t i = driver->n_ops; i--;) /* behind it there may be an event */
+		if (driver->ops[i].kind == NULL_LAUNCH)
+			return driver->ops[i].priority;
+	fail_msg("nothing was launched");
+	return 0;
+}
+
+static int priority_of_launch(CUstream stream)
+{
+	return priority_of_kernel(stream, 600);
 }
 
 static int priority_of_config(CUstream stream, CUlaunchAttribute *attributes, unsigned n)
@@ -387,6 +397,43 @@ static void launches_have_their_levels_priority(void **state)
 	driver->mps = 0;
 }
 
+/* Where clients of one level run at the same time: what is twice as long has one less. */
+static void launches_have_their_lengths_priority(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		int priority, ahead;
+	} cases[] = {{100000, -4, -5},   {1900000, -4, -5}, {2500000, -3, -4}, {5000000, -2, -3},
+		     {11000000, -1, -2}, {17000000, 0, -1}, {900000000, 0, -1}};
+
+	(void)state;
+	driver->mps = 1;
+	unsigned n = welcomed(1, 9);
+	for (unsigned i = 0; i < countof(cases); i++)
+		learn(n, 610 + i, cases[i].ns);
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 610), 1);
+	agent.control->flags = WEIR_CONTROL_AHEAD;
+	for (unsigned i = 0; i < countof(cases); i++) {
+		int found = priority_of_kernel(STREAM(n, 1), 610 + i);
+		assert_int_equal(found, cases[i].priority ? cases[i].priority : 1);
+	}
+	driver->priority = -3; /* of the program's stream */
+	for (unsigned i = 0; i < countof(cases); i++) {
+		int found = priority_of_kernel(STREAM(n, 3), 610 + i);
+		assert_int_equal(found, cases[i].ahead == -3 ? 1 : cases[i].ahead);
+	}
+	driver->priority = 0;
+	/* Nothing is known of it: it is as good as short. */
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 609), -4);
+	/* Levels come first. */
+	agent.control->below = 1;
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 612), -1);
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 610), -1);
+	agent.control->below = agent.control->flags = 0;
+	driver->mps = 0;
+	gone(n);
+}
+
 static void priorities_may_be_unknown(void **state)
 {
 	(void)state;
@@ -397,6 +444,7 @@ static void priorities_may_be_unknown(void **state)
 
 	driver->mps = 1;
 	n = welcomed(2, 9);
+	agent.control->flags = WEIR_CONTROL_AHEAD; /* which says nothing here */
 	driver->priorities_fail = CUDA_ERROR_INVALID_VALUE;
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* launched as it is */
 	driver->priorities_fail = CUDA_ERROR_NOT_SUPPORTED;
@@ -404,6 +452,8 @@ static void priorities_may_be_unknown(void **state)
 	driver->priorities_fail = 0;
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1); /* not tried again */
 	agent.control->below = 0;
+	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
+	agent.control->flags = 0;
 	driver->mps = 0;
 	gone(n);
 }
@@ -421,6 +471,7 @@ int main(void)
 		cmocka_unit_test(late_starts_are_counted),
 		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(launches_have_their_levels_priority),
+		cmocka_unit_test(launches_have_their_lengths_priority),
 		cmocka_unit_test(priorities_may_be_unknown),
 	};
 
