@@ -120,6 +120,17 @@ class Stage:
             n = max(1, round(n * role.us / self.turnaround(mode, role, n)))
         return n
 
+    def fit_again(self, known):
+        """@known: us from the launch to the end of single kernels, by role, where they are played. Before libweir knows
+        any: for it the kernel would be another one."""
+        for role, us in known.items():
+            key = role.kernel, role.us
+            before, self.passes[key] = self.passes[key], max(1, round(self.passes[key] * role.us / us))
+            for mode, other in self.players:
+                if (other.kernel, other.us) == key and self.passes[key] != before:
+                    self.tell_passes(mode, other, self.passes[key])
+                    self.alone[mode, other] *= self.passes[key] / before
+
     def measure(self, mode, role):
         if role.us:
             self.set_passes(mode, role)

@@ -48,6 +48,17 @@ def singles(bench, roles, mode="MPS"):
     return {role: medians(bench, mode, [role], [0])[0] for role in roles}
 
 
+def cast(bench, modes, roles):
+    """All of them, in the ways without libweir and then below it. What is long is so among all that are there."""
+    stage = stage_of(bench)
+    first = [role for role in roles if (role.kernel, role.us) not in stage.passes]
+    for mode in modes:
+        stage.cast(mode, roles)
+    if not bench.node.simulated:
+        stage.fit_again(singles(bench, first))
+        print("    passes: " + ", ".join(f"{name(role)} {stage.passes[role.kernel, role.us]}" for role in first), flush=True)
+
+
 def antt(together, alone):
     return sum(t / a for t, a in zip(together, alone)) / len(alone)
 
@@ -79,8 +90,7 @@ def part_a(bench):
     names = list(dict.fromkeys([*sample(pairs(), budget(bench)), max(pairs(), key=contrast)]))
     chosen = [(large(a), small(b)) for a, b in names]
     larges, smalls = {a: None for a, _ in chosen}, {b: None for _, b in chosen}
-    for mode in ("MPS", "time-slicing"):
-        stage.cast(mode, [*larges, *smalls])
+    cast(bench, ("MPS", "time-slicing"), [*larges, *smalls])
     highs = {small(b): small(b, HIGH) for _, b in names}
     stage.cast("Weir", [*larges, *highs.values()])
     alone, own = singles(bench, smalls), singles(bench, highs.values(), "Weir")
@@ -127,8 +137,8 @@ def co_runs(bench, part, groups, full):
     """Equals, the first one large, under hpf: rows of (label, improvement, STP lost in per cent)."""
     stage = stage_of(bench)
     roles = {role: None for group in groups for role in group}
-    for mode in MODES:
-        stage.cast(mode, roles)
+    cast(bench, ("MPS", "time-slicing"), roles)
+    stage.cast("Weir", roles)
     alone = singles(bench, roles)
     stage.set_policy("hpf")
     for group in groups:  # what runs while others wait is still being compared

@@ -246,8 +246,8 @@ enum weir_control_flags {
 	WEIR_CONTROL_URGENT = 1u << 2,
 	/* Work that comes when there was none is to be told (struct weir_work). */
 	WEIR_CONTROL_TELL = 1u << 3,
-	/* Clients of its level run at the same time, those with short launches first: below MPS each
-	 * launch has a priority by its length. */
+	/* Clients of its level run at the same time, those with short launches first: below MPS
+	 * each launch has a priority by its length. */
 	WEIR_CONTROL_AHEAD = 1u << 4,
 };
 
