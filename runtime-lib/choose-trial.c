@@ -313,7 +313,7 @@ static void next_candidate(struct choice *choice)
 {
 	uint32_t current = atomic_load(&choice->in_use[WAITED_NOT]), next = current + 1;
 	struct candidate *tried = &choice->candidates[current];
-	enum waited waited = choice_waiting(choice, choice->native);
+	enum waited waited = trial_waited(choice);
 
 	tried->ratio = ratio(choice, tried);
 	if (log_enabled(LOG_DEBUG))
@@ -321,10 +321,11 @@ static void next_candidate(struct choice *choice)
 			  choose_form_name(tried->plan.form), tried->plan.hidden.chunk,
 			  tried->plan.hidden.ahead ? " ahead" : "", build_names[tried->plan.build],
 			  tried->plan.workers, tried->ratio);
-	bool other = next < choice->n && choice->candidates[next].plan.form != tried->plan.form;
+	bool more = next < choice->n && !tried->again;
+	bool other = more && choice->candidates[next].plan.form != tried->plan.form;
 	bool enough = is_enough(choice, waited, other);
-	choice->untried = next < choice->n && enough && waited == WAITED_LONG ? next : 0;
-	if (next < choice->n && !enough && !tried->again) {
+	choice->untried = more && enough && waited == WAITED_LONG ? next : 0;
+	if (more && !enough) {
 		plan_refine(choice, next);
 		trial_begin(choice, next);
 	} else {
@@ -345,22 +346,25 @@ static void doubt(struct choice *choice, struct candidate *tried)
 	atomic_store(&choice->grants, again);
 }
 
-static unsigned samples_wanted(const struct candidate *tried, unsigned of)
+/* More for the one that is confirmed; but nobody is to wait for that. */
+static unsigned samples_wanted(const struct choice *choice, const struct candidate *tried,
+			       unsigned of)
 {
-	return tried->again ? TRIAL_MORE * of : of;
+	return tried->again && !trial_is_waited(choice) ? TRIAL_MORE * of : of;
 }
 
 /* It is not hopeless: what is to be launched next. */
 static void go_on(struct choice *choice, const struct candidate *tried)
 {
+	unsigned wanted = samples_wanted(choice, tried, TRIAL_CLEAN);
 	uint64_t now = client_now();
 
 	if (!trial_is_waited(choice)) {
-		atomic_store(&choice->grants, (int32_t)samples_wanted(tried, TRIAL_CLEAN));
+		atomic_store(&choice->grants, (int32_t)wanted);
 		return;
 	}
 	atomic_store(&choice->grants, GRANTED_WAITED);
-	if (seen(&choice->candidates[0]) < TRIAL_CLEAN && now - choice->native_at > NATIVE_EVERY) {
+	if (seen(&choice->candidates[0]) < wanted && now - choice->native_at > NATIVE_EVERY) {
 		choice->native_at = now;
 		atomic_store(&choice->natives, 1);
 	}
@@ -370,12 +374,12 @@ static void go_on(struct choice *choice, const struct candidate *tried)
 static bool is_compared(const struct choice *choice, const struct candidate *tried)
 {
 	const struct candidate *native = &choice->candidates[0];
-	unsigned enough = samples_wanted(tried, TRIAL_CLEAN);
+	unsigned enough = samples_wanted(choice, tried, TRIAL_CLEAN);
+	unsigned most = samples_wanted(choice, tried, TRIAL_MOST);
 
 	return trial_time(native) &&
 	       (is_hopeless(choice, tried) ||
-		(seen(native) >= enough &&
-		 (tried->clean >= enough || seen(tried) >= samples_wanted(tried, TRIAL_MOST))));
+		(seen(native) >= enough && (tried->clean >= enough || seen(tried) >= most)));
 }
 
 void trial_advance(struct choice *choice)

@@ -7,10 +7,16 @@
 /* "?": the driver does not say. */
 const char *trial_name(const struct choice *choice);
 
-/* Somebody waits for this kernel, or did so of late. */
+/* Who waits for this kernel, or did so of late. */
+static inline enum waited trial_waited(const struct choice *choice)
+{
+	return choice_waiting(choice, choice->native);
+}
+
+/* Whether anybody does. */
 static inline bool trial_is_waited(const struct choice *choice)
 {
-	return choice_waiting(choice, choice->native) != WAITED_NOT;
+	return trial_waited(choice) != WAITED_NOT;
 }
 
 /* ns: the median of clean samples, or the least of disturbed ones; 0: there are none. */

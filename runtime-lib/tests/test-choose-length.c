@@ -1,0 +1,173 @@
+/* How long kernels are compared: a model of a program that launches one for ever, alone or in turns
+ * with equals, on a virtual clock. libweir's own sources, on a driver that does nothing but be
+ * observable. */
+#include "formed.h"
+
+#include "gate.h"
+
+#include "weir/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define MS         1000000u
+#define EQUALS     3u /* that have turns as long as the program's */
+#define FOR_EVER   2000u
+#define MANY       (1000 * AT_ONCE) /* blocks */
+#define CANDIDATES 8u               /* at least, of a kernel in all forms */
+
+static uint64_t now = 1;
+
+uint64_t __wrap_client_now(void);
+uint64_t __wrap_client_now(void)
+{
+	return now;
+}
+
+struct program {
+	uint64_t native, form; /* ns of a launch */
+	uint64_t turn;         /* ns; 0: it is alone */
+	struct geometry geometry;
+	uint64_t ran; /* ns */
+	unsigned launches;
+};
+
+static int client_begin(void **state)
+{
+	static const struct standing lowest = {.level = 0};
+
+	(void)state;
+	choose_init();
+	client = &clients[0];
+	atomic_store(&client->standing, &lowest);
+	return 0;
+}
+
+/* The form takes so many hundredths of the native time. */
+static struct program program_of(uint64_t native, unsigned hundredths)
+{
+	static struct rewritten rewritten;
+
+	rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE | 1u << WEIR_SLICED);
+	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
+	atomic_store(&client->waited, WAITED_NOT);
+	return (struct program){
+		.native = native,
+		.form = native * hundredths / 100,
+		.geometry = {kernel_of(native, &rewritten), {MANY, 1, 1}, {64, 1, 1}}};
+}
+
+static void meets_equals(struct program *program, uint64_t turn)
+{
+	atomic_store(&client->waited, WAITED_LONG);
+	program->turn = turn;
+}
+
+static struct kernel_time *kernel_time(const struct program *program)
+{
+	return kernel_find(kernel_key(&program->geometry));
+}
+
+static const struct choice *choice_of(const struct program *program)
+{
+	return atomic_load(&kernel_time(program)->choice);
+}
+
+static void work(void)
+{
+	if (choose_pending(client))
+		choose_work(client);
+}
+
+/* One that is not over at the end of the turn is evicted then, if it can be. */
+static void launch(struct program *program)
+{
+	struct kernel_time *kernel = kernel_time(program);
+	uint64_t key = kernel_key(&program->geometry);
+	struct turn turn = choose_turn(atomic_load(&kernel->choice), client, key, program->native,
+				       GATE_INTERVAL_CONTENDED);
+	uint64_t ns = turn.plan ? program->form : program->native, begin = program->ran;
+	bool over = program->turn && begin / program->turn != (begin + ns) / program->turn;
+	struct sample sample = {
+		.of = {.kernel = kernel,
+		       .key = key,
+		       .geometry = program->geometry,
+		       .formable = true,
+		       .choice = turn.choice,
+		       .candidate = turn.plan ? turn.candidate : 0},
+		.flight = !turn.plan ? SAMPLE_PLAIN
+			  : over     ? SAMPLE_EVICTED
+				     : SAMPLE_CLEAN,
+		.sliced = turn.plan && turn.plan->form == WEIR_SLICED,
+		.disturbed = over,
+	};
+
+	assert_true(program->launches++ < FOR_EVER);
+	program->ran += ns;
+	now += program->turn ? EQUALS * ns : ns;
+	choose_learn(client, &sample, turn.plan && over ? EQUALS * ns : ns, program->turn != 0);
+	work();
+}
+
+static bool is_settled(const struct program *program)
+{
+	const struct choice *choice = choice_of(program);
+
+	return choice && choice->state == CHOICE_SETTLED;
+}
+
+/* How many launches more it takes. */
+static unsigned settles_within(struct program *program)
+{
+	unsigned before = program->launches;
+
+	while (!is_settled(program))
+		launch(program);
+	return program->launches - before;
+}
+
+static bool is_confirmed(const struct choice *choice)
+{
+	for (size_t i = 1; choice && i < choice->n; i++) {
+		if (choice->candidates[i].again)
+			return true;
+	}
+	return false;
+}
+
+/* Alone, until the best is compared once more. */
+static void confirms(struct program *program)
+{
+	while (!is_confirmed(choice_of(program)))
+		launch(program);
+}
+
+static void nobody_waits_for_the_best_to_be_confirmed(void **state)
+{
+	static const enum waited by[] = {WAITED_LONG, WAITED_ALWAYS};
+
+	(void)state;
+	for (size_t i = 0; i < countof(by); i++) {
+		struct program program = program_of(5 * MS, 101);
+		confirms(&program);
+		meets_equals(&program, 20 * MS);
+		atomic_store(&client->waited, by[i]);
+		assert_in_range(settles_within(&program), 1, 80);
+		assert_int_not_equal(choice_of(&program)->in_use[by[i]], 0);
+		assert_int_not_equal(choice_of(&program)->in_use[WAITED_NOT], 0);
+		assert_int_equal(choice_of(&program)->untried, 0);
+		choose_forget(client);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_waits_for_the_best_to_be_confirmed),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, client_begin, NULL);
+}
