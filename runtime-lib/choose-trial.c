@@ -4,8 +4,6 @@
 
 #include "weir/log.h"
 
-#define TRIAL_CLEAN 5u   /* samples that decide */
-#define TRIAL_MOST  16u  /* so many, if evictions spoil them */
 #define TRIAL_MORE  3u   /* times as many of each for the one that was the best */
 #define TRIAL_LOST  400u /* native ones, and the candidate has not had its own yet */
 #define TRIAL_AGAIN 8u   /* native ones, and nothing came of what was granted */
@@ -18,7 +16,28 @@
 #define EQUALS_SOON     1000000u   /* ns for which they may wait until a kernel has left */
 #define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
 #define GRANTED_WAITED  (1 << 30)  /* and then */
-#define NATIVE_EVERY    200000000u /* ns between native launches */
+#define NATIVE_EVERY    200000000u /* ns between native launches, */
+#define NATIVE_PARTS    10u        /* or for equals so many times what one takes */
+
+/* What makes a sample longer makes that of a long kernel longer by less of it. */
+static const struct trial {
+	uint64_t below; /* ns of the native kernel */
+	unsigned clean; /* samples that decide: their median, of two the lesser */
+	unsigned most;  /* so many, if evictions spoil them: some are left, even of long ones */
+} trials[] = {
+	{WAITED_LONG_NS, 5, 16},
+	{8000000, 3, 12},
+	{UINT64_MAX, 2, 10},
+};
+
+static const struct trial *trial_of(const struct choice *choice)
+{
+	const struct trial *trial = trials;
+
+	while (choice->native >= trial->below)
+		trial++;
+	return trial;
+}
 
 const char *trial_name(const struct choice *choice)
 {
@@ -353,10 +372,19 @@ static unsigned samples_wanted(const struct choice *choice, const struct candida
 	return tried->again && !trial_is_waited(choice) ? TRIAL_MORE * of : of;
 }
 
+/* Equals can have a tenth of the time taken by launches that do not leave: the sooner it is over.
+ */
+static uint64_t native_every(const struct choice *choice)
+{
+	uint64_t often = NATIVE_PARTS * choice->native;
+
+	return trial_waited(choice) == WAITED_LONG && often < NATIVE_EVERY ? often : NATIVE_EVERY;
+}
+
 /* It is not hopeless: what is to be launched next. */
 static void go_on(struct choice *choice, const struct candidate *tried)
 {
-	unsigned wanted = samples_wanted(choice, tried, TRIAL_CLEAN);
+	unsigned wanted = samples_wanted(choice, tried, trial_of(choice)->clean);
 	uint64_t now = client_now();
 
 	if (!trial_is_waited(choice)) {
@@ -364,7 +392,8 @@ static void go_on(struct choice *choice, const struct candidate *tried)
 		return;
 	}
 	atomic_store(&choice->grants, GRANTED_WAITED);
-	if (seen(&choice->candidates[0]) < wanted && now - choice->native_at > NATIVE_EVERY) {
+	if (seen(&choice->candidates[0]) < wanted &&
+	    now - choice->native_at > native_every(choice)) {
 		choice->native_at = now;
 		atomic_store(&choice->natives, 1);
 	}
@@ -374,8 +403,9 @@ static void go_on(struct choice *choice, const struct candidate *tried)
 static bool is_compared(const struct choice *choice, const struct candidate *tried)
 {
 	const struct candidate *native = &choice->candidates[0];
-	unsigned enough = samples_wanted(choice, tried, TRIAL_CLEAN);
-	unsigned most = samples_wanted(choice, tried, TRIAL_MOST);
+	const struct trial *trial = trial_of(choice);
+	unsigned enough = samples_wanted(choice, tried, trial->clean);
+	unsigned most = samples_wanted(choice, tried, trial->most);
 
 	return trial_time(native) &&
 	       (is_hopeless(choice, tried) ||

@@ -7,8 +7,8 @@
  * more to do today than yesterday. A candidate that is more than 2 % slower is out; one that is
  * much slower in its first launch is out at once, so nobody waits for more than that one. The
  * fastest of the others is compared once more, for longer, and stays if it is not out then; if
- * there is none, the kernel runs as it is. If it takes another time
- * later on, the choice is made anew. The launch path reads which candidate is on.
+ * there is none, the kernel runs as it is. Of long kernels fewer samples decide. If one takes
+ * another time later on, the choice is made anew. The launch path reads which candidate is on.
  *
  * While somebody waits for the GPU, or did so of late, a native launch is what he waits for. So
  * then the first candidate is in use from its first launch on, and all that runs natively is a

@@ -144,6 +144,44 @@ static void confirms(struct program *program)
 		launch(program);
 }
 
+static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
+{
+	static const struct {
+		uint64_t native, turn;
+		unsigned least, most; /* launches */
+	} cases[] = {
+		{1 * MS, 0, 160, 200},       {5 * MS, 0, 100, 125},
+		{16 * MS, 0, 80, 105},       {1 * MS, 10 * MS, 160, 200},
+		{5 * MS, 10 * MS, 110, 160}, {16 * MS, 20 * MS, 80, 120},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < countof(cases); i++) {
+		struct program program = program_of(cases[i].native, 104);
+		if (cases[i].turn)
+			meets_equals(&program, cases[i].turn);
+		assert_in_range(settles_within(&program), cases[i].least, cases[i].most);
+		assert_true(choice_of(&program)->n > CANDIDATES);
+		assert_int_equal(choice_of(&program)->untried, 0);
+		choose_forget(client);
+	}
+}
+
+/* Native launches are few while equals wait, but not so few that all the others take seconds. */
+static void equals_do_not_wait_long_for_native_launches(void **state)
+{
+	(void)state;
+	for (uint64_t native = 3 * MS; native <= 16 * MS; native += MS) {
+		struct program program = program_of(native, 104);
+		uint64_t begin = now;
+		meets_equals(&program, 4 * native);
+		settles_within(&program);
+		assert_int_equal(choice_of(&program)->untried, 0);
+		assert_in_range(now - begin, 0, 6000ull * MS);
+		choose_forget(client);
+	}
+}
+
 static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 {
 	static const enum waited by[] = {WAITED_LONG, WAITED_ALWAYS};
@@ -165,6 +203,8 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_longer_a_kernel_the_fewer_launches_decide),
+		cmocka_unit_test(equals_do_not_wait_long_for_native_launches),
 		cmocka_unit_test(nobody_waits_for_the_best_to_be_confirmed),
 	};
 
