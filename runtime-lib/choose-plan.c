@@ -5,6 +5,8 @@
 #include "weir/base.h"
 #include "weir/tickets.h"
 
+#include <math.h>
+
 #define POLL_PERIOD   8000u /* ns between two looks of the GPU at demand and hold */
 #define POLL_NS       15000u /* from the demand until it is seen, and from the last block to the end */
 #define SAFE_POINT_NS 10000u  /* from one to the next, at most (FORMS.md) */
@@ -128,7 +130,8 @@ uint64_t plan_leave_time(const struct choice *choice, const struct plan *plan)
 static void add(struct choice *choice, const struct plan *plan)
 {
 	if (choice->n < CANDIDATES_MAX)
-		choice->candidates[choice->n++] = (struct candidate){.plan = *plan};
+		choice->candidates[choice->n++] =
+			(struct candidate){.plan = *plan, .ratio = HUGE_VAL};
 }
 
 static void cut(struct plan *plan, uint32_t chunk, bool ahead)

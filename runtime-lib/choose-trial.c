@@ -151,18 +151,12 @@ static void forget(struct candidate *candidate)
 	candidate->least = 0;
 }
 
-/* Whether it was tried, and takes no more than @most. */
-static bool is_affordable(const struct candidate *candidate, double most)
-{
-	return was_tried(candidate) && candidate->ratio <= most;
-}
-
-/* And leaves soon if it must. */
+/* Whether it takes no more than @most, and leaves soon if it must. */
 static bool qualifies(const struct choice *choice, size_t candidate, double most, bool soon)
 {
 	const struct candidate *c = &choice->candidates[candidate];
 
-	return is_affordable(c, most) &&
+	return c->ratio <= most &&
 	       (!soon || plan_leave_time(choice, &c->plan) <= choose_settings()->latency);
 }
 
@@ -244,7 +238,7 @@ static uint32_t cheapest_turns(const struct choice *choice, bool soon)
 
 	for (size_t i = choice->first; i < choice->n; i++) {
 		const struct candidate *c = &choice->candidates[i];
-		if (is_affordable(c, OVERHEAD_WAITED) &&
+		if (c->ratio <= OVERHEAD_WAITED &&
 		    (!soon || plan_leave_time(choice, &c->plan) <= EQUALS_SOON) &&
 		    (!best || turn_cost(choice, i) < turn_cost(choice, best)))
 			best = (uint32_t)i;
@@ -306,6 +300,7 @@ void trial_begin(struct choice *choice, uint32_t candidate)
 
 void trial_resume(struct choice *choice)
 {
+	forget(&choice->candidates[choice->untried]);
 	plan_refine(choice, choice->untried);
 	trial_begin(choice, choice->untried);
 }
@@ -412,15 +407,31 @@ static bool is_compared(const struct choice *choice, const struct candidate *tri
 		(seen(native) >= enough && (tried->clean >= enough || seen(tried) >= most)));
 }
 
+/* Equals wait by now, and one of those before is good enough for them. */
+static bool can_be_put_off(const struct choice *choice, const struct candidate *tried)
+{
+	return !tried->again && trial_waited(choice) == WAITED_LONG &&
+	       is_enough(choice, WAITED_LONG, false);
+}
+
+static void put_off(struct choice *choice, uint32_t current)
+{
+	choice->untried = current;
+	settle_measured(choice);
+}
+
 void trial_advance(struct choice *choice)
 {
 	unsigned natives = seen(&choice->candidates[0]);
-	struct candidate *tried = &choice->candidates[atomic_load(&choice->in_use[WAITED_NOT])];
+	uint32_t current = atomic_load(&choice->in_use[WAITED_NOT]);
+	struct candidate *tried = &choice->candidates[current];
 
 	if (atomic_load(&choice->refused)) {
 		trial_settle(choice, 0, "the driver takes no launch in a form");
 	} else if (natives >= TRIAL_LOST) {
 		trial_settle(choice, 0, "no launch could be made in a form");
+	} else if (can_be_put_off(choice, tried)) {
+		put_off(choice, current);
 	} else if (!was_tried(tried)) {
 		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
 			atomic_store(&choice->grants, 1);

@@ -15,8 +15,8 @@
  * launch now and then until there are enough to compare; and it may cost more: a form that is too
  * slow for all days is in use as long as somebody waits, if it is not much slower. For those above
  * it is the one that leaves soonest; for equals the one with which turns cost least, as may be long
- * slices: these are the first to be tried if nobody but equals waits, and if they are good enough
- * the others are tried when that is over.
+ * slices: these are the first to be tried if nobody but equals waits, and as soon as these do and
+ * one is good enough the others are tried when that is over.
  *
  * Others that run meanwhile make a launch longer, never shorter. A sample during which gates were
  * closed is none but for want of others, and then the least of them counts. */
@@ -55,7 +55,7 @@ struct candidate {
 	unsigned clean;              /* such samples */
 	unsigned dirty;              /* and those that were evicted, or disturbed by others; */
 	uint64_t least;              /* ns: of the latter the least; 0: there is none */
-	double ratio;                /* to the native kernel, when it was tried */
+	double ratio;                /* to the native kernel; infinite: not compared yet */
 	bool again;                  /* it was the best, and is tried with more samples */
 };
 

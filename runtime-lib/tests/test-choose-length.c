@@ -128,6 +128,14 @@ static unsigned settles_within(struct program *program)
 	return program->launches - before;
 }
 
+/* Alone, until this candidate, counted from 1, is tried. */
+static void tries(struct program *program, uint32_t candidate)
+{
+	while (!choice_of(program) ||
+	       atomic_load(&choice_of(program)->in_use[WAITED_NOT]) != candidate)
+		launch(program);
+}
+
 static bool is_confirmed(const struct choice *choice)
 {
 	for (size_t i = 1; choice && i < choice->n; i++) {
@@ -200,12 +208,52 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 	}
 }
 
+static void what_is_good_enough_for_equals_ends_a_trial(void **state)
+{
+	struct program program = program_of(5 * MS, 101);
+
+	(void)state;
+	tries(&program, 3);
+	const struct choice *choice = choice_of(&program);
+	while (!choice->candidates[3].clean)
+		launch(&program);
+	meets_equals(&program, 20 * MS);
+	assert_int_equal(settles_within(&program), 1);
+	assert_in_range(choice->in_use[WAITED_LONG], 1, 2);
+	assert_int_equal(choice->untried, 3);
+
+	/* It is over: that one from the beginning, and all behind it. */
+	atomic_store(&client->waited, WAITED_NOT);
+	program.turn = 0;
+	work();
+	assert_int_equal(choice->state, CHOICE_TRYING);
+	assert_int_equal(choice->in_use[WAITED_NOT], 3);
+	assert_int_equal(choice->candidates[3].clean, 0);
+	settles_within(&program);
+	assert_int_equal(choice->untried, 0);
+	choose_forget(client);
+}
+
+static void what_is_not_good_enough_for_equals_ends_none(void **state)
+{
+	struct program program = program_of(5 * MS, 104);
+
+	(void)state;
+	tries(&program, 3);
+	meets_equals(&program, 20 * MS);
+	assert_in_range(settles_within(&program), 50, 150);
+	assert_int_equal(choice_of(&program)->untried, 0);
+	choose_forget(client);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_longer_a_kernel_the_fewer_launches_decide),
 		cmocka_unit_test(equals_do_not_wait_long_for_native_launches),
 		cmocka_unit_test(nobody_waits_for_the_best_to_be_confirmed),
+		cmocka_unit_test(what_is_good_enough_for_equals_ends_a_trial),
+		cmocka_unit_test(what_is_not_good_enough_for_equals_ends_none),
 	};
 
 	driver_load();
