@@ -22,6 +22,8 @@
 #define STRANGE_CROWDED 16u
 /* ns: so long at least, for equals run beside it until the agent sees them. */
 #define STRANGE_FOR 200000000u
+/* ns: what was not measured for so long is not launched any more. */
+#define LAUNCHED_FOR 1000000000u
 
 static struct settings settings;
 
@@ -223,6 +225,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->made_for = 0;
 	choice->evicted = 0;
 	choice->strange = 0;
+	choice->seen_at = client_now();
 	choice->n = 1;
 	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
@@ -251,6 +254,8 @@ void choose_runs(struct client *client, const struct sample *sample, uint64_t ns
 		consider(client, &sample->of, believed(&sample->of, ns, crowded));
 	else if (choice->state == CHOICE_WANTED && ns > choice->native)
 		choice->native = ns;
+	if (choice)
+		choice->seen_at = client_now();
 }
 
 /* Some samples of quite another time, of the native kernel or of what was chosen: other candidates
@@ -294,6 +299,7 @@ void choose_learn(struct client *client, const struct sample *sample, uint64_t n
 	}
 	if (!choice || of->candidate >= choice->n)
 		return;
+	choice->seen_at = client_now();
 	struct candidate *candidate = &choice->candidates[of->candidate];
 	bool clean = !sample_evicted(sample) && !sample->disturbed;
 	if (clean)
@@ -375,6 +381,24 @@ bool choose_pending(const struct client *client)
 	/* This thread alone makes choices, so none came meanwhile. */
 	atomic_store(&is_open[client->index], more);
 	return false;
+}
+
+static bool is_comparing(const struct choice *choice, const struct client *client, uint64_t now)
+{
+	bool open = choice->state == CHOICE_TRYING ||
+		    (choice->state == CHOICE_WANTED && is_of_use(choice, client));
+
+	return atomic_load(&choice->key) && choice->client == client && open &&
+	       now - choice->seen_at < LAUNCHED_FOR;
+}
+
+uint64_t choose_comparing(const struct client *client)
+{
+	uint64_t now = client_now(), n = 0;
+
+	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_choices; i++)
+		n += is_comparing(&choices[i], client, now);
+	return n;
 }
 
 static void ask(struct choice *choice)

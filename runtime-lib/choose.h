@@ -90,6 +90,7 @@ struct choice {
 	unsigned strange;    /* samples in a row of quite another time, */
 	uint64_t strange_at; /* ns: since then */
 	uint64_t native_at;  /* ns, when `natives` were last given */
+	uint64_t seen_at;    /* ns, when a launch of it was last measured */
 	bool doubted;        /* the one that is tried was hopeless, and is compared once more */
 	size_t first, n;     /* candidates of the last time that the choice was made */
 	uint32_t untried;    /* the first that was not needed for equals; 0: none is left */
@@ -164,6 +165,10 @@ void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain);
  */
 bool choose_pending(const struct client *client);
 void choose_work(struct client *client);
+
+/* Worker: how many of the client's kernels are launched of late, and run in what may not be their
+ * form for long: they wait for it, or are compared. */
+uint64_t choose_comparing(const struct client *client);
 
 const char *choose_form_name(enum weir_form form);
 

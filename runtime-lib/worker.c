@@ -389,6 +389,7 @@ static void write_status(struct client *client, const struct standing *standing,
 		atomic_store(&status->form_evictions[i], client->worker.form_evictions[i]);
 	}
 	atomic_store(&status->evictions, evictions);
+	atomic_store(&status->comparing, choose_comparing(client));
 	atomic_store(&status->level, standing->level);
 	atomic_store(&status->flags, client->concurrent ? WEIR_STATUS_CONCURRENT : 0);
 }

@@ -246,6 +246,46 @@ static void what_is_not_good_enough_for_equals_ends_none(void **state)
 	choose_forget(client);
 }
 
+static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
+{
+	struct program one = program_of(5 * MS, 101), other = program_of(1 * MS, 101);
+
+	(void)state;
+	assert_int_equal(choose_comparing(client), 0);
+	launch(&one);
+	assert_int_equal(choose_comparing(client), 1);
+	assert_int_equal(choose_comparing(&clients[1]), 0);
+	tries(&other, 2);
+	assert_int_equal(choose_comparing(client), 2);
+	/* The first one is launched no more. */
+	for (uint64_t begin = now; now - begin < 1100ull * MS;)
+		launch(&other);
+	assert_true(is_settled(&other));
+	assert_int_equal(choose_comparing(client), 0);
+	launch(&one);
+	assert_int_equal(choose_comparing(client), 1);
+	settles_within(&one);
+	assert_int_equal(choose_comparing(client), 0);
+	choose_forget(client);
+}
+
+/* Above others, and with nobody waiting, a short kernel is not compared. */
+static void what_needs_no_form_is_not_counted(void **state)
+{
+	static const struct standing above = {.level = 1};
+	struct program program = program_of(MS / 2, 101);
+
+	(void)state;
+	atomic_store(&client->standing, &above);
+	launch(&program);
+	assert_int_equal(choice_of(&program)->state, CHOICE_WANTED);
+	assert_int_equal(choose_comparing(client), 0);
+	atomic_store(&client->waited, WAITED_ALWAYS);
+	assert_int_equal(choose_comparing(client), 1);
+	choose_forget(client);
+	client_begin(state);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -254,6 +294,8 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_the_best_to_be_confirmed),
 		cmocka_unit_test(what_is_good_enough_for_equals_ends_a_trial),
 		cmocka_unit_test(what_is_not_good_enough_for_equals_ends_none),
+		cmocka_unit_test(kernels_that_are_launched_and_not_settled_are_counted),
+		cmocka_unit_test(what_needs_no_form_is_not_counted),
 	};
 
 	driver_load();

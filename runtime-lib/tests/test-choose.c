@@ -177,10 +177,12 @@ static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
 	launch_call(n, kernel, BLOCKS); /* has the lane made, if need be */
 	assert_true(eventually(first_lane() != NULL));
 	land(0);
+	assert_true(eventually(agent.status->comparing == 1));
 	assert_in_range(forms_of(n, kernel, 50), 45, 50); /* three to compare */
 
 	/* And stays so when there were enough to compare, if it is no slower. */
 	assert_true(settles(n, kernel, BLOCKS));
+	assert_true(eventually(agent.status->comparing == 0));
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 	gone(n);
 }

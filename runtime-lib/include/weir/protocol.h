@@ -323,7 +323,10 @@ struct weir_status_page {
 	_Atomic uint64_t early;
 	_Atomic uint64_t early_vain;
 	_Atomic uint64_t early_time;
-	uint8_t reserved[WEIR_PAGE_SIZE - 336];
+	/* Kernels launched within the last second or so whose form is not decided: it is being
+	 * made, or compared with the native one. */
+	_Atomic uint64_t comparing;
+	uint8_t reserved[WEIR_PAGE_SIZE - 344];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -358,6 +361,7 @@ static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout")
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
 static_assert(offsetof(struct weir_status_page, early) == 312, "page layout");
+static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {
