@@ -56,6 +56,8 @@ void account_read(struct account_reader *reader, const struct weir_status_page *
 	}
 	reader->outstanding = atomic_load_explicit(&page->outstanding, memory_order_relaxed);
 	reader->remaining = atomic_load_explicit(&page->remaining, memory_order_relaxed);
+	uint64_t comparing = atomic_load_explicit(&page->comparing, memory_order_relaxed);
+	reader->comparing = comparing < UINT32_MAX ? (uint32_t)comparing : UINT32_MAX;
 	uint32_t level = atomic_load_explicit(&page->level, memory_order_relaxed);
 	reader->level = level < WEIR_LEVELS ? level : WEIR_LEVELS;
 }

@@ -40,7 +40,8 @@ struct account_reader {
 	uint64_t last[ACCOUNT_COUNTERS];
 	struct account own;
 	uint64_t outstanding, remaining;
-	uint32_t level; /* WEIR_LEVELS: it says none */
+	uint32_t comparing; /* kernels, or so many at least */
+	uint32_t level;     /* WEIR_LEVELS: it says none */
 };
 
 /* Nobody does more than this between two looks: 78 hours in nanoseconds. */

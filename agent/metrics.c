@@ -51,7 +51,7 @@ struct row {
 	const struct gpu *gpu;
 	struct account account;
 	struct objective objective;
-	uint64_t slo, held;
+	uint64_t slo, held, comparing;
 	uint64_t memory_limit, memory_reserved;
 	bool demands;
 };
@@ -73,6 +73,7 @@ static void add_row(struct row *sum, const struct row *more)
 	account_add(&sum->account, &more->account);
 	objective_add(&sum->objective, &more->objective);
 	sum->held += more->held;
+	sum->comparing += more->comparing;
 	sum->demands |= more->demands;
 	sum->memory_reserved += more->memory_reserved;
 	if (more->memory_limit)
@@ -119,6 +120,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 				.slo = tenant->slo,
 				.held = usage->held,
 				.demands = usage->demands,
+				.comparing = usage->comparing,
 				.memory_limit = usage->memory_limit,
 				.memory_reserved = usage->memory_reserved,
 			};
@@ -221,6 +223,10 @@ static void write_standing(FILE *out, const struct row *rows, size_t n)
 		     "Time that its clients were held for equals, or by hand.");
 	for (const struct row *row = rows; row < rows + n; row++)
 		write_row(out, "weir_held_seconds_total", row, UNIT_NS, row->held);
+	metrics_head(out, "weir_kernels_comparing", "gauge",
+		     "Kernels whose form is being made, or compared with the native one.");
+	for (const struct row *row = rows; row < rows + n; row++)
+		write_row(out, "weir_kernels_comparing", row, UNIT_ONE, row->comparing);
 	write_forms(out, "weir_form_launches_total",
 		    "Kernels launched in forms that leave, by form.", ACCOUNT_FORM_LAUNCHES, rows,
 		    n);

@@ -125,6 +125,7 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	add_number(object, "comparing", client->account.comparing);
 	add_number(object, "earlyDemands", total[ACCOUNT_EARLY]);
 	add_number(object, "earlyDemandsVain", total[ACCOUNT_EARLY_VAIN]);
 	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_EARLY_TIME]);

@@ -186,13 +186,17 @@ void tenant_read(struct tenant *tenant)
 	struct client *client;
 	struct usage *usage;
 
-	for (usage = tenant->usages; usage; usage = usage->next)
+	for (usage = tenant->usages; usage; usage = usage->next) {
 		usage->demands = false;
+		usage->comparing = 0;
+	}
 	for (client = tenant->clients; client; client = client->tenant_next) {
 		client_read(client);
 		usage = tenant_usage(tenant, client->gpu);
-		if (usage)
-			usage->demands |= client->account.outstanding > 0;
+		if (!usage)
+			continue;
+		usage->demands |= client->account.outstanding > 0;
+		usage->comparing += client->account.comparing;
 	}
 	for (usage = tenant->usages; usage && tenant->slo; usage = usage->next)
 		judge(tenant, usage);

@@ -23,7 +23,9 @@ struct usage {
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
 	uint64_t held;              /* ns that its clients were held for their equals, or by hand */
-	bool demands;               /* one of its clients has work, as of tenant_read() */
+	/* As of tenant_read(): one of its clients has work; kernels of theirs that are compared. */
+	bool demands;
+	uint64_t comparing;
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	bool memory_cut; /* the limit is less than the tenant's words say */

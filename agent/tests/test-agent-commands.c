@@ -12,6 +12,7 @@
 
 #include "../commands.h"
 #include "../http.h"
+#include "../status.h"
 
 static void test_http(void **state)
 {
@@ -34,6 +35,30 @@ static void test_http(void **state)
 	rig_fetch("/else", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "404"));
 	fake_leave(&fake);
+}
+
+/* Of a container all its processes' together, as they are now. */
+static void test_kernels_that_are_compared(void **state)
+{
+	static char answer[32768];
+
+	(void)state;
+	struct fake one = fake_join(4), other = fake_join(4);
+	one.status->comparing = 3;
+	other.status->comparing = 2;
+	rig_fetch("/metrics", answer, sizeof(answer));
+	char *line = strstr(answer, "weir_kernels_comparing{");
+	assert_non_null(line);
+	assert_memory_equal(strchr(line, '}'), "} 5\n", 4);
+	cleanup(freep) char *status = status_print(&agent);
+	assert_non_null(strstr(status, "\"comparing\":2"));
+	assert_non_null(strstr(status, "\"comparing\":3"));
+	other.status->comparing = 0;
+	rig_fetch("/metrics", answer, sizeof(answer));
+	line = strstr(answer, "weir_kernels_comparing{");
+	assert_memory_equal(strchr(line, '}'), "} 3\n", 4);
+	fake_leave(&one);
+	fake_leave(&other);
 }
 
 /* Each has an address of its own: 127.0.0.@host. */
@@ -309,6 +334,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_http),
+		AGENT_TEST(test_kernels_that_are_compared),
 		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),
