@@ -169,12 +169,19 @@ class Stage:
                 raise Failure("players do not find the agent")
             time.sleep(0.05)
 
+    def clients(self, roles):
+        """What the agent says of each."""
+        known = {client["pid"]: client for client in self.node.status()}
+        return [known[self.players["Weir", role].client.process.pid] for role in roles]
+
     def counters(self, roles):
         """What the agent has counted of each so far; what its client told last is seen a moment later."""
         time.sleep(0.2)
-        known = {client["pid"]: client for client in self.node.status()}
-        clients = [known[self.players["Weir", role].client.process.pid] for role in roles]
-        return [{name: client[name] for name in COUNTERS} for client in clients]
+        return [{name: client[name] for name in COUNTERS} for client in self.clients(roles)]
+
+    def comparing(self, roles):
+        """Whether kernels that they launched within the last second are not in the form yet that they will have."""
+        return any(client["comparing"] for client in self.clients(roles))
 
     def ask(self, mode, commands, seconds):
         """@commands: (role, words); times in them count from a common begin."""

@@ -9,6 +9,7 @@ from sched_shares import FLEP, LARGE, large, pairs, small
 from sharing import HIGH
 
 BEHIND_US = 100  # the second one's launch after the first one's
+LEARNING = 3  # times at most that a contest is played before it counts
 SHORT = ("MD", "MM", "SPMV", "VA")  # FLEP, section 6.3.1: the small ones of figure 10
 # EffiSha, table 2: our name of it and the kernel, ms alone, then priorities: random, in groups, shortest first.
 EFFISHA = {
@@ -133,6 +134,22 @@ def reordered_times(bench, group, offsets, by):
     return [times[i] for i in range(len(group))]
 
 
+def behind(group):
+    return [BEHIND_US * i for i in range(len(group))]
+
+
+def compares(bench, group):
+    """Plays it, and says whether forms are still compared then."""
+    medians(bench, "Weir", list(group), behind(group))
+    return stage_of(bench).comparing(group)
+
+
+def learn(bench, groups):
+    """Plays each while what runs among others is still being compared."""
+    for _ in range(LEARNING):
+        groups = [group for group in groups if compares(bench, group)]
+
+
 def co_runs(bench, part, groups, full):
     """Equals, the first one large, under hpf: rows of (label, improvement, STP lost in per cent)."""
     stage = stage_of(bench)
@@ -141,11 +158,10 @@ def co_runs(bench, part, groups, full):
     stage.cast("Weir", roles)
     alone = singles(bench, roles)
     stage.set_policy("hpf")
-    for group in groups:  # what runs while others wait is still being compared
-        medians(bench, "Weir", list(group), [BEHIND_US * i for i in range(len(group))])
+    learn(bench, groups)
     rows = []
     for group in groups:
-        offsets = [BEHIND_US * i for i in range(len(group))]
+        offsets = behind(group)
         by = [alone[role] for role in group]
         together = {mode: medians(bench, mode, list(group), offsets) for mode in MODES}
         reordered = antt(reordered_times(bench, group, offsets, by), by)

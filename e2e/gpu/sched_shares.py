@@ -24,6 +24,7 @@ FINER = {"MD": 64, "SPMV": 1 << 15, "MM": 320}
 LARGE = ("CFD", "NN", "PF", "PL")  # section 6.3.1: the low-priority ones
 FORMED_S = 0.2
 SKIPPED = 0.4  # seconds at the begin that no window has
+PIECES = 4  # of a contest before it counts, at most
 LIMIT = 1.0  # percentage points
 LOSS_LIMIT = 3.0  # per cent
 SIM_LIMIT = 2.0  # per cent
@@ -54,9 +55,11 @@ def pairs():
 
 class Windows:
     """What each got in each window, as parts of a hundred of what all got; and how much of the time is
-    accounted for by what it takes without Weir. @us: that a round of each takes alone."""
+    accounted for by what it takes without Weir. @us: that a round of each takes alone. @comparing: forms of
+    theirs were not settled at the end."""
 
-    def __init__(self, stage, roles, ends, us, window, seconds):
+    def __init__(self, stage, roles, ends, us, window, seconds, comparing):
+        self.comparing = comparing
         plain = [stage.alone["MPS", role] / u for role, u in zip(roles, us)]
         self.starts = []
         at = SKIPPED if not stage.node.simulated else 0
@@ -86,11 +89,12 @@ class Windows:
 def run(bench, mode, roles, window, seconds, priorities=()):
     stage = stage_of(bench)
     ends = stage.endless(mode, roles, seconds, priorities)
+    comparing = mode == "Weir" and stage.comparing(roles)
     if mode == "Weir":  # in the form that it has since others waited for it
         us = [stage.round_us(mode, role, FORMED_S) for role in roles]
     else:
         us = [stage.alone[mode, role] for role in roles]
-    return Windows(stage, roles, ends, us, window, seconds)
+    return Windows(stage, roles, ends, us, window, seconds, comparing)
 
 
 def evictions(stage):
@@ -105,9 +109,17 @@ def shown(windows, n):
     return ":".join(f"{windows.mean(i):.1f}" for i in range(n))
 
 
+def learn(bench, roles, window, seconds):
+    """A contest in pieces, until no forms are compared among others any more: the windows of each piece."""
+    pieces = [run(bench, "Weir", roles, window, seconds)]
+    while pieces[-1].comparing and len(pieces) < PIECES:
+        pieces.append(run(bench, "Weir", roles, window, seconds))
+    return pieces
+
+
 def contend(bench, part, what, roles, shares, window, policy, seconds, baselines, scheduling="", first=0):
-    """One contest; its windows. The baselines have no weights, and are shown as they are. @first: for so many
-    seconds it is played before it counts, while forms are still compared among others; that is shown as well."""
+    """One contest; its windows. The baselines have no weights, and are shown as they are. @first: before it
+    counts it is played in pieces of so many seconds while forms are still compared among others; how the first was is shown as well."""
     stage = stage_of(bench)
     others = []
     for mode in baselines:
@@ -116,11 +128,13 @@ def contend(bench, part, what, roles, shares, window, policy, seconds, baselines
     stage.set_policy(policy, dict(zip(roles, shares)), scheduling)
     wanted = targets(shares)
     if first:
-        learning = run(bench, "Weir", roles, window, first)
-        others.append(f"in the {first:g} s before, worst window {learning.worst(wanted):.2f} off")
+        pieces = learn(bench, roles, window, first)
+        others.append(f"pieces of {first:g} s before it counts: {len(pieces)}, worst window of the first {pieces[0].worst(wanted):.2f} off")
     before = evictions(stage)
     windows = run(bench, "Weir", roles, window, seconds)
     others.append(f"{evictions(stage) - before} evictions")
+    if windows.comparing:
+        others.append("forms are not settled")
     for start, row, used in zip(windows.starts, windows.shares, windows.used):
         print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
     bench.contests.append((part, what, policy, roles, shares, windows))
