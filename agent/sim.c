@@ -380,6 +380,14 @@ static bool slice_over(const struct sim *sim)
 	return over && current->runnable && sim->runnable[current->policy.level]->next;
 }
 
+/* When a launch of @actor has left that is told to do so now. */
+static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
+{
+	uint64_t evict = actor->traits->evict ? actor->traits->evict : sim->options->evict;
+
+	return evict == TRACE_NEVER ? POLICY_NEVER : sim->now + evict;
+}
+
 /* What the GPU does now. */
 static int update_gpu(struct sim *sim)
 {
@@ -401,10 +409,9 @@ static int update_gpu(struct sim *sim)
 	if (sim->phase == GPU_SWITCHING && !may_run(sim, current))
 		vacate(sim);
 	if (sim->phase == GPU_RUNNING && !may_run(sim, current)) {
-		uint64_t evict = current->traits->evict;
 		sim->phase = GPU_LEAVING;
-		sim->phase_end = sim->now + (evict ? evict : sim->options->evict);
-		sim->result.evictions++;
+		sim->phase_end = gone_at(sim, current);
+		sim->result.evictions += sim->phase_end != POLICY_NEVER;
 	}
 	if (sim->phase == GPU_LEAVING && may_run(sim, current))
 		sim->phase = GPU_RUNNING;
@@ -557,7 +564,7 @@ static int set_up(struct sim *sim)
 			.policy = {.level = traits->level,
 				   .weight = traits->share * POLICY_WEIGHT_ONE,
 				   .slo = traits->slo,
-				   .cost = traits->evict},
+				   .cost = traits->evict == TRACE_NEVER ? 0 : traits->evict},
 			.traits = traits,
 			.stats = &sim->result.clients[i],
 			.window_busy_since = POLICY_NEVER,

@@ -86,6 +86,15 @@ static int read_time(struct reader *reader, const char *text, uint64_t *out)
 		       : fail(reader, "expected a duration like 250us or 1.5s, not `%.40s`", text);
 }
 
+static int read_evict(struct reader *reader, const char *text, uint64_t *out)
+{
+	if (strcmp(text, "never") == 0)
+		*out = TRACE_NEVER;
+	else if (!duration_parse(text, out))
+		return fail(reader, "expected a duration like 5ms or never, not `%.40s`", text);
+	return 0;
+}
+
 static int read_number(struct reader *reader, const char *text, uint32_t max, uint32_t *out)
 {
 	char *end;
@@ -163,7 +172,7 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 	if (strcmp(option, "slo") == 0)
 		return read_time(reader, value, &client->slo);
 	if (strcmp(option, "evict") == 0)
-		return read_time(reader, value, &client->evict);
+		return read_evict(reader, value, &client->evict);
 	if (strcmp(option, "every") == 0)
 		return read_time(reader, value, &client->every);
 	if (strcmp(option, "work") == 0)

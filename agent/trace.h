@@ -2,16 +2,17 @@
  * trace` records them. Text, a line for each thing, `#` begins a comment:
  *
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
- *               [evict=DURATION] [every=DURATION | always] [work=DURATION] [launch=DURATION]
+ *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
+ *               [launch=DURATION]
  *   work TIME NAME DURATION
  *   end TIME
  *
  * `work`: at TIME the client launches what takes DURATION of a GPU of its own. A client with
  * `every` does so at random times, this far apart on average; one that is there `always` never has
  * nothing to do, and `work` is how far ahead it launches. `evict` is how long its running kernels
- * take to leave. `launch` is how long a kernel takes, of which its work then consists; else what it
- * launches at a time is one. `copies=3` makes NAME.0, NAME.1 and NAME.2. Times count from the
- * trace's begin, and have units like durations (`end 1.5s`). */
+ * take to leave; with `never` they run to their end. `launch` is how long a kernel takes, of which
+ * its work then consists; else what it launches at a time is one. `copies=3` makes NAME.0, NAME.1
+ * and NAME.2. Times count from the trace's begin, and have units like durations (`end 1.5s`). */
 #pragma once
 
 #include <stdbool.h>
@@ -22,12 +23,13 @@
 #define TRACE_CLIENTS_MAX 65536u
 #define TRACE_WORK_MAX    (16u << 20)
 #define TRACE_NAME_MAX    64 /* with its NUL */
+#define TRACE_NEVER       UINT64_MAX
 
 struct trace_client {
 	char name[TRACE_NAME_MAX];
 	uint8_t level;
 	uint32_t share;
-	uint64_t slo, evict; /* ns; 0: none, not known */
+	uint64_t slo, evict; /* ns; 0: none, not known; @evict: or TRACE_NEVER */
 	uint64_t every;      /* ns; 0: only what `work` lines say */
 	uint64_t work;       /* ns at a time, for `every` and `always` */
 	uint64_t launch;     /* ns of each of its launches; 0: all at a time is one */

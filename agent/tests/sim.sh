@@ -39,6 +39,7 @@ is "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end,
 is "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
 is "a client that is there twice" refuses 'client a\nclient a' '2: a client `a` is there already'
 is "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
+is "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
 is "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
 is "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
 is "a bad name" refuses 'client a"' '1: expected a name of letters, digits and ._/-, not `a"`'
