@@ -36,6 +36,7 @@ static const struct {
 	{'t', offsetof(struct arguments, options.late)},
 	{'l', offsetof(struct arguments, options.slice), 1},
 	{'x', offsetof(struct arguments, options.switching)},
+	{'y', offsetof(struct arguments, options.settings.cost), 1},
 	{'w', offsetof(struct arguments, options.window)},
 };
 
@@ -126,6 +127,7 @@ static const struct argp_option options[] = {
 	{"quantum", 'q', "DURATION", 0, "Of wfq, and of turns given for age (10ms)", 0},
 	{"min-quantum", 'm', "DURATION", 0, "No turn of ffs and wfq is shorter (1ms)", 0},
 	{"max-overhead", 'o', "PERCENT", 0, "Of ffs (3)", 0},
+	{"cost", 'y', "DURATION", 0, "Of a switch, as ffs and hpf reckon it (what it is)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
 	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as below MPS", 0},
 	{"evict", 'e', "DURATION", 0, "Until a running kernel has left (100us)", 0},
@@ -179,13 +181,15 @@ int main(int argc, char **argv)
 
 	chosen->policy = &policy_hpf;
 	chosen->settings = policy_defaults;
+	chosen->settings.cost = 0;
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);
 	if (read_trace(arguments.trace, &trace) < 0)
 		return 2;
 	if (!chosen->end)
 		chosen->end = trace.end ? trace.end : DEFAULT_END;
-	/* What the machine does is what the policy reckons with. */
-	chosen->settings.cost = chosen->evict + (chosen->mps ? 0 : chosen->switching);
+	/* What the machine does is what the policy reckons with, but where it is told otherwise. */
+	if (!chosen->settings.cost)
+		chosen->settings.cost = chosen->evict + (chosen->mps ? 0 : chosen->switching);
 	chosen->settings.late = chosen->look + chosen->late;
 	int r = sim_run(&result, &trace, chosen);
 	if (r < 0) {

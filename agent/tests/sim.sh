@@ -54,8 +54,17 @@ impossible() { # OPTION...: it is a mistake to ask for this, and not one that ta
     [ $? -eq 64 ]
 }
 is "no time slice is no length of one" impossible --slice 0s --switch 0s
+is "nor is no cost one of a switch" impossible --policy ffs --cost 0s
 is "nor is no quantum" impossible --policy wfq --quantum 0s --late 0s
 is "nor no shortest turn" impossible --policy wfq --min-quantum 0s --late 0s
+
+switches() { # OPTION...: in 10 s of two by turns
+    echo 'client a copies=2 always' | "$sim" --policy ffs --mps --evict 30us --look 0ns --late 0ns --for 10s --json "$@" - | jq .switches
+}
+rounds() { # of 2 ms, where switches of 30 us are 3 %; of 20 ms
+    [ "$(switches)" -eq 10000 ] && [ "$(switches --cost 300us)" -eq 1000 ]
+}
+is "ffs has longer rounds where it reckons with more for a switch" rounds
 
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
