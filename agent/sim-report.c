@@ -43,9 +43,12 @@ static void print_sums(FILE *out, const struct sim_result *result)
 {
 	struct sums sums = add_up(result);
 
-	fprintf(out, "time %.3f s: busy %.2f %%, idle %.2f %%, lost %.2f %%\n",
+	fprintf(out, "time %.3f s: busy %.2f %%, idle %.2f %%, lost %.2f %%",
 		(double)result->time / 1e9, 100 * ratio(result->ran, result->time),
 		100 * ratio(result->idle, result->time), 100 * ratio(result->wasted, result->time));
+	if (result->shared)
+		fprintf(out, ", shared %.2f %%", 100 * ratio(result->shared, result->time));
+	fputc('\n', out);
 	fprintf(out, "requests %llu, dropped %llu, late %llu; ANTT %.3f, STP %.3f\n",
 		(unsigned long long)sums.requests, (unsigned long long)sums.dropped,
 		(unsigned long long)sums.late, sums.turnaround, sums.throughput);
@@ -103,12 +106,13 @@ void sim_print_json(FILE *out, const struct trace *trace, const struct sim_optio
 
 	fprintf(out,
 		"{\"policy\":\"%s\",\"seconds\":%.9f,\"busySeconds\":%.9f,\"idleSeconds\":%.9f,"
-		"\"lostSeconds\":%.9f,\"antt\":%.6f,\"stp\":%.6f,\"switches\":%llu,"
-		"\"evictions\":%llu,\"holds\":%llu,\"clients\":[",
+		"\"lostSeconds\":%.9f,\"sharedSeconds\":%.9f,\"antt\":%.6f,\"stp\":%.6f,"
+		"\"switches\":%llu,\"evictions\":%llu,\"holds\":%llu,\"clients\":[",
 		options->policy->name, (double)result->time / 1e9, (double)result->ran / 1e9,
-		(double)result->idle / 1e9, (double)result->wasted / 1e9, sums.turnaround,
-		sums.throughput, (unsigned long long)result->switches,
-		(unsigned long long)result->evictions, (unsigned long long)result->holds);
+		(double)result->idle / 1e9, (double)result->wasted / 1e9,
+		(double)result->shared / 1e9, sums.turnaround, sums.throughput,
+		(unsigned long long)result->switches, (unsigned long long)result->evictions,
+		(unsigned long long)result->holds);
 	for (size_t i = 0; i < result->n; i++) {
 		fputs(i ? "," : "", out);
 		print_client_json(out, &trace->clients[i], &result->clients[i]);

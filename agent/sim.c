@@ -66,6 +66,7 @@ struct sim {
 
 	enum phase phase;
 	struct actor *current, *last; /* on the GPU; the last whose context was there */
+	struct actor *ending;         /* NULL, or whose launch ends beside the current one's */
 	uint64_t phase_end, slice_end;
 
 	struct actor *changed, *last_changed; /* as they changed */
@@ -155,6 +156,36 @@ static void set_runnable(struct sim *sim, struct actor *actor)
 		DL_APPEND(*list, actor);
 	else
 		DL_DELETE(*list, actor);
+}
+
+static bool on_gpu(const struct sim *sim, const struct actor *actor)
+{
+	return actor == sim->current || actor == sim->ending;
+}
+
+/* Who is served next; NULL: nobody who may run waits. */
+static struct actor *first_waiting(const struct sim *sim)
+{
+	struct actor *actor;
+
+	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
+		DL_FOREACH (sim->runnable[level], actor)
+			if (!on_gpu(sim, actor))
+				return actor;
+		if (sim->n_active[level])
+			return NULL;
+	}
+	return NULL;
+}
+
+static void put_last(struct sim *sim, struct actor *actor)
+{
+	struct actor **list = &sim->runnable[actor->policy.level];
+
+	if (!actor->runnable)
+		return;
+	DL_DELETE(*list, actor);
+	DL_APPEND(*list, actor);
 }
 
 static void hold(struct turns *turns, struct policy_client *client, bool held)
@@ -299,33 +330,52 @@ static int finish(struct sim *sim, struct actor *actor)
 	return 0;
 }
 
+static bool current_runs(const struct sim *sim)
+{
+	return sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING;
+}
+
+static void spend(struct sim *sim, struct actor *actor, uint64_t ns)
+{
+	actor->left -= ns;
+	actor->launch -= ns;
+	actor->outstanding -= ns;
+	actor->untold += ns;
+	actor->window_ran += ns;
+	actor->stats->ran += ns;
+	mark_changed(sim, actor);
+}
+
+/* Nobody runs. */
+static void stand_still(struct sim *sim, uint64_t ns)
+{
+	bool busy = false, free_to_run = false;
+
+	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
+		busy |= sim->n_active[level] > 0;
+		free_to_run |= sim->runnable[level] != NULL;
+	}
+	sim->result.idle += busy ? 0 : ns;
+	sim->result.wasted += busy ? ns : 0;
+	sim->result.held_alone += busy && !free_to_run ? ns : 0;
+}
+
 /* Time goes on to @to. */
 static void advance(struct sim *sim, uint64_t to)
 {
 	uint64_t passed = to - sim->now;
-	struct actor *actor = sim->current;
-	bool busy = false, free_to_run = false;
+	unsigned running = current_runs(sim) + (sim->ending != NULL);
 
 	if (passed == 0)
 		return;
-	if (sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING) {
-		actor->left -= passed;
-		actor->launch -= passed;
-		actor->outstanding -= passed;
-		actor->untold += passed;
-		actor->window_ran += passed;
-		actor->stats->ran += passed;
-		sim->result.ran += passed;
-		mark_changed(sim, actor);
-	} else {
-		for (unsigned level = 0; level < WEIR_LEVELS; level++) {
-			busy |= sim->n_active[level] > 0;
-			free_to_run |= sim->runnable[level] != NULL;
-		}
-		sim->result.idle += busy ? 0 : passed;
-		sim->result.wasted += busy ? passed : 0;
-		sim->result.held_alone += busy && !free_to_run ? passed : 0;
-	}
+	if (current_runs(sim))
+		spend(sim, sim->current, passed);
+	if (sim->ending)
+		spend(sim, sim->ending, passed);
+	if (running == 0)
+		stand_still(sim, passed);
+	sim->result.ran += running > 0 ? passed : 0;
+	sim->result.shared += running > 1 ? passed : 0;
 	sim->now = to;
 }
 
@@ -363,21 +413,17 @@ static void vacate(struct sim *sim)
 
 static void serve_first(struct sim *sim)
 {
-	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
-		if (sim->runnable[level])
-			serve(sim, sim->runnable[level]);
-		if (sim->n_active[level])
-			return;
-	}
+	struct actor *first = first_waiting(sim);
+
+	if (first)
+		serve(sim, first);
 }
 
 static bool slice_over(const struct sim *sim)
 {
-	const struct actor *current = sim->current;
+	bool over = sim->options->mps ? sim->current->launch == 0 : sim->now >= sim->slice_end;
 
-	bool over = sim->options->mps ? current->launch == 0 : sim->now >= sim->slice_end;
-
-	return over && current->runnable && sim->runnable[current->policy.level]->next;
+	return over && first_waiting(sim) != NULL;
 }
 
 /* When a launch of @actor has left that is told to do so now. */
@@ -388,23 +434,57 @@ static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
 	return evict == TRACE_NEVER ? POLICY_NEVER : sim->now + evict;
 }
 
+/* How long the current launch still fills the GPU. Nothing begins beside two. */
+static uint64_t filled(const struct sim *sim)
+{
+	uint64_t launch = sim->current->launch, overlap = sim->current->traits->overlap;
+
+	if (!sim->options->mps || sim->ending)
+		return launch;
+	return launch > overlap ? launch - overlap : 0;
+}
+
+/* The next one's launch begins where the end of the current one leaves room. */
+static void follow(struct sim *sim)
+{
+	struct actor *next = current_runs(sim) && filled(sim) == 0 ? first_waiting(sim) : NULL;
+
+	if (!next)
+		return;
+	sim->ending = sim->current;
+	put_last(sim, sim->ending);
+	serve(sim, next);
+}
+
+/* The launch beside the current one, if it has ended. */
+static int end_beside(struct sim *sim)
+{
+	if (!sim->ending || sim->ending->launch > 0)
+		return 0;
+	struct actor *actor = take(sim->ending);
+	actor->stood_since = sim->now;
+	return actor->left == 0 ? finish(sim, actor) : 0;
+}
+
 /* What the GPU does now. */
 static int update_gpu(struct sim *sim)
 {
 	struct actor *current = sim->current;
+	int r = end_beside(sim);
 
+	if (r < 0)
+		return r;
 	if (sim->phase == GPU_SWITCHING && sim->now >= sim->phase_end && may_run(sim, current))
 		run(sim);
-	if ((sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING) && current->left == 0) {
-		int r = finish(sim, current);
+	if (current_runs(sim) && current->left == 0) {
+		r = finish(sim, current);
 		if (r < 0)
 			return r;
 		if (may_run(sim, current))
 			begin(sim, current);
 	}
 	/* What follows has not begun: a gate keeps it back at once. */
-	if ((sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING) && current->launch == 0 &&
-	    !may_run(sim, current))
+	if (current_runs(sim) && current->launch == 0 && !may_run(sim, current))
 		vacate(sim);
 	if (sim->phase == GPU_SWITCHING && !may_run(sim, current))
 		vacate(sim);
@@ -418,27 +498,28 @@ static int update_gpu(struct sim *sim)
 	if (sim->phase == GPU_LEAVING && sim->now >= sim->phase_end)
 		vacate(sim);
 	if (sim->phase == GPU_RUNNING && slice_over(sim)) {
-		DL_DELETE(sim->runnable[current->policy.level], current);
-		DL_APPEND(sim->runnable[current->policy.level], current);
+		put_last(sim, current);
 		vacate(sim);
 	}
 	if (sim->phase == GPU_RUNNING && current->launch == 0)
 		launch(current);
 	if (sim->phase == GPU_FREE)
 		serve_first(sim);
+	follow(sim);
 	return 0;
 }
 
 static uint64_t gpu_event(const struct sim *sim)
 {
 	const struct actor *current = sim->current;
-	uint64_t at = POLICY_NEVER;
+	uint64_t full, at;
 
 	if (sim->phase == GPU_FREE)
 		return POLICY_NEVER;
 	if (sim->phase == GPU_SWITCHING)
 		return sim->phase_end;
-	at = sim->now + current->launch;
+	full = filled(sim);
+	at = sim->now + (full ? full : current->launch);
 	if (sim->phase == GPU_LEAVING && sim->phase_end < at)
 		at = sim->phase_end;
 	if (sim->phase == GPU_RUNNING && !sim->options->mps && current->runnable &&
@@ -511,6 +592,7 @@ static uint64_t earliest(const struct sim *sim)
 	uint64_t times[] = {
 		sim->options->end,
 		gpu_event(sim),
+		sim->ending ? sim->now + sim->ending->launch : POLICY_NEVER,
 		sim->look_at,
 		sim->timer_at,
 		sim->options->window ? sim->window_end : POLICY_NEVER,
@@ -599,7 +681,7 @@ static void sum_up(struct sim *sim)
 		if (actor->n == 0)
 			continue;
 		actor->stats->busy += sim->now - actor->active_since;
-		if (actor != sim->current)
+		if (!on_gpu(sim, actor))
 			stood(sim, actor);
 	}
 }

@@ -7,7 +7,13 @@
  * nothing keeps back the hardware serves one for a slice, then the next.
  *
  * Below MPS it serves one launch, then one of the next, and there are no context switches: so it is
- * with kernels that fill the GPU. What smaller ones gain by running at the same time is left out.
+ * with kernels that fill the GPU. What smaller ones gain by running at the same time is left out,
+ * but for the ends of launches: the last wave of blocks seldom fills the GPU. Where so much is left
+ * of a launch as its client's `overlap`, that of the next client begins, if nothing keeps that one
+ * back: at the end of a turn it is released while the launch that was running still runs. Of no
+ * client two launches run at a time, since what it takes alone has that in it, and of no more than
+ * two clients. Both run as fast as alone, so that all together may have run for longer than the
+ * time (`shared`). What leaves before its end leaves no such room.
  *
  * The agent looks at its clients at intervals, and its timers are late. */
 #pragma once
@@ -50,7 +56,8 @@ struct sim_result {
 	size_t n;
 	struct sim_client *clients; /* as in the trace */
 	uint64_t time;              /* ns of virtual time */
-	uint64_t ran, idle;         /* ns; idle: nobody had work */
+	uint64_t ran, idle;         /* ns: somebody ran; nobody had work */
+	uint64_t shared;            /* ns: two ran. All clients' `ran` add up to this and `ran` */
 	uint64_t wasted;            /* ns with work there, and nobody running: switches and holds */
 	uint64_t held_alone;        /* ns in which all who had work were held: never */
 	uint64_t switches, evictions, holds, decisions;

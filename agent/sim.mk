@@ -8,11 +8,15 @@ weir-sim_CPPFLAGS := -Iagent/include
 weir-sim_STATIC   := agent nvml yaml base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-turns test-objective
+UNIT_TESTS += test-turns test-sim test-objective
 test-turns_SRC          := agent/tests/test-turns.c agent/sim.c
 test-turns_CPPFLAGS     := -Iagent/include
 test-turns_STATIC       := agent nvml yaml base
 test-turns_LIBS         := -lcmocka -lyaml -lm
+test-sim_SRC            := agent/tests/test-sim.c agent/sim.c
+test-sim_CPPFLAGS       := -Iagent/include
+test-sim_STATIC         := agent nvml yaml base
+test-sim_LIBS           := -lcmocka -lyaml -lm
 test-objective_SRC      := agent/tests/test-objective.c agent/objective.c agent/duration.c agent/scaled.c
 test-objective_LIBS     := -lcmocka
 

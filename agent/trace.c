@@ -179,6 +179,8 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 		return read_time(reader, value, &client->work);
 	if (strcmp(option, "launch") == 0)
 		return read_time(reader, value, &client->launch);
+	if (strcmp(option, "overlap") == 0)
+		return read_time(reader, value, &client->overlap);
 	if (strcmp(option, "level") != 0)
 		return fail(reader, "unknown option `%.40s`", option);
 	return config_level_parse(value, &client->level)

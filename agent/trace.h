@@ -3,7 +3,7 @@
  *
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
- *               [launch=DURATION]
+ *               [launch=DURATION] [overlap=DURATION]
  *   work TIME NAME DURATION
  *   end TIME
  *
@@ -11,8 +11,10 @@
  * `every` does so at random times, this far apart on average; one that is there `always` never has
  * nothing to do, and `work` is how far ahead it launches. `evict` is how long its running kernels
  * take to leave; with `never` they run to their end. `launch` is how long a kernel takes, of which
- * its work then consists; else what it launches at a time is one. `copies=3` makes NAME.0, NAME.1
- * and NAME.2. Times count from the trace's begin, and have units like durations (`end 1.5s`). */
+ * its work then consists; else what it launches at a time is one. `overlap` is how much of the end
+ * of each does not fill the GPU: a launch of another client may have begun by then, below MPS.
+ * `copies=3` makes NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and have units
+ * like durations (`end 1.5s`). */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +35,7 @@ struct trace_client {
 	uint64_t every;      /* ns; 0: only what `work` lines say */
 	uint64_t work;       /* ns at a time, for `every` and `always` */
 	uint64_t launch;     /* ns of each of its launches; 0: all at a time is one */
+	uint64_t overlap;    /* ns of the end of each that leave room for others' */
 	bool always;
 };
 

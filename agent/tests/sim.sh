@@ -39,6 +39,7 @@ is "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end,
 is "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
 is "a client that is there twice" refuses 'client a\nclient a' '2: a client `a` is there already'
 is "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
+is "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a duration like 250us or 1.5s, not `2`'
 is "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
 is "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
 is "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
@@ -81,5 +82,10 @@ crowd 1 >"$work/again"
 is "the same seed gives the same result" cmp -s "$work/first" "$work/again"
 crowd 2 >"$work/again"
 is "another seed gives another" bash -c "! cmp -s $work/first $work/again"
+adds_up() {
+    "$sim" --mps --json ends.trace | jq -e '.sharedSeconds > 0 and (
+        ([.clients[].gpuSeconds] | add) - .busySeconds - .sharedSeconds | fabs < 1e-8)' >/dev/null
+}
+is "what clients had is what the GPU gave, and what two of them shared" adds_up
 is "JSON is JSON" bash -c "$sim --json crowd.trace | jq -e '.clients | length == 1000' >/dev/null"
 exit $failed

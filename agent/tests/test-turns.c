@@ -156,13 +156,28 @@ static void random_trace(unsigned always)
 	}
 }
 
+static void random_overlaps(void)
+{
+	for (size_t i = 0; i < trace.n_clients; i++) {
+		traits[i].overlap = below(300) * US;
+		if (below(4) == 0)
+			traits[i].evict = TRACE_NEVER;
+	}
+}
+
 static void run(const char *policy, struct sim_options options, struct sim_result *result)
 {
 	options.policy = policy_find(policy);
 	options.settings.late = options.look + options.late;
 	options.seed = state;
 	assert_int_equal(sim_run(result, &trace, &options), 0);
-	/* Whatever happened: all time is accounted for. */
+	/* Whatever happened: all time is accounted for, and who ran in it. */
+	uint64_t ran = 0;
+	for (size_t i = 0; i < result->n; i++) {
+		assert_in_range(result->clients[i].ran, 0, result->clients[i].busy);
+		ran += result->clients[i].ran;
+	}
+	assert_int_equal(ran, result->ran + result->shared);
 	assert_int_equal(result->ran + result->idle + result->wasted, result->time);
 	assert_int_equal(result->time, options.end);
 }
@@ -187,6 +202,7 @@ static void test_work_conserving(void **unused)
 		options.look = options.late = 0;
 		options.mps = i % 2;
 		random_trace(0);
+		random_overlaps();
 		for (size_t policy = 0; policy < POLICIES; policy++) {
 			run(names[policy], options, &result);
 			assert_int_equal(result.held_alone, 0);

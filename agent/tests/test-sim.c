@@ -1,0 +1,208 @@
+/* What the simulated GPU does where launches of two clients meet below MPS. */
+#include "../sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define US 1000ull
+#define MS 1000000ull
+
+/* Below MPS, with an agent that sees everything at once. */
+static struct sim_options options_for(const char *policy)
+{
+	struct sim_options options = sim_defaults;
+
+	options.policy = policy_find(policy);
+	options.settings = policy_defaults;
+	options.look = options.late = options.window = 0;
+	options.mps = true;
+	return options;
+}
+
+/* @text has an `end`. */
+static struct sim_result play(const char *text, struct sim_options options)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	struct sim_result result;
+	struct trace trace;
+	char message[256];
+
+	assert_non_null(in);
+	assert_int_equal(trace_read(&trace, in, "trace", message, sizeof(message)), 0);
+	fclose(in);
+	options.end = trace.end;
+	assert_int_equal(sim_run(&result, &trace, &options), 0);
+	trace_deinit(&trace);
+	return result;
+}
+
+/* How long two ran at the same time. */
+static uint64_t shared(const char *text, struct sim_options options)
+{
+	struct sim_result result = play(text, options);
+	uint64_t ns = result.shared;
+
+	sim_result_deinit(&result);
+	return ns;
+}
+
+/* A launch begins each 80 us, the last one 10 us before the end. */
+static void test_ends_of_two(void **unused)
+{
+	(void)unused;
+	struct sim_result result =
+		play("client a copies=2 always work=10ms launch=100us overlap=20us\nend 79930us",
+		     options_for("levels"));
+	assert_int_equal(result.ran, 79930 * US);
+	assert_int_equal(result.switches, 1000);
+	assert_int_equal(result.shared, 998 * 20 * US + 10 * US);
+	assert_int_equal(result.clients[0].ran, 50 * MS - 10 * US);
+	assert_int_equal(result.clients[1].ran, 50 * MS - 90 * US);
+	for (size_t i = 0; i < result.n; i++)
+		assert_int_equal(result.clients[i].starved, i == 0 ? 60 * US : 80 * US);
+	sim_result_deinit(&result);
+}
+
+/* Each end leaves as much as its own client's does. */
+static void test_ends_that_differ(void **unused)
+{
+	(void)unused;
+	assert_int_equal(shared("client a always work=10ms launch=100us overlap=20us\n"
+				"client b always work=10ms launch=100us\nend 180ms",
+				options_for("levels")),
+			 1000 * 20 * US);
+}
+
+static void test_not_of_one(void **unused)
+{
+	(void)unused;
+	assert_int_equal(shared("client a always launch=100us overlap=20us\nend 80ms",
+				options_for("levels")),
+			 0);
+}
+
+static void test_not_time_sliced(void **unused)
+{
+	struct sim_options options = options_for("levels");
+
+	(void)unused;
+	options.mps = false;
+	struct sim_result result =
+		play("client a copies=2 always launch=100us overlap=20us\nend 80ms", options);
+	uint64_t slice = options.slice + options.switching;
+	assert_int_equal(result.switches, 80 * MS / slice + 1);
+	assert_int_equal(result.shared, 0);
+	sim_result_deinit(&result);
+}
+
+/* Turns of 1 ms: of ten launches the last is behind another's, and the others behind it are held.
+ */
+static void test_ends_of_turns(void **unused)
+{
+	struct sim_options options = options_for("ffs");
+
+	(void)unused;
+	options.settings.cost = 30 * US;
+	struct sim_result result = play("client a copies=2 always work=10ms launch=100us "
+					"overlap=20us evict=never\nend 100ms",
+					options);
+	assert_int_equal(result.switches, 102);
+	assert_int_equal(result.evictions, 0);
+	assert_int_equal(result.shared, (result.switches - 1) * 20 * US);
+	sim_result_deinit(&result);
+}
+
+/* Those that leave before their end do not: the turn is over 30 us after one began. */
+static void test_not_of_evicted(void **unused)
+{
+	struct sim_options options = options_for("wfq");
+
+	(void)unused;
+	options.settings.quantum = options.settings.min_quantum = 130 * US;
+	struct sim_result result =
+		play("client a always launch=100us overlap=20us evict=10us\n"
+		     "client b always launch=100us overlap=20us evict=10us\nend 200us",
+		     options);
+	assert_int_equal(result.evictions, 1);
+	assert_int_equal(result.shared, 0);
+	assert_int_equal(result.clients[1].ran, 60 * US);
+	sim_result_deinit(&result);
+}
+
+/* Whose launch still ends begins no other: two that are done meanwhile gain nobody a third. */
+static void test_own_order(void **unused)
+{
+	(void)unused;
+	struct sim_result result =
+		play("client a always work=10ms launch=100us overlap=50us\nclient b\nclient c\n"
+		     "work 20us b 10us\nwork 20us c 10us\nend 100us",
+		     options_for("levels"));
+	assert_int_equal(result.clients[0].ran, 100 * US);
+	assert_int_equal(result.clients[1].turnaround, 40 * US);
+	assert_int_equal(result.clients[2].turnaround, 50 * US);
+	assert_int_equal(result.shared, 20 * US);
+	assert_int_equal(result.wasted, 0);
+	sim_result_deinit(&result);
+}
+
+/* Launches that are shorter than that run abreast, one of each client in turn. */
+static void test_short_launches(void **unused)
+{
+	(void)unused;
+	struct sim_result result =
+		play("client a copies=3 always work=10ms launch=100us overlap=1ms\nend 75ms",
+		     options_for("levels"));
+	assert_int_equal(result.shared, 75 * MS);
+	for (size_t i = 0; i < result.n; i++)
+		assert_int_equal(result.clients[i].ran, 50 * MS);
+	sim_result_deinit(&result);
+}
+
+/* Whatever happens meanwhile: who comes waits for one of the two. */
+static void test_no_third(void **unused)
+{
+	static const uint64_t turnarounds[] = {100 * US, 100 * US, 200 * US, 80 * US};
+
+	(void)unused;
+	struct sim_result result = play("client a copies=3 overlap=1ms\nclient b\n"
+					"work 0us a.0 100us\nwork 0us a.1 100us\n"
+					"work 0us a.2 100us\nwork 30us b 10us\nend 1ms",
+					options_for("levels"));
+	for (size_t i = 0; i < result.n; i++)
+		assert_int_equal(result.clients[i].turnaround, turnarounds[i]);
+	sim_result_deinit(&result);
+}
+
+/* A gate below is closed until the demand above is gone; nobody is held for one above. */
+static void test_levels(void **unused)
+{
+	(void)unused;
+	struct sim_result result = play("client low always launch=100us overlap=20us evict=never\n"
+					"client high level=high launch=100us overlap=20us\n"
+					"work 50us high 200us\nend 300us",
+					options_for("levels"));
+	assert_int_equal(result.clients[1].turnaround, 230 * US);
+	assert_int_equal(result.clients[0].ran, 120 * US);
+	assert_int_equal(result.shared, 20 * US);
+	sim_result_deinit(&result);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ends_of_two),    cmocka_unit_test(test_ends_that_differ),
+		cmocka_unit_test(test_not_of_one),     cmocka_unit_test(test_not_time_sliced),
+		cmocka_unit_test(test_ends_of_turns),  cmocka_unit_test(test_not_of_evicted),
+		cmocka_unit_test(test_own_order),      cmocka_unit_test(test_no_third),
+		cmocka_unit_test(test_short_launches), cmocka_unit_test(test_levels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
