@@ -1,12 +1,13 @@
 """Parts d, f and k: who gets how much of a GPU that all want, window by window, and what weir-sim says
 would come of it."""
 
+import dataclasses
 import json
 import subprocess
 import time
 
 import plot
-from players import Role, progress, sample, stage_of
+from players import DEPTH, Role, progress, sample, stage_of
 
 # FLEP, table 1: our name of it, its kernel, us of that with the large input and with the small one.
 FLEP = {
@@ -30,9 +31,9 @@ LOSS_LIMIT = 3.0  # per cent
 SIM_LIMIT = 2.0  # per cent
 TARGET = 66
 THROTTLE_US = 500  # part f: a launch of each
-# What weir-sim is told of the machine: below MPS there is no context switch, so who is next waits for its gate alone, and
-# gates let half of their interval pass.
-SWITCH, EVICT = "3us", "50us"
+# What weir-sim is told of the machine: kernels of up to a millisecond run to their end, for libweir leaves them as they are
+# while equals take turns; of others gates let half of their interval pass. And of the agent: its evictionCost.
+SHORT_US, EVICT, COST = 1000, "50us", "200us"
 # Of wfq: a launch of part f. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; so, 0.75.
 QUANTUM = "500us"
 SCHEDULING = f"scheduling: {{quantum: {QUANTUM}, minQuantum: {QUANTUM}}}\n"
@@ -86,6 +87,19 @@ class Windows:
         return 100 - sum(self.used) / max(1, len(self.used))
 
 
+@dataclasses.dataclass
+class Contest:
+    """@plain: per cent lost by the same roles below MPS alone, without weights; None: they were not played so."""
+
+    part: str
+    what: str
+    policy: str
+    roles: list
+    shares: list
+    windows: Windows
+    plain: float
+
+
 def run(bench, mode, roles, window, seconds, priorities=()):
     stage = stage_of(bench)
     ends = stage.endless(mode, roles, seconds, priorities)
@@ -121,10 +135,8 @@ def contend(bench, part, what, roles, shares, window, policy, seconds, baselines
     """One contest; its windows. The baselines have no weights, and are shown as they are. @first: before it
     counts it is played in pieces of so many seconds while forms are still compared among others; how the first was is shown as well."""
     stage = stage_of(bench)
-    others = []
-    for mode in baselines:
-        plain = run(bench, mode, roles, window, seconds)
-        others.append(f"{mode} {shown(plain, len(roles))}, loss {plain.loss:.1f} %")
+    plain = {mode: run(bench, mode, roles, window, seconds) for mode in baselines}
+    others = [f"{mode} {shown(of, len(roles))}, loss {of.loss:.1f} %" for mode, of in plain.items()]
     stage.set_policy(policy, dict(zip(roles, shares)), scheduling)
     wanted = targets(shares)
     if first:
@@ -137,7 +149,8 @@ def contend(bench, part, what, roles, shares, window, policy, seconds, baselines
         others.append("forms are not settled")
     for start, row, used in zip(windows.starts, windows.shares, windows.used):
         print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
-    bench.contests.append((part, what, policy, roles, shares, windows))
+    lost = plain["MPS"].loss if "MPS" in plain else None
+    bench.contests.append(Contest(part, what, policy, roles, shares, windows, lost))
     text = f"{shown(windows, len(roles))}, worst window {windows.worst(wanted):.2f} off"
     bench.report.add(part, f"{what}, {policy}", f"{text}, loss {windows.loss:.2f} %", baselines="; ".join(others))
     return windows, wanted
@@ -216,16 +229,35 @@ def part_f(bench):
     stage_leave(stage, [target, *throttles])
 
 
-def simulate(bench, policy, shares, window):
-    """(shares, per cent lost) by weir-sim, over ten seconds."""
-    trace = "".join(f"client c{i} always share={share} evict={EVICT}\n" for i, share in enumerate(shares))
-    argv = [bench.node.program("weir-sim"), "--policy", policy, "--json", "--window", f"{int(window * 1000)}ms", "-"]
-    argv += ["--switch", SWITCH]
-    argv += ["--quantum", QUANTUM, "--min-quantum", QUANTUM] if policy == "wfq" else []
+def overlap_us(us, lost):
+    """How much of the end of each launch leaves room for another client's, in the mean, by what is lost below MPS alone. There
+    clients that always have work are served launch by launch, so that each ends beside another's begin, and one of each
+    takes sum(us) / used in all instead of sum(us). What is lost indeed has other reasons, and is no overlap."""
+    used = max(1, 1 - lost / 100)
+    return sum(us) / len(us) * (1 - 1 / used)
+
+
+def client_line(i, share, us, overlap):
+    """A round is one launch, of so many @us."""
+    launch = round(1e3 * us)
+    leaves = "" if us > SHORT_US else " evict=never"
+    return f"client c{i} always share={share} launch={launch}ns work={DEPTH * launch}ns overlap={round(1e3 * overlap)}ns{leaves}\n"
+
+
+def simulate(bench, contest, overlap, us):
+    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each."""
+    trace = "".join(client_line(i, share, u, overlap) for i, (share, u) in enumerate(zip(contest.shares, us)))
+    argv = [bench.node.program("weir-sim"), "--policy", contest.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "-"]
+    argv += ["--quantum", QUANTUM, "--min-quantum", QUANTUM] if contest.policy == "wfq" else []
     done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
     result = json.loads(done.stdout)
     ran = [client["gpuSeconds"] for client in result["clients"]]
     return [100 * r / sum(ran) for r in ran], 100 - 100 * sum(ran) / result["seconds"]
+
+
+def plain_loss(bench, roles):
+    """By whichever contest of these roles was played below MPS alone."""
+    return next(contest.plain for contest in bench.contests if contest.roles == roles and contest.plain is not None)
 
 
 def part_k(bench):
@@ -238,11 +270,16 @@ def part_k(bench):
         bench.report.skipped("k", "nothing to compare with: d and f were not run")
         return
     far = []
-    for part, what, policy, roles, shares, windows in bench.contests:
-        said, lost = simulate(bench, policy, shares, 1.0)
-        was = [windows.mean(i) for i in range(len(roles))]
+    for contest in bench.contests:
+        us = [stage_of(bench).alone["MPS", role] for role in contest.roles]
+        overlap = overlap_us(us, plain_loss(bench, contest.roles))
+        said, lost = simulate(bench, contest, overlap, us)
+        was = [contest.windows.mean(i) for i in range(len(us))]
         off = max(abs(a - b) for a, b in zip(said, was))
-        far.append((off, abs(lost - windows.loss), f"{part}: {what}"))
+        what = f"{contest.part}: {contest.what}"
+        told = f"{':'.join(f'{share:.1f}' for share in said)}, loss {lost:.2f} %"
+        print(f"    {what}: {told}; on the GPU loss {contest.windows.loss:.2f} %; {overlap:.1f} us of each end overlap", flush=True)
+        far.append((off, abs(lost - contest.windows.loss), what))
     for i, name in ((0, "shares"), (1, "throughput")):
         worst = max(far, key=lambda one: one[i])
         bench.report.at_most("k", f"weir-sim's {name} of d and f: furthest off", worst[i], SIM_LIMIT, " points", worst[2])
