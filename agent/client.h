@@ -50,3 +50,9 @@ struct client {
 	uint64_t held_until; /* by hand; 0: not */
 	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
 };
+
+/* It says that its kernels run beside others'. */
+static inline bool client_is_concurrent(const struct client *client)
+{
+	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
+}

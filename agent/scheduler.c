@@ -305,12 +305,6 @@ static uint64_t left(const struct scheduler *scheduler, struct client *client, u
 	return client->policy.remaining ? client->policy.remaining : 1;
 }
 
-/* It says that its kernels run beside others'. */
-static bool is_concurrent(const struct client *client)
-{
-	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;
-}
-
 /* True: it has work. */
 static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
 {
@@ -377,7 +371,7 @@ static bool runs_beside(const struct client *client)
 
 	return atomic_load(&client->pages.control->above) &&
 	       !atomic_load(&client->pages.control->hold) && atomic_load(&status->outstanding) &&
-	       is_concurrent(client);
+	       client_is_concurrent(client);
 }
 
 /* How many of those below others run at the same time. */
@@ -480,7 +474,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		bool equals = has_equals(scheduler, client) || hand_held(client);
 		busy |= look_at(scheduler, client, now) && equals;
 		may_contend |= equals;
-		concurrent[client->level] &= is_concurrent(client);
+		concurrent[client->level] &= client_is_concurrent(client);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		turns_set_concurrent(&gpu->turns, level, concurrent[level]);

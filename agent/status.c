@@ -114,8 +114,7 @@ static cJSON *describe_client(const struct client *client)
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");
 	add_text(object, "state", state_of(client));
-	cJSON_AddBoolToObject(object, "concurrent",
-			      atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT);
+	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
 	add_number(object, "outstanding", client->account.outstanding);
 	add_seconds(object, "remainingSeconds", client->account.remaining);
 	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
