@@ -136,6 +136,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->demanding = 0;
 	client->idle_since = client->gap = client->demand_since = 0;
 	client->early = (struct early){0};
+	client->burst = (struct burst){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = 0;
 	client->gates = client->gates_closed = 0;

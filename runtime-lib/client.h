@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "burst.h"
 #include "driver.h"
 #include "early.h"
 #include "request.h"
@@ -71,6 +72,7 @@ struct client {
 	_Atomic uint64_t idle_since;   /* ns, when the last work was seen finished; 0: not idle */
 	_Atomic uint64_t gap; /* ns, running mean of the time between idle and the next launch */
 	struct early early;
+	struct burst burst;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */
 	_Atomic int yields; /* who waits goes ahead of blocks (priority.h); so does it */

@@ -73,6 +73,7 @@ void demand_set(struct client *client, const struct standing *standing, uint64_t
 	atomic_store(&client->idle_since, 0);
 	if (!atomic_load(&client->demand_since))
 		atomic_compare_exchange_strong(&client->demand_since, &none, now);
+	burst_begin(&client->burst, now);
 	set_bits(standing);
 	atomic_store(&client->demanding, DEMAND_SHOWN);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
@@ -105,6 +106,7 @@ static void set_again(struct client *client, const struct standing *standing)
 {
 	if (!busy(client))
 		return;
+	burst_begin(&client->burst, client_now());
 	set_bits(standing);
 	atomic_store(&client->demanding, DEMAND_SHOWN);
 	tell(standing, 1, 0);
@@ -138,6 +140,7 @@ static void clear(struct client *client)
 	if (!standing || !take_back(client, standing, DEMAND_SHOWN))
 		return;
 	count_time(client, client_now(), 0);
+	burst_end(&client->burst, atomic_load(&client->idle_since));
 	start_done(client, standing);
 	tell(standing, 0, 0);
 	set_again(client, standing);
@@ -177,8 +180,10 @@ bool demand_expire(struct client *client, uint64_t now)
 		return true;
 	}
 	count_time(client, now, now);
-	if (busy(client))
+	if (busy(client)) {
+		burst_goes_on(&client->burst, now);
 		return true;
+	}
 	uint64_t idle = atomic_load(&client->idle_since);
 	if (!idle) {
 		atomic_store(&client->idle_since, now);

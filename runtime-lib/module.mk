@@ -4,7 +4,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,attribute.c capture.c choose.c choose-plan.c choose-trial.c client.c connect.c copy.c demand.c driver.c early.c entry.c front.c function.c gate.c \
+libweir.so_SRC := $(addprefix runtime-lib/,attribute.c burst.c capture.c choose.c choose-plan.c choose-trial.c client.c connect.c copy.c demand.c driver.c early.c entry.c front.c function.c gate.c \
 	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c loader-cache.c module.c pages.c predict.c predict-ridge.c preempt.c priority.c request.c rewrite.c sample.c search.c start.c stream.c \
 	sync.c thread.c trail.c worker.c) \
 	forward.S

@@ -378,6 +378,7 @@ static void write_status(struct client *client, const struct standing *standing,
 	if (client->worker.eviction_cost > 0)
 		atomic_store(&status->eviction_cost,
 			     (uint64_t)(client->worker.eviction_cost / client->worker.run_time));
+	atomic_store(&status->burst, burst_told(&client->burst));
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);

@@ -281,6 +281,87 @@ static void demand_that_moves_ends_with_its_work(void **state)
 	gone(of_context);
 }
 
+static void short_bursts_count(void **state)
+{
+	struct burst burst = {0};
+
+	(void)state;
+	assert_int_equal(burst_told(&burst), 0);
+	burst_begin(&burst, 1000);
+	burst_begin(&burst, 2000); /* it goes on already */
+	assert_int_equal(burst_told(&burst), 0);
+	burst_goes_on(&burst, 3000);
+	assert_int_equal(burst_told(&burst), 2000);
+	burst_end(&burst, 5000);
+	assert_int_equal(burst_told(&burst), 4000);
+
+	burst_begin(&burst, 10000);
+	burst_end(&burst, 11000);
+	assert_int_equal(burst_told(&burst), 1000);
+
+	/* Longer ones are believed slowly, over or not. */
+	burst_begin(&burst, 20000);
+	burst_goes_on(&burst, 20500);
+	assert_int_equal(burst_told(&burst), 1000);
+	burst_goes_on(&burst, 37000);
+	assert_int_equal(burst_told(&burst), 2000);
+	/* There was no work once, then some more. */
+	burst_end(&burst, 21000);
+	assert_int_equal(burst_told(&burst), 2000);
+
+	/* What was seen of one is nothing of the next, and what did not begin is none. */
+	burst_begin(&burst, 40000);
+	assert_int_equal(burst_told(&burst), 2000);
+	burst_end(&burst, 40000);
+	burst_end(&burst, 50000);
+	assert_int_equal(burst_told(&burst), 2000);
+}
+
+static void bursts_are_told(void **state)
+{
+	unsigned n = context_welcomed(1);
+
+	(void)state;
+	finish_work(n);
+	/* One that does not end. */
+	driver->streams_busy = 1;
+	launch(n);
+	assert_true(eventually(agent.status->burst > 10000000));
+	driver->streams_busy = 0;
+	finish_work(n);
+	assert_true(eventually(client->burst.known > 10000000));
+	assert_true(eventually(agent.status->burst == client->burst.known));
+
+	/* Demand lingers behind those that follow, but not in them. */
+	for (unsigned i = 0; i < TRIES && client->burst.known > 100000; i++) {
+		launch(n);
+		atomic_store(&client->gap, 90000);
+		finish_work(n);
+	}
+	assert_in_range(client->burst.known, 1, 100000);
+	assert_true(eventually(agent.status->burst == client->burst.known));
+	gone(n);
+}
+
+static void a_burst_begins_with_the_launch(void **state)
+{
+	unsigned n = context_welcomed(2);
+
+	(void)state;
+	finish_work(n);
+	assert_true(copy_shows_demand(n));
+	assert_true(eventually(!shown()));
+	assert_true(eventually(!client->burst.since));
+	assert_true(copy_shows_demand(n));
+	uint64_t before = client_now();
+	driver->streams_busy = 1;
+	launch(n);
+	assert_true(client->burst.since >= before);
+	driver->streams_busy = 0;
+	finish_work(n);
+	gone(n);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -288,6 +369,9 @@ int main(void)
 		cmocka_unit_test(a_copy_shows_demand_early),
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
+		cmocka_unit_test(short_bursts_count),
+		cmocka_unit_test(bursts_are_told),
+		cmocka_unit_test(a_burst_begins_with_the_launch),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
 		cmocka_unit_test(early_demand_ends_with_the_work_it_was_for),
 		cmocka_unit_test(demand_that_moves_ends_with_its_work),

@@ -326,7 +326,10 @@ struct weir_status_page {
 	/* Kernels launched within the last second or so whose form is not decided: it is being
 	 * made, or compared with the native one. */
 	_Atomic uint64_t comparing;
-	uint8_t reserved[WEIR_PAGE_SIZE - 344];
+	/* ns from when work comes to the idle client until it is done, rather of the short ones; 0:
+	 * not known, or this library does not say. */
+	_Atomic uint64_t burst;
+	uint8_t reserved[WEIR_PAGE_SIZE - 352];
 };
 
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
@@ -362,6 +365,7 @@ static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layou
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
 static_assert(offsetof(struct weir_status_page, early) == 312, "page layout");
 static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout");
+static_assert(offsetof(struct weir_status_page, burst) == 344, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {
