@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "client.h"
+#include "patience.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -75,6 +76,7 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
+	patience_follow(gpu);
 }
 
 static bool may_set(const struct client *client, unsigned level, uint64_t now)
@@ -163,6 +165,14 @@ static void count_shared(struct gpu *gpu, int change)
 	gpu_share(gpu);
 }
 
+static void deinit_parts(struct gpu *gpu)
+{
+	patience_deinit(gpu);
+	loop_timer_deinit(&gpu->sharing);
+	loop_timer_deinit(&gpu->sweep);
+	region_deinit(&gpu->region);
+}
+
 int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 {
 	int r = region_init(&gpu->region, root, gpu->id);
@@ -170,13 +180,12 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	if (r < 0)
 		return r;
 	r = loop_timer_init(&gpu->sweep, loop, sweep_due);
-	if (r == 0) {
+	if (r == 0)
 		r = loop_timer_init(&gpu->sharing, loop, sharing_due);
-		if (r < 0)
-			loop_timer_deinit(&gpu->sweep);
-	}
+	if (r == 0)
+		r = patience_init(gpu, loop);
 	if (r < 0) {
-		region_deinit(&gpu->region);
+		deinit_parts(gpu);
 		return r;
 	}
 	gpu->open = true;
@@ -193,9 +202,7 @@ void gpu_close(struct gpu *gpu)
 {
 	if (!gpu->open)
 		return;
-	loop_timer_deinit(&gpu->sweep);
-	loop_timer_deinit(&gpu->sharing);
-	region_deinit(&gpu->region);
+	deinit_parts(gpu);
 	gpu->graces_until = 0;
 	gpu->open = false;
 }

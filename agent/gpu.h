@@ -54,6 +54,7 @@ struct gpu {
 	uint64_t reserved_until;
 	uint64_t graces_until; /* a sweep is due, and the last by then; 0: none is */
 	struct loop_timer sweep, sharing;
+	struct loop_timer patience; /* patience.c's */
 
 	/* scheduler.c's. */
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */

@@ -19,7 +19,7 @@ LIBRARIES += agent
 agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c \
              compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-keeper.c mps-process.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
+             memory.c metrics.c mps.c mps-keeper.c mps-process.c patience.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
              status.c table.c tenants.c terms.c text.c top.c trace.c)
 # What it sees of the GPUs, and tells.
 agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
@@ -63,7 +63,7 @@ endif
 WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu test-patience \
                test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test

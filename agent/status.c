@@ -68,6 +68,18 @@ static void describe_predictions(cJSON *object, const struct client *client)
 		add_seconds(object, "switchSeconds", client->policy.cost);
 }
 
+/* How long its work takes when some comes, as it says, and what those above it can wait. */
+static void describe_patience(cJSON *object, const struct client *client)
+{
+	uint64_t burst = atomic_load(&client->pages.status->burst);
+	uint32_t patience = atomic_load(&client->pages.control->patience);
+
+	if (burst)
+		add_seconds(object, "burstSeconds", burst);
+	if (patience)
+		add_seconds(object, "patienceSeconds", patience);
+}
+
 /* The container's, on this GPU. */
 static void describe_memory(cJSON *object, const struct client *client)
 {
@@ -129,6 +141,7 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "earlyDemandsVain", total[ACCOUNT_EARLY_VAIN]);
 	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_EARLY_TIME]);
 	describe_predictions(object, client);
+	describe_patience(object, client);
 	return object;
 }
 

@@ -123,6 +123,13 @@ static void test_control(void **state)
 	struct fake fake = fake_join(3);
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"level\":3"));
+	assert_null(strstr(answer, "burstSeconds"));
+	assert_null(strstr(answer, "patienceSeconds"));
+	fake.status->burst = 5000000;
+	fake.control->patience = 250000;
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"burstSeconds\":0.005"));
+	assert_non_null(strstr(answer, "\"patienceSeconds\":0.00025"));
 	ask("{\"command\": \"reboot\"}\n", answer, sizeof(answer));
 	assert_string_equal(answer, "{\"error\":\"unknown command\"}");
 	ask("\n", answer, sizeof(answer));

@@ -269,7 +269,9 @@ struct weir_control_page {
 	_Atomic uint64_t hold_until;
 	_Atomic uint64_t latency_slo; /* ns from launch to start that the pod wants; 0: none */
 	_Atomic uint32_t below;       /* how many clients of this GPU are below this one */
-	uint8_t reserved1[64 - 60];
+	/* ns: kernels no longer than this need not leave for those above, whose work takes many
+	 * times as long. 0: not known. */
+	_Atomic uint32_t patience;
 	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
@@ -360,6 +362,7 @@ static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layo
 static_assert(offsetof(struct weir_control_page, beside) == 36, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_control_page, below) == 56, "page layout");
+static_assert(offsetof(struct weir_control_page, patience) == 60, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");

@@ -1,0 +1,213 @@
+/* For how long kernels may keep those above waiting, on one GPU. */
+#include "../patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../client.h"
+
+#include "weir/base.h"
+
+#define US 1000u
+#define MS 1000000ull
+
+static char folder[] = "/tmp/weir-test-XXXXXX";
+static struct folder root;
+static struct loop loop;
+static struct gpu gpu;
+static struct weir_control_page controls[4];
+static struct weir_status_page statuses[4];
+static struct client clients[4];
+
+static int open_all(void **state)
+{
+	(void)state;
+	memset(&gpu, 0, sizeof(gpu));
+	memset(controls, 0, sizeof(controls));
+	memset(statuses, 0, sizeof(statuses));
+	memset(clients, 0, sizeof(clients));
+	gpu_format_id(gpu.uuid, gpu.id);
+	if (!mkdtemp(folder) || loop_init(&loop) < 0 || region_root_init(&root, folder) < 0)
+		return -1;
+	return gpu_open(&gpu, &loop, &root);
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	gpu_close(&gpu);
+	region_remove(&root, gpu.id);
+	folder_close(&root);
+	loop_deinit(&loop);
+	rmdir(folder);
+	memset(folder + strlen(folder) - 6, 'X', 6);
+	return 0;
+}
+
+/* A client that has had work, and says that it took so long. */
+static void come(unsigned i, uint8_t level, uint64_t burst)
+{
+	clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
+	clients[i].level = level;
+	statuses[i].launches = 1;
+	statuses[i].burst = burst;
+	gpu_add(&gpu, &clients[i], WEIR_BIT_NONE);
+}
+
+static uint32_t told(unsigned i)
+{
+	patience_tell(&gpu);
+	return controls[i].patience;
+}
+
+static void test_the_least_patient_above_counts(void **state)
+{
+	(void)state;
+	come(0, 0, 3 * MS);
+	assert_int_equal(told(0), 0);
+	come(1, 2, 8 * MS);
+	assert_int_equal(told(0), 500 * US);
+	come(2, 1, 4 * MS);
+	come(3, 2, 16 * MS);
+	assert_int_equal(told(0), 250 * US);
+	assert_int_equal(told(1), 0);
+	assert_int_equal(told(2), 500 * US);
+	assert_int_equal(told(3), 0);
+	gpu_remove(&gpu, &clients[1], false);
+	assert_int_equal(controls[2].patience, 1000 * US);
+	assert_int_equal(controls[0].patience, 250 * US);
+}
+
+static void test_levels_change(void **state)
+{
+	(void)state;
+	come(0, 0, 32 * MS);
+	come(1, 1, 8 * MS);
+	assert_int_equal(controls[0].patience, 500 * US);
+	gpu_set_level(&gpu, &clients[0], 1);
+	assert_int_equal(controls[0].patience, 0);
+	gpu_set_level(&gpu, &clients[0], 2);
+	assert_int_equal(controls[0].patience, 0);
+	assert_int_equal(controls[1].patience, 1000 * US);
+}
+
+static void test_who_says_nothing_may_be_in_a_hurry(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 1, 8 * MS);
+	come(2, 1, 0);
+	assert_int_equal(told(0), 0);
+	/* But not who never had work. */
+	statuses[2].launches = 0;
+	assert_int_equal(told(0), 500 * US);
+	statuses[1].launches = 0;
+	assert_int_equal(told(0), 0);
+}
+
+static void test_nobody_is_believed_too_much(void **state)
+{
+	(void)state;
+	come(0, 0, UINT64_MAX);
+	come(1, 3, UINT64_MAX);
+	assert_int_equal(told(0), PATIENCE_MAX);
+	statuses[1].burst = 15;
+	assert_int_equal(told(0), 0);
+	controls[0].patience = UINT32_MAX; /* its own page, too, a client can write */
+	assert_int_equal(told(0), 0);
+}
+
+static void test_small_changes_are_not_told(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 1, 8 * MS);
+	assert_int_equal(told(0), 500 * US);
+	statuses[1].burst = 8 * MS + 8 * MS / 9;
+	assert_int_equal(told(0), 500 * US);
+	statuses[1].burst = 8 * MS - 8 * MS / 9;
+	assert_int_equal(told(0), 500 * US);
+	statuses[1].burst = 8 * MS - 8 * MS / 7;
+	assert_in_range(told(0), 428 * US, 429 * US);
+}
+
+static void test_objectives_are_kept(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 1, 8 * MS);
+	clients[1].policy.slo = 600 * US;
+	assert_int_equal(told(0), 300 * US);
+	clients[1].policy.slo = 2 * MS;
+	assert_int_equal(told(0), 500 * US);
+}
+
+/* Below MPS: one above waits for both. */
+static void test_those_beside_share_it(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		come(i, i == 2, 8 * MS);
+		statuses[i].flags = WEIR_STATUS_CONCURRENT;
+	}
+	assert_int_equal(told(0), 250 * US);
+	assert_int_equal(told(1), 250 * US);
+	statuses[1].flags = 0;
+	assert_int_equal(told(0), 500 * US);
+}
+
+static void test_looks_where_there_are_levels(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 0, 8 * MS);
+	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
+	gpu_set_level(&gpu, &clients[1], 1);
+	statuses[1].burst = 4 * MS;
+	assert_int_equal(loop_step(&loop, 3000), 1);
+	assert_int_equal(controls[0].patience, 250 * US);
+	statuses[1].burst = 8 * MS;
+	assert_int_equal(loop_step(&loop, 3000), 1);
+	assert_int_equal(controls[0].patience, 500 * US);
+	gpu_remove(&gpu, &clients[1], true);
+	assert_int_equal(controls[0].patience, 0);
+	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
+}
+
+static void test_who_may_come_back_is_not_known(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 1, 8 * MS);
+	gpu.reserved = 1ull << 40;
+	assert_int_equal(told(0), 0);
+	gpu_sweep(&gpu, gpu.reserved_until + GPU_GRACE_NS);
+	assert_int_equal(controls[0].patience, 500 * US);
+}
+
+#define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		GPU_TEST(test_the_least_patient_above_counts),
+		GPU_TEST(test_levels_change),
+		GPU_TEST(test_who_says_nothing_may_be_in_a_hurry),
+		GPU_TEST(test_nobody_is_believed_too_much),
+		GPU_TEST(test_small_changes_are_not_told),
+		GPU_TEST(test_objectives_are_kept),
+		GPU_TEST(test_those_beside_share_it),
+		GPU_TEST(test_looks_where_there_are_levels),
+		GPU_TEST(test_who_may_come_back_is_not_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
