@@ -6,6 +6,7 @@
 /* From the environment. */
 struct settings {
 	uint64_t latency;      /* ns: wanted from the demand until a kernel has left */
+	bool latency_told;     /* by the user: so what is learned of those above does not count */
 	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
 	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
 };

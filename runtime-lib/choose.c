@@ -53,6 +53,7 @@ void choose_init(void)
 	const char *latency = getenv("WEIR_PREEMPT_LATENCY_US"), *form = getenv("WEIR_FORM"),
 		   *chunk = getenv("WEIR_CHUNK");
 
+	settings.latency_told = latency != NULL;
 	settings.latency = latency ? strtoull(latency, NULL, 10) * 1000 : LATENCY_NS;
 	settings.chunk = chunk ? (uint32_t)strtoul(chunk, NULL, 10) : 0;
 	settings.forced = 0;
@@ -90,6 +91,13 @@ static bool is_native_turn(struct choice *choice, bool waited)
 	       !take_one(&choice->grants);
 }
 
+/* Those above can wait for the end of one that is so short. */
+static bool is_bearable(const struct client *client, uint64_t ns)
+{
+	return !settings.latency_told &&
+	       ns <= atomic_load_explicit(&client->patience, memory_order_relaxed);
+}
+
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
 			uint64_t predicted, uint64_t interval)
 {
@@ -107,7 +115,8 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		turn.sample = true;
 		if (is_native_turn(choice, waited != WAITED_NOT))
 			turn.candidate = 0;
-	} else if (predicted < interval && !is_forced(&settings)) {
+	} else if ((predicted < interval || is_bearable(client, predicted)) &&
+		   !is_forced(&settings)) {
 		turn.candidate = 0;
 	}
 	if (!turn.candidate)
@@ -195,9 +204,10 @@ static struct choice *take_choice(void)
 	return NULL;
 }
 
-static bool is_long(uint64_t ns)
+static bool is_long(const struct client *client, uint64_t ns)
 {
-	return is_forced(&settings) ? settings.forced != WEIR_NATIVE : ns > settings.latency;
+	return is_forced(&settings) ? settings.forced != WEIR_NATIVE
+				    : ns > settings.latency && !is_bearable(client, ns);
 }
 
 /* Launched before its choice was made, perhaps. */
@@ -212,7 +222,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 {
 	struct choice *choice;
 
-	if (!of->formable || !is_long(ns) || geometry_blocks(&of->geometry) > INT32_MAX)
+	if (!of->formable || !is_long(client, ns) || geometry_blocks(&of->geometry) > INT32_MAX)
 		return;
 	choice = take_choice();
 	if (!choice)
@@ -336,13 +346,16 @@ static void try_forms(struct choice *choice, const struct rewritten *rewritten)
 }
 
 /* A client for whom others make room is not disturbed by forms of kernels that end as soon as its
- * next gate comes. */
+ * next gate comes; nor is anybody while those above can wait for them. */
 static bool is_of_use(const struct choice *choice, const struct client *client)
 {
 	const struct standing *standing = atomic_load(&client->standing);
 
-	return is_forced(&settings) || (standing && !standing->level) || trial_is_waited(choice) ||
-	       choice->native >= GATE_INTERVAL_ALONE;
+	if (is_forced(&settings))
+		return true;
+	return !is_bearable(client, choice->native) &&
+	       ((standing && !standing->level) || trial_is_waited(choice) ||
+		choice->native >= GATE_INTERVAL_ALONE);
 }
 
 /* What was good enough for equals may not be for others. */

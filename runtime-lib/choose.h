@@ -18,6 +18,11 @@
  * slices: these are the first to be tried if nobody but equals waits, and as soon as these do and
  * one is good enough the others are tried when that is over.
  *
+ * Where the work of all above takes long, they hardly notice a longer wait (patience in
+ * weir/protocol.h). As long as that is so, kernels no longer than that run as they are, whatever
+ * was chosen, and for those that are new nothing is. Not so while equals are not to wait; nor if
+ * the user has said what is long.
+ *
  * Others that run meanwhile make a launch longer, never shorter. A sample during which gates were
  * closed is none but for want of others, and then the least of them counts. */
 #pragma once

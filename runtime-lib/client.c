@@ -139,6 +139,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->burst = (struct burst){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = 0;
+	client->patience = 0;
 	client->gates = client->gates_closed = 0;
 	client->starts = client->start_since = 0;
 	client->gone_launches = client->gone_predicted = 0;

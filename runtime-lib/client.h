@@ -75,7 +75,8 @@ struct client {
 	struct burst burst;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */
-	_Atomic int yields; /* who waits goes ahead of blocks (priority.h); so does it */
+	_Atomic int yields;        /* who waits goes ahead of blocks (priority.h); so does it */
+	_Atomic uint32_t patience; /* ns: of a kernel that whoever waits can wait for; as well */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;
 	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
@@ -113,7 +114,7 @@ struct client {
 		uint64_t former_until, settle_at; /* ns */
 		uint64_t last_begun, last_tick, last_look, sampled_at, due_at;
 		bool late; /* something ran for far longer than was predicted */
-		uint64_t contended_until, waited_until, held_until, gates_closed;
+		uint64_t contended_until, waited_until, urgent_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;
 		uint64_t predictions, prediction_error; /* as in the status page */
 		/* Of samples, older ones counting less: their time, and that times what it costs to

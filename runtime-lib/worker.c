@@ -355,6 +355,16 @@ static void note_demand(struct client *client, const struct standing *standing, 
 									: WAITED_NOT);
 }
 
+/* Whose patience it is are those above: equals who are not to wait for kernels have none. */
+static void note_patience(struct client *client, const struct standing *standing, uint64_t now)
+{
+	uint32_t patience = atomic_load(&client_control(standing)->patience);
+
+	if (gate_urgent(standing))
+		client->worker.urgent_until = now + WAITED_FOR;
+	atomic_store(&client->patience, now < client->worker.urgent_until ? 0 : patience);
+}
+
 static void write_status(struct client *client, const struct standing *standing,
 			 const struct totals *totals, uint64_t passed)
 {
@@ -538,6 +548,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 	hold_expire(standing, now);
 	space_gates(client, standing, now);
 	note_demand(client, standing, now);
+	note_patience(client, standing, now);
 	start_look(client, standing, now);
 	want_samples(client, standing, now);
 	account_wait(client, standing, look.totals.outstanding != 0, now);

@@ -13,7 +13,8 @@ from sharing import HIGH, LOW
 SERVERS = 3
 PART = 0.2  # of the GPU, for each server
 REQUESTS = (5000, 500)  # us that one lasts; the first has bounds
-# us: who asks for 5 ms can wait for a kernel of the batch job, whose longest has 244; in forms that one is slower by a tenth.
+# us: who asks for 5 ms can wait for a kernel of the batch job, whose longest has 244; in forms that one is slower by a tenth. Weir learns
+# as much by itself: its row without that is to be no worse.
 PATIENCE = 300
 ALWAYS = 100_000  # us: a server's kernels never need to leave, as nobody is above
 TOLD = f"Weir, latency {PATIENCE} us"
