@@ -47,6 +47,9 @@ struct client {
 	uint64_t pace_told, pace_charged;
 	uint64_t long_until; /* its launches were long of late: equals are not to wait for the next
 			      */
+	struct {
+		uint64_t launches, at;
+	} worked;            /* patience.c's: its counter, and when it last had work; 0: never */
 	uint64_t held_until; /* by hand; 0: not */
 	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
 };

@@ -1,10 +1,23 @@
 #include "burst.h"
 
-#define KEPT 16u /* of about so many long ones the mean */
+#include <stdbool.h>
 
-uint64_t burst_learn(uint64_t known, uint64_t length)
+/* 0 is none. */
+static uint64_t shorter(uint64_t a, uint64_t b)
 {
-	return known && length > known ? known + (length - known) / KEPT : length;
+	return a && (!b || a < b) ? a : b;
+}
+
+static void learn(struct burst *burst, uint64_t length)
+{
+	uint64_t latest = shorter(atomic_load(&burst->latest), length);
+	bool full = atomic_fetch_add(&burst->n, 1) + 1 >= BURST_KEPT;
+
+	if (full) {
+		atomic_store(&burst->former, latest);
+		atomic_store(&burst->n, 0);
+	}
+	atomic_store(&burst->latest, full ? 0 : latest);
 }
 
 void burst_begin(struct burst *burst, uint64_t now)
@@ -26,14 +39,14 @@ void burst_end(struct burst *burst, uint64_t idle)
 	uint64_t until = seen > idle ? seen : idle;
 
 	if (since && until > since)
-		atomic_store(&burst->known, burst_learn(atomic_load(&burst->known), until - since));
+		learn(burst, until - since);
 }
 
 uint64_t burst_told(const struct burst *burst)
 {
+	uint64_t known = shorter(atomic_load(&burst->former), atomic_load(&burst->latest));
 	uint64_t since = atomic_load(&burst->since), seen = atomic_load(&burst->seen);
-	uint64_t known = atomic_load(&burst->known);
+	uint64_t so_far = since && seen > since ? seen - since : 0;
 
-	return since && seen > since && seen - since > known ? burst_learn(known, seen - since)
-							     : known;
+	return !known || so_far > BURST_LONG ? so_far : known;
 }

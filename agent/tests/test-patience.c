@@ -26,6 +26,7 @@ static struct gpu gpu;
 static struct weir_control_page controls[4];
 static struct weir_status_page statuses[4];
 static struct client clients[4];
+static uint64_t now;
 
 static int open_all(void **state)
 {
@@ -34,6 +35,7 @@ static int open_all(void **state)
 	memset(controls, 0, sizeof(controls));
 	memset(statuses, 0, sizeof(statuses));
 	memset(clients, 0, sizeof(clients));
+	now = loop_now();
 	gpu_format_id(gpu.uuid, gpu.id);
 	if (!mkdtemp(folder) || loop_init(&loop) < 0 || region_root_init(&root, folder) < 0)
 		return -1;
@@ -64,7 +66,7 @@ static void come(unsigned i, uint8_t level, uint64_t burst)
 
 static uint32_t told(unsigned i)
 {
-	patience_tell(&gpu);
+	patience_tell(&gpu, now);
 	return controls[i].patience;
 }
 
@@ -106,10 +108,31 @@ static void test_who_says_nothing_may_be_in_a_hurry(void **state)
 	come(1, 1, 8 * MS);
 	come(2, 1, 0);
 	assert_int_equal(told(0), 0);
-	/* But not who never had work. */
-	statuses[2].launches = 0;
+}
+
+static void test_who_has_no_work_does_not_count(void **state)
+{
+	(void)state;
+	come(0, 0, 0);
+	come(1, 1, 8 * MS);
+	come(2, 1, 4 * MS);
+	come(3, 1, 0);
+	statuses[3].launches = 0; /* it never had any */
+	clients[3].worked.launches = clients[3].worked.at = 0;
+	assert_int_equal(told(0), 250 * US);
+	now += PATIENCE_IDLE_NS / 2;
+	statuses[1].launches++;
+	assert_int_equal(told(0), 250 * US);
+	now += PATIENCE_IDLE_NS / 2 + MS;
 	assert_int_equal(told(0), 500 * US);
-	statuses[1].launches = 0;
+	/* A launch that goes on. */
+	statuses[1].outstanding = 1;
+	now += PATIENCE_IDLE_NS;
+	assert_int_equal(told(0), 500 * US);
+	statuses[2].launches++;
+	assert_int_equal(told(0), 250 * US);
+	statuses[1].outstanding = 0;
+	now += PATIENCE_IDLE_NS + MS;
 	assert_int_equal(told(0), 0);
 }
 
@@ -162,6 +185,11 @@ static void test_those_beside_share_it(void **state)
 	assert_int_equal(told(1), 250 * US);
 	statuses[1].flags = 0;
 	assert_int_equal(told(0), 500 * US);
+	statuses[1].flags = WEIR_STATUS_CONCURRENT;
+	now += PATIENCE_IDLE_NS + MS;
+	statuses[0].launches++;
+	statuses[2].launches++;
+	assert_int_equal(told(0), 500 * US);
 }
 
 static void test_looks_where_there_are_levels(void **state)
@@ -201,6 +229,7 @@ int main(void)
 		GPU_TEST(test_the_least_patient_above_counts),
 		GPU_TEST(test_levels_change),
 		GPU_TEST(test_who_says_nothing_may_be_in_a_hurry),
+		GPU_TEST(test_who_has_no_work_does_not_count),
 		GPU_TEST(test_nobody_is_believed_too_much),
 		GPU_TEST(test_small_changes_are_not_told),
 		GPU_TEST(test_objectives_are_kept),

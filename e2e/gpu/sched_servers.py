@@ -52,6 +52,7 @@ class Consolidation:
         self.plain = Role("euler", "large", copy=5)
         self.batch = {name: self.plain for name in WAYS} | {TOLD: Role("euler", "large", copy=5, latency=PATIENCE)}
         self.servers = {name: self.serve(us, name) for name in WAYS}
+        self.stage.set_policy("wfq")
         for name, mode in WAYS.items():
             self.stage.cast(mode, [*self.servers[name], self.batch[name]])
         self.us = self.stage.alone["MPS", self.servers["MPS"][0]]

@@ -299,22 +299,56 @@ static void short_bursts_count(void **state)
 	burst_end(&burst, 11000);
 	assert_int_equal(burst_told(&burst), 1000);
 
-	/* Longer ones are believed slowly, over or not. */
+	/* Longer ones are not believed yet, over or not. */
 	burst_begin(&burst, 20000);
-	burst_goes_on(&burst, 20500);
-	assert_int_equal(burst_told(&burst), 1000);
 	burst_goes_on(&burst, 37000);
-	assert_int_equal(burst_told(&burst), 2000);
+	assert_int_equal(burst_told(&burst), 1000);
 	/* There was no work once, then some more. */
 	burst_end(&burst, 21000);
-	assert_int_equal(burst_told(&burst), 2000);
+	assert_int_equal(burst_told(&burst), 1000);
 
 	/* What was seen of one is nothing of the next, and what did not begin is none. */
 	burst_begin(&burst, 40000);
-	assert_int_equal(burst_told(&burst), 2000);
+	assert_int_equal(burst_told(&burst), 1000);
 	burst_end(&burst, 40000);
 	burst_end(&burst, 50000);
-	assert_int_equal(burst_told(&burst), 2000);
+	assert_int_equal(burst_told(&burst), 1000);
+}
+
+/* Plays bursts until something else is told; how many. */
+static unsigned bursts_until_news(struct burst *burst, uint64_t length)
+{
+	uint64_t told = burst_told(burst), now = 100000;
+
+	for (unsigned n = 0; n < 4 * BURST_KEPT; n++, now += 2 * length) {
+		if (burst_told(burst) != told)
+			return n;
+		burst_begin(burst, now);
+		burst_end(burst, now + length);
+	}
+	return 0;
+}
+
+static void short_bursts_are_forgotten(void **state)
+{
+	struct burst burst = {0};
+
+	(void)state;
+	burst_begin(&burst, 1000);
+	burst_end(&burst, 2000);
+	assert_in_range(bursts_until_news(&burst, 5000), BURST_KEPT, 2 * BURST_KEPT);
+	assert_int_equal(burst_told(&burst), 5000);
+	assert_int_equal(bursts_until_news(&burst, 3000), 1);
+	assert_in_range(bursts_until_news(&burst, 4000), BURST_KEPT, 2 * BURST_KEPT);
+	assert_int_equal(burst_told(&burst), 4000);
+
+	/* Nothing is over any more. */
+	uint64_t now = 10000000;
+	burst_begin(&burst, now);
+	burst_goes_on(&burst, now + BURST_LONG);
+	assert_int_equal(burst_told(&burst), 4000);
+	burst_goes_on(&burst, now + BURST_LONG + 1);
+	assert_int_equal(burst_told(&burst), BURST_LONG + 1);
 }
 
 static void bursts_are_told(void **state)
@@ -323,23 +357,24 @@ static void bursts_are_told(void **state)
 
 	(void)state;
 	finish_work(n);
+	client->burst = (struct burst){0};
 	/* One that does not end. */
 	driver->streams_busy = 1;
 	launch(n);
 	assert_true(eventually(agent.status->burst > 10000000));
 	driver->streams_busy = 0;
 	finish_work(n);
-	assert_true(eventually(client->burst.known > 10000000));
-	assert_true(eventually(agent.status->burst == client->burst.known));
+	assert_true(eventually(burst_told(&client->burst) > 10000000));
+	assert_true(eventually(agent.status->burst == burst_told(&client->burst)));
 
 	/* Demand lingers behind those that follow, but not in them. */
-	for (unsigned i = 0; i < TRIES && client->burst.known > 100000; i++) {
+	for (unsigned i = 0; i < TRIES && burst_told(&client->burst) > 100000; i++) {
 		launch(n);
 		atomic_store(&client->gap, 90000);
 		finish_work(n);
 	}
-	assert_in_range(client->burst.known, 1, 100000);
-	assert_true(eventually(agent.status->burst == client->burst.known));
+	assert_in_range(burst_told(&client->burst), 1, 100000);
+	assert_true(eventually(agent.status->burst == burst_told(&client->burst)));
 	gone(n);
 }
 
@@ -370,6 +405,7 @@ int main(void)
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 		cmocka_unit_test(short_bursts_count),
+		cmocka_unit_test(short_bursts_are_forgotten),
 		cmocka_unit_test(bursts_are_told),
 		cmocka_unit_test(a_burst_begins_with_the_launch),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),

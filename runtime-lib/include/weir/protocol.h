@@ -328,8 +328,8 @@ struct weir_status_page {
 	/* Kernels launched within the last second or so whose form is not decided: it is being
 	 * made, or compared with the native one. */
 	_Atomic uint64_t comparing;
-	/* ns from when work comes to the idle client until it is done, rather of the short ones; 0:
-	 * not known, or this library does not say. */
+	/* ns from when work comes to the idle client until it is done, the shortest of late; 0: not
+	 * known, or this library does not say. */
 	_Atomic uint64_t burst;
 	uint8_t reserved[WEIR_PAGE_SIZE - 352];
 };
