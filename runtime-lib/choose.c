@@ -16,6 +16,9 @@
 #define EVICTION_WAITED 5000000u
 /* ns of work between evictions, at least: demand lingers so long. */
 #define EVICTION_EVERY 100000u
+/* Launches with all continuations that there may be, behind one that had too few: each costs some
+ * microseconds, needed or not. */
+#define UNSURE 8u
 /* Samples of quite another time: the choice is made anew; if others may have made them longer, so
  * many. */
 #define STRANGE         3u
@@ -163,7 +166,7 @@ static void set_chain(struct choice *choice)
 			  2 * choice->evicted / 16;
 	uint32_t most = chain_max(choice);
 
-	atomic_store(&choice->chain, wanted < most ? (uint32_t)wanted : most);
+	atomic_store(&choice->chain, choice->unsure || wanted > most ? most : (uint32_t)wanted);
 }
 
 /* Of the first launches in a form, of which nothing is known. */
@@ -182,9 +185,13 @@ void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain)
 
 	if (!atomic_load(&choice->key))
 		return;
-	if (evictions >= chain) /* who knows how many more there would have been */
-		choice->evicted = 16ull * chain_max(choice);
-	else if (now > choice->evicted)
+	if (evictions >= chain) { /* who knows how many more there would have been */
+		choice->unsure = UNSURE;
+		now *= 2;
+	} else if (choice->unsure) {
+		choice->unsure--;
+	}
+	if (now > choice->evicted)
 		choice->evicted = now;
 	else
 		choice->evicted -= (choice->evicted + 15) / 16;
@@ -233,7 +240,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->unloads = of->unloads;
 	choice->native = ns ? ns : 1;
 	choice->made_for = 0;
-	choice->evicted = 0;
+	choice->evicted = choice->unsure = 0;
 	choice->strange = 0;
 	choice->seen_at = client_now();
 	choice->n = 1;

@@ -91,6 +91,7 @@ struct choice {
 	uint64_t native;     /* ns */
 	uint32_t resident;   /* blocks of the native kernel that fit on the GPU at once */
 	uint64_t evicted;    /* of late, 16 times: most evictions of a launch */
+	unsigned unsure;     /* launches until that is believed */
 	uint64_t made_for;   /* ns: what the candidates suit; */
 	unsigned strange;    /* samples in a row of quite another time, */
 	uint64_t strange_at; /* ns: since then */

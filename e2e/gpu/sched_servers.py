@@ -101,7 +101,10 @@ def consolidate(bench, us, bounded):
     bench.report.add("g", f"{SERVERS} servers, {what}, without the batch job", f"{quantile(alone, 0.5):.0f}/{base:.0f} us (n={len(alone)})")
     for name, mode in WAYS.items():
         batch = scene.batch[name]
-        before = scene.stage.counters([batch]) if mode == "Weir" else None
+        before = None
+        if mode == "Weir":  # how long servers can wait is learned from what they do
+            scene.beside(name)
+            before = scene.stage.counters([batch])
         times, missed, got = scene.beside(name)
         if before:
             print(f"    batch job: {counted(*before, *scene.stage.counters([batch]))}", flush=True)
