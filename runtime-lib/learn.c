@@ -18,18 +18,24 @@ static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 	client->worker.prediction_error += (uint64_t)(kernel_error(of->predicted, ns) * 1e6);
 }
 
-/* GPU time lost: that of the two parts, less what the kernel takes when nobody wants it to leave,
- * which contains the rest of its chain. */
+/* GPU time lost: that of the two parts, less what the kernel takes when nobody wants it to leave.
+ */
 static void learn_eviction(const struct sample *sample)
 {
 	struct kernel_time *kernel = sample->of.kernel;
 	uint64_t ran = sample_ran(sample), mean = kernel_mean(kernel);
-	uint64_t links = (uint64_t)sample->chain * LINK_NS;
 
-	if (!ran || !mean)
-		return;
-	uint64_t whole = mean > links ? mean - links : 0;
-	kernel_learn_eviction(kernel, sample->of.key, ran > whole ? ran - whole : 1);
+	if (ran && mean)
+		kernel_learn_eviction(kernel, sample->of.key, ran > mean ? ran - mean : 1);
+}
+
+/* Without the chain that it went through for nothing, whose length is another one each time. */
+static uint64_t without_links(const struct sample *sample, uint64_t ns)
+{
+	bool flew = atomic_load(&sample->flight) != SAMPLE_PLAIN;
+	uint64_t links = flew ? (uint64_t)sample->chain * LINK_NS : 0;
+
+	return links < ns / 2 ? ns - links : ns / 2;
 }
 
 /* Who runs for longer is more likely to be evicted. A kernel that cannot leave is not; the gate
@@ -83,7 +89,7 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	bool crowded = is_crowded(client) || sample->disturbed;
 
 	if (!sample_evicted(sample)) {
-		learn_time(client, sample, ns, crowded);
+		learn_time(client, sample, without_links(sample, ns), crowded);
 	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
 		learn_eviction(sample);
 	}

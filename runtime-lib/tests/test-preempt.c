@@ -284,6 +284,35 @@ static void a_chain_that_was_too_short_is_long_for_a_while(void **state)
 	gone(n);
 }
 
+static const struct choice *choice_for(CUfunction kernel)
+{
+	const struct choice *choice = NULL;
+
+	for (size_t i = 0; i < CHOICES_MAX && !(choice && choice->geometry.function == kernel); i++)
+		choice = choose_at(i);
+	return choice;
+}
+
+/* The chain is longer or shorter each time, and takes time, too, if nothing is left to do. */
+static void predictions_leave_chains_out(void **state)
+{
+	unsigned n = welcomed(0);
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	CUfunction kernel = kernel_of(20000000, &rewritten);
+	const uint64_t link = 4600;
+
+	(void)state;
+	assert_true(settles(n, kernel, BLOCKS));
+	assert_true(eventually(!client->sampler.armed));
+	const struct kernel_time *time = kernel_find(choice_for(kernel)->key);
+	for (int i = 0; i < 1000 && kernel_mean(time) > 20000000 - 2 * link; i++) {
+		ops_of(n, kernel, BLOCKS);
+		usleep(2000);
+	}
+	assert_in_range(kernel_mean(time), 20000000 - 10 * link, 20000000 - 2 * link);
+	gone(n);
+}
+
 /* Launches of which some are sampled, each evicted so often. */
 static void evicted_launches(unsigned n, CUfunction kernel, unsigned evictions)
 {
@@ -296,7 +325,7 @@ static void evicted_launches(unsigned n, CUfunction kernel, unsigned evictions)
 }
 
 /* A kernel of 1 ms runs 0.52 ms, leaves, and runs 0.52 ms again: 40 us are lost, and 4.6 us for
- * each link of the chain that it else goes through for nothing, 10 at most. */
+ * each link of the chain, 10 at most, that were in its time when it was not evicted. */
 static void what_an_eviction_costs_is_learned(void **state)
 {
 	unsigned n = welcomed(1);
@@ -314,10 +343,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	evicted_launches(n, kernel, 2);
 	assert_int_equal(client->worker.eviction_cost, 0);
 	evicted_launches(n, kernel, 1);
-	const struct choice *choice = NULL;
-	for (size_t i = 0; i < CHOICES_MAX && !(choice && choice->geometry.function == kernel); i++)
-		choice = choose_at(i);
-	assert_in_range(kernel_find(choice->key)->eviction, 40000 + 4600, 40000 + 46000 + 4600);
+	assert_in_range(kernel_find(choice_for(kernel)->key)->eviction, 40000, 40000 + 46000);
 	/* Less, as long as it is remembered that the kernel was launched as it is. */
 	assert_true(eventually(agent.status->eviction_cost > 5000));
 	assert_true(agent.status->eviction_cost < 40000 + 46000 + 4600);
@@ -441,6 +467,7 @@ int main(void)
 		cmocka_unit_test(evictions_make_chains_longer),
 		cmocka_unit_test(queued_launches_share_continuations),
 		cmocka_unit_test(a_chain_that_was_too_short_is_long_for_a_while),
+		cmocka_unit_test(predictions_leave_chains_out),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
 		cmocka_unit_test(lanes_outlive_streams),
