@@ -57,11 +57,11 @@ def pairs():
 class Windows:
     """What each got in each window, as parts of a hundred of what all got; and how much of the time is
     accounted for by what it takes without Weir. @us: that a round of each takes alone. @comparing: forms of
-    theirs were not settled at the end."""
+    theirs were not settled at the end. @plain: by role, of what a round takes below Weir the part that it takes without."""
 
     def __init__(self, stage, roles, ends, us, window, seconds, comparing):
         self.comparing = comparing
-        plain = [stage.alone["MPS", role] / u for role, u in zip(roles, us)]
+        self.plain = [stage.alone["MPS", role] / u for role, u in zip(roles, us)]
         self.starts = []
         at = SKIPPED if not stage.node.simulated else 0
         while at + window <= seconds + 1e-9:
@@ -69,7 +69,7 @@ class Windows:
             at += window
         work = [[self.work(e, t, window) * u for e, u in zip(ends, us)] for t in self.starts]
         self.shares = [[100 * w / (sum(row) or 1) for w in row] for row in work]
-        self.used = [100 * sum(w * p for w, p in zip(row, plain)) / (window * 1e6) for row in work]
+        self.used = [100 * sum(w * p for w, p in zip(row, self.plain)) / (window * 1e6) for row in work]
 
     @staticmethod
     def work(ends, start, window):
@@ -245,14 +245,16 @@ def client_line(i, share, us, overlap):
 
 
 def simulate(bench, contest, overlap, us):
-    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each."""
+    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each. What forms cost, or gain, each
+    alone is no matter of who runs when: it is put in as it was measured."""
     trace = "".join(client_line(i, share, u, overlap) for i, (share, u) in enumerate(zip(contest.shares, us)))
     argv = [bench.node.program("weir-sim"), "--policy", contest.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "-"]
     argv += ["--quantum", QUANTUM, "--min-quantum", QUANTUM] if contest.policy == "wfq" else []
     done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
     result = json.loads(done.stdout)
     ran = [client["gpuSeconds"] for client in result["clients"]]
-    return [100 * r / sum(ran) for r in ran], 100 - 100 * sum(ran) / result["seconds"]
+    used = sum(r * plain for r, plain in zip(ran, contest.windows.plain))
+    return [100 * r / sum(ran) for r in ran], 100 - 100 * used / result["seconds"]
 
 
 def plain_loss(bench, roles):
