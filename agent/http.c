@@ -83,6 +83,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 		.tenants = &agent->tenants,
 		.gpus = agent->gpus.all,
 		.policy = agent->scheduler.policy->name,
+		.timers = agent->scheduler.timers,
 		.refused = agent->refused,
 		.kubernetes = agent->pods != NULL,
 		.connected = agent->pods && pods_connected(agent->pods),

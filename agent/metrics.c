@@ -322,6 +322,13 @@ static void write_agent(FILE *out, const struct metrics_input *input)
 	fputs("weir_build_info{version=\"" WEIR_VERSION "\"} 1\n", out);
 	metrics_head(out, "weir_policy_info", "gauge", "The policy in force.");
 	fprintf(out, "weir_policy_info{policy=\"%s\"} 1\n", input->policy);
+	metrics_head(out, "weir_scheduler_timers_total", "counter",
+		     "Times that the scheduler looked at its clients as planned.");
+	fprintf(out, "weir_scheduler_timers_total %llu\n", (unsigned long long)input->timers.n);
+	metrics_head(out, "weir_scheduler_late_seconds_total", "counter",
+		     "How much later than planned that was, in all.");
+	fputs("weir_scheduler_late_seconds_total ", out);
+	metrics_nanoseconds(out, input->timers.late);
 	if (!input->kubernetes)
 		return;
 	metrics_head(out, "weir_api_server_connected", "gauge", "1: the watch for pods stands.");

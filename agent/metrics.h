@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 #include "handshake.h"
+#include "scheduler.h"
 #include "tenants.h"
 
 struct metrics_input {
 	struct tenants *tenants; /* their status pages are read */
 	struct gpu *gpus;        /* hash */
 	const char *policy;
+	struct scheduler_timers timers;
 	const uint64_t *refused; /* HANDSHAKE_REFUSALS of them */
 	bool kubernetes, connected;
 };

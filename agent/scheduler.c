@@ -500,6 +500,7 @@ static void look(struct scheduler *scheduler)
 		uint64_t wanted = gpu->clients ? scheduler_look(scheduler, gpu, now) : POLICY_NEVER;
 		next = wanted < next ? wanted : next;
 	}
+	scheduler->due = next == POLICY_NEVER ? 0 : next;
 	if (next == POLICY_NEVER)
 		loop_timer_clear(&scheduler->timer);
 	else
@@ -514,7 +515,11 @@ void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 
 static void look_due(struct loop_timer *timer)
 {
-	look(container_of(timer, struct scheduler, timer));
+	struct scheduler *scheduler = container_of(timer, struct scheduler, timer);
+
+	scheduler->timers.n++;
+	scheduler->timers.late += loop_now() - scheduler->due;
+	look(scheduler);
 }
 
 int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,

@@ -37,6 +37,10 @@ struct scheduler {
 	uint64_t n_clients;  /* at the last look */
 	uint64_t busy_until; /* looked at idle clients often until then */
 	uint64_t keen_until; /* and where objectives or preemption need it, very often */
+	uint64_t due;        /* what the timer is set to; 0: it is not */
+	struct scheduler_timers {
+		uint64_t n, late; /* times that it came; ns that it was late, in all */
+	} timers;
 	struct record record;
 };
 

@@ -187,6 +187,8 @@ char *status_print(struct agent *agent)
 	if (gpus && clients) {
 		add_text(root, "version", WEIR_VERSION);
 		add_text(root, "policy", agent->scheduler.policy->name);
+		add_number(root, "timers", agent->scheduler.timers.n);
+		add_seconds(root, "timersLateSeconds", agent->scheduler.timers.late);
 		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 			cJSON_AddItemToArray(gpus, describe_gpu(agent, gpu));
 		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {

@@ -61,6 +61,31 @@ static void test_kernels_that_are_compared(void **state)
 	fake_leave(&other);
 }
 
+/* How late the scheduler's looks are, which weir-sim can be told. */
+static void test_timers_are_counted(void **state)
+{
+	static char answer[32768];
+	struct timespec nap = {.tv_nsec = 300000000};
+
+	(void)state;
+	struct fake one = fake_join(4), other = fake_join(4);
+	struct scheduler_timers before = agent.scheduler.timers;
+	one.status->outstanding = other.status->outstanding = 1;
+	nanosleep(&nap, NULL);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	struct scheduler_timers now = agent.scheduler.timers;
+	assert_in_range(now.n - before.n, 1, 1000); /* each 0.3 ms or more */
+	assert_in_range(now.late - before.late, now.n - before.n, nap.tv_nsec);
+	char *line = strstr(answer, "\nweir_scheduler_timers_total ");
+	assert_non_null(line);
+	assert_in_range(strtoull(strchr(line + 1, ' '), NULL, 10), before.n + 1, now.n);
+	assert_non_null(strstr(answer, "\nweir_scheduler_late_seconds_total 0."));
+	cleanup(freep) char *status = status_print(&agent);
+	assert_non_null(strstr(status, "\"timersLateSeconds\":"));
+	fake_leave(&one);
+	fake_leave(&other);
+}
+
 /* Each has an address of its own: 127.0.0.@host. */
 static int connect_from(uint8_t host)
 {
@@ -342,6 +367,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_http),
 		AGENT_TEST(test_kernels_that_are_compared),
+		AGENT_TEST(test_timers_are_counted),
 		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),

@@ -379,6 +379,11 @@ class Node:
         """What `weirctl status` knows of each client: a list of dicts."""
         return json.loads(self.weirctl("status", "--json"))["clients"]
 
+    def timers_late(self):
+        """us, the mean of the agent's since it was started."""
+        said = json.loads(self.weirctl("status", "--json"))
+        return 1e6 * said["timersLateSeconds"] / max(1, said["timers"])
+
     def status_works(self):
         try:
             self.status()

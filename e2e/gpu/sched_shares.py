@@ -32,9 +32,9 @@ SIM_LIMIT = 2.0  # per cent
 TARGET = 66
 THROTTLE_US = 500  # part f: a launch of each
 # What weir-sim is told of the machine: kernels of up to a millisecond run to their end, for libweir leaves them as they are
-# while equals take turns; of others gates let half of their interval pass. And of the agent: its evictionCost, how often it looks, and by how much
-# it takes timers to be late where nothing else is on the processor (SCHEDULER_LOOK_NS, SCHEDULER_LATE_NS).
-SHORT_US, EVICT, COST, LOOK, LATE = 1000, "50us", "200us", "800us", "60us"
+# while equals take turns; of others gates let half of their interval pass. And of the agent: its evictionCost, and how often it looks
+# (SCHEDULER_LOOK_NS); how late its timers are it says itself.
+SHORT_US, EVICT, COST, LOOK = 1000, "50us", "200us", "800us"
 # Of wfq: a launch of part f. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; so, 0.75.
 QUANTUM = "500us"
 SCHEDULING = f"scheduling: {{quantum: {QUANTUM}, minQuantum: {QUANTUM}}}\n"
@@ -90,7 +90,8 @@ class Windows:
 
 @dataclasses.dataclass
 class Contest:
-    """@plain: per cent lost by the same roles below MPS alone, without weights; None: they were not played so."""
+    """@plain: per cent lost by the same roles below MPS alone, without weights; None: they were not played so. @late:
+    us that the agent's timers were late, in the mean."""
 
     part: str
     what: str
@@ -99,6 +100,7 @@ class Contest:
     shares: list
     windows: Windows
     plain: float
+    late: float
 
 
 def run(bench, mode, roles, window, seconds, priorities=()):
@@ -151,7 +153,7 @@ def contend(bench, part, what, roles, shares, window, policy, seconds, baselines
     for start, row, used in zip(windows.starts, windows.shares, windows.used):
         print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
     lost = plain["MPS"].loss if "MPS" in plain else None
-    bench.contests.append(Contest(part, what, policy, roles, shares, windows, lost))
+    bench.contests.append(Contest(part, what, policy, roles, shares, windows, lost, bench.node.timers_late()))
     text = f"{shown(windows, len(roles))}, worst window {windows.worst(wanted):.2f} off"
     bench.report.add(part, f"{what}, {policy}", f"{text}, loss {windows.loss:.2f} %", baselines="; ".join(others))
     return windows, wanted
@@ -249,7 +251,8 @@ def simulate(bench, contest, overlap, us):
     """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each. What forms cost, or gain, each
     alone is no matter of who runs when: it is put in as it was measured."""
     trace = "".join(client_line(i, share, u, overlap) for i, (share, u) in enumerate(zip(contest.shares, us)))
-    argv = [bench.node.program("weir-sim"), "--policy", contest.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "--look", LOOK, "--late", LATE, "-"]
+    argv = [bench.node.program("weir-sim"), "--policy", contest.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "--look", LOOK]
+    argv += ["--late", f"{2000 * contest.late:.0f}ns", "-"]  # at most, by the mean
     argv += ["--quantum", QUANTUM, "--min-quantum", QUANTUM] if contest.policy == "wfq" else []
     done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
     result = json.loads(done.stdout)
@@ -281,7 +284,8 @@ def part_k(bench):
         off = max(abs(a - b) for a, b in zip(said, was))
         what = f"{contest.part}: {contest.what}"
         told = f"{':'.join(f'{share:.1f}' for share in said)}, loss {lost:.2f} %"
-        print(f"    {what}: {told}; on the GPU loss {contest.windows.loss:.2f} %; {overlap:.1f} us of each end overlap", flush=True)
+        print(f"    {what}: {told}; on the GPU loss {contest.windows.loss:.2f} %; {overlap:.1f} us of each end overlap, "
+              f"timers {contest.late:.0f} us late", flush=True)
         far.append((off, abs(lost - contest.windows.loss), what))
     for i, name in ((0, "shares"), (1, "throughput")):
         worst = max(far, key=lambda one: one[i])
