@@ -84,16 +84,6 @@ static void find_told(const struct gpu *gpu, uint64_t now, uint32_t told[WEIR_LE
 	}
 }
 
-/* A change of an eighth is none. */
-static void tell(struct client *client, uint32_t ns)
-{
-	_Atomic uint32_t *told = &client->pages.control->patience;
-	uint32_t before = atomic_load(told);
-
-	if ((ns > before ? ns - before : before - ns) > before / 8)
-		atomic_store(told, ns);
-}
-
 void patience_tell(struct gpu *gpu, uint64_t now)
 {
 	uint32_t told[WEIR_LEVELS];
@@ -103,7 +93,8 @@ void patience_tell(struct gpu *gpu, uint64_t now)
 		look_at(client, now);
 	find_told(gpu, now, told);
 	for (client = gpu->clients; client; client = client->gpu_next)
-		tell(client, told[client->level]);
+		if (atomic_load(&client->pages.control->patience) != told[client->level])
+			atomic_store(&client->pages.control->patience, told[client->level]);
 }
 
 static void due(struct loop_timer *timer)

@@ -7,9 +7,9 @@
 #include "gpu.h"
 
 #define PATIENCE_LOOK_NS 100000000ull
-#define PATIENCE_PART    16u           /* of the work above: that much it may take longer */
-#define PATIENCE_MAX     1000000u      /* ns */
-#define PATIENCE_IDLE_NS 5000000000ull /* who had no work for so long does not count */
+#define PATIENCE_PART    20u            /* of the work above: that much it may take longer */
+#define PATIENCE_MAX     1000000u       /* ns */
+#define PATIENCE_IDLE_NS 20000000000ull /* who had no work for so long does not count */
 
 /* Of a GPU, when it is opened and closed. */
 int patience_init(struct gpu *gpu, struct loop *loop);

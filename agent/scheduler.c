@@ -348,20 +348,51 @@ static bool may_be_keen(const struct gpu *gpu, uint8_t level)
 	return gpu->keen[level] && n > 1 && n <= SCHEDULER_KEEN_MAX;
 }
 
+/* It has work, and none of it ends: those ahead leave it nothing, or it has one launch as long as
+ * that. */
+static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
+{
+	uint64_t aging = gpu->turns.settings.aging, arrived = client->policy.arrived;
+	uint64_t since = client->told_at > arrived ? client->told_at : arrived;
+
+	return client->policy.active && now > since && now - since >= aging;
+}
+
+static bool is_ordered(const struct client *client)
+{
+	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_ORDERED;
+}
+
+/* On which levels short launches are to go ahead of long ones: where clients run abreast, all say
+ * that they can, and nobody waits for too long. */
+static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
+{
+	const struct client *client;
+
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		const struct turn *turn = &gpu->turns.levels[level];
+		bool forced = turn->running && turn->forced;
+		ahead[level] = turn->abreast && !forced && gpu->n_level[level] > 1;
+	}
+	for (client = gpu->clients; client; client = client->gpu_next)
+		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
+}
+
 /* Tells each client whether it is to expect a hold: then its gates are dense, and where nobody is
  * to wait until kernels end, they are in forms that leave. */
 static void tell_contention(struct gpu *gpu, uint64_t now)
 {
+	bool ahead[WEIR_LEVELS];
 	struct client *client;
 
+	find_ahead(gpu, now, ahead);
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		const struct turn *turn = &gpu->turns.levels[client->level];
 		bool contended = expects_hold(client, turn, now);
 		set_flag(client, WEIR_CONTROL_TELL, may_be_keen(gpu, client->level));
 		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
-		set_flag(client, WEIR_CONTROL_AHEAD,
-			 turn->abreast && gpu->n_level[client->level] > 1);
+		set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}
 }
 

@@ -336,8 +336,9 @@ void plans_add(struct choice *choice, const struct rewritten *rewritten,
 	const struct planner planner = {choice, rewritten, settings};
 
 	choice->resident = resident(choice, choice->geometry.function);
-	atomic_store(&choice->brief, block_time(choice, choice->resident) <= settings->latency);
-	const enum weir_form *order = atomic_load(&choice->brief) ? short_blocks : long_blocks;
+	bool is_short = block_time(choice, choice->resident) <= settings->latency;
+	const enum weir_form *order = is_short ? short_blocks : long_blocks;
+	atomic_store(&choice->brief, is_short && choice->resident);
 	if (waited == WAITED_LONG)
 		add_coarse(&planner);
 	for (size_t i = 0; i < countof(short_blocks); i++) {

@@ -301,7 +301,6 @@ void trial_begin(struct choice *choice, uint32_t candidate)
 void trial_resume(struct choice *choice)
 {
 	forget(&choice->candidates[choice->untried]);
-	plan_refine(choice, choice->untried);
 	trial_begin(choice, choice->untried);
 }
 
@@ -339,12 +338,12 @@ static void next_candidate(struct choice *choice)
 	bool other = more && choice->candidates[next].plan.form != tried->plan.form;
 	bool enough = is_enough(choice, waited, other);
 	choice->untried = more && enough && waited == WAITED_LONG ? next : 0;
-	if (more && !enough) {
+	if (choice->untried || (more && !enough)) /* before any launch is made so */
 		plan_refine(choice, next);
+	if (more && !enough)
 		trial_begin(choice, next);
-	} else {
+	else
 		confirm(choice);
-	}
 }
 
 /* A kernel may have more to do than when it was compared. Native launches follow, and if the

@@ -10,7 +10,7 @@ const char *trial_name(const struct choice *choice);
 /* Who waits for this kernel, or did so of late. */
 static inline enum waited trial_waited(const struct choice *choice)
 {
-	return choice_waiting(choice, choice->native);
+	return client_waiting(atomic_load(&choice->client), choice->native);
 }
 
 /* Whether anybody does. */

@@ -109,12 +109,14 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 	if (!choice || atomic_load_explicit(&choice->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&choice->client, memory_order_relaxed) != client)
 		return turn;
-	enum waited waited = choice_waiting(choice, predicted);
+	bool trying = atomic_load_explicit(&choice->trying, memory_order_relaxed);
+	enum waited waited =
+		trying ? client_waiting(client, predicted) : choice_waiting(choice, predicted);
 	turn.choice = choice;
 	turn.candidate = atomic_load_explicit(&choice->in_use[waited], memory_order_acquire);
 	turn.forms = turn.candidate ||
 		     atomic_load_explicit(&choice->state, memory_order_relaxed) != CHOICE_SETTLED;
-	if (atomic_load_explicit(&choice->trying, memory_order_relaxed)) {
+	if (trying) {
 		turn.sample = true;
 		if (is_native_turn(choice, waited != WAITED_NOT))
 			turn.candidate = 0;
@@ -377,7 +379,7 @@ static bool is_due(const struct choice *choice, const struct client *client)
 	if (!atomic_load(&choice->key) || choice->client != client)
 		return false;
 	if (is_unfinished(choice))
-		return choice_waiting(choice, choice->native) != WAITED_LONG;
+		return client_waiting(client, choice->native) != WAITED_LONG;
 	if (choice->state != CHOICE_WANTED || !is_of_use(choice, client))
 		return false;
 	const struct function *function = atomic_load(&choice->function);

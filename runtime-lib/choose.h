@@ -120,12 +120,12 @@ static inline void choice_use(struct choice *choice, uint32_t candidate)
 		atomic_store(&choice->in_use[i], candidate);
 }
 
-/* Who waits for a launch of @ns: nobody whose own launches go ahead of its blocks, if these are
- * brief. */
+/* Who waits for a launch of @ns once its choice is made: nobody whose own launches go ahead of its
+ * blocks, if these are brief. Short launches are not told apart, and the longest neither. */
 static inline enum waited choice_waiting(const struct choice *choice, uint64_t ns)
 {
 	const struct client *of = atomic_load_explicit(&choice->client, memory_order_relaxed);
-	bool yields = ns < PRIORITY_LONG_NS &&
+	bool yields = ns >= WAITED_LONG_NS && ns < PRIORITY_LONG_NS &&
 		      atomic_load_explicit(&choice->brief, memory_order_relaxed) &&
 		      atomic_load_explicit(&of->yields, memory_order_relaxed);
 

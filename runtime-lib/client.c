@@ -138,7 +138,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->early = (struct early){0};
 	client->burst = (struct burst){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
-	client->waited = 0;
+	client->waited = client->yields = client->unordered = 0;
 	client->patience = 0;
 	client->gates = client->gates_closed = 0;
 	client->starts = client->start_since = 0;

@@ -77,6 +77,7 @@ struct client {
 	_Atomic int waited;             /* enum waited; the worker sets it */
 	_Atomic int yields;        /* who waits goes ahead of blocks (priority.h); so does it */
 	_Atomic uint32_t patience; /* ns: of a kernel that whoever waits can wait for; as well */
+	_Atomic int unordered;     /* something was launched that has no priority by its length */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;
 	_Atomic uint64_t start_since; /* ns, of the launch that waits to start; 0: none */
@@ -113,6 +114,8 @@ struct client {
 		const struct standing *former;    /* NULL, or the one before, for a while */
 		uint64_t former_until, settle_at; /* ns */
 		uint64_t last_begun, last_tick, last_look, sampled_at, due_at;
+		uint64_t ordered_at; /* when nothing of that kind was launched for a while */
+		bool ordered;
 		bool late; /* something ran for far longer than was predicted */
 		uint64_t contended_until, waited_until, urgent_until, held_until, gates_closed;
 		uint64_t waits, wait_time, executed, starts_late;

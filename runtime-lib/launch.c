@@ -26,6 +26,7 @@ struct launch {
 	struct turn turn;  /* how a kernel is launched */
 	struct sample *sample;
 	uint64_t predicted; /* ns; 0: not known */
+	bool ordered;       /* it can have a priority of ours */
 };
 
 /* What a launch is allowed to become. */
@@ -181,12 +182,23 @@ static bool launch_ahead(const struct launch *launch, const struct kernel_call *
 			       result);
 }
 
+/* Where equals go by the length of their launches all must: else there is no order. */
+static void note_order(const struct launch *launch)
+{
+	struct client *client = launch->stream->client;
+
+	if ((!launch->ordered || launch->stream->priority < 0) &&
+	    !atomic_load_explicit(&client->unordered, memory_order_relaxed))
+		atomic_store_explicit(&client->unordered, 1, memory_order_relaxed);
+}
+
 static CUresult launch_end(struct launch *launch, CUresult result)
 {
 	struct stream *stream = launch->stream;
 
 	if (!stream)
 		return result;
+	note_order(launch);
 	sample_end(&stream->client->sampler, launch->sample, stream->handle,
 		   result == CUDA_SUCCESS);
 	if (launch->lane)
@@ -244,6 +256,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 	CUresult result;
 
 	launch_begin(&launch, config->hStream, per_thread, &call, kind_of(config));
+	launch.ordered = !priority_is_given(config);
 	if (!launch_formed(&launch, &call, &result) &&
 	    !launch_ahead(&launch, &call, config->hStream, per_thread, &result))
 		result = native(config, f, params, extra);
@@ -258,6 +271,7 @@ static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, b
 	CUresult result;
 
 	launch_begin(&launch, stream, per_thread, call, LAUNCH_PLAIN);
+	launch.ordered = true;
 	if (!launch_formed(&launch, call, &result) &&
 	    !launch_ahead(&launch, call, stream, per_thread, &result))
 		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],

@@ -39,10 +39,23 @@ static bool equals_go_ahead(const struct weir_control_page *control)
 	       !has_others(control);
 }
 
+bool priority_by_length(const struct client *client)
+{
+	return atomic_load_explicit(&client->priorities, memory_order_relaxed) >= LENGTHS;
+}
+
 bool priority_yields(const struct client *client, const struct standing *standing)
 {
-	return atomic_load_explicit(&client->priorities, memory_order_relaxed) >= LENGTHS &&
-	       equals_go_ahead(client_control(standing));
+	return priority_by_length(client) && equals_go_ahead(client_control(standing));
+}
+
+bool priority_is_given(const CUlaunchConfig *config)
+{
+	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			return true;
+	}
+	return false;
 }
 
 /* Each level has a part of the range (0, the least, to @n), and begins at its end; streams to which
@@ -56,13 +69,13 @@ static unsigned by_level(unsigned level, unsigned n, bool ahead)
 
 /* What is not long for a turn among equals is not told apart: it comes and goes as it would without
  * us, and a stream of short kernels has one priority. */
-static unsigned by_length(uint64_t predicted, unsigned n, bool ahead)
+static unsigned by_length(uint64_t predicted)
 {
 	unsigned step = LENGTHS;
 
 	for (uint64_t most = WAITED_LONG_NS; step && predicted >= most; most *= LONGER)
 		step--;
-	return ahead && step < n ? step + 1 : step;
+	return step;
 }
 
 int priority_of_launch(const struct stream *stream, const struct standing *standing,
@@ -74,8 +87,8 @@ int priority_of_launch(const struct stream *stream, const struct standing *stand
 
 	if (n && has_others(control))
 		step = by_level(standing->level, n, ahead);
-	else if (n >= LENGTHS && equals_go_ahead(control))
-		step = by_length(predicted, n, ahead);
+	else if (n >= LENGTHS && !ahead && equals_go_ahead(control))
+		step = by_length(predicted);
 	else
 		return PRIORITY_OWN;
 	return -(int)step == stream->priority ? PRIORITY_OWN : -(int)step;
@@ -84,13 +97,11 @@ int priority_of_launch(const struct stream *stream, const struct standing *stand
 /* False: the program said one itself, or more than there is room for. */
 static bool take_attributes(CUlaunchAttribute *out, const CUlaunchConfig *config)
 {
-	if (config->numAttrs > ATTRIBUTES_MAX || (config->numAttrs && !config->attrs))
+	if (config->numAttrs > ATTRIBUTES_MAX || (config->numAttrs && !config->attrs) ||
+	    priority_is_given(config))
 		return false;
-	for (unsigned i = 0; i < config->numAttrs; i++) {
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-			return false;
+	for (unsigned i = 0; i < config->numAttrs; i++)
 		out[i] = config->attrs[i];
-	}
 	return true;
 }
 
@@ -111,7 +122,8 @@ bool priority_launch(struct client *client, int priority, const CUlaunchConfig *
 	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
 	CUlaunchConfig with = *config;
 
-	if (priority == PRIORITY_OWN || !take_attributes(attributes, config))
+	if (priority == PRIORITY_OWN || !atomic_load(&client->priorities) ||
+	    !take_attributes(attributes, config))
 		return false;
 	attributes[with.numAttrs++] =
 		(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = priority};

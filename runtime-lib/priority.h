@@ -17,6 +17,11 @@ int priority_of_stream(const struct client *client, CUstream stream);
 /* ns: launches that are longer than that all have the least priority among equals. */
 #define PRIORITY_LONG_NS (8u * WAITED_LONG_NS)
 
+/* Whether the driver has enough of them for lengths. */
+bool priority_by_length(const struct client *client);
+/* Whether the program itself says one for this launch. */
+bool priority_is_given(const CUlaunchConfig *config);
+
 /* Whether launches of equals go ahead of what a longer one has not begun. Who comes behind one that
  * is not told apart from its own waits for less than twice its own time. */
 bool priority_yields(const struct client *client, const struct standing *standing);

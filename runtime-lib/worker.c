@@ -365,6 +365,14 @@ static void note_patience(struct client *client, const struct standing *standing
 	atomic_store(&client->patience, now < client->worker.urgent_until ? 0 : patience);
 }
 
+/* Whether its launches can be told apart by their priorities. */
+static void note_order(struct client *client, uint64_t now)
+{
+	if (atomic_exchange(&client->unordered, 0))
+		client->worker.ordered_at = now + WAITED_FOR;
+	client->worker.ordered = priority_by_length(client) && now >= client->worker.ordered_at;
+}
+
 static void write_status(struct client *client, const struct standing *standing,
 			 const struct totals *totals, uint64_t passed)
 {
@@ -402,7 +410,8 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->comparing, choose_comparing(client));
 	atomic_store(&status->level, standing->level);
-	atomic_store(&status->flags, client->concurrent ? WEIR_STATUS_CONCURRENT : 0);
+	atomic_store(&status->flags, (client->concurrent ? WEIR_STATUS_CONCURRENT : 0) |
+					     (client->worker.ordered ? WEIR_STATUS_ORDERED : 0));
 }
 
 /* The program's own calls may keep ours waiting for as long as gates are closed. */
@@ -548,6 +557,7 @@ static uint64_t tick(struct client *client, uint64_t now)
 	hold_expire(standing, now);
 	space_gates(client, standing, now);
 	note_demand(client, standing, now);
+	note_order(client, now);
 	note_patience(client, standing, now);
 	start_look(client, standing, now);
 	want_samples(client, standing, now);

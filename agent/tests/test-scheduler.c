@@ -145,27 +145,66 @@ static void test_abreast(void **state)
 	assert_false(world.control[1].flags & told);
 }
 
-/* Who has short launches goes ahead only where all run side by side. */
+static bool goes_ahead(void)
+{
+	look_after(MS);
+	assert_int_equal(world.control[0].flags & WEIR_CONTROL_AHEAD,
+			 world.control[1].flags & WEIR_CONTROL_AHEAD);
+	return world.control[0].flags & WEIR_CONTROL_AHEAD;
+}
+
+/* Who has short launches goes ahead only where all run side by side, and can be told apart. */
 static void test_ahead(void **state)
+{
+	const uint32_t all = WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
+
+	(void)state;
+	come_below_mps(0);
+	world.status[0].flags = world.status[1].flags = all;
+	scheduler_set_policy(&world.scheduler, &policy_hpf);
+	world.now = loop_now();
+	assert_false(goes_ahead()); /* of one */
+	come(1, 1, 100);
+	assert_true(goes_ahead());
+	world.status[1].flags = WEIR_STATUS_ORDERED;
+	assert_false(goes_ahead());
+	world.status[1].flags = WEIR_STATUS_CONCURRENT;
+	assert_false(goes_ahead());
+	world.status[1].flags = all;
+	assert_true(goes_ahead());
+	scheduler_set_policy(&world.scheduler, &policy_wfq);
+	assert_false(goes_ahead());
+}
+
+/* Whoever is ahead of it, somebody who has work gets on. */
+static void test_nobody_is_ahead_for_ever(void **state)
 {
 	(void)state;
 	come_below_mps(0);
+	come_below_mps(1);
+	world.status[0].flags = world.status[1].flags =
+		WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
 	world.now = loop_now();
-	look_after(MS);
-	assert_false(world.control[0].flags & WEIR_CONTROL_AHEAD); /* of one */
-	come_below_mps(1);
-	look_after(MS);
-	assert_true(world.control[0].flags & world.control[1].flags & WEIR_CONTROL_AHEAD);
-	world.status[1].flags = 0;
-	look_after(MS);
-	assert_false((world.control[0].flags | world.control[1].flags) & WEIR_CONTROL_AHEAD);
-	world.status[1].flags = WEIR_STATUS_CONCURRENT;
-	look_after(MS);
-	assert_true(world.control[0].flags & WEIR_CONTROL_AHEAD);
-	scheduler_set_policy(&world.scheduler, &policy_wfq);
-	look_after(MS);
-	assert_false((world.control[0].flags | world.control[1].flags) & WEIR_CONTROL_AHEAD);
+	launch(0, 100, MS / 20);
+	launch(1, 1, MS / 20);
+	world.status[0].executed = world.status[1].executed = MS;
+	assert_true(goes_ahead());
+	for (uint64_t waited = 0; waited < POLICY_AGING - 2 * MS; waited += MS) {
+		world.status[0].executed += MS;
+		assert_true(goes_ahead());
+	}
+	for (int i = 0; i < 3; i++) {
+		world.status[0].executed += MS;
+		look_after(MS);
+	}
+	assert_false(goes_ahead());
+	world.status[1].executed += 5 * MS;
+	assert_true(goes_ahead());
+	launch(0, 0, 0);
+	launch(1, 0, 0);
+	for (uint64_t idle = 0; idle < 2 * POLICY_AGING; idle += MS)
+		assert_true(goes_ahead());
 }
 
 /* Forms that leave at once cost more: only for a policy that wants them. All of those that let an
@@ -447,6 +486,7 @@ int main(void)
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_abreast),
 		WORLD_TEST(test_ahead),
+		WORLD_TEST(test_nobody_is_ahead_for_ever),
 		WORLD_TEST(test_urgent),
 		WORLD_TEST(test_heard),
 		WORLD_TEST(test_not_abreast),

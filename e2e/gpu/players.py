@@ -180,7 +180,9 @@ class Stage:
         return [{name: client[name] for name in COUNTERS} for client in self.clients(roles)]
 
     def comparing(self, roles):
-        """Whether kernels that they launched within the last second are not in the form yet that they will have."""
+        """Whether kernels that they launched within the last second are not in the form yet that they will have. What
+        their clients told last is seen a moment later."""
+        time.sleep(0.2)
         return any(client["comparing"] for client in self.clients(roles))
 
     def ask(self, mode, commands, seconds):

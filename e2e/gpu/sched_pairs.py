@@ -148,6 +148,8 @@ def learn(bench, groups):
     """Plays each while what runs among others is still being compared."""
     for _ in range(LEARNING):
         groups = [group for group in groups if compares(bench, group)]
+    if groups:
+        print(f"    forms are not settled in {len(groups)} contests", flush=True)
 
 
 def co_runs(bench, part, groups, full):

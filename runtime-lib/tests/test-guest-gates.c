@@ -402,9 +402,9 @@ static void launches_have_their_lengths_priority(void **state)
 {
 	static const struct {
 		uint64_t ns;
-		int priority, ahead;
-	} cases[] = {{100000, -4, -5},   {1900000, -4, -5}, {2500000, -3, -4}, {5000000, -2, -3},
-		     {11000000, -1, -2}, {17000000, 0, -1}, {900000000, 0, -1}};
+		int priority;
+	} cases[] = {{100000, -4},   {1900000, -4}, {2500000, -3}, {5000000, -2},
+		     {11000000, -1}, {17000000, 1}, {900000000, 1}};
 
 	(void)state;
 	driver->mps = 1;
@@ -413,16 +413,8 @@ static void launches_have_their_lengths_priority(void **state)
 		learn(n, 610 + i, cases[i].ns);
 	assert_int_equal(priority_of_kernel(STREAM(n, 1), 610), 1);
 	agent.control->flags = WEIR_CONTROL_AHEAD;
-	for (unsigned i = 0; i < countof(cases); i++) {
-		int found = priority_of_kernel(STREAM(n, 1), 610 + i);
-		assert_int_equal(found, cases[i].priority ? cases[i].priority : 1);
-	}
-	driver->priority = -3; /* of the program's stream */
-	for (unsigned i = 0; i < countof(cases); i++) {
-		int found = priority_of_kernel(STREAM(n, 3), 610 + i);
-		assert_int_equal(found, cases[i].ahead == -3 ? 1 : cases[i].ahead);
-	}
-	driver->priority = 0;
+	for (unsigned i = 0; i < countof(cases); i++)
+		assert_int_equal(priority_of_kernel(STREAM(n, 1), 610 + i), cases[i].priority);
 	/* Nothing is known of it: it is as good as short. */
 	assert_int_equal(priority_of_kernel(STREAM(n, 1), 609), -4);
 	/* Levels come first. */
@@ -431,6 +423,62 @@ static void launches_have_their_lengths_priority(void **state)
 	assert_int_equal(priority_of_kernel(STREAM(n, 1), 610), -1);
 	agent.control->below = agent.control->flags = 0;
 	driver->mps = 0;
+	gone(n);
+}
+
+static void launch_cooperative(unsigned n)
+{
+	assert_int_equal(
+		cuLaunchCooperativeKernel(KERNEL(600), 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL),
+		CUDA_SUCCESS);
+}
+
+static void launch_graph(unsigned n)
+{
+	assert_int_equal(cuGraphLaunch((CUgraphExec)KERNEL(700), STREAM(n, 1)), CUDA_SUCCESS);
+}
+
+static void launch_with_priority(unsigned n)
+{
+	CUlaunchAttribute own = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -5};
+
+	assert_int_equal(priority_of_config(STREAM(n, 1), &own, 1), -5);
+}
+
+/* The order of the program's own streams stays. */
+static void launch_in_stream_with_priority(unsigned n)
+{
+	driver->priority = -3;
+	assert_int_equal(priority_of_launch(STREAM(n, 3)), 1);
+	driver->priority = 0;
+}
+
+/* What has no priority by its length is told of, so that no other launch of the level has one. */
+static void unordered_launches_are_told(void **state)
+{
+	static void (*const unordered[])(unsigned n) = {launch_cooperative, launch_graph,
+							launch_with_priority,
+							launch_in_stream_with_priority};
+
+	(void)state;
+	driver->mps = 1;
+	for (unsigned i = 0; i < countof(unordered); i++) {
+		unsigned n = welcomed(1, 9);
+		agent.control->flags = WEIR_CONTROL_AHEAD;
+		launch_on(STREAM(n, 1), 600);
+		assert_true(eventually(agent.status->flags & WEIR_STATUS_ORDERED));
+		unordered[i](n);
+		assert_true(eventually(!(agent.status->flags & WEIR_STATUS_ORDERED)));
+		launch_on(STREAM(n, 1), 600);
+		usleep(50000);
+		assert_false(agent.status->flags & WEIR_STATUS_ORDERED);
+		agent.control->flags = 0;
+		gone(n);
+	}
+	driver->mps = 0;
+	unsigned n = welcomed(1, 9);
+	usleep(50000);
+	assert_false(agent.status->flags & WEIR_STATUS_ORDERED);
 	gone(n);
 }
 
@@ -472,6 +520,7 @@ int main(void)
 		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(launches_have_their_levels_priority),
 		cmocka_unit_test(launches_have_their_lengths_priority),
+		cmocka_unit_test(unordered_launches_are_told),
 		cmocka_unit_test(priorities_may_be_unknown),
 	};
 

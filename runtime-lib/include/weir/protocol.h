@@ -282,6 +282,10 @@ enum weir_status_flags {
 	/* Its kernels run at the same time as those of others who say so (MPS): equals need not
 	 * take turns. */
 	WEIR_STATUS_CONCURRENT = 1u << 0,
+	/* All that it launched of late can have priorities by length (WEIR_CONTROL_AHEAD); what has
+	 * none, as graphs, or the program's own, would be behind long launches, or ahead of short
+	 * ones. */
+	WEIR_STATUS_ORDERED = 1u << 1,
 };
 
 /* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
