@@ -6,7 +6,7 @@
 
 #include "gpu.h"
 
-#define PATIENCE_LOOK_NS 100000000ull
+#define PATIENCE_LOOK_NS 250000000ull
 #define PATIENCE_PART    20u            /* of the work above: that much it may take longer */
 #define PATIENCE_MAX     1000000u       /* ns */
 #define PATIENCE_IDLE_NS 20000000000ull /* who had no work for so long does not count */
