@@ -205,6 +205,18 @@ static void test_nobody_is_ahead_for_ever(void **state)
 	launch(1, 0, 0);
 	for (uint64_t idle = 0; idle < 2 * POLICY_AGING; idle += MS)
 		assert_true(goes_ahead());
+
+	/* Nor of one who has the turn for its age, whatever it tells. */
+	bool ahead = true;
+	launch(0, 100, MS / 20);
+	launch(1, 1, 5 * MS);
+	for (uint64_t waited = 0; waited < 2 * POLICY_AGING && ahead; waited += MS) {
+		world.status[0].executed += MS;
+		world.status[1].executed += MS;
+		ahead = goes_ahead();
+	}
+	assert_false(ahead);
+	assert_true(world.control[0].hold);
 }
 
 /* Forms that leave at once cost more: only for a policy that wants them. All of those that let an
