@@ -123,6 +123,37 @@ unsigned in_form(void)
 	return found;
 }
 
+const struct choice *choice_for(CUfunction kernel)
+{
+	for (size_t i = 0; choose_at(i); i++) {
+		const struct choice *choice = choose_at(i);
+		if (atomic_load(&choice->key) && choice->geometry.function == kernel)
+			return choice;
+	}
+	return NULL;
+}
+
+bool is_tried(CUfunction kernel)
+{
+	const struct choice *choice = choice_for(kernel);
+
+	return choice && choice->state == CHOICE_TRYING;
+}
+
+unsigned forms_of(unsigned n, CUfunction kernel, unsigned count)
+{
+	unsigned forms = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		driver->n_ops = 0;
+		launch_call(n, kernel, BLOCKS);
+		forms += in_form() != 0;
+		land(0);
+		usleep(2000);
+	}
+	return forms;
+}
+
 void somebody_waits(unsigned n)
 {
 	agent.demand[1]->word = 1;

@@ -39,5 +39,11 @@ const struct weir_persistent *hidden_of(const struct null_op *op);
 /* Launches in forms, of what was put into streams. */
 unsigned in_form(void);
 
+/* The choice that was made for a kernel; NULL: none yet. */
+const struct choice *choice_for(CUfunction kernel);
+bool is_tried(CUfunction kernel);
+/* How many of so many launches are in a form. */
+unsigned forms_of(unsigned n, CUfunction kernel, unsigned count);
+
 /* Somebody above wanted the GPU just now. */
 void somebody_waits(unsigned n);

@@ -123,24 +123,6 @@ static void work_that_changes_is_compared_at_the_same_time(void **state)
 	gone(n);
 }
 
-/* The choice that was made for a kernel; NULL: none yet. */
-static const struct choice *choice_for(CUfunction kernel)
-{
-	for (size_t i = 0; choose_at(i); i++) {
-		const struct choice *choice = choose_at(i);
-		if (atomic_load(&choice->key) && choice->geometry.function == kernel)
-			return choice;
-	}
-	return NULL;
-}
-
-static bool is_tried(CUfunction kernel)
-{
-	const struct choice *choice = choice_for(kernel);
-
-	return choice && choice->state == CHOICE_TRYING;
-}
-
 static struct lane *first_lane(void)
 {
 	struct lanes *lanes = atomic_load(&client->lanes);
@@ -148,21 +130,6 @@ static struct lane *first_lane(void)
 	return lanes && lanes->state == LANES_READY && atomic_load(&lanes->lane[0].taken)
 		       ? &lanes->lane[0]
 		       : NULL;
-}
-
-/* How many of so many launches are in a form. */
-static unsigned forms_of(unsigned n, CUfunction kernel, unsigned count)
-{
-	unsigned forms = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		driver->n_ops = 0;
-		launch_call(n, kernel, BLOCKS);
-		forms += in_form() != 0;
-		land(0);
-		usleep(2000);
-	}
-	return forms;
 }
 
 static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
@@ -669,136 +636,6 @@ static void what_others_lengthen_gets_no_form(void **state)
 	gone(n);
 }
 
-/* Somebody above wants the GPU now, so that for a second gates are dense. */
-static void somebody_comes(unsigned n)
-{
-	agent.demand[1]->word = 1;
-	launch_call(n, (CUfunction)0x8000, 1);
-	usleep(50000);
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
-	agent.demand[1]->word = 0;
-}
-
-/* Those above can wait for so long. */
-static void bear(uint32_t ns)
-{
-	agent.control->patience = ns;
-	assert_true(eventually(atomic_load(&client->patience) == ns));
-}
-
-/* How many of some launches that are measured, each of them. */
-static unsigned measured_forms_of(unsigned n, CUfunction kernel)
-{
-	unsigned forms = 0;
-
-	for (unsigned i = 0; i < 6; i++) {
-		measure_next();
-		forms += forms_of(n, kernel, 1);
-		assert_true(eventually(!client->sampler.armed));
-	}
-	return forms;
-}
-
-static void what_those_above_can_wait_for_stays_native(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	unsigned n = welcomed(1);
-
-	(void)state;
-	somebody_comes(n);
-	bear(312500);
-	CUfunction kernel = kernel_of(200000, &rewritten);
-	assert_int_equal(measured_forms_of(n, kernel), 0);
-	assert_null(choice_for(kernel));
-
-	/* Somebody comes whose work is short: it has its form, */
-	bear(6250);
-	measured_forms_of(n, kernel);
-	assert_true(settles(n, kernel, BLOCKS));
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-
-	/* but not while he is away. */
-	bear(312500);
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 0);
-	bear(0);
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-
-	/* A longer one has its own. */
-	bear(312500);
-	kernel = kernel_of(400000, &rewritten);
-	assert_true(settles(n, kernel, BLOCKS));
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-	agent.control->patience = 0;
-	gone(n);
-}
-
-static void no_form_is_asked_for_that_is_not_needed_any_more(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	unsigned n = welcomed(1);
-
-	(void)state;
-	usleep(50000);
-	CUfunction kernel = kernel_of(300000, &rewritten);
-	measured_forms_of(n, kernel);
-	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
-	bear(312500);
-	somebody_waits(n);
-	usleep(20000);
-	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
-	bear(0);
-	assert_true(eventually(is_tried(kernel)));
-	gone(n);
-}
-
-static void equals_who_must_not_wait_have_no_patience(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	unsigned n = welcomed(1);
-
-	(void)state;
-	bear(312500);
-	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->patience) == 0));
-	CUfunction kernel = kernel_of(200000, &rewritten);
-	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-
-	/* They may come back at any time. */
-	agent.control->flags = 0;
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-	agent.control->patience = 0;
-	gone(n);
-}
-
-static void what_the_user_says_counts_alone(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	unsigned n = welcomed(1);
-
-	(void)state;
-	setenv("WEIR_PREEMPT_LATENCY_US", "150", 1);
-	choose_init();
-	somebody_comes(n);
-	bear(312500);
-	CUfunction kernel = kernel_of(200000, &rewritten);
-	assert_true(settles(n, kernel, BLOCKS));
-	somebody_comes(n);
-	assert_int_equal(forms_of(n, kernel, 5), 5);
-	kernel = kernel_of(140000, &rewritten);
-	assert_int_equal(measured_forms_of(n, kernel), 0);
-	assert_null(choice_for(kernel));
-	unsetenv("WEIR_PREEMPT_LATENCY_US");
-	choose_init();
-	agent.control->patience = 0;
-	gone(n);
-}
-
 /* A launch that is outstanding for so many us. */
 static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 {
@@ -865,10 +702,6 @@ int main(void)
 		cmocka_unit_test(who_goes_ahead_needs_no_form),
 		cmocka_unit_test(what_others_lengthen_gets_no_form),
 		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
-		cmocka_unit_test(what_those_above_can_wait_for_stays_native),
-		cmocka_unit_test(no_form_is_asked_for_that_is_not_needed_any_more),
-		cmocka_unit_test(equals_who_must_not_wait_have_no_patience),
-		cmocka_unit_test(what_the_user_says_counts_alone),
 	};
 
 	driver_load();

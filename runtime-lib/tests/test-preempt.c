@@ -284,15 +284,6 @@ static void a_chain_that_was_too_short_is_long_for_a_while(void **state)
 	gone(n);
 }
 
-static const struct choice *choice_for(CUfunction kernel)
-{
-	const struct choice *choice = NULL;
-
-	for (size_t i = 0; i < CHOICES_MAX && !(choice && choice->geometry.function == kernel); i++)
-		choice = choose_at(i);
-	return choice;
-}
-
 /* The chain is longer or shorter each time, and takes time, too, if nothing is left to do. */
 static void predictions_leave_chains_out(void **state)
 {
