@@ -48,6 +48,7 @@ struct gpu {
 	/* The scheduler's: equals are not to wait until kernels end; their work is to be seen at
 	 * once. */
 	bool urgent[WEIR_LEVELS], keen[WEIR_LEVELS];
+	const struct tenant *hasty[WEIR_LEVELS]; /* has such an objective; NULL: nobody */
 	unsigned n_shared;
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */

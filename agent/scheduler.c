@@ -104,7 +104,13 @@ static struct policy_client describe(const struct scheduler *scheduler, const st
 				      .cost = cost_of(scheduler, client)};
 }
 
-/* On which levels equals are not to wait until kernels end, nor until they are seen. */
+static bool is_hasty(const struct tenant *tenant)
+{
+	return tenant->slo && tenant->slo < SCHEDULER_URGENT_NS;
+}
+
+/* On which levels equals are not to wait until kernels end, nor until they are seen. Nobody is in a
+ * hurry for its own sake: if only one container is, its kernels may end. */
 static void find_urgent(const struct scheduler *scheduler, struct gpu *gpu)
 {
 	const struct policy *policy = policy_of(scheduler, gpu);
@@ -113,10 +119,24 @@ static void find_urgent(const struct scheduler *scheduler, struct gpu *gpu)
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		gpu->urgent[level] = policy->urgent;
 		gpu->keen[level] = policy->preempts != NULL;
+		gpu->hasty[level] = NULL;
 	}
-	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next)
-		if (client->tenant->slo && client->tenant->slo < SCHEDULER_URGENT_NS)
-			gpu->urgent[client->level] = gpu->keen[client->level] = true;
+	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next) {
+		const struct tenant *tenant = client->tenant, *other = gpu->hasty[client->level];
+		if (!is_hasty(tenant))
+			continue;
+		gpu->urgent[client->level] |= other && other != tenant;
+		gpu->hasty[client->level] = tenant;
+		gpu->keen[client->level] = true;
+	}
+}
+
+/* Whether some equal of @client is not to wait until its kernels end. */
+static bool is_urgent(const struct client *client)
+{
+	const struct tenant *hasty = client->gpu->hasty[client->level];
+
+	return client->gpu->urgent[client->level] || (hasty && hasty != client->tenant);
 }
 
 static bool differs(const struct policy_client *a, const struct policy_client *b)
@@ -391,7 +411,7 @@ static void tell_contention(struct gpu *gpu, uint64_t now)
 		bool contended = expects_hold(client, turn, now);
 		set_flag(client, WEIR_CONTROL_TELL, may_be_keen(gpu, client->level));
 		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
-		set_flag(client, WEIR_CONTROL_URGENT, contended && gpu->urgent[client->level]);
+		set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
 		set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
 	}
 }

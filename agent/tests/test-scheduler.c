@@ -293,6 +293,36 @@ static void test_not_abreast(void **state)
 	assert_int_equal(held(), 1);
 }
 
+static bool is_urgent(unsigned i)
+{
+	return world.control[i].flags & WEIR_CONTROL_URGENT;
+}
+
+/* Who has an objective needs not leave for its own sake. */
+static void test_urgent_for_others(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
+	come(0, 1, 50);
+	come(1, 1, 50);
+	for (unsigned with = 0; with <= 2; with++) {
+		if (with > 0)
+			world.tenants[with - 1].slo = 2 * MS;
+		scheduler_change(&world.scheduler, &world.gpu);
+		world.now = loop_now();
+		work(0, 50 * MS);
+		work(1, 60 * MS);
+		look_after(MS);
+		assert_int_equal(is_urgent(0), with == 2);
+		assert_int_equal(is_urgent(1), with >= 1);
+	}
+	world.tenants[1].slo = SCHEDULER_URGENT_NS;
+	scheduler_change(&world.scheduler, &world.gpu);
+	look_after(MS);
+	assert_false(is_urgent(0));
+	assert_true(is_urgent(1));
+}
+
 /* The GPU is idle until the end of a turn is seen: where turns are short and many, that is soon. */
 static void test_end_is_looked_for(void **state)
 {
@@ -500,6 +530,7 @@ int main(void)
 		WORLD_TEST(test_ahead),
 		WORLD_TEST(test_nobody_is_ahead_for_ever),
 		WORLD_TEST(test_urgent),
+		WORLD_TEST(test_urgent_for_others),
 		WORLD_TEST(test_heard),
 		WORLD_TEST(test_not_abreast),
 		WORLD_TEST(test_end_is_looked_for),
