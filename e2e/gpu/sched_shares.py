@@ -240,17 +240,21 @@ def overlap_us(us, lost):
     return sum(us) / len(us) * (1 - 1 / used)
 
 
-def client_line(i, share, us, overlap):
-    """A round is one launch, of so many @us."""
-    launch = round(1e3 * us)
-    leaves = "" if us > SHORT_US else " evict=never"
+def client_line(i, share, us, plain, overlap):
+    """A round is one launch, of so many @us below Weir, and @plain without. Where it runs as it is the rest is its gate, and what
+    libweir does, before it begins: another client's may run meanwhile."""
+    launch, leaves = round(1e3 * us), ""
+    if us <= SHORT_US:
+        overlap += max(0, us - plain)
+        leaves = " evict=never"
     return f"client c{i} always share={share} launch={launch}ns work={DEPTH * launch}ns overlap={round(1e3 * overlap)}ns{leaves}\n"
 
 
 def simulate(bench, contest, overlap, us):
-    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each. What forms cost, or gain, each
-    alone is no matter of who runs when: it is put in as it was measured."""
-    trace = "".join(client_line(i, share, u, overlap) for i, (share, u) in enumerate(zip(contest.shares, us)))
+    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each, without Weir. What it is below Weir, each
+    alone, is no matter of who runs when: it is put in as it was measured."""
+    launches = zip(contest.shares, us, contest.windows.plain)
+    trace = "".join(client_line(i, share, u / part, u, overlap) for i, (share, u, part) in enumerate(launches))
     argv = [bench.node.program("weir-sim"), "--policy", contest.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "--look", LOOK]
     argv += ["--late", f"{2000 * contest.late:.0f}ns", "-"]  # at most, by the mean
     argv += ["--quantum", QUANTUM, "--min-quantum", QUANTUM] if contest.policy == "wfq" else []
