@@ -16,7 +16,7 @@ include agent/sim.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c \
+agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c contention.c \
              compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
              handshake.c helper.c http.c \
              memory.c metrics.c mps.c mps-keeper.c mps-process.c patience.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \

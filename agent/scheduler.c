@@ -1,5 +1,6 @@
 #include "scheduler.h"
 
+#include "contention.h"
 #include "tenants.h"
 
 #include "weir/base.h"
@@ -38,18 +39,6 @@ static void hold(struct turns *turns, struct policy_client *policy_client, bool 
 
 	(void)turns;
 	write_hold(client, held || hand_held(client), loop_now());
-}
-
-static void set_flag(struct client *client, uint32_t flag, bool set)
-{
-	struct weir_control_page *control = client->pages.control;
-	uint32_t flags = atomic_load(&control->flags);
-	uint32_t wanted = set ? flags | flag : flags & ~flag;
-
-	if (wanted == flags)
-		return;
-	atomic_store(&control->flags, wanted);
-	atomic_fetch_add(&control->epoch, 1);
 }
 
 static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
@@ -104,41 +93,6 @@ static struct policy_client describe(const struct scheduler *scheduler, const st
 				      .cost = cost_of(scheduler, client)};
 }
 
-static bool is_hasty(const struct tenant *tenant)
-{
-	return tenant->slo && tenant->slo < SCHEDULER_URGENT_NS;
-}
-
-/* On which levels equals are not to wait until kernels end, nor until they are seen. Nobody is in a
- * hurry for its own sake: if only one container is, its kernels may end. */
-static void find_urgent(const struct scheduler *scheduler, struct gpu *gpu)
-{
-	const struct policy *policy = policy_of(scheduler, gpu);
-	const struct client *client;
-
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		gpu->urgent[level] = policy->urgent;
-		gpu->keen[level] = policy->preempts != NULL;
-		gpu->hasty[level] = NULL;
-	}
-	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next) {
-		const struct tenant *tenant = client->tenant, *other = gpu->hasty[client->level];
-		if (!is_hasty(tenant))
-			continue;
-		gpu->urgent[client->level] |= other && other != tenant;
-		gpu->hasty[client->level] = tenant;
-		gpu->keen[client->level] = true;
-	}
-}
-
-/* Whether some equal of @client is not to wait until its kernels end. */
-static bool is_urgent(const struct client *client)
-{
-	const struct tenant *hasty = client->gpu->hasty[client->level];
-
-	return client->gpu->urgent[client->level] || (hasty && hasty != client->tenant);
-}
-
 static bool differs(const struct policy_client *a, const struct policy_client *b)
 {
 	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
@@ -149,15 +103,15 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 {
 	struct client *client;
 
-	find_urgent(scheduler, gpu);
+	contention_find_urgent(gpu, policy_of(scheduler, gpu));
 	for (client = gpu->clients; client; client = client->gpu_next) {
 		struct policy_client news = describe(scheduler, client);
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->policy, &news))
 			turns_change(&gpu->turns, &client->policy, &news, now);
 		/* Gates wait for the hold word where it may ever be set. */
-		set_flag(client, WEIR_CONTROL_HOLDABLE,
-			 has_equals(scheduler, client) || hand_held(client));
+		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
+				    has_equals(scheduler, client) || hand_held(client));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
@@ -351,101 +305,13 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	return outstanding > 0;
 }
 
-/* Equals have work. Of those that run abreast only who is in the way is held: that is who has long
- * launches. */
-static bool expects_hold(const struct client *client, const struct turn *turn, uint64_t now)
-{
-	bool equals = turn->n_active > client->policy.active;
-
-	return equals && (!turn->abreast || client->policy.held || now < client->long_until);
-}
-
-/* Work of equals of @level is to be seen at once. */
-static bool may_be_keen(const struct gpu *gpu, uint8_t level)
-{
-	unsigned n = gpu->n_level[level];
-
-	return gpu->keen[level] && n > 1 && n <= SCHEDULER_KEEN_MAX;
-}
-
-/* It has work, and none of it ends: those ahead leave it nothing, or it has one launch as long as
- * that. */
-static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
-{
-	uint64_t aging = gpu->turns.settings.aging, arrived = client->policy.arrived;
-	uint64_t since = client->told_at > arrived ? client->told_at : arrived;
-
-	return client->policy.active && now > since && now - since >= aging;
-}
-
-static bool is_ordered(const struct client *client)
-{
-	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_ORDERED;
-}
-
-/* On which levels short launches are to go ahead of long ones: where clients run abreast, all say
- * that they can, and nobody waits for too long. */
-static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
-{
-	const struct client *client;
-
-	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		const struct turn *turn = &gpu->turns.levels[level];
-		bool forced = turn->running && turn->forced;
-		ahead[level] = turn->abreast && !forced && gpu->n_level[level] > 1;
-	}
-	for (client = gpu->clients; client; client = client->gpu_next)
-		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
-}
-
-/* Tells each client whether it is to expect a hold: then its gates are dense, and where nobody is
- * to wait until kernels end, they are in forms that leave. */
-static void tell_contention(struct gpu *gpu, uint64_t now)
-{
-	bool ahead[WEIR_LEVELS];
-	struct client *client;
-
-	find_ahead(gpu, now, ahead);
-	for (client = gpu->clients; client; client = client->gpu_next) {
-		const struct turn *turn = &gpu->turns.levels[client->level];
-		bool contended = expects_hold(client, turn, now);
-		set_flag(client, WEIR_CONTROL_TELL, may_be_keen(gpu, client->level));
-		set_flag(client, WEIR_CONTROL_CONTENDED, contended);
-		set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
-		set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
-	}
-}
-
-static bool runs_beside(const struct client *client)
-{
-	const struct weir_status_page *status = client->pages.status;
-
-	return atomic_load(&client->pages.control->above) &&
-	       !atomic_load(&client->pages.control->hold) && atomic_load(&status->outstanding) &&
-	       client_is_concurrent(client);
-}
-
-/* How many of those below others run at the same time. */
-static void tell_beside(struct gpu *gpu)
-{
-	struct client *client;
-	uint32_t n = 0;
-
-	for (client = gpu->clients; client; client = client->gpu_next)
-		n += runs_beside(client);
-	/* A client that reads its page again and again keeps it in its cache. */
-	for (client = gpu->clients; client; client = client->gpu_next)
-		if (atomic_load(&client->pages.control->beside) != n)
-			atomic_store(&client->pages.control->beside, n);
-}
-
 /* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
 static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
 		    uint64_t now)
 {
 	const struct turn *turn = &gpu->turns.levels[level];
 
-	if (!may_be_keen(gpu, level) || now >= scheduler->keen_until)
+	if (!contention_may_be_keen(gpu, level) || now >= scheduler->keen_until)
 		return false;
 	return turn->n_active < gpu->n_level[level] ||
 	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
@@ -530,8 +396,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
 	next = turns_decide(&gpu->turns, now);
-	tell_contention(gpu, now);
-	tell_beside(gpu);
+	contention_tell(gpu, now);
 	if (!may_contend)
 		return POLICY_NEVER;
 	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu, passed);
@@ -560,7 +425,7 @@ static void look(struct scheduler *scheduler)
 
 void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 {
-	if (may_be_keen(client->gpu, client->level))
+	if (contention_may_be_keen(client->gpu, client->level))
 		look(scheduler);
 }
 

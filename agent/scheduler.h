@@ -17,9 +17,7 @@
 #define SCHEDULER_LATE_NS   60000ull  /* by which a timer may be late: from then on none is set, */
 #define SCHEDULER_WATCH_NS  200000ull /* for so long in a turn */
 #define SCHEDULER_KEEN_FOR  200000000ull /* after there was some */
-#define SCHEDULER_KEEN_MAX  32u          /* clients of a level, at most, for whom that is done */
 #define SCHEDULER_BUSY_NS   1000000000ull
-#define SCHEDULER_URGENT_NS 5000000ull /* objectives below this make equals leave at once */
 #define SCHEDULER_IDLE_NS   2000000ull /* while nobody has, as somebody soon may */
 #define SCHEDULER_DOZE_NS   70000ull /* a client of the node, between looks while nobody has work */
 #define SCHEDULER_ASLEEP_NS 50000000ull    /* nobody had for a second */

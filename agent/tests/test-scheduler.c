@@ -1,5 +1,6 @@
 /* What the policy decides reaches the pages of clients, and what their pages say reaches the
  * policy. */
+#include "../contention.h"
 #include "scheduler-world.h"
 
 #include <errno.h>
@@ -316,7 +317,7 @@ static void test_urgent_for_others(void **state)
 		assert_int_equal(is_urgent(0), with == 2);
 		assert_int_equal(is_urgent(1), with >= 1);
 	}
-	world.tenants[1].slo = SCHEDULER_URGENT_NS;
+	world.tenants[1].slo = CONTENTION_URGENT_NS;
 	scheduler_change(&world.scheduler, &world.gpu);
 	look_after(MS);
 	assert_false(is_urgent(0));
