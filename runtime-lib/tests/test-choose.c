@@ -205,103 +205,6 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	gone(n);
 }
 
-static void equals_find_what_makes_turns_cheap(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	unsigned n = welcomed(1);
-
-	(void)state;
-	usleep(50000);
-	rewritten.variants[WEIR_RESUMABLE][0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
-	CUfunction kernel = kernel_of(3000000, &rewritten);
-	driver->form_elapsed_ns = 3240000;
-	driver->wide_elapsed_ns = 3150000;
-	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->in_use[WAITED_NOT], 0);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
-			 WEIR_PERSISTENT);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_RESUMABLE);
-	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
-	ops_of(n, kernel, 100 * AT_ONCE);
-	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, NULL_WIDE);
-	client->worker.held_until = 0;
-	driver->wide_elapsed_ns = 0;
-	gone(n);
-}
-
-/* A kernel of 5 ms, of which slices cost 1 % and what leaves sooner 5 %. */
-static CUfunction slices_are_cheap(struct rewritten *rewritten)
-{
-	*rewritten = in_forms(1u << WEIR_PERSISTENT);
-	rewritten->variants[WEIR_SLICED][0] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
-	CUfunction kernel = kernel_of(5000000, rewritten);
-	driver->form_elapsed_ns = 5250000;
-	driver->wide_elapsed_ns = 5050000;
-	return kernel;
-}
-
-static void equals_find_long_slices(void **state)
-{
-	struct rewritten rewritten;
-	unsigned n = welcomed(1);
-
-	(void)state;
-	usleep(50000);
-	CUfunction kernel = slices_are_cheap(&rewritten);
-	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	const struct plan *fine = &choice->candidates[choice->n - 2].plan,
-			  *coarse = &choice->candidates[choice->n - 1].plan;
-	assert_int_equal(fine->form, WEIR_SLICED);
-	assert_int_equal(coarse->form, WEIR_SLICED);
-	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_SLICED);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
-			 WEIR_PERSISTENT);
-	driver->wide_elapsed_ns = 0;
-	gone(n);
-}
-
-/* One good candidate is enough for equals; all the others are tried when they wait no more. */
-static void equals_do_not_wait_for_a_long_trial(void **state)
-{
-	struct rewritten rewritten;
-	unsigned n = welcomed(1);
-
-	(void)state;
-	usleep(50000);
-	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
-	CUfunction kernel = slices_are_cheap(&rewritten);
-	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->untried, choice->first + 1);
-	assert_int_equal(choice->in_use[WAITED_LONG], choice->first);
-	assert_int_equal(choice->candidates[choice->first].plan.form, WEIR_SLICED);
-
-	/* What it takes with others between its slices is nothing to go by. */
-	unsigned dirty = choice->candidates[choice->first].dirty;
-	driver->wide_elapsed_ns = 50000000;
-	agent.control->hold = 1;
-	measure_next();
-	launch_call(n, kernel, 100 * AT_ONCE);
-	assert_true(eventually(choice->candidates[choice->first].dirty == dirty + 1));
-	assert_int_equal(choice->candidates[choice->first].least, 0);
-	agent.control->hold = 0;
-	driver->wide_elapsed_ns = 5050000;
-
-	client->worker.held_until = 0;
-	assert_true(eventually(choice->state == CHOICE_TRYING));
-	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	assert_int_equal(choice->untried, 0);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
-			 WEIR_PERSISTENT);
-	driver->wide_elapsed_ns = 0;
-	gone(n);
-}
-
 /* Another build with tickets of as many blocks. */
 static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 {
@@ -417,32 +320,6 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	gone(n);
 }
 
-/* As long as the agent has not seen them, equals run beside each other. */
-static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
-{
-	unsigned n = welcomed(1);
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	CUfunction kernel = kernel_of(1000000, &rewritten);
-
-	(void)state;
-	assert_true(settles(n, kernel, BLOCKS));
-	const struct choice *choice = choice_for(kernel);
-	driver->elapsed_ns = driver->form_elapsed_ns = 8000000;
-	for (unsigned i = 0; i < 5; i++) {
-		measure_next();
-		launch_call(n, kernel, BLOCKS);
-		land(0);
-		assert_true(eventually(choice->strange > i));
-	}
-	assert_int_equal(choice->state, CHOICE_SETTLED);
-	usleep(200000);
-	measure_next();
-	launch_call(n, kernel, BLOCKS);
-	land(0);
-	assert_true(eventually(choice->state != CHOICE_SETTLED));
-	gone(n);
-}
-
 static void a_form_that_had_more_to_do_is_not_hopeless(void **state)
 {
 	unsigned n = welcomed(0);
@@ -517,125 +394,6 @@ static void gates_are_enough_for_short_kernels(void **state)
 	gone(n);
 }
 
-/* Gates are as dense while equals have turns; who has the next one is not to wait for the rest of a
- * chain. */
-static void short_kernels_need_no_forms_among_equals(void **state)
-{
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	CUfunction kernel = kernel_of(300000, &rewritten);
-
-	(void)state;
-	assert_true(settles(n, kernel, BLOCKS));
-	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
-	ops_of(n, kernel, BLOCKS);
-	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
-	agent.control->flags |= WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
-	ops_of(n, kernel, BLOCKS);
-	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
-	agent.control->flags = 0;
-	gone(n);
-}
-
-/* The function of the next launch, while equals must not wait and those with shorter launches go
- * ahead of what it has not begun. */
-static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned blocks)
-{
-	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED |
-			       WEIR_CONTROL_URGENT | WEIR_CONTROL_AHEAD;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
-	assert_true(eventually(atomic_load(&client->yields) == !agent.control->above));
-	ops_of(n, kernel, blocks);
-	for (size_t i = 0; i < driver->n_ops; i++)
-		if (driver->ops[i].kind == NULL_LAUNCH)
-			return driver->ops[i].function;
-	return NULL;
-}
-
-/* Who goes ahead waits for what has begun alone: no form is worth its price then, if blocks are
- * short. */
-static void who_goes_ahead_needs_no_form(void **state)
-{
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-
-	(void)state;
-	driver->mps = 1;
-	unsigned n = welcomed(0);
-	agent.control->above = 0;
-	usleep(50000);
-	CUfunction dear = kernel_of(5000000, &rewritten);
-	driver->form_elapsed_ns = 5300000;
-	assert_true(settles(n, dear, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), dear);
-	assert_int_equal(driver->ops[driver->n_ops - 1].priority, -2);
-
-	/* Somebody above waits for all of them. */
-	agent.control->above = 1;
-	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
-	agent.control->above = 0;
-
-	/* Blocks of 1.25 ms. */
-	agent.control->flags = 0;
-	CUfunction slow = kernel_of(5000000, &rewritten);
-	driver->form_elapsed_ns = 5300000;
-	assert_true(settles(n, slow, 4 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, slow, 4 * AT_ONCE), FORM(WEIR_PERSISTENT));
-
-	/* So long that it is not told apart from longer ones. */
-	agent.control->flags = 0;
-	CUfunction longest = kernel_of(20000000, &rewritten);
-	driver->form_elapsed_ns = 21000000;
-	assert_true(settles(n, longest, 1000 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, longest, 1000 * AT_ONCE), FORM(WEIR_PERSISTENT));
-
-	/* What is better in any case is in use, and is told apart as well. */
-	agent.control->flags = 0;
-	CUfunction better = kernel_of(5000000, &rewritten);
-	driver->form_elapsed_ns = 4800000;
-	assert_true(settles(n, better, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, better, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
-	for (size_t i = 0; i < driver->n_ops; i++)
-		if (is_form(&driver->ops[i]))
-			assert_int_equal(driver->ops[i].priority, -2);
-
-	/* Who goes ahead of nothing that is short: it is not told apart. */
-	agent.control->flags = 0;
-	CUfunction brief = kernel_of(1500000, &rewritten);
-	driver->form_elapsed_ns = 1600000;
-	assert_true(settles(n, brief, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, brief, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
-	agent.control->flags = 0;
-	driver->mps = 0;
-	gone(n);
-}
-
-/* Among equals a launch takes as long as these make it: one that is short enough alone stays as it
- * is. */
-static void what_others_lengthen_gets_no_form(void **state)
-{
-	unsigned n = welcomed(0);
-	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
-	CUfunction kernel = kernel_of(90000, &rewritten);
-
-	(void)state;
-	for (unsigned i = 0; i < 4; i++)
-		ops_of(n, kernel, BLOCKS);
-	assert_true(eventually(!client->sampler.armed));
-	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
-	driver->elapsed_ns = 150000;
-	for (unsigned i = 0; i < 5; i++) {
-		measure_next();
-		ops_of(n, kernel, BLOCKS);
-		assert_true(eventually(!client->sampler.armed));
-	}
-	assert_null(choice_for(kernel));
-	agent.control->flags = 0;
-	gone(n);
-}
-
 /* A launch that is outstanding for so many us. */
 static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 {
@@ -684,10 +442,6 @@ int main(void)
 		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
 		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
 		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
-		cmocka_unit_test(equals_find_what_makes_turns_cheap),
-		cmocka_unit_test(equals_find_long_slices),
-		cmocka_unit_test(equals_do_not_wait_for_a_long_trial),
-		cmocka_unit_test(what_takes_longer_for_a_moment_is_not_chosen_anew),
 		cmocka_unit_test(of_those_that_leave_as_soon_the_fastest_is_used),
 		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
 		cmocka_unit_test(launches_take_turns_if_nobody_waits),
@@ -698,9 +452,6 @@ int main(void)
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
-		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
-		cmocka_unit_test(who_goes_ahead_needs_no_form),
-		cmocka_unit_test(what_others_lengthen_gets_no_form),
 		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
 	};
 
