@@ -141,6 +141,15 @@ void link_tell_work(struct client *client, uint64_t now)
 	send(bell, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* The more so the longer no agent has taken the client. */
+static void retry_later(struct client *client, uint64_t now)
+{
+	uint64_t delay = client->retry_delay ? 2 * client->retry_delay : RETRY_FIRST;
+
+	client->retry_delay = delay < RETRY_MAX ? delay : RETRY_MAX;
+	client->retry_at = now + client->retry_delay;
+}
+
 struct standing *link_open(struct client *client)
 {
 	cleanup(closep) int socket = connect_agent();
@@ -149,8 +158,7 @@ struct standing *link_open(struct client *client)
 	size_t n_fds = 0;
 	int r = socket < 0 ? socket : say_hello(client, socket);
 
-	client->retry_delay = RETRY_FIRST;
-	client->retry_at = client_now() + RETRY_FIRST;
+	retry_later(client, client_now());
 	if (!r) {
 		struct pollfd answer = {.fd = socket, .events = POLLIN};
 		r = poll(&answer, 1, ANSWER_WITHIN) == 1 ? 0 : -ETIMEDOUT;
@@ -165,7 +173,7 @@ struct standing *link_open(struct client *client)
 	if (standing) {
 		log_debug("client %llu: level %u, bit %u", (unsigned long long)standing->number,
 			  standing->level, standing->bit);
-		client->retry_at = 0;
+		client->retry_at = client->retry_delay = 0;
 		pthread_mutex_lock(&state.lock);
 		hang_bell(client, socket);
 		client->socket = take_fd(socket);
@@ -191,8 +199,7 @@ static void lost(struct client *client, uint64_t now)
 	     q++)
 		atomic_fetch_and(&client_demand(standing->below[q])->word,
 				 ~(1ull << WEIR_BIT_SHARED));
-	client->retry_delay = RETRY_FIRST;
-	client->retry_at = now + RETRY_FIRST;
+	retry_later(client, now);
 	log_debug("the agent has gone: levels stay as they are");
 }
 
@@ -208,9 +215,7 @@ static void retry(struct client *client, uint64_t now)
 	}
 	if (socket >= 0)
 		close(socket);
-	client->retry_delay =
-		client->retry_delay * 2 < RETRY_MAX ? client->retry_delay * 2 : RETRY_MAX;
-	client->retry_at = now + client->retry_delay;
+	retry_later(client, now);
 }
 
 /* Hands a standing to the worker. One that it had not yet taken is out of date. */
@@ -238,8 +243,10 @@ void link_receive(struct client *client, uint64_t now)
 	} else {
 		struct standing *standing = accept_message(client, &message, fds, n_fds, now);
 		/* Another agent, which does not know of our memory. */
-		if (standing && message.header.type == WEIR_WELCOME)
+		if (standing && message.header.type == WEIR_WELCOME) {
+			client->retry_delay = 0;
 			ledger_stale();
+		}
 		if (standing)
 			hand_over(client, standing);
 		else if (message.header.type == WEIR_COMPILED)

@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "weir/base.h"
 
 static void level_changes_live(void **state)
 {
@@ -101,6 +104,51 @@ static void agent_dies_and_returns(void **state)
 	fake_agent_welcome(&agent, 1, 12); /* the old bit was given away */
 	assert_true(eventually(agent.demand[0]->word == 1u << 12));
 	assert_int_equal(driver->registered, registered); /* the same pages again */
+	driver->events_busy = 0;
+	gone(n);
+}
+
+static void say_no(void)
+{
+	struct weir_refused message = {.reason = WEIR_REFUSED_INTERNAL};
+
+	weir_header_init(&message.header, WEIR_REFUSED, sizeof(message));
+	assert_int_equal(weir_message_send(agent.client, &message, sizeof(message), NULL, 0), 0);
+	shutdown(agent.client, SHUT_RDWR);
+	close(agent.client);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Who is refused asks again, but ever more seldom; and at once again, after it was welcome. */
+static void who_is_refused_does_not_insist(void **state)
+{
+	static const uint64_t delays[] = {50, 100, 200, 400, 400}; /* ms */
+
+	(void)state;
+	driver->streams_busy = driver->events_busy = 1;
+	unsigned n = welcomed(1, 11);
+	for (unsigned times = 0; times < 2; times++) {
+		uint64_t said = now_ms();
+		shutdown(agent.client, SHUT_RDWR);
+		close(agent.client);
+		for (size_t i = 0; i < countof(delays); i++) {
+			fake_agent_accept(&agent);
+			assert_in_range(now_ms() - said, delays[i], PATIENCE_MS);
+			said = now_ms();
+			if (i + 1 < countof(delays))
+				say_no();
+		}
+		fake_agent_welcome(&agent, 1, (uint8_t)(12 + times));
+		launch_on(STREAM(n, 1), n);
+		assert_true(eventually(agent.demand[0]->word == 1u << (12 + times)));
+	}
 	driver->events_busy = 0;
 	gone(n);
 }
@@ -222,6 +270,7 @@ int main(void)
 		cmocka_unit_test(who_is_raised_waits_for_launches_under_way),
 		cmocka_unit_test(graphs_keep_their_level),
 		cmocka_unit_test(agent_dies_and_returns),
+		cmocka_unit_test(who_is_refused_does_not_insist),
 		cmocka_unit_test(next_agent_is_obeyed),
 		cmocka_unit_test(first_pages_are_taken_later),
 		cmocka_unit_test(forgotten_holds_end),
