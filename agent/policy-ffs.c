@@ -28,6 +28,16 @@ static int64_t part(const struct turn *turn, const struct policy_client *client)
 	       1;
 }
 
+/* Turns that are over before a switch is would be worth nothing. Who has so small a part takes
+ * those of several rounds at once, all but the first in advance. With an objective rounds are as
+ * short as it says. */
+static int64_t least(const struct turn *turn, int64_t whole)
+{
+	int64_t shortest = (int64_t)turn->settings->min_quantum;
+
+	return turn->slo || whole >= shortest ? 0 : shortest;
+}
+
 static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
 {
 	(void)turn, (void)now;
@@ -45,11 +55,12 @@ static void arrived(struct turn *turn, struct policy_client *client, uint64_t no
 
 static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_t now)
 {
-	int64_t whole = part(turn, client);
+	int64_t whole = part(turn, client), shortest = least(turn, whole);
+	int64_t debts = shortest > ROUNDS_MAX * whole ? shortest : ROUNDS_MAX * whole;
 
 	(void)now;
-	if (client->ffs.balance < -ROUNDS_MAX * whole)
-		client->ffs.balance = -ROUNDS_MAX * whole;
+	if (client->ffs.balance < -debts)
+		client->ffs.balance = -debts;
 	if (client->ffs.fresh && client->ffs.balance > 0)
 		client->ffs.balance = 0;
 	if (client->ffs.fresh || client->ffs.balance <= 0) {
@@ -60,7 +71,9 @@ static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_
 			client->ffs.back = ROUNDS_MAX * whole;
 	}
 	client->ffs.fresh = false;
-	return client->ffs.balance > 0 ? (uint64_t)client->ffs.balance : 0;
+	if (client->ffs.balance <= 0)
+		return 0;
+	return (uint64_t)(client->ffs.balance < shortest ? shortest : client->ffs.balance);
 }
 
 static void ran(struct turn *turn, struct policy_client *client, int64_t ns)

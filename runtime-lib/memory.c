@@ -63,6 +63,7 @@ void memory_forget_context(CUcontext context)
 void memory_forget(void)
 {
 	table_forget();
+	memory_map_forget();
 	ledger_forget();
 }
 

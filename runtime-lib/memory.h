@@ -25,6 +25,8 @@ CUresult memory_released(const struct record *record, CUresult result);
 void memory_forget_context(CUcontext context);
 /* In a forked child. */
 void memory_forget(void);
+/* The part of memory-map.c in that. */
+void memory_map_forget(void);
 
 /* Work has ended: pools may have given memory back. */
 static inline void memory_look(void)

@@ -17,6 +17,8 @@
 
 #include "../tenants.h"
 
+#include "weir/base.h"
+
 #define US     1000ull
 #define MS     1000000ull
 #define N      8
@@ -48,6 +50,9 @@ static struct {
 	unsigned n, total_share;
 	unsigned queue[N], queued; /* clients with a kernel behind its gate; the first one runs */
 	uint64_t left;             /* ns of it */
+	uint64_t switching;        /* ns that a switch of contexts takes; */
+	uint64_t switched;         /* ns left of this one */
+	unsigned context;          /* whose it is */
 	uint64_t now, next_look, random;
 } world;
 
@@ -115,6 +120,8 @@ static void start_first(void)
 {
 	struct model_client *client = &world.model[world.queue[0]];
 
+	world.switched = world.queue[0] == world.context ? 0 : world.switching;
+	world.context = world.queue[0];
 	world.left = client->rest ? client->rest : client->length;
 	client->rest = 0;
 }
@@ -161,6 +168,9 @@ static void evict(void)
 static void run_kernels(uint64_t ns)
 {
 	while (world.queued && ns) {
+		uint64_t pause = world.switched < ns ? world.switched : ns;
+		world.switched -= pause;
+		ns -= pause;
 		uint64_t step = world.left < ns ? world.left : ns;
 		world.model[world.queue[0]].ran += step;
 		world.left -= step;
@@ -298,10 +308,37 @@ static void test_long_kernels(void **state)
 	assert_float_equal(run().first, 66, 3);
 }
 
+/* Time slices: a turn begins with a switch of contexts, which is nobody's share. It costs a client
+ * no more of its own than it is of the shortest turn. */
+static void test_switches(void **state)
+{
+	static const struct {
+		uint32_t share;
+		uint64_t first, second;
+	} cases[] = {{97, 5300 * US, 79 * US}, {97, 5300 * US, MS},      {97, 79 * US, 5300 * US},
+		     {90, 5300 * US, 79 * US}, {90, 560 * US, 560 * US}, {50, 5300 * US, 79 * US}};
+
+	(void)state;
+	for (size_t i = 0; i < countof(cases); i++) {
+		set_up("ffs", 10 * MS);
+		world.switching = 190 * US;
+		come(cases[i].share, cases[i].first);
+		come(100 - cases[i].share, cases[i].second);
+		world.model[0].leaves = world.model[1].leaves = true;
+		uint32_t other = 100 - cases[i].share;
+		uint64_t shortest = world.scheduler.settings.min_quantum;
+		double lost = (double)other * (double)world.switching / (double)shortest;
+		double first = run().first;
+		assert_true(first >= cases[i].share - 0.2);
+		assert_true(first <= cases[i].share + lost + 0.2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_some_leave),
 		cmocka_unit_test(test_long_kernels),
 	};
