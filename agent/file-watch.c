@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "weir/base.h"
+#include "weir/log.h"
 
 #define SETTLE 100000000ull
 #define RETRY  1000000000ull
@@ -40,10 +41,14 @@ static void look(struct file_watch *watch)
 	char folder[PATH_MAX];
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(name - watch->path), watch->path);
-	watch->watching = loop_watch_init(&watch->folder, watch->loop, *folder ? folder : ".",
-					  EVENTS, folder_changed) == 0;
-	if (!watch->watching)
-		loop_timer_set(&watch->settled, RETRY, 0);
+	int r = loop_watch_init(&watch->folder, watch->loop, *folder ? folder : ".", EVENTS,
+				folder_changed);
+	watch->watching = r == 0;
+	if (r == 0)
+		return;
+	log_limited(LOG_WARNING, 3600, "%s: nobody tells if it changes, for now: %s%s", watch->path,
+		    strerror(-r), loop_watch_hint(r));
+	loop_timer_set(&watch->settled, RETRY, 0);
 }
 
 static void settled(struct loop_timer *timer)

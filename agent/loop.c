@@ -238,3 +238,13 @@ void loop_watch_deinit(struct loop_watch *watch)
 		watch->io.loop->walked = NULL;
 	discard(&watch->io);
 }
+
+/* Both are of a user, over all containers of the node: kubelets' own users meet these limits. */
+const char *loop_watch_hint(int error)
+{
+	if (error == -EMFILE)
+		return "; is fs.inotify.max_user_instances too small?";
+	if (error == -ENOSPC)
+		return "; is fs.inotify.max_user_watches too small?";
+	return "";
+}

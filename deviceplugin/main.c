@@ -132,9 +132,14 @@ static int live(struct life *life, const struct config *config, const struct inv
 		return r;
 	/* Before gRPC's threads, which inherit the blocked signals. */
 	r = loop_signals_init(&life->signals, &life->loop, numbers, countof(numbers), raised);
-	if (r == 0 && life->options->config)
+	if (r == 0 && life->options->config) {
 		r = file_watch_init(&life->watch, &life->loop, life->options->config, file_changed);
-	if (r == 0) {
+		/* It may be another one by now, and nobody will tell of that change. */
+		if (r == 0)
+			look_at_config(life, false);
+	}
+	life->plugin.inventory = *before;
+	if (r == 0 && !life->renewed) {
 		r = plugin_init(&life->plugin, &life->loop, config, before);
 		if (r == 0) {
 			r = loop_run(&life->loop);

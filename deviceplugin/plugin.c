@@ -215,7 +215,9 @@ static void look(struct loop_timer *timer)
 				    IN_CREATE | IN_MOVED_TO | IN_DELETE, changed);
 		plugin->watching = r == 0;
 		if (r < 0) {
-			complain(plugin, "%s: %s; is a kubelet installed here?", dir, strerror(-r));
+			complain(plugin, "%s: %s%s", dir, strerror(-r),
+				 r == -ENOENT ? "; is a kubelet installed here?"
+					      : loop_watch_hint(r));
 			look_later(plugin);
 			return;
 		}

@@ -13,9 +13,13 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
+#include <pthread.h>
 #include <string.h>
 
+#define START_AGAIN 1000000000u /* ns, after threads could not be started */
+
 struct client clients[CLIENTS_MAX];
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* of threads */
 
 uint64_t client_now(void)
 {
@@ -158,12 +162,30 @@ static void read_settings(void)
 	early_init();
 }
 
+/* Without both threads nobody would take its demand back, nor end a hold whose agent has gone. */
+static bool threads_run(void)
+{
+	static uint64_t again;
+	uint64_t now = client_now();
+
+	pthread_mutex_lock(&starting);
+	bool run = now >= again && link_start() == 0 && worker_start() == 0;
+	if (!run && now >= again)
+		again = now + START_AGAIN;
+	pthread_mutex_unlock(&starting);
+	return run;
+}
+
 static struct client *client_new(CUcontext context)
 {
 	static struct once settings;
 	CUcontext dropped;
 
 	once(&settings, read_settings);
+	if (!threads_run()) {
+		log_limited(LOG_WARNING, 60, "a context cannot be governed without threads");
+		return NULL;
+	}
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *client = &clients[i];
 		if (!claim(client, context))
@@ -181,8 +203,7 @@ static struct client *client_new(CUcontext context)
 			return NULL;
 		}
 		atomic_store(&client->state, CLIENT_LIVE);
-		link_start();
-		worker_start();
+		link_wake();
 		return client;
 	}
 	log_limited(LOG_WARNING, 3600, "more than %d contexts: the others are not governed",
@@ -218,6 +239,7 @@ void client_remove(struct client *client)
 
 void client_forget_all(void)
 {
+	pthread_mutex_init(&starting, NULL);
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		int bell = atomic_exchange(&clients[i].bell, 0);
 		if (bell)

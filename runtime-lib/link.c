@@ -24,7 +24,7 @@
 #define WORK_EVERY    2000000u /* ns: who tells more often is made to wait by the agent */
 
 static struct {
-	_Atomic int started;
+	bool started;
 	int wake; /* eventfd: the set of sockets has changed */
 	pthread_mutex_t
 		lock; /* the clients' sockets and retry times; never held over a driver call */
@@ -308,23 +308,20 @@ static void *run(void *unused)
 	}
 }
 
-void link_start(void)
+int link_start(void)
 {
-	if (atomic_exchange(&state.started, 1)) {
-		link_wake();
-		return;
-	}
-	state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (state.started)
+		return 0;
+	if (state.wake < 0)
+		state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int high = state.wake < 0 ? -1 : fcntl(state.wake, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
 	if (high >= 0) {
 		close(state.wake);
 		state.wake = high;
 	}
-	if (state.wake < 0)
-		log_error("no descriptor for the link thread (%s): levels cannot change",
-			  strerror(errno));
-	else
-		thread_start(run, "weir-link");
+	int r = state.wake < 0 ? errno : thread_start(run, "weir-link");
+	state.started = r == 0;
+	return r;
 }
 
 void link_close(struct client *client)
@@ -360,5 +357,5 @@ void link_forget(void)
 	if (state.wake >= 0)
 		close(state.wake);
 	state.wake = -1;
-	atomic_store(&state.started, 0);
+	state.started = false;
 }

@@ -13,8 +13,8 @@ void link_reset(struct client *client);
  * pages belong to the client. NULL: no agent for now; the link thread goes on trying. */
 struct standing *link_open(struct client *client);
 
-/* Starts the thread, once. */
-void link_start(void);
+/* Starts the thread, if there is none. By one thread at a time. 0 or an errno. */
+int link_start(void);
 
 /* Any thread: there is something to send. */
 void link_wake(void);

@@ -80,7 +80,7 @@ test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-li
 test-predict-ridge_CPPFLAGS := -iquote runtime-lib
 test-predict-ridge_LIBS     := -lcmocka -lm
 # These look inside.
-INSIDE_TESTS := test-stream test-memory-limit test-function test-function-end test-launch-path test-predict test-preempt test-choose test-choose-equals test-choose-length test-choose-patience test-demand
+INSIDE_TESTS := test-stream test-thread test-memory-limit test-function test-function-end test-launch-path test-predict test-preempt test-choose test-choose-equals test-choose-length test-choose-patience test-demand
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
@@ -94,7 +94,7 @@ test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime
 test-choose-length_LDFLAGS := -Wl,--wrap=client_now
 $(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/wanted.c))
 $(foreach t,test-preempt test-choose test-choose-equals test-choose-length test-choose-patience,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
-$(foreach t,test-demand test-stream,$(eval $t_SRC += runtime-lib/tests/inside.c))
+$(foreach t,test-demand test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/image.c
 test-image_CPPFLAGS := -iquote runtime-lib

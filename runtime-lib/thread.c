@@ -36,7 +36,8 @@ int thread_start(void *(*body)(void *), const char *name)
 	block_signals(before, NULL);
 	pthread_attr_destroy(&attributes);
 	if (error)
-		log_error("the thread %s cannot be started: %s", name, strerror(error));
+		log_limited(LOG_ERROR, 60, "the thread %s cannot be started: %s", name,
+			    strerror(error));
 	return error;
 }
 

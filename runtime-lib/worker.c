@@ -43,7 +43,8 @@
 #define SETTLE_AGAIN   1000000000u /* the driver did not take its pages */
 
 static struct {
-	_Atomic int started, stopping;
+	bool started;
+	_Atomic int stopping;
 	_Atomic uint32_t epoch; /* odd: the worker may be in the driver */
 	_Atomic int paused;
 	_Atomic uint32_t wakes; /* futex */
@@ -97,7 +98,7 @@ bool worker_stopped(void)
 
 void worker_forget(void)
 {
-	atomic_store(&worker.started, 0);
+	worker.started = false;
 	atomic_store(&worker.epoch, 0);
 	atomic_store(&worker.paused, 0);
 }
@@ -625,8 +626,12 @@ static void stop(void)
 	}
 }
 
-void worker_start(void)
+int worker_start(void)
 {
-	if (!atomic_exchange(&worker.started, 1) && thread_start(run, "weir-worker") == 0)
+	int r = worker.started ? 0 : thread_start(run, "weir-worker");
+
+	if (r == 0 && !worker.started)
 		atexit(stop);
+	worker.started |= r == 0;
+	return r;
 }

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void worker_start(void);
+/* Starts it, if there is none. By one thread at a time. 0 or an errno. */
+int worker_start(void);
 
 /* Looks at everything soon. A system call if the worker sleeps deeply, else one load. */
 void worker_wake(void);

@@ -1,6 +1,7 @@
 /* Sources tell their handlers, and may go away at any moment. */
 #include "weir/loop.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -157,6 +159,9 @@ static void test_watch(void **state)
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(loop_init(&loop), 0);
 	assert_int_equal(loop_watch_init(&watch, &loop, "/nowhere", IN_CREATE, changed), -2);
+	assert_string_equal(loop_watch_hint(-ENOENT), "");
+	assert_non_null(strstr(loop_watch_hint(-EMFILE), "max_user_instances"));
+	assert_non_null(strstr(loop_watch_hint(-ENOSPC), "max_user_watches"));
 	assert_int_equal(loop_watch_init(&watch, &loop, folder, IN_CREATE | IN_DELETE, changed), 0);
 	snprintf(path, sizeof(path), "%s/one", folder);
 	fclose(fopen(path, "w"));

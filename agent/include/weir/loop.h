@@ -94,3 +94,6 @@ struct loop_watch {
 int loop_watch_init(struct loop_watch *watch, struct loop *loop, const char *path, uint32_t mask,
 		    loop_watch_fn *changed);
 void loop_watch_deinit(struct loop_watch *watch);
+/* What the node's administrator can do about @error of loop_watch_init(), for the end of a message;
+ * "": nobody knows. */
+const char *loop_watch_hint(int error);

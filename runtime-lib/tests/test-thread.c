@@ -1,0 +1,81 @@
+/* Processes that may have no more threads, as at the pids limit of their pod. libweir's own
+ * sources, on a driver that does nothing but be observable. */
+#include "inside.h"
+#include "late.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct {
+	int (*create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+		      void *argument);
+	unsigned allowed, refused;
+} threads;
+
+static int create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+		  void *argument)
+{
+	if (threads.allowed == 0) {
+		threads.refused++;
+		return EAGAIN;
+	}
+	threads.allowed--;
+	return threads.create(thread, attributes, body, argument);
+}
+
+/* Whether the agent hears of a launch that is none of ours. */
+static bool launch_is_governed(void)
+{
+	struct pollfd listener = {.fd = agent.listener, .events = POLLIN};
+
+	assert_int_equal(
+		cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(1, 1), NULL, NULL),
+		CUDA_SUCCESS);
+	return client_find(CONTEXT(1)) || poll(&listener, 1, 0) > 0;
+}
+
+/* Nobody would ever take its demand back. */
+static void without_threads_nothing_is_governed(void **state)
+{
+	(void)state;
+	threads.create = late.pthread_create;
+	late.pthread_create = create;
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(launch_is_governed());
+	assert_int_equal(driver->gates, 0);
+	assert_in_range(threads.refused, 1, 99); /* not with each launch */
+
+	/* One alone is of no use. */
+	unsigned before = threads.refused;
+	threads.allowed = 1;
+	assert_true(eventually(launch_is_governed() || threads.refused > before));
+	assert_int_equal(threads.allowed, 0);
+	assert_false(launch_is_governed());
+
+	threads.allowed = 1;
+	fake_agent_welcome_next(&agent, 1, 1);
+	assert_true(eventually(launch_is_governed()));
+	fake_agent_join();
+	client = client_find(CONTEXT(1));
+	assert_non_null(client);
+	assert_int_equal(threads.allowed, 0);
+	assert_int_equal(cuStreamSynchronize(STREAM(1, 1)), CUDA_SUCCESS);
+	assert_true(eventually(agent.demand[0]->word == 0)); /* there is a worker */
+	context_gone(1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_threads_nothing_is_governed),
+	};
+
+	driver_load();
+	return cmocka_run_group_tests(tests, agent_begin, agent_finish);
+}
