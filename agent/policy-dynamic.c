@@ -2,20 +2,30 @@
  * the active queue gains 1 of priority a millisecond, 20 at most; the highest is next and gets a
  * quota of (p + 1) / 2 ms by its own priority p. Who has used it up waits in the inactive queue, at
  * its own priority; when the active one is empty, the two change places. A client that comes enters
- * the active queue, and evicts a running one of less priority than its own; that one keeps its
- * place and the rest of its quota. */
+ * the active queue, and evicts a running one of less priority than its own; that one keeps the
+ * priority that it has by now, and the rest of its quota. */
 #include "policy.h"
 
 #define MS      1000000ull
 #define AGE_MAX 20
 
+/* By waiting, before it was evicted. */
+static uint64_t gained(const struct policy_client *client)
+{
+	uint64_t own = policy_priority(client);
+
+	return client->dynamic.rest && client->dynamic.priority > own
+		       ? client->dynamic.priority - own
+		       : 0;
+}
+
 static uint64_t priority(const struct turn *turn, const struct policy_client *client, uint64_t now)
 {
 	uint64_t since = client->since > turn->swapped ? client->since : turn->swapped;
+	uint64_t age = gained(client);
 
-	if (client->dynamic.queue != turn->counter || now < since)
-		return policy_priority(client);
-	uint64_t age = (now - since) / MS;
+	if (client->dynamic.queue == turn->counter && now > since)
+		age += (now - since) / MS;
 	return policy_priority(client) + (age < AGE_MAX ? age : AGE_MAX);
 }
 

@@ -94,6 +94,20 @@ static void describe(const struct choice *choice, uint32_t candidate, const char
 		  (unsigned long long)trial_time(chosen) / 1000, why);
 }
 
+/* Of what is in use. */
+static double quickest(const struct choice *choice)
+{
+	double least = 1;
+
+	for (size_t i = 0; i < WAITED_COUNT; i++) {
+		uint32_t candidate = atomic_load(&choice->in_use[i]);
+		double ratio = candidate ? choice->candidates[candidate].ratio : 1;
+		if (ratio > 0 && ratio < least)
+			least = ratio;
+	}
+	return least;
+}
+
 /* With what is in use. */
 static void settle(struct choice *choice, const char *why)
 {
@@ -108,6 +122,7 @@ static void settle(struct choice *choice, const char *why)
 		if (i == WAITED_NOT || candidate != usual)
 			describe(choice, candidate, i == WAITED_NOT ? why : while_waited[i]);
 	}
+	atomic_store(&choice->quickest, quickest(choice));
 	choice->state = CHOICE_SETTLED;
 	atomic_store(&choice->trying, 0);
 }

@@ -101,8 +101,20 @@ static bool is_bearable(const struct client *client, uint64_t ns)
 	       ns <= atomic_load_explicit(&client->patience, memory_order_relaxed);
 }
 
+uint64_t choose_native_time(const struct choice *choice, uint64_t predicted)
+{
+	if (!choice)
+		return predicted;
+	double quickest = atomic_load_explicit(&choice->quickest, memory_order_relaxed);
+	uint64_t native = atomic_load_explicit(&choice->native, memory_order_relaxed);
+	if (quickest >= 1 || predicted >= native)
+		return predicted;
+	uint64_t most = (uint64_t)((double)predicted / quickest);
+	return most < native ? most : native;
+}
+
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
-			uint64_t predicted, uint64_t interval)
+			uint64_t natively, uint64_t interval)
 {
 	struct turn turn = {0};
 
@@ -111,7 +123,7 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		return turn;
 	bool trying = atomic_load_explicit(&choice->trying, memory_order_relaxed);
 	enum waited waited =
-		trying ? client_waiting(client, predicted) : choice_waiting(choice, predicted);
+		trying ? client_waiting(client, natively) : choice_waiting(choice, natively);
 	turn.choice = choice;
 	turn.candidate = atomic_load_explicit(&choice->in_use[waited], memory_order_acquire);
 	turn.forms = turn.candidate ||
@@ -120,14 +132,14 @@ struct turn choose_turn(struct choice *choice, const struct client *client, uint
 		turn.sample = true;
 		if (is_native_turn(choice, waited != WAITED_NOT))
 			turn.candidate = 0;
-	} else if ((predicted < interval || is_bearable(client, predicted)) &&
+	} else if ((natively < interval || is_bearable(client, natively)) &&
 		   !is_forced(&settings)) {
 		turn.candidate = 0;
 	}
 	if (!turn.candidate)
 		return turn;
 	/* Leaving costs an equal more than the end of a short kernel, for which it may wait. */
-	turn.yields = waited != WAITED_NOT || predicted >= WAITED_LONG_NS || is_forced(&settings);
+	turn.yields = waited != WAITED_NOT || natively >= WAITED_LONG_NS || is_forced(&settings);
 	const struct plan *plan = &choice->candidates[turn.candidate].plan;
 	turn.rewritten = rewritten_of(choice, plan);
 	if (turn.rewritten) {
@@ -249,6 +261,7 @@ static void consider(struct client *client, const struct sampled *of, uint64_t n
 	choice->candidates[0] = (struct candidate){0};
 	choice->function = NULL;
 	choice->trying = choice->turns = choice->refused = choice->brief = 0;
+	choice->quickest = 1;
 	choice_use(choice, 0);
 	atomic_store(&choice->key, of->key);
 	atomic_store(&is_open[client->index], 1);
@@ -277,6 +290,14 @@ void choose_runs(struct client *client, const struct sample *sample, uint64_t ns
 		choice->seen_at = client_now();
 }
 
+/* Of a launch in a form that took @ns. */
+static uint64_t would_take_natively(const struct choice *choice, uint32_t candidate, uint64_t ns)
+{
+	double ratio = candidate ? choice->candidates[candidate].ratio : 1;
+
+	return ratio > 0 ? (uint64_t)((double)ns / ratio) : ns;
+}
+
 /* Some samples of quite another time, of the native kernel or of what was chosen: other candidates
  * may suit it better now. */
 static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns, bool crowded)
@@ -286,6 +307,7 @@ static void check_time(struct choice *choice, uint32_t candidate, uint64_t ns, b
 	if (choice->state == CHOICE_WANTED || is_forced(&settings) || (candidate && !chosen))
 		return;
 	uint64_t now = client_now();
+	ns = would_take_natively(choice, candidate, ns);
 	if (ns / 2 <= choice->made_for && ns >= choice->made_for / 2)
 		choice->strange = 0;
 	else if (choice->strange++ == 0)

@@ -82,13 +82,14 @@ struct choice {
 	_Atomic uint32_t chain;   /* continuations of a launch */
 	_Atomic uint32_t refused; /* the driver took no launch in a form: none is tried */
 	_Atomic uint32_t brief;   /* its blocks, natively: who goes ahead of them waits little */
+	_Atomic double quickest;  /* of those in use, by the native one's time: 1 at most */
 	struct function *_Atomic function; /* NULL: not known yet */
 	_Atomic int state;                 /* enum choice_state; the worker writes it */
+	_Atomic uint64_t native;           /* ns; the worker writes it */
 
 	/* Worker. */
 	struct geometry geometry;
 	uint32_t unloads;    /* of code before that was launched */
-	uint64_t native;     /* ns */
 	uint32_t resident;   /* blocks of the native kernel that fit on the GPU at once */
 	uint64_t evicted;    /* of late, 16 times: most evictions of a launch */
 	unsigned unsure;     /* launches until that is believed */
@@ -148,9 +149,13 @@ struct turn {
 /* Reads the settings from the environment; before the first client. */
 void choose_init(void);
 
-/* Launch path; @choice may be NULL. @interval: kernels predicted to be shorter need no form. */
+/* Launch path: ns that the kernel takes as it is. What is predicted may be of a form that takes
+ * less, as slices whose data stay in the cache, and is not to end that form's use. NULL is fine. */
+uint64_t choose_native_time(const struct choice *choice, uint64_t predicted);
+
+/* Launch path; @choice may be NULL. @natively: ns. @interval: shorter kernels need no form. */
 struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
-			uint64_t predicted, uint64_t interval);
+			uint64_t natively, uint64_t interval);
 
 /* Launch path: it was not launched in the form, after all. */
 void choose_untaken(const struct turn *turn);

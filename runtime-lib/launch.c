@@ -85,11 +85,11 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
  * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
  * the next one has begun. Nor do those that are denser than one client's alone. */
 static uint64_t short_for_forms(const struct choice *choice, const struct client *client,
-				const struct standing *standing, uint64_t predicted)
+				const struct standing *standing, uint64_t natively)
 {
 	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
 
-	if (!choice || choice_waiting(choice, predicted) == WAITED_NOT)
+	if (!choice || choice_waiting(choice, natively) == WAITED_NOT)
 		return gate_interval(standing, false);
 	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
 }
@@ -140,10 +140,12 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
 	struct choice *choice = atomic_load_explicit(&kernel->choice, memory_order_acquire);
-	if (kind == LAUNCH_PLAIN && standing->wait)
+	if (kind == LAUNCH_PLAIN && standing->wait) {
+		uint64_t natively = choose_native_time(choice, predicted);
 		launch->turn =
-			choose_turn(choice, stream->client, key, predicted,
-				    short_for_forms(choice, stream->client, standing, predicted));
+			choose_turn(choice, stream->client, key, natively,
+				    short_for_forms(choice, stream->client, standing, natively));
+	}
 	launch->turn.priority = priority_of_launch(stream, standing, predicted);
 	if (launch->turn.forms && !launch->lane)
 		preempt_want(stream);

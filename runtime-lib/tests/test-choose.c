@@ -4,6 +4,8 @@
 
 #include "gate.h"
 
+#include "weir/base.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -394,6 +396,31 @@ static void gates_are_enough_for_short_kernels(void **state)
 	gone(n);
 }
 
+/* Slices whose data stay in the cache: what is predicted by them is less than what needs a form, or
+ * than half of what the choice was made for, and neither is news. */
+static void what_is_shorter_in_its_form_keeps_it(void **state)
+{
+	static const uint64_t in_form_ns[] = {300000, 150000};
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+
+	(void)state;
+	for (size_t i = 0; i < countof(in_form_ns); i++) {
+		unsigned n = welcomed(0), forms = 0;
+		CUfunction kernel = kernel_of(600000, &rewritten);
+		driver->form_elapsed_ns = in_form_ns[i];
+		assert_true(settles(n, kernel, BLOCKS));
+		size_t compared = choice_for(kernel)->n;
+		for (unsigned k = 0; k < 50; k++) {
+			measure_next();
+			forms += forms_of(n, kernel, 1);
+			usleep(5000);
+		}
+		assert_int_equal(forms, 50);
+		assert_int_equal(choice_for(kernel)->n, compared);
+		gone(n);
+	}
+}
+
 /* A launch that is outstanding for so many us. */
 static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 {
@@ -452,6 +479,7 @@ int main(void)
 		cmocka_unit_test(nobody_above),
 		cmocka_unit_test(those_above_try_nothing_of_no_use),
 		cmocka_unit_test(gates_are_enough_for_short_kernels),
+		cmocka_unit_test(what_is_shorter_in_its_form_keeps_it),
 		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
 	};
 
