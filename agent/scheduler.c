@@ -24,9 +24,17 @@ static bool hand_held(const struct client *client)
 	return client->held_until != 0;
 }
 
-static void write_hold(struct client *client, bool held, uint64_t now)
+/* Nothing is left of its work but to pass its gates. */
+static bool is_done(const struct client *client)
+{
+	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_DONE;
+}
+
+/* @wanted: unless there is nothing to hold. */
+static void write_hold(struct client *client, bool wanted, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
+	bool held = wanted && !is_done(client);
 
 	client_count_hold(client, held, now);
 	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);

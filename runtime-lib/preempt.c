@@ -222,7 +222,11 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
 	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
-		.choice = turn->choice, .sample = sample, .form = plan->form, .chain = chain};
+		.choice = turn->choice,
+		.sample = sample,
+		.form = plan->form,
+		.chain = chain,
+		.number = atomic_load_explicit(&stream->begun, memory_order_relaxed)};
 	atomic_fetch_add(&lane->links, chain);
 	atomic_store(&lane->last, serial);
 	return true;
@@ -277,6 +281,7 @@ static bool look_at_lane(struct client *client, struct lane *lane)
 		landed(client, flight, (uint32_t)(report >> 32) - lane->evictions);
 		atomic_fetch_sub(&lane->links, flight->chain);
 		lane->evictions = (uint32_t)(report >> 32);
+		lane->landed = flight->number;
 		seen = serial;
 		atomic_store(&lane->seen, seen);
 	}
@@ -296,6 +301,7 @@ static void renew(struct lanes *lanes)
 		struct lane *lane = &lanes->lane[i];
 		lane->taken = lane->orphan = 0;
 		lane->last = lane->seen = lane->links = lane->evictions = 0;
+		lane->landed = 0;
 		lane->saves = lane->saves_size = lane->saves_wanted = lane->saves_refused = 0;
 	}
 }
@@ -312,6 +318,14 @@ bool preempt_look(struct client *client)
 			flying = true;
 	}
 	return flying;
+}
+
+/* The newest was: so were those before it. */
+bool preempt_done(struct stream *stream)
+{
+	const struct lane *lane = atomic_load(&stream->lane);
+
+	return lane && lane->landed && lane->landed == atomic_load(&stream->begun);
 }
 
 void preempt_gone(struct stream *stream)
@@ -411,6 +425,7 @@ static void give_lanes(struct client *client, struct lanes *lanes)
 		struct lane *lane = free_lane(lanes);
 		if (!lane)
 			return;
+		lane->landed = 0;
 		atomic_store(&lane->taken, 1);
 		atomic_store(&s->lane, lane);
 		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */

@@ -374,6 +374,30 @@ static void note_order(struct client *client, uint64_t now)
 	client->worker.ordered = priority_by_length(client) && now >= client->worker.ordered_at;
 }
 
+/* Only its way past gates is left of what is outstanding, and they are closed, or soon may be. */
+static bool is_done(struct client *client, const struct standing *standing)
+{
+	bool outstanding = false;
+
+	if (!gate_expected(standing))
+		return false;
+	stream_for_each (s, client) {
+		if (!stream_outstanding(s))
+			continue;
+		if (!preempt_done(s))
+			return false;
+		outstanding = true;
+	}
+	return outstanding;
+}
+
+static uint32_t status_flags(struct client *client, const struct standing *standing)
+{
+	return (client->concurrent ? WEIR_STATUS_CONCURRENT : 0) |
+	       (client->worker.ordered ? WEIR_STATUS_ORDERED : 0) |
+	       (is_done(client, standing) ? WEIR_STATUS_DONE : 0);
+}
+
 static void write_status(struct client *client, const struct standing *standing,
 			 const struct totals *totals, uint64_t passed)
 {
@@ -411,8 +435,7 @@ static void write_status(struct client *client, const struct standing *standing,
 	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->comparing, choose_comparing(client));
 	atomic_store(&status->level, standing->level);
-	atomic_store(&status->flags, (client->concurrent ? WEIR_STATUS_CONCURRENT : 0) |
-					     (client->worker.ordered ? WEIR_STATUS_ORDERED : 0));
+	atomic_store(&status->flags, status_flags(client, standing));
 }
 
 /* The program's own calls may keep ours waiting for as long as gates are closed. */

@@ -95,6 +95,30 @@ static void test_unpredicted(void **state)
 	assert_false(world.control[1].hold);
 }
 
+/* Who is done hears of it, whoever has the turn; what it launches then is held as ever. */
+static void test_who_is_done_passes(void **state)
+{
+	(void)state;
+	come(0, 1, 100);
+	come(1, 1, 100);
+	scheduler_set_policy(&world.scheduler, &policy_wfq);
+	world.now = loop_now();
+	work(0, 100 * MS);
+	look_after(MS);
+	work(1, MS);
+	look_after(MS);
+	assert_true(world.control[1].hold);
+	world.status[1].flags = WEIR_STATUS_DONE;
+	look_after(MS);
+	assert_int_equal(held(), 0);
+	assert_int_equal(world.control[1].hold_until, 0);
+	world.status[1].flags = 0;
+	look_after(MS);
+	assert_int_equal(held(), 1);
+	assert_true(world.control[1].hold);
+	assert_false(world.control[0].hold);
+}
+
 static void launch(unsigned i, uint64_t launches, uint64_t each)
 {
 	world.status[i].outstanding = launches;
@@ -527,6 +551,7 @@ int main(void)
 		WORLD_TEST(test_recording_keeps_names),
 		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
+		WORLD_TEST(test_who_is_done_passes),
 		WORLD_TEST(test_abreast),
 		WORLD_TEST(test_ahead),
 		WORLD_TEST(test_nobody_is_ahead_for_ever),

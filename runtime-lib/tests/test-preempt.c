@@ -375,6 +375,37 @@ static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
 	gone(n);
 }
 
+/* The GPU has told that the kernel is done, but its gates are closed for a turn of others. */
+static void who_is_held_says_when_it_is_done(void **state)
+{
+	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
+	unsigned n = welcomed(1);
+	CUfunction kernel = kernel_of(2000000, &rewritten);
+
+	(void)state;
+	somebody_waits(n);
+	assert_true(settles(n, kernel, BLOCKS));
+	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
+	agent.control->hold = 1;
+	driver->streams_busy = driver->events_busy = 1;
+	driver->n_ops = 0;
+	launch_call(n, kernel, BLOCKS);
+	assert_true(in_form() > 0);
+	usleep(20000);
+	assert_false(agent.status->flags & WEIR_STATUS_DONE);
+	land(0);
+	assert_true(eventually(agent.status->flags & WEIR_STATUS_DONE));
+
+	/* What is behind it has not begun. */
+	launch_call(n, (CUfunction)0x8000, 1);
+	assert_true(eventually(!(agent.status->flags & WEIR_STATUS_DONE)));
+	driver->streams_busy = driver->events_busy = 0;
+	agent.control->hold = agent.control->flags = 0;
+	assert_true(eventually(agent.status->outstanding == 0));
+	assert_false(agent.status->flags & WEIR_STATUS_DONE);
+	gone(n);
+}
+
 static void lanes_outlive_streams(void **state)
 {
 	unsigned n = welcomed(1);
@@ -461,6 +492,7 @@ int main(void)
 		cmocka_unit_test(predictions_leave_chains_out),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
+		cmocka_unit_test(who_is_held_says_when_it_is_done),
 		cmocka_unit_test(lanes_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),
 	};

@@ -286,6 +286,10 @@ enum weir_status_flags {
 	 * none, as graphs, or the program's own, would be behind long launches, or ahead of short
 	 * ones. */
 	WEIR_STATUS_ORDERED = 1u << 1,
+	/* All that is outstanding is done but for its way past gates, behind which nothing is left
+	 * to do: to hold it would only keep the program from hearing of it. As of some moment ago.
+	 */
+	WEIR_STATUS_DONE = 1u << 2,
 };
 
 /* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
