@@ -42,11 +42,17 @@ void burst_end(struct burst *burst, uint64_t idle)
 		learn(burst, until - since);
 }
 
+uint64_t burst_lasts(const struct burst *burst, uint64_t now)
+{
+	uint64_t since = atomic_load(&burst->since);
+
+	return since && now > since ? now - since : 0;
+}
+
 uint64_t burst_told(const struct burst *burst)
 {
 	uint64_t known = shorter(atomic_load(&burst->former), atomic_load(&burst->latest));
-	uint64_t since = atomic_load(&burst->since), seen = atomic_load(&burst->seen);
-	uint64_t so_far = since && seen > since ? seen - since : 0;
+	uint64_t so_far = burst_lasts(burst, atomic_load(&burst->seen));
 
 	return !known || so_far > BURST_LONG ? so_far : known;
 }

@@ -25,6 +25,9 @@ void burst_goes_on(struct burst *burst, uint64_t now);
 /* It is over; @idle: when there was once no work in it. */
 void burst_end(struct burst *burst, uint64_t idle);
 
+/* ns for which it has been going on at @now; 0: there is none. */
+uint64_t burst_lasts(const struct burst *burst, uint64_t now);
+
 /* ns that one takes, for the status page; 0: not known. One that goes on counts while none is over,
  * and if it is long: of who never rests nothing else would be known. */
 uint64_t burst_told(const struct burst *burst);

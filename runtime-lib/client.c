@@ -144,6 +144,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = client->yields = client->unordered = 0;
 	client->patience = 0;
+	client->came_first = 0;
 	client->gates = client->gates_closed = 0;
 	client->starts = client->start_since = 0;
 	client->gone_launches = client->gone_predicted = 0;

@@ -77,6 +77,7 @@ struct client {
 	_Atomic int waited;             /* enum waited; the worker sets it */
 	_Atomic int yields;        /* who waits goes ahead of blocks (priority.h); so does it */
 	_Atomic uint32_t patience; /* ns: of a kernel that whoever waits can wait for; as well */
+	_Atomic int came_first;    /* its equals and those above had no work then (demand.c) */
 	_Atomic int unordered;     /* something was launched that has no priority by its length */
 	_Atomic uint64_t gates, gates_closed;
 	_Atomic uint64_t starts;

@@ -10,13 +10,19 @@
 /* A burst is kept together when its launches follow each other this closely. */
 #define LINGER_MAX 100000u /* ns */
 
-static void set_bits(const struct standing *standing)
+/* For so long who came first is ahead of equals who come while it is at work. */
+#define FIRST_MAX 20000000u /* ns */
+
+/* True: nobody else of our level or above had work then; of several who come at once, for one. */
+static bool set_bits(const struct standing *standing)
 {
+	uint64_t own = 1ull << standing->bit % 64, others = UINT64_MAX;
+
 	if (standing->bit == WEIR_BIT_SHARED)
-		return;
+		return false;
 	for (unsigned level = 0; level < standing->level; level++)
-		atomic_fetch_or(&client_demand(standing->below[level])->word,
-				1ull << standing->bit);
+		others = atomic_fetch_or(&client_demand(standing->below[level])->word, own) & ~own;
+	return !others;
 }
 
 static void clear_bits(const struct standing *standing, unsigned from)
@@ -63,6 +69,13 @@ static uint64_t linger(const struct client *client)
 	return gap < LINGER_MAX ? 2 * gap : 0;
 }
 
+static void show(struct client *client, const struct standing *standing, uint64_t now)
+{
+	burst_begin(&client->burst, now);
+	atomic_store_explicit(&client->came_first, set_bits(standing), memory_order_relaxed);
+	atomic_store(&client->demanding, DEMAND_SHOWN);
+}
+
 void demand_set(struct client *client, const struct standing *standing, uint64_t predicted)
 {
 	uint64_t idle = atomic_load(&client->idle_since), now = client_now(), none = 0;
@@ -73,9 +86,7 @@ void demand_set(struct client *client, const struct standing *standing, uint64_t
 	atomic_store(&client->idle_since, 0);
 	if (!atomic_load(&client->demand_since))
 		atomic_compare_exchange_strong(&client->demand_since, &none, now);
-	burst_begin(&client->burst, now);
-	set_bits(standing);
-	atomic_store(&client->demanding, DEMAND_SHOWN);
+	show(client, standing, now);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
 	tell(standing, 1, predicted);
 	if (gate_tells(standing))
@@ -106,9 +117,7 @@ static void set_again(struct client *client, const struct standing *standing)
 {
 	if (!busy(client))
 		return;
-	burst_begin(&client->burst, client_now());
-	set_bits(standing);
-	atomic_store(&client->demanding, DEMAND_SHOWN);
+	show(client, standing, client_now());
 	tell(standing, 1, 0);
 }
 
@@ -182,6 +191,8 @@ bool demand_expire(struct client *client, uint64_t now)
 	count_time(client, now, now);
 	if (busy(client)) {
 		burst_goes_on(&client->burst, now);
+		if (burst_lasts(&client->burst, now) > FIRST_MAX)
+			atomic_store(&client->came_first, 0);
 		return true;
 	}
 	uint64_t idle = atomic_load(&client->idle_since);
@@ -216,6 +227,7 @@ void demand_move(struct client *client, const struct standing *next)
 	const struct standing *now = atomic_load(&client->standing);
 
 	atomic_store(&client->standing, next);
+	atomic_store(&client->came_first, 0);
 	if (atomic_load(&client->demanding))
 		set_noted(client, next);
 	if (now)

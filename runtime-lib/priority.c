@@ -33,10 +33,23 @@ static bool has_others(const struct weir_control_page *control)
 	       atomic_load_explicit(&control->below, memory_order_relaxed);
 }
 
+static bool are_ordered(const struct weir_control_page *control)
+{
+	return atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_AHEAD;
+}
+
 static bool equals_go_ahead(const struct weir_control_page *control)
 {
-	return (atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_AHEAD) &&
-	       !has_others(control);
+	return are_ordered(control) && !has_others(control);
+}
+
+/* Abreast all who have work at the same time are done late; behind each other the first is not, and
+ * the others are no later than that. But not behind a long launch. */
+static bool goes_first(const struct client *client, const struct weir_control_page *control,
+		       uint64_t predicted)
+{
+	return atomic_load_explicit(&client->came_first, memory_order_relaxed) &&
+	       are_ordered(control) && predicted < WAITED_LONG_NS;
 }
 
 bool priority_by_length(const struct client *client)
@@ -58,8 +71,9 @@ bool priority_is_given(const CUlaunchConfig *config)
 	return false;
 }
 
-/* Each level has a part of the range (0, the least, to @n), and begins at its end; streams to which
- * the program gave a priority are one step ahead, if that is not the next level's. */
+/* Each level has a part of the range (0, the least, to @n), and begins at its end; @ahead, streams
+ * to which the program gave a priority and who came first, are one step ahead, if that is not the
+ * next level's. */
 static unsigned by_level(unsigned level, unsigned n, bool ahead)
 {
 	unsigned first = level * n / (WEIR_LEVELS - 1), next = (level + 1) * n / (WEIR_LEVELS - 1);
@@ -86,7 +100,8 @@ int priority_of_launch(const struct stream *stream, const struct standing *stand
 	bool ahead = stream->priority < 0;
 
 	if (n && has_others(control))
-		step = by_level(standing->level, n, ahead);
+		step = by_level(standing->level, n,
+				ahead || goes_first(stream->client, control, predicted));
 	else if (n >= LENGTHS && !ahead && equals_go_ahead(control))
 		step = by_length(predicted);
 	else

@@ -1,7 +1,8 @@
 /* Below MPS the GPU begins, of all blocks that wait, those of the greatest priority first,
  * whichever client launched them. A gate keeps back what a client below has not begun; this lets
  * who is above go ahead of the blocks that it has, and among equals a short launch ahead of those
- * of a long one (FLEP's shortest remaining time first, by whole launches). The driver's priorities
+ * of a long one (FLEP's shortest remaining time first, by whole launches), and who came first ahead
+ * of those who came while it was at work. The driver's priorities
  * are a stream's, and most programs use a default stream, which has none: so each launch is given
  * its own, as an attribute. */
 #pragma once
@@ -28,8 +29,8 @@ bool priority_yields(const struct client *client, const struct standing *standin
 
 #define PRIORITY_OWN 1 /* no priority there is: that of the launch's stream is as good */
 
-/* Of a launch that is predicted to take @predicted ns (0: not known), by the standing's level, or
- * where all are of one by its length. */
+/* Of a launch that is predicted to take @predicted ns (0: not known), by the standing's level and
+ * whether its client came first, or where all are of one by its length. */
 int priority_of_launch(const struct stream *stream, const struct standing *standing,
 		       uint64_t predicted);
 

@@ -420,9 +420,54 @@ static void launches_have_their_lengths_priority(void **state)
 	/* Levels come first. */
 	agent.control->below = 1;
 	assert_int_equal(priority_of_kernel(STREAM(n, 1), 612), -1);
-	assert_int_equal(priority_of_kernel(STREAM(n, 1), 610), -1);
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 614), -1);
 	agent.control->below = agent.control->flags = 0;
 	driver->mps = 0;
+	gone(n);
+}
+
+/* The priority of the first launch of new work, which then goes on. */
+static int priority_of_burst(unsigned n, unsigned kernel)
+{
+	driver->streams_busy = 0;
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	assert_true(eventually(!(agent.demand[0]->word & 1ull << 9)));
+	driver->streams_busy = 1;
+	return priority_of_kernel(STREAM(n, 1), kernel);
+}
+
+static int priority_now(unsigned n)
+{
+	return priority_of_kernel(STREAM(n, 1), 620);
+}
+
+/* Of equals above others who has work first is ahead, for a while, of those who come then. */
+static void who_comes_first_is_ahead(void **state)
+{
+	(void)state;
+	driver->mps = 1;
+	unsigned n = welcomed(2, 9);
+	learn(n, 620, 100000);
+	learn(n, 621, 5000000);
+	agent.control->below = 1;
+	assert_int_equal(priority_of_burst(n, 620), -3); /* the agent does not say so */
+	agent.control->flags = WEIR_CONTROL_AHEAD;
+	assert_int_equal(priority_of_burst(n, 620), -4);
+	agent.demand[0]->word |= 1 << 3; /* those of levels between us count for nothing */
+	assert_int_equal(priority_of_burst(n, 620), -4);
+	agent.demand[1]->word |= 1 << 4;                             /* an equal comes */
+	assert_int_equal(priority_of_kernel(STREAM(n, 1), 621), -3); /* nobody waits behind that */
+	agent.control->flags = 0;
+	assert_int_equal(priority_now(n), -3);
+	agent.control->flags = WEIR_CONTROL_AHEAD;
+	assert_true(eventually(priority_now(n) == -3)); /* it was at work for too long */
+
+	assert_int_equal(priority_of_burst(n, 620), -3); /* the equal was before us */
+	agent.demand[1]->word &= ~(1ull << 4);
+	assert_int_equal(priority_now(n), -3);
+	agent.control->below = agent.control->flags = 0;
+	agent.demand[0]->word = agent.demand[1]->word = 0;
+	driver->streams_busy = driver->mps = 0;
 	gone(n);
 }
 
@@ -520,6 +565,7 @@ int main(void)
 		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(launches_have_their_levels_priority),
 		cmocka_unit_test(launches_have_their_lengths_priority),
+		cmocka_unit_test(who_comes_first_is_ahead),
 		cmocka_unit_test(unordered_launches_are_told),
 		cmocka_unit_test(priorities_may_be_unknown),
 	};

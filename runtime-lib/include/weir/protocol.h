@@ -247,7 +247,8 @@ enum weir_control_flags {
 	/* Work that comes when there was none is to be told (struct weir_work). */
 	WEIR_CONTROL_TELL = 1u << 3,
 	/* Clients of its level run at the same time, those with short launches first: below MPS
-	 * each launch has a priority by its length. */
+	 * each launch has a priority by its length; where there are other levels, by whether its
+	 * client was the first of its equals to have work. */
 	WEIR_CONTROL_AHEAD = 1u << 4,
 };
 
