@@ -43,8 +43,8 @@ static bool equals_go_ahead(const struct weir_control_page *control)
 	return are_ordered(control) && !has_others(control);
 }
 
-/* Abreast all who have work at the same time are done late; behind each other the first is not, and
- * the others are no later than that. But not behind a long launch. */
+/* Abreast all who have work at the same time are done late; so the first at least is done sooner,
+ * by what the others' blocks leave it. But nobody waits behind a long launch. */
 static bool goes_first(const struct client *client, const struct weir_control_page *control,
 		       uint64_t predicted)
 {

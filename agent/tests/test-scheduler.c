@@ -197,6 +197,9 @@ static void test_ahead(void **state)
 	assert_false(goes_ahead());
 	world.status[1].flags = all;
 	assert_true(goes_ahead());
+	come(2, 2, 100); /* other levels are nothing to them, and it is alone on its own */
+	assert_true(goes_ahead());
+	assert_false(world.control[2].flags & WEIR_CONTROL_AHEAD);
 	scheduler_set_policy(&world.scheduler, &policy_wfq);
 	assert_false(goes_ahead());
 }

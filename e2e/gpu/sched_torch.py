@@ -21,6 +21,7 @@ P99_LIMIT = 1.10
 # Then the batch clients are held by hand now and then: a request that comes meanwhile has the GPU to itself, but not its clock.
 HELD_MS, HELD_EVERY_MS, LEFT_MS = 60, 400, 5
 HELD_PART = 0.6  # of the time that was counted
+MEET_MS = 1  # so soon behind one server's request the other's has come
 # Ways of sharing: libweir, below the MPS daemon, servers in streams of the greatest priority; the agent's policy.
 MODES = {
     "time-slicing": (False, False, False, None),
@@ -137,6 +138,21 @@ def answered(played, windows=None):
     return [e - b for b, e in requests if any(begin <= b and e <= end for begin, end in windows)]
 
 
+def meetings(played):
+    """(seconds of the first, of the second) of requests of both servers that came soon one behind the other."""
+    came = sorted((b, e, i) for i, result in enumerate(played.servers) for b, e in result["windows"] if played.begin <= b < played.end)
+    near = [(a, b) for a, b in zip(came, came[1:]) if a[2] != b[2] and b[0] - a[0] < MEET_MS / 1e3]
+    return [(a[1] - a[0], b[1] - b[0]) for a, b in near]
+
+
+def shown_meetings(played, base):
+    met = meetings(played)
+    if not met:
+        return "none"
+    first, second = (statistics.median(times) / statistics.median(answered(base)) for times in zip(*met))
+    return f"{first:.2f}x and {second:.2f}x of {len(met)}"
+
+
 def p99(values):
     return sorted(values)[int(0.99 * len(values))]
 
@@ -162,7 +178,7 @@ def part_j(bench):
     found = bench.node.start("alone", bench.low_argv(",".join(sorted(set(BATCH))), 1), LOW, False).result()
     alone = {workload: found[workload]["rate"] for workload in BATCH}
     (base,) = play(bench, (), seconds, False, True, False)
-    totals, latencies, medians, notes = {}, {}, {}, []
+    totals, latencies, medians, met, notes = {}, {}, {}, {}, []
     for mode, (*way, policy) in MODES.items():
         if policy:
             stage_of(bench).set_policy(policy)
@@ -171,6 +187,7 @@ def part_j(bench):
         latencies[mode] = p99(answered(played)) / p99(answered(base))
         medians[mode] = statistics.median(answered(played)) / statistics.median(answered(base))
         totals[mode] = sum(each)
+        met[mode] = shown_meetings(played, base)
         notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x, {mhz(played.clock)}")
         print(f"    {notes[-1]}: " + ":".join(f"{100 * rate:.1f}" for rate in each), flush=True)
     best = max(total for mode, total in totals.items() if not MODES[mode][0])
@@ -178,4 +195,7 @@ def part_j(bench):
     bench.report.at_least("j", f"{what}: throughput against the best baseline", 100 * totals[JUDGED] / best, 95, " %", "; ".join(notes))
     shown = f"alone {1e6 * p99(answered(base)):.0f} us, {mhz(base.clock)}; median {medians[JUDGED]:.2f}x"
     bench.report.at_most("j", f"{what}: high-priority p99 against alone", latencies[JUDGED], P99_LIMIT, "x", shown)
+    what = f"requests that meet within {MEET_MS} ms: medians of the first and the second against those of servers alone"
+    baselines = "; ".join(f"{mode} {figure}" for mode, figure in met.items() if mode != JUDGED)
+    bench.report.add("j", what, met[JUDGED], baselines=f"servers alone {shown_meetings(base, base)}; {baselines}")
     show_held(bench, *held, alone, base, best)
