@@ -447,8 +447,8 @@ static void who_comes_first_is_ahead(void **state)
 	(void)state;
 	driver->mps = 1;
 	unsigned n = welcomed(2, 9);
-	learn(n, 620, 100000);
 	learn(n, 621, 5000000);
+	learn(n, 620, 100000);
 	agent.control->below = 1;
 	assert_int_equal(priority_of_burst(n, 620), -3); /* the agent does not say so */
 	agent.control->flags = WEIR_CONTROL_AHEAD;
