@@ -20,6 +20,7 @@ COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSecon
 PROBE = 4  # passes over the data, to see how long they are,
 FITS = 3  # times, each with the number that seems right after the one before,
 SHOTS, SHOT_MS = 9, 5  # by so many launches
+CLOSE = 0.01  # to what a kernel is to last; how long it lasts varies by as much
 SETTLE = 1.0  # seconds of each player with Weir alone: measured, compiled, the form chosen;
 SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and the best once more
 
@@ -121,15 +122,21 @@ class Stage:
         return n
 
     def fit_again(self, known):
-        """@known: us from the launch to the end of single kernels, by role, where they are played. Before libweir knows
-        any: for it the kernel would be another one."""
+        """@known: us from the launch to the end of single kernels, by role, where they are played. Returns those that are
+        another kernel for libweir now: they last otherwise by more than CLOSE, which passes can mend."""
+        changed = []
         for role, us in known.items():
             key = role.kernel, role.us
-            before, self.passes[key] = self.passes[key], max(1, round(self.passes[key] * role.us / us))
+            before, passes = self.passes[key], max(1, round(self.passes[key] * role.us / us))
+            if passes == before or abs(us / role.us - 1) <= CLOSE:
+                continue
+            self.passes[key] = passes
+            changed.append(role)
             for mode, other in self.players:
-                if (other.kernel, other.us) == key and self.passes[key] != before:
-                    self.tell_passes(mode, other, self.passes[key])
-                    self.alone[mode, other] *= self.passes[key] / before
+                if (other.kernel, other.us) == key:
+                    self.tell_passes(mode, other, passes)
+                    self.alone[mode, other] *= passes / before
+        return changed
 
     def measure(self, mode, role):
         if role.us:
