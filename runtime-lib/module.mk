@@ -79,11 +79,17 @@ UNIT_TESTS += test-predict-ridge
 test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/predict-ridge.c
 test-predict-ridge_CPPFLAGS := -iquote runtime-lib
 test-predict-ridge_LIBS     := -lcmocka -lm
-# These look inside.
+# All of libweir's objects once more, for the tests that look inside.
+LIBRARIES += weir-inside
+weir-inside_SRC      := $(libweir.so_SRC)
+weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
+weir-inside_CFLAGS   := -Wno-deprecated-declarations
+weir-inside_DEPS     := $(GEN)/forward-names.inc
 INSIDE_TESTS := test-stream test-thread test-memory-limit test-function test-function-end test-launch-path test-predict test-preempt test-choose test-choose-equals test-choose-length test-choose-patience test-demand
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
-$1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c $(libweir.so_SRC)
+$1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
+$1_STATIC   := weir-inside
 $1_CPPFLAGS := $(libweir.so_CPPFLAGS) -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
 $1_CFLAGS   := -Wno-deprecated-declarations
 $1_DEPS     := $(GEN)/forward-names.inc
