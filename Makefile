@@ -52,16 +52,16 @@ objects = $(patsubst %,$(B)/obj/$1/%.o,$(basename $($1_SRC)))
 define compile-rules
 $(B)/obj/$1/%.o: %.c $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
 $(B)/obj/$1/%.o: $(B)/gen/%.c $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) $$(CFLAGS) $$($1_CFLAGS) -MMD -MP -c $$< -o $$@
 $(B)/obj/$1/%.o: $(B)/gen/%.S $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
 $(B)/obj/$1/%.o: %.S $$($1_DEPS) | $$(SETUP_STAMP)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) -iquote $$(firstword $$(subst /, ,$$<)) $$(INCLUDES) $$($1_CPPFLAGS) -c $$< -o $$@
 -include $$(patsubst %.o,%.d,$$(call objects,$1))
 endef
 

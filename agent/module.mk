@@ -1,53 +1,50 @@
-# The event loop, NVML with what it says of a GPU's health, and YAML are the device plugin's, too.
-LIBRARIES += loop nvml yaml
-loop_SRC      := agent/loop.c agent/file-watch.c
-loop_CPPFLAGS := -Iagent/include
-nvml_SRC      := $(addprefix agent/,nvml.c probe.c health.c xid.c)
-nvml_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-yaml_SRC      := agent/yaml.c agent/gpu-select.c
-yaml_CPPFLAGS := -Iagent/include
+# Rooms: every .c file of a room belongs to the agent, but for the programs beside it.
+agent-room = $(wildcard $(patsubst %,agent/%/*.c,$1))
 
-# The configuration, and what it needs of these libraries.
-CONFIG_SRC    := $(addprefix agent/,address.c config.c config-gpu.c duration.c objective.c quantity.c scaled.c)
-CONFIG_PARTS  := $(addprefix agent/,gpu-select.c health.c xid.c yaml.c)
+# What the device plugin uses as well.
+LIBRARIES += node
+node_SRC      := $(call agent-room,common nvml)
+node_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
+
+# The configuration and what it needs, for fuzzers that are built from source.
+POLICY_SRC    := $(call agent-room,policy)
+CONFIG_SRC    := $(filter-out %/config-take.c,$(call agent-room,config))
+CONFIG_PARTS  := $(addprefix agent/,$(patsubst %,common/%.c,address duration gpu-select quantity scaled yaml) nvml/health.c nvml/xid.c)
 
 include agent/kubernetes.mk
 include agent/sim.mk
 
 # All of the agent but its main(), for the programs and the tests.
 LIBRARIES += agent
-agent_SRC := $(KUBERNETES_SRC) $(POLICY_SRC) $(CONFIG_SRC) $(addprefix agent/,account.c agent.c cache.c commands.c contention.c \
-             compile.c compile-metrics.c config-take.c control.c doors.c failures.c folder.c gpu.c gpus.c guard.c \
-             handshake.c helper.c http.c \
-             memory.c metrics.c mps.c mps-keeper.c mps-process.c patience.c peer.c process.c process-metrics.c reading.c record.c region.c reload.c request.c rules.c scheduler.c server.c session.c \
-             status.c table.c tenants.c terms.c text.c top.c trace.c)
-# What it sees of the GPUs, and tells.
-agent_SRC      += $(addprefix agent/,monitor.c report.c unregistered.c)
+COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
+agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
+                  $(call agent-room,policy config kubernetes shm compile scheduler mps metrics daemon) \
+                  agent/weirctl/table.c agent/weirctl/top.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
-AGENT_STATIC   := agent nvml yaml loop base libweir-transform
+AGENT_STATIC   := agent node base libweir-transform
 AGENT_LIBS     := $(KUBERNETES_LIBS) -lmicrohttpd -lcrypto $(TRANSFORM_LIBS) -ldl
 
 PROGRAMS += weir-agent weirctl
-weir-agent_SRC      := agent/main.c
+weir-agent_SRC      := agent/daemon/main.c
 weir-agent_CPPFLAGS := $(agent_CPPFLAGS)
 weir-agent_STATIC   := $(AGENT_STATIC)
 weir-agent_LIBS     := $(AGENT_LIBS)
-weirctl_SRC         := agent/weirctl.c
+weirctl_SRC         := agent/weirctl/weirctl.c
 weirctl_CPPFLAGS    := $(agent_CPPFLAGS)
-weirctl_STATIC      := agent nvml yaml base
+weirctl_STATIC      := agent node base
 weirctl_LIBS        := -lcjson -lyaml
 
 PROGRAMS += weir-mps
-weir-mps_SRC        := agent/weir-mps.c
+weir-mps_SRC        := agent/mps/weir-mps.c
 weir-mps_CPPFLAGS   := $(agent_CPPFLAGS)
-weir-mps_STATIC     := agent nvml yaml loop base
+weir-mps_STATIC     := agent node base
 weir-mps_LIBS       := -lyaml
 
 # The compiler is a part of the toolkit, wherever that has it.
 PTX_COMPILER := $(firstword $(wildcard $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib build/cuda/lib,\
                 $d/libnvptxcompiler_static.a)) build/cuda/lib/libnvptxcompiler_static.a)
 PROGRAMS += weir-compile
-weir-compile_SRC      := $(addprefix agent/,weir-compile.c assemble.c request.c sandbox.c)
+weir-compile_SRC      := $(COMPILER_SRC) agent/compile/request.c
 weir-compile_CPPFLAGS := -isystem $(CUDA_HOME)/include -isystem build/cuda/include
 weir-compile_STATIC   := libweir-transform
 weir-compile_LIBS     := $(PTX_COMPILER) $(TRANSFORM_LIBS) -lm
@@ -85,7 +82,7 @@ $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c
 test-health_CPPFLAGS := -Iagent/include
-test-health_STATIC   := nvml yaml base
+test-health_STATIC   := node base
 test-health_LIBS     := -lcmocka -lyaml
 
 $(B)/tests/test-mps: | $(B)/bin/sim-mps-control $(B)/bin/weir-mps
@@ -93,22 +90,22 @@ $(B)/tests/test-mps: | $(B)/bin/sim-mps-control $(B)/bin/weir-mps
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox
 UNSANITIZED += test-sandbox
-test-sandbox_SRC  := agent/tests/test-sandbox.c agent/sandbox.c
+test-sandbox_SRC  := agent/tests/test-sandbox.c agent/compile/sandbox.c
 test-sandbox_LIBS := -lcmocka
 
 # Built from source, not from the library, so that libFuzzer sees their branches.
 FUZZERS += fuzz-config fuzz-message fuzz-status
 # And the transformer's, as its own fuzzers have them.
 FUZZERS += fuzz-request
-fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/request.c $(libweir-transform_SRC)
+fuzz-request_SRC     := agent/tests/fuzz/fuzz-request.c agent/compile/request.c $(libweir-transform_SRC)
 fuzz-request_LIBS    := $(TRANSFORM_LIBS)
 
 fuzz-config_SRC      := agent/tests/fuzz/fuzz-config.c $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
-fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/handshake.c runtime-lib/base/protocol.c
-fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics.c tenants.c account.c handshake.c text.c) \
+fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/daemon/handshake.c runtime-lib/base/protocol.c
+fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics/metrics.c scheduler/tenants.c daemon/handshake.c common/text.c) \
                         $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform

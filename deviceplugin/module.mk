@@ -24,7 +24,7 @@ PROGRAMS += weir-device-plugin
 weir-device-plugin_SRC      := deviceplugin/main.c
 weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
-weir-device-plugin_STATIC   := plugin kubelet-rpc nvml yaml loop base
+weir-device-plugin_STATIC   := plugin kubelet-rpc node base
 weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
 # A driver for tests, and what runs against it.
@@ -34,7 +34,7 @@ libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
 # All that tests link.
-DEVICEPLUGIN_STATIC := plugin kubelet-rpc nvml yaml loop base
+DEVICEPLUGIN_STATIC := plugin kubelet-rpc node base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
 DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-plugin test-plugin-config
@@ -66,7 +66,7 @@ fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
 fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c deviceplugin/config-gpu.c deviceplugin/cdi.c deviceplugin/driver.c \
-                               agent/health.c agent/xid.c agent/yaml.c agent/gpu-select.c
+                               agent/nvml/health.c agent/nvml/xid.c agent/common/yaml.c agent/common/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml

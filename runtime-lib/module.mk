@@ -4,17 +4,13 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(addprefix runtime-lib/,attribute.c burst.c capture.c choose.c choose-plan.c choose-trial.c client.c connect.c copy.c demand.c driver.c early.c entry.c front.c function.c gate.c \
-	hold.c image.c kernel.c late.c launch.c learn.c lifetime.c link.c linker.c loader-cache.c module.c pages.c predict.c predict-ridge.c preempt.c priority.c request.c rewrite.c sample.c search.c start.c stream.c \
-	sync.c thread.c trail.c worker.c) \
-	forward.S
-libweir.so_SRC += runtime-lib/memory.c $(patsubst %,runtime-lib/memory-%.c,account array ask ledger map pool table view)
+libweir.so_SRC := $(wildcard $(patsubst %,runtime-lib/%/*.c,shim client measure preempt autotune launch memory entry)) forward.S
 # Objects of the compile service are checked by their maker's own rules.
 libweir.so_SRC      += transformer/object-check.c
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
 libweir.so_SRC      += $(base_SRC)
-libweir.so_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
-libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/libc-compat.h) -ftls-model=initial-exec -Wno-deprecated-declarations
+libweir.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
+libweir.so_CFLAGS   := $(if $(SAN),,-include runtime-lib/shim/libc-compat.h) -ftls-model=initial-exec -Wno-deprecated-declarations
 libweir.so_DEPS     := $(GEN)/forward-names.inc
 libweir.so_LDFLAGS  := -Wl,-soname,libcuda.so.1 -Wl,--exclude-libs,ALL
 
@@ -29,8 +25,8 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
-libweir-nvml.so_SRC      := $(addprefix runtime-lib/,connect.c front.c late.c loader-cache.c memory-account.c memory-ask.c nvml.c nvml-device.c \
-	nvml-memory.c nvml-process.c search.c) nvml-forward.S $(base_SRC)
+libweir-nvml.so_SRC      := $(wildcard runtime-lib/nvml/*.c) $(patsubst %,runtime-lib/%.c,client/connect memory/memory-account \
+	memory/memory-ask shim/front shim/late shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
 libweir-nvml.so_DEPS     := $(GEN)/nvml-forward-names.inc
@@ -76,8 +72,7 @@ $(B)/tests/$1: | $(GUEST)
 endef
 $(foreach t,$(GUEST_TESTS),$(eval $(call guest-settings,$t)))
 UNIT_TESTS += test-predict-ridge
-test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/predict-ridge.c
-test-predict-ridge_CPPFLAGS := -iquote runtime-lib
+test-predict-ridge_SRC      := runtime-lib/tests/test-predict-ridge.c runtime-lib/measure/predict-ridge.c
 test-predict-ridge_LIBS     := -lcmocka -lm
 # All of libweir's objects once more, for the tests that look inside.
 LIBRARIES += weir-inside
@@ -102,8 +97,7 @@ $(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/i
 $(foreach t,test-preempt test-choose test-choose-equals test-choose-length test-choose-patience,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-demand test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 UNIT_TESTS += test-image
-test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/image.c
-test-image_CPPFLAGS := -iquote runtime-lib
+test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
 test-image_LIBS     := -lcmocka
 $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
@@ -111,13 +105,11 @@ $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(addprefix runtime-lib/,tests/fuzz/fuzz-link.c connect.c hold.c late.c link.c pages.c request.c thread.c)
+fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link client/connect client/hold client/link client/pages client/request shim/late shim/thread)
 fuzz-link_STATIC   := base
-fuzz-link_CPPFLAGS := -iquote runtime-lib -isystem $(CUDA_HOME)/include
-fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/image.c
+fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
+fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c
 fuzz-image_STATIC   := base
-fuzz-image_CPPFLAGS := -iquote runtime-lib
-fuzz-loader-cache_SRC      := runtime-lib/tests/fuzz/fuzz-loader-cache.c runtime-lib/loader-cache.c
-fuzz-loader-cache_CPPFLAGS := -iquote runtime-lib
+fuzz-loader-cache_SRC      := runtime-lib/tests/fuzz/fuzz-loader-cache.c runtime-lib/shim/loader-cache.c
 
 SHELL_TESTS += runtime-lib/tests/symbols.sh

@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../http.h"
-#include "../session.h"
+#include "daemon/http.h"
+#include "daemon/session.h"
 #include "compile-fixture.h"
 
 struct agent agent;

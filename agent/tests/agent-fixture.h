@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../agent.h"
+#include "daemon/agent.h"
 
 #include "weir/base.h"
 #include "weir/protocol.h"

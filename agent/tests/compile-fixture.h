@@ -1,7 +1,7 @@
 /* A compile service with clients that are no sockets, for tests and for the bench. */
 #pragma once
 
-#include "../compile.h"
+#include "compile/compile.h"
 
 #define FIXTURE_ANSWERS 64
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "../request.h"
+#include "compile/request.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "../scheduler.h"
-#include "../tenants.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/tenants.h"
 
 #define MS            1000000ull
 #define WORLD_CLIENTS 3

@@ -1,5 +1,5 @@
 /* Garbage in a status page makes no counter fall, wrap or jump. */
-#include "../account.h"
+#include "policy/account.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * running kernel of one who is held ends first, or leaves if it can, clients tell late and in whole
  * kernels what they ran, and the agent's timers are late. All of it in virtual time, and the same
  * each time. */
-#include "../scheduler.h"
+#include "scheduler/scheduler.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "../tenants.h"
+#include "scheduler/tenants.h"
 
 #include "weir/base.h"
 

@@ -10,9 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "../http.h"
-#include "../status.h"
+#include "daemon/commands.h"
+#include "daemon/http.h"
+#include "daemon/status.h"
 
 static void test_http(void **state)
 {

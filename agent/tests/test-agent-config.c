@@ -1,5 +1,5 @@
 /* The configuration file: what it may say, and what is said when it is wrong. */
-#include "../config.h"
+#include "config/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

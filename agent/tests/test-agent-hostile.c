@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../session.h"
-#include "../status.h"
+#include "daemon/session.h"
+#include "daemon/status.h"
 
 static void expect_bad(const void *packet, size_t size, enum weir_refusal reason)
 {

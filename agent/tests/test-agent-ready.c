@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../server.h"
+#include "common/server.h"
 #include "agent-fixture.h"
 
 static char answer[8192];

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../session.h"
-#include "../status.h"
+#include "daemon/session.h"
+#include "daemon/status.h"
 
 static void test_welcome(void **state)
 {

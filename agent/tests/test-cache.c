@@ -1,5 +1,5 @@
 /* The cache by itself: bounded, the least used first, and the same after a restart. */
-#include "../cache.h"
+#include "compile/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* What is said of single GPUs: whose word holds, and what is said when it is wrong. */
-#include "../config.h"
-#include "../quantity.h"
+#include "config/config.h"
+#include "common/quantity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

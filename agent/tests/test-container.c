@@ -1,5 +1,5 @@
 /* Which pod and container a cgroup path names. */
-#include "../container.h"
+#include "kubernetes/container.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Bits, demand words and the counts of who is above, on one GPU. */
-#include "../gpu.h"
+#include "scheduler/gpu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../client.h"
+#include "scheduler/client.h"
 
 #include "weir/base.h"
 

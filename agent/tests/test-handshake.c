@@ -1,5 +1,5 @@
 /* What packets mean, before and after the welcome. */
-#include "../handshake.h"
+#include "daemon/handshake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Credentials: what a kubeconfig says, and what a pod is given. */
-#include "../kubeconfig.h"
+#include "kubernetes/kubeconfig.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Annotation before PriorityClass before QoS class, and who may raise. */
-#include "../level.h"
+#include "scheduler/level.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../quantity.h"
+#include "common/quantity.h"
 
 static void test_quantities(void **state)
 {

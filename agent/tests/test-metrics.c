@@ -1,5 +1,5 @@
 /* Numbers to text: names, labels, escapes, units; and the table for people. */
-#include "../metrics.h"
+#include "metrics/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../process-metrics.h"
-#include "../table.h"
-#include "../top.h"
+#include "metrics/process-metrics.h"
+#include "weirctl/table.h"
+#include "weirctl/top.h"
 
 #include "weir/transform.h"
 

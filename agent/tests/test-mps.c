@@ -1,5 +1,5 @@
 /* Life with an MPS daemon: e2e/simcuda/mps-control.c, which is a process as the real one is. */
-#include "../mps.h"
+#include "mps/mps.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "../config.h"
-#include "../process.h"
+#include "config/config.h"
+#include "common/process.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

@@ -1,6 +1,6 @@
 /* Durations and latency objectives: what may be said, and what is made of it. */
-#include "../duration.h"
-#include "../objective.h"
+#include "common/duration.h"
+#include "policy/objective.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

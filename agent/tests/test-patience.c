@@ -1,5 +1,5 @@
 /* For how long kernels may keep those above waiting, on one GPU. */
-#include "../patience.h"
+#include "scheduler/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../client.h"
+#include "scheduler/client.h"
 
 #include "weir/base.h"
 

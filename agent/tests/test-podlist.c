@@ -1,5 +1,5 @@
 /* What is read from the API server's JSON, and what is not. */
-#include "../podlist.h"
+#include "kubernetes/podlist.h"
 
 #include <errno.h>
 #include <setjmp.h>

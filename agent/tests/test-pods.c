@@ -1,7 +1,7 @@
 /* List and watch against a small API server on loopback that answers, ends, breaks off, refuses and
  * goes away. Server and client take turns in one thread. */
-#include "../config.h"
-#include "../pods.h"
+#include "config/config.h"
+#include "kubernetes/pods.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

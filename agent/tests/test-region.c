@@ -1,5 +1,5 @@
 /* Pages shared with clients: what is on disk, and what a client can do with its descriptors. */
-#include "../region.h"
+#include "shm/region.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

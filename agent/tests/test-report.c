@@ -1,9 +1,9 @@
 /* Events and labels as an API server on loopback gets them; server and client take turns in one
  * thread. */
-#include "../config.h"
-#include "../events.h"
-#include "../labels.h"
-#include "../podlist.h"
+#include "config/config.h"
+#include "kubernetes/events.h"
+#include "kubernetes/labels.h"
+#include "kubernetes/podlist.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

@@ -1,5 +1,5 @@
 /* Levels without Kubernetes, and addresses. */
-#include "../rules.h"
+#include "scheduler/rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../address.h"
+#include "common/address.h"
 
 static char batch[] = "/batch*", service[] = "/system.slice/web.service";
 static struct config_rule rules[] = {

@@ -1,5 +1,5 @@
 /* What a process can still do after sandbox_enter(): each probe runs in a child of its own. */
-#include "../sandbox.h"
+#include "compile/sandbox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* What the policy decides reaches the pages of clients, and what their pages say reaches the
  * policy. */
-#include "../contention.h"
+#include "scheduler/contention.h"
 #include "scheduler-world.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What the simulated GPU does where launches of two clients meet below MPS. */
-#include "../sim.h"
+#include "sim/sim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Tenants come, stay for a while after their last client, and are forgotten. */
-#include "../tenants.h"
+#include "scheduler/tenants.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* What must hold under every policy, whatever happens: random events on the turns themselves, and
  * random traces on the simulated GPU. SEED=N repeats a run. */
-#include "../sim.h"
-#include "../turns.h"
+#include "sim/sim.h"
+#include "policy/turns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

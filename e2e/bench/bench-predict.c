@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <predict-ridge.h>
+#include <measure/predict-ridge.h>
 #include <weir/base.h>
 
 #include "plan.h"

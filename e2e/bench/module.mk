@@ -67,7 +67,7 @@ bench-transform_LIBS   := $(TRANSFORM_LIBS)
 
 # bench-predict: how well times of kernels are predicted.
 BENCHES += bench-predict
-bench-predict_SRC       = e2e/bench/bench-predict.c e2e/workloads/workload.c runtime-lib/predict-ridge.c $(PAPERS_SRC)
+bench-predict_SRC       = e2e/bench/bench-predict.c e2e/workloads/workload.c runtime-lib/measure/predict-ridge.c $(PAPERS_SRC)
 bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads -Iruntime-lib
 bench-predict_CFLAGS    = $(kernels_CFLAGS)
 bench-predict_LIBS     := -ldl -lm

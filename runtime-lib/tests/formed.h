@@ -4,8 +4,8 @@
 
 #include "inside.h"
 
-#include "choose.h"
-#include "preempt.h"
+#include "autotune/choose.h"
+#include "preempt/preempt.h"
 
 #define KERNEL(n)  ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
 #define FORM(form) ((CUfunction)(uintptr_t)(NULL_FORM + 0x10 * (form)))

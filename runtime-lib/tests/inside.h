@@ -5,7 +5,7 @@
 #include "fake-agent.h"
 #include "null-driver.h"
 
-#include "client.h"
+#include "client/client.h"
 
 #define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
 #define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))

@@ -1,7 +1,7 @@
 /* Which kernels run in which form while equals have turns. */
 #include "formed.h"
 
-#include "gate.h"
+#include "launch/gate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

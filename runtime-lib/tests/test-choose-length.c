@@ -3,7 +3,7 @@
  * observable. */
 #include "formed.h"
 
-#include "gate.h"
+#include "launch/gate.h"
 
 #include "weir/base.h"
 

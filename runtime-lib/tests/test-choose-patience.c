@@ -1,7 +1,7 @@
-/* Kernels that those above can wait for run as they are (agent/patience.h). */
+/* Kernels that those above can wait for run as they are (agent/scheduler/patience.h). */
 #include "formed.h"
 
-#include "gate.h"
+#include "launch/gate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

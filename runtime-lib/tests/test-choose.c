@@ -2,7 +2,7 @@
  * driver that does nothing but be observable. */
 #include "formed.h"
 
-#include "gate.h"
+#include "launch/gate.h"
 
 #include "weir/base.h"
 

@@ -1,7 +1,7 @@
 /* When demand is shown though nothing is outstanding: before a launch that a copy tells of.
  * libweir's own sources, on a driver that does nothing but be observable. */
-#include "demand.h"
-#include "early.h"
+#include "client/demand.h"
+#include "client/early.h"
 
 #include "inside.h"
 

@@ -2,7 +2,7 @@
  * process, from one thread or several. Nothing of ours is left of it. */
 #include "wanted.h"
 
-#include "image.h"
+#include "preempt/image.h"
 
 #include <dirent.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* What becomes of kernels that are wanted. */
 #include "wanted.h"
 
-#include "image.h"
-#include "module.h"
+#include "preempt/image.h"
+#include "preempt/module.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

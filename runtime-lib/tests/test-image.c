@@ -1,5 +1,5 @@
 /* Which PTX is taken out of an image, and for which device. */
-#include "image.h"
+#include "preempt/image.h"
 
 #include "weir/fatbin.h"
 

@@ -3,7 +3,7 @@
 #include "fake-agent.h"
 #include "null-driver.h"
 
-#include "preempt.h"
+#include "preempt/preempt.h"
 
 #include <dlfcn.h>
 #include <linux/audit.h>

@@ -1,7 +1,7 @@
 /* A limit of memory: what counts against it, for how long, and what holds without an agent. The
  * driver only counts. */
-#include "../memory-account.h"
-#include "../memory.h"
+#include "memory/memory-account.h"
+#include "memory/memory.h"
 #include "fake-agent.h"
 
 #include "weir/base.h"

@@ -1,6 +1,6 @@
 /* The regression of kernel times, on numbers that are known: closed forms computed by hand, laws
  * with and without noise, and what hostile programs may launch. */
-#include "predict-ridge.h"
+#include "measure/predict-ridge.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,9 +3,9 @@
 #include "fake-agent.h"
 #include "null-driver.h"
 
-#include "client.h"
-#include "function.h"
-#include "predict.h"
+#include "client/client.h"
+#include "preempt/function.h"
+#include "measure/predict.h"
 
 #include <dlfcn.h>
 #include <math.h>

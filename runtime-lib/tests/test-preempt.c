@@ -2,7 +2,7 @@
  * gates. libweir's own sources, on a driver that does nothing but be observable. */
 #include "formed.h"
 
-#include "gate.h"
+#include "launch/gate.h"
 
 #include <pthread.h>
 #include <setjmp.h>

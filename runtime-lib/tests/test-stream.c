@@ -1,6 +1,6 @@
 /* Records of streams, whose threads and contexts come and go: libweir's own sources, on a driver
  * that does nothing but be observable. */
-#include "stream.h"
+#include "client/stream.h"
 
 #include "inside.h"
 

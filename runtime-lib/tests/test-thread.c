@@ -1,7 +1,7 @@
 /* Processes that may have no more threads, as at the pids limit of their pod. libweir's own
  * sources, on a driver that does nothing but be observable. */
 #include "inside.h"
-#include "late.h"
+#include "shim/late.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
 
 #include "inside.h"
 
-#include "function.h"
+#include "preempt/function.h"
 
 #include "weir/object.h"
 

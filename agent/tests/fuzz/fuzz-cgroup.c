@@ -1,5 +1,5 @@
 /* Any text of /proc/PID/cgroup: whatever is found must be well-formed. */
-#include "../../container.h"
+#include "kubernetes/container.h"
 
 #include <ctype.h>
 #include <stdint.h>

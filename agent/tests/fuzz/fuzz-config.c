@@ -1,11 +1,11 @@
 /* Any text as configuration: it is taken, with every value in its range, or refused with a place.
  */
-#include "../../config.h"
+#include "config/config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../policy.h"
+#include "policy/policy.h"
 
 #include "weir/protocol.h"
 

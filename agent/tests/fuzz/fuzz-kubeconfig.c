@@ -1,5 +1,5 @@
 /* Any kubeconfig: it is read, or one line says why not. */
-#include "../../kubeconfig.h"
+#include "kubernetes/kubeconfig.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A session's packets, whatever they are: first byte of each is its length (in units of 5) and
  * whether descriptors come with it. Nothing but one good HELLO may lead to a welcome. */
-#include "../../handshake.h"
+#include "daemon/handshake.h"
 
 #include <stdlib.h>
 #include <string.h>

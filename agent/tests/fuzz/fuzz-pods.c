@@ -1,5 +1,5 @@
 /* Any answer of an API server, as a list and as an event. */
-#include "../../podlist.h"
+#include "kubernetes/podlist.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any file that comes with a COMPILE: refused, or name and image lie inside it; and what
  * weir-compile makes of those, without the machine code, is an object. */
-#include "../../request.h"
+#include "compile/request.h"
 
 #include <stdlib.h>
 #include <string.h>

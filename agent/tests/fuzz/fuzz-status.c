@@ -1,5 +1,5 @@
 /* A status page that changes from garbage to garbage: totals only grow, and metrics stay text. */
-#include "../../metrics.h"
+#include "metrics/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>

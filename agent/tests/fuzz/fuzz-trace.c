@@ -1,5 +1,5 @@
 /* Any text as a trace: it is refused with a place, or every value is in its range. */
-#include "../../trace.h"
+#include "scheduler/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -93,7 +93,7 @@ plugin.yaml: |
   {{- include "weir.configFile" (list (index . 0) "plugin" (index . 1)) | nindent 2 }}
 {{- end }}
 
-{{/* What of a profile's configuration a running agent does not take by itself (agent/config-take.h): a change
+{{/* What of a profile's configuration a running agent does not take by itself (agent/config/config-take.h): a change
 of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{- define "weir.fixedConfig" -}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}

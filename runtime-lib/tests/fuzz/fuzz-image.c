@@ -1,6 +1,6 @@
 /* A hostile file: what is taken of it for a device must be PTX and nothing else, and lie inside it.
  */
-#include "image.h"
+#include "preempt/image.h"
 
 #include "weir/fatbin.h"
 

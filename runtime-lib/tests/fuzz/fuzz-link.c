@@ -1,9 +1,9 @@
 /* A hostile agent: any packet, with descriptors of pages good and bad, fed to the client's side of
  * the socket. Whatever it makes of them must be usable memory. */
-#include "link.h"
+#include "client/link.h"
 
-#include "memory-ledger.h"
-#include "worker.h"
+#include "memory/memory-ledger.h"
+#include "client/worker.h"
 
 #include <stdlib.h>
 #include <string.h>

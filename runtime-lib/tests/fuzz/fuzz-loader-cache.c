@@ -1,5 +1,5 @@
 /* Any bytes as the loader's cache: what is found in it lies in it and ends in it. */
-#include "loader-cache.h"
+#include "shim/loader-cache.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,0 +1,34 @@
+#include "common/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "weir/base.h"
+
+int process_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+uint64_t process_started(pid_t pid)
+{
+	enum { NAME = 2, START = 22 }; /* fields of /proc/PID/stat */
+	char path[32], text[1024];
+	uint64_t start = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	/* The name may hold anything, and ends at the last parenthesis. */
+	const char *at = strrchr(text, ')');
+	for (int field = NAME; at && field < START; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, "%" SCNu64, &start) == 1 ? start : 0;
+}

@@ -1,0 +1,276 @@
+#include "compile/cache.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <utlist.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+#include "weir/object.h"
+
+#define NAME_SIZE (2 * DIGEST_TEXT) /* KEY-CONTENT and NUL */
+#define BLOCK     4096u
+
+/* What a file takes: so the number of entries is bounded, too. */
+static uint64_t charge(uint64_t size)
+{
+	return (size + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static void format_name(const struct digest *key, const struct digest *content,
+			char name[NAME_SIZE])
+{
+	digest_format(key, name);
+	name[DIGEST_TEXT - 1] = '-';
+	digest_format(content, name + DIGEST_TEXT);
+}
+
+static bool parse_name(const char *name, struct digest *key, struct digest *content)
+{
+	return strlen(name) == NAME_SIZE - 1 && name[DIGEST_TEXT - 1] == '-' &&
+	       digest_parse(key, name, DIGEST_TEXT - 1) &&
+	       digest_parse(content, name + DIGEST_TEXT, DIGEST_TEXT - 1);
+}
+
+static void format_draft(unsigned number, char name[32])
+{
+	snprintf(name, 32, "new-%u", number);
+}
+
+static struct cache_entry *look(struct cache *cache, const struct digest *key)
+{
+	struct cache_entry *entry;
+
+	HASH_FIND(hh, cache->all, key, sizeof(*key), entry);
+	return entry;
+}
+
+void cache_drop(struct cache *cache, struct cache_entry *entry)
+{
+	char name[NAME_SIZE];
+
+	format_name(&entry->key, &entry->content, name);
+	unlinkat(cache->folder.dir, name, 0);
+	assert(cache->all);
+	HASH_DEL(cache->all, entry);
+	DL_DELETE(cache->by_use, entry);
+	cache->bytes -= charge(entry->size);
+	free(entry);
+}
+
+static void make_room(struct cache *cache, uint64_t bytes)
+{
+	while (cache->by_use && cache->bytes + bytes > cache->max) {
+		cache_drop(cache, cache->by_use);
+		cache->evicted++;
+	}
+}
+
+static int add(struct cache *cache, const struct digest *key, const struct digest *content,
+	       uint64_t size)
+{
+	struct cache_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return error_origin(-ENOMEM);
+	*entry = (struct cache_entry){.key = *key, .content = *content, .size = size};
+	HASH_ADD(hh, cache->all, key, sizeof(entry->key), entry);
+	DL_APPEND(cache->by_use, entry);
+	cache->bytes += charge(size);
+	return 0;
+}
+
+/* A file of an earlier agent. */
+struct found {
+	struct digest key, content;
+	uint64_t size;
+	struct timespec used;
+};
+
+static bool examine(const struct cache *cache, const char *name, struct found *out)
+{
+	struct stat info;
+
+	if (!parse_name(name, &out->key, &out->content) ||
+	    fstatat(cache->folder.dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(info.st_mode) || info.st_nlink != 1 || info.st_size <= 0 ||
+	    info.st_size > (off_t)WEIR_OBJECT_MAX)
+		return false;
+	out->size = (uint64_t)info.st_size;
+	out->used = info.st_mtim;
+	return true;
+}
+
+static int compare_found(const void *left, const void *right)
+{
+	const struct found *a = left, *b = right;
+
+	if (a->used.tv_sec != b->used.tv_sec)
+		return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
+	return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
+}
+
+/* All of ours; what else lies there goes, if it is a file. */
+static int list(struct cache *cache, struct found **out, size_t *n_out)
+{
+	int fd = openat(cache->folder.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	cleanup(freep) struct found *found = NULL;
+	size_t n = 0, room = 0;
+
+	if (!folder) {
+		int r = error_origin(-errno);
+		closep(&fd);
+		return r;
+	}
+	for (struct dirent *file; (file = readdir(folder));) {
+		if (n == room) {
+			room = room ? 2 * room : 64;
+			struct found *more = reallocarray(found, room, sizeof(*found));
+			if (!more) {
+				closedir(folder);
+				return error_origin(-ENOMEM);
+			}
+			found = more;
+		}
+		if (examine(cache, file->d_name, &found[n]))
+			n++;
+		else
+			unlinkat(cache->folder.dir, file->d_name, 0);
+	}
+	closedir(folder);
+	*out = take(found);
+	*n_out = n;
+	return 0;
+}
+
+static int recall(struct cache *cache)
+{
+	cleanup(freep) struct found *found = NULL;
+	size_t n = 0;
+	int r = list(cache, &found, &n);
+
+	if (r == 0 && n)
+		qsort(found, n, sizeof(*found), compare_found);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct cache_entry *same = look(cache, &found[i].key);
+		if (same)
+			cache_drop(cache, same);
+		r = add(cache, &found[i].key, &found[i].content, found[i].size);
+	}
+	make_room(cache, 0);
+	return r;
+}
+
+int cache_init(struct cache *cache, const char *path, uint64_t max)
+{
+	*cache = (struct cache){.max = max};
+	int r = folder_open(&cache->folder, path, "compile.cacheDir",
+			    "root in a container can change objects that others will run");
+	if (r == 0)
+		r = recall(cache);
+	if (r < 0)
+		cache_deinit(cache);
+	return r;
+}
+
+void cache_deinit(struct cache *cache)
+{
+	struct cache_entry *entry, *next;
+
+	HASH_CLEAR(hh, cache->all);
+	for (entry = cache->by_use; entry; entry = next) {
+		next = entry->next;
+		free(entry);
+	}
+	cache->by_use = NULL;
+	folder_close(&cache->folder);
+}
+
+struct cache_entry *cache_find(struct cache *cache, const struct digest *key)
+{
+	struct cache_entry *entry = look(cache, key);
+	char name[NAME_SIZE];
+
+	if (!entry)
+		return NULL;
+	DL_DELETE(cache->by_use, entry);
+	DL_APPEND(cache->by_use, entry);
+	/* For the next agent. */
+	format_name(&entry->key, &entry->content, name);
+	utimensat(cache->folder.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+	return entry;
+}
+
+int cache_open(const struct cache *cache, const struct cache_entry *entry)
+{
+	char name[NAME_SIZE];
+	struct stat info;
+
+	format_name(&entry->key, &entry->content, name);
+	cleanup(closep) int fd = folder_open_readonly(&cache->folder, name);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &info) < 0)
+		return -errno;
+	if (!S_ISREG(info.st_mode) || info.st_size != (off_t)entry->size)
+		return -EIO;
+	return take_fd(fd);
+}
+
+int cache_draft(struct cache *cache, uint64_t size, struct cache_draft *out)
+{
+	char name[32];
+
+	if (charge(size) > cache->max)
+		return -EFBIG;
+	make_room(cache, charge(size));
+	format_draft(++cache->drafts, name);
+	unlinkat(cache->folder.dir, name, 0);
+	int fd = openat(cache->folder.dir, name,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+	if (fd < 0)
+		return -errno;
+	*out = (struct cache_draft){.fd = fd, .number = cache->drafts, .size = size};
+	return 0;
+}
+
+int cache_keep(struct cache *cache, struct cache_draft *draft, const struct digest *key,
+	       const struct digest *content)
+{
+	struct cache_entry *same = look(cache, key);
+	char old[32], name[NAME_SIZE];
+
+	format_draft(draft->number, old);
+	format_name(key, content, name);
+	if (same)
+		cache_drop(cache, same);
+	make_room(cache, charge(draft->size)); /* others were kept since */
+	int r = renameat(cache->folder.dir, old, cache->folder.dir, name) < 0 ? -errno : 0;
+	if (r == 0)
+		r = add(cache, key, content, draft->size);
+	if (r < 0) {
+		unlinkat(cache->folder.dir, name, 0);
+		cache_discard(cache, draft);
+		return r;
+	}
+	close(take_fd(draft->fd));
+	return 0;
+}
+
+void cache_discard(struct cache *cache, struct cache_draft *draft)
+{
+	char name[32];
+
+	if (draft->fd < 0)
+		return;
+	format_draft(draft->number, name);
+	unlinkat(cache->folder.dir, name, 0);
+	close(take_fd(draft->fd));
+}

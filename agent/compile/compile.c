@@ -1,0 +1,588 @@
+#include "compile/compile.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <utlist.h>
+
+#include "compile/request.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+#include "weir/object.h"
+#include "weir/preempt-abi.h"
+
+const double compile_buckets[COMPILE_BUCKETS] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
+
+struct compile_request {
+	struct compile *compile;
+	struct compile_client *client;
+	struct compile_request *prev, *next; /* of the client */
+	uint32_t id;
+	int fd, object; /* the client's file; what the cache has for it, -1 */
+	struct request head;
+	struct reading reading;
+	struct digest key;
+	struct compile_job *job; /* NULL: not waiting for one */
+	struct compile_request *job_prev, *job_next;
+};
+
+/* What goes into the key beside name and image. */
+struct salt {
+	struct digest fingerprint;
+	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
+	uint64_t name_size, image_size;
+};
+
+static void request_free(struct compile_request *request)
+{
+	reading_stop(&request->reading);
+	if (request->job)
+		DL_DELETE2(request->job->requests, request, job_prev, job_next);
+	DL_DELETE(request->client->requests, request);
+	request->client->n--;
+	request->compile->n_requests--;
+	closep(&request->object);
+	closep(&request->fd);
+	free(request);
+}
+
+static void tell(struct compile *compile, struct compile_client *client, uint32_t id,
+		 enum weir_compile_status status, const char *text, int fd)
+{
+	struct weir_compiled message = {.id = id, .status = status};
+
+	compile->counters.answers[status]++;
+	weir_header_init(&message.header, WEIR_COMPILED, sizeof(message));
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	client->answer(client, &message, fd);
+}
+
+/* The last of a request. */
+static void answer(struct compile_request *request, enum weir_compile_status status,
+		   const char *text, int fd)
+{
+	struct compile *compile = request->compile;
+	struct compile_client *client = request->client;
+	uint32_t id = request->id;
+
+	tell(compile, client, id, status, text, fd);
+	request_free(request);
+}
+
+static void answer_all(struct compile_job *job, enum weir_compile_status status, const char *text,
+		       int fd)
+{
+	struct compile_request *request, *next;
+
+	for (request = job->requests; request; request = next) {
+		next = request->job_next;
+		answer(request, status, text, fd);
+	}
+}
+
+static void job_free(struct compile_job *job)
+{
+	struct compile *compile = job->compile;
+
+	if (job->running)
+		compile->n_running--;
+	else
+		DL_DELETE(compile->waiting, job);
+	HASH_DEL(compile->jobs, job);
+	reading_stop(&job->keeping);
+	cache_discard(&compile->cache, &job->draft);
+	helper_stop(&job->helper);
+	closep(&job->fd);
+	free(job);
+}
+
+/* Maps a file that cannot change; NULL: no memory. */
+static const void *map(int fd, size_t size)
+{
+	const void *object = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	return object == MAP_FAILED ? NULL : object;
+}
+
+static bool is_object(int fd, uint64_t size)
+{
+	const void *object = size ? map(fd, size) : NULL;
+
+	if (!object)
+		return false;
+	int r = weir_object_check(object, size);
+	munmap((void *)object, size);
+	return r == 0;
+}
+
+/* A program's own text, fit for a log and a label. */
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if (!isprint((unsigned char)*text))
+			*text = ' ';
+}
+
+static void count_reason(struct compile_counters *counters, enum weir_form form, const char *reason)
+{
+	char text[COMPILE_REASON_SIZE];
+
+	snprintf(text, sizeof(text), "%s", reason);
+	clean(text);
+	for (unsigned i = 0; i < counters->n_reasons; i++) {
+		if (counters->reasons[i].form == form &&
+		    strcmp(counters->reasons[i].text, text) == 0) {
+			counters->reasons[i].n++;
+			return;
+		}
+	}
+	if (counters->n_reasons == COMPILE_REASONS_MAX) {
+		counters->other_reasons++;
+		return;
+	}
+	struct compile_reason *fresh = &counters->reasons[counters->n_reasons++];
+	*fresh = (struct compile_reason){.form = form, .n = 1};
+	memcpy(fresh->text, text, sizeof(text));
+}
+
+static void count_refusals(struct compile *compile, int fd, uint64_t size)
+{
+	const char *bytes = map(fd, size);
+
+	if (!bytes)
+		return;
+	const struct weir_object *object = (const void *)bytes;
+	const struct weir_object_form *forms = (const void *)(bytes + object->forms);
+	for (uint32_t i = 0; i < object->n_forms && i < WEIR_FORM_COUNT; i++)
+		if (!forms[i].entry && forms[i].form < WEIR_FORM_COUNT)
+			count_reason(&compile->counters, (enum weir_form)forms[i].form,
+				     bytes + forms[i].reason);
+	munmap((void *)bytes, size);
+}
+
+static void count_time(struct compile_counters *counters, uint64_t nanoseconds)
+{
+	counters->nanoseconds += nanoseconds;
+	for (int i = 0; i < COMPILE_BUCKETS; i++)
+		if ((double)nanoseconds <= compile_buckets[i] * 1e9)
+			counters->buckets[i]++;
+}
+
+static void schedule(struct compile *compile);
+
+static void finish(struct compile_job *job, enum weir_compile_status status, const char *text,
+		   int fd)
+{
+	struct compile *compile = job->compile;
+
+	answer_all(job, status, text, fd);
+	job_free(job);
+	schedule(compile);
+}
+
+/* The cache has no room, but those who wait can have it. It is sealed only here: that may take
+ * milliseconds, and fails while the kernel itself holds a page of it. */
+static void finish_unkept(struct compile_job *job, int error)
+{
+	static const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
+	job->compile->counters.unkept++;
+	log_limited(LOG_WARNING, 60, "the cache cannot keep an object: %s", strerror(-error));
+	if (fcntl(job->helper.result, F_ADD_SEALS, seals) == 0)
+		finish(job, WEIR_COMPILE_OK, "", job->helper.result);
+	else
+		finish(job, WEIR_COMPILE_BUSY, "the object cannot be sealed now", -1);
+}
+
+static void kept(struct reading *reading, int error, const struct digest *content)
+{
+	struct compile_job *job = container_of(reading, struct compile_job, keeping);
+	struct compile *compile = job->compile;
+	int fd = -1, r = error ? error : reading->copy_error;
+
+	if (r == 0)
+		r = cache_keep(&compile->cache, &job->draft, &job->key, content);
+	struct cache_entry *entry = r == 0 ? cache_find(&compile->cache, &job->key) : NULL;
+	if (entry)
+		fd = cache_open(&compile->cache, entry);
+	if (fd >= 0)
+		finish(job, WEIR_COMPILE_OK, "", fd);
+	else
+		finish_unkept(job, r < 0 ? r : fd);
+	closep(&fd);
+}
+
+static int keep(struct compile_job *job)
+{
+	struct compile *compile = job->compile;
+	int r = cache_draft(&compile->cache, job->size, &job->draft);
+
+	if (r < 0)
+		return r;
+	job->keeping = (struct reading){.fd = job->helper.result,
+					.copy = job->draft.fd,
+					.ranges = {{0, job->size}},
+					.done = kept};
+	return reading_start(&job->keeping, &compile->readings, NULL, 0);
+}
+
+static void take_object(struct compile_job *job)
+{
+	struct compile *compile = job->compile;
+	struct stat info;
+
+	if (fstat(job->helper.result, &info) < 0 || info.st_size > (off_t)WEIR_OBJECT_MAX ||
+	    !is_object(job->helper.result, (uint64_t)info.st_size)) {
+		compile->counters.outcomes[HELPER_CRASH]++;
+		log_limited(LOG_ERROR, 5, "weir-compile made no object");
+		finish(job, WEIR_COMPILE_FAILED, "the compiler made no object", -1);
+		return;
+	}
+	job->size = (uint64_t)info.st_size;
+	compile->counters.outcomes[HELPER_DONE]++;
+	count_time(&compile->counters, loop_now() - job->began);
+	count_refusals(compile, job->helper.result, job->size);
+	int r = keep(job);
+	if (r < 0)
+		finish_unkept(job, r);
+}
+
+static void ended(struct helper *helper, enum helper_outcome outcome)
+{
+	struct compile_job *job = container_of(helper, struct compile_job, helper);
+	static const char *const texts[HELPER_OUTCOMES] = {
+		[HELPER_REFUSED] = "refused",
+		[HELPER_FAILED] = "the compiler refuses it",
+		[HELPER_TIME] = "the compiler took too long",
+		[HELPER_MEMORY] = "the compiler took too much memory",
+		[HELPER_CRASH] = "the compiler crashed",
+		[HELPER_KILLED] = "the compiler was killed",
+		[HELPER_TROUBLE] = "the compiler does not run",
+	};
+	char text[sizeof(((struct weir_compiled *)0)->text)];
+
+	if (outcome == HELPER_DONE) {
+		take_object(job);
+		return;
+	}
+	job->compile->counters.outcomes[outcome]++;
+	ssize_t n = pread(helper->result, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	clean(text);
+	if (!*text || outcome == HELPER_TIME || outcome == HELPER_CRASH || outcome == HELPER_KILLED)
+		snprintf(text, sizeof(text), "%s", texts[outcome]);
+	log_limited(outcome == HELPER_TROUBLE ? LOG_ERROR : LOG_INFO, 5, "not compiled (%s): %s",
+		    helper_outcome_name(outcome), text);
+	enum weir_compile_status status =
+		outcome == HELPER_REFUSED ? WEIR_COMPILE_REFUSED : WEIR_COMPILE_FAILED;
+	/* The others say nothing of the kernel. */
+	if (outcome != HELPER_KILLED && outcome != HELPER_TROUBLE)
+		failures_add(&job->compile->failures, &job->key, status, text);
+	finish(job, status, text, -1);
+}
+
+/* Whether @left was served longer ago than @right. */
+static bool is_before(const struct compile_client *left, const struct compile_client *right)
+{
+	return *left->container != *right->container ? *left->container < *right->container
+						     : left->served < right->served;
+}
+
+/* Of those who wait for it, the one whose turn comes first. */
+static const struct compile_client *first_of(const struct compile_job *job)
+{
+	const struct compile_client *first = job->requests->client;
+
+	for (const struct compile_request *r = job->requests; r; r = r->job_next)
+		if (is_before(r->client, first))
+			first = r->client;
+	return first;
+}
+
+static struct compile_job *choose(struct compile *compile)
+{
+	struct compile_job *best = compile->waiting, *job = NULL;
+
+	DL_FOREACH (compile->waiting, job)
+		if (is_before(first_of(job), first_of(best)))
+			best = job;
+	return best;
+}
+
+static void schedule(struct compile *compile)
+{
+	while (compile->on && compile->waiting && compile->n_running < compile->helpers) {
+		struct compile_job *job = choose(compile);
+
+		DL_DELETE(compile->waiting, job);
+		job->running = true;
+		compile->n_running++;
+		compile->started++;
+		for (struct compile_request *r = job->requests; r; r = r->job_next)
+			*r->client->container = r->client->served = compile->started;
+		job->began = loop_now();
+		int r = helper_start(&job->helper, compile->loop, &compile->program, job->fd,
+				     ended);
+		if (r == 0)
+			continue;
+		compile->counters.outcomes[HELPER_TROUBLE]++;
+		answer_all(job, WEIR_COMPILE_FAILED, "the compiler does not start", -1);
+		job_free(job);
+	}
+}
+
+/* There is none in the cache. */
+static void join_job(struct compile_request *request)
+{
+	struct compile *compile = request->compile;
+	const struct failure *known = failures_find(&compile->failures, &request->key);
+	struct compile_job *job;
+
+	if (known) {
+		compile->counters.known_failures++;
+		answer(request, known->status, known->text, -1);
+		return;
+	}
+	compile->counters.misses++;
+	HASH_FIND(hh, compile->jobs, &request->key, sizeof(request->key), job);
+	if (!job) {
+		job = calloc(1, sizeof(*job));
+		if (!job) {
+			error_origin(-ENOMEM);
+			answer(request, WEIR_COMPILE_BUSY, "the agent has no memory", -1);
+			return;
+		}
+		*job = (struct compile_job){.compile = compile,
+					    .key = request->key,
+					    .fd = request->fd,
+					    .draft = {.fd = -1}};
+		request->fd = -1;
+		HASH_ADD(hh, compile->jobs, key, sizeof(job->key), job);
+		DL_APPEND(compile->waiting, job);
+	}
+	request->job = job;
+	DL_APPEND2(job->requests, request, job_prev, job_next);
+	schedule(compile);
+}
+
+static void verified(struct reading *reading, int error, const struct digest *content)
+{
+	struct compile_request *request = container_of(reading, struct compile_request, reading);
+	struct compile *compile = request->compile;
+	struct cache_entry *entry = cache_find(&compile->cache, &request->key);
+	struct stat info;
+
+	if (error == 0 && entry && memcmp(content, &entry->content, sizeof(*content)) == 0 &&
+	    fstat(request->object, &info) == 0 &&
+	    is_object(request->object, (uint64_t)info.st_size)) {
+		compile->counters.hits++;
+		answer(request, WEIR_COMPILE_OK, "", request->object);
+		return;
+	}
+	if (entry) {
+		compile->counters.damaged++;
+		log_limited(LOG_WARNING, 5, "an object in the cache is damaged: made anew");
+		cache_drop(&compile->cache, entry);
+	}
+	join_job(request);
+}
+
+static int verify(struct compile_request *request, const struct cache_entry *entry)
+{
+	request->object = cache_open(&request->compile->cache, entry);
+	if (request->object < 0)
+		return request->object;
+	request->reading = (struct reading){
+		.fd = request->object, .copy = -1, .ranges = {{0, entry->size}}, .done = verified};
+	return reading_start(&request->reading, &request->compile->readings, NULL, 0);
+}
+
+static void hashed(struct reading *reading, int error, const struct digest *key)
+{
+	struct compile_request *request = container_of(reading, struct compile_request, reading);
+	struct cache *cache = &request->compile->cache;
+
+	if (error < 0) {
+		answer(request, WEIR_COMPILE_REFUSED, strerror(-error), -1);
+		return;
+	}
+	request->key = *key;
+	struct cache_entry *entry = cache_find(cache, key);
+	if (entry && verify(request, entry) == 0)
+		return;
+	if (entry) {
+		request->compile->counters.damaged++;
+		cache_drop(cache, entry);
+	}
+	join_job(request);
+}
+
+/* What a client can get wrong about a file; NULL: nothing. */
+static const char *examine(int fd, struct request *out)
+{
+	static const int needed = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+	struct weir_compile_file head;
+	struct stat info;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & needed) != needed)
+		return "not a memory file sealed against writing, growing and shrinking";
+	if (fstat(fd, &info) < 0 || pread(fd, &head, sizeof(head), 0) != sizeof(head))
+		return "a file of impossible size";
+	return request_check(out, &head, (uint64_t)info.st_size);
+}
+
+static int start_hashing(struct compile_request *request)
+{
+	const struct compile *compile = request->compile;
+	const struct request *head = &request->head;
+	struct salt salt = {
+		.fingerprint = compile->fingerprint,
+		.abi = WEIR_PREEMPT_ABI,
+		.object_version = WEIR_OBJECT_VERSION,
+		.machine_code = compile->program.machine_code,
+		/* A form may be refused for want of it. */
+		.memory_mib = compile->program.memory_mib,
+		.sm = head->sm,
+		.forms = head->forms,
+		.registers = head->registers,
+		.name_size = head->name_size,
+		.image_size = head->image_size,
+	};
+
+	request->reading = (struct reading){
+		.fd = request->fd,
+		.copy = -1,
+		.ranges = {{head->name, head->name_size}, {head->image, head->image_size}},
+		.done = hashed};
+	return reading_start(&request->reading, &request->compile->readings, &salt, sizeof(salt));
+}
+
+void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd_taken)
+{
+	cleanup(closep) int fd = fd_taken;
+	struct request head;
+
+	if (!compile->on) {
+		tell(compile, client, id, WEIR_COMPILE_OFF, "this agent does not compile", -1);
+		return;
+	}
+	if (client->n >= WEIR_COMPILE_PENDING || compile->n_requests >= COMPILE_REQUESTS_MAX) {
+		tell(compile, client, id, WEIR_COMPILE_BUSY, "too many requests wait", -1);
+		return;
+	}
+	const char *wrong = examine(fd, &head);
+	if (wrong) {
+		tell(compile, client, id, WEIR_COMPILE_REFUSED, wrong, -1);
+		return;
+	}
+	struct compile_request *request = calloc(1, sizeof(*request));
+	if (!request) {
+		error_origin(-ENOMEM);
+		tell(compile, client, id, WEIR_COMPILE_BUSY, "the agent has no memory", -1);
+		return;
+	}
+	*request = (struct compile_request){.compile = compile,
+					    .client = client,
+					    .id = id,
+					    .fd = take_fd(fd),
+					    .object = -1,
+					    .head = head};
+	DL_APPEND(client->requests, request);
+	client->n++;
+	compile->n_requests++;
+	if (start_hashing(request) < 0)
+		answer(request, WEIR_COMPILE_BUSY, "the agent has no memory", -1);
+}
+
+void compile_leave(struct compile_client *client)
+{
+	struct compile_request *request, *next;
+
+	for (request = client->requests; request; request = next) {
+		struct compile_job *job = request->job;
+
+		next = request->next;
+		request_free(request);
+		if (job && !job->requests && !job->running)
+			job_free(job);
+	}
+}
+
+/* @configured, or the one beside the agent. */
+static int open_program(const char *configured)
+{
+	char path[PATH_MAX];
+
+	if (*configured)
+		return open(configured, O_RDONLY | O_CLOEXEC);
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("weir-compile"));
+	if (n < 0)
+		return -1;
+	path[n] = '\0';
+	char *slash = strrchr(path, '/');
+	if (!slash)
+		return -1;
+	memcpy(slash + 1, "weir-compile", sizeof("weir-compile"));
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int compile_init(struct compile *compile, struct loop *loop, const struct config_compile *config,
+		 const char *cache_dir, bool machine_code)
+{
+	*compile = COMPILE_NONE;
+	compile->loop = loop;
+	compile->helpers = config->helpers;
+	compile->program = (struct helper_program){
+		.fd = -1,
+		.machine_code = config->mode == COMPILE_MACHINE_CODE ||
+				(config->mode == COMPILE_AUTO && machine_code),
+		.memory_mib = config->memory_mib,
+		.seconds = config->seconds,
+	};
+	if (config->mode == COMPILE_OFF)
+		return 0;
+	compile->program.fd = open_program(config->program);
+	if (compile->program.fd < 0) {
+		log_warning("no weir-compile (%s): kernels run as they are",
+			    *config->program ? config->program : strerror(errno));
+		return 0;
+	}
+	int r = digest_file(&compile->fingerprint, compile->program.fd);
+	if (r < 0) {
+		log_warning("weir-compile cannot be read: %s", strerror(-r));
+		return 0;
+	}
+	r = readings_init(&compile->readings, loop);
+	if (r < 0)
+		return r;
+	r = cache_init(&compile->cache, cache_dir, (uint64_t)config->cache_mib << 20);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	compile->on = true;
+	log_info("kernels are compiled to %s; cache at %s, %u MiB",
+		 compile->program.machine_code ? "machine code" : "PTX", cache_dir,
+		 config->cache_mib);
+	return 0;
+}
+
+void compile_deinit(struct compile *compile)
+{
+	struct compile_job *job, *next;
+
+	for (job = compile->jobs; job; job = next) {
+		next = job->hh.next;
+		job_free(job);
+	}
+	failures_deinit(&compile->failures);
+	cache_deinit(&compile->cache);
+	readings_deinit(&compile->readings);
+	closep(&compile->program.fd);
+	*compile = COMPILE_NONE;
+}

@@ -1,0 +1,127 @@
+/* What weir-agent is told by its configuration file: defaults, and checks of every value. */
+#pragma once
+
+#include "config/config-gpu.h"
+#include "kubernetes/podlist.h"
+#include "policy/policy.h"
+
+#include "weir/health.h"
+#include "weir/log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONFIG_FILE_MAX     (1u << 20)
+#define CONFIG_DURATION_MIN 100000ull /* ns; shorter quanta would do nothing but switch */
+#define CONFIG_DURATION_MAX 3600000000000ull
+
+struct config_kubernetes {
+	bool enabled, events, node_labels;
+	char *kubeconfig; /* empty: the credentials that a pod gets */
+	char *node;
+	char *resource;             /* name of the share that containers ask for */
+	struct podlist_names names; /* with those of struct config_levels */
+};
+
+struct config_class {
+	char *name; /* of a PriorityClass */
+	uint8_t level;
+};
+
+struct config_levels {
+	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
+	uint8_t best_effort, burstable, guaranteed;
+	char *annotation, *latency_annotation, *memory_annotation, *weight_annotation;
+	size_t n_classes;
+	struct config_class *classes;
+	/* Namespaces whose annotations may raise: a level above the class's, weight and memory
+	 * above the share's. */
+	size_t n_raise;
+	char **raise;
+};
+
+/* --standalone: the first rule that fits a client gives its level. */
+struct config_rule {
+	bool has_uid;
+	uint32_t uid;
+	char *cgroup; /* path, or prefix with a `*` behind it; NULL: any */
+	uint8_t level;
+	uint32_t share;       /* 0: not said */
+	uint64_t latency_slo; /* ns; 0: none */
+	uint64_t memory;      /* bytes; 0: none */
+};
+
+enum config_compile_mode {
+	COMPILE_AUTO,         /* machine code where the driver takes it */
+	COMPILE_MACHINE_CODE, /* made here */
+	COMPILE_PTX,          /* for the driver's own compiler */
+	COMPILE_OFF,
+};
+
+struct config_compile {
+	enum config_compile_mode mode;
+	char *program;                /* weir-compile; empty: beside the agent */
+	uint32_t helpers;             /* that run at once */
+	uint32_t memory_mib, seconds; /* limits of each */
+	char *cache_dir;              /* empty: in stateDir */
+	uint32_t cache_mib;
+};
+
+/* What is done about processes with shares that use a GPU without libweir. */
+struct config_unregistered {
+	enum unregistered_action {
+		UNREGISTERED_IGNORE,
+		UNREGISTERED_REPORT,
+		UNREGISTERED_KILL, /* and report */
+	} action;
+	uint32_t after; /* seconds since it was first seen, or last was connected */
+};
+
+struct config_mps {
+	char *program;   /* nvidia-cuda-mps-control; empty: searched for */
+	char *root;      /* of the file system that it runs in; empty: ours */
+	char *dir;       /* a folder for each GPU in it */
+	bool keep;       /* daemons go on when the agent ends */
+	bool keeper;     /* weir-mps starts them, not the agent */
+	bool multi_user; /* a server takes clients of several users */
+	bool required;   /* the agent is not ready without */
+	uint64_t check;  /* ns between looks at a daemon that is well */
+};
+
+struct config {
+	char *socket;
+	char *state_dir;
+	char *policy;
+	struct policy_settings scheduling;
+	char *metrics_address; /* empty: none */
+	char *control_socket;
+	char *nvml; /* path; empty: where drivers usually put it */
+	enum log_level log_level;
+	uint32_t clients, clients_per_container;
+	struct config_kubernetes kubernetes;
+	struct config_levels levels;
+	struct config_compile compile;
+	struct health_settings health;
+	struct config_unregistered unregistered;
+	size_t n_rules;
+	struct config_rule *rules;
+	enum gpu_mode mode;
+	struct config_memory memory_default;
+	struct config_mps mps;
+	size_t n_gpus;
+	struct config_gpu *gpus;
+};
+
+/* low, normal, high, critical = 0..3. False: no such level. */
+bool config_level_parse(const char *name, uint8_t *out);
+const char *config_level_name(uint8_t level);
+
+/* Every value that a file need not give. -ENOMEM. */
+int config_init(struct config *config);
+/* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
+ * @message; @out holds the defaults for what the file leaves out. */
+int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
+		 size_t message_size);
+int config_load(struct config *out, const char *path, char *message, size_t message_size);
+void config_deinit(struct config *config);

@@ -1,0 +1,225 @@
+#include "daemon/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/address.h"
+#include "daemon/agent.h"
+#include "compile/compile-metrics.h"
+#include "metrics/metrics.h"
+#include "metrics/process-metrics.h"
+#include "daemon/report.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define CONNECTIONS_MAX  32
+#define OF_ONE_ADDRESS   8 /* so that nobody keeps others away */
+#define TIMEOUT_S        10
+#define CONNECTION_BYTES (16 * 1024)
+
+struct http {
+	struct agent *agent;
+	struct MHD_Daemon *daemon;
+	struct loop_io io;
+	struct loop_timer timer;
+};
+
+/* Lets it do what it has to, and wakes it when it wants to: its epoll descriptor does not tell of
+ * connections that time out. */
+static void run(struct http *http)
+{
+	MHD_UNSIGNED_LONG_LONG milliseconds;
+
+	MHD_run(http->daemon);
+	if (MHD_get_timeout(http->daemon, &milliseconds) == MHD_YES)
+		loop_timer_set(&http->timer, milliseconds * 1000000ull, 0);
+	else
+		loop_timer_clear(&http->timer);
+}
+
+static void http_ready(struct loop_io *io, uint32_t events)
+{
+	(void)events;
+	run(container_of(io, struct http, io));
+}
+
+static void http_due(struct loop_timer *timer)
+{
+	run(container_of(timer, struct http, timer));
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+			      char *text, size_t size, enum MHD_ResponseMemoryMode mode)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(size, text, mode);
+
+	if (!response) {
+		if (mode == MHD_RESPMEM_MUST_FREE)
+			free(text);
+		return MHD_NO;
+	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	enum MHD_Result result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
+				   const char *text)
+{
+	return answer(connection, status, "text/plain; charset=utf-8", (char *)text, strlen(text),
+		      MHD_RESPMEM_MUST_COPY);
+}
+
+static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *connection)
+{
+	struct agent *agent = http->agent;
+	struct metrics_input input = {
+		.tenants = &agent->tenants,
+		.gpus = agent->gpus.all,
+		.policy = agent->scheduler.policy->name,
+		.timers = agent->scheduler.timers,
+		.refused = agent->refused,
+		.kubernetes = agent->pods != NULL,
+		.connected = agent->pods && pods_connected(agent->pods),
+	};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return MHD_NO;
+	tenants_prune(&agent->tenants, loop_now());
+	agent_read_memory(agent);
+	int r = metrics_write(stream, &input);
+	if (r == 0) {
+		process_metrics_write(stream);
+		compile_metrics_write(stream, &agent->compile);
+		mps_metrics_write(stream, &agent->mps);
+		reload_metrics_write(stream, &agent->reload);
+		report_metrics(stream, agent);
+	}
+	if (fclose(stream) != 0 || r < 0) {
+		free(text);
+		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory\n");
+	}
+	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text,
+		      size, MHD_RESPMEM_MUST_FREE);
+}
+
+static enum MHD_Result handle(void *userdata, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_size, void **state)
+{
+	struct http *http = userdata;
+	char text[160];
+
+	(void)version, (void)upload, (void)state;
+	if (*upload_size || (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0))
+		return MHD_NO;
+	if (strcmp(url, "/metrics") == 0)
+		return answer_metrics(http, connection);
+	if (strcmp(url, "/healthz") == 0)
+		return answer_text(connection, MHD_HTTP_OK, "ok\n");
+	if (strcmp(url, "/readyz") == 0) {
+		bool ready;
+		snprintf(text, sizeof(text), "%s\n", agent_condition(http->agent, &ready));
+		return answer_text(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+				   text);
+	}
+	return answer_text(connection, MHD_HTTP_NOT_FOUND, "try /metrics, /healthz or /readyz\n");
+}
+
+static int listen_at(const char *text)
+{
+	struct sockaddr_storage address;
+	socklen_t size;
+	int one = 1;
+
+	if (!address_parse(text, &address, &size))
+		return -EINVAL;
+	cleanup(closep) int fd =
+		socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    bind(fd, (struct sockaddr *)&address, size) < 0 || listen(fd, CONNECTIONS_MAX) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+static void httpp(struct http **http)
+{
+	http_free(*http);
+}
+
+static int start(struct http *http, int fd)
+{
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)OF_ONE_ADDRESS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	if (!http->daemon) {
+		close(fd);
+		return error_origin(-ENOMEM);
+	}
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	int r = loop_timer_init(&http->timer, &http->agent->loop, http_due);
+	if (r == 0)
+		r = loop_io_init(&http->io, &http->agent->loop, info->epoll_fd, EPOLLIN,
+				 http_ready);
+	return r;
+}
+
+int http_new(struct http **out, struct agent *agent)
+{
+	cleanup(httpp) struct http *http = NULL;
+	const char *address = agent->config.metrics_address;
+
+	if (!*address) {
+		*out = NULL;
+		return 0;
+	}
+	int fd = listen_at(address);
+	if (fd < 0) {
+		log_error("metrics.address %s: %s", address, strerror(-fd));
+		return fd;
+	}
+	http = calloc(1, sizeof(*http));
+	if (!http) {
+		close(fd);
+		return error_origin(-ENOMEM);
+	}
+	http->agent = agent;
+	int r = start(http, fd);
+	if (r < 0)
+		return r;
+	log_info("metrics at http://%s/metrics", address);
+	*out = take(http);
+	return 0;
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	loop_timer_deinit(&http->timer);
+	loop_io_deinit(&http->io);
+	if (http->daemon)
+		MHD_stop_daemon(http->daemon);
+	free(http);
+}
+
+uint16_t http_port(const struct http *http)
+{
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+
+	return info ? info->port : 0;
+}

@@ -1,0 +1,199 @@
+#include "daemon/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/agent.h"
+#include "kubernetes/events.h"
+#include "metrics/metrics.h"
+
+#include "weir/base.h"
+
+/* Pods that use a GPU; more than so many do not hear of it. */
+struct audience {
+	const struct pod *pods[64];
+	size_t n;
+};
+
+static void add(struct audience *audience, const struct agent *agent,
+		const struct container_identity *identity)
+{
+	const struct pod *pod = identity->in_pod ? pods_find(agent->pods, identity->pod_uid) : NULL;
+
+	if (!pod || audience->n == countof(audience->pods))
+		return;
+	for (size_t i = 0; i < audience->n; i++)
+		if (audience->pods[i] == pod)
+			return;
+	audience->pods[audience->n++] = pod;
+}
+
+/* Its clients', and those of all processes that NVML saw there last. */
+static void find_audience(struct audience *out, const struct agent *agent, const struct gpu *gpu)
+{
+	*out = (struct audience){0};
+	if (!agent->pods)
+		return;
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		add(out, agent, &client->tenant->identity);
+	for (const struct gpu_process *p = agent->unregistered.all; p; p = p->hh.next)
+		if (p->key.gpu == gpu)
+			add(out, agent, &p->identity);
+}
+
+static void tell_health(struct monitor *monitor, const struct monitor_gpu *gpu)
+{
+	struct agent *agent = container_of(monitor, struct agent, monitor);
+	const char *id = gpu->gpu->id;
+	struct audience audience;
+
+	find_audience(&audience, agent, gpu->gpu);
+	if (gpu->healthy)
+		events_tell_node(agent->events, EVENT_NORMAL, "GPUHealthy", "%s is healthy again",
+				 id);
+	else
+		events_tell_node(agent->events, EVENT_WARNING, "GPUUnhealthy", "%s: %s", id,
+				 gpu->reason);
+	for (size_t i = 0; i < audience.n; i++) {
+		if (gpu->healthy)
+			events_tell_pod(agent->events, audience.pods[i], EVENT_NORMAL, "GPUHealthy",
+					"%s, which this pod uses, is healthy again", id);
+		else
+			events_tell_pod(agent->events, audience.pods[i], EVENT_WARNING,
+					"GPUUnhealthy", "%s, which this pod uses: %s", id,
+					gpu->reason);
+	}
+}
+
+/* Labels */
+
+static void set_number(struct labels *labels, enum label label, uint64_t value)
+{
+	char text[32] = "";
+
+	if (value)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	labels_set(labels, label, text);
+}
+
+/* One value that all GPUs have, or that they differ. */
+static const char *common(const char *so_far, const char *value)
+{
+	return !so_far || strcmp(so_far, value) == 0 ? value : "mixed";
+}
+
+static const char *mode_of(const struct agent *agent, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {
+		.uuid = gpu->id, .index = gpu->index, .product = gpu->name};
+
+	return gpu_mode_words[config_for_gpu(&agent->config, &traits).mode];
+}
+
+static void label_gpus(struct agent *agent, const struct monitor *monitor)
+{
+	const char *product = NULL, *mode = NULL;
+	uint64_t memory = 0, n = 0;
+
+	for (unsigned i = 0; i < monitor->n; i++) {
+		const struct gpu *gpu = monitor->all[i].gpu;
+		if (!monitor->all[i].device)
+			continue;
+		n++;
+		memory = n == 1 || gpu->memory < memory ? gpu->memory : memory;
+		product = common(product, gpu->name);
+		mode = common(mode, mode_of(agent, gpu));
+	}
+	set_number(&agent->labels, LABEL_COUNT, n);
+	set_number(&agent->labels, LABEL_MEMORY, memory >> 20);
+	labels_set(&agent->labels, LABEL_PRODUCT, product ? product : "");
+	labels_set(&agent->labels, LABEL_SHARING_MODE, mode ? mode : "");
+	labels_set(&agent->labels, LABEL_MIG, monitor->mig ? "true" : "");
+}
+
+static void label(struct agent *agent, const struct monitor *monitor)
+{
+	char cuda[32] = "";
+
+	if (agent->gpus.cuda)
+		snprintf(cuda, sizeof(cuda), "%d.%d", agent->gpus.cuda / 1000,
+			 agent->gpus.cuda % 1000 / 10);
+	label_gpus(agent, monitor);
+	labels_set(&agent->labels, LABEL_DRIVER, monitor->driver);
+	labels_set(&agent->labels, LABEL_CUDA, cuda);
+	labels_set(&agent->labels, LABEL_VERSION, WEIR_VERSION);
+}
+
+static void looked(struct monitor *monitor, uint64_t now)
+{
+	struct agent *agent = container_of(monitor, struct agent, monitor);
+
+	unregistered_look(agent, monitor, now);
+	label(agent, monitor);
+}
+
+/* Metrics */
+
+static void write_xids(FILE *out, const struct monitor *monitor)
+{
+	metrics_head(out, "weir_gpu_xid_errors_total", "counter", "XID errors, by GPU and number.");
+	for (unsigned i = 0; i < monitor->n; i++) {
+		const struct monitor_gpu *gpu = &monitor->all[i];
+		for (size_t xid = 0; xid < gpu->n_xids; xid++)
+			fprintf(out, "weir_gpu_xid_errors_total{gpu=\"%s\",xid=\"%llu\"} %llu\n",
+				gpu->gpu->id, (unsigned long long)gpu->xids[xid].xid,
+				(unsigned long long)gpu->xids[xid].n);
+		if (gpu->other_xids)
+			fprintf(out, "weir_gpu_xid_errors_total{gpu=\"%s\",xid=\"other\"} %llu\n",
+				gpu->gpu->id, (unsigned long long)gpu->other_xids);
+	}
+}
+
+void report_metrics(FILE *out, const struct agent *agent)
+{
+	const struct monitor *monitor = &agent->monitor;
+
+	metrics_head(out, "weir_gpu_healthy", "gauge", "1: the GPU is good.");
+	for (unsigned i = 0; i < monitor->n; i++)
+		fprintf(out, "weir_gpu_healthy{gpu=\"%s\"} %d\n", monitor->all[i].gpu->id,
+			monitor->all[i].healthy);
+	write_xids(out, monitor);
+	unregistered_metrics(out, agent);
+	metrics_head(out, "weir_events_dropped_total", "counter",
+		     "Kubernetes events that found no room.");
+	fprintf(out, "weir_events_dropped_total %llu\n",
+		(unsigned long long)events_dropped(agent->events));
+}
+
+static int init_kubernetes(struct agent *agent)
+{
+	const struct config_kubernetes *config = &agent->config.kubernetes;
+
+	if (agent->standalone || !config->enabled || !(config->events || config->node_labels))
+		return 0;
+	int r = api_new(&agent->api, &agent->loop, config);
+	if (r == 0 && config->events)
+		r = events_new(&agent->events, &agent->loop, agent->api, config->node);
+	if (r == 0 && config->node_labels)
+		r = labels_init(&agent->labels, &agent->loop, agent->api, config->node);
+	return r;
+}
+
+int report_init(struct agent *agent)
+{
+	static const struct monitor_listener listener = {.health = tell_health, .looked = looked};
+	int r = init_kubernetes(agent);
+
+	return r < 0 ? r
+		     : monitor_init(&agent->monitor, &agent->loop, &agent->gpus, agent->config.nvml,
+				    &agent->config.health, &listener);
+}
+
+void report_deinit(struct agent *agent)
+{
+	monitor_deinit(&agent->monitor);
+	unregistered_deinit(&agent->unregistered);
+	api_free(take(agent->api));
+	events_free(take(agent->events));
+	labels_deinit(&agent->labels);
+}

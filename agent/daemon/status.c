@@ -1,0 +1,203 @@
+#include "daemon/status.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "common/text.h"
+
+#include "weir/base.h"
+
+static void add_number(cJSON *object, const char *name, uint64_t value)
+{
+	cJSON_AddNumberToObject(object, name, (double)value);
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	cleanup(freep) char *mended = strdup(text);
+
+	if (mended) {
+		text_mend(mended);
+		cJSON_AddStringToObject(object, name, mended);
+	}
+}
+
+static void add_seconds(cJSON *object, const char *name, uint64_t ns)
+{
+	cJSON_AddNumberToObject(object, name, (double)ns / 1e9);
+}
+
+static const char *state_of(const struct client *client)
+{
+	const struct weir_control_page *control = client->pages.control;
+	uint64_t demand = 0;
+
+	if (client->account.outstanding == 0)
+		return "idle";
+	if (client->level < WEIR_DEMAND_LEVELS)
+		demand = atomic_load(&client->gpu->region.demand[client->level]->word);
+	return demand || atomic_load(&control->hold) ? "held" : "running";
+}
+
+static void describe_objective(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_latency && !tenant->slo)
+		add_text(object, "latencySloRefused", tenant->wanted_latency);
+	if (!tenant->slo || !usage)
+		return;
+	add_seconds(object, "latencySloSeconds", tenant->slo);
+	add_number(object, "starts", usage->objective.starts);
+	add_number(object, "startsLate", usage->objective.late);
+	cJSON_AddBoolToObject(object, "latencySloMissed", usage->objective.missed);
+}
+
+/* The mean error relative to what was measured, and what the policy reckons with. */
+static void describe_predictions(cJSON *object, const struct client *client)
+{
+	const uint64_t *total = client->account.own.total;
+	double n = (double)total[ACCOUNT_PREDICTIONS];
+
+	add_number(object, "predictions", total[ACCOUNT_PREDICTIONS]);
+	if (n > 0)
+		cJSON_AddNumberToObject(object, "predictionError",
+					(double)total[ACCOUNT_PREDICTION_ERROR] / 1e6 / n);
+	if (client->policy.cost)
+		add_seconds(object, "switchSeconds", client->policy.cost);
+}
+
+/* How long its work takes when some comes, as it says, and what those above it can wait. */
+static void describe_patience(cJSON *object, const struct client *client)
+{
+	uint64_t burst = atomic_load(&client->pages.status->burst);
+	uint32_t patience = atomic_load(&client->pages.control->patience);
+
+	if (burst)
+		add_seconds(object, "burstSeconds", burst);
+	if (patience)
+		add_seconds(object, "patienceSeconds", patience);
+}
+
+/* The container's, on this GPU. */
+static void describe_memory(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (tenant->memory_refused || (usage && usage->memory_cut))
+		add_text(object, "memoryRefused", tenant->wanted_memory);
+	if (!usage)
+		return;
+	if (usage->memory_limit)
+		add_number(object, "memoryLimit", usage->memory_limit);
+	add_number(object, "memoryReserved", usage->memory_reserved);
+}
+
+static cJSON *describe_client(const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const uint64_t *total = client->account.own.total;
+	cJSON *object = cJSON_CreateObject();
+
+	if (!object)
+		return NULL;
+	add_number(object, "client", client->number);
+	add_number(object, "pid", (uint64_t)client->pid);
+	add_text(object, "command", client->command);
+	add_text(object, "library", client->library);
+	add_text(object, "namespace", tenant->namespace_);
+	add_text(object, "pod", tenant->pod);
+	add_text(object, "container", tenant->container);
+	add_number(object, "uid", tenant->identity.uid);
+	add_text(object, "cgroup", tenant->identity.cgroup);
+	add_text(object, "gpu", client->gpu->id);
+	add_number(object, "level", client->level);
+	add_text(object, "reason", tenant->reason);
+	if (client->account.level < WEIR_LEVELS)
+		add_number(object, "actingLevel", client->account.level);
+	add_number(object, "bit", client->bit);
+	add_number(object, "share", tenant->share);
+	if (tenant->weight_refused)
+		add_text(object, "weightRefused", tenant->wanted_weight);
+	describe_objective(object, client);
+	describe_memory(object, client);
+	if (client->held_until)
+		cJSON_AddTrueToObject(object, "heldByHand");
+	add_text(object, "state", state_of(client));
+	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
+	add_number(object, "outstanding", client->account.outstanding);
+	add_seconds(object, "remainingSeconds", client->account.remaining);
+	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
+	add_seconds(object, "gpuSeconds", total[ACCOUNT_GPU_TIME]);
+	add_number(object, "gates", total[ACCOUNT_GATES]);
+	add_number(object, "gatesClosed", total[ACCOUNT_GATES_CLOSED]);
+	add_number(object, "waits", total[ACCOUNT_WAITS]);
+	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
+	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	add_number(object, "comparing", client->account.comparing);
+	add_number(object, "earlyDemands", total[ACCOUNT_EARLY]);
+	add_number(object, "earlyDemandsVain", total[ACCOUNT_EARLY_VAIN]);
+	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_EARLY_TIME]);
+	describe_predictions(object, client);
+	describe_patience(object, client);
+	return object;
+}
+
+static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
+	const struct monitor_gpu *watched = monitor_find(&agent->monitor, gpu);
+	cJSON *object = cJSON_CreateObject();
+	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
+
+	if (!demand) {
+		cJSON_Delete(object);
+		return NULL;
+	}
+	add_text(object, "gpu", gpu->id);
+	add_text(object, "name", gpu->name);
+	add_number(object, "memory", gpu->memory);
+	if (gpu->index >= 0)
+		add_number(object, "index", (uint64_t)gpu->index);
+	add_text(object, "policy", (gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
+	add_text(object, "mode", gpu_mode_words[config_for_gpu(&agent->config, &traits).mode]);
+	if (watched) {
+		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
+		add_text(object, "health", watched->reason);
+	}
+	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
+		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		cJSON_AddItemToArray(demand, cJSON_CreateNumber(__builtin_popcountll(word)));
+	}
+	return object;
+}
+
+char *status_print(struct agent *agent)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
+	cJSON *clients = root ? cJSON_AddArrayToObject(root, "clients") : NULL;
+	struct tenant *tenant;
+	char *text = NULL;
+
+	agent_read_memory(agent);
+	if (gpus && clients) {
+		add_text(root, "version", WEIR_VERSION);
+		add_text(root, "policy", agent->scheduler.policy->name);
+		add_number(root, "timers", agent->scheduler.timers.n);
+		add_seconds(root, "timersLateSeconds", agent->scheduler.timers.late);
+		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+			cJSON_AddItemToArray(gpus, describe_gpu(agent, gpu));
+		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
+			tenant_read(tenant);
+			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
+				cJSON_AddItemToArray(clients, describe_client(c));
+		}
+		text = cJSON_PrintUnformatted(root);
+	}
+	cJSON_Delete(root);
+	return text;
+}

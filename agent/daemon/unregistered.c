@@ -1,0 +1,240 @@
+#include "daemon/unregistered.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "daemon/agent.h"
+#include "kubernetes/events.h"
+#include "metrics/metrics.h"
+#include "common/process.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#define SECOND 1000000000ull
+
+static bool is_client(const struct gpu *gpu, pid_t pid)
+{
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (client->pid == pid)
+			return true;
+	return false;
+}
+
+/* The container, if it is known to have shares; @pod is its pod then. */
+static const struct pod_container *sharing_container(const struct agent *agent,
+						     const struct gpu_process *process,
+						     const struct pod **pod)
+{
+	const struct container_identity *identity = &process->identity;
+
+	*pod = agent->pods && identity->in_pod ? pods_find(agent->pods, identity->pod_uid) : NULL;
+	const struct pod_container *container =
+		*pod ? pod_container(*pod, identity->container_id) : NULL;
+	return container && container->share > 0 && container->share < 100 ? container : NULL;
+}
+
+/* By a descriptor, so that it is the process that was seen. */
+static int kill_process(const struct gpu_process *process)
+{
+	pid_t pid = (pid_t)process->key.pid;
+	cleanup(closep) int fd = process_open(pid);
+
+	if (fd < 0)
+		return fd;
+	if (process_started(pid) != process->started)
+		return -ESRCH;
+	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+}
+
+static void report(struct agent *agent, const struct gpu_process *process, const struct pod *pod,
+		   const struct pod_container *container)
+{
+	log_limited(LOG_WARNING, 1,
+		    "namespace '%s', pod '%s', container '%s': process %d uses %s without libweir",
+		    pod->namespace_, pod->name, container->name, (int)process->key.pid,
+		    process->key.gpu->id);
+	events_tell_pod(agent->events, pod, EVENT_WARNING, "UnregisteredGPUProcess",
+			"container %s: a process uses %s without libweir; it is not held back, and "
+			"its memory is not limited",
+			container->name, process->key.gpu->id);
+}
+
+static void end(struct agent *agent, struct gpu_process *process, const struct pod *pod,
+		const struct pod_container *container)
+{
+	int r = kill_process(process);
+
+	if (r == -ESRCH)
+		return;
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "cannot kill process %d: %s", (int)process->key.pid,
+			    strerror(-r));
+		return;
+	}
+	process->killed = true;
+	agent->unregistered.n_killed++;
+	log_limited(LOG_WARNING, 1, "killed process %d of pod '%s'", (int)process->key.pid,
+		    pod->name);
+	events_tell_pod(agent->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
+			"container %s: killed a process that used %s without libweir",
+			container->name, process->key.gpu->id);
+}
+
+static void judge(struct agent *agent, struct gpu_process *process, uint64_t now)
+{
+	const struct config_unregistered *config = &agent->config.unregistered;
+	const struct pod *pod;
+
+	if (is_client(process->key.gpu, (pid_t)process->key.pid)) {
+		process->since = now;
+		process->reported = false;
+		return;
+	}
+	if (now - process->since < config->after * SECOND)
+		return;
+	const struct pod_container *container = sharing_container(agent, process, &pod);
+	if (!container)
+		return;
+	if (!process->reported)
+		report(agent, process, pod, container);
+	process->reported = true;
+	if (config->action == UNREGISTERED_KILL && !process->killed)
+		end(agent, process, pod, container);
+}
+
+/* NULL: it is gone, or not to be known. */
+static struct gpu_process *meet(struct unregistered *unregistered, const struct gpu *gpu, pid_t pid,
+				uint64_t now)
+{
+	struct gpu_process *process, fresh = {.since = now};
+
+	fresh.key.gpu = gpu;
+	fresh.key.pid = (uint64_t)pid;
+	HASH_FIND(hh, unregistered->all, &fresh.key, sizeof(fresh.key), process);
+	fresh.started = process_started(pid);
+	if (!fresh.started)
+		return NULL;
+	if (process && process->started == fresh.started)
+		return process;
+	if (container_identify(&fresh.identity, pid) < 0)
+		return NULL;
+	if (process) {
+		UT_hash_handle hh = process->hh;
+		*process = fresh;
+		process->hh = hh;
+		return process;
+	}
+	process = malloc(sizeof(*process));
+	if (!process)
+		return NULL;
+	*process = fresh;
+	HASH_ADD(hh, unregistered->all, key, sizeof(process->key), process);
+	return process;
+}
+
+static void look_at(struct agent *agent, const struct monitor_gpu *gpu, unsigned n, uint64_t now)
+{
+	struct unregistered *unregistered = &agent->unregistered;
+
+	for (unsigned i = 0; i < n && i < UNREGISTERED_PROCESSES_MAX; i++) {
+		struct gpu_process *process =
+			meet(unregistered, gpu->gpu, (pid_t)unregistered->list[i].pid, now);
+		if (!process)
+			continue;
+		process->look = unregistered->look;
+		judge(agent, process, now);
+	}
+}
+
+static void look_at_gpu(struct agent *agent, const struct nvml *nvml, const struct monitor_gpu *gpu,
+			uint64_t now)
+{
+	struct unregistered *unregistered = &agent->unregistered;
+	unsigned n = UNREGISTERED_PROCESSES_MAX;
+
+	if (nvml->nvmlDeviceGetComputeRunningProcesses &&
+	    nvml->nvmlDeviceGetComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
+		    NVML_SUCCESS)
+		look_at(agent, gpu, n, now);
+	/* Clients of an MPS server are not among those. */
+	n = UNREGISTERED_PROCESSES_MAX;
+	if (nvml->nvmlDeviceGetMPSComputeRunningProcesses &&
+	    nvml->nvmlDeviceGetMPSComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
+		    NVML_SUCCESS)
+		look_at(agent, gpu, n, now);
+}
+
+static void forget_gone(struct unregistered *unregistered)
+{
+	for (struct gpu_process *process = unregistered->all, *next; process; process = next) {
+		next = process->hh.next;
+		if (process->look == unregistered->look)
+			continue;
+		/* The table goes with its last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+		HASH_DEL(unregistered->all, process);
+		free(process);
+	}
+}
+
+void unregistered_look(struct agent *agent, struct monitor *monitor, uint64_t now)
+{
+	if (agent->config.unregistered.action == UNREGISTERED_IGNORE)
+		return;
+	agent->unregistered.look++;
+	for (unsigned i = 0; i < monitor->n; i++)
+		if (monitor->all[i].device)
+			look_at_gpu(agent, &monitor->nvml, &monitor->all[i], now);
+	forget_gone(&agent->unregistered);
+}
+
+void unregistered_deinit(struct unregistered *unregistered)
+{
+	struct gpu_process *process = unregistered->all, *next;
+
+	HASH_CLEAR(hh, unregistered->all);
+	for (; process; process = next) {
+		next = process->hh.next;
+		free(process);
+	}
+}
+
+/* How many of the same container and GPU come before @end: a row has all of them. */
+static unsigned count_same(const struct gpu_process *begin, const struct gpu_process *end,
+			   const struct gpu_process *like)
+{
+	unsigned n = 0;
+
+	for (const struct gpu_process *process = begin; process != end; process = process->hh.next)
+		n += process->reported && process->key.gpu == like->key.gpu &&
+		     strcmp(process->identity.pod_uid, like->identity.pod_uid) == 0 &&
+		     strcmp(process->identity.container_id, like->identity.container_id) == 0;
+	return n;
+}
+
+void unregistered_metrics(FILE *out, const struct agent *agent)
+{
+	const struct gpu_process *all = agent->unregistered.all;
+
+	metrics_head(out, "weir_unregistered_processes", "gauge",
+		     "Processes of containers with shares that use a GPU without libweir.");
+	for (const struct gpu_process *process = all; process; process = process->hh.next) {
+		const struct pod *pod;
+		const struct pod_container *container = sharing_container(agent, process, &pod);
+		if (!process->reported || !container || count_same(all, process, process))
+			continue;
+		fputs("weir_unregistered_processes{", out);
+		metrics_label(out, "namespace", pod->namespace_);
+		metrics_label(out, ",pod", pod->name);
+		metrics_label(out, ",container", container->name);
+		metrics_label(out, ",gpu", process->key.gpu->id);
+		fprintf(out, "} %u\n", count_same(all, NULL, process));
+	}
+	metrics_head(out, "weir_unregistered_processes_killed_total", "counter",
+		     "Of these killed, where the configuration says so.");
+	fprintf(out, "weir_unregistered_processes_killed_total %" PRIu64 "\n",
+		agent->unregistered.n_killed);
+}

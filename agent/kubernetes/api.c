@@ -1,0 +1,266 @@
+#include "kubernetes/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "config/config.h"
+#include "kubernetes/transfer.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define CONNECT_SECONDS 5
+#define ANSWER_SECONDS  20
+#define TOKEN_MAX       16384
+#define ANSWER_SHOWN    160
+#define SECOND          1000000000ull
+
+struct call {
+	struct call *prev, *next;
+	const char *method;
+	char *path, *body;
+	unsigned tries;
+	api_done_fn *done;
+	void *userdata;
+};
+
+struct api {
+	struct kubeconfig server;
+	struct transfers transfers;
+	struct loop_timer retry;
+	struct call *queue; /* the first one is under way, or waits for @retry */
+	unsigned n_queue;
+	CURL *request; /* NULL: none is under way */
+	struct curl_slist *headers;
+	char answer[ANSWER_SHOWN + 1]; /* its beginning */
+	size_t n_answer;
+};
+
+int api_credentials(struct kubeconfig *out, const struct config_kubernetes *config)
+{
+	char message[256] = "";
+	int r = config->kubeconfig[0]
+			? kubeconfig_load(out, config->kubeconfig, message, sizeof(message))
+			: kubeconfig_in_pod(out, KUBECONFIG_IN_POD, message, sizeof(message));
+
+	if (r < 0 && message[0])
+		log_error("%s", message);
+	return r;
+}
+
+static void set_pem(CURL *request, CURLoption file, CURLoption blob,
+		    const struct kubeconfig_pem *pem)
+{
+	if (pem->data) {
+		struct curl_blob data = {pem->data, pem->size, CURL_BLOB_COPY};
+		curl_easy_setopt(request, blob, &data);
+	} else if (pem->file) {
+		curl_easy_setopt(request, file, pem->file);
+	}
+}
+
+static void set_credentials(CURL *request, struct curl_slist **headers,
+			    const struct kubeconfig *server)
+{
+	char token[TOKEN_MAX], header[TOKEN_MAX + 32];
+
+	set_pem(request, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB, &server->authority);
+	set_pem(request, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, &server->certificate);
+	set_pem(request, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB, &server->key);
+	if (server->insecure) {
+		curl_easy_setopt(request, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(request, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	int r = kubeconfig_token(server, token, sizeof(token));
+	if (r < 0) {
+		log_limited(LOG_WARNING, 60, "cannot read the token %s: %s", server->token_file,
+			    strerror(-r));
+	} else if (token[0]) {
+		snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
+		*headers = curl_slist_append(*headers, header);
+	}
+}
+
+void api_prepare(CURL *request, struct curl_slist **headers, const struct kubeconfig *server)
+{
+	curl_easy_setopt(request, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(request, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(request, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+	set_credentials(request, headers, server);
+	*headers = curl_slist_append(*headers, "Accept: application/json");
+	curl_easy_setopt(request, CURLOPT_HTTPHEADER, *headers);
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *userdata)
+{
+	struct api *api = userdata;
+	size_t taken = size * n, room = ANSWER_SHOWN - api->n_answer;
+
+	if (room > taken)
+		room = taken;
+	memcpy(api->answer + api->n_answer, data, room);
+	api->n_answer += room;
+	api->answer[api->n_answer] = '\0';
+	return taken;
+}
+
+static void end_request(struct api *api)
+{
+	curl_easy_cleanup(take(api->request));
+	curl_slist_free_all(take(api->headers));
+}
+
+static void drop_call(struct api *api, struct call *call)
+{
+	DL_DELETE(api->queue, call);
+	api->n_queue--;
+	free(call->path);
+	free(call->body);
+	free(call);
+}
+
+static int prepare(struct api *api, const struct call *call)
+{
+	cleanup(freep) char *url = NULL;
+	bool patch = strcmp(call->method, "PATCH") == 0;
+
+	if (asprintf(&url, "%s%s", api->server.server, call->path) < 0) {
+		url = NULL;
+		return error_origin(-ENOMEM);
+	}
+	api->n_answer = 0;
+	api->answer[0] = '\0';
+	curl_easy_setopt(api->request, CURLOPT_URL, url);
+	curl_easy_setopt(api->request, CURLOPT_CUSTOMREQUEST, call->method);
+	curl_easy_setopt(api->request, CURLOPT_POSTFIELDS, call->body);
+	curl_easy_setopt(api->request, CURLOPT_TIMEOUT, (long)ANSWER_SECONDS);
+	curl_easy_setopt(api->request, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(api->request, CURLOPT_WRITEDATA, api);
+	api->headers =
+		curl_slist_append(api->headers, patch ? "Content-Type: application/merge-patch+json"
+						      : "Content-Type: application/json");
+	api_prepare(api->request, &api->headers, &api->server);
+	return transfers_add(&api->transfers, api->request);
+}
+
+/* Sends the first of the queue, if nothing is under way and no pause goes on. */
+static void go_on(struct api *api)
+{
+	struct call *call = api->queue;
+
+	if (!call || api->request)
+		return;
+	call->tries++;
+	api->request = curl_easy_init();
+	if (!api->request || prepare(api, call) < 0) {
+		end_request(api);
+		loop_timer_set(&api->retry, SECOND, 0);
+	}
+}
+
+static bool is_for_later(long status)
+{
+	return status == 0 || status == 429 || status >= 500;
+}
+
+static void finish(struct api *api, long status)
+{
+	struct call *call = api->queue;
+	api_done_fn *done = call->done;
+	void *userdata = call->userdata;
+
+	drop_call(api, call);
+	if (done)
+		done(userdata, status);
+	go_on(api);
+}
+
+static void on_done(struct transfers *transfers, CURL *request, CURLcode result)
+{
+	struct api *api = container_of(transfers, struct api, transfers);
+	const struct call *call = api->queue;
+	long status = 0;
+
+	if (result == CURLE_OK)
+		curl_easy_getinfo(request, CURLINFO_RESPONSE_CODE, &status);
+	end_request(api);
+	if (status < 200 || status >= 300)
+		log_limited(LOG_WARNING, 60, "%s %s at %s: %s (HTTP status %ld) %s", call->method,
+			    call->path, api->server.server, curl_easy_strerror(result), status,
+			    api->answer);
+	if (is_for_later(status) && call->tries < API_TRIES)
+		loop_timer_set(&api->retry, SECOND << (call->tries - 1), 0);
+	else
+		finish(api, status);
+}
+
+static void on_retry(struct loop_timer *timer)
+{
+	struct api *api = container_of(timer, struct api, retry);
+
+	/* Without memory for so much as a request. */
+	if (api->queue && api->queue->tries >= API_TRIES)
+		finish(api, 0);
+	else
+		go_on(api);
+}
+
+int api_new(struct api **out, struct loop *loop, const struct config_kubernetes *config)
+{
+	struct api *api = calloc(1, sizeof(*api));
+
+	if (!api)
+		return error_origin(-ENOMEM);
+	int r = api_credentials(&api->server, config);
+	if (r == 0)
+		r = loop_timer_init(&api->retry, loop, on_retry);
+	if (r == 0)
+		r = transfers_init(&api->transfers, loop, on_done);
+	if (r < 0) {
+		api_free(api);
+		return r;
+	}
+	*out = api;
+	return 0;
+}
+
+void api_free(struct api *api)
+{
+	if (!api)
+		return;
+	if (api->request)
+		transfers_remove(&api->transfers, api->request);
+	end_request(api);
+	while (api->queue)
+		drop_call(api, api->queue);
+	transfers_deinit(&api->transfers);
+	loop_timer_deinit(&api->retry);
+	kubeconfig_deinit(&api->server);
+	free(api);
+}
+
+int api_send(struct api *api, const char *method, const char *path, char *body, api_done_fn *done,
+	     void *userdata)
+{
+	struct call *call = api->n_queue < API_QUEUE_MAX ? calloc(1, sizeof(*call)) : NULL;
+
+	if (!call || !(call->path = strdup(path))) {
+		int r = call ? -ENOMEM : -ENOSPC;
+		free(call);
+		free(body);
+		return r;
+	}
+	call->method = method;
+	call->body = body;
+	call->done = done;
+	call->userdata = userdata;
+	DL_APPEND(api->queue, call);
+	api->n_queue++;
+	/* From the loop, not from in here: @done may be called before this returns otherwise. */
+	if (api->n_queue == 1)
+		loop_timer_set(&api->retry, 0, 0);
+	return 0;
+}

@@ -1,0 +1,327 @@
+#include "kubernetes/events.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <uthash.h>
+
+#include "kubernetes/podlist.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define COMPONENT   "weir-agent"
+#define MESSAGE_MAX 1024
+#define NAME_KEEP   200 /* of an object's name, in that of its event */
+
+/* An event is about a pod or, without UID, about the node. */
+struct event {
+	UT_hash_handle hh; /* oldest first */
+	char key[96 + MESSAGE_MAX];
+	struct events *events;
+	char uid[64], namespace_[64], object[254], name[NAME_KEEP + 24];
+	enum event_type type;
+	const char *reason;
+	char message[MESSAGE_MAX];
+	time_t first, last;
+	unsigned count;
+	unsigned told;    /* the count that the API server knows, or is about to */
+	uint64_t told_at; /* 0: never */
+	uint64_t last_at;
+	bool sending;
+};
+
+struct events {
+	struct loop *loop;
+	struct api *api;
+	const char *node;
+	struct event *all;
+	struct loop_timer flush;
+	bool flushing; /* the timer runs */
+	unsigned tokens;
+	uint64_t filled, dropped;
+	uint64_t names; /* given, so that each is its own */
+};
+
+static void forget(struct events *events, struct event *event)
+{
+	HASH_DEL(events->all, event);
+	free(event);
+}
+
+static void refill(struct events *events, uint64_t now)
+{
+	uint64_t more = (now - events->filled) / EVENTS_INTERVAL_NS;
+
+	if (!more)
+		return;
+	events->filled += more * EVENTS_INTERVAL_NS;
+	events->tokens = events->tokens + more < EVENTS_BURST ? events->tokens + (unsigned)more
+							      : EVENTS_BURST;
+}
+
+static void format_time(time_t t, char out[32])
+{
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+static void add_times(cJSON *object, const struct event *event)
+{
+	char text[32];
+
+	format_time(event->last, text);
+	cJSON_AddStringToObject(object, "lastTimestamp", text);
+	cJSON_AddNumberToObject(object, "count", event->count);
+}
+
+static void add_object(cJSON *root, const struct events *events, const struct event *event)
+{
+	cJSON *object = cJSON_AddObjectToObject(root, "involvedObject");
+
+	cJSON_AddStringToObject(object, "apiVersion", "v1");
+	cJSON_AddStringToObject(object, "kind", *event->uid ? "Pod" : "Node");
+	if (*event->uid)
+		cJSON_AddStringToObject(object, "namespace", event->namespace_);
+	cJSON_AddStringToObject(object, "name", event->object);
+	/* The kubelet's own events have the node's name there, and kubectl looks for that. */
+	cJSON_AddStringToObject(object, "uid", *event->uid ? event->uid : events->node);
+}
+
+/* NULL: no memory. */
+static char *describe(const struct events *events, const struct event *event)
+{
+	cJSON *root = cJSON_CreateObject(), *part;
+	char text[32], *json;
+
+	cJSON_AddStringToObject(root, "apiVersion", "v1");
+	cJSON_AddStringToObject(root, "kind", "Event");
+	part = cJSON_AddObjectToObject(root, "metadata");
+	cJSON_AddStringToObject(part, "name", event->name);
+	cJSON_AddStringToObject(part, "namespace", event->namespace_);
+	add_object(root, events, event);
+	cJSON_AddStringToObject(root, "type", event->type == EVENT_WARNING ? "Warning" : "Normal");
+	cJSON_AddStringToObject(root, "reason", event->reason);
+	cJSON_AddStringToObject(root, "message", event->message);
+	part = cJSON_AddObjectToObject(root, "source");
+	cJSON_AddStringToObject(part, "component", COMPONENT);
+	cJSON_AddStringToObject(part, "host", events->node);
+	cJSON_AddStringToObject(root, "reportingComponent", COMPONENT);
+	cJSON_AddStringToObject(root, "reportingInstance", events->node);
+	format_time(event->first, text);
+	cJSON_AddStringToObject(root, "firstTimestamp", text);
+	add_times(root, event);
+	json = cJSON_PrintUnformatted(root);
+	cJSON_Delete(root);
+	return json;
+}
+
+static char *describe_repeat(const struct event *event)
+{
+	cJSON *root = cJSON_CreateObject();
+	char *json;
+
+	add_times(root, event);
+	json = cJSON_PrintUnformatted(root);
+	cJSON_Delete(root);
+	return json;
+}
+
+static void sent(void *userdata, long status)
+{
+	struct event *event = userdata;
+
+	event->sending = false;
+	/* Not taken, as in a namespace that is going: what comes again is told anew. */
+	if (status < 200 || status >= 300)
+		forget(event->events, event);
+}
+
+static bool send_event(struct events *events, struct event *event, uint64_t now)
+{
+	bool fresh = !event->told_at;
+	char *body = fresh ? describe(events, event) : describe_repeat(event);
+	char path[512];
+
+	snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events%s%s", event->namespace_,
+		 fresh ? "" : "/", fresh ? "" : event->name);
+	if (!body || api_send(events->api, fresh ? "POST" : "PATCH", path, body, sent, event) < 0)
+		return false;
+	event->sending = true;
+	event->told = event->count;
+	event->told_at = now;
+	return true;
+}
+
+static bool is_due(const struct event *event, uint64_t now)
+{
+	return !event->sending && event->told != event->count &&
+	       (!event->told_at || now - event->told_at >= EVENTS_REPEAT_NS);
+}
+
+static void flush(struct loop_timer *timer)
+{
+	struct events *events = container_of(timer, struct events, flush);
+	uint64_t now = loop_now();
+	bool left = false;
+
+	refill(events, now);
+	for (struct event *event = events->all, *next; event; event = next) {
+		next = event->hh.next;
+		if (is_due(event, now) && events->tokens && send_event(events, event, now))
+			events->tokens--;
+		left |= event->told != event->count;
+		if (!event->sending && event->told == event->count &&
+		    now - event->last_at > EVENTS_KEEP_NS)
+			forget(events, event);
+	}
+	events->flushing = left;
+	if (left)
+		loop_timer_set(&events->flush, 1000000000, 0);
+}
+
+/* The oldest one that has been told makes room. */
+static bool make_room(struct events *events)
+{
+	if (HASH_COUNT(events->all) < EVENTS_MAX)
+		return true;
+	for (struct event *event = events->all; event; event = event->hh.next) {
+		if (event->sending || event->told != event->count)
+			continue;
+		forget(events, event);
+		return true;
+	}
+	if (events->dropped++ == 0)
+		log_warning("more than %d events wait; the others are left out", EVENTS_MAX);
+	return false;
+}
+
+/* How much of @object begins its event's name: each part of which has a letter or digit at its end.
+ */
+static int name_size(const char *object)
+{
+	size_t n = strnlen(object, NAME_KEEP);
+
+	while (n > 0 && !isalnum((unsigned char)object[n - 1]))
+		n--;
+	return (int)n;
+}
+
+static struct event *add(struct events *events, const char *key, const struct event *as)
+{
+	struct event *event = make_room(events) ? malloc(sizeof(*event)) : NULL;
+
+	if (!event)
+		return NULL;
+	*event = *as;
+	event->events = events;
+	snprintf(event->key, sizeof(event->key), "%s", key);
+	snprintf(event->name, sizeof(event->name), "%.*s.%016llx", name_size(event->object),
+		 event->object, (unsigned long long)(events->names++));
+	event->first = time(NULL);
+	HASH_ADD_STR(events->all, key, event);
+	return event;
+}
+
+static void tell(struct events *events, struct event *as, const char *format, va_list args)
+{
+	char key[sizeof(as->key)];
+	struct event *event;
+
+	vsnprintf(as->message, sizeof(as->message), format, args);
+	snprintf(key, sizeof(key), "%s %s %s", as->uid, as->reason, as->message);
+	HASH_FIND_STR(events->all, key, event);
+	if (!event)
+		event = add(events, key, as);
+	if (!event)
+		return;
+	event->count++;
+	event->last = time(NULL);
+	event->last_at = loop_now();
+	if (!events->flushing)
+		loop_timer_set(&events->flush, 0, 0);
+	events->flushing = true;
+}
+
+void events_tell_pod(struct events *events, const struct pod *pod, enum event_type type,
+		     const char *reason, const char *format, ...)
+{
+	struct event event = {.type = type, .reason = reason};
+	va_list args;
+
+	if (!events)
+		return;
+	snprintf(event.uid, sizeof(event.uid), "%s", pod->uid);
+	snprintf(event.namespace_, sizeof(event.namespace_), "%s", pod->namespace_);
+	snprintf(event.object, sizeof(event.object), "%s", pod->name);
+	va_start(args, format);
+	tell(events, &event, format, args);
+	va_end(args);
+}
+
+void events_tell_node(struct events *events, enum event_type type, const char *reason,
+		      const char *format, ...)
+{
+	struct event event = {.type = type, .reason = reason, .namespace_ = "default"};
+	va_list args;
+
+	if (!events)
+		return;
+	snprintf(event.object, sizeof(event.object), "%s", events->node);
+	va_start(args, format);
+	tell(events, &event, format, args);
+	va_end(args);
+}
+
+uint64_t events_dropped(const struct events *events)
+{
+	return events ? events->dropped : 0;
+}
+
+int events_new(struct events **out, struct loop *loop, struct api *api, const char *node)
+{
+	struct events *events = calloc(1, sizeof(*events));
+	struct timespec now;
+
+	if (!events)
+		return error_origin(-ENOMEM);
+	clock_gettime(CLOCK_REALTIME, &now);
+	*events = (struct events){
+		.loop = loop,
+		.api = api,
+		.node = node,
+		.tokens = EVENTS_BURST,
+		.filled = loop_now(),
+		.names = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+	};
+	int r = loop_timer_init(&events->flush, loop, flush);
+	if (r < 0) {
+		free(events);
+		return r;
+	}
+	*out = events;
+	return 0;
+}
+
+void events_free(struct events *events)
+{
+	struct event *event, *next;
+
+	if (!events)
+		return;
+	event = events->all;
+	HASH_CLEAR(hh, events->all);
+	for (; event; event = next) {
+		next = event->hh.next;
+		free(event);
+	}
+	loop_timer_deinit(&events->flush);
+	free(events);
+}

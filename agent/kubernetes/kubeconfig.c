@@ -1,0 +1,336 @@
+#include "kubernetes/kubeconfig.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+/* A mapping of the document, and where to say what is wrong with it. */
+struct reader {
+	yaml_document_t *document;
+	const char *folder;
+	char *message;
+	size_t message_size;
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail(char *message, size_t size, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, size, format, args);
+	va_end(args);
+	return error;
+}
+
+static const char *scalar(const yaml_node_t *node)
+{
+	/* A NUL inside would cut the value short; no field of ours may have one. */
+	if (!node || node->type != YAML_SCALAR_NODE ||
+	    strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
+		return NULL;
+	return (const char *)node->data.scalar.value;
+}
+
+/* The value of @key in a mapping; NULL: none. */
+static yaml_node_t *lookup(const struct reader *r, const yaml_node_t *map, const char *key)
+{
+	if (!map || map->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (const yaml_node_pair_t *pair = map->data.mapping.pairs.start;
+	     pair < map->data.mapping.pairs.top; pair++) {
+		const char *name = scalar(yaml_document_get_node(r->document, pair->key));
+		if (name && strcmp(name, key) == 0)
+			return yaml_document_get_node(r->document, pair->value);
+	}
+	return NULL;
+}
+
+/* The entry called @name of the list @list, and in it the mapping @what. */
+static yaml_node_t *lookup_named(const struct reader *r, const char *list, const char *name,
+				 const char *what)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(r->document);
+	const yaml_node_t *entries = lookup(r, root, list);
+
+	if (!entries || entries->type != YAML_SEQUENCE_NODE)
+		return NULL;
+	for (const yaml_node_item_t *item = entries->data.sequence.items.start;
+	     item < entries->data.sequence.items.top; item++) {
+		const yaml_node_t *entry = yaml_document_get_node(r->document, *item);
+		const char *entry_name = scalar(lookup(r, entry, "name"));
+		if (entry_name && strcmp(entry_name, name) == 0)
+			return lookup(r, entry, what);
+	}
+	return NULL;
+}
+
+static int copy_text(char **out, const char *text)
+{
+	*out = strdup(text);
+	return *out ? 0 : error_origin(-ENOMEM);
+}
+
+static int join_path(char **out, const char *folder, const char *path)
+{
+	int r = *path == '/' ? asprintf(out, "%s", path) : asprintf(out, "%s/%s", folder, path);
+
+	if (r < 0) {
+		*out = NULL;
+		return error_origin(-ENOMEM);
+	}
+	return 0;
+}
+
+/* -1: no base64 digit. */
+static int digit(char c)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Decodes base64 with line breaks and padding. False: it is none. @out has room for 3/4 of @text.
+ */
+static bool decode(const char *text, char *out, size_t *size)
+{
+	uint32_t bits = 0;
+	size_t n = 0, digits = 0;
+
+	for (; *text && *text != '='; text++) {
+		if (*text == '\n' || *text == '\r' || *text == ' ')
+			continue;
+		int value = digit(*text);
+		if (value < 0)
+			return false;
+		bits = bits << 6 | (uint32_t)value;
+		if (++digits % 4 != 1)
+			out[n++] = (char)(bits >> (6 - 2 * ((digits - 1) % 4)));
+	}
+	*size = n;
+	return digits % 4 != 1 && text[strspn(text, "= \r\n")] == '\0';
+}
+
+/* NAME-data (base64) goes before NAME (a path), as everywhere in Kubernetes. */
+static int read_pem(const struct reader *r, const yaml_node_t *map, const char *name,
+		    struct kubeconfig_pem *out)
+{
+	char data_name[64];
+
+	snprintf(data_name, sizeof(data_name), "%s-data", name);
+	const char *data = scalar(lookup(r, map, data_name));
+	const char *path = scalar(lookup(r, map, name));
+	if (data && *data) {
+		out->data = malloc(strlen(data) + 1);
+		if (!out->data)
+			return error_origin(-ENOMEM);
+		if (!decode(data, out->data, &out->size))
+			return fail(r->message, r->message_size, -EINVAL,
+				    "kubeconfig: %s is not base64", data_name);
+		return 0;
+	}
+	return path && *path ? join_path(&out->file, r->folder, path) : 0;
+}
+
+static int read_cluster(const struct reader *r, const yaml_node_t *cluster, struct kubeconfig *out)
+{
+	const char *server = scalar(lookup(r, cluster, "server"));
+	const char *insecure = scalar(lookup(r, cluster, "insecure-skip-tls-verify"));
+
+	if (!server || (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0))
+		return fail(r->message, r->message_size, -EINVAL,
+			    "kubeconfig: the cluster's server is missing or no http(s) URL");
+	out->insecure = insecure && strcmp(insecure, "true") == 0;
+	int e = copy_text(&out->server, server);
+	for (size_t n = strlen(server); e == 0 && n && out->server[n - 1] == '/'; n--)
+		out->server[n - 1] = '\0';
+	return e < 0 ? e : read_pem(r, cluster, "certificate-authority", &out->authority);
+}
+
+static int read_user(const struct reader *r, const yaml_node_t *user, struct kubeconfig *out)
+{
+	const char *token = scalar(lookup(r, user, "token"));
+	const char *token_file = scalar(lookup(r, user, "tokenFile"));
+	int e = 0;
+
+	if (lookup(r, user, "exec") || lookup(r, user, "auth-provider"))
+		return fail(r->message, r->message_size, -ENOTSUP,
+			    "kubeconfig: the user's credentials come from a program (exec or "
+			    "auth-provider); only tokens and certificates are supported");
+	if (token)
+		e = copy_text(&out->token, token);
+	if (e == 0 && token_file)
+		e = join_path(&out->token_file, r->folder, token_file);
+	if (e == 0)
+		e = read_pem(r, user, "client-certificate", &out->certificate);
+	return e < 0 ? e : read_pem(r, user, "client-key", &out->key);
+}
+
+static int read_document(const struct reader *r, struct kubeconfig *out)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(r->document);
+	const char *current = scalar(lookup(r, root, "current-context"));
+	const yaml_node_t *context =
+		current ? lookup_named(r, "contexts", current, "context") : NULL;
+	const char *cluster = scalar(lookup(r, context, "cluster"));
+	const char *user = scalar(lookup(r, context, "user"));
+
+	if (!cluster)
+		return fail(r->message, r->message_size, -EINVAL,
+			    "kubeconfig: current-context names no context with a cluster");
+	int e = read_cluster(r, lookup_named(r, "clusters", cluster, "cluster"), out);
+	if (e < 0 || !user)
+		return e;
+	return read_user(r, lookup_named(r, "users", user, "user"), out);
+}
+
+static int load_document(yaml_document_t *document, const char *text, size_t size, char *message,
+			 size_t message_size)
+{
+	yaml_parser_t parser;
+
+	if (!yaml_parser_initialize(&parser))
+		return error_origin(-ENOMEM);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+	int r = 0;
+	if (!yaml_parser_load(&parser, document))
+		r = fail(message, message_size, -EINVAL, "kubeconfig:%zu:%zu: %s",
+			 parser.problem_mark.line + 1, parser.problem_mark.column + 1,
+			 parser.problem ? parser.problem : "not YAML");
+	yaml_parser_delete(&parser);
+	return r;
+}
+
+int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, const char *folder,
+		     char *message, size_t message_size)
+{
+	struct kubeconfig config = {0};
+	yaml_document_t document;
+
+	if (size > KUBECONFIG_SIZE_MAX)
+		return fail(message, message_size, -E2BIG, "kubeconfig: larger than 1 MiB");
+	int r = load_document(&document, text, size, message, message_size);
+	if (r < 0)
+		return r;
+	r = read_document(&(struct reader){&document, folder, message, message_size}, &config);
+	yaml_document_delete(&document);
+	if (r < 0) {
+		kubeconfig_deinit(&config);
+		return r;
+	}
+	*out = config;
+	return 0;
+}
+
+/* How many bytes of the file at @path are now in @text; -E2BIG: it has more than @size. */
+static ssize_t read_file(char *text, size_t size, const char *path)
+{
+	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	char more;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got = n < size ? read(fd, text + n, size - n) : read(fd, &more, 1);
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return (ssize_t)n;
+		if (n == size)
+			return -E2BIG;
+		n += (size_t)got;
+	}
+}
+
+int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, size_t message_size)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096] = ".";
+	char *text = malloc(KUBECONFIG_SIZE_MAX);
+
+	if (!text)
+		return error_origin(-ENOMEM);
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+	ssize_t r = read_file(text, KUBECONFIG_SIZE_MAX, path);
+	if (r < 0)
+		fail(message, message_size, (int)r, "%s: %s", path, strerror((int)-r));
+	else
+		r = kubeconfig_parse(out, text, (size_t)r, folder, message, message_size);
+	free(text);
+	return (int)r;
+}
+
+int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
+		      size_t message_size)
+{
+	struct kubeconfig config = {0};
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+
+	if (!host || !*host || !port || !*port)
+		return fail(message, message_size, -ENOENT,
+			    "not in a pod ($KUBERNETES_SERVICE_HOST is not set) and no kubeconfig "
+			    "given");
+	bool v6 = strchr(host, ':') != NULL;
+	if (asprintf(&config.server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
+		     port) < 0) {
+		config.server = NULL;
+		return error_origin(-ENOMEM);
+	}
+	int r = join_path(&config.authority.file, folder, "ca.crt");
+	if (r == 0)
+		r = join_path(&config.token_file, folder, "token");
+	if (r < 0) {
+		kubeconfig_deinit(&config);
+		return r;
+	}
+	*out = config;
+	return 0;
+}
+
+static void pem_deinit(struct kubeconfig_pem *pem)
+{
+	free(pem->file);
+	free(pem->data);
+}
+
+void kubeconfig_deinit(struct kubeconfig *config)
+{
+	free(config->server);
+	free(config->token);
+	free(config->token_file);
+	pem_deinit(&config->authority);
+	pem_deinit(&config->certificate);
+	pem_deinit(&config->key);
+	*config = (struct kubeconfig){0};
+}
+
+int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size)
+{
+	const char *token = config->token ? config->token : "";
+	ssize_t n = (ssize_t)strlen(token);
+
+	if (config->token_file)
+		n = read_file(out, size - 1, config->token_file);
+	else if ((size_t)n < size)
+		memcpy(out, token, (size_t)n);
+	else
+		n = -E2BIG;
+	if (n < 0)
+		return (int)n;
+	out[n] = '\0';
+	/* It goes into a header line, so it ends with its first line. */
+	out[strcspn(out, " \r\n")] = '\0';
+	return 0;
+}

@@ -1,0 +1,309 @@
+#include "kubernetes/podlist.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONFIG_HASH   "kubernetes.io/config.hash"
+#define CONFIG_MIRROR "kubernetes.io/config.mirror"
+
+static void json_deletep(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+
+/* The member @name of @object as a string; NULL: no such member, or of another type. */
+static const char *member_text(const cJSON *object, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+/* Copies the member @name. False: it is missing, empty or does not fit. */
+static bool copy_member(char *out, size_t size, const cJSON *object, const char *name)
+{
+	const char *text = member_text(object, name);
+
+	if (!text || !*text || strlen(text) >= size)
+		return false;
+	memcpy(out, text, strlen(text) + 1);
+	return true;
+}
+
+/* `containerd://ID` -> ID. */
+static bool copy_container(struct pod_container *out, const cJSON *status)
+{
+	const char *id = member_text(status, "containerID");
+	const char *scheme = id ? strstr(id, "://") : NULL;
+
+	if (!scheme)
+		return false;
+	id = scheme + strlen("://");
+	if (!*id || strlen(id) >= sizeof(out->id) ||
+	    !copy_member(out->name, sizeof(out->name), status, "name"))
+		return false;
+	memcpy(out->id, id, strlen(id) + 1);
+	return true;
+}
+
+static const char *const status_lists[] = {
+	"containerStatuses",
+	"initContainerStatuses",
+	"ephemeralContainerStatuses",
+};
+
+static size_t count_containers(const cJSON *status)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < countof(status_lists); i++)
+		n += (size_t)cJSON_GetArraySize(
+			cJSON_GetObjectItemCaseSensitive(status, status_lists[i]));
+	return n < PODLIST_CONTAINERS_MAX ? n : PODLIST_CONTAINERS_MAX;
+}
+
+static void copy_containers(struct pod *pod, const cJSON *status, size_t room)
+{
+	for (size_t i = 0; i < countof(status_lists); i++) {
+		const cJSON *list = cJSON_GetObjectItemCaseSensitive(status, status_lists[i]);
+		const cJSON *entry;
+		cJSON_ArrayForEach(entry, list)
+		{
+			if (pod->n_containers == room)
+				return;
+			if (copy_container(&pod->containers[pod->n_containers], entry))
+				pod->n_containers++;
+		}
+	}
+}
+
+/* The mirror of a static pod says the hash that the kubelet knows it by, twice: users may write the
+ * first annotation into any pod, but the kubelet deletes a pod that only claims to be a mirror. */
+static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
+{
+	const char *mirror = member_text(notes, CONFIG_MIRROR);
+
+	if (!mirror || !copy_member(pod->cgroup_uid, sizeof(pod->cgroup_uid), notes, CONFIG_HASH) ||
+	    strcmp(pod->cgroup_uid, mirror) != 0)
+		memcpy(pod->cgroup_uid, pod->uid, sizeof(pod->uid));
+}
+
+/* 0 and the pod, or NULL where @object is none. */
+static void copy_note(char *out, size_t size, const cJSON *notes, const char *name)
+{
+	const char *text = member_text(notes, name);
+
+	if (text)
+		snprintf(out, size, "%s", text);
+}
+
+/* A whole GPU or several are 100. 0: it asks for none. */
+static uint32_t container_share(const cJSON *container, const char *resource)
+{
+	const cJSON *resources = cJSON_GetObjectItemCaseSensitive(container, "resources");
+	const cJSON *limits = cJSON_GetObjectItemCaseSensitive(resources, "limits");
+	const char *text = member_text(limits, resource);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return 0;
+	unsigned long share = strtoul(text, &end, 10);
+	/* 1000 is `1k`, as the API server writes it. */
+	if (share && *end && strchr("kMGTPE", *end) && !end[1])
+		return 100;
+	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
+}
+
+static void copy_share(struct pod *pod, const char *container, uint32_t share)
+{
+	for (size_t i = 0; container && i < pod->n_containers; i++)
+		if (strcmp(pod->containers[i].name, container) == 0)
+			pod->containers[i].share = share;
+	if (share && (!pod->least_share || share < pod->least_share))
+		pod->least_share = share;
+}
+
+static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource)
+{
+	static const char *const lists[] = {"containers", "initContainers"};
+	const cJSON *container;
+
+	for (size_t list = 0; list < countof(lists); list++) {
+		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
+		{
+			copy_share(pod, member_text(container, "name"),
+				   container_share(container, resource));
+		}
+	}
+}
+
+static int parse_pod(struct pod **out, const cJSON *object, const struct podlist_names *names)
+{
+	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(meta, "annotations");
+	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(object, "spec");
+	const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+	size_t room = count_containers(status);
+	const char *text;
+
+	struct pod *pod = calloc(1, sizeof(*pod) + room * sizeof(pod->containers[0]));
+	if (!pod)
+		return error_origin(-ENOMEM);
+	if (!copy_member(pod->uid, sizeof(pod->uid), meta, "uid") ||
+	    !copy_member(pod->namespace_, sizeof(pod->namespace_), meta, "namespace") ||
+	    !copy_member(pod->name, sizeof(pod->name), meta, "name")) {
+		pod_free(pod);
+		*out = NULL;
+		return 0;
+	}
+	copy_cgroup_uid(pod, notes);
+	copy_member(pod->priority_class, sizeof(pod->priority_class), spec, "priorityClassName");
+	copy_note(pod->priority, sizeof(pod->priority), notes, names->priority);
+	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
+	copy_note(pod->memory, sizeof(pod->memory), notes, names->memory);
+	copy_note(pod->weight, sizeof(pod->weight), notes, names->weight);
+	text = member_text(status, "qosClass");
+	if (text)
+		pod->qos = container_qos_parse(text);
+	copy_containers(pod, status, room);
+	copy_shares(pod, spec, names->share);
+	*out = pod;
+	return 0;
+}
+
+void pod_free(struct pod *pod)
+{
+	free(pod);
+}
+
+const struct pod_container *pod_container(const struct pod *pod, const char *id)
+{
+	for (size_t i = 0; i < pod->n_containers; i++)
+		if (strcmp(pod->containers[i].id, id) == 0)
+			return &pod->containers[i];
+	return NULL;
+}
+
+/* Both were zeroed before they were filled in, so their bytes say it. */
+bool pod_equal(const struct pod *a, const struct pod *b)
+{
+	return a->n_containers == b->n_containers &&
+	       memcmp(a, b, sizeof(*a) + a->n_containers * sizeof(a->containers[0])) == 0;
+}
+
+static int parse_items(struct podlist *list, const cJSON *items, const struct podlist_names *names)
+{
+	const cJSON *item;
+
+	list->pods = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof(struct pod *));
+	if (!list->pods)
+		return error_origin(-ENOMEM);
+	cJSON_ArrayForEach(item, items)
+	{
+		int r = parse_pod(&list->pods[list->n], item, names);
+		if (r < 0)
+			return r;
+		if (list->pods[list->n])
+			list->n++;
+		else
+			list->skipped++;
+	}
+	return 0;
+}
+
+int podlist_parse(struct podlist *out, const char *text, size_t size,
+		  const struct podlist_names *names, size_t max)
+{
+	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(text, size);
+	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	const cJSON *items = cJSON_GetObjectItemCaseSensitive(json, "items");
+	const char *next = member_text(meta, "continue");
+	struct podlist list = {0};
+
+	/* A Go server writes an empty list as null. */
+	if (!(cJSON_IsArray(items) || cJSON_IsNull(items)) ||
+	    !copy_member(list.resource_version, sizeof(list.resource_version), meta,
+			 "resourceVersion"))
+		return -EINVAL;
+	if ((size_t)cJSON_GetArraySize(items) > max)
+		return -E2BIG;
+	int r = parse_items(&list, items, names);
+	if (r == 0 && next && *next) {
+		list.next = strdup(next);
+		if (!list.next)
+			r = error_origin(-ENOMEM);
+	}
+	if (r < 0) {
+		podlist_deinit(&list);
+		return r;
+	}
+	*out = list;
+	return 0;
+}
+
+void podlist_deinit(struct podlist *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		pod_free(list->pods[i]);
+	free(list->pods);
+	free(list->next);
+	*list = (struct podlist){0};
+}
+
+static const struct {
+	const char *name;
+	enum podlist_event_type type;
+} event_types[] = {
+	{"ADDED", PODLIST_EVENT_CHANGED},   {"MODIFIED", PODLIST_EVENT_CHANGED},
+	{"DELETED", PODLIST_EVENT_DELETED}, {"BOOKMARK", PODLIST_EVENT_BOOKMARK},
+	{"ERROR", PODLIST_EVENT_ERROR},
+};
+
+static enum podlist_event_type event_type(const char *name)
+{
+	for (size_t i = 0; i < countof(event_types); i++)
+		if (strcmp(event_types[i].name, name) == 0)
+			return event_types[i].type;
+	return PODLIST_EVENT_IGNORED;
+}
+
+int podlist_parse_event(struct podlist_event *out, const char *line, size_t size,
+			const struct podlist_names *names)
+{
+	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(line, size);
+	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "object");
+	const char *type = member_text(json, "type");
+	struct podlist_event event = {0};
+
+	if (!type || !cJSON_IsObject(object))
+		return -EINVAL;
+	event.type = event_type(type);
+	if (event.type == PODLIST_EVENT_ERROR) {
+		const cJSON *code = cJSON_GetObjectItemCaseSensitive(object, "code");
+		const char *message = member_text(object, "message");
+		event.code = cJSON_IsNumber(code) ? code->valueint : 0;
+		snprintf(event.message, sizeof(event.message), "%s", message ? message : "");
+		*out = event;
+		return 0;
+	}
+	copy_member(event.resource_version, sizeof(event.resource_version),
+		    cJSON_GetObjectItemCaseSensitive(object, "metadata"), "resourceVersion");
+	if (event.type == PODLIST_EVENT_CHANGED || event.type == PODLIST_EVENT_DELETED) {
+		int r = parse_pod(&event.pod, object, names);
+		if (r < 0)
+			return r;
+		if (!event.pod)
+			event.type = PODLIST_EVENT_IGNORED;
+	}
+	*out = event;
+	return 0;
+}
+
+void podlist_event_deinit(struct podlist_event *event)
+{
+	pod_free(event->pod);
+	event->pod = NULL;
+}

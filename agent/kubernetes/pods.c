@@ -1,0 +1,548 @@
+/* One request at a time:
+ *
+ *        +-----------------------------------+
+ *        v        another page               | the watch was refused, broke off or
+ *      LIST ---+                             | said 410 Gone: after a back-off
+ *        ^-----+                             |
+ *        +----------> WATCH -----------------+
+ *                     ^---+  the server ended it in good order: from where it was
+ *
+ * A list carries a new generation into the table; when its last page is in, pods of older
+ * generations are gone. Nothing is forgotten before that.
+ *
+ * libcurl's callbacks only read bytes into the table. Whoever wants to know is told by a timer that
+ * expires at once, outside of libcurl and once for a burst of changes. */
+#include "kubernetes/pods.h"
+
+#include "kubernetes/api.h"
+#include "config/config.h"
+#include "kubernetes/kubeconfig.h"
+#include "kubernetes/transfer.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+
+#define RETRY_FIRST_NS   200000000ull
+#define RETRY_MAX_NS     30000000000ull
+#define LIST_SECONDS     60
+#define HTTP_GONE        410
+#define BODY_KEEP        65536 /* a larger buffer is given back after use */
+#define ERROR_BODY_SHOWN 160
+#define BRIEF_NS         1000000000ull
+
+/* Received bytes that nobody has read yet. */
+struct body {
+	char *text;
+	size_t n, room;
+};
+
+struct entry {
+	UT_hash_handle hh;
+	uint64_t generation;
+	struct pod *pod;
+};
+
+struct pods {
+	const struct config_kubernetes *config;
+	struct kubeconfig server;
+	struct transfers transfers;
+	struct loop_timer retry, notify;
+	pods_changed_fn *changed;
+	void *userdata;
+
+	struct entry *table; /* by the API's UID */
+	uint64_t generation;
+	char version[64]; /* where a watch goes on */
+	char *next;       /* page of the list; NULL: the first */
+	bool listed;      /* the table is good enough to watch from @version */
+	bool connected;
+	bool hurried; /* the request comes before its time, or will */
+	unsigned failures;
+
+	CURL *request; /* NULL: waiting for @retry */
+	struct curl_slist *headers;
+	struct body body;
+	bool watching; /* what the request is */
+	bool gone;     /* the watch said that @version is too old */
+	uint64_t started;
+	char trouble[256]; /* what we found wrong with the answer */
+	char curl_trouble[CURL_ERROR_SIZE];
+};
+
+static void tell(struct pods *p)
+{
+	loop_timer_set(&p->notify, 0, 0);
+}
+
+static void set_connected(struct pods *p, bool connected)
+{
+	if (p->connected == connected)
+		return;
+	p->connected = connected;
+	log_info(connected ? "watching the pods of node %s at %s"
+			   : "lost the watch on the pods of node %s at %s",
+		 p->config->node, p->server.server);
+	tell(p);
+}
+
+/* The table */
+
+/* Takes @pod. */
+static int table_put(struct pods *p, struct pod *pod)
+{
+	struct entry *entry;
+
+	HASH_FIND_STR(p->table, pod->uid, entry);
+	if (entry) {
+		if (!pod_equal(entry->pod, pod))
+			tell(p);
+		/* The key is in the pod, so it moves with it. */
+		HASH_DEL(p->table, entry);
+		pod_free(entry->pod);
+	} else if (HASH_COUNT(p->table) >= PODS_MAX) {
+		log_limited(LOG_WARNING, 60,
+			    "more than %d pods on this node; the others are left out", PODS_MAX);
+		pod_free(pod);
+		return 0;
+	} else {
+		entry = calloc(1, sizeof(*entry));
+		if (!entry) {
+			pod_free(pod);
+			return error_origin(-ENOMEM);
+		}
+		tell(p);
+	}
+	entry->pod = pod;
+	entry->generation = p->generation;
+	HASH_ADD_KEYPTR(hh, p->table, entry->pod->uid, strlen(entry->pod->uid), entry);
+	return 0;
+}
+
+static void table_remove(struct pods *p, struct entry *entry)
+{
+	HASH_DEL(p->table, entry);
+	pod_free(entry->pod);
+	free(entry);
+	tell(p);
+}
+
+static void table_remove_uid(struct pods *p, const char *uid)
+{
+	struct entry *entry;
+
+	HASH_FIND_STR(p->table, uid, entry);
+	if (entry)
+		table_remove(p, entry);
+}
+
+static void table_remove_older(struct pods *p)
+{
+	for (struct entry *entry = p->table, *next; entry; entry = next) {
+		next = entry->hh.next;
+		if (entry->generation != p->generation)
+			table_remove(p, entry);
+	}
+}
+
+/* Received bytes */
+
+static void body_clear(struct body *body)
+{
+	body->n = 0;
+	if (body->room > BODY_KEEP) {
+		free(body->text);
+		*body = (struct body){0};
+	}
+}
+
+/* False: more than @max, or no memory. */
+static bool body_add(struct body *body, const char *text, size_t n, size_t max)
+{
+	if (n > max || body->n > max - n)
+		return false;
+	if (body->n + n > body->room) {
+		size_t room = body->room ? body->room : 4096;
+		while (room < body->n + n)
+			room *= 2;
+		char *grown = realloc(body->text, room);
+		if (!grown)
+			return false;
+		body->text = grown;
+		body->room = room;
+	}
+	memcpy(body->text + body->n, text, n);
+	body->n += n;
+	return true;
+}
+
+/* What the server says */
+
+static int apply_event(struct pods *p, struct podlist_event *event)
+{
+	int r = 0;
+
+	switch (event->type) {
+	case PODLIST_EVENT_CHANGED:
+		r = table_put(p, take(event->pod));
+		break;
+	case PODLIST_EVENT_DELETED:
+		table_remove_uid(p, event->pod->uid);
+		break;
+	case PODLIST_EVENT_ERROR:
+		p->gone = event->code == HTTP_GONE;
+		snprintf(p->trouble, sizeof(p->trouble), "%d %s", event->code, event->message);
+		return -ECONNRESET;
+	default:
+		break;
+	}
+	if (r == 0 && event->resource_version[0])
+		memcpy(p->version, event->resource_version, sizeof(p->version));
+	return r;
+}
+
+/* False: not worth listening any longer; @trouble says why. */
+static bool read_line(struct pods *p, const char *line, size_t n)
+{
+	struct podlist_event event;
+
+	if (n == 0)
+		return true;
+	int r = podlist_parse_event(&event, line, n, &p->config->names);
+	if (r < 0) {
+		snprintf(p->trouble, sizeof(p->trouble), "an event of the watch is malformed");
+		return false;
+	}
+	r = apply_event(p, &event);
+	podlist_event_deinit(&event);
+	return r == 0;
+}
+
+/* Reads whole lines and keeps the rest. */
+static bool read_lines(struct pods *p, const char *text, size_t n)
+{
+	while (n) {
+		const char *end = memchr(text, '\n', n);
+		size_t piece = end ? (size_t)(end - text) : n;
+
+		if (!body_add(&p->body, text, piece, PODS_LINE_MAX)) {
+			snprintf(p->trouble, sizeof(p->trouble),
+				 "an event of the watch is larger than %u bytes", PODS_LINE_MAX);
+			return false;
+		}
+		if (!end)
+			return true;
+		if (!read_line(p, p->body.text, p->body.n))
+			return false;
+		body_clear(&p->body);
+		text += piece + 1;
+		n -= piece + 1;
+	}
+	return true;
+}
+
+static long http_status(struct pods *p)
+{
+	long status = 0;
+
+	curl_easy_getinfo(p->request, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *userdata)
+{
+	struct pods *p = userdata;
+	bool good;
+
+	n *= size;
+	if (p->watching && http_status(p) == 200) {
+		good = read_lines(p, data, n);
+	} else {
+		good = body_add(&p->body, data, n, PODS_PAGE_MAX);
+		if (!good)
+			snprintf(p->trouble, sizeof(p->trouble),
+				 "the answer is larger than %u bytes", PODS_PAGE_MAX);
+	}
+	/* Any other number ends the transfer. */
+	return good ? n : 0;
+}
+
+/* The end of a watch's headers: it stands, though no event has come yet. */
+static size_t on_header(char *data, size_t size, size_t n, void *userdata)
+{
+	struct pods *p = userdata;
+
+	n *= size;
+	if (p->watching && n == 2 && memcmp(data, "\r\n", 2) == 0 && http_status(p) == 200) {
+		p->failures = 0;
+		set_connected(p, true);
+	}
+	return n;
+}
+
+static int read_page(struct pods *p)
+{
+	struct podlist list;
+
+	int r = podlist_parse(&list, p->body.text ? p->body.text : "", p->body.n, &p->config->names,
+			      PODS_MAX);
+	if (r < 0) {
+		snprintf(p->trouble, sizeof(p->trouble), "the list of pods is malformed: %s",
+			 strerror(-r));
+		return r;
+	}
+	if (list.skipped)
+		log_limited(LOG_WARNING, 60, "the API server listed %zu entries that are no pods",
+			    list.skipped);
+	for (size_t i = 0; i < list.n && r == 0; i++)
+		r = table_put(p, take(list.pods[i]));
+	free(p->next);
+	p->next = take(list.next);
+	memcpy(p->version, list.resource_version, sizeof(p->version));
+	podlist_deinit(&list);
+	if (r == 0 && !p->next) {
+		table_remove_older(p);
+		p->listed = true;
+		tell(p);
+	}
+	return r;
+}
+
+/* The request */
+
+/* NULL: no memory. */
+static char *make_url(struct pods *p)
+{
+	char *node = curl_easy_escape(p->request, p->config->node, 0);
+	char *from = curl_easy_escape(p->request,
+				      p->watching ? p->version
+				      : p->next   ? p->next
+						  : "",
+				      0);
+	char *url = NULL;
+	int r = -1;
+
+	if (node && from && p->watching)
+		r = asprintf(&url,
+			     "%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&watch=1"
+			     "&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
+			     p->server.server, node, PODS_WATCH_SECONDS, from);
+	else if (node && from)
+		r = asprintf(&url, "%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&limit=%d%s%s",
+			     p->server.server, node, PODS_PAGE_ENTRIES, p->next ? "&continue=" : "",
+			     from);
+	curl_free(node);
+	curl_free(from);
+	return r < 0 ? NULL : url;
+}
+
+static int prepare(struct pods *p)
+{
+	cleanup(freep) char *url = make_url(p);
+
+	if (!url)
+		return error_origin(-ENOMEM);
+	curl_easy_setopt(p->request, CURLOPT_URL, url);
+	/* The server ends a watch itself; ours only ends one that hangs. */
+	curl_easy_setopt(p->request, CURLOPT_TIMEOUT,
+			 p->watching ? PODS_WATCH_SECONDS + 60L : (long)LIST_SECONDS);
+	curl_easy_setopt(p->request, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(p->request, CURLOPT_TCP_KEEPIDLE, 20L);
+	curl_easy_setopt(p->request, CURLOPT_TCP_KEEPINTVL, 10L);
+	curl_easy_setopt(p->request, CURLOPT_ERRORBUFFER, p->curl_trouble);
+	curl_easy_setopt(p->request, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(p->request, CURLOPT_WRITEDATA, p);
+	curl_easy_setopt(p->request, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(p->request, CURLOPT_HEADERDATA, p);
+	api_prepare(p->request, &p->headers, &p->server);
+	return transfers_add(&p->transfers, p->request);
+}
+
+static void end_request(struct pods *p)
+{
+	curl_easy_cleanup(p->request);
+	p->request = NULL;
+	curl_slist_free_all(p->headers);
+	p->headers = NULL;
+	body_clear(&p->body);
+}
+
+/* Half of the delay and a random part of the other half, so that the agents of many nodes do not
+ * come back in step. */
+static void back_off(struct pods *p)
+{
+	uint64_t delay = RETRY_FIRST_NS << (p->failures < 8 ? p->failures : 8);
+
+	if (delay > RETRY_MAX_NS)
+		delay = RETRY_MAX_NS;
+	/* Many who are in a hurry say nothing of how long the server will be away. */
+	if (!p->hurried)
+		p->failures++;
+	p->hurried = false;
+	loop_timer_set(&p->retry,
+		       delay / 2 + arc4random_uniform((uint32_t)(delay / 2000)) * 1000ull, 0);
+}
+
+static void start(struct pods *p)
+{
+	p->watching = p->listed;
+	p->gone = false;
+	p->trouble[0] = p->curl_trouble[0] = '\0';
+	p->started = loop_now();
+	if (!p->listed && !p->next)
+		p->generation++;
+	p->request = curl_easy_init();
+	if (!p->request || prepare(p) < 0) {
+		end_request(p);
+		back_off(p);
+	}
+}
+
+/* All is not well: what the server said, or libcurl. */
+static void fail(struct pods *p, long status, CURLcode result)
+{
+	set_connected(p, false);
+	if (!p->trouble[0] && status != 0 && status != 200)
+		snprintf(p->trouble, sizeof(p->trouble), "HTTP status %ld: %.*s", status,
+			 (int)(p->body.n < ERROR_BODY_SHOWN ? p->body.n : ERROR_BODY_SHOWN),
+			 p->body.text ? p->body.text : "");
+	log_limited(p->gone ? LOG_DEBUG : LOG_WARNING, 10, "%s the pods at %s: %s",
+		    p->watching ? "watching" : "listing", p->server.server,
+		    p->trouble[0]        ? p->trouble
+		    : p->curl_trouble[0] ? p->curl_trouble
+					 : curl_easy_strerror(result));
+	p->listed = false;
+	free(p->next);
+	p->next = NULL;
+}
+
+static void on_done(struct transfers *transfers, CURL *request, CURLcode result)
+{
+	struct pods *p = container_of(transfers, struct pods, transfers);
+	long status = http_status(p);
+	bool good = result == CURLE_OK && status == 200;
+
+	(void)request;
+	if (good && !p->watching)
+		good = read_page(p) == 0;
+	if (!good)
+		fail(p, status, result);
+	/* A server that ends each watch as soon as it began gets a pause, too. */
+	bool brief = p->watching && loop_now() < p->started + BRIEF_NS;
+	end_request(p);
+	if (good && !brief)
+		start(p);
+	else
+		back_off(p);
+}
+
+static void on_retry(struct loop_timer *timer)
+{
+	start(container_of(timer, struct pods, retry));
+}
+
+static void on_notify(struct loop_timer *timer)
+{
+	struct pods *p = container_of(timer, struct pods, notify);
+
+	p->changed(p->userdata);
+}
+
+static void podsp(struct pods **p)
+{
+	pods_free(*p);
+}
+
+int pods_new(struct pods **out, struct loop *loop, const struct config_kubernetes *config,
+	     pods_changed_fn *changed, void *userdata)
+{
+	cleanup(podsp) struct pods *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return error_origin(-ENOMEM);
+	p->config = config;
+	p->changed = changed;
+	p->userdata = userdata;
+	int r = api_credentials(&p->server, config);
+	if (r == 0)
+		r = loop_timer_init(&p->retry, loop, on_retry);
+	if (r == 0)
+		r = loop_timer_init(&p->notify, loop, on_notify);
+	if (r == 0)
+		r = transfers_init(&p->transfers, loop, on_done);
+	if (r < 0)
+		return r;
+	start(p);
+	*out = take(p);
+	return 0;
+}
+
+void pods_free(struct pods *p)
+{
+	struct entry *entry, *next;
+
+	if (!p)
+		return;
+	if (p->request) {
+		transfers_remove(&p->transfers, p->request);
+		end_request(p);
+	}
+	transfers_deinit(&p->transfers);
+	entry = p->table;
+	HASH_CLEAR(hh, p->table);
+	for (; entry; entry = next) {
+		next = entry->hh.next;
+		pod_free(entry->pod);
+		free(entry);
+	}
+	loop_timer_deinit(&p->retry);
+	loop_timer_deinit(&p->notify);
+	kubeconfig_deinit(&p->server);
+	free(p->next);
+	free(p->body.text);
+	free(p);
+}
+
+const struct pod *pods_find(struct pods *p, const char *uid)
+{
+	struct entry *entry;
+
+	/* The API's UIDs first: nobody can choose those. */
+	HASH_FIND_STR(p->table, uid, entry);
+	if (entry)
+		return entry->pod;
+	for (entry = p->table; entry; entry = entry->hh.next) {
+		if (strcmp(entry->pod->cgroup_uid, uid) == 0)
+			return entry->pod;
+	}
+	return NULL;
+}
+
+const struct pod *pods_search(const struct pods *p, bool (*is)(const struct pod *pod))
+{
+	for (const struct entry *entry = p->table; entry; entry = entry->hh.next) {
+		if (is(entry->pod))
+			return entry->pod;
+	}
+	return NULL;
+}
+
+void pods_hurry(struct pods *p)
+{
+	uint64_t now = loop_now(), due = p->started + RETRY_FIRST_NS;
+
+	if (p->request)
+		return;
+	p->hurried = true;
+	loop_timer_set(&p->retry, due > now ? due - now : 0, 0);
+}
+
+bool pods_connected(const struct pods *p)
+{
+	return p->connected;
+}

@@ -1,0 +1,262 @@
+#include "mps/mps-process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "config/config.h"
+#include "common/process.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define PROGRAM "nvidia-cuda-mps-control"
+#define PREFIX  "/usr/local/nvidia/" /* a driver there may be unknown to the dynamic loader */
+#define NS      1000000000ull
+
+#define QUIT_SECONDS 3
+
+static const char *const places[] = {
+	"/usr/bin",
+	"/usr/local/bin",
+	"/usr/local/nvidia/bin",
+	"/run/nvidia/driver/usr/bin",
+};
+
+static bool is_program(const char *root, const char *path)
+{
+	char inside[2 * MPS_PATH_MAX];
+
+	snprintf(inside, sizeof(inside), "%s%s", root, path);
+	return access(inside, X_OK) == 0;
+}
+
+bool mps_program_find(struct mps_program *out, const struct config_mps *config)
+{
+	out->root = config->root;
+	snprintf(out->path, sizeof(out->path), "%s", config->program);
+	if (*config->program)
+		return is_program(out->root, out->path);
+	for (size_t i = 0; i < countof(places); i++) {
+		snprintf(out->path, sizeof(out->path), "%s/" PROGRAM, places[i]);
+		if (is_program(out->root, out->path))
+			return true;
+	}
+	out->path[0] = '\0';
+	return false;
+}
+
+/* What a program is started with. The environment is made anew: nothing of ours is its business but
+ * where libraries are. */
+struct start {
+	char *argv[4];
+	char pipes[MPS_PATH_MAX + 64], logs[MPS_PATH_MAX + 64], device[96], libraries[1024];
+	char *environment[7];
+};
+
+static void prepare(struct start *start, const struct mps_program *program, const char *folder,
+		    const char *gpu)
+{
+	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:"
+			     "/usr/local/nvidia/bin";
+	const char *libraries = *program->root ? NULL : getenv("LD_LIBRARY_PATH");
+	bool beside = strncmp(program->path, PREFIX, strlen(PREFIX)) == 0;
+	size_t n = 0;
+
+	*start = (struct start){.argv = {(char *)program->path}};
+	snprintf(start->pipes, sizeof(start->pipes), "CUDA_MPS_PIPE_DIRECTORY=%s/pipe", folder);
+	snprintf(start->logs, sizeof(start->logs), "CUDA_MPS_LOG_DIRECTORY=%s", folder);
+	start->environment[n++] = path;
+	start->environment[n++] = start->pipes;
+	start->environment[n++] = start->logs;
+	if (gpu) {
+		snprintf(start->device, sizeof(start->device), "CUDA_VISIBLE_DEVICES=%s", gpu);
+		start->environment[n++] = start->device;
+	}
+	if (libraries || beside) {
+		snprintf(start->libraries, sizeof(start->libraries), "LD_LIBRARY_PATH=%s%s%s",
+			 beside ? PREFIX "lib64" : "", beside && libraries ? ":" : "",
+			 libraries ? libraries : "");
+		start->environment[n++] = start->libraries;
+	}
+}
+
+/* In the child, which has nothing but async-signal-safe functions. */
+static void become(const struct start *start, const struct mps_program *program, int input,
+		   int output)
+{
+	sigset_t none;
+
+	setsid();
+	if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+		_exit(127);
+	syscall(SYS_close_range, 3, ~0u, 0);
+	if (*program->root && (chroot(program->root) < 0 || chdir("/") < 0))
+		_exit(127);
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(program->path, start->argv, start->environment);
+	_exit(127);
+}
+
+static pid_t run(const struct start *start, const struct mps_program *program, int input,
+		 int output)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become(start, program, input, output);
+	return pid < 0 ? -errno : pid;
+}
+
+pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
+			bool multi_user)
+{
+	char foreground[] = "-f", several[] = "-multiuser-server", path[MPS_PATH_MAX + 16];
+	struct start start;
+
+	prepare(&start, program, folder, gpu);
+	start.argv[1] = foreground;
+	start.argv[2] = multi_user ? several : NULL;
+	snprintf(path, sizeof(path), "%s/log", folder);
+	cleanup(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cleanup(closep) int log =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (null < 0 || log < 0)
+		return -errno;
+	return run(&start, program, null, log);
+}
+
+/* Ends the process if it still runs. */
+static void discard(struct mps_question *question)
+{
+	if (question->pid) {
+		kill(question->pid, SIGKILL);
+		while (waitpid(question->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	loop_timer_deinit(&question->deadline);
+	loop_io_deinit(&question->death);
+	closep(&question->process);
+	closep(&question->output);
+	*question = (struct mps_question){.process = -1, .output = -1};
+}
+
+void mps_question_stop(struct mps_question *question)
+{
+	if (question->pid)
+		discard(question);
+}
+
+static void ended(struct loop_io *io, uint32_t events)
+{
+	struct mps_question *question = container_of(io, struct mps_question, death);
+	mps_answered_fn *answered = question->answered;
+	char answer[MPS_ANSWER_MAX];
+	int status = -1;
+
+	(void)events;
+	while (waitpid(question->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	question->pid = 0;
+	ssize_t n = pread(question->output, answer, sizeof(answer) - 1, 0);
+	discard(question);
+	answer[n > 0 ? n : 0] = '\0';
+	answered(question, WIFEXITED(status) && WEXITSTATUS(status) == 0 ? answer : NULL);
+}
+
+static void time_is_up(struct loop_timer *timer)
+{
+	struct mps_question *question = container_of(timer, struct mps_question, deadline);
+	mps_answered_fn *answered = question->answered;
+
+	discard(question);
+	answered(question, NULL);
+}
+
+int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_program *program,
+	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered)
+{
+	struct start start;
+	size_t n = strlen(command);
+	cleanup(closep) int input = memfd_create("weir-mps-command", MFD_CLOEXEC);
+
+	mps_question_stop(question);
+	*question = (struct mps_question){.process = -1, .answered = answered};
+	question->output = memfd_create("weir-mps-answer", MFD_CLOEXEC);
+	int r = input < 0 || question->output < 0 ? -errno : 0;
+	if (r == 0 && (write(input, command, n) != (ssize_t)n || write(input, "\n", 1) != 1 ||
+		       lseek(input, 0, SEEK_SET) < 0))
+		r = -EIO;
+	prepare(&start, program, folder, NULL);
+	if (r == 0)
+		r = question->pid = run(&start, program, input, question->output);
+	if (r > 0)
+		r = question->process = process_open(question->pid);
+	if (r >= 0)
+		r = loop_io_init(&question->death, loop, question->process, EPOLLIN, ended);
+	if (r == 0)
+		r = loop_timer_init(&question->deadline, loop, time_is_up);
+	if (r == 0)
+		r = loop_timer_set(&question->deadline, seconds * NS, 0);
+	if (r < 0) {
+		if (question->pid < 0)
+			question->pid = 0;
+		discard(question);
+		return error_origin(r);
+	}
+	return 0;
+}
+
+void mps_daemon_write(const char *folder, pid_t pid)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/daemon", folder);
+	FILE *file = fopen(path, "we");
+	if (file)
+		fprintf(file, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid));
+	if (!file || fclose(file) != 0)
+		log_warning("%s: %s; the next agent will not know this daemon", path,
+			    strerror(errno));
+}
+
+pid_t mps_daemon_read(const char *folder)
+{
+	char path[MPS_PATH_MAX + 16];
+	unsigned long long start = 0;
+	int pid = 0;
+
+	snprintf(path, sizeof(path), "%s/daemon", folder);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return 0;
+	int n = fscanf(file, "%d %llu", &pid, &start);
+	fclose(file);
+	/* Half a file is one that is being written. */
+	if (n != 2 || pid <= 0 || !start)
+		return 0;
+	return process_started(pid) == start ? pid : -ESRCH;
+}
+
+/* Gives it the time to end that a container has. */
+void mps_daemon_end(pid_t pid)
+{
+	if (kill(pid, SIGTERM) < 0)
+		return;
+	for (unsigned i = 0; i < QUIT_SECONDS * 50; i++) {
+		waitpid(pid, NULL, WNOHANG);
+		if (kill(pid, 0) < 0)
+			return;
+		usleep(20000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}

@@ -1,0 +1,573 @@
+#include "mps/mps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "config/config.h"
+#include "metrics/metrics.h"
+#include "mps/mps-keeper.h"
+#include "common/process.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define MS             1000000ull
+#define PAUSE_MIN      (100 * MS)
+#define PAUSE_MAX      (30000 * MS)
+#define STEADY         (60000 * MS) /* one that was up for as long starts without a pause again */
+#define LOOK_SOON      (200 * MS)   /* while it starts, or is to end */
+#define START_TIME     (10000 * MS) /* until it answers */
+#define ANSWER_SECONDS 5
+#define QUIT_SECONDS   3
+#define LOG_MAX        (1 << 20) /* bytes of a daemon's words */
+#define STRANDED_MAX   3
+#define SILENT_MAX     3
+
+static void path_of(char out[MPS_PATH_MAX + 16], const struct mps_daemon *daemon, const char *name)
+{
+	snprintf(out, MPS_PATH_MAX + 16, "%s/%s", daemon->folder, name);
+}
+
+static void set_ready(const struct mps_daemon *daemon, bool ready)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	path_of(path, daemon, "ready");
+	if (!ready) {
+		unlink(path);
+		return;
+	}
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
+	closep(&fd);
+}
+
+static void look_in(struct mps_daemon *daemon, uint64_t delay)
+{
+	loop_timer_set(&daemon->timer, delay, 0);
+}
+
+static uint64_t period(const struct mps_daemon *daemon)
+{
+	bool soon = daemon->state != MPS_UP || daemon->faulted;
+	uint64_t usual = daemon->mps->config->check;
+
+	return soon && usual > LOOK_SOON ? LOOK_SOON : usual;
+}
+
+static void forget_process(struct mps_daemon *daemon)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	mps_question_stop(&daemon->question);
+	loop_io_deinit(&daemon->death);
+	closep(&daemon->process);
+	daemon->process = -1;
+	daemon->pid = daemon->server = 0;
+	daemon->faulted = false;
+	daemon->stranded = 0;
+	set_ready(daemon, false);
+	path_of(path, daemon, "daemon");
+	unlink(path);
+}
+
+static void start_later(struct mps_daemon *daemon)
+{
+	daemon->state = MPS_WAITING;
+	look_in(daemon, daemon->pause);
+	daemon->pause = daemon->pause * 2 > PAUSE_MAX ? PAUSE_MAX : daemon->pause * 2;
+}
+
+/* It ended by itself before it answered. */
+static void note_refusal(const struct mps_daemon *daemon)
+{
+	if (daemon->mps->single_user)
+		return;
+	log_warning("MPS daemon of %s: does not start for several users; %s/log says why",
+		    daemon->gpu, daemon->folder);
+	daemon->mps->single_user = true;
+}
+
+static void died(struct loop_io *io, uint32_t events)
+{
+	struct mps_daemon *daemon = container_of(io, struct mps_daemon, death);
+	enum mps_state state = daemon->state;
+	int status = 0;
+
+	(void)events;
+	/* One that weir-mps or an earlier agent started is not our child. */
+	bool ours = waitpid(daemon->pid, &status, WNOHANG) == daemon->pid;
+	forget_process(daemon);
+	if (!daemon->wanted) {
+		log_info("MPS daemon of %s: ended", daemon->gpu);
+		daemon->state = MPS_ENDED;
+		loop_timer_clear(&daemon->timer);
+		return;
+	}
+	if (state == MPS_ENDING) {
+		log_info("MPS daemon of %s: ended, to be started anew", daemon->gpu);
+		start_later(daemon);
+		return;
+	}
+	daemon->deaths++;
+	if (state == MPS_STARTING && ours && WIFEXITED(status))
+		note_refusal(daemon);
+	if (state == MPS_UP && loop_now() - daemon->since > STEADY)
+		daemon->pause = PAUSE_MIN;
+	log_warning("MPS daemon of %s: died (%s %d); its clients have failed; again in %llu ms",
+		    daemon->gpu, WIFSIGNALED(status) ? "signal" : "status",
+		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		    (unsigned long long)(daemon->pause / MS));
+	start_later(daemon);
+}
+
+static int watch(struct mps_daemon *daemon, pid_t pid)
+{
+	daemon->process = process_open(pid);
+	if (daemon->process < 0)
+		return daemon->process;
+	daemon->pid = pid;
+	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
+}
+
+/* A daemon that died leaves its sockets, which the next one takes over. */
+static int make_folders(const struct mps_daemon *daemon)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	path_of(path, daemon, "pipe");
+	if ((mkdir(daemon->mps->config->dir, 0755) < 0 && errno != EEXIST) ||
+	    (mkdir(daemon->folder, 0755) < 0 && errno != EEXIST) ||
+	    (mkdir(path, 0755) < 0 && errno != EEXIST))
+		return -errno;
+	/* Whatever the umask: tenants of all users connect in it. */
+	return chmod(daemon->folder, 0755) < 0 || chmod(path, 0755) < 0 ? -errno : 0;
+}
+
+static bool for_several(const struct mps *mps)
+{
+	return mps->config->multi_user && !mps->single_user;
+}
+
+static int start_child(struct mps_daemon *daemon)
+{
+	struct mps *mps = daemon->mps;
+	int r = mps_program_start(&mps->program, daemon->folder, daemon->gpu, for_several(mps));
+
+	if (r > 0)
+		r = watch(daemon, r);
+	if (r == 0)
+		mps_daemon_write(daemon->folder, daemon->pid);
+	return r;
+}
+
+/* Which process it is, weir-mps tells by the folder's file. */
+static int have_started(const struct mps_daemon *daemon)
+{
+	char path[MPS_PATH_MAX + 16];
+
+	path_of(path, daemon, "daemon");
+	unlink(path);
+	return mps_keeper_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
+}
+
+static void start(struct mps_daemon *daemon)
+{
+	struct mps *mps = daemon->mps;
+
+	if (!mps_program_find(&mps->program, mps->config)) {
+		if (!mps->complained)
+			log_error("%s is not here: GPUs of mode mps are time-sliced",
+				  *mps->config->program ? mps->config->program
+							: "nvidia-cuda-mps-control");
+		mps->complained = true;
+		daemon->pause = PAUSE_MAX;
+		start_later(daemon);
+		return;
+	}
+	mps->complained = false;
+	int r = make_folders(daemon);
+	if (r == 0)
+		r = mps->config->keeper ? have_started(daemon) : start_child(daemon);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s: %s", daemon->gpu,
+			    mps->config->keeper ? "weir-mps" : daemon->folder, strerror(-r));
+		start_later(daemon);
+		return;
+	}
+	daemon->starts++;
+	daemon->state = MPS_STARTING;
+	daemon->since = loop_now();
+	look_in(daemon, LOOK_SOON);
+}
+
+static void end_now(struct mps_daemon *daemon)
+{
+	daemon->state = MPS_ENDING;
+	set_ready(daemon, false);
+	if (kill(daemon->pid, SIGTERM) == 0)
+		look_in(daemon, QUIT_SECONDS * 1000 * MS);
+}
+
+static void quit_answered(struct mps_question *question, const char *answer)
+{
+	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
+
+	(void)answer;
+	look_in(daemon, QUIT_SECONDS * 1000 * MS);
+}
+
+static void ask(struct mps_daemon *daemon, const char *command, mps_answered_fn *answered)
+{
+	unsigned seconds = answered == quit_answered ? QUIT_SECONDS : ANSWER_SECONDS;
+
+	if (mps_ask(&daemon->question, daemon->mps->loop, &daemon->mps->program, daemon->folder,
+		    command, seconds, answered) < 0)
+		look_in(daemon, period(daemon));
+}
+
+static void quit(struct mps_daemon *daemon)
+{
+	daemon->state = MPS_ENDING;
+	set_ready(daemon, false);
+	ask(daemon, "quit", quit_answered);
+}
+
+/* Nobody is connected. */
+static void note_empty(struct mps_daemon *daemon)
+{
+	if (daemon->state == MPS_DRAINING) {
+		quit(daemon);
+		return;
+	}
+	if (daemon->faulted && ++daemon->stranded >= STRANDED_MAX) {
+		log_warning("MPS server of %s: does not recover without clients; starting anew",
+			    daemon->gpu);
+		end_now(daemon);
+		return;
+	}
+	look_in(daemon, period(daemon));
+}
+
+static void clients_answered(struct mps_question *question, const char *answer)
+{
+	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
+	int pid;
+
+	if (answer && sscanf(answer, "%d", &pid) != 1) {
+		note_empty(daemon);
+		return;
+	}
+	daemon->stranded = 0;
+	look_in(daemon, period(daemon));
+}
+
+static void note_status(struct mps_daemon *daemon, const char *answer)
+{
+	bool faulted = strncmp(answer, "FAULT", strlen("FAULT")) == 0;
+
+	if (faulted && !daemon->faulted) {
+		daemon->faults++;
+		log_warning("MPS server of %s: a client's fault has ended the work of all; no new "
+			    "ones until those are gone",
+			    daemon->gpu);
+	} else if (!faulted && daemon->faulted) {
+		log_info("MPS server of %s: has recovered", daemon->gpu);
+	}
+	daemon->faulted = faulted;
+}
+
+static void status_answered(struct mps_question *question, const char *answer)
+{
+	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
+	char command[64];
+
+	if (answer)
+		note_status(daemon, answer);
+	if (!daemon->faulted && daemon->state != MPS_DRAINING) {
+		look_in(daemon, period(daemon));
+		return;
+	}
+	snprintf(command, sizeof(command), "get_client_list %d", (int)daemon->server);
+	ask(daemon, command, clients_answered);
+}
+
+/* What containers get of the daemon's pipes: that by which one becomes its client. The other one,
+ * by which root can end it, is no business of theirs. */
+static int show_clients(const struct mps_daemon *daemon)
+{
+	char pipe[MPS_PATH_MAX + 16], shown[MPS_PATH_MAX + 16];
+
+	path_of(shown, daemon, "client");
+	if ((mkdir(shown, 0755) < 0 && errno != EEXIST) || chmod(shown, 0755) < 0)
+		return -errno;
+	path_of(pipe, daemon, "pipe/control");
+	path_of(shown, daemon, "client/control");
+	/* Of the daemon before. */
+	unlink(shown);
+	return link(pipe, shown) < 0 ? -errno : 0;
+}
+
+static void came_up(struct mps_daemon *daemon)
+{
+	int r = show_clients(daemon);
+
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s/client: %s", daemon->gpu,
+			    daemon->folder, strerror(-r));
+		return;
+	}
+
+	log_info("MPS daemon of %s: answers, process %d", daemon->gpu, (int)daemon->pid);
+	daemon->state = MPS_UP;
+	daemon->since = loop_now();
+	set_ready(daemon, true);
+}
+
+/* One that starts is ended; one that has clients may still serve them. */
+static void note_silence(struct mps_daemon *daemon)
+{
+	if (daemon->state == MPS_STARTING && loop_now() - daemon->since > START_TIME) {
+		log_warning("MPS daemon of %s: does not answer; starting anew", daemon->gpu);
+		end_now(daemon);
+		return;
+	}
+	if (daemon->state == MPS_UP && ++daemon->silent == SILENT_MAX) {
+		log_warning("MPS daemon of %s: does not answer; no new containers for it",
+			    daemon->gpu);
+		daemon->state = MPS_SILENT;
+		set_ready(daemon, false);
+	}
+	look_in(daemon, period(daemon));
+}
+
+static void servers_answered(struct mps_question *question, const char *answer)
+{
+	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
+	char command[64];
+	int server = 0;
+
+	if (!answer) {
+		note_silence(daemon);
+		return;
+	}
+	daemon->silent = 0;
+	if (daemon->state == MPS_STARTING || daemon->state == MPS_SILENT)
+		came_up(daemon);
+	if (sscanf(answer, "%d", &server) != 1 || server <= 0) {
+		daemon->faulted = false;
+		note_empty(daemon);
+		return;
+	}
+	daemon->server = server;
+	snprintf(command, sizeof(command), "get_server_status %d", server);
+	ask(daemon, command, status_answered);
+}
+
+/* So many words that nobody will read them. It appends, so they may be cut off at any time. */
+static void trim_log(const struct mps_daemon *daemon)
+{
+	char path[MPS_PATH_MAX + 16];
+	struct stat info;
+
+	path_of(path, daemon, "log");
+	if (stat(path, &info) == 0 && info.st_size > LOG_MAX && truncate(path, 0) < 0)
+		log_limited(LOG_WARNING, 3600, "%s: %s", path, strerror(errno));
+}
+
+/* Looks whether the daemon that weir-mps was asked for is there. */
+static void meet(struct mps_daemon *daemon)
+{
+	pid_t pid = mps_daemon_read(daemon->folder);
+
+	if (pid > 0 && watch(daemon, pid) == 0) {
+		look_in(daemon, LOOK_SOON);
+		return;
+	}
+	if (pid == 0 && loop_now() - daemon->since < START_TIME) {
+		look_in(daemon, LOOK_SOON);
+		return;
+	}
+	if (pid == 0) {
+		log_warning("MPS daemon of %s: weir-mps does not start it", daemon->gpu);
+	} else {
+		daemon->deaths++;
+		note_refusal(daemon);
+	}
+	forget_process(daemon);
+	if (daemon->wanted)
+		start_later(daemon);
+	else
+		daemon->state = MPS_ENDED;
+}
+
+static void due(struct loop_timer *timer)
+{
+	struct mps_daemon *daemon = container_of(timer, struct mps_daemon, timer);
+
+	switch (daemon->state) {
+	case MPS_ENDED:
+		return;
+	case MPS_WAITING:
+		start(daemon);
+		return;
+	case MPS_ENDING:
+		/* It does not want to. */
+		kill(daemon->pid, SIGKILL);
+		return;
+	default:
+		if (!daemon->pid) {
+			meet(daemon);
+			return;
+		}
+		trim_log(daemon);
+		ask(daemon, "get_server_list", servers_answered);
+	}
+}
+
+static struct mps_daemon *find(struct mps *mps, const char *gpu)
+{
+	struct mps_daemon *daemon = mps->daemons;
+
+	while (daemon && strcmp(daemon->gpu, gpu) != 0)
+		daemon = daemon->next;
+	return daemon;
+}
+
+static struct mps_daemon *add(struct mps *mps, const char *gpu)
+{
+	struct mps_daemon *daemon = calloc(1, sizeof(*daemon));
+
+	if (!daemon || loop_timer_init(&daemon->timer, mps->loop, due) < 0) {
+		free(daemon);
+		return NULL;
+	}
+	daemon->mps = mps;
+	daemon->process = -1;
+	daemon->pause = PAUSE_MIN;
+	snprintf(daemon->gpu, sizeof(daemon->gpu), "%s", gpu);
+	snprintf(daemon->folder, sizeof(daemon->folder), "%s/%s", mps->config->dir, gpu);
+	daemon->next = mps->daemons;
+	mps->daemons = daemon;
+	return daemon;
+}
+
+/* One that an earlier agent started. */
+static void adopt(struct mps *mps, const char *gpu)
+{
+	uint8_t uuid[16];
+	struct mps_daemon *daemon = gpu_parse_id(gpu, uuid) ? add(mps, gpu) : NULL;
+	pid_t pid = daemon ? mps_daemon_read(daemon->folder) : 0;
+
+	if (!daemon)
+		return;
+	set_ready(daemon, false);
+	if (pid <= 0 || watch(daemon, pid) < 0)
+		return;
+	log_info("MPS daemon of %s: goes on, process %d", gpu, (int)pid);
+	daemon->state = MPS_STARTING;
+	daemon->since = loop_now();
+	/* Whether it is wanted is said soon. */
+	look_in(daemon, LOOK_SOON);
+}
+
+int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config)
+{
+	*mps = (struct mps){.loop = loop, .config = config};
+	DIR *dir = opendir(config->dir);
+
+	if (!dir)
+		return 0;
+	mps_program_find(&mps->program, config);
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		adopt(mps, entry->d_name);
+	closedir(dir);
+	for (struct mps_daemon *daemon = mps->daemons; daemon; daemon = daemon->next)
+		if (daemon->pid)
+			daemon->state = MPS_DRAINING;
+	return 0;
+}
+
+void mps_deinit(struct mps *mps)
+{
+	struct mps_daemon *daemon = mps->daemons, *next;
+
+	for (; daemon; daemon = next) {
+		next = daemon->next;
+		mps_question_stop(&daemon->question);
+		loop_io_deinit(&daemon->death);
+		loop_timer_deinit(&daemon->timer);
+		if (daemon->pid && !mps->config->keep) {
+			mps_daemon_end(daemon->pid);
+			forget_process(daemon);
+		}
+		closep(&daemon->process);
+		free(daemon);
+	}
+	mps->daemons = NULL;
+}
+
+void mps_want(struct mps *mps, const char *gpu, bool wanted)
+{
+	struct mps_daemon *daemon = find(mps, gpu);
+
+	if (!daemon && wanted)
+		daemon = add(mps, gpu);
+	if (!daemon || (daemon->wanted == wanted && daemon->state != MPS_ENDED))
+		return;
+	daemon->wanted = wanted;
+	if (daemon->state == MPS_WAITING && !wanted) {
+		daemon->state = MPS_ENDED;
+		loop_timer_clear(&daemon->timer);
+	} else if (daemon->state == MPS_ENDED && wanted) {
+		daemon->pause = PAUSE_MIN;
+		start(daemon);
+	} else if (daemon->state == MPS_DRAINING && wanted) {
+		daemon->state = MPS_STARTING;
+		look_in(daemon, 0);
+	} else if ((daemon->pid || daemon->state == MPS_STARTING) && daemon->state != MPS_ENDING &&
+		   !wanted) {
+		log_info("MPS daemon of %s: ends with its last client", gpu);
+		daemon->state = MPS_DRAINING;
+		set_ready(daemon, false);
+		look_in(daemon, 0);
+	}
+}
+
+bool mps_complete(const struct mps *mps)
+{
+	for (const struct mps_daemon *daemon = mps->daemons; daemon; daemon = daemon->next)
+		if (daemon->wanted && daemon->state != MPS_UP)
+			return false;
+	return true;
+}
+
+void mps_metrics_write(FILE *out, const struct mps *mps)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} families[] = {
+		{"weir_mps_wanted", "gauge",
+		 "1: the GPU's mode is mps; else its daemon ends with its last client."},
+		{"weir_mps_up", "gauge", "1: the GPU's MPS daemon answers."},
+		{"weir_mps_faulted", "gauge", "1: its server waits for clients of a fault to go."},
+		{"weir_mps_starts_total", "counter", "Starts of the GPU's MPS daemon."},
+		{"weir_mps_deaths_total", "counter", "Times that it died by itself."},
+		{"weir_mps_faults_total", "counter", "Faults seen that ended all clients' work."},
+	};
+
+	for (size_t i = 0; i < countof(families); i++) {
+		metrics_head(out, families[i].name, families[i].type, families[i].help);
+		for (const struct mps_daemon *d = mps->daemons; d; d = d->next) {
+			const uint64_t values[] = {d->wanted, d->state == MPS_UP, d->faulted,
+						   d->starts, d->deaths,          d->faults};
+			fprintf(out, "%s{gpu=\"%s\"} %llu\n", families[i].name, d->gpu,
+				(unsigned long long)values[i]);
+		}
+	}
+}

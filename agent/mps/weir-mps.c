@@ -1,0 +1,171 @@
+/* weir-mps: father of a node's MPS daemons. It starts those that the agent asks for (mps-keeper.h),
+ * and ends them when it is ended; all that is known of them, the agent knows. */
+#include <argp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "config/config.h"
+#include "mps/mps-keeper.h"
+#include "mps/mps-process.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#define CHILDREN_MAX 64
+
+__attribute__((visibility("default"))) const char *argp_program_version = "weir-mps " WEIR_VERSION;
+
+struct child {
+	pid_t pid; /* 0: none */
+	char gpu[GPU_ID_SIZE];
+};
+
+struct keeper {
+	struct loop loop;
+	struct loop_signals signals;
+	struct loop_io requests;
+	int socket;
+	struct config config;
+	struct child children[CHILDREN_MAX];
+};
+
+/* The GPU's, or else a free one; NULL: there is neither. */
+static struct child *child_of(struct keeper *keeper, const char *gpu)
+{
+	struct child *empty = NULL;
+
+	for (size_t i = 0; i < CHILDREN_MAX; i++) {
+		struct child *child = &keeper->children[i];
+		if (child->pid && strcmp(child->gpu, gpu) == 0)
+			return child;
+		if (!child->pid)
+			empty = child;
+	}
+	return empty;
+}
+
+static void start(struct keeper *keeper, const struct mps_request *request)
+{
+	struct child *child = child_of(keeper, request->gpu);
+	char folder[MPS_PATH_MAX];
+	struct mps_program program;
+
+	if (!child || child->pid)
+		return;
+	snprintf(folder, sizeof(folder), "%s/%s", keeper->config.mps.dir, request->gpu);
+	/* Without the program the agent does not ask: it needs it, too. */
+	pid_t pid = mps_program_find(&program, &keeper->config.mps)
+			    ? mps_program_start(&program, folder, request->gpu, request->multi_user)
+			    : -ENOENT;
+	if (pid < 0) {
+		log_error("MPS daemon of %s: %s: %s", request->gpu, folder, strerror(-pid));
+		return;
+	}
+	mps_daemon_write(folder, pid);
+	child->pid = pid;
+	snprintf(child->gpu, sizeof(child->gpu), "%s", request->gpu);
+	log_info("MPS daemon of %s: started, process %d", request->gpu, (int)pid);
+}
+
+static void requested(struct loop_io *io, uint32_t events)
+{
+	struct keeper *keeper = container_of(io, struct keeper, requests);
+	struct mps_request request;
+
+	(void)events;
+	while (mps_keeper_next(keeper->socket, &request))
+		start(keeper, &request);
+}
+
+static void reap(struct keeper *keeper)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		for (size_t i = 0; i < CHILDREN_MAX; i++)
+			if (keeper->children[i].pid == pid) {
+				log_info("MPS daemon of %s: ended", keeper->children[i].gpu);
+				keeper->children[i].pid = 0;
+			}
+}
+
+static void raised(struct loop_signals *signals, int number)
+{
+	struct keeper *keeper = container_of(signals, struct keeper, signals);
+
+	if (number == SIGCHLD)
+		reap(keeper);
+	else
+		loop_stop(&keeper->loop);
+}
+
+static int keep(struct keeper *keeper)
+{
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT};
+	int r = loop_init(&keeper->loop);
+
+	if (r == 0)
+		r = loop_signals_init(&keeper->signals, &keeper->loop, numbers, countof(numbers),
+				      raised);
+	if (r == 0)
+		r = keeper->socket = mps_keeper_listen(keeper->config.mps.dir);
+	if (r >= 0)
+		r = loop_io_init(&keeper->requests, &keeper->loop, keeper->socket, EPOLLIN,
+				 requested);
+	if (r == 0)
+		r = loop_run(&keeper->loop);
+	for (size_t i = 0; i < CHILDREN_MAX; i++)
+		if (keeper->children[i].pid)
+			mps_daemon_end(keeper->children[i].pid);
+	loop_io_deinit(&keeper->requests);
+	loop_signals_deinit(&keeper->signals);
+	loop_deinit(&keeper->loop);
+	closep(&keeper->socket);
+	return r;
+}
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+	const char **path = state->input;
+
+	if (key != 'c')
+		return ARGP_ERR_UNKNOWN;
+	*path = value;
+	return 0;
+}
+
+static const struct argp_option options[] = {
+	{"config", 'c', "FILE", 0, "The agent's configuration, of which it reads mps", 0},
+	{0},
+};
+
+static const struct argp description = {
+	.options = options,
+	.parser = parse,
+	.doc = "Keeps the MPS daemons that weir-agent asks for, also while there is no agent.",
+};
+
+int main(int argc, char **argv)
+{
+	struct keeper keeper = {.socket = -1};
+	const char *path = NULL;
+	char message[512];
+
+	argp_parse(&description, argc, argv, 0, NULL, &path);
+	log_init("weir-mps", LOG_INFO);
+	int r = path ? config_load(&keeper.config, path, message, sizeof(message))
+		     : config_init(&keeper.config);
+	if (r < 0) {
+		log_error("%s", path ? message : strerror(-r));
+		return 2;
+	}
+	log_set_level(keeper.config.log_level);
+	signal(SIGPIPE, SIG_IGN);
+	r = keep(&keeper);
+	config_deinit(&keeper.config);
+	if (r < 0)
+		log_error("%s", strerror(-r));
+	return r < 0;
+}

@@ -1,0 +1,63 @@
+#include "policy/account.h"
+
+#include <stddef.h>
+
+static const size_t offsets[ACCOUNT_FORM_LAUNCHES] = {
+	[ACCOUNT_LAUNCHES] = offsetof(struct weir_status_page, launches),
+	[ACCOUNT_GPU_TIME] = offsetof(struct weir_status_page, gpu_time),
+	[ACCOUNT_GATES] = offsetof(struct weir_status_page, gates),
+	[ACCOUNT_GATES_CLOSED] = offsetof(struct weir_status_page, gates_closed),
+	[ACCOUNT_WAITS] = offsetof(struct weir_status_page, waits),
+	[ACCOUNT_WAIT_TIME] = offsetof(struct weir_status_page, wait_time),
+	[ACCOUNT_EVICTIONS] = offsetof(struct weir_status_page, evictions),
+	[ACCOUNT_STARTS] = offsetof(struct weir_status_page, starts),
+	[ACCOUNT_STARTS_LATE] = offsetof(struct weir_status_page, starts_late),
+	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
+	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
+	[ACCOUNT_DEMAND_TIME] = offsetof(struct weir_status_page, demand_time),
+	[ACCOUNT_EARLY] = offsetof(struct weir_status_page, early),
+	[ACCOUNT_EARLY_VAIN] = offsetof(struct weir_status_page, early_vain),
+	[ACCOUNT_EARLY_TIME] = offsetof(struct weir_status_page, early_time),
+};
+
+static const _Atomic uint64_t *counter(const struct weir_status_page *page, int i)
+{
+	if (i >= ACCOUNT_FORM_EVICTIONS)
+		return &page->form_evictions[i - ACCOUNT_FORM_EVICTIONS];
+	if (i >= ACCOUNT_FORM_LAUNCHES)
+		return &page->form_launches[i - ACCOUNT_FORM_LAUNCHES];
+	return (const _Atomic uint64_t *)((const char *)page + offsets[i]);
+}
+
+static void add(uint64_t *total, uint64_t step)
+{
+	if (__builtin_add_overflow(*total, step, total))
+		*total = UINT64_MAX;
+}
+
+void account_add(struct account *sum, const struct account *more)
+{
+	for (int i = 0; i < ACCOUNT_COUNTERS; i++)
+		add(&sum->total[i], more->total[i]);
+}
+
+void account_read(struct account_reader *reader, const struct weir_status_page *page,
+		  struct account *sum)
+{
+	for (int i = 0; i < ACCOUNT_COUNTERS; i++) {
+		/* Each counter stands alone: no order between them is needed. */
+		uint64_t now = atomic_load_explicit(counter(page, i), memory_order_relaxed);
+		uint64_t step = now - reader->last[i];
+		if (now > reader->last[i] && step <= ACCOUNT_STEP_MAX) {
+			add(&reader->own.total[i], step);
+			add(&sum->total[i], step);
+		}
+		reader->last[i] = now;
+	}
+	reader->outstanding = atomic_load_explicit(&page->outstanding, memory_order_relaxed);
+	reader->remaining = atomic_load_explicit(&page->remaining, memory_order_relaxed);
+	uint64_t comparing = atomic_load_explicit(&page->comparing, memory_order_relaxed);
+	reader->comparing = comparing < UINT32_MAX ? (uint32_t)comparing : UINT32_MAX;
+	uint32_t level = atomic_load_explicit(&page->level, memory_order_relaxed);
+	reader->level = level < WEIR_LEVELS ? level : WEIR_LEVELS;
+}

@@ -1,0 +1,51 @@
+#include "policy/objective.h"
+
+#include "common/duration.h"
+
+bool objective_parse(const char *text, uint64_t *ns)
+{
+	uint64_t value;
+
+	if (!duration_parse(text, &value) || value < OBJECTIVE_MIN || value > OBJECTIVE_MAX)
+		return false;
+	*ns = value;
+	return true;
+}
+
+void objective_count(struct objective *objective, uint64_t ns, const struct account *before,
+		     const struct account *after)
+{
+	uint64_t step[ACCOUNT_COUNTERS];
+
+	for (int i = 0; i < ACCOUNT_COUNTERS; i++)
+		step[i] = after->total[i] - before->total[i];
+	if (after->total[ACCOUNT_STARTS] > 0) {
+		objective->starts += step[ACCOUNT_STARTS];
+		objective->late += step[ACCOUNT_STARTS_LATE];
+		return;
+	}
+	uint64_t most = step[ACCOUNT_WAIT_TIME] / ns;
+	objective->starts += step[ACCOUNT_LAUNCHES];
+	objective->late += most < step[ACCOUNT_WAITS] ? most : step[ACCOUNT_WAITS];
+}
+
+void objective_add(struct objective *sum, const struct objective *more)
+{
+	sum->starts += more->starts;
+	sum->late += more->late;
+	sum->missed |= more->missed;
+}
+
+bool objective_judge(struct objective *objective)
+{
+	uint64_t starts = objective->starts - objective->judged_starts;
+	uint64_t late = objective->late - objective->judged_late;
+
+	if (starts < OBJECTIVE_WINDOW)
+		return false;
+	bool missed = late > starts / OBJECTIVE_PARTS, before = objective->missed;
+	objective->judged_starts = objective->starts;
+	objective->judged_late = objective->late;
+	objective->missed = missed;
+	return missed != before;
+}

@@ -1,0 +1,33 @@
+#include "policy/policy.h"
+
+#include <string.h>
+
+#include "weir/base.h"
+
+#define MS 1000000ull
+
+static const struct policy *const policies[] = {
+	&policy_hpf, &policy_ffs, &policy_static, &policy_dynamic, &policy_wfq, &policy_levels,
+};
+
+const struct policy_settings policy_defaults = {
+	.quantum = 10 * MS,
+	.min_quantum = MS,
+	.cost = MS / 5,
+	.nap = MS / 5,
+	.late = MS + MS / 5,
+	.max_overhead = 30000,
+};
+
+const struct policy *policy_find(const char *name)
+{
+	for (size_t i = 0; i < countof(policies); i++)
+		if (strcmp(policies[i]->name, name) == 0)
+			return policies[i];
+	return NULL;
+}
+
+const char *policy_names(void)
+{
+	return "hpf, ffs, static, dynamic, wfq, levels";
+}

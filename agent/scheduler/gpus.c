@@ -1,0 +1,202 @@
+#include "scheduler/gpus.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+#include "weir/nvml.h"
+
+static int add(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)
+{
+	struct gpu *gpu = calloc(1, sizeof(*gpu));
+
+	if (!gpu)
+		return error_origin(-ENOMEM);
+	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
+	gpu_format_id(uuid, gpu->id);
+	gpu->index = -1;
+	HASH_ADD(hh, gpus->all, uuid, sizeof(gpu->uuid), gpu);
+	gpus->n++;
+	*out = gpu;
+	return 0;
+}
+
+static struct gpu *find(struct gpus *gpus, const uint8_t uuid[16])
+{
+	struct gpu *gpu;
+
+	HASH_FIND(hh, gpus->all, uuid, sizeof(gpu->uuid), gpu);
+	return gpu;
+}
+
+static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
+{
+	nvmlDevice_t device;
+	nvmlMemory_t memory;
+	char id[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+	uint8_t uuid[16];
+	struct gpu *gpu;
+
+	nvmlReturn_t error = nvml->nvmlDeviceGetHandleByIndex(i, &device);
+	if (error == NVML_SUCCESS)
+		error = nvml->nvmlDeviceGetUUID(device, id, sizeof(id));
+	if (error != NVML_SUCCESS || !gpu_parse_id(id, uuid)) {
+		log_warning("GPU %u is left out: %s", i,
+			    error ? nvml_error(nvml, error) : "its UUID makes no sense");
+		return 0;
+	}
+	if (find(gpus, uuid))
+		return 0;
+	int r = add(gpus, uuid, &gpu);
+	if (r < 0)
+		return r;
+	gpu->listed = true;
+	gpu->index = (int)i;
+	if (nvml->nvmlDeviceGetName(device, gpu->name, sizeof(gpu->name)) != NVML_SUCCESS)
+		gpu->name[0] = '\0';
+	if (nvml->nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS)
+		gpu->memory = memory.total;
+	log_info("%s: %s, %llu MiB", gpu->id, gpu->name, (unsigned long long)(gpu->memory >> 20));
+	return 0;
+}
+
+static int list_devices(struct gpus *gpus, const char *path)
+{
+	char message[256];
+	struct nvml nvml;
+	unsigned n = 0;
+	int r = nvml_open(&nvml, path, message, sizeof(message));
+
+	if (r < 0) {
+		log_warning("%s; taking the clients' word for their GPUs", message);
+		return 0;
+	}
+	if (nvml.nvmlDeviceGetCount(&n) == NVML_SUCCESS)
+		gpus->listed = true;
+	for (unsigned i = 0; i < n && i < GPUS_MAX && r == 0; i++)
+		r = add_device(gpus, &nvml, i);
+	if (gpus->listed && gpus->n == 0)
+		log_warning("NVML at %s lists no GPU; every client will be refused", nvml.path);
+	if (!nvml.nvmlSystemGetCudaDriverVersion_v2 ||
+	    nvml.nvmlSystemGetCudaDriverVersion_v2(&gpus->cuda) != NVML_SUCCESS)
+		gpus->cuda = 0;
+	nvml_close(&nvml);
+	return r;
+}
+
+#define COMPILER_CUDA  13000
+#define SIMULATED_NAME "Weir Simulated GPU"
+
+bool gpus_take_machine_code(const struct gpus *gpus)
+{
+	const struct gpu *gpu;
+
+	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
+		if (strcmp(gpu->name, SIMULATED_NAME) == 0)
+			return false;
+	return gpus->listed && gpus->cuda >= COMPILER_CUDA;
+}
+
+static int open_gpu(struct gpus *gpus, struct gpu *gpu)
+{
+	return gpu->open ? 0 : gpu_open(gpu, gpus->loop, &gpus->root);
+}
+
+/* Without NVML: the GPUs that clients of an earlier agent have. Others' folders go. */
+static int recall(struct gpus *gpus, const char *id)
+{
+	uint8_t uuid[16];
+	struct gpu *gpu;
+	int r;
+
+	if (!gpu_parse_id(id, uuid) || find(gpus, uuid))
+		return 0;
+	if (gpus->listed || gpus->n >= GPUS_MAX) {
+		region_remove(&gpus->root, id);
+		return 0;
+	}
+	r = add(gpus, uuid, &gpu);
+	if (r == 0 && open_gpu(gpus, gpu) == 0 && gpu->reserved == 0) {
+		gpu_close(gpu);
+		region_remove(&gpus->root, id);
+		HASH_DEL(gpus->all, gpu);
+		gpus->n--;
+		free(gpu);
+	}
+	return r;
+}
+
+static int recall_all(struct gpus *gpus)
+{
+	int fd = openat(gpus->root.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	int r = 0;
+
+	if (!folder) {
+		r = error_origin(-errno);
+		closep(&fd);
+		return r;
+	}
+	for (struct dirent *entry; r == 0 && (entry = readdir(folder));)
+		r = recall(gpus, entry->d_name);
+	closedir(folder);
+	return r;
+}
+
+int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml)
+{
+	struct gpu *gpu;
+
+	*gpus = (struct gpus){.loop = loop, .root = {-1, -1}};
+	int r = region_root_init(&gpus->root, state_dir);
+	if (r == 0)
+		r = list_devices(gpus, nvml);
+	if (r == 0)
+		r = recall_all(gpus);
+	if (r < 0) {
+		gpus_deinit(gpus);
+		return r;
+	}
+	/* One that fails is said there and tried again when a client asks for it. */
+	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
+		open_gpu(gpus, gpu);
+	return 0;
+}
+
+void gpus_deinit(struct gpus *gpus)
+{
+	struct gpu *gpu = gpus->all, *next;
+
+	HASH_CLEAR(hh, gpus->all);
+	for (; gpu; gpu = next) {
+		next = gpu->hh.next;
+		gpu_close(gpu);
+		free(gpu);
+	}
+	folder_close(&gpus->root);
+	gpus->n = 0;
+}
+
+int gpus_get(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)
+{
+	struct gpu *gpu = find(gpus, uuid);
+	int r;
+
+	if (!gpu) {
+		if (gpus->listed || gpus->n >= GPUS_MAX)
+			return GPUS_UNKNOWN;
+		r = add(gpus, uuid, &gpu);
+		if (r < 0)
+			return r;
+	}
+	r = open_gpu(gpus, gpu);
+	if (r < 0)
+		return r;
+	*out = gpu;
+	return GPUS_OK;
+}

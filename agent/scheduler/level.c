@@ -1,0 +1,90 @@
+/* The first word that is there counts: the pod's annotation, its PriorityClass if the configuration
+ * maps it, its QoS class. An annotation may always lower; it raises above what class or QoS give
+ * only in the namespaces that the configuration names. */
+#include "scheduler/level.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool given(const char *text)
+{
+	return text && *text;
+}
+
+static uint8_t qos_level(const struct config_levels *config, enum container_qos qos)
+{
+	switch (qos) {
+	case CONTAINER_QOS_BEST_EFFORT:
+		return config->best_effort;
+	case CONTAINER_QOS_BURSTABLE:
+		return config->burstable;
+	case CONTAINER_QOS_GUARANTEED:
+		return config->guaranteed;
+	case CONTAINER_QOS_NONE:
+		break;
+	}
+	return config->by_default;
+}
+
+static const struct config_class *find_class(const struct config_levels *config, const char *name)
+{
+	for (size_t i = 0; i < config->n_classes; i++)
+		if (strcmp(config->classes[i].name, name) == 0)
+			return &config->classes[i];
+	return NULL;
+}
+
+bool level_may_raise(const struct config_levels *config, const char *namespace_)
+{
+	for (size_t i = 0; namespace_ && i < config->n_raise; i++)
+		if (strcmp(config->raise[i], namespace_) == 0)
+			return true;
+	return false;
+}
+
+/* Without the annotation. */
+static void decide_class(struct level_decision *out, const struct config_levels *config,
+			 const struct level_input *input)
+{
+	const struct config_class *class = input->known_pod && given(input->priority_class)
+						   ? find_class(config, input->priority_class)
+						   : NULL;
+
+	out->level = class ? class->level : qos_level(config, input->qos);
+	if (class)
+		snprintf(out->reason, sizeof(out->reason), "PriorityClass %.64s", class->name);
+	else if (input->qos != CONTAINER_QOS_NONE)
+		snprintf(out->reason, sizeof(out->reason), "QoS class %s",
+			 container_qos_name(input->qos));
+	else
+		snprintf(out->reason, sizeof(out->reason), "default: QoS class unknown");
+}
+
+void level_decide(struct level_decision *out, const struct config_levels *config,
+		  const struct level_input *input)
+{
+	struct level_decision decision = {0};
+	char class_reason[sizeof(decision.reason)];
+	uint8_t wanted;
+
+	decide_class(&decision, config, input);
+	if (!input->known_pod || !given(input->annotation)) {
+		*out = decision;
+		return;
+	}
+	memcpy(class_reason, decision.reason, sizeof(class_reason));
+	if (!config_level_parse(input->annotation, &wanted)) {
+		snprintf(decision.reason, sizeof(decision.reason),
+			 "%.60s (annotation %.24s is no level)", class_reason, input->annotation);
+	} else if (wanted > decision.level && !level_may_raise(config, input->namespace_)) {
+		decision.annotation_refused = true;
+		snprintf(decision.reason, sizeof(decision.reason),
+			 "%.60s (annotation %s refused: namespace may not raise)", class_reason,
+			 config_level_name(wanted));
+	} else {
+		decision.level = wanted;
+		snprintf(decision.reason, sizeof(decision.reason), "annotation %s",
+			 config_level_name(wanted));
+	}
+	*out = decision;
+}

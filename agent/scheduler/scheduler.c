@@ -1,0 +1,579 @@
+#include "scheduler/scheduler.h"
+
+#include "scheduler/contention.h"
+#include "scheduler/tenants.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+/* ns: what a client may run later for what it was charged too much, and all of them. */
+#define CREDIT_MAX    20000000ull
+#define UNCLAIMED_MAX 100000000ull
+/* ns, of turns in which a client's predictions are compared with the clock; */
+#define PACE_MIN     20000000ull
+#define PACE_MAX     500000000ull
+#define PACE_EXACT   32 /* parts: a difference of less than one is none */
+#define PACE_KERNELS 16 /* at least, that a turn has between these two: */
+/* how long behind a turn's begin, and before its end. */
+#define PACE_BEHIND 1500000ull
+#define PACE_BEFORE 2000000ull
+
+static bool hand_held(const struct client *client)
+{
+	return client->held_until != 0;
+}
+
+/* Nothing is left of its work but to pass its gates. */
+static bool is_done(const struct client *client)
+{
+	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_DONE;
+}
+
+/* @wanted: unless there is nothing to hold. */
+static void write_hold(struct client *client, bool wanted, uint64_t now)
+{
+	struct weir_control_page *control = client->pages.control;
+	bool held = wanted && !is_done(client);
+
+	client_count_hold(client, held, now);
+	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);
+	atomic_store(&control->hold, held);
+}
+
+static void hold(struct turns *turns, struct policy_client *policy_client, bool held)
+{
+	struct client *client = container_of(policy_client, struct client, policy);
+
+	(void)turns;
+	write_hold(client, held || hand_held(client), loop_now());
+}
+
+static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
+{
+	return gpu->policy ? gpu->policy : scheduler->policy;
+}
+
+static const struct policy_settings *settings_of(const struct scheduler *scheduler,
+						 const struct gpu *gpu)
+{
+	return gpu->policy ? &gpu->settings : &scheduler->settings;
+}
+
+static bool has_equals(const struct scheduler *scheduler, const struct client *client)
+{
+	return !policy_of(scheduler, client->gpu)->untouched &&
+	       client->gpu->n_level[client->level] > 1;
+}
+
+/* The share of a container is that of all its clients on a GPU. */
+static uint32_t weight_of(const struct client *client)
+{
+	const struct client *other;
+	uint32_t n = 0;
+
+	for (other = client->tenant->clients; other; other = other->tenant_next)
+		n += other->gpu == client->gpu;
+	uint32_t weight = client->tenant->share * POLICY_WEIGHT_ONE / (n ? n : 1);
+	return weight ? weight : 1;
+}
+
+/* What the client says its evictions cost, if that is more than any switch does: 0: it is not. More
+ * would let it lengthen everybody's rounds. A change of an eighth is none. */
+static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
+{
+	uint64_t said = atomic_load(&client->pages.status->eviction_cost);
+	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->policy.cost;
+
+	if (said <= least)
+		return 0;
+	if (said > SCHEDULER_COSTLY * least)
+		said = SCHEDULER_COSTLY * least;
+	return said > before - before / 8 && said < before + before / 8 ? before : said;
+}
+
+static struct policy_client describe(const struct scheduler *scheduler, const struct client *client)
+{
+	return (struct policy_client){.level = client->level,
+				      .group = (uintptr_t)client->tenant,
+				      .weight = weight_of(client),
+				      .slo = client->tenant->slo,
+				      .cost = cost_of(scheduler, client)};
+}
+
+static bool differs(const struct policy_client *a, const struct policy_client *b)
+{
+	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
+	       a->cost != b->cost;
+}
+
+static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
+{
+	struct client *client;
+
+	contention_find_urgent(gpu, policy_of(scheduler, gpu));
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		struct policy_client news = describe(scheduler, client);
+		struct weir_control_page *control = client->pages.control;
+		if (differs(&client->policy, &news))
+			turns_change(&gpu->turns, &client->policy, &news, now);
+		/* Gates wait for the hold word where it may ever be set. */
+		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
+				    has_equals(scheduler, client) || hand_held(client));
+		atomic_store(&control->share, client->tenant->share);
+		atomic_store(&control->latency_slo, client->tenant->slo);
+	}
+}
+
+/* What a client tells is predicted; what it is charged is the clock's. @step: of the former, in
+ * terms of the latter. What differs little is taken as told. */
+static uint64_t by_clock(const struct client *client, uint64_t step)
+{
+	uint64_t told = client->pace_told, charged = client->pace_charged;
+	uint64_t off = told > charged ? told - charged : charged - told;
+
+	if (told < PACE_MIN || charged < PACE_MIN || off < charged / PACE_EXACT)
+		return step;
+	if (told > 2 * charged)
+		return step / 2;
+	if (charged > 2 * told)
+		return step * 2;
+	return (uint64_t)((unsigned __int128)step * charged / told);
+}
+
+/* ns of a kernel that it has begun, as it tells. */
+static uint64_t kernel_of(const struct client *client)
+{
+	const struct weir_status_page *status = client->pages.status;
+	uint64_t outstanding = atomic_load(&status->outstanding);
+
+	return atomic_load(&status->remaining) / (outstanding ? outstanding : 1);
+}
+
+/* Whether a turn has so many of the client's kernels: it begins with a whole one and ends anywhere,
+ * so that of fewer too few would be told in it. */
+static bool is_comparable(const struct client *client, const struct turn *turn)
+{
+	uint64_t cut = PACE_BEHIND + PACE_BEFORE;
+
+	return !turn->waiting ||
+	       (turn->allowed > cut && (turn->allowed - cut) / PACE_KERNELS > kernel_of(client));
+}
+
+/* @step was told; by the former telling it had the turn already, and has had it since. At the
+ * turn's begin others were still to leave, so that telling must not have been then: else who has
+ * the turn seems to run less than the clock. Who tells after the turn's end is not seen here, so
+ * nor may it have been shortly before that: else only those are counted who tell soon, and seem to
+ * run more.
+ */
+static void note_pace(struct client *client, const struct turn *turn, uint64_t step)
+{
+	uint64_t used = turn->used > client->charged ? turn->used - client->charged : 0;
+
+	if (!is_comparable(client, turn) ||
+	    (turn->waiting && (turn->allowed < used || turn->allowed - used < PACE_BEFORE)))
+		return;
+	client->pace_told += step;
+	client->pace_charged += client->charged;
+	if (client->pace_charged > PACE_MAX) {
+		client->pace_told /= 2;
+		client->pace_charged /= 2;
+	}
+}
+
+/* Told less than it was charged for: others were still running in its turn, or it told of kernels
+ * that ended and has run a part of the next. So much is given back as others were found to have run
+ * more than they were charged for; the rest is its credit. */
+static void give_back(struct client *client, uint64_t ns)
+{
+	struct gpu *gpu = client->gpu;
+	uint64_t *pool = &gpu->unclaimed[client->level];
+	uint64_t back = ns < *pool ? ns : *pool;
+
+	*pool -= back;
+	turns_refund(&gpu->turns, &client->policy, back);
+	client->credit += ns - back;
+	if (client->credit > CREDIT_MAX)
+		client->credit = CREDIT_MAX;
+}
+
+/* What the page says that it ran since it last said so, and was not charged for: kernels are told
+ * when they have ended, and what is told is seen late. It cannot have run for longer than it is
+ * since it told the last time. */
+static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t now)
+{
+	uint64_t total = atomic_load(&client->pages.status->executed);
+	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
+	uint64_t from = client->told_at, charged = client->charged;
+
+	if (step == 0)
+		return 0;
+	bool first = client->told_executed == 0;
+	client->told_executed = total;
+	client->told_at = now;
+	/* A client may be older than its agent. */
+	if (first)
+		return 0;
+	if (turn->running == &client->policy && from > turn->started + PACE_BEHIND)
+		note_pace(client, turn, step);
+	client->charged = 0;
+	step = by_clock(client, step);
+	if (step < charged) {
+		give_back(client, charged - step);
+		return 0;
+	}
+	uint64_t more = step - charged;
+	uint64_t paid = more < client->credit ? more : client->credit;
+	client->credit -= paid;
+	return more - paid < now - from ? more - paid : now - from;
+}
+
+/* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
+static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
+{
+	struct policy_client *first = gpu->turns.levels[level].running;
+	bool blocked = level < WEIR_DEMAND_LEVELS && gpu->open &&
+		       atomic_load(&gpu->region.demand[level]->word);
+
+	if (!first || blocked)
+		return;
+	turns_ran(&gpu->turns, first, passed);
+	container_of(first, struct client, policy)->charged += passed;
+}
+
+/* What clients say that they ran beyond the clock, as their kernels had not left yet, is theirs,
+ * and not that of whose turn it was. */
+static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		const struct turn *turn = &gpu->turns.levels[client->level];
+		uint64_t ran = unpaid(client, turn, now);
+		if (gpu->n_level[client->level] < 2 || ran == 0)
+			continue;
+		turns_overran(&gpu->turns, &client->policy, ran);
+		gpu->unclaimed[client->level] += ran;
+		if (gpu->unclaimed[client->level] > UNCLAIMED_MAX)
+			gpu->unclaimed[client->level] = UNCLAIMED_MAX;
+	}
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		if (gpu->n_level[level] > 1)
+			charge_turn(gpu, level, passed);
+}
+
+/* Work that was launched since the last look, for the recording. */
+static void record_launches(struct record *record, struct client *client, uint64_t now)
+{
+	uint64_t gpu_time = atomic_load(&client->pages.status->gpu_time);
+	uint64_t step = gpu_time - client->told_gpu_time;
+
+	if (gpu_time > client->told_gpu_time && step <= ACCOUNT_STEP_MAX)
+		record_work(record, client, step, now);
+	client->told_gpu_time = gpu_time;
+}
+
+/* What it has left: what it told, less what it ran since it did. */
+static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t told)
+{
+	bool news = told != client->told_remaining || !client->policy.active;
+
+	client->told_remaining = told;
+	/* Nothing predicted is not nothing left. */
+	if (!told)
+		return settings_of(scheduler, client->gpu)->quantum;
+	if (news)
+		return told;
+	return client->policy.remaining ? client->policy.remaining : 1;
+}
+
+/* True: it has work. */
+static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
+{
+	const struct weir_status_page *status = client->pages.status;
+	uint64_t outstanding = atomic_load(&status->outstanding);
+	uint64_t remaining = atomic_load(&status->remaining);
+
+	record_launches(&scheduler->record, client, now);
+	if (cost_of(scheduler, client) != client->policy.cost) {
+		struct policy_client news = describe(scheduler, client);
+		turns_change(&client->gpu->turns, &client->policy, &news, now);
+	}
+	if (hand_held(client) && now >= client->held_until) {
+		client->held_until = 0;
+		write_hold(client, client->policy.held, now);
+	}
+	turns_work(&client->gpu->turns, &client->policy, hand_held(client) ? 0 : outstanding,
+		   outstanding ? left(scheduler, client, remaining) : 0, now);
+	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
+		client->long_until = now + SCHEDULER_LONG_FOR;
+	/* Cleared by a client that waited for us too long. */
+	if (client->policy.held || hand_held(client))
+		write_hold(client, true, now);
+	return outstanding > 0;
+}
+
+/* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
+static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
+		    uint64_t now)
+{
+	const struct turn *turn = &gpu->turns.levels[level];
+
+	if (!contention_may_be_keen(gpu, level) || now >= scheduler->keen_until)
+		return false;
+	return turn->n_active < gpu->n_level[level] ||
+	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
+}
+
+/* The one with an objective for whose turn others wait that ends first; NULL: there is none. */
+static const struct turn *ends_first(const struct gpu *gpu)
+{
+	const struct turn *first = NULL;
+
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		const struct turn *turn = &gpu->turns.levels[level];
+		const struct policy_client *running = turn->running;
+		if (running && running->slo && turn->waiting &&
+		    (!first || running->remaining < first->running->remaining))
+			first = turn;
+	}
+	return first;
+}
+
+/* Such turns are short, and many, and the GPU is idle from the end of each until it is seen. A
+ * timer may be late by more than that; so from shortly before the end that is predicted on one look
+ * follows the other, but in no turn for long. */
+static uint64_t until_end(struct gpu *gpu, uint64_t passed)
+{
+	const struct turn *turn = ends_first(gpu);
+	struct watch *watch = &gpu->watch;
+
+	if (!turn)
+		return POLICY_NEVER;
+	if (watch->turn != turn->started)
+		*watch = (struct watch){.turn = turn->started, .left = SCHEDULER_WATCH_NS};
+	if (watch->on)
+		watch->left -= passed < watch->left ? passed : watch->left;
+	watch->on = turn->running->remaining <= SCHEDULER_LATE_NS;
+	if (!watch->on)
+		return turn->running->remaining - SCHEDULER_LATE_NS;
+	return watch->left ? 1 : SCHEDULER_END_NS;
+}
+
+/* Nobody had work for a second, but who comes is to be seen soon: as often as it costs little. */
+static uint64_t doze(const struct scheduler *scheduler)
+{
+	uint64_t wanted = scheduler->n_clients * SCHEDULER_DOZE_NS;
+
+	return wanted < SCHEDULER_IDLE_NS     ? SCHEDULER_IDLE_NS
+	       : wanted < SCHEDULER_ASLEEP_NS ? wanted
+					      : SCHEDULER_ASLEEP_NS;
+}
+
+/* The longest time until the next look. */
+static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
+			 uint64_t now)
+{
+	if (busy) {
+		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
+		scheduler->keen_until = now + SCHEDULER_KEEN_FOR;
+	}
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		if (is_keen(scheduler, gpu, level, now))
+			return SCHEDULER_KEEN_NS;
+	if (busy)
+		return SCHEDULER_LOOK_NS;
+	return now < scheduler->busy_until ? SCHEDULER_IDLE_NS : doze(scheduler);
+}
+
+uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
+{
+	uint64_t passed = now - gpu->looked, next;
+	bool may_contend = scheduler->record.gpu == gpu, busy = may_contend;
+	bool concurrent[WEIR_LEVELS] = {true, true, true, true}; /* all clients say so */
+	struct client *client;
+
+	gpu->looked = now;
+	charge(gpu, passed, now);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		bool equals = has_equals(scheduler, client) || hand_held(client);
+		busy |= look_at(scheduler, client, now) && equals;
+		may_contend |= equals;
+		concurrent[client->level] &= client_is_concurrent(client);
+	}
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
+	next = turns_decide(&gpu->turns, now);
+	contention_tell(gpu, now);
+	if (!may_contend)
+		return POLICY_NEVER;
+	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu, passed);
+	most = end < most ? end : most;
+	return next < now + most ? next : now + most;
+}
+
+static void look(struct scheduler *scheduler)
+{
+	uint64_t now = loop_now(), next = POLICY_NEVER;
+
+	scheduler->n_clients = 0;
+	for (const struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next)
+		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+			scheduler->n_clients += gpu->n_level[level];
+	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
+		uint64_t wanted = gpu->clients ? scheduler_look(scheduler, gpu, now) : POLICY_NEVER;
+		next = wanted < next ? wanted : next;
+	}
+	scheduler->due = next == POLICY_NEVER ? 0 : next;
+	if (next == POLICY_NEVER)
+		loop_timer_clear(&scheduler->timer);
+	else
+		loop_timer_set(&scheduler->timer, next - now, 0);
+}
+
+void scheduler_hear(struct scheduler *scheduler, const struct client *client)
+{
+	if (contention_may_be_keen(client->gpu, client->level))
+		look(scheduler);
+}
+
+static void look_due(struct loop_timer *timer)
+{
+	struct scheduler *scheduler = container_of(timer, struct scheduler, timer);
+
+	scheduler->timers.n++;
+	scheduler->timers.late += loop_now() - scheduler->due;
+	look(scheduler);
+}
+
+int scheduler_init(struct scheduler *scheduler, struct loop *loop, const struct policy *policy,
+		   const struct policy_settings *settings, struct gpu **gpus)
+{
+	*scheduler = (struct scheduler){.policy = policy, .settings = *settings, .gpus = gpus};
+	return loop_timer_init(&scheduler->timer, loop, look_due);
+}
+
+void scheduler_deinit(struct scheduler *scheduler)
+{
+	free(record_end(&scheduler->record, loop_now()));
+	loop_timer_deinit(&scheduler->timer);
+}
+
+/* Nobody has a turn yet. What was counted goes on. */
+static void begin(struct scheduler *scheduler, struct gpu *gpu)
+{
+	struct turns former = gpu->turns;
+
+	turns_init(&gpu->turns, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		gpu->turns.levels[level].switches = former.levels[level].switches;
+		gpu->unclaimed[level] = 0;
+	}
+}
+
+/* A GPU whose clients' turns are not kept yet. */
+static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
+{
+	if (!gpu->turns.policy)
+		begin(scheduler, gpu);
+}
+
+static void begin_anew(struct scheduler *scheduler, struct gpu *gpu)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		turns_remove(&gpu->turns, &client->policy, loop_now());
+	begin(scheduler, gpu);
+	for (client = gpu->clients; client; client = client->gpu_next)
+		turns_add(&gpu->turns, &client->policy);
+	refresh(scheduler, gpu, loop_now());
+}
+
+void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy)
+{
+	scheduler->policy = scheduler->commanded = policy;
+	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
+		if (gpu->policy)
+			gpu->policy = policy;
+		begin_anew(scheduler, gpu);
+	}
+	look(scheduler);
+}
+
+void scheduler_take(struct scheduler *scheduler, const struct policy *policy,
+		    const struct policy_settings *settings)
+{
+	scheduler->policy = policy;
+	scheduler->settings = *settings;
+	scheduler->commanded = NULL;
+}
+
+static bool same_settings(const struct policy_settings *a, const struct policy_settings *b)
+{
+	return a->aging == b->aging && a->quantum == b->quantum &&
+	       a->min_quantum == b->min_quantum && a->cost == b->cost && a->nap == b->nap &&
+	       a->late == b->late && a->max_overhead == b->max_overhead;
+}
+
+void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
+			 const struct policy_settings *settings)
+{
+	const struct policy *wanted = scheduler->commanded ? scheduler->commanded : policy;
+	bool same = wanted == policy_of(scheduler, gpu) &&
+		    same_settings(settings, settings_of(scheduler, gpu));
+
+	gpu->policy = wanted;
+	gpu->settings = *settings;
+	if (same)
+		return;
+	begin_anew(scheduler, gpu);
+	look(scheduler);
+}
+
+void scheduler_add(struct scheduler *scheduler, struct client *client)
+{
+	struct gpu *gpu = client->gpu;
+
+	begin_once(scheduler, gpu);
+	client->policy = describe(scheduler, client);
+	turns_add(&gpu->turns, &client->policy);
+	record_client(&scheduler->record, client);
+	refresh(scheduler, gpu, loop_now());
+	look(scheduler);
+}
+
+void scheduler_remove(struct client *client)
+{
+	if (client->gpu->turns.policy)
+		turns_remove(&client->gpu->turns, &client->policy, loop_now());
+}
+
+void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)
+{
+	refresh(scheduler, gpu, loop_now());
+	look(scheduler);
+}
+
+void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t ns)
+{
+	uint64_t now = loop_now();
+
+	client->held_until = ns ? now + ns : 0;
+	write_hold(client, ns || client->policy.held, now);
+	refresh(scheduler, client->gpu, now);
+	look(scheduler);
+}
+
+int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu)
+{
+	struct client *client;
+	int r = record_begin(&scheduler->record, gpu, loop_now());
+
+	if (r < 0)
+		return r;
+	for (client = gpu->clients; client; client = client->gpu_next)
+		client->told_gpu_time = atomic_load(&client->pages.status->gpu_time);
+	look(scheduler);
+	return 0;
+}

@@ -1,0 +1,448 @@
+#include "shm/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <openssl/evp.h>
+
+#include "common/process.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+#define FOLDER "memory"
+
+struct memory_slot {
+	struct memory *memory;
+	uint32_t index;
+	pid_t pid;
+	int process;
+	struct loop_io death;
+};
+
+static struct weir_limit_page *memory_limit_page(const struct memory *memory)
+{
+	return memory->limit.page;
+}
+
+static struct weir_account_page *memory_account_page(const struct memory *memory)
+{
+	return memory->account.page;
+}
+
+static void file_name(char *out, size_t size, const char *prefix, const char *name)
+{
+	snprintf(out, size, "%s-%s", prefix, name);
+}
+
+static void remove_files(const struct folder *root, const char *name)
+{
+	char file[96];
+
+	file_name(file, sizeof(file), "account", name);
+	region_page_remove(root, FOLDER, file);
+	file_name(file, sizeof(file), "limit", name);
+	region_page_remove(root, FOLDER, file);
+}
+
+/* In the page of the dead, and where nobody is: nothing reserved, and no lock. */
+static void clear_slot(struct weir_account_page *account, uint32_t index)
+{
+	uint32_t held = index + 1;
+
+	atomic_store(&account->slots[index].reserved, 0);
+	atomic_store(&account->slots[index].pid, 0);
+	atomic_compare_exchange_strong(&account->lock, &held, 0);
+}
+
+/* Forgets the process; what it reserved stays. */
+static void slot_free(struct memory_slot *slot)
+{
+	struct memory *memory = slot->memory;
+
+	memory->slots[slot->index] = NULL;
+	memory->n--;
+	memory->memories->n--;
+	loop_io_deinit(&slot->death);
+	closep(&slot->process);
+	free(slot);
+}
+
+static void memory_free(struct memory *memory)
+{
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (memory->slots[i])
+			slot_free(memory->slots[i]);
+	HASH_DEL(memory->memories->all, memory);
+	region_page_deinit(&memory->limit);
+	region_page_deinit(&memory->account);
+	free(memory);
+}
+
+/* Nobody is left. */
+static void memory_end(struct memory *memory)
+{
+	remove_files(memory->memories->root, memory->name);
+	memory_free(memory);
+}
+
+static void process_died(struct loop_io *io, uint32_t events)
+{
+	struct memory_slot *slot = container_of(io, struct memory_slot, death);
+	struct memory *memory = slot->memory;
+
+	(void)events;
+	clear_slot(memory_account_page(memory), slot->index);
+	slot_free(slot);
+	if (memory->n == 0)
+		memory_end(memory);
+}
+
+/* Takes @process, also when it fails. */
+static int slot_new(struct memory *memory, uint32_t index, pid_t pid, int process)
+{
+	struct memory_slot *slot = process < 0 ? NULL : calloc(1, sizeof(*slot));
+
+	if (!slot) {
+		closep(&process);
+		return error_origin(-ENOMEM);
+	}
+	*slot = (struct memory_slot){
+		.memory = memory, .index = index, .pid = pid, .process = process};
+	memory->slots[index] = slot;
+	memory->n++;
+	memory->memories->n++;
+	int r = loop_io_init(&slot->death, memory->memories->loop, process, EPOLLIN, process_died);
+	if (r < 0) {
+		slot_free(slot);
+		return error_origin(r);
+	}
+	atomic_store(&memory_account_page(memory)->slots[index].pid, (uint32_t)pid);
+	return 0;
+}
+
+static bool same_container(const struct container_identity *a, const struct container_identity *b)
+{
+	if (a->in_pod != b->in_pod)
+		return false;
+	if (a->in_pod)
+		return strcmp(a->pod_uid, b->pod_uid) == 0 &&
+		       strcmp(a->container_id, b->container_id) == 0;
+	return a->uid == b->uid && strcmp(a->cgroup, b->cgroup) == 0;
+}
+
+/* The pid is what the page says: a process of the container itself, or nobody. */
+static int open_process(const struct container_identity *identity, uint32_t pid)
+{
+	struct container_identity found = {0};
+
+	cleanup(closep) int process = process_open((pid_t)pid);
+	if (process < 0 || container_identify(&found, (pid_t)pid) < 0 ||
+	    !same_container(&found, identity))
+		return -1;
+	return take_fd(process);
+}
+
+/* The account of before the restart: whose process lives keeps its slot. */
+static void adopt(struct memory *memory, const struct container_identity *identity)
+{
+	struct weir_account_page *account = memory_account_page(memory);
+
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
+		uint32_t pid = atomic_load(&account->slots[i].pid);
+		int process = open_process(identity, pid);
+		if (process < 0 || memory->memories->n >= memory->memories->max) {
+			closep(&process);
+			clear_slot(account, i);
+		} else if (slot_new(memory, i, (pid_t)pid, process) < 0) {
+			clear_slot(account, i);
+		}
+	}
+}
+
+static int open_pages(struct memory *memory)
+{
+	const struct folder *root = memory->memories->root;
+	char file[96];
+
+	file_name(file, sizeof(file), "limit", memory->name);
+	int r = region_page_init(&memory->limit, root, FOLDER, file);
+	file_name(file, sizeof(file), "account", memory->name);
+	if (r == 0)
+		r = region_page_init(&memory->account, root, FOLDER, file);
+	if (r < 0)
+		return r;
+	memory_limit_page(memory)->magic = memory_account_page(memory)->magic = WEIR_PROTOCOL_MAGIC;
+	memory_limit_page(memory)->version = memory_account_page(memory)->version =
+		WEIR_PROTOCOL_VERSION;
+	return 0;
+}
+
+static bool format_name(char out[65], const char *key)
+{
+	unsigned char digest[32];
+
+	if (EVP_Digest(key, strlen(key), digest, NULL, EVP_sha256(), NULL) != 1)
+		return false;
+	for (size_t i = 0; i < sizeof(digest); i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return true;
+}
+
+static struct memory *memory_new(struct memories *memories, const char *key,
+				 const struct memory_owner *owner)
+{
+	struct memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory) {
+		error_origin(-ENOMEM);
+		return NULL;
+	}
+	memory->memories = memories;
+	memory->limit.writable = memory->limit.readonly = -1;
+	memory->account.writable = memory->account.readonly = -1;
+	snprintf(memory->key, sizeof(memory->key), "%s", key);
+	HASH_ADD_STR(memories->all, key, memory);
+	int r = format_name(memory->name, key) ? open_pages(memory) : -EIO;
+	if (r < 0) {
+		log_limited(LOG_ERROR, 1, "an account of memory in stateDir: %s", strerror(-r));
+		memory_free(memory);
+		/* One of its files may be there. */
+		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
+		return NULL;
+	}
+	/* First, so that a slot is never free without its limit. */
+	if (owner->known)
+		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
+	adopt(memory, owner->identity);
+	return memory;
+}
+
+static void format_key(char *out, size_t size, const char *tenant, const char *gpu)
+{
+	snprintf(out, size, "%s %s", gpu, tenant);
+}
+
+static bool has_files(const struct memories *memories, const char *key)
+{
+	char name[65], path[128];
+	struct stat info;
+
+	if (!format_name(name, key))
+		return false;
+	snprintf(path, sizeof(path), FOLDER "/account-%s", name);
+	return fstatat(memories->root->dir, path, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu)
+{
+	struct memory *memory;
+	char key[sizeof(memory->key)];
+
+	format_key(key, sizeof(key), tenant, gpu);
+	HASH_FIND_STR(memories->all, key, memory);
+	return memory;
+}
+
+struct memory *memories_find(struct memories *memories, const struct memory_owner *owner)
+{
+	struct memory *memory = memories_get(memories, owner->tenant, owner->gpu);
+	char key[sizeof(memory->key)];
+
+	format_key(key, sizeof(key), owner->tenant, owner->gpu);
+	if (memory || !has_files(memories, key))
+		return memory;
+	memory = memory_new(memories, key, owner);
+	if (memory && memory->n == 0)
+		memory_end(take(memory));
+	return memory;
+}
+
+static int find_slot(const struct memory *memory, pid_t pid)
+{
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (memory->slots[i] && memory->slots[i]->pid == pid)
+			return (int)i;
+	return -1;
+}
+
+/* In turn, so that one is not given out again at once. */
+static int free_slot(struct memory *memory)
+{
+	if (memory->memories->n >= memory->memories->max)
+		return -ENOSPC;
+	for (unsigned i = 0; i < WEIR_MEMORY_SLOTS; i++) {
+		uint32_t at = (memory->next + i) % WEIR_MEMORY_SLOTS;
+		if (memory->slots[at])
+			continue;
+		memory->next = at + 1;
+		clear_slot(memory_account_page(memory), at);
+		return (int)at;
+	}
+	return -ENOSPC;
+}
+
+int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
+		   int process, struct memory **out)
+{
+	struct memory *memory = memories_find(memories, owner);
+	char key[sizeof(memory->key)];
+
+	format_key(key, sizeof(key), owner->tenant, owner->gpu);
+	if (!memory)
+		memory = memory_new(memories, key, owner);
+	if (!memory)
+		return -EIO;
+	*out = memory;
+	int slot = find_slot(memory, pid);
+	if (slot < 0) {
+		slot = free_slot(memory);
+		int r = slot < 0 ? slot
+				 : slot_new(memory, (uint32_t)slot, pid,
+					    fcntl(process, F_DUPFD_CLOEXEC, 0));
+		slot = r < 0 ? r : slot;
+	}
+	/* Nobody else would end it. */
+	if (memory->n == 0)
+		memory_end(memory);
+	return slot;
+}
+
+void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit)
+{
+	struct memory *memory = memories_get(memories, tenant, gpu);
+
+	if (memory)
+		atomic_store(&memory_limit_page(memory)->limit, limit);
+}
+
+uint64_t memory_limit(const struct memory *memory)
+{
+	return atomic_load(&memory_limit_page(memory)->limit);
+}
+
+uint64_t memory_reserved(const struct memory *memory)
+{
+	const struct weir_account_page *account = memory_account_page(memory);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (__builtin_add_overflow(sum, atomic_load(&account->slots[i].reserved), &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+void memories_mark(const struct memories *memories)
+{
+	int fd = open(memories->mark, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
+
+	if (fd < 0)
+		log_limited(LOG_ERROR, 60,
+			    "%s: %s; processes that start without an agent have no limit of memory",
+			    memories->mark, strerror(errno));
+	closep(&fd);
+}
+
+bool memories_marked(const struct memories *memories)
+{
+	return faccessat(AT_FDCWD, memories->mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool someone_lives(const struct weir_account_page *account)
+{
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
+		cleanup(closep) int process =
+			process_open((pid_t)atomic_load(&account->slots[i].pid));
+		if (process >= 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_open(const struct memories *memories, const char *name)
+{
+	const struct memory *memory;
+
+	for (memory = memories->all; memory; memory = memory->hh.next)
+		if (strcmp(memory->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* An account of before the restart stays while one of its processes may live. */
+static bool may_live(int folder, const char *name)
+{
+	struct weir_account_page account;
+	char file[96];
+
+	file_name(file, sizeof(file), "account", name);
+	cleanup(closep) int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
+	       someone_lives(&account);
+}
+
+/* True: nobody has it open, and it stays. */
+static bool look_at(const struct memories *memories, int folder, const char *file)
+{
+	const char *dash = strchr(file, '-');
+
+	if (!dash || strlen(dash + 1) > 64 || is_open(memories, dash + 1))
+		return false;
+	if (may_live(folder, dash + 1))
+		return true;
+	remove_files(memories->root, dash + 1);
+	return false;
+}
+
+void memories_sweep(struct memories *memories)
+{
+	int fd = openat(memories->root->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	bool unclaimed = false;
+
+	for (struct dirent *entry; folder && (entry = readdir(folder));)
+		unclaimed |= look_at(memories, fd, entry->d_name);
+	if (folder)
+		closedir(folder);
+	else
+		closep(&fd);
+	if (unclaimed)
+		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
+}
+
+static void sweep_due(struct loop_timer *timer)
+{
+	memories_sweep(container_of(timer, struct memories, sweep));
+}
+
+int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
+		  const char *socket, unsigned max)
+{
+	const char *end = strrchr(socket, '/');
+
+	*memories = (struct memories){.loop = loop, .root = root, .max = max};
+	if (asprintf(&memories->mark, "%.*s" WEIR_LIMITED_NAME, end ? (int)(end - socket + 1) : 0,
+		     socket) < 0) {
+		memories->mark = NULL;
+		return error_origin(-ENOMEM);
+	}
+	int r = loop_timer_init(&memories->sweep, loop, sweep_due);
+	if (r == 0)
+		memories_sweep(memories);
+	return r;
+}
+
+void memories_deinit(struct memories *memories)
+{
+	while (memories->all)
+		memory_free(memories->all);
+	loop_timer_deinit(&memories->sweep);
+	free(memories->mark);
+	*memories = (struct memories){0};
+}

@@ -1,0 +1,286 @@
+#include "shm/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "shm/guard.h"
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+static const char *const demand_names[WEIR_DEMAND_LEVELS] = {"demand-0", "demand-1", "demand-2"};
+#define TAKEN_NAME "taken"
+
+int region_root_init(struct folder *root, const char *path)
+{
+	return folder_open(root, path, "stateDir",
+			   "root in a container can write the demand pages that it should only "
+			   "read");
+}
+
+/* A file of one page of zeros under @name, there as a whole or not at all. Its memory is taken now:
+ * a full disk is an error here, not a SIGBUS later. */
+static int create_page(int folder, const char *name)
+{
+	char fresh[64];
+	int r = 0;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	unlinkat(folder, fresh, 0);
+	cleanup(closep) int fd =
+		openat(folder, fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = -posix_fallocate(fd, 0, WEIR_PAGE_SIZE);
+	if (r == 0 && renameat(folder, fresh, folder, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlinkat(folder, fresh, 0);
+		return r;
+	}
+	return take_fd(fd);
+}
+
+/* Also where the file is guarded, or no file. */
+static void remove_page(int folder, const char *name)
+{
+	cleanup(closep) int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		guard_off(fd);
+	if (unlinkat(folder, name, 0) < 0)
+		unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+/* The file, unguarded, for ourselves. */
+static int open_page(int folder, const char *name)
+{
+	cleanup(closep) int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0 && errno == ENOENT)
+		return create_page(folder, name);
+	/* A link is replaced; other errors are trouble of our own. */
+	if (fd < 0 && errno != ELOOP)
+		return -errno;
+	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+	    info.st_size != WEIR_PAGE_SIZE || info.st_nlink != 1) {
+		log_warning("%s in stateDir is no page of ours, replacing it", name);
+		remove_page(folder, name);
+		return create_page(folder, name);
+	}
+	guard_off(fd);
+	int writable = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	return writable < 0 ? -errno : writable;
+}
+
+static int map_page(int fd, int protection, void *out)
+{
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, protection, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	*(void **)out = page;
+	return 0;
+}
+
+static void unmap_page(const void *page)
+{
+	if (page)
+		munmap((void *)page, WEIR_PAGE_SIZE);
+}
+
+static int open_readonly(const struct folder *root, const char *name, const char *file)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", name, file);
+	return folder_open_readonly(root, path);
+}
+
+static int fill_page(struct region_page *page, const struct folder *root, int folder,
+		     const char *name, const char *file)
+{
+	cleanup(closep) int fd = open_page(folder, file);
+
+	if (fd < 0)
+		return fd;
+	page->writable = guard_open(folder, file);
+	if (page->writable < 0)
+		return page->writable;
+	page->readonly = open_readonly(root, name, file);
+	if (page->readonly < 0)
+		return page->readonly;
+	guard_on(fd);
+	return map_page(fd, PROT_READ | PROT_WRITE, &page->page);
+}
+
+static int init_page(struct region_page *page, const struct folder *root, int folder,
+		     const char *name, const char *file)
+{
+	*page = (struct region_page){.writable = -1, .readonly = -1};
+	int r = fill_page(page, root, folder, name, file);
+
+	if (r < 0)
+		region_page_deinit(page);
+	return r;
+}
+
+static int open_folder(const struct folder *root, const char *name)
+{
+	int fd = -1;
+
+	if (mkdirat(root->dir, name, 0700) == 0 || errno == EEXIST)
+		fd = openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
+		     const char *file)
+{
+	cleanup(closep) int dir = open_folder(root, folder);
+
+	return dir < 0 ? dir : init_page(page, root, dir, folder, file);
+}
+
+void region_page_deinit(struct region_page *page)
+{
+	unmap_page(page->page);
+	closep(&page->writable);
+	closep(&page->readonly);
+	*page = (struct region_page){.writable = -1, .readonly = -1};
+}
+
+void region_page_remove(const struct folder *root, const char *folder, const char *file)
+{
+	cleanup(closep) int dir =
+		openat(root->dir, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir >= 0)
+		remove_page(dir, file);
+}
+
+static int init_demand(struct region *region, const struct folder *root, int folder,
+		       const char *name, unsigned level)
+{
+	struct region_page page;
+	int r = init_page(&page, root, folder, name, demand_names[level]);
+
+	if (r < 0)
+		return r;
+	region->demand[level] = page.page;
+	region->writable[level] = page.writable;
+	region->readonly[level] = page.readonly;
+	return 0;
+}
+
+static int init_taken(struct region *region, int folder)
+{
+	cleanup(closep) int fd = open_page(folder, TAKEN_NAME);
+
+	return fd < 0 ? fd : map_page(fd, PROT_READ | PROT_WRITE, &region->taken);
+}
+
+static void regionp(struct region *region)
+{
+	region_deinit(region);
+}
+
+int region_init(struct region *out, const struct folder *root, const char *name)
+{
+	cleanup(regionp) struct region region = {.writable = {-1, -1, -1},
+						 .readonly = {-1, -1, -1}};
+	cleanup(closep) int folder = open_folder(root, name);
+	int r = folder < 0 ? folder : 0;
+
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++)
+		r = init_demand(&region, root, folder, name, level);
+	if (r == 0)
+		r = init_taken(&region, folder);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 1, "demand pages of %s in stateDir: %s", name, strerror(-r));
+		return r;
+	}
+	*out = region;
+	region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
+	return 0;
+}
+
+void region_deinit(struct region *region)
+{
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		unmap_page(region->demand[level]);
+		closep(&region->writable[level]);
+		closep(&region->readonly[level]);
+		region->writable[level] = region->readonly[level] = -1;
+		region->demand[level] = NULL;
+	}
+	unmap_page(region->taken);
+	region->taken = NULL;
+}
+
+void region_remove(const struct folder *root, const char *name)
+{
+	cleanup(closep) int folder =
+		openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (folder < 0)
+		return;
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		remove_page(folder, demand_names[level]);
+	remove_page(folder, TAKEN_NAME);
+	unlinkat(root->dir, name, AT_REMOVEDIR);
+}
+
+static int sealed_page(const char *name, int protection, int *fd_out, void *page_out)
+{
+	cleanup(closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, WEIR_PAGE_SIZE) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	int r = map_page(fd, protection, page_out);
+	if (r == 0)
+		*fd_out = take_fd(fd);
+	return r;
+}
+
+int region_pages_init(struct region_pages *pages)
+{
+	*pages = (struct region_pages){.control_fd = -1, .status_fd = -1};
+	int r = sealed_page("weir-control", PROT_READ | PROT_WRITE, &pages->control_fd,
+			    &pages->control);
+	if (r == 0)
+		r = sealed_page("weir-status", PROT_READ, &pages->status_fd, &pages->status);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 1, "pages for a client: %s", strerror(-r));
+		region_pages_deinit(pages);
+		return r;
+	}
+	pages->control->magic = WEIR_PROTOCOL_MAGIC;
+	pages->control->version = WEIR_PROTOCOL_VERSION;
+	return 0;
+}
+
+void region_pages_close(struct region_pages *pages)
+{
+	closep(&pages->control_fd);
+	closep(&pages->status_fd);
+	pages->control_fd = pages->status_fd = -1;
+}
+
+void region_pages_deinit(struct region_pages *pages)
+{
+	region_pages_close(pages);
+	unmap_page(pages->control);
+	unmap_page(pages->status);
+	pages->control = NULL;
+	pages->status = NULL;
+}

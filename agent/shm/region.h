@@ -1,0 +1,63 @@
+/* The pages that agent and clients share (protocol.h says what is in them).
+ *
+ * Demand pages are files, one folder a GPU, `stateDir/GPU-.../demand-0..2`, because they have to
+ * outlive the agent: clients go on with the pages that they have, and the next agent must find the
+ * same ones. Beside them `taken`, the agent's own: the bits that were given out.
+ *
+ * Control and status pages are memfds, sealed in size, so that no client can make the agent fault
+ * on them. They need not outlive the agent: a client that finds a new agent gets new ones.
+ *
+ * A client that may only read a page must not be able to open it for writing by /proc/self/fd, not
+ * even as root of its container: its descriptor comes from a detached read-only clone of the mount.
+ * What a client that may write a page could still do to the file, guard.h prevents.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/folder.h"
+
+#include "weir/protocol.h"
+
+/* Opens stateDir, which is made where it is missing. */
+int region_root_init(struct folder *root, const char *path);
+
+/* A file of one page in a folder of stateDir, and descriptors of it for clients: one that may be
+ * written, and one that can only be read. */
+struct region_page {
+	void *page;
+	int writable, readonly;
+};
+
+/* Makes folder and file where they are missing. A negative errno. */
+int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
+		     const char *file);
+/* Unmaps; the file stays. */
+void region_page_deinit(struct region_page *page);
+void region_page_remove(const struct folder *root, const char *folder, const char *file);
+
+struct region {
+	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
+	int writable[WEIR_DEMAND_LEVELS], readonly[WEIR_DEMAND_LEVELS];
+	_Atomic uint64_t *taken;
+};
+
+/* Opens the folder @name, or makes it. A file that cannot be one of ours is replaced. Logs what
+ * fails. */
+int region_init(struct region *region, const struct folder *root, const char *name);
+/* Unmaps; the files stay. */
+void region_deinit(struct region *region);
+/* Removes the files. */
+void region_remove(const struct folder *root, const char *name);
+
+struct region_pages {
+	struct weir_control_page *control;
+	const struct weir_status_page *status;
+	int control_fd, status_fd; /* to be sent and closed; the mappings stay */
+};
+
+int region_pages_init(struct region_pages *pages);
+void region_pages_close(struct region_pages *pages);
+void region_pages_deinit(struct region_pages *pages);

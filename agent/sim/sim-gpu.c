@@ -1,0 +1,248 @@
+#include <utlist.h>
+
+#include "sim/sim-model.h"
+
+#include "weir/base.h"
+
+/* Whether the demand words and its hold word let @actor run. */
+static bool may_run(const struct sim *sim, const struct actor *actor)
+{
+	for (unsigned level = actor->policy.level + 1u; level < WEIR_LEVELS; level++)
+		if (sim->n_active[level])
+			return false;
+	return actor->runnable;
+}
+
+bool sim_on_gpu(const struct sim *sim, const struct actor *actor)
+{
+	return actor == sim->current || actor == sim->ending;
+}
+
+/* Who is served next; NULL: nobody who may run waits. */
+static struct actor *first_waiting(const struct sim *sim)
+{
+	struct actor *actor;
+
+	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
+		DL_FOREACH (sim->runnable[level], actor)
+			if (!sim_on_gpu(sim, actor))
+				return actor;
+		if (sim->n_active[level])
+			return NULL;
+	}
+	return NULL;
+}
+
+static void put_last(struct sim *sim, struct actor *actor)
+{
+	struct actor **list = &sim->runnable[actor->policy.level];
+
+	if (!actor->runnable)
+		return;
+	DL_DELETE(*list, actor);
+	DL_APPEND(*list, actor);
+}
+
+/* The next launch of its first request. */
+static void launch(struct actor *actor)
+{
+	uint64_t each = actor->traits->launch;
+
+	actor->launch = each && each < actor->left ? each : actor->left;
+}
+
+static bool current_runs(const struct sim *sim)
+{
+	return sim->phase == GPU_RUNNING || sim->phase == GPU_LEAVING;
+}
+
+static void spend(struct sim *sim, struct actor *actor, uint64_t ns)
+{
+	actor->left -= ns;
+	actor->launch -= ns;
+	actor->outstanding -= ns;
+	actor->untold += ns;
+	actor->window_ran += ns;
+	actor->stats->ran += ns;
+	sim_mark_changed(sim, actor);
+}
+
+/* Nobody runs. */
+static void stand_still(struct sim *sim, uint64_t ns)
+{
+	bool busy = false, free_to_run = false;
+
+	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
+		busy |= sim->n_active[level] > 0;
+		free_to_run |= sim->runnable[level] != NULL;
+	}
+	sim->result.idle += busy ? 0 : ns;
+	sim->result.wasted += busy ? ns : 0;
+	sim->result.held_alone += busy && !free_to_run ? ns : 0;
+}
+
+void sim_advance(struct sim *sim, uint64_t to)
+{
+	uint64_t passed = to - sim->now;
+	unsigned running = current_runs(sim) + (sim->ending != NULL);
+
+	if (passed == 0)
+		return;
+	if (current_runs(sim))
+		spend(sim, sim->current, passed);
+	if (sim->ending)
+		spend(sim, sim->ending, passed);
+	if (running == 0)
+		stand_still(sim, passed);
+	sim->result.ran += running > 0 ? passed : 0;
+	sim->result.shared += running > 1 ? passed : 0;
+	sim->now = to;
+}
+
+static void run(struct sim *sim)
+{
+	sim->phase = GPU_RUNNING;
+	if (sim->current->launch == 0)
+		launch(sim->current);
+	sim->result.switches += sim->current != sim->last;
+	sim->last = sim->current;
+	sim_note(sim, "run", sim->current);
+	sim_begin(sim, sim->current);
+}
+
+static void serve(struct sim *sim, struct actor *next)
+{
+	bool same = next == sim->last || sim->options->mps;
+	uint64_t switching = same ? 0 : sim->options->switching;
+
+	sim->current = next;
+	sim->phase = GPU_SWITCHING;
+	sim->phase_end = sim->now + switching;
+	sim->slice_end = sim->phase_end + sim->options->slice;
+	if (switching == 0)
+		run(sim);
+}
+
+static void vacate(struct sim *sim)
+{
+	if (sim->current && sim->phase != GPU_SWITCHING && sim->current->n > 0)
+		sim->current->stood_since = sim->now;
+	sim->current = NULL;
+	sim->phase = GPU_FREE;
+}
+
+static void serve_first(struct sim *sim)
+{
+	struct actor *first = first_waiting(sim);
+
+	if (first)
+		serve(sim, first);
+}
+
+static bool slice_over(const struct sim *sim)
+{
+	bool over = sim->options->mps ? sim->current->launch == 0 : sim->now >= sim->slice_end;
+
+	return over && first_waiting(sim) != NULL;
+}
+
+/* When a launch of @actor has left that is told to do so now. */
+static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
+{
+	uint64_t evict = actor->traits->evict ? actor->traits->evict : sim->options->evict;
+
+	return evict == TRACE_NEVER ? POLICY_NEVER : sim->now + evict;
+}
+
+/* How long the current launch still fills the GPU. Nothing begins beside two. */
+static uint64_t filled(const struct sim *sim)
+{
+	uint64_t launch = sim->current->launch, overlap = sim->current->traits->overlap;
+
+	if (!sim->options->mps || sim->ending)
+		return launch;
+	return launch > overlap ? launch - overlap : 0;
+}
+
+/* The next one's launch begins where the end of the current one leaves room. */
+static void follow(struct sim *sim)
+{
+	struct actor *next = current_runs(sim) && filled(sim) == 0 ? first_waiting(sim) : NULL;
+
+	if (!next)
+		return;
+	sim->ending = sim->current;
+	put_last(sim, sim->ending);
+	serve(sim, next);
+}
+
+/* The launch beside the current one, if it has ended. */
+static int end_beside(struct sim *sim)
+{
+	if (!sim->ending || sim->ending->launch > 0)
+		return 0;
+	struct actor *actor = take(sim->ending);
+	actor->stood_since = sim->now;
+	return actor->left == 0 ? sim_finish(sim, actor) : 0;
+}
+
+int sim_gpu_update(struct sim *sim)
+{
+	struct actor *current = sim->current;
+	int r = end_beside(sim);
+
+	if (r < 0)
+		return r;
+	if (sim->phase == GPU_SWITCHING && sim->now >= sim->phase_end && may_run(sim, current))
+		run(sim);
+	if (current_runs(sim) && current->left == 0) {
+		r = sim_finish(sim, current);
+		if (r < 0)
+			return r;
+		if (may_run(sim, current))
+			sim_begin(sim, current);
+	}
+	/* What follows has not begun: a gate keeps it back at once. */
+	if (current_runs(sim) && current->launch == 0 && !may_run(sim, current))
+		vacate(sim);
+	if (sim->phase == GPU_SWITCHING && !may_run(sim, current))
+		vacate(sim);
+	if (sim->phase == GPU_RUNNING && !may_run(sim, current)) {
+		sim->phase = GPU_LEAVING;
+		sim->phase_end = gone_at(sim, current);
+		sim->result.evictions += sim->phase_end != POLICY_NEVER;
+	}
+	if (sim->phase == GPU_LEAVING && may_run(sim, current))
+		sim->phase = GPU_RUNNING;
+	if (sim->phase == GPU_LEAVING && sim->now >= sim->phase_end)
+		vacate(sim);
+	if (sim->phase == GPU_RUNNING && slice_over(sim)) {
+		put_last(sim, current);
+		vacate(sim);
+	}
+	if (sim->phase == GPU_RUNNING && current->launch == 0)
+		launch(current);
+	if (sim->phase == GPU_FREE)
+		serve_first(sim);
+	follow(sim);
+	return 0;
+}
+
+uint64_t sim_gpu_event(const struct sim *sim)
+{
+	const struct actor *current = sim->current;
+	uint64_t full, at;
+
+	if (sim->phase == GPU_FREE)
+		return POLICY_NEVER;
+	if (sim->phase == GPU_SWITCHING)
+		return sim->phase_end;
+	full = filled(sim);
+	at = sim->now + (full ? full : current->launch);
+	if (sim->phase == GPU_LEAVING && sim->phase_end < at)
+		at = sim->phase_end;
+	if (sim->phase == GPU_RUNNING && !sim->options->mps && current->runnable &&
+	    sim->runnable[current->policy.level]->next && sim->slice_end < at)
+		at = sim->slice_end;
+	return at > sim->now ? at : sim->now;
+}

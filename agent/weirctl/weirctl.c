@@ -1,0 +1,385 @@
+/* weirctl: asks the agent of this node, and tells it. */
+#include <argp.h>
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "common/duration.h"
+#include "weirctl/table.h"
+#include "weirctl/top.h"
+
+#include "weir/base.h"
+
+#define DEFAULT_SOCKET "/run/weir-agent/control.sock"
+#define ANSWER_MAX     (64u << 20)
+#define SECOND         1000000000ull
+#define WAIT           (10 * SECOND) /* for an agent that does not answer */
+
+__attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
+
+struct arguments {
+	const char *socket;
+	const char *command, *operand, *gpu;
+	uint64_t duration; /* ns; 0: the command's own */
+	uint64_t records;  /* ns, before the answer comes */
+	unsigned times;    /* of top; 0: until it is stopped */
+	bool json;
+};
+
+/* @wait: ns, for each of the steps. */
+static int connect_to(const char *path, uint64_t wait)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval limit = {.tv_sec = (time_t)(wait / SECOND)};
+	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+/* Everything until the end of file, with a NUL behind it. */
+static int read_all(int fd, char **out)
+{
+	cleanup(freep) char *text = NULL;
+	size_t room = 0, size = 0;
+
+	for (;;) {
+		if (size + 1 >= room) {
+			room = room ? 2 * room : 65536;
+			char *larger = room > ANSWER_MAX ? NULL : realloc(text, room);
+			if (!larger)
+				return -ENOMEM;
+			text = larger;
+		}
+		ssize_t n = read(fd, text + size, room - size - 1);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		if (n > 0)
+			size += (size_t)n;
+	}
+	text[size] = '\0';
+	*out = take(text);
+	return 0;
+}
+
+static int exchange(const struct arguments *arguments, const cJSON *request, char **answer)
+{
+	cleanup(freep) char *text = cJSON_PrintUnformatted(request);
+	cleanup(closep) int fd = connect_to(arguments->socket, WAIT + arguments->records);
+
+	if (fd < 0)
+		return fd;
+	if (!text)
+		return -ENOMEM;
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_MORE) < 0 ||
+	    send(fd, "\n", 1, MSG_NOSIGNAL) < 0)
+		return -errno;
+	return read_all(fd, answer);
+}
+
+/* Takes @request. The answer, or NULL: the trouble is said. */
+static cJSON *ask(const struct arguments *arguments, cJSON *request)
+{
+	cleanup(freep) char *text = NULL;
+
+	cJSON_AddStringToObject(request, "command", arguments->command);
+	int r = exchange(arguments, request, &text);
+	cJSON_Delete(request);
+	if (r < 0) {
+		fprintf(stderr, "weirctl: agent at %s: %s\n", arguments->socket,
+			r == -EAGAIN ? "it does not answer" : strerror(-r));
+		return NULL;
+	}
+	cJSON *answer = cJSON_Parse(text);
+	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "error"));
+	if (answer && !error)
+		return answer;
+	fprintf(stderr, "weirctl: the agent answers: %s\n", error ? error : "nothing");
+	cJSON_Delete(answer);
+	return NULL;
+}
+
+/* A text that belongs to the answer. NULL: it is not there, which is said. */
+static const char *text_of(const cJSON *answer, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(answer, name));
+
+	if (!text)
+		fprintf(stderr, "weirctl: the agent answers without a %s\n", name);
+	return text;
+}
+
+static void print_json(const cJSON *answer)
+{
+	cleanup(freep) char *text = cJSON_PrintUnformatted(answer);
+
+	if (text)
+		printf("%s\n", text);
+}
+
+/* False: it could not be written, which is said. */
+static bool flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	fprintf(stderr, "weirctl: standard output: %s\n", strerror(errno));
+	return false;
+}
+
+static int run_status(const struct arguments *arguments)
+{
+	cJSON *answer = ask(arguments, cJSON_CreateObject());
+
+	if (!answer)
+		return 1;
+	if (arguments->json)
+		print_json(answer);
+	else
+		table_print(stdout, answer, TABLE_STATUS);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static double seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static bool show_top(const struct arguments *arguments, const cJSON *answer)
+{
+	/* To the top left, and everything below goes. */
+	if (!arguments->json && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	if (arguments->json)
+		print_json(answer);
+	else
+		table_print(stdout, answer, TABLE_TOP);
+	return flush();
+}
+
+static int run_top(const struct arguments *arguments)
+{
+	struct arguments status = *arguments;
+	uint64_t every = arguments->duration ? arguments->duration : SECOND;
+	struct timespec pause = {(time_t)(every / SECOND), (long)(every % SECOND)};
+	cJSON *before = NULL;
+	bool failed = false;
+	double then = 0;
+
+	status.command = "status";
+	for (unsigned n = 0; !failed && (!arguments->times || n <= arguments->times); n++) {
+		cJSON *now = ask(&status, cJSON_CreateObject());
+		failed = !now;
+		if (failed)
+			break;
+		double time = seconds_now();
+		if (before) {
+			top_rates(now, before, time - then);
+			failed = !show_top(arguments, now);
+		}
+		cJSON_Delete(before);
+		before = now;
+		then = time;
+		if (!failed && (n < arguments->times || !arguments->times))
+			nanosleep(&pause, NULL);
+	}
+	cJSON_Delete(before);
+	return failed;
+}
+
+static int run_policy(const struct arguments *arguments)
+{
+	cJSON *request = cJSON_CreateObject();
+
+	if (arguments->operand)
+		cJSON_AddStringToObject(request, "name", arguments->operand);
+	cJSON *answer = ask(arguments, request);
+	const char *policy = answer ? text_of(answer, "policy") : NULL;
+	if (policy && arguments->json)
+		print_json(answer);
+	else if (policy)
+		printf("%s\n", policy);
+	cJSON_Delete(answer);
+	return !policy;
+}
+
+static int hold_for(const struct arguments *arguments, uint64_t ns)
+{
+	struct arguments hold = *arguments;
+	cJSON *request = cJSON_CreateObject();
+	char *end;
+
+	hold.command = "hold";
+	unsigned long long client = strtoull(arguments->operand, &end, 10);
+	if (*end || *arguments->operand < '0' || *arguments->operand > '9') {
+		fprintf(stderr, "weirctl: expected a client's number, not `%s`\n",
+			arguments->operand);
+		cJSON_Delete(request);
+		return 1;
+	}
+	cJSON_AddNumberToObject(request, "client", (double)client);
+	cJSON_AddNumberToObject(request, "seconds", (double)ns / 1e9);
+	cJSON *answer = ask(&hold, request);
+	if (!answer)
+		return 1;
+	if (arguments->json)
+		print_json(answer);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+static int run_hold(const struct arguments *arguments)
+{
+	return hold_for(arguments, arguments->duration ? arguments->duration : 10 * SECOND);
+}
+
+static int run_release(const struct arguments *arguments)
+{
+	return hold_for(arguments, 0);
+}
+
+static int run_trace(const struct arguments *arguments)
+{
+	struct arguments recording = *arguments;
+	cJSON *request = cJSON_CreateObject();
+
+	recording.records = arguments->duration ? arguments->duration : 10 * SECOND;
+	cJSON_AddNumberToObject(request, "seconds", (double)recording.records / 1e9);
+	if (arguments->gpu)
+		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
+	cJSON *answer = ask(&recording, request);
+	const char *trace = answer ? text_of(answer, "trace") : NULL;
+	if (trace && arguments->json)
+		print_json(answer);
+	else if (trace)
+		fputs(trace, stdout);
+	cJSON_Delete(answer);
+	return !trace;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct arguments *arguments);
+	bool may_operand, must_operand;
+} commands[] = {
+	{"status", run_status, false, false}, {"top", run_top, false, false},
+	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
+	{"release", run_release, true, true}, {"trace", run_trace, false, false},
+};
+
+/* countof(commands): no such command. */
+static size_t find_command(const char *name)
+{
+	size_t i = 0;
+
+	while (i < countof(commands) && strcmp(commands[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static void parse_word(char *word, struct arguments *arguments, struct argp_state *state)
+{
+	size_t command = find_command(arguments->command ? arguments->command : word);
+
+	if (command == countof(commands))
+		argp_error(state, "unknown command `%s`", word);
+	if (!arguments->command)
+		arguments->command = word;
+	else if (commands[command].may_operand && !arguments->operand)
+		arguments->operand = word;
+	else
+		argp_error(state, "`%s` does not take `%s`", arguments->command, word);
+}
+
+static unsigned parse_times(const char *value, struct argp_state *state)
+{
+	char *end;
+	unsigned long times = strtoul(value, &end, 10);
+
+	/* strtoul() also takes signs and spaces. */
+	if (*value < '0' || *value > '9' || *end || times == 0 || times >= UINT_MAX)
+		argp_error(state, "expected a number, not `%s`", value);
+	return (unsigned)times;
+}
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case 's':
+		arguments->socket = value;
+		return 0;
+	case 'j':
+		arguments->json = true;
+		return 0;
+	case 'g':
+		arguments->gpu = value;
+		return 0;
+	case 'f':
+		if (!duration_parse(value, &arguments->duration) || !arguments->duration)
+			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
+		return 0;
+	case 'n':
+		arguments->times = parse_times(value, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		parse_word(value, arguments, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return 0;
+	case ARGP_KEY_END:
+		if (commands[find_command(arguments->command)].must_operand && !arguments->operand)
+			argp_error(state, "`%s` what?", arguments->command);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option options[] = {
+	{"socket", 's', "PATH", 0, "The agent's control socket (" DEFAULT_SOCKET ")", 0},
+	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
+	{"for", 'f', "DURATION", 0,
+	 "How long to hold or record (10s, at most 1h); of top, between two looks (1s)", 0},
+	{"times", 'n', "N", 0, "top: so many times, not until it is stopped", 0},
+	{"gpu", 'g', "ID", 0, "trace: of which GPU, if there are several", 0},
+	{0},
+};
+
+static const struct argp description = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace",
+	.doc = "Shows who uses this node's GPUs (status, top), shows or changes the policy, holds "
+	       "a client "
+	       "by hand, or records a trace for weir-sim.",
+};
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = {.socket = DEFAULT_SOCKET};
+
+	argp_parse(&description, argc, argv, 0, NULL, &arguments);
+	int r = commands[find_command(arguments.command)].run(&arguments);
+	return r == 0 && !flush() ? 1 : r;
+}

@@ -1,0 +1,194 @@
+#include "client/request.h"
+
+#include "client/client.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ANSWER_WITHIN 300000000000u /* ns */
+#define FULL_AGAIN    50000000u     /* the socket was full */
+#define BUSY_AGAIN    1000000000u   /* the service was, for the first time; then twice as long */
+#define BUSY_SHIFT    5u            /* so often */
+#define LOST_MAX      3u            /* agents that may go over a request */
+
+#define request_for_each(r, client)                                                              \
+	for (struct request * (r) = (client)->requests; (r) < (client)->requests + REQUESTS_MAX; \
+	     (r)++)
+
+static int state_of(const struct request *request)
+{
+	return atomic_load_explicit(&request->state, memory_order_acquire);
+}
+
+/* Hands the slot over with all that was written to it. */
+static void set_state(struct request *request, enum request_state state)
+{
+	atomic_store_explicit(&request->state, state, memory_order_release);
+}
+
+bool request_room(const struct client *client)
+{
+	for (size_t i = 0; i < REQUESTS_MAX; i++) {
+		if (state_of(&client->requests[i]) == REQUEST_FREE)
+			return true;
+	}
+	return false;
+}
+
+struct request *request_answered(struct client *client)
+{
+	request_for_each(request, client)
+	{
+		if (state_of(request) == REQUEST_ANSWERED)
+			return request;
+	}
+	return NULL;
+}
+
+uint32_t request_put(struct client *client, int file)
+{
+	request_for_each(request, client)
+	{
+		if (state_of(request) != REQUEST_FREE)
+			continue;
+		request->id = ++client->last_request;
+		request->file = file;
+		request->due = 0;
+		request->lost = request->busy = 0;
+		set_state(request, REQUEST_QUEUED);
+		return request->id;
+	}
+	close(file);
+	return 0;
+}
+
+static void close_file(struct request *request)
+{
+	if (request->file >= 0)
+		close(take_fd(request->file));
+}
+
+void request_done(struct request *request)
+{
+	close_file(request);
+	set_state(request, REQUEST_FREE);
+}
+
+static void finish(struct request *request, enum weir_compile_status status, int file,
+		   const char *text)
+{
+	close_file(request);
+	request->file = file;
+	request->status = status;
+	snprintf(request->text, sizeof(request->text), "%s", text);
+	set_state(request, REQUEST_ANSWERED);
+}
+
+static void send_one(struct client *client, struct request *request, uint64_t now)
+{
+	struct weir_compile message = {.id = request->id};
+
+	weir_header_init(&message.header, WEIR_COMPILE, sizeof(message));
+	int r = weir_message_send(client->socket, &message, sizeof(message), &request->file, 1);
+	if (r == -EAGAIN) {
+		request->due = now + FULL_AGAIN;
+	} else if (r) { /* the connection's end will be noticed */
+		request->due = UINT64_MAX;
+	} else {
+		request->due = now + ANSWER_WITHIN;
+		set_state(request, REQUEST_SENT);
+	}
+}
+
+uint64_t request_send(struct client *client, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	request_for_each(request, client)
+	{
+		int state = state_of(request);
+		if (state == REQUEST_QUEUED && request->due <= now)
+			send_one(client, request, now);
+		else if (state == REQUEST_SENT && request->due <= now)
+			finish(request, WEIR_COMPILE_FAILED, -1, "the agent does not answer");
+		state = state_of(request);
+		if ((state == REQUEST_QUEUED || state == REQUEST_SENT) && request->due < next)
+			next = request->due;
+	}
+	return next;
+}
+
+static struct request *find_sent(struct client *client, uint32_t id)
+{
+	request_for_each(request, client)
+	{
+		if (state_of(request) == REQUEST_SENT && request->id == id)
+			return request;
+	}
+	return NULL;
+}
+
+/* The service may come back, or not until there is another agent. */
+static void ask_later(struct request *request, bool off, uint64_t now)
+{
+	unsigned shift = request->busy < BUSY_SHIFT ? request->busy : BUSY_SHIFT;
+
+	request->due = off ? UINT64_MAX : now + ((uint64_t)BUSY_AGAIN << shift);
+	request->busy++;
+	set_state(request, REQUEST_QUEUED);
+}
+
+void request_answer(struct client *client, const struct weir_compiled *answer, int file,
+		    uint64_t now)
+{
+	struct request *request = find_sent(client, answer->id);
+
+	if (!request) {
+		log_debug("the agent answers what was not asked: %u", answer->id);
+	} else if (answer->status == WEIR_COMPILE_OFF || answer->status == WEIR_COMPILE_BUSY) {
+		if (answer->status == WEIR_COMPILE_OFF)
+			log_limited(LOG_DEBUG, 3600,
+				    "this agent has no compile service: kernels run as they are");
+		ask_later(request, answer->status == WEIR_COMPILE_OFF, now);
+	} else if (answer->status == WEIR_COMPILE_OK && file >= 0) {
+		finish(request, WEIR_COMPILE_OK, take_fd(file), "");
+	} else {
+		finish(request,
+		       answer->status == WEIR_COMPILE_REFUSED ? WEIR_COMPILE_REFUSED
+							      : WEIR_COMPILE_FAILED,
+		       -1, answer->text);
+	}
+	if (file >= 0)
+		close(file);
+}
+
+void request_lost(struct client *client)
+{
+	request_for_each(request, client)
+	{
+		int state = state_of(request);
+		if (state != REQUEST_QUEUED && state != REQUEST_SENT)
+			continue;
+		if (state == REQUEST_SENT && ++request->lost == LOST_MAX) {
+			finish(request, WEIR_COMPILE_FAILED, -1,
+			       "several agents have gone over it");
+			continue;
+		}
+		request->due = 0;
+		set_state(request, REQUEST_QUEUED);
+	}
+}
+
+void request_reset(struct client *client)
+{
+	request_for_each(request, client)
+	{
+		if (state_of(request) != REQUEST_FREE)
+			close_file(request);
+		set_state(request, REQUEST_FREE);
+	}
+}

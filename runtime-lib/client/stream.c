@@ -1,0 +1,376 @@
+#include "client/stream.h"
+
+#include "launch/capture.h"
+#include "client/demand.h"
+#include "shim/late.h"
+#include "preempt/preempt.h"
+#include "launch/priority.h"
+#include "client/trail.h"
+#include "client/worker.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <pthread.h>
+
+#define BUCKETS 1024u
+#define NUMBERS 65536u /* of threads */
+
+struct stream stream_pool[STREAMS_MAX];
+
+static _Atomic size_t used;
+static _Atomic(struct stream *) buckets[BUCKETS];
+
+/* The stream that this thread used last, and this thread's number in keys of per-thread streams. */
+static __thread struct stream *recent;
+static __thread uint64_t thread_number;
+
+static pthread_key_t thread_key; /* its destructor ends the per-thread streams of a thread */
+
+size_t stream_count(void)
+{
+	size_t n = atomic_load_explicit(&used, memory_order_acquire);
+
+	return n < STREAMS_MAX ? n : STREAMS_MAX;
+}
+
+/* Handles and contexts are pointers with zero low bits, so tags keep the three kinds of keys apart.
+ */
+static uint64_t legacy_key(CUcontext context)
+{
+	return (uint64_t)(uintptr_t)context | 1;
+}
+
+static uint64_t per_thread_key(CUcontext context)
+{
+	return ((uint64_t)(uintptr_t)context | 2) ^ thread_number << 48;
+}
+
+static _Atomic(struct stream *) *bucket_of(uint64_t key)
+{
+	return &buckets[(key ^ key >> 12 ^ key >> 32) / 8 % BUCKETS];
+}
+
+static struct stream *lookup(uint64_t key)
+{
+	struct stream *stream = atomic_load_explicit(bucket_of(key), memory_order_acquire);
+
+	while (stream && atomic_load_explicit(&stream->key, memory_order_acquire) != key)
+		stream = stream->next;
+	return stream;
+}
+
+static void reset(struct stream *stream, CUstream handle, bool per_thread, struct client *client)
+{
+	stream->life++;
+	stream->priority = 0;
+	stream->handle = handle;
+	stream->per_thread = per_thread;
+	stream->client = client;
+	stream->begun = stream->issued = stream->completed = 0;
+	stream->predicted = stream->executed = stream->unknown = 0;
+	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
+	stream->since_gate = UINT64_MAX / 2;
+	stream->marker_wanted = 0;
+	stream->marked = stream->marked_predicted = 0;
+	stream->raise_mark = 0;
+	stream->capturing = 0;
+	stream->lane = NULL;
+	stream->lane_wanted = 0;
+}
+
+/* What the worker has asked of one that is gone must not be taken for the next one's. A thread that
+ * ends leaves its events there: only the same context can use them. */
+static bool is_free(const struct stream *stream, const struct client *client)
+{
+	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&
+	       (stream->client == client || (!stream->marker && !trail_has_markers(stream)));
+}
+
+/* The stream of this key goes: from here on nobody finds it. False: it goes already. */
+static bool forget(struct stream *stream, uint64_t key)
+{
+	if (key <= STREAM_GOES || !atomic_compare_exchange_strong(&stream->key, &key, STREAM_GOES))
+		return false;
+	capture_gone(stream);
+	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
+	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
+	return true;
+}
+
+/* By who has forgotten it, when all is done. */
+static void free_record(struct stream *stream)
+{
+	atomic_store(&stream->gone_at, worker_visit());
+	atomic_store(&stream->key, 0);
+}
+
+/* Slow path, once a stream. A lock keeps two threads from making two records for one stream; it is
+ * held over no call of the driver. */
+static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, struct client *client)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	_Atomic(struct stream *) *bucket = bucket_of(key);
+
+	pthread_mutex_lock(&lock);
+	struct stream *stream = lookup(key);
+	if (!stream) {
+		/* One that is gone, else a new one. Records never leave their bucket. */
+		stream = atomic_load(bucket);
+		while (stream && !is_free(stream, client))
+			stream = stream->next;
+		if (stream) {
+			reset(stream, handle, per_thread, client);
+			atomic_store(&stream->key, key);
+		} else if (atomic_load(&used) < STREAMS_MAX) {
+			stream = &stream_pool[atomic_load(&used)];
+			reset(stream, handle, per_thread, client);
+			stream->next = atomic_load(bucket);
+			atomic_store(&stream->key, key);
+			atomic_store(bucket, stream);
+			atomic_fetch_add(&used, 1);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (!stream)
+		log_limited(LOG_WARNING, 3600, "more than %d streams: the others are not governed",
+			    STREAMS_MAX);
+	return stream;
+}
+
+/* Of threads that live, which must not share a number, and with it a record. Nobody has 0. */
+static _Atomic uint64_t numbers[NUMBERS / 64] = {1};
+
+/* 0: there are none left. The next one after that which was taken last, so that numbers come again
+ * as late as possible. */
+static uint64_t take_number(void)
+{
+	static _Atomic uint32_t last;
+	uint32_t next = atomic_fetch_add(&last, 1) + 1;
+
+	for (uint32_t i = 0; i < NUMBERS; i++, next++) {
+		uint64_t bit = 1ull << next % 64;
+		if (!(atomic_fetch_or(&numbers[next % NUMBERS / 64], bit) & bit))
+			return next % NUMBERS;
+	}
+	return 0;
+}
+
+static void thread_ends(void *number)
+{
+	uint64_t own = (uint64_t)(uintptr_t)number;
+
+	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
+		uint64_t key = atomic_load(&s->key);
+		if (s->per_thread && key >> 48 == own && forget(s, key)) {
+			struct client *client = s->client;
+			preempt_gone(s);
+			free_record(s);
+			demand_settle(client);
+		}
+	}
+	/* Other destructors of the thread, which come later, may still launch. */
+	thread_number = 0;
+	atomic_fetch_and(&numbers[own / 64], ~(1ull << own % 64));
+}
+
+static void make_thread_key(void)
+{
+	if (!late.pthread_key_create || late.pthread_key_create(&thread_key, thread_ends) != 0)
+		log_warning(
+			"no thread-specific data: per-thread streams of ended threads stay known");
+}
+
+/* User-space addresses have 47 bits, so a number above bit 48 names the thread in a key. */
+static void name_thread(void)
+{
+	static struct once key;
+
+	if (thread_number)
+		return;
+	once(&key, make_thread_key);
+	thread_number = take_number();
+	if (late.pthread_setspecific)
+		late.pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
+}
+
+struct name {
+	uint64_t key; /* 0: no such stream now */
+	CUstream handle;
+	CUcontext context; /* NULL: ask the driver */
+	bool per_thread;
+};
+
+/* In place: a copy of what was just written would be waited for. */
+static void resolve(struct name *name, CUstream handle, bool per_thread)
+{
+	*name = (struct name){.handle = handle};
+	if ((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD) {
+		name->key = (uint64_t)(uintptr_t)handle;
+		return;
+	}
+	if (real(cuCtxGetCurrent)(&name->context) != CUDA_SUCCESS || !name->context)
+		return;
+	name->per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
+	if (name->per_thread) {
+		name_thread();
+		if (!thread_number)
+			return;
+		name->handle = CU_STREAM_PER_THREAD;
+		name->key = per_thread_key(name->context);
+	} else {
+		name->handle = CU_STREAM_LEGACY;
+		name->key = legacy_key(name->context);
+	}
+}
+
+void stream_want_marker(struct stream *stream)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUevent marker;
+
+	if (!stream->marker) {
+		real(cuThreadExchangeStreamCaptureMode)(&mode);
+		if (real(cuEventCreate)(&marker, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
+			stream->marker = marker;
+		real(cuThreadExchangeStreamCaptureMode)(&mode);
+	}
+	if (stream->marker)
+		atomic_store(&stream->marker_wanted, 1);
+}
+
+static struct stream *make(struct name *name)
+{
+	if (!name->context && real(cuStreamGetCtx)(name->handle, &name->context) != CUDA_SUCCESS)
+		return NULL;
+	struct client *client = client_of(name->context);
+	struct stream *stream =
+		client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
+	if (stream)
+		stream->priority = priority_of_stream(client, name->handle);
+	/* The worker cannot name another thread's stream, so each launch leaves it a marker. */
+	if (stream && name->per_thread)
+		stream_want_marker(stream);
+	return stream;
+}
+
+/* The one that this thread used last; NULL: another. */
+static struct stream *again(uint64_t key)
+{
+	return recent && atomic_load_explicit(&recent->key, memory_order_acquire) == key ? recent
+											 : NULL;
+}
+
+struct stream *stream_known(CUstream handle, bool per_thread)
+{
+	struct name name;
+
+	resolve(&name, handle, per_thread);
+	if (!name.key)
+		return NULL;
+	struct stream *stream = again(name.key);
+	return stream ? stream : lookup(name.key);
+}
+
+struct stream *stream_find(CUstream handle, bool per_thread)
+{
+	struct name name;
+
+	resolve(&name, handle, per_thread);
+	if (!name.key)
+		return NULL;
+	struct stream *stream = again(name.key);
+	if (stream)
+		return stream;
+	stream = lookup(name.key);
+	if (!stream)
+		stream = make(&name);
+	if (stream)
+		recent = stream;
+	return stream;
+}
+
+void stream_gone(CUstream handle)
+{
+	uint64_t key = (uint64_t)(uintptr_t)handle;
+	struct stream *stream = lookup(key);
+
+	if (key <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream, key))
+		return;
+	struct client *client = stream->client;
+	worker_grace();
+	preempt_gone(stream);
+	CUevent marker = atomic_exchange(&stream->marker, NULL);
+	if (marker)
+		real(cuEventDestroy_v2)(marker);
+	trail_end(stream, true);
+	free_record(stream);
+	demand_settle(client);
+}
+
+void stream_forget(struct client *client)
+{
+	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
+		if (s->client != client)
+			continue;
+		bool ours = forget(s, atomic_load(&s->key));
+		s->marker = NULL; /* it goes with its context, also where the stream went before */
+		trail_end(s, false);
+		if (ours)
+			free_record(s);
+	}
+}
+
+void stream_forget_all(void)
+{
+	recent = NULL;
+	for (size_t i = 0; i < stream_count(); i++) {
+		atomic_store(&stream_pool[i].key, 0);
+		trail_end(&stream_pool[i], false);
+	}
+}
+
+static void raise_to(_Atomic uint64_t *counter, uint64_t count)
+{
+	uint64_t seen = atomic_load(counter);
+
+	while (seen < count && !atomic_compare_exchange_weak(counter, &seen, count))
+		;
+}
+
+void stream_completed(struct stream *stream, const struct progress *progress)
+{
+	if (atomic_load(&stream->life) != progress->life)
+		return;
+	raise_to(&stream->completed, progress->issued);
+	raise_to(&stream->executed, progress->predicted);
+}
+
+bool stream_broken(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+	case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+	case CUDA_ERROR_EXTERNAL_DEVICE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void stream_unknown(struct stream *stream, uint64_t number)
+{
+	raise_to(&stream->unknown, number);
+}

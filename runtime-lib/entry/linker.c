@@ -1,0 +1,171 @@
+/* The driver's linker, with which programs make modules of PTX: what it was given is kept for what
+ * it makes. Of several inputs with PTX a kernel might call from one into another, so none is. */
+#include "preempt/module.h"
+
+#include "weir/base.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct linker {
+	struct linker *next;
+	CUlinkState handle;
+	unsigned inputs; /* with PTX */
+	struct image *image;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held over a driver call */
+static struct linker *linkers;
+
+static struct linker **find(CUlinkState handle)
+{
+	struct linker **at = &linkers;
+
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	return at;
+}
+
+static void created(CUlinkState handle)
+{
+	struct linker *linker = calloc(1, sizeof(*linker));
+
+	if (!linker)
+		return;
+	linker->handle = handle;
+	pthread_mutex_lock(&lock);
+	linker->next = linkers;
+	linkers = linker;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Takes over @image, which may be NULL. */
+static void added(CUlinkState handle, struct image *image)
+{
+	if (!image)
+		return;
+	pthread_mutex_lock(&lock);
+	struct linker *linker = *find(handle);
+	if (linker && linker->inputs++ == 0)
+		linker->image = take(image);
+	pthread_mutex_unlock(&lock);
+	image_unref(image);
+}
+
+static void completed(CUlinkState handle, const void *code, size_t size)
+{
+	struct image *image = NULL;
+	unsigned inputs = 0;
+
+	pthread_mutex_lock(&lock);
+	struct linker *linker = *find(handle);
+	if (linker) {
+		inputs = linker->inputs;
+		image = image_ref(linker->image);
+	}
+	pthread_mutex_unlock(&lock);
+	if (inputs)
+		module_linked(code, size, inputs == 1 ? image : NULL);
+	image_unref(image);
+}
+
+static void destroyed(CUlinkState handle)
+{
+	pthread_mutex_lock(&lock);
+	struct linker **at = find(handle), *linker = *at;
+	if (linker)
+		*at = linker->next;
+	pthread_mutex_unlock(&lock);
+	if (linker)
+		image_unref(linker->image);
+	free(linker);
+}
+
+void linker_forget_all(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	linkers = NULL;
+}
+
+static CUresult create(CUresult result, const CUlinkState *handle)
+{
+	if (result == CUDA_SUCCESS && handle)
+		created(*handle);
+	return result;
+}
+
+EXPORT CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkState *handle)
+{
+	driver_ready();
+	return create(real(cuLinkCreate)(n, options, values, handle), handle);
+}
+
+EXPORT CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values,
+				CUlinkState *handle)
+{
+	driver_ready();
+	return create(real(cuLinkCreate_v2)(n, options, values, handle), handle);
+}
+
+EXPORT CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void *data, size_t size,
+			      const char *name, unsigned n, CUjit_option *options, void **values)
+{
+	driver_ready();
+	CUresult result = real(cuLinkAddData)(handle, type, data, size, name, n, options, values);
+
+	if (result == CUDA_SUCCESS && size)
+		added(handle, image_keep(data, size));
+	return result;
+}
+
+EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data, size_t size,
+				 const char *name, unsigned n, CUjit_option *options, void **values)
+{
+	driver_ready();
+	CUresult result =
+		real(cuLinkAddData_v2)(handle, type, data, size, name, n, options, values);
+
+	if (result == CUDA_SUCCESS && size)
+		added(handle, image_keep(data, size));
+	return result;
+}
+
+EXPORT CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char *path, unsigned n,
+			      CUjit_option *options, void **values)
+{
+	driver_ready();
+	CUresult result = real(cuLinkAddFile)(handle, type, path, n, options, values);
+
+	if (result == CUDA_SUCCESS)
+		added(handle, image_keep_file(path));
+	return result;
+}
+
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path,
+				 unsigned n, CUjit_option *options, void **values)
+{
+	driver_ready();
+	CUresult result = real(cuLinkAddFile_v2)(handle, type, path, n, options, values);
+
+	if (result == CUDA_SUCCESS)
+		added(handle, image_keep_file(path));
+	return result;
+}
+
+EXPORT CUresult cuLinkComplete(CUlinkState handle, void **code, size_t *size)
+{
+	driver_ready();
+	CUresult result = real(cuLinkComplete)(handle, code, size);
+
+	if (result == CUDA_SUCCESS && code && size)
+		completed(handle, *code, *size);
+	return result;
+}
+
+EXPORT CUresult cuLinkDestroy(CUlinkState handle)
+{
+	driver_ready();
+	destroyed(handle);
+	return real(cuLinkDestroy)(handle);
+}

@@ -1,0 +1,142 @@
+#include "launch/capture.h"
+
+#include "client/worker.h"
+
+_Atomic int capture_count;
+
+static void lower(void)
+{
+	atomic_fetch_sub(&capture_count, 1);
+}
+
+void capture_gone(struct stream *stream)
+{
+	if (atomic_exchange(&stream->capturing, 0))
+		lower();
+}
+
+/* Raised for every capture, whether the stream has a record or not: it has none while another
+ * thread makes its context known, and may get one, or be joined by streams that have, in the middle
+ * of the capture. */
+static struct stream *begin(CUstream handle, bool per_thread)
+{
+	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
+
+	atomic_fetch_add(&capture_count, 1);
+	worker_grace();
+	return stream;
+}
+
+/* The stream of a begin that failed may be captured all the same, since before. */
+static CUresult begun(struct stream *stream, CUresult result)
+{
+	if (result != CUDA_SUCCESS) {
+		lower();
+		return result;
+	}
+	if (!stream)
+		return result;
+	atomic_store(&stream->capturing, 1);
+	/* The graph is gated where it is launched; inside it, gates come by the work between them.
+	 */
+	atomic_store(&stream->since_gate, 0);
+	return result;
+}
+
+static bool is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status;
+
+	return real(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* A broken context does not say: then it is, if it was begun. */
+static bool was_captured(CUstream handle, const struct stream *stream)
+{
+	CUstreamCaptureStatus status;
+
+	return is_captured(handle) || (stream && atomic_load(&stream->capturing) &&
+				       stream_broken(real(cuStreamIsCapturing)(handle, &status)));
+}
+
+/* Some ends fail and leave the capture as it is: of another thread, in a stream that only joined.
+ */
+static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
+		    CUresult (*function)(CUstream, CUgraph *))
+{
+	CUstream asked = handle || !per_thread ? handle : CU_STREAM_PER_THREAD;
+	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
+	bool captured = driver_ready() && was_captured(asked, stream);
+	CUresult result = function(handle, graph);
+
+	if (!captured || is_captured(asked))
+		return result;
+	lower();
+	if (stream) {
+		atomic_store(&stream->capturing, 0);
+		atomic_store(&stream->since_gate, UINT64_MAX / 2);
+	}
+	return result;
+}
+
+EXPORT CUresult cuStreamBeginCapture(CUstream stream)
+{
+	struct stream *captured = begin(stream, false);
+
+	return begun(captured, real(cuStreamBeginCapture)(stream));
+}
+
+EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream stream)
+{
+	struct stream *captured = begin(stream, true);
+
+	return begun(captured, real(cuStreamBeginCapture_ptsz)(stream));
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	struct stream *captured = begin(stream, false);
+
+	return begun(captured, real(cuStreamBeginCapture_v2)(stream, mode));
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+	struct stream *captured = begin(stream, true);
+
+	return begun(captured, real(cuStreamBeginCapture_v2_ptsz)(stream, mode));
+}
+
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+					    const CUgraphNode *nodes, const CUgraphEdgeData *edges,
+					    size_t count, CUstreamCaptureMode mode)
+{
+	struct stream *captured = begin(stream, false);
+
+	return begun(captured,
+		     real(cuStreamBeginCaptureToGraph)(stream, graph, nodes, edges, count, mode));
+}
+
+EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+						 const CUgraphNode *nodes,
+						 const CUgraphEdgeData *edges, size_t count,
+						 CUstreamCaptureMode mode)
+{
+	struct stream *captured = begin(stream, true);
+
+	return begun(captured, real(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges,
+								      count, mode));
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	driver_ready();
+	return end(stream, false, graph, real(cuStreamEndCapture));
+}
+
+EXPORT CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+	driver_ready();
+	return end(stream, true, graph, real(cuStreamEndCapture_ptsz));
+}

@@ -1,0 +1,423 @@
+/* The launch path: every function that starts kernels. Around the driver's own call stand
+ * launch_begin() and launch_end(); neither allocates, locks, or makes a system call once the stream
+ * is known. A plain launch of a kernel may go another way between them, in a form that leaves
+ * (launch_formed()).
+ */
+#include "launch/capture.h"
+#include "autotune/choose.h"
+#include "client/demand.h"
+#include "launch/gate.h"
+#include "measure/kernel.h"
+#include "measure/predict.h"
+#include "preempt/preempt.h"
+#include "launch/priority.h"
+#include "measure/sample.h"
+#include "client/start.h"
+#include "client/stream.h"
+
+#include "weir/base.h"
+
+#include <stddef.h>
+
+struct launch {
+	struct stream *stream; /* NULL: not governed, or captured */
+	const struct standing *standing;
+	struct lane *lane; /* locked until the end; NULL: none */
+	struct turn turn;  /* how a kernel is launched */
+	struct sample *sample;
+	uint64_t predicted; /* ns; 0: not known */
+	bool ordered;       /* it can have a priority of ours */
+};
+
+/* What a launch is allowed to become. */
+enum launch_kind {
+	LAUNCH_PLAIN,   /* a kernel that nothing ties to others: in any form */
+	LAUNCH_WHOLE,   /* as it is: cooperative, a graph, with attributes that forms do not have */
+	LAUNCH_OVERLAP, /* and overlaps the launch before it in its stream by programmatic
+			   dependence: nothing may come between those two in a graph, nor for a
+			   sample */
+};
+
+/* What a kernel of unknown time counts for inside a graph, where it cannot be sampled. */
+#define CAPTURED_UNKNOWN 20000u /* ns */
+
+static void launch_captured(struct stream *stream, const struct standing *standing,
+			    uint64_t predicted, bool gate)
+{
+	if (standing->wait && gate)
+		gate_capture(stream, standing);
+	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
+}
+
+static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
+			const struct kernel_call *call, enum launch_kind kind, bool starts,
+			uint64_t started)
+{
+	struct stream *stream = launch->stream;
+	/* What an eviction costs is learned where there are some, and never while forms are
+	 * compared: the events in the chain take time, too. */
+	bool parts = launch->turn.plan && !launch->turn.sample &&
+		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
+			     GATE_INTERVAL_CONTENDED;
+	bool due = sampler_is_due(&stream->client->sampler, launch->predicted, starts);
+
+	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due && !started)
+		return;
+	launch->sample = sample_begin(
+		&stream->client->sampler,
+		&(struct sampled){.kernel = kernel,
+				  .key = key,
+				  .geometry = call->geometry,
+				  .unloads = function_unloads(),
+				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
+				  .predicted = launch->predicted,
+				  .started = started,
+				  .held = gate_closed(launch->standing),
+				  .arguments = predict_arguments(call),
+				  .choice = launch->turn.choice,
+				  .candidate = launch->turn.candidate},
+		stream->handle);
+	if (launch->sample)
+		launch->sample->parts = parts;
+}
+
+/* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
+ * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
+ * the next one has begun. Nor do those that are denser than one client's alone. */
+static uint64_t short_for_forms(const struct choice *choice, const struct client *client,
+				const struct standing *standing, uint64_t natively)
+{
+	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+
+	if (!choice || choice_waiting(choice, natively) == WAITED_NOT)
+		return gate_interval(standing, false);
+	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
+}
+
+/* Read again behind the growth of `begun`: who raises the client waits for launches that may have
+ * another standing (worker.c). @standing: of a client that is gone meanwhile. */
+static const struct standing *standing_now(const struct client *client,
+					   const struct standing *standing)
+{
+	const struct standing *now = atomic_load(&client->standing);
+
+	return now ? now : standing;
+}
+
+/* Fills @launch in place: a copy of what was just written would be waited for. */
+static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
+			 const struct kernel_call *call, enum launch_kind kind)
+{
+	*launch = (struct launch){0};
+	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
+	const struct standing *standing =
+		stream ? atomic_load_explicit(&stream->client->standing, memory_order_acquire)
+		       : NULL;
+
+	if (!standing)
+		return;
+	uint64_t key = kernel_key(&call->geometry);
+	struct kernel_time *kernel = kernel_find(key);
+	uint64_t predicted = predict(kernel, call);
+	if (capture_covers(stream)) {
+		launch_captured(stream, standing, predicted, kind != LAUNCH_OVERLAP);
+		return;
+	}
+
+	launch->stream = stream;
+	launch->lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
+	if (launch->lane)
+		lane_lock(launch->lane);
+	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
+	launch->standing = standing = standing_now(stream->client, standing);
+	if (!kernel_mean(kernel))
+		stream_unknown(stream, begun);
+	demand_raise(stream->client, standing, predicted);
+	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
+	bool closed = gate_pass(stream, standing, predicted, starts);
+	uint64_t started =
+		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
+	gate_account(stream, predicted);
+	launch->predicted = predicted;
+	struct choice *choice = atomic_load_explicit(&kernel->choice, memory_order_acquire);
+	if (kind == LAUNCH_PLAIN && standing->wait) {
+		uint64_t natively = choose_native_time(choice, predicted);
+		launch->turn =
+			choose_turn(choice, stream->client, key, natively,
+				    short_for_forms(choice, stream->client, standing, natively));
+	}
+	launch->turn.priority = priority_of_launch(stream, standing, predicted);
+	if (launch->turn.forms && !launch->lane)
+		preempt_want(stream);
+	if (kind != LAUNCH_OVERLAP)
+		take_sample(launch, kernel, key, call, kind, starts, started);
+	if (starts && !(launch->sample && started))
+		start_begin(stream->client, closed);
+}
+
+/* Launches in the form that the kernel is to have now. False: it was not launched, and runs as it
+ * is. */
+static bool launch_formed(struct launch *launch, const struct kernel_call *call, CUresult *result)
+{
+	if (!launch->turn.plan)
+		return false;
+	if (launch->lane && preempt_launch(launch->stream, launch->lane, launch->standing, call,
+					   &launch->turn, launch->sample, result))
+		return true;
+	choose_untaken(&launch->turn);
+	/* What the sample shows is the native kernel. */
+	if (launch->sample)
+		launch->sample->of.candidate = 0;
+	return false;
+}
+
+/* With the priority of its level, or of its length. False: it was not launched. */
+static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
+			 CUstream handle, bool per_thread, CUresult *result)
+{
+	if (!launch->stream || launch->turn.priority == PRIORITY_OWN)
+		return false;
+	CUlaunchConfig config = call_config(call);
+	config.hStream = handle;
+	return priority_launch(launch->stream->client, launch->turn.priority, &config, per_thread,
+			       (CUfunction)call->geometry.function, call->params, call->extra,
+			       result);
+}
+
+/* Where equals go by the length of their launches all must: else there is no order. */
+static void note_order(const struct launch *launch)
+{
+	struct client *client = launch->stream->client;
+
+	if ((!launch->ordered || launch->stream->priority < 0) &&
+	    !atomic_load_explicit(&client->unordered, memory_order_relaxed))
+		atomic_store_explicit(&client->unordered, 1, memory_order_relaxed);
+}
+
+static CUresult launch_end(struct launch *launch, CUresult result)
+{
+	struct stream *stream = launch->stream;
+
+	if (!stream)
+		return result;
+	note_order(launch);
+	sample_end(&stream->client->sampler, launch->sample, stream->handle,
+		   result == CUDA_SUCCESS);
+	if (launch->lane)
+		lane_unlock(launch->lane);
+	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
+	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
+	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
+	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
+		atomic_store(&stream->marked_predicted, predicted + launch->predicted);
+		atomic_store(&stream->marked, issued);
+		if (!stream->per_thread)
+			atomic_store(&stream->marker_wanted, 0);
+	}
+	return result;
+}
+
+/* Attributes that a rewritten kernel takes as the native one does; all others make the launch one
+ * that runs as it is. */
+static enum launch_kind kind_of(const CUlaunchConfig *config)
+{
+	enum launch_kind kind = LAUNCH_PLAIN;
+
+	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+		switch (config->attrs[i].id) {
+		case CU_LAUNCH_ATTRIBUTE_IGNORE:
+		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+			return LAUNCH_OVERLAP;
+		default:
+			kind = LAUNCH_WHOLE;
+		}
+	}
+	return kind;
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
+			  bool per_thread, __typeof__(&cuLaunchKernelEx) native)
+{
+	if (!config)
+		return native(config, f, params, extra);
+	struct kernel_call call = {
+		.geometry = {f,
+			     {config->gridDimX, config->gridDimY, config->gridDimZ},
+			     {config->blockDimX, config->blockDimY, config->blockDimZ},
+			     config->sharedMemBytes},
+		.params = params,
+		.extra = extra,
+		.config = config,
+	};
+	struct launch launch;
+	CUresult result;
+
+	launch_begin(&launch, config->hStream, per_thread, &call, kind_of(config));
+	launch.ordered = !priority_is_given(config);
+	if (!launch_formed(&launch, &call, &result) &&
+	    !launch_ahead(&launch, &call, config->hStream, per_thread, &result))
+		result = native(config, f, params, extra);
+	return launch_end(&launch, result);
+}
+
+static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
+			      __typeof__(&cuLaunchKernel) native)
+{
+	const struct geometry *g = &call->geometry;
+	struct launch launch;
+	CUresult result;
+
+	launch_begin(&launch, stream, per_thread, call, LAUNCH_PLAIN);
+	launch.ordered = true;
+	if (!launch_formed(&launch, call, &result) &&
+	    !launch_ahead(&launch, call, stream, per_thread, &result))
+		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],
+				g->block[0], g->block[1], g->block[2], g->shared, stream,
+				call->params, call->extra);
+	return launch_end(&launch, result);
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			       unsigned by, unsigned bz, unsigned shared, CUstream stream,
+			       void **params, void **extra)
+{
+	driver_ready();
+	return launch_kernel(
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
+		stream, false, real(cuLaunchKernel));
+}
+
+EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+				    unsigned bx, unsigned by, unsigned bz, unsigned shared,
+				    CUstream stream, void **params, void **extra)
+{
+	driver_ready();
+	return launch_kernel(
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
+		stream, true, real(cuLaunchKernel_ptsz));
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
+				 void **extra)
+{
+	driver_ready();
+	return launch_ex(config, f, params, extra, false, real(cuLaunchKernelEx));
+}
+
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
+				      void **extra)
+{
+	driver_ready();
+	return launch_ex(config, f, params, extra, true, real(cuLaunchKernelEx_ptsz));
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+					  unsigned bx, unsigned by, unsigned bz, unsigned shared,
+					  CUstream stream, void **params)
+{
+	struct launch launch;
+
+	launch_begin(
+		&launch, stream, false,
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
+		LAUNCH_WHOLE);
+	return launch_end(&launch, real(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by, bz,
+								   shared, stream, params));
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+					       unsigned bx, unsigned by, unsigned bz,
+					       unsigned shared, CUstream stream, void **params)
+{
+	struct launch launch;
+
+	launch_begin(
+		&launch, stream, true,
+		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
+		LAUNCH_WHOLE);
+	return launch_end(&launch, real(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
+									shared, stream, params));
+}
+
+/* One launch on several devices: each stream is gated as for a launch of its own. */
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count,
+						     unsigned flags)
+{
+	struct launch launches[16] = {0};
+	unsigned n = list ? count : 0;
+
+	for (unsigned i = 0; i < n && i < 16; i++) {
+		const CUDA_LAUNCH_PARAMS *l = &list[i];
+		struct kernel_call call = {.geometry = {l->function,
+							{l->gridDimX, l->gridDimY, l->gridDimZ},
+							{l->blockDimX, l->blockDimY, l->blockDimZ},
+							l->sharedMemBytes},
+					   .params = l->kernelParams};
+		launch_begin(&launches[i], l->hStream, false, &call, LAUNCH_OVERLAP);
+		/* Not kept locked: who launches the same in another order would stand in our way.
+		 */
+		if (launches[i].lane)
+			lane_unlock(take(launches[i].lane));
+	}
+	CUresult result = real(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
+	for (unsigned i = 0; i < n && i < 16; i++)
+		launch_end(&launches[i], result);
+	return result;
+}
+
+/* A function of the old interface has its block size set by cuFuncSetBlockShape(), which is not
+ * seen. */
+static void begin_old(struct launch *launch, CUfunction f, int width, int height, CUstream stream)
+{
+	launch_begin(launch, stream, false,
+		     &(struct kernel_call){
+			     {.function = f, .grid = {(unsigned)width, (unsigned)height, 1}}},
+		     LAUNCH_WHOLE);
+}
+
+EXPORT CUresult cuLaunch(CUfunction f)
+{
+	struct launch launch;
+
+	begin_old(&launch, f, 1, 1, NULL);
+	return launch_end(&launch, real(cuLaunch)(f));
+}
+
+EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
+{
+	struct launch launch;
+
+	begin_old(&launch, f, width, height, NULL);
+	return launch_end(&launch, real(cuLaunchGrid)(f, width, height));
+}
+
+EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
+{
+	struct launch launch;
+
+	begin_old(&launch, f, width, height, stream);
+	return launch_end(&launch, real(cuLaunchGridAsync)(f, width, height, stream));
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
+{
+	struct launch launch;
+
+	launch_begin(&launch, stream, false, &(struct kernel_call){{.function = graph}},
+		     LAUNCH_WHOLE);
+	return launch_end(&launch, real(cuGraphLaunch)(graph, stream));
+}
+
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
+{
+	struct launch launch;
+
+	launch_begin(&launch, stream, true, &(struct kernel_call){{.function = graph}},
+		     LAUNCH_WHOLE);
+	return launch_end(&launch, real(cuGraphLaunch_ptsz)(graph, stream));
+}

@@ -1,0 +1,150 @@
+/* Calls after whose return work is known to be finished: demand can go at once. */
+#include "client/demand.h"
+#include "memory/memory.h"
+#include "client/stream.h"
+#include "client/worker.h"
+
+#include "weir/base.h"
+
+#include <stddef.h>
+
+struct finish {
+	struct stream *stream;
+	struct progress progress;
+};
+
+static struct finish finish_begin(CUstream handle, bool per_thread)
+{
+	struct stream *stream = driver_ready() ? stream_known(handle, per_thread) : NULL;
+
+	return (struct finish){stream, stream ? stream_progress(stream) : (struct progress){0}};
+}
+
+static CUresult finish_end(const struct finish *finish, CUresult result)
+{
+	if (finish->stream && result == CUDA_SUCCESS) {
+		stream_completed(finish->stream, &finish->progress);
+		demand_settle(finish->stream->client);
+	}
+	memory_look();
+	return result;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+	struct finish finish = finish_begin(stream, false);
+
+	return finish_end(&finish, real(cuStreamSynchronize)(stream));
+}
+
+EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream)
+{
+	struct finish finish = finish_begin(stream, true);
+
+	return finish_end(&finish, real(cuStreamSynchronize_ptsz)(stream));
+}
+
+EXPORT CUresult cuStreamQuery(CUstream stream)
+{
+	struct finish finish = finish_begin(stream, false);
+
+	return finish_end(&finish, real(cuStreamQuery)(stream));
+}
+
+EXPORT CUresult cuStreamQuery_ptsz(CUstream stream)
+{
+	struct finish finish = finish_begin(stream, true);
+
+	return finish_end(&finish, real(cuStreamQuery_ptsz)(stream));
+}
+
+/* A whole context. Streams beyond the first few are left to the worker. */
+struct finish_all {
+	struct client *client;
+	size_t n;
+	struct finish streams[64];
+};
+
+static void finish_all_begin(struct finish_all *all, CUcontext context)
+{
+	all->n = 0;
+	all->client = context ? client_find(context) : NULL;
+	if (!all->client)
+		return;
+	stream_for_each (s, all->client) {
+		if (stream_outstanding(s) && all->n < countof(all->streams))
+			all->streams[all->n++] = (struct finish){s, stream_progress(s)};
+	}
+}
+
+static CUresult finish_all_end(const struct finish_all *all, CUresult result)
+{
+	memory_look();
+	if (!all->client || result != CUDA_SUCCESS)
+		return result;
+	for (size_t i = 0; i < all->n; i++)
+		stream_completed(all->streams[i].stream, &all->streams[i].progress);
+	demand_settle(all->client);
+	return result;
+}
+
+static CUcontext current(void)
+{
+	CUcontext context;
+
+	return driver_ready() && real(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+	struct finish_all all;
+
+	finish_all_begin(&all, current());
+	return finish_all_end(&all, real(cuCtxSynchronize)());
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+	struct finish_all all;
+
+	finish_all_begin(&all, driver_ready() ? context : NULL);
+	return finish_all_end(&all, real(cuCtxSynchronize_v2)(context));
+}
+
+/* What is finished after these is not known here: the worker looks. */
+static CUresult finish_some(CUresult result)
+{
+	worker_wake();
+	memory_look();
+	return result;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event)
+{
+	driver_ready();
+	return finish_some(real(cuEventSynchronize)(event));
+}
+
+EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	driver_ready();
+	return finish_some(real(cuMemcpy)(to, from, size));
+}
+
+EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	driver_ready();
+	return finish_some(real(cuMemcpy_ptds)(to, from, size));
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
+{
+	driver_ready();
+	return finish_some(real(cuMemcpyDtoH_v2)(to, from, size));
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size)
+{
+	driver_ready();
+	return finish_some(real(cuMemcpyDtoH_v2_ptds)(to, from, size));
+}

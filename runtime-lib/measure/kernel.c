@@ -1,0 +1,213 @@
+#include "measure/kernel.h"
+
+#include "measure/predict-ridge.h"
+#include "measure/sample.h"
+
+#include "weir/log.h"
+
+#include <stddef.h>
+
+#define ENTRIES       8192u /* a power of two */
+#define WAYS          4u
+#define FIRST_SAMPLES 4u
+#define SAMPLE_EVERY  128u
+#define FELT_EVERY    512u /* of short ones, which feel the events */
+#define WANTED_EVERY  16u
+#define VARYING       0.01 /* variance of errors of 10 % */
+#define BETTER        4    /* times less variance */
+#define ERROR_MAX     10.0
+/* So many samples in a row are laid to others on the GPU; or so many, if none is twice as long. */
+#define LONGER_MOST   8u
+#define LITTLE_LONGER 32u
+
+static struct kernel_time table[ENTRIES];
+
+/* Both halves of the product: each bit of it depends on all of both. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t pair(unsigned high, unsigned low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+/* Folded multiplications, of which two run at a time (the mixing of wyhash, Wang Yi, public domain;
+ * the constants are the hexadecimal digits of pi). */
+uint64_t kernel_key(const struct geometry *geometry)
+{
+	const unsigned *grid = geometry->grid, *block = geometry->block;
+	uint64_t function = (uint64_t)(uintptr_t)geometry->function;
+	uint64_t first =
+		fold(function ^ 0x243f6a8885a308d3u, pair(grid[0], grid[1]) ^ 0x13198a2e03707344u);
+	uint64_t second = fold(pair(grid[2], block[0]) ^ 0xa4093822299f31d0u,
+			       pair(block[1], block[2]) ^ 0x082efa98ec4e6c89u);
+	uint64_t key =
+		fold(first ^ geometry->shared ^ 0x452821e638d01377u, second ^ 0xbe5466cf34e90c6cu);
+
+	return key ? key : 1;
+}
+
+/* Takes over an entry; readers in between see a kernel of unknown time. */
+static void claim(struct kernel_time *entry, uint64_t key)
+{
+	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->variance, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->sizes_variance, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->eviction, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->varies, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->longer, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->choice, NULL, memory_order_relaxed);
+	atomic_store_explicit(&entry->key, key, memory_order_release);
+}
+
+struct kernel_time *kernel_find(uint64_t key)
+{
+	struct kernel_time *set = &table[key & (ENTRIES - WAYS)];
+	struct kernel_time *victim = set;
+
+	for (size_t i = 0; i < WAYS; i++) {
+		uint64_t found = atomic_load_explicit(&set[i].key, memory_order_acquire);
+		if (found == key)
+			return &set[i];
+		if (!found) {
+			victim = &set[i];
+			break;
+		}
+		if (set[i].launches < victim->launches)
+			victim = &set[i];
+	}
+	claim(victim, key);
+	return victim;
+}
+
+/* Each case a remainder of its own: by a constant it takes no division. */
+static bool is_turn(uint32_t n, bool wanted, bool felt)
+{
+	return (wanted ? n % WANTED_EVERY : felt ? n % FELT_EVERY : n % SAMPLE_EVERY) == 0;
+}
+
+/* Others made the last ones much longer, or what is known of it is wrong: the next ones tell. */
+static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
+{
+	return atomic_load_explicit(&kernel->longer, memory_order_relaxed) &&
+	       atomic_load_explicit(&kernel->least, memory_order_relaxed) >= 2 * mean;
+}
+
+bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
+{
+	bool wanted = kernel_varies(kernel) ||
+		      (leaves && !atomic_load_explicit(&kernel->eviction, memory_order_relaxed));
+	/* Relaxed and not atomic as a whole: a sample more or less is no matter. */
+	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
+	uint64_t mean = kernel_mean(kernel);
+
+	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
+	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < SAMPLE_FELT) ||
+	       is_doubted(kernel, mean);
+}
+
+void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+{
+	uint64_t mean = atomic_load(&kernel->eviction);
+
+	if (atomic_load(&kernel->key) != key)
+		return;
+	/* A difference of two times, of which the mean one is the shortest or so: so is this. */
+	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
+	atomic_store(&kernel->eviction, mean ? mean : 1);
+}
+
+double kernel_error(uint64_t predicted, uint64_t ns)
+{
+	double off = predicted > ns ? (double)(predicted - ns) : (double)(ns - predicted);
+	double error = off / (double)(ns ? ns : 1);
+
+	return error < ERROR_MAX ? error : ERROR_MAX;
+}
+
+static double learn_variance(_Atomic double *variance, double error)
+{
+	double now = atomic_load(variance);
+
+	now += (error * error - now) / 8;
+	atomic_store(variance, now);
+	return now;
+}
+
+/* Before anything is known the mean is no worse than the regression. */
+static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint64_t by_sizes)
+{
+	double of_mean = learn_variance(&kernel->variance, kernel_error(mean, ns));
+	double of_sizes = learn_variance(&kernel->sizes_variance,
+					 kernel_error(by_sizes ? by_sizes : mean, ns));
+
+	atomic_store(&kernel->varies, by_sizes && of_mean > VARYING && of_sizes * BETTER < of_mean);
+}
+
+/* Each of those in a row was lengthened by others, if not all; so the least says most. 0: there are
+ * not enough of them yet. */
+static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_t ns)
+{
+	uint32_t n = atomic_load(&kernel->longer);
+	uint64_t least = n ? atomic_load(&kernel->least) : ns;
+
+	least = ns < least ? ns : least;
+	bool enough = n >= (least < 2 * mean ? LITTLE_LONGER : LONGER_MOST);
+	atomic_store(&kernel->least, least);
+	atomic_store(&kernel->longer, enough ? 0 : n + 1);
+	return enough ? least : 0;
+}
+
+uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, bool crowded)
+{
+	uint64_t mean = atomic_load(&kernel->mean);
+
+	if (atomic_load(&kernel->key) != key)
+		return 0;
+	if (crowded && mean && ns > mean)
+		return least_of_many(kernel, mean, ns);
+	atomic_store(&kernel->longer, 0);
+	return ns;
+}
+
+/* Others only ever make it longer: of a mean that is longer by more than a sixteenth nothing is
+ * kept among them. */
+static uint64_t mean_with(uint64_t mean, uint64_t ns, bool crowded)
+{
+	uint64_t next = crowded && ns < mean - mean / 16
+				? ns
+				: (uint64_t)ridge_mean((double)mean, (double)ns);
+
+	return next ? next : 1;
+}
+
+void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
+		  bool crowded)
+{
+	uint64_t mean = atomic_load(&kernel->mean);
+
+	if (atomic_load(&kernel->key) != key)
+		return;
+	if (mean)
+		compare(kernel, mean, ns, by_sizes);
+	mean = mean_with(mean, ns, crowded);
+	atomic_store(&kernel->mean, mean);
+	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)
+		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,
+			  (unsigned long long)mean / 1000);
+}
+
+void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns)
+{
+	uint64_t mean = atomic_load(&kernel->mean);
+	uint64_t believed = atomic_load(&kernel->samples) ? 2 * mean : mean;
+
+	if (atomic_load(&kernel->key) == key && believed < ns)
+		atomic_store(&kernel->mean, ns);
+}

@@ -1,0 +1,427 @@
+#include "memory/memory-ledger.h"
+
+#include "client/client.h"
+#include "memory/memory-account.h"
+#include "memory/memory-ask.h"
+#include "shim/thread.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#define DEVICES_MAX 64
+#define POOLS_MAX   64
+#define RETRY_NS    1000000000u
+
+struct ledger {
+	_Atomic int asked; /* the account, or that there is none, is known and not stale */
+	pthread_mutex_t asking;
+	_Atomic uint64_t retry_at;
+	_Atomic int closed;
+
+	pthread_mutex_t lock; /* of all below; never held over a driver call */
+	struct memory_pages pages;
+	_Atomic int counted;
+	uint64_t large; /* whole chunks */
+	uint64_t small; /* bytes that share chunks */
+	uint64_t pooled;
+	uint64_t published;
+	CUmemoryPool pools[POOLS_MAX];
+	size_t n_pools;
+	bool graphs;
+	uint64_t tickets, settled;
+	_Atomic int readers; /* threads that have handles of pools in their hands */
+};
+
+static struct ledger ledgers[DEVICES_MAX] = {
+	[0 ... DEVICES_MAX - 1] = {.asking = PTHREAD_MUTEX_INITIALIZER,
+				   .lock = PTHREAD_MUTEX_INITIALIZER},
+};
+_Atomic int ledger_pools;
+
+static uint64_t sum(const struct ledger *ledger)
+{
+	return ledger->large + account_chunks(ledger->small) + account_chunks(ledger->pooled);
+}
+
+static void publish(struct ledger *ledger)
+{
+	ledger->published = sum(ledger);
+	if (ledger->pages.account)
+		account_set(ledger->pages.account, ledger->pages.slot, ledger->published);
+}
+
+static void attach(struct ledger *ledger, const struct memory_pages *pages)
+{
+	struct memory_pages old;
+
+	pthread_mutex_lock(&ledger->lock);
+	old = ledger->pages;
+	/* Elsewhere we have nothing any more. */
+	if (old.account && (old.id != pages->id || old.slot != pages->slot))
+		account_set(old.account, old.slot, 0);
+	ledger->pages = *pages;
+	publish(ledger);
+	atomic_store(&ledger->counted, 1);
+	pthread_mutex_unlock(&ledger->lock);
+	memory_unmap(&old);
+}
+
+/* An agent that hears the question again and again, and ends without a word, is an old one, with
+ * which nothing is counted. */
+static bool is_closed(const struct ledger *ledger, enum memory_answer answer, bool first)
+{
+	if (atomic_load(&ledger->counted)) /* a limit that was known holds without its agent */
+		return false;
+	if (answer == MEMORY_SILENT)
+		return !first && atomic_load(&ledger->closed);
+	return answer == MEMORY_CLOSED;
+}
+
+static void ask(struct ledger *ledger, const CUuuid *gpu)
+{
+	bool first = !atomic_load(&ledger->retry_at);
+	struct memory_pages pages;
+	enum memory_answer answer = memory_ask(&pages, (const uint8_t *)gpu->bytes, first);
+
+	if (answer == MEMORY_ACCOUNT)
+		attach(ledger, &pages);
+	bool closed = is_closed(ledger, answer, first);
+	if (closed)
+		log_limited(LOG_ERROR, 60,
+			    "no agent says what limit of memory this container has: nothing is "
+			    "allocated");
+	atomic_store(&ledger->closed, closed);
+	atomic_store(&ledger->retry_at, client_now() + RETRY_NS);
+	atomic_store(&ledger->asked, answer == MEMORY_ACCOUNT);
+}
+
+struct ledger *ledger_of(CUdevice device)
+{
+	CUuuid gpu;
+
+	if (device < 0 || device >= DEVICES_MAX)
+		return NULL;
+	struct ledger *ledger = &ledgers[device];
+	if (atomic_load(&ledger->asked) || client_now() < atomic_load(&ledger->retry_at))
+		return ledger;
+	if (real(cuDeviceGetUuid_v2)(&gpu, device) != CUDA_SUCCESS)
+		return NULL;
+	pthread_mutex_lock(&ledger->asking);
+	if (!atomic_load(&ledger->asked) && client_now() >= atomic_load(&ledger->retry_at))
+		ask(ledger, &gpu);
+	pthread_mutex_unlock(&ledger->asking);
+	return ledger;
+}
+
+struct ledger *ledger_here(void)
+{
+	CUdevice device;
+
+	return driver_ready() && real(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? ledger_of(device)
+									       : NULL;
+}
+
+static void count(struct ledger *ledger, uint64_t bytes, bool more)
+{
+	uint64_t *sort = bytes < WEIR_MEMORY_CHUNK / 2 ? &ledger->small : &ledger->large;
+	uint64_t n = sort == &ledger->large ? account_chunks(bytes) : bytes;
+
+	*sort += more ? n : -n;
+}
+
+/* Reserves what the sums say, up from what was. */
+static bool reserve(struct ledger *ledger)
+{
+	uint64_t wanted = sum(ledger);
+
+	if (ledger->pages.account && wanted > ledger->published) {
+		enum account_answer answer =
+			account_reserve(ledger->pages.account, ledger->pages.limit,
+					ledger->pages.slot, wanted - ledger->published);
+		if (answer == ACCOUNT_BUSY)
+			log_limited(LOG_ERROR, 60, "the account of memory is locked for seconds");
+		if (answer != ACCOUNT_RESERVED)
+			return false;
+		ledger->published = wanted;
+	} else {
+		publish(ledger);
+	}
+	return true;
+}
+
+/* More than any GPU has, and so much that sums could wrap. */
+static bool absurd(uint64_t bytes)
+{
+	return bytes >= 1ull << 56;
+}
+
+static bool try_take(struct ledger *ledger, uint64_t bytes)
+{
+	bool done;
+
+	if (absurd(bytes))
+		return !atomic_load(&ledger->counted);
+	pthread_mutex_lock(&ledger->lock);
+	count(ledger, bytes, true);
+	done = reserve(ledger);
+	if (!done)
+		count(ledger, bytes, false);
+	pthread_mutex_unlock(&ledger->lock);
+	return done;
+}
+
+void ledger_force(struct ledger *ledger, uint64_t bytes)
+{
+	pthread_mutex_lock(&ledger->lock);
+	count(ledger, absurd(bytes) ? 0 : bytes, true);
+	publish(ledger);
+	pthread_mutex_unlock(&ledger->lock);
+}
+
+void ledger_drop(struct ledger *ledger, uint64_t bytes)
+{
+	if (absurd(bytes))
+		return;
+	pthread_mutex_lock(&ledger->lock);
+	count(ledger, bytes, false);
+	publish(ledger);
+	pthread_mutex_unlock(&ledger->lock);
+}
+
+/* Handles of the pools that stay valid until pools_release(). */
+static size_t pools_hold(struct ledger *ledger, CUmemoryPool *out)
+{
+	pthread_mutex_lock(&ledger->lock);
+	size_t n = ledger->n_pools;
+	memcpy(out, ledger->pools, n * sizeof(*out));
+	atomic_fetch_add(&ledger->readers, 1);
+	pthread_mutex_unlock(&ledger->lock);
+	return n;
+}
+
+static void pools_release(struct ledger *ledger)
+{
+	atomic_fetch_sub(&ledger->readers, 1);
+}
+
+static uint64_t read_pools(struct ledger *ledger)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUmemoryPool pools[POOLS_MAX];
+	size_t n = pools_hold(ledger, pools);
+	cuuint64_t bytes = 0, all = 0;
+
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	for (size_t i = 0; i < n; i++)
+		if (real(cuMemPoolGetAttribute)(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+						&bytes) == CUDA_SUCCESS)
+			all += bytes;
+	if (ledger->graphs &&
+	    real(cuDeviceGetGraphMemAttribute)((CUdevice)(ledger - ledgers),
+					       CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+					       &bytes) == CUDA_SUCCESS)
+		all += bytes;
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	pools_release(ledger);
+	return all;
+}
+
+static void trim_pools(struct ledger *ledger)
+{
+	CUmemoryPool pools[POOLS_MAX];
+	size_t n = pools_hold(ledger, pools);
+
+	for (size_t i = 0; i < n; i++)
+		real(cuMemPoolTrimTo)(pools[i], 0);
+	pools_release(ledger);
+}
+
+/* What was read later than what is known counts. */
+static void note_pools(struct ledger *ledger, uint64_t ticket, uint64_t bytes)
+{
+	if (ticket < ledger->settled)
+		return;
+	ledger->settled = ticket;
+	if (!ledger->pooled != !bytes)
+		atomic_fetch_add(&ledger_pools, bytes ? 1 : -1);
+	ledger->pooled = bytes;
+}
+
+/* Gives back @taken. True: what the pools have fits. */
+static bool look(struct ledger *ledger, uint64_t taken)
+{
+	pthread_mutex_lock(&ledger->lock);
+	uint64_t ticket = ++ledger->tickets;
+	pthread_mutex_unlock(&ledger->lock);
+	uint64_t bytes = read_pools(ledger);
+
+	pthread_mutex_lock(&ledger->lock);
+	ledger->large -= taken;
+	note_pools(ledger, ticket, bytes);
+	bool fits = reserve(ledger);
+	if (!fits)
+		publish(ledger);
+	pthread_mutex_unlock(&ledger->lock);
+	return fits;
+}
+
+bool ledger_settle(struct ledger *ledger, uint64_t taken)
+{
+	if (look(ledger, account_chunks(taken)))
+		return true;
+	trim_pools(ledger);
+	look(ledger, 0);
+	uint64_t limit, reserved;
+	return !ledger_view(ledger, &limit, &reserved) || reserved <= limit;
+}
+
+/* Pools may have given back some, and can be made to. */
+static bool try_again(struct ledger *ledger, uint64_t bytes)
+{
+	if (!ledger->n_pools)
+		return false;
+	look(ledger, 0);
+	if (try_take(ledger, bytes))
+		return true;
+	trim_pools(ledger);
+	look(ledger, 0);
+	return try_take(ledger, bytes);
+}
+
+bool ledger_take(struct ledger *ledger, uint64_t bytes)
+{
+	uint64_t limit = 0, reserved = 0;
+
+	if (atomic_load(&ledger->closed))
+		return false;
+	if (try_take(ledger, bytes) || try_again(ledger, bytes))
+		return true;
+	ledger_view(ledger, &limit, &reserved);
+	log_limited(LOG_WARNING, 10,
+		    "out of memory: %llu bytes more than %llu of the container's limit of %llu",
+		    (unsigned long long)bytes, (unsigned long long)reserved,
+		    (unsigned long long)limit);
+	return false;
+}
+
+bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes)
+{
+	return ledger_take(ledger, account_chunks(bytes));
+}
+
+bool ledger_add_pool(struct ledger *ledger, CUmemoryPool pool)
+{
+	bool known = false;
+
+	pthread_mutex_lock(&ledger->lock);
+	for (size_t i = 0; i < ledger->n_pools; i++)
+		known |= ledger->pools[i] == pool;
+	if (!known && ledger->n_pools < POOLS_MAX) {
+		ledger->pools[ledger->n_pools++] = pool;
+		known = true;
+	}
+	pthread_mutex_unlock(&ledger->lock);
+	return known;
+}
+
+static void remove_pool(struct ledger *ledger, CUmemoryPool pool)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&ledger->lock);
+	for (size_t i = 0; i < ledger->n_pools && !found; i++) {
+		found = ledger->pools[i] == pool;
+		if (found)
+			ledger->pools[i] = ledger->pools[--ledger->n_pools];
+	}
+	pthread_mutex_unlock(&ledger->lock);
+	while (found && atomic_load(&ledger->readers) > 0)
+		sched_yield();
+}
+
+void ledger_remove_pool(CUmemoryPool pool)
+{
+	for (size_t i = 0; i < DEVICES_MAX; i++)
+		if (ledgers[i].n_pools)
+			remove_pool(&ledgers[i], pool);
+}
+
+void ledger_has_graphs(struct ledger *ledger)
+{
+	pthread_mutex_lock(&ledger->lock);
+	ledger->graphs = true;
+	pthread_mutex_unlock(&ledger->lock);
+}
+
+bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved)
+{
+	pthread_mutex_lock(&ledger->lock);
+	*limit = ledger->pages.limit ? atomic_load(&ledger->pages.limit->limit) : 0;
+	*reserved = *limit ? account_sum(ledger->pages.account) : 0;
+	pthread_mutex_unlock(&ledger->lock);
+	return *limit;
+}
+
+bool ledger_counts(const struct ledger *ledger)
+{
+	return atomic_load(&ledger->counted);
+}
+
+void ledger_settle_here(void)
+{
+	struct ledger *ledger = ledger_here();
+
+	if (ledger && ledger_counts(ledger))
+		look(ledger, 0);
+}
+
+/* Those that were in use ask again. */
+static void *ask_again(void *unused)
+{
+	(void)unused;
+	thread_name("weir-memory");
+	for (CUdevice i = 0; i < DEVICES_MAX; i++)
+		if (atomic_load(&ledgers[i].retry_at) && !atomic_load(&ledgers[i].asked))
+			ledger_of(i);
+	return NULL;
+}
+
+static void ask_of(bool all)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < DEVICES_MAX; i++) {
+		struct ledger *ledger = &ledgers[i];
+		if (!atomic_load(&ledger->retry_at) || (!all && atomic_load(&ledger->asked)))
+			continue;
+		atomic_store(&ledger->retry_at, 1);
+		atomic_store(&ledger->asked, 0);
+		any = true;
+	}
+	if (any)
+		thread_start(ask_again, "weir-memory");
+}
+
+void ledger_stale(void)
+{
+	ask_of(true);
+}
+
+void ledger_answered(void)
+{
+	ask_of(false);
+}
+
+void ledger_forget(void)
+{
+	memset(ledgers, 0, sizeof(ledgers));
+	for (size_t i = 0; i < DEVICES_MAX; i++) {
+		pthread_mutex_init(&ledgers[i].asking, NULL);
+		pthread_mutex_init(&ledgers[i].lock, NULL);
+	}
+	atomic_store(&ledger_pools, 0);
+}

@@ -1,0 +1,267 @@
+/* Memory in stream order, and what graphs own. What counts is what pools hold of the GPU: the
+ * driver makes them larger in steps of its own, and leaves them so for a while. */
+#include "memory/memory.h"
+
+#include "weir/log.h"
+
+#include <stddef.h>
+
+/* The device's own pool is one of its pools from now on. False: there are too many. */
+static bool keep_own_pool(struct ledger *ledger, CUdevice device)
+{
+	CUmemoryPool pool;
+
+	return real(cuDeviceGetDefaultMemPool)(&pool, device) != CUDA_SUCCESS ||
+	       ledger_add_pool(ledger, pool);
+}
+
+/* Of the current device. NULL: not counted. False: nothing may be allocated. */
+static bool pools_here(struct ledger **out)
+{
+	struct ledger *ledger = ledger_here();
+	CUdevice device;
+
+	*out = NULL;
+	if (!ledger || !ledger_counts(ledger))
+		return !ledger || ledger_take(ledger, 0);
+	*out = ledger;
+	return real(cuCtxGetDevice)(&device) != CUDA_SUCCESS || keep_own_pool(ledger, device);
+}
+
+struct stream_claim {
+	struct ledger *ledger; /* NULL: not counted */
+	size_t size;
+	CUmemoryPool pool;
+};
+
+/* Whatever a stream's capture makes of it is seen at the next look. */
+static void note_capture(struct ledger *ledger, CUstream stream, bool per_thread)
+{
+	CUstream asked = stream || !per_thread ? stream : CU_STREAM_PER_THREAD;
+	CUstreamCaptureStatus status;
+
+	if (real(cuStreamIsCapturing)(asked, &status) == CUDA_SUCCESS &&
+	    status != CU_STREAM_CAPTURE_STATUS_NONE)
+		ledger_has_graphs(ledger);
+}
+
+static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream,
+		  bool per_thread)
+{
+	*claim = (struct stream_claim){.size = size, .pool = pool};
+	if (!pools_here(&claim->ledger))
+		return false;
+	if (!claim->ledger)
+		return true;
+	note_capture(claim->ledger, stream, per_thread);
+	return ledger_take_for_pool(claim->ledger, size);
+}
+
+/* The pool may have grown by more than was asked for, which is then not to be had. */
+static CUresult made(const struct stream_claim *claim, CUresult result, CUdeviceptr *out,
+		     CUstream stream, CUresult (*give_back)(CUdeviceptr, CUstream))
+{
+	if (!claim->ledger)
+		return result;
+	bool fits = ledger_settle(claim->ledger, claim->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!fits) {
+		give_back(*out, stream);
+		ledger_settle(claim->ledger, 0);
+		log_limited(LOG_WARNING, 10, "a pool grew beyond the container's limit of memory");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	struct record record = {.kind = RECORD_POINTER,
+				.key = *out,
+				.ledger = claim->ledger,
+				.pool = claim->pool,
+				.asked = claim->size};
+	table_put(&record);
+	return result;
+}
+
+#define ALLOCATE(name, give_back, per_thread)                                                 \
+	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUstream stream)                  \
+	{                                                                                     \
+		struct stream_claim c;                                                        \
+                                                                                              \
+		if (!claim(&c, size, NULL, stream, per_thread))                               \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                      \
+		return made(&c, real(name)(out, size, stream), out, stream, real(give_back)); \
+	}
+ALLOCATE(cuMemAllocAsync, cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz, true)
+#undef ALLOCATE
+
+#define ALLOCATE(name, give_back, per_thread)                                                   \
+	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) \
+	{                                                                                       \
+		struct stream_claim c;                                                          \
+                                                                                                \
+		if (!claim(&c, size, pool, stream, per_thread))                                 \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                        \
+		return made(&c, real(name)(out, size, pool, stream), out, stream,               \
+			    real(give_back));                                                   \
+	}
+ALLOCATE(cuMemAllocFromPoolAsync, cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz, true)
+#undef ALLOCATE
+
+static CUresult release(CUdeviceptr address, CUstream stream,
+			CUresult (*function)(CUdeviceptr, CUstream))
+{
+	struct record record;
+	bool known = memory_releasing(&record, RECORD_POINTER, address);
+	CUresult result = function(address, stream);
+
+	return known ? memory_released(&record, result) : result;
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+	driver_ready();
+	return release(address, stream, real(cuMemFreeAsync));
+}
+
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
+{
+	driver_ready();
+	return release(address, stream, real(cuMemFreeAsync_ptsz));
+}
+
+/* On a device: others take the host's memory. */
+static struct ledger *ledger_at(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? ledger_of(location->id) : NULL;
+}
+
+/* The device's own one has its place before others take the last. */
+static CUresult keep_pool(const CUmemLocation *location, CUmemoryPool pool, bool ours)
+{
+	struct ledger *ledger = ledger_at(location);
+
+	if (!ledger || (keep_own_pool(ledger, location->id) && ledger_add_pool(ledger, pool)))
+		return CUDA_SUCCESS;
+	log_limited(LOG_WARNING, 60, "more pools of memory than can be counted");
+	if (ours)
+		real(cuMemPoolDestroy)(pool);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemPoolCreate)(out, properties);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return keep_pool(&properties->location, *out, true);
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location,
+				       CUmemAllocationType type)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemGetDefaultMemPool)(out, location, type);
+	return result ? result : keep_pool(location, *out, false);
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location,
+				CUmemAllocationType type)
+{
+	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+
+	result = result ? result : real(cuMemGetMemPool)(out, location, type);
+	return result ? result : keep_pool(location, *out, false);
+}
+
+/* What is still handed out of a pool that goes is counted by itself. */
+static bool outlives(struct record *record, void *pool)
+{
+	if (record->pool != pool || !pool)
+		return false;
+	record->pool = NULL;
+	record->size = record->asked;
+	ledger_force(record->ledger, record->size);
+	return false;
+}
+
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	driver_ready();
+	ledger_remove_pool(pool);
+	table_sift(outlives, pool);
+	CUresult result = real(cuMemPoolDestroy)(pool);
+	memory_look();
+	return result;
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+	driver_ready();
+	CUresult result = real(cuMemPoolTrimTo)(pool, keep);
+	memory_look();
+	return result;
+}
+
+/* The graph takes its memory when it is launched: it must fit now, and is counted then. */
+static bool node_fits(size_t size)
+{
+	struct ledger *ledger;
+
+	if (!pools_here(&ledger))
+		return false;
+	if (!ledger)
+		return true;
+	ledger_has_graphs(ledger);
+	if (!ledger_take_for_pool(ledger, size))
+		return false;
+	ledger_settle(ledger, size);
+	return true;
+}
+
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
+				       const CUgraphNode *dependencies, size_t n,
+				       CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
+{
+	if (parameters && !node_fits(parameters->bytesize))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	driver_ready();
+	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);
+}
+
+/* Of any kind. */
+static bool fits(const CUgraphNodeParams *parameters)
+{
+	return !parameters || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	       node_fits(parameters->alloc.bytesize);
+}
+
+EXPORT CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
+			       size_t n, CUgraphNodeParams *parameters)
+{
+	if (!fits(parameters))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	driver_ready();
+	return real(cuGraphAddNode)(out, graph, dependencies, n, parameters);
+}
+
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
+				  const CUgraphEdgeData *edges, size_t n,
+				  CUgraphNodeParams *parameters)
+{
+	if (!fits(parameters))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	driver_ready();
+	return real(cuGraphAddNode_v2)(out, graph, dependencies, edges, n, parameters);
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	driver_ready();
+	CUresult result = real(cuDeviceGraphMemTrim)(device);
+	memory_look();
+	return result;
+}

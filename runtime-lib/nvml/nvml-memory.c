@@ -1,0 +1,121 @@
+/* The GPU's memory as its container may use it: its limit, and what its processes have reserved of
+ * that. Without a limit, or as long as no agent says one, the card's. */
+#include "memory/memory-account.h"
+#include "memory/memory-ask.h"
+#include "nvml/nvml.h"
+
+#include "weir/base.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GPUS_MAX 64u
+#define ASK_NS   1000000000u /* an agent that was restarted may have another account */
+
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		uint8_t gpu[16];
+		uint64_t ask_at;
+		struct memory_pages pages; /* the last that were heard of hold */
+	} views[GPUS_MAX];
+	size_t n;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool read_uuid(uint8_t out[16], nvmlDevice_t device)
+{
+	char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+	const char *at = text + strlen("GPU-");
+
+	if (real(nvmlDeviceGetUUID)(device, text, sizeof(text)) != NVML_SUCCESS ||
+	    strncmp(text, "GPU-", strlen("GPU-")) != 0)
+		return false;
+	for (size_t i = 0; i < 16; i++) {
+		unsigned byte;
+		at += *at == '-';
+		if (sscanf(at, "%2x", &byte) != 1)
+			return false;
+		out[i] = (uint8_t)byte;
+		at += 2;
+	}
+	return true;
+}
+
+/* Under the lock. NULL: no room. */
+static const struct memory_pages *look(const uint8_t gpu[16])
+{
+	struct memory_pages heard;
+	size_t i = 0;
+
+	while (i < state.n && memcmp(state.views[i].gpu, gpu, 16) != 0)
+		i++;
+	if (i == GPUS_MAX)
+		return NULL;
+	if (i == state.n)
+		memcpy(state.views[state.n++].gpu, gpu, 16);
+	if (monotonic_now() < state.views[i].ask_at)
+		return &state.views[i].pages;
+	if (memory_ask(&heard, gpu, false) == MEMORY_ACCOUNT) {
+		memory_unmap(&state.views[i].pages);
+		state.views[i].pages = heard;
+	}
+	state.views[i].ask_at = monotonic_now() + ASK_NS;
+	return &state.views[i].pages;
+}
+
+/* False: it has no limit. */
+static bool view(nvmlDevice_t device, uint64_t *limit, uint64_t *reserved)
+{
+	uint8_t gpu[16];
+
+	if (!read_uuid(gpu, device))
+		return false;
+	pthread_mutex_lock(&state.lock);
+	const struct memory_pages *pages = look(gpu);
+	*limit = pages && pages->limit ? atomic_load(&pages->limit->limit) : 0;
+	*reserved = *limit ? account_sum(pages->account) : 0;
+	pthread_mutex_unlock(&state.lock);
+	return *limit;
+}
+
+void nvml_memory_forget(void)
+{
+	memset(&state, 0, sizeof(state));
+	pthread_mutex_init(&state.lock, NULL);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	uint64_t limit, reserved;
+
+	nvml_ready();
+	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo)(device, memory);
+	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
+		memory->total = least(memory->total, limit);
+		memory->used = least(reserved, memory->total);
+		memory->free = least(memory->free, memory->total - memory->used);
+	}
+	return result;
+}
+
+/* What the driver keeps for itself is not the container's. */
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	uint64_t limit, reserved;
+
+	nvml_ready();
+	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
+		memory->total = least(memory->total, limit);
+		memory->reserved = 0;
+		memory->used = least(reserved, memory->total);
+		memory->free = least(memory->free, memory->total - memory->used);
+	}
+	return result;
+}

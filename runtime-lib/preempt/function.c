@@ -1,0 +1,468 @@
+#include "preempt/function.h"
+
+#include "launch/capture.h"
+#include "autotune/choose.h"
+#include "launch/gate.h"
+#include "client/link.h"
+#include "preempt/module.h"
+#include "preempt/rewrite.h"
+#include "client/worker.h"
+
+#include "weir/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WAYS 8u
+#define SETS (FUNCTIONS_MAX / WAYS)
+
+#define PATIENCE 30000000u /* ns */
+#define MOVING   250000000u
+
+/* Of an answer that is to be loaded. Worker. */
+struct patience {
+	uint64_t since;     /* 0: there is none */
+	uint64_t completed; /* launches, as last seen; */
+	uint64_t moved;     /* when that was seen to change; 0: not yet */
+};
+
+static struct function table[FUNCTIONS_MAX];
+static struct patience patiences[CLIENTS_MAX];
+_Atomic uint32_t function_unloads_;
+static _Atomic uint32_t used;                /* records in the table */
+static _Atomic uint32_t kernels_ready;       /* of libraries */
+static _Atomic uint32_t wanted[CLIENTS_MAX]; /* a record of this client was wanted since */
+
+#define function_for_each(f) for (struct function * (f) = table; (f) < table + FUNCTIONS_MAX; (f)++)
+
+/* User-space addresses have 47 bits, so the client's number fits above. */
+static uint64_t key_of(const struct client *client, CUfunction handle)
+{
+	return (uint64_t)(uintptr_t)handle | (uint64_t)(client->index + 1) << 48;
+}
+
+static struct function *set_of(uint64_t key)
+{
+	return &table[(key * 0x9e3779b97f4a7c15u >> 32) % SETS * WAYS];
+}
+
+/* What a handle belongs to: it may be a context-less kernel or a function. Not every driver says.
+ */
+static const void *owner_of(CUfunction handle, bool *is_kernel)
+{
+	CUlibrary library = NULL;
+	CUmodule module = NULL;
+
+	*is_kernel =
+		real(cuKernelGetLibrary)(&library, (CUkernel)handle) == CUDA_SUCCESS && library;
+	if (!*is_kernel && real(cuFuncGetModule)(&module, handle) != CUDA_SUCCESS)
+		return NULL;
+	return *is_kernel ? (void *)library : (void *)module;
+}
+
+static struct function *lookup(uint64_t key)
+{
+	struct function *set = set_of(key);
+
+	for (size_t i = 0; i < WAYS; i++) {
+		if (atomic_load_explicit(&set[i].key, memory_order_acquire) == key)
+			return &set[i];
+	}
+	return NULL;
+}
+
+/* Whoever finds the key before the state is set takes the kernel for native, as it is. */
+static bool take_record(struct function *function, uint64_t key, struct client *client,
+			CUfunction handle)
+{
+	uint64_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&function->key, &none, key))
+		return false;
+	atomic_fetch_add(&used, 1);
+	function->handle = handle;
+	function->client = client;
+	function->changes = 0;
+	function->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+	atomic_store(&function->owner, owner_of(handle, &function->library));
+	atomic_store(&function->state, FUNCTION_NATIVE);
+	return true;
+}
+
+struct function *function_find(struct client *client, CUfunction handle)
+{
+	uint64_t key = key_of(client, handle);
+	struct function *found = lookup(key), *set = set_of(key);
+
+	for (size_t i = 0; !found && i < WAYS; i++) {
+		if (!atomic_load_explicit(&set[i].key, memory_order_relaxed) &&
+		    take_record(&set[i], key, client, handle))
+			found = &set[i];
+	}
+	return found;
+}
+
+/* False: it was in another state. */
+static bool move(struct function *function, int from, enum function_state to)
+{
+	return atomic_compare_exchange_strong(&function->state, &from, to);
+}
+
+void function_want(struct function *function)
+{
+	if (atomic_load_explicit(&function->state, memory_order_relaxed) == FUNCTION_NATIVE &&
+	    move(function, FUNCTION_NATIVE, FUNCTION_WANTED))
+		atomic_store(&wanted[function->client->index], 1);
+}
+
+/* Loading code waits for all that runs in the context, and nobody launches meanwhile (measured on
+ * an H200). So at best nothing runs. If that moment does not come, what runs must be known to end,
+ * and seem to do so: a kernel may wait for something that the program has still to do. Never while
+ * somebody above is at work. */
+static bool can_load(struct client *client)
+{
+	const struct standing *standing = atomic_load(&client->standing);
+	struct patience *patience = &patiences[client->index];
+	uint64_t now = client_now(), completed = 0;
+	bool idle = true, will_end = true;
+
+	if (!standing || gate_closed(standing))
+		return false;
+	stream_for_each (s, client) {
+		idle &= !stream_outstanding(s);
+		will_end &= stream_will_end(s);
+		completed += atomic_load(&s->completed);
+	}
+	if (!patience->since)
+		*patience = (struct patience){.since = now, .completed = completed};
+	if (completed != patience->completed)
+		patience->moved = now;
+	patience->completed = completed;
+	return idle || (will_end && now - patience->since > PATIENCE && patience->moved &&
+			now - patience->moved < MOVING);
+}
+
+/* One that need not be loaded, or can be now. */
+static struct request *ready_answer(struct client *client)
+{
+	struct request *answer = request_answered(client);
+
+	return answer && (answer->status != WEIR_COMPILE_OK || can_load(client)) ? answer : NULL;
+}
+
+bool function_pending(struct client *client)
+{
+	return ready_answer(client) ||
+	       (atomic_load(&wanted[client->index]) && request_room(client));
+}
+
+/* As the driver says it, which keeps it for as long as the code is loaded. */
+static const char *name_of(const struct function *function)
+{
+	const char *name = NULL;
+	CUresult result = function->library
+				  ? real(cuKernelGetName)(&name, (CUkernel)function->handle)
+				  : real(cuFuncGetName)(&name, function->handle);
+
+	return result == CUDA_SUCCESS ? name : NULL;
+}
+
+static void refuse(struct function *function, int from, const char *name, const char *reason)
+{
+	log_debug("kernel %s runs as it is: %s", name ? name : "?", reason);
+	move(function, from, FUNCTION_REFUSED);
+}
+
+/* 90: compute capability 9.0. */
+static unsigned sm_of(const struct client *client)
+{
+	int major = 0, minor = 0;
+
+	real(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+				   client->device);
+	real(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+				   client->device);
+	return (unsigned)(10 * major + minor);
+}
+
+/* 0: not known. */
+static unsigned registers_of(const struct function *function)
+{
+	CUfunction original = rewrite_original(function);
+	int registers = 0;
+
+	if (!original || real(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS,
+						  original) != CUDA_SUCCESS)
+		return 0;
+	return registers > 0 ? (unsigned)registers : 0;
+}
+
+static void ask(struct client *client, struct function *function)
+{
+	const void *owner = atomic_load(&function->owner);
+	const char *name = owner ? name_of(function) : NULL;
+	const char *reason;
+
+	if (!name) {
+		refuse(function, FUNCTION_WANTED, name, "the driver does not say where it is from");
+		return;
+	}
+	struct image *image = module_image(owner, &reason);
+	if (!image) {
+		refuse(function, FUNCTION_WANTED, name, reason);
+		return;
+	}
+	unsigned sm = sm_of(client);
+	struct image *fit = image_for(image, sm);
+	int file = fit ? rewrite_request(fit, name, sm, registers_of(function)) : -ENOENT;
+	image_unref(fit);
+	image_unref(image);
+	if (file < 0) {
+		refuse(function, FUNCTION_WANTED, name,
+		       fit ? strerror(-file)
+			   : "its PTX is of another architecture than its machine code");
+		return;
+	}
+	function->request = request_put(client, file);
+	move(function, FUNCTION_WANTED, FUNCTION_REQUESTED);
+	link_wake();
+}
+
+static struct function *requester(const struct client *client, uint32_t id)
+{
+	function_for_each(f)
+	{
+		if (atomic_load(&f->state) == FUNCTION_REQUESTED && f->client == client &&
+		    f->request == id)
+			return f;
+	}
+	return NULL; /* it is gone */
+}
+
+static void withdraw(struct function *function)
+{
+	atomic_store(&function->rewritten, NULL);
+	log_debug("a kernel runs as it is again: its forms cannot have its attributes");
+}
+
+/* What the program changed meanwhile is followed: either we see it here, or who changed it sees
+ * that the kernel is ready. */
+static void publish(struct function *function, const struct rewritten *rewritten)
+{
+	uint32_t changes;
+
+	function->loaded = rewritten;
+	function->original = rewrite_original(function);
+	if (function->library)
+		atomic_fetch_add(&kernels_ready, 1);
+	atomic_store(&function->rewritten, rewritten);
+	move(function, FUNCTION_REQUESTED, FUNCTION_READY);
+	do {
+		changes = atomic_load(&function->changes);
+		if (!rewrite_follow(function, rewritten))
+			withdraw(function);
+	} while (changes != atomic_load(&function->changes));
+}
+
+static void answered(struct client *client, const struct request *answer)
+{
+	struct function *function = requester(client, answer->id);
+	const char *name = function ? name_of(function) : NULL;
+	char text[REWRITE_TEXT];
+
+	if (!name)
+		return;
+	if (answer->status != WEIR_COMPILE_OK) {
+		refuse(function, FUNCTION_REQUESTED, name, answer->text);
+		return;
+	}
+	const struct rewritten *rewritten =
+		rewrite_load(function, name, sm_of(client), answer->file, text);
+	if (!rewritten) {
+		refuse(function, FUNCTION_REQUESTED, name, text);
+		return;
+	}
+	publish(function, rewritten);
+	log_debug("kernel %s can run in forms: %s", name, text);
+}
+
+void function_watch(struct client *client)
+{
+	if (!request_answered(client))
+		return;
+	stream_for_each (s, client) {
+		if (stream_outstanding(s) && atomic_load(&s->completed) >= atomic_load(&s->marked))
+			stream_want_marker(s);
+	}
+}
+
+void function_work(struct client *client)
+{
+	/* One at a time: loading takes a while, and the worker has more to do. */
+	struct request *answer = ready_answer(client);
+
+	if (answer) {
+		patiences[client->index].since = 0;
+		answered(client, answer);
+		request_done(answer);
+	}
+	if (!request_room(client) || !atomic_exchange(&wanted[client->index], 0))
+		return;
+	function_for_each(f)
+	{
+		if (atomic_load(&f->state) != FUNCTION_WANTED || f->client != client)
+			continue;
+		if (!request_room(client)) {
+			atomic_store(&wanted[client->index], 1);
+			return;
+		}
+		ask(client, f);
+	}
+}
+
+/* A kernel of a library may be launched as such, and be changed as the function that it is in this
+ * context. */
+static struct function *find_original(const struct client *client, CUfunction original)
+{
+	if (!atomic_load(&kernels_ready))
+		return NULL;
+	function_for_each(f)
+	{
+		if (atomic_load(&f->state) == FUNCTION_READY && f->client == client &&
+		    f->original == original)
+			return f;
+	}
+	return NULL;
+}
+
+void function_changed(struct client *client, CUfunction handle)
+{
+	struct function *function = lookup(key_of(client, handle));
+	CUcontext dropped;
+
+	if (!function)
+		function = find_original(client, handle);
+	if (!function)
+		return;
+	atomic_fetch_add(&function->changes, 1);
+	const struct rewritten *rewritten = atomic_load(&function->rewritten);
+	if (!rewritten || real(cuCtxPushCurrent_v2)(client->context) != CUDA_SUCCESS)
+		return;
+	if (!rewrite_follow(function, rewritten))
+		withdraw(function);
+	real(cuCtxPopCurrent_v2)(&dropped);
+}
+
+/* It cannot be asked for, so a record keeps it; before the first launch in a context there is none,
+ * and this hint is lost. */
+void function_prefers(struct client *client, CUfunction handle, CUfunc_cache config)
+{
+	struct function *function = function_find(client, handle);
+
+	if (function)
+		atomic_store(&function->cache_config, (int)config);
+	function_changed(client, handle);
+}
+
+static void forget(struct function *function, bool module)
+{
+	if (function->loaded && function->library)
+		atomic_fetch_sub(&kernels_ready, 1);
+	rewrite_unload(function->loaded, module);
+	function->loaded = NULL;
+	function->request = 0;
+	atomic_store(&function->rewritten, NULL);
+	atomic_store(&function->owner, NULL);
+	atomic_store(&function->state, FUNCTION_FREE);
+	atomic_store(&function->key, 0);
+	atomic_fetch_sub(&used, 1);
+}
+
+/* False: somebody else forgets it. */
+static bool is_ours_to_forget(struct function *function)
+{
+	return move(function, FUNCTION_GONE, FUNCTION_FREE);
+}
+
+/* What was launched may not be finished, and uses our modules and the program's variables; but
+ * while a stream is captured nobody may wait, and our modules stay. */
+static void unload(struct client *client, const void *owner)
+{
+	bool entered = false, finished = false;
+	CUcontext dropped;
+
+	function_for_each(f)
+	{
+		if (atomic_load(&f->state) != FUNCTION_GONE || f->client != client ||
+		    atomic_load(&f->owner) != owner || !is_ours_to_forget(f))
+			continue;
+		if (f->loaded && !entered && atomic_load(&client->state) == CLIENT_LIVE &&
+		    real(cuCtxPushCurrent_v2)(client->context) == CUDA_SUCCESS) {
+			entered = true;
+			finished = !atomic_load(&capture_count) &&
+				   real(cuCtxSynchronize)() == CUDA_SUCCESS;
+		}
+		forget(f, finished);
+	}
+	if (entered)
+		real(cuCtxPopCurrent_v2)(&dropped);
+}
+
+void function_unload(const void *owner)
+{
+	uint32_t concerned = 0; /* bit: a client */
+
+	/* The CUDA runtime unloads its code at exit, when the driver may be no more. */
+	if (!owner || worker_stopped())
+		return;
+	atomic_fetch_add(&function_unloads_, 1);
+	worker_grace();
+	if (!atomic_load(&used))
+		return;
+	function_for_each(f)
+	{
+		if (atomic_load(&f->owner) != owner || atomic_load(&f->state) == FUNCTION_FREE)
+			continue;
+		atomic_store(&f->state, FUNCTION_GONE);
+		choose_gone(f);
+		concerned |= 1u << f->client->index;
+	}
+	if (concerned)
+		worker_grace();
+	for (; concerned; concerned &= concerned - 1)
+		unload(&clients[__builtin_ctz(concerned)], owner);
+}
+
+void function_forget(struct client *client)
+{
+	atomic_fetch_add(&function_unloads_, 1);
+	if (!atomic_load(&used))
+		return;
+	function_for_each(f)
+	{
+		if (atomic_load(&f->key) >> 48 == client->index + 1 &&
+		    atomic_load(&f->state) != FUNCTION_FREE)
+			atomic_store(&f->state, FUNCTION_GONE);
+	}
+	worker_grace();
+	function_for_each(f)
+	{
+		if (atomic_load(&f->key) >> 48 == client->index + 1 && is_ours_to_forget(f))
+			forget(f, false);
+	}
+}
+
+void function_forget_all(void)
+{
+	rewrite_forget_all();
+	function_for_each(f)
+	{
+		f->loaded = NULL;
+		atomic_store(&f->rewritten, NULL);
+		atomic_store(&f->owner, NULL);
+		atomic_store(&f->state, FUNCTION_FREE);
+		atomic_store(&f->key, 0);
+	}
+	atomic_store(&used, 0);
+	atomic_store(&kernels_ready, 0);
+}

@@ -1,0 +1,351 @@
+#include "preempt/module.h"
+
+#include "preempt/function.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define BUCKETS    1024u
+#define LINKED_MAX 64u
+
+/* A module or a library with PTX. */
+struct code {
+	struct code *next;
+	const void *handle;
+	const void *library; /* the CUlibrary that this CUmodule is the part of for one context */
+	CUcontext context;   /* that it goes with; NULL for a library */
+	struct image *image; /* NULL: there is PTX, but it cannot be used: `reason` */
+	const char *reason;
+};
+
+/* Machine code that the driver's linker made: known by its contents, since programs copy it. */
+struct linked {
+	size_t size; /* 0: free */
+	uint64_t hash;
+	struct image *image;
+	const char *reason;
+};
+
+static struct {
+	pthread_mutex_t lock; /* never held over a driver call */
+	struct code *buckets[BUCKETS];
+	struct linked linked[LINKED_MAX]; /* used in turn */
+	size_t n_linked;
+	_Atomic int any_linked;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char several[] = "it was linked of several inputs with PTX";
+
+static struct code **bucket_of(const void *handle)
+{
+	return &state.buckets[(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32 & (BUCKETS - 1)];
+}
+
+static struct code **find(const void *handle)
+{
+	struct code **at = bucket_of(handle);
+
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	return at;
+}
+
+static void code_free(struct code *code)
+{
+	if (code)
+		image_unref(code->image);
+	free(code);
+}
+
+static struct code *unlink_code(struct code **at)
+{
+	struct code *code = *at;
+
+	*at = code->next;
+	return code;
+}
+
+/* Takes over @code.image. */
+static void insert(const struct code *code)
+{
+	struct code *copy = malloc(sizeof(*copy)), *former = NULL;
+
+	if (!copy) {
+		image_unref(code->image);
+		return;
+	}
+	*copy = *code;
+	pthread_mutex_lock(&state.lock);
+	struct code **at = find(code->handle);
+	if (*at) /* its end was not seen */
+		former = unlink_code(at);
+	at = bucket_of(code->handle);
+	copy->next = *at;
+	*at = copy;
+	pthread_mutex_unlock(&state.lock);
+	code_free(former);
+}
+
+/* FNV-1a. */
+static uint64_t hash_of(const uint8_t *data, size_t size)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ data[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* What the driver's linker made of PTX, if this is it. */
+static bool find_linked(const void *data, struct code *code)
+{
+	size_t size = atomic_load(&state.any_linked) ? image_elf_size(data, 0) : 0;
+	uint64_t hash = 0;
+	bool found = false;
+
+	if (!size)
+		return false;
+	pthread_mutex_lock(&state.lock);
+	for (size_t i = 0; i < LINKED_MAX && !found; i++) {
+		const struct linked *linked = &state.linked[i];
+		if (linked->size != size)
+			continue;
+		hash = hash ? hash : hash_of(data, size);
+		found = linked->hash == hash;
+		if (found) {
+			code->image = image_ref(linked->image);
+			code->reason = linked->reason;
+		}
+	}
+	pthread_mutex_unlock(&state.lock);
+	return found;
+}
+
+void module_linked(const void *data, size_t size, struct image *image)
+{
+	struct linked linked = {.size = image_elf_size(data, size)};
+
+	if (!linked.size)
+		return;
+	linked.hash = hash_of(data, linked.size);
+	linked.image = image_ref(image);
+	linked.reason = image ? NULL : several;
+	pthread_mutex_lock(&state.lock);
+	struct linked *slot = &state.linked[state.n_linked++ % LINKED_MAX];
+	struct image *former = slot->image;
+	*slot = linked;
+	atomic_store(&state.any_linked, 1);
+	pthread_mutex_unlock(&state.lock);
+	image_unref(former);
+}
+
+static CUcontext current(void)
+{
+	CUcontext context = NULL;
+
+	real(cuCtxGetCurrent)(&context);
+	return context;
+}
+
+/* Code is loaded: @data is what it was made of, or else the file at @path. */
+static void loaded(const void *handle, CUcontext context, const void *data, const char *path)
+{
+	struct code code = {.handle = handle, .context = context};
+
+	code.image = path ? image_keep_file(path) : image_keep(data, 0);
+	if (code.image || (data && find_linked(data, &code)))
+		insert(&code);
+}
+
+static CUresult module_loaded(CUresult result, CUmodule *module, const void *data, const char *path)
+{
+	if (result == CUDA_SUCCESS && module)
+		loaded(*module, current(), data, path);
+	return result;
+}
+
+static CUresult library_loaded(CUresult result, CUlibrary *library, const void *data,
+			       const char *path)
+{
+	if (result == CUDA_SUCCESS && library)
+		loaded(*library, NULL, data, path);
+	return result;
+}
+
+/* Takes out what matches, with the parts of a library. */
+static struct code *take_out(const void *handle, CUcontext context)
+{
+	struct code *gone = NULL;
+
+	pthread_mutex_lock(&state.lock);
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct code **at = &state.buckets[i]; *at;) {
+			const struct code *code = *at;
+			if (handle ? code->handle != handle && code->library != handle
+				   : code->context != context) {
+				at = &(*at)->next;
+				continue;
+			}
+			struct code *taken = unlink_code(at);
+			taken->next = gone;
+			gone = taken;
+		}
+	}
+	pthread_mutex_unlock(&state.lock);
+	return gone;
+}
+
+static void free_all(struct code *code)
+{
+	while (code) {
+		struct code *next = code->next;
+		code_free(code);
+		code = next;
+	}
+}
+
+/* Code goes: no thread of ours uses it after the return. */
+static void unloading(const void *handle)
+{
+	struct code *gone = take_out(handle, NULL);
+
+	function_unload(handle);
+	for (const struct code *code = gone; code; code = code->next) {
+		if (code->handle != handle)
+			function_unload(code->handle);
+	}
+	free_all(gone);
+}
+
+void module_forget(CUcontext context)
+{
+	if (context)
+		free_all(take_out(NULL, context));
+}
+
+void module_forget_all(void)
+{
+	/* The lock may have been another thread's. What lies here is left: there is no CUDA in this
+	 * process. */
+	memset(&state, 0, sizeof(state));
+	pthread_mutex_init(&state.lock, NULL);
+}
+
+/* The part of a library that belongs to the current context: it goes with the library. */
+static void part_of(CUlibrary library, CUmodule module)
+{
+	struct code code = {.handle = module, .library = library, .context = current()};
+
+	pthread_mutex_lock(&state.lock);
+	const struct code *whole = *find(library);
+	bool known = *find(module);
+	if (whole && !known) {
+		code.image = image_ref(whole->image);
+		code.reason = whole->reason;
+	}
+	pthread_mutex_unlock(&state.lock);
+	if (!known)
+		insert(&code);
+}
+
+struct image *module_image(const void *handle, const char **reason)
+{
+	struct image *image = NULL;
+
+	*reason = "no PTX came with it";
+	pthread_mutex_lock(&state.lock);
+	const struct code *code = *find(handle);
+	if (code) {
+		image = image_ref(code->image);
+		*reason = code->reason;
+	}
+	pthread_mutex_unlock(&state.lock);
+	return image;
+}
+
+EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	driver_ready();
+	return module_loaded(real(cuModuleLoad)(module, path), module, NULL, path);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	driver_ready();
+	return module_loaded(real(cuModuleLoadData)(module, image), module, image, NULL);
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n,
+				   CUjit_option *options, void **values)
+{
+	driver_ready();
+	return module_loaded(real(cuModuleLoadDataEx)(module, image, n, options, values), module,
+			     image, NULL);
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	driver_ready();
+	return module_loaded(real(cuModuleLoadFatBinary)(module, image), module, image, NULL);
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module)
+{
+	if (driver_ready())
+		unloading(module);
+	return real(cuModuleUnload)(module);
+}
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit,
+				  void **jit_values, unsigned n_jit, CUlibraryOption *options,
+				  void **values, unsigned n)
+{
+	driver_ready();
+	return library_loaded(
+		real(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n),
+		library, image, NULL);
+}
+
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
+				      void **jit_values, unsigned n_jit, CUlibraryOption *options,
+				      void **values, unsigned n)
+{
+	driver_ready();
+	return library_loaded(real(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit,
+							  options, values, n),
+			      library, NULL, path);
+}
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+	if (driver_ready())
+		unloading(library);
+	return real(cuLibraryUnload)(library);
+}
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+	driver_ready();
+	CUresult result = real(cuLibraryGetModule)(module, library);
+
+	if (result == CUDA_SUCCESS && module && *module)
+		part_of(library, *module);
+	return result;
+}
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+	CUlibrary library = NULL;
+	CUmodule module = NULL;
+
+	driver_ready();
+	CUresult result = real(cuKernelGetFunction)(function, kernel);
+	if (result == CUDA_SUCCESS && function &&
+	    real(cuKernelGetLibrary)(&library, kernel) == CUDA_SUCCESS && library &&
+	    real(cuFuncGetModule)(&module, *function) == CUDA_SUCCESS && module)
+		part_of(library, module);
+	return result;
+}

@@ -1,0 +1,494 @@
+#include "preempt/preempt.h"
+
+#include "launch/gate.h"
+#include "launch/priority.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define SAVES_MAX (1ull << 30)
+/* The driver gives out memory in blocks of this size, and of smaller allocations puts several into
+ * one: ours would move the program's. */
+#define BLOCK (2ull << 20)
+
+void preempt_want(struct stream *stream)
+{
+	if (atomic_load_explicit(&stream->lane_wanted, memory_order_relaxed))
+		return;
+	atomic_store(&stream->lane_wanted, 1);
+	atomic_store(&stream->client->lanes_wanted, 1);
+}
+
+/* The program's parameters, packed as the kernel has them. False: not all are there, or they come
+ * in a way that is not known. */
+static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_call *call)
+{
+	const struct rewritten *rewritten = turn->rewritten;
+	const void *buffer;
+	size_t size;
+
+	if (!rewritten->n_params)
+		return true;
+	if (call->params) {
+		for (size_t i = 0; i < rewritten->n_params; i++) {
+			if (!call->params[i])
+				return false;
+			memcpy(packed + rewritten->params[i].offset, call->params[i],
+			       rewritten->params[i].size);
+		}
+		return !call->extra;
+	}
+	if (!call_packed(call, &buffer, &size) || size > turn->plan->hidden_at)
+		return false;
+	const struct weir_object_param *last = &rewritten->params[rewritten->n_params - 1];
+	if (size < last->offset + last->size)
+		return false;
+	memcpy(packed, buffer, size);
+	return true;
+}
+
+static CUresult copy_constants(const struct rewritten *rewritten, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < rewritten->n_constants && result == CUDA_SUCCESS; i++)
+		result = real(cuMemcpyDtoDAsync_v2)(rewritten->constants[i].to,
+						    rewritten->constants[i].from,
+						    rewritten->constants[i].size, stream);
+	return result;
+}
+
+/* A launch of @grid blocks with packed parameters, in all else as the program wanted it. */
+static CUresult start(const struct kernel_call *call, const struct turn *turn,
+		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
+{
+	const struct plan *plan = turn->plan;
+	CUfunction function = turn->rewritten->variants[plan->form][plan->build].function;
+	const struct geometry *geometry = &call->geometry;
+	size_t size = plan->packed_size;
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			 CU_LAUNCH_PARAM_END};
+
+	CUlaunchConfig config = call_config(call);
+	CUresult result;
+
+	config.gridDimX = grid[0];
+	config.gridDimY = grid[1];
+	config.gridDimZ = grid[2];
+	config.hStream = stream->handle;
+	if (priority_launch(stream->client, turn->priority, &config, false, function, NULL, extra,
+			    &result))
+		return result;
+	if (call->config)
+		return real(cuLaunchKernelEx)(&config, function, NULL, extra);
+	return real(cuLaunchKernel)(function, grid[0], grid[1], grid[2], geometry->block[0],
+				    geometry->block[1], geometry->block[2], geometry->shared,
+				    stream->handle, NULL, extra);
+}
+
+/* Nobody can say why here; the native launch that follows tells the program. */
+static bool refused(const struct turn *turn, CUresult result)
+{
+	choose_refused(turn->choice);
+	log_limited(LOG_WARNING, 60, "the driver takes no launch in the form %s (error %d)",
+		    choose_form_name(turn->plan->form), result);
+	return false;
+}
+
+static void fill_symbols(uint8_t *packed, const struct turn *turn, size_t hidden_size)
+{
+	memcpy(packed + turn->plan->hidden_at + hidden_size, turn->rewritten->symbols,
+	       turn->rewritten->n_symbols * sizeof(uint64_t));
+}
+
+static bool launch_sliced(struct stream *stream, const struct standing *standing,
+			  const struct kernel_call *call, const struct turn *turn, CUresult *result)
+{
+	const struct plan *plan = turn->plan;
+	const unsigned *grid = call->geometry.grid;
+	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
+	struct weir_slice *slice = (void *)(packed + plan->hidden_at);
+	unsigned part[3] = {grid[0], grid[1], grid[2]};
+
+	if (!pack(packed, turn, call))
+		return false;
+	*slice = (struct weir_slice){.grid = {grid[0], grid[1], grid[2]}};
+	fill_symbols(packed, turn, sizeof(*slice));
+	*result = copy_constants(turn->rewritten, stream->handle);
+	if (*result != CUDA_SUCCESS)
+		return refused(turn, *result);
+	while (slice->first[plan->axis] < grid[plan->axis]) {
+		uint32_t left = grid[plan->axis] - slice->first[plan->axis];
+		bool first = !slice->first[plan->axis];
+
+		part[plan->axis] = left < plan->step ? left : plan->step;
+		if (!first)
+			gate_put(stream, standing, turn->yields);
+		*result = start(call, turn, part, stream, packed);
+		if (*result != CUDA_SUCCESS)
+			return first ? refused(turn, *result) : true;
+		slice->first[plan->axis] += part[plan->axis];
+	}
+	return true;
+}
+
+/* Room for the workers' saves; else the worker is asked for it. */
+static bool has_saves(struct stream *stream, struct lane *lane, const struct plan *plan)
+{
+	uint64_t need = plan->hidden.save_stride * plan->workers;
+
+	if (need <= atomic_load(&lane->saves_size))
+		return true;
+	if (need > atomic_load_explicit(&lane->saves_wanted, memory_order_relaxed)) {
+		atomic_store(&lane->saves_wanted, need);
+		atomic_store(&stream->client->lanes_wanted, 1);
+	}
+	return false;
+}
+
+static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const struct plan *plan,
+			const struct gate_words *words, uint32_t serial)
+{
+	*hidden = plan->hidden;
+	hidden->words = lane->words;
+	hidden->demand = words->demand;
+	hidden->hold = words->hold;
+	hidden->serial = serial;
+	hidden->fresh = 1;
+	hidden->report = lane->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
+	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
+}
+
+/* Continuations for another launch in the lane. */
+static uint32_t affordable(const struct lane *lane, uint32_t wanted)
+{
+	uint32_t links = atomic_load(&lane->links);
+	uint32_t most = links < LINKS_MAX ? (LINKS_MAX - links) / 2 : 0;
+
+	most = most > LINKS_LEAST ? most : LINKS_LEAST;
+	return wanted < most ? wanted : most;
+}
+
+/* A sample whose event is not recorded has no time between. */
+static void mark(CUevent event, const struct stream *stream)
+{
+	if (event)
+		real(cuEventRecord)(event, stream->handle);
+}
+
+static bool launch_chain(struct stream *stream, struct lane *lane, const struct standing *standing,
+			 const struct kernel_call *call, const struct turn *turn,
+			 struct sample *sample, CUresult *result)
+{
+	const struct plan *plan = turn->plan;
+	struct gate_words words = gate_words(standing, turn->yields);
+	uint32_t last = atomic_load_explicit(&lane->last, memory_order_relaxed);
+	uint32_t serial = last + 1, chain = affordable(lane, turn->chain);
+	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
+	struct weir_persistent *hidden = (void *)(packed + plan->hidden_at);
+
+	if (!words.demand || last - atomic_load(&lane->seen) >= FLIGHTS_MAX ||
+	    !has_saves(stream, lane, plan) || !pack(packed, turn, call))
+		return false;
+	fill_hidden(hidden, lane, plan, &words, serial);
+	fill_symbols(packed, turn, sizeof(*hidden));
+
+	*result = copy_constants(turn->rewritten, stream->handle);
+	if (*result == CUDA_SUCCESS)
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
+	if (*result != CUDA_SUCCESS)
+		return refused(turn, *result);
+
+	hidden->fresh = 0;
+	bool parts = sample && sample->parts;
+	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
+		struct sample *first = parts && left + 1 == chain ? sample : NULL;
+		mark(first ? first->away : NULL, stream);
+		/* The last one of these serves the next launch as well. */
+		gate_put(stream, standing, turn->yields);
+		mark(first ? first->back : NULL, stream);
+		if (!left)
+			hidden->demand = hidden->hold = 0;
+		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
+		mark(first ? first->done : NULL, stream);
+	}
+	if (*result != CUDA_SUCCESS) /* it is given back */
+		sample = NULL;
+	if (sample) {
+		sample->chain = chain;
+		atomic_store(&sample->flight, SAMPLE_FLYING);
+	}
+	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
+		.choice = turn->choice,
+		.sample = sample,
+		.form = plan->form,
+		.chain = chain,
+		.number = atomic_load_explicit(&stream->begun, memory_order_relaxed)};
+	atomic_fetch_add(&lane->links, chain);
+	atomic_store(&lane->last, serial);
+	return true;
+}
+
+bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
+		    const struct kernel_call *call, const struct turn *turn, struct sample *sample,
+		    CUresult *result)
+{
+	bool launched;
+
+	if (turn->plan->form == WEIR_SLICED) {
+		launched = launch_sliced(stream, standing, call, turn, result);
+		if (sample)
+			sample->sliced = launched;
+	} else {
+		launched = launch_chain(stream, lane, standing, call, turn, sample, result);
+	}
+	if (launched)
+		atomic_fetch_add_explicit(&stream->client->form_launches[turn->plan->form], 1,
+					  memory_order_relaxed);
+	return launched;
+}
+
+/* Worker. */
+
+static void landed(struct client *client, const struct flight *flight, uint32_t evictions)
+{
+	if (flight->sample)
+		atomic_store(&flight->sample->flight, !evictions ? SAMPLE_CLEAN
+						      : evictions == 1 && flight->sample->parts
+							      ? SAMPLE_EVICTED_ONCE
+							      : SAMPLE_EVICTED);
+	client->worker.form_evictions[flight->form] += evictions;
+	choose_evicted(flight->choice, evictions, flight->chain);
+}
+
+/* In their order: one that is finished was begun after those before it were. True: some are left.
+ */
+static bool look_at_lane(struct client *client, struct lane *lane)
+{
+	uint32_t last = atomic_load(&lane->last), seen = atomic_load(&lane->seen);
+
+	while (seen != last) {
+		uint32_t serial = seen + 1;
+		uint64_t report = atomic_load(&lane->reports[serial % FLIGHTS_MAX]);
+
+		/* What is there of an older launch has another serial. */
+		if ((uint32_t)report != serial)
+			break;
+		const struct flight *flight = &lane->flights[serial % FLIGHTS_MAX];
+		landed(client, flight, (uint32_t)(report >> 32) - lane->evictions);
+		atomic_fetch_sub(&lane->links, flight->chain);
+		lane->evictions = (uint32_t)(report >> 32);
+		lane->landed = flight->number;
+		seen = serial;
+		atomic_store(&lane->seen, seen);
+	}
+	if (seen == last && atomic_load(&lane->orphan)) {
+		atomic_store(&lane->orphan, 0);
+		atomic_store(&lane->taken, 0);
+	}
+	return seen != last;
+}
+
+/* What was there belonged to a context that is gone. */
+static void renew(struct lanes *lanes)
+{
+	lanes->state = LANES_NONE;
+	lanes->zeroing = NULL;
+	for (size_t i = 0; i < LANES_MAX; i++) {
+		struct lane *lane = &lanes->lane[i];
+		lane->taken = lane->orphan = 0;
+		lane->last = lane->seen = lane->links = lane->evictions = 0;
+		lane->landed = 0;
+		lane->saves = lane->saves_size = lane->saves_wanted = lane->saves_refused = 0;
+	}
+}
+
+bool preempt_look(struct client *client)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+	bool flying = false;
+
+	if (lanes && atomic_exchange(&lanes->stale, 0))
+		renew(lanes);
+	for (size_t i = 0; lanes && i < LANES_MAX; i++) {
+		if (atomic_load(&lanes->lane[i].taken) && look_at_lane(client, &lanes->lane[i]))
+			flying = true;
+	}
+	return flying;
+}
+
+/* The newest was: so were those before it. */
+bool preempt_done(struct stream *stream)
+{
+	const struct lane *lane = atomic_load(&stream->lane);
+
+	return lane && lane->landed && lane->landed == atomic_load(&stream->begun);
+}
+
+void preempt_gone(struct stream *stream)
+{
+	struct lane *lane = atomic_exchange(&stream->lane, NULL);
+
+	if (lane)
+		atomic_store(&lane->orphan, 1);
+}
+
+static uint64_t whole_blocks(uint64_t size)
+{
+	return (size + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static size_t reports_size(void)
+{
+	return LANES_MAX * FLIGHTS_MAX * sizeof(uint64_t);
+}
+
+/* Words that become zero in a stream of their own, and host memory for reports. */
+static enum lanes_state make(struct lanes *lanes)
+{
+	if (!lanes->reports) {
+		void *memory = mmap(NULL, reports_size(), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			return LANES_REFUSED;
+		lanes->reports = memory;
+	}
+	memset((void *)lanes->reports, 0, reports_size());
+	size_t words = LANES_MAX * sizeof(struct weir_words);
+	if (real(cuMemHostRegister_v2)((void *)lanes->reports, reports_size(),
+				       CU_MEMHOSTREGISTER_DEVICEMAP |
+					       CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS ||
+	    real(cuMemHostGetDevicePointer_v2)(&lanes->reports_gpu, (void *)lanes->reports, 0) !=
+		    CUDA_SUCCESS ||
+	    real(cuMemAlloc_v2)(&lanes->words, whole_blocks(words)) != CUDA_SUCCESS ||
+	    real(cuStreamCreate)(&lanes->zeroing, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+		return LANES_REFUSED;
+	if (real(cuMemsetD8Async)(lanes->words, 0, words, lanes->zeroing) == CUDA_SUCCESS)
+		return LANES_ZEROING;
+	real(cuStreamDestroy_v2)(take(lanes->zeroing));
+	return LANES_REFUSED;
+}
+
+static void begin(struct lanes *lanes)
+{
+	for (size_t i = 0; i < LANES_MAX; i++) {
+		struct lane *lane = &lanes->lane[i];
+		lane->words = lanes->words + i * sizeof(struct weir_words);
+		lane->reports = lanes->reports + i * FLIGHTS_MAX;
+		lane->reports_gpu = lanes->reports_gpu + i * FLIGHTS_MAX * sizeof(uint64_t);
+	}
+}
+
+static void advance(struct lanes *lanes)
+{
+	CUresult result;
+
+	switch (lanes->state) {
+	case LANES_NONE:
+		lanes->state = make(lanes);
+		if (lanes->state == LANES_REFUSED)
+			log_warning("no memory for kernels that leave: all run as they are");
+		break;
+	case LANES_ZEROING:
+		result = real(cuStreamQuery)(lanes->zeroing);
+		if (result == CUDA_ERROR_NOT_READY)
+			break;
+		real(cuStreamDestroy_v2)(take(lanes->zeroing));
+		begin(lanes);
+		lanes->state = result == CUDA_SUCCESS ? LANES_READY : LANES_REFUSED;
+		break;
+	case LANES_READY:
+	case LANES_REFUSED:
+		break;
+	}
+}
+
+static struct lane *free_lane(struct lanes *lanes)
+{
+	for (size_t i = 0; i < LANES_MAX; i++) {
+		if (!atomic_load(&lanes->lane[i].taken))
+			return &lanes->lane[i];
+	}
+	log_limited(LOG_INFO, 3600, "more than %d streams with long kernels: some stay native",
+		    LANES_MAX);
+	return NULL;
+}
+
+static void give_lanes(struct client *client, struct lanes *lanes)
+{
+	stream_for_each (s, client) {
+		if (!atomic_exchange(&s->lane_wanted, 0) || atomic_load(&s->lane))
+			continue;
+		struct lane *lane = free_lane(lanes);
+		if (!lane)
+			return;
+		lane->landed = 0;
+		atomic_store(&lane->taken, 1);
+		atomic_store(&s->lane, lane);
+		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */
+			preempt_gone(s);
+	}
+}
+
+/* A larger area beside the old one, which launches in flight may still use: to free it would wait
+ * for all that the GPU has to do. So it at least doubles. */
+static void grow_saves(struct lane *lane)
+{
+	uint64_t wanted = atomic_load(&lane->saves_wanted), size = atomic_load(&lane->saves_size);
+	CUdeviceptr area;
+
+	if (wanted <= size || wanted == lane->saves_refused)
+		return;
+	wanted = whole_blocks(wanted < 2 * size ? 2 * size : wanted);
+	if (wanted > SAVES_MAX || real(cuMemAlloc_v2)(&area, wanted) != CUDA_SUCCESS) {
+		lane->saves_refused = atomic_load(&lane->saves_wanted);
+		log_limited(LOG_WARNING, 3600,
+			    "no %llu MB to save running kernels: they stay native",
+			    (unsigned long long)wanted >> 20);
+		return;
+	}
+	atomic_store(&lane->saves, area);
+	atomic_store(&lane->saves_size, wanted);
+}
+
+bool preempt_pending(const struct client *client)
+{
+	const struct lanes *lanes = atomic_load(&client->lanes);
+
+	return atomic_load(&client->lanes_wanted) || (lanes && lanes->state == LANES_ZEROING);
+}
+
+void preempt_work(struct client *client)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+
+	if (!lanes) {
+		lanes = calloc(1, sizeof(*lanes));
+		if (!lanes)
+			return;
+		atomic_store(&client->lanes, lanes);
+	}
+	advance(lanes);
+	if (lanes->state == LANES_ZEROING)
+		return;
+	atomic_store(&client->lanes_wanted, 0);
+	if (lanes->state != LANES_READY)
+		return;
+	give_lanes(client, lanes);
+	for (size_t i = 0; i < LANES_MAX; i++) {
+		if (atomic_load(&lanes->lane[i].taken))
+			grow_saves(&lanes->lane[i]);
+	}
+}
+
+void preempt_forget(struct client *client)
+{
+	struct lanes *lanes = atomic_load(&client->lanes);
+
+	atomic_store(&client->lanes_wanted, 0);
+	if (lanes)
+		atomic_store(&lanes->stale, 1);
+}

@@ -1,0 +1,124 @@
+/* Launching kernels in forms that leave (weir/preempt-abi.h).
+ *
+ * A launch in the form persistent or resumable is a chain in the program's own stream:
+ *
+ *	kernel, gate, continuation, gate, continuation, … gate, last continuation
+ *
+ * The kernel, and all continuations but the last, leave when somebody above wants the GPU. Then the
+ * next gate is closed until nobody does, and the continuation behind it goes on. The last one is
+ * never asked to leave, so the launch is finished when the chain is, and whatever the program puts
+ * behind it stands in its right order. Nothing here waits for a word that we would have to write,
+ * and nobody has to launch anything later: measured on an H200, a launch in another stream cannot
+ *be relied upon while one is blocked. It sits behind the blocked one wherever streams share a
+ *hardware channel (under MPS always, else with CUDA_DEVICE_MAX_CONNECTIONS=1), whatever its
+ *priority; and cuMemFree, cuMemFreeHost, cuModuleLoadData and copies that synchronise hold a lock
+ *of the driver, under which no other thread can launch, until the blocked stream is done.
+ *
+ * How long a chain must be is learned from how often launches were evicted (choose.c). A
+ * continuation that finds nothing left costs 2.5 us and an open gate 2.1 us.
+ *
+ * Who is held when its kernel ends says so (WEIR_STATUS_DONE), and the agent lets it pass: else the
+ * program would not hear of that until its next turn.
+ *
+ * A sliced launch is a number of launches of a part of the grid each, with gates between.
+ */
+#pragma once
+
+#include "shim/call.h"
+#include "autotune/choose.h"
+#include "client/stream.h"
+
+#include <sched.h>
+
+#define LANES_MAX   64   /* of a client: streams with such kernels */
+#define FLIGHTS_MAX 512  /* of a lane: launches not seen to be finished; a power of two */
+#define PACKED_MAX  2048 /* bytes of parameters, the hidden ones included */
+#define CHAIN_MAX   256  /* continuations of a launch */
+/* What is put into a stream and not begun takes one of about 1000 places, and a continuation and
+ * its gate take two. When there are none left a launch waits in the driver, with its lock, for as
+ * long as the stream stands still. So the launches in flight have so many together: each at most
+ * half of what is left, or the least. */
+#define LINKS_MAX   448
+#define LINKS_LEAST 4
+
+/* A launch in flight. The launching thread writes it, the worker reads it. */
+struct flight {
+	struct choice *choice;
+	struct sample *sample; /* or NULL */
+	enum weir_form form;
+	uint32_t chain;
+	uint64_t number; /* of the launch, as its stream counts them */
+};
+
+/* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given
+ * back when the stream is gone and its last launch finished. */
+struct lane {
+	_Atomic int taken;
+	_Atomic int orphan; /* its stream is gone */
+	_Atomic int busy;   /* a thread is putting a launch into the stream */
+	CUdeviceptr words;
+	_Atomic uint64_t *reports; /* FLIGHTS_MAX, written by the GPU: evictions << 32 | done */
+	CUdeviceptr reports_gpu;
+	_Atomic uint64_t saves, saves_size; /* device memory; size is published last */
+	_Atomic uint64_t saves_wanted;
+	uint64_t saves_refused; /* worker */
+
+	_Atomic uint32_t links; /* continuations of the launches in flight */
+	_Atomic uint32_t last;  /* serial of the last launch that is all in the stream */
+	_Atomic uint32_t seen;  /* worker: and of the last one seen to be finished */
+	uint32_t evictions;     /* worker: as reported with that one, */
+	uint64_t landed;        /* and its number; 0: there was none */
+	struct flight flights[FLIGHTS_MAX];
+};
+
+enum lanes_state { LANES_NONE, LANES_ZEROING, LANES_READY, LANES_REFUSED };
+
+/* Of a client. Made by the worker, never freed: a thread may be in the middle of a launch. */
+struct lanes {
+	_Atomic int stale; /* its context is gone: the worker begins anew */
+	enum lanes_state state;
+	CUdeviceptr words;
+	CUstream zeroing; /* in which the words become zero; then NULL */
+	_Atomic uint64_t *reports;
+	CUdeviceptr reports_gpu;
+	struct lane lane[LANES_MAX];
+};
+
+/* Around everything that launches into a stream with a lane: nothing may come into the middle of a
+ * chain. Only threads that launch into one stream at the same time meet here. */
+static inline void lane_lock(struct lane *lane)
+{
+	while (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire))
+		sched_yield();
+}
+
+static inline void lane_unlock(struct lane *lane)
+{
+	atomic_store_explicit(&lane->busy, 0, memory_order_release);
+}
+
+/* Launch path, with the lane locked: launches in the form of the turn's plan. False: it cannot be,
+ * nothing was launched, and the kernel is to run as it is. */
+bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
+		    const struct kernel_call *call, const struct turn *turn, struct sample *sample,
+		    CUresult *result);
+
+/* Launch path: the stream should have a lane. */
+void preempt_want(struct stream *stream);
+
+/* The stream is gone: its lane is free when its launches are finished. */
+void preempt_gone(struct stream *stream);
+
+/* Worker: reads what the GPU reported, without the driver. True: launches are in flight. */
+bool preempt_look(struct client *client);
+
+/* Worker: all that is outstanding in the stream was finished at the last look. */
+bool preempt_done(struct stream *stream);
+
+/* Worker: is there something to be done with the driver? Then, with the context current: does it.
+ */
+bool preempt_pending(const struct client *client);
+void preempt_work(struct client *client);
+
+/* The client's context is gone. */
+void preempt_forget(struct client *client);

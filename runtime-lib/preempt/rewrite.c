@@ -1,0 +1,347 @@
+#include "preempt/rewrite.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define FORMS        (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
+#define KEPT_FOR     1000000000u /* ns that a launch may take */
+#define ARGUMENT_MAX 32764u      /* bytes of all parameters of a kernel */
+
+/* With the tables behind it. */
+struct loaded {
+	struct rewritten rewritten;
+	struct loaded *next; /* of those that are kept for a while */
+	uint64_t until;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held over a driver call */
+static struct loaded *kept;
+
+static bool write_all(int file, const void *data, size_t size, off_t at)
+{
+	while (size) {
+		ssize_t n = pwrite(file, data, size, at);
+		if (n <= 0 && errno != EINTR)
+			return false;
+		if (n > 0) {
+			data = (const char *)data + n;
+			size -= (size_t)n;
+			at += n;
+		}
+	}
+	return true;
+}
+
+int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers)
+{
+	struct weir_compile_file header = {
+		.magic = WEIR_COMPILE_MAGIC,
+		.version = WEIR_PROTOCOL_VERSION,
+		.sm = sm,
+		.forms = FORMS,
+		.name = sizeof(header),
+		.name_size = strnlen(kernel, WEIR_KERNEL_NAME_MAX) + 1,
+		.image_size = image->size,
+		.registers = registers,
+	};
+
+	header.image = (header.name + header.name_size + 7) & ~7ull;
+	if (header.name_size > WEIR_KERNEL_NAME_MAX ||
+	    header.image + header.image_size > WEIR_COMPILE_FILE_MAX)
+		return -E2BIG;
+	cleanup(closep) int file =
+		(int)syscall(SYS_memfd_create, "weir-compile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (file < 0 || !write_all(file, &header, sizeof(header), 0) ||
+	    !write_all(file, kernel, header.name_size, (off_t)header.name) ||
+	    !write_all(file, image->bytes, image->size, (off_t)header.image) ||
+	    fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return errno ? -errno : -EIO;
+	return take_fd(file);
+}
+
+/* A copy, which nobody can change while we look at it. */
+static struct weir_object *read_object(int file)
+{
+	struct stat info;
+	size_t done = 0;
+
+	if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) ||
+	    info.st_size < (off_t)sizeof(struct weir_object) || info.st_size > WEIR_OBJECT_MAX)
+		return NULL;
+	size_t size = (size_t)info.st_size;
+	cleanup(freep) char *data = malloc(size);
+	while (data && done < size) {
+		ssize_t n = pread(file, data + done, size - done, (off_t)done);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return NULL;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return data && weir_object_check(data, size) == 0 ? (void *)take(data) : NULL;
+}
+
+static const void *at(const struct weir_object *object, uint32_t offset)
+{
+	return (const char *)object + offset;
+}
+
+static const struct weir_object_form *forms_of(const struct weir_object *object)
+{
+	return at(object, object->forms);
+}
+
+/* Is it what was asked for, and of a kind that can be loaded? NULL: yes. */
+static const char *unfit(const struct weir_object *object, const char *kernel, unsigned sm)
+{
+	const struct weir_object_param *params = at(object, object->params);
+	const char *image = at(object, object->image);
+
+	if (object->abi != WEIR_PREEMPT_ABI)
+		return "the compile service is of another version";
+	if (strcmp(at(object, object->kernel), kernel) != 0 || object->sm != sm)
+		return "the compile service answers what was not asked";
+	if (object->n_params > PARAMETERS_MAX || object->n_symbols > SYMBOLS_MAX)
+		return "too many parameters or variables";
+	for (uint32_t i = 0; i < object->n_params; i++) {
+		if (params[i].offset > ARGUMENT_MAX ||
+		    params[i].size > ARGUMENT_MAX - params[i].offset)
+			return "parameters that cannot be";
+	}
+	if (object->flags & WEIR_OBJECT_IS_PTX
+		    ? !object->image_size || image[object->image_size - 1]
+		    : !image_elf_size(image, object->image_size))
+		return "the compile service made no code";
+	return NULL;
+}
+
+/* Which forms there are, and why not the others. */
+static bool describe(const struct weir_object *object, char text[REWRITE_TEXT])
+{
+	const struct weir_object_form *forms = forms_of(object);
+	bool any = false;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < object->n_forms && n < REWRITE_TEXT; i++) {
+		static const char *const names[WEIR_FORM_COUNT] = {"native", "sliced", "persistent",
+								   "resumable"};
+		const char *name = forms[i].form < WEIR_FORM_COUNT ? names[forms[i].form] : "?";
+		any |= forms[i].entry != 0;
+		int added =
+			forms[i].entry
+				? snprintf(text + n, REWRITE_TEXT - n, "%s%s", n ? ", " : "", name)
+				: snprintf(text + n, REWRITE_TEXT - n, "%snot %s (%s, line %u)",
+					   n ? ", " : "", name,
+					   forms[i].reason
+						   ? (const char *)at(object, forms[i].reason)
+						   : "no reason given",
+					   forms[i].line);
+		n += added > 0 ? (size_t)added : 0;
+	}
+	return any;
+}
+
+static struct loaded *loaded_new(const struct weir_object *object)
+{
+	size_t params = object->n_params * sizeof(struct weir_object_param);
+	size_t symbols = object->n_symbols * sizeof(uint64_t);
+	size_t constants = object->n_symbols * sizeof(struct constant_copy);
+	struct loaded *loaded = calloc(1, sizeof(*loaded) + params + symbols + constants);
+
+	if (!loaded)
+		return NULL;
+	char *tables = (char *)(loaded + 1);
+	loaded->rewritten.constants = (void *)tables;
+	loaded->rewritten.symbols = (void *)(tables + constants);
+	loaded->rewritten.params =
+		memcpy(tables + constants + symbols, at(object, object->params), params);
+	loaded->rewritten.n_params = object->n_params;
+	return loaded;
+}
+
+static bool find_variable(const struct function *function, const char *name, CUdeviceptr *address,
+			  size_t *size)
+{
+	const void *owner = atomic_load(&function->owner);
+
+	if (!function->library)
+		return real(cuModuleGetGlobal_v2)(address, size, (CUmodule)owner, name) ==
+		       CUDA_SUCCESS;
+	return real(cuLibraryGetManaged)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS ||
+	       real(cuLibraryGetGlobal)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS;
+}
+
+/* The program's variables, and our copies of constant ones. */
+static const char *bind_variables(struct rewritten *rewritten, const struct function *function,
+				  const struct weir_object *object)
+{
+	const struct weir_object_symbol *symbols = at(object, object->symbols);
+	struct constant_copy *constants = (struct constant_copy *)rewritten->constants;
+	uint64_t *addresses = (uint64_t *)rewritten->symbols;
+
+	for (uint32_t i = 0; i < object->n_symbols; i++) {
+		CUdeviceptr theirs = 0, ours = 0;
+		size_t size = 0, copy = 0;
+		if (!find_variable(function, at(object, symbols[i].name), &theirs, &size) ||
+		    !theirs || size < symbols[i].size)
+			return "the driver does not say where a variable of it lies";
+		if (symbols[i].space == WEIR_OBJECT_GLOBAL) {
+			addresses[rewritten->n_symbols++] = theirs;
+			continue;
+		}
+		if (real(cuModuleGetGlobal_v2)(&ours, &copy, rewritten->module,
+					       at(object, symbols[i].copy)) != CUDA_SUCCESS ||
+		    copy < symbols[i].size)
+			return "the copy of a constant is missing";
+		constants[rewritten->n_constants++] =
+			(struct constant_copy){ours, theirs, symbols[i].size};
+	}
+	return NULL;
+}
+
+/* For the next build of the form; NULL: there are too many. */
+static struct variant *free_variant(struct rewritten *rewritten, uint32_t form)
+{
+	for (size_t i = 0; i < BUILDS_MAX; i++) {
+		if (!rewritten->variants[form][i].function)
+			return &rewritten->variants[form][i];
+	}
+	return NULL;
+}
+
+static const char *bind_forms(struct rewritten *rewritten, const struct weir_object *object)
+{
+	const struct weir_object_form *forms = forms_of(object);
+
+	for (uint32_t i = 0; i < object->n_forms; i++) {
+		if (!forms[i].entry || forms[i].form == WEIR_NATIVE ||
+		    forms[i].form >= WEIR_FORM_COUNT)
+			continue;
+		struct variant *variant = free_variant(rewritten, forms[i].form);
+		if (!variant)
+			continue;
+		if (real(cuModuleGetFunction)(&variant->function, rewritten->module,
+					      at(object, forms[i].entry)) != CUDA_SUCCESS)
+			return "a form of it is missing";
+		variant->save_fixed = forms[i].save_fixed;
+		variant->save_per_thread = forms[i].save_per_thread;
+	}
+	return NULL;
+}
+
+CUfunction rewrite_original(const struct function *function)
+{
+	CUfunction original = function->handle;
+
+	if (function->library &&
+	    real(cuKernelGetFunction)(&original, (CUkernel)function->handle) != CUDA_SUCCESS)
+		return NULL;
+	return original;
+}
+
+static bool follow(CUfunction original, CUfunction variant, int cache_config)
+{
+	static const CUfunction_attribute attributes[] = {
+		CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+		CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+	};
+	int theirs, ours;
+
+	for (size_t i = 0; i < countof(attributes); i++) {
+		if (real(cuFuncGetAttribute)(&theirs, attributes[i], original) != CUDA_SUCCESS ||
+		    real(cuFuncGetAttribute)(&ours, attributes[i], variant) != CUDA_SUCCESS)
+			return false;
+		if (ours != theirs &&
+		    real(cuFuncSetAttribute)(variant, attributes[i], theirs) != CUDA_SUCCESS)
+			return false;
+	}
+	if (cache_config != CU_FUNC_CACHE_PREFER_NONE)
+		real(cuFuncSetCacheConfig)(variant, (CUfunc_cache)cache_config); /* a hint */
+	return true;
+}
+
+bool rewrite_follow(const struct function *function, const struct rewritten *rewritten)
+{
+	CUfunction original = rewrite_original(function);
+	int config = atomic_load(&function->cache_config);
+
+	for (size_t i = 0; original && i < WEIR_FORM_COUNT * BUILDS_MAX; i++) {
+		CUfunction variant = rewritten->variants[i / BUILDS_MAX][i % BUILDS_MAX].function;
+		if (variant && !follow(original, variant, config))
+			return false;
+	}
+	return original != NULL;
+}
+
+/* NULL: done. */
+static const char *load(struct rewritten *rewritten, const struct function *function,
+			const struct weir_object *object)
+{
+	if (real(cuModuleLoadData)(&rewritten->module, at(object, object->image)) != CUDA_SUCCESS) {
+		rewritten->module = NULL;
+		return "the driver does not load what was made of it";
+	}
+	const char *reason = bind_forms(rewritten, object);
+	reason = reason ? reason : bind_variables(rewritten, function, object);
+	if (!reason && !rewrite_follow(function, rewritten))
+		reason = "its forms need more shared memory than there is";
+	return reason;
+}
+
+const struct rewritten *rewrite_load(const struct function *function, const char *kernel,
+				     unsigned sm, int file, char text[REWRITE_TEXT])
+{
+	cleanup(freep) struct weir_object *object = read_object(file);
+	const char *reason = object ? unfit(object, kernel, sm) : "the answer is malformed";
+
+	if (!reason && !describe(object, text))
+		return NULL;
+	struct loaded *loaded = reason ? NULL : loaded_new(object);
+	if (!reason)
+		reason = loaded ? load(&loaded->rewritten, function, object) : "out of memory";
+	if (!reason)
+		return &loaded->rewritten;
+	snprintf(text, REWRITE_TEXT, "%s", reason);
+	if (loaded && loaded->rewritten.module)
+		real(cuModuleUnload)(loaded->rewritten.module);
+	free(loaded);
+	return NULL;
+}
+
+void rewrite_unload(const struct rewritten *rewritten, bool module)
+{
+	struct loaded *loaded, **at_end = &kept;
+	uint64_t now = client_now();
+
+	if (!rewritten)
+		return;
+	if (module)
+		real(cuModuleUnload)(rewritten->module);
+	loaded = container_of((struct rewritten *)rewritten, struct loaded, rewritten);
+	loaded->next = NULL;
+	loaded->until = now + KEPT_FOR;
+	pthread_mutex_lock(&lock);
+	while (kept && kept->until < now) { /* the oldest first */
+		struct loaded *old = kept;
+		kept = kept->next;
+		free(old);
+	}
+	while (*at_end)
+		at_end = &(*at_end)->next;
+	*at_end = loaded;
+	pthread_mutex_unlock(&lock);
+}
+
+void rewrite_forget_all(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	kept = NULL;
+}

@@ -1,0 +1,42 @@
+/* A launch of a kernel as the program asked for it. */
+#pragma once
+
+#include "shim/driver.h"
+#include "measure/kernel.h"
+
+struct kernel_call {
+	struct geometry geometry;
+	void **params, **extra;
+	const CUlaunchConfig *config; /* of cuLaunchKernelEx; else NULL */
+};
+
+/* As cuLaunchKernelEx takes it, in whatever stream. */
+static inline CUlaunchConfig call_config(const struct kernel_call *call)
+{
+	const struct geometry *g = &call->geometry;
+
+	return call->config ? *call->config
+			    : (CUlaunchConfig){.gridDimX = g->grid[0],
+					       .gridDimY = g->grid[1],
+					       .gridDimZ = g->grid[2],
+					       .blockDimX = g->block[0],
+					       .blockDimY = g->block[1],
+					       .blockDimZ = g->block[2],
+					       .sharedMemBytes = g->shared};
+}
+
+/* The parameters that came packed. False: they did not, or in a way that is not known. */
+static inline bool call_packed(const struct kernel_call *call, const void **buffer, size_t *size)
+{
+	*buffer = NULL;
+	*size = 0;
+	for (void **extra = call->extra; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			*buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+			*size = *(const size_t *)extra[1];
+		else
+			return false;
+	}
+	return *buffer != NULL;
+}

@@ -1,0 +1,76 @@
+/* The real driver, found behind our own SONAME, and its functions. */
+#include "shim/driver.h"
+
+#include "shim/late.h"
+#include "shim/search.h"
+
+#include "weir/log.h"
+
+#include <stdlib.h>
+
+#define DRIVER_NAME "libcuda.so.1"
+
+struct hook driver_hooks[HOOKS] = {
+#define HOOK(function) [HOOK_##function] = {.name = #function, .replacement = (void *)(function)},
+#define USE(function)  [HOOK_##function] = {.name = #function},
+#include "hooks.def"
+#undef HOOK
+#undef USE
+};
+
+/* What stands in for a function that this driver does not have. */
+static CUresult function_missing(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult driver_missing(void)
+{
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+bool driver_find(char *path)
+{
+	const char *given = getenv("WEIR_DRIVER");
+
+	if (given && given[0] == '/') {
+		if (search_given(path, given))
+			return true;
+		log_warning("WEIR_DRIVER=%s is no driver, searching", given);
+	}
+	return search_library(path, DRIVER_NAME);
+}
+
+static void opened(void *driver)
+{
+	if (driver)
+		late_bind_threads(driver);
+	for (size_t i = 0; i < HOOKS; i++)
+		driver_hooks[i].real = front_function(driver_hooks[i].name);
+}
+
+static const char *const forwarded_names[] = {
+#include "forward-names.inc"
+};
+const struct front front = {
+	.name = "CUDA driver",
+	.find = driver_find,
+	.opened = opened,
+	.function_missing = (void *)function_missing,
+	.library_missing = (void *)driver_missing,
+	.forwarded = forwarded_names,
+};
+
+bool driver_ready(void)
+{
+	return front_ready();
+}
+
+void *driver_swap(void *address)
+{
+	for (size_t i = 0; i < HOOKS; i++) {
+		if (driver_hooks[i].replacement && driver_hooks[i].real == address)
+			return driver_hooks[i].replacement;
+	}
+	return address;
+}

@@ -1,0 +1,41 @@
+/* The real driver: found once, opened by absolute path, and the functions in it. */
+#pragma once
+
+#include "shim/front.h"
+
+#include <stdbool.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+enum hook_id {
+#define HOOK(name) HOOK_##name,
+#define USE(name)  HOOK_##name,
+#include "hooks.def"
+#undef HOOK
+#undef USE
+	HOOKS
+};
+
+struct hook {
+	const char *name;
+	void *replacement; /* NULL: only used, not hooked */
+	void *real;        /* never NULL once the driver is loaded: functions that it lacks answer
+			      NOT_SUPPORTED */
+};
+
+extern struct hook driver_hooks[HOOKS];
+
+/* The driver's function, with cuda.h's prototype. Valid after driver_ready(). */
+#define real(function) ((__typeof__(&(function)))driver_hooks[HOOK_##function].real)
+
+/* Loads the driver on the first call. False: there is none here. Every hook calls it before real().
+ */
+bool driver_ready(void);
+
+/* Our function in place of the driver's at @address, or @address itself. */
+void *driver_swap(void *address);
+
+/* $WEIR_DRIVER, else the first libcuda.so.1 on the loader's paths that is not us. False: none.
+ * @path: room for PATH_MAX. */
+bool driver_find(char *path);

@@ -1,0 +1,100 @@
+#include "shim/search.h"
+
+#include "shim/loader-cache.h"
+
+#include "weir/base.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* For dl_iterate_phdr(): is this library the one that holds this code? Its path goes to @path. */
+static int find_self(struct dl_phdr_info *info, size_t size, void *path)
+{
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && (uintptr_t)find_self >= start &&
+		    (uintptr_t)find_self < start + info->dlpi_phdr[i].p_memsz)
+			return snprintf(path, PATH_MAX, "%s", info->dlpi_name) > 0;
+	}
+	return 0;
+}
+
+/* True if @path is a file other than ourselves. */
+static bool is_other(const char *path)
+{
+	struct stat file, own;
+	char self[PATH_MAX];
+
+	if (stat(path, &file) < 0 || !S_ISREG(file.st_mode))
+		return false;
+	return !dl_iterate_phdr(find_self, self) || stat(self, &own) < 0 ||
+	       file.st_dev != own.st_dev || file.st_ino != own.st_ino;
+}
+
+static bool try_folder(char *path, const char *name, const char *folder, size_t length)
+{
+	int n = snprintf(path, PATH_MAX, "%.*s/%s", (int)length, folder, name);
+
+	return length && n < PATH_MAX && is_other(path);
+}
+
+static bool search_list(char *path, const char *name, const char *list)
+{
+	while (list && *list) {
+		size_t length = strcspn(list, ":");
+		/* Only absolute folders: a library from the working directory would be a trap. */
+		if (list[0] == '/' && try_folder(path, name, list, length))
+			return true;
+		list += length + (list[length] == ':');
+	}
+	return false;
+}
+
+static bool search_cache(char *path, const char *name)
+{
+	cleanup(closep) int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size <= 0)
+		return false;
+	void *image = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (image == MAP_FAILED)
+		return false;
+	bool found = false;
+	const char *entry;
+	for (size_t at = 0;
+	     !found && (entry = loader_cache_next(image, (size_t)info.st_size, name, &at));)
+		found = snprintf(path, PATH_MAX, "%s", entry) < PATH_MAX && is_other(path);
+	munmap(image, (size_t)info.st_size);
+	return found;
+}
+
+bool search_given(char *path, const char *given)
+{
+	return snprintf(path, PATH_MAX, "%s", given) < PATH_MAX && is_other(path);
+}
+
+bool search_beside(char *path, const char *name, const char *neighbour)
+{
+	const char *end = strrchr(neighbour, '/');
+
+	return neighbour[0] == '/' && end &&
+	       try_folder(path, name, neighbour, (size_t)(end - neighbour));
+}
+
+bool search_library(char *path, const char *name)
+{
+	return search_list(path, name, getenv("LD_LIBRARY_PATH")) || search_cache(path, name) ||
+	       search_list(path, name,
+			   "/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64:"
+			   "/usr/lib64/nvidia:/lib/x86_64-linux-gnu:/usr/lib:/usr/local/nvidia/lib:"
+			   "/run/opengl-driver/lib:/usr/lib/wsl/lib");
+}

@@ -1,0 +1,47 @@
+#include "shim/thread.h"
+
+#include "shim/late.h"
+
+#include "weir/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* All signals but 32 and 33. Those are libc's own: by the latter every thread of the process
+ * follows a setuid(), which waits until all have. */
+#define APPLICATIONS (~(3ull << 31))
+
+/* Of the calling thread, which inherits it to those that it starts. */
+static void block_signals(uint64_t set, uint64_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, before, sizeof(set));
+}
+
+int thread_start(void *(*body)(void *), const char *name)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	uint64_t before;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	block_signals(APPLICATIONS, &before);
+	int error = late.pthread_create ? late.pthread_create(&thread, &attributes, body, NULL)
+					: ENOSYS;
+	block_signals(before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (error)
+		log_limited(LOG_ERROR, 60, "the thread %s cannot be started: %s", name,
+			    strerror(error));
+	return error;
+}
+
+void thread_name(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+}
