@@ -10,7 +10,7 @@
 #include <uthash.h>
 
 #include "common/folder.h"
-#include "common/reading.h"
+#include "common/async-hash.h"
 
 struct cache_entry {
 	struct digest key, content;

@@ -26,7 +26,7 @@ struct compile_request {
 	uint32_t id;
 	int fd, object; /* the client's file; what the cache has for it, -1 */
 	struct request head;
-	struct reading reading;
+	struct async_hash hash;
 	struct digest key;
 	struct compile_job *job; /* NULL: not waiting for one */
 	struct compile_request *job_prev, *job_next;
@@ -41,7 +41,7 @@ struct salt {
 
 static void request_free(struct compile_request *request)
 {
-	reading_stop(&request->reading);
+	async_hash_stop(&request->hash);
 	if (request->job)
 		DL_DELETE2(request->job->requests, request, job_prev, job_next);
 	DL_DELETE(request->client->requests, request);
@@ -95,7 +95,7 @@ static void job_free(struct compile_job *job)
 	else
 		DL_DELETE(compile->waiting, job);
 	HASH_DEL(compile->jobs, job);
-	reading_stop(&job->keeping);
+	async_hash_stop(&job->keeping);
 	cache_discard(&compile->cache, &job->draft);
 	helper_stop(&job->helper);
 	closep(&job->fd);
@@ -200,11 +200,11 @@ static void finish_unkept(struct compile_job *job, int error)
 		finish(job, WEIR_COMPILE_BUSY, "the object cannot be sealed now", -1);
 }
 
-static void kept(struct reading *reading, int error, const struct digest *content)
+static void kept(struct async_hash *hash, int error, const struct digest *content)
 {
-	struct compile_job *job = container_of(reading, struct compile_job, keeping);
+	struct compile_job *job = container_of(hash, struct compile_job, keeping);
 	struct compile *compile = job->compile;
-	int fd = -1, r = error ? error : reading->copy_error;
+	int fd = -1, r = error ? error : hash->copy_error;
 
 	if (r == 0)
 		r = cache_keep(&compile->cache, &job->draft, &job->key, content);
@@ -225,11 +225,11 @@ static int keep(struct compile_job *job)
 
 	if (r < 0)
 		return r;
-	job->keeping = (struct reading){.fd = job->helper.result,
-					.copy = job->draft.fd,
-					.ranges = {{0, job->size}},
-					.done = kept};
-	return reading_start(&job->keeping, &compile->readings, NULL, 0);
+	job->keeping = (struct async_hash){.fd = job->helper.result,
+					   .copy = job->draft.fd,
+					   .ranges = {{0, job->size}},
+					   .done = kept};
+	return async_hash_start(&job->keeping, &compile->hashes, NULL, 0);
 }
 
 static void take_object(struct compile_job *job)
@@ -371,9 +371,9 @@ static void join_job(struct compile_request *request)
 	schedule(compile);
 }
 
-static void verified(struct reading *reading, int error, const struct digest *content)
+static void verified(struct async_hash *hash, int error, const struct digest *content)
 {
-	struct compile_request *request = container_of(reading, struct compile_request, reading);
+	struct compile_request *request = container_of(hash, struct compile_request, hash);
 	struct compile *compile = request->compile;
 	struct cache_entry *entry = cache_find(&compile->cache, &request->key);
 	struct stat info;
@@ -398,14 +398,14 @@ static int verify(struct compile_request *request, const struct cache_entry *ent
 	request->object = cache_open(&request->compile->cache, entry);
 	if (request->object < 0)
 		return request->object;
-	request->reading = (struct reading){
+	request->hash = (struct async_hash){
 		.fd = request->object, .copy = -1, .ranges = {{0, entry->size}}, .done = verified};
-	return reading_start(&request->reading, &request->compile->readings, NULL, 0);
+	return async_hash_start(&request->hash, &request->compile->hashes, NULL, 0);
 }
 
-static void hashed(struct reading *reading, int error, const struct digest *key)
+static void hashed(struct async_hash *hash, int error, const struct digest *key)
 {
-	struct compile_request *request = container_of(reading, struct compile_request, reading);
+	struct compile_request *request = container_of(hash, struct compile_request, hash);
 	struct cache *cache = &request->compile->cache;
 
 	if (error < 0) {
@@ -456,12 +456,12 @@ static int start_hashing(struct compile_request *request)
 		.image_size = head->image_size,
 	};
 
-	request->reading = (struct reading){
+	request->hash = (struct async_hash){
 		.fd = request->fd,
 		.copy = -1,
 		.ranges = {{head->name, head->name_size}, {head->image, head->image_size}},
 		.done = hashed};
-	return reading_start(&request->reading, &request->compile->readings, &salt, sizeof(salt));
+	return async_hash_start(&request->hash, &request->compile->hashes, &salt, sizeof(salt));
 }
 
 void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd_taken)
@@ -559,7 +559,7 @@ int compile_init(struct compile *compile, struct loop *loop, const struct config
 		log_warning("weir-compile cannot be read: %s", strerror(-r));
 		return 0;
 	}
-	r = readings_init(&compile->readings, loop);
+	r = hash_queue_init(&compile->hashes, loop);
 	if (r < 0)
 		return r;
 	r = cache_init(&compile->cache, cache_dir, (uint64_t)config->cache_mib << 20);
@@ -582,7 +582,7 @@ void compile_deinit(struct compile *compile)
 	}
 	failures_deinit(&compile->failures);
 	cache_deinit(&compile->cache);
-	readings_deinit(&compile->readings);
+	hash_queue_deinit(&compile->hashes);
 	closep(&compile->program.fd);
 	*compile = COMPILE_NONE;
 }

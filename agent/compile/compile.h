@@ -73,7 +73,7 @@ struct compile_job {
 	struct helper helper;
 	uint64_t size;
 	struct cache_draft draft;
-	struct reading keeping;
+	struct async_hash keeping;
 };
 
 struct compile {
@@ -83,7 +83,7 @@ struct compile {
 	/* Of weir-compile: what changes in transformer or compiler changes its bytes. */
 	struct digest fingerprint;
 	unsigned helpers;
-	struct readings readings;
+	struct hash_queue hashes;
 	struct cache cache;
 	struct failures failures;
 	struct compile_job *jobs;    /* hash by key */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "common/reading.h"
+#include "common/async-hash.h"
 
 #include "weir/protocol.h"
 
