@@ -30,6 +30,7 @@ struct session {
 	struct tenant *tenant;
 	const struct gpu *only; /* that it may ask for; NULL: any */
 	struct client *client;  /* NULL: not welcomed yet */
+	struct compile_client compile;
 };
 
 /* The pages that belong to a level, in the order of the protocol. */
@@ -51,7 +52,6 @@ static void free_client(struct agent *agent, struct client *client)
 	/* What it did since the last look. */
 	client_read(client);
 	client_count_hold(client, false, loop_now());
-	compile_leave(&client->compile);
 	scheduler_remove(client);
 	gpu_remove(client->gpu, client, agent->stopping);
 	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
@@ -67,6 +67,7 @@ static void session_free(struct session *session)
 
 	if (session->client) {
 		log_debug("client %llu is gone", (unsigned long long)session->client->number);
+		compile_leave(&session->compile);
 		free_client(agent, take(session->client));
 	}
 	if (session->tenant)
@@ -153,7 +154,7 @@ static int send_level(const struct client *client)
 
 static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
 {
-	const struct client *client = container_of(asked, struct client, compile);
+	const struct client *client = container_of(asked, struct session, compile)->client;
 	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
 
 	if (r < 0) {
@@ -184,8 +185,8 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 		     agent_memory_limit(agent, session->tenant, gpu, NULL));
 	client->pid = session->pid;
 	client->context = hello->context;
-	client->compile.answer = send_compiled;
-	client->compile.container = &session->tenant->compiled;
+	session->compile.answer = send_compiled;
+	session->compile.container = &session->tenant->compiled;
 	client->level = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	make_printable(client->library);
@@ -404,7 +405,7 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 	count_message(session);
 	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
 	if (verdict.action == HANDSHAKE_COMPILE) {
-		compile_ask(&session->agent->compile, &session->client->compile, message.compile.id,
+		compile_ask(&session->agent->compile, &session->compile, message.compile.id,
 			    fds[0]);
 		return;
 	}

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "policy/account.h"
-#include "compile/compile.h"
 #include "policy/policy.h"
 #include "shm/region.h"
 #include "scheduler/trace.h"
@@ -36,7 +35,6 @@ struct client {
 	struct region_pages pages;
 	struct account_reader account;
 	struct policy_client policy;
-	struct compile_client compile;
 	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
 	uint64_t told_remaining;
 	uint64_t told_at; /* when told_executed last grew */
