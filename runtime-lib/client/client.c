@@ -159,7 +159,7 @@ static bool claim(struct client *client, CUcontext context)
 
 static void read_settings(void)
 {
-	choose_init();
+	tuning_init();
 	early_init();
 }
 
@@ -229,7 +229,7 @@ void client_remove(struct client *client)
 	worker_grace();
 	stream_forget(client);
 	preempt_forget(client);
-	choose_forget(client);
+	tuning_forget(client);
 	function_forget(client);
 	demand_drop(client);
 	/* The standing, its mappings and the samples stay: a thread that is in the middle of a

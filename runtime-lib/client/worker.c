@@ -433,7 +433,7 @@ static void write_status(struct client *client, const struct standing *standing,
 		atomic_store(&status->form_evictions[i], client->worker.form_evictions[i]);
 	}
 	atomic_store(&status->evictions, evictions);
-	atomic_store(&status->comparing, choose_comparing(client));
+	atomic_store(&status->comparing, tuning_count(client));
 	atomic_store(&status->level, standing->level);
 	atomic_store(&status->flags, status_flags(client, standing));
 }
@@ -484,8 +484,8 @@ static void drive(struct client *client, bool contended, uint64_t now)
 	function_watch(client);
 	if (function_pending(client))
 		function_work(client);
-	if (choose_pending(client))
-		choose_work(client);
+	if (tuning_pending(client))
+		tuning_work(client);
 	if (preempt_pending(client))
 		preempt_work(client);
 }
@@ -512,7 +512,7 @@ static struct look look_at(struct client *client, const struct standing *standin
 		.settling = atomic_load(&client->pending) || client->worker.raise,
 		.samples = atomic_load(&client->sampler.armed) != 0,
 		.flying = flying,
-		.forms = function_pending(client) || choose_pending(client) ||
+		.forms = function_pending(client) || tuning_pending(client) ||
 			 preempt_pending(client),
 	};
 }

@@ -4,7 +4,7 @@
  * (launch_formed()).
  */
 #include "launch/capture.h"
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 #include "client/demand.h"
 #include "launch/gate.h"
 #include "measure/kernel.h"
@@ -22,8 +22,8 @@
 struct launch {
 	struct stream *stream; /* NULL: not governed, or captured */
 	const struct standing *standing;
-	struct lane *lane; /* locked until the end; NULL: none */
-	struct turn turn;  /* how a kernel is launched */
+	struct lane *lane;               /* locked until the end; NULL: none */
+	struct launch_decision decision; /* how a kernel is launched */
 	struct sample *sample;
 	uint64_t predicted; /* ns; 0: not known */
 	bool ordered;       /* it can have a priority of ours */
@@ -56,12 +56,12 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 	struct stream *stream = launch->stream;
 	/* What an eviction costs is learned where there are some, and never while forms are
 	 * compared: the events in the chain take time, too. */
-	bool parts = launch->turn.plan && !launch->turn.sample &&
+	bool parts = launch->decision.config && !launch->decision.sample &&
 		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
 			     GATE_INTERVAL_CONTENDED;
 	bool due = sampler_is_due(&stream->client->sampler, launch->predicted, starts);
 
-	if (!kernel_wants_sample(kernel, parts) && !launch->turn.sample && !due && !started)
+	if (!kernel_wants_sample(kernel, parts) && !launch->decision.sample && !due && !started)
 		return;
 	launch->sample = sample_begin(
 		&stream->client->sampler,
@@ -74,8 +74,8 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .started = started,
 				  .held = gate_closed(launch->standing),
 				  .arguments = predict_arguments(call),
-				  .choice = launch->turn.choice,
-				  .candidate = launch->turn.candidate},
+				  .tuned = launch->decision.tuned,
+				  .candidate = launch->decision.candidate},
 		stream->handle);
 	if (launch->sample)
 		launch->sample->parts = parts;
@@ -84,12 +84,12 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 /* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
  * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
  * the next one has begun. Nor do those that are denser than one client's alone. */
-static uint64_t short_for_forms(const struct choice *choice, const struct client *client,
+static uint64_t short_for_forms(const struct tuned_kernel *tuned, const struct client *client,
 				const struct standing *standing, uint64_t natively)
 {
 	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
 
-	if (!choice || choice_waiting(choice, natively) == WAITED_NOT)
+	if (!tuned || tuning_waiting(tuned, natively) == WAITED_NOT)
 		return gate_interval(standing, false);
 	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
 }
@@ -139,15 +139,15 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
-	struct choice *choice = atomic_load_explicit(&kernel->choice, memory_order_acquire);
+	struct tuned_kernel *tuned = atomic_load_explicit(&kernel->tuned, memory_order_acquire);
 	if (kind == LAUNCH_PLAIN && standing->wait) {
-		uint64_t natively = choose_native_time(choice, predicted);
-		launch->turn =
-			choose_turn(choice, stream->client, key, natively,
-				    short_for_forms(choice, stream->client, standing, natively));
+		uint64_t natively = tuning_native_time(tuned, predicted);
+		launch->decision =
+			tuning_decide(tuned, stream->client, key, natively,
+				      short_for_forms(tuned, stream->client, standing, natively));
 	}
-	launch->turn.priority = priority_of_launch(stream, standing, predicted);
-	if (launch->turn.forms && !launch->lane)
+	launch->decision.priority = priority_of_launch(stream, standing, predicted);
+	if (launch->decision.forms && !launch->lane)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
 		take_sample(launch, kernel, key, call, kind, starts, started);
@@ -159,12 +159,12 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
  * is. */
 static bool launch_formed(struct launch *launch, const struct kernel_call *call, CUresult *result)
 {
-	if (!launch->turn.plan)
+	if (!launch->decision.config)
 		return false;
 	if (launch->lane && preempt_launch(launch->stream, launch->lane, launch->standing, call,
-					   &launch->turn, launch->sample, result))
+					   &launch->decision, launch->sample, result))
 		return true;
-	choose_untaken(&launch->turn);
+	tuning_not_launched(&launch->decision);
 	/* What the sample shows is the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;
@@ -175,13 +175,13 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
 			 CUstream handle, bool per_thread, CUresult *result)
 {
-	if (!launch->stream || launch->turn.priority == PRIORITY_OWN)
+	if (!launch->stream || launch->decision.priority == PRIORITY_OWN)
 		return false;
 	CUlaunchConfig config = call_config(call);
 	config.hStream = handle;
-	return priority_launch(launch->stream->client, launch->turn.priority, &config, per_thread,
-			       (CUfunction)call->geometry.function, call->params, call->extra,
-			       result);
+	return priority_launch(launch->stream->client, launch->decision.priority, &config,
+			       per_thread, (CUfunction)call->geometry.function, call->params,
+			       call->extra, result);
 }
 
 /* Where equals go by the length of their launches all must: else there is no order. */

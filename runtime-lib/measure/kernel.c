@@ -62,7 +62,7 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->longer, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->choice, NULL, memory_order_relaxed);
+	atomic_store_explicit(&entry->tuned, NULL, memory_order_relaxed);
 	atomic_store_explicit(&entry->key, key, memory_order_release);
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct choice;
+struct tuned_kernel;
 
 /* What is launched, and in which shape. */
 struct geometry {
@@ -29,7 +29,7 @@ struct kernel_time {
 	_Atomic uint32_t launches;
 	_Atomic uint64_t eviction; /* ns of GPU time that one costs, running mean; 0: not known */
 	_Atomic int varies;        /* with more than the geometry: the regression says it better */
-	_Atomic(struct choice *) choice; /* NULL: runs as it is (choose.h) */
+	_Atomic(struct tuned_kernel *) tuned; /* NULL: runs as it is (tuning.h) */
 };
 
 /* Never 0. */

@@ -1,6 +1,6 @@
 #include "measure/learn.h"
 
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 #include "launch/gate.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
@@ -45,7 +45,7 @@ static void weigh(struct client *client, const struct sample *sample)
 {
 	const struct sampled *of = &sample->of;
 	bool leaves = atomic_load(&sample->flight) != SAMPLE_PLAIN;
-	bool in_turn = of->choice && !choice_uses(of->choice, of->candidate);
+	bool in_turn = of->tuned && !tuning_uses(of->tuned, of->candidate);
 	double cost = (double)atomic_load(&of->kernel->eviction);
 	double time = (double)kernel_mean(of->kernel);
 
@@ -95,7 +95,7 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	}
 	start_ended(client, sample);
 	weigh(client, sample);
-	choose_learn(client, sample, ns, crowded);
+	tuning_learn(client, sample, ns, crowded);
 }
 
 void learn_runs(void *data, const struct sample *sample, uint64_t ns)
@@ -108,5 +108,5 @@ void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 	if (!sample->disturbed || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
-	choose_runs(client, sample, ns, crowded);
+	tuning_runs(client, sample, ns, crowded);
 }

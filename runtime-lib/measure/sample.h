@@ -45,8 +45,8 @@ struct sampled {
 	uint64_t started;   /* ns, when it was launched into an idle stream (start.h); or 0 */
 	bool held;          /* gates were closed */
 	struct arguments arguments;
-	struct choice *choice; /* NULL: there was none */
-	uint32_t candidate;    /* of the choice */
+	struct tuned_kernel *tuned; /* NULL: there was none */
+	uint32_t candidate;         /* of `tuned` */
 };
 
 struct sample {

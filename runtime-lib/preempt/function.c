@@ -1,7 +1,7 @@
 #include "preempt/function.h"
 
 #include "launch/capture.h"
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 #include "launch/gate.h"
 #include "client/link.h"
 #include "preempt/module.h"
@@ -424,7 +424,7 @@ void function_unload(const void *owner)
 		if (atomic_load(&f->owner) != owner || atomic_load(&f->state) == FUNCTION_FREE)
 			continue;
 		atomic_store(&f->state, FUNCTION_GONE);
-		choose_gone(f);
+		tuning_code_gone(f);
 		concerned |= 1u << f->client->index;
 	}
 	if (concerned)

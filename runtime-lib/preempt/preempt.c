@@ -24,9 +24,10 @@ void preempt_want(struct stream *stream)
 
 /* The program's parameters, packed as the kernel has them. False: not all are there, or they come
  * in a way that is not known. */
-static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_call *call)
+static bool pack(uint8_t *packed, const struct launch_decision *decision,
+		 const struct kernel_call *call)
 {
-	const struct rewritten *rewritten = turn->rewritten;
+	const struct rewritten *rewritten = decision->rewritten;
 	const void *buffer;
 	size_t size;
 
@@ -41,7 +42,7 @@ static bool pack(uint8_t *packed, const struct turn *turn, const struct kernel_c
 		}
 		return !call->extra;
 	}
-	if (!call_packed(call, &buffer, &size) || size > turn->plan->hidden_at)
+	if (!call_packed(call, &buffer, &size) || size > decision->config->hidden_at)
 		return false;
 	const struct weir_object_param *last = &rewritten->params[rewritten->n_params - 1];
 	if (size < last->offset + last->size)
@@ -62,83 +63,85 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 }
 
 /* A launch of @grid blocks with packed parameters, in all else as the program wanted it. */
-static CUresult start(const struct kernel_call *call, const struct turn *turn,
+static CUresult start(const struct kernel_call *call, const struct launch_decision *decision,
 		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
 {
-	const struct plan *plan = turn->plan;
-	CUfunction function = turn->rewritten->variants[plan->form][plan->build].function;
+	const struct launch_config *config = decision->config;
+	CUfunction function = decision->rewritten->variants[config->form][config->build].function;
 	const struct geometry *geometry = &call->geometry;
-	size_t size = plan->packed_size;
+	size_t size = config->packed_size;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			 CU_LAUNCH_PARAM_END};
 
-	CUlaunchConfig config = call_config(call);
+	CUlaunchConfig launch = call_config(call);
 	CUresult result;
 
-	config.gridDimX = grid[0];
-	config.gridDimY = grid[1];
-	config.gridDimZ = grid[2];
-	config.hStream = stream->handle;
-	if (priority_launch(stream->client, turn->priority, &config, false, function, NULL, extra,
-			    &result))
+	launch.gridDimX = grid[0];
+	launch.gridDimY = grid[1];
+	launch.gridDimZ = grid[2];
+	launch.hStream = stream->handle;
+	if (priority_launch(stream->client, decision->priority, &launch, false, function, NULL,
+			    extra, &result))
 		return result;
 	if (call->config)
-		return real(cuLaunchKernelEx)(&config, function, NULL, extra);
+		return real(cuLaunchKernelEx)(&launch, function, NULL, extra);
 	return real(cuLaunchKernel)(function, grid[0], grid[1], grid[2], geometry->block[0],
 				    geometry->block[1], geometry->block[2], geometry->shared,
 				    stream->handle, NULL, extra);
 }
 
 /* Nobody can say why here; the native launch that follows tells the program. */
-static bool refused(const struct turn *turn, CUresult result)
+static bool refused(const struct launch_decision *decision, CUresult result)
 {
-	choose_refused(turn->choice);
+	tuning_refused(decision->tuned);
 	log_limited(LOG_WARNING, 60, "the driver takes no launch in the form %s (error %d)",
-		    choose_form_name(turn->plan->form), result);
+		    form_name(decision->config->form), result);
 	return false;
 }
 
-static void fill_symbols(uint8_t *packed, const struct turn *turn, size_t hidden_size)
+static void fill_symbols(uint8_t *packed, const struct launch_decision *decision,
+			 size_t hidden_size)
 {
-	memcpy(packed + turn->plan->hidden_at + hidden_size, turn->rewritten->symbols,
-	       turn->rewritten->n_symbols * sizeof(uint64_t));
+	memcpy(packed + decision->config->hidden_at + hidden_size, decision->rewritten->symbols,
+	       decision->rewritten->n_symbols * sizeof(uint64_t));
 }
 
 static bool launch_sliced(struct stream *stream, const struct standing *standing,
-			  const struct kernel_call *call, const struct turn *turn, CUresult *result)
+			  const struct kernel_call *call, const struct launch_decision *decision,
+			  CUresult *result)
 {
-	const struct plan *plan = turn->plan;
+	const struct launch_config *config = decision->config;
 	const unsigned *grid = call->geometry.grid;
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
-	struct weir_slice *slice = (void *)(packed + plan->hidden_at);
+	struct weir_slice *slice = (void *)(packed + config->hidden_at);
 	unsigned part[3] = {grid[0], grid[1], grid[2]};
 
-	if (!pack(packed, turn, call))
+	if (!pack(packed, decision, call))
 		return false;
 	*slice = (struct weir_slice){.grid = {grid[0], grid[1], grid[2]}};
-	fill_symbols(packed, turn, sizeof(*slice));
-	*result = copy_constants(turn->rewritten, stream->handle);
+	fill_symbols(packed, decision, sizeof(*slice));
+	*result = copy_constants(decision->rewritten, stream->handle);
 	if (*result != CUDA_SUCCESS)
-		return refused(turn, *result);
-	while (slice->first[plan->axis] < grid[plan->axis]) {
-		uint32_t left = grid[plan->axis] - slice->first[plan->axis];
-		bool first = !slice->first[plan->axis];
+		return refused(decision, *result);
+	while (slice->first[config->axis] < grid[config->axis]) {
+		uint32_t left = grid[config->axis] - slice->first[config->axis];
+		bool first = !slice->first[config->axis];
 
-		part[plan->axis] = left < plan->step ? left : plan->step;
+		part[config->axis] = left < config->step ? left : config->step;
 		if (!first)
-			gate_put(stream, standing, turn->yields);
-		*result = start(call, turn, part, stream, packed);
+			gate_put(stream, standing, decision->yields);
+		*result = start(call, decision, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
-			return first ? refused(turn, *result) : true;
-		slice->first[plan->axis] += part[plan->axis];
+			return first ? refused(decision, *result) : true;
+		slice->first[config->axis] += part[config->axis];
 	}
 	return true;
 }
 
 /* Room for the workers' saves; else the worker is asked for it. */
-static bool has_saves(struct stream *stream, struct lane *lane, const struct plan *plan)
+static bool has_saves(struct stream *stream, struct lane *lane, const struct launch_config *config)
 {
-	uint64_t need = plan->hidden.save_stride * plan->workers;
+	uint64_t need = config->hidden.save_stride * config->workers;
 
 	if (need <= atomic_load(&lane->saves_size))
 		return true;
@@ -149,10 +152,11 @@ static bool has_saves(struct stream *stream, struct lane *lane, const struct pla
 	return false;
 }
 
-static void fill_hidden(struct weir_persistent *hidden, struct lane *lane, const struct plan *plan,
-			const struct gate_words *words, uint32_t serial)
+static void fill_hidden(struct weir_persistent *hidden, struct lane *lane,
+			const struct launch_config *config, const struct gate_words *words,
+			uint32_t serial)
 {
-	*hidden = plan->hidden;
+	*hidden = config->hidden;
 	hidden->words = lane->words;
 	hidden->demand = words->demand;
 	hidden->hold = words->hold;
@@ -180,27 +184,28 @@ static void mark(CUevent event, const struct stream *stream)
 }
 
 static bool launch_chain(struct stream *stream, struct lane *lane, const struct standing *standing,
-			 const struct kernel_call *call, const struct turn *turn,
+			 const struct kernel_call *call, const struct launch_decision *decision,
 			 struct sample *sample, CUresult *result)
 {
-	const struct plan *plan = turn->plan;
-	struct gate_words words = gate_words(standing, turn->yields);
+	const struct launch_config *config = decision->config;
+	struct gate_words words = gate_words(standing, decision->yields);
 	uint32_t last = atomic_load_explicit(&lane->last, memory_order_relaxed);
-	uint32_t serial = last + 1, chain = affordable(lane, turn->chain);
+	uint32_t serial = last + 1, chain = affordable(lane, decision->chain);
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
-	struct weir_persistent *hidden = (void *)(packed + plan->hidden_at);
+	struct weir_persistent *hidden = (void *)(packed + config->hidden_at);
 
 	if (!words.demand || last - atomic_load(&lane->seen) >= FLIGHTS_MAX ||
-	    !has_saves(stream, lane, plan) || !pack(packed, turn, call))
+	    !has_saves(stream, lane, config) || !pack(packed, decision, call))
 		return false;
-	fill_hidden(hidden, lane, plan, &words, serial);
-	fill_symbols(packed, turn, sizeof(*hidden));
+	fill_hidden(hidden, lane, config, &words, serial);
+	fill_symbols(packed, decision, sizeof(*hidden));
 
-	*result = copy_constants(turn->rewritten, stream->handle);
+	*result = copy_constants(decision->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
-		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
+		*result =
+			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);
 	if (*result != CUDA_SUCCESS)
-		return refused(turn, *result);
+		return refused(decision, *result);
 
 	hidden->fresh = 0;
 	bool parts = sample && sample->parts;
@@ -208,11 +213,12 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last one of these serves the next launch as well. */
-		gate_put(stream, standing, turn->yields);
+		gate_put(stream, standing, decision->yields);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
-		*result = start(call, turn, (unsigned[3]){plan->workers, 1, 1}, stream, packed);
+		*result =
+			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
 	if (*result != CUDA_SUCCESS) /* it is given back */
@@ -222,9 +228,9 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
 	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
-		.choice = turn->choice,
+		.tuned = decision->tuned,
 		.sample = sample,
-		.form = plan->form,
+		.form = config->form,
 		.chain = chain,
 		.number = atomic_load_explicit(&stream->begun, memory_order_relaxed)};
 	atomic_fetch_add(&lane->links, chain);
@@ -233,20 +239,20 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 }
 
 bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
-		    const struct kernel_call *call, const struct turn *turn, struct sample *sample,
-		    CUresult *result)
+		    const struct kernel_call *call, const struct launch_decision *decision,
+		    struct sample *sample, CUresult *result)
 {
 	bool launched;
 
-	if (turn->plan->form == WEIR_SLICED) {
-		launched = launch_sliced(stream, standing, call, turn, result);
+	if (decision->config->form == WEIR_SLICED) {
+		launched = launch_sliced(stream, standing, call, decision, result);
 		if (sample)
 			sample->sliced = launched;
 	} else {
-		launched = launch_chain(stream, lane, standing, call, turn, sample, result);
+		launched = launch_chain(stream, lane, standing, call, decision, sample, result);
 	}
 	if (launched)
-		atomic_fetch_add_explicit(&stream->client->form_launches[turn->plan->form], 1,
+		atomic_fetch_add_explicit(&stream->client->form_launches[decision->config->form], 1,
 					  memory_order_relaxed);
 	return launched;
 }
@@ -261,7 +267,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
 	client->worker.form_evictions[flight->form] += evictions;
-	choose_evicted(flight->choice, evictions, flight->chain);
+	tuning_evicted(flight->tuned, evictions, flight->chain);
 }
 
 /* In their order: one that is finished was begun after those before it were. True: some are left.

@@ -14,18 +14,18 @@
  *priority; and cuMemFree, cuMemFreeHost, cuModuleLoadData and copies that synchronise hold a lock
  *of the driver, under which no other thread can launch, until the blocked stream is done.
  *
- * How long a chain must be is learned from how often launches were evicted (choose.c). A
+ * How long a chain must be is learned from how often launches were evicted (tuning.c). A
  * continuation that finds nothing left costs 2.5 us and an open gate 2.1 us.
  *
  * Who is held when its kernel ends says so (WEIR_STATUS_DONE), and the agent lets it pass: else the
- * program would not hear of that until its next turn.
+ * program would not hear of that until its next decision.
  *
  * A sliced launch is a number of launches of a part of the grid each, with gates between.
  */
 #pragma once
 
 #include "shim/call.h"
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 #include "client/stream.h"
 
 #include <sched.h>
@@ -43,7 +43,7 @@
 
 /* A launch in flight. The launching thread writes it, the worker reads it. */
 struct flight {
-	struct choice *choice;
+	struct tuned_kernel *tuned;
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
 	uint32_t chain;
@@ -100,8 +100,8 @@ static inline void lane_unlock(struct lane *lane)
 /* Launch path, with the lane locked: launches in the form of the turn's plan. False: it cannot be,
  * nothing was launched, and the kernel is to run as it is. */
 bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
-		    const struct kernel_call *call, const struct turn *turn, struct sample *sample,
-		    CUresult *result);
+		    const struct kernel_call *call, const struct launch_decision *decision,
+		    struct sample *sample, CUresult *result);
 
 /* Launch path: the stream should have a lane. */
 void preempt_want(struct stream *stream);

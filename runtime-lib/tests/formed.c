@@ -77,11 +77,11 @@ bool settles(unsigned n, CUfunction kernel, unsigned blocks)
 		launch_call(n, kernel, blocks);
 		land(0);
 		usleep(2000);
-		for (size_t k = 0; k < CHOICES_MAX; k++) {
-			const struct choice *choice = choose_at(k);
-			if (choice && atomic_load(&choice->key) &&
-			    choice->geometry.function == kernel &&
-			    choice->state == CHOICE_SETTLED && !atomic_load(&choice->trying))
+		for (size_t k = 0; k < TUNED_KERNELS_MAX; k++) {
+			const struct tuned_kernel *tuned = tuning_at(k);
+			if (tuned && atomic_load(&tuned->key) &&
+			    tuned->geometry.function == kernel && tuned->state == TUNING_SETTLED &&
+			    !atomic_load(&tuned->trying))
 				return true;
 		}
 	}
@@ -123,21 +123,21 @@ unsigned in_form(void)
 	return found;
 }
 
-const struct choice *choice_for(CUfunction kernel)
+const struct tuned_kernel *tuned_for(CUfunction kernel)
 {
-	for (size_t i = 0; choose_at(i); i++) {
-		const struct choice *choice = choose_at(i);
-		if (atomic_load(&choice->key) && choice->geometry.function == kernel)
-			return choice;
+	for (size_t i = 0; tuning_at(i); i++) {
+		const struct tuned_kernel *tuned = tuning_at(i);
+		if (atomic_load(&tuned->key) && tuned->geometry.function == kernel)
+			return tuned;
 	}
 	return NULL;
 }
 
 bool is_tried(CUfunction kernel)
 {
-	const struct choice *choice = choice_for(kernel);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
 
-	return choice && choice->state == CHOICE_TRYING;
+	return tuned && tuned->state == TUNING_COMPARING;
 }
 
 unsigned forms_of(unsigned n, CUfunction kernel, unsigned count)

@@ -4,7 +4,7 @@
 
 #include "inside.h"
 
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 #include "preempt/preempt.h"
 
 #define KERNEL(n)  ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
@@ -40,7 +40,7 @@ const struct weir_persistent *hidden_of(const struct null_op *op);
 unsigned in_form(void);
 
 /* The choice that was made for a kernel; NULL: none yet. */
-const struct choice *choice_for(CUfunction kernel);
+const struct tuned_kernel *tuned_for(CUfunction kernel);
 bool is_tried(CUfunction kernel);
 /* How many of so many launches are in a form. */
 unsigned forms_of(unsigned n, CUfunction kernel, unsigned count);

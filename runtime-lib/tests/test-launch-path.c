@@ -155,8 +155,8 @@ static unsigned settled(void)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; choose_at(i); i++)
-		n += choose_at(i)->n > 1 && choose_at(i)->state == CHOICE_SETTLED;
+	for (size_t i = 0; tuning_at(i); i++)
+		n += tuning_at(i)->n > 1 && tuning_at(i)->state == TUNING_SETTLED;
 	return n;
 }
 

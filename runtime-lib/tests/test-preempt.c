@@ -295,7 +295,7 @@ static void predictions_leave_chains_out(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_true(eventually(!client->sampler.armed));
-	const struct kernel_time *time = kernel_find(choice_for(kernel)->key);
+	const struct kernel_time *time = kernel_find(tuned_for(kernel)->key);
 	for (int i = 0; i < 1000 && kernel_mean(time) > 20000000 - 2 * link; i++) {
 		ops_of(n, kernel, BLOCKS);
 		usleep(2000);
@@ -334,7 +334,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	evicted_launches(n, kernel, 2);
 	assert_int_equal(client->worker.eviction_cost, 0);
 	evicted_launches(n, kernel, 1);
-	assert_in_range(kernel_find(choice_for(kernel)->key)->eviction, 40000, 40000 + 46000);
+	assert_in_range(kernel_find(tuned_for(kernel)->key)->eviction, 40000, 40000 + 46000);
 	/* Less, as long as it is remembered that the kernel was launched as it is. */
 	assert_true(eventually(agent.status->eviction_cost > 5000));
 	assert_true(agent.status->eviction_cost < 40000 + 46000 + 4600);
@@ -342,7 +342,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	gone(n);
 }
 
-/* Whether the next launch leaves when the agent gives an equal the turn. */
+/* Whether the next launch leaves when the agent gives an equal the decision. */
 static bool leaves_for_equals(unsigned n, CUfunction kernel)
 {
 	size_t i = 0;

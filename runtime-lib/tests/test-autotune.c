@@ -199,9 +199,9 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	driver->form_elapsed_ns = 5100000;
 	driver->wide_elapsed_ns = 5700000;
 	assert_true(settles(n, kernel, 2 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_PERSISTENT);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_RESUMABLE);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -220,8 +220,8 @@ static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 	driver->form_elapsed_ns = 3240000;
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.build, 1);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.build, 1);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
@@ -262,7 +262,7 @@ static void a_launch_that_goes_on_is_known_to_be_long(void **state)
 	usleep(50000);
 	driver->events_busy = 0;
 	usleep(50000);
-	assert_null(choice_for(kernel));
+	assert_null(tuned_for(kernel));
 	/* Nor one that is held up by somebody above. */
 	agent.demand[0]->word = 1;
 	driver->last_busy = 1;
@@ -271,7 +271,7 @@ static void a_launch_that_goes_on_is_known_to_be_long(void **state)
 	driver->last_busy = 0;
 	agent.demand[0]->word = 0;
 	usleep(50000);
-	assert_null(choice_for(kernel));
+	assert_null(tuned_for(kernel));
 	gone(n);
 }
 
@@ -281,7 +281,7 @@ static void the_best_is_compared_once_more(void **state)
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(1000000, &rewritten);
-	const struct choice *choice = NULL;
+	const struct tuned_kernel *tuned = NULL;
 	bool again = false;
 
 	(void)state;
@@ -290,14 +290,14 @@ static void the_best_is_compared_once_more(void **state)
 		launch_call(n, kernel, BLOCKS);
 		land(0);
 		usleep(2000);
-		choice = choice_for(kernel);
-		for (size_t k = 1; choice && k < choice->n; k++)
-			again |= choice->candidates[k].again;
+		tuned = tuned_for(kernel);
+		for (size_t k = 1; tuned && k < tuned->n; k++)
+			again |= tuned->candidates[k].again;
 	}
 	assert_true(again);
 	driver->form_elapsed_ns = 1025000;
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(choice->in_use[WAITED_NOT], 0);
+	assert_int_equal(tuned->in_use[WAITED_NOT], 0);
 	gone(n);
 }
 
@@ -309,16 +309,16 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_PERSISTENT);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
 
 	/* Blocks of 640 us are to leave inside. */
 	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
-	for (int i = 0; i < 200 && choice->made_for != 20000000; i++)
+	for (int i = 0; i < 200 && tuned->made_for != 20000000; i++)
 		ops_of(n, kernel, BLOCKS), usleep(6000);
-	assert_int_equal(choice->made_for, 20000000);
+	assert_int_equal(tuned->made_for, 20000000);
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_NOT]].plan.form, WEIR_RESUMABLE);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_RESUMABLE);
 	gone(n);
 }
 
@@ -368,7 +368,7 @@ static void those_above_try_nothing_of_no_use(void **state)
 	usleep(50000);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 	assert_int_equal(forms_of(n, kernel, 20), 0);
-	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
+	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
 	somebody_waits(n); /* now it is */
 	assert_true(eventually(is_tried(kernel)));
 	gone(n);
@@ -397,7 +397,7 @@ static void gates_are_enough_for_short_kernels(void **state)
 }
 
 /* Slices whose data stay in the cache: what is predicted by them is less than what needs a form, or
- * than half of what the choice was made for, and neither is news. */
+ * than half of what the tuned was made for, and neither is news. */
 static void what_is_shorter_in_its_form_keeps_it(void **state)
 {
 	static const uint64_t in_form_ns[] = {300000, 150000};
@@ -409,14 +409,14 @@ static void what_is_shorter_in_its_form_keeps_it(void **state)
 		CUfunction kernel = kernel_of(600000, &rewritten);
 		driver->form_elapsed_ns = in_form_ns[i];
 		assert_true(settles(n, kernel, BLOCKS));
-		size_t compared = choice_for(kernel)->n;
+		size_t compared = tuned_for(kernel)->n;
 		for (unsigned k = 0; k < 50; k++) {
 			measure_next();
 			forms += forms_of(n, kernel, 1);
 			usleep(5000);
 		}
 		assert_int_equal(forms, 50);
-		assert_int_equal(choice_for(kernel)->n, compared);
+		assert_int_equal(tuned_for(kernel)->n, compared);
 		gone(n);
 	}
 }
@@ -450,7 +450,7 @@ static void first_launches_that_were_short_mislead_nobody(void **state)
 			assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
 		}
 		driver->elapsed_ns = driver->form_elapsed_ns = 40000000;
-		for (; !choice_for(kernel) && launches < 100; launches++)
+		for (; !tuned_for(kernel) && launches < 100; launches++)
 			runs_for(n, kernel, 40000);
 		assert_in_range(launches, 1, among_others ? 16 : 6);
 		agent.control->flags = 0;

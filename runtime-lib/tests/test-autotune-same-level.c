@@ -22,11 +22,11 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	driver->form_elapsed_ns = 3240000;
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->in_use[WAITED_NOT], 0);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	assert_int_equal(tuned->in_use[WAITED_NOT], 0);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_RESUMABLE);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_LONG]].config.form, WEIR_RESUMABLE);
 	client->worker.held_until = UINT64_MAX;
 	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
 	ops_of(n, kernel, 100 * AT_ONCE);
@@ -56,14 +56,14 @@ static void equals_find_long_slices(void **state)
 	usleep(50000);
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	const struct plan *fine = &choice->candidates[choice->n - 2].plan,
-			  *coarse = &choice->candidates[choice->n - 1].plan;
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	const struct launch_config *fine = &tuned->candidates[tuned->n - 2].config,
+				   *coarse = &tuned->candidates[tuned->n - 1].config;
 	assert_int_equal(fine->form, WEIR_SLICED);
 	assert_int_equal(coarse->form, WEIR_SLICED);
 	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_LONG]].plan.form, WEIR_SLICED);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_LONG]].config.form, WEIR_SLICED);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -81,27 +81,27 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
-	const struct choice *choice = choice_for(kernel);
-	assert_int_equal(choice->untried, choice->first + 1);
-	assert_int_equal(choice->in_use[WAITED_LONG], choice->first);
-	assert_int_equal(choice->candidates[choice->first].plan.form, WEIR_SLICED);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
+	assert_int_equal(tuned->untried, tuned->first + 1);
+	assert_int_equal(tuned->in_use[WAITED_LONG], tuned->first);
+	assert_int_equal(tuned->candidates[tuned->first].config.form, WEIR_SLICED);
 
 	/* What it takes with others between its slices is nothing to go by. */
-	unsigned dirty = choice->candidates[choice->first].dirty;
+	unsigned dirty = tuned->candidates[tuned->first].dirty;
 	driver->wide_elapsed_ns = 50000000;
 	agent.control->hold = 1;
 	measure_next();
 	launch_call(n, kernel, 100 * AT_ONCE);
-	assert_true(eventually(choice->candidates[choice->first].dirty == dirty + 1));
-	assert_int_equal(choice->candidates[choice->first].least, 0);
+	assert_true(eventually(tuned->candidates[tuned->first].dirty == dirty + 1));
+	assert_int_equal(tuned->candidates[tuned->first].least, 0);
 	agent.control->hold = 0;
 	driver->wide_elapsed_ns = 5050000;
 
 	client->worker.held_until = 0;
-	assert_true(eventually(choice->state == CHOICE_TRYING));
+	assert_true(eventually(tuned->state == TUNING_COMPARING));
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	assert_int_equal(choice->untried, 0);
-	assert_int_equal(choice->candidates[choice->in_use[WAITED_ALWAYS]].plan.form,
+	assert_int_equal(tuned->untried, 0);
+	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -116,20 +116,20 @@ static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	const struct choice *choice = choice_for(kernel);
+	const struct tuned_kernel *tuned = tuned_for(kernel);
 	driver->elapsed_ns = driver->form_elapsed_ns = 8000000;
 	for (unsigned i = 0; i < 5; i++) {
 		measure_next();
 		launch_call(n, kernel, BLOCKS);
 		land(0);
-		assert_true(eventually(choice->strange > i));
+		assert_true(eventually(tuned->strange > i));
 	}
-	assert_int_equal(choice->state, CHOICE_SETTLED);
+	assert_int_equal(tuned->state, TUNING_SETTLED);
 	usleep(200000);
 	measure_next();
 	launch_call(n, kernel, BLOCKS);
 	land(0);
-	assert_true(eventually(choice->state != CHOICE_SETTLED));
+	assert_true(eventually(tuned->state != TUNING_SETTLED));
 	gone(n);
 }
 
@@ -247,7 +247,7 @@ static void what_others_lengthen_gets_no_form(void **state)
 		ops_of(n, kernel, BLOCKS);
 		assert_true(eventually(!client->sampler.armed));
 	}
-	assert_null(choice_for(kernel));
+	assert_null(tuned_for(kernel));
 	agent.control->flags = 0;
 	gone(n);
 }

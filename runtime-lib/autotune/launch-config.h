@@ -1,7 +1,7 @@
-/* What a kernel's launches could be made like in each form: the plans that a choice tries. */
+/* What a kernel's launches could be made like in each form: the configs that a tuned tries. */
 #pragma once
 
-#include "autotune/choose.h"
+#include "preempt/tuning.h"
 
 /* From the environment. */
 struct settings {
@@ -11,8 +11,8 @@ struct settings {
 	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
 };
 
-/* As choose_init() read them. */
-const struct settings *choose_settings(void);
+/* As tuning_init() read them. */
+const struct settings *tuning_settings(void);
 
 static inline bool is_forced(const struct settings *settings)
 {
@@ -25,14 +25,15 @@ static inline uint64_t geometry_blocks(const struct geometry *geometry)
 }
 
 /* ns, about: from the demand until the last block has left. */
-uint64_t plan_leave_time(const struct choice *choice, const struct plan *plan);
+uint64_t launch_config_leave_time(const struct tuned_kernel *tuned,
+				  const struct launch_config *config);
 
 /* Worker: before a candidate is tried: one that refines others has its tickets cut as the best of
  * those before it. */
-void plan_refine(struct choice *choice, uint32_t candidate);
+void launch_config_refine(struct tuned_kernel *tuned, uint32_t candidate);
 
-/* Worker, with the context current: adds candidates for the choice's geometry and native time, in
+/* Worker, with the context current: adds candidates for the tuned's geometry and native time, in
  * the order that they are to be tried in, which depends on who waits. None is added if the kernel
  * cannot be launched so. */
-void plans_add(struct choice *choice, const struct rewritten *rewritten,
-	       const struct settings *settings, enum waited waited);
+void launch_configs_add(struct tuned_kernel *tuned, const struct rewritten *rewritten,
+			const struct settings *settings, enum waited waited);

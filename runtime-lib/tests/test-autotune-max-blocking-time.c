@@ -50,7 +50,7 @@ static void what_those_above_can_wait_for_stays_native(void **state)
 	bear(312500);
 	CUfunction kernel = kernel_of(200000, &rewritten);
 	assert_int_equal(measured_forms_of(n, kernel), 0);
-	assert_null(choice_for(kernel));
+	assert_null(tuned_for(kernel));
 
 	/* Somebody comes whose work is short: it has its form, */
 	bear(6250);
@@ -86,11 +86,11 @@ static void no_form_is_asked_for_that_is_not_needed_any_more(void **state)
 	usleep(50000);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 	measured_forms_of(n, kernel);
-	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
+	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
 	bear(312500);
 	somebody_waits(n);
 	usleep(20000);
-	assert_int_equal(choice_for(kernel)->state, CHOICE_WANTED);
+	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
 	bear(0);
 	assert_true(eventually(is_tried(kernel)));
 	gone(n);
@@ -124,7 +124,7 @@ static void what_the_user_says_counts_alone(void **state)
 
 	(void)state;
 	setenv("WEIR_PREEMPT_LATENCY_US", "150", 1);
-	choose_init();
+	tuning_init();
 	somebody_comes(n);
 	bear(312500);
 	CUfunction kernel = kernel_of(200000, &rewritten);
@@ -133,9 +133,9 @@ static void what_the_user_says_counts_alone(void **state)
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 	kernel = kernel_of(140000, &rewritten);
 	assert_int_equal(measured_forms_of(n, kernel), 0);
-	assert_null(choice_for(kernel));
+	assert_null(tuned_for(kernel));
 	unsetenv("WEIR_PREEMPT_LATENCY_US");
-	choose_init();
+	tuning_init();
 	agent.control->patience = 0;
 	gone(n);
 }

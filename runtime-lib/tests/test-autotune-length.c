@@ -39,7 +39,7 @@ static int client_begin(void **state)
 	static const struct standing lowest = {.level = 0};
 
 	(void)state;
-	choose_init();
+	tuning_init();
 	client = &clients[0];
 	atomic_store(&client->standing, &lowest);
 	return 0;
@@ -70,15 +70,15 @@ static struct kernel_time *kernel_time(const struct program *program)
 	return kernel_find(kernel_key(&program->geometry));
 }
 
-static const struct choice *choice_of(const struct program *program)
+static const struct tuned_kernel *tuned_of(const struct program *program)
 {
-	return atomic_load(&kernel_time(program)->choice);
+	return atomic_load(&kernel_time(program)->tuned);
 }
 
 static void work(void)
 {
-	if (choose_pending(client))
-		choose_work(client);
+	if (tuning_pending(client))
+		tuning_work(client);
 }
 
 /* One that is not over at the end of the turn is evicted then, if it can be. */
@@ -86,36 +86,37 @@ static void launch(struct program *program)
 {
 	struct kernel_time *kernel = kernel_time(program);
 	uint64_t key = kernel_key(&program->geometry);
-	struct turn turn = choose_turn(atomic_load(&kernel->choice), client, key, program->native,
-				       GATE_INTERVAL_CONTENDED);
-	uint64_t ns = turn.plan ? program->form : program->native, begin = program->ran;
+	struct launch_decision decision = tuning_decide(atomic_load(&kernel->tuned), client, key,
+							program->native, GATE_INTERVAL_CONTENDED);
+	uint64_t ns = decision.config ? program->form : program->native, begin = program->ran;
 	bool over = program->turn && begin / program->turn != (begin + ns) / program->turn;
 	struct sample sample = {
 		.of = {.kernel = kernel,
 		       .key = key,
 		       .geometry = program->geometry,
 		       .formable = true,
-		       .choice = turn.choice,
-		       .candidate = turn.plan ? turn.candidate : 0},
-		.flight = !turn.plan ? SAMPLE_PLAIN
-			  : over     ? SAMPLE_EVICTED
-				     : SAMPLE_CLEAN,
-		.sliced = turn.plan && turn.plan->form == WEIR_SLICED,
+		       .tuned = decision.tuned,
+		       .candidate = decision.config ? decision.candidate : 0},
+		.flight = !decision.config ? SAMPLE_PLAIN
+			  : over           ? SAMPLE_EVICTED
+					   : SAMPLE_CLEAN,
+		.sliced = decision.config && decision.config->form == WEIR_SLICED,
 		.disturbed = over,
 	};
 
 	assert_true(program->launches++ < FOR_EVER);
 	program->ran += ns;
 	now += program->turn ? EQUALS * ns : ns;
-	choose_learn(client, &sample, turn.plan && over ? EQUALS * ns : ns, program->turn != 0);
+	tuning_learn(client, &sample, decision.config && over ? EQUALS * ns : ns,
+		     program->turn != 0);
 	work();
 }
 
 static bool is_settled(const struct program *program)
 {
-	const struct choice *choice = choice_of(program);
+	const struct tuned_kernel *tuned = tuned_of(program);
 
-	return choice && choice->state == CHOICE_SETTLED;
+	return tuned && tuned->state == TUNING_SETTLED;
 }
 
 /* How many launches more it takes. */
@@ -131,15 +132,15 @@ static unsigned settles_within(struct program *program)
 /* Alone, until this candidate, counted from 1, is tried. */
 static void tries(struct program *program, uint32_t candidate)
 {
-	while (!choice_of(program) ||
-	       atomic_load(&choice_of(program)->in_use[WAITED_NOT]) != candidate)
+	while (!tuned_of(program) ||
+	       atomic_load(&tuned_of(program)->in_use[WAITED_NOT]) != candidate)
 		launch(program);
 }
 
-static bool is_confirmed(const struct choice *choice)
+static bool is_confirmed(const struct tuned_kernel *tuned)
 {
-	for (size_t i = 1; choice && i < choice->n; i++) {
-		if (choice->candidates[i].again)
+	for (size_t i = 1; tuned && i < tuned->n; i++) {
+		if (tuned->candidates[i].again)
 			return true;
 	}
 	return false;
@@ -148,7 +149,7 @@ static bool is_confirmed(const struct choice *choice)
 /* Alone, until the best is compared once more. */
 static void confirms(struct program *program)
 {
-	while (!is_confirmed(choice_of(program)))
+	while (!is_confirmed(tuned_of(program)))
 		launch(program);
 }
 
@@ -169,9 +170,9 @@ static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
 		if (cases[i].turn)
 			meets_equals(&program, cases[i].turn);
 		assert_in_range(settles_within(&program), cases[i].least, cases[i].most);
-		assert_true(choice_of(&program)->n > CANDIDATES);
-		assert_int_equal(choice_of(&program)->untried, 0);
-		choose_forget(client);
+		assert_true(tuned_of(&program)->n > CANDIDATES);
+		assert_int_equal(tuned_of(&program)->untried, 0);
+		tuning_forget(client);
 	}
 }
 
@@ -184,9 +185,9 @@ static void equals_do_not_wait_long_for_native_launches(void **state)
 		uint64_t begin = now;
 		meets_equals(&program, 4 * native);
 		settles_within(&program);
-		assert_int_equal(choice_of(&program)->untried, 0);
+		assert_int_equal(tuned_of(&program)->untried, 0);
 		assert_in_range(now - begin, 0, 6000ull * MS);
-		choose_forget(client);
+		tuning_forget(client);
 	}
 }
 
@@ -201,10 +202,10 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 		meets_equals(&program, 20 * MS);
 		atomic_store(&client->waited, by[i]);
 		assert_in_range(settles_within(&program), 1, 80);
-		assert_int_not_equal(choice_of(&program)->in_use[by[i]], 0);
-		assert_int_not_equal(choice_of(&program)->in_use[WAITED_NOT], 0);
-		assert_int_equal(choice_of(&program)->untried, 0);
-		choose_forget(client);
+		assert_int_not_equal(tuned_of(&program)->in_use[by[i]], 0);
+		assert_int_not_equal(tuned_of(&program)->in_use[WAITED_NOT], 0);
+		assert_int_equal(tuned_of(&program)->untried, 0);
+		tuning_forget(client);
 	}
 }
 
@@ -214,24 +215,24 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 
 	(void)state;
 	tries(&program, 3);
-	const struct choice *choice = choice_of(&program);
-	while (!choice->candidates[3].clean)
+	const struct tuned_kernel *tuned = tuned_of(&program);
+	while (!tuned->candidates[3].clean)
 		launch(&program);
 	meets_equals(&program, 20 * MS);
 	assert_int_equal(settles_within(&program), 1);
-	assert_in_range(choice->in_use[WAITED_LONG], 1, 2);
-	assert_int_equal(choice->untried, 3);
+	assert_in_range(tuned->in_use[WAITED_LONG], 1, 2);
+	assert_int_equal(tuned->untried, 3);
 
 	/* It is over: that one from the beginning, and all behind it. */
 	atomic_store(&client->waited, WAITED_NOT);
 	program.turn = 0;
 	work();
-	assert_int_equal(choice->state, CHOICE_TRYING);
-	assert_int_equal(choice->in_use[WAITED_NOT], 3);
-	assert_int_equal(choice->candidates[3].clean, 0);
+	assert_int_equal(tuned->state, TUNING_COMPARING);
+	assert_int_equal(tuned->in_use[WAITED_NOT], 3);
+	assert_int_equal(tuned->candidates[3].clean, 0);
 	settles_within(&program);
-	assert_int_equal(choice->untried, 0);
-	choose_forget(client);
+	assert_int_equal(tuned->untried, 0);
+	tuning_forget(client);
 }
 
 static void what_is_not_good_enough_for_equals_ends_none(void **state)
@@ -242,8 +243,8 @@ static void what_is_not_good_enough_for_equals_ends_none(void **state)
 	tries(&program, 3);
 	meets_equals(&program, 20 * MS);
 	assert_in_range(settles_within(&program), 50, 150);
-	assert_int_equal(choice_of(&program)->untried, 0);
-	choose_forget(client);
+	assert_int_equal(tuned_of(&program)->untried, 0);
+	tuning_forget(client);
 }
 
 static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
@@ -251,22 +252,22 @@ static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
 	struct program one = program_of(5 * MS, 101), other = program_of(1 * MS, 101);
 
 	(void)state;
-	assert_int_equal(choose_comparing(client), 0);
+	assert_int_equal(tuning_count(client), 0);
 	launch(&one);
-	assert_int_equal(choose_comparing(client), 1);
-	assert_int_equal(choose_comparing(&clients[1]), 0);
+	assert_int_equal(tuning_count(client), 1);
+	assert_int_equal(tuning_count(&clients[1]), 0);
 	tries(&other, 2);
-	assert_int_equal(choose_comparing(client), 2);
+	assert_int_equal(tuning_count(client), 2);
 	/* The first one is launched no more. */
 	for (uint64_t begin = now; now - begin < 1100ull * MS;)
 		launch(&other);
 	assert_true(is_settled(&other));
-	assert_int_equal(choose_comparing(client), 0);
+	assert_int_equal(tuning_count(client), 0);
 	launch(&one);
-	assert_int_equal(choose_comparing(client), 1);
+	assert_int_equal(tuning_count(client), 1);
 	settles_within(&one);
-	assert_int_equal(choose_comparing(client), 0);
-	choose_forget(client);
+	assert_int_equal(tuning_count(client), 0);
+	tuning_forget(client);
 }
 
 /* Above others, and with nobody waiting, a short kernel is not compared. */
@@ -278,11 +279,11 @@ static void what_needs_no_form_is_not_counted(void **state)
 	(void)state;
 	atomic_store(&client->standing, &above);
 	launch(&program);
-	assert_int_equal(choice_of(&program)->state, CHOICE_WANTED);
-	assert_int_equal(choose_comparing(client), 0);
+	assert_int_equal(tuned_of(&program)->state, TUNING_WANTED);
+	assert_int_equal(tuning_count(client), 0);
 	atomic_store(&client->waited, WAITED_ALWAYS);
-	assert_int_equal(choose_comparing(client), 1);
-	choose_forget(client);
+	assert_int_equal(tuning_count(client), 1);
+	tuning_forget(client);
 	client_begin(state);
 }
 

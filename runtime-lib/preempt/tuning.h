@@ -1,4 +1,4 @@
-/* In which form a kernel runs, by measurement: one choice for each kernel and geometry that takes
+/* In which form a kernel runs, by measurement: one tuned for each kernel and geometry that takes
  * longer natively than those above should have to wait.
  *
  * A launch that has run so long and goes on is enough: the worker asks for the kernel's rewriting
@@ -8,7 +8,7 @@
  * much slower in its first launch is out at once, so nobody waits for more than that one. The
  * fastest of the others is compared once more, for longer, and stays if it is not out then; if
  * there is none, the kernel runs as it is. Of long kernels fewer samples decide. If one takes
- * another time later on, the choice is made anew. The launch path reads which candidate is on.
+ * another time later on, the tuned is made anew. The launch path reads which candidate is on.
  *
  * While somebody waits for the GPU, or did so of late, a native launch is what he waits for. So
  * then the first candidate is in use from its first launch on, and all that runs natively is a
@@ -34,12 +34,12 @@
 
 #include "weir/tickets.h"
 
-#define CHOICES_MAX    2048
-#define CANDIDATES_MAX 24 /* the native one, and those of all times that a choice was made */
-#define TRIAL_TIMES    16 /* samples of a candidate that are kept */
+#define TUNED_KERNELS_MAX 2048
+#define CANDIDATES_MAX    24 /* the native one, and those of all times that a tuned was made */
+#define TRIAL_TIMES       16 /* samples of a candidate that are kept */
 
 /* How to launch a kernel in a form. Immutable once published. */
-struct plan {
+struct launch_config {
 	enum weir_form form; /* WEIR_NATIVE: as it is */
 	uint32_t build;      /* of the form */
 	const struct rewritten *rewritten;
@@ -55,7 +55,7 @@ struct plan {
 };
 
 struct candidate {
-	struct plan plan;
+	struct launch_config config;
 	uint64_t times[TRIAL_TIMES]; /* ns, of the last samples with nothing else in them */
 	unsigned clean;              /* such samples */
 	unsigned dirty;              /* and those that were evicted, or disturbed by others; */
@@ -64,13 +64,13 @@ struct candidate {
 	bool again;                  /* it was the best, and is tried with more samples */
 };
 
-enum choice_state {
-	CHOICE_WANTED, /* its rewriting is to come */
-	CHOICE_TRYING,
-	CHOICE_SETTLED,
+enum tuning_state {
+	TUNING_WANTED, /* its rewriting is to come */
+	TUNING_COMPARING,
+	TUNING_SETTLED,
 };
 
-struct choice {
+struct tuned_kernel {
 	_Atomic uint64_t key; /* as in struct kernel_time; 0: free */
 	struct client *_Atomic client;
 	/* The candidate that launches run in, by who waits; 0 is the native one. */
@@ -84,7 +84,7 @@ struct choice {
 	_Atomic uint32_t brief;   /* its blocks, natively: who goes ahead of them waits little */
 	_Atomic double quickest;  /* of those in use, by the native one's time: 1 at most */
 	struct function *_Atomic function; /* NULL: not known yet */
-	_Atomic int state;                 /* enum choice_state; the worker writes it */
+	_Atomic int state;                 /* enum tuning_state; the worker writes it */
 	_Atomic uint64_t native;           /* ns; the worker writes it */
 
 	/* Worker. */
@@ -99,44 +99,44 @@ struct choice {
 	uint64_t native_at;  /* ns, when `natives` were last given */
 	uint64_t seen_at;    /* ns, when a launch of it was last measured */
 	bool doubted;        /* the one that is tried was hopeless, and is compared once more */
-	size_t first, n;     /* candidates of the last time that the choice was made */
+	size_t first, n;     /* candidates of the last time that the tuned was made */
 	uint32_t untried;    /* the first that was not needed for equals; 0: none is left */
 	struct candidate candidates[CANDIDATES_MAX];
 };
 
 /* Whether launches run in it, whoever waits. */
-static inline bool choice_uses(const struct choice *choice, uint32_t candidate)
+static inline bool tuning_uses(const struct tuned_kernel *tuned, uint32_t candidate)
 {
 	bool uses = false;
 
 	for (size_t i = 0; i < WAITED_COUNT; i++)
-		uses |= atomic_load(&choice->in_use[i]) == candidate;
+		uses |= atomic_load(&tuned->in_use[i]) == candidate;
 	return uses;
 }
 
 /* So do they from now on. */
-static inline void choice_use(struct choice *choice, uint32_t candidate)
+static inline void tuning_use(struct tuned_kernel *tuned, uint32_t candidate)
 {
 	for (size_t i = 0; i < WAITED_COUNT; i++)
-		atomic_store(&choice->in_use[i], candidate);
+		atomic_store(&tuned->in_use[i], candidate);
 }
 
-/* Who waits for a launch of @ns once its choice is made: nobody whose own launches go ahead of its
+/* Who waits for a launch of @ns once its tuned is made: nobody whose own launches go ahead of its
  * blocks, if these are brief. Short launches are not told apart, and the longest neither. */
-static inline enum waited choice_waiting(const struct choice *choice, uint64_t ns)
+static inline enum waited tuning_waiting(const struct tuned_kernel *tuned, uint64_t ns)
 {
-	const struct client *of = atomic_load_explicit(&choice->client, memory_order_relaxed);
+	const struct client *of = atomic_load_explicit(&tuned->client, memory_order_relaxed);
 	bool yields = ns >= WAITED_LONG_NS && ns < PRIORITY_LONG_NS &&
-		      atomic_load_explicit(&choice->brief, memory_order_relaxed) &&
+		      atomic_load_explicit(&tuned->brief, memory_order_relaxed) &&
 		      atomic_load_explicit(&of->yields, memory_order_relaxed);
 
 	return yields ? WAITED_NOT : client_waiting(of, ns);
 }
 
-/* What a launch of a kernel with a choice does. */
-struct turn {
-	struct choice *choice;
-	const struct plan *plan; /* NULL: native */
+/* What a launch of a kernel with a tuned does. */
+struct launch_decision {
+	struct tuned_kernel *tuned;
+	const struct launch_config *config; /* NULL: native */
 	const struct rewritten *rewritten;
 	uint32_t candidate;
 	uint32_t chain;
@@ -147,47 +147,47 @@ struct turn {
 };
 
 /* Reads the settings from the environment; before the first client. */
-void choose_init(void);
+void tuning_init(void);
 
 /* Launch path: ns that the kernel takes as it is. What is predicted may be of a form that takes
  * less, as slices whose data stay in the cache, and is not to end that form's use. NULL is fine. */
-uint64_t choose_native_time(const struct choice *choice, uint64_t predicted);
+uint64_t tuning_native_time(const struct tuned_kernel *tuned, uint64_t predicted);
 
-/* Launch path; @choice may be NULL. @natively: ns. @interval: shorter kernels need no form. */
-struct turn choose_turn(struct choice *choice, const struct client *client, uint64_t key,
-			uint64_t natively, uint64_t interval);
+/* Launch path; @tuned may be NULL. @natively: ns. @interval: shorter kernels need no form. */
+struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct client *client,
+				     uint64_t key, uint64_t natively, uint64_t interval);
 
 /* Launch path: it was not launched in the form, after all. */
-void choose_untaken(const struct turn *turn);
+void tuning_not_launched(const struct launch_decision *decision);
 
 /* Launch path: nor will it be ever, as the driver refuses. */
-void choose_refused(struct choice *choice);
+void tuning_refused(struct tuned_kernel *tuned);
 
 /* Worker: a sample was read. @crowded: others may have run meanwhile. */
-void choose_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
+void tuning_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
 /* Worker: it has run for so long, and goes on. */
-void choose_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
+void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded);
 
 /* Worker: a launch with @chain continuations was evicted so often. */
-void choose_evicted(struct choice *choice, uint32_t evictions, uint32_t chain);
+void tuning_evicted(struct tuned_kernel *tuned, uint32_t evictions, uint32_t chain);
 
 /* Worker: is there something to be done with the driver? Then, with the context current: does it.
  */
-bool choose_pending(const struct client *client);
-void choose_work(struct client *client);
+bool tuning_pending(const struct client *client);
+void tuning_work(struct client *client);
 
 /* Worker: how many of the client's kernels are launched of late, and run in what may not be their
  * form for long: they wait for it, or are compared. */
-uint64_t choose_comparing(const struct client *client);
+uint64_t tuning_count(const struct client *client);
 
-const char *choose_form_name(enum weir_form form);
+const char *form_name(enum weir_form form);
 
 /* Any thread: the kernel's code is being unloaded. */
-void choose_gone(const struct function *function);
+void tuning_code_gone(const struct function *function);
 
 /* For tests: what was chosen; NULL: no more. */
-const struct choice *choose_at(size_t index);
+const struct tuned_kernel *tuning_at(size_t index);
 
 /* The client goes. */
-void choose_forget(struct client *client);
+void tuning_forget(struct client *client);
