@@ -6,7 +6,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 SHARED += libweir.so
 libweir.so_SRC := $(wildcard $(patsubst %,runtime-lib/%/*.c,shim client measure preempt autotune launch memory entry)) forward.S
 # Objects of the compile service are checked by their maker's own rules.
-libweir.so_SRC      += transformer/object-check.c
+libweir.so_SRC      += transformer/image/object-check.c
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
 libweir.so_SRC      += $(base_SRC)
 libweir.so_CPPFLAGS := -isystem $(CUDA_HOME)/include

@@ -1,10 +1,6 @@
 # PTX in, PTX with kernels that can leave out. It knows nothing of the other folders.
 LIBRARIES += libweir-transform
-libweir-transform_SRC := $(addprefix transformer/,arena.c barrier.c callee.c cfg.c detach.c diag.c edit.c edit-code.c emit.c fatbin.c hidden.c image.c \
-	intern.c ir.c lex.c live.c meet.c object.c object-check.c opcode.c parse.c parse-declaration.c parse-operand.c parse-statement.c \
-	pass.c pass-block-index.c pass-eligible.c pass-params.c pass-registers.c pass-safe-points.c pass-save.c pass-symbols.c pass-tickets.c \
-	pass-uniform-exit.c pass-warp-exit.c pipeline.c safe.c save-memory.c save-place.c save-registers.c save-variables.c save-ways.c \
-	scope.c text.c transform.c uniform.c unroll.c verify.c vote.c warp-mask.c)
+libweir-transform_SRC := $(foreach room,syntax analysis passes passes/save pipeline image,$(wildcard transformer/$(room)/*.c))
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
 
 PROGRAMS += weir-transform
@@ -19,7 +15,7 @@ $(foreach f,$(TRANSFORM_FUZZERS),\
 	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
 	$(eval $f_LIBS := $(TRANSFORM_LIBS)))
 
-fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/object-check.c
+fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/image/object-check.c
 
 TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object save size tickets)
 UNIT_TESTS += $(TRANSFORM_TESTS)

@@ -356,7 +356,7 @@ static const char begin[] =
 static void prologue(struct generator *g)
 {
 	fputs(head, g->text);
-	/* With much of it, the launch's words lie in it as well (pass-tickets.c). */
+	/* With much of it, the launch's words lie in it as well (tickets.c). */
 	fprintf(g->text, "\t.shared .align 4 .b8 sums[%u];\n", pick(g, 3) ? 16u : 4096u);
 	fputs(begin, g->text);
 	fprintf(g->text,

@@ -1,12 +1,12 @@
 /* A module in memory, for tests of what works on IR. */
 #pragma once
 
-#include "../cfg.h"
-#include "../edit.h"
-#include "../emit.h"
-#include "../live.h"
-#include "../parse.h"
-#include "../verify.h"
+#include "analysis/cfg.h"
+#include "syntax/edit.h"
+#include "syntax/emit.h"
+#include "analysis/live.h"
+#include "syntax/parse.h"
+#include "syntax/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Control flow and liveness. */
-#include "../uniform.h"
+#include "analysis/uniform.h"
 #include "weir/transform.h"
 
 #include "ir-fixture.h"
@@ -248,7 +248,7 @@ static const char nested[] =
 	     "TAIL: add.u32 b, b, a; setp.lt.u32 p, b, n; bar.red.or.pred q, 0, p; @q bra TAIL;\n"
 	     "setp.lt.u32 p, a, b; @p bra OUTER; ret; }";
 
-/* What ptxas makes good code of, and right code: vote.h, save-ways.c. */
+/* What ptxas makes good code of, and right code: exit-barrier.h, save/ways.c. */
 static void rewritten_loops_have_one_entry(void **state)
 {
 	static const char *const names[] = {"k__weir_persistent", "k__weir_resumable"};

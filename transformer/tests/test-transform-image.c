@@ -2,7 +2,7 @@
  */
 #include "weir/transform.h"
 
-#include "../fatbin.h"
+#include "image/fatbin.h"
 
 #include <errno.h>
 #include <lz4.h>

@@ -1,7 +1,7 @@
 /* What everything else stands on: arena, interned strings, output text, tokens. */
 #include "ir-fixture.h"
 
-#include "../lex.h"
+#include "syntax/lex.h"
 
 #include <errno.h>
 
@@ -167,7 +167,7 @@ static void opcodes_are_sorted(void **state)
 	(void)state;
 	static const char *const names[] = {
 #define OPCODE(name, with, op_class, flags) #name,
-#include "../opcodes.def"
+#include "syntax/opcodes.def"
 #undef OPCODE
 	};
 

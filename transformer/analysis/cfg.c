@@ -1,0 +1,359 @@
+/* Dominators are found as in Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001):
+ * in reverse post-order each block's immediate dominator is the meeting point of its predecessors',
+ * until nothing changes. Predecessors are looked at from the last to the first, so that the usual
+ * long row of checks that all leave to one place costs one step each instead of the whole row.
+ *
+ * A graph can be made that costs far more than its size; such a text is refused (BUDGET).
+ */
+#include "analysis/cfg.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define BUDGET 64u /* steps for each block and edge */
+
+struct builder {
+	struct function *f;
+	struct cfg *cfg;
+	struct block **blocks; /* by id */
+	unsigned block_count, edge_count;
+	uint64_t steps, max_steps;
+};
+
+static bool is_over(struct builder *b)
+{
+	return ++b->steps > b->max_steps;
+}
+
+static unsigned target_count(const struct instruction *i)
+{
+	if (i->mnemonic->op_class == OP_BRANCH)
+		return i->operand_count ? 1 : 0;
+	if (i->mnemonic->op_class != OP_TABLE)
+		return 0;
+	for (size_t k = 0; k < i->operand_count; k++)
+		if (i->operands[k].kind == OPERAND_TABLE)
+			return (unsigned)i->operands[k].table->target_count;
+	return 0;
+}
+
+static struct block *target(const struct instruction *i, unsigned index)
+{
+	if (i->mnemonic->op_class == OP_BRANCH)
+		return i->operands[0].block;
+	for (size_t k = 0; k < i->operand_count; k++)
+		if (i->operands[k].kind == OPERAND_TABLE)
+			return i->operands[k].table->targets[index];
+	return NULL;
+}
+
+static int number_blocks(struct builder *b)
+{
+	for (struct block *x = b->f->entry; x; x = x->next) {
+		x->id = b->block_count++;
+		x->order = CFG_UNREACHED;
+		x->pred_count = x->succ_count = 0;
+		x->dominator = NULL;
+		x->loop = NULL;
+	}
+	b->blocks = arena_array(b->f->arena, b->block_count, sizeof(*b->blocks));
+	if (!b->blocks)
+		return -ENOMEM;
+	for (struct block *x = b->f->entry; x; x = x->next)
+		b->blocks[x->id] = x;
+	return 0;
+}
+
+static int link_successors(struct builder *b, struct block *x)
+{
+	unsigned jumps = x->last ? target_count(x->last) : 0;
+	bool falls = block_falls_through(x) && x->next;
+
+	x->succs = arena_array(b->f->arena, jumps + falls, sizeof(*x->succs));
+	if (!x->succs)
+		return -ENOMEM;
+	for (unsigned k = 0; k < jumps; k++)
+		x->succs[x->succ_count++] = target(x->last, k);
+	if (falls)
+		x->succs[x->succ_count++] = x->next;
+	b->edge_count += x->succ_count;
+	for (unsigned k = 0; k < x->succ_count; k++)
+		x->succs[k]->pred_count++;
+	return 0;
+}
+
+static int link_edges(struct builder *b)
+{
+	for (struct block *x = b->f->entry; x; x = x->next)
+		if (link_successors(b, x))
+			return -ENOMEM;
+	for (struct block *x = b->f->entry; x; x = x->next) {
+		x->preds = arena_array(b->f->arena, x->pred_count, sizeof(*x->preds));
+		if (!x->preds)
+			return -ENOMEM;
+		x->pred_count = 0;
+	}
+	return 0;
+}
+
+/* Depth first, without recursion: a stack of blocks and how many of their edges have been taken. */
+static int number_order(struct builder *b)
+{
+	struct block **stack = arena_array(b->f->arena, b->block_count, sizeof(*stack));
+	unsigned *taken = arena_array(b->f->arena, b->block_count, sizeof(*taken));
+	unsigned depth = 0, at = b->block_count;
+
+	b->cfg->order = arena_array(b->f->arena, b->block_count, sizeof(*b->cfg->order));
+	if (!stack || !taken || !b->cfg->order)
+		return -ENOMEM;
+	stack[depth++] = b->f->entry;
+	b->f->entry->order = 0;
+	while (depth) {
+		struct block *x = stack[depth - 1];
+
+		if (taken[x->id] < x->succ_count) {
+			struct block *to = x->succs[taken[x->id]++];
+
+			if (to->order == CFG_UNREACHED) {
+				to->order = 0;
+				stack[depth++] = to;
+			}
+			continue;
+		}
+		b->cfg->order[--at] = x;
+		depth--;
+	}
+	b->cfg->order += at;
+	b->cfg->count = b->block_count - at;
+	for (unsigned k = 0; k < b->cfg->count; k++)
+		b->cfg->order[k]->order = k;
+	return 0;
+}
+
+/* From reached blocks only, in reverse post-order. */
+static void link_predecessors(struct builder *b)
+{
+	for (unsigned k = 0; k < b->cfg->count; k++) {
+		struct block *x = b->cfg->order[k];
+
+		for (unsigned s = 0; s < x->succ_count; s++)
+			x->succs[s]->preds[x->succs[s]->pred_count++] = x;
+	}
+}
+
+/* Where the ways up from two blocks meet. */
+static struct block *meet(struct builder *b, struct block *x, struct block *y)
+{
+	while (x != y && !is_over(b)) {
+		while (x->order > y->order && !is_over(b))
+			x = x->dominator;
+		while (y->order > x->order && !is_over(b))
+			y = y->dominator;
+	}
+	return x;
+}
+
+static int find_dominators(struct builder *b)
+{
+	struct block *entry = b->f->entry;
+	bool changed = true;
+
+	entry->dominator = entry; /* while this runs */
+	while (changed) {
+		changed = false;
+		for (unsigned k = 1; k < b->cfg->count; k++) {
+			struct block *x = b->cfg->order[k], *up = NULL;
+
+			for (unsigned p = x->pred_count; p-- > 0 && !is_over(b);)
+				if (x->preds[p]->dominator)
+					up = up ? meet(b, up, x->preds[p]) : x->preds[p];
+			changed = changed || up != x->dominator;
+			x->dominator = up;
+		}
+		if (is_over(b))
+			return -E2BIG;
+	}
+	entry->dominator = NULL;
+	return 0;
+}
+
+/* Each subtree gets a range of numbers, so that dominance is a comparison. */
+static void number_dominators(struct builder *b)
+{
+	struct block **order = b->cfg->order;
+
+	for (unsigned k = 0; k < b->cfg->count; k++)
+		order[k]->dom_size = 1;
+	for (unsigned k = b->cfg->count; k-- > 1;) {
+		struct block *up = order[k]->dominator; /* all reached blocks have one */
+
+		assert(up);
+		up->dom_size += order[k]->dom_size;
+	}
+	/* dom_first of a block counts up while its children take their ranges ... */
+	b->f->entry->dom_first = 1;
+	for (unsigned k = 1; k < b->cfg->count; k++) {
+		struct block *up = order[k]->dominator;
+
+		order[k]->dom_first = up->dom_first + 1;
+		up->dom_first += order[k]->dom_size;
+	}
+	/* ... and is then set back to the start of its own. */
+	for (unsigned k = 0; k < b->cfg->count; k++)
+		order[k]->dom_first -= order[k]->dom_size;
+}
+
+bool cfg_dominates(const struct block *above, const struct block *below)
+{
+	return below->dom_first - above->dom_first < above->dom_size;
+}
+
+bool loop_contains(const struct loop *loop, const struct block *block)
+{
+	for (const struct loop *l = block->loop; l; l = l->parent)
+		if (l == loop)
+			return true;
+	return false;
+}
+
+static struct loop *outermost(struct builder *b, struct loop *loop)
+{
+	while (loop->parent && !is_over(b))
+		loop = loop->parent;
+	return loop;
+}
+
+/* All blocks that reach @head's back edges without passing it; loops found before are inside. */
+static int collect_loop(struct builder *b, struct loop *loop, struct block **stack, unsigned depth)
+{
+	while (depth && !is_over(b)) {
+		struct block *x = stack[--depth];
+
+		if (x->loop) {
+			struct loop *inner = outermost(b, x->loop);
+
+			if (inner == loop)
+				continue;
+			inner->parent = loop;
+			x = inner->head;
+		} else {
+			x->loop = loop;
+		}
+		if (x == loop->head)
+			continue;
+		for (unsigned p = 0; p < x->pred_count; p++) {
+			struct block *pred = x->preds[p];
+
+			if (pred->loop && outermost(b, pred->loop) == loop)
+				continue;
+			if (is_over(b) || depth == b->edge_count)
+				return -E2BIG;
+			stack[depth++] = pred;
+		}
+	}
+	return depth ? -E2BIG : 0;
+}
+
+/* Is @head the target of back edges? Their sources go on the stack. */
+static unsigned push_back_edges(struct builder *b, const struct block *head, struct block **stack)
+{
+	unsigned n = 0;
+
+	for (unsigned p = 0; p < head->pred_count; p++) {
+		struct block *pred = head->preds[p];
+
+		if (pred->order < head->order)
+			continue;
+		if (cfg_dominates(head, pred))
+			stack[n++] = pred;
+		else
+			b->cfg->irreducible = true;
+	}
+	return n;
+}
+
+static void measure_loops(struct builder *b)
+{
+	for (unsigned k = 0; k < b->cfg->count; k++) {
+		struct block *x = b->cfg->order[k];
+
+		if (!x->loop)
+			continue;
+		for (const struct instruction *i = x->first; i; i = i->next) {
+			x->loop->instruction_count++;
+			x->loop->has_barrier |= i->mnemonic->op_class == OP_BARRIER;
+			x->loop->has_call |= i->mnemonic->op_class == OP_CALL;
+		}
+	}
+}
+
+/* Outer loops stand in front of their inner ones in the list. */
+static void add_up_loops(struct function *f, struct loop **loops, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) { /* found from the inside out */
+		struct loop *loop = loops[k], *parent = loop->parent;
+
+		loop->next = f->loops;
+		f->loops = loop;
+		if (!parent)
+			continue;
+		parent->instruction_count += loop->instruction_count;
+		parent->has_barrier |= loop->has_barrier;
+		parent->has_call |= loop->has_call;
+	}
+	for (struct loop *loop = f->loops; loop; loop = loop->next)
+		loop->depth = loop->parent ? loop->parent->depth + 1 : 1;
+}
+
+static int find_loops(struct builder *b)
+{
+	struct block **stack = arena_array(b->f->arena, b->edge_count, sizeof(*stack));
+	struct loop **loops = arena_array(b->f->arena, b->cfg->count, sizeof(struct loop *));
+	unsigned n = 0;
+
+	if (!stack || !loops)
+		return -ENOMEM;
+	b->f->loops = NULL;
+	for (unsigned k = b->cfg->count; k-- > 0;) {
+		struct block *head = b->cfg->order[k];
+		unsigned depth = push_back_edges(b, head, stack);
+		int r;
+
+		if (!depth)
+			continue;
+		loops[n] = arena_new(b->f->arena, struct loop);
+		if (!loops[n])
+			return -ENOMEM;
+		loops[n]->head = head;
+		head->loop = loops[n];
+		r = collect_loop(b, loops[n++], stack, depth);
+		if (r)
+			return r;
+	}
+	measure_loops(b);
+	add_up_loops(b->f, loops, n);
+	return 0;
+}
+
+int cfg_build(struct function *function, struct cfg *cfg)
+{
+	struct builder b = {.f = function, .cfg = cfg};
+	int r;
+
+	*cfg = (struct cfg){0};
+	r = number_blocks(&b);
+	if (!r)
+		r = link_edges(&b);
+	if (!r)
+		r = number_order(&b);
+	if (r)
+		return r;
+	link_predecessors(&b);
+	b.max_steps = BUDGET * ((uint64_t)b.block_count + b.edge_count) + 1024;
+	r = find_dominators(&b);
+	if (r)
+		return r;
+	number_dominators(&b);
+	return find_loops(&b);
+}

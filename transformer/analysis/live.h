@@ -1,0 +1,31 @@
+/* Which registers are alive where. Only registers that are alive across some block boundary have
+ * a bit (the others die in the block that makes them), so the sets stay small.
+ */
+#pragma once
+
+#include "analysis/cfg.h"
+#include "syntax/ir.h"
+
+#define LIVE_LOCAL (~0u)
+
+struct live {
+	struct function *function;
+	unsigned *index;   /* by reg->id: its bit, or LIVE_LOCAL */
+	struct reg **regs; /* by bit */
+	unsigned count;
+	unsigned words; /* of a set */
+};
+
+/* Fills live_in and live_out of every reachable block. 0, -ENOMEM, or -E2BIG: the sets would be
+ * larger than the function's size allows. */
+int live_build(struct function *function, const struct cfg *cfg, struct live *live);
+
+/* The set in front of @instruction, registers local to the block and function->carry included:
+ * @visit once for each. */
+typedef void live_visit(void *data, struct reg *reg);
+int live_before(const struct live *live, const struct instruction *instruction, live_visit *visit,
+		void *data);
+
+bool live_at_start(const struct live *live, const struct block *block, const struct reg *reg);
+/* Bits that the registers alive at the start of @block need, carry included as 1. */
+unsigned live_bits(const struct live *live, const struct block *block);

@@ -1,0 +1,124 @@
+/* Cooper, Harvey, Kennedy again (cfg.c), on the graph turned around: from the end, against the
+ * edges. A trap is no end: what leads only there has no say in where the others meet.
+ */
+#include "analysis/postdominator.h"
+
+#include <errno.h>
+
+#define BUDGET 64u /* steps for each block and edge */
+
+struct meeting {
+	const struct cfg *cfg;
+	unsigned end;    /* the number of the end: cfg->count */
+	unsigned *meet;  /* by block */
+	unsigned *place; /* by block: in post-order from the end */
+	unsigned *order; /* and who is there */
+	unsigned count;
+	uint64_t steps, max_steps;
+};
+
+static bool leaves(const struct block *b)
+{
+	return b->last && b->last->mnemonic->op_class == OP_EXIT;
+}
+
+/* The next way back from @node behind number *@at; MEET_NOWHERE: no more. */
+static unsigned next_back(const struct meeting *m, unsigned node, unsigned *at)
+{
+	const struct block *b;
+
+	if (node == m->end) {
+		while (*at < m->cfg->count)
+			if (leaves(m->cfg->order[(*at)++]))
+				return *at - 1;
+		return MEET_NOWHERE;
+	}
+	b = m->cfg->order[node];
+	while (*at < b->pred_count)
+		if (b->preds[(*at)++]->order != CFG_UNREACHED)
+			return b->preds[*at - 1]->order;
+	return MEET_NOWHERE;
+}
+
+static int number(struct meeting *m, struct arena *arena)
+{
+	unsigned n = m->end + 1, depth = 0;
+	unsigned *stack = arena_array(arena, n, sizeof(*stack));
+	unsigned *at = arena_array(arena, n, sizeof(*at));
+	bool *seen = arena_array(arena, n, sizeof(*seen));
+
+	if (!stack || !at || !seen)
+		return -ENOMEM;
+	stack[depth++] = m->end;
+	seen[m->end] = true;
+	while (depth) {
+		unsigned node = stack[depth - 1], back = next_back(m, node, &at[node]);
+
+		if (back == MEET_NOWHERE) {
+			depth--;
+			m->place[node] = m->count;
+			m->order[m->count++] = node;
+		} else if (!seen[back]) {
+			seen[back] = true;
+			stack[depth++] = back;
+		}
+	}
+	return 0;
+}
+
+static unsigned common(struct meeting *m, unsigned a, unsigned b)
+{
+	while (a != b && m->steps++ < m->max_steps) {
+		if (m->place[a] < m->place[b])
+			a = m->meet[a];
+		else
+			b = m->meet[b];
+	}
+	return a;
+}
+
+static unsigned meet_of(struct meeting *m, const struct block *b)
+{
+	unsigned meet = leaves(b) ? m->end : MEET_NOWHERE;
+
+	m->steps += b->succ_count;
+	for (unsigned k = 0; k < b->succ_count; k++) {
+		unsigned s = b->succs[k]->order;
+
+		if (m->meet[s] != MEET_NOWHERE)
+			meet = meet == MEET_NOWHERE ? s : common(m, meet, s);
+	}
+	return meet;
+}
+
+int meet_build(struct function *function, const struct cfg *cfg, unsigned **out)
+{
+	struct arena *arena = function->arena;
+	struct meeting m = {.cfg = cfg, .end = cfg->count};
+	unsigned n = cfg->count + 1;
+	bool changed = true;
+
+	m.meet = arena_array(arena, n, sizeof(*m.meet));
+	m.place = arena_array(arena, n, sizeof(*m.place));
+	m.order = arena_array(arena, n, sizeof(*m.order));
+	if (!m.meet || !m.place || !m.order || number(&m, arena))
+		return -ENOMEM;
+	for (unsigned k = 0; k < n; k++) {
+		m.meet[k] = MEET_NOWHERE;
+		m.max_steps += BUDGET;
+		if (k < cfg->count)
+			m.max_steps += (uint64_t)BUDGET * cfg->order[k]->succ_count;
+	}
+	m.meet[m.end] = m.end;
+	while (changed && m.steps < m.max_steps) {
+		changed = false;
+		for (unsigned k = m.count - 1; k-- > 0;) {
+			unsigned node = m.order[k], meet = meet_of(&m, cfg->order[node]);
+
+			changed = changed || meet != m.meet[node];
+			m.meet[node] = meet;
+		}
+	}
+	*out = m.meet;
+	return m.steps < m.max_steps ? 0 : -E2BIG;
+}

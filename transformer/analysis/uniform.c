@@ -1,0 +1,382 @@
+/* A register is divergent if threads of a block may find different values in it: because they
+ * computed it from who they are, read it from memory, or came different ways to where it is
+ * written. The ways from a branch on a divergent register part, and meet again behind (meet.h);
+ * what is written in between is divergent, and a barrier in between is one that some threads may
+ * miss. If one of the ways leads out of the kernel without a barrier, then whoever is in between
+ * may be alone in his warp: the others have left, or will without coming by.
+ */
+#include "analysis/uniform.h"
+
+#include "analysis/barrier.h"
+#include "analysis/postdominator.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BUDGET        256u /* steps for each instruction */
+#define BROADCAST_MAX 16u  /* instructions behind a barrier */
+
+/* Has a block a barrier? */
+enum stop {
+	STOP_NONE,
+	STOP_PERHAPS, /* it has a guard */
+	STOP_SURELY,
+};
+
+struct analysis {
+	struct function *f;
+	const struct cfg *cfg;
+	unsigned *meet;
+	bool *divergent;  /* by register */
+	bool *has_parted; /* by block: the branch at its end is divergent */
+	bool *is_between; /* by block: lies between some divergent branch and its meeting point */
+	bool *is_left;    /* by block: and others may leave meanwhile; NULL: nobody asks */
+	bool *leaks;      /* by block: from its start one may leave without a barrier; or NULL */
+	uint8_t *stops;   /* by block: enum stop; or NULL */
+	bool found;
+	unsigned *seen; /* by block: the last walk that came here */
+	unsigned *stack;
+	unsigned walks;
+	uint64_t steps, max_steps;
+	bool changed, is_missed; /* a barrier, by some threads */
+};
+
+static bool is_uniform_special(const char *name)
+{
+	static const char *const uniform[] = {"%ctaid",   "%nctaid", "%ntid",
+					      "%smid",    "%nsmid",  "%gridid",
+					      "%nwarpid", "WARP_SZ", "%dynamic_smem_size"};
+
+	for (size_t k = 0; k < sizeof(uniform) / sizeof(uniform[0]); k++) {
+		size_t len = strlen(uniform[k]);
+
+		if (!strncmp(name, uniform[k], len) && (!name[len] || name[len] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/* Parameters that a kernel declares in its body are what it hands to functions, and gets from them:
+ * each thread its own. */
+static bool has_divergent_name(const struct operand *operand)
+{
+	switch (operand->kind) {
+	case OPERAND_SPECIAL:
+		return !is_uniform_special(operand->text);
+	case OPERAND_VARIABLE:
+		return operand->variable->space == SPACE_PARAM && operand->variable->of_body;
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < operand->item_count; k++)
+			if (has_divergent_name(&operand->items[k]))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* What some thread left for all: read from shared memory soon behind a barrier, without a write in
+ * between. Threads that find different values there would race with whoever writes it. */
+static bool is_broadcast(const struct instruction *i)
+{
+	unsigned steps = BROADCAST_MAX;
+	struct barrier barrier;
+
+	if (strcmp(i->mnemonic->name, "ld") != 0 || !mnemonic_has(i->mnemonic, "shared") ||
+	    mnemonic_has(i->mnemonic, "volatile") || mnemonic_has(i->mnemonic, "relaxed"))
+		return false;
+	for (i = i->prev; i && steps--; i = i->prev) {
+		enum opcode_class op_class = i->mnemonic->op_class;
+
+		if (barrier_read(i, &barrier))
+			return !barrier.is_counted && !i->guard;
+		if (op_class != OP_PLAIN && op_class != OP_DIRECTIVE &&
+		    strcmp(i->mnemonic->name, "ld") != 0)
+			return false;
+	}
+	return false;
+}
+
+/* Would its result differ even if it read the same in all threads? */
+static bool makes_difference(const struct analysis *a, const struct instruction *i)
+{
+	const struct mnemonic *m = i->mnemonic;
+
+	switch (m->op_class) {
+	case OP_BARRIER: /* all threads get the same */
+		return false;
+	case OP_PLAIN:
+	case OP_BRANCH:
+	case OP_TABLE:
+	case OP_EXIT:
+		break;
+	case OP_MEMORY:
+		if (a->is_left && is_broadcast(i))
+			break;
+		if (strcmp(m->name, "ld") != 0 ||
+		    !(mnemonic_has(m, "param") || mnemonic_has(m, "const")))
+			return true;
+		break;
+	default:
+		return true;
+	}
+	for (size_t k = 0; k < i->operand_count; k++)
+		if (has_divergent_name(&i->operands[k]))
+			return true;
+	return false;
+}
+
+struct reading {
+	struct analysis *a;
+	bool is_divergent;
+};
+
+static void look_at_read(void *data, struct register_use use)
+{
+	struct reading *reading = data;
+
+	if (use.read && reading->a->divergent[use.reg->id])
+		reading->is_divergent = true;
+}
+
+static void set_divergent(void *data, struct register_use use)
+{
+	struct analysis *a = data;
+
+	if (use.written && !a->divergent[use.reg->id]) {
+		a->divergent[use.reg->id] = true;
+		a->changed = true;
+	}
+}
+
+static void look_between(struct analysis *a, struct block *b)
+{
+	if (a->is_between[b->order])
+		return;
+	a->is_between[b->order] = true;
+	for (const struct instruction *i = b->first; i; i = i->next) {
+		struct barrier barrier;
+
+		instruction_registers(a->f, i, set_divergent, a);
+		if (barrier_read(i, &barrier) && !barrier.is_counted)
+			a->is_missed = true;
+	}
+}
+
+/* All blocks between the end of @from and where the ways meet. */
+static void visit_between(struct analysis *a, struct block *from,
+			  void (*visit)(struct analysis *, struct block *))
+{
+	unsigned n = 0, walk = ++a->walks, end = a->meet[from->order];
+	struct block *b = from;
+
+	for (;;) {
+		for (unsigned k = 0; k < b->succ_count; k++) {
+			unsigned s = b->succs[k]->order;
+
+			a->steps++;
+			if (s == end || a->seen[s] == walk)
+				continue;
+			a->seen[s] = walk;
+			a->stack[n++] = s;
+		}
+		if (!n)
+			return;
+		b = a->cfg->order[a->stack[--n]];
+		visit(a, b);
+	}
+}
+
+static void look_for_stop(struct analysis *a, struct block *b)
+{
+	a->found = a->found || a->stops[b->order];
+}
+
+static void set_left(struct analysis *a, struct block *b)
+{
+	a->is_left[b->order] = true;
+}
+
+/* May some leave while others are between the end of @b and where the ways meet? If there is a
+ * barrier in between, then behind it; else if one can leave from where they meet, or before. */
+static bool may_leave(struct analysis *a, struct block *b)
+{
+	if (b->last && b->last->mnemonic->op_class == OP_EXIT)
+		return true;
+	for (unsigned k = 0; k < b->succ_count; k++)
+		if (a->leaks[b->succs[k]->order])
+			return true;
+	a->found = false;
+	visit_between(a, b, look_for_stop);
+	return a->found;
+}
+
+/* The threads part at the end of @from. */
+static void part(struct analysis *a, struct block *from)
+{
+	a->changed = true;
+	a->has_parted[from->order] = true;
+	visit_between(a, from, look_between);
+	if (a->is_left && may_leave(a, from))
+		visit_between(a, from, set_left);
+}
+
+static void look_at(struct analysis *a, struct instruction *i)
+{
+	struct reading reading = {.a = a, .is_divergent = makes_difference(a, i)};
+	struct barrier barrier;
+
+	a->steps++;
+	if (!reading.is_divergent && i->mnemonic->op_class != OP_BARRIER)
+		instruction_registers(a->f, i, look_at_read, &reading);
+	if (i->guard && a->divergent[i->guard->id])
+		reading.is_divergent = true;
+	if (!reading.is_divergent)
+		return;
+	instruction_registers(a->f, i, set_divergent, a);
+	if (instruction_ends_block(i) && !a->has_parted[i->block->order])
+		part(a, i->block);
+	if (barrier_read(i, &barrier) && !barrier.is_counted)
+		a->is_missed = true; /* only a guard makes a barrier divergent */
+}
+
+static enum stop stop_of(const struct block *b)
+{
+	enum stop stop = STOP_NONE;
+	struct barrier barrier;
+
+	for (const struct instruction *i = b->first; i && stop != STOP_SURELY; i = i->next)
+		if (barrier_read(i, &barrier) && !barrier.is_counted)
+			stop = i->guard ? STOP_PERHAPS : STOP_SURELY;
+	return stop;
+}
+
+static bool has_barrier(const struct cfg *cfg)
+{
+	for (unsigned k = 0; k < cfg->count; k++)
+		if (stop_of(cfg->order[k]))
+			return true;
+	return false;
+}
+
+/* One that a thread may come by for ever. */
+static bool has_endless_barrier(const struct cfg *cfg, const unsigned *meet)
+{
+	for (unsigned k = 0; k < cfg->count; k++)
+		if (meet[k] == MEET_NOWHERE && stop_of(cfg->order[k]))
+			return true;
+	return false;
+}
+
+static int analysis_init(struct analysis *a)
+{
+	struct arena *arena = a->f->arena;
+	unsigned n = a->cfg->count;
+
+	a->divergent = arena_array(arena, a->f->reg_count, sizeof(*a->divergent));
+	a->has_parted = arena_array(arena, n, sizeof(*a->has_parted));
+	a->is_between = arena_array(arena, n, sizeof(*a->is_between));
+	a->seen = arena_array(arena, n, sizeof(*a->seen));
+	a->stack = arena_array(arena, n, sizeof(*a->stack));
+	if (!a->divergent || !a->has_parted || !a->is_between || !a->seen || !a->stack)
+		return -ENOMEM;
+	for (unsigned k = 0; k < n; k++)
+		for (const struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
+			a->max_steps += BUDGET;
+	return 0;
+}
+
+/* Backwards from the exits. */
+static int find_leaks(struct analysis *a)
+{
+	unsigned n = 0, count = a->cfg->count;
+
+	a->leaks = arena_array(a->f->arena, count, sizeof(*a->leaks));
+	a->stops = arena_array(a->f->arena, count, sizeof(*a->stops));
+	a->is_left = arena_array(a->f->arena, count, sizeof(*a->is_left));
+	if (!a->leaks || !a->stops || !a->is_left)
+		return -ENOMEM;
+	for (unsigned k = 0; k < count; k++) {
+		const struct block *b = a->cfg->order[k];
+
+		a->stops[k] = stop_of(b);
+		if (!b->last || b->last->mnemonic->op_class != OP_EXIT ||
+		    a->stops[k] == STOP_SURELY)
+			continue;
+		a->leaks[k] = true;
+		a->stack[n++] = k;
+	}
+	while (n) {
+		const struct block *b = a->cfg->order[a->stack[--n]];
+
+		for (unsigned k = 0; k < b->pred_count; k++) {
+			const struct block *p = b->preds[k];
+
+			if (p->order == CFG_UNREACHED || a->leaks[p->order] ||
+			    a->stops[p->order] == STOP_SURELY)
+				continue;
+			a->leaks[p->order] = true;
+			a->stack[n++] = p->order;
+		}
+	}
+	return 0;
+}
+
+/* Until nothing changes. False: it takes too long. */
+static bool analyse(struct analysis *a)
+{
+	a->changed = true;
+	while (a->changed && !(a->is_missed && !a->is_left) && a->steps < a->max_steps) {
+		a->changed = false;
+		for (unsigned k = 0; k < a->cfg->count; k++)
+			for (struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
+				look_at(a, i);
+	}
+	return a->steps < a->max_steps;
+}
+
+int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out)
+{
+	struct analysis a = {.f = function, .cfg = cfg};
+	int r;
+
+	*out = !has_barrier(cfg);
+	if (*out)
+		return 0;
+	r = meet_build(function, cfg, &a.meet);
+	if (r)
+		return r == -E2BIG ? 0 : r;
+	if (has_endless_barrier(cfg, a.meet))
+		return 0;
+	r = analysis_init(&a);
+	if (r)
+		return r;
+	*out = analyse(&a) && !a.is_missed;
+	return 0;
+}
+
+int uniform_find_left(struct function *function, const struct cfg *cfg, struct uniform_left *out)
+{
+	struct analysis a = {.f = function, .cfg = cfg};
+	int r = meet_build(function, cfg, &a.meet);
+
+	*out = (struct uniform_left){.blocks = NULL};
+	if (!r)
+		r = analysis_init(&a);
+	if (!r)
+		r = find_leaks(&a);
+	if (!r && analyse(&a))
+		*out = (struct uniform_left){.blocks = a.is_left, .divergent = a.divergent};
+	return r == -E2BIG ? 0 : r;
+}
+
+bool uniform_is_left(const struct uniform_left *left, const struct instruction *i)
+{
+	if (i->block->order == CFG_UNREACHED)
+		return false;
+	return !left->blocks || left->blocks[i->block->order] ||
+	       (i->guard && left->divergent[i->guard->id]);
+}

@@ -1,0 +1,35 @@
+/* Walks through fatbinary containers, and takes the text out of them. */
+#pragma once
+
+#include "syntax/diag.h"
+
+#include <stddef.h>
+
+#include "weir/fatbin.h"
+
+/* What is left of an image to walk through. */
+struct fatbin_walk {
+	const char *at;
+	size_t left;      /* of the image */
+	size_t container; /* of the container at hand */
+};
+
+enum fatbin_step {
+	FATBIN_END,
+	FATBIN_CONTAINER, /* a container begins: its header is at @header */
+	FATBIN_ENTRY,     /* an entry: its header, header_size bytes at @header, and its payload */
+};
+
+struct fatbin_item {
+	const char *header;
+	size_t header_size;
+	struct fatbin_entry entry;
+	const char *payload; /* entry.payload_size bytes, all inside the image */
+};
+
+void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len);
+/* enum fatbin_step, or -EINVAL with @diag filled. */
+int fatbin_next(struct fatbin_walk *walk, struct fatbin_item *item, struct diag *diag);
+
+/* The text of a PTX entry, for free(). 0, or a negative errno with @diag filled. */
+int fatbin_inflate(const struct fatbin_item *item, char **text, size_t *len, struct diag *diag);

@@ -1,0 +1,309 @@
+/* One kernel of an image in a module of its own: rewritten, compiled and packed into a file. */
+#include "weir/object.h"
+
+#include "passes/detach.h"
+#include "pipeline/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN      8u
+#define BUILDS_MAX (WEIR_FORM_COUNT + 2)
+
+struct building {
+	const struct weir_object_request *request;
+	struct pipeline pipeline;
+	struct detached detached;
+	struct weir_object_form forms[BUILDS_MAX];
+	const struct build *build; /* under way */
+	uint32_t n_forms;
+	bool has_entry;
+	struct text names; /* offsets of names count from its start plus 1, until it has a place */
+	void *image;       /* machine code, or PTX; NULL: all forms are refused */
+	size_t image_size;
+};
+
+static uint32_t add_entry(struct building *b, const char *name, const struct build *build)
+{
+	uint32_t at = (uint32_t)b->names.len + 1;
+
+	text_string(&b->names, name);
+	text_string(&b->names, build->suffix);
+	text_string(&b->names, build->form->suffix);
+	text_add(&b->names, "", 1);
+	return at;
+}
+
+static uint32_t add_name(struct building *b, const char *name)
+{
+	uint32_t at = (uint32_t)b->names.len + 1;
+
+	text_string(&b->names, name);
+	text_add(&b->names, "", 1);
+	return at;
+}
+
+/* The product of .reqntid or .maxntid. */
+static uint32_t max_threads(const struct function *f)
+{
+	const struct directive *d = function_directive(f, "reqntid");
+	uint64_t product = 1;
+
+	if (!d)
+		d = function_directive(f, "maxntid");
+	for (unsigned k = 0; d && k < d->value_count; k++)
+		if (__builtin_mul_overflow(product, d->values[k], &product))
+			return 0;
+	return d && product <= UINT32_MAX ? (uint32_t)product : 0;
+}
+
+static void note_verdict(void *data, const struct weir_verdict *v)
+{
+	struct building *b = data;
+	struct weir_object_form *form = &b->forms[b->n_forms++];
+
+	form->form = v->form;
+	form->line = v->line;
+	if (v->eligible) {
+		form->entry = add_entry(b, v->kernel, b->build);
+		form->registers = b->build->registers_max;
+		form->save_fixed = v->save_fixed;
+		form->save_per_thread = v->save_per_thread;
+		b->has_entry = true;
+	} else {
+		form->reason = add_name(b, *v->reason ? v->reason : "refused");
+	}
+}
+
+static int fail(struct building *b, int error, const char *what, const char *name)
+{
+	return diag_fail(&b->pipeline.diag, error, (struct position){0}, "%s%s%.120s", what,
+			 *name ? " " : "", name);
+}
+
+static struct function *find_kernel(struct building *b)
+{
+	struct function *f = b->pipeline.module.functions;
+
+	while (f && !(f->is_kernel && f->has_body && !strcmp(f->name, b->request->kernel)))
+		f = f->next;
+	if (!f)
+		fail(b, -ENOENT, "there is no kernel", b->request->kernel);
+	return f;
+}
+
+/* False: it was refused. */
+static bool add_build(struct building *b, struct function *kernel, const struct build *build)
+{
+	b->build = build;
+	pipeline_rewrite(&b->pipeline, kernel, build);
+	return b->n_forms && b->forms[b->n_forms - 1].entry;
+}
+
+/* The first build has as many registers as it likes, with which the assembler makes the best code
+ * (FORMS.md). Persistent has two more, if it is known what to limit them to. */
+static void add_form(struct building *b, struct function *kernel, const struct form *form)
+{
+	unsigned native = form->id == WEIR_PERSISTENT ? b->request->registers : 0;
+	const struct build builds[] = {
+		{form, "", 0},
+		{form, "_narrow", native ? weir_registers_max(native) : 0},
+		{form, "_wide", native ? weir_registers_wide(native) : 0},
+	};
+
+	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++) {
+		if (k && (!builds[k].registers_max || b->pipeline.diag.error))
+			continue;
+		if (!add_build(b, kernel, &builds[k]))
+			return;
+	}
+}
+
+/* The new module's PTX, and what became of each form. */
+static char *rewrite(struct building *b, struct function *kernel, size_t *len)
+{
+	struct pipeline *p = &b->pipeline;
+	uint32_t threads = max_threads(kernel);
+
+	p->detached = &b->detached;
+	if (detach_init(&b->detached, kernel)) {
+		diag_no_memory(&p->diag);
+		return NULL;
+	}
+	detach_print(&p->out, &b->detached);
+	for (size_t k = 0; k < form_count && !p->diag.error; k++)
+		if (b->request->forms & 1u << forms[k].id)
+			add_form(b, kernel, &forms[k]);
+	for (uint32_t k = 0; k < b->n_forms; k++)
+		b->forms[k].max_threads = threads;
+	text_string(&p->out, "\n");
+	return pipeline_take(p, len);
+}
+
+/* Takes @ptx. */
+static int assemble(struct building *b, char *ptx, size_t len, struct weir_error *error)
+{
+	const struct weir_object_request *request = b->request;
+	int r = 0;
+
+	if (b->has_entry && request->assemble) {
+		r = request->assemble(request->data, ptx, len, request->sm, &b->image,
+				      &b->image_size, error);
+	} else if (b->has_entry) {
+		b->image = ptx;
+		b->image_size = len + 1;
+		return 0;
+	}
+	free(ptx);
+	if (!r && b->has_entry && (!b->image || !b->image_size))
+		r = fail(b, -EINVAL, "the assembler gave nothing", "");
+	return r;
+}
+
+/* As the driver lays parameters out. */
+static uint32_t add_params(struct building *b, struct text *out, const struct function *kernel)
+{
+	uint32_t n = 0;
+	uint64_t end = 0;
+
+	for (const struct variable *v = kernel->params; v; v = v->next, n++) {
+		uint64_t align = variable_align(v), offset = (end + align - 1) / align * align;
+		struct weir_object_param param = {(uint32_t)offset, (uint32_t)v->size};
+
+		if (!v->size || offset > WEIR_OBJECT_PARAMS_MAX ||
+		    v->size > WEIR_OBJECT_PARAMS_MAX - offset) {
+			fail(b, -EINVAL, "a parameter of unknown size:", v->name);
+			return 0;
+		}
+		text_add(out, (const char *)&param, sizeof(param));
+		end = offset + v->size;
+	}
+	return n;
+}
+
+static void add_symbols(struct building *b, struct text *out, const struct symbol_list *list,
+			enum weir_object_space space)
+{
+	for (const struct symbol *s = list->first; s; s = s->next) {
+		struct weir_object_symbol symbol = {.size = s->variable->size,
+						    .name = add_name(b, s->variable->name),
+						    .copy = s->copy ? add_name(b, s->copy->name)
+								    : 0,
+						    .space = space};
+
+		text_add(out, (const char *)&symbol, sizeof(symbol));
+	}
+}
+
+/* Names have found their place: offsets in the tables now count from the file's start. */
+static void place_names(struct text *out, const struct weir_object *head, uint32_t names)
+{
+	struct weir_object_form *form = (void *)(out->data + head->forms);
+	struct weir_object_symbol *symbol = (void *)(out->data + head->symbols);
+
+	for (uint32_t k = 0; k < head->n_forms; k++) {
+		form[k].entry += form[k].entry ? names - 1 : 0;
+		form[k].reason += form[k].reason ? names - 1 : 0;
+	}
+	for (uint32_t k = 0; k < head->n_symbols; k++) {
+		symbol[k].name += names - 1;
+		symbol[k].copy += symbol[k].copy ? names - 1 : 0;
+	}
+}
+
+static uint32_t align_out(struct text *out)
+{
+	static const char zeros[ALIGN];
+
+	text_add(out, zeros, -out->len % ALIGN);
+	return (uint32_t)out->len;
+}
+
+/* Header, tables, names, image. A text is a buffer of bytes. */
+static void pack(struct building *b, struct text *out, const struct function *kernel)
+{
+	const struct detached *d = &b->detached;
+	bool is_ptx = b->image && !b->request->assemble;
+	struct weir_object head = {.magic = WEIR_OBJECT_MAGIC,
+				   .version = WEIR_OBJECT_VERSION,
+				   .flags = is_ptx ? WEIR_OBJECT_IS_PTX : 0,
+				   .abi = WEIR_PREEMPT_ABI,
+				   .sm = b->request->sm,
+				   .n_forms = b->n_forms,
+				   .image_size = (uint32_t)b->image_size};
+	uint32_t names;
+
+	text_add(out, (const char *)&head, sizeof(head));
+	head.forms = (uint32_t)out->len;
+	text_add(out, (const char *)b->forms, b->n_forms * sizeof(*b->forms));
+	head.params = (uint32_t)out->len;
+	head.n_params = add_params(b, out, kernel);
+	head.symbols = (uint32_t)out->len;
+	if (b->has_entry) {
+		head.n_symbols = d->addresses.count + d->copies.count;
+		add_symbols(b, out, &d->addresses, WEIR_OBJECT_GLOBAL);
+		add_symbols(b, out, &d->copies, WEIR_OBJECT_CONSTANT);
+	}
+	names = (uint32_t)out->len;
+	head.kernel = names - 1 + add_name(b, kernel->name);
+	text_add(out, b->names.data ? b->names.data : "", b->names.len);
+	head.image = align_out(out);
+	if (b->image)
+		text_add(out, b->image, b->image_size);
+	head.size = (uint32_t)out->len;
+	if (b->names.error || out->error) {
+		fail(b, out->error ? out->error : b->names.error,
+		     "the object:", strerror(-(out->error ? out->error : b->names.error)));
+		return;
+	}
+	place_names(out, &head, names);
+	memcpy(out->data, &head, sizeof(head));
+}
+
+/* @ptx: of the program's module. */
+static int build(struct building *b, struct text *out, const char *ptx, size_t len,
+		 struct weir_error *error)
+{
+	const struct weir_transform_options options = {.verdict = note_verdict, .data = b};
+	struct function *kernel;
+	char *text;
+	int r = 0;
+
+	pipeline_open(&b->pipeline, ptx, len, &options);
+	kernel = b->pipeline.diag.error ? NULL : find_kernel(b);
+	text = kernel ? rewrite(b, kernel, &len) : NULL;
+	if (text)
+		r = assemble(b, text, len, error);
+	if (text && !r)
+		pack(b, out, kernel);
+	if (kernel)
+		detach_deinit(&b->detached);
+	pipeline_close(&b->pipeline);
+	return b->pipeline.diag.error ? pipeline_report(&b->pipeline.diag, error) : r;
+}
+
+int weir_object_build(void **out, size_t *out_len, const struct weir_object_request *request,
+		      struct weir_error *error)
+{
+	struct building b = {.request = request};
+	struct text text;
+	size_t len;
+	char *ptx;
+	int r = weir_image_ptx(&ptx, &len, request->image, request->len, request->sm, error);
+
+	if (r)
+		return r;
+	text_init(&text, WEIR_OBJECT_MAX);
+	text_init(&b.names, WEIR_OBJECT_MAX);
+	r = build(&b, &text, ptx, len, error);
+	if (!r) {
+		*out_len = text.len;
+		*out = text_take(&text);
+	}
+	text_deinit(&text);
+	text_deinit(&b.names);
+	free(b.image);
+	free(ptx);
+	return r;
+}

@@ -1,0 +1,74 @@
+/* %ctaid and %nctaid become values. The size of the grid comes from the hidden parameter in every
+ * form. The index of a slice is its own plus an offset; in the other forms it is a register that
+ * the loop around the blocks writes.
+ */
+#include "passes/pass.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+static const char *const index_names[] = {"%ctaid.x", "%ctaid.y", "%ctaid.z"};
+static const char *const grid_names[] = {"%nctaid.x", "%nctaid.y", "%nctaid.z"};
+
+static void load_hidden(struct cursor *at, struct rewrite *rewrite, struct reg *to, size_t offset)
+{
+	char ptx[64];
+
+	snprintf(ptx, sizeof(ptx), "ld.param.u32 %%0, [%%1+%zu];", offset);
+	edit_code(at, ptx, op_reg(to), op_variable(rewrite->hidden));
+}
+
+static void replace_index(struct cursor *at, struct rewrite *rewrite, unsigned axis)
+{
+	struct function *f = rewrite->function;
+	struct reg *index, *first;
+
+	if (!edit_uses_special(f, index_names[axis]))
+		return;
+	index = edit_named_register(f, TYPE_b32, "index");
+	edit_replace_special(f, index_names[axis], op_reg(index));
+	rewrite->index[axis] = index;
+	if (rewrite->form->id != WEIR_SLICED)
+		return;
+	first = edit_named_register(f, TYPE_b32, "first");
+	load_hidden(at, rewrite, first, offsetof(struct weir_slice, first) + axis * 4);
+	edit_code(at, "mov.u32 %0, %1; add.u32 %0, %0, %2;", op_reg(index),
+		  op_special(f, index_names[axis]), op_reg(first));
+}
+
+static void replace_grid(struct cursor *at, struct rewrite *rewrite, unsigned axis)
+{
+	struct function *f = rewrite->function;
+	size_t offset = rewrite->form->id == WEIR_SLICED ? offsetof(struct weir_slice, grid)
+							 : offsetof(struct weir_persistent, grid);
+	struct reg *size;
+
+	if (!edit_uses_special(f, grid_names[axis]))
+		return;
+	size = edit_named_register(f, TYPE_b32, "grid");
+	edit_replace_special(f, grid_names[axis], op_reg(size));
+	load_hidden(at, rewrite, size, offset + axis * 4);
+}
+
+/* %ctaid.w is 0, %nctaid.w is 1. */
+static void replace_fourth(struct function *f)
+{
+	edit_replace_special(f, "%ctaid.w", op_int(0));
+	edit_replace_special(f, "%nctaid.w", op_int(1));
+}
+
+static int run(struct rewrite *rewrite)
+{
+	struct function *f = rewrite->function;
+	struct block *start = edit_block(f, NULL, "values");
+	struct cursor at = cursor_start(f, start);
+
+	for (unsigned axis = 0; axis < 3; axis++) {
+		replace_index(&at, rewrite, axis);
+		replace_grid(&at, rewrite, axis);
+	}
+	replace_fourth(f);
+	return PASS_DONE;
+}
+
+const struct pass pass_block_index = {"block-index", run};

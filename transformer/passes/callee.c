@@ -1,0 +1,257 @@
+/* Each function is read once in a module's life, and what all those do that can be reached from it
+ * is found once, and kept with it: functions of which nothing is known yet are taken together, and
+ * each effect goes once from a function to all that call it.
+ */
+#include "passes/callee.h"
+
+#include "syntax/edit.h"
+#include "syntax/parse.h"
+#include "passes/pass.h"
+#include "syntax/scope.h"
+#include "analysis/warp-mask.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct caller {
+	struct callee *callee;
+	struct caller *next;
+};
+
+struct callee {
+	int effects;                          /* its own, and in the end those of all */
+	const char *culprits[CALLEE_EFFECTS]; /* of each effect */
+	struct function **callees;
+	unsigned count;
+	bool is_known; /* effects are those of all */
+
+	/* Of those that are taken together. */
+	struct caller *callers;
+	struct callee *next;
+	struct callee *todo; /* its callers do not know yet */
+	bool is_todo;
+};
+
+/* What the driver provides: no barrier, no look at the block's index. */
+static bool is_provided(const char *name)
+{
+	static const char *const provided[] = {"vprintf", "malloc", "free", "__assertfail"};
+
+	for (size_t k = 0; k < sizeof(provided) / sizeof(provided[0]); k++)
+		if (!strcmp(name, provided[k]))
+			return true;
+	return false;
+}
+
+struct function *callee_of(const struct instruction *call)
+{
+	for (size_t k = 0; k < call->operand_count && k < 2; k++) {
+		const struct operand *o = &call->operands[k];
+		const struct binding *b = o->kind == OPERAND_SYMBOL ? scope_find(o->text) : NULL;
+
+		if (b && b->kind == BINDING_FUNCTION)
+			return b->function; /* the definition, if there is one */
+	}
+	return NULL;
+}
+
+static int effects_of(struct function *f)
+{
+	const uint8_t *masks = warp_masks(f);
+	int effects = 0;
+
+	if (edit_uses_special(f, "%ctaid") || edit_uses_special(f, "%nctaid"))
+		effects |= CALLEE_INDEX;
+	for (const struct variable *v = f->variables; v; v = v->next)
+		if (v->space == SPACE_SHARED)
+			effects |= CALLEE_SHARED;
+	for (const struct block *b = f->entry; b; b = b->next) {
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			if (i->mnemonic->op_class == OP_BARRIER)
+				effects |= CALLEE_BARRIER;
+			if (!strcmp(i->mnemonic->name, "exit"))
+				effects |= CALLEE_EXIT;
+			if (warp_has_mask(i) && (!masks || warp_mask_of(i, masks) != MASK_LIVE))
+				effects |= CALLEE_WARP;
+			if (i->mnemonic->op_class == OP_CALL && !callee_of(i))
+				effects |= CALLEE_POINTER;
+		}
+	}
+	return effects | (pass_is_strange(f) ? CALLEE_OTHER : 0);
+}
+
+static int note_callees(struct callee *c, const struct function *f, struct arena *arena)
+{
+	unsigned n = 0;
+
+	for (const struct block *b = f->entry; b; b = b->next)
+		for (const struct instruction *i = b->first; i; i = i->next)
+			n += i->mnemonic->op_class == OP_CALL;
+	c->callees = arena_array(arena, n, sizeof(*c->callees));
+	if (!c->callees)
+		return -ENOMEM;
+	for (const struct block *b = f->entry; b; b = b->next) {
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			if (i->mnemonic->op_class != OP_CALL)
+				continue;
+			c->callees[c->count] = callee_of(i);
+			c->count += c->callees[c->count] != NULL;
+		}
+	}
+	return 0;
+}
+
+/* Reads a copy of @f, which may be in use itself. */
+static int read_function(struct callee *c, struct function *f)
+{
+	struct module *module = f->module;
+	struct diag *outer = module->diag, diag = {0};
+	struct function *copy;
+	struct arena arena;
+	int r = 0;
+
+	if (!f->has_body) {
+		c->effects = is_provided(f->name) ? 0 : CALLEE_FOREIGN;
+		return 0;
+	}
+	arena_init(&arena, module->arena->max);
+	copy = parse_copy(f, f->name);
+	if (!copy || parse_body(copy, &arena, &diag)) {
+		c->effects = CALLEE_FOREIGN;
+	} else {
+		c->effects = effects_of(copy);
+		r = note_callees(c, copy, module->arena);
+	}
+	module->diag = outer;
+	arena_deinit(&arena);
+	return r;
+}
+
+/* NULL: no memory. */
+static struct callee *make_notes(struct function *f)
+{
+	f->callee = arena_new(f->module->arena, struct callee);
+	if (!f->callee || read_function(f->callee, f))
+		return NULL;
+	for (unsigned k = 0; k < CALLEE_EFFECTS; k++)
+		f->callee->culprits[k] = f->name;
+	return f->callee;
+}
+
+/* True: it had not all of them. */
+static bool inherit(struct callee *to, const struct callee *from)
+{
+	int more = from->effects & ~to->effects;
+
+	for (unsigned k = 0; k < CALLEE_EFFECTS; k++)
+		if (more & 1 << k)
+			to->culprits[k] = from->culprits[k];
+	to->effects |= more;
+	return more;
+}
+
+/* One that @c calls; new ones go to the end of the list. */
+static int note_call(struct callee *c, struct function *f, struct callee ***end)
+{
+	struct caller *caller;
+
+	if (!f->callee) {
+		**end = make_notes(f);
+		if (!**end)
+			return -ENOMEM;
+		*end = &(**end)->next;
+	}
+	if (f->callee->is_known) {
+		inherit(c, f->callee);
+		return 0;
+	}
+	caller = arena_new(f->module->arena, struct caller);
+	if (!caller)
+		return -ENOMEM;
+	*caller = (struct caller){c, f->callee->callers};
+	f->callee->callers = caller;
+	return 0;
+}
+
+static void add_todo(struct callee **todo, struct callee *c)
+{
+	if (c->is_todo)
+		return;
+	c->is_todo = true;
+	c->todo = *todo;
+	*todo = c;
+}
+
+static void tell_callers(struct callee *list)
+{
+	struct callee *todo = NULL;
+
+	for (struct callee *c = list; c; c = c->next)
+		add_todo(&todo, c);
+	while (todo) {
+		struct callee *c = todo;
+
+		todo = c->todo;
+		c->is_todo = false;
+		for (struct caller *caller = c->callers; caller; caller = caller->next)
+			if (inherit(caller->callee, c))
+				add_todo(&todo, caller->callee);
+	}
+	for (struct callee *c = list; c; c = c->next)
+		c->is_known = true;
+}
+
+/* All that is known of @f; NULL: no memory. */
+static const struct callee *look_up(struct function *f)
+{
+	struct callee *list, **end;
+
+	if (f->callee && f->callee->is_known)
+		return f->callee;
+	list = make_notes(f);
+	if (!list)
+		return NULL;
+	end = &list->next;
+	for (struct callee *c = list; c; c = c->next)
+		for (unsigned k = 0; k < c->count; k++)
+			if (note_call(c, c->callees[k], &end))
+				return NULL;
+	tell_callers(list);
+	return f->callee;
+}
+
+/* Whoever is called through a pointer is one of the module's functions. */
+static const struct callee *look_up_all(struct module *module)
+{
+	struct callee *all = module->anybody;
+
+	if (all)
+		return all;
+	all = arena_new(module->arena, struct callee);
+	for (struct function *f = module->functions; f && all; f = f->next) {
+		const struct callee *c =
+			f->is_kernel ? all : look_up(scope_find(f->name)->function);
+
+		if (!c)
+			return NULL;
+		inherit(all, c);
+	}
+	module->anybody = all;
+	return all;
+}
+
+int callee_has(const struct instruction *call, struct module *module, enum callee_effect effect,
+	       const char **culprit)
+{
+	struct function *f = callee_of(call);
+	const struct callee *c = f ? look_up(f) : look_up_all(module);
+
+	if (c && !(c->effects & effect) && c->effects & CALLEE_POINTER)
+		c = look_up_all(module);
+	if (!c)
+		return -ENOMEM;
+	if (!(c->effects & effect))
+		return 0;
+	*culprit = c->culprits[__builtin_ctz(effect)];
+	return 1;
+}

@@ -1,0 +1,375 @@
+#include "passes/detach.h"
+
+#include "passes/callee.h"
+#include "syntax/edit.h"
+#include "syntax/emit.h"
+#include "syntax/lex.h"
+#include "syntax/parse.h"
+#include "syntax/scope.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* An instruction, and whose. */
+struct place {
+	struct detached *d;
+	const struct function *f;
+	const struct instruction *i;
+};
+
+static int refuse(const struct place *at, const char *what, const char *name)
+{
+	diag_fail(&at->d->refusal, -ENOTSUP, at->i ? at->i->at : at->f->at,
+		  "cannot leave its module: %s%s%.80s", what, *name ? " " : "", name);
+	return 0;
+}
+
+/* Words that only read what they name; all others count as stores. */
+static bool is_reading(const struct token *word)
+{
+	return token_is(word, "ld") || token_is(word, "ldu") || token_is(word, "mov") ||
+	       token_is(word, "cvta");
+}
+
+static void note_store(const struct module *module, const struct token *word)
+{
+	const char *name = intern_find(&module->names, word->start, word->len);
+	const struct binding *b = name ? scope_find(name) : NULL;
+
+	if (b && b->kind == BINDING_VARIABLE)
+		b->variable->is_stored = true;
+}
+
+/* What some instruction of the module names other than to read it. */
+static void note_stores_of(const struct module *module, const struct function *f)
+{
+	bool at_start = true, reads = false, in_vector = false;
+	struct lexer lexer;
+	struct token token;
+
+	lex_init(&lexer, f->body.start, f->body.len, f->body_at);
+	do {
+		token = lex_next(&lexer);
+		switch (token.kind) {
+		case '{': /* a scope, or operands */
+			in_vector = !at_start;
+			break;
+		case '}':
+			at_start = !in_vector;
+			in_vector = false;
+			break;
+		case ';':
+		case ':':
+			at_start = true;
+			break;
+		case '@': /* the guard */
+			token = lex_next(&lexer);
+			if (token.kind == '!')
+				lex_next(&lexer);
+			break;
+		case TOKEN_WORD:
+			if (at_start)
+				reads = is_reading(&token);
+			else if (!reads)
+				note_store(module, &token);
+			at_start = false;
+			break;
+		}
+	} while (token.kind != TOKEN_END && token.kind != TOKEN_BAD);
+}
+
+static bool is_stored(struct detached *d, const struct variable *v)
+{
+	for (const struct function *f = d->module->functions; f && !d->know_stores; f = f->next)
+		if (f->has_body)
+			note_stores_of(d->module, f);
+	d->know_stores = true;
+	return v->is_stored;
+}
+
+/* Does the text behind its name name anything else? */
+static bool names_others(const struct variable *v)
+{
+	struct lexer lexer;
+	struct token token;
+
+	lex_init(&lexer, v->after, strlen(v->after), v->at);
+	do {
+		token = lex_next(&lexer);
+		if (token.kind == TOKEN_WORD)
+			return true;
+	} while (token.kind != TOKEN_END && token.kind != TOKEN_BAD);
+	return false;
+}
+
+/* Tables of sin() and its like, and string literals: nobody can tell one from its copy. */
+static bool is_table(struct detached *d, const struct variable *v)
+{
+	static const char *const stems[] = {"__cudart_", "$str", "_$_str", "__unnamed_"};
+	bool is_compilers = false;
+
+	for (size_t k = 0; k < sizeof(stems) / sizeof(stems[0]); k++)
+		is_compilers = is_compilers || !strncmp(v->name, stems[k], strlen(stems[k]));
+	return is_compilers && v->is_initialized && !*v->linkage && !names_others(v) &&
+	       !is_stored(d, v);
+}
+
+/* The copy's name is the program's with nobody else's stem. */
+static struct variable *copy_of(struct detached *d, const struct variable *v)
+{
+	struct variable *copy = arena_new(&d->arena, struct variable);
+	struct text text;
+
+	text_init(&text, SIZE_MAX / 2);
+	text_print(&text, "%scopy_%u", d->module->prefix, d->copies.count);
+	if (copy && !text.error) {
+		*copy = *v;
+		copy->name = intern_string(&d->module->names, text.data);
+	}
+	text_deinit(&text);
+	return copy && copy->name ? copy : NULL;
+}
+
+static int add_symbol(struct detached *d, struct variable *v, enum symbol_kind kind)
+{
+	struct symbol_list *lists[] = {&d->addresses, &d->copies, &d->kept}, *list = lists[kind];
+	struct symbol *symbol = arena_new(&d->arena, struct symbol);
+
+	if (!symbol)
+		return -ENOMEM;
+	*symbol = (struct symbol){.kind = kind, .index = list->count, .variable = v};
+	if (kind == SYMBOL_COPY) {
+		symbol->copy = copy_of(d, v);
+		if (!symbol->copy)
+			return -ENOMEM;
+	}
+	list->count++;
+	*list->end = symbol;
+	list->end = &symbol->next;
+	v->symbol = symbol;
+	return 0;
+}
+
+/* The first time that a variable of the module is named; by a kernel, unless a table. */
+static int take_variable(const struct place *at, struct variable *v)
+{
+	bool is_const = v->space == SPACE_CONST;
+
+	if (types[v->type].register_class == CLASS_OPAQUE || v->space == SPACE_TEX)
+		return refuse(at, "it uses a texture, sampler or surface,", v->name);
+	if (v->space == SPACE_SHARED || v->space == SPACE_LOCAL || is_table(at->d, v))
+		return add_symbol(at->d, v, SYMBOL_KEPT);
+	if (v->space != SPACE_GLOBAL && !is_const)
+		return refuse(at, "it uses something of unknown kind,", v->name);
+	if (is_const && (!strcmp(v->linkage, ".extern") || !v->size))
+		return refuse(at, "it uses a constant of another module,", v->name);
+	return add_symbol(at->d, v, is_const ? SYMBOL_COPY : SYMBOL_ADDRESS);
+}
+
+static int look_at_variable(const struct place *at, const struct operand *o, bool is_address)
+{
+	struct variable *v = o->variable;
+	const struct mnemonic *m = at->i->mnemonic;
+	uint64_t offset;
+	int r = 0;
+
+	if (!v->of_module)
+		return v->space == SPACE_GLOBAL || v->space == SPACE_CONST
+			       ? refuse(at, "it has a variable of its own,", v->name)
+			       : 0;
+	if (!v->symbol)
+		r = take_variable(at, v);
+	if (r || !v->symbol || v->symbol->kind == SYMBOL_KEPT)
+		return r;
+	if (!at->f->is_kernel)
+		return refuse(at, "a function that it calls uses", v->name);
+	if (v->symbol->kind == SYMBOL_COPY || is_address)
+		return 0;
+	if (types[m->first_type].bits != 64)
+		return refuse(at, "it takes a part of the address of", v->name);
+	if (o->suffix && !symbol_offset(o, &offset))
+		return refuse(at, "an offset is not understood, from", v->name);
+	return 0;
+}
+
+static int take_function(struct detached *d, struct function *f)
+{
+	if (f->detached)
+		return 0;
+	f->detached = parse_copy(f, f->name);
+	if (!f->detached)
+		return -ENOMEM;
+	*d->functions_end = f->detached;
+	d->functions_end = &f->detached->next;
+	return 0;
+}
+
+static int look_at_operand(const struct place *at, const struct operand *o, bool is_address)
+{
+	const struct binding *b;
+	int r = 0;
+
+	switch (o->kind) {
+	case OPERAND_VARIABLE:
+		return look_at_variable(at, o, is_address);
+	case OPERAND_SYMBOL:
+		b = scope_find(o->text);
+		return b && b->kind == BINDING_FUNCTION
+			       ? refuse(at, "it takes the address of", b->name)
+			       : 0;
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < o->item_count && !r; k++)
+			r = look_at_operand(at, &o->items[k],
+					    is_address || o->kind == OPERAND_ADDRESS);
+		return r;
+	default:
+		return 0;
+	}
+}
+
+static bool is_callee(const struct instruction *i, const struct operand *o)
+{
+	return i->mnemonic->op_class == OP_CALL && o->kind == OPERAND_SYMBOL;
+}
+
+static int look_at_instruction(const struct place *at)
+{
+	const struct instruction *i = at->i;
+	int r = 0;
+
+	if (i->mnemonic->op_class == OP_CALL) {
+		struct function *f = callee_of(i);
+
+		if (!f)
+			return refuse(at, "it calls through a pointer", "");
+		r = take_function(at->d, f);
+	}
+	for (size_t k = 0; k < i->operand_count && !r; k++)
+		if (!is_callee(i, &i->operands[k]) && i->mnemonic->op_class != OP_DIRECTIVE)
+			r = look_at_operand(at, &i->operands[k], false);
+	return r;
+}
+
+/* Reads the body of @copy and looks for all that it names. */
+static int look_at_function(struct detached *d, struct function *copy)
+{
+	struct place at = {.d = d, .f = copy};
+	struct diag diag = {0};
+	int r = 0;
+
+	if (!copy->has_body)
+		return 0;
+	if (parse_body(copy, &d->arena, &diag)) {
+		if (diag.error != -EINVAL)
+			return diag.error;
+		diag_fail(&d->refusal, -ENOTSUP, diag.at, "%s", diag.message);
+		return 0;
+	}
+	for (const struct block *b = copy->entry; b && !r && !d->refusal.error; b = b->next) {
+		for (at.i = b->first; at.i && !r && !d->refusal.error; at.i = at.i->next)
+			r = look_at_instruction(&at);
+	}
+	return r;
+}
+
+bool symbol_offset(const struct operand *o, uint64_t *offset)
+{
+	const char *text = o->suffix ? o->suffix : "0";
+	bool minus;
+
+	text += *text == '+';
+	minus = *text == '-';
+	text += minus;
+	if (!token_integer(text, strlen(text), offset))
+		return false;
+	if (minus)
+		*offset = -*offset;
+	return true;
+}
+
+static void list_init(struct symbol_list *list)
+{
+	*list = (struct symbol_list){.end = &list->first};
+}
+
+int detach_init(struct detached *d, struct function *kernel)
+{
+	struct module *module = kernel->module;
+	struct diag *outer = module->diag;
+	struct function *copy;
+	int r;
+
+	*d = (struct detached){.module = module, .functions_end = &d->functions};
+	list_init(&d->addresses);
+	list_init(&d->copies);
+	list_init(&d->kept);
+	arena_init(&d->arena, module->arena->max);
+	if (module->address_size != 64)
+		refuse(&(struct place){.d = d, .f = kernel}, "its addresses have 32 bits", "");
+	copy = parse_copy(kernel, kernel->name);
+	r = copy ? look_at_function(d, copy) : -ENOMEM;
+	for (struct function *f = d->functions; f && !r && !d->refusal.error; f = f->next) {
+		r = look_at_function(d, f);
+		if (!r && f->is_read)
+			detach_strip(f);
+	}
+	module->diag = outer;
+	return r;
+}
+
+void detach_deinit(struct detached *d)
+{
+	arena_deinit(&d->arena);
+}
+
+static void print_head(struct text *out, const struct module *module)
+{
+	text_print(out, ".version %u.%u\n.target ", module->version_major, module->version_minor);
+	text_string(out, module->target);
+	text_print(out, "\n.address_size %u\n", module->address_size);
+}
+
+static void print_variables(struct text *out, const struct detached *d)
+{
+	for (const struct symbol *s = d->copies.first; s; s = s->next) {
+		text_print(out, ".visible .const .align %u .b8 ", variable_align(s->copy));
+		text_string(out, s->copy->name);
+		text_print(out, "[%llu];\n", (unsigned long long)s->copy->size);
+	}
+	for (const struct symbol *s = d->kept.first; s; s = s->next) {
+		text_string(out, s->variable->linkage);
+		text_string(out, " ");
+		text_string(out, s->variable->before);
+		text_string(out, s->variable->name);
+		text_string(out, s->variable->after);
+		text_string(out, ";\n");
+	}
+}
+
+void detach_print(struct text *out, const struct detached *d)
+{
+	print_head(out, d->module);
+	print_variables(out, d);
+	for (const struct function *f = d->functions; f; f = f->next)
+		emit_declaration(out, f);
+	for (const struct function *f = d->functions; f; f = f->next) {
+		if (!f->is_read)
+			continue;
+		emit_function(out, f);
+		text_string(out, "\n");
+	}
+}
+
+void detach_strip(struct function *f)
+{
+	for (struct block *b = f->entry; b; b = b->next) {
+		for (struct instruction *i = b->first, *next; i; i = next) {
+			next = i->next;
+			if (!strcmp(i->mnemonic->text, ".loc"))
+				edit_remove(f, i);
+		}
+	}
+}

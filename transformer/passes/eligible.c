@@ -1,0 +1,181 @@
+/* What a kernel must not contain, for each form: with a reason for people, and its place. Nothing
+ * is changed here, so a kernel that is refused has cost little.
+ */
+#include "passes/callee.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+#define SLICED     (1u << WEIR_SLICED)
+#define PERSISTENT (1u << WEIR_PERSISTENT)
+#define RESUMABLE  (1u << WEIR_RESUMABLE)
+#define LOOPS      (PERSISTENT | RESUMABLE) /* one block runs many of the program's */
+#define ALL        (SLICED | LOOPS)
+
+static const struct {
+	enum opcode_class op_class;
+	unsigned forms; /* that cannot have it */
+	const char *reason;
+} bad_classes[] = {
+	{OP_UNKNOWN, LOOPS, "is not known: it might wait for other threads"},
+	{OP_CLUSTER, ALL, "reaches into other blocks of the cluster"},
+	{OP_GRID, LOOPS, "lets the next kernel begin before this one has left for good"},
+	{OP_STACK, LOOPS, "takes stack that only the end of the thread gives back"},
+	{OP_REGISTERS, LOOPS, "leaves the next block with too few registers"},
+	{OP_ASYNC, LOOPS, "starts work that may outlast the block"},
+};
+
+static const struct {
+	const char *name;
+	unsigned forms;
+	const char *reason;
+} bad_specials[] =
+	{
+		{"%clusterid", ALL, "depends on the cluster"},
+		{"%nclusterid", ALL, "depends on the cluster"},
+		{"%cluster_ctaid", ALL, "depends on the cluster"},
+		{"%cluster_nctaid", ALL, "depends on the cluster"},
+		{"%cluster_ctarank", ALL, "depends on the cluster"},
+		{"%cluster_nctarank", ALL, "depends on the cluster"},
+		{"%is_explicit_cluster", ALL, "depends on the cluster"},
+		{"%gridid", ALL, "differs between the launches that make up one"},
+		{"%total_smem_size", LOOPS, "shows memory that the form adds"},
+		{"%aggr_smem_size", LOOPS, "shows memory that the form adds"},
+},
+  bad_directives[] = {
+	  {"explicitcluster", ALL, "is launched in clusters"},
+	  {"reqnctapercluster", ALL, "is launched in clusters"},
+	  {"maxclusterrank", ALL, "is launched in clusters"},
+	  {"blocksareclusters", ALL, "is launched in clusters"},
+};
+
+static const struct {
+	enum callee_effect effect;
+	unsigned forms;
+	const char *reason;
+} bad_callees[] = {
+	{CALLEE_FOREIGN, ALL, "is not in this module"},
+	{CALLEE_INDEX, ALL, "reads the block's index"},
+	{CALLEE_OTHER, ALL, "contains what no form can have"},
+	{CALLEE_BARRIER, LOOPS, "waits at a barrier"},
+	{CALLEE_EXIT, LOOPS, "ends the thread"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* cp.async.ca, .cg and their waits: pass-uniform-exit.c waits for what is left. */
+static bool is_plain_copy(const struct mnemonic *m)
+{
+	return !strcmp(m->name, "cp") && mnemonic_has(m, "async") && !mnemonic_has(m, "bulk") &&
+	       !mnemonic_has(m, "mbarrier");
+}
+
+static const char *class_reason(const struct instruction *i, unsigned form)
+{
+	for (size_t k = 0; k < COUNT(bad_classes); k++)
+		if (bad_classes[k].op_class == i->mnemonic->op_class &&
+		    bad_classes[k].forms & form && !is_plain_copy(i->mnemonic))
+			return bad_classes[k].reason;
+	return NULL;
+}
+
+static const char *special_reason(const struct operand *operand, unsigned form)
+{
+	const char *reason = NULL;
+	size_t n = operand->kind == OPERAND_ADDRESS || operand->kind == OPERAND_VECTOR ||
+				   operand->kind == OPERAND_LIST || operand->kind == OPERAND_PAIR
+			   ? operand->item_count
+			   : 0;
+
+	for (size_t k = 0; k < n && !reason; k++)
+		reason = special_reason(&operand->items[k], form);
+	if (operand->kind != OPERAND_SPECIAL)
+		return reason;
+	/* The driver's own: a cooperative grid finds its barrier there. */
+	if (!strncmp(operand->text, "%envreg", 7))
+		return "belongs to the driver: the whole grid may wait for itself";
+	for (size_t k = 0; k < COUNT(bad_specials); k++)
+		if (bad_specials[k].forms & form &&
+		    !strncmp(operand->text, bad_specials[k].name, strcspn(operand->text, ".")) &&
+		    strlen(bad_specials[k].name) == strcspn(operand->text, "."))
+			return bad_specials[k].reason;
+	return NULL;
+}
+
+static const char *instruction_reason(const struct instruction *i, unsigned form)
+{
+	const char *reason = class_reason(i, form);
+
+	for (size_t k = 0; k < i->operand_count && !reason; k++)
+		reason = special_reason(&i->operands[k], form);
+	return reason;
+}
+
+bool pass_is_strange(const struct function *function)
+{
+	for (const struct block *b = function->entry; b; b = b->next)
+		for (const struct instruction *i = b->first; i; i = i->next)
+			if (is_plain_copy(i->mnemonic) || instruction_reason(i, ALL))
+				return true;
+	return false;
+}
+
+static int check_call(struct rewrite *rewrite, const struct instruction *call)
+{
+	for (size_t k = 0; k < COUNT(bad_callees); k++) {
+		const char *culprit = "";
+		int r;
+
+		if (!(bad_callees[k].forms & 1u << rewrite->form->id))
+			continue;
+		r = callee_has(call, rewrite->function->module, bad_callees[k].effect, &culprit);
+		if (r < 0)
+			return r;
+		if (r)
+			return pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
+					   bad_callees[k].reason);
+	}
+	return PASS_DONE;
+}
+
+static int check_instruction(struct rewrite *rewrite, const struct instruction *i)
+{
+	const char *reason = class_reason(i, 1u << rewrite->form->id);
+
+	if (reason)
+		return pass_refuse(rewrite, i->at, "%.80s %s", i->mnemonic->text, reason);
+	for (size_t k = 0; k < i->operand_count && !reason; k++)
+		reason = special_reason(&i->operands[k], 1u << rewrite->form->id);
+	if (reason)
+		return pass_refuse(rewrite, i->at, "a special register %s", reason);
+	return i->mnemonic->op_class == OP_CALL ? check_call(rewrite, i) : PASS_DONE;
+}
+
+static int run(struct rewrite *rewrite)
+{
+	struct function *f = rewrite->function;
+
+	for (size_t k = 0; k < COUNT(bad_directives); k++)
+		if (function_directive(f, bad_directives[k].name))
+			return pass_refuse(rewrite, f->at, "the kernel %s",
+					   bad_directives[k].reason);
+	/* bar.warp.sync and shfl.sync are not older. */
+	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
+		return pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");
+	/* A copy of the kernel would have another. */
+	for (const struct variable *v = f->variables; v; v = v->next)
+		if (v->space == SPACE_GLOBAL)
+			return pass_refuse(rewrite, v->at,
+					   "the kernel has a variable of its own, %.80s", v->name);
+	for (const struct block *b = f->entry; b; b = b->next) {
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			int r = check_instruction(rewrite, i);
+
+			if (r)
+				return r;
+		}
+	}
+	return PASS_DONE;
+}
+
+const struct pass pass_eligible = {"eligible", run};

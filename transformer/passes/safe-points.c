@@ -1,0 +1,484 @@
+/* Chooses where threads may leave inside a block: at the heads of loops. Barriers become votes
+ * (safe.h), so that those who have left are not missed there.
+ *
+ * At a head each thread compares %clock with the time of its last check. If a period has begun
+ * since then it looks at words in shared memory: is the block to leave, and when did somebody of
+ * this block last look outside? If a period has begun since then, it does: there is a flag for each
+ * SAFE_GROUP workers, as one for all would be read too often. And if nobody of the group has done
+ * so for a period, it looks whether the whole GPU has asked the host in that time (hidden.c); who
+ * hears then that all are to leave sets all flags. So shared memory is read once a period by each
+ * warp, device memory once by each block and once more by each group, and host memory once.
+ *
+ * head:  now = %clock; (now ^ since) >= period, or on the way to a point (save.c)?  check
+ *        ... the loop
+ * check: since = now
+ *        watch.leave?  leave
+ *        (now ^ watch.looked) < period?  go on; else watch.looked = now
+ *        flag == the launch's number?  watch.leave = 1, leave
+ *        time for the group, and for all, to ask, and asked to leave?
+ *        close, set the flags, watch.leave = 1, leave
+ *
+ * Lanes that check together decide together, so that a warp does not fall apart here. Periods are
+ * told from each other by `^`, not by `-`: so lanes that checked at different times check together
+ * again when the next one begins. A launch's number differs from that of the launch before, and
+ * whatever else memory held does no harm: nobody has to clear a flag.
+ *
+ * Lanes of a warp wait for each other at shuffles, votes and their like. A thread that may come by
+ * one of them, or a call, before the next barrier owes it to other lanes, which may wait there. At
+ * a head from where that may be, a check counts only if all lanes of the warp are at it: then they
+ * leave together, and none waits. So it is at all of them where warps gather (reconvergence.h), also those
+ * that are done.
+ */
+#include "analysis/barrier.h"
+#include "passes/reconvergence.h"
+#include "passes/hidden.h"
+#include "passes/pass.h"
+#include "passes/safe.h"
+#include "analysis/uniform.h"
+#include "passes/unroll.h"
+#include "passes/exit-barrier.h"
+
+#include <errno.h>
+
+#define POINTS_MAX 64u
+#define ROUND_MAX  64u
+
+#define ROUND_WEIGHT 320u /* of what comes between two checks of a loop, at least ... */
+#define COPIES_MAX   640u /* ... unless that makes so many instructions */
+
+struct chooser {
+	struct rewrite *rewrite;
+	struct function *f;
+	struct cfg cfg;
+	struct loop **loops; /* with a check at their heads */
+	unsigned loop_count;
+	struct instruction *barriers[POINTS_MAX];
+	unsigned barrier_count;
+	bool *owes; /* by block: at its start; see above */
+};
+
+/* Does each round of @outer come by the head of a loop in it that is chosen already? */
+static bool is_covered(const struct chooser *c, const struct loop *outer)
+{
+	for (unsigned k = 0; k < c->loop_count; k++) {
+		const struct block *inner = c->loops[k]->head;
+		bool always = loop_contains(outer, inner);
+
+		for (unsigned p = 0; p < outer->head->pred_count && always; p++) {
+			const struct block *pred = outer->head->preds[p];
+
+			if (loop_contains(outer, pred))
+				always = cfg_dominates(inner, pred);
+		}
+		if (always)
+			return true;
+	}
+	return false;
+}
+
+/* Inner loops first: a check there is one for the outer ones as well. */
+static int choose_loops(struct chooser *c)
+{
+	struct loop **loops;
+	unsigned n = 0;
+
+	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
+		n++;
+	loops = arena_array(c->f->arena, n, sizeof(struct loop *));
+	c->loops = arena_array(c->f->arena, n, sizeof(struct loop *));
+	if (!loops || !c->loops)
+		return -ENOMEM;
+	n = 0;
+	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
+		loops[n++] = loop;
+	while (n-- > 0) {
+		if (c->loop_count == POINTS_MAX)
+			return pass_refuse(c->rewrite, c->f->at, "more than %u loops", POINTS_MAX);
+		if (!is_covered(c, loops[n]))
+			c->loops[c->loop_count++] = loops[n];
+	}
+	return PASS_DONE;
+}
+
+/* How long an instruction takes, roughly, in simple ones. */
+static unsigned weight(const struct instruction *i)
+{
+	switch (i->mnemonic->op_class) {
+	case OP_DIRECTIVE:
+		return 0;
+	case OP_MEMORY:
+	case OP_ATOMIC:
+	case OP_WARP:
+		return 8;
+	case OP_ASYNC:
+	case OP_FENCE:
+		return 32;
+	default:
+		return 1;
+	}
+}
+
+/* How many copies of the body make a check cheap; 1 for loops that are not to be copied. */
+static unsigned copies_of(const struct chooser *c, const struct loop *loop)
+{
+	unsigned round = 1, copies;
+
+	if (loop->has_barrier || loop->has_call)
+		return 1;
+	for (const struct loop *l = c->f->loops; l; l = l->next)
+		if (l->parent == loop)
+			return 1;
+	for (unsigned k = 0; k < c->cfg.count; k++) {
+		const struct block *b = c->cfg.order[k];
+
+		if (b->loop != loop)
+			continue;
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			if (i->mnemonic->op_class == OP_TABLE)
+				return 1;
+			round += weight(i);
+		}
+	}
+	copies = (ROUND_WEIGHT + round - 1) / round;
+	return copies * loop->instruction_count <= COPIES_MAX ? copies : 1;
+}
+
+static int unroll_loops(struct chooser *c)
+{
+	for (unsigned k = 0; k < c->loop_count; k++) {
+		unsigned copies = copies_of(c, c->loops[k]);
+		int r = copies > 1 ? unroll_loop(c->f, c->loops[k], copies) : 0;
+
+		if (r)
+			return r;
+	}
+	return PASS_DONE;
+}
+
+static int look_at_barriers(struct chooser *c)
+{
+	for (struct block *b = c->f->entry; b; b = b->next) {
+		for (struct instruction *i = b->first; i; i = i->next) {
+			struct barrier barrier;
+
+			if (i->mnemonic->op_class != OP_BARRIER)
+				continue;
+			if (!barrier_read(i, &barrier))
+				return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
+			if (barrier.is_counted)
+				return pass_refuse(c->rewrite, i->at,
+						   "a barrier for some threads of the block, which "
+						   "others might leave before");
+			if (c->barrier_count == POINTS_MAX)
+				return pass_refuse(c->rewrite, i->at, "more than %u barriers",
+						   POINTS_MAX);
+			c->barriers[c->barrier_count++] = i;
+		}
+	}
+	return PASS_DONE;
+}
+
+/* Who leaves a block of the grid goes on with another one. */
+static bool owes_behind(const struct chooser *c, const struct block *b)
+{
+	bool owes =
+		b->last && b->last->mnemonic->op_class == OP_EXIT && c->owes[c->f->entry->order];
+
+	for (unsigned k = 0; k < b->succ_count; k++)
+		owes = owes || c->owes[b->succs[k]->order];
+	return owes;
+}
+
+static bool owes_at(const struct chooser *c, const struct block *b)
+{
+	for (const struct instruction *i = b->first; i; i = i->next) {
+		if (i->mnemonic->op_class == OP_WARP || i->mnemonic->op_class == OP_CALL)
+			return true;
+		if (i->mnemonic->op_class == OP_BARRIER && !i->guard)
+			return false;
+	}
+	return owes_behind(c, b);
+}
+
+static int find_debts(struct chooser *c)
+{
+	bool changed = true;
+
+	c->owes = arena_array(c->f->arena, c->cfg.count, sizeof(*c->owes));
+	if (!c->owes)
+		return -ENOMEM;
+	for (unsigned round = 0; changed; round++) {
+		if (round == ROUND_MAX)
+			return -E2BIG;
+		changed = false;
+		for (unsigned k = c->cfg.count; k-- > 0;) {
+			bool owes = owes_at(c, c->cfg.order[k]);
+
+			changed = changed || owes != c->owes[k];
+			c->owes[k] = owes;
+		}
+	}
+	return PASS_DONE;
+}
+
+/* @p bar.sync 0;  ->  @!p bra skip; bar.sync 0; skip: */
+static void unguard(struct function *f, struct instruction *i)
+{
+	struct cursor behind = cursor_after(f, i), before = cursor_before(f, i);
+	struct block *skip = edit_new_block(f);
+
+	if (!skip)
+		return;
+	cursor_place(&behind, skip);
+	edit_code(&before, i->guard_negated ? "@%0 bra %1;" : "@!%0 bra %1;", op_reg(i->guard),
+		  op_block(skip));
+	i->guard = NULL;
+}
+
+/* Those of the warp that are done come to the vote, too; whoever goes on there has been fetched. */
+static void fetch_done(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
+{
+	if (rewrite->gathering && !rewrite->safe->is_uniform)
+		gather_at_barrier(at, rewrite, i);
+}
+
+/* A barrier that reduces a vote of the kernel's own: the tally is added to in front of our vote,
+ * read behind it, and taken back behind the next barrier, when all have read it; or by those who
+ * leave. */
+static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
+			      const struct instruction *i, const struct barrier *barrier)
+{
+	struct function *f = rewrite->function;
+	struct reg *mine = edit_register(f, TYPE_b32), *sum = edit_register(f, TYPE_b32);
+	struct operand result = *barrier->result, tally;
+	bool is_and = mnemonic_has(i->mnemonic, "and");
+	struct safe_point *point;
+	struct block *begin;
+	struct cursor leaving;
+
+	if (!rewrite->tally)
+		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
+	tally = op_variable(rewrite->tally);
+	fetch_done(at, rewrite, i);
+	begin = edit_new_block(f);
+	if (!begin)
+		return;
+	cursor_place(at, begin);
+	edit_code(at,
+		  (barrier->vote->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
+							 : "selp.u32 %0, 1, 0, %1;",
+		  op_reg(mine), op_reg(barrier->vote->reg));
+	edit_code(at, "red.shared.add.u32 [%0], %1; neg.s32 %1, %1;", tally, op_reg(mine));
+	point = safe_vote(at, rewrite);
+	point->at = begin;
+	leaving = safe_point_leaving(rewrite, point);
+	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
+	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
+	fetch_done(at, rewrite, i);
+	vote(at, rewrite, NULL, NULL); /* nobody can have left in between */
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
+	edit_code(at,
+		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
+		  : mnemonic_has(i->mnemonic, "popc") ? "mov.u32 %0, %1;"
+						      : "setp.ne.u32 %0, %1, 0;",
+		  result, op_reg(sum));
+}
+
+static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
+{
+	struct function *f = rewrite->function;
+	struct barrier barrier;
+	struct cursor at;
+
+	if (i->guard)
+		unguard(f, i);
+	at = cursor_before(f, i);
+	if (barrier_read(i, &barrier) && barrier.is_red) {
+		replace_reduction(&at, rewrite, i, &barrier);
+	} else {
+		fetch_done(&at, rewrite, i);
+		safe_vote(&at, rewrite);
+	}
+	edit_remove(f, i);
+}
+
+static void replace_barriers(struct chooser *c)
+{
+	for (unsigned k = 0; k < c->barrier_count && !c->f->module->diag->error; k++)
+		replace_barrier(c->rewrite, c->barriers[k]);
+}
+
+/* How many lanes the warp has. */
+static void write_lanes(struct cursor *at, struct reg *lanes)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %n, %m, %x, %y, %z, %t;"
+		  "  mov.u32 %x, %ntid.x; mov.u32 %y, %ntid.y; mov.u32 %z, %ntid.z;"
+		  "  mul.lo.u32 %n, %x, %y; mul.lo.u32 %n, %n, %z;"
+		  "  mov.u32 %t, %tid.z; mov.u32 %m, %tid.y; mad.lo.u32 %t, %t, %y, %m;"
+		  "  mov.u32 %m, %tid.x; mad.lo.u32 %t, %t, %x, %m;"
+		  "  and.b32 %t, %t, -32; sub.u32 %n, %n, %t; mov.u32 %0, -1;"
+		  "  setp.ge.u32 %p, %n, 32; @%p mov.u32 %n, 0; neg.s32 %n, %n; and.b32 %n, %n, 31;"
+		  "  shr.u32 %0, %0, %n; }",
+		  op_reg(lanes));
+}
+
+/* Control goes on here for one lane of those that came together. */
+static void write_first(struct cursor *at, struct reg *here, struct block *others)
+{
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %x; mov.u32 %x, %lanemask_lt; and.b32 %x, %x, %0;"
+		  "  setp.ne.u32 %p, %x, 0; @%p bra %1; }",
+		  op_reg(here), op_block(others));
+}
+
+/* Looks outside, at what is kept for this worker and those beside it; to @decide if nobody is to
+ * leave. */
+static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *go,
+		       struct operand id, struct block *decide)
+{
+	struct function *f = rewrite->function;
+	struct operand group = op_reg(edit_register(f, TYPE_b64)), words;
+	struct operand next = op_reg(edit_register(f, TYPE_b64));
+	struct operand period = hidden32(at, rewrite, HIDDEN(period));
+	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
+	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
+	struct block *mark = edit_new_block(f);
+
+	if (!mark)
+		return;
+	edit_code(at,
+		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; and.b32 %w, %w, %3;"
+		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %0, %w64, %1, %2; }",
+		  group, stride, saves, op_int(~(uint64_t)(SAFE_GROUP - 1) & UINT32_MAX));
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %flag, %lo, %hi, %x; .reg .b64 %now, %period64;"
+		  "  ld.volatile.global.v4.u32 {%x, %flag, %lo, %hi}, [%0];"
+		  "  setp.eq.u32 %1, %flag, %2; @%1 bra %3;"
+		  "  mov.b64 %4, {%lo, %hi}; mov.u64 %now, %globaltimer; sub.u64 %4, %4, %now;"
+		  "  cvt.u64.u32 %period64, %5; setp.lt.u64 %p, %4, %period64; @%p bra %6;"
+		  "  add.u64 %now, %now, %period64; st.volatile.global.u64 [%0+8], %now; }",
+		  group, op_reg(go), id, op_block(mark), next, period, op_block(decide));
+	words = hidden64(at, rewrite, HIDDEN(words));
+	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
+	hidden_poll(at, rewrite, words, next, op_block(decide));
+	safe_tell(at, rewrite, id);
+	edit_code(at, "mov.pred %0, 1;", op_reg(go));
+	cursor_place(at, mark);
+	edit_code(at, "{ .reg .b32 %x; mov.u32 %x, 1; st.volatile.shared.u32 [%0], %x; }",
+		  op_variable(rewrite->safe->watch));
+}
+
+static void write_check(struct chooser *c, struct safe_point *point, struct block *check,
+			bool together)
+{
+	struct rewrite *rewrite = c->rewrite;
+	struct function *f = c->f;
+	struct safe *safe = rewrite->safe;
+	struct reg *go = edit_named_register(f, TYPE_pred, "go"),
+		   *here = edit_named_register(f, TYPE_b32, "here"),
+		   *id = edit_named_register(f, TYPE_b32, "id");
+	struct block *decide = edit_block(f, check, "decide");
+	struct cursor at = cursor_end(f, check);
+
+	edit_code(&at, "mov.u32 %0, %clock; activemask.b32 %1;", op_reg(safe->since), op_reg(here));
+	if (together) {
+		struct reg *lanes = edit_named_register(f, TYPE_b32, "lanes");
+
+		write_lanes(&at, lanes);
+		edit_code(&at, "{ .reg .pred %p; setp.ne.u32 %p, %0, %1; @%p bra %2; }",
+			  op_reg(here), op_reg(lanes), op_block(point->at));
+	}
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %leave, %looked, %x;"
+		  "  ld.volatile.shared.v4.u32 {%leave, %looked, %0, %x}, [%1];"
+		  "  setp.ne.u32 %2, %leave, 0; @%2 bra %3; xor.b32 %looked, %4, %looked;"
+		  "  setp.lt.u32 %p, %looked, %5; @%p bra %3; }",
+		  op_reg(id), op_variable(safe->watch), op_reg(go), op_block(decide),
+		  op_reg(safe->since), hidden32(&at, rewrite, HIDDEN(period)));
+	write_first(&at, here, decide);
+	edit_code(&at, "st.volatile.shared.u32 [%0+4], %1;", op_variable(safe->watch),
+		  op_reg(safe->since));
+	write_look(&at, rewrite, go, op_reg(id), decide);
+	at = cursor_end(f, decide);
+	edit_code(&at, "vote.sync.any.pred %0, %0, %1; @%0 bra %2; bra %3;", op_reg(go),
+		  op_reg(here), op_block(point->leave), op_block(point->at));
+}
+
+static void add_check(struct chooser *c, struct block *head, bool together)
+{
+	struct rewrite *rewrite = c->rewrite;
+	struct function *f = c->f;
+	struct cursor at = cursor_start(f, head);
+	struct block *check = edit_block(f, f->last, "check"), *on = edit_new_block(f);
+	struct safe_point *point;
+
+	if (!on)
+		return;
+	edit_code(&at,
+		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; xor.b32 %now, %now, %0;"
+		  "  setp.lt.s32 %p, %3, 0; setp.ge.or.u32 %p, %now, %1, %p; @%p bra %2; }",
+		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(period)),
+		  op_block(check), op_reg(rewrite->votes->next));
+	cursor_place(&at, on);
+	point = safe_point_new(rewrite, on, false);
+	point->head = head;
+	point->check = check;
+	write_check(c, point, check, together);
+}
+
+static int init_safe(struct chooser *c)
+{
+	struct rewrite *rewrite = c->rewrite;
+	struct function *f = c->f;
+	struct safe *safe = arena_new(f->arena, struct safe);
+	bool is_uniform;
+	int r = uniform_barriers(f, &c->cfg, &is_uniform);
+
+	if (!r)
+		r = safe ? votes_init(rewrite) : -ENOMEM;
+	if (r)
+		return r;
+	safe->points_end = &safe->points;
+	safe->is_uniform = is_uniform;
+	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
+	safe->since = edit_named_register(f, TYPE_b32, "since");
+	rewrite->safe = safe;
+	rewrite->barrier = 0; /* no barrier with a count is left */
+	return PASS_DONE;
+}
+
+static int run(struct rewrite *rewrite)
+{
+	struct chooser c = {.rewrite = rewrite, .f = rewrite->function};
+	int r = cfg_build(c.f, &c.cfg);
+
+	if (r || (!c.f->loops && !c.cfg.irreducible))
+		return r;
+	if (!pass_has_isa(c.f->module, 6, 2))
+		return pass_refuse(rewrite, c.f->at,
+				   "PTX before 6.2 does not tell which threads are there");
+	if (c.cfg.irreducible)
+		return pass_refuse(rewrite, c.f->at, "a cycle that is entered in several places");
+	r = choose_loops(&c);
+	if (!r)
+		r = look_at_barriers(&c);
+	if (!r)
+		r = find_debts(&c);
+	if (!r)
+		r = init_safe(&c);
+	if (!r)
+		r = unroll_loops(&c);
+	if (r)
+		return r;
+	replace_barriers(&c);
+	for (unsigned k = 0; k < c.loop_count && !c.f->module->diag->error; k++)
+		add_check(&c, c.loops[k]->head,
+			  rewrite->gathering || c.owes[c.loops[k]->head->order]);
+	if (rewrite->safe->count > POINTS_MAX)
+		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
+				   rewrite->safe->count);
+	return PASS_DONE;
+}
+
+const struct pass pass_safe_points = {"safe-points", run};

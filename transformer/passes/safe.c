@@ -1,0 +1,92 @@
+#include "passes/safe.h"
+
+#include "passes/reconvergence.h"
+#include "passes/hidden.h"
+#include "passes/exit-barrier.h"
+
+struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common)
+{
+	static struct safe_point broken;
+	struct function *f = rewrite->function;
+	struct safe_point *point = arena_new(f->arena, struct safe_point);
+	struct cursor leaving;
+
+	if (!point) {
+		diag_no_memory(f->module->diag);
+		return &broken;
+	}
+	*point = (struct safe_point){
+		.at = at, .leave = edit_block(f, f->last, "leave"), .is_common = is_common};
+	leaving = cursor_end(f, point->leave);
+	edit_code(&leaving, "trap;");
+	*rewrite->safe->points_end = point;
+	rewrite->safe->points_end = &point->next;
+	rewrite->safe->count++;
+	return point;
+}
+
+struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *point)
+{
+	struct block *b = point->leave;
+
+	/* Code in front of the trap may have split the block. */
+	while (b->last && b->last->mnemonic->op_class != OP_TRAP && b->next)
+		b = b->next;
+	return (struct cursor){rewrite->function, b, b->last};
+}
+
+/* A block that begins at the cursor. */
+static struct block *begin_block(struct cursor *at)
+{
+	struct block *block = edit_new_block(at->function);
+
+	if (!block)
+		return at->block;
+	cursor_place(at, block);
+	return block;
+}
+
+struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite)
+{
+	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
+
+	vote(at, rewrite, point->leave, NULL);
+	return point;
+}
+
+struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite)
+{
+	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
+
+	return vote_absent(at, rewrite, point->leave);
+}
+
+void safe_vote_done(struct cursor *at, struct rewrite *rewrite)
+{
+	struct block *again;
+
+	if (rewrite->safe->is_uniform) {
+		if (rewrite->gathering)
+			gather_done(at, rewrite);
+		return;
+	}
+	vote_done(at, rewrite);
+	if (rewrite->gathering)
+		gather_done(at, rewrite);
+	again = begin_block(at);
+	edit_code(at, "@!%0 bra %1;", op_reg(safe_vote_absent(at, rewrite)), op_block(again));
+}
+
+void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)
+{
+	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
+	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
+
+	edit_code(at,
+		  "{ .reg .pred %p; .reg .b32 %w, %all; .reg .b64 %flag, %step;"
+		  "  mov.u32 %w, 0; mov.u32 %all, %nctaid.x; add.u64 %flag, %1, 4;"
+		  "  mul.lo.u64 %step, %2, %3;"
+		  "again: st.volatile.global.u32 [%flag], %0; add.u64 %flag, %flag, %step;"
+		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
+		  id, saves, stride, op_int(SAFE_GROUP));
+}

@@ -1,0 +1,139 @@
+/* Shared and local memory, to and from the save: how much it is, and loops that copy it. */
+#include "passes/save/save.h"
+
+#include <stdio.h>
+
+#define HEADER_BYTES 16u
+#define ALIGN        256u
+#define MEMORY_MAX   (1u << 20) /* of a variable */
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+int save_measure_memory(struct saver *s)
+{
+	uint64_t shared = HEADER_BYTES, local = 0;
+	int r = save_find_variables(&s->variables, s->rewrite);
+
+	if (r)
+		return r;
+	if (s->variables.n > SAVE_VARIABLES_MAX)
+		return pass_refuse(s->rewrite, s->f->at, "more than %u variables to be saved",
+				   SAVE_VARIABLES_MAX);
+	for (unsigned k = 0; k < s->variables.n; k++) {
+		const struct variable *v = s->variables.list[k];
+
+		if (v->size > MEMORY_MAX)
+			return pass_refuse(s->rewrite, s->f->at, "%.80s is too large to be saved",
+					   v->name);
+		*(v->space == SPACE_SHARED ? &shared : &local) +=
+			round_up(v->size, v->space == SPACE_SHARED ? 16 : 4);
+	}
+	s->fixed = (uint32_t)round_up(shared, ALIGN);
+	s->locals = (uint32_t)local;
+	return PASS_DONE;
+}
+
+/* Between shared memory, from @start on, and the save: all threads together, @width bytes each. */
+static void copy_shared(struct cursor *at, bool saves, struct reg *base, const struct slot *slot,
+			struct operand start, struct operand size, unsigned width)
+{
+	static const char *const widths[] = {"u8", "u16", "u32", "v2.u32", "v4.u32"};
+	static const char *const values[] = {"%a", "%a", "%a", "{%a, %b}", "{%a, %b, %c, %d}"};
+	unsigned which = (unsigned)__builtin_ctz(width);
+	char ptx[640];
+
+	snprintf(ptx, sizeof(ptx),
+		 "{ .reg .pred %%p; .reg .b32 %%o, %%s, %%step, %%a, %%b, %%c, %%d; .reg .b64 %%g;"
+		 "  mul.lo.u32 %%o, %%0, %u; mul.lo.u32 %%step, %%1, %u;"
+		 "again: setp.ge.u32 %%p, %%o, %%3; @%%p bra out;"
+		 "  add.u32 %%s, %%2, %%o; cvt.u64.u32 %%g, %%o; add.u64 %%g, %%4, %%g;"
+		 "  ld.%s.%s %s, [%%%c]; st.%s.%s [%%%c], %s;"
+		 "  add.u32 %%o, %%o, %%step; bra again; out: }",
+		 width, width, saves ? "shared" : "global", widths[which], values[which],
+		 saves ? 's' : 'g', saves ? "global" : "shared", widths[which], saves ? 'g' : 's',
+		 values[which]);
+	edit_code(at, ptx, op_reg(slot->thread), op_reg(slot->count), start, size, op_reg(base));
+}
+
+/* The largest power of two that divides all. */
+static unsigned width_of(uint64_t a, uint64_t b)
+{
+	uint64_t bits = a | b | 16;
+
+	return (unsigned)(bits & -bits);
+}
+
+static void copy_variable(struct cursor *at, bool saves, struct saver *s, const struct slot *slot,
+			  struct variable *v, uint32_t offset)
+{
+	struct reg *start = edit_register(s->f, TYPE_b32), *base = edit_register(s->f, TYPE_b64);
+
+	edit_code(at, "mov.u32 %0, %1; add.u64 %2, %3, %4;", op_reg(start), op_variable(v),
+		  op_reg(base), op_reg(slot->base), op_int(offset));
+	copy_shared(at, saves, base, slot, op_reg(start), op_int(v->size),
+		    width_of(v->size, variable_align(v)));
+}
+
+/* What is behind the last 16 bytes goes byte by byte. */
+static void copy_dynamic(struct cursor *at, bool saves, struct saver *s, const struct slot *slot)
+{
+	struct reg *start = edit_register(s->f, TYPE_b32), *base = edit_register(s->f, TYPE_b64),
+		   *size = edit_register(s->f, TYPE_b32), *rest = edit_register(s->f, TYPE_b32);
+	struct variable *dynamic = s->variables.dynamic;
+	unsigned align = variable_align(dynamic);
+
+	edit_code(at,
+		  "{ .reg .b64 %x; mov.u32 %0, %1; mul.wide.u32 %x, %2, %3; add.u64 %4, %5, %x;"
+		  "  add.u64 %4, %4, %6; mov.u32 %7, %dynamic_smem_size; and.b32 %8, %7, 15;"
+		  "  sub.u32 %7, %7, %8; }",
+		  op_reg(start), op_variable(dynamic), op_reg(slot->rounded),
+		  op_int(4 + s->registers + s->locals), op_reg(base), op_reg(slot->base),
+		  op_int(s->fixed), op_reg(size), op_reg(rest));
+	copy_shared(at, saves, base, slot, op_reg(start), op_reg(size), width_of(align, align));
+	edit_code(at,
+		  "{ .reg .b64 %x; cvt.u64.u32 %x, %1; add.u32 %0, %0, %1; add.u64 %2, %2, %x; }",
+		  op_reg(start), op_reg(size), op_reg(base));
+	copy_shared(at, saves, base, slot, op_reg(start), op_reg(rest), 1);
+}
+
+static void copy_local(struct cursor *at, bool saves, struct saver *s, const struct slot *slot,
+		       struct variable *v, uint32_t offset)
+{
+	unsigned width = width_of(v->size | 4, variable_align(v));
+	struct reg *place = save_place(at, s, slot, offset, width);
+	struct reg *step = save_step(at, s, slot, width);
+	const char *type = width == 4 ? "u32" : width == 2 ? "u16" : "u8";
+	char ptx[512];
+
+	snprintf(ptx, sizeof(ptx),
+		 "{ .reg .pred %%p; .reg .b32 %%s, %%end, %%a;"
+		 "  mov.u32 %%s, %%0; add.u32 %%end, %%s, %%1;"
+		 "again: setp.ge.u32 %%p, %%s, %%end; @%%p bra out;"
+		 "  ld.%s.%s %%a, [%s]; st.%s.%s [%s], %%a;"
+		 "  add.u64 %%2, %%2, %%3; add.u32 %%s, %%s, %u; bra again; out: }",
+		 saves ? "local" : "global", type, saves ? "%s" : "%2", saves ? "global" : "local",
+		 type, saves ? "%2" : "%s", width);
+	edit_code(at, ptx, op_variable(v), op_int(v->size), op_reg(place), op_reg(step));
+}
+
+void save_copy_memory(struct cursor *at, bool saves, struct saver *s, const struct slot *slot)
+{
+	uint32_t offset = HEADER_BYTES, local = 4 + s->registers;
+
+	for (unsigned k = 0; k < s->variables.n; k++) {
+		struct variable *v = s->variables.list[k];
+
+		if (v->space == SPACE_LOCAL) {
+			copy_local(at, saves, s, slot, v, local);
+			local += (uint32_t)round_up(v->size, 4);
+		} else {
+			copy_variable(at, saves, s, slot, v, offset);
+			offset += (uint32_t)round_up(v->size, 16);
+		}
+	}
+	if (s->variables.dynamic)
+		copy_dynamic(at, saves, s, slot);
+}

@@ -1,0 +1,90 @@
+/* The kernel has left its module (detach.h): what it reached there by name it reaches by address,
+ * which stands behind the hidden struct, or as a copy. Addresses are loaded where they are used, so
+ * that they are alive nowhere else; a parameter costs what the name did.
+ */
+#include "passes/detach.h"
+#include "passes/pass.h"
+
+#include <stdio.h>
+
+struct replacing {
+	struct rewrite *rewrite;
+	struct instruction *i;
+};
+
+static struct reg *load_address(struct replacing *r, const struct symbol *symbol)
+{
+	struct function *f = r->rewrite->function;
+	struct reg *reg = edit_named_register(f, TYPE_b64, "address");
+	struct cursor at = cursor_before(f, r->i);
+	char ptx[64];
+
+	snprintf(ptx, sizeof(ptx), "ld.param.u64 %%0, [%%1+%zu];",
+		 hidden_size(r->rewrite->form) + symbol->index * sizeof(uint64_t));
+	edit_code(&at, ptx, op_reg(reg), op_variable(r->rewrite->hidden));
+	return reg;
+}
+
+static void replace_address(struct replacing *r, struct operand *operand, bool in_brackets)
+{
+	struct cursor at = cursor_before(r->rewrite->function, r->i);
+	struct reg *reg = load_address(r, operand->variable->symbol);
+	const char *suffix = operand->suffix;
+	uint64_t offset;
+
+	if (!in_brackets && suffix && symbol_offset(operand, &offset)) {
+		edit_code(&at, "add.u64 %0, %0, %1;", op_reg(reg), op_int(offset));
+		suffix = NULL;
+	}
+	*operand = op_reg(reg);
+	operand->suffix = suffix;
+}
+
+static void replace(struct replacing *r, struct operand *operand, bool in_brackets)
+{
+	const struct symbol *symbol;
+
+	switch (operand->kind) {
+	case OPERAND_VARIABLE:
+		symbol = operand->variable->of_module ? operand->variable->symbol : NULL;
+		if (symbol && symbol->kind == SYMBOL_ADDRESS)
+			replace_address(r, operand, in_brackets);
+		else if (symbol && symbol->kind == SYMBOL_COPY)
+			operand->variable = symbol->copy;
+		return;
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < operand->item_count; k++)
+			replace(r, &operand->items[k],
+				in_brackets || operand->kind == OPERAND_ADDRESS);
+		return;
+	default:
+		return;
+	}
+}
+
+static int run(struct rewrite *rewrite)
+{
+	const struct detached *detached = rewrite->detached;
+	struct function *f = rewrite->function;
+
+	if (!detached)
+		return PASS_DONE;
+	if (detached->refusal.error)
+		return pass_refuse(rewrite, detached->refusal.at, "%s", detached->refusal.message);
+	detach_strip(f);
+	f->linkage = ".visible .entry";
+	for (struct block *b = f->entry; b; b = b->next) {
+		for (struct instruction *i = b->first; i; i = i->next) {
+			struct replacing r = {rewrite, i};
+
+			for (size_t k = 0; k < i->operand_count; k++)
+				replace(&r, &i->operands[k], false);
+		}
+	}
+	return PASS_DONE;
+}
+
+const struct pass pass_symbols = {"symbols", run};

@@ -1,0 +1,252 @@
+/* A thread that leaves goes to one place instead, `leave`, from where a loop can go on.
+ *
+ * There it must not disturb threads that are not done yet. A barrier without a count is for all
+ * threads of the block that have not left; now nobody has left. If all threads come by the same
+ * barriers (uniform.h) nothing is to be done. Else those who are done come to every such barrier as
+ * well, until all are (exit-barrier.h):
+ *
+ *	bar.sync 0;     ->  barrier.sync N;  vote += 1
+ *	ret;            ->  bra done;
+ *	done:               finished += 1;  was it the last?  told.done = vote
+ *	again:              barrier.sync N;  told.done != vote?  vote += 1, again
+ *
+ * The last one is also the barrier that a loop over blocks needs. N is a number that no barrier
+ * with a count uses. A barrier that reduces a vote of the kernel's own counts it in shared memory,
+ * between two of ours.
+ *
+ * Barriers with a count are for those who come to them, and stay as they are.
+ */
+#include "analysis/barrier.h"
+#include "passes/reconvergence.h"
+#include "passes/safe.h"
+#include "analysis/uniform.h"
+#include "passes/exit-barrier.h"
+
+/* Barriers of single threads, not of warps. */
+#define SM_MIN 70
+
+/* Those who are done come, too. */
+static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
+{
+	if (rewrite->gathering)
+		gather_at_barrier(at, rewrite, i);
+	vote(at, rewrite, NULL, i);
+}
+
+/* The vote is counted by additions to the tally, which each thread takes back when it has read the
+ * sum: so the tally is 0 again when the next one begins. `and` counts those against. */
+static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
+			     const struct instruction *i, const struct barrier *barrier)
+{
+	struct function *f = rewrite->function;
+	struct reg *mine = edit_register(f, TYPE_b32), *sum = edit_register(f, TYPE_b32);
+	bool is_and = mnemonic_has(i->mnemonic, "and");
+	struct operand result = *barrier->result, tally;
+
+	if (!rewrite->tally)
+		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
+	tally = op_variable(rewrite->tally);
+	edit_code(at, "mov.u32 %0, 0;", op_reg(mine));
+	edit_code(at, "mov.u32 %0, 1;", op_reg(mine));
+	if (at->before && at->before->prev) {
+		at->before->prev->guard = barrier->vote->reg;
+		at->before->prev->guard_negated = (barrier->vote->sign == '!') != is_and;
+	}
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
+	edit_guard_like(at, i);
+	insert_vote(at, rewrite, i);
+	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
+	insert_vote(at, rewrite, i);
+	edit_code(at, "neg.s32 %0, %0;", op_reg(mine));
+	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
+	edit_guard_like(at, i);
+	edit_code(at,
+		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
+		  : mnemonic_has(i->mnemonic, "popc") ? "mov.u32 %0, %1;"
+						      : "setp.ne.u32 %0, %1, 0;",
+		  result, op_reg(sum));
+	edit_guard_like(at, i);
+}
+
+static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
+			    const struct barrier *barrier)
+{
+	struct function *f = rewrite->function;
+	struct cursor at = cursor_before(f, i);
+
+	if (barrier->is_red)
+		insert_reduction(&at, rewrite, i, barrier);
+	else
+		insert_vote(&at, rewrite, i);
+	edit_remove(f, i);
+}
+
+static void replace_barriers(struct rewrite *rewrite)
+{
+	struct barrier barrier;
+
+	for (struct block *b = rewrite->function->entry; b; b = b->next) {
+		for (struct instruction *i = b->first, *next; i; i = next) {
+			next = i->next;
+			if (barrier_read(i, &barrier) && !barrier.is_counted)
+				replace_barrier(rewrite, i, &barrier);
+		}
+	}
+}
+
+/* Every ret and exit becomes a jump to @to. */
+static void replace_exits(struct function *f, struct block *to)
+{
+	for (struct block *b = f->entry; b; b = b->next) {
+		struct instruction *i = b->last;
+		struct cursor at;
+
+		if (!i || i->mnemonic->op_class != OP_EXIT)
+			continue;
+		at = cursor_before(f, i);
+		edit_code(&at, "bra %0;", op_block(to));
+		if (f->module->diag->error)
+			return;
+		b->last->guard = i->guard;
+		b->last->guard_negated = i->guard_negated;
+		edit_remove(f, i);
+	}
+}
+
+/* What the blocks of the kernel share, and a fast thread of the next one must not touch yet. */
+static bool shares(const struct instruction *i)
+{
+	struct barrier barrier;
+	enum opcode_class op_class = i->mnemonic->op_class;
+
+	for (size_t k = 0; k < i->operand_count; k++) {
+		const struct operand *o = &i->operands[k];
+
+		if (o->kind == OPERAND_ADDRESS && o->item_count)
+			o = &o->items[0];
+		if (o->kind == OPERAND_VARIABLE && o->variable->space == SPACE_SHARED)
+			return true;
+	}
+	return op_class == OP_CALL || op_class == OP_ASYNC || mnemonic_has(i->mnemonic, "shared") ||
+	       (barrier_read(i, &barrier) && barrier.is_counted);
+}
+
+/* Finds a free number, and whether blocks share anything. */
+static int look_around(struct rewrite *rewrite, bool *has_copies)
+{
+	struct function *f = rewrite->function;
+	unsigned used = 0;
+
+	for (const struct block *b = f->entry; b; b = b->next) {
+		for (const struct instruction *i = b->first; i; i = i->next) {
+			struct barrier barrier;
+
+			/* What pass-warp-exit.c wrote is each warp's own. */
+			if (i->at.line || rewrite->safe)
+				rewrite->must_meet = rewrite->must_meet || shares(i);
+			*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
+			if (i->mnemonic->op_class != OP_BARRIER)
+				continue;
+			if (!barrier_read(i, &barrier))
+				return pass_refuse(rewrite, i->at, "a barrier of unknown kind");
+			if (!barrier.is_counted)
+				continue;
+			if (barrier.number->kind != OPERAND_IMMEDIATE ||
+			    barrier.number->value >= BARRIER_COUNT)
+				return pass_refuse(rewrite, i->at,
+						   "a barrier for some threads, with its number in "
+						   "a register");
+			used |= 1u << barrier.number->value;
+		}
+	}
+	rewrite->barrier = (unsigned)__builtin_ctz(~used);
+	if (rewrite->barrier >= BARRIER_COUNT)
+		return pass_refuse(rewrite, f->at, "all barriers are in use");
+	return PASS_DONE;
+}
+
+/* Where some only arrive the others may wait without a count: that barrier cannot become one that
+ * all come to. NULL: there is none. */
+static const struct instruction *find_awaited(const struct function *f)
+{
+	const struct instruction *found = NULL;
+	unsigned arrived = 0;
+	struct barrier barrier;
+
+	for (const struct block *b = f->entry; b; b = b->next)
+		for (const struct instruction *i = b->first; i; i = i->next)
+			if (barrier_read(i, &barrier) && barrier.is_counted &&
+			    mnemonic_has(i->mnemonic, "arrive"))
+				arrived |= 1u << barrier.number->value;
+	for (const struct block *b = f->entry; b && arrived && !found; b = b->next)
+		for (const struct instruction *i = b->first; i && !found; i = i->next)
+			if (barrier_read(i, &barrier) && !barrier.is_counted &&
+			    (barrier.number->kind != OPERAND_IMMEDIATE ||
+			     (barrier.number->value < BARRIER_COUNT &&
+			      arrived & 1u << barrier.number->value)))
+				found = i;
+	return found;
+}
+
+/* Those who are done stand at the others' barriers until there are no others. */
+static void leave_together(struct cursor *at, struct rewrite *rewrite)
+{
+	struct block *again = edit_new_block(rewrite->function);
+
+	if (rewrite->votes)
+		vote_done(at, rewrite);
+	if (rewrite->gathering)
+		gather_done(at, rewrite);
+	if (!rewrite->votes || !again)
+		return;
+	cursor_place(at, again);
+	edit_code(at, "@!%0 bra %1;", op_reg(vote_absent(at, rewrite, NULL)), op_block(again));
+}
+
+static int run(struct rewrite *rewrite)
+{
+	struct function *f = rewrite->function;
+	bool is_uniform = true, has_copies = false; /* with safe points, barriers are votes */
+	const struct instruction *awaited;
+	struct block *done;
+	struct cursor at;
+	struct cfg cfg;
+	int r = look_around(rewrite, &has_copies);
+
+	if (!r && !rewrite->safe)
+		r = cfg_build(f, &cfg);
+	if (!r && !rewrite->safe)
+		r = uniform_barriers(f, &cfg, &is_uniform);
+	if (r)
+		return r;
+	if ((!is_uniform || rewrite->safe) && pass_target(f->module) < SM_MIN)
+		return pass_refuse(rewrite, f->at,
+				   "threads may leave before barriers, and %s has no barriers for "
+				   "single threads",
+				   f->module->target);
+	awaited = is_uniform ? NULL : find_awaited(f);
+	if (awaited)
+		return pass_refuse(rewrite, awaited->at,
+				   "a barrier for all threads and for some, who only arrive");
+	if (!is_uniform)
+		r = votes_init(rewrite);
+	if (r)
+		return r;
+	done = edit_block(f, f->last, "done");
+	replace_exits(f, done);
+	if (!is_uniform)
+		replace_barriers(rewrite);
+	at = cursor_end(f, done);
+	if (has_copies)
+		edit_code(&at, "cp.async.wait_all;");
+	if (rewrite->safe)
+		safe_vote_done(&at, rewrite);
+	else
+		leave_together(&at, rewrite);
+	rewrite->have_met = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;
+	edit_code(&at, "ret;");
+	rewrite->leave = at.block->last;
+	return PASS_DONE;
+}
+
+const struct pass pass_uniform_exit = {"uniform-exit", run};

@@ -1,0 +1,179 @@
+/* Templates: PTX that is read by the parser as bodies are, in a scope of its own. And operands that
+ * are exchanged for others.
+ */
+#include "syntax/edit.h"
+
+#include "syntax/opcode.h"
+#include "syntax/parser.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void edit_code_operands(struct cursor *cursor, const char *ptx, const struct operand *operands,
+			size_t n)
+{
+	struct function *f = cursor->function;
+	struct module *module = f->module;
+	struct diag diag = {0};
+	struct scope scope = {.outer = module->scope, .depth = 3};
+	struct parser p = {.module = module,
+			   .function = f,
+			   .arena = f->arena,
+			   .diag = &diag,
+			   .scope = &scope,
+			   .cursor = *cursor,
+			   .is_template = true,
+			   .operands = operands,
+			   .operand_count = n};
+
+	if (module->diag->error)
+		return;
+	lex_init(&p.lexer, ptx, strlen(ptx), (struct position){1, 1});
+	parser_next(&p);
+	parse_statements(&p);
+	for (; p.scope != module->scope; p.scope = p.scope->outer)
+		scope_close(p.scope);
+	if (diag.error)
+		diag_fail(module->diag, diag.error, (struct position){0}, "template '%.60s': %s",
+			  ptx + (diag.at.column ? diag.at.column - 1 : 0), diag.message);
+	*cursor = p.cursor;
+}
+
+static unsigned replace_operand(struct operand *operand, const char *text, const struct operand *by)
+{
+	unsigned n = 0;
+
+	switch (operand->kind) {
+	case OPERAND_SPECIAL:
+		if (strcmp(operand->text, text) != 0)
+			return 0;
+		*operand = *by;
+		return 1;
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < operand->item_count; k++)
+			n += replace_operand(&operand->items[k], text, by);
+		return n;
+	default:
+		return 0;
+	}
+}
+
+/* A 16-bit move may read a special register, but no register of 32 bits. */
+static void narrow(struct function *f, struct instruction *i)
+{
+	static const char wanted[] = "cvt.u16.u32";
+
+	if (strcmp(i->mnemonic->name, "mov") != 0 || i->mnemonic->first_type == TYPE_NONE ||
+	    types[i->mnemonic->first_type].bits != 16)
+		return;
+	i->mnemonic = opcode_mnemonic(f->module, wanted, strlen(wanted));
+	if (!i->mnemonic)
+		diag_no_memory(f->module->diag);
+}
+
+/* mov.v4.u32 {a, b, c, d}, %ctaid becomes up to four moves. */
+static void take_apart(struct function *f, struct instruction *i)
+{
+	static const char parts[] = "xyzw";
+	const struct operand *to = &i->operands[0], *from = &i->operands[1];
+	struct cursor at = cursor_before(f, i);
+
+	for (unsigned k = 0; k < 4; k++) {
+		struct operand part = *to;
+		char text[64];
+
+		if (to->kind == OPERAND_VECTOR && k >= to->item_count)
+			break;
+		if (to->kind == OPERAND_VECTOR)
+			part = to->items[k];
+		if (part.kind != OPERAND_REGISTER)
+			continue;
+		if (to->kind != OPERAND_VECTOR) {
+			static const char *const suffixes[] = {".x", ".y", ".z", ".w"};
+			part.suffix = suffixes[k];
+		}
+		snprintf(text, sizeof(text), "%.40s.%c", from->text, parts[k]);
+		edit_code(&at, "mov.u32 %0, %1;", part, op_special(f, text));
+		if (at.before && at.before->prev) {
+			at.before->prev->guard = i->guard;
+			at.before->prev->guard_negated = i->guard_negated;
+		}
+	}
+	edit_remove(f, i);
+}
+
+static bool reads_whole(const struct instruction *i, const char *name)
+{
+	size_t len = strcspn(name, ".");
+
+	return i->operand_count == 2 && i->operands[1].kind == OPERAND_SPECIAL &&
+	       !strcmp(i->mnemonic->name, "mov") && !strncmp(i->operands[1].text, name, len) &&
+	       !i->operands[1].text[len];
+}
+
+unsigned edit_replace_special(struct function *function, const char *name, struct operand by)
+{
+	unsigned n = 0;
+
+	for (struct block *b = function->entry; b; b = b->next) {
+		for (struct instruction *i = b->first, *next; i; i = next) {
+			unsigned here = 0;
+
+			if (strchr(name, '.') && reads_whole(i, name)) {
+				struct instruction *before = i->prev;
+
+				take_apart(function, i);
+				next = before ? before->next : b->first;
+				if (function->module->diag->error)
+					return n;
+				continue;
+			}
+			next = i->next;
+			for (size_t k = 0; k < i->operand_count; k++)
+				here += replace_operand(&i->operands[k], name, &by);
+			if (here)
+				narrow(function, i);
+			n += here;
+		}
+	}
+	function->changed = function->changed || n;
+	return n;
+}
+
+static bool uses_special(const struct operand *operand, const char *name, size_t len)
+{
+	switch (operand->kind) {
+	case OPERAND_SPECIAL:
+		if (!strcmp(operand->text, name))
+			return true;
+		/* %ctaid for all of its parts, and %ctaid.x also when all of it is read. */
+		if (strncmp(operand->text, name, len) != 0)
+			return false;
+		return operand->text[len] == '\0' || (operand->text[len] == '.' && !name[len]);
+	case OPERAND_ADDRESS:
+	case OPERAND_VECTOR:
+	case OPERAND_LIST:
+	case OPERAND_PAIR:
+		for (size_t k = 0; k < operand->item_count; k++)
+			if (uses_special(&operand->items[k], name, len))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+bool edit_uses_special(const struct function *function, const char *name)
+{
+	size_t len = strcspn(name, ".");
+
+	for (const struct block *b = function->entry; b; b = b->next)
+		for (const struct instruction *i = b->first; i; i = i->next)
+			for (size_t k = 0; k < i->operand_count; k++)
+				if (uses_special(&i->operands[k], name, len))
+					return true;
+	return false;
+}

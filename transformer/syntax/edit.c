@@ -1,0 +1,385 @@
+/* The bricks: registers, variables, blocks, and where things go. Templates are in edit-code.c. */
+#include "syntax/edit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has_failed(const struct function *f)
+{
+	return f->module->diag->error;
+}
+
+static void link_block(struct function *f, struct block *after, struct block *block)
+{
+	block->prev = after;
+	block->next = after ? after->next : f->entry;
+	*(after ? &after->next : &f->entry) = block;
+	*(block->next ? &block->next->prev : &f->last) = block;
+	block->placed = true;
+	f->changed = true;
+}
+
+/* @first and all behind it go from their block to the end of @to. */
+static void move_tail(struct instruction *first, struct block *to)
+{
+	struct block *from = first->block;
+
+	to->first = first;
+	to->last = from->last;
+	from->last = first->prev;
+	*(first->prev ? &first->prev->next : &from->first) = NULL;
+	first->prev = NULL;
+	for (struct instruction *i = first; i; i = i->next)
+		i->block = to;
+}
+
+struct cursor cursor_before(struct function *function, struct instruction *instruction)
+{
+	return (struct cursor){function, instruction->block, instruction};
+}
+
+struct cursor cursor_after(struct function *function, struct instruction *instruction)
+{
+	return (struct cursor){function, instruction->block, instruction->next};
+}
+
+struct cursor cursor_start(struct function *function, struct block *block)
+{
+	return (struct cursor){function, block, block->first};
+}
+
+struct cursor cursor_end(struct function *function, struct block *block)
+{
+	return (struct cursor){function, block, NULL};
+}
+
+void cursor_place(struct cursor *cursor, struct block *block)
+{
+	link_block(cursor->function, cursor->block, block);
+	if (cursor->before)
+		move_tail(cursor->before, block);
+	cursor->block = block;
+}
+
+static bool place_new_block(struct cursor *cursor)
+{
+	struct block *block = edit_new_block(cursor->function);
+
+	if (block)
+		cursor_place(cursor, block);
+	return block;
+}
+
+void cursor_insert(struct cursor *cursor, struct instruction *i)
+{
+	struct block *block = cursor->block;
+
+	if (!cursor->before && block->last && instruction_ends_block(block->last)) {
+		if (!place_new_block(cursor))
+			return;
+		block = cursor->block;
+	}
+	i->block = block;
+	i->next = cursor->before;
+	i->prev = cursor->before ? cursor->before->prev : block->last;
+	*(i->prev ? &i->prev->next : &block->first) = i;
+	*(i->next ? &i->next->prev : &block->last) = i;
+	cursor->function->changed = true;
+	if (cursor->before && instruction_ends_block(i))
+		place_new_block(cursor);
+}
+
+struct operand op_reg(struct reg *reg)
+{
+	return (struct operand){.kind = OPERAND_REGISTER, .reg = reg};
+}
+
+struct operand op_int(uint64_t value)
+{
+	return (struct operand){.kind = OPERAND_IMMEDIATE, .value = value};
+}
+
+struct operand op_block(struct block *block)
+{
+	return (struct operand){.kind = OPERAND_BLOCK, .block = block};
+}
+
+struct operand op_table(struct table *table)
+{
+	return (struct operand){.kind = OPERAND_TABLE, .table = table};
+}
+
+struct operand op_variable(struct variable *variable)
+{
+	return (struct operand){.kind = OPERAND_VARIABLE, .variable = variable};
+}
+
+struct operand op_special(struct function *function, const char *name)
+{
+	const char *text = intern_string(&function->module->names, name);
+
+	if (!text)
+		diag_no_memory(function->module->diag);
+	return (struct operand){.kind = OPERAND_SPECIAL, .text = text ? text : ""};
+}
+
+const char *edit_fresh_name(struct function *function, const char *name)
+{
+	const char *prefix = function->module->prefix;
+	bool is_percent = *name == '%';
+	size_t room = strlen(prefix) + strlen(name) + 16;
+	char *text = intern_unlisted(function->arena, room);
+
+	if (!text)
+		return NULL;
+	snprintf(text, room, "%s%s%s_%u", is_percent ? "%" : "", prefix, name + is_percent,
+		 function->fresh++);
+	return text;
+}
+
+struct reg *edit_new_register(struct function *function, const char *name, enum type_id type,
+			      unsigned vector)
+{
+	struct reg *reg = arena_new(function->arena, struct reg);
+
+	if (!reg)
+		return NULL;
+	reg->name = name;
+	reg->type = type;
+	reg->vector = vector;
+	reg->id = function->reg_count++;
+	*function->regs_end = reg;
+	function->regs_end = &reg->next;
+	return reg;
+}
+
+struct reg *edit_named_register(struct function *function, enum type_id type, const char *name)
+{
+	char stem[64];
+	const char *fresh;
+	struct reg *reg;
+
+	if (has_failed(function))
+		return &function->module->broken_reg;
+	snprintf(stem, sizeof(stem), "%%%s", name);
+	fresh = edit_fresh_name(function, stem);
+	reg = fresh ? edit_new_register(function, fresh, type, 1) : NULL;
+	if (reg)
+		return reg;
+	diag_no_memory(function->module->diag);
+	return &function->module->broken_reg;
+}
+
+struct reg *edit_register(struct function *function, enum type_id type)
+{
+	return edit_named_register(function, type, types[type].name);
+}
+
+bool edit_declare(struct function *function, const char *text)
+{
+	struct declaration *d = arena_new(function->arena, struct declaration);
+
+	if (!d)
+		return false;
+	d->text = text;
+	*function->declarations_end = d;
+	function->declarations_end = &d->next;
+	return true;
+}
+
+bool edit_declare_group(struct function *function, const char *name, enum type_id type,
+			unsigned vector, uint64_t count)
+{
+	size_t room = strlen(name) + 64;
+	char *text = arena_alloc(function->arena, room), part[8] = "";
+
+	if (!text)
+		return false;
+	if (vector > 1)
+		snprintf(part, sizeof(part), ".v%u ", vector % 10);
+	snprintf(text, room, ".reg %s.%s %s<%llu>;", part, types[type].name, name,
+		 (unsigned long long)count);
+	return edit_declare(function, text);
+}
+
+static const char *print_name(struct function *f, const char *format, unsigned n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), format, n);
+	return intern_string(&f->module->names, text);
+}
+
+static struct variable *add_variable(struct function *f, const struct variable *like,
+				     struct variable **end)
+{
+	struct variable *v = NULL;
+
+	if (like->name && like->before && like->after)
+		v = arena_new(f->arena, struct variable);
+	if (!v) {
+		diag_no_memory(f->module->diag);
+		return &f->module->broken_variable;
+	}
+	*v = *like;
+	*end = v;
+	f->changed = true;
+	return v;
+}
+
+struct variable *edit_variable(struct function *function, enum space space, const char *name,
+			       unsigned align, uint64_t bytes)
+{
+	struct variable like = {
+		.space = space, .type = TYPE_b8, .vector = 1, .align = align, .size = bytes};
+	struct variable *v;
+	char before[64];
+
+	if (has_failed(function))
+		return &function->module->broken_variable;
+	snprintf(before, sizeof(before), ".%s .align %u .b8 ", space_names[space], align);
+	like.name = edit_fresh_name(function, name);
+	like.before = intern_string(&function->module->names, before);
+	like.after = print_name(function, "[%u]", (unsigned)bytes);
+	v = add_variable(function, &like, function->variables_end);
+	if (v != &function->module->broken_variable)
+		function->variables_end = &v->next;
+	return v;
+}
+
+static struct variable *add_parameter(struct function *f, struct variable *like, const char *name)
+{
+	struct variable **end = &f->params;
+
+	if (has_failed(f))
+		return &f->module->broken_variable;
+	like->space = SPACE_PARAM;
+	like->vector = 1;
+	like->name = intern_string(&f->module->names, name);
+	while (*end)
+		end = &(*end)->next;
+	return add_variable(f, like, end);
+}
+
+struct variable *edit_parameter(struct function *function, enum type_id type, const char *name)
+{
+	struct variable like = {.type = type, .size = (types[type].bits + 7) / 8};
+	char before[32];
+
+	snprintf(before, sizeof(before), ".param .%s ", types[type].name);
+	like.before = intern_string(&function->module->names, before);
+	like.after = "";
+	return add_parameter(function, &like, name);
+}
+
+struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
+				      uint64_t bytes)
+{
+	struct variable like = {.type = TYPE_b8, .align = align, .size = bytes};
+
+	like.before = print_name(function, ".param .align %u .b8 ", align);
+	like.after = print_name(function, "[%u]", (unsigned)bytes);
+	return add_parameter(function, &like, name);
+}
+
+void edit_directive(struct function *function, const char *name, unsigned value)
+{
+	struct directive *d = arena_new(function->arena, struct directive);
+	char text[64];
+
+	if (!d) {
+		diag_no_memory(function->module->diag);
+		return;
+	}
+	d->name = name;
+	snprintf(text, sizeof(text), ".%s %u", name, value);
+	d->text = intern_string(&function->module->names, text);
+	d->values[0] = value;
+	d->value_count = 1;
+	d->next = function->directives;
+	function->directives = d;
+}
+
+struct block *edit_new_block(struct function *function)
+{
+	struct block *block = arena_new(function->arena, struct block);
+
+	if (block)
+		block->number = function->block_count++;
+	else
+		diag_no_memory(function->module->diag);
+	return block;
+}
+
+struct block *edit_block(struct function *function, struct block *after, const char *name)
+{
+	struct block *block = NULL;
+
+	if (!has_failed(function))
+		block = edit_new_block(function);
+	if (!block)
+		return &function->module->broken_block;
+	block->label = edit_fresh_name(function, name);
+	link_block(function, after, block);
+	return block;
+}
+
+struct block *edit_split(struct function *function, struct instruction *instruction)
+{
+	struct cursor at = cursor_before(function, instruction);
+
+	if (has_failed(function) || !place_new_block(&at))
+		return &function->module->broken_block;
+	return at.block;
+}
+
+void edit_guard_like(const struct cursor *cursor, const struct instruction *like)
+{
+	struct instruction *last = cursor->before ? cursor->before->prev : NULL;
+
+	if (!last)
+		return;
+	last->guard = like->guard;
+	last->guard_negated = like->guard_negated;
+}
+
+void edit_remove(struct function *function, struct instruction *i)
+{
+	if (has_failed(function))
+		return;
+	*(i->prev ? &i->prev->next : &i->block->first) = i->next;
+	*(i->next ? &i->next->prev : &i->block->last) = i->prev;
+	function->changed = true;
+}
+
+struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
+			     size_t n)
+{
+	struct table *table = arena_new(function->arena, struct table);
+
+	if (!table)
+		return NULL;
+	*table = (struct table){.name = name, .targets = targets, .target_count = n};
+	*function->tables_end = table;
+	function->tables_end = &table->next;
+	return table;
+}
+
+struct table *edit_table(struct function *function, const char *name, struct block **targets,
+			 size_t n)
+{
+	struct table *table = NULL;
+	struct block **copy;
+
+	if (has_failed(function))
+		return &function->module->broken_table;
+	name = edit_fresh_name(function, name);
+	copy = arena_array(function->arena, n, sizeof(*copy));
+	if (name && copy)
+		table = edit_new_table(function, name, memcpy(copy, targets, n * sizeof(*copy)), n);
+	if (table)
+		return table;
+	diag_no_memory(function->module->diag);
+	return &function->module->broken_table;
+}

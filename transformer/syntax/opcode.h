@@ -1,0 +1,8 @@
+/* Mnemonics: the first word of an instruction, looked up in opcodes.def. */
+#pragma once
+
+#include "syntax/ir.h"
+
+/* The mnemonic spelled @text, made at its first use. NULL: no memory, or it has more than
+ * MODIFIER_MAX modifiers. */
+const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, size_t len);
