@@ -21,7 +21,7 @@ NVCC        := $(CUDA_HOME)/bin/nvcc
 PREFIX      ?= /usr/local
 DESTDIR     ?=
 Q           := $(if $(V),,@)
-export B CUDA_HOME VERSION
+export B CUDA_HOME VERSION LONG_TESTS SERIAL_TESTS
 
 WARN        := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
                -Wwrite-strings -Wvla -Wno-missing-field-initializers
@@ -38,6 +38,8 @@ SHARED      :=# NAME            -> $(B)/lib/NAME,      from NAME_SRC, NAME_LIBS,
 UNIT_TESTS  :=# NAME            -> $(B)/tests/NAME,    as PROGRAMS; run by `make test`, each prints TAP or exits 0
 UNSANITIZED :=# those of UNIT_TESTS that cannot run under sanitizers
 SHELL_TESTS :=# path of script  -> run by `make test` with B set
+LONG_TESTS  :=# names of tests that take long: the runner starts them first
+SERIAL_TESTS :=# names of tests that measure, so nothing may run beside them
 FUZZERS     :=# NAME            -> $(B)/fuzz/NAME,     from NAME_SRC; libFuzzer under clang, replayed on a corpus else
 BENCHES     :=# NAME            -> $(B)/bench/NAME
 EXTRA       :=# other files that `make all` builds

@@ -13,7 +13,7 @@ else
     exit 1
 fi
 # The list itself: each function that the header declares, read in another way than it was made.
-missing=$(grep -oE '\bCUDAAPI +cu[A-Z][A-Za-z0-9_]*' "$CUDA_HOME/include/cuda.h" |
+missing=$(grep -oE '\bCUDAAPI +cu[A-Z][A-Za-z0-9_]*' "${CUDA_HOME:-build/cuda}/include/cuda.h" |
     awk '{ print $2 }' | sort -u | while read -r name; do grep -qx "$name" "$have" || grep -qx "${name}_v2" "$have" || echo "$name"; done)
 if [ -z "$missing" ]; then
     echo "ok - no declaration of cuda.h is missing"
@@ -26,7 +26,7 @@ fi
 want=$B/gen/nvml-symbols.txt
 have=$B/gen/libweir-nvml-exports.txt
 nm -D --defined-only "$B/lib/libweir-nvml.so" | awk '{ print $3 }' | LC_ALL=C sort >"$have"
-if diff "$want" "$have" >"$have.diff" && [ "$(grep -cE 'DECLDIR +nvml' "$CUDA_HOME/include/nvml.h")" -le "$(wc -l <"$have")" ]; then
+if diff "$want" "$have" >"$have.diff" && [ "$(grep -cE 'DECLDIR +nvml' "${CUDA_HOME:-build/cuda}/include/nvml.h")" -le "$(wc -l <"$have")" ]; then
     echo "ok - libweir-nvml exports the $(wc -l <"$want") functions of NVML"
 else
     cat "$have.diff"
