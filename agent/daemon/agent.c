@@ -89,7 +89,7 @@ static void mark_limited(struct agent *agent)
 	if (!agent->limited)
 		memories_mark(&agent->memories);
 	if (!agent->limited)
-		doors_mark(&agent->doors);
+		gpu_sockets_mark(&agent->gpu_sockets);
 	agent->limited = true;
 }
 

@@ -5,7 +5,7 @@
 
 #include "compile/compile.h"
 #include "config/config.h"
-#include "daemon/doors.h"
+#include "daemon/gpu-socket.h"
 #include "scheduler/gpus.h"
 #include "daemon/handshake.h"
 #include "kubernetes/labels.h"
@@ -51,7 +51,7 @@ struct agent {
 	struct labels labels;
 
 	struct server clients;
-	struct doors doors;
+	struct gpu_sockets gpu_sockets;
 	struct session *sessions;
 	unsigned n_sessions;
 	uint64_t last_number; /* of a client */

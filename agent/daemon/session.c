@@ -527,11 +527,11 @@ static void accepted(struct server *server, int fd)
 	let_in(container_of(server, struct agent, clients), fd, NULL);
 }
 
-static void accepted_at_door(struct server *server, int fd)
+static void accepted_at_gpu_socket(struct server *server, int fd)
 {
-	struct door *door = container_of(server, struct door, server);
+	struct gpu_socket *socket = container_of(server, struct gpu_socket, server);
 
-	let_in(door->agent, fd, door->gpu);
+	let_in(socket->agent, fd, socket->gpu);
 }
 
 void session_tell_levels(struct agent *agent, struct tenant *tenant)
@@ -558,14 +558,14 @@ int sessions_init(struct agent *agent)
 	int r = server_init(&agent->clients, &agent->loop, agent->config.socket, SOCK_SEQPACKET,
 			    0666, accepted);
 
-	return r == 0 ? doors_init(agent, accepted_at_door) : r;
+	return r == 0 ? gpu_sockets_init(agent, accepted_at_gpu_socket) : r;
 }
 
 void sessions_deinit(struct agent *agent)
 {
 	agent->stopping = true;
 	server_deinit(&agent->clients);
-	doors_deinit(&agent->doors);
+	gpu_sockets_deinit(&agent->gpu_sockets);
 	for (struct session *session = agent->sessions, *next; session; session = next) {
 		next = session->next;
 		session_free(session);

@@ -10,7 +10,7 @@
 
 #include "config/config.h"
 #include "metrics/metrics.h"
-#include "mps/mps-keeper.h"
+#include "mps/mps-supervisor.h"
 #include "common/process.h"
 
 #include "weir/base.h"
@@ -173,7 +173,7 @@ static int have_started(const struct mps_daemon *daemon)
 
 	path_of(path, daemon, "daemon");
 	unlink(path);
-	return mps_keeper_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
+	return mps_supervisor_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
 }
 
 static void start(struct mps_daemon *daemon)

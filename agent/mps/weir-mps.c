@@ -1,5 +1,6 @@
-/* weir-mps: father of a node's MPS daemons. It starts those that the agent asks for (mps-keeper.h),
- * and ends them when it is ended; all that is known of them, the agent knows. */
+/* weir-mps: father of a node's MPS daemons. It starts those that the agent asks for
+ * (mps-supervisor.h), and ends them when it is ended; all that is known of them, the agent knows.
+ */
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "config/config.h"
-#include "mps/mps-keeper.h"
+#include "mps/mps-supervisor.h"
 #include "mps/mps-process.h"
 
 #include "weir/base.h"
@@ -22,7 +23,7 @@ struct child {
 	char gpu[GPU_ID_SIZE];
 };
 
-struct keeper {
+struct supervisor {
 	struct loop loop;
 	struct loop_signals signals;
 	struct loop_io requests;
@@ -32,12 +33,12 @@ struct keeper {
 };
 
 /* The GPU's, or else a free one; NULL: there is neither. */
-static struct child *child_of(struct keeper *keeper, const char *gpu)
+static struct child *child_of(struct supervisor *supervisor, const char *gpu)
 {
 	struct child *empty = NULL;
 
 	for (size_t i = 0; i < CHILDREN_MAX; i++) {
-		struct child *child = &keeper->children[i];
+		struct child *child = &supervisor->children[i];
 		if (child->pid && strcmp(child->gpu, gpu) == 0)
 			return child;
 		if (!child->pid)
@@ -46,17 +47,17 @@ static struct child *child_of(struct keeper *keeper, const char *gpu)
 	return empty;
 }
 
-static void start(struct keeper *keeper, const struct mps_request *request)
+static void start(struct supervisor *supervisor, const struct mps_request *request)
 {
-	struct child *child = child_of(keeper, request->gpu);
+	struct child *child = child_of(supervisor, request->gpu);
 	char folder[MPS_PATH_MAX];
 	struct mps_program program;
 
 	if (!child || child->pid)
 		return;
-	snprintf(folder, sizeof(folder), "%s/%s", keeper->config.mps.dir, request->gpu);
+	snprintf(folder, sizeof(folder), "%s/%s", supervisor->config.mps.dir, request->gpu);
 	/* Without the program the agent does not ask: it needs it, too. */
-	pid_t pid = mps_program_find(&program, &keeper->config.mps)
+	pid_t pid = mps_program_find(&program, &supervisor->config.mps)
 			    ? mps_program_start(&program, folder, request->gpu, request->multi_user)
 			    : -ENOENT;
 	if (pid < 0) {
@@ -71,58 +72,58 @@ static void start(struct keeper *keeper, const struct mps_request *request)
 
 static void requested(struct loop_io *io, uint32_t events)
 {
-	struct keeper *keeper = container_of(io, struct keeper, requests);
+	struct supervisor *supervisor = container_of(io, struct supervisor, requests);
 	struct mps_request request;
 
 	(void)events;
-	while (mps_keeper_next(keeper->socket, &request))
-		start(keeper, &request);
+	while (mps_supervisor_next(supervisor->socket, &request))
+		start(supervisor, &request);
 }
 
-static void reap(struct keeper *keeper)
+static void reap(struct supervisor *supervisor)
 {
 	pid_t pid;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 		for (size_t i = 0; i < CHILDREN_MAX; i++)
-			if (keeper->children[i].pid == pid) {
-				log_info("MPS daemon of %s: ended", keeper->children[i].gpu);
-				keeper->children[i].pid = 0;
+			if (supervisor->children[i].pid == pid) {
+				log_info("MPS daemon of %s: ended", supervisor->children[i].gpu);
+				supervisor->children[i].pid = 0;
 			}
 }
 
 static void raised(struct loop_signals *signals, int number)
 {
-	struct keeper *keeper = container_of(signals, struct keeper, signals);
+	struct supervisor *supervisor = container_of(signals, struct supervisor, signals);
 
 	if (number == SIGCHLD)
-		reap(keeper);
+		reap(supervisor);
 	else
-		loop_stop(&keeper->loop);
+		loop_stop(&supervisor->loop);
 }
 
-static int keep(struct keeper *keeper)
+static int supervise(struct supervisor *supervisor)
 {
 	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT};
-	int r = loop_init(&keeper->loop);
+	int r = loop_init(&supervisor->loop);
 
 	if (r == 0)
-		r = loop_signals_init(&keeper->signals, &keeper->loop, numbers, countof(numbers),
-				      raised);
+		r = loop_signals_init(&supervisor->signals, &supervisor->loop, numbers,
+				      countof(numbers), raised);
 	if (r == 0)
-		r = keeper->socket = mps_keeper_listen(keeper->config.mps.dir);
+		r = supervisor->socket = mps_supervisor_listen(supervisor->config.mps.dir);
 	if (r >= 0)
-		r = loop_io_init(&keeper->requests, &keeper->loop, keeper->socket, EPOLLIN,
-				 requested);
+		r = loop_io_init(&supervisor->requests, &supervisor->loop, supervisor->socket,
+				 EPOLLIN, requested);
 	if (r == 0)
-		r = loop_run(&keeper->loop);
+		r = loop_run(&supervisor->loop);
 	for (size_t i = 0; i < CHILDREN_MAX; i++)
-		if (keeper->children[i].pid)
-			mps_daemon_end(keeper->children[i].pid);
-	loop_io_deinit(&keeper->requests);
-	loop_signals_deinit(&keeper->signals);
-	loop_deinit(&keeper->loop);
-	closep(&keeper->socket);
+		if (supervisor->children[i].pid)
+			mps_daemon_end(supervisor->children[i].pid);
+	loop_io_deinit(&supervisor->requests);
+	loop_signals_deinit(&supervisor->signals);
+	loop_deinit(&supervisor->loop);
+	closep(&supervisor->socket);
 	return r;
 }
 
@@ -149,22 +150,22 @@ static const struct argp description = {
 
 int main(int argc, char **argv)
 {
-	struct keeper keeper = {.socket = -1};
+	struct supervisor supervisor = {.socket = -1};
 	const char *path = NULL;
 	char message[512];
 
 	argp_parse(&description, argc, argv, 0, NULL, &path);
 	log_init("weir-mps", LOG_INFO);
-	int r = path ? config_load(&keeper.config, path, message, sizeof(message))
-		     : config_init(&keeper.config);
+	int r = path ? config_load(&supervisor.config, path, message, sizeof(message))
+		     : config_init(&supervisor.config);
 	if (r < 0) {
 		log_error("%s", path ? message : strerror(-r));
 		return 2;
 	}
-	log_set_level(keeper.config.log_level);
+	log_set_level(supervisor.config.log_level);
 	signal(SIGPIPE, SIG_IGN);
-	r = keep(&keeper);
-	config_deinit(&keeper.config);
+	r = supervise(&supervisor);
+	config_deinit(&supervisor.config);
 	if (r < 0)
 		log_error("%s", strerror(-r));
 	return r < 0;

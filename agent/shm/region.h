@@ -1,15 +1,22 @@
-/* The pages that agent and clients share (protocol.h says what is in them).
+/* Pages that the agent shares with clients. protocol.h describes their contents.
  *
- * Demand pages are files, one folder a GPU, `stateDir/GPU-.../demand-0..2`, because they have to
- * outlive the agent: clients go on with the pages that they have, and the next agent must find the
- * same ones. Beside them `taken`, the agent's own: the bits that were given out.
+ * Demand pages are files, one folder for each GPU: `stateDir/GPU-.../demand-0..2`. They outlive the
+ * agent, because clients keep using them and the next agent must find the same pages. The file
+ * `taken` beside them is the agent's own: the bits that it gave out.
  *
  * Control and status pages are memfds, sealed in size, so that no client can make the agent fault
- * on them. They need not outlive the agent: a client that finds a new agent gets new ones.
+ * on them. They need not outlive the agent: a client gets new ones from the next agent.
  *
  * A client that may only read a page must not be able to open it for writing by /proc/self/fd, not
- * even as root of its container: its descriptor comes from a detached read-only clone of the mount.
- * What a client that may write a page could still do to the file, guard.h prevents.
+ * even as root of its container. Its descriptor comes from a detached read-only clone of the mount.
+ *
+ * A client that may write a page must not be able to damage its file, or other clients of the GPU
+ * would fault on it or use another page.
+ * - Truncation: a thread opens the descriptor under a Landlock rule that denies it. The denial stays
+ *   with the descriptor wherever it goes.
+ * - Holes, and opening the file again without the denial: the file is immutable while in use. This
+ *   works on tmpfs only, because other file systems refuse to map an immutable file for writing.
+ * Where the kernel or our capabilities do not allow this, the agent logs one warning and goes on.
  */
 #pragma once
 

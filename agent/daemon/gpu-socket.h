@@ -8,21 +8,21 @@
 
 struct agent;
 
-struct door {
+struct gpu_socket {
 	struct server server;
 	struct agent *agent;
 	const struct gpu *gpu;
 };
 
-struct doors {
-	struct door *all;
+struct gpu_sockets {
+	struct gpu_socket *all;
 	unsigned n;
 	char *dir; /* of the common socket */
 };
 
 /* For the GPUs that NVML lists. -ENOMEM. */
-int doors_init(struct agent *agent, server_accept_fn *accepted);
+int gpu_sockets_init(struct agent *agent, server_accept_fn *accepted);
 /* The folders stay, which containers have mounted. */
-void doors_deinit(struct doors *doors);
+void gpu_sockets_deinit(struct gpu_sockets *sockets);
 /* As memories_mark(), for who sees only the folder of a door. */
-void doors_mark(const struct doors *doors);
+void gpu_sockets_mark(const struct gpu_sockets *sockets);

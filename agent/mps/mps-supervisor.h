@@ -16,8 +16,8 @@ struct mps_request {
 };
 
 /* @dir: mps.dir. A negative errno where nobody listens, or is too busy. */
-int mps_keeper_ask(const char *dir, const char *gpu, bool multi_user);
+int mps_supervisor_ask(const char *dir, const char *gpu, bool multi_user);
 /* The descriptor at which requests arrive, which nobody but root can send; or a negative errno. */
-int mps_keeper_listen(const char *dir);
+int mps_supervisor_listen(const char *dir);
 /* The next one; false: there is none now. What is no request is dropped. */
-bool mps_keeper_next(int fd, struct mps_request *out);
+bool mps_supervisor_next(int fd, struct mps_request *out);

@@ -1,4 +1,4 @@
-#include "mps/mps-keeper.h"
+#include "mps/mps-supervisor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static int address_of(struct sockaddr_un *out, const char *dir)
 	return n < (int)sizeof(out->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
-int mps_keeper_ask(const char *dir, const char *gpu, bool multi_user)
+int mps_supervisor_ask(const char *dir, const char *gpu, bool multi_user)
 {
 	struct mps_request request = {.multi_user = multi_user};
 	struct sockaddr_un address;
@@ -37,7 +37,7 @@ int mps_keeper_ask(const char *dir, const char *gpu, bool multi_user)
 	return n < 0 ? -errno : 0;
 }
 
-int mps_keeper_listen(const char *dir)
+int mps_supervisor_listen(const char *dir)
 {
 	struct sockaddr_un address;
 	int r = address_of(&address, dir);
@@ -56,7 +56,7 @@ int mps_keeper_listen(const char *dir)
 	return take_fd(fd);
 }
 
-bool mps_keeper_next(int fd, struct mps_request *out)
+bool mps_supervisor_next(int fd, struct mps_request *out)
 {
 	struct mps_request request;
 	uint8_t uuid[16];
