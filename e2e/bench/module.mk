@@ -2,7 +2,7 @@
 # bench-form: what the forms persistent and resumable cost, and how soon it leaves. bench-channels: whom a closed wait blocks.
 BENCHES += bench-launch bench-gate bench-form bench-channels
 $(foreach n,bench-launch bench-gate bench-form bench-channels,\
-	$(eval $n_SRC := e2e/bench/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
+	$(eval $n_SRC := e2e/bench/programs/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
 	$(eval $n_CPPFLAGS = -I$(CUDA_HOME)/include -Ie2e/workloads)\
 	$(eval $n_LIBS := -ldl)\
 	$(eval $(B)/bench/$n: $(B)/simcuda/libcuda.so.1))
@@ -15,17 +15,17 @@ bench-form_LIBS   := $(TRANSFORM_LIBS) -ldl
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform
 	$(Q)$(B)/bin/weir-transform --form=persistent --form=resumable $< > $@
 
-# asker: a client that wants the GPU at random moments.
-BENCHES += asker
-asker_SRC      := $(addprefix e2e/bench/,asker.c guest.c) e2e/workloads/workload.c
-asker_STATIC   := base
-asker_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
-asker_LIBS     := -ldl
-$(B)/bench/asker: $(B)/simcuda/libcuda.so.1
+# demand-generator: a client that wants the GPU at random moments.
+BENCHES += demand-generator
+demand-generator_SRC      := $(addprefix e2e/bench/programs/,demand-generator.c agent-client.c) e2e/workloads/workload.c
+demand-generator_STATIC   := base
+demand-generator_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
+demand-generator_LIBS     := -ldl
+$(B)/bench/demand-generator: $(B)/simcuda/libcuda.so.1
 
 # bench-queue: how soon a full queue of kernels stands still.
 BENCHES += bench-queue
-bench-queue_SRC      := $(addprefix e2e/bench/,bench-queue.c object.c) $(addprefix e2e/workloads/,workload.c samples.c) \
+bench-queue_SRC      := $(addprefix e2e/bench/programs/,bench-queue.c object.c) $(addprefix e2e/workloads/,workload.c samples.c) \
                         $(GEN)/e2e/workloads/spin-clock-ptx.c
 bench-queue_STATIC   := libweir-transform
 bench-queue_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
@@ -34,24 +34,24 @@ $(B)/bench/bench-queue: $(B)/simcuda/libcuda.so.1
 
 # bench-kernels: what the forms cost the papers' kernels, and how soon they leave.
 BENCHES += bench-kernels
-bench-kernels_SRC       = $(addprefix e2e/bench/,bench-kernels.c form.c) e2e/workloads/workload.c $(PAPERS_SRC)
+bench-kernels_SRC       = $(addprefix e2e/bench/programs/,bench-kernels.c form-launcher.c) e2e/workloads/workload.c $(PAPERS_SRC)
 bench-kernels_STATIC   := libweir-transform
 bench-kernels_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-kernels_CFLAGS    = $(kernels_CFLAGS)
 bench-kernels_LIBS     := $(TRANSFORM_LIBS) -ldl -lm
 $(B)/bench/bench-kernels: $(B)/simcuda/libcuda.so.1
 
-# player: a client that plays one of the papers' benchmarks on command.
-BENCHES += player
-player_SRC       = e2e/bench/player.c e2e/workloads/workload.c $(PAPERS_SRC)
-player_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
-player_CFLAGS    = $(kernels_CFLAGS)
-player_LIBS     := -ldl -lm
-$(B)/bench/player: $(B)/simcuda/libcuda.so.1
+# worker: a client that plays one of the papers' benchmarks on command.
+BENCHES += worker
+worker_SRC       = e2e/bench/programs/worker.c e2e/workloads/workload.c $(PAPERS_SRC)
+worker_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads
+worker_CFLAGS    = $(kernels_CFLAGS)
+worker_LIBS     := -ldl -lm
+$(B)/bench/worker: $(B)/simcuda/libcuda.so.1
 
 # bench-compile: what the first use of a module costs.
 BENCHES += bench-compile
-bench-compile_SRC       = $(addprefix e2e/bench/,bench-compile.c guest.c object.c) e2e/workloads/workload.c $(PAPERS_SRC)
+bench-compile_SRC       = $(addprefix e2e/bench/programs/,bench-compile.c agent-client.c object.c) e2e/workloads/workload.c $(PAPERS_SRC)
 bench-compile_STATIC   := libweir-transform base
 bench-compile_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-compile_CFLAGS    = $(kernels_CFLAGS)
@@ -61,13 +61,13 @@ SHELL_TESTS += e2e/bench/smoke.sh
 
 # bench-transform: how fast the transformer is, and what memory it takes.
 BENCHES += bench-transform
-bench-transform_SRC    := e2e/bench/bench-transform.c e2e/bench/corpus.c e2e/forms/generate.c
+bench-transform_SRC    := e2e/bench/programs/bench-transform.c e2e/bench/programs/corpus.c e2e/forms/generate.c
 bench-transform_STATIC := libweir-transform
 bench-transform_LIBS   := $(TRANSFORM_LIBS)
 
 # bench-predict: how well times of kernels are predicted.
 BENCHES += bench-predict
-bench-predict_SRC       = e2e/bench/bench-predict.c e2e/workloads/workload.c runtime-lib/measure/predict-ridge.c $(PAPERS_SRC)
+bench-predict_SRC       = e2e/bench/programs/bench-predict.c e2e/workloads/workload.c runtime-lib/measure/predict-ridge.c $(PAPERS_SRC)
 bench-predict_CPPFLAGS := -I$(CUDA_HOME)/include -Ie2e/workloads -Iruntime-lib
 bench-predict_CFLAGS    = $(kernels_CFLAGS)
 bench-predict_LIBS     := -ldl -lm
@@ -75,7 +75,7 @@ $(B)/bench/bench-predict: $(B)/simcuda/libcuda.so.1
 
 # bench-agent: what an agent of many clients costs, and how soon it decides; run by node.py.
 BENCHES += bench-agent
-bench-agent_SRC      := $(addprefix e2e/bench/,bench-agent.c herd.c) e2e/workloads/workload.c e2e/workloads/samples.c
+bench-agent_SRC      := $(addprefix e2e/bench/programs/,bench-agent.c fake-clients.c) e2e/workloads/workload.c e2e/workloads/samples.c
 bench-agent_STATIC   := base
 bench-agent_CPPFLAGS  = -I$(CUDA_HOME)/include -Ie2e/workloads
 bench-agent_LIBS     := -ldl

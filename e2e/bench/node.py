@@ -93,7 +93,7 @@ def measure_allocate(_seconds):
 
 
 def measure_admission(_seconds):
-    argv = [str(ROOT / "e2e/bench/admission.sh")]
+    argv = [str(ROOT / "e2e/bench/programs/admission.sh")]
     return output_of(argv, dict(os.environ, GPUS=str(GPUS)), "admission.sh", 1800)
 
 

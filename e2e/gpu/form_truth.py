@@ -170,9 +170,9 @@ def part_h(bench):
     node.ensure_agent()
     everything = names(bench)[: GROUP if node.simulated else None]
     counts, want = dict.fromkeys(everything, 0), 1 if node.simulated else EVICTIONS
-    argv = [node.bench("asker"), "--seconds", "600"]
+    argv = [node.bench("demand-generator"), "--seconds", "600"]
     env = {"WEIR_SOCKET": str(node.socket)}
-    with node.running("asker", argv, HIGH, False, env=env), Watch(node) as watch:
+    with node.running("demand-generator", argv, HIGH, False, env=env), Watch(node) as watch:
         for input_class, group in PASSES[: 1 if node.simulated else None]:
             truth(bench, watch, input_class, group, counts, want)
         show_counts(bench, counts, want)

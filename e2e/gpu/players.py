@@ -76,7 +76,7 @@ class Stage:
     def start(self, role, mps, weir):
         tenant = role.tenant or (self.seats.pop(0) if weir else "low")
         size = "trivial" if self.node.simulated else role.size
-        argv = [self.node.bench("player"), *self.node.sizes, "--only", role.workload, "--class", size]
+        argv = [self.node.bench("worker"), *self.node.sizes, "--only", role.workload, "--class", size]
         argv += ["--kernel", role.kernel] if role.us else []
         argv += ["--size", str(role.elements)] if role.elements and not self.node.simulated else []
         env = {"WEIR_PREEMPT_LATENCY_US": str(role.latency)} if weir and role.latency else None
@@ -212,14 +212,14 @@ class Stage:
     def shots(self, mode, roles, offsets_us, every_ms, n, priorities=()):
         """Turnarounds of each in us: a list for each role; each of the @n times together."""
         commands = [
-            (role, ("shots", int(offset * 1e3), int(every_ms * MS), n, priorities[i] if priorities else 0))
+            (role, ("rounds", int(offset * 1e3), int(every_ms * MS), n, priorities[i] if priorities else 0))
             for i, (role, offset) in enumerate(zip(roles, offsets_us))
         ]
         answers = self.ask(mode, commands, every_ms * n / 1e3)
         for role, answer in zip(roles, answers):
-            if not answer["shots"]:
+            if not answer["rounds"]:
                 raise Failure(f"{role} missed all its {n} shots")
-        return [[(end - launch) / 1e3 for launch, end in answer["shots"]] for answer in answers]
+        return [[(end - launch) / 1e3 for launch, end in answer["rounds"]] for answer in answers]
 
 
 def counted(before, after):

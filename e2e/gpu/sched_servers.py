@@ -41,7 +41,7 @@ def length(bench, seconds):
 
 
 def turnarounds(answers):
-    return [(end - launch) / 1e3 for answer in answers for launch, end in answer["shots"]]
+    return [(end - launch) / 1e3 for answer in answers for launch, end in answer["rounds"]]
 
 
 class Consolidation:
@@ -73,7 +73,7 @@ class Consolidation:
 
     def commands(self, servers):
         n = int(self.seconds * 1e9 / self.every)
-        return [(role, ("shots", i * self.every // SERVERS, self.every, n, 0)) for i, role in enumerate(servers)]
+        return [(role, ("rounds", i * self.every // SERVERS, self.every, n, 0)) for i, role in enumerate(servers)]
 
     def alone(self):
         return turnarounds(self.stage.ask("MPS", self.commands(self.servers["MPS"]), self.seconds))
@@ -198,7 +198,7 @@ class Objectives:
     def play(self, asker):
         """What work the equals did, and the turnarounds of the one that asks."""
         n = int(self.seconds * 1e3 / PERIOD_MS)
-        commands = [*self.endless(self.seconds), (asker, ("shots", 0, PERIOD_MS * 1_000_000, n, 0))]
+        commands = [*self.endless(self.seconds), (asker, ("rounds", 0, PERIOD_MS * 1_000_000, n, 0))]
         *answers, shots = self.stage.ask("Weir", commands, self.seconds)
         return work(self.stage, answers, self.equals, self.seconds), turnarounds([shots])
 

@@ -1,4 +1,4 @@
-#include "form.h"
+#include "form-launcher.h"
 
 #include <weir/tickets.h>
 

@@ -8,25 +8,26 @@
 
 #include <weir/protocol.h>
 
-#define HERD_PODS    256u
-#define HERD_CLIENTS 1024u
+#define FAKE_PODS_MAX    256u
+#define FAKE_CLIENTS_MAX 1024u
 
-struct herd_client {
+struct fake_client {
 	unsigned pod, gpu, level;
 	int socket;
 	struct weir_control_page *control;
 	struct weir_status_page *status;
 };
 
-struct herd {
+struct fake_clients {
 	const char *root; /* a cgroup folder that is ours */
 	size_t n_pods, n;
-	pid_t pods[HERD_PODS];
-	struct herd_client clients[HERD_CLIENTS];
+	pid_t pods[FAKE_PODS_MAX];
+	struct fake_client clients[FAKE_CLIENTS_MAX];
 };
 
 /* @clients of @pods, which are of all QoS classes, in turn on all GPUs of the machine, are welcomed
  * at $WEIR_SOCKET. Fails the program when the agent does not take them. */
-void herd_gather(struct herd *herd, const char *root, unsigned pods, unsigned clients);
+void fake_clients_start(struct fake_clients *fake, const char *root, unsigned pods,
+			unsigned clients);
 /* They die, and their cgroups go. */
-void herd_scatter(struct herd *herd);
+void fake_clients_stop(struct fake_clients *fake);

@@ -8,7 +8,7 @@
 
 #include <weir/base.h>
 
-#include "form.h"
+#include "form-launcher.h"
 
 #define AHEAD .ahead = true
 #define APART .order = WEIR_TICKETS_APART

@@ -5,7 +5,7 @@
 
 #include <weir/base.h>
 
-#include "guest.h"
+#include "agent-client.h"
 #include "workload.h"
 
 static uint64_t some_ns(struct random *random, uint64_t at_most_us)
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 		{"hold-us", OPTION_NUMBER, &hold_us, "with demand, at most"},
 		{0},
 	};
-	struct guest guest;
+	struct agent_client client;
 
 	workload_parse(&w, argc, argv, "wants the GPU at random moments", own);
 	if (!gap_us || gap_us > 1000000 || !hold_us || hold_us > 1000000)
@@ -31,17 +31,17 @@ int main(int argc, char **argv)
 		w.seconds = 1;
 	CU(cuInit(0));
 	CU(cuDeviceGet(&w.device, 0));
-	guest_join(&guest, w.device);
-	if (!guest.level || guest.bit >= WEIR_BITS_OWN)
-		workload_fail("level %u, bit %u: nobody to ask", guest.level, guest.bit);
+	agent_client_join(&client, w.device);
+	if (!client.level || client.bit >= WEIR_BITS_OWN)
+		workload_fail("level %u, bit %u: nobody to ask", client.level, client.bit);
 	struct random random = {w.seed};
 	workload_ready(&w);
 	for (; !workload_stopped(&w); times++) {
 		sleep_until_ns(now_ns() + some_ns(&random, gap_us));
-		guest_demand(&guest, true);
+		agent_client_demand(&client, true);
 		sleep_until_ns(now_ns() + some_ns(&random, hold_us));
-		guest_demand(&guest, false);
+		agent_client_demand(&client, false);
 	}
-	printf("{\"program\": \"asker\", \"times\": %llu}\n", (unsigned long long)times);
+	printf("{\"program\": \"demand-generator\", \"times\": %llu}\n", (unsigned long long)times);
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "guest.h"
+#include "agent-client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 #include "workload.h"
 
-#define PATIENCE_MS 120000
+#define ANSWER_TIMEOUT_MS 120000
 
 static int connect_agent(void)
 {
@@ -32,19 +32,20 @@ static int connect_agent(void)
 }
 
 /* Takes all descriptors. */
-static void receive(const struct guest *guest, union weir_message *message, int *fds, size_t *n_fds)
+static void receive(const struct agent_client *client, union weir_message *message, int *fds,
+		    size_t *n_fds)
 {
-	struct pollfd poll_socket = {guest->socket, POLLIN, 0};
+	struct pollfd poll_socket = {client->socket, POLLIN, 0};
 
 	for (;;) {
-		int r = weir_message_receive(guest->socket, message, fds, n_fds);
+		int r = weir_message_receive(client->socket, message, fds, n_fds);
 
 		if (!r)
 			return;
 		if (r != -EAGAIN && r != WEIR_CHECK_TYPE)
 			workload_fail("the agent's message: %s",
 				      r < 0 ? strerror(-r) : weir_check_text(r));
-		if (poll(&poll_socket, 1, PATIENCE_MS) == 0)
+		if (poll(&poll_socket, 1, ANSWER_TIMEOUT_MS) == 0)
 			workload_fail("the agent does not answer");
 	}
 }
@@ -58,7 +59,7 @@ static struct weir_demand_page *map_demand(int fd)
 	return page;
 }
 
-void guest_join(struct guest *guest, CUdevice device)
+void agent_client_join(struct agent_client *client, CUdevice device)
 {
 	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE, .library = WEIR_VERSION};
 	union weir_message message;
@@ -68,44 +69,44 @@ void guest_join(struct guest *guest, CUdevice device)
 
 	CU(cuDeviceGetUuid(&gpu, device));
 	memcpy(hello.gpu, gpu.bytes, sizeof(hello.gpu));
-	*guest = (struct guest){.socket = connect_agent()};
+	*client = (struct agent_client){.socket = connect_agent()};
 	weir_header_init(&hello.header, WEIR_HELLO, sizeof(hello));
-	if (weir_message_send(guest->socket, &hello, sizeof(hello), NULL, 0))
+	if (weir_message_send(client->socket, &hello, sizeof(hello), NULL, 0))
 		workload_fail("the agent takes no message");
-	receive(guest, &message, fds, &n_fds);
+	receive(client, &message, fds, &n_fds);
 	if (message.header.type == WEIR_REFUSED)
 		workload_fail("refused: %s", message.refused.text);
 	if (message.header.type != WEIR_WELCOME)
 		workload_fail("the agent's answer is of type %u", message.header.type);
-	guest->level = message.welcome.level;
-	guest->bit = message.welcome.bit;
+	client->level = message.welcome.level;
+	client->bit = message.welcome.bit;
 	/* Control page, status page, the page to wait for; then those below. */
-	first = 2 + (guest->level < WEIR_DEMAND_LEVELS);
-	for (unsigned level = 0; level < guest->level; level++)
-		guest->below[level] = map_demand(fds[first + level]);
+	first = 2 + (client->level < WEIR_DEMAND_LEVELS);
+	for (unsigned level = 0; level < client->level; level++)
+		client->below[level] = map_demand(fds[first + level]);
 	for (size_t i = 0; i < n_fds; i++)
 		close(fds[i]);
 }
 
-void guest_demand(const struct guest *guest, bool wanted)
+void agent_client_demand(const struct agent_client *client, bool wanted)
 {
-	uint64_t bit = 1ull << guest->bit;
+	uint64_t bit = 1ull << client->bit;
 
-	for (unsigned level = 0; level < guest->level; level++)
+	for (unsigned level = 0; level < client->level; level++)
 		if (wanted)
-			atomic_fetch_or(&guest->below[level]->word, bit);
+			atomic_fetch_or(&client->below[level]->word, bit);
 		else
-			atomic_fetch_and(&guest->below[level]->word, ~bit);
+			atomic_fetch_and(&client->below[level]->word, ~bit);
 }
 
-void guest_receive(const struct guest *guest, enum weir_message_type type,
-		   union weir_message *message, int *fd)
+void agent_client_receive(const struct agent_client *client, enum weir_message_type type,
+			  union weir_message *message, int *fd)
 {
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds;
 
 	do {
-		receive(guest, message, fds, &n_fds);
+		receive(client, message, fds, &n_fds);
 		*fd = n_fds ? fds[0] : -1;
 		for (size_t i = message->header.type == type; i < n_fds; i++)
 			close(fds[i]);

@@ -8,18 +8,18 @@
 
 #include <weir/protocol.h>
 
-struct guest {
+struct agent_client {
 	int socket;
 	uint8_t level, bit;
 	struct weir_demand_page *below[WEIR_DEMAND_LEVELS]; /* of the levels below */
 };
 
 /* Says hello to $WEIR_SOCKET, as a client on @device. */
-void guest_join(struct guest *guest, CUdevice device);
+void agent_client_join(struct agent_client *client, CUdevice device);
 
 /* Sets or clears the own bit in the words of all levels below. */
-void guest_demand(const struct guest *guest, bool wanted);
+void agent_client_demand(const struct agent_client *client, bool wanted);
 
 /* The next message of @type; others are dropped. *@fd: its first descriptor, or -1. */
-void guest_receive(const struct guest *guest, enum weir_message_type type,
-		   union weir_message *message, int *fd);
+void agent_client_receive(const struct agent_client *client, enum weir_message_type type,
+			  union weir_message *message, int *fd);

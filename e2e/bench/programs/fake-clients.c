@@ -1,4 +1,4 @@
-#include "herd.h"
+#include "fake-clients.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 
 #include "workload.h"
 
-#define PATIENCE_MS 30000
+#define ANSWER_TIMEOUT_MS 30000
 
 /* By level; Guaranteed pods have no folder of their class. */
 static const char *const classes[] = {"/besteffort", "/burstable", ""};
 
-static void pod_folder(const struct herd *herd, char out[512], unsigned pod, unsigned depth)
+static void pod_folder(const struct fake_clients *fake, char out[512], unsigned pod, unsigned depth)
 {
-	size_t n = (size_t)snprintf(out, 512, "%.200s", herd->root);
+	size_t n = (size_t)snprintf(out, 512, "%.200s", fake->root);
 
 	if (depth > 0)
 		n += (size_t)snprintf(out + n, 512 - n, "/kubepods");
@@ -38,12 +38,12 @@ static void pod_folder(const struct herd *herd, char out[512], unsigned pod, uns
 		snprintf(out + n, 512 - n, "/%064x", pod + 1);
 }
 
-static void enter_cgroup(const struct herd *herd, unsigned pod)
+static void enter_cgroup(const struct fake_clients *fake, unsigned pod)
 {
 	char path[512], procs[540], pid[16];
 
 	for (unsigned depth = 0; depth <= 4; depth++) {
-		pod_folder(herd, path, pod, depth);
+		pod_folder(fake, path, pod, depth);
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
 			workload_fail("%s: %s", path, strerror(errno));
 	}
@@ -69,13 +69,14 @@ static int connect_agent(void)
 }
 
 /* A pod's process: its connections go to whoever measures, and it lives until it is killed. */
-static _Noreturn void be_pod(const struct herd *herd, unsigned pod, unsigned clients, int out)
+static _Noreturn void be_pod(const struct fake_clients *fake, unsigned pod, unsigned clients,
+			     int out)
 {
 	struct weir_hello empty = {0};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
-	enter_cgroup(herd, pod);
+	enter_cgroup(fake, pod);
 	weir_header_init(&empty.header, WEIR_HELLO, sizeof(empty));
 	for (unsigned i = 0; i < clients; i++) {
 		cleanup(closep) int fd = connect_agent();
@@ -98,7 +99,7 @@ static size_t take_packet(int fd, union weir_message *out, int *fds)
 				 .msg_controllen = sizeof(control)};
 	struct pollfd wait = {fd, POLLIN, 0};
 
-	if (poll(&wait, 1, PATIENCE_MS) != 1 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0)
+	if (poll(&wait, 1, ANSWER_TIMEOUT_MS) != 1 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0)
 		workload_fail("nothing comes: %s", strerror(errno));
 	*out = packet;
 	if (packet.header.type == WEIR_REFUSED)
@@ -119,7 +120,7 @@ static void *map_page(int fd)
 	return page;
 }
 
-static void join(struct herd_client *client)
+static void join(struct fake_client *client)
 {
 	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE, .library = WEIR_VERSION};
 	union weir_message message;
@@ -141,56 +142,57 @@ static void join(struct herd_client *client)
 		close(fds[i]);
 }
 
-void herd_gather(struct herd *herd, const char *root, unsigned pods, unsigned clients)
+void fake_clients_start(struct fake_clients *fake, const char *root, unsigned pods,
+			unsigned clients)
 {
 	int gpus = 0, fd;
 
 	CU(cuDeviceGetCount(&gpus));
-	herd->root = root;
+	fake->root = root;
 	for (unsigned pod = 0; pod < pods; pod++) {
 		unsigned n = clients / pods + (pod < clients % pods);
 		int pair[2];
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 			workload_fail("socketpair: %s", strerror(errno));
-		herd->pods[pod] = fork();
-		if (herd->pods[pod] < 0)
+		fake->pods[pod] = fork();
+		if (fake->pods[pod] < 0)
 			workload_fail("fork: %s", strerror(errno));
-		if (herd->pods[pod] == 0)
-			be_pod(herd, pod, n, pair[1]);
-		herd->n_pods++;
+		if (fake->pods[pod] == 0)
+			be_pod(fake, pod, n, pair[1]);
+		fake->n_pods++;
 		close(pair[1]);
 		while (n--) {
 			union weir_message message;
 			if (take_packet(pair[0], &message, &fd) != 1)
 				workload_fail("a pod has no connection");
-			struct herd_client *client = &herd->clients[herd->n];
-			*client = (struct herd_client){.pod = pod,
-						       .gpu = (unsigned)herd->n % (unsigned)gpus,
+			struct fake_client *client = &fake->clients[fake->n];
+			*client = (struct fake_client){.pod = pod,
+						       .gpu = (unsigned)fake->n % (unsigned)gpus,
 						       .socket = fd};
 			join(client);
-			herd->n++;
+			fake->n++;
 		}
 		close(pair[0]);
 	}
 }
 
-void herd_scatter(struct herd *herd)
+void fake_clients_stop(struct fake_clients *fake)
 {
 	char path[512];
 
-	for (unsigned pod = 0; pod < herd->n_pods; pod++) {
-		kill(herd->pods[pod], SIGKILL);
-		waitpid(herd->pods[pod], NULL, 0);
+	for (unsigned pod = 0; pod < fake->n_pods; pod++) {
+		kill(fake->pods[pod], SIGKILL);
+		waitpid(fake->pods[pod], NULL, 0);
 	}
 	for (unsigned depth = 4; depth >= 3; depth--) {
-		for (unsigned pod = 0; pod < herd->n_pods; pod++) {
-			pod_folder(herd, path, pod, depth);
+		for (unsigned pod = 0; pod < fake->n_pods; pod++) {
+			pod_folder(fake, path, pod, depth);
 			rmdir(path);
 		}
 	}
 	for (int depth = 2; depth >= 0; depth--) {
 		for (unsigned class = 0; class < countof(classes); class ++) {
-			pod_folder(herd, path, class, (unsigned)depth);
+			pod_folder(fake, path, class, (unsigned)depth);
 			rmdir(path);
 		}
 	}

@@ -14,7 +14,7 @@
 
 #include <weir/base.h>
 
-#include "herd.h"
+#include "fake-clients.h"
 #include "samples.h"
 #include "workload.h"
 
@@ -62,7 +62,7 @@ static double share_of_processor(double seconds)
 	return 100 * (double)(processor_time() - before) / (double)(now_ns() - began);
 }
 
-static void work(const struct herd_client *client, uint64_t ns)
+static void work(const struct fake_client *client, uint64_t ns)
 {
 	atomic_store(&client->status->remaining, ns);
 	atomic_store(&client->status->outstanding, ns > 0);
@@ -75,7 +75,7 @@ static void expect_decision(uint64_t since)
 }
 
 /* us */
-static double until_held(const struct herd_client *client, uint64_t since)
+static double until_held(const struct fake_client *client, uint64_t since)
 {
 	while (!atomic_load(&client->control->hold))
 		expect_decision(since);
@@ -92,24 +92,26 @@ static void print_samples(const char *name, struct samples *samples)
 }
 
 /* They wait for each other's turns. */
-static bool are_equals(const struct herd_client *a, const struct herd_client *b)
+static bool are_equals(const struct fake_client *a, const struct fake_client *b)
 {
 	return a->gpu == b->gpu && a->level == b->level && a->pod != b->pod;
 }
 
-static const struct herd_client *equal_of(const struct herd *herd, const struct herd_client *client)
+static const struct fake_client *equal_of(const struct fake_clients *fake,
+					  const struct fake_client *client)
 {
-	for (size_t i = 0; i < herd->n; i++)
-		if (are_equals(&herd->clients[i], client))
-			return &herd->clients[i];
+	for (size_t i = 0; i < fake->n; i++)
+		if (are_equals(&fake->clients[i], client))
+			return &fake->clients[i];
 	workload_fail("no two clients are equals: more of them, or fewer pods");
 }
 
 /* Whose turn it is, of the equals of @other. NULL: none yet. */
-static const struct herd_client *running(const struct herd *herd, const struct herd_client *other)
+static const struct fake_client *running(const struct fake_clients *fake,
+					 const struct fake_client *other)
 {
-	for (size_t i = 0; i < herd->n; i++) {
-		const struct herd_client *client = &herd->clients[i];
+	for (size_t i = 0; i < fake->n; i++) {
+		const struct fake_client *client = &fake->clients[i];
 		if (client != other && are_equals(client, other) &&
 		    atomic_load(&client->status->outstanding) &&
 		    !atomic_load(&client->control->hold))
@@ -124,25 +126,25 @@ static void pause_randomly(struct random *random)
 }
 
 /* us, until somebody has the turn. */
-static double until_running(const struct herd *herd, const struct herd_client *other,
+static double until_running(const struct fake_clients *fake, const struct fake_client *other,
 			    uint64_t since)
 {
-	while (!running(herd, other))
+	while (!running(fake, other))
 		expect_decision(since);
 	return (double)(now_ns() - since) / 1e3;
 }
 
 /* @name: of what is printed, with -hold and -wake behind it. */
-static void measure(struct workload *workload, const struct herd *herd, const char *name)
+static void measure(struct workload *workload, const struct fake_clients *fake, const char *name)
 {
-	const struct herd_client *comer = &herd->clients[herd->n - 1], *first;
+	const struct fake_client *comer = &fake->clients[fake->n - 1], *first;
 	struct random random = {workload->seed};
 	struct samples hold = {0}, wake = {0};
 	char text[64];
 
 	for (uint64_t i = 0; i < workload->iterations; i++) {
 		pause_randomly(&random);
-		while (!(first = running(herd, comer)))
+		while (!(first = running(fake, comer)))
 			usleep(1000);
 		uint64_t began = now_ns();
 		work(comer, SHORT_NS);
@@ -150,7 +152,7 @@ static void measure(struct workload *workload, const struct herd *herd, const ch
 		pause_randomly(&random);
 		began = now_ns();
 		work(comer, 0);
-		samples_add(&wake, until_running(herd, comer, began));
+		samples_add(&wake, until_running(fake, comer, began));
 	}
 	snprintf(text, sizeof(text), "%s%s", name, "hold");
 	print_samples(text, &hold);
@@ -158,9 +160,9 @@ static void measure(struct workload *workload, const struct herd *herd, const ch
 	print_samples(text, &wake);
 }
 
-static void measure_asleep(const struct herd *herd, unsigned rounds)
+static void measure_asleep(const struct fake_clients *fake, unsigned rounds)
 {
-	const struct herd_client *one = &herd->clients[0], *other = equal_of(herd, one);
+	const struct fake_client *one = &fake->clients[0], *other = equal_of(fake, one);
 	struct samples samples = {0};
 
 	while (rounds--) {
@@ -190,21 +192,21 @@ static void part_from_agent(void)
 	(void)sched_setaffinity(0, sizeof(ours), &ours);
 }
 
-static void measure_all(struct workload *workload, const struct herd *herd)
+static void measure_all(struct workload *workload, const struct fake_clients *fake)
 {
 	part_from_agent();
 	usleep(2500000); /* what came with the clients is over */
 	double idle = share_of_processor(workload->seconds);
-	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", herd->n,
-	       herd->n_pods, idle, resident_kib());
-	measure_asleep(herd, 8);
-	work(equal_of(herd, &herd->clients[herd->n - 1]), LONG_NS);
-	measure(workload, herd, "");
-	for (size_t i = 0; i + 1 < herd->n; i++)
-		work(&herd->clients[i], LONG_NS);
+	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", fake->n,
+	       fake->n_pods, idle, resident_kib());
+	measure_asleep(fake, 8);
+	work(equal_of(fake, &fake->clients[fake->n - 1]), LONG_NS);
+	measure(workload, fake, "");
+	for (size_t i = 0; i + 1 < fake->n; i++)
+		work(&fake->clients[i], LONG_NS);
 	usleep(100000);
 	printf(", \"busy_percent\": %.2f", share_of_processor(workload->seconds / 4));
-	measure(workload, herd, "busy_");
+	measure(workload, fake, "busy_");
 	printf("}\n");
 }
 
@@ -220,17 +222,17 @@ int main(int argc, char **argv)
 		{0},
 	};
 	struct workload workload = {.seconds = 10, .iterations = 300};
-	struct herd *herd = calloc(1, sizeof(*herd));
+	struct fake_clients *fake = calloc(1, sizeof(*fake));
 
 	workload_parse(&workload, argc, argv, "what an agent of many clients costs", options);
-	if (!herd || !cgroup || !agent_pid || pods < 1 || pods > HERD_PODS || clients < pods ||
-	    clients > HERD_CLIENTS)
-		workload_fail("--agent and --cgroup, 1 to %u pods, and to %u clients", HERD_PODS,
-			      HERD_CLIENTS);
+	if (!fake || !cgroup || !agent_pid || pods < 1 || pods > FAKE_PODS_MAX || clients < pods ||
+	    clients > FAKE_CLIENTS_MAX)
+		workload_fail("--agent and --cgroup, 1 to %u pods, and to %u clients",
+			      FAKE_PODS_MAX, FAKE_CLIENTS_MAX);
 	CU(cuInit(0));
-	herd_gather(herd, cgroup, (unsigned)pods, (unsigned)clients);
-	measure_all(&workload, herd);
-	herd_scatter(herd);
-	free(herd);
+	fake_clients_start(fake, cgroup, (unsigned)pods, (unsigned)clients);
+	measure_all(&workload, fake);
+	fake_clients_stop(fake);
+	free(fake);
 	return 0;
 }

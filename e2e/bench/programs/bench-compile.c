@@ -15,7 +15,7 @@
 #include <weir/object.h>
 #include <weir/transform.h>
 
-#include "guest.h"
+#include "agent-client.h"
 #include "object.h"
 #include "plan.h"
 
@@ -84,12 +84,12 @@ static int request_file(const struct module *module, const char *kernel, unsigne
 	return fd;
 }
 
-static void ask(const struct guest *guest, int fd, uint32_t id)
+static void ask(const struct agent_client *client, int fd, uint32_t id)
 {
 	struct weir_compile message = {.id = id};
 
 	weir_header_init(&message.header, WEIR_COMPILE, sizeof(message));
-	if (weir_message_send(guest->socket, &message, sizeof(message), &fd, 1))
+	if (weir_message_send(client->socket, &message, sizeof(message), &fd, 1))
 		workload_fail("the agent takes no request");
 }
 
@@ -111,7 +111,7 @@ static void load(int fd)
 }
 
 /* All requests of a module, no more pending at once than the agent keeps. */
-static void run_round(const struct guest *guest, const struct module *module, unsigned sm,
+static void run_round(const struct agent_client *client, const struct module *module, unsigned sm,
 		      struct round *round)
 {
 	int files[KERNELS_MAX], objects[KERNELS_MAX];
@@ -127,10 +127,10 @@ static void run_round(const struct guest *guest, const struct module *module, un
 		int fd;
 
 		while (asked < module->n && asked - answered < WEIR_COMPILE_PENDING) {
-			ask(guest, files[asked], asked);
+			ask(client, files[asked], asked);
 			asked++;
 		}
-		guest_receive(guest, WEIR_COMPILED, &message, &fd);
+		agent_client_receive(client, WEIR_COMPILED, &message, &fd);
 		answered++;
 		if (message.compiled.status == WEIR_COMPILE_OK && fd >= 0)
 			objects[n_objects++] = fd;
@@ -150,14 +150,14 @@ static void run_round(const struct guest *guest, const struct module *module, un
 		close(files[i]);
 }
 
-static void run(const struct guest *guest, const struct benchmark *benchmark, unsigned sm)
+static void run(const struct agent_client *client, const struct benchmark *benchmark, unsigned sm)
 {
 	struct module module = {.ptx = benchmark->ptx};
 	struct round cold, cached;
 
 	find_kernels(&module);
-	run_round(guest, &module, sm, &cold);
-	run_round(guest, &module, sm, &cached);
+	run_round(client, &module, sm, &cold);
+	run_round(client, &module, sm, &cached);
 	printf("{\"module\": \"%s\", \"bytes\": %zu, \"kernels\": %u, \"compiled\": %u, "
 	       "\"cold_ms\": %.3f, \"cached_ms\": %.3f, \"load_ms\": %.3f}\n",
 	       benchmark->name, strlen(module.ptx), module.n, cached.compiled, cold.answer,
@@ -178,15 +178,15 @@ static bool seen_before(size_t index)
 int main(int argc, char **argv)
 {
 	struct workload w = {.seed = 1};
-	struct guest guest;
+	struct agent_client client;
 
 	workload_parse(&w, argc, argv, "the first use of a module, cold and from the cache", NULL);
 	workload_open(&w, NULL);
-	guest_join(&guest, w.device);
+	agent_client_join(&client, w.device);
 	workload_ready(&w);
 	for (size_t i = 0; i < benchmark_count; i++)
 		if (!seen_before(i))
-			run(&guest, &benchmarks[i], object_sm(w.device));
+			run(&client, &benchmarks[i], object_sm(w.device));
 	workload_close(&w);
 	return 0;
 }

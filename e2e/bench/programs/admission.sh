@@ -3,13 +3,13 @@
 # ADD` in its log to `Pod Admit Result`, with the plugin's answers in between. Both have real-time priority, so that containers
 # that start or end, and what else the machine does, are not measured with them. PODS (100), GPUS (8). Prints one line of JSON.
 set -uo pipefail
-cd "$(dirname "$0")/../.." || exit 1
+cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD/e2e/kubelet
 CGROUP=weir-bench
 W=$PWD/${B:-build}/admission
-# shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
+# shellcheck source-path=SCRIPTDIR source=../../kubelet/cluster.sh
 . "$here/cluster.sh"
-# shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
+# shellcheck source-path=SCRIPTDIR source=../../kubelet/weir.sh
 . "$here/weir.sh"
 SIM_GPUS=${GPUS:-8}
 KUBELET_V=4
@@ -42,4 +42,4 @@ trap 'exit 1' TERM INT
 	admit_all || exit 1
 } >&2
 [ -z "${LOG:-}" ] || cp "$W/kubelet.log" "$LOG"
-e2e/bench/admission.py "$W/kubelet.log"
+e2e/bench/programs/admission.py "$W/kubelet.log"

@@ -35,63 +35,63 @@ struct choice {
 	double warm_up;
 };
 
-struct player {
+struct worker {
 	struct plan plan;
 	struct plan_launch *single; /* NULL: rounds are whole ones */
 	CUstream streams[2];        /* by priority */
 	CUevent events[DEPTH_MAX];
 };
 
-static void open_player(struct player *player, const struct workload *w,
+static void open_worker(struct worker *worker, const struct workload *w,
 			const struct choice *choice, const struct benchmark *benchmark)
 {
 	enum input_class class = class_find(choice->class);
 	int least, greatest;
 
-	plan_init(&player->plan, benchmark, w,
+	plan_init(&worker->plan, benchmark, w,
 		  w->size ? (uint32_t)w->size : benchmark->sizes[w->gpu][class]);
-	plan_prepare(&player->plan);
+	plan_prepare(&worker->plan);
 	if (choice->kernel) {
-		player->single = plan_find_launch(&player->plan, choice->kernel);
-		if (!player->single || player->single->shape.grid[2] != 1)
+		worker->single = plan_find_launch(&worker->plan, choice->kernel);
+		if (!worker->single || worker->single->shape.grid[2] != 1)
 			workload_fail("--kernel: no kernel of a flat grid: '%s'", choice->kernel);
 	}
 	CU(cuCtxGetStreamPriorityRange(&least, &greatest));
-	player->streams[0] = player->plan.stream;
-	CU(cuStreamCreateWithPriority(&player->streams[1], CU_STREAM_NON_BLOCKING, greatest));
+	worker->streams[0] = worker->plan.stream;
+	CU(cuStreamCreateWithPriority(&worker->streams[1], CU_STREAM_NON_BLOCKING, greatest));
 	for (unsigned i = 0; i < DEPTH_MAX; i++)
-		CU(cuEventCreate(&player->events[i], CU_EVENT_DISABLE_TIMING));
+		CU(cuEventCreate(&worker->events[i], CU_EVENT_DISABLE_TIMING));
 }
 
 /* What one round needs that the one before has changed. */
-static void renew(struct player *player)
+static void renew(struct worker *worker)
 {
-	if (!player->single)
-		plan_renew(&player->plan);
+	if (!worker->single)
+		plan_renew(&worker->plan);
 }
 
-static void queue(struct player *player)
+static void queue(struct worker *worker)
 {
-	if (player->single)
-		plan_queue_launch(&player->plan, player->single);
+	if (worker->single)
+		plan_queue_launch(&worker->plan, worker->single);
 	else
-		plan_queue(&player->plan);
+		plan_queue(&worker->plan);
 }
 
-static void close_player(struct player *player)
+static void close_worker(struct worker *worker)
 {
-	if (player->single) {
-		player->single->shape.grid[2] = 1;
-		plan_prepare(&player->plan);
-		plan_queue(&player->plan);
+	if (worker->single) {
+		worker->single->shape.grid[2] = 1;
+		plan_prepare(&worker->plan);
+		plan_queue(&worker->plan);
 	}
-	CU(cuStreamSynchronize(player->plan.stream));
-	plan_check(&player->plan);
+	CU(cuStreamSynchronize(worker->plan.stream));
+	plan_check(&worker->plan);
 	for (unsigned i = 0; i < DEPTH_MAX; i++)
-		CU(cuEventDestroy(player->events[i]));
-	CU(cuStreamDestroy(player->streams[1]));
-	player->plan.stream = player->streams[0];
-	plan_deinit(&player->plan);
+		CU(cuEventDestroy(worker->events[i]));
+	CU(cuStreamDestroy(worker->streams[1]));
+	worker->plan.stream = worker->streams[0];
+	plan_deinit(&worker->plan);
 }
 
 /* Sleeps until shortly before, for who sleeps is woken late. */
@@ -102,12 +102,12 @@ static void wait_until_ns(uint64_t when)
 		;
 }
 
-static void play_shots(struct player *player, uint64_t begin, uint64_t every, uint64_t n)
+static void run_timed(struct worker *worker, uint64_t begin, uint64_t every, uint64_t n)
 {
-	struct plan *plan = &player->plan;
+	struct plan *plan = &worker->plan;
 	uint64_t missed = 0;
 
-	printf("{\"shots\":[");
+	printf("{\"rounds\":[");
 	for (uint64_t i = 0, printed = 0; i < n; i++) {
 		uint64_t when = begin + i * every;
 
@@ -117,11 +117,11 @@ static void play_shots(struct player *player, uint64_t begin, uint64_t every, ui
 		}
 		if (every > 2 * LEAD_NS)
 			sleep_until_ns(when - LEAD_NS);
-		renew(player);
+		renew(worker);
 		CU(cuStreamSynchronize(plan->stream));
 		wait_until_ns(when);
 		uint64_t launched = now_ns();
-		queue(player);
+		queue(worker);
 		CU(cuStreamSynchronize(plan->stream));
 		printf("%s[%" PRIu64 ",%" PRIu64 "]", printed++ ? "," : "", launched - begin,
 		       now_ns() - begin);
@@ -129,23 +129,23 @@ static void play_shots(struct player *player, uint64_t begin, uint64_t every, ui
 	printf("],\"missed\":%" PRIu64 "}\n", missed);
 }
 
-static void play_endless(struct player *player, uint64_t begin, uint64_t end, uint64_t depth)
+static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth)
 {
-	struct plan *plan = &player->plan;
+	struct plan *plan = &worker->plan;
 	static uint64_t ends[ROUNDS_MAX];
 	uint64_t queued = 0, done = 0;
 
 	wait_until_ns(begin);
 	while (done < queued || now_ns() < end) {
 		if (queued < done + depth && queued < ROUNDS_MAX && now_ns() < end) {
-			renew(player);
-			queue(player);
-			CU(cuEventRecord(player->events[queued++ % depth], plan->stream));
+			renew(worker);
+			queue(worker);
+			CU(cuEventRecord(worker->events[queued++ % depth], plan->stream));
 			continue;
 		}
 		if (done == queued)
 			break;
-		CU(cuEventSynchronize(player->events[done % depth]));
+		CU(cuEventSynchronize(worker->events[done % depth]));
 		ends[done++] = now_ns() - begin;
 	}
 	printf("{\"ends\":[");
@@ -154,53 +154,53 @@ static void play_endless(struct player *player, uint64_t begin, uint64_t end, ui
 	printf("]}\n");
 }
 
-static void set_passes(struct player *player, unsigned passes)
+static void set_passes(struct worker *worker, unsigned passes)
 {
-	if (!player->single || passes < 1 || passes > PASSES_MAX)
+	if (!worker->single || passes < 1 || passes > PASSES_MAX)
 		workload_fail("passes: out of range, or no --kernel");
-	player->single->shape.grid[2] = passes;
+	worker->single->shape.grid[2] = passes;
 	printf("{\"passes\":%u}\n", passes);
 }
 
-static void play(struct player *player, const char *line)
+static void run(struct worker *worker, const char *line)
 {
 	uint64_t begin, second, third;
 	unsigned priority = 2;
-	bool shots = sscanf(line, "shots %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin, &second,
+	bool timed = sscanf(line, "rounds %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin, &second,
 			    &third, &priority) == 4;
 
-	if (!shots && sscanf(line, "endless %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin,
+	if (!timed && sscanf(line, "endless %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin,
 			     &second, &third, &priority) != 4)
 		workload_fail("no such command: %s", line);
-	if (priority > 1 || third < 1 || (!shots && third > DEPTH_MAX))
+	if (priority > 1 || third < 1 || (!timed && third > DEPTH_MAX))
 		workload_fail("out of range: %s", line);
-	player->plan.stream = player->streams[priority];
-	if (shots)
-		play_shots(player, begin, second, third);
+	worker->plan.stream = worker->streams[priority];
+	if (timed)
+		run_timed(worker, begin, second, third);
 	else
-		play_endless(player, begin, second, third);
+		run_endless(worker, begin, second, third);
 }
 
-static void obey(struct player *player, const char *line)
+static void execute(struct worker *worker, const char *line)
 {
 	unsigned passes;
 
 	if (sscanf(line, "passes %u", &passes) == 1)
-		set_passes(player, passes);
+		set_passes(worker, passes);
 	else
-		play(player, line);
+		run(worker, line);
 	fflush(stdout);
 }
 
 /* The driver loads what it had put off; libweir measures, compiles and chooses. */
-static void warm_up(struct player *player, double seconds)
+static void warm_up(struct worker *worker, double seconds)
 {
 	uint64_t begin = now_ns();
 
 	do {
-		plan_renew(&player->plan);
-		plan_queue(&player->plan);
-		CU(cuStreamSynchronize(player->plan.stream));
+		plan_renew(&worker->plan);
+		plan_queue(&worker->plan);
+		CU(cuStreamSynchronize(worker->plan.stream));
 	} while ((double)(now_ns() - begin) < seconds * 1e9);
 }
 
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 		{"warm-up", OPTION_REAL, &choice.warm_up, "seconds of rounds before it is ready"},
 		{0}};
 	const struct benchmark *benchmark = NULL;
-	struct player player = {0};
+	struct worker worker = {0};
 	char line[256];
 
 	workload_parse(&w, argc, argv, "plays a benchmark on command", own);
@@ -228,12 +228,12 @@ int main(int argc, char **argv)
 	if (class_find(choice.class) == CLASS_COUNT)
 		workload_fail("no class '%s'", choice.class);
 	workload_open(&w, NULL);
-	open_player(&player, &w, &choice, benchmark);
-	warm_up(&player, choice.warm_up);
+	open_worker(&worker, &w, &choice, benchmark);
+	warm_up(&worker, choice.warm_up);
 	workload_ready(&w);
 	while (fgets(line, sizeof(line), stdin))
-		obey(&player, line);
-	close_player(&player);
+		execute(&worker, line);
+	close_worker(&worker);
 	workload_close(&w);
 	return 0;
 }
