@@ -5,6 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD/e2e/kubelet
+CGROUP=weir-kubelet
+W=${W:-$PWD/${B:-build}/kubelet}
 # shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
 . "$here/cluster.sh"
 # shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
@@ -295,8 +297,9 @@ if ldd "$B/lib/libweir.so" | grep -q libasan; then
 	exit 0
 fi
 check_machine
-exec 9> "${TMPDIR:-/tmp}/weir-kubelet.lock"
-flock -w 600 9 || die "another run of these tests is under way"
+KUBE=$("$here/build.sh") || die "cannot build the kubelet"
+export KUBE
+cluster_apart "$0" "$@"
 [ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
 trap 'exit 1' TERM INT
 

@@ -355,12 +355,18 @@ check_alone() {
 	fi
 }
 
-# cluster_apart SCRIPT ARGUMENT...: begins the script anew with mounts and a network of its own, where its node stands
-# beside any other one. It has its own $CGROUP and $W, too.
+# cluster_apart SCRIPT ARGUMENT...: restarts the script with mounts and a network of its own, so that its node can
+# run beside others. Such a script also has its own $CGROUP and $W. Only one run of it at a time.
 cluster_apart() {
+	local folder
 	[ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private "$@"
-	# The kubelet's folder has a fixed place: this is another one.
-	ip link set lo up && mount -t tmpfs weir-e2e /var/lib || die "cannot stand apart"
+	exec 9> "/tmp/$CGROUP.lock"
+	flock -w 600 9 || die "another run of this test has not ended"
+	ip link set lo up || die "cannot configure the network namespace"
+	# Folders of fixed place that kubelet and CNI write.
+	for folder in /var/lib/{kubelet,cni}; do
+		mkdir -p "$folder" && mount -t tmpfs weir-e2e "$folder" || die "cannot mount $folder"
+	done
 }
 
 # overlayfs, unless $W is on a file system that cannot carry it.

@@ -163,6 +163,8 @@ aftermath() {
 }
 
 check_machine
+KUBE=$("$here/build.sh") || die "cannot build the kubelet"
+export KUBE
 cluster_apart "$0" "$@"
 renice -n 10 $$ > /dev/null
 kept=$PWD/${B:-build}/soak-violations
