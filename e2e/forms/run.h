@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "../simcuda/ptx.h"
+#include "simcuda/ptx/ptx.h"
 
 #include "weir/object.h"
 #include "weir/transform.h"

@@ -3,8 +3,8 @@
 # results stay right. Kernels that need the host while they run are left out: this launcher waits.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-# shellcheck source=e2e/simcuda/scratch.sh
-. e2e/simcuda/scratch.sh
+# shellcheck source=e2e/simcuda/tests/scratch.sh
+. e2e/simcuda/tests/scratch.sh
 
 eaters='^(work-queue|polling-server|endless-simulation) '
 names=$("$B/bin/kernels" --list | grep -vE "$eaters" | cut -d ' ' -f 1 | paste -sd ,)

@@ -1,6 +1,6 @@
-include e2e/simcuda/driver.mk
-include e2e/simcuda/ptx.mk
+include e2e/simcuda/driver/driver.mk
+include e2e/simcuda/ptx/ptx.mk
 
 # A stand-in for NVIDIA's MPS daemon; nothing but tests start it.
 PROGRAMS += sim-mps-control
-sim-mps-control_SRC := e2e/simcuda/mps-control.c
+sim-mps-control_SRC := e2e/simcuda/machine/mps-control.c

@@ -18,8 +18,7 @@ nvml-view-linked_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_CFLAGS := -DLINKED
 hoard_SRC := e2e/workloads/hoard.c $(WORKLOAD_SPIN)
 filler_SRC := e2e/workloads/filler.c $(WORKLOAD_SPIN)
-stream-order_SRC := e2e/workloads/stream-order.c $(patsubst %,e2e/workloads/stream-order-%.c,driver graph lane ops) \
-                    $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order-ptx.c
+stream-order_SRC := $(wildcard e2e/workloads/stream-order/*.c) $(WORKLOAD_SPIN) $(WORKLOAD_GEN)/stream-order/stream-order-ptx.c
 # The papers' benchmarks. What the CPU computes must be what the device computes, to the last bit: no
 # multiplication and addition is made one operation.
 PAPERS := elementwise linear grid canny particles euler search fft sort count eaters
@@ -27,7 +26,7 @@ PAPERS_SRC := $(patsubst %,e2e/workloads/%.c,plan parallel samples) $(PAPERS:%=e
               e2e/workloads/papers/benchmarks.c $(PAPERS:%=$(WORKLOAD_GEN)/papers/%-ptx.c) \
               $(patsubst %,$(WORKLOAD_GEN)/%-ptx.c,vector-add matrix-multiply reduction)
 kernels_SRC := e2e/workloads/kernels.c $(PAPERS_SRC)
-WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e/workloads/papers/*.cu))
+WORKLOAD_CU := $(patsubst e2e/workloads/%.cu,%,$(wildcard e2e/workloads/*.cu e2e/workloads/*/*.cu))
 .SECONDARY: $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%.ptx) $(WORKLOAD_CU:%=$(WORKLOAD_GEN)/%-ptx.c)
 kernels_CFLAGS := -ffp-contract=off
 $(WORKLOAD_GEN)/papers/%.ptx: NVCC_FLAGS := -fmad=false

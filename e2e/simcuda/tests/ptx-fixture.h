@@ -1,7 +1,7 @@
 /* Runs PTX texts in tests. */
 #pragma once
 
-#include "../ptx.h"
+#include "simcuda/ptx/ptx.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The shared file's lock, found in the hands of the dead. */
-#include "../machine-file.h"
+#include "simcuda/machine/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 # notices when a launch is lost.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit
-# shellcheck source=e2e/simcuda/scratch.sh
-. e2e/simcuda/scratch.sh
+# shellcheck source=e2e/simcuda/tests/scratch.sh
+. e2e/simcuda/tests/scratch.sh
 
 kernels() { # OPTION...
 	timeout 120 "$B/bin/kernels" "$@" >"$tmp/out" 2>&1

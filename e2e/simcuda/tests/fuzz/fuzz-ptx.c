@@ -1,6 +1,6 @@
 /* A hostile module is loaded, and a block of each of its kernels run for a bounded time; every
  * address but the parameters' own buffer is refused. */
-#include "../../ptx.h"
+#include "simcuda/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>

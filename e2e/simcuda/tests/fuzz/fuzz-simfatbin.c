@@ -1,5 +1,5 @@
 /* Images of any kind from a file: found PTX lies within the image or in memory of its own. */
-#include "../../driver.h"
+#include "simcuda/driver/driver.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,198 @@
+/* Kernels on SM slots. A kernel whose turn it is in its stream joins the machine's queue; the block
+ * threads of this process take slots when the queue gives them to one of our kernels. One thread,
+ * the leader, asks; when it has a slot another becomes the leader, and it runs the block itself. */
+#include "simcuda/driver/exec.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define PUSHED_MAX                                                                               \
+	128u            /* kernels of a process in the machine's queue; more wait here, in order \
+			 */
+#define NAP_NS 5000000l /* how long a block that only fills its time may not notice its end */
+
+static struct block_queue *queue_of(const struct op *op)
+{
+	return &op->work.ctx->device->blocks;
+}
+
+static void finish(struct op *op)
+{
+	if (op->kernel.started < op->kernel.blocks || op->kernel.running)
+		return;
+	op_done(op);
+}
+
+static bool push(struct device *d)
+{
+	struct block_queue *q = &d->blocks;
+	struct op *op = q->first;
+
+	if (!op || q->pushed >= PUSHED_MAX)
+		return false;
+	if (machine_push(&sim.machine, d->gpu, (uintptr_t)op, op->kernel.blocks,
+			 &op->kernel.ticket))
+		return false;
+	q->first = op->queued;
+	if (!q->first)
+		q->last = NULL;
+	op->kernel.pushed = true;
+	q->pushed++;
+	return true;
+}
+
+/* Runs one block, and occupies the slot as long as the machine wants, unless the block found
+ * nothing to do. Without the lock. */
+static int run_block(const struct op *op, uint64_t block, uint32_t slot)
+{
+	const struct context *ctx = op->work.ctx;
+	struct ptx_error error = {0};
+	uint64_t floor = sim.machine.config.block_us * UINT64_C(1000), began = time_now(), spent;
+	bool wrote;
+	int r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
+			      slot, &ctx->stop, &error, &wrote);
+
+	if (r && r != -EINTR)
+		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
+			error.line, error.message);
+	while (wrote && !__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
+	       (spent = time_now() - began) < floor) {
+		uint64_t left = floor - spent;
+		const struct timespec nap = {.tv_nsec = left < NAP_NS ? (long)left : NAP_NS};
+
+		nanosleep(&nap, NULL);
+	}
+	return r;
+}
+
+/* Runs blocks on @slot for as long as the machine gives it to this process. */
+static void use_slot(struct device *d, uint64_t cookie, uint32_t slot)
+{
+	struct block_queue *q = &d->blocks;
+
+	do {
+		struct op *op = (struct op *)(uintptr_t)cookie;
+		uint64_t block = op->kernel.started++;
+		int r;
+
+		op->kernel.running++;
+		if (op->kernel.started == op->kernel.blocks)
+			q->pushed--;
+		if (q->pushed || q->first)
+			pthread_cond_signal(&q->cond);
+
+		pthread_mutex_unlock(&sim.lock);
+		r = run_block(op, block, slot);
+		pthread_mutex_lock(&sim.lock);
+
+		if (r && !op->work.ctx->dying)
+			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+		op->kernel.running--;
+		finish(op);
+	} while (machine_next(&sim.machine, d->gpu, slot, &cookie) == MACHINE_OK);
+}
+
+/* As leader: one attempt to get a slot. */
+static void lead(struct device *d)
+{
+	uint64_t cookie = 0;
+	uint32_t slot = 0, sequence = 0;
+
+	while (push(d))
+		;
+	if (machine_start(&sim.machine, d->gpu, &cookie, &slot, &sequence) == MACHINE_OK) {
+		d->blocks.leader = false;
+		use_slot(d, cookie, slot);
+		return;
+	}
+	pthread_mutex_unlock(&sim.lock);
+	machine_wait(&sim.machine, d->gpu, sequence);
+	pthread_mutex_lock(&sim.lock);
+	d->blocks.leader = false;
+}
+
+static void *block_thread(void *data)
+{
+	struct device *d = data;
+	struct block_queue *q = &d->blocks;
+
+	pthread_mutex_lock(&sim.lock);
+	for (;;) {
+		if (q->leader || (!q->pushed && !q->first)) {
+			q->idle++;
+			pthread_cond_wait(&q->cond, &sim.lock);
+			q->idle--;
+			continue;
+		}
+		q->leader = true;
+		lead(d);
+	}
+	return NULL;
+}
+
+/* Enough threads that all blocks of a kernel which fits can run at once: those of a cooperative one
+ * wait for each other. */
+static void have_threads(struct device *d, uint64_t blocks)
+{
+	struct block_queue *q = &d->blocks;
+
+	while (q->threads < sim.machine.config.sms && q->idle < blocks &&
+	       thread_start(block_thread, d)) {
+		q->threads++;
+		blocks--; /* that thread will be idle, or busy with it */
+	}
+}
+
+static void start_kernel(struct op *op)
+{
+	struct block_queue *q = queue_of(op);
+	const struct ptx_dim *grid = &op->work.kernel.launch.grid;
+
+	op->kernel.blocks = (uint64_t)grid->x * grid->y * grid->z;
+	op->queued = NULL;
+	if (q->last)
+		q->last->queued = op;
+	else
+		q->first = op;
+	q->last = op;
+	while (push(op->work.ctx->device))
+		;
+	have_threads(op->work.ctx->device, op->kernel.blocks);
+	if (!q->threads)
+		context_fault(op->work.ctx, CUDA_ERROR_OUT_OF_MEMORY);
+	else
+		pthread_cond_signal(&q->cond);
+}
+
+static void unqueue(struct block_queue *q, struct op *op)
+{
+	struct op *before = NULL;
+
+	for (struct op *o = q->first; o && o != op; o = o->queued)
+		before = o;
+	if (before)
+		before->queued = op->queued;
+	else
+		q->first = op->queued;
+	if (q->last == op)
+		q->last = before;
+}
+
+/* The context ends: blocks that run leave by themselves, the others never start. */
+static void cancel_kernel(struct op *op)
+{
+	struct block_queue *q = queue_of(op);
+
+	if (op->done || op->kernel.started == op->kernel.blocks)
+		return;
+	if (op->kernel.pushed) {
+		machine_cancel(&sim.machine, op->work.ctx->device->gpu, op->kernel.ticket);
+		q->pushed--;
+	} else {
+		unqueue(q, op);
+	}
+	op->kernel.started = op->kernel.blocks;
+	finish(op);
+}
+
+const struct op_type kernel_type = {.start = start_kernel, .cancel = cancel_kernel};

@@ -1,0 +1,191 @@
+/* The executor. An op is one piece of work with the ops it comes after; when all of those are done
+ * it starts, and when it is done those after it may. Streams, events and graphs are nothing but
+ * rules for who comes after whom.
+ *
+ * All functions here are called with sim.lock held, except where said.
+ */
+#pragma once
+
+#include "simcuda/driver/driver.h"
+
+#define MEMOPS_MAX 256u /* in a batch; as the driver says */
+
+enum work_kind {
+	WORK_EMPTY,
+	WORK_KERNEL,
+	WORK_COPY,
+	WORK_SET,
+	WORK_HOST,
+	WORK_MEMOPS,
+	WORK_RECORD, /* graphs only: a stream's record is a WORK_EMPTY that the event points to */
+	WORK_WAIT,   /* graphs only */
+	WORK_FREE,
+	WORK_ALLOC, /* graphs only: an allocation of the graph */
+	WORK_GRAPH, /* graphs only: child */
+	WORK_KINDS,
+};
+
+struct copy_side {
+	char *base;
+	size_t pitch, height; /* of a row, and rows of a slice */
+};
+
+/* What is to be done. Plain data, deeply copied by work_clone(). */
+struct work {
+	enum work_kind kind;
+	struct context *ctx;
+	union {
+		struct {
+			struct function *function;
+			struct module *module; /* counted */
+			struct ptx_launch launch;
+			uint8_t *params; /* owned */
+			bool cooperative;
+			int priority;
+		} kernel;
+		struct {
+			struct copy_side from, to;
+			size_t width, rows, slices; /* bytes a row */
+			char *staged;               /* owned copy of the source, or null */
+		} copy;
+		struct {
+			char *base;
+			size_t pitch, width, rows; /* elements a row */
+			unsigned element;          /* 1, 2, 4 bytes */
+			uint32_t value;
+		} set;
+		struct {
+			CUhostFn function;
+			CUstreamCallback callback; /* the older kind, with stream and status */
+			CUstream stream;
+			void *data;
+		} host;
+		struct {
+			CUstreamBatchMemOpParams *ops; /* owned */
+			unsigned count;
+			unsigned flags;
+		} memops;
+		CUevent event;       /* WORK_RECORD, WORK_WAIT */
+		CUdeviceptr memory;  /* WORK_FREE, WORK_ALLOC */
+		struct graph *graph; /* WORK_GRAPH: owned */
+	};
+};
+
+bool work_clone(struct work *out, const struct work *from); /* false: no memory */
+void work_deinit(struct work *w);
+
+struct op {
+	struct work work;
+	unsigned refs;
+	unsigned unmet; /* ops that it comes after and that are not done, +1 before submission */
+	bool started, done;
+	uint64_t sequence; /* in its context */
+	uint64_t done_at;  /* nanoseconds, monotonic */
+	struct op **after; /* those that come after this one */
+	size_t n_after, room;
+	struct op *prev, *next; /* outstanding in the context */
+	struct op *queued;      /* behind it in whatever queue it stands in */
+	union {
+		struct {
+			uint64_t blocks, started, running, ticket;
+			bool pushed; /* into the machine's queue */
+		} kernel;
+		struct {
+			unsigned next; /* memory operation to do */
+		} memops;
+	};
+};
+
+/* What a kind of work does. @start returns at once; the op calls op_done() itself, now or later.
+ * @run is called without the lock by a lane. @cancel: the context ends, a started op should too. */
+struct op_type {
+	void (*start)(struct op *op);
+	void (*run)(struct op *op);
+	void (*cancel)(struct op *op);
+	bool always; /* also in a broken context */
+};
+extern const struct op_type kernel_type, copy_type, set_type, host_type, memops_type, free_type;
+
+/* Takes @work over, also when it fails (null). */
+struct op *op_new(struct work *work);
+struct op *op_ref(struct op *op);
+void op_unref(struct op *op);
+void op_unrefp(struct op **op);
+void op_after(struct op *op, struct op *earlier); /* @earlier may be null or done */
+void op_submit(struct op *op);
+void op_done(struct op *op);
+void op_wait(struct op *op); /* sleeps without the lock */
+
+void lane_push(struct lane *lane, struct op *op);
+bool thread_start(void *(*run)(void *), void *data);
+uint64_t time_now(void);
+
+/* Puts work behind what is in the stream; under capture it becomes a node. Takes @work over. @out:
+ * the op (counted), or null under capture; may be null. */
+CUresult stream_submit(struct stream *s, struct work *work, struct op **out);
+CUresult capture_add(struct stream *s, struct work *work);
+/* Puts @op at the end of @s. */
+void stream_append(struct stream *s, struct op *op);
+/* Makes @op come after what is in @s now, as the stream rules have it. */
+void stream_order(struct stream *s, struct op *op);
+bool stream_idle(const struct stream *s);
+CUresult stream_wait(struct stream *s);
+
+/* stream/memop.c */
+CUresult memops_work(struct work *out, struct context *ctx, unsigned count,
+		     const CUstreamBatchMemOpParams *ops, unsigned flags);
+
+/* code/launch.c: checks a launch and fills in @out. */
+CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
+		     const unsigned grid[3], const unsigned block[3], unsigned shared,
+		     void **params, void **extra, bool cooperative);
+
+/* memory/copy.c */
+CUresult copy3d_work(struct work *out, struct context *ctx, const CUDA_MEMCPY3D *copy);
+CUresult set_work(struct work *out, struct context *ctx, CUdeviceptr base, size_t pitch,
+		  unsigned element, uint32_t value, size_t width, size_t rows);
+
+/* memory/memory.c */
+enum range_kind {
+	RANGE_DEVICE,     /* cuMemAlloc */
+	RANGE_POOL,       /* cuMemAllocAsync */
+	RANGE_HOST,       /* cuMemHostAlloc */
+	RANGE_REGISTERED, /* cuMemHostRegister */
+	RANGE_GLOBAL,     /* a variable of a module */
+	RANGE_MANAGED,    /* cuMemAllocManaged */
+	RANGE_MAPPED,     /* cuMemMap */
+};
+struct range {
+	uintptr_t base;
+	size_t size;   /* asked for */
+	size_t mapped; /* bytes behind it, 0: not ours */
+	enum range_kind kind;
+	unsigned flags; /* of the call that made it */
+	bool read_only, no_access;
+	bool given_up;       /* its release stands in a stream */
+	struct context *ctx; /* null for RANGE_MAPPED, which belongs to none */
+	unsigned device;
+	struct physical *memory; /* of RANGE_MAPPED */
+	struct pool *pool;
+	const void *owner; /* the module of a variable */
+	uint64_t id;
+};
+bool range_find(uintptr_t address, struct range *out);         /* no lock needed */
+bool range_allows(uintptr_t address, size_t size, bool write); /* no lock needed */
+CUresult range_add(const struct range *range);
+bool range_remove(uintptr_t base, struct range *out);
+void range_set_access(uintptr_t base, bool read, bool write);
+bool range_give_up(uintptr_t base); /* false: nothing that can be released there, or already */
+/* Takes out a range of @ctx, and of @owner unless null. False: there is none any more. */
+bool range_take(const struct context *ctx, const void *owner, struct range *out);
+void range_free_context(struct context *ctx);
+CUresult memory_new(CUdeviceptr *out, struct context *ctx, size_t size, enum range_kind kind,
+		    unsigned flags);
+CUresult
+memory_map(struct range *range); /* pages of range->size; charges the GPU if of its memory */
+void memory_unmap(const struct range *range);
+
+/* memory/pool.c */
+void pool_release(CUdeviceptr memory);
+CUmemoryPool pool_handle(const struct pool *p); /* @p may be null */
+void pool_take_back(const struct range *range);

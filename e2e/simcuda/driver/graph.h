@@ -1,0 +1,58 @@
+/* Graphs: nodes with what is to be done and what they come after; made by hand or by capture, and
+ * copied into an executable form that is launched. */
+#pragma once
+
+#include "simcuda/driver/exec.h"
+
+struct node {
+	CUgraphNode handle;
+	struct graph *graph;
+	struct node *next;
+	struct work work;
+	struct node **from; /* what it comes after */
+	size_t n_from;
+	CUgraphNode origin; /* in a copy: the node that it is a copy of */
+	struct node *twin;  /* scratch of graph_copy(): the copy */
+	bool placed;        /* scratch of graph_sort() and of capture */
+	struct op *op;      /* scratch of a launch; counted */
+	bool disabled;
+	void *shown; /* what cuGraphKernelNodeGetParams() and the like point into */
+};
+
+struct graph {
+	CUgraph handle; /* null: inside an executable, or of a child node before it is asked for */
+	struct node *first, *last;
+	size_t n;
+	bool child; /* of a node: not the caller's to destroy */
+};
+
+struct exec {
+	CUgraphExec handle;
+	struct graph *graph; /* in order */
+	struct op *last;     /* end of the last launch; counted */
+	unsigned long long flags;
+};
+
+struct graph *graph_new(void);
+void graph_free(struct graph *g);
+struct graph *graph_copy(const struct graph *g); /* with no handles */
+bool graph_give_handles(struct graph *g);
+/* Takes @work over. */
+CUresult graph_add(struct node **out, struct graph *g, struct work *work, struct node *const *from,
+		   size_t n_from);
+void graph_remove(struct node *n);
+/* Puts nodes behind what they come after. False: there is a cycle. */
+bool graph_sort(struct graph *g);
+/* The nodes behind @handles, all of @g. False: one is not. */
+bool graph_nodes(struct node **out, const CUgraphNode *handles, size_t n, const struct graph *g);
+struct node *graph_find_origin(const struct graph *g, CUgraphNode origin);
+
+/* The node's copy in an executable; null: it has none. */
+struct node *exec_node(CUgraphExec exec, CUgraphNode handle);
+bool edges_plain(const CUgraphEdgeData *edges, size_t n);
+bool capture_uses(const struct graph *g);
+
+void node_free(struct node *n);
+bool node_depends(const struct node *n, const struct node *on);
+bool node_connect(struct node *n, struct node *from); /* false: no memory */
+bool node_disconnect(struct node *n, const struct node *from);

@@ -1,0 +1,591 @@
+/* Nodes of each kind: what the caller describes becomes `struct work`, and back. The same
+ * description serves to add a node, to change it, and to change its copy in an executable graph. */
+#include "simcuda/driver/graph.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The context that a node names, or the current one. */
+static CUresult context_of(struct context **out, CUcontext handle)
+{
+	return handle ? context_get(out, handle) : context_current(out);
+}
+
+static CUresult kernel_from(struct work *out, const CUDA_KERNEL_NODE_PARAMS_v2 *p)
+{
+	const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
+	const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
+	CUfunction handle = p->func ? p->func : (CUfunction)p->kern;
+	const struct function *f = handle_get(HANDLE_FUNCTION, handle);
+	struct context *ctx;
+
+	if (f && !p->ctx)
+		ctx = f->module->ctx;
+	else
+		RETURN_IF(context_of(&ctx, p->ctx));
+	return kernel_work(out, ctx, handle, grid, block, p->sharedMemBytes, p->kernelParams,
+			   p->extra, false);
+}
+
+static CUresult copy_from(struct work *out, const CUDA_MEMCPY3D *p, CUcontext handle)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_of(&ctx, handle));
+	return copy3d_work(out, ctx, p);
+}
+
+static CUresult set_from(struct work *out, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_of(&ctx, handle));
+	return set_work(out, ctx, p->dst, p->pitch, p->elementSize, p->value, p->width, p->height);
+}
+
+static CUresult host_from(struct work *out, CUhostFn function, void *data)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_current(&ctx));
+	if (!function)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (struct work){
+		.kind = WORK_HOST, .ctx = ctx, .host = {.function = function, .data = data}};
+	return CUDA_SUCCESS;
+}
+
+static CUresult memops_from(struct work *out, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_of(&ctx, p->ctx));
+	return memops_work(out, ctx, p->count, p->paramArray, p->flags);
+}
+
+static CUresult event_from(struct work *out, enum work_kind kind, CUevent event)
+{
+	const struct event *e = handle_get(HANDLE_EVENT, event);
+
+	if (!e)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (struct work){.kind = kind, .ctx = e->ctx, .event = event};
+	return CUDA_SUCCESS;
+}
+
+static CUresult empty_from(struct work *out)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_current(&ctx));
+	*out = (struct work){.kind = WORK_EMPTY, .ctx = ctx};
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_from(struct work *out, CUgraph child)
+{
+	const struct graph *g = handle_get(HANDLE_GRAPH, child);
+	struct work w;
+
+	if (!g)
+		return CUDA_ERROR_INVALID_VALUE;
+	RETURN_IF(empty_from(&w));
+	w.kind = WORK_GRAPH;
+	w.graph = graph_copy(g);
+	if (!w.graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	w.graph->child = true;
+	if (!graph_sort(w.graph)) {
+		work_deinit(&w);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	*out = w;
+	return CUDA_SUCCESS;
+}
+
+/* Adds @w, which it takes over, if @made says that it is good. */
+static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+		    struct work *w, CUresult made)
+{
+	cleanup(freep) struct node **from = NULL;
+	struct graph *g = handle_get(HANDLE_GRAPH, graph);
+	struct node *node;
+
+	if (made)
+		return made;
+	if (out && g && n <= g->n && (!n || deps))
+		from = calloc(n + 1, sizeof(struct node *));
+	if (!from || !graph_nodes(from, deps, n, g)) {
+		work_deinit(w);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	RETURN_IF(graph_add(&node, g, w, from, n));
+	*out = node->handle;
+	return CUDA_SUCCESS;
+}
+
+/* Puts @w in the place of what the node does. */
+static CUresult change(struct node *n, struct work *w, CUresult made)
+{
+	if (made)
+		return made;
+	if (!n || n->work.kind != w->kind) {
+		work_deinit(w);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	work_deinit(&n->work);
+	n->work = *w;
+	return CUDA_SUCCESS;
+}
+
+static struct node *node_of(CUgraphNode handle)
+{
+	return handle_get(HANDLE_NODE, handle);
+}
+
+/* Each kind: add, change, change in an executable graph. @call makes the work of @params. */
+#define NODE_KIND(add_name, set_name, exec_name, type, call)                                   \
+	CUresult add_name(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,  \
+			  const type *params)                                                  \
+	{                                                                                      \
+		API_ENTER();                                                                   \
+		struct work w;                                                                 \
+                                                                                               \
+		return add(out, graph, deps, n, &w, params ? call : CUDA_ERROR_INVALID_VALUE); \
+	}                                                                                      \
+	CUresult set_name(CUgraphNode node, const type *params)                                \
+	{                                                                                      \
+		API_ENTER();                                                                   \
+		struct work w;                                                                 \
+                                                                                               \
+		return change(node_of(node), &w, params ? call : CUDA_ERROR_INVALID_VALUE);    \
+	}                                                                                      \
+	CUresult exec_name(CUgraphExec exec, CUgraphNode node, const type *params)             \
+	{                                                                                      \
+		API_ENTER();                                                                   \
+		struct work w;                                                                 \
+                                                                                               \
+		return change(exec_node(exec, node), &w,                                       \
+			      params ? call : CUDA_ERROR_INVALID_VALUE);                       \
+	}
+
+NODE_KIND(cuGraphAddKernelNode_v2, cuGraphKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_v2,
+	  CUDA_KERNEL_NODE_PARAMS_v2, kernel_from(&w, params))
+NODE_KIND(cuGraphAddHostNode, cuGraphHostNodeSetParams, cuGraphExecHostNodeSetParams,
+	  CUDA_HOST_NODE_PARAMS, host_from(&w, params->fn, params->userData))
+NODE_KIND(cuGraphAddBatchMemOpNode, cuGraphBatchMemOpNodeSetParams,
+	  cuGraphExecBatchMemOpNodeSetParams, CUDA_BATCH_MEM_OP_NODE_PARAMS,
+	  memops_from(&w, params))
+
+/* The first version of the structure is the beginning of the second. */
+static CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wide = {0};
+
+	memcpy(&wide, params, sizeof(*params));
+	return wide;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+			      const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wide = params ? widen(params) : (CUDA_KERNEL_NODE_PARAMS_v2){0};
+
+	return cuGraphAddKernelNode_v2(out, graph, deps, n, params ? &wide : NULL);
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wide = params ? widen(params) : (CUDA_KERNEL_NODE_PARAMS_v2){0};
+
+	return cuGraphKernelNodeSetParams_v2(node, params ? &wide : NULL);
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wide = params ? widen(params) : (CUDA_KERNEL_NODE_PARAMS_v2){0};
+
+	return cuGraphExecKernelNodeSetParams_v2(exec, node, params ? &wide : NULL);
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+			      const CUDA_MEMCPY3D *params, CUcontext ctx)
+{
+	API_ENTER();
+	struct work w;
+
+	return add(out, graph, deps, n, &w,
+		   params ? copy_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(node_of(node), &w,
+		      params ? copy_from(&w, params, NULL) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_MEMCPY3D *params, CUcontext ctx)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(exec_node(exec, node), &w,
+		      params ? copy_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+			      const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
+{
+	API_ENTER();
+	struct work w;
+
+	return add(out, graph, deps, n, &w,
+		   params ? set_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(node_of(node), &w,
+		      params ? set_from(&w, params, NULL) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(exec_node(exec, node), &w,
+		      params ? set_from(&w, params, ctx) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n)
+{
+	API_ENTER();
+	struct work w;
+
+	return add(out, graph, deps, n, &w, empty_from(&w));
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
+				  size_t n, CUgraph child)
+{
+	API_ENTER();
+	struct work w;
+
+	return add(out, graph, deps, n, &w, graph_from(&w, child));
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(exec_node(exec, node), &w, graph_from(&w, child));
+}
+
+/* Its nodes can be asked for and changed, too. */
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph *out)
+{
+	API_ENTER();
+	struct node *n = node_of(handle);
+
+	if (!n || n->work.kind != WORK_GRAPH || !out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!n->work.graph->handle && !graph_give_handles(n->work.graph))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = n->work.graph->handle;
+	return CUDA_SUCCESS;
+}
+
+#define EVENT_KIND(add_name, get_name, set_name, exec_name, what)                             \
+	CUresult add_name(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n, \
+			  CUevent event)                                                      \
+	{                                                                                     \
+		API_ENTER();                                                                  \
+		struct work w;                                                                \
+                                                                                              \
+		return add(out, graph, deps, n, &w, event_from(&w, what, event));             \
+	}                                                                                     \
+	CUresult get_name(CUgraphNode handle, CUevent *out)                                   \
+	{                                                                                     \
+		API_ENTER();                                                                  \
+		const struct node *n = node_of(handle);                                       \
+                                                                                              \
+		if (!n || n->work.kind != what || !out)                                       \
+			return CUDA_ERROR_INVALID_VALUE;                                      \
+		*out = n->work.event;                                                         \
+		return CUDA_SUCCESS;                                                          \
+	}                                                                                     \
+	CUresult set_name(CUgraphNode handle, CUevent event)                                  \
+	{                                                                                     \
+		API_ENTER();                                                                  \
+		struct work w;                                                                \
+                                                                                              \
+		return change(node_of(handle), &w, event_from(&w, what, event));              \
+	}                                                                                     \
+	CUresult exec_name(CUgraphExec exec, CUgraphNode handle, CUevent event)               \
+	{                                                                                     \
+		API_ENTER();                                                                  \
+		struct work w;                                                                \
+                                                                                              \
+		return change(exec_node(exec, handle), &w, event_from(&w, what, event));      \
+	}
+
+EVENT_KIND(cuGraphAddEventRecordNode, cuGraphEventRecordNodeGetEvent,
+	   cuGraphEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, WORK_RECORD)
+EVENT_KIND(cuGraphAddEventWaitNode, cuGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeSetEvent,
+	   cuGraphExecEventWaitNodeSetEvent, WORK_WAIT)
+
+static CUresult any_from(struct work *w, const CUgraphNodeParams *p)
+{
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: {
+		CUDA_KERNEL_NODE_PARAMS_v2 kernel;
+
+		static_assert(sizeof(kernel) == sizeof(p->kernel), "the same but for the name");
+		memcpy(&kernel, &p->kernel, sizeof(kernel));
+		return kernel_from(w, &kernel);
+	}
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return copy_from(w, &p->memcpy.copyParams, p->memcpy.copyCtx);
+	case CU_GRAPH_NODE_TYPE_MEMSET: {
+		CUDA_MEMSET_NODE_PARAMS set;
+
+		memcpy(&set, &p->memset, sizeof(set));
+		return set_from(w, &set, p->memset.ctx);
+	}
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return host_from(w, p->host.fn, p->host.userData);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return graph_from(w, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return empty_from(w);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return event_from(w, WORK_WAIT, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return event_from(w, WORK_RECORD, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+		CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
+
+		static_assert(sizeof(ops) == sizeof(p->memOp), "the same but for the name");
+		memcpy(&ops, &p->memOp, sizeof(ops));
+		return memops_from(w, &ops);
+	}
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
+			   const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *params)
+{
+	API_ENTER();
+	struct work w;
+
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!edges_plain(edges, n))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return add(out, graph, deps, n, &w, any_from(&w, params));
+}
+
+CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+			CUgraphNodeParams *params)
+{
+	return cuGraphAddNode_v2(out, graph, deps, NULL, n, params);
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(node_of(node), &w, params ? any_from(&w, params) : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+	API_ENTER();
+	struct work w;
+
+	return change(exec_node(exec, node), &w,
+		      params ? any_from(&w, params) : CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The other way round. What the answer points to belongs to the node and lives as long as it is not
+ * asked again. */
+
+static struct node *shown(CUgraphNode handle, enum work_kind kind, const void *out)
+{
+	struct node *n = node_of(handle);
+
+	return n && n->work.kind == kind && out ? n : NULL;
+}
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2 *out)
+{
+	API_ENTER();
+	struct node *n = shown(handle, WORK_KERNEL, out);
+	const struct ptx_launch *launch;
+	const struct function *f;
+	size_t n_params;
+	void **params;
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	f = n->work.kernel.function;
+	launch = &n->work.kernel.launch;
+	n_params = ptx_kernel_param_count(f->kernel);
+	params = realloc(n->shown, (n_params + 1) * sizeof(void *));
+	if (!params)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	n->shown = params;
+	for (size_t i = 0; i < n_params; i++)
+		params[i] = n->work.kernel.params + ptx_kernel_param(f->kernel, i).offset;
+	*out = (CUDA_KERNEL_NODE_PARAMS_v2){
+		.func = f->handle,
+		.gridDimX = launch->grid.x,
+		.gridDimY = launch->grid.y,
+		.gridDimZ = launch->grid.z,
+		.blockDimX = launch->block.x,
+		.blockDimY = launch->block.y,
+		.blockDimZ = launch->block.z,
+		.sharedMemBytes = launch->dynamic_shared,
+		.kernelParams = params,
+		.kern = f->of,
+		.ctx = context_lives(n->work.ctx) ? n->work.ctx->handle : NULL,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1 *out)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wide;
+
+	RETURN_IF(cuGraphKernelNodeGetParams_v2(handle, out ? &wide : NULL));
+	memcpy(out, &wide, sizeof(*out));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
+{
+	API_ENTER();
+	const struct node *n = shown(handle, WORK_COPY, out);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUDA_MEMCPY3D){
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = (CUdeviceptr)n->work.copy.from.base,
+		.srcPitch = n->work.copy.from.pitch,
+		.srcHeight = n->work.copy.from.height,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = (CUdeviceptr)n->work.copy.to.base,
+		.dstPitch = n->work.copy.to.pitch,
+		.dstHeight = n->work.copy.to.height,
+		.WidthInBytes = n->work.copy.width,
+		.Height = n->work.copy.rows,
+		.Depth = n->work.copy.slices,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *out)
+{
+	API_ENTER();
+	const struct node *n = shown(handle, WORK_SET, out);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUDA_MEMSET_NODE_PARAMS){
+		.dst = (CUdeviceptr)n->work.set.base,
+		.pitch = n->work.set.pitch,
+		.value = n->work.set.value,
+		.elementSize = n->work.set.element,
+		.width = n->work.set.width,
+		.height = n->work.set.rows,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS *out)
+{
+	API_ENTER();
+	const struct node *n = shown(handle, WORK_HOST, out);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUDA_HOST_NODE_PARAMS){n->work.host.function, n->work.host.data};
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
+{
+	API_ENTER();
+	const struct node *n = shown(handle, WORK_MEMOPS, out);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+		.ctx = context_lives(n->work.ctx) ? n->work.ctx->handle : NULL,
+		.count = n->work.memops.count,
+		.paramArray = n->work.memops.ops,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+				       const CUkernelNodeAttrValue *value)
+{
+	API_ENTER();
+	struct node *n = shown(handle, WORK_KERNEL, value);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+		n->work.kernel.cooperative = value->cooperative != 0;
+	else if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		n->work.kernel.priority = value->priority;
+	else if (attribute != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+				       CUkernelNodeAttrValue *value)
+{
+	API_ENTER();
+	const struct node *n = shown(handle, WORK_KERNEL, value);
+
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(value, 0, sizeof(*value));
+	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+		value->cooperative = n->work.kernel.cooperative;
+	else if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		value->priority = n->work.kernel.priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
+{
+	API_ENTER();
+	struct node *a = shown(to, WORK_KERNEL, to);
+	const struct node *b = shown(from, WORK_KERNEL, from);
+
+	if (!a || !b)
+		return CUDA_ERROR_INVALID_VALUE;
+	a->work.kernel.cooperative = b->work.kernel.cooperative;
+	a->work.kernel.priority = b->work.kernel.priority;
+	return CUDA_SUCCESS;
+}

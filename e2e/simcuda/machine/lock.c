@@ -1,0 +1,124 @@
+/* The lock of the shared file, waiting, and who is alive.
+ *
+ * Life is an open-file-description lock on byte `index` of the file `lock`: it goes with the last
+ * descriptor, and a child of fork() closes its copy. The pid is a lock of the classic kind on
+ * another byte, because only that kind tells the owner's pid, in the asker's own namespace.
+ *
+ * The mutex cannot be a robust pthread mutex: those name their owner by thread id, and the same id
+ * exists in several pid namespaces. Ours names the entry of the process table and its generation.
+ */
+#include "simcuda/machine/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_WAIT_NS 5000000l  /* then: is the holder alive? */
+#define MOVE_WAIT_NS 20000000l /* then: are those before us alive? */
+#define PID_OFFSET   0x10000
+
+static int futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
+{
+	const struct timespec timeout = {.tv_nsec = ns};
+
+	if (syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0) == 0)
+		return 0;
+	return -errno;
+}
+
+static void futex_wake(_Atomic uint32_t *word, int how_many)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
+}
+
+bool shared_alive(const struct machine *m, uint32_t index)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_start = index, .l_len = 1};
+
+	return fcntl(m->lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+/* The generation is a new one before the entry looks alive again: what is there is of the one
+ * before, whoever looks. It is a new name, too: the last owner may have died with the shared lock
+ * in hand. */
+bool shared_claim(struct machine *m, uint32_t index)
+{
+	struct flock life = {.l_type = F_WRLCK, .l_start = index, .l_len = 1};
+
+	if (shared_alive(m, index))
+		return false;
+	atomic_fetch_add(&m->shared->processes[index].generation, 1);
+	if (fcntl(m->lock_fd, F_OFD_SETLK, &life) < 0)
+		return false;
+	m->self = index;
+	return true;
+}
+
+/* A lock of our own process does not show: then the pid that stands there is in our words. */
+uint32_t shared_pid(const struct machine *m, uint32_t index)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_start = PID_OFFSET + index, .l_len = 1};
+
+	if (fcntl(m->pid_fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return m->shared->processes[index].pid;
+	return lock.l_pid > 0 ? (uint32_t)lock.l_pid : 0;
+}
+
+static uint32_t lock_word(const struct machine *m)
+{
+	return m->shared->processes[m->self].generation << 16 | (m->self + 1);
+}
+
+/* Our own entry's word of an earlier generation is a dead one's, whose place we have taken. */
+static bool lock_holder_lives(const struct machine *m, uint32_t holder)
+{
+	uint32_t index = (holder & 0xffff) - 1;
+
+	return index == m->self ? holder == lock_word(m) : shared_alive(m, index);
+}
+
+void shared_lock(struct machine *m)
+{
+	struct shared *s = m->shared;
+
+	for (;;) {
+		uint32_t holder = 0;
+
+		if (atomic_compare_exchange_strong(&s->lock, &holder, lock_word(m)))
+			return;
+		atomic_store(&s->lock_waiting, 1);
+		if (futex_wait(&s->lock, holder, LOCK_WAIT_NS) != -ETIMEDOUT)
+			continue;
+		if (lock_holder_lives(m, holder))
+			continue;
+		if (atomic_compare_exchange_strong(&s->lock, &holder, lock_word(m)))
+			return;
+	}
+}
+
+void shared_unlock(struct machine *m)
+{
+	struct shared *s = m->shared;
+
+	atomic_store(&s->lock, 0);
+	/* Who announces itself after this will see 0, or sleeps a bounded time. */
+	if (atomic_exchange(&s->lock_waiting, 0))
+		futex_wake(&s->lock, INT_MAX);
+}
+
+bool shared_wait(struct shared_gpu *gpu, uint32_t sequence)
+{
+	atomic_store(&gpu->waiting, 1);
+	return futex_wait(&gpu->sequence, sequence, MOVE_WAIT_NS) != -ETIMEDOUT;
+}
+
+void shared_moved(struct shared_gpu *gpu)
+{
+	atomic_fetch_add(&gpu->sequence, 1);
+	if (atomic_exchange(&gpu->waiting, 0))
+		futex_wake(&gpu->sequence, INT_MAX);
+}

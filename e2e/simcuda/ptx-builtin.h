@@ -1,7 +1,0 @@
-/* Device functions that are not in the text. */
-#pragma once
-
-#include "ptx-module.h"
-
-/* What runs instead of a function that is declared but not defined; NULL: nothing does. */
-ptx_exec *ptx_builtin_find(const struct ptx_function *f);

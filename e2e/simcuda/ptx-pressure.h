@@ -1,7 +1,0 @@
-/* What a kernel's registers would be on the hardware. */
-#pragma once
-
-#include "ptx-module.h"
-
-/* 32-bit registers of a thread: an estimate. No memory: the least. */
-uint32_t ptx_pressure(const struct ptx_module *module, const struct ptx_function *f);

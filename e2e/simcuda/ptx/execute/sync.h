@@ -1,0 +1,52 @@
+/* What the decoder and the executor of synchronising instructions agree on. */
+#pragma once
+
+enum ptx_barrier_variant {
+	PTX_BARRIER_SYNC,
+	PTX_BARRIER_ARRIVE,
+	PTX_BARRIER_POPC,
+	PTX_BARRIER_AND,
+	PTX_BARRIER_OR,
+};
+
+enum ptx_sync_kind {
+	PTX_SYNC_BARRIER,
+	PTX_SYNC_SHFL,
+	PTX_SYNC_VOTE,
+	PTX_SYNC_MATCH,
+	PTX_SYNC_REDUX,
+	PTX_SYNC_ELECT,
+};
+
+enum ptx_shfl { PTX_SHFL_UP, PTX_SHFL_DOWN, PTX_SHFL_BFLY, PTX_SHFL_IDX };
+enum ptx_vote { PTX_VOTE_ALL, PTX_VOTE_ANY, PTX_VOTE_UNI, PTX_VOTE_BALLOT };
+enum ptx_match { PTX_MATCH_ANY, PTX_MATCH_ALL };
+enum ptx_redux {
+	PTX_REDUX_ADD,
+	PTX_REDUX_MIN_U,
+	PTX_REDUX_MIN_S,
+	PTX_REDUX_MAX_U,
+	PTX_REDUX_MAX_S,
+	PTX_REDUX_AND,
+	PTX_REDUX_OR,
+	PTX_REDUX_XOR,
+};
+
+/* Operands of such an instruction. */
+enum ptx_sync_operand {
+	PTX_SYNC_MEMBERS,
+	PTX_SYNC_RESULT,
+	PTX_SYNC_SECOND, /* a predicate beside the result */
+	PTX_SYNC_A,
+	PTX_SYNC_B,
+	PTX_SYNC_C,
+};
+
+enum ptx_mbarrier_operation {
+	PTX_MBARRIER_INIT,
+	PTX_MBARRIER_INVAL,
+	PTX_MBARRIER_ARRIVE,
+	PTX_MBARRIER_DROP,
+	PTX_MBARRIER_WAIT,
+	PTX_MBARRIER_WAIT_PARITY,
+};
