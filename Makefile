@@ -97,7 +97,7 @@ $(foreach n,$(PROGRAMS),$(eval $(call program-rules,$n,bin)))
 $(foreach n,$(UNIT_TESTS),$(eval $(call program-rules,$n,tests)))
 $(foreach n,$(BENCHES),$(eval $(call program-rules,$n,bench)))
 $(foreach n,$(FUZZERS),$(eval $n_CFLAGS += $(if $(findstring clang,$(CC)),-fsanitize=fuzzer)))
-$(foreach n,$(FUZZERS),$(eval $n_SRC += $(if $(findstring clang,$(CC)),,e2e/fuzz/replay.c)))
+$(foreach n,$(FUZZERS),$(eval $n_SRC += $(if $(findstring clang,$(CC)),,e2e/robustness/fuzz/replay.c)))
 $(foreach n,$(FUZZERS),$(eval $(call program-rules,$n,fuzz)))
 $(foreach n,$(LIBRARIES),$(eval $(call library-rules,$n)))
 $(foreach n,$(SHARED),$(eval $(call shared-rules,$n)))
@@ -141,9 +141,9 @@ check: all check-binaries ## unit tests and fuzz corpora only (try SAN=address,u
 check-binaries: $(TEST_BINARIES)
 
 soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
-	$(Q)ROUNDS=1000 e2e/cases/kill.sh
-	$(Q)KILLS=10000 e2e/cases/memory.sh
-	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/soak/soak.sh
+	$(Q)ROUNDS=1000 e2e/robustness/kill.sh
+	$(Q)KILLS=10000 e2e/robustness/memory.sh
+	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/robustness/soak/soak.sh
 
 bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
 	$(Q)e2e/bench/node.py

@@ -55,13 +55,10 @@ plain() {
 }
 
 copy_node() {
-	local kube program
+	local kube
 	mkdir -p "$root"/node/{bin,libexec,lib,cni,kube}
-	kube=$(e2e/kubelet/build.sh all)
-	cp "$kube/kube-all" "$root/node/kube/"
-	for program in etcd kubelet kube-apiserver kube-scheduler kube-controller-manager; do
-		ln -s kube-all "$root/node/kube/$program"
-	done
+	kube=$(e2e/cluster/build.sh kube)
+	cp -P "$kube"/* "$root/node/kube/"
 	plain containerd containerd-shim-runc-v2 ctr busybox
 	tool runc ip ss
 	cp /usr/lib/cni/{bridge,host-local,loopback,portmap} "$root/node/cni/"
@@ -88,9 +85,9 @@ copy_weir() {
 }
 
 copy_scripts() {
-	mkdir -p "$root"/{e2e/gpu,e2e/kubelet,deploy}
+	mkdir -p "$root"/{e2e/gpu,e2e/cluster,deploy}
 	cp e2e/gpu/*.py e2e/gpu/*.sh "$root/e2e/gpu/"
-	cp e2e/kubelet/{cluster.sh,weir.sh,work.sh,forward.py} "$root/e2e/kubelet/"
+	cp e2e/cluster/{cluster.sh,weir.sh,work.sh,forward.py} "$root/e2e/cluster/"
 	cp deploy/image.py "$root/deploy/"
 }
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 to=$1
 W=/var/lib/weir-cluster
 mkdir -p "$to"
-helm=$(e2e/kubelet/build.sh helm)/helm
+helm=$(e2e/cluster/build.sh helm)/helm
 values=$(mktemp)
 trap 'rm -f "$values"' EXIT
 

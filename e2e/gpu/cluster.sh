@@ -81,12 +81,12 @@ folder='' root=''
 unpack "$@"
 case ${1:-} in *.tar.xz | /*) shift ;; esac
 cd "$root"
-here=$root/e2e/kubelet
+here=$root/e2e/cluster
 export PATH=$root/node/bin:$PATH CNI=$root/node/cni KUBE=$root/node/kube
-# shellcheck source-path=SCRIPTDIR source=../kubelet/cluster.sh
-. e2e/kubelet/cluster.sh
-# shellcheck source-path=SCRIPTDIR source=../kubelet/weir.sh
-. e2e/kubelet/weir.sh
+# shellcheck source-path=SCRIPTDIR source=../cluster/cluster.sh
+. e2e/cluster/cluster.sh
+# shellcheck source-path=SCRIPTDIR source=../cluster/weir.sh
+. e2e/cluster/weir.sh
 for program in pgrep awk; do
 	command -v $program > /dev/null || ln -sf busybox "$root/node/bin/$program"
 done

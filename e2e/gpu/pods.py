@@ -86,7 +86,7 @@ class PodClient(node.Client):
 
 
 class Cluster(node.Node):
-    """@work: the folder of the node that e2e/kubelet/cluster.sh started. Agent and plugin are the release's."""
+    """@work: the folder of the node that e2e/cluster/cluster.sh started. Agent and plugin are the release's."""
 
     def __init__(self, root, work, simulated):
         self.bundle, self.simulated, self.work = pathlib.Path(root), simulated, pathlib.Path(work)
@@ -112,7 +112,7 @@ class Cluster(node.Node):
 
     def shell(self, command, timeout=120):
         """Runs @command where the functions of cluster.sh are known."""
-        script = f". e2e/kubelet/cluster.sh && cluster_join && {{ {command}; }}"
+        script = f". e2e/cluster/cluster.sh && cluster_join && {{ {command}; }}"
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.bundle, capture_output=True, text=True, timeout=timeout, check=False)
         if done.returncode != 0:

@@ -40,7 +40,7 @@ check "the schema is JSON" jq -e .properties $chart/values.schema.json
 check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
 helm=$(type -P helm) || {
     [ "${WEIR_SKIP_KUBELET:-}" != 1 ] || exit $status
-    helm=$(e2e/kubelet/build.sh helm)/helm || exit
+    helm=$(e2e/cluster/build.sh helm)/helm || exit
 }
 # Nothing of the caller's own.
 export HELM_CACHE_HOME=$dir HELM_CONFIG_HOME=$dir HELM_DATA_HOME=$dir

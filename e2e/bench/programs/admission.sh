@@ -4,12 +4,12 @@
 # that start or end, and what else the machine does, are not measured with them. PODS (100), GPUS (8). Prints one line of JSON.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
-here=$PWD/e2e/kubelet
+here=$PWD/e2e/cluster
 CGROUP=weir-bench
 W=$PWD/${B:-build}/admission
-# shellcheck source-path=SCRIPTDIR source=../../kubelet/cluster.sh
+# shellcheck source-path=SCRIPTDIR source=../../cluster/cluster.sh
 . "$here/cluster.sh"
-# shellcheck source-path=SCRIPTDIR source=../../kubelet/weir.sh
+# shellcheck source-path=SCRIPTDIR source=../../cluster/weir.sh
 . "$here/weir.sh"
 SIM_GPUS=${GPUS:-8}
 KUBELET_V=4

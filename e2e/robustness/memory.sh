@@ -1,0 +1,56 @@
+#!/bin/bash
+# Sixteen processes of one container race at its limit of memory through every way to allocate, and are killed
+# at random moments: never over the limit, never under it by more than a chunk, and nothing is lost. KILLS: how
+# many die.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+kills=${KILLS:-200}
+seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
+echo "# SEED=$seed"
+prepare memory-storm
+limit=$((96 << 20))
+cat >>"$work/agent.yaml" <<END
+    - {uid: 65532, level: low, memory: 96Mi}
+END
+
+start_agent
+say $? "the agent is up"
+
+# Sees what the GPU has given, whatever libweir says.
+LD_LIBRARY_PATH=$work timeout -s KILL 900 "$work/bin/memory-storm" --watch $limit --stop-file "$work/stop" \
+    --ready-file "$work/ready" >"$work/watch.log" 2>&1 &
+watch=$!
+clients[$watch]=watch
+eventually 10 test -e "$work/ready"
+say $? "somebody looks on"
+
+governed 65532 memory-storm --seed "$seed" --kills "$kills" >"$work/storm.log" 2>&1
+say $? "the limit holds, and all of it can be had"
+grep '^[0-9]* processes' "$work/storm.log" | sed 's/^/# /'
+
+# The agent dies, too, and another one comes: accounts and limits are where they were.
+governed 65532 memory-storm --seed "$((seed + 1))" --kills $((kills * 2)) >"$work/storm-2.log" 2>&1 &
+storm=$!
+clients[$storm]=storm
+sleep 0.3
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null
+rm -f "$work/control.sock"
+sleep 0.3
+start_agent
+say $? "another agent comes while they race"
+wait "$storm"
+say $? "the limit held all the time"
+unset "clients[$storm]"
+grep '^[0-9]* processes' "$work/storm-2.log" | sed 's/^/# /'
+
+nobody() { [ -z "$(ls "$work/state/memory")" ]; }
+eventually 5 nobody
+say $? "no account is left"
+touch "$work/stop"
+wait "$watch"
+say $? "the GPU never gave more, and has it all back"
+unset "clients[$watch]"
+sed 's/^/# /' "$work/watch.log"
+[ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

@@ -1,0 +1,112 @@
+#!/bin/bash
+# Upgrade and roll-back under programs that run: the previous release's library and this agent, this library and
+# the previous agent, and agents of both that take turns. What the previous release is: e2e/robustness/compat/previous, a
+# tag or a commit, which is built here. A clone without it (a shallow one) skips that, and has the protocol's
+# first version in e2e/compat all the same.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare filler burst vector-add compat-client compat-agent
+mkdir -m 777 "$work/files"
+export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=500
+
+# agent_of FOLDER
+agent_of() {
+    rm -f "$work/control.sock"
+    "$1/bin/weir-agent" --config "$work/agent.yaml" --standalone >>"$work/agent.log" 2>&1 &
+    agent=$!
+    eventually 10 test -S "$work/control.sock"
+}
+
+end_agent() {
+    [ -z "$agent" ] || { kill -TERM "$agent"; wait "$agent"; }
+    agent=
+}
+
+# use LIBRARY: what the next programs are governed by.
+use() { cp "$1" "$work/.new" && chmod a+r "$work/.new" && mv "$work/.new" "$work/libweir.so"; }
+
+# begin NAME UID PROGRAM...: until it is at work.
+begin() {
+    local name=$1
+    shift
+    governed "$@" --ready-file "$work/files/$name.ready" --stop-file "$work/stop" >"$work/$name.log" 2>&1 &
+    clients[$!]=$name
+    eventually 30 test -e "$work/files/$name.ready"
+}
+
+FILLER=(filler --waves 4)
+BURST=(burst --kernels 2 --requests 1000000 --gap-min-us 20000 --gap-max-us 40000)
+
+levels() { status -c '[.clients[] | .level] | sort'; }
+levels_are() { [ "$(levels)" = "$1" ]; }
+waits() { status '[.clients[] | select(.level == 0) | .waits] | add'; }
+waits_more() { [ "$(waits)" -gt "$1" ]; }
+# Those below are held for those above, now and not only once.
+held() {
+    local before
+    before=$(waits) && eventually 20 waits_more "$before"
+}
+
+end_programs() {
+    local pid status=0
+    touch "$work/stop"
+    for pid in "${!clients[@]}"; do
+        wait "$pid" || { echo "# exit status $?: ${clients[$pid]}"; status=1; }
+        unset "clients[$pid]"
+    done
+    rm -f "$work/stop" "$work"/files/*
+    return $status
+}
+
+# Clients and agents that know no more than the first version of the protocol says.
+start_agent
+say $? "the agent is up"
+timeout 30 "$work/bin/compat-client" "$work/agent.sock" >"$work/compat-client.log" 2>&1
+say $? "a client of the protocol's first version"
+end_agent
+rm -f "$work/agent.sock"
+"$work/bin/compat-agent" "$work/agent.sock" >"$work/compat-agent.log" 2>&1 &
+clients[$!]="compat agent"
+compat=$!
+eventually 10 test -S "$work/agent.sock"
+governed 0 vector-add >"$work/compat-high.log" 2>&1
+say $? "this library with an agent of the first version: the top level"
+governed 65534 vector-add >"$work/compat-low.log" 2>&1
+say $? "and the lowest"
+kill -TERM "$compat"
+wait "$compat"
+say $? "which it has told what it did"
+unset "clients[$compat]"
+rm -f "$work/agent.sock"
+
+commit=$(grep -v '^#' e2e/robustness/compat/previous)
+previous=$PWD/$B/previous-$commit
+this=$PWD/$B
+if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
+    echo "ok - previous release # SKIP this clone has no commit $commit"
+    exit $failed
+fi
+[ -x "$previous/bin/weir-agent" ] || e2e/robustness/compat/build.sh "$commit" "$previous" >"$work/build.log" 2>&1
+say $? "the previous release ($commit) is built"
+[ -x "$previous/bin/weir-agent" ] || { tail -n 20 "$work/build.log"; exit 1; }
+
+agent_of "$previous"
+use "$previous/lib/libweir.so"
+begin old-low 65534 "${FILLER[@]}" && begin old-high 0 "${BURST[@]}"
+say $? "the previous library with its own agent"
+use "$this/lib/libweir.so"
+begin new-low 65534 "${FILLER[@]}" && eventually 10 levels_are '[0,0,2]' && held
+say $? "beside this library"
+for round in upgrade roll-back upgrade; do
+    end_agent
+    [ $round = upgrade ] && folder=$this || folder=$previous
+    agent_of "$folder" && eventually 10 levels_are '[0,0,2]' && held
+    say $? "$round of the agent: all come back, and who is below is held"
+done
+use "$previous/lib/libweir.so"
+governed 65534 vector-add >"$work/late.log" 2>&1
+say $? "a program that starts with the previous library under this agent"
+end_programs
+say $? "they all come to a right end"
+[ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

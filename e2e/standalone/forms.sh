@@ -1,0 +1,82 @@
+#!/bin/bash
+# Applications whose kernels run in forms that leave, below a busy client that makes them leave all the time:
+# every value is right, order is kept, and they were evicted indeed. The compile service is the agent's own.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare vector-add matrix-multiply reduction long-block kernels stream-order burst filler
+export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=50
+mkdir "$work/cache"
+echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
+
+start_agent
+say $? "the agent is up"
+start_busy
+
+# What the low client is seen to have done, while it runs: launches in forms, and evictions.
+of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
+was_evicted() { [ "$(of_low evictions)" -gt 0 ]; }
+
+# Runs a program in a form; it has to be right, and to be seen evicted, if it can be: until then it goes on,
+# if it is one that can be stopped.
+in_form() { # FORM EVICTED PROGRAM ARGUMENTS...
+    local form=$1 evicted=$2 name=$3
+    shift 2
+    rm -f "$work/enough"
+    if [ "$form" = auto ]; then
+        governed 65534 "$@" >"$work/$name-$form.log" 2>&1 &
+    else
+        WEIR_FORM=$form governed 65534 "$@" >"$work/$name-$form.log" 2>&1 &
+    fi
+    local low=$!
+    clients[$low]=$name
+    if [ "$evicted" = evicted ]; then
+        eventually 20 was_evicted
+        say $? "$name, $form: it is evicted"
+    fi
+    touch "$work/enough"
+    wait "$low"
+    say $? "$name, $form: every value is right"
+    unset "clients[$low]"
+}
+
+for form in persistent resumable sliced; do
+    evicted=$([ $form = sliced ] || echo evicted)
+    until=(--seconds 20 --stop-file "$work/enough")
+    [ $form = sliced ] && until=(--seconds 1)
+    in_form $form "$evicted" vector-add "${until[@]}"
+    in_form $form "$evicted" matrix-multiply "${until[@]}"
+    in_form $form "$evicted" reduction "${until[@]}"
+    in_form $form "$evicted" long-block --size 12 "${until[@]}"
+    in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
+    for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
+done
+# Tickets of several blocks, smaller ones at the end, drawn ahead.
+export WEIR_CHUNK=5
+in_form persistent evicted matrix-multiply --size 64 --seconds 20 --stop-file "$work/enough"
+in_form persistent evicted kernels --repeat 3 --seconds 0.2
+# Of the tickets there must be more than workers, whose first ones are theirs.
+WEIR_CHUNK=2 in_form persistent evicted stream-order --seed 7 --seconds 3
+unset WEIR_CHUNK
+in_form auto "" kernels --repeat 3 --seconds 0.2
+in_form auto "" vector-add --seconds 2
+
+# Killed while it is evicted, or about to be: nothing of it is left.
+for _ in 1 2 3; do
+    WEIR_FORM=persistent governed 65534 filler --waves 10 --seconds 60 >"$work/filler.log" 2>&1 &
+    low=$!
+    clients[$low]=filler
+    eventually 20 was_evicted
+    say $? "the victim is evicted"
+    kill -KILL "$(program_of $low)"
+    wait $low 2>/dev/null
+    unset "clients[$low]"
+    nobody_low() { [ "$(status '[.clients[] | select(.level == 0)] | length')" = 0 ]; }
+    eventually 5 nobody_low
+    say $? "and killed"
+done
+governed 65534 vector-add >"$work/last.log" 2>&1
+say $? "the GPU is free for the next"
+
+stop_busy
+[ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -1,0 +1,1 @@
+SHELL_TESTS += $(patsubst %,e2e/standalone/%.sh,guest forms nvml shares version)
