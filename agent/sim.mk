@@ -16,7 +16,7 @@ test-sim_SRC            := agent/tests/test-sim.c $(SIM_SRC)
 test-sim_CPPFLAGS       := -Iagent/include
 test-sim_STATIC         := agent node base
 test-sim_LIBS           := -lcmocka -lyaml -lm
-test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/duration.c agent/common/scaled.c
+test-objective_SRC      := agent/tests/test-objective.c agent/policy/objective.c agent/common/units.c
 test-objective_LIBS     := -lcmocka
 
 FUZZERS += fuzz-trace

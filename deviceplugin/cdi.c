@@ -1,6 +1,5 @@
 #include "cdi.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,30 +18,6 @@
 	"0.5.0" /* the first with all that is used here, and known to containerd 1.7 \
 		 */
 #define FILE_MAX (1u << 20)
-
-/* A letter, then letters, digits and `_-.`, and no sign at the end. */
-static bool is_word(const char *text, size_t n)
-{
-	if (!n || !isalpha((unsigned char)text[0]) || !isalnum((unsigned char)text[n - 1]))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)text[i]) && (!text[i] || !strchr("_-.", text[i])))
-			return false;
-	return true;
-}
-
-bool cdi_kind_valid(const char *kind)
-{
-	const char *slash = strchr(kind, '/');
-
-	return slash && strlen(kind) < CDI_KIND_MAX && is_word(kind, (size_t)(slash - kind)) &&
-	       is_word(slash + 1, strlen(slash + 1));
-}
-
-bool cdi_is_ours(const struct config *config)
-{
-	return strncmp(config->cdi.kind, CDI_VENDOR "/", strlen(CDI_VENDOR "/")) == 0;
-}
 
 static void put_text(FILE *out, const char *text)
 {

@@ -14,14 +14,6 @@ struct config;
 struct driver;
 struct gpu;
 
-#define CDI_VENDOR   "weir.dev"
-#define CDI_KIND_MAX 128u /* with its end */
-
-/* By the specification's rules for vendor/class. */
-bool cdi_kind_valid(const char *kind);
-/* Whether the file is ours to write: another vendor's kind is only named. */
-bool cdi_is_ours(const struct config *config);
-
 /* The specification of @n_gpus GPUs, for the caller to free. 0 or -ENOMEM. */
 int cdi_format(char **out, const struct config *config, const struct driver *driver,
 	       const struct gpu *gpus, unsigned n_gpus);

@@ -1,11 +1,11 @@
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cdi.h"
+#include "allocator.h"
+#include "gpu.h"
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/yaml.h"
@@ -58,20 +58,41 @@ bool config_resource_name_valid(const char *name)
 	       is_label(slash + 1, strlen(slash + 1), 63, "-_.");
 }
 
-static int read_resource(struct yaml_file *file, const yaml_node_t *value,
-			 const struct yaml_field *field, void *target)
+/* A letter, then letters, digits and `_-.`, and no sign at the end. */
+static bool is_word(const char *text, size_t n)
 {
-	const char *text = yaml_scalar(file, value, "a resource name");
-
-	if (!text)
-		return -EINVAL;
-	if (!config_resource_name_valid(text))
-		return yaml_fail(file, value,
-				 "expected the name of an extended resource like "
-				 "weir.dev/gpu-share, not `%s`",
-				 text);
-	return yaml_read_text(file, value, field, target);
+	return is_label(text, n, n, "_-.") && !(text[0] >= '0' && text[0] <= '9');
 }
+
+bool config_cdi_kind_valid(const char *kind)
+{
+	const char *slash = strchr(kind, '/');
+
+	return slash && strlen(kind) < CDI_KIND_MAX && is_word(kind, (size_t)(slash - kind)) &&
+	       is_word(slash + 1, strlen(slash + 1));
+}
+
+bool config_cdi_is_ours(const struct config *config)
+{
+	return strncmp(config->cdi.kind, "weir.dev/", strlen("weir.dev/")) == 0;
+}
+
+static bool is_resource(const char *text, void *target)
+{
+	(void)target;
+	return config_resource_name_valid(text);
+}
+
+static bool is_cdi_kind(const char *text, void *target)
+{
+	(void)target;
+	return config_cdi_kind_valid(text);
+}
+
+static const struct yaml_type resource = {
+	"a resource name", "the name of an extended resource like weir.dev/gpu-share", is_resource};
+static const struct yaml_type cdi_kind = {"a CDI kind", "a CDI kind like weir.dev/gpu",
+					  is_cdi_kind};
 
 static const char *const allocations[] = {
 	[ALLOCATION_PACK] = "pack", [ALLOCATION_SPREAD] = "spread", NULL};
@@ -83,19 +104,6 @@ static const char *const driver_mounts[] = {[DRIVER_MOUNT_AUTO] = "auto",
 					    [DRIVER_MOUNT_ALWAYS] = "always",
 					    [DRIVER_MOUNT_NEVER] = "never",
 					    NULL};
-
-static int read_kind(struct yaml_file *file, const yaml_node_t *value,
-		     const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a CDI kind");
-
-	if (!text)
-		return -EINVAL;
-	if (!cdi_kind_valid(text))
-		return yaml_fail(file, value, "expected a CDI kind like weir.dev/gpu, not `%s`",
-				 text);
-	return yaml_read_text(file, value, field, target);
-}
 
 static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
 			   const struct yaml_field *field, void *target)
@@ -110,79 +118,83 @@ static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_path(file, value, field, target);
 }
 
-/* A path, or nothing. Slashes at its end go, so that "/" is nothing, too. */
+/* A path or nothing, without slashes at its end: "/" is nothing, too. */
 static int read_prefix(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target)
 {
-	const char *text = yaml_scalar(file, value, "a path");
+	int r = yaml_read_path_or_empty(file, value, field, target);
+	char *path = *(char **)target;
+
+	for (size_t n = r < 0 ? 0 : strlen(path); n && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	return r;
+}
+
+static int read_env_name(struct yaml_file *file, const yaml_node_t *value,
+			 const struct yaml_field *field, void *target)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_";
+	const char *text = yaml_scalar(file, value, "text");
 
 	if (!text)
 		return -EINVAL;
-	if (!*text)
-		return yaml_read_text(file, value, field, target);
-	int r = yaml_read_path(file, value, field, target);
-	if (r < 0)
-		return r;
-	char *path = *(char **)target;
-	for (size_t n = strlen(path); n && path[n - 1] == '/'; n--)
-		path[n - 1] = '\0';
-	return 0;
+	if (!*text || (*text >= '0' && *text <= '9') || text[strspn(text, letters)])
+		return yaml_fail(file, value, "expected the name of an environment variable");
+	return yaml_read_text(file, value, field, target);
 }
 
+#define AT(member) YAML_AT(struct config_pair, member)
+static const struct yaml_entry env_entry = {
+	.size = sizeof(struct config_pair),
+	.fields =
+		(const struct yaml_field[]){
+			{NULL, read_env_name, AT(key), .text = YAML_NULL},
+			{NULL, yaml_read_text, AT(value), .text = YAML_NULL},
+			{0},
+		},
+};
+
+#undef AT
+#define AT(member) YAML_AT(struct config_mount, member)
 static const struct yaml_field mount_fields[] = {
-	{"hostPath", yaml_read_path, offsetof(struct config_mount, host_path)},
-	{"containerPath", yaml_read_path, offsetof(struct config_mount, container_path)},
-	{"readOnly", yaml_read_bool, offsetof(struct config_mount, read_only)},
+	{"hostPath", yaml_read_path, AT(host_path), .text = YAML_NULL},
+	{"containerPath", yaml_read_path, AT(container_path), .text = YAML_NULL},
+	{"readOnly", yaml_read_bool, AT(read_only)},
 	{0},
 };
 
-static int read_mounts(struct yaml_file *file, const yaml_node_t *value,
-		       const struct yaml_field *field, void *target)
+static int check_mount(struct yaml_file *file, const yaml_node_t *node,
+		       const struct yaml_entry *entry, const void *entries, size_t i)
 {
-	static const struct yaml_field mount = {.fields = mount_fields};
-	struct config *config = target;
-	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &config->container.mounts,
-				 &config->container.n_mounts, sizeof(*config->container.mounts));
+	const struct config_mount *mount = (const struct config_mount *)entries + i;
 
-	(void)field;
-	for (size_t i = 0; i < config->container.n_mounts && r == 0; i++) {
-		const yaml_node_t *node = yaml_item(file, value, i);
-		struct config_mount *entry = &config->container.mounts[i];
-		entry->read_only = true;
-		r = yaml_read_section(file, node, &mount, entry);
-		if (r == 0 && (!entry->host_path || !entry->container_path))
-			r = yaml_fail(file, node,
-				      "expected `hostPath` and `containerPath` in this mount");
-	}
-	return r;
+	(void)entry;
+	return mount->host_path && mount->container_path
+		       ? 0
+		       : yaml_fail(file, node,
+				   "expected `hostPath` and `containerPath` in this mount");
 }
 
-static bool is_env_name(const char *text)
-{
-	return *text && !(*text >= '0' && *text <= '9') &&
-	       text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				 "0123456789_")] == '\0';
-}
+static const struct config_mount standard_mount = {.read_only = true};
+static const struct yaml_entry mount_entry = {sizeof(standard_mount), &standard_mount, mount_fields,
+					      check_mount};
 
-static int read_env(struct yaml_file *file, const yaml_node_t *value,
-		    const struct yaml_field *field, void *target)
-{
-	struct config *config = target;
-	int r = yaml_new_entries(file, value, YAML_MAPPING_NODE, &config->container.env,
-				 &config->container.n_env, sizeof(*config->container.env));
+#undef AT
+#define AT(member) YAML_AT(struct config_gpu, member)
+static const struct yaml_field gpu_fields[] = {
+	GPU_SELECT_FIELDS,
+	{"mode", yaml_read_word, AT(values.mode), .words = gpu_mode_words},
+	{"shares", yaml_read_number, AT(values.shares), .max = SHARES_PER_GPU},
+	{0},
+};
+static const struct yaml_entry gpu_entry = {sizeof(struct config_gpu), NULL, gpu_fields,
+					    gpu_select_check, sizeof(struct config_gpu_settings)};
+static_assert(offsetof(struct config_gpu, values) == sizeof(struct gpu_select), "gpu-select.h");
 
-	for (size_t i = 0; i < config->container.n_env && r == 0; i++) {
-		const yaml_node_t *key, *text = yaml_pair(file, value, i, &key);
-		r = yaml_read_text(file, key, field, &config->container.env[i].key);
-		if (r == 0 && !is_env_name(config->container.env[i].key))
-			r = yaml_fail(file, key, "expected the name of an environment variable");
-		if (r == 0)
-			r = yaml_read_text(file, text, field, &config->container.env[i].value);
-	}
-	return r;
-}
-
-#define AT(member) offsetof(struct config, member)
+#undef AT
+#define AT(member)         YAML_AT(struct config, member)
+#define AT_LIST(member, n) YAML_AT_LIST(struct config, member, n)
 
 static const struct yaml_field library_fields[] = {
 	{"hostPath", yaml_read_path, AT(library_path), .text = HOST_DIR "/libweir.so"},
@@ -200,7 +212,7 @@ static const struct yaml_field mps_fields[] = {
 };
 static const struct yaml_field cdi_fields[] = {
 	{"dir", yaml_read_path, AT(cdi.dir), .text = "/var/run/cdi"},
-	{"kind", read_kind, AT(cdi.kind), .text = "weir.dev/gpu"},
+	{"kind", yaml_read_typed, AT(cdi.kind), .type = &cdi_kind, .text = "weir.dev/gpu"},
 	{0},
 };
 static const struct yaml_field driver_fields[] = {
@@ -211,76 +223,61 @@ static const struct yaml_field driver_fields[] = {
 	{0},
 };
 static const struct yaml_field container_fields[] = {
-	{"mounts", read_mounts, 0},
-	{"env", read_env, 0},
+	{"mounts", yaml_read_list, AT_LIST(container.mounts, container.n_mounts),
+	 .entry = &mount_entry},
+	{"env", yaml_read_map, AT_LIST(container.env, container.n_env), .entry = &env_entry},
 	{0},
 };
 static const struct yaml_field config_fields[] = {
-	{"resourceName", read_resource, AT(resource_name), .text = "weir.dev/gpu-share"},
-	{"mode", yaml_read_word, AT(mode), .words = gpu_mode_words},
+	{"resourceName", yaml_read_typed, AT(resource_name), .type = &resource,
+	 .text = "weir.dev/gpu-share"},
+	{"mode", yaml_read_word, AT(gpu.mode), .words = gpu_mode_words},
 	{"allocation", yaml_read_word, AT(allocation), .words = allocations},
 	{"deviceListStrategy", yaml_read_word, AT(device_list), .words = device_lists},
-	{"cdi", yaml_read_section, 0, cdi_fields},
-	{"logLevel", yaml_read_log_level, AT(log_level)},
+	{"cdi", yaml_read_section, .fields = cdi_fields},
+	{"logLevel", yaml_read_typed, AT(log_level), .type = &yaml_log_level},
 	{"pluginDir", read_plugin_dir, AT(plugin_dir), .text = "/var/lib/kubelet/device-plugins"},
 	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir), .text = "/run/weir"},
 	{"gpuSockets", yaml_read_bool, AT(gpu_sockets)},
 	{"nodeRoot", read_prefix, AT(node_root), .text = ""},
-	{"library", yaml_read_section, 0, library_fields},
-	{"preload", yaml_read_section, 0, preload_fields},
-	{"mps", yaml_read_section, 0, mps_fields},
-	{"driver", yaml_read_section, 0, driver_fields},
-	{"container", yaml_read_section, 0, container_fields},
+	{"library", yaml_read_section, .fields = library_fields},
+	{"preload", yaml_read_section, .fields = preload_fields},
+	{"mps", yaml_read_section, .fields = mps_fields},
+	{"driver", yaml_read_section, .fields = driver_fields},
+	{"container", yaml_read_section, .fields = container_fields},
 	{"health", yaml_read_section, AT(health), health_fields},
-	{"gpus", config_read_gpus, 0},
+	{"gpus", yaml_read_list, AT_LIST(gpus, n_gpus), .entry = &gpu_entry},
 	{0},
 };
 
-int config_init(struct config *config)
-{
-	*config = (struct config){.log_level = LOG_INFO, .health = health_defaults};
-	int r = yaml_set_texts(config_fields, config);
-	if (r < 0)
-		config_deinit(config);
-	return r;
-}
-
 void config_deinit(struct config *config)
 {
-	yaml_free_texts(config_fields, config);
-	for (size_t i = 0; i < config->container.n_mounts; i++) {
-		free(config->container.mounts[i].host_path);
-		free(config->container.mounts[i].container_path);
-	}
-	for (size_t i = 0; i < config->container.n_env; i++) {
-		free(config->container.env[i].key);
-		free(config->container.env[i].value);
-	}
-	free(config->container.mounts);
-	free(config->container.env);
-	config_free_gpus(config->gpus, config->n_gpus);
+	yaml_free(config_fields, config);
 	*config = (struct config){0};
 }
 
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size)
 {
-	struct yaml_file file = {0};
-	struct config config;
+	struct config config = {.log_level = LOG_INFO,
+				.health = health_defaults,
+				.gpu = {.shares = SHARES_PER_GPU}};
+	int r = yaml_set_texts(config_fields, &config);
 
-	int r = config_init(&config);
-	if (r < 0)
-		return r;
-	r = yaml_file_init(&file, name, text, size, message, message_size);
 	if (r == 0)
-		r = yaml_read(&file, config_fields, &config);
-	yaml_file_deinit(&file);
-	if (r < 0) {
+		r = yaml_parse(config_fields, &config, name, text, size, message, message_size);
+	if (r < 0)
 		config_deinit(&config);
-		return r;
-	}
-	*out = config;
-	return 0;
+	else
+		*out = config;
+	return r;
+}
+
+int config_init(struct config *config)
+{
+	char message[1];
+
+	return config_parse(config, "", "", 0, message, sizeof(message));
 }
 
 int config_load(struct config *out, const char *path, char *message, size_t message_size)
@@ -290,4 +287,13 @@ int config_load(struct config *out, const char *path, char *message, size_t mess
 	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 
 	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
+}
+
+struct config_gpu_settings config_for_gpu(const struct config *config, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {gpu->uuid, gpu->index, gpu->product};
+	struct config_gpu_settings settings = config->gpu;
+
+	gpu_select_apply(&gpu_entry, config->gpus, config->n_gpus, &traits, &settings);
+	return settings;
 }

@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config-gpu.h"
+#include "weir/gpu-select.h"
 #include "weir/health.h"
 #include "weir/log.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
+#define CDI_KIND_MAX    128u /* with its NUL */
 
 /* How an answer says which GPUs: device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
 enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
@@ -28,10 +29,20 @@ struct config_pair {
 	char *value;
 };
 
+/* Settings that an entry of `gpus:` overrides for its GPUs. */
+struct config_gpu_settings {
+	enum gpu_mode mode;
+	uint32_t shares; /* offered to pods, 0..100 */
+};
+
+struct config_gpu {
+	struct gpu_select select;
+	struct config_gpu_settings values, mask;
+};
+
 struct config {
 	char *resource_name;
 	enum allocation_strategy allocation;
-	enum gpu_mode mode;
 	enum device_list_strategy device_list;
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, as this process sees it */
@@ -62,18 +73,27 @@ struct config {
 		size_t n_env;
 	} container;
 	struct health_settings health;
-	size_t n_gpus;
+	struct config_gpu_settings gpu; /* of GPUs without entry */
 	struct config_gpu *gpus;
+	size_t n_gpus;
 };
 
-/* Every value that a file need not give. -ENOMEM. */
+/* Defaults only. 0 or -ENOMEM. */
 int config_init(struct config *config);
 /* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
- * @message; @out holds the defaults for what the file leaves out. */
+ * @message. @out gets the defaults of what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
 int config_load(struct config *out, const char *path, char *message, size_t message_size);
 void config_deinit(struct config *config);
 
+struct gpu;
+/* The settings in force for one GPU. */
+struct config_gpu_settings config_for_gpu(const struct config *config, const struct gpu *gpu);
+
+/* Vendor/class by the specification of CDI. */
+bool config_cdi_kind_valid(const char *kind);
+/* Whether Weir writes the specification of its kind, as its vendor. */
+bool config_cdi_is_ours(const struct config *config);
 /* By the kubelet's rules for extended resources. */
 bool config_resource_name_valid(const char *name);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "cdi.h"
 #include "weir/base.h"
 #include "weir/error.h"
 
@@ -216,7 +215,7 @@ void driver_each_file(const struct driver *driver,
 /* With CDI, NVIDIA's runtime is told to bring nothing. */
 static bool is_ours(const struct config *config)
 {
-	if (config->device_list != DEVICE_LIST_ENVVAR && !cdi_is_ours(config))
+	if (config->device_list != DEVICE_LIST_ENVVAR && !config_cdi_is_ours(config))
 		return false;
 	if (config->driver.mount != DRIVER_MOUNT_AUTO)
 		return config->driver.mount == DRIVER_MOUNT_ALWAYS;

@@ -16,7 +16,7 @@ kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/de
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
-                   container-spec.c cdi.c driver.c config.c config-gpu.c)
+                   container-spec.c cdi.c driver.c config.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 
@@ -65,7 +65,7 @@ fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin
 fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
-fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c deviceplugin/config-gpu.c deviceplugin/cdi.c deviceplugin/driver.c \
+fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
                                agent/nvml/health.c agent/nvml/xid.c agent/common/yaml.c agent/common/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base

@@ -189,7 +189,7 @@ bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_M
 	cleanup(freep) char *text = NULL;
 	char path[192];
 
-	if (config->device_list == DEVICE_LIST_ENVVAR || !cdi_is_ours(config) ||
+	if (config->device_list == DEVICE_LIST_ENVVAR || !config_cdi_is_ours(config) ||
 	    !inventory->node.n_gpus)
 		return true;
 	snprintf(path, sizeof(path), "the CDI specification");

@@ -11,8 +11,8 @@
 const char *const gpu_mode_words[] = {
 	[GPU_MODE_TIMESLICE] = "timeslice", [GPU_MODE_MPS] = "mps", NULL};
 
-static int claim(struct yaml_file *file, const yaml_node_t *value, struct gpu_select *select,
-		 enum gpu_select_by by)
+static int set_kind(struct yaml_file *file, const yaml_node_t *value, struct gpu_select *select,
+		    enum gpu_select_by by)
 {
 	if (select->by != GPU_SELECT_NONE)
 		return yaml_fail(file, value, "expected one of `uuid`, `index` and `product`");
@@ -44,7 +44,7 @@ int gpu_select_read_uuid(struct yaml_file *file, const yaml_node_t *value,
 		return yaml_fail(file, value,
 				 "expected GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, not `%s`",
 				 text);
-	int r = claim(file, value, select, GPU_SELECT_UUID);
+	int r = set_kind(file, value, select, GPU_SELECT_UUID);
 	return r < 0 ? r : yaml_read_text(file, value, field, &select->text);
 }
 
@@ -53,7 +53,7 @@ int gpu_select_read_index(struct yaml_file *file, const yaml_node_t *value,
 {
 	static const struct yaml_field index = {.max = INDEX_MAX};
 	struct gpu_select *select = target;
-	int r = claim(file, value, select, GPU_SELECT_INDEX);
+	int r = set_kind(file, value, select, GPU_SELECT_INDEX);
 
 	(void)field;
 	return r < 0 ? r : yaml_read_number(file, value, &index, &select->index);
@@ -69,7 +69,7 @@ int gpu_select_read_product(struct yaml_file *file, const yaml_node_t *value,
 		return -EINVAL;
 	if (!*text)
 		return yaml_fail(file, value, "expected a product's name, like `NVIDIA H200*`");
-	int r = claim(file, value, select, GPU_SELECT_PRODUCT);
+	int r = set_kind(file, value, select, GPU_SELECT_PRODUCT);
 	return r < 0 ? r : yaml_read_text(file, value, field, &select->text);
 }
 
@@ -94,57 +94,43 @@ static bool fits(const struct gpu_select *select, const struct gpu_traits *gpu)
 	}
 }
 
-void gpu_select_deinit(struct gpu_select *select)
+static const struct gpu_select *select_at(const struct yaml_entry *entry, const void *entries,
+					  size_t i)
 {
-	free(select->text);
-	*select = (struct gpu_select){0};
+	return (const void *)((const char *)entries + i * entry->size);
 }
 
-static void *entry_at(const struct gpu_entry *kind, const void *entries, size_t i)
+int gpu_select_check(struct yaml_file *file, const yaml_node_t *node,
+		     const struct yaml_entry *entry, const void *entries, size_t i)
 {
-	return (char *)entries + i * kind->size;
-}
-
-/* The selector of entry @i is there, and none before it has the same. */
-static int check(struct yaml_file *file, const yaml_node_t *node, const struct gpu_entry *kind,
-		 const void *entries, size_t i)
-{
-	const struct gpu_select *select = entry_at(kind, entries, i);
+	const struct gpu_select *select = select_at(entry, entries, i);
 
 	if (select->by == GPU_SELECT_NONE)
 		return yaml_fail(file, node, "expected `uuid`, `index` or `product` in this entry");
 	for (size_t j = 0; j < i; j++)
-		if (same(select, entry_at(kind, entries, j)))
+		if (same(select, select_at(entry, entries, j)))
 			return yaml_fail(file, node, "this GPU has an entry already");
 	return 0;
 }
 
-int gpu_select_read_list(struct yaml_file *file, const yaml_node_t *value,
-			 const struct gpu_entry *kind, void *entries, size_t *n_out)
+/* Copies the bytes of @values where the mask behind them is set. */
+static void apply(uint8_t *settings, const uint8_t *values, size_t size)
 {
-	const struct yaml_field section = {.fields = kind->fields};
-	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, entries, n_out, kind->size);
+	const uint8_t *mask = values + size;
 
-	for (size_t i = 0; i < *n_out && r == 0; i++) {
-		const yaml_node_t *node = yaml_item(file, value, i);
-		void *entry = entry_at(kind, *(void **)entries, i);
-		memcpy(entry, kind->standard, kind->size);
-		r = yaml_read_section(file, node, &section, entry);
-		if (r == 0)
-			r = check(file, node, kind, *(void **)entries, i);
-	}
-	return r;
+	for (size_t i = 0; i < size; i++)
+		settings[i] = (uint8_t)((settings[i] & ~mask[i]) | (values[i] & mask[i]));
 }
 
-void gpu_select_apply(const struct gpu_entry *kind, const void *entries, size_t n,
-		      const struct gpu_traits *gpu, void *terms)
+void gpu_select_apply(const struct yaml_entry *entry, const void *entries, size_t n,
+		      const struct gpu_traits *gpu, void *settings)
 {
-	/* What is applied last holds. */
+	/* The last one applied wins. */
 	for (enum gpu_select_by by = GPU_SELECT_PRODUCT; by <= GPU_SELECT_UUID; by++) {
 		for (size_t i = n; i > 0; i--) {
-			const struct gpu_select *select = entry_at(kind, entries, i - 1);
+			const struct gpu_select *select = select_at(entry, entries, i - 1);
 			if (select->by == by && fits(select, gpu))
-				kind->apply(terms, select);
+				apply(settings, (const uint8_t *)(select + 1), entry->mask);
 		}
 	}
 }

@@ -47,13 +47,11 @@ static int fail_mark(struct yaml_file *file, const yaml_mark_t *mark, const char
 	return r;
 }
 
-int yaml_file_init(struct yaml_file *file, const char *name, const char *text, size_t size,
-		   char *message, size_t message_size)
+static int open_file(struct yaml_file *file, const char *text, size_t size)
 {
 	yaml_parser_t parser;
 	int r = 0;
 
-	*file = (struct yaml_file){.name = name, .message = message, .message_size = message_size};
 	if (!yaml_parser_initialize(&parser))
 		return error_origin(-ENOMEM);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
@@ -64,11 +62,6 @@ int yaml_file_init(struct yaml_file *file, const char *name, const char *text, s
 	}
 	yaml_parser_delete(&parser);
 	return r;
-}
-
-void yaml_file_deinit(struct yaml_file *file)
-{
-	yaml_document_delete(&file->document);
 }
 
 static bool is_null(const yaml_node_t *node)
@@ -118,8 +111,8 @@ const yaml_node_t *yaml_item(struct yaml_file *file, const yaml_node_t *list, si
 	return yaml_document_get_node(&file->document, list->data.sequence.items.start[i]);
 }
 
-const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, size_t i,
-			     const yaml_node_t **key)
+static const yaml_node_t *pair_at(struct yaml_file *file, const yaml_node_t *map, size_t i,
+				  const yaml_node_t **key)
 {
 	const yaml_node_pair_t *pair = &map->data.mapping.pairs.start[i];
 
@@ -129,10 +122,34 @@ const yaml_node_t *yaml_pair(struct yaml_file *file, const yaml_node_t *map, siz
 
 static const struct yaml_field *find_field(const struct yaml_field *fields, const char *key)
 {
-	for (; fields->key; fields++)
+	for (; fields->read; fields++)
 		if (strcmp(fields->key, key) == 0)
 			return fields;
 	return NULL;
+}
+
+/* The row of @key, or of the key that is used instead of it. */
+static const struct yaml_field *choose_field(struct yaml_file *file, const yaml_node_t *key,
+					     const struct yaml_field *fields, const char *name)
+{
+	const struct yaml_field *field = find_field(fields, name);
+
+	if (!field || !field->instead)
+		return field;
+	log_warning("%s:%zu:%zu: `%s` is deprecated: use `%s`", file->name,
+		    key->start_mark.line + 1, key->start_mark.column + 1, name, field->instead);
+	return find_field(fields, field->instead);
+}
+
+static int read_field(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_field *field, void *target)
+{
+	char *at = (char *)target + field->offset;
+	int r = field->read(file, value, field, at);
+
+	if (r == 0 && file->mask && !field->fields)
+		memset(at + file->mask, 0xff, field->size);
+	return r;
 }
 
 static int read_fields(struct yaml_file *file, const yaml_node_t *node,
@@ -142,28 +159,34 @@ static int read_fields(struct yaml_file *file, const yaml_node_t *node,
 	int n = yaml_entries(file, node, YAML_MAPPING_NODE);
 
 	for (int i = 0; i < n; i++) {
-		const yaml_node_t *key, *value = yaml_pair(file, node, (size_t)i, &key);
+		const yaml_node_t *key, *value = pair_at(file, node, (size_t)i, &key);
 		const char *name = yaml_scalar(file, key, "a key");
 		if (!name)
 			return -EINVAL;
-		const struct yaml_field *field = find_field(fields, name);
+		const struct yaml_field *field = choose_field(file, key, fields, name);
 		if (!field)
 			return yaml_fail(file, key, "unknown key `%s`", name);
 		if (seen & 1ull << (field - fields))
 			return yaml_fail(file, key, "key `%s` is there twice", name);
 		seen |= 1ull << (field - fields);
-		int r = field->read(file, value, field, (char *)target + field->offset);
+		int r = read_field(file, value, field, target);
 		if (r < 0)
 			return r;
 	}
 	return n < 0 ? n : 0;
 }
 
-int yaml_read(struct yaml_file *file, const struct yaml_field *fields, void *target)
+int yaml_parse(const struct yaml_field *fields, void *target, const char *name, const char *text,
+	       size_t size, char *message, size_t message_size)
 {
-	const yaml_node_t *root = yaml_document_get_root_node(&file->document);
+	struct yaml_file file = {.name = name, .message = message, .message_size = message_size};
+	int r = open_file(&file, text, size);
+	const yaml_node_t *root = r < 0 ? NULL : yaml_document_get_root_node(&file.document);
 
-	return root ? read_fields(file, root, fields, target) : 0;
+	if (root)
+		r = read_fields(&file, root, fields, target);
+	yaml_document_delete(&file.document);
+	return r;
 }
 
 int yaml_read_section(struct yaml_file *file, const yaml_node_t *value,
@@ -171,6 +194,15 @@ int yaml_read_section(struct yaml_file *file, const yaml_node_t *value,
 {
 	return read_fields(file, value, field->fields, target);
 }
+
+/* Texts, lists, and what owns them */
+
+struct list {
+	char *all;
+	size_t n;
+};
+
+const char yaml_null[] = "";
 
 static int store(char **target, const char *text)
 {
@@ -187,9 +219,9 @@ int yaml_set_texts(const struct yaml_field *fields, void *target)
 {
 	int r = 0;
 
-	for (; fields->key && r == 0; fields++) {
+	for (; fields->read && r == 0; fields++) {
 		void *at = (char *)target + fields->offset;
-		if (fields->text)
+		if (fields->text && fields->text != YAML_NULL)
 			r = store(at, fields->text);
 		else if (fields->fields)
 			r = yaml_set_texts(fields->fields, at);
@@ -197,17 +229,143 @@ int yaml_set_texts(const struct yaml_field *fields, void *target)
 	return r;
 }
 
-void yaml_free_texts(const struct yaml_field *fields, void *target)
+static void free_list(const struct yaml_entry *entry, struct list *list)
 {
-	for (; fields->key; fields++) {
+	for (size_t i = 0; i < list->n; i++)
+		yaml_free(entry->fields, list->all + i * entry->size);
+	free(list->all);
+	*list = (struct list){0};
+}
+
+void yaml_free(const struct yaml_field *fields, void *target)
+{
+	for (; fields->read; fields++) {
 		void *at = (char *)target + fields->offset;
 		if (fields->text) {
 			free(*(char **)at);
 			*(char **)at = NULL;
+		} else if (fields->entry) {
+			free_list(fields->entry, at);
 		} else if (fields->fields) {
-			yaml_free_texts(fields->fields, at);
+			yaml_free(fields->fields, at);
 		}
 	}
+}
+
+static int read_entry(struct yaml_file *file, const yaml_node_t *value,
+		      const struct yaml_entry *entry, struct list *list, size_t i)
+{
+	const struct yaml_field *fields = entry->fields;
+	char *at = list->all + i * entry->size;
+	const yaml_node_t *node;
+	int r;
+
+	if (entry->standard)
+		memcpy(at, entry->standard, entry->size);
+	if (value->type == YAML_MAPPING_NODE) {
+		const yaml_node_t *second = pair_at(file, value, i, &node);
+		r = read_field(file, node, &fields[0], at);
+		if (r == 0)
+			r = read_field(file, second, &fields[1], at);
+	} else {
+		node = yaml_item(file, value, i);
+		r = fields->key ? read_fields(file, node, fields, at)
+				: read_field(file, node, fields, at);
+	}
+	return r == 0 && entry->check ? entry->check(file, node, entry, list->all, i) : r;
+}
+
+static int read_entries(struct yaml_file *file, const yaml_node_t *value,
+			const struct yaml_entry *entry, struct list *list, yaml_node_type_t type)
+{
+	size_t mask = file->mask;
+	int n = yaml_entries(file, value, type), r = n < 0 ? n : 0;
+
+	if (r < 0)
+		return r;
+	list->all = calloc((size_t)n + 1, entry->size);
+	if (!list->all)
+		return error_origin(-ENOMEM);
+	list->n = (size_t)n;
+	file->mask = entry->mask;
+	for (size_t i = 0; i < list->n && r == 0; i++)
+		r = read_entry(file, value, entry, list, i);
+	file->mask = mask;
+	return r;
+}
+
+int yaml_read_list(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
+{
+	return read_entries(file, value, field->entry, target, YAML_SEQUENCE_NODE);
+}
+
+int yaml_read_map(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		  void *target)
+{
+	return read_entries(file, value, field->entry, target, YAML_MAPPING_NODE);
+}
+
+/* A configuration that changes */
+
+static void exchange(char *a, char *b, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		char byte = a[i];
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+static bool differs(const struct yaml_field *field, const void *a, const void *b)
+{
+	return field->text ? strcmp(*(char *const *)a, *(char *const *)b) != 0
+			   : memcmp(a, b, field->size) != 0;
+}
+
+/* @section: the key of the section that @fields are in, with a point behind it. */
+static void update(const struct yaml_field *fields, bool at_start, const char *section,
+		   char *target, char *next, char *waiting, size_t size)
+{
+	for (; fields->read; fields++) {
+		char *a = target + fields->offset, *b = next + fields->offset;
+		bool stays = at_start || fields->at_start;
+		size_t n = strlen(waiting);
+		char inner[64];
+		if (fields->instead)
+			continue;
+		if (fields->fields) {
+			snprintf(inner, sizeof(inner), "%s%s.", section, fields->key);
+			update(fields->fields, stays, inner, a, b, waiting, size);
+		} else if (!stays) {
+			exchange(a, b, fields->size);
+		} else if (differs(fields, a, b)) {
+			snprintf(waiting + n, size - n, "%s%s%s", n ? ", " : "", section,
+				 fields->key);
+		}
+	}
+}
+
+void yaml_update(const struct yaml_field *fields, void *target, void *next, char *waiting,
+		 size_t size)
+{
+	waiting[0] = '\0';
+	update(fields, false, "", target, next, waiting, size);
+}
+
+/* Readers */
+
+int yaml_read_typed(struct yaml_file *file, const yaml_node_t *value,
+		    const struct yaml_field *field, void *target)
+{
+	const struct yaml_type *type = field->type;
+	const char *text = yaml_scalar(file, value, type->what);
+
+	if (!text)
+		return -EINVAL;
+	if (!type->parse(text, field->text ? NULL : target))
+		return yaml_fail(file, value, "expected %s, not `%s`", type->expected, text);
+	return field->text ? store(target, text) : 0;
 }
 
 int yaml_read_text(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
@@ -230,6 +388,16 @@ int yaml_read_path(struct yaml_file *file, const yaml_node_t *value, const struc
 	if (text[0] != '/')
 		return yaml_fail(file, value, "expected an absolute path");
 	return store(target, text);
+}
+
+int yaml_read_path_or_empty(struct yaml_file *file, const yaml_node_t *value,
+			    const struct yaml_field *field, void *target)
+{
+	const char *text = yaml_scalar(file, value, "a path");
+
+	if (text && !*text)
+		return store(target, text);
+	return text ? yaml_read_path(file, value, field, target) : -EINVAL;
 }
 
 int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
@@ -296,34 +464,13 @@ int yaml_read_word(struct yaml_file *file, const yaml_node_t *value, const struc
 	return yaml_fail(file, value, "expected %s, not `%s`", expected, text);
 }
 
-int yaml_read_log_level(struct yaml_file *file, const yaml_node_t *value,
-			const struct yaml_field *field, void *target)
+static bool parse_log_level(const char *text, void *target)
 {
-	const char *text = yaml_scalar(file, value, "a log level");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!log_level_parse(text, target))
-		return yaml_fail(file, value, "expected error, warning, info or debug, not `%s`",
-				 text);
-	return 0;
+	return log_level_parse(text, target);
 }
 
-int yaml_new_entries(struct yaml_file *file, const yaml_node_t *node, yaml_node_type_t type,
-		     void *entries, size_t *n_out, size_t size)
-{
-	int n = yaml_entries(file, node, type);
-
-	if (n < 0)
-		return n;
-	void *memory = calloc((size_t)n + 1, size);
-	if (!memory)
-		return error_origin(-ENOMEM);
-	*(void **)entries = memory;
-	*n_out = (size_t)n;
-	return 0;
-}
+const struct yaml_type yaml_log_level = {"a log level", "error, warning, info or debug",
+					 parse_log_level};
 
 static int say(char *message, size_t size, const char *path, int error)
 {

@@ -1,19 +1,18 @@
 #include "config/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
-#include "config/config-read.h"
-#include "common/duration.h"
+#include "common/units.h"
 #include "policy/objective.h"
-#include "common/quantity.h"
-#include "weir/yaml.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/protocol.h"
+#include "weir/yaml.h"
 
 static const char *const level_names[WEIR_LEVELS] = {"low", "normal", "high", "critical"};
 
@@ -33,58 +32,90 @@ const char *config_level_name(uint8_t level)
 	return level < WEIR_LEVELS ? level_names[level] : "?";
 }
 
-static int read_level(struct yaml_file *file, const yaml_node_t *value,
-		      const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a level");
+/* Types of values */
 
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!config_level_parse(text, target))
-		return yaml_fail(file, value,
-				 "expected a level: low, normal, high or critical, not `%s`", text);
-	return 0;
+static bool parse_level(const char *text, void *target)
+{
+	return config_level_parse(text, target);
 }
 
-int config_read_policy(struct yaml_file *file, const yaml_node_t *value,
+static bool parse_duration(const char *text, void *target)
+{
+	uint64_t ns;
+
+	if (!duration_parse(text, &ns) || ns < CONFIG_DURATION_MIN || ns > CONFIG_DURATION_MAX)
+		return false;
+	*(uint64_t *)target = ns;
+	return true;
+}
+
+static bool parse_aging(const char *text, void *target)
+{
+	if (strcmp(text, "never") != 0)
+		return parse_duration(text, target);
+	*(uint64_t *)target = POLICY_NEVER;
+	return true;
+}
+
+static bool parse_objective(const char *text, void *target)
+{
+	return objective_parse(text, target);
+}
+
+static bool parse_memory(const char *text, void *target)
+{
+	return memory_parse(text, target);
+}
+
+static bool parse_memory_default(const char *text, void *target)
+{
+	struct config_memory memory = {0};
+
+	if (strcmp(text, "share") == 0)
+		memory.kind = MEMORY_SHARE;
+	else if (memory_parse(text, &memory.bytes))
+		memory.kind = MEMORY_BYTES;
+	else if (strcmp(text, "none") != 0)
+		return false;
+	*(struct config_memory *)target = memory;
+	return true;
+}
+
+static bool is_address(const char *text, void *target)
+{
+	struct sockaddr_storage address;
+	socklen_t size;
+
+	(void)target;
+	return !*text || address_parse(text, &address, &size);
+}
+
+#define DURATION_EXPECTED "a duration from 100us to 1h"
+static const struct yaml_type level = {"a level", "a level: low, normal, high or critical",
+				       parse_level};
+static const struct yaml_type duration = {"a duration", DURATION_EXPECTED, parse_duration};
+static const struct yaml_type aging = {"a duration or `never`", DURATION_EXPECTED, parse_aging};
+static const struct yaml_type objective = {"a duration", OBJECTIVE_EXPECTED, parse_objective};
+static const struct yaml_type memory = {"an amount of memory", MEMORY_EXPECTED, parse_memory};
+static const struct yaml_type memory_default = {"none, share or an amount of memory",
+						"none, share, or " MEMORY_EXPECTED,
+						parse_memory_default};
+static const struct yaml_type address = {"an address", "an address like 0.0.0.0:9477 or [::]:9477",
+					 is_address};
+
+static int read_policy(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a policy");
-
-	if (!text)
-		return -EINVAL;
-	if (!policy_find(text))
-		return yaml_fail(file, value, "expected a policy (%s), not `%s`", policy_names(),
-				 text);
-	return yaml_read_text(file, value, field, target);
-}
-
-/* uint64_t, in ns. */
-static int read_duration(struct yaml_file *file, const yaml_node_t *value,
-			 const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a duration");
-	uint64_t ns;
+	const struct policy *policy = text ? policy_find(text) : NULL;
 
 	(void)field;
 	if (!text)
 		return -EINVAL;
-	if (!duration_parse(text, &ns) || ns < CONFIG_DURATION_MIN || ns > CONFIG_DURATION_MAX)
-		return yaml_fail(file, value, "expected a duration from 100us to 1h, not `%s`",
+	if (!policy)
+		return yaml_fail(file, value, "expected a policy (%s), not `%s`", policy_names(),
 				 text);
-	*(uint64_t *)target = ns;
-	return 0;
-}
-
-static int read_aging(struct yaml_file *file, const yaml_node_t *value,
-		      const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a duration or `never`");
-
-	if (!text || strcmp(text, "never") != 0)
-		return text ? read_duration(file, value, field, target) : -EINVAL;
-	*(uint64_t *)target = POLICY_NEVER;
+	*(const struct policy **)target = policy;
 	return 0;
 }
 
@@ -97,98 +128,6 @@ static int read_overhead(struct yaml_file *file, const yaml_node_t *value,
 
 	if (r == 0)
 		*(uint32_t *)target = percent * 10000;
-	return r;
-}
-
-static int read_latency_slo(struct yaml_file *file, const yaml_node_t *value,
-			    const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a duration");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!objective_parse(text, target))
-		return yaml_fail(file, value, "expected " OBJECTIVE_EXPECTED ", not `%s`", text);
-	return 0;
-}
-
-static int read_memory(struct yaml_file *file, const yaml_node_t *value,
-		       const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "an amount of memory");
-
-	(void)field;
-	if (!text)
-		return -EINVAL;
-	if (!quantity_parse(text, target))
-		return yaml_fail(file, value, "expected " QUANTITY_EXPECTED ", not `%s`", text);
-	return 0;
-}
-
-static int read_address(struct yaml_file *file, const yaml_node_t *value,
-			const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "an address");
-	struct sockaddr_storage address;
-	socklen_t size;
-
-	if (!text)
-		return -EINVAL;
-	if (*text && !address_parse(text, &address, &size))
-		return yaml_fail(file, value,
-				 "expected an address like 0.0.0.0:9477 or [::]:9477, not `%s`",
-				 text);
-	return yaml_read_text(file, value, field, target);
-}
-
-/* Nothing: it is searched for, or has a place of its own. */
-static int read_path_or_nothing(struct yaml_file *file, const yaml_node_t *value,
-				const struct yaml_field *field, void *target)
-{
-	const char *text = yaml_scalar(file, value, "a path");
-
-	if (!text)
-		return -EINVAL;
-	return *text ? yaml_read_path(file, value, field, target)
-		     : yaml_read_text(file, value, field, target);
-}
-
-static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "ignore",
-						   [UNREGISTERED_REPORT] = "report",
-						   [UNREGISTERED_KILL] = "kill",
-						   NULL};
-static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
-					    [COMPILE_MACHINE_CODE] = "machine-code",
-					    [COMPILE_PTX] = "ptx",
-					    [COMPILE_OFF] = "off",
-					    NULL};
-
-static int read_classes(struct yaml_file *file, const yaml_node_t *value,
-			const struct yaml_field *field, void *target)
-{
-	struct config_levels *levels = target;
-	int r = yaml_new_entries(file, value, YAML_MAPPING_NODE, &levels->classes,
-				 &levels->n_classes, sizeof(*levels->classes));
-
-	for (size_t i = 0; i < levels->n_classes && r == 0; i++) {
-		const yaml_node_t *key, *level = yaml_pair(file, value, i, &key);
-		r = yaml_read_text(file, key, field, &levels->classes[i].name);
-		if (r == 0)
-			r = read_level(file, level, field, &levels->classes[i].level);
-	}
-	return r;
-}
-
-static int read_raise(struct yaml_file *file, const yaml_node_t *value,
-		      const struct yaml_field *field, void *target)
-{
-	struct config_levels *levels = target;
-	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &levels->raise, &levels->n_raise,
-				 sizeof(*levels->raise));
-
-	for (size_t i = 0; i < levels->n_raise && r == 0; i++)
-		r = yaml_read_text(file, yaml_item(file, value, i), field, &levels->raise[i]);
 	return r;
 }
 
@@ -214,53 +153,100 @@ static int read_cgroup(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_path(file, value, field, target);
 }
 
-#define NO_LEVEL 0xff
+/* Lists */
 
-static const struct yaml_field rule_fields[] = {
-	{"uid", read_uid, 0, .max = UINT32_MAX},
-	{"cgroup", read_cgroup, offsetof(struct config_rule, cgroup)},
-	{"level", read_level, offsetof(struct config_rule, level)},
-	{"share", yaml_read_number, offsetof(struct config_rule, share), .min = 1, .max = 100},
-	{"latencySlo", read_latency_slo, offsetof(struct config_rule, latency_slo)},
-	{"memory", read_memory, offsetof(struct config_rule, memory)},
-	{0},
+#define AT(member) YAML_AT(struct config_class, member)
+static const struct yaml_entry class_entry = {
+	.size = sizeof(struct config_class),
+	.fields =
+		(const struct yaml_field[]){
+			{NULL, yaml_read_text, AT(name), .text = YAML_NULL},
+			{NULL, yaml_read_typed, AT(level), .type = &level},
+			{0},
+		},
 };
-
-static int read_rules(struct yaml_file *file, const yaml_node_t *value,
-		      const struct yaml_field *field, void *target)
-{
-	static const struct yaml_field rule = {.fields = rule_fields};
-	struct config *config = target;
-	int r = yaml_new_entries(file, value, YAML_SEQUENCE_NODE, &config->rules, &config->n_rules,
-				 sizeof(*config->rules));
-
-	(void)field;
-	for (size_t i = 0; i < config->n_rules && r == 0; i++) {
-		const yaml_node_t *node = yaml_item(file, value, i);
-		config->rules[i].level = NO_LEVEL;
-		r = yaml_read_section(file, node, &rule, &config->rules[i]);
-		if (r == 0 && config->rules[i].level == NO_LEVEL)
-			r = yaml_fail(file, node, "expected a `level` in this rule");
-	}
-	return r;
-}
-
-#define AT(member) offsetof(struct policy_settings, member)
-
-const struct yaml_field config_scheduling_fields[] = {
-	{"aging", read_aging, AT(aging)},
-	{"quantum", read_duration, AT(quantum)},
-	{"minQuantum", read_duration, AT(min_quantum)},
-	{"maxOverhead", read_overhead, AT(max_overhead), .min = 1, .max = 100},
-	{"evictionCost", read_duration, AT(cost)},
-	{0},
+static const struct yaml_entry namespace_entry = {
+	.size = sizeof(char *),
+	.fields =
+		(const struct yaml_field[]){
+			{NULL, yaml_read_text, 0, sizeof(char *), .text = YAML_NULL},
+			{0},
+		},
 };
 
 #undef AT
-#define AT(member) offsetof(struct config, member)
+#define AT(member) YAML_AT(struct config_rule, member)
+#define NO_LEVEL   0xff
+
+static const struct yaml_field rule_fields[] = {
+	{"uid", read_uid, .max = UINT32_MAX},
+	{"cgroup", read_cgroup, AT(cgroup), .text = YAML_NULL},
+	{"level", yaml_read_typed, AT(level), .type = &level},
+	{"share", yaml_read_number, AT(share), .min = 1, .max = 100},
+	{"latencySlo", yaml_read_typed, AT(latency_slo), .type = &objective},
+	{"memory", yaml_read_typed, AT(memory), .type = &memory},
+	{0},
+};
+
+static int check_rule(struct yaml_file *file, const yaml_node_t *node,
+		      const struct yaml_entry *entry, const void *entries, size_t i)
+{
+	(void)entry;
+	return ((const struct config_rule *)entries)[i].level == NO_LEVEL
+		       ? yaml_fail(file, node, "expected a `level` in this rule")
+		       : 0;
+}
+
+static const struct config_rule standard_rule = {.level = NO_LEVEL};
+static const struct yaml_entry rule_entry = {sizeof(standard_rule), &standard_rule, rule_fields,
+					     check_rule};
+
+#undef AT
+#define AT(member) YAML_AT(struct policy_settings, member)
+static const struct yaml_field scheduling_fields[] = {
+	{"aging", yaml_read_typed, AT(aging), .type = &aging},
+	{"quantum", yaml_read_typed, AT(quantum), .type = &duration},
+	{"minQuantum", yaml_read_typed, AT(min_quantum), .type = &duration},
+	{"maxOverhead", read_overhead, AT(max_overhead), .min = 1, .max = 100},
+	{"evictionCost", yaml_read_typed, AT(cost), .type = &duration},
+	{0},
+};
+
+/* Keys that stand at the top of the file, for all GPUs, and in entries of `gpus:`. */
+#define GPU_FIELDS(settings)                                                                      \
+	{"mode", yaml_read_word, AT(settings.mode), .words = gpu_mode_words},                     \
+		{"memoryDefault", yaml_read_typed, AT(settings.memory), .type = &memory_default}, \
+		{"policy", read_policy, AT(settings.policy)},                                     \
+	{                                                                                         \
+		"scheduling", yaml_read_section, AT(settings.scheduling), scheduling_fields       \
+	}
+
+#undef AT
+#define AT(member) YAML_AT(struct config_gpu, member)
+static const struct yaml_field gpu_fields[] = {GPU_SELECT_FIELDS, GPU_FIELDS(values), {0}};
+static const struct yaml_entry gpu_entry = {sizeof(struct config_gpu), NULL, gpu_fields,
+					    gpu_select_check, sizeof(struct config_gpu_settings)};
+static_assert(offsetof(struct config_gpu, values) == sizeof(struct gpu_select), "gpu-select.h");
+
+/* Sections */
+
+static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "ignore",
+						   [UNREGISTERED_REPORT] = "report",
+						   [UNREGISTERED_KILL] = "kill",
+						   NULL};
+static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
+					    [COMPILE_MACHINE_CODE] = "machine-code",
+					    [COMPILE_PTX] = "ptx",
+					    [COMPILE_OFF] = "off",
+					    NULL};
+
+#undef AT
+#define AT(member)         YAML_AT(struct config, member)
+#define AT_LIST(member, n) YAML_AT_LIST(struct config, member, n)
 
 static const struct yaml_field metrics_fields[] = {
-	{"address", read_address, AT(metrics_address), .text = "127.0.0.1:9477"},
+	{"address", yaml_read_typed, AT(metrics_address), .type = &address,
+	 .text = "127.0.0.1:9477"},
 	{0},
 };
 static const struct yaml_field control_fields[] = {
@@ -273,36 +259,39 @@ static const struct yaml_field kubernetes_fields[] = {
 	{"nodeLabels", yaml_read_bool, AT(kubernetes.node_labels)},
 	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig), .text = ""},
 	{"nodeName", yaml_read_text, AT(kubernetes.node), .text = ""},
-	{"resourceName", yaml_read_text, AT(kubernetes.resource), .text = "weir.dev/gpu-share"},
+	{"resourceName", yaml_read_text, AT(kubernetes.names.share), .text = "weir.dev/gpu-share"},
 	{0},
 };
 static const struct yaml_field qos_fields[] = {
-	{"bestEffort", read_level, AT(levels.best_effort)},
-	{"burstable", read_level, AT(levels.burstable)},
-	{"guaranteed", read_level, AT(levels.guaranteed)},
+	{"bestEffort", yaml_read_typed, AT(levels.best_effort), .type = &level},
+	{"burstable", yaml_read_typed, AT(levels.burstable), .type = &level},
+	{"guaranteed", yaml_read_typed, AT(levels.guaranteed), .type = &level},
 	{0},
 };
 static const struct yaml_field levels_fields[] = {
-	{"default", read_level, AT(levels.by_default)},
-	{"qos", yaml_read_section, 0, qos_fields},
-	{"priorityClasses", read_classes, AT(levels)},
-	{"annotation", yaml_read_text, AT(levels.annotation), .text = "weir.dev/priority"},
-	{"latencyAnnotation", yaml_read_text, AT(levels.latency_annotation),
-	 .text = "weir.dev/latency-slo"},
-	{"memoryAnnotation", yaml_read_text, AT(levels.memory_annotation),
-	 .text = "weir.dev/memory"},
-	{"weightAnnotation", yaml_read_text, AT(levels.weight_annotation),
-	 .text = "weir.dev/weight"},
-	{"raiseNamespaces", read_raise, AT(levels)},
+	{"default", yaml_read_typed, AT(levels.by_default), .type = &level},
+	{"qos", yaml_read_section, .fields = qos_fields},
+	{"priorityClasses", yaml_read_map, AT_LIST(levels.classes, levels.n_classes),
+	 .entry = &class_entry},
+	{"annotation", yaml_read_text, AT(kubernetes.names.priority), .text = "weir.dev/priority",
+	 .at_start = true},
+	{"latencyAnnotation", yaml_read_text, AT(kubernetes.names.latency_slo),
+	 .text = "weir.dev/latency-slo", .at_start = true},
+	{"memoryAnnotation", yaml_read_text, AT(kubernetes.names.memory), .text = "weir.dev/memory",
+	 .at_start = true},
+	{"weightAnnotation", yaml_read_text, AT(kubernetes.names.weight), .text = "weir.dev/weight",
+	 .at_start = true},
+	{"raiseNamespaces", yaml_read_list, AT_LIST(levels.raise, levels.n_raise),
+	 .entry = &namespace_entry},
 	{0},
 };
 static const struct yaml_field compile_fields[] = {
 	{"mode", yaml_read_word, AT(compile.mode), .words = compile_modes},
-	{"program", read_path_or_nothing, AT(compile.program), .text = ""},
+	{"program", yaml_read_path_or_empty, AT(compile.program), .text = ""},
 	{"helpers", yaml_read_number, AT(compile.helpers), .min = 1, .max = 64},
 	{"memoryMiB", yaml_read_number, AT(compile.memory_mib), .min = 256, .max = 65536},
 	{"seconds", yaml_read_number, AT(compile.seconds), .min = 1, .max = 3600},
-	{"cacheDir", read_path_or_nothing, AT(compile.cache_dir), .text = ""},
+	{"cacheDir", yaml_read_path_or_empty, AT(compile.cache_dir), .text = ""},
 	{"cacheMiB", yaml_read_number, AT(compile.cache_mib), .min = 1, .max = 1048576},
 	{0},
 };
@@ -312,7 +301,7 @@ static const struct yaml_field unregistered_fields[] = {
 	{0},
 };
 static const struct yaml_field standalone_fields[] = {
-	{"rules", read_rules, 0},
+	{"rules", yaml_read_list, AT_LIST(rules, n_rules), .entry = &rule_entry},
 	{0},
 };
 static const struct yaml_field limits_fields[] = {
@@ -322,69 +311,43 @@ static const struct yaml_field limits_fields[] = {
 	{0},
 };
 static const struct yaml_field mps_fields[] = {
-	{"program", read_path_or_nothing, AT(mps.program), .text = ""},
-	{"root", yaml_read_text, AT(mps.root), .text = ""},
-	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps"},
+	{"program", yaml_read_path_or_empty, AT(mps.program), .text = "", .at_start = true},
+	{"root", yaml_read_text, AT(mps.root), .text = "", .at_start = true},
+	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps", .at_start = true},
 	{"keep", yaml_read_bool, AT(mps.keep)},
-	{"keeper", yaml_read_bool, AT(mps.keeper)},
+	{"supervisor", yaml_read_bool, AT(mps.supervisor)},
+	{"keeper", yaml_read_bool, .instead = "supervisor"},
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
-	{"check", read_duration, AT(mps.check)},
+	{"check", yaml_read_typed, AT(mps.check), .type = &duration},
 	{0},
 };
+/* What is not at_start, a running agent changes when its file changes. */
 static const struct yaml_field config_fields[] = {
-	{"socket", yaml_read_path, AT(socket), .text = WEIR_SOCKET_PATH},
-	{"stateDir", yaml_read_path, AT(state_dir), .text = "/run/weir-agent/state"},
-	{"policy", config_read_policy, AT(policy), .text = "hpf"},
-	{"scheduling", yaml_read_section, AT(scheduling), config_scheduling_fields},
-	{"metrics", yaml_read_section, 0, metrics_fields},
-	{"control", yaml_read_section, 0, control_fields},
-	{"kubernetes", yaml_read_section, 0, kubernetes_fields},
-	{"levels", yaml_read_section, 0, levels_fields},
-	{"standalone", yaml_read_section, 0, standalone_fields},
-	{"compile", yaml_read_section, 0, compile_fields},
-	{"limits", yaml_read_section, 0, limits_fields},
+	{"socket", yaml_read_path, AT(socket), .text = WEIR_SOCKET_PATH, .at_start = true},
+	{"stateDir", yaml_read_path, AT(state_dir), .text = "/run/weir-agent/state",
+	 .at_start = true},
+	{"metrics", yaml_read_section, .fields = metrics_fields, .at_start = true},
+	{"control", yaml_read_section, .fields = control_fields, .at_start = true},
+	{"nvml", yaml_read_text, AT(nvml), .text = "", .at_start = true},
+	{"kubernetes", yaml_read_section, .fields = kubernetes_fields, .at_start = true},
+	{"levels", yaml_read_section, .fields = levels_fields},
+	{"standalone", yaml_read_section, .fields = standalone_fields},
+	{"compile", yaml_read_section, .fields = compile_fields, .at_start = true},
+	{"limits", yaml_read_section, .fields = limits_fields},
 	{"health", yaml_read_section, AT(health), health_fields},
-	{"unregistered", yaml_read_section, 0, unregistered_fields},
-	{"mode", yaml_read_word, AT(mode), .words = gpu_mode_words},
-	{"memoryDefault", config_read_memory_default, AT(memory_default)},
-	{"mps", yaml_read_section, 0, mps_fields},
-	{"gpus", config_read_gpus, 0},
-	{"nvml", yaml_read_text, AT(nvml), .text = ""},
-	{"logLevel", yaml_read_log_level, AT(log_level)},
+	{"unregistered", yaml_read_section, .fields = unregistered_fields},
+	{"mps", yaml_read_section, .fields = mps_fields},
+	GPU_FIELDS(gpu),
+	{"gpus", yaml_read_list, AT_LIST(gpus, n_gpus), .entry = &gpu_entry},
+	{"logLevel", yaml_read_typed, AT(log_level), .type = &yaml_log_level},
 	{0},
 };
 
-/* $NODE_NAME, else the host's name. */
-static int set_default_node(struct config *config)
-{
-	const char *node = getenv("NODE_NAME");
-	char host[256] = "";
-
-	if (!node || !*node) {
-		gethostname(host, sizeof(host) - 1);
-		node = host;
-	}
-	free(config->kubernetes.node);
-	config->kubernetes.node = strdup(node);
-	return config->kubernetes.node ? 0 : error_origin(-ENOMEM);
-}
-
-static void share_names(struct config *config)
-{
-	config->kubernetes.names = (struct podlist_names){
-		.priority = config->levels.annotation,
-		.latency_slo = config->levels.latency_annotation,
-		.memory = config->levels.memory_annotation,
-		.weight = config->levels.weight_annotation,
-		.share = config->kubernetes.resource,
-	};
-}
-
-int config_init(struct config *config)
+static int set_defaults(struct config *config)
 {
 	*config = (struct config){
-		.scheduling = policy_defaults,
+		.gpu = {.policy = &policy_hpf, .scheduling = policy_defaults},
 		.log_level = LOG_INFO,
 		.clients = 1024,
 		.clients_per_container = 64,
@@ -395,60 +358,54 @@ int config_init(struct config *config)
 		.compile = {.helpers = 2, .memory_mib = 1024, .seconds = 30, .cache_mib = 256},
 		.mps = {.check = 5000000000ull, .keep = true, .multi_user = true},
 	};
-	int r = yaml_set_texts(config_fields, config);
-	if (r == 0)
-		r = set_default_node(config);
-	if (r < 0)
-		config_deinit(config);
-	else
-		share_names(config);
-	return r;
+	return yaml_set_texts(config_fields, config);
+}
+
+/* $NODE_NAME, else the host's name, unless the file has one. */
+static int set_node(struct config *config)
+{
+	const char *node = getenv("NODE_NAME");
+	char host[256] = "";
+
+	if (*config->kubernetes.node)
+		return 0;
+	if (!node || !*node) {
+		gethostname(host, sizeof(host) - 1);
+		node = host;
+	}
+	free(config->kubernetes.node);
+	config->kubernetes.node = strdup(node);
+	return config->kubernetes.node ? 0 : error_origin(-ENOMEM);
 }
 
 void config_deinit(struct config *config)
 {
-	yaml_free_texts(config_fields, config);
-	config_free_gpus(config->gpus, config->n_gpus);
-	for (size_t i = 0; i < config->levels.n_classes; i++)
-		free(config->levels.classes[i].name);
-	free(config->levels.classes);
-	for (size_t i = 0; i < config->levels.n_raise; i++)
-		free(config->levels.raise[i]);
-	free(config->levels.raise);
-	for (size_t i = 0; i < config->n_rules; i++)
-		free(config->rules[i].cgroup);
-	free(config->rules);
+	yaml_free(config_fields, config);
 	*config = (struct config){0};
-}
-
-/* @out has the defaults. */
-static int read_text(struct config *out, const char *name, const char *text, size_t size,
-		     char *message, size_t message_size)
-{
-	cleanup(yaml_file_deinit) struct yaml_file file = {0};
-	int r = yaml_file_init(&file, name, text, size, message, message_size);
-
-	return r < 0 ? r : yaml_read(&file, config_fields, out);
 }
 
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size)
 {
 	struct config config;
-	int r = config_init(&config);
+	int r = set_defaults(&config);
 
+	if (r == 0)
+		r = yaml_parse(config_fields, &config, name, text, size, message, message_size);
+	if (r == 0)
+		r = set_node(&config);
 	if (r < 0)
-		return r;
-	r = read_text(&config, name, text, size, message, message_size);
-	if (r == 0 && !*config.kubernetes.node)
-		r = set_default_node(&config);
-	if (r < 0) {
 		config_deinit(&config);
-		return r;
-	}
-	share_names(&config);
-	*out = config;
-	return 0;
+	else
+		*out = config;
+	return r;
+}
+
+int config_init(struct config *config)
+{
+	char message[1];
+
+	return config_parse(config, "", "", 0, message, sizeof(message));
 }
 
 int config_load(struct config *out, const char *path, char *message, size_t message_size)
@@ -458,4 +415,17 @@ int config_load(struct config *out, const char *path, char *message, size_t mess
 	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 
 	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
+}
+
+void config_apply(struct config *config, struct config *next, char *waiting, size_t size)
+{
+	yaml_update(config_fields, config, next, waiting, size);
+}
+
+struct config_gpu_settings config_for_gpu(const struct config *config, const struct gpu_traits *gpu)
+{
+	struct config_gpu_settings settings = config->gpu;
+
+	gpu_select_apply(&gpu_entry, config->gpus, config->n_gpus, gpu, &settings);
+	return settings;
 }

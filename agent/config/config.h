@@ -1,10 +1,10 @@
-/* What weir-agent is told by its configuration file: defaults, and checks of every value. */
+/* The agent's configuration file: its defaults, and a check of every value. */
 #pragma once
 
-#include "config/config-gpu.h"
-#include "kubernetes/podlist.h"
+#include "config/pod-names.h"
 #include "policy/policy.h"
 
+#include "weir/gpu-select.h"
 #include "weir/health.h"
 #include "weir/log.h"
 
@@ -19,9 +19,8 @@
 struct config_kubernetes {
 	bool enabled, events, node_labels;
 	char *kubeconfig; /* empty: the credentials that a pod gets */
-	char *node;
-	char *resource;             /* name of the share that containers ask for */
-	struct podlist_names names; /* with those of struct config_levels */
+	char *node;       /* its name in the cluster */
+	struct pod_names names;
 };
 
 struct config_class {
@@ -32,13 +31,12 @@ struct config_class {
 struct config_levels {
 	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
 	uint8_t best_effort, burstable, guaranteed;
-	char *annotation, *latency_annotation, *memory_annotation, *weight_annotation;
-	size_t n_classes;
 	struct config_class *classes;
-	/* Namespaces whose annotations may raise: a level above the class's, weight and memory
+	size_t n_classes;
+	/* Namespaces whose annotations may raise: the level above its class's, weight and memory
 	 * above the share's. */
-	size_t n_raise;
 	char **raise;
+	size_t n_raise;
 };
 
 /* --standalone: the first rule that fits a client gives its level. */
@@ -83,17 +81,34 @@ struct config_mps {
 	char *root;      /* of the file system that it runs in; empty: ours */
 	char *dir;       /* a folder for each GPU in it */
 	bool keep;       /* daemons go on when the agent ends */
-	bool keeper;     /* weir-mps starts them, not the agent */
+	bool supervisor; /* weir-mps starts them, not the agent */
 	bool multi_user; /* a server takes clients of several users */
 	bool required;   /* the agent is not ready without */
 	uint64_t check;  /* ns between looks at a daemon that is well */
 };
 
+/* The default memory limit of a container on a GPU. */
+struct config_memory {
+	enum { MEMORY_NONE, MEMORY_SHARE, MEMORY_BYTES } kind;
+	uint64_t bytes; /* of MEMORY_BYTES */
+};
+
+/* Settings that an entry of `gpus:` overrides for its GPUs. */
+struct config_gpu_settings {
+	enum gpu_mode mode;
+	struct config_memory memory;
+	const struct policy *policy;
+	struct policy_settings scheduling;
+};
+
+struct config_gpu {
+	struct gpu_select select;
+	struct config_gpu_settings values, mask;
+};
+
 struct config {
 	char *socket;
 	char *state_dir;
-	char *policy;
-	struct policy_settings scheduling;
 	char *metrics_address; /* empty: none */
 	char *control_socket;
 	char *nvml; /* path; empty: where drivers usually put it */
@@ -104,24 +119,30 @@ struct config {
 	struct config_compile compile;
 	struct health_settings health;
 	struct config_unregistered unregistered;
-	size_t n_rules;
 	struct config_rule *rules;
-	enum gpu_mode mode;
-	struct config_memory memory_default;
+	size_t n_rules;
 	struct config_mps mps;
-	size_t n_gpus;
+	struct config_gpu_settings gpu; /* of GPUs without entry */
 	struct config_gpu *gpus;
+	size_t n_gpus;
 };
 
 /* low, normal, high, critical = 0..3. False: no such level. */
 bool config_level_parse(const char *name, uint8_t *out);
 const char *config_level_name(uint8_t level);
 
-/* Every value that a file need not give. -ENOMEM. */
+/* Defaults only. 0 or -ENOMEM. */
 int config_init(struct config *config);
 /* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
- * @message; @out holds the defaults for what the file leaves out. */
+ * @message. @out gets the defaults of what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
 int config_load(struct config *out, const char *path, char *message, size_t message_size);
 void config_deinit(struct config *config);
+/* Exchanges what a running agent can change between @config and @next. Writes the other keys that
+ * differ to @waiting, separated by commas: they take effect when the agent starts again. */
+void config_apply(struct config *config, struct config *next, char *waiting, size_t size);
+
+/* The settings in force for one GPU. */
+struct config_gpu_settings config_for_gpu(const struct config *config,
+					  const struct gpu_traits *gpu);

@@ -11,7 +11,7 @@
 #include "daemon/http.h"
 #include "scheduler/level.h"
 #include "policy/objective.h"
-#include "common/quantity.h"
+#include "common/units.h"
 #include "daemon/report.h"
 #include "scheduler/rules.h"
 #include "daemon/session.h"
@@ -181,7 +181,7 @@ static bool pod_limits(const struct pod *pod)
 {
 	uint64_t bytes;
 
-	return quantity_parse(pod->memory, &bytes);
+	return memory_parse(pod->memory, &bytes);
 }
 
 void agent_mark_limits(struct agent *agent)
@@ -229,8 +229,7 @@ static bool refuse_memory(struct tenant *tenant, const struct terms *terms)
 	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", terms->wanted_memory);
 	tenant->memory_refused = *terms->wanted_memory && !terms->memory.bytes;
 	if (tenant->memory_refused && !same_words)
-		log_warning(WHOSE "limit of memory refused: expected " QUANTITY_EXPECTED
-				  ", not '%s'",
+		log_warning(WHOSE "limit of memory refused: expected " MEMORY_EXPECTED ", not '%s'",
 			    WHO(tenant), terms->wanted_memory);
 	return tenant->memory_refused;
 }
@@ -416,8 +415,8 @@ static int init_parts(struct agent *agent)
 		r = memories_init(&agent->memories, &agent->loop, &agent->gpus.root, config->socket,
 				  config->clients);
 	if (r == 0)
-		r = scheduler_init(&agent->scheduler, &agent->loop, policy_find(config->policy),
-				   &config->scheduling, &agent->gpus.all);
+		r = scheduler_init(&agent->scheduler, &agent->loop, config->gpu.policy,
+				   &config->gpu.scheduling, &agent->gpus.all);
 	if (r == 0)
 		r = mps_init(&agent->mps, &agent->loop, &config->mps);
 	for (struct gpu *gpu = agent->gpus.all; r == 0 && gpu; gpu = gpu->hh.next)
@@ -456,7 +455,7 @@ int agent_init(struct agent *agent, struct config *config, bool standalone)
 	if (memories_marked(&agent->memories))
 		mark_limited(agent);
 	log_info("weir-agent " WEIR_VERSION ": clients at %s, policy %s%s", agent->config.socket,
-		 agent->config.policy, standalone ? ", standalone" : "");
+		 agent->config.gpu.policy->name, standalone ? ", standalone" : "");
 	return 0;
 }
 

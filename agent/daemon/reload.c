@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "daemon/agent.h"
-#include "config/config-take.h"
+#include "config/config.h"
 #include "metrics/metrics.h"
 
 #include "weir/base.h"
@@ -27,10 +27,10 @@ static uint64_t hash_of(const char *text, size_t size)
 void agent_configure_gpu(struct agent *agent, struct gpu *gpu)
 {
 	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
-	struct config_gpu_terms terms = config_for_gpu(&agent->config, &traits);
+	struct config_gpu_settings settings = config_for_gpu(&agent->config, &traits);
 
-	scheduler_configure(&agent->scheduler, gpu, terms.policy, &terms.scheduling);
-	mps_want(&agent->mps, gpu->id, terms.mode == GPU_MODE_MPS);
+	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
+	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);
 }
 
 static void apply(struct agent *agent)
@@ -43,7 +43,7 @@ static void apply(struct agent *agent)
 		log_set_level(config->log_level);
 	agent->memories.max = config->clients;
 	agent_raise_limits(agent);
-	scheduler_take(&agent->scheduler, policy_find(config->policy), &config->scheduling);
+	scheduler_take(&agent->scheduler, config->gpu.policy, &config->gpu.scheduling);
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		agent_configure_gpu(agent, gpu);
 	agent_mark_limits(agent);
@@ -56,7 +56,7 @@ static void apply(struct agent *agent)
 
 static void take_config(struct reload *reload, struct config *next, uint64_t hash)
 {
-	config_take(&reload->agent->config, next, reload->waiting, sizeof(reload->waiting));
+	config_apply(&reload->agent->config, next, reload->waiting, sizeof(reload->waiting));
 	config_deinit(next);
 	apply(reload->agent);
 	reload->hash = hash;

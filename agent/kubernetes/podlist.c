@@ -140,7 +140,7 @@ static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource
 	}
 }
 
-static int parse_pod(struct pod **out, const cJSON *object, const struct podlist_names *names)
+static int parse_pod(struct pod **out, const cJSON *object, const struct pod_names *names)
 {
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(object, "metadata");
 	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(meta, "annotations");
@@ -194,7 +194,7 @@ bool pod_equal(const struct pod *a, const struct pod *b)
 	       memcmp(a, b, sizeof(*a) + a->n_containers * sizeof(a->containers[0])) == 0;
 }
 
-static int parse_items(struct podlist *list, const cJSON *items, const struct podlist_names *names)
+static int parse_items(struct podlist *list, const cJSON *items, const struct pod_names *names)
 {
 	const cJSON *item;
 
@@ -214,8 +214,8 @@ static int parse_items(struct podlist *list, const cJSON *items, const struct po
 	return 0;
 }
 
-int podlist_parse(struct podlist *out, const char *text, size_t size,
-		  const struct podlist_names *names, size_t max)
+int podlist_parse(struct podlist *out, const char *text, size_t size, const struct pod_names *names,
+		  size_t max)
 {
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(text, size);
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(json, "metadata");
@@ -271,7 +271,7 @@ static enum podlist_event_type event_type(const char *name)
 }
 
 int podlist_parse_event(struct podlist_event *out, const char *line, size_t size,
-			const struct podlist_names *names)
+			const struct pod_names *names)
 {
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(line, size);
 	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "object");

@@ -2,6 +2,7 @@
  * from outside; what does not fit or does not make sense leaves out a pod, never more. */
 #pragma once
 
+#include "config/pod-names.h"
 #include "kubernetes/container.h"
 
 #include <stdbool.h>
@@ -37,11 +38,6 @@ void pod_free(struct pod *pod);
 const struct pod_container *pod_container(const struct pod *pod, const char *id);
 bool pod_equal(const struct pod *a, const struct pod *b);
 
-/* What is ours in a pod: four annotations and a resource. */
-struct podlist_names {
-	const char *priority, *latency_slo, *memory, *weight, *share;
-};
-
 /* One page of a list. */
 struct podlist {
 	char resource_version[64];
@@ -53,8 +49,8 @@ struct podlist {
 
 /* At most @max pods. -EINVAL: not a list; -E2BIG: more than @max;
  * -ENOMEM. */
-int podlist_parse(struct podlist *out, const char *text, size_t size,
-		  const struct podlist_names *names, size_t max);
+int podlist_parse(struct podlist *out, const char *text, size_t size, const struct pod_names *names,
+		  size_t max);
 void podlist_deinit(struct podlist *list);
 
 enum podlist_event_type {
@@ -76,5 +72,5 @@ struct podlist_event {
 
 /* -EINVAL: not an event; -ENOMEM. */
 int podlist_parse_event(struct podlist_event *out, const char *line, size_t size,
-			const struct podlist_names *names);
+			const struct pod_names *names);
 void podlist_event_deinit(struct podlist_event *event);

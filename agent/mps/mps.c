@@ -193,10 +193,10 @@ static void start(struct mps_daemon *daemon)
 	mps->complained = false;
 	int r = make_folders(daemon);
 	if (r == 0)
-		r = mps->config->keeper ? have_started(daemon) : start_child(daemon);
+		r = mps->config->supervisor ? have_started(daemon) : start_child(daemon);
 	if (r < 0) {
 		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s: %s", daemon->gpu,
-			    mps->config->keeper ? "weir-mps" : daemon->folder, strerror(-r));
+			    mps->config->supervisor ? "weir-mps" : daemon->folder, strerror(-r));
 		start_later(daemon);
 		return;
 	}

@@ -28,10 +28,10 @@ static int read_xids(struct yaml_file *file, const yaml_node_t *value,
 }
 
 const struct yaml_field health_fields[] = {
-	{"ignoredXids", read_xids, 0},
-	{"recoverySeconds", yaml_read_number, offsetof(struct health_settings, recovery), .min = 1,
+	{"ignoredXids", read_xids, 0, offsetof(struct health_settings, recovery)},
+	{"recoverySeconds", yaml_read_number, YAML_AT(struct health_settings, recovery), .min = 1,
 	 .max = 86400},
-	{"ecc", yaml_read_bool, offsetof(struct health_settings, ecc)},
+	{"ecc", yaml_read_bool, YAML_AT(struct health_settings, ecc)},
 	{0},
 };
 

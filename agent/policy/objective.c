@@ -1,6 +1,6 @@
 #include "policy/objective.h"
 
-#include "common/duration.h"
+#include "common/units.h"
 
 bool objective_parse(const char *text, uint64_t *ns)
 {

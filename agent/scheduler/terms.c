@@ -2,7 +2,7 @@
 
 #include "scheduler/level.h"
 #include "policy/objective.h"
-#include "common/quantity.h"
+#include "common/units.h"
 
 #include "weir/protocol.h"
 
@@ -51,7 +51,7 @@ struct terms terms_of_pod(const struct config_levels *config, const struct pod *
 	read_weight(&terms, container ? container->share : 0);
 	if (!objective_parse(terms.wanted_latency, &terms.slo))
 		terms.slo = 0;
-	if (!quantity_parse(terms.wanted_memory, &terms.memory.bytes))
+	if (!memory_parse(terms.wanted_memory, &terms.memory.bytes))
 		terms.memory.bytes = 0;
 	return terms;
 }

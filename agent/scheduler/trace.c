@@ -7,7 +7,7 @@
 #include <uthash.h>
 
 #include "config/config.h"
-#include "common/duration.h"
+#include "common/units.h"
 
 #include "weir/base.h"
 

@@ -29,7 +29,7 @@ static void test_defaults(void **state)
 	assert_int_equal(parse(&config, ""), 0);
 	assert_string_equal(config.socket, "/run/weir/agent.sock");
 	assert_string_equal(config.state_dir, "/run/weir-agent/state");
-	assert_string_equal(config.policy, "hpf");
+	assert_string_equal(config.gpu.policy->name, "hpf");
 	assert_string_equal(config.metrics_address, "127.0.0.1:9477");
 	assert_string_equal(config.control_socket, "/run/weir-agent/control.sock");
 	assert_false(config.kubernetes.enabled);
@@ -122,12 +122,12 @@ static void test_everything(void **state)
 	assert_string_equal(config.kubernetes.names.memory, "example.org/m");
 	assert_string_equal(config.kubernetes.names.weight, "example.org/w");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
-	assert_string_equal(config.policy, "wfq");
-	assert_true(config.scheduling.aging == POLICY_NEVER);
-	assert_int_equal(config.scheduling.quantum, 2000000);
-	assert_int_equal(config.scheduling.min_quantum, 500000);
-	assert_int_equal(config.scheduling.max_overhead, 50000);
-	assert_int_equal(config.scheduling.cost, 300000);
+	assert_string_equal(config.gpu.policy->name, "wfq");
+	assert_true(config.gpu.scheduling.aging == POLICY_NEVER);
+	assert_int_equal(config.gpu.scheduling.quantum, 2000000);
+	assert_int_equal(config.gpu.scheduling.min_quantum, 500000);
+	assert_int_equal(config.gpu.scheduling.max_overhead, 50000);
+	assert_int_equal(config.gpu.scheduling.cost, 300000);
 	assert_int_equal(config.rules[0].share, 30);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
 	assert_true(config.rules[0].memory == 8ull << 30);
@@ -158,6 +158,52 @@ static void test_everything(void **state)
 	assert_string_equal(config.compile.cache_dir, "/d");
 	assert_int_equal(config.compile.cache_mib, 99);
 	config_deinit(&config);
+}
+
+/* An old key still works, with a warning; both keys at once are a mistake. */
+static void test_deprecated_key(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse(&config, "mps: {keeper: true}"), 0);
+	assert_true(config.mps.supervisor);
+	config_deinit(&config);
+	assert_int_equal(parse(&config, "mps: {supervisor: true}"), 0);
+	assert_true(config.mps.supervisor);
+	config_deinit(&config);
+	assert_true(parse(&config, "mps: {keeper: true, supervisor: false}") < 0);
+	assert_string_equal(message, "f.yaml:1:21: key `supervisor` is there twice");
+}
+
+static void test_apply(void **state)
+{
+	struct config config, next;
+	char waiting[512];
+
+	(void)state;
+	assert_int_equal(parse(&config, ""), 0);
+	assert_int_equal(parse(&next, "socket: /s\n"
+				      "mode: mps\n"
+				      "levels: {default: high, annotation: a/b}\n"
+				      "mps: {dir: /m, required: true}\n"
+				      "compile: {helpers: 7}\n"
+				      "standalone: {rules: [{level: low}]}\n"
+				      "gpus: [{index: 3, policy: wfq}]\n"),
+			 0);
+	config_apply(&config, &next, waiting, sizeof(waiting));
+	assert_string_equal(waiting, "socket, levels.annotation, compile.helpers, mps.dir");
+	assert_string_equal(config.socket, "/run/weir/agent.sock");
+	assert_int_equal(config.compile.helpers, 2);
+	assert_int_equal(config.gpu.mode, GPU_MODE_MPS);
+	assert_int_equal(config.levels.by_default, 2);
+	assert_true(config.mps.required);
+	assert_int_equal(config.n_rules, 1);
+	assert_ptr_equal(config_for_gpu(&config, &(struct gpu_traits){"", 3, ""}).policy,
+			 &policy_wfq);
+	assert_int_equal(next.n_rules, 0);
+	config_deinit(&config);
+	config_deinit(&next);
 }
 
 static const struct {
@@ -255,9 +301,14 @@ static void test_files(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_nothing_said_is_a_default),
-		cmocka_unit_test(test_everything), cmocka_unit_test(test_mistakes),
-		cmocka_unit_test(test_long_text),  cmocka_unit_test(test_files),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_nothing_said_is_a_default),
+		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_deprecated_key),
+		cmocka_unit_test(test_apply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* What is said of single GPUs: whose word holds, and what is said when it is wrong. */
 #include "config/config.h"
-#include "common/quantity.h"
+#include "common/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,34 +28,34 @@ static void refuses(const char *text, const char *expected)
 	assert_string_equal(message, expected);
 }
 
-static struct config_gpu_terms terms_of(const char *text, const struct gpu_traits *gpu)
+static struct config_gpu_settings settings_of(const char *text, const struct gpu_traits *gpu)
 {
 	struct config config;
 
 	assert_int_equal(parse(&config, text), 0);
-	struct config_gpu_terms terms = config_for_gpu(&config, gpu);
+	struct config_gpu_settings settings = config_for_gpu(&config, gpu);
 	config_deinit(&config);
-	return terms;
+	return settings;
 }
 
 static const struct gpu_traits h200 = {UUID, 1, "NVIDIA H200"};
 
 static void test_node(void **state)
 {
-	struct config_gpu_terms terms = terms_of("", &h200);
+	struct config_gpu_settings settings = settings_of("", &h200);
 
 	(void)state;
-	assert_int_equal(terms.mode, GPU_MODE_TIMESLICE);
-	assert_int_equal(terms.memory.kind, MEMORY_NONE);
-	assert_ptr_equal(terms.policy, &policy_hpf);
-	assert_int_equal(terms.scheduling.quantum, policy_defaults.quantum);
-	terms = terms_of(
+	assert_int_equal(settings.mode, GPU_MODE_TIMESLICE);
+	assert_int_equal(settings.memory.kind, MEMORY_NONE);
+	assert_ptr_equal(settings.policy, &policy_hpf);
+	assert_int_equal(settings.scheduling.quantum, policy_defaults.quantum);
+	settings = settings_of(
 		"{mode: mps, memoryDefault: share, policy: wfq, scheduling: {quantum: 5ms}}",
 		&h200);
-	assert_int_equal(terms.mode, GPU_MODE_MPS);
-	assert_int_equal(terms.memory.kind, MEMORY_SHARE);
-	assert_ptr_equal(terms.policy, &policy_wfq);
-	assert_int_equal(terms.scheduling.quantum, 5000000);
+	assert_int_equal(settings.mode, GPU_MODE_MPS);
+	assert_int_equal(settings.memory.kind, MEMORY_SHARE);
+	assert_ptr_equal(settings.policy, &policy_wfq);
+	assert_int_equal(settings.scheduling.quantum, 5000000);
 }
 
 static void test_others_are_left_alone(void **state)
@@ -63,11 +63,11 @@ static void test_others_are_left_alone(void **state)
 	static const char text[] =
 		"gpus: [{index: 0, mode: mps}, {product: '*A100*', policy: ffs}, "
 		"{uuid: GPU-00000000-0000-0000-0000-000000000000, mode: mps}]";
-	struct config_gpu_terms terms = terms_of(text, &h200);
+	struct config_gpu_settings settings = settings_of(text, &h200);
 
 	(void)state;
-	assert_int_equal(terms.mode, GPU_MODE_TIMESLICE);
-	assert_ptr_equal(terms.policy, &policy_hpf);
+	assert_int_equal(settings.mode, GPU_MODE_TIMESLICE);
+	assert_ptr_equal(settings.policy, &policy_hpf);
 }
 
 /* By UUID before by index before by product, whatever their order; key by key. */
@@ -83,18 +83,18 @@ static void test_the_nearest_holds(void **state)
 		"scheduling: {aging: 4s, quantum: 5ms, maxOverhead: 7}}\n"
 		"- {product: '*', mode: timeslice, memoryDefault: share, scheduling: "
 		"{evictionCost: 1ms}}\n";
-	struct config_gpu_terms terms = terms_of(text, &h200);
+	struct config_gpu_settings settings = settings_of(text, &h200);
 
 	(void)state;
-	assert_int_equal(terms.scheduling.aging, POLICY_NEVER);
-	assert_ptr_equal(terms.policy, &policy_dynamic);
-	assert_int_equal(terms.scheduling.quantum, 3000000);
-	assert_int_equal(terms.mode, GPU_MODE_MPS);
-	assert_int_equal(terms.memory.kind, MEMORY_BYTES);
-	assert_int_equal(terms.memory.bytes, 8ull << 30);
-	assert_int_equal(terms.scheduling.max_overhead, 70000);
-	assert_int_equal(terms.scheduling.cost, 1000000);
-	assert_int_equal(terms.scheduling.min_quantum, 1000000);
+	assert_int_equal(settings.scheduling.aging, POLICY_NEVER);
+	assert_ptr_equal(settings.policy, &policy_dynamic);
+	assert_int_equal(settings.scheduling.quantum, 3000000);
+	assert_int_equal(settings.mode, GPU_MODE_MPS);
+	assert_int_equal(settings.memory.kind, MEMORY_BYTES);
+	assert_int_equal(settings.memory.bytes, 8ull << 30);
+	assert_int_equal(settings.scheduling.max_overhead, 70000);
+	assert_int_equal(settings.scheduling.cost, 1000000);
+	assert_int_equal(settings.scheduling.min_quantum, 1000000);
 }
 
 static void test_unknown_index(void **state)
@@ -102,9 +102,9 @@ static void test_unknown_index(void **state)
 	static const struct gpu_traits hearsay = {UUID, -1, ""};
 
 	(void)state;
-	assert_int_equal(terms_of("gpus: [{index: 0, mode: mps}]", &hearsay).mode,
+	assert_int_equal(settings_of("gpus: [{index: 0, mode: mps}]", &hearsay).mode,
 			 GPU_MODE_TIMESLICE);
-	assert_int_equal(terms_of("gpus: [{product: '*', mode: mps}]", &hearsay).mode,
+	assert_int_equal(settings_of("gpus: [{product: '*', mode: mps}]", &hearsay).mode,
 			 GPU_MODE_MPS);
 }
 
@@ -129,7 +129,7 @@ static void test_mistakes(void **state)
 	refuses("gpus: {index: 0}\n", "f.yaml:1:7: expected a list");
 	refuses("mps: {keep: maybe}\n", "f.yaml:1:13: expected true or false");
 	refuses("memoryDefault: half\n",
-		"f.yaml:1:16: expected none, share, or " QUANTITY_EXPECTED ", not `half`");
+		"f.yaml:1:16: expected none, share, or " MEMORY_EXPECTED ", not `half`");
 }
 
 int main(void)

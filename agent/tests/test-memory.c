@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/quantity.h"
+#include "common/units.h"
 
 static void test_quantities(void **state)
 {
@@ -49,7 +49,7 @@ static void test_quantities(void **state)
 	(void)state;
 	for (size_t i = 0; i < countof(cases); i++) {
 		uint64_t bytes = 0;
-		bool good = quantity_parse(cases[i].text, &bytes);
+		bool good = memory_parse(cases[i].text, &bytes);
 		assert_int_equal(good, cases[i].bytes != 0);
 		assert_true(bytes == cases[i].bytes);
 	}
@@ -511,7 +511,7 @@ static struct view start_with_shares(struct pod *pod)
 {
 	agent_deinit(&agent);
 	rig_start(false);
-	agent.config.memory_default.kind = MEMORY_SHARE;
+	agent.config.gpu.memory.kind = MEMORY_SHARE;
 	known_pod = pod;
 	next_identity = (struct container_identity){
 		.in_pod = true, .pod_uid = "uid", .container_id = "c0ffee"};

@@ -417,7 +417,7 @@ static void another_program_keeps_them(void **state)
 	pid_t keeper = start_keeper();
 
 	(void)state;
-	config.mps.keeper = true;
+	config.mps.supervisor = true;
 	struct mps_daemon *daemon = have_daemon(GPU_A);
 	pid_t first = daemon->pid;
 	assert_int_equal(parent_of(first), keeper);
@@ -436,7 +436,7 @@ static void what_is_kept_ends_with_its_keeper(void **state)
 	pid_t keeper = start_keeper();
 
 	(void)state;
-	config.mps.keeper = true;
+	config.mps.supervisor = true;
 	struct mps_daemon *daemon = have_daemon(GPU_A);
 	pid_t pid = daemon->pid;
 	end_keeper(keeper);
@@ -462,7 +462,7 @@ static void a_keeper_goes_on_without_a_log(void **state)
 	close(log);
 	close(ends[0]);
 	close(ends[1]);
-	config.mps.keeper = true;
+	config.mps.supervisor = true;
 	assert_int_equal(parent_of(have_daemon(GPU_A)->pid), keeper);
 	end_keeper(keeper);
 }
@@ -473,7 +473,7 @@ static void a_keeper_starts_old_programs_too(void **state)
 
 	(void)state;
 	make(GPU_A, "sim-single-user");
-	config.mps.keeper = true;
+	config.mps.supervisor = true;
 	have_daemon(GPU_A);
 	assert_true(mps.single_user);
 	end_keeper(keeper);

@@ -1,5 +1,5 @@
 /* Durations and latency objectives: what may be said, and what is made of it. */
-#include "common/duration.h"
+#include "common/units.h"
 #include "policy/objective.h"
 
 #include <setjmp.h>

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-static const struct podlist_names names = {.priority = "weir.dev/priority",
-					   .latency_slo = "weir.dev/latency-slo",
-					   .memory = "weir.dev/memory",
-					   .weight = "weir.dev/weight",
-					   .share = "weir.dev/gpu-share"};
+static const struct pod_names names = {.priority = "weir.dev/priority",
+				       .latency_slo = "weir.dev/latency-slo",
+				       .memory = "weir.dev/memory",
+				       .weight = "weir.dev/weight",
+				       .share = "weir.dev/gpu-share"};
 
 #define POD                                                                                    \
 	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "common/duration.h"
+#include "common/units.h"
 #include "weirctl/table.h"
 #include "weirctl/top.h"
 

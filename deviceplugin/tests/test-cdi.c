@@ -153,7 +153,7 @@ static void check_version(const cJSON *value)
 
 static void check_kind(const cJSON *value)
 {
-	assert_true(cJSON_IsString(value) && cdi_kind_valid(value->valuestring));
+	assert_true(cJSON_IsString(value) && config_cdi_kind_valid(value->valuestring));
 }
 
 static void check_env(const cJSON *value)
@@ -391,7 +391,7 @@ static void another_vendors_kind_is_only_named(void **state)
 	replace_text(&f->config.cdi.kind, "%s", "nvidia.com/gpu");
 	answer(f, &part);
 	assert_string_equal(f->answer->cdi_devices[0]->name, "nvidia.com/gpu=GPU-a1b2");
-	assert_false(cdi_is_ours(&f->config));
+	assert_false(config_cdi_is_ours(&f->config));
 	assert_false(has_env(f, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1"));
 }
 
@@ -420,15 +420,15 @@ static void writes_once_for_everybody_to_read(void **state)
 static void knows_kinds(void **state)
 {
 	(void)state;
-	assert_true(cdi_kind_valid("weir.dev/gpu"));
-	assert_true(cdi_kind_valid("a/b_c-1.d2"));
-	assert_false(cdi_kind_valid("weir.dev"));
-	assert_false(cdi_kind_valid("/gpu"));
-	assert_false(cdi_kind_valid("weir.dev/"));
-	assert_false(cdi_kind_valid("1.dev/gpu"));
-	assert_false(cdi_kind_valid("weir.dev/gpu-"));
-	assert_false(cdi_kind_valid("weir.dev/gpu/x"));
-	assert_false(cdi_kind_valid("weir.dev/g=u"));
+	assert_true(config_cdi_kind_valid("weir.dev/gpu"));
+	assert_true(config_cdi_kind_valid("a/b_c-1.d2"));
+	assert_false(config_cdi_kind_valid("weir.dev"));
+	assert_false(config_cdi_kind_valid("/gpu"));
+	assert_false(config_cdi_kind_valid("weir.dev/"));
+	assert_false(config_cdi_kind_valid("1.dev/gpu"));
+	assert_false(config_cdi_kind_valid("weir.dev/gpu-"));
+	assert_false(config_cdi_kind_valid("weir.dev/gpu/x"));
+	assert_false(config_cdi_kind_valid("weir.dev/g=u"));
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

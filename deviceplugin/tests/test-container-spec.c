@@ -296,7 +296,7 @@ static void mps_needs_a_running_daemon(void **state)
 {
 	struct fixture *f = *state;
 
-	f->config.mode = GPU_MODE_MPS;
+	f->config.gpu.mode = GPU_MODE_MPS;
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
 	/* Another GPU's. */
@@ -318,7 +318,7 @@ static void mps_may_be_required(void **state)
 	struct fixture *f = *state;
 
 	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
-	f->config.mode = GPU_MODE_MPS;
+	f->config.gpu.mode = GPU_MODE_MPS;
 	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
 	f->config.mps.required = true;
 	assert_true(container_spec_lacks_mps(&f->config, &gpus[1]));

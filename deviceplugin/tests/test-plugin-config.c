@@ -23,7 +23,7 @@ static void has_defaults_for_everything(void **state)
 	(void)state;
 	assert_int_equal(parse(&config, "", message), 0);
 	assert_string_equal(config.resource_name, "weir.dev/gpu-share");
-	assert_int_equal(config.mode, GPU_MODE_TIMESLICE);
+	assert_int_equal(config.gpu.mode, GPU_MODE_TIMESLICE);
 	assert_int_equal(config.allocation, ALLOCATION_PACK);
 	assert_int_equal(config.device_list, DEVICE_LIST_ENVVAR);
 	assert_string_equal(config.cdi.dir, "/var/run/cdi");
@@ -66,7 +66,7 @@ static void reads_every_key(void **state)
 	(void)state;
 	assert_int_equal(parse(&config, text, message), 0);
 	assert_string_equal(config.resource_name, "example.com/slice");
-	assert_int_equal(config.mode, GPU_MODE_MPS);
+	assert_int_equal(config.gpu.mode, GPU_MODE_MPS);
 	assert_int_equal(config.allocation, ALLOCATION_SPREAD);
 	assert_int_equal(config.device_list, DEVICE_LIST_CDI_ANNOTATIONS);
 	assert_string_equal(config.cdi.dir, "/cdi");

@@ -1,9 +1,8 @@
-/* `gpus:` in configuration files: a list of entries that say something of some GPUs. Which GPUs an
- * entry is for, by one of `uuid`, `index` and `product`, is read and decided here. What it says is
- * the agent's or the device plugin's own, but for the sharing mode, which both want to know.
+/* `gpus:` of a configuration file: a list of entries that override settings for some GPUs. An entry
+ * selects GPUs by one of `uuid`, `index` and `product`; its other keys are the program's own.
  *
- * Where several fit a GPU, the nearest one that says a thing is heard: by UUID before by index
- * before by product, and of several products the first in the file. */
+ * If several entries fit a GPU, then for each key the most specific one that has it wins: UUID
+ * before index before product, and of several products the first in the file. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,53 +11,38 @@
 #include "weir/yaml.h"
 
 enum gpu_mode {
-	GPU_MODE_TIMESLICE, /* processes have the GPU in turns: separate fault domains */
-	GPU_MODE_MPS,       /* kernels of several processes run at a time, through one daemon */
+	GPU_MODE_TIMESLICE, /* one process at a time; a fault ends only its own process */
+	GPU_MODE_MPS,       /* kernels of several processes run at once, through one MPS daemon */
 };
 extern const char *const gpu_mode_words[]; /* timeslice, mps */
 
-/* By precedence. */
-enum gpu_select_by {
-	GPU_SELECT_NONE, /* nothing was said */
-	GPU_SELECT_PRODUCT,
-	GPU_SELECT_INDEX,
-	GPU_SELECT_UUID,
-};
+/* From the least to the most specific. */
+enum gpu_select_by { GPU_SELECT_NONE, GPU_SELECT_PRODUCT, GPU_SELECT_INDEX, GPU_SELECT_UUID };
 
 struct gpu_select {
+	char *text; /* UUID, or a shell pattern for the product */
 	enum gpu_select_by by;
 	uint32_t index;
-	char *text; /* UUID, or a pattern as the shell has them */
 };
 
-/* What is known of a GPU. */
+/* What selectors look at. */
 struct gpu_traits {
 	const char *uuid;
-	int index; /* as NVML counts; -1: not known */
+	int index; /* as NVML counts; -1: unknown */
 	const char *product;
 };
 
-/* Readers for tables, of a struct gpu_select. A second one in an entry is wrong. */
-int gpu_select_read_uuid(struct yaml_file *file, const yaml_node_t *value,
-			 const struct yaml_field *field, void *target);
-int gpu_select_read_index(struct yaml_file *file, const yaml_node_t *value,
-			  const struct yaml_field *field, void *target);
-int gpu_select_read_product(struct yaml_file *file, const yaml_node_t *value,
-			    const struct yaml_field *field, void *target);
-void gpu_select_deinit(struct gpu_select *select);
-
-/* What an entry is: a struct that begins with a struct gpu_select. */
-struct gpu_entry {
-	size_t size;
-	const void *standard;            /* one that says nothing */
-	const struct yaml_field *fields; /* the three above among them */
-	/* Puts what @entry says over what was said before it. */
-	void (*apply)(void *terms, const void *entry);
-};
-
-/* A list of them into the new array *@entries. No two are for the same GPU by the same word. */
-int gpu_select_read_list(struct yaml_file *file, const yaml_node_t *value,
-			 const struct gpu_entry *kind, void *entries, size_t *n_out);
-/* Applies those of the @n @entries that fit @gpu, from the farthest to the nearest. */
-void gpu_select_apply(const struct gpu_entry *kind, const void *entries, size_t n,
-		      const struct gpu_traits *gpu, void *terms);
+/* An entry is a struct of three members: a struct gpu_select, the settings that it overrides, and
+ * their mask (yaml.h), which is as large. These are its first rows. */
+#define GPU_SELECT_FIELDS                                                                    \
+	{"uuid", gpu_select_read_uuid, .text = YAML_NULL}, {"index", gpu_select_read_index}, \
+	{                                                                                    \
+		"product", gpu_select_read_product, .text = YAML_NULL                        \
+	}
+yaml_read_fn gpu_select_read_uuid, gpu_select_read_index, gpu_select_read_product;
+/* The check of struct yaml_entry: an entry has one selector, and no other entry has the same. */
+int gpu_select_check(struct yaml_file *file, const yaml_node_t *node,
+		     const struct yaml_entry *entry, const void *entries, size_t i);
+/* Overrides @settings with those of the @n @entries that fit @gpu. */
+void gpu_select_apply(const struct yaml_entry *entry, const void *entries, size_t n,
+		      const struct gpu_traits *gpu, void *settings);

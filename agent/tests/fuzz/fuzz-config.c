@@ -16,7 +16,7 @@ static void check(const struct config *config)
 	const struct config_levels *levels = &config->levels;
 
 	if (config->socket[0] != '/' || config->state_dir[0] != '/' ||
-	    config->control_socket[0] != '/' || !policy_find(config->policy) ||
+	    config->control_socket[0] != '/' || !config->gpu.policy ||
 	    config->clients == 0 || config->clients_per_container == 0)
 		abort();
 	if (config->compile.mode > COMPILE_OFF || config->compile.helpers == 0 ||
@@ -37,7 +37,7 @@ static void check(const struct config *config)
 	for (size_t i = 0; i < config->n_rules; i++)
 		if (config->rules[i].level >= WEIR_LEVELS || config->rules[i].share > 100)
 			abort();
-	if (config->scheduling.max_overhead == 0 || config->scheduling.min_quantum == 0)
+	if (config->gpu.scheduling.max_overhead == 0 || config->gpu.scheduling.min_quantum == 0)
 		abort();
 }
 

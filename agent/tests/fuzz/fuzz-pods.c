@@ -16,7 +16,7 @@ static void check(const struct pod *pod)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct podlist_names names = {.priority = "weir.dev/priority",
+	static const struct pod_names names = {.priority = "weir.dev/priority",
 						   .latency_slo = "weir.dev/latency-slo",
 						   .memory = "weir.dev/memory",
 						   .weight = "weir.dev/weight",

@@ -80,7 +80,11 @@ health: {{ toJson .Values.health }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict $top.Values.config)) }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict (index . 2))) }}
 {{- if and (eq "agent" (index . 1)) (contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson)) }}
-{{- $_ := set $file.mps "keeper" true }}
+{{- $_ := set $file.mps "supervisor" true }}
+{{- end }}
+{{- if and $file.mps (hasKey $file.mps "keeper") }}{{/* its name in 0.1.0 */}}
+{{- $_ := set $file.mps "supervisor" (or $file.mps.supervisor $file.mps.keeper) }}
+{{- $_ := unset $file.mps "keeper" }}
 {{- end }}
 {{- toYaml $file }}
 {{- end }}
@@ -93,7 +97,7 @@ plugin.yaml: |
   {{- include "weir.configFile" (list (index . 0) "plugin" (index . 1)) | nindent 2 }}
 {{- end }}
 
-{{/* What of a profile's configuration a running agent does not take by itself (agent/config/config-take.h): a change
+{{/* What of a profile's configuration a running agent does not take by itself (agent/config/config.h): a change
 of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{- define "weir.fixedConfig" -}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
@@ -106,5 +110,5 @@ of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{/* "true" where some GPU is of mode mps: (list $ PROFILE). Then there is a pod that keeps the daemons, and the agent,
 which asks them things by NVIDIA's program, needs the driver's libraries. */}}
 {{- define "weir.usesMps" -}}
-{{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.keeper | default false }}
+{{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.supervisor | default false }}
 {{- end }}

@@ -123,7 +123,7 @@ check "which the programs take" programs_accept "$dir/gpus"
 check "shares are the plugin's" grep -qF 'shares: 0' "$dir/plugin.yaml"
 check "and policies the agent's" grep -qF 'quantum: 5ms' "$dir/agent.yaml"
 check "with MPS the agent has the driver" has gpus 'value: "compute,utility"'
-check "and another pod its daemons" in_document "keeper: true" gpus ConfigMap weir
+check "and another pod its daemons" in_document "supervisor: true" gpus ConfigMap weir
 check "which no upgrade ends" in_document "updateStrategy: {type: OnDelete}" gpus DaemonSet weir-mps
 check "unprivileged" has_not gpus "privileged: true"
 check "without MPS there is none" has_not plain "name: weir-mps"
