@@ -26,7 +26,7 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
 libweir-nvml.so_SRC      := $(wildcard runtime-lib/nvml/*.c) $(patsubst %,runtime-lib/%.c,client/connect memory/memory-account \
-	memory/memory-ask shim/front shim/late shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
+	memory/memory-ask shim/shim shim/weak-libc shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
 libweir-nvml.so_DEPS     := $(GEN)/nvml-forward-names.inc
@@ -105,7 +105,7 @@ $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link client/connect client/hold client/link client/pages client/request shim/late shim/thread)
+fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link client/connect client/hold client/link client/pages client/request shim/weak-libc shim/thread)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c

@@ -71,8 +71,8 @@ static void describe_predictions(cJSON *object, const struct client *client)
 /* How long its work takes when some comes, as it says, and what those above it can wait. */
 static void describe_patience(cJSON *object, const struct client *client)
 {
-	uint64_t burst = atomic_load(&client->pages.status->burst);
-	uint32_t patience = atomic_load(&client->pages.control->patience);
+	uint64_t burst = atomic_load(&client->pages.status->busy_period);
+	uint32_t patience = atomic_load(&client->pages.control->max_blocking_time);
 
 	if (burst)
 		add_seconds(object, "burstSeconds", burst);

@@ -15,9 +15,9 @@ static const size_t offsets[ACCOUNT_FORM_LAUNCHES] = {
 	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
 	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
 	[ACCOUNT_DEMAND_TIME] = offsetof(struct weir_status_page, demand_time),
-	[ACCOUNT_EARLY] = offsetof(struct weir_status_page, early),
-	[ACCOUNT_EARLY_VAIN] = offsetof(struct weir_status_page, early_vain),
-	[ACCOUNT_EARLY_TIME] = offsetof(struct weir_status_page, early_time),
+	[ACCOUNT_EARLY] = offsetof(struct weir_status_page, speculative),
+	[ACCOUNT_EARLY_VAIN] = offsetof(struct weir_status_page, speculative_misses),
+	[ACCOUNT_EARLY_TIME] = offsetof(struct weir_status_page, speculative_time),
 };
 
 static const _Atomic uint64_t *counter(const struct weir_status_page *page, int i)

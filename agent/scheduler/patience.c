@@ -27,7 +27,8 @@ static bool is_at_work(const struct client *client, uint64_t now)
 static uint64_t can_wait(const struct client *client, uint64_t now)
 {
 	const struct weir_status_page *status = client->pages.status;
-	uint64_t part = atomic_load(&status->burst) / PATIENCE_PART, slo = client->policy.slo / 2;
+	uint64_t part = atomic_load(&status->busy_period) / PATIENCE_PART,
+		 slo = client->policy.slo / 2;
 
 	if (!is_at_work(client, now))
 		return ANY;
@@ -93,8 +94,9 @@ void patience_tell(struct gpu *gpu, uint64_t now)
 		look_at(client, now);
 	find_told(gpu, now, told);
 	for (client = gpu->clients; client; client = client->gpu_next)
-		if (atomic_load(&client->pages.control->patience) != told[client->level])
-			atomic_store(&client->pages.control->patience, told[client->level]);
+		if (atomic_load(&client->pages.control->max_blocking_time) != told[client->level])
+			atomic_store(&client->pages.control->max_blocking_time,
+				     told[client->level]);
 }
 
 static void due(struct loop_timer *timer)

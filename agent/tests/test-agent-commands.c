@@ -155,8 +155,8 @@ static void test_control(void **state)
 	assert_non_null(strstr(answer, "\"level\":3"));
 	assert_null(strstr(answer, "burstSeconds"));
 	assert_null(strstr(answer, "patienceSeconds"));
-	fake.status->burst = 5000000;
-	fake.control->patience = 250000;
+	fake.status->busy_period = 5000000;
+	fake.control->max_blocking_time = 250000;
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"burstSeconds\":0.005"));
 	assert_non_null(strstr(answer, "\"patienceSeconds\":0.00025"));

@@ -60,7 +60,7 @@ static void come(unsigned i, uint8_t level, uint64_t burst)
 	clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
 	clients[i].level = level;
 	statuses[i].launches = 1;
-	statuses[i].burst = burst;
+	statuses[i].busy_period = burst;
 	gpu_add(&gpu, &clients[i], WEIR_BIT_NONE);
 	now = loop_now(); /* behind its first look, which is by that clock */
 }
@@ -68,7 +68,7 @@ static void come(unsigned i, uint8_t level, uint64_t burst)
 static uint32_t told(unsigned i)
 {
 	patience_tell(&gpu, now);
-	return controls[i].patience;
+	return controls[i].max_blocking_time;
 }
 
 static void test_the_least_patient_above_counts(void **state)
@@ -85,8 +85,8 @@ static void test_the_least_patient_above_counts(void **state)
 	assert_int_equal(told(2), 500 * US);
 	assert_int_equal(told(3), 0);
 	gpu_remove(&gpu, &clients[1], false);
-	assert_int_equal(controls[2].patience, 1000 * US);
-	assert_int_equal(controls[0].patience, 250 * US);
+	assert_int_equal(controls[2].max_blocking_time, 1000 * US);
+	assert_int_equal(controls[0].max_blocking_time, 250 * US);
 }
 
 static void test_levels_change(void **state)
@@ -94,12 +94,12 @@ static void test_levels_change(void **state)
 	(void)state;
 	come(0, 0, 40 * MS);
 	come(1, 1, 10 * MS);
-	assert_int_equal(controls[0].patience, 500 * US);
+	assert_int_equal(controls[0].max_blocking_time, 500 * US);
 	gpu_set_level(&gpu, &clients[0], 1);
-	assert_int_equal(controls[0].patience, 0);
+	assert_int_equal(controls[0].max_blocking_time, 0);
 	gpu_set_level(&gpu, &clients[0], 2);
-	assert_int_equal(controls[0].patience, 0);
-	assert_int_equal(controls[1].patience, 1000 * US);
+	assert_int_equal(controls[0].max_blocking_time, 0);
+	assert_int_equal(controls[1].max_blocking_time, 1000 * US);
 }
 
 static void test_who_says_nothing_may_be_in_a_hurry(void **state)
@@ -143,9 +143,9 @@ static void test_nobody_is_believed_too_much(void **state)
 	come(0, 0, UINT64_MAX);
 	come(1, 3, UINT64_MAX);
 	assert_int_equal(told(0), PATIENCE_MAX);
-	statuses[1].burst = 19;
+	statuses[1].busy_period = 19;
 	assert_int_equal(told(0), 0);
-	controls[0].patience = UINT32_MAX; /* its own page, too, a client can write */
+	controls[0].max_blocking_time = UINT32_MAX; /* its own page, too, a client can write */
 	assert_int_equal(told(0), 0);
 }
 
@@ -186,14 +186,14 @@ static void test_looks_where_there_are_levels(void **state)
 	come(1, 0, 10 * MS);
 	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
 	gpu_set_level(&gpu, &clients[1], 1);
-	statuses[1].burst = 5 * MS;
+	statuses[1].busy_period = 5 * MS;
 	assert_int_equal(loop_step(&loop, 3000), 1);
-	assert_int_equal(controls[0].patience, 250 * US);
-	statuses[1].burst = 10 * MS;
+	assert_int_equal(controls[0].max_blocking_time, 250 * US);
+	statuses[1].busy_period = 10 * MS;
 	assert_int_equal(loop_step(&loop, 3000), 1);
-	assert_int_equal(controls[0].patience, 500 * US);
+	assert_int_equal(controls[0].max_blocking_time, 500 * US);
 	gpu_remove(&gpu, &clients[1], true);
-	assert_int_equal(controls[0].patience, 0);
+	assert_int_equal(controls[0].max_blocking_time, 0);
 	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
 }
 
@@ -205,7 +205,7 @@ static void test_who_may_come_back_is_not_known(void **state)
 	gpu.reserved = 1ull << 40;
 	assert_int_equal(told(0), 0);
 	gpu_sweep(&gpu, gpu.reserved_until + GPU_GRACE_NS);
-	assert_int_equal(controls[0].patience, 500 * US);
+	assert_int_equal(controls[0].max_blocking_time, 500 * US);
 }
 
 #define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)

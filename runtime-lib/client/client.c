@@ -3,7 +3,7 @@
 #include "client/demand.h"
 #include "preempt/function.h"
 #include "launch/gate.h"
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 #include "client/link.h"
 #include "preempt/preempt.h"
 #include "launch/priority.h"
@@ -67,7 +67,7 @@ static bool page_register(struct page *page)
 	return true;
 }
 
-bool client_register_pages(struct client *client, const struct standing *standing)
+bool client_register_pages(struct client *client, const struct level_binding *binding)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool done;
@@ -75,8 +75,7 @@ bool client_register_pages(struct client *client, const struct standing *standin
 	(void)client;
 	/* A capture that goes on in this or another thread must not be disturbed. */
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
-	done = (!standing->wait || page_register(standing->wait)) &&
-	       page_register(standing->control);
+	done = (!binding->wait || page_register(binding->wait)) && page_register(binding->control);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	return done;
 }
@@ -119,11 +118,11 @@ static bool client_init(struct client *client)
 	sampler_init(&client->sampler);
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 
-	struct standing *standing = link_open(client);
-	if (standing && client_register_pages(client, standing))
-		atomic_store(&client->standing, standing);
+	struct level_binding *binding = link_open(client);
+	if (binding && client_register_pages(client, binding))
+		atomic_store(&client->binding, binding);
 	else
-		atomic_store(&client->pending, standing); /* the worker tries again */
+		atomic_store(&client->pending, binding); /* the worker tries again */
 	return true;
 }
 
@@ -143,7 +142,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->burst = (struct burst){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
 	client->waited = client->yields = client->unordered = 0;
-	client->patience = 0;
+	client->max_blocking_time = 0;
 	client->came_first = 0;
 	client->gates = client->gates_closed = 0;
 	client->starts = client->start_since = 0;
@@ -232,9 +231,9 @@ void client_remove(struct client *client)
 	tuning_forget(client);
 	function_forget(client);
 	demand_drop(client);
-	/* The standing, its mappings and the samples stay: a thread that is in the middle of a
+	/* The binding, its mappings and the samples stay: a thread that is in the middle of a
 	 * launch may still read them, and gates that the GPU waits on lie in these pages. */
-	atomic_store(&client->standing, NULL);
+	atomic_store(&client->binding, NULL);
 	link_close(client);
 }
 
@@ -251,7 +250,7 @@ void client_forget_all(void)
 			close(clients[i].socket);
 		clients[i].socket = -1;
 		request_reset(&clients[i]);
-		clients[i].standing = NULL;
+		clients[i].binding = NULL;
 		clients[i].newest = NULL;
 		clients[i].state = CLIENT_DEAD;
 	}

@@ -3,7 +3,7 @@
  *
  * Who writes what: the thread that creates it, then
  *   link thread    socket, pages mapped for it, `pending`
- *   worker thread  everything that takes driver calls: registers pages, publishes `standing`, reads
+ *   worker thread  everything that takes driver calls: registers pages, publishes `binding`, reads
  *                  events and streams, writes the status page
  *   launch path    its stream's counters, demand, samples
  */
@@ -29,7 +29,7 @@ struct page {
 };
 
 /* What a level means for a client: immutable once published. */
-struct standing {
+struct level_binding {
 	uint8_t level;
 	uint8_t bit;                            /* WEIR_BIT_SHARED: sets no demand itself */
 	struct page *wait;                      /* demand of those above, NULL at the top level */
@@ -66,7 +66,7 @@ struct client {
 	uint32_t index;              /* in the table */
 
 	/* NULL: no agent yet, everything goes straight to the driver. */
-	_Atomic(const struct standing *) standing;
+	_Atomic(const struct level_binding *) binding;
 	_Atomic int demanding;         /* enum demand: whether our bits are set (demand.c) */
 	_Atomic uint64_t demand_since; /* ns, until when its demand is counted; 0: it has none */
 	_Atomic uint64_t idle_since;   /* ns, when the last work was seen finished; 0: not idle */
@@ -75,8 +75,9 @@ struct client {
 	struct burst burst;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
 	_Atomic int waited;             /* enum waited; the worker sets it */
-	_Atomic int yields;        /* who waits goes ahead of blocks (priority.h); so does it */
-	_Atomic uint32_t patience; /* ns: of a kernel that whoever waits can wait for; as well */
+	_Atomic int yields; /* who waits goes ahead of blocks (priority.h); so does it */
+	_Atomic uint32_t
+		max_blocking_time; /* ns: of a kernel that whoever waits can wait for; as well */
 	_Atomic int came_first;    /* its equals and those above had no work then (demand.c) */
 	_Atomic int unordered;     /* something was launched that has no priority by its length */
 	_Atomic uint64_t gates, gates_closed;
@@ -86,8 +87,8 @@ struct client {
 	_Atomic uint32_t
 		graph_levels; /* bit q: a graph was captured with gates of level q inside */
 	struct sampler sampler;
-	_Atomic int lanes_wanted;      /* by a stream (preempt.h) */
-	_Atomic(struct lanes *) lanes; /* NULL until wanted; the worker makes them */
+	_Atomic int slots_wanted;              /* by a stream (preempt.h) */
+	_Atomic(struct preempt_slots *) slots; /* NULL until wanted; the worker makes them */
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 
 	/* Link thread. */
@@ -99,10 +100,10 @@ struct client {
 	uint64_t retry_at, retry_delay;
 	struct page pages[PAGES_MAX];
 	size_t n_pages;
-	_Atomic(struct standing *) pending; /* mapped, to be settled by the worker */
+	_Atomic(struct level_binding *) pending; /* mapped, to be settled by the worker */
 	/* The last one that was handed over, settled or not: what the agent says of levels is about
 	 * it. Freed when a later one replaces it unsettled, else never. */
-	const struct standing *newest;
+	const struct level_binding *newest;
 
 	/* Worker and link thread; see request.h. */
 	struct request requests[REQUESTS_MAX];
@@ -110,10 +111,10 @@ struct client {
 
 	/* Worker thread. */
 	struct {
-		const struct standing
+		const struct level_binding
 			*raise; /* a higher level, until gates of the lower are passed */
-		const struct standing *former;    /* NULL, or the one before, for a while */
-		uint64_t former_until, settle_at; /* ns */
+		const struct level_binding *former; /* NULL, or the one before, for a while */
+		uint64_t former_until, settle_at;   /* ns */
 		uint64_t last_begun, last_tick, last_look, sampled_at, due_at;
 		uint64_t ordered_at; /* when nothing of that kind was launched for a while */
 		bool ordered;
@@ -148,9 +149,9 @@ void client_remove(struct client *client);
 /* In a forked child: forgets all clients without a word to agent or driver. */
 void client_forget_all(void);
 
-/* On a thread with the client's context current: registers the standing's pages with the driver.
+/* On a thread with the client's context current: registers the binding's pages with the driver.
  * False: it cannot gate now (said). See worker.c for changes of level. */
-bool client_register_pages(struct client *client, const struct standing *standing);
+bool client_register_pages(struct client *client, const struct level_binding *binding);
 
 /* Who waits for a kernel of so many ns. */
 static inline enum waited client_waiting(const struct client *client, uint64_t ns)
@@ -161,17 +162,17 @@ static inline enum waited client_waiting(const struct client *client, uint64_t n
 	return waited == WAITED_LONG && ns < WAITED_LONG_NS ? WAITED_NOT : waited;
 }
 
-static inline struct weir_control_page *client_control(const struct standing *standing)
+static inline struct weir_control_page *control_page(const struct level_binding *binding)
 {
-	return standing->control->memory;
+	return binding->control->memory;
 }
 
-static inline struct weir_status_page *client_status(const struct standing *standing)
+static inline struct weir_status_page *status_page(const struct level_binding *binding)
 {
-	return standing->status->memory;
+	return binding->status->memory;
 }
 
-static inline struct weir_demand_page *client_demand(const struct page *page)
+static inline struct weir_demand_page *demand_page(const struct page *page)
 {
 	return page->memory;
 }

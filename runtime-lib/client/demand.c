@@ -14,29 +14,29 @@
 #define FIRST_MAX 20000000u /* ns */
 
 /* True: nobody else of our level or above had work then; of several who come at once, for one. */
-static bool set_bits(const struct standing *standing)
+static bool set_bits(const struct level_binding *binding)
 {
-	uint64_t own = 1ull << standing->bit % 64, others = UINT64_MAX;
+	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
 
-	if (standing->bit == WEIR_BIT_SHARED)
+	if (binding->bit == WEIR_BIT_SHARED)
 		return false;
-	for (unsigned level = 0; level < standing->level; level++)
-		others = atomic_fetch_or(&client_demand(standing->below[level])->word, own) & ~own;
+	for (unsigned level = 0; level < binding->level; level++)
+		others = atomic_fetch_or(&demand_page(binding->below[level])->word, own) & ~own;
 	return !others;
 }
 
-static void clear_bits(const struct standing *standing, unsigned from)
+static void clear_bits(const struct level_binding *binding, unsigned from)
 {
-	if (standing->bit == WEIR_BIT_SHARED)
+	if (binding->bit == WEIR_BIT_SHARED)
 		return;
-	for (unsigned level = from; level < standing->level; level++)
-		atomic_fetch_and(&client_demand(standing->below[level])->word,
-				 ~(1ull << standing->bit));
+	for (unsigned level = from; level < binding->level; level++)
+		atomic_fetch_and(&demand_page(binding->below[level])->word,
+				 ~(1ull << binding->bit));
 }
 
-static void tell(const struct standing *standing, uint64_t outstanding, uint64_t remaining)
+static void tell(const struct level_binding *binding, uint64_t outstanding, uint64_t remaining)
 {
-	struct weir_status_page *status = client_status(standing);
+	struct weir_status_page *status = status_page(binding);
 
 	atomic_store_explicit(&status->remaining, remaining, memory_order_relaxed);
 	atomic_store_explicit(&status->outstanding, outstanding, memory_order_release);
@@ -46,11 +46,11 @@ static void tell(const struct standing *standing, uint64_t outstanding, uint64_t
  */
 static void count_time(struct client *client, uint64_t now, uint64_t next)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	uint64_t since = atomic_exchange(&client->demand_since, next);
 
-	if (since && now > since && standing)
-		atomic_fetch_add_explicit(&client_status(standing)->demand_time, now - since,
+	if (since && now > since && binding)
+		atomic_fetch_add_explicit(&status_page(binding)->demand_time, now - since,
 					  memory_order_relaxed);
 }
 
@@ -69,27 +69,27 @@ static uint64_t linger(const struct client *client)
 	return gap < LINGER_MAX ? 2 * gap : 0;
 }
 
-static void show(struct client *client, const struct standing *standing, uint64_t now)
+static void show(struct client *client, const struct level_binding *binding, uint64_t now)
 {
 	burst_begin(&client->burst, now);
-	atomic_store_explicit(&client->came_first, set_bits(standing), memory_order_relaxed);
+	atomic_store_explicit(&client->came_first, set_bits(binding), memory_order_relaxed);
 	atomic_store(&client->demanding, DEMAND_SHOWN);
 }
 
-void demand_set(struct client *client, const struct standing *standing, uint64_t predicted)
+void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted)
 {
 	uint64_t idle = atomic_load(&client->idle_since), now = client_now(), none = 0;
 
 	if (idle && now > idle)
 		learn_gap(client, now - idle);
-	early_launched(client, standing, now);
+	early_launched(client, binding, now);
 	atomic_store(&client->idle_since, 0);
 	if (!atomic_load(&client->demand_since))
 		atomic_compare_exchange_strong(&client->demand_since, &none, now);
-	show(client, standing, now);
+	show(client, binding, now);
 	/* Behind the flag: the worker, which may just be telling that there is none, sees that. */
-	tell(standing, 1, predicted);
-	if (gate_tells(standing))
+	tell(binding, 1, predicted);
+	if (gate_tells(binding))
 		link_tell_work(client, now);
 }
 
@@ -103,66 +103,66 @@ static bool busy(struct client *client)
 }
 
 /* Takes the bits back that were shown so. False: they were not. */
-static bool take_back(struct client *client, const struct standing *standing, int shown)
+static bool take_back(struct client *client, const struct level_binding *binding, int shown)
 {
 	if (!atomic_compare_exchange_strong(&client->demanding, &shown, DEMAND_NONE))
 		return false;
-	clear_bits(standing, 0);
+	clear_bits(binding, 0);
 	return true;
 }
 
 /* A launch that began while the bits went: it may have seen them set. Set them whoever else does.
  */
-static void set_again(struct client *client, const struct standing *standing)
+static void set_again(struct client *client, const struct level_binding *binding)
 {
 	if (!busy(client))
 		return;
-	show(client, standing, client_now());
-	tell(standing, 1, 0);
+	show(client, binding, client_now());
+	tell(binding, 1, 0);
 }
 
 /* For demand that is noted already. Whoever has seen that, and that nothing is outstanding any
  * more, may have cleared the bits before they were set; then nobody would do so again. */
-static void set_noted(struct client *client, const struct standing *standing)
+static void set_noted(struct client *client, const struct level_binding *binding)
 {
-	set_bits(standing);
+	set_bits(binding);
 	if (atomic_load(&client->demanding))
 		return;
-	clear_bits(standing, 0);
-	set_again(client, standing);
+	clear_bits(binding, 0);
+	set_again(client, binding);
 }
 
-bool demand_set_early(struct client *client, const struct standing *standing)
+bool demand_set_early(struct client *client, const struct level_binding *binding)
 {
 	int none = DEMAND_NONE;
 
 	if (!atomic_compare_exchange_strong(&client->demanding, &none, DEMAND_EARLY))
 		return false;
-	set_noted(client, standing);
+	set_noted(client, binding);
 	return true;
 }
 
 static void clear(struct client *client)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (!standing || !take_back(client, standing, DEMAND_SHOWN))
+	if (!binding || !take_back(client, binding, DEMAND_SHOWN))
 		return;
 	count_time(client, client_now(), 0);
 	burst_end(&client->burst, atomic_load(&client->idle_since));
-	start_done(client, standing);
-	tell(standing, 0, 0);
-	set_again(client, standing);
+	start_done(client, binding);
+	tell(binding, 0, 0);
+	set_again(client, binding);
 }
 
 static void clear_early(struct client *client, uint64_t now)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (!standing || !take_back(client, standing, DEMAND_EARLY))
+	if (!binding || !take_back(client, binding, DEMAND_EARLY))
 		return;
 	early_missed(client, now);
-	set_again(client, standing);
+	set_again(client, binding);
 }
 
 void demand_settle(struct client *client)
@@ -208,25 +208,25 @@ bool demand_expire(struct client *client, uint64_t now)
 
 void demand_drop(struct client *client)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
 	atomic_store(&client->demanding, DEMAND_NONE);
-	if (standing)
-		clear_bits(standing, 0);
+	if (binding)
+		clear_bits(binding, 0);
 }
 
-void demand_scrub(struct client *client, const struct standing *former)
+void demand_scrub(struct client *client, const struct level_binding *former)
 {
-	const struct standing *now = atomic_load(&client->standing);
+	const struct level_binding *now = atomic_load(&client->binding);
 
 	clear_bits(former, now && now->bit == former->bit ? now->level : 0);
 }
 
-void demand_move(struct client *client, const struct standing *next)
+void demand_move(struct client *client, const struct level_binding *next)
 {
-	const struct standing *now = atomic_load(&client->standing);
+	const struct level_binding *now = atomic_load(&client->binding);
 
-	atomic_store(&client->standing, next);
+	atomic_store(&client->binding, next);
 	atomic_store(&client->came_first, 0);
 	if (atomic_load(&client->demanding))
 		set_noted(client, next);

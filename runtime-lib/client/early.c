@@ -40,39 +40,39 @@ bool early_pays(const struct early *early)
 
 void early_copy(struct client *client)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	struct early *early = &client->early;
 	uint64_t now, none = 0;
 
-	if (off || !standing || !standing->level || atomic_load(&client->demanding))
+	if (off || !binding || !binding->level || atomic_load(&client->demanding))
 		return;
 	now = client_now();
 	if (!atomic_compare_exchange_strong(&early->since, &none, now) || !early_pays(early))
 		return;
 	atomic_store(&early->until, now + 2 * atomic_load(&early->lead) + SLACK);
-	if (!demand_set_early(client, standing)) {
+	if (!demand_set_early(client, binding)) {
 		atomic_store(&early->since, 0);
 		return;
 	}
-	atomic_fetch_add(&client_status(standing)->early, 1);
+	atomic_fetch_add(&status_page(binding)->speculative, 1);
 	worker_wake();
 }
 
 /* How long those below were away for nothing yet. */
-static void count_time(const struct standing *standing, uint64_t since, uint64_t now)
+static void count_time(const struct level_binding *binding, uint64_t since, uint64_t now)
 {
-	if (standing && now > since)
-		atomic_fetch_add(&client_status(standing)->early_time, now - since);
+	if (binding && now > since)
+		atomic_fetch_add(&status_page(binding)->speculative_time, now - since);
 }
 
-void early_launched(struct client *client, const struct standing *standing, uint64_t now)
+void early_launched(struct client *client, const struct level_binding *binding, uint64_t now)
 {
 	uint64_t since = atomic_exchange(&client->early.since, 0);
 
 	if (!since)
 		return;
 	if (atomic_load(&client->demanding) == DEMAND_EARLY)
-		count_time(standing, since, now);
+		count_time(binding, since, now);
 	early_learn(&client->early, now > since ? now - since : 0);
 }
 
@@ -83,13 +83,13 @@ bool early_stays(const struct client *client, uint64_t now)
 
 void early_missed(struct client *client, uint64_t now)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	uint64_t since = atomic_exchange(&client->early.since, 0);
 
 	if (!since)
 		return;
 	early_learn(&client->early, UINT64_MAX);
-	count_time(standing, since, now);
-	if (standing)
-		atomic_fetch_add(&client_status(standing)->early_vain, 1);
+	count_time(binding, since, now);
+	if (binding)
+		atomic_fetch_add(&status_page(binding)->speculative_misses, 1);
 }

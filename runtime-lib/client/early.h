@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct client;
-struct standing;
+struct level_binding;
 
 #define EARLY_LEAD_MAX                                                            \
 	500000u /* ns from the copy to the launch; what takes longer does not pay \
@@ -34,7 +34,7 @@ bool early_pays(const struct early *early);
 void early_copy(struct client *client);
 
 /* Launch path: a launch came at @now, when no demand was shown, or only early. */
-void early_launched(struct client *client, const struct standing *standing, uint64_t now);
+void early_launched(struct client *client, const struct level_binding *binding, uint64_t now);
 
 /* Worker: true while bits that were set early are to stay. */
 bool early_stays(const struct client *client, uint64_t now);

@@ -2,9 +2,9 @@
 
 #include "weir/log.h"
 
-uint64_t hold_expire(const struct standing *standing, uint64_t now)
+uint64_t hold_expire(const struct level_binding *binding, uint64_t now)
 {
-	struct weir_control_page *control = client_control(standing);
+	struct weir_control_page *control = control_page(binding);
 	uint64_t later = now + HOLD_LOOK;
 
 	if (!atomic_load(&control->hold))

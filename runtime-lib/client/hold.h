@@ -9,4 +9,4 @@
 #define HOLD_LOOK 500000000u
 
 /* Clears a hold whose time is over at @now. Returns when to look again. Any thread. */
-uint64_t hold_expire(const struct standing *standing, uint64_t now);
+uint64_t hold_expire(const struct level_binding *binding, uint64_t now);

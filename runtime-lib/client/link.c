@@ -41,9 +41,9 @@ void link_wake(void)
 
 static int say_hello(const struct client *client, int socket)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	struct weir_hello hello = {
-		.claimed_bit = standing ? standing->bit : WEIR_BIT_NONE,
+		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};
@@ -54,57 +54,58 @@ static int say_hello(const struct client *client, int socket)
 }
 
 /* The pages of a level: first the one to wait for, unless it is the top, then those below. */
-static int take_level(struct client *client, struct standing *standing, uint8_t level,
+static int take_level(struct client *client, struct level_binding *binding, uint8_t level,
 		      const int *fds)
 {
 	int r = 0;
 
-	standing->level = level;
-	standing->wait = NULL;
+	binding->level = level;
+	binding->wait = NULL;
 	if (level < WEIR_DEMAND_LEVELS)
-		r = pages_take(client, &standing->wait, *fds++, false);
+		r = pages_take(client, &binding->wait, *fds++, false);
 	for (unsigned q = 0; q < level && !r; q++)
-		r = pages_take(client, &standing->below[q], *fds++, true);
+		r = pages_take(client, &binding->below[q], *fds++, true);
 	return r;
 }
 
 /* A level is one for the agent that says it: its pages may not be settled yet. */
-static struct standing *standing_new(struct client *client, const union weir_message *message,
-				     const int *fds)
+static struct level_binding *binding_new(struct client *client, const union weir_message *message,
+					 const int *fds)
 {
-	const struct standing *now = client->newest;
+	const struct level_binding *now = client->newest;
 	int r;
 
 	if (message->header.type == WEIR_LEVEL && !now)
 		return NULL;
-	cleanup(freep) struct standing *standing = calloc(1, sizeof(*standing));
-	if (!standing)
+	cleanup(freep) struct level_binding *binding = calloc(1, sizeof(*binding));
+	if (!binding)
 		return NULL;
 	if (message->header.type == WEIR_WELCOME) {
-		standing->bit = message->welcome.bit;
-		standing->number = message->welcome.client;
-		r = pages_take(client, &standing->control, fds[0], true);
-		r = r ? r : pages_take(client, &standing->status, fds[1], true);
-		r = r ? r : take_level(client, standing, message->welcome.level, fds + 2);
+		binding->bit = message->welcome.bit;
+		binding->number = message->welcome.client;
+		r = pages_take(client, &binding->control, fds[0], true);
+		r = r ? r : pages_take(client, &binding->status, fds[1], true);
+		r = r ? r : take_level(client, binding, message->welcome.level, fds + 2);
 	} else {
-		*standing = *now;
-		r = take_level(client, standing, message->level.level, fds);
+		*binding = *now;
+		r = take_level(client, binding, message->level.level, fds);
 	}
 	if (r) {
 		log_warning("the agent's pages cannot be used (%s): not governed", strerror(-r));
 		return NULL;
 	}
-	return take(standing);
+	return take(binding);
 }
 
 /* One message from the agent: what it makes of the client, or NULL with a reason logged. */
-static struct standing *accept_message(struct client *client, const union weir_message *message,
-				       int *fds, size_t n_fds, uint64_t now)
+static struct level_binding *accept_message(struct client *client,
+					    const union weir_message *message, int *fds,
+					    size_t n_fds, uint64_t now)
 {
-	struct standing *standing = NULL;
+	struct level_binding *binding = NULL;
 
 	if (message->header.type == WEIR_WELCOME || message->header.type == WEIR_LEVEL)
-		standing = standing_new(client, message, fds);
+		binding = binding_new(client, message, fds);
 	else if (message->header.type == WEIR_REFUSED)
 		log_limited(LOG_WARNING, 60, "the agent refuses this process: %s",
 			    message->refused.text);
@@ -112,7 +113,7 @@ static struct standing *accept_message(struct client *client, const union weir_m
 		request_answer(client, &message->compiled, n_fds ? fds[--n_fds] : -1, now);
 	for (size_t i = 0; i < n_fds; i++)
 		close(fds[i]);
-	return standing;
+	return binding;
 }
 
 /* Under the same number as the one before, so that nobody sends to what is no socket of ours. */
@@ -150,7 +151,7 @@ static void retry_later(struct client *client, uint64_t now)
 	client->retry_at = now + client->retry_delay;
 }
 
-struct standing *link_open(struct client *client)
+struct level_binding *link_open(struct client *client)
 {
 	cleanup(closep) int socket = connect_agent();
 	union weir_message message;
@@ -169,36 +170,34 @@ struct standing *link_open(struct client *client)
 			  r < 0 ? strerror(-r) : weir_check_text((enum weir_check)r));
 		return NULL;
 	}
-	struct standing *standing = accept_message(client, &message, fds, n_fds, client_now());
-	if (standing) {
-		log_debug("client %llu: level %u, bit %u", (unsigned long long)standing->number,
-			  standing->level, standing->bit);
+	struct level_binding *binding = accept_message(client, &message, fds, n_fds, client_now());
+	if (binding) {
+		log_debug("client %llu: level %u, bit %u", (unsigned long long)binding->number,
+			  binding->level, binding->bit);
 		client->retry_at = client->retry_delay = 0;
 		pthread_mutex_lock(&state.lock);
 		hang_bell(client, socket);
 		client->socket = take_fd(socket);
-		client->newest = standing;
+		client->newest = binding;
 		pthread_mutex_unlock(&state.lock);
 		ledger_answered();
 	}
-	return standing;
+	return binding;
 }
 
 /* The agent has gone: nobody would ever open our hold word, nor clear the bit that it kept for us
  * and others, so we do. */
 static void lost(struct client *client, uint64_t now)
 {
-	const struct standing *standing = client->newest;
+	const struct level_binding *binding = client->newest;
 
 	shutdown(client->socket, SHUT_RDWR);
 	close(take_fd(client->socket));
 	request_lost(client);
-	if (standing)
-		atomic_store(&client_control(standing)->hold, 0);
-	for (unsigned q = 0; standing && standing->bit == WEIR_BIT_SHARED && q < standing->level;
-	     q++)
-		atomic_fetch_and(&client_demand(standing->below[q])->word,
-				 ~(1ull << WEIR_BIT_SHARED));
+	if (binding)
+		atomic_store(&control_page(binding)->hold, 0);
+	for (unsigned q = 0; binding && binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
+		atomic_fetch_and(&demand_page(binding->below[q])->word, ~(1ull << WEIR_BIT_SHARED));
 	retry_later(client, now);
 	log_debug("the agent has gone: levels stay as they are");
 }
@@ -218,11 +217,11 @@ static void retry(struct client *client, uint64_t now)
 	retry_later(client, now);
 }
 
-/* Hands a standing to the worker. One that it had not yet taken is out of date. */
-static void hand_over(struct client *client, struct standing *standing)
+/* Hands a binding to the worker. One that it had not yet taken is out of date. */
+static void hand_over(struct client *client, struct level_binding *binding)
 {
-	client->newest = standing;
-	free(atomic_exchange(&client->pending, standing));
+	client->newest = binding;
+	free(atomic_exchange(&client->pending, binding));
 	worker_wake();
 }
 
@@ -241,14 +240,14 @@ void link_receive(struct client *client, uint64_t now)
 		log_limited(LOG_WARNING, 60, "ignored from the agent: %s",
 			    weir_check_text((enum weir_check)r));
 	} else {
-		struct standing *standing = accept_message(client, &message, fds, n_fds, now);
+		struct level_binding *binding = accept_message(client, &message, fds, n_fds, now);
 		/* Another agent, which does not know of our memory. */
-		if (standing && message.header.type == WEIR_WELCOME) {
+		if (binding && message.header.type == WEIR_WELCOME) {
 			client->retry_delay = 0;
 			ledger_stale();
 		}
-		if (standing)
-			hand_over(client, standing);
+		if (binding)
+			hand_over(client, binding);
 		else if (message.header.type == WEIR_COMPILED)
 			worker_wake();
 	}
@@ -271,8 +270,8 @@ static int gather(struct pollfd *sockets, uint64_t now)
 			sockets[i].fd = client->socket;
 			uint64_t due = request_send(client, now);
 			next = due < next ? due : next;
-			const struct standing *standing = atomic_load(&client->standing);
-			due = standing ? hold_expire(standing, now) : UINT64_MAX;
+			const struct level_binding *binding = atomic_load(&client->binding);
+			due = binding ? hold_expire(binding, now) : UINT64_MAX;
 			next = due < next ? due : next;
 		}
 	}
@@ -332,7 +331,7 @@ void link_close(struct client *client)
 		close(take_fd(client->socket));
 	}
 	client->retry_at = 0;
-	/* `newest` stays as it is: so does the standing, and nothing else may point at it. */
+	/* `newest` stays as it is: so does the binding, and nothing else may point at it. */
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(atomic_exchange(&client->pending, NULL));

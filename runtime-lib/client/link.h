@@ -9,9 +9,9 @@
 /* Before a slot is used (again): not connected, nothing to try. */
 void link_reset(struct client *client);
 
-/* Connects the client and waits a moment for the answer. The standing is the caller's (free()); its
+/* Connects the client and waits a moment for the answer. The binding is the caller's (free()); its
  * pages belong to the client. NULL: no agent for now; the link thread goes on trying. */
-struct standing *link_open(struct client *client);
+struct level_binding *link_open(struct client *client);
 
 /* Starts the thread, if there is none. By one thread at a time. 0 or an errno. */
 int link_start(void);

@@ -2,9 +2,9 @@
 
 #include "launch/gate.h"
 
-uint64_t start_measured(const struct standing *standing, uint64_t predicted)
+uint64_t start_measured(const struct level_binding *binding, uint64_t predicted)
 {
-	bool wanted = atomic_load_explicit(&client_control(standing)->latency_slo,
+	bool wanted = atomic_load_explicit(&control_page(binding)->latency_slo,
 					   memory_order_relaxed) != 0;
 
 	return wanted && predicted ? client_now() : 0;
@@ -22,10 +22,10 @@ void start_begin(struct client *client, bool closed)
 }
 
 /* What was late is left to the worker, who counts that. */
-void start_done(struct client *client, const struct standing *standing)
+void start_done(struct client *client, const struct level_binding *binding)
 {
 	uint64_t since = atomic_load(&client->start_since);
-	uint64_t slo = atomic_load(&client_control(standing)->latency_slo);
+	uint64_t slo = atomic_load(&control_page(binding)->latency_slo);
 
 	if (!since || (slo && client_now() - since > slo))
 		return;
@@ -33,14 +33,14 @@ void start_done(struct client *client, const struct standing *standing)
 		atomic_fetch_add(&client->starts, 1);
 }
 
-void start_look(struct client *client, const struct standing *standing, uint64_t now)
+void start_look(struct client *client, const struct level_binding *binding, uint64_t now)
 {
 	uint64_t since = atomic_load(&client->start_since);
 
 	/* In this order: the gate that is seen open was closed before. */
-	if (!since || gate_closed(standing))
+	if (!since || gate_closed(binding))
 		return;
-	uint64_t slo = atomic_load(&client_control(standing)->latency_slo);
+	uint64_t slo = atomic_load(&control_page(binding)->latency_slo);
 	if (!atomic_compare_exchange_strong(&client->start_since, &since, 0))
 		return;
 	if (slo && now > since && now - since > slo)
@@ -51,8 +51,8 @@ void start_look(struct client *client, const struct standing *standing, uint64_t
 /* With an eighth more than was predicted. */
 void start_ended(struct client *client, const struct sample *sample)
 {
-	const struct standing *standing = atomic_load(&client->standing);
-	uint64_t slo = standing ? atomic_load(&client_control(standing)->latency_slo) : 0;
+	const struct level_binding *binding = atomic_load(&client->binding);
+	uint64_t slo = binding ? atomic_load(&control_page(binding)->latency_slo) : 0;
 	uint64_t since = sample->of.started, allowed = sample->of.predicted / 8 * 9;
 	uint64_t seen = sample->open;
 

@@ -9,16 +9,16 @@
 #include "client/client.h"
 
 /* Launch path: such a launch. Non-zero: it is to be measured, and starts now. */
-uint64_t start_measured(const struct standing *standing, uint64_t predicted);
+uint64_t start_measured(const struct level_binding *binding, uint64_t predicted);
 
 /* Launch path: it is not measured; @closed: behind a gate that was closed when it was put. */
 void start_begin(struct client *client, bool closed);
 
 /* All is finished, so it has started: the worker may look much later. Any thread. */
-void start_done(struct client *client, const struct standing *standing);
+void start_done(struct client *client, const struct level_binding *binding);
 
 /* Worker, at each look: sees whether gates are open at @now. */
-void start_look(struct client *client, const struct standing *standing, uint64_t now);
+void start_look(struct client *client, const struct level_binding *binding, uint64_t now);
 
 /* Worker: a launch that was measured has ended. What took less than a look longer than it may is
  * not seen to be late. */

@@ -2,10 +2,10 @@
 
 #include "launch/capture.h"
 #include "client/demand.h"
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 #include "preempt/preempt.h"
 #include "launch/priority.h"
-#include "client/trail.h"
+#include "client/stream-markers.h"
 #include "client/worker.h"
 
 #include "weir/base.h"
@@ -75,8 +75,8 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->marked = stream->marked_predicted = 0;
 	stream->raise_mark = 0;
 	stream->capturing = 0;
-	stream->lane = NULL;
-	stream->lane_wanted = 0;
+	stream->slot = NULL;
+	stream->slot_wanted = 0;
 }
 
 /* What the worker has asked of one that is gone must not be taken for the next one's. A thread that
@@ -84,7 +84,8 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 static bool is_free(const struct stream *stream, const struct client *client)
 {
 	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&
-	       (stream->client == client || (!stream->marker && !trail_has_markers(stream)));
+	       (stream->client == client ||
+		(!stream->marker && !stream_markers_has_markers(stream)));
 }
 
 /* The stream of this key goes: from here on nobody finds it. False: it goes already. */
@@ -176,7 +177,8 @@ static void thread_ends(void *number)
 
 static void make_thread_key(void)
 {
-	if (!late.pthread_key_create || late.pthread_key_create(&thread_key, thread_ends) != 0)
+	if (!weak_libc.pthread_key_create ||
+	    weak_libc.pthread_key_create(&thread_key, thread_ends) != 0)
 		log_warning(
 			"no thread-specific data: per-thread streams of ended threads stay known");
 }
@@ -190,8 +192,8 @@ static void name_thread(void)
 		return;
 	once(&key, make_thread_key);
 	thread_number = take_number();
-	if (late.pthread_setspecific)
-		late.pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
+	if (weak_libc.pthread_setspecific)
+		weak_libc.pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
 }
 
 struct name {
@@ -303,7 +305,7 @@ void stream_gone(CUstream handle)
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);
-	trail_end(stream, true);
+	stream_markers_end(stream, true);
 	free_record(stream);
 	demand_settle(client);
 }
@@ -315,7 +317,7 @@ void stream_forget(struct client *client)
 			continue;
 		bool ours = forget(s, atomic_load(&s->key));
 		s->marker = NULL; /* it goes with its context, also where the stream went before */
-		trail_end(s, false);
+		stream_markers_end(s, false);
 		if (ours)
 			free_record(s);
 	}
@@ -326,7 +328,7 @@ void stream_forget_all(void)
 	recent = NULL;
 	for (size_t i = 0; i < stream_count(); i++) {
 		atomic_store(&stream_pool[i].key, 0);
-		trail_end(&stream_pool[i], false);
+		stream_markers_end(&stream_pool[i], false);
 	}
 }
 

@@ -4,8 +4,8 @@
 
 #include "client/client.h"
 
-struct lane;
-struct trail;
+struct preempt_slot;
+struct stream_markers;
 
 #define STREAMS_MAX 2048
 #define STREAM_IDLE UINT64_MAX /* `seen` */
@@ -40,15 +40,15 @@ struct stream {
 	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
-	_Atomic(struct trail *) trail; /* more of them (trail.h); stays */
+	_Atomic(struct stream_markers *) markers; /* more of them (markers.h); stays */
 	/* Worker: how much was completed at the last look, or nothing was outstanding then; and for
 	 * how long what is outstanding now has run since. */
 	uint64_t seen, ran;
 	_Atomic int capturing; /* a capture began in this stream */
 
 	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */
-	_Atomic(struct lane *) lane;
-	_Atomic int lane_wanted;
+	_Atomic(struct preempt_slot *) slot;
+	_Atomic int slot_wanted;
 };
 
 extern struct stream stream_pool[STREAMS_MAX];

@@ -13,7 +13,7 @@
 #include "client/start.h"
 #include "client/stream.h"
 #include "shim/thread.h"
-#include "client/trail.h"
+#include "client/stream-markers.h"
 
 #include "weir/log.h"
 
@@ -39,7 +39,7 @@
 #define LATE           1000000u  /* beyond twice what was predicted, and nobody else at work */
 #define CONTENDED_FOR  1000000000u
 #define WAITED_FOR     10000000000u
-#define FORMER_FOR     1000000000u /* how long a launch may go on with the standing it has read */
+#define FORMER_FOR     1000000000u /* how long a launch may go on with the binding it has read */
 #define SETTLE_AGAIN   1000000000u /* the driver did not take its pages */
 
 static struct {
@@ -163,42 +163,42 @@ static void look_at_streams(struct client *client, bool contended)
 			all_over(client);
 			return;
 		}
-		trail_follow(s);
+		stream_markers_follow(s);
 		if (!contended)
 			continue;
-		trail_want(s);
+		stream_markers_want(s);
 		if (atomic_load(&s->marked) <= atomic_load(&s->completed))
 			stream_want_marker(s);
 	}
 }
 
 /* As @now, with what @next shares with the agent alone: that may be another agent. */
-static struct standing *stay(const struct standing *now, const struct standing *next)
+static struct level_binding *stay(const struct level_binding *now, const struct level_binding *next)
 {
-	struct standing *standing = malloc(sizeof(*standing));
+	struct level_binding *binding = malloc(sizeof(*binding));
 
-	if (!standing)
+	if (!binding)
 		return NULL;
-	*standing = *now;
-	standing->control = next->control;
-	standing->status = next->status;
-	standing->number = next->number;
-	return standing;
+	*binding = *now;
+	binding->control = next->control;
+	binding->status = next->status;
+	binding->number = next->number;
+	return binding;
 }
 
 /* A higher level may be used only when no gate of the lower one is ahead of us any more: we would
  * wait for our own demand. So each stream gets a marker, behind which gates are of the new level.
  * A launch that still has the lower one has counted itself as begun before it read that (launch.c).
  */
-static void begin_raise(struct client *client, const struct standing *now,
-			const struct standing *next)
+static void begin_raise(struct client *client, const struct level_binding *now,
+			const struct level_binding *next)
 {
-	struct standing *between = stay(now, next);
+	struct level_binding *between = stay(now, next);
 
 	if (!between)
 		return;
 	between->wait = next->wait;
-	atomic_store(&client->standing, between);
+	atomic_store(&client->binding, between);
 	stream_for_each (s, client) {
 		s->raise_mark = atomic_load(&s->begun);
 		stream_want_marker(s);
@@ -206,9 +206,9 @@ static void begin_raise(struct client *client, const struct standing *now,
 	client->worker.raise = next;
 }
 
-static void change(struct client *client, const struct standing *next, uint64_t now)
+static void change(struct client *client, const struct level_binding *next, uint64_t now)
 {
-	client->worker.former = atomic_load(&client->standing);
+	client->worker.former = atomic_load(&client->binding);
 	client->worker.former_until = now + FORMER_FOR;
 	client->worker.raise = NULL;
 	demand_move(client, next);
@@ -223,9 +223,9 @@ static bool raise_passed(struct client *client)
 	return true;
 }
 
-static void adopt(struct client *client, const struct standing *next, uint64_t time)
+static void adopt(struct client *client, const struct level_binding *next, uint64_t time)
 {
-	const struct standing *now = atomic_load(&client->standing);
+	const struct level_binding *now = atomic_load(&client->binding);
 	bool raised = now && next->level > now->level;
 
 	log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number, next->level,
@@ -242,9 +242,9 @@ static void adopt(struct client *client, const struct standing *next, uint64_t t
 }
 
 /* Not now; if the agent has sent another one meanwhile, never. */
-static void put_off(struct client *client, struct standing *next, uint64_t time)
+static void put_off(struct client *client, struct level_binding *next, uint64_t time)
 {
-	struct standing *none = NULL;
+	struct level_binding *none = NULL;
 
 	client->worker.settle_at = time + SETTLE_AGAIN;
 	if (!atomic_compare_exchange_strong(&client->pending, &none, next))
@@ -253,7 +253,7 @@ static void put_off(struct client *client, struct standing *next, uint64_t time)
 
 static void settle(struct client *client, uint64_t time)
 {
-	struct standing *next =
+	struct level_binding *next =
 		time < client->worker.settle_at ? NULL : atomic_exchange(&client->pending, NULL);
 
 	if (next && client_register_pages(client, next))
@@ -286,10 +286,10 @@ static struct totals add_up(struct client *client)
 }
 
 /* Counts the time with work outstanding behind closed gates, as seen at each look. */
-static void account_wait(struct client *client, const struct standing *standing, bool outstanding,
-			 uint64_t now)
+static void account_wait(struct client *client, const struct level_binding *binding,
+			 bool outstanding, uint64_t now)
 {
-	bool held = outstanding && gate_closed(standing);
+	bool held = outstanding && gate_closed(binding);
 
 	if (held && client->worker.held)
 		client->worker.wait_time += now - client->worker.last_tick;
@@ -299,15 +299,15 @@ static void account_wait(struct client *client, const struct standing *standing,
 }
 
 /* Gates are dense for a while after those above showed demand, or equals had work. */
-static void space_gates(struct client *client, const struct standing *standing, uint64_t now)
+static void space_gates(struct client *client, const struct level_binding *binding, uint64_t now)
 {
 	uint64_t closed = atomic_load(&client->gates_closed);
 
-	if (closed != client->worker.gates_closed || gate_expected(standing))
+	if (closed != client->worker.gates_closed || gate_expected(binding))
 		client->worker.contended_until = now + CONTENDED_FOR;
 	client->worker.gates_closed = closed;
 	atomic_store(&client->gate_interval,
-		     gate_interval(standing, now < client->worker.contended_until));
+		     gate_interval(binding, now < client->worker.contended_until));
 }
 
 /* What a stream's work has run since some of it was seen finished, if so many share the GPU. */
@@ -344,26 +344,26 @@ static uint64_t remaining(struct client *client, uint64_t passed)
 }
 
 /* Who wants the GPU now and then must not find a long kernel that runs as it is each time. */
-static void note_demand(struct client *client, const struct standing *standing, uint64_t now)
+static void note_demand(struct client *client, const struct level_binding *binding, uint64_t now)
 {
-	if (gate_demanded(standing) || gate_urgent(standing))
+	if (gate_demanded(binding) || gate_urgent(binding))
 		client->worker.waited_until = now + WAITED_FOR;
-	if (gate_closed(standing))
+	if (gate_closed(binding))
 		client->worker.held_until = now + WAITED_FOR;
-	atomic_store(&client->yields, priority_yields(client, standing));
+	atomic_store(&client->yields, priority_yields(client, binding));
 	atomic_store(&client->waited, now < client->worker.waited_until ? WAITED_ALWAYS
 				      : now < client->worker.held_until ? WAITED_LONG
 									: WAITED_NOT);
 }
 
 /* Whose patience it is are those above: equals who are not to wait for kernels have none. */
-static void note_patience(struct client *client, const struct standing *standing, uint64_t now)
+static void note_patience(struct client *client, const struct level_binding *binding, uint64_t now)
 {
-	uint32_t patience = atomic_load(&client_control(standing)->patience);
+	uint32_t patience = atomic_load(&control_page(binding)->max_blocking_time);
 
-	if (gate_urgent(standing))
+	if (gate_urgent(binding))
 		client->worker.urgent_until = now + WAITED_FOR;
-	atomic_store(&client->patience, now < client->worker.urgent_until ? 0 : patience);
+	atomic_store(&client->max_blocking_time, now < client->worker.urgent_until ? 0 : patience);
 }
 
 /* Whether its launches can be told apart by their priorities. */
@@ -375,11 +375,11 @@ static void note_order(struct client *client, uint64_t now)
 }
 
 /* Only its way past gates is left of what is outstanding, and they are closed, or soon may be. */
-static bool is_done(struct client *client, const struct standing *standing)
+static bool is_done(struct client *client, const struct level_binding *binding)
 {
 	bool outstanding = false;
 
-	if (!gate_expected(standing))
+	if (!gate_expected(binding))
 		return false;
 	stream_for_each (s, client) {
 		if (!stream_outstanding(s))
@@ -391,17 +391,17 @@ static bool is_done(struct client *client, const struct standing *standing)
 	return outstanding;
 }
 
-static uint32_t status_flags(struct client *client, const struct standing *standing)
+static uint32_t status_flags(struct client *client, const struct level_binding *binding)
 {
 	return (client->concurrent ? WEIR_STATUS_CONCURRENT : 0) |
 	       (client->worker.ordered ? WEIR_STATUS_ORDERED : 0) |
-	       (is_done(client, standing) ? WEIR_STATUS_DONE : 0);
+	       (is_done(client, binding) ? WEIR_STATUS_DONE : 0);
 }
 
-static void write_status(struct client *client, const struct standing *standing,
+static void write_status(struct client *client, const struct level_binding *binding,
 			 const struct totals *totals, uint64_t passed)
 {
-	struct weir_status_page *status = client_status(standing);
+	struct weir_status_page *status = status_page(binding);
 
 	atomic_store(&status->launches, totals->begun);
 	atomic_store(&status->outstanding, totals->outstanding);
@@ -421,7 +421,7 @@ static void write_status(struct client *client, const struct standing *standing,
 	if (client->worker.eviction_cost > 0)
 		atomic_store(&status->eviction_cost,
 			     (uint64_t)(client->worker.eviction_cost / client->worker.run_time));
-	atomic_store(&status->burst, burst_told(&client->burst));
+	atomic_store(&status->busy_period, burst_told(&client->burst));
 	atomic_store(&status->gates, atomic_load(&client->gates));
 	atomic_store(&status->gates_closed, atomic_load(&client->gates_closed));
 	atomic_store(&status->waits, client->worker.waits);
@@ -434,36 +434,36 @@ static void write_status(struct client *client, const struct standing *standing,
 	}
 	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->comparing, tuning_count(client));
-	atomic_store(&status->level, standing->level);
-	atomic_store(&status->flags, status_flags(client, standing));
+	atomic_store(&status->level, binding->level);
+	atomic_store(&status->flags, status_flags(client, binding));
 }
 
 /* The program's own calls may keep ours waiting for as long as gates are closed. */
-static bool was_held(const struct client *client, const struct standing *standing, uint64_t now)
+static bool was_held(const struct client *client, const struct level_binding *binding, uint64_t now)
 {
-	return gate_closed(standing) ||
-	       (gate_expected(standing) && now - client->worker.last_look > UNSEEN);
+	return gate_closed(binding) ||
+	       (gate_expected(binding) && now - client->worker.last_look > UNSEEN);
 }
 
 static void read_samples(struct client *client, uint64_t now)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
 	sampler_read(&client->sampler,
 		     &(struct sample_reader){.ended = learn_sample,
 					     .runs = learn_runs,
 					     .data = client,
 					     .now = now,
-					     .held = standing && was_held(client, standing, now)});
+					     .held = binding && was_held(client, binding, now)});
 }
 
 /* Below the top level it matters what kernels take today. */
-static void want_samples(struct client *client, const struct standing *standing, uint64_t now)
+static void want_samples(struct client *client, const struct level_binding *binding, uint64_t now)
 {
-	bool late = client->worker.late && !gate_expected(standing);
+	bool late = client->worker.late && !gate_expected(binding);
 	int due = SAMPLE_NOT_DUE;
 
-	if (!standing->wait || now - client->worker.sampled_at < SAMPLE_EVERY)
+	if (!binding->wait || now - client->worker.sampled_at < SAMPLE_EVERY)
 		return;
 	client->worker.sampled_at = now;
 	client->worker.late = false;
@@ -495,14 +495,14 @@ struct look {
 	struct totals totals;
 	bool moved;     /* work was begun since the last look */
 	bool contended; /* gates are closed, or are about to be */
-	bool settling;  /* its standing is about to change */
+	bool settling;  /* its binding is about to change */
 	bool samples, flying, forms;
 };
 
-static struct look look_at(struct client *client, const struct standing *standing)
+static struct look look_at(struct client *client, const struct level_binding *binding)
 {
 	struct totals totals = add_up(client);
-	bool contended = standing && gate_expected(standing);
+	bool contended = binding && gate_expected(binding);
 	bool flying = preempt_look(client); /* which may leave work for preempt_pending() */
 
 	return (struct look){
@@ -519,13 +519,13 @@ static struct look look_at(struct client *client, const struct standing *standin
 
 /* Each call keeps the program's own for a moment. So what samples say is asked for at once only
  * where somebody may wait for this client. */
-static bool wants_driver(const struct client *client, const struct standing *standing,
+static bool wants_driver(const struct client *client, const struct level_binding *binding,
 			 const struct look *look, uint64_t now)
 {
 	bool stale = now - client->worker.last_look > STALE;
 	bool soon = stale || look->contended || look->flying ||
 		    atomic_load(&client->waited) != WAITED_NOT ||
-		    (standing && atomic_load(&client_control(standing)->latency_slo));
+		    (binding && atomic_load(&control_page(binding)->latency_slo));
 
 	return (look->samples && soon) || look->settling || look->forms ||
 	       (look->totals.outstanding && (!look->moved || stale || look->contended));
@@ -541,58 +541,58 @@ static void scrub_former(struct client *client, uint64_t now)
 }
 
 /* How long until the next look. */
-static uint64_t pace(const struct client *client, const struct standing *standing,
+static uint64_t pace(const struct client *client, const struct level_binding *binding,
 		     const struct look *look, bool demanding)
 {
-	if (look->samples && atomic_load(&client_control(standing)->latency_slo))
+	if (look->samples && atomic_load(&control_page(binding)->latency_slo))
 		return TICK_STALLED;
 	if (look->contended && look->totals.outstanding)
-		return look->moved || !standing->level ? TICK_CONTENDED : TICK_STALLED;
-	if (!look->totals.outstanding && standing->level && atomic_load(&client->demanding))
+		return look->moved || !binding->level ? TICK_CONTENDED : TICK_STALLED;
+	if (!look->totals.outstanding && binding->level && atomic_load(&client->demanding))
 		return TICK_LINGERING;
 	if (look->moved || look->flying || look->forms || client->worker.raise ||
 	    client->worker.former)
 		return TICK_BUSY;
 	if (look->totals.outstanding || demanding || atomic_load(&client->demanding))
-		return standing->level ? TICK_STALLED : TICK_BUSY;
+		return binding->level ? TICK_STALLED : TICK_BUSY;
 	return TICK_IDLE;
 }
 
 /* Looks after one client; how long until the next look. */
 static uint64_t tick(struct client *client, uint64_t now)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
-	if (!standing && !atomic_load(&client->pending))
+	if (!binding && !atomic_load(&client->pending))
 		return TICK_IDLE;
 
-	struct look look = look_at(client, standing);
-	if (wants_driver(client, standing, &look, now) && enter(client)) {
+	struct look look = look_at(client, binding);
+	if (wants_driver(client, binding, &look, now) && enter(client)) {
 		drive(client, look.contended, now);
 		leave();
 		client->worker.last_look = now;
 		look.totals = add_up(client);
 	}
-	standing = atomic_load(&client->standing);
-	if (!standing)
+	binding = atomic_load(&client->binding);
+	if (!binding)
 		return TICK_BUSY;
 	scrub_former(client, now);
 	bool demanding = demand_expire(client, now);
-	hold_expire(standing, now);
-	space_gates(client, standing, now);
-	note_demand(client, standing, now);
+	hold_expire(binding, now);
+	space_gates(client, binding, now);
+	note_demand(client, binding, now);
 	note_order(client, now);
-	note_patience(client, standing, now);
-	start_look(client, standing, now);
-	want_samples(client, standing, now);
-	account_wait(client, standing, look.totals.outstanding != 0, now);
+	note_patience(client, binding, now);
+	start_look(client, binding, now);
+	want_samples(client, binding, now);
+	account_wait(client, binding, look.totals.outstanding != 0, now);
 	/* What is held does not run. */
-	write_status(client, standing, &look.totals,
+	write_status(client, binding, &look.totals,
 		     client->worker.held ? 0 : now - client->worker.last_tick);
 
 	client->worker.last_begun = look.totals.begun;
 	client->worker.last_tick = now;
-	return pace(client, standing, &look, demanding);
+	return pace(client, binding, &look, demanding);
 }
 
 /* @wakes: as it was before all was looked at; whoever woke us since has seen us awake. */

@@ -2,7 +2,7 @@
  * place of the driver's. */
 #include "client/client.h"
 #include "preempt/function.h"
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 #include "client/link.h"
 #include "memory/memory.h"
 #include "preempt/module.h"

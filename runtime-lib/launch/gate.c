@@ -1,64 +1,64 @@
 #include "launch/gate.h"
 
-#include "client/trail.h"
+#include "client/stream-markers.h"
 
 #include "weir/log.h"
 
 #define GATE_FELT 100000u /* ns of kernels of which a gate is more than a fortieth */
 
-bool gate_demanded(const struct standing *standing)
+bool gate_demanded(const struct level_binding *binding)
 {
-	return standing->wait &&
-	       atomic_load_explicit(&client_demand(standing->wait)->word, memory_order_relaxed);
+	return binding->wait &&
+	       atomic_load_explicit(&demand_page(binding->wait)->word, memory_order_relaxed);
 }
 
-bool gate_closed(const struct standing *standing)
+bool gate_closed(const struct level_binding *binding)
 {
-	return gate_demanded(standing) ||
-	       atomic_load_explicit(&client_control(standing)->hold, memory_order_relaxed);
+	return gate_demanded(binding) ||
+	       atomic_load_explicit(&control_page(binding)->hold, memory_order_relaxed);
 }
 
-static bool flagged(const struct standing *standing, uint32_t flag)
+static bool flagged(const struct level_binding *binding, uint32_t flag)
 {
-	return atomic_load_explicit(&client_control(standing)->flags, memory_order_relaxed) & flag;
+	return atomic_load_explicit(&control_page(binding)->flags, memory_order_relaxed) & flag;
 }
 
-bool gate_urgent(const struct standing *standing)
+bool gate_urgent(const struct level_binding *binding)
 {
-	return flagged(standing, WEIR_CONTROL_URGENT);
+	return flagged(binding, WEIR_CONTROL_URGENT);
 }
 
-bool gate_tells(const struct standing *standing)
+bool gate_tells(const struct level_binding *binding)
 {
-	return flagged(standing, WEIR_CONTROL_TELL);
+	return flagged(binding, WEIR_CONTROL_TELL);
 }
 
-static bool holdable(const struct standing *standing)
+static bool holdable(const struct level_binding *binding)
 {
-	return flagged(standing, WEIR_CONTROL_HOLDABLE);
+	return flagged(binding, WEIR_CONTROL_HOLDABLE);
 }
 
-bool gate_expected(const struct standing *standing)
+bool gate_expected(const struct level_binding *binding)
 {
-	return gate_closed(standing) ||
-	       (holdable(standing) && flagged(standing, WEIR_CONTROL_CONTENDED));
+	return gate_closed(binding) ||
+	       (holdable(binding) && flagged(binding, WEIR_CONTROL_CONTENDED));
 }
 
-struct gate_words gate_words(const struct standing *standing, bool yields)
+struct gate_words gate_words(const struct level_binding *binding, bool yields)
 {
 	struct gate_words words = {0};
 
-	if (standing->wait)
-		words.demand = atomic_load_explicit(&standing->wait->gpu, memory_order_relaxed);
-	if (yields && holdable(standing))
-		words.hold = atomic_load_explicit(&standing->control->gpu, memory_order_relaxed) +
+	if (binding->wait)
+		words.demand = atomic_load_explicit(&binding->wait->gpu, memory_order_relaxed);
+	if (yields && holdable(binding))
+		words.hold = atomic_load_explicit(&binding->control->gpu, memory_order_relaxed) +
 			     offsetof(struct weir_control_page, hold);
 	return words;
 }
 
-static bool put(struct stream *stream, const struct standing *standing, bool yields)
+static bool put(struct stream *stream, const struct level_binding *binding, bool yields)
 {
-	struct gate_words words = gate_words(standing, yields);
+	struct gate_words words = gate_words(binding, yields);
 	CUstreamBatchMemOpParams waits[2];
 	unsigned n = 0;
 
@@ -90,39 +90,39 @@ static bool due(const struct stream *stream, uint64_t interval)
 	return atomic_load_explicit(&stream->since_gate, memory_order_relaxed) >= interval;
 }
 
-static uint64_t dense(const struct standing *standing)
+static uint64_t dense(const struct level_binding *binding)
 {
-	uint32_t beside = atomic_load(&client_control(standing)->beside);
+	uint32_t beside = atomic_load(&control_page(binding)->beside);
 
 	if (beside > GATE_BESIDE_MAX)
 		beside = GATE_BESIDE_MAX;
 	return GATE_INTERVAL_CONTENDED / (beside ? beside : 1);
 }
 
-uint64_t gate_interval(const struct standing *standing, bool contended)
+uint64_t gate_interval(const struct level_binding *binding, bool contended)
 {
-	bool above = atomic_load(&client_control(standing)->above) != 0;
+	bool above = atomic_load(&control_page(binding)->above) != 0;
 
 	if (contended && above)
-		return dense(standing);
-	if (contended && holdable(standing))
+		return dense(binding);
+	if (contended && holdable(binding))
 		return GATE_INTERVAL_CONTENDED;
 	return above ? GATE_INTERVAL_QUIET : GATE_INTERVAL_ALONE;
 }
 
-bool gate_put(struct stream *stream, const struct standing *standing, bool yields)
+bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields)
 {
 	struct client *client = stream->client;
 
-	if (gate_expected(standing))
-		trail_leave(stream);
-	if (!put(stream, standing, yields))
+	if (gate_expected(binding))
+		stream_markers_leave(stream);
+	if (!put(stream, binding, yields))
 		return false;
-	if (yields || !holdable(standing))
+	if (yields || !holdable(binding))
 		atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
-		log_debug("gates at level %u", standing->level);
-	bool closed = gate_closed(standing);
+		log_debug("gates at level %u", binding->level);
+	bool closed = gate_closed(binding);
 	if (closed)
 		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
 	return closed;
@@ -142,16 +142,16 @@ static bool goes_first(struct stream *stream, uint64_t interval, uint64_t predic
 	return true;
 }
 
-static bool passes_at_once(const struct standing *standing, uint64_t predicted)
+static bool passes_at_once(const struct level_binding *binding, uint64_t predicted)
 {
-	const struct weir_control_page *control = client_control(standing);
+	const struct weir_control_page *control = control_page(binding);
 
 	return predicted && predicted <= GATE_STARTS_MAX &&
 	       !atomic_load_explicit(&control->above, memory_order_relaxed) &&
-	       !gate_closed(standing);
+	       !gate_closed(binding);
 }
 
-bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted,
+bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
 	       bool starts)
 {
 	uint64_t interval =
@@ -160,18 +160,18 @@ bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t 
 	if (!due(stream, interval) || goes_first(stream, interval, predicted))
 		return false;
 	atomic_store_explicit(&stream->gone_first, 0, memory_order_relaxed);
-	if (!starts || !passes_at_once(standing, predicted))
-		return gate_put(stream, standing, true);
+	if (!starts || !passes_at_once(binding, predicted))
+		return gate_put(stream, binding, true);
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
 	return false;
 }
 
-void gate_capture(struct stream *stream, const struct standing *standing)
+void gate_capture(struct stream *stream, const struct level_binding *binding)
 {
-	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, standing, true))
+	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, binding, true))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
-	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << standing->level) &
-	      1u << standing->level))
-		log_debug("graphs captured now have gates of level %u inside", standing->level);
+	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << binding->level) &
+	      1u << binding->level))
+		log_debug("graphs captured now have gates of level %u inside", binding->level);
 }

@@ -23,23 +23,23 @@
 
 /* Launch path, before a kernel of @predicted ns (0: not known). Puts a gate into the stream if one
  * is due. @starts: no launch is outstanding in the stream. True: it was closed at that moment. */
-bool gate_pass(struct stream *stream, const struct standing *standing, uint64_t predicted,
+bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
 	       bool starts);
 
 /* The same for a stream under capture: the gate becomes a node of the graph, and is there whether
  * or not anybody is above now, since the graph may be replayed for ever. */
-void gate_capture(struct stream *stream, const struct standing *standing);
+void gate_capture(struct stream *stream, const struct level_binding *binding);
 
 /* The same whatever came before: inside a launch that is several. @yields: it is closed while the
  * agent holds us, too; else no gate for what comes behind it. */
-bool gate_put(struct stream *stream, const struct standing *standing, bool yields);
+bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields);
 
 /* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
 struct gate_words {
 	CUdeviceptr demand; /* 64 bits */
 	CUdeviceptr hold;   /* 32 bits */
 };
-struct gate_words gate_words(const struct standing *standing, bool yields);
+struct gate_words gate_words(const struct level_binding *binding, bool yields);
 
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)
@@ -49,19 +49,19 @@ static inline void gate_account(struct stream *stream, uint64_t predicted)
 }
 
 /* How far apart gates are now; for the worker, which puts it where the launch path reads it. */
-uint64_t gate_interval(const struct standing *standing, bool contended);
+uint64_t gate_interval(const struct level_binding *binding, bool contended);
 
 /* True while somebody above has work outstanding. */
-bool gate_demanded(const struct standing *standing);
+bool gate_demanded(const struct level_binding *binding);
 
 /* The agent says that equals are not to wait for what runs. */
-bool gate_urgent(const struct standing *standing);
+bool gate_urgent(const struct level_binding *binding);
 
 /* The agent wants to be told of work that comes. */
-bool gate_tells(const struct standing *standing);
+bool gate_tells(const struct level_binding *binding);
 
-/* True while a gate of this standing would be closed. */
-bool gate_closed(const struct standing *standing);
+/* True while a gate of this binding would be closed. */
+bool gate_closed(const struct level_binding *binding);
 
 /* True while it is, or while equals have work, so that the policy may close it at any time. */
-bool gate_expected(const struct standing *standing);
+bool gate_expected(const struct level_binding *binding);

@@ -21,8 +21,8 @@
 
 struct launch {
 	struct stream *stream; /* NULL: not governed, or captured */
-	const struct standing *standing;
-	struct lane *lane;               /* locked until the end; NULL: none */
+	const struct level_binding *binding;
+	struct preempt_slot *slot;       /* locked until the end; NULL: none */
 	struct launch_decision decision; /* how a kernel is launched */
 	struct sample *sample;
 	uint64_t predicted; /* ns; 0: not known */
@@ -41,11 +41,11 @@ enum launch_kind {
 /* What a kernel of unknown time counts for inside a graph, where it cannot be sampled. */
 #define CAPTURED_UNKNOWN 20000u /* ns */
 
-static void launch_captured(struct stream *stream, const struct standing *standing,
+static void launch_captured(struct stream *stream, const struct level_binding *binding,
 			    uint64_t predicted, bool gate)
 {
-	if (standing->wait && gate)
-		gate_capture(stream, standing);
+	if (binding->wait && gate)
+		gate_capture(stream, binding);
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
@@ -69,10 +69,10 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .key = key,
 				  .geometry = call->geometry,
 				  .unloads = function_unloads(),
-				  .formable = kind == LAUNCH_PLAIN && launch->standing->wait,
+				  .formable = kind == LAUNCH_PLAIN && launch->binding->wait,
 				  .predicted = launch->predicted,
 				  .started = started,
-				  .held = gate_closed(launch->standing),
+				  .held = gate_closed(launch->binding),
 				  .arguments = predict_arguments(call),
 				  .tuned = launch->decision.tuned,
 				  .candidate = launch->decision.candidate},
@@ -85,23 +85,23 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
  * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
  * the next one has begun. Nor do those that are denser than one client's alone. */
 static uint64_t short_for_forms(const struct tuned_kernel *tuned, const struct client *client,
-				const struct standing *standing, uint64_t natively)
+				const struct level_binding *binding, uint64_t natively)
 {
 	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
 
 	if (!tuned || tuning_waiting(tuned, natively) == WAITED_NOT)
-		return gate_interval(standing, false);
+		return gate_interval(binding, false);
 	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
 }
 
 /* Read again behind the growth of `begun`: who raises the client waits for launches that may have
- * another standing (worker.c). @standing: of a client that is gone meanwhile. */
-static const struct standing *standing_now(const struct client *client,
-					   const struct standing *standing)
+ * another binding (worker.c). @binding: of a client that is gone meanwhile. */
+static const struct level_binding *binding_now(const struct client *client,
+					       const struct level_binding *binding)
 {
-	const struct standing *now = atomic_load(&client->standing);
+	const struct level_binding *now = atomic_load(&client->binding);
 
-	return now ? now : standing;
+	return now ? now : binding;
 }
 
 /* Fills @launch in place: a copy of what was just written would be waited for. */
@@ -110,44 +110,44 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 {
 	*launch = (struct launch){0};
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
-	const struct standing *standing =
-		stream ? atomic_load_explicit(&stream->client->standing, memory_order_acquire)
+	const struct level_binding *binding =
+		stream ? atomic_load_explicit(&stream->client->binding, memory_order_acquire)
 		       : NULL;
 
-	if (!standing)
+	if (!binding)
 		return;
 	uint64_t key = kernel_key(&call->geometry);
 	struct kernel_time *kernel = kernel_find(key);
 	uint64_t predicted = predict(kernel, call);
 	if (capture_covers(stream)) {
-		launch_captured(stream, standing, predicted, kind != LAUNCH_OVERLAP);
+		launch_captured(stream, binding, predicted, kind != LAUNCH_OVERLAP);
 		return;
 	}
 
 	launch->stream = stream;
-	launch->lane = atomic_load_explicit(&stream->lane, memory_order_acquire);
-	if (launch->lane)
-		lane_lock(launch->lane);
+	launch->slot = atomic_load_explicit(&stream->slot, memory_order_acquire);
+	if (launch->slot)
+		preempt_slot_lock(launch->slot);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
-	launch->standing = standing = standing_now(stream->client, standing);
+	launch->binding = binding = binding_now(stream->client, binding);
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
-	demand_raise(stream->client, standing, predicted);
+	demand_raise(stream->client, binding, predicted);
 	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
-	bool closed = gate_pass(stream, standing, predicted, starts);
+	bool closed = gate_pass(stream, binding, predicted, starts);
 	uint64_t started =
-		starts && kind != LAUNCH_OVERLAP ? start_measured(standing, predicted) : 0;
+		starts && kind != LAUNCH_OVERLAP ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
 	struct tuned_kernel *tuned = atomic_load_explicit(&kernel->tuned, memory_order_acquire);
-	if (kind == LAUNCH_PLAIN && standing->wait) {
+	if (kind == LAUNCH_PLAIN && binding->wait) {
 		uint64_t natively = tuning_native_time(tuned, predicted);
 		launch->decision =
 			tuning_decide(tuned, stream->client, key, natively,
-				      short_for_forms(tuned, stream->client, standing, natively));
+				      short_for_forms(tuned, stream->client, binding, natively));
 	}
-	launch->decision.priority = priority_of_launch(stream, standing, predicted);
-	if (launch->decision.forms && !launch->lane)
+	launch->decision.priority = priority_of_launch(stream, binding, predicted);
+	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
 		take_sample(launch, kernel, key, call, kind, starts, started);
@@ -161,7 +161,7 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 {
 	if (!launch->decision.config)
 		return false;
-	if (launch->lane && preempt_launch(launch->stream, launch->lane, launch->standing, call,
+	if (launch->slot && preempt_launch(launch->stream, launch->slot, launch->binding, call,
 					   &launch->decision, launch->sample, result))
 		return true;
 	tuning_not_launched(&launch->decision);
@@ -203,8 +203,8 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 	note_order(launch);
 	sample_end(&stream->client->sampler, launch->sample, stream->handle,
 		   result == CUDA_SUCCESS);
-	if (launch->lane)
-		lane_unlock(launch->lane);
+	if (launch->slot)
+		preempt_slot_unlock(launch->slot);
 	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
 	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
@@ -361,8 +361,8 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 		launch_begin(&launches[i], l->hStream, false, &call, LAUNCH_OVERLAP);
 		/* Not kept locked: who launches the same in another order would stand in our way.
 		 */
-		if (launches[i].lane)
-			lane_unlock(take(launches[i].lane));
+		if (launches[i].slot)
+			preempt_slot_unlock(take(launches[i].slot));
 	}
 	CUresult result = real(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 	for (unsigned i = 0; i < n && i < 16; i++)

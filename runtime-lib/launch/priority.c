@@ -57,9 +57,9 @@ bool priority_by_length(const struct client *client)
 	return atomic_load_explicit(&client->priorities, memory_order_relaxed) >= LENGTHS;
 }
 
-bool priority_yields(const struct client *client, const struct standing *standing)
+bool priority_yields(const struct client *client, const struct level_binding *binding)
 {
-	return priority_by_length(client) && equals_go_ahead(client_control(standing));
+	return priority_by_length(client) && equals_go_ahead(control_page(binding));
 }
 
 bool priority_is_given(const CUlaunchConfig *config)
@@ -92,15 +92,15 @@ static unsigned by_length(uint64_t predicted)
 	return step;
 }
 
-int priority_of_launch(const struct stream *stream, const struct standing *standing,
+int priority_of_launch(const struct stream *stream, const struct level_binding *binding,
 		       uint64_t predicted)
 {
-	const struct weir_control_page *control = client_control(standing);
+	const struct weir_control_page *control = control_page(binding);
 	unsigned n = atomic_load_explicit(&stream->client->priorities, memory_order_relaxed), step;
 	bool ahead = stream->priority < 0;
 
 	if (n && has_others(control))
-		step = by_level(standing->level, n,
+		step = by_level(binding->level, n,
 				ahead || goes_first(stream->client, control, predicted));
 	else if (n >= LENGTHS && !ahead && equals_go_ahead(control))
 		step = by_length(predicted);

@@ -25,13 +25,13 @@ bool priority_is_given(const CUlaunchConfig *config);
 
 /* Whether launches of equals go ahead of what a longer one has not begun. Who comes behind one that
  * is not told apart from its own waits for less than twice its own time. */
-bool priority_yields(const struct client *client, const struct standing *standing);
+bool priority_yields(const struct client *client, const struct level_binding *binding);
 
 #define PRIORITY_OWN 1 /* no priority there is: that of the launch's stream is as good */
 
-/* Of a launch that is predicted to take @predicted ns (0: not known), by the standing's level and
+/* Of a launch that is predicted to take @predicted ns (0: not known), by the binding's level and
  * whether its client came first, or where all are of one by its length. */
-int priority_of_launch(const struct stream *stream, const struct standing *standing,
+int priority_of_launch(const struct stream *stream, const struct level_binding *binding,
 		       uint64_t predicted);
 
 /* Launches with that priority. False: not launched, since it is PRIORITY_OWN, the program itself

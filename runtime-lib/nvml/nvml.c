@@ -39,7 +39,7 @@ static bool find(char *path)
 static void opened(void *library)
 {
 	for (size_t i = 0; i < NVML_IDS; i++)
-		nvml_functions[i] = front_function(function_names[i]);
+		nvml_functions[i] = shim_function(function_names[i]);
 	if (library)
 		pthread_atfork(NULL, NULL, nvml_memory_forget);
 }
@@ -47,7 +47,7 @@ static void opened(void *library)
 static const char *const forwarded_names[] = {
 #include "nvml-forward-names.inc"
 };
-const struct front front = {
+const struct shim shim = {
 	.name = "NVML",
 	.find = find,
 	.opened = opened,
@@ -58,7 +58,7 @@ const struct front front = {
 
 bool nvml_ready(void)
 {
-	return front_ready();
+	return shim_ready();
 }
 
 /* The one that does not answer with a number. */

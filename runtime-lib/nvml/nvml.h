@@ -2,7 +2,7 @@
  * stands before it as libweir.so stands before the driver. */
 #pragma once
 
-#include "shim/front.h"
+#include "shim/shim.h"
 
 #include <stdbool.h>
 

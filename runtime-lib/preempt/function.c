@@ -121,12 +121,12 @@ void function_want(struct function *function)
  * somebody above is at work. */
 static bool can_load(struct client *client)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 	struct patience *patience = &patiences[client->index];
 	uint64_t now = client_now(), completed = 0;
 	bool idle = true, will_end = true;
 
-	if (!standing || gate_closed(standing))
+	if (!binding || gate_closed(binding))
 		return false;
 	stream_for_each (s, client) {
 		idle &= !stream_outstanding(s);

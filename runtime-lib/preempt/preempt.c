@@ -16,10 +16,10 @@
 
 void preempt_want(struct stream *stream)
 {
-	if (atomic_load_explicit(&stream->lane_wanted, memory_order_relaxed))
+	if (atomic_load_explicit(&stream->slot_wanted, memory_order_relaxed))
 		return;
-	atomic_store(&stream->lane_wanted, 1);
-	atomic_store(&stream->client->lanes_wanted, 1);
+	atomic_store(&stream->slot_wanted, 1);
+	atomic_store(&stream->client->slots_wanted, 1);
 }
 
 /* The program's parameters, packed as the kernel has them. False: not all are there, or they come
@@ -106,7 +106,7 @@ static void fill_symbols(uint8_t *packed, const struct launch_decision *decision
 	       decision->rewritten->n_symbols * sizeof(uint64_t));
 }
 
-static bool launch_sliced(struct stream *stream, const struct standing *standing,
+static bool launch_sliced(struct stream *stream, const struct level_binding *binding,
 			  const struct kernel_call *call, const struct launch_decision *decision,
 			  CUresult *result)
 {
@@ -129,7 +129,7 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 
 		part[config->axis] = left < config->step ? left : config->step;
 		if (!first)
-			gate_put(stream, standing, decision->yields);
+			gate_put(stream, binding, decision->yields);
 		*result = start(call, decision, part, stream, packed);
 		if (*result != CUDA_SUCCESS)
 			return first ? refused(decision, *result) : true;
@@ -139,37 +139,38 @@ static bool launch_sliced(struct stream *stream, const struct standing *standing
 }
 
 /* Room for the workers' saves; else the worker is asked for it. */
-static bool has_saves(struct stream *stream, struct lane *lane, const struct launch_config *config)
+static bool has_saves(struct stream *stream, struct preempt_slot *slot,
+		      const struct launch_config *config)
 {
 	uint64_t need = config->hidden.save_stride * config->workers;
 
-	if (need <= atomic_load(&lane->saves_size))
+	if (need <= atomic_load(&slot->saves_size))
 		return true;
-	if (need > atomic_load_explicit(&lane->saves_wanted, memory_order_relaxed)) {
-		atomic_store(&lane->saves_wanted, need);
-		atomic_store(&stream->client->lanes_wanted, 1);
+	if (need > atomic_load_explicit(&slot->saves_wanted, memory_order_relaxed)) {
+		atomic_store(&slot->saves_wanted, need);
+		atomic_store(&stream->client->slots_wanted, 1);
 	}
 	return false;
 }
 
-static void fill_hidden(struct weir_persistent *hidden, struct lane *lane,
+static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slot,
 			const struct launch_config *config, const struct gate_words *words,
 			uint32_t serial)
 {
 	*hidden = config->hidden;
-	hidden->words = lane->words;
+	hidden->words = slot->words;
 	hidden->demand = words->demand;
 	hidden->hold = words->hold;
 	hidden->serial = serial;
 	hidden->fresh = 1;
-	hidden->report = lane->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
-	hidden->saves = hidden->save_stride ? atomic_load(&lane->saves) : 0;
+	hidden->report = slot->reports_gpu + serial % FLIGHTS_MAX * sizeof(uint64_t);
+	hidden->saves = hidden->save_stride ? atomic_load(&slot->saves) : 0;
 }
 
-/* Continuations for another launch in the lane. */
-static uint32_t affordable(const struct lane *lane, uint32_t wanted)
+/* Continuations for another launch in the slot. */
+static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 {
-	uint32_t links = atomic_load(&lane->links);
+	uint32_t links = atomic_load(&slot->links);
 	uint32_t most = links < LINKS_MAX ? (LINKS_MAX - links) / 2 : 0;
 
 	most = most > LINKS_LEAST ? most : LINKS_LEAST;
@@ -183,21 +184,22 @@ static void mark(CUevent event, const struct stream *stream)
 		real(cuEventRecord)(event, stream->handle);
 }
 
-static bool launch_chain(struct stream *stream, struct lane *lane, const struct standing *standing,
-			 const struct kernel_call *call, const struct launch_decision *decision,
-			 struct sample *sample, CUresult *result)
+static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
+			 const struct level_binding *binding, const struct kernel_call *call,
+			 const struct launch_decision *decision, struct sample *sample,
+			 CUresult *result)
 {
 	const struct launch_config *config = decision->config;
-	struct gate_words words = gate_words(standing, decision->yields);
-	uint32_t last = atomic_load_explicit(&lane->last, memory_order_relaxed);
-	uint32_t serial = last + 1, chain = affordable(lane, decision->chain);
+	struct gate_words words = gate_words(binding, decision->yields);
+	uint32_t last = atomic_load_explicit(&slot->last, memory_order_relaxed);
+	uint32_t serial = last + 1, chain = affordable(slot, decision->chain);
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
 	struct weir_persistent *hidden = (void *)(packed + config->hidden_at);
 
-	if (!words.demand || last - atomic_load(&lane->seen) >= FLIGHTS_MAX ||
-	    !has_saves(stream, lane, config) || !pack(packed, decision, call))
+	if (!words.demand || last - atomic_load(&slot->seen) >= FLIGHTS_MAX ||
+	    !has_saves(stream, slot, config) || !pack(packed, decision, call))
 		return false;
-	fill_hidden(hidden, lane, config, &words, serial);
+	fill_hidden(hidden, slot, config, &words, serial);
 	fill_symbols(packed, decision, sizeof(*hidden));
 
 	*result = copy_constants(decision->rewritten, stream->handle);
@@ -213,7 +215,7 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
 		/* The last one of these serves the next launch as well. */
-		gate_put(stream, standing, decision->yields);
+		gate_put(stream, binding, decision->yields);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
@@ -227,29 +229,29 @@ static bool launch_chain(struct stream *stream, struct lane *lane, const struct 
 		sample->chain = chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
-	lane->flights[serial % FLIGHTS_MAX] = (struct flight){
+	slot->flights[serial % FLIGHTS_MAX] = (struct flight){
 		.tuned = decision->tuned,
 		.sample = sample,
 		.form = config->form,
 		.chain = chain,
 		.number = atomic_load_explicit(&stream->begun, memory_order_relaxed)};
-	atomic_fetch_add(&lane->links, chain);
-	atomic_store(&lane->last, serial);
+	atomic_fetch_add(&slot->links, chain);
+	atomic_store(&slot->last, serial);
 	return true;
 }
 
-bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
-		    const struct kernel_call *call, const struct launch_decision *decision,
-		    struct sample *sample, CUresult *result)
+bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
+		    const struct level_binding *binding, const struct kernel_call *call,
+		    const struct launch_decision *decision, struct sample *sample, CUresult *result)
 {
 	bool launched;
 
 	if (decision->config->form == WEIR_SLICED) {
-		launched = launch_sliced(stream, standing, call, decision, result);
+		launched = launch_sliced(stream, binding, call, decision, result);
 		if (sample)
 			sample->sliced = launched;
 	} else {
-		launched = launch_chain(stream, lane, standing, call, decision, sample, result);
+		launched = launch_chain(stream, slot, binding, call, decision, sample, result);
 	}
 	if (launched)
 		atomic_fetch_add_explicit(&stream->client->form_launches[decision->config->form], 1,
@@ -272,55 +274,55 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 
 /* In their order: one that is finished was begun after those before it were. True: some are left.
  */
-static bool look_at_lane(struct client *client, struct lane *lane)
+static bool look_at_slot(struct client *client, struct preempt_slot *slot)
 {
-	uint32_t last = atomic_load(&lane->last), seen = atomic_load(&lane->seen);
+	uint32_t last = atomic_load(&slot->last), seen = atomic_load(&slot->seen);
 
 	while (seen != last) {
 		uint32_t serial = seen + 1;
-		uint64_t report = atomic_load(&lane->reports[serial % FLIGHTS_MAX]);
+		uint64_t report = atomic_load(&slot->reports[serial % FLIGHTS_MAX]);
 
 		/* What is there of an older launch has another serial. */
 		if ((uint32_t)report != serial)
 			break;
-		const struct flight *flight = &lane->flights[serial % FLIGHTS_MAX];
-		landed(client, flight, (uint32_t)(report >> 32) - lane->evictions);
-		atomic_fetch_sub(&lane->links, flight->chain);
-		lane->evictions = (uint32_t)(report >> 32);
-		lane->landed = flight->number;
+		const struct flight *flight = &slot->flights[serial % FLIGHTS_MAX];
+		landed(client, flight, (uint32_t)(report >> 32) - slot->evictions);
+		atomic_fetch_sub(&slot->links, flight->chain);
+		slot->evictions = (uint32_t)(report >> 32);
+		slot->landed = flight->number;
 		seen = serial;
-		atomic_store(&lane->seen, seen);
+		atomic_store(&slot->seen, seen);
 	}
-	if (seen == last && atomic_load(&lane->orphan)) {
-		atomic_store(&lane->orphan, 0);
-		atomic_store(&lane->taken, 0);
+	if (seen == last && atomic_load(&slot->orphan)) {
+		atomic_store(&slot->orphan, 0);
+		atomic_store(&slot->taken, 0);
 	}
 	return seen != last;
 }
 
 /* What was there belonged to a context that is gone. */
-static void renew(struct lanes *lanes)
+static void renew(struct preempt_slots *slots)
 {
-	lanes->state = LANES_NONE;
-	lanes->zeroing = NULL;
-	for (size_t i = 0; i < LANES_MAX; i++) {
-		struct lane *lane = &lanes->lane[i];
-		lane->taken = lane->orphan = 0;
-		lane->last = lane->seen = lane->links = lane->evictions = 0;
-		lane->landed = 0;
-		lane->saves = lane->saves_size = lane->saves_wanted = lane->saves_refused = 0;
+	slots->state = SLOTS_NONE;
+	slots->zeroing = NULL;
+	for (size_t i = 0; i < PREEMPT_SLOTS_MAX; i++) {
+		struct preempt_slot *slot = &slots->slot[i];
+		slot->taken = slot->orphan = 0;
+		slot->last = slot->seen = slot->links = slot->evictions = 0;
+		slot->landed = 0;
+		slot->saves = slot->saves_size = slot->saves_wanted = slot->saves_refused = 0;
 	}
 }
 
 bool preempt_look(struct client *client)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 	bool flying = false;
 
-	if (lanes && atomic_exchange(&lanes->stale, 0))
-		renew(lanes);
-	for (size_t i = 0; lanes && i < LANES_MAX; i++) {
-		if (atomic_load(&lanes->lane[i].taken) && look_at_lane(client, &lanes->lane[i]))
+	if (slots && atomic_exchange(&slots->stale, 0))
+		renew(slots);
+	for (size_t i = 0; slots && i < PREEMPT_SLOTS_MAX; i++) {
+		if (atomic_load(&slots->slot[i].taken) && look_at_slot(client, &slots->slot[i]))
 			flying = true;
 	}
 	return flying;
@@ -329,17 +331,17 @@ bool preempt_look(struct client *client)
 /* The newest was: so were those before it. */
 bool preempt_done(struct stream *stream)
 {
-	const struct lane *lane = atomic_load(&stream->lane);
+	const struct preempt_slot *slot = atomic_load(&stream->slot);
 
-	return lane && lane->landed && lane->landed == atomic_load(&stream->begun);
+	return slot && slot->landed && slot->landed == atomic_load(&stream->begun);
 }
 
 void preempt_gone(struct stream *stream)
 {
-	struct lane *lane = atomic_exchange(&stream->lane, NULL);
+	struct preempt_slot *slot = atomic_exchange(&stream->slot, NULL);
 
-	if (lane)
-		atomic_store(&lane->orphan, 1);
+	if (slot)
+		atomic_store(&slot->orphan, 1);
 }
 
 static uint64_t whole_blocks(uint64_t size)
@@ -349,91 +351,91 @@ static uint64_t whole_blocks(uint64_t size)
 
 static size_t reports_size(void)
 {
-	return LANES_MAX * FLIGHTS_MAX * sizeof(uint64_t);
+	return PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(uint64_t);
 }
 
 /* Words that become zero in a stream of their own, and host memory for reports. */
-static enum lanes_state make(struct lanes *lanes)
+static enum slots_state make(struct preempt_slots *slots)
 {
-	if (!lanes->reports) {
+	if (!slots->reports) {
 		void *memory = mmap(NULL, reports_size(), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
-			return LANES_REFUSED;
-		lanes->reports = memory;
+			return SLOTS_REFUSED;
+		slots->reports = memory;
 	}
-	memset((void *)lanes->reports, 0, reports_size());
-	size_t words = LANES_MAX * sizeof(struct weir_words);
-	if (real(cuMemHostRegister_v2)((void *)lanes->reports, reports_size(),
+	memset((void *)slots->reports, 0, reports_size());
+	size_t words = PREEMPT_SLOTS_MAX * sizeof(struct weir_words);
+	if (real(cuMemHostRegister_v2)((void *)slots->reports, reports_size(),
 				       CU_MEMHOSTREGISTER_DEVICEMAP |
 					       CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS ||
-	    real(cuMemHostGetDevicePointer_v2)(&lanes->reports_gpu, (void *)lanes->reports, 0) !=
+	    real(cuMemHostGetDevicePointer_v2)(&slots->reports_gpu, (void *)slots->reports, 0) !=
 		    CUDA_SUCCESS ||
-	    real(cuMemAlloc_v2)(&lanes->words, whole_blocks(words)) != CUDA_SUCCESS ||
-	    real(cuStreamCreate)(&lanes->zeroing, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
-		return LANES_REFUSED;
-	if (real(cuMemsetD8Async)(lanes->words, 0, words, lanes->zeroing) == CUDA_SUCCESS)
-		return LANES_ZEROING;
-	real(cuStreamDestroy_v2)(take(lanes->zeroing));
-	return LANES_REFUSED;
+	    real(cuMemAlloc_v2)(&slots->words, whole_blocks(words)) != CUDA_SUCCESS ||
+	    real(cuStreamCreate)(&slots->zeroing, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+		return SLOTS_REFUSED;
+	if (real(cuMemsetD8Async)(slots->words, 0, words, slots->zeroing) == CUDA_SUCCESS)
+		return SLOTS_ZEROING;
+	real(cuStreamDestroy_v2)(take(slots->zeroing));
+	return SLOTS_REFUSED;
 }
 
-static void begin(struct lanes *lanes)
+static void begin(struct preempt_slots *slots)
 {
-	for (size_t i = 0; i < LANES_MAX; i++) {
-		struct lane *lane = &lanes->lane[i];
-		lane->words = lanes->words + i * sizeof(struct weir_words);
-		lane->reports = lanes->reports + i * FLIGHTS_MAX;
-		lane->reports_gpu = lanes->reports_gpu + i * FLIGHTS_MAX * sizeof(uint64_t);
+	for (size_t i = 0; i < PREEMPT_SLOTS_MAX; i++) {
+		struct preempt_slot *slot = &slots->slot[i];
+		slot->words = slots->words + i * sizeof(struct weir_words);
+		slot->reports = slots->reports + i * FLIGHTS_MAX;
+		slot->reports_gpu = slots->reports_gpu + i * FLIGHTS_MAX * sizeof(uint64_t);
 	}
 }
 
-static void advance(struct lanes *lanes)
+static void advance(struct preempt_slots *slots)
 {
 	CUresult result;
 
-	switch (lanes->state) {
-	case LANES_NONE:
-		lanes->state = make(lanes);
-		if (lanes->state == LANES_REFUSED)
+	switch (slots->state) {
+	case SLOTS_NONE:
+		slots->state = make(slots);
+		if (slots->state == SLOTS_REFUSED)
 			log_warning("no memory for kernels that leave: all run as they are");
 		break;
-	case LANES_ZEROING:
-		result = real(cuStreamQuery)(lanes->zeroing);
+	case SLOTS_ZEROING:
+		result = real(cuStreamQuery)(slots->zeroing);
 		if (result == CUDA_ERROR_NOT_READY)
 			break;
-		real(cuStreamDestroy_v2)(take(lanes->zeroing));
-		begin(lanes);
-		lanes->state = result == CUDA_SUCCESS ? LANES_READY : LANES_REFUSED;
+		real(cuStreamDestroy_v2)(take(slots->zeroing));
+		begin(slots);
+		slots->state = result == CUDA_SUCCESS ? SLOTS_READY : SLOTS_REFUSED;
 		break;
-	case LANES_READY:
-	case LANES_REFUSED:
+	case SLOTS_READY:
+	case SLOTS_REFUSED:
 		break;
 	}
 }
 
-static struct lane *free_lane(struct lanes *lanes)
+static struct preempt_slot *free_slot(struct preempt_slots *slots)
 {
-	for (size_t i = 0; i < LANES_MAX; i++) {
-		if (!atomic_load(&lanes->lane[i].taken))
-			return &lanes->lane[i];
+	for (size_t i = 0; i < PREEMPT_SLOTS_MAX; i++) {
+		if (!atomic_load(&slots->slot[i].taken))
+			return &slots->slot[i];
 	}
 	log_limited(LOG_INFO, 3600, "more than %d streams with long kernels: some stay native",
-		    LANES_MAX);
+		    PREEMPT_SLOTS_MAX);
 	return NULL;
 }
 
-static void give_lanes(struct client *client, struct lanes *lanes)
+static void give_slots(struct client *client, struct preempt_slots *slots)
 {
 	stream_for_each (s, client) {
-		if (!atomic_exchange(&s->lane_wanted, 0) || atomic_load(&s->lane))
+		if (!atomic_exchange(&s->slot_wanted, 0) || atomic_load(&s->slot))
 			continue;
-		struct lane *lane = free_lane(lanes);
-		if (!lane)
+		struct preempt_slot *slot = free_slot(slots);
+		if (!slot)
 			return;
-		lane->landed = 0;
-		atomic_store(&lane->taken, 1);
-		atomic_store(&s->lane, lane);
+		slot->landed = 0;
+		atomic_store(&slot->taken, 1);
+		atomic_store(&s->slot, slot);
 		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */
 			preempt_gone(s);
 	}
@@ -441,60 +443,60 @@ static void give_lanes(struct client *client, struct lanes *lanes)
 
 /* A larger area beside the old one, which launches in flight may still use: to free it would wait
  * for all that the GPU has to do. So it at least doubles. */
-static void grow_saves(struct lane *lane)
+static void grow_saves(struct preempt_slot *slot)
 {
-	uint64_t wanted = atomic_load(&lane->saves_wanted), size = atomic_load(&lane->saves_size);
+	uint64_t wanted = atomic_load(&slot->saves_wanted), size = atomic_load(&slot->saves_size);
 	CUdeviceptr area;
 
-	if (wanted <= size || wanted == lane->saves_refused)
+	if (wanted <= size || wanted == slot->saves_refused)
 		return;
 	wanted = whole_blocks(wanted < 2 * size ? 2 * size : wanted);
 	if (wanted > SAVES_MAX || real(cuMemAlloc_v2)(&area, wanted) != CUDA_SUCCESS) {
-		lane->saves_refused = atomic_load(&lane->saves_wanted);
+		slot->saves_refused = atomic_load(&slot->saves_wanted);
 		log_limited(LOG_WARNING, 3600,
 			    "no %llu MB to save running kernels: they stay native",
 			    (unsigned long long)wanted >> 20);
 		return;
 	}
-	atomic_store(&lane->saves, area);
-	atomic_store(&lane->saves_size, wanted);
+	atomic_store(&slot->saves, area);
+	atomic_store(&slot->saves_size, wanted);
 }
 
 bool preempt_pending(const struct client *client)
 {
-	const struct lanes *lanes = atomic_load(&client->lanes);
+	const struct preempt_slots *slots = atomic_load(&client->slots);
 
-	return atomic_load(&client->lanes_wanted) || (lanes && lanes->state == LANES_ZEROING);
+	return atomic_load(&client->slots_wanted) || (slots && slots->state == SLOTS_ZEROING);
 }
 
 void preempt_work(struct client *client)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 
-	if (!lanes) {
-		lanes = calloc(1, sizeof(*lanes));
-		if (!lanes)
+	if (!slots) {
+		slots = calloc(1, sizeof(*slots));
+		if (!slots)
 			return;
-		atomic_store(&client->lanes, lanes);
+		atomic_store(&client->slots, slots);
 	}
-	advance(lanes);
-	if (lanes->state == LANES_ZEROING)
+	advance(slots);
+	if (slots->state == SLOTS_ZEROING)
 		return;
-	atomic_store(&client->lanes_wanted, 0);
-	if (lanes->state != LANES_READY)
+	atomic_store(&client->slots_wanted, 0);
+	if (slots->state != SLOTS_READY)
 		return;
-	give_lanes(client, lanes);
-	for (size_t i = 0; i < LANES_MAX; i++) {
-		if (atomic_load(&lanes->lane[i].taken))
-			grow_saves(&lanes->lane[i]);
+	give_slots(client, slots);
+	for (size_t i = 0; i < PREEMPT_SLOTS_MAX; i++) {
+		if (atomic_load(&slots->slot[i].taken))
+			grow_saves(&slots->slot[i]);
 	}
 }
 
 void preempt_forget(struct client *client)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 
-	atomic_store(&client->lanes_wanted, 0);
-	if (lanes)
-		atomic_store(&lanes->stale, 1);
+	atomic_store(&client->slots_wanted, 0);
+	if (slots)
+		atomic_store(&slots->stale, 1);
 }

@@ -30,10 +30,10 @@
 
 #include <sched.h>
 
-#define LANES_MAX   64   /* of a client: streams with such kernels */
-#define FLIGHTS_MAX 512  /* of a lane: launches not seen to be finished; a power of two */
-#define PACKED_MAX  2048 /* bytes of parameters, the hidden ones included */
-#define CHAIN_MAX   256  /* continuations of a launch */
+#define PREEMPT_SLOTS_MAX 64   /* of a client: streams with such kernels */
+#define FLIGHTS_MAX       512  /* of a slot: launches not seen to be finished; a power of two */
+#define PACKED_MAX        2048 /* bytes of parameters, the hidden ones included */
+#define CHAIN_MAX         256  /* continuations of a launch */
 /* What is put into a stream and not begun takes one of about 1000 places, and a continuation and
  * its gate take two. When there are none left a launch waits in the driver, with its lock, for as
  * long as the stream stands still. So the launches in flight have so many together: each at most
@@ -52,7 +52,7 @@ struct flight {
 
 /* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given
  * back when the stream is gone and its last launch finished. */
-struct lane {
+struct preempt_slot {
 	_Atomic int taken;
 	_Atomic int orphan; /* its stream is gone */
 	_Atomic int busy;   /* a thread is putting a launch into the stream */
@@ -71,42 +71,43 @@ struct lane {
 	struct flight flights[FLIGHTS_MAX];
 };
 
-enum lanes_state { LANES_NONE, LANES_ZEROING, LANES_READY, LANES_REFUSED };
+enum slots_state { SLOTS_NONE, SLOTS_ZEROING, SLOTS_READY, SLOTS_REFUSED };
 
 /* Of a client. Made by the worker, never freed: a thread may be in the middle of a launch. */
-struct lanes {
+struct preempt_slots {
 	_Atomic int stale; /* its context is gone: the worker begins anew */
-	enum lanes_state state;
+	enum slots_state state;
 	CUdeviceptr words;
 	CUstream zeroing; /* in which the words become zero; then NULL */
 	_Atomic uint64_t *reports;
 	CUdeviceptr reports_gpu;
-	struct lane lane[LANES_MAX];
+	struct preempt_slot slot[PREEMPT_SLOTS_MAX];
 };
 
-/* Around everything that launches into a stream with a lane: nothing may come into the middle of a
+/* Around everything that launches into a stream with a slot: nothing may come into the middle of a
  * chain. Only threads that launch into one stream at the same time meet here. */
-static inline void lane_lock(struct lane *lane)
+static inline void preempt_slot_lock(struct preempt_slot *slot)
 {
-	while (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire))
+	while (atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire))
 		sched_yield();
 }
 
-static inline void lane_unlock(struct lane *lane)
+static inline void preempt_slot_unlock(struct preempt_slot *slot)
 {
-	atomic_store_explicit(&lane->busy, 0, memory_order_release);
+	atomic_store_explicit(&slot->busy, 0, memory_order_release);
 }
 
-/* Launch path, with the lane locked: launches in the form of the turn's plan. False: it cannot be,
+/* Launch path, with the slot locked: launches in the form of the turn's plan. False: it cannot be,
  * nothing was launched, and the kernel is to run as it is. */
-bool preempt_launch(struct stream *stream, struct lane *lane, const struct standing *standing,
-		    const struct kernel_call *call, const struct launch_decision *decision,
-		    struct sample *sample, CUresult *result);
+bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
+		    const struct level_binding *binding, const struct kernel_call *call,
+		    const struct launch_decision *decision, struct sample *sample,
+		    CUresult *result);
 
-/* Launch path: the stream should have a lane. */
+/* Launch path: the stream should have a slot. */
 void preempt_want(struct stream *stream);
 
-/* The stream is gone: its lane is free when its launches are finished. */
+/* The stream is gone: its slot is free when its launches are finished. */
 void preempt_gone(struct stream *stream);
 
 /* Worker: reads what the GPU reported, without the driver. True: launches are in flight. */

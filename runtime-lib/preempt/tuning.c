@@ -99,7 +99,7 @@ static bool runs_natively(struct tuned_kernel *tuned, bool waited)
 static bool is_bearable(const struct client *client, uint64_t ns)
 {
 	return !settings.latency_told &&
-	       ns <= atomic_load_explicit(&client->patience, memory_order_relaxed);
+	       ns <= atomic_load_explicit(&client->max_blocking_time, memory_order_relaxed);
 }
 
 uint64_t tuning_native_time(const struct tuned_kernel *tuned, uint64_t predicted)
@@ -384,12 +384,12 @@ static void try_forms(struct tuned_kernel *tuned, const struct rewritten *rewrit
  * next gate comes; nor is anybody while those above can wait for them. */
 static bool is_of_use(const struct tuned_kernel *tuned, const struct client *client)
 {
-	const struct standing *standing = atomic_load(&client->standing);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
 	if (is_forced(&settings))
 		return true;
 	return !is_bearable(client, tuned->native) &&
-	       ((standing && !standing->level) || trial_is_waited(tuned) ||
+	       ((binding && !binding->level) || trial_is_waited(tuned) ||
 		tuned->native >= GATE_INTERVAL_ALONE);
 }
 

@@ -1,7 +1,7 @@
 /* The real driver, found behind our own SONAME, and its functions. */
 #include "shim/driver.h"
 
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 #include "shim/search.h"
 
 #include "weir/log.h"
@@ -44,15 +44,15 @@ bool driver_find(char *path)
 static void opened(void *driver)
 {
 	if (driver)
-		late_bind_threads(driver);
+		weak_libc_bind_threads(driver);
 	for (size_t i = 0; i < HOOKS; i++)
-		driver_hooks[i].real = front_function(driver_hooks[i].name);
+		driver_hooks[i].real = shim_function(driver_hooks[i].name);
 }
 
 static const char *const forwarded_names[] = {
 #include "forward-names.inc"
 };
-const struct front front = {
+const struct shim shim = {
 	.name = "CUDA driver",
 	.find = driver_find,
 	.opened = opened,
@@ -63,7 +63,7 @@ const struct front front = {
 
 bool driver_ready(void)
 {
-	return front_ready();
+	return shim_ready();
 }
 
 void *driver_swap(void *address)

@@ -1,7 +1,7 @@
 /* The real driver: found once, opened by absolute path, and the functions in it. */
 #pragma once
 
-#include "shim/front.h"
+#include "shim/shim.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 #include "shim/thread.h"
 
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 
 #include "weir/log.h"
 
@@ -31,8 +31,9 @@ int thread_start(void *(*body)(void *), const char *name)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	block_signals(APPLICATIONS, &before);
-	int error = late.pthread_create ? late.pthread_create(&thread, &attributes, body, NULL)
-					: ENOSYS;
+	int error = weak_libc.pthread_create
+			    ? weak_libc.pthread_create(&thread, &attributes, body, NULL)
+			    : ENOSYS;
 	block_signals(before, NULL);
 	pthread_attr_destroy(&attributes);
 	if (error)

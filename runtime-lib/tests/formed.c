@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static unsigned kernels;
-static uint32_t evicted[LANES_MAX]; /* what the GPU has reported of each lane */
+static uint32_t evicted[PREEMPT_SLOTS_MAX]; /* what the GPU has reported of each slot */
 
 static uint64_t pointer = 0x1122334455667788;
 static uint32_t number = 0x99aabbcc;
@@ -54,15 +54,15 @@ void gone(unsigned n)
 
 void land(unsigned evictions)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 
-	for (size_t i = 0; lanes && i < LANES_MAX; i++) {
-		struct lane *lane = &lanes->lane[i];
-		uint32_t last = atomic_load(&lane->last), seen = atomic_load(&lane->seen);
+	for (size_t i = 0; slots && i < PREEMPT_SLOTS_MAX; i++) {
+		struct preempt_slot *slot = &slots->slot[i];
+		uint32_t last = atomic_load(&slot->last), seen = atomic_load(&slot->seen);
 		for (uint32_t serial = seen + 1; serial != last + 1; serial++)
-			atomic_store(&lane->reports[serial % FLIGHTS_MAX],
+			atomic_store(&slot->reports[serial % FLIGHTS_MAX],
 				     (uint64_t)(evicted[i] += evictions) << 32 | serial);
-		assert_true(eventually(atomic_load(&lane->seen) == last));
+		assert_true(eventually(atomic_load(&slot->seen) == last));
 	}
 }
 

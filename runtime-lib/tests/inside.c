@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Standings and pages are kept for the life of the process by intent; see client.c. */
+/* Bindings and pages are kept for the life of the process by intent; see client.c. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

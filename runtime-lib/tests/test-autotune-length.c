@@ -36,12 +36,12 @@ struct program {
 
 static int client_begin(void **state)
 {
-	static const struct standing lowest = {.level = 0};
+	static const struct level_binding lowest = {.level = 0};
 
 	(void)state;
 	tuning_init();
 	client = &clients[0];
-	atomic_store(&client->standing, &lowest);
+	atomic_store(&client->binding, &lowest);
 	return 0;
 }
 
@@ -273,11 +273,11 @@ static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
 /* Above others, and with nobody waiting, a short kernel is not compared. */
 static void what_needs_no_form_is_not_counted(void **state)
 {
-	static const struct standing above = {.level = 1};
+	static const struct level_binding above = {.level = 1};
 	struct program program = program_of(MS / 2, 101);
 
 	(void)state;
-	atomic_store(&client->standing, &above);
+	atomic_store(&client->binding, &above);
 	launch(&program);
 	assert_int_equal(tuned_of(&program)->state, TUNING_WANTED);
 	assert_int_equal(tuning_count(client), 0);

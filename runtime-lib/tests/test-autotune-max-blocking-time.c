@@ -23,8 +23,8 @@ static void somebody_comes(unsigned n)
 /* Those above can wait for so long. */
 static void bear(uint32_t ns)
 {
-	agent.control->patience = ns;
-	assert_true(eventually(atomic_load(&client->patience) == ns));
+	agent.control->max_blocking_time = ns;
+	assert_true(eventually(atomic_load(&client->max_blocking_time) == ns));
 }
 
 /* How many of some launches that are measured, each of them. */
@@ -73,7 +73,7 @@ static void what_those_above_can_wait_for_stays_native(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 5);
-	agent.control->patience = 0;
+	agent.control->max_blocking_time = 0;
 	gone(n);
 }
 
@@ -104,7 +104,7 @@ static void equals_who_must_not_wait_have_no_patience(void **state)
 	(void)state;
 	bear(312500);
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->patience) == 0));
+	assert_true(eventually(atomic_load(&client->max_blocking_time) == 0));
 	CUfunction kernel = kernel_of(200000, &rewritten);
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_int_equal(forms_of(n, kernel, 5), 5);
@@ -113,7 +113,7 @@ static void equals_who_must_not_wait_have_no_patience(void **state)
 	agent.control->flags = 0;
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 5);
-	agent.control->patience = 0;
+	agent.control->max_blocking_time = 0;
 	gone(n);
 }
 
@@ -136,7 +136,7 @@ static void what_the_user_says_counts_alone(void **state)
 	assert_null(tuned_for(kernel));
 	unsetenv("WEIR_PREEMPT_LATENCY_US");
 	tuning_init();
-	agent.control->patience = 0;
+	agent.control->max_blocking_time = 0;
 	gone(n);
 }
 

@@ -125,12 +125,12 @@ static void work_that_changes_is_compared_at_the_same_time(void **state)
 	gone(n);
 }
 
-static struct lane *first_lane(void)
+static struct preempt_slot *first_lane(void)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 
-	return lanes && lanes->state == LANES_READY && atomic_load(&lanes->lane[0].taken)
-		       ? &lanes->lane[0]
+	return slots && slots->state == SLOTS_READY && atomic_load(&slots->slot[0].taken)
+		       ? &slots->slot[0]
 		       : NULL;
 }
 
@@ -144,7 +144,7 @@ static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
 	CUfunction kernel = kernel_of(2000000, &rewritten);
 	launch_call(n, kernel, BLOCKS);
 	assert_true(eventually(is_tried(kernel)));
-	launch_call(n, kernel, BLOCKS); /* has the lane made, if need be */
+	launch_call(n, kernel, BLOCKS); /* has the slot made, if need be */
 	assert_true(eventually(first_lane() != NULL));
 	land(0);
 	assert_true(eventually(agent.status->comparing == 1));

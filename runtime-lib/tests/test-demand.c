@@ -106,7 +106,7 @@ static void a_copy_shows_demand_early(void **state)
 	finish_work(n);
 	assert_true(copy_shows_demand(n));
 	assert_int_equal(agent.demand[1]->word, agent.demand[0]->word);
-	assert_true(agent.status->early > 0);
+	assert_true(agent.status->speculative > 0);
 	assert_int_equal(agent.status->outstanding, 0); /* it is not our turn for it among equals */
 
 	/* The launch comes: demand stays until it is finished. */
@@ -115,7 +115,7 @@ static void a_copy_shows_demand_early(void **state)
 	assert_true(shown());
 	usleep(20000);
 	assert_true(shown());
-	assert_true(agent.status->early_time > 0);
+	assert_true(agent.status->speculative_time > 0);
 	driver->streams_busy = 0;
 	finish_work(n);
 	gone(n);
@@ -128,25 +128,25 @@ static void what_nothing_follows_is_taken_back(void **state)
 	(void)state;
 	finish_work(n);
 	assert_true(copy_shows_demand(n));
-	uint64_t vain = agent.status->early_vain;
+	uint64_t vain = agent.status->speculative_misses;
 	assert_true(eventually(!shown()));
-	assert_true(eventually(agent.status->early_vain == vain + 1));
+	assert_true(eventually(agent.status->speculative_misses == vain + 1));
 
 	/* Nor is it shown for long by who only copies. */
-	uint64_t early = agent.status->early;
+	uint64_t early = agent.status->speculative;
 	for (unsigned i = 0; i < 50; i++) {
 		copy();
 		assert_true(eventually(!shown()));
 		usleep(1000);
 	}
-	assert_in_range(agent.status->early - early, 0, 4);
+	assert_in_range(agent.status->speculative - early, 0, 4);
 	gone(n);
 }
 
 static void at_the_bottom_nothing_is_shown(void **state)
 {
 	unsigned n = context_welcomed(0);
-	uint64_t before = agent.status->early;
+	uint64_t before = agent.status->speculative;
 
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
@@ -154,7 +154,7 @@ static void at_the_bottom_nothing_is_shown(void **state)
 		launch(n);
 		cuStreamSynchronize(STREAM(n, 1));
 	}
-	assert_int_equal(agent.status->early, before);
+	assert_int_equal(agent.status->speculative, before);
 	assert_int_equal(client->early.trust, 0);
 	gone(n);
 }
@@ -209,7 +209,7 @@ static void work_is_told_if_somebody_wants_to_know(void **state)
 /* What another thread does at the very moment in which bits are set. The demand word is then in a
  * page that cannot be written yet. */
 static struct {
-	struct standing standing;
+	struct level_binding binding;
 	struct page page;
 	void (*meanwhile)(void);
 } caught;
@@ -223,18 +223,18 @@ static void on_fault(int signal)
 	caught.meanwhile = NULL;
 }
 
-/* The client's standing, at level 1, but with another mapping of its word. */
+/* The client's binding, at level 1, but with another mapping of its word. */
 static void catch_set(void (*meanwhile)(void))
 {
 	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
 
-	caught.standing = *atomic_load(&client->standing);
-	caught.page = *caught.standing.below[0];
+	caught.binding = *atomic_load(&client->binding);
+	caught.page = *caught.binding.below[0];
 	caught.page.memory =
 		mmap(NULL, WEIR_PAGE_SIZE, PROT_NONE, MAP_SHARED, agent.demand_fds[0], 0);
 	assert_true(caught.page.memory != MAP_FAILED);
-	caught.standing.level = 1;
-	caught.standing.below[0] = &caught.page;
+	caught.binding.level = 1;
+	caught.binding.below[0] = &caught.page;
 	caught.meanwhile = meanwhile;
 	sigaction(SIGSEGV, &action, NULL);
 }
@@ -255,7 +255,7 @@ static void early_demand_ends_with_the_work_it_was_for(void **state)
 	finish_work(of_context);
 	usleep(50000);
 	catch_set(launch_and_finish);
-	demand_set_early(client, &caught.standing);
+	demand_set_early(client, &caught.binding);
 	assert_null(caught.meanwhile);
 	assert_true(eventually(!shown()));
 	gone(of_context);
@@ -275,7 +275,7 @@ static void demand_that_moves_ends_with_its_work(void **state)
 	of_context = context_welcomed(1);
 	assert_true(shown());
 	catch_set(finish_now);
-	demand_move(client, &caught.standing);
+	demand_move(client, &caught.binding);
 	assert_null(caught.meanwhile);
 	assert_true(eventually(!shown()));
 	gone(of_context);
@@ -361,11 +361,11 @@ static void bursts_are_told(void **state)
 	/* One that does not end. */
 	driver->streams_busy = 1;
 	launch(n);
-	assert_true(eventually(agent.status->burst > 10000000));
+	assert_true(eventually(agent.status->busy_period > 10000000));
 	driver->streams_busy = 0;
 	finish_work(n);
 	assert_true(eventually(burst_told(&client->burst) > 10000000));
-	assert_true(eventually(agent.status->burst == burst_told(&client->burst)));
+	assert_true(eventually(agent.status->busy_period == burst_told(&client->burst)));
 
 	/* Demand lingers behind those that follow, but not in them. */
 	for (unsigned i = 0; i < TRIES && burst_told(&client->burst) > 100000; i++) {
@@ -374,7 +374,7 @@ static void bursts_are_told(void **state)
 		finish_work(n);
 	}
 	assert_in_range(burst_told(&client->burst), 1, 100000);
-	assert_true(eventually(agent.status->burst == burst_told(&client->burst)));
+	assert_true(eventually(agent.status->busy_period == burst_told(&client->burst)));
 	gone(n);
 }
 

@@ -162,11 +162,11 @@ static unsigned settled(void)
 
 static void land(struct client *client)
 {
-	struct lanes *lanes = atomic_load(&client->lanes);
+	struct preempt_slots *slots = atomic_load(&client->slots);
 
-	for (uint32_t i = 0; lanes && lanes->state == LANES_READY && i < FLIGHTS_MAX; i++) {
-		uint32_t serial = atomic_load(&lanes->lane[0].last) - i;
-		atomic_store(&lanes->lane[0].reports[serial % FLIGHTS_MAX], serial);
+	for (uint32_t i = 0; slots && slots->state == SLOTS_READY && i < FLIGHTS_MAX; i++) {
+		uint32_t serial = atomic_load(&slots->slot[0].last) - i;
+		atomic_store(&slots->slot[0].reports[serial % FLIGHTS_MAX], serial);
 	}
 }
 

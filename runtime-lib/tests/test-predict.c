@@ -21,7 +21,7 @@
 #define STREAM    ((CUstream)(uintptr_t)0x10108)
 #define KERNEL(n) ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
 
-/* Standings and pages are kept for the life of the process by intent; see client.c. */
+/* Bindings and pages are kept for the life of the process by intent; see client.c. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

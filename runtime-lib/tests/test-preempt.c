@@ -411,22 +411,22 @@ static void lanes_outlive_streams(void **state)
 	unsigned n = welcomed(1);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(1000000, &rewritten);
-	struct lane *lane;
+	struct preempt_slot *slot;
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	lane = &atomic_load(&client->lanes)->lane[0];
+	slot = &atomic_load(&client->slots)->slot[0];
 	launch_call(n, kernel, BLOCKS);
 	assert_int_equal(cuStreamDestroy_v2(STREAM(n, 1)), CUDA_SUCCESS);
 	usleep(50000);
-	assert_int_equal(atomic_load(&lane->taken), 1); /* its words are still in use */
+	assert_int_equal(atomic_load(&slot->taken), 1); /* its words are still in use */
 	land(0);
-	assert_true(eventually(!atomic_load(&lane->taken)));
+	assert_true(eventually(!atomic_load(&slot->taken)));
 
 	/* The next stream gets it, and goes on with its serials. */
-	uint32_t last = atomic_load(&lane->last);
+	uint32_t last = atomic_load(&slot->last);
 	launch_call(n, kernel, BLOCKS); /* makes the stream's record anew */
-	assert_true(eventually(atomic_load(&lane->taken)));
+	assert_true(eventually(atomic_load(&slot->taken)));
 	ops_of(n, kernel, BLOCKS);
 	assert_int_equal(hidden_of(&driver->ops[driver->n_ops - 1])->serial, last + 1);
 	gone(n);

@@ -1,7 +1,7 @@
 /* Processes that may have no more threads, as at the pids limit of their pod. libweir's own
  * sources, on a driver that does nothing but be observable. */
 #include "inside.h"
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,8 +44,8 @@ static bool launch_is_governed(void)
 static void without_threads_nothing_is_governed(void **state)
 {
 	(void)state;
-	threads.create = late.pthread_create;
-	late.pthread_create = create;
+	threads.create = weak_libc.pthread_create;
+	weak_libc.pthread_create = create;
 	for (unsigned i = 0; i < 100; i++)
 		assert_false(launch_is_governed());
 	assert_int_equal(driver->gates, 0);

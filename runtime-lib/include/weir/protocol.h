@@ -272,7 +272,7 @@ struct weir_control_page {
 	_Atomic uint32_t below;       /* how many clients of this GPU are below this one */
 	/* ns: kernels no longer than this need not leave for those above, whose work takes many
 	 * times as long. 0: not known. */
-	_Atomic uint32_t patience;
+	_Atomic uint32_t max_blocking_time;
 	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
@@ -331,15 +331,15 @@ struct weir_status_page {
 	_Atomic uint64_t demand_time; /* with work outstanding, as of some moment ago */
 	/* Times that demand was shown before a launch that a copy to the GPU told of; of these for
 	 * nothing; and the time until it came, or until that was known. */
-	_Atomic uint64_t early;
-	_Atomic uint64_t early_vain;
-	_Atomic uint64_t early_time;
+	_Atomic uint64_t speculative;
+	_Atomic uint64_t speculative_misses;
+	_Atomic uint64_t speculative_time;
 	/* Kernels launched within the last second or so whose form is not decided: it is being
 	 * made, or compared with the native one. */
 	_Atomic uint64_t comparing;
 	/* ns from when work comes to the idle client until it is done, the shortest of late; 0: not
 	 * known, or this library does not say. */
-	_Atomic uint64_t burst;
+	_Atomic uint64_t busy_period;
 	uint8_t reserved[WEIR_PAGE_SIZE - 352];
 };
 
@@ -371,13 +371,13 @@ static_assert(offsetof(struct weir_status_page, form_launches) == 88, "page layo
 static_assert(offsetof(struct weir_control_page, beside) == 36, "page layout");
 static_assert(offsetof(struct weir_control_page, hold_until) == 40, "page layout");
 static_assert(offsetof(struct weir_control_page, below) == 56, "page layout");
-static_assert(offsetof(struct weir_control_page, patience) == 60, "page layout");
+static_assert(offsetof(struct weir_control_page, max_blocking_time) == 60, "page layout");
 static_assert(offsetof(struct weir_status_page, executed) == 256, "page layout");
 static_assert(offsetof(struct weir_status_page, predictions) == 280, "page layout");
 static_assert(offsetof(struct weir_status_page, demand_time) == 304, "page layout");
-static_assert(offsetof(struct weir_status_page, early) == 312, "page layout");
+static_assert(offsetof(struct weir_status_page, speculative) == 312, "page layout");
 static_assert(offsetof(struct weir_status_page, comparing) == 336, "page layout");
-static_assert(offsetof(struct weir_status_page, burst) == 344, "page layout");
+static_assert(offsetof(struct weir_status_page, busy_period) == 344, "page layout");
 
 /* One message as it came from a socket, checked. */
 union weir_message {

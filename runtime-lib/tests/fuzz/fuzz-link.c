@@ -36,18 +36,18 @@ static void touch(const struct page *page)
 		(void)*(volatile uint8_t *)((uint8_t *)page->memory + WEIR_PAGE_SIZE - 1);
 }
 
-static void use(struct standing *standing)
+static void use(struct level_binding *binding)
 {
-	if (!standing)
+	if (!binding)
 		return;
-	if (standing->level >= WEIR_LEVELS || standing->bit > WEIR_BIT_SHARED)
+	if (binding->level >= WEIR_LEVELS || binding->bit > WEIR_BIT_SHARED)
 		abort();
-	touch(standing->wait);
-	touch(standing->control);
-	touch(standing->status);
-	for (unsigned q = 0; q < standing->level; q++)
-		touch(standing->below[q]);
-	free(standing);
+	touch(binding->wait);
+	touch(binding->control);
+	touch(binding->status);
+	for (unsigned q = 0; q < binding->level; q++)
+		touch(binding->below[q]);
+	free(binding);
 }
 
 /* A request that was sent has been answered, or is as it was. */
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int pages[2] = {-1, -1};
 	static struct page control, status;
-	static struct standing standing;
+	static struct level_binding binding;
 	struct client *client = &clients[0];
 	int fds[WEIR_FDS_MAX], pair[2];
 
@@ -80,15 +80,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		control.memory = status.memory =
 			mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pages[0], 0);
-		standing = (struct standing){.control = &control, .status = &status};
+		binding = (struct level_binding){.control = &control, .status = &status};
 	}
 	if (size < 3 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return 0;
 	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
 		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
 	client->socket = pair[1];
-	client->newest = data[2] & 1 ? &standing : NULL;
-	atomic_store(&client->standing, client->newest);
+	client->newest = data[2] & 1 ? &binding : NULL;
+	atomic_store(&client->binding, client->newest);
 	client->last_request = data[2] >> 1;
 	request_put(client, dup(pages[0]));
 	request_send(client, 1);

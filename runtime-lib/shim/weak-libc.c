@@ -1,11 +1,11 @@
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 
 #include <dlfcn.h>
 #include <sched.h>
 
 #define RTLD_INTERNAL 0x80000000 /* what glibc's own callers of __libc_dlopen_mode pass */
 
-struct late late;
+struct weak_libc weak_libc;
 
 /* glibc's own, in libc.so.6 until 2.33, for a process without libdl. */
 extern void *__libc_dlopen_mode(const char *path, int mode) __attribute__((weak));
@@ -23,26 +23,26 @@ static void *there(void *function)
 	return function;
 }
 
-bool late_bind_loader(void)
+bool weak_libc_bind_loader(void)
 {
 	if (there((void *)dlopen) && there((void *)dlsym)) {
-		late.dlopen = dlopen;
-		late.dlsym = dlsym;
+		weak_libc.dlopen = dlopen;
+		weak_libc.dlsym = dlsym;
 	} else if (there((void *)__libc_dlopen_mode) && there((void *)__libc_dlsym)) {
-		late.dlopen = open_internally;
-		late.dlsym = __libc_dlsym;
+		weak_libc.dlopen = open_internally;
+		weak_libc.dlsym = __libc_dlsym;
 	}
-	return late.dlopen && late.dlsym;
+	return weak_libc.dlopen && weak_libc.dlsym;
 }
 
 static void *bind(void *function, void *driver, const char *name)
 {
-	return there(function) ? function : late.dlsym(driver, name);
+	return there(function) ? function : weak_libc.dlsym(driver, name);
 }
 
-void late_bind_threads(void *driver)
+void weak_libc_bind_threads(void *driver)
 {
-#define BIND(name) late.name = (__typeof__(late.name))bind((void *)(name), driver, #name)
+#define BIND(name) weak_libc.name = (__typeof__(weak_libc.name))bind((void *)(name), driver, #name)
 	BIND(pthread_create);
 	BIND(pthread_key_create);
 	BIND(pthread_setspecific);

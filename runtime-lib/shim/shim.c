@@ -1,6 +1,6 @@
-#include "shim/front.h"
+#include "shim/shim.h"
 
-#include "shim/late.h"
+#include "shim/weak-libc.h"
 
 #include "weir/log.h"
 
@@ -13,13 +13,13 @@ extern void *forward_slots[]; /* of the stubs: where each goes */
 static void *library;      /* from dlopen() */
 static _Atomic int opened; /* 0: not tried, 1: ready, -1: there is none */
 
-void *front_function(const char *name)
+void *shim_function(const char *name)
 {
-	void *address = library ? late.dlsym(library, name) : NULL;
+	void *address = library ? weak_libc.dlsym(library, name) : NULL;
 
 	if (address)
 		return address;
-	return library ? front.function_missing : front.library_missing;
+	return library ? shim.function_missing : shim.library_missing;
 }
 
 static void open_library(void)
@@ -27,17 +27,17 @@ static void open_library(void)
 	char path[PATH_MAX];
 
 	log_init("libweir", LOG_WARNING);
-	if (late_bind_loader() && front.find(path))
-		library = late.dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (weak_libc_bind_loader() && shim.find(path))
+		library = weak_libc.dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (library)
-		log_debug("%s is %s", front.name, path);
+		log_debug("%s is %s", shim.name, path);
 	else
-		log_debug("there is no %s here", front.name);
-	front.opened(library);
+		log_debug("there is no %s here", shim.name);
+	shim.opened(library);
 	atomic_store(&opened, library ? 1 : -1);
 }
 
-bool front_ready(void)
+bool shim_ready(void)
 {
 	static struct once opening;
 
@@ -53,8 +53,8 @@ bool front_ready(void)
 void *forward_resolve(size_t index);
 void *forward_resolve(size_t index)
 {
-	front_ready();
-	void *address = front_function(front.forwarded[index]);
+	shim_ready();
+	void *address = shim_function(shim.forwarded[index]);
 	__atomic_store_n(&forward_slots[index], address, __ATOMIC_RELEASE);
 	return address;
 }

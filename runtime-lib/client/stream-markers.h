@@ -5,19 +5,19 @@
 
 #include "client/stream.h"
 
-struct trail;
+struct stream_markers;
 
 /* Worker, with the stream's context current: gates get markers from now on. */
-void trail_want(struct stream *stream);
+void stream_markers_want(struct stream *stream);
 
 /* Launch path: a marker, if they are wanted and one is free. */
-void trail_leave(struct stream *stream);
+void stream_markers_leave(struct stream *stream);
 
 /* Worker: takes note of the markers that were passed. */
-void trail_follow(struct stream *stream);
+void stream_markers_follow(struct stream *stream);
 
 /* Whether there are markers, free ones as well, which are of the stream's context. */
-bool trail_has_markers(const struct stream *stream);
+bool stream_markers_has_markers(const struct stream *stream);
 
 /* The stream is gone, and the worker is through with it. @context: its context is there still. */
-void trail_end(struct stream *stream, bool context);
+void stream_markers_end(struct stream *stream, bool context);

@@ -5,22 +5,23 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct late {
+struct weak_libc {
 	void *(*dlopen)(const char *path, int mode);
 	void *(*dlsym)(void *handle, const char *name);
-	/* NULL until late_bind_threads(), and where there are none: then nothing is governed. */
+	/* NULL until weak_libc_bind_threads(), and where there are none: then nothing is governed.
+	 */
 	int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
 			      void *(*body)(void *), void *argument);
 	int (*pthread_key_create)(pthread_key_t *key, void (*destructor)(void *));
 	int (*pthread_setspecific)(pthread_key_t key, const void *value);
 };
 
-extern struct late late;
+extern struct weak_libc weak_libc;
 
 /* False: libraries cannot be opened in this process. */
-bool late_bind_loader(void);
+bool weak_libc_bind_loader(void);
 /* @driver: a library that needs libpthread. */
-void late_bind_threads(void *driver);
+void weak_libc_bind_threads(void *driver);
 
 /* Runs @body once for the process; everyone returns when it has run. (pthread_once is one of those
  * that may not be there.) */
