@@ -60,7 +60,7 @@ endif
 WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu test-patience \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu test-max-blocking-time \
                test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test

@@ -7,11 +7,11 @@ weir-sim_CPPFLAGS := -Iagent/include
 weir-sim_STATIC   := agent node base
 weir-sim_LIBS     := -lyaml -lm
 
-UNIT_TESTS += test-turns test-sim test-objective
-test-turns_SRC          := agent/tests/test-turns.c $(SIM_SRC)
-test-turns_CPPFLAGS     := -Iagent/include
-test-turns_STATIC       := agent node base
-test-turns_LIBS         := -lcmocka -lyaml -lm
+UNIT_TESTS += test-run-queue test-sim test-objective
+test-run-queue_SRC          := agent/tests/test-run-queue.c $(SIM_SRC)
+test-run-queue_CPPFLAGS     := -Iagent/include
+test-run-queue_STATIC       := agent node base
+test-run-queue_LIBS         := -lcmocka -lyaml -lm
 test-sim_SRC            := agent/tests/test-sim.c $(SIM_SRC)
 test-sim_CPPFLAGS       := -Iagent/include
 test-sim_STATIC         := agent node base

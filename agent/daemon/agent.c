@@ -15,7 +15,7 @@
 #include "daemon/report.h"
 #include "scheduler/rules.h"
 #include "daemon/session.h"
-#include "scheduler/terms.h"
+#include "scheduler/tenant-spec.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -37,19 +37,19 @@ static const struct pod *pod_of(const struct agent *agent, const struct tenant *
 		       : NULL;
 }
 
-static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant,
-				      struct level_decision *out)
+static struct tenant_spec decide_in_cluster(struct agent *agent, struct tenant *tenant,
+					    struct level_decision *out)
 {
 	const struct pod *pod = pod_of(agent, tenant);
 	struct level_input input = {.qos = tenant->identity.qos};
-	struct terms terms = terms_unknown();
+	struct tenant_spec spec = tenant_spec_unknown();
 
 	tenant->pod_known |= pod != NULL;
 	if (pod) {
 		const struct pod_container *container =
 			pod_container(pod, tenant->identity.container_id);
 		name_from_pod(tenant, pod, container);
-		terms = terms_of_pod(&agent->config.levels, pod, container);
+		spec = tenant_spec_of_pod(&agent->config.levels, pod, container);
 		input = (struct level_input){.annotation = pod->priority,
 					     .namespace_ = pod->namespace_,
 					     .priority_class = pod->priority_class,
@@ -57,13 +57,13 @@ static struct terms decide_in_cluster(struct agent *agent, struct tenant *tenant
 					     .known_pod = true};
 	}
 	level_decide(out, &agent->config.levels, &input);
-	return terms;
+	return spec;
 }
 
-static struct terms decide_standalone(const struct agent *agent, const struct tenant *tenant,
-				      struct level_decision *out)
+static struct tenant_spec decide_standalone(const struct agent *agent, const struct tenant *tenant,
+					    struct level_decision *out)
 {
-	return terms_of_rule(rules_decide(out, &agent->config, &tenant->identity));
+	return tenant_spec_of_rule(rules_decide(out, &agent->config, &tenant->identity));
 }
 
 static void apply_level(struct agent *agent, struct tenant *tenant,
@@ -97,39 +97,39 @@ static void mark_limited(struct agent *agent)
 #define WHOSE       "namespace '%s', pod '%s', container '%s': "
 #define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
 
-static void apply_slo(struct tenant *tenant, const struct terms *terms)
+static void apply_slo(struct tenant *tenant, const struct tenant_spec *spec)
 {
-	if (strcmp(tenant->wanted_latency, terms->wanted_latency) != 0 && *terms->wanted_latency &&
-	    !terms->slo)
+	if (strcmp(tenant->wanted_latency, spec->wanted_latency) != 0 && *spec->wanted_latency &&
+	    !spec->slo)
 		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
 				  ", not '%s'",
-			    WHO(tenant), terms->wanted_latency);
-	tenant->slo = terms->slo;
+			    WHO(tenant), spec->wanted_latency);
+	tenant->slo = spec->slo;
 	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
-		 terms->wanted_latency);
+		 spec->wanted_latency);
 }
 
-static void apply_weight(struct tenant *tenant, const struct terms *terms)
+static void apply_weight(struct tenant *tenant, const struct tenant_spec *spec)
 {
-	if (strcmp(tenant->wanted_weight, terms->wanted_weight) != 0 && terms->weight_refused)
+	if (strcmp(tenant->wanted_weight, spec->wanted_weight) != 0 && spec->weight_refused)
 		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
 				  ", above its share of %u only in levels.raiseNamespaces",
-			    WHO(tenant), terms->wanted_weight, terms->weight);
-	tenant->share = terms->weight;
-	tenant->weight_refused = terms->weight_refused;
-	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", terms->wanted_weight);
+			    WHO(tenant), spec->wanted_weight, spec->weight);
+	tenant->share = spec->weight;
+	tenant->weight_refused = spec->weight_refused;
+	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", spec->wanted_weight);
 }
 
-static void apply_terms(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+static void apply_spec(struct agent *agent, struct tenant *tenant, const struct tenant_spec *spec)
 {
 	struct client *client;
 
-	if (tenant->share == terms->weight && tenant->slo == terms->slo &&
-	    strcmp(tenant->wanted_latency, terms->wanted_latency) == 0 &&
-	    strcmp(tenant->wanted_weight, terms->wanted_weight) == 0)
+	if (tenant->share == spec->weight && tenant->slo == spec->slo &&
+	    strcmp(tenant->wanted_latency, spec->wanted_latency) == 0 &&
+	    strcmp(tenant->wanted_weight, spec->wanted_weight) == 0)
 		return;
-	apply_slo(tenant, terms);
-	apply_weight(tenant, terms);
+	apply_slo(tenant, spec);
+	apply_weight(tenant, spec);
 	for (client = tenant->clients; client; client = client->tenant_next)
 		scheduler_change(&agent->scheduler, client->gpu);
 }
@@ -147,7 +147,7 @@ uint64_t agent_memory_limit(const struct agent *agent, const struct tenant *tena
 	struct config_memory by_default = memory_default(agent, gpu);
 	bool less;
 
-	return memory_terms_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
+	return memory_spec_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
 }
 
 bool agent_limits(const struct agent *agent, const struct tenant *tenant)
@@ -222,15 +222,15 @@ static void limit_memory(struct agent *agent, const struct tenant *tenant, const
 }
 
 /* Its words make no sense, and the limit before holds. */
-static bool refuse_memory(struct tenant *tenant, const struct terms *terms)
+static bool refuse_memory(struct tenant *tenant, const struct tenant_spec *spec)
 {
-	bool same_words = strcmp(tenant->wanted_memory, terms->wanted_memory) == 0;
+	bool same_words = strcmp(tenant->wanted_memory, spec->wanted_memory) == 0;
 
-	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", terms->wanted_memory);
-	tenant->memory_refused = *terms->wanted_memory && !terms->memory.bytes;
+	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", spec->wanted_memory);
+	tenant->memory_refused = *spec->wanted_memory && !spec->memory.bytes;
 	if (tenant->memory_refused && !same_words)
 		log_warning(WHOSE "limit of memory refused: expected " MEMORY_EXPECTED ", not '%s'",
-			    WHO(tenant), terms->wanted_memory);
+			    WHO(tenant), spec->wanted_memory);
 	return tenant->memory_refused;
 }
 
@@ -249,13 +249,13 @@ void agent_apply_limits(struct agent *agent, struct tenant *tenant)
 			     agent_memory_limit(agent, tenant, client->gpu, NULL));
 }
 
-static void apply_memory(struct agent *agent, struct tenant *tenant, const struct terms *terms)
+static void apply_memory(struct agent *agent, struct tenant *tenant, const struct tenant_spec *spec)
 {
-	struct memory_terms wanted = terms->memory;
+	struct memory_spec wanted = spec->memory;
 
-	if (!terms->known)
+	if (!spec->known)
 		return;
-	bool refused = refuse_memory(tenant, terms);
+	bool refused = refuse_memory(tenant, spec);
 	if (refused)
 		wanted.bytes = tenant->memory.bytes;
 	if (tenant->memory_known && tenant->memory.bytes == wanted.bytes &&
@@ -282,12 +282,12 @@ void agent_decide(struct agent *agent, struct tenant *tenant)
 
 	if (outlives_pod(agent, tenant))
 		return;
-	struct terms terms = agent->standalone ? decide_standalone(agent, tenant, &decision)
-					       : decide_in_cluster(agent, tenant, &decision);
+	struct tenant_spec spec = agent->standalone ? decide_standalone(agent, tenant, &decision)
+						    : decide_in_cluster(agent, tenant, &decision);
 
 	apply_level(agent, tenant, &decision);
-	apply_terms(agent, tenant, &terms);
-	apply_memory(agent, tenant, &terms);
+	apply_spec(agent, tenant, &spec);
+	apply_memory(agent, tenant, &spec);
 }
 
 static void pods_changed(void *userdata)

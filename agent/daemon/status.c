@@ -64,8 +64,8 @@ static void describe_predictions(cJSON *object, const struct client *client)
 	if (n > 0)
 		cJSON_AddNumberToObject(object, "predictionError",
 					(double)total[ACCOUNT_PREDICTION_ERROR] / 1e6 / n);
-	if (client->policy.cost)
-		add_seconds(object, "switchSeconds", client->policy.cost);
+	if (client->entry.cost)
+		add_seconds(object, "switchSeconds", client->entry.cost);
 }
 
 /* How long its work takes when some comes, as it says, and what those above it can wait. */
@@ -136,10 +136,10 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
-	add_number(object, "comparing", client->account.comparing);
-	add_number(object, "earlyDemands", total[ACCOUNT_EARLY]);
-	add_number(object, "earlyDemandsVain", total[ACCOUNT_EARLY_VAIN]);
-	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_EARLY_TIME]);
+	add_number(object, "comparing", client->account.tuning);
+	add_number(object, "earlyDemands", total[ACCOUNT_SPECULATIVE]);
+	add_number(object, "earlyDemandsVain", total[ACCOUNT_SPECULATIVE_MISSES]);
+	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
 	describe_predictions(object, client);
 	describe_patience(object, client);
 	return object;

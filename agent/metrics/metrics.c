@@ -29,14 +29,14 @@ static const struct {
 			       UNIT_ONE},
 	[ACCOUNT_DEMAND_TIME] = {"weir_demand_seconds_total",
 				 "Time with work outstanding, running or held.", UNIT_NS},
-	[ACCOUNT_EARLY] =
+	[ACCOUNT_SPECULATIVE] =
 		{"weir_early_demand_total",
 		 "Times that demand was shown while a copy to the GPU went before a launch.",
 		 UNIT_ONE},
-	[ACCOUNT_EARLY_VAIN] = {"weir_early_demand_vain_total",
-				"Of these, times that no launch came.", UNIT_ONE},
-	[ACCOUNT_EARLY_TIME] = {"weir_early_demand_seconds_total",
-				"Time of such demand before its launch.", UNIT_NS},
+	[ACCOUNT_SPECULATIVE_MISSES] = {"weir_early_demand_vain_total",
+					"Of these, times that no launch came.", UNIT_ONE},
+	[ACCOUNT_SPECULATIVE_TIME] = {"weir_early_demand_seconds_total",
+				      "Time of such demand before its launch.", UNIT_NS},
 	[ACCOUNT_PREDICTIONS] = {"weir_predictions_total",
 				 "Launches measured whose time had been predicted.", UNIT_ONE},
 	[ACCOUNT_PREDICTION_ERROR] =
@@ -51,9 +51,9 @@ struct row {
 	const struct gpu *gpu;
 	struct account account;
 	struct objective objective;
-	uint64_t slo, held, comparing;
+	uint64_t slo, held, tuning;
 	uint64_t memory_limit, memory_reserved;
-	bool demands;
+	bool active;
 };
 
 static int compare_rows(const void *left, const void *right)
@@ -73,8 +73,8 @@ static void add_row(struct row *sum, const struct row *more)
 	account_add(&sum->account, &more->account);
 	objective_add(&sum->objective, &more->objective);
 	sum->held += more->held;
-	sum->comparing += more->comparing;
-	sum->demands |= more->demands;
+	sum->tuning += more->tuning;
+	sum->active |= more->active;
 	sum->memory_reserved += more->memory_reserved;
 	if (more->memory_limit)
 		sum->memory_limit = more->memory_limit;
@@ -119,8 +119,8 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 				.objective = usage->objective,
 				.slo = tenant->slo,
 				.held = usage->held,
-				.demands = usage->demands,
-				.comparing = usage->comparing,
+				.active = usage->active,
+				.tuning = usage->tuning,
 				.memory_limit = usage->memory_limit,
 				.memory_reserved = usage->memory_reserved,
 			};
@@ -218,7 +218,7 @@ static void write_standing(FILE *out, const struct row *rows, size_t n)
 		write_row(out, "weir_container_level", row, UNIT_ONE, row->tenant->level);
 	metrics_head(out, "weir_demands", "gauge", "1: it has work outstanding.");
 	for (const struct row *row = rows; row < rows + n; row++)
-		write_row(out, "weir_demands", row, UNIT_ONE, row->demands);
+		write_row(out, "weir_demands", row, UNIT_ONE, row->active);
 	metrics_head(out, "weir_held_seconds_total", "counter",
 		     "Time that its clients were held for equals, or by hand.");
 	for (const struct row *row = rows; row < rows + n; row++)
@@ -226,7 +226,7 @@ static void write_standing(FILE *out, const struct row *rows, size_t n)
 	metrics_head(out, "weir_kernels_comparing", "gauge",
 		     "Kernels whose form is being made, or compared with the native one.");
 	for (const struct row *row = rows; row < rows + n; row++)
-		write_row(out, "weir_kernels_comparing", row, UNIT_ONE, row->comparing);
+		write_row(out, "weir_kernels_comparing", row, UNIT_ONE, row->tuning);
 	write_forms(out, "weir_form_launches_total",
 		    "Kernels launched in forms that leave, by form.", ACCOUNT_FORM_LAUNCHES, rows,
 		    n);
@@ -294,7 +294,7 @@ static void write_turns(FILE *out, const struct gpu *gpus)
 		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 			fprintf(out, "weir_turns_total{gpu=\"%s\",level=\"%s\"} %llu\n", gpu->id,
 				config_level_name(level),
-				(unsigned long long)gpu->turns.levels[level].switches);
+				(unsigned long long)gpu->queues.levels[level].switches);
 }
 
 static void write_refused(FILE *out, const uint64_t *refused)

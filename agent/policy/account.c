@@ -15,9 +15,9 @@ static const size_t offsets[ACCOUNT_FORM_LAUNCHES] = {
 	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
 	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
 	[ACCOUNT_DEMAND_TIME] = offsetof(struct weir_status_page, demand_time),
-	[ACCOUNT_EARLY] = offsetof(struct weir_status_page, speculative),
-	[ACCOUNT_EARLY_VAIN] = offsetof(struct weir_status_page, speculative_misses),
-	[ACCOUNT_EARLY_TIME] = offsetof(struct weir_status_page, speculative_time),
+	[ACCOUNT_SPECULATIVE] = offsetof(struct weir_status_page, speculative),
+	[ACCOUNT_SPECULATIVE_MISSES] = offsetof(struct weir_status_page, speculative_misses),
+	[ACCOUNT_SPECULATIVE_TIME] = offsetof(struct weir_status_page, speculative_time),
 };
 
 static const _Atomic uint64_t *counter(const struct weir_status_page *page, int i)
@@ -57,7 +57,7 @@ void account_read(struct account_reader *reader, const struct weir_status_page *
 	reader->outstanding = atomic_load_explicit(&page->outstanding, memory_order_relaxed);
 	reader->remaining = atomic_load_explicit(&page->remaining, memory_order_relaxed);
 	uint64_t comparing = atomic_load_explicit(&page->comparing, memory_order_relaxed);
-	reader->comparing = comparing < UINT32_MAX ? (uint32_t)comparing : UINT32_MAX;
+	reader->tuning = comparing < UINT32_MAX ? (uint32_t)comparing : UINT32_MAX;
 	uint32_t level = atomic_load_explicit(&page->level, memory_order_relaxed);
 	reader->level = level < WEIR_LEVELS ? level : WEIR_LEVELS;
 }

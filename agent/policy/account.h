@@ -23,10 +23,10 @@ enum account_counter {
 	ACCOUNT_PREDICTIONS,
 	ACCOUNT_PREDICTION_ERROR, /* millionths */
 	ACCOUNT_DEMAND_TIME,      /* ns */
-	ACCOUNT_EARLY,
-	ACCOUNT_EARLY_VAIN,
-	ACCOUNT_EARLY_TIME,    /* ns */
-	ACCOUNT_FORM_LAUNCHES, /* the first of one for each form */
+	ACCOUNT_SPECULATIVE,
+	ACCOUNT_SPECULATIVE_MISSES,
+	ACCOUNT_SPECULATIVE_TIME, /* ns */
+	ACCOUNT_FORM_LAUNCHES,    /* the first of one for each form */
 	ACCOUNT_FORM_EVICTIONS = ACCOUNT_FORM_LAUNCHES + WEIR_STATUS_FORMS,
 	ACCOUNT_COUNTERS = ACCOUNT_FORM_EVICTIONS + WEIR_STATUS_FORMS,
 };
@@ -40,8 +40,8 @@ struct account_reader {
 	uint64_t last[ACCOUNT_COUNTERS];
 	struct account own;
 	uint64_t outstanding, remaining;
-	uint32_t comparing; /* kernels, or so many at least */
-	uint32_t level;     /* WEIR_LEVELS: it says none */
+	uint32_t tuning; /* kernels, or so many at least */
+	uint32_t level;  /* WEIR_LEVELS: it says none */
 };
 
 /* Nobody does more than this between two looks: 78 hours in nanoseconds. */

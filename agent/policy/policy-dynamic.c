@@ -10,63 +10,65 @@
 #define AGE_MAX 20
 
 /* By waiting, before it was evicted. */
-static uint64_t gained(const struct policy_client *client)
+static uint64_t gained(const struct run_queue_entry *entry)
 {
-	uint64_t own = policy_priority(client);
+	uint64_t own = policy_priority(entry);
 
-	return client->dynamic.rest && client->dynamic.priority > own
-		       ? client->dynamic.priority - own
-		       : 0;
+	return entry->dynamic.rest && entry->dynamic.priority > own ? entry->dynamic.priority - own
+								    : 0;
 }
 
-static uint64_t priority(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t priority(const struct run_queue *queue, const struct run_queue_entry *entry,
+			 uint64_t now)
 {
-	uint64_t since = client->since > turn->swapped ? client->since : turn->swapped;
-	uint64_t age = gained(client);
+	uint64_t since = entry->since > queue->swapped ? entry->since : queue->swapped;
+	uint64_t age = gained(entry);
 
-	if (client->dynamic.queue == turn->counter && now > since)
+	if (entry->dynamic.queue == queue->counter && now > since)
 		age += (now - since) / MS;
-	return policy_priority(client) + (age < AGE_MAX ? age : AGE_MAX);
+	return policy_priority(entry) + (age < AGE_MAX ? age : AGE_MAX);
 }
 
-static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
+		     uint64_t now)
 {
-	return client->dynamic.queue << 6 | (63 - priority(turn, client, now));
+	return entry->dynamic.queue << 6 | (63 - priority(queue, entry, now));
 }
 
-static void arrived(struct turn *turn, struct policy_client *client, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	(void)now;
-	client->dynamic.queue = turn->counter;
-	client->dynamic.rest = 0;
+	entry->dynamic.queue = queue->counter;
+	entry->dynamic.rest = 0;
 }
 
-static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	/* The first of all waits in the inactive queue: the active one is empty. */
-	if (client->dynamic.queue > turn->counter && !turn->forced) {
-		turn->counter = client->dynamic.queue;
-		turn->swapped = now;
+	if (entry->dynamic.queue > queue->counter && !queue->forced) {
+		queue->counter = entry->dynamic.queue;
+		queue->swapped = now;
 	}
-	client->dynamic.priority = priority(turn, client, now);
-	return client->dynamic.rest ? client->dynamic.rest : (policy_priority(client) + 1) * MS / 2;
+	entry->dynamic.priority = priority(queue, entry, now);
+	return entry->dynamic.rest ? entry->dynamic.rest : (policy_priority(entry) + 1) * MS / 2;
 }
 
-static bool preempts(const struct turn *turn, const struct policy_client *waiting,
-		     const struct policy_client *running, uint64_t now)
+static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
+		     const struct run_queue_entry *running, uint64_t now)
 {
 	(void)now;
-	return !waiting->waited && waiting->arrived >= turn->started &&
-	       waiting->dynamic.queue == turn->counter &&
+	return !waiting->waited && waiting->arrived >= queue->started &&
+	       waiting->dynamic.queue == queue->counter &&
 	       policy_priority(waiting) > running->dynamic.priority;
 }
 
-static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
+		  uint64_t now)
 {
 	(void)now;
-	client->dynamic.rest = left;
+	entry->dynamic.rest = left;
 	if (left == 0)
-		client->dynamic.queue = turn->counter + 1;
+		entry->dynamic.queue = queue->counter + 1;
 }
 
 const struct policy policy_dynamic = {

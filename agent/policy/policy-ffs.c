@@ -10,88 +10,90 @@
 
 #define ROUNDS_MAX 8 /* of debt, and of what is owed */
 
-static uint64_t round_length(const struct turn *turn)
+static uint64_t round_length(const struct run_queue *queue)
 {
-	const struct policy_settings *settings = turn->settings;
-	uint64_t floor = turn->n_active * settings->min_quantum;
-	uint64_t length = turn->costs * 1000000 / settings->max_overhead;
+	const struct policy_settings *settings = queue->settings;
+	uint64_t floor = queue->n_active * settings->min_quantum;
+	uint64_t length = queue->costs * 1000000 / settings->max_overhead;
 
 	if (length < floor)
 		length = floor;
-	return turn->slo && turn->slo < length ? turn->slo : length;
+	return queue->slo && queue->slo < length ? queue->slo : length;
 }
 
 /* T * Wi. */
-static int64_t part(const struct turn *turn, const struct policy_client *client)
+static int64_t part(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	return (int64_t)((unsigned __int128)round_length(turn) * client->weight / turn->weights) +
+	return (int64_t)((unsigned __int128)round_length(queue) * entry->weight / queue->weights) +
 	       1;
 }
 
 /* Turns that are over before a switch is would be worth nothing. Who has so small a part takes
  * those of several rounds at once, all but the first in advance. With an objective rounds are as
  * short as it says. */
-static int64_t least(const struct turn *turn, int64_t whole)
+static int64_t least(const struct run_queue *queue, int64_t whole)
 {
-	int64_t shortest = (int64_t)turn->settings->min_quantum;
+	int64_t shortest = (int64_t)queue->settings->min_quantum;
 
-	return turn->slo || whole >= shortest ? 0 : shortest;
+	return queue->slo || whole >= shortest ? 0 : shortest;
 }
 
-static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
+		     uint64_t now)
 {
-	(void)turn, (void)now;
-	return client->ffs.ticket;
+	(void)queue, (void)now;
+	return entry->ffs.ticket;
 }
 
-static void arrived(struct turn *turn, struct policy_client *client, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	(void)now;
-	client->ffs.ticket = ++turn->counter;
-	client->ffs.fresh = true;
-	if (client->ffs.balance > 0)
-		client->ffs.balance = 0;
+	entry->ffs.ticket = ++queue->counter;
+	entry->ffs.fresh = true;
+	if (entry->ffs.balance > 0)
+		entry->ffs.balance = 0;
 }
 
-static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
-	int64_t whole = part(turn, client), shortest = least(turn, whole);
+	int64_t whole = part(queue, entry), shortest = least(queue, whole);
 	int64_t debts = shortest > ROUNDS_MAX * whole ? shortest : ROUNDS_MAX * whole;
 
 	(void)now;
-	if (client->ffs.balance < -debts)
-		client->ffs.balance = -debts;
-	if (client->ffs.fresh && client->ffs.balance > 0)
-		client->ffs.balance = 0;
-	if (client->ffs.fresh || client->ffs.balance <= 0) {
-		int64_t back = client->ffs.back < whole ? client->ffs.back : whole;
-		client->ffs.balance += whole + back;
-		client->ffs.back -= back;
-		if (client->ffs.back > ROUNDS_MAX * whole)
-			client->ffs.back = ROUNDS_MAX * whole;
+	if (entry->ffs.balance < -debts)
+		entry->ffs.balance = -debts;
+	if (entry->ffs.fresh && entry->ffs.balance > 0)
+		entry->ffs.balance = 0;
+	if (entry->ffs.fresh || entry->ffs.balance <= 0) {
+		int64_t back = entry->ffs.back < whole ? entry->ffs.back : whole;
+		entry->ffs.balance += whole + back;
+		entry->ffs.back -= back;
+		if (entry->ffs.back > ROUNDS_MAX * whole)
+			entry->ffs.back = ROUNDS_MAX * whole;
 	}
-	client->ffs.fresh = false;
-	if (client->ffs.balance <= 0)
+	entry->ffs.fresh = false;
+	if (entry->ffs.balance <= 0)
 		return 0;
-	return (uint64_t)(client->ffs.balance < shortest ? shortest : client->ffs.balance);
+	return (uint64_t)(entry->ffs.balance < shortest ? shortest : entry->ffs.balance);
 }
 
-static void ran(struct turn *turn, struct policy_client *client, int64_t ns)
+static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
-	(void)turn;
+	(void)queue;
 	if (ns < 0)
-		client->ffs.back -= ns;
+		entry->ffs.back -= ns;
 	else
-		client->ffs.balance -= ns;
+		entry->ffs.balance -= ns;
 }
 
-static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
+		  uint64_t now)
 {
 	(void)now;
 	if (left > 0)
 		return;
-	client->ffs.ticket = ++turn->counter;
-	client->ffs.fresh = true;
+	entry->ffs.ticket = ++queue->counter;
+	entry->ffs.fresh = true;
 }
 
 const struct policy policy_ffs = {

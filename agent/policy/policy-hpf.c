@@ -8,25 +8,26 @@
  * them, and who has many short ones is not. Else it is all that a client has outstanding. */
 #include "policy/policy.h"
 
-static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
+		     uint64_t now)
 {
-	(void)turn, (void)now;
-	return client->remaining;
+	(void)queue, (void)now;
+	return entry->remaining;
 }
 
-static uint64_t in_the_way(const struct turn *turn, const struct policy_client *client)
+static uint64_t in_the_way(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	return turn->abreast ? client->remaining / client->launches : client->remaining;
+	return queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
 }
 
-static bool preempts(const struct turn *turn, const struct policy_client *waiting,
-		     const struct policy_client *running, uint64_t now)
+static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
+		     const struct run_queue_entry *running, uint64_t now)
 {
-	uint64_t cost = policy_cost(turn, running), others = in_the_way(turn, running);
+	uint64_t cost = policy_cost(queue, running), others = in_the_way(queue, running);
 
 	(void)now;
 	return others > cost && others - cost > waiting->remaining;
 }
 
 const struct policy policy_hpf = {
-	.name = "hpf", .urgent = true, .abreast = true, .rank = rank, .preempts = preempts};
+	.name = "hpf", .urgent = true, .concurrent = true, .rank = rank, .preempts = preempts};

@@ -3,16 +3,17 @@
  * among equals the share is the priority. */
 #include "policy/policy.h"
 
-static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
+		     uint64_t now)
 {
-	(void)turn, (void)now;
-	return (POLICY_PRIORITY_MAX - policy_priority(client)) << 59 | client->arrived;
+	(void)queue, (void)now;
+	return (POLICY_PRIORITY_MAX - policy_priority(entry)) << 59 | entry->arrived;
 }
 
-static bool preempts(const struct turn *turn, const struct policy_client *waiting,
-		     const struct policy_client *running, uint64_t now)
+static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
+		     const struct run_queue_entry *running, uint64_t now)
 {
-	(void)turn, (void)now;
+	(void)queue, (void)now;
 	return policy_priority(waiting) > policy_priority(running);
 }
 

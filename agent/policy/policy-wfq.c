@@ -12,49 +12,51 @@
 /* Virtual time is ns * SCALE / weight. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
 
-static uint64_t rank(const struct turn *turn, const struct policy_client *client, uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
+		     uint64_t now)
 {
-	(void)turn, (void)now;
-	return client->wfq.left ? 0 : client->wfq.virtual_time + 1;
+	(void)queue, (void)now;
+	return entry->wfq.left ? 0 : entry->wfq.virtual_time + 1;
 }
 
-static void arrived(struct turn *turn, struct policy_client *client, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	(void)now;
-	client->wfq.left = 0;
-	if (client->wfq.virtual_time < turn->counter)
-		client->wfq.virtual_time = turn->counter;
+	entry->wfq.left = 0;
+	if (entry->wfq.virtual_time < queue->counter)
+		entry->wfq.virtual_time = queue->counter;
 }
 
-static uint64_t quantum(struct turn *turn, struct policy_client *client, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
-	const struct policy_settings *settings = turn->settings;
-	uint64_t length = client->wfq.left ? client->wfq.left : settings->quantum;
+	const struct policy_settings *settings = queue->settings;
+	uint64_t length = entry->wfq.left ? entry->wfq.left : settings->quantum;
 
 	(void)now;
-	client->wfq.left = 0;
-	if (turn->counter < client->wfq.virtual_time && !turn->forced)
-		turn->counter = client->wfq.virtual_time;
-	if (turn->n_slo > 1 && turn->slo / turn->n_active < length)
-		length = turn->slo / turn->n_active;
+	entry->wfq.left = 0;
+	if (queue->counter < entry->wfq.virtual_time && !queue->forced)
+		queue->counter = entry->wfq.virtual_time;
+	if (queue->n_slo > 1 && queue->slo / queue->n_active < length)
+		length = queue->slo / queue->n_active;
 	return length > settings->min_quantum ? length : settings->min_quantum;
 }
 
-static void ran(struct turn *turn, struct policy_client *client, int64_t ns)
+static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
-	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / client->weight);
+	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
 
-	(void)turn;
-	if (step < 0 && client->wfq.virtual_time < (uint64_t)-step)
-		client->wfq.virtual_time = 0;
+	(void)queue;
+	if (step < 0 && entry->wfq.virtual_time < (uint64_t)-step)
+		entry->wfq.virtual_time = 0;
 	else
-		client->wfq.virtual_time += (uint64_t)step;
+		entry->wfq.virtual_time += (uint64_t)step;
 }
 
-static void ended(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
+		  uint64_t now)
 {
 	(void)now;
-	client->wfq.left = turn->n_slo && left >= turn->settings->min_quantum ? left : 0;
+	entry->wfq.left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
 }
 
 const struct policy policy_wfq = {

@@ -14,7 +14,7 @@ const struct policy_settings policy_defaults = {
 	.quantum = 10 * MS,
 	.min_quantum = MS,
 	.cost = MS / 5,
-	.nap = MS / 5,
+	.min_timer = MS / 5,
 	.late = MS + MS / 5,
 	.max_overhead = 30000,
 };

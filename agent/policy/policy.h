@@ -25,13 +25,13 @@ struct policy_settings {
 	uint64_t quantum;      /* ns: of wfq, and of a turn that was given for age */
 	uint64_t min_quantum;  /* ns: nobody's turn is cut shorter by numbers */
 	uint64_t cost;         /* ns that a switch costs if the client does not say */
-	uint64_t nap;          /* ns: predicted ends are waited for no shorter than this */
+	uint64_t min_timer;    /* ns: predicted ends are waited for no shorter than this */
 	uint64_t late;         /* ns: how late it may be seen that work arrived, and a timer come */
 	uint32_t max_overhead; /* of ffs, in millionths */
 };
 
 /* What a policy sees of a client; embedded in the client. */
-struct policy_client {
+struct run_queue_entry {
 	uint8_t level;
 	uint64_t group;     /* those of one container may wait for each other; 0: of none */
 	uint32_t weight;    /* at least 1 */
@@ -44,9 +44,9 @@ struct policy_client {
 	bool active;             /* has work outstanding */
 	bool held;               /* its hold word */
 	bool waited;             /* has lost the turn since its work arrived */
-	bool ran;                /* since it began to wait: abreast */
+	bool ran;                /* since it began to wait: concurrent */
 	uint64_t arrived, since; /* when it became active; when it began to wait */
-	struct policy_client *prev, *next;
+	struct run_queue_entry *prev, *next;
 
 	/* The policy's, zeroed when the client comes. */
 	union {
@@ -69,11 +69,11 @@ struct policy_client {
 };
 
 /* The clients of one level of one GPU that have work outstanding. */
-struct turn {
+struct run_queue {
 	const struct policy_settings *settings;
-	struct policy_client *running;         /* NULL: nobody is active */
-	struct policy_client *waiting;         /* by `since` */
-	const struct policy_client *candidate; /* the first of them by rank; NULL: not known */
+	struct run_queue_entry *current;         /* NULL: nobody is active */
+	struct run_queue_entry *waiting;         /* by `since` */
+	const struct run_queue_entry *candidate; /* the first of them by rank; NULL: not known */
 	unsigned n_active, n_slo;
 	unsigned n_free;         /* of the waiting not held yet */
 	uint64_t weights, costs; /* sums over the active */
@@ -81,8 +81,8 @@ struct turn {
 	uint64_t started;        /* the running one's turn */
 	uint64_t used, allowed;  /* ns of it */
 	uint64_t due;            /* nobody waits too long before; POLICY_NEVER: ever */
-	bool concurrent;         /* kernels of all its clients may run at the same time (MPS) */
-	bool abreast;            /* and do: who waits is held only where the policy says so */
+	bool all_concurrent;     /* kernels of all its clients may run at the same time (MPS) */
+	bool concurrent;         /* and do: who waits is held only where the policy says so */
 	bool forced;             /* given for age: nobody takes it before its end */
 	bool settled;            /* nothing happened since the last decision */
 	uint64_t switches;       /* counter */
@@ -100,23 +100,25 @@ struct policy {
 	bool urgent;
 	/* Where kernels of several clients may run at the same time, they do: the first by rank has
 	 * the turn, and of the others only those are held from whom it would take it. */
-	bool abreast;
+	bool concurrent;
 	/* Of those that wait the one with the smallest is the first; of equals the one that waits
 	 * for longer. */
-	uint64_t (*rank)(const struct turn *turn, const struct policy_client *client, uint64_t now);
+	uint64_t (*rank)(const struct run_queue *queue, const struct run_queue_entry *entry,
+			 uint64_t now);
 	/* How long the turn that @client gets now may be; NULL: until its work is done. 0: not now,
 	 * its end is told at once. */
-	uint64_t (*quantum)(struct turn *turn, struct policy_client *client, uint64_t now);
+	uint64_t (*quantum)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
 	/* @waiting, the first of those that wait, takes the turn from @running. NULL: never. */
-	bool (*preempts)(const struct turn *turn, const struct policy_client *waiting,
-			 const struct policy_client *running, uint64_t now);
+	bool (*preempts)(const struct run_queue *queue, const struct run_queue_entry *waiting,
+			 const struct run_queue_entry *running, uint64_t now);
 	/* The rest may be NULL. @client has work now. */
-	void (*arrived)(struct turn *turn, struct policy_client *client, uint64_t now);
+	void (*arrived)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
 	/* @client ran while others wanted to, with or without the turn; < 0: it did not, after all.
 	 */
-	void (*ran)(struct turn *turn, struct policy_client *client, int64_t ns);
+	void (*ran)(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns);
 	/* @client has work left, but not the turn any more. @left: of what it was allowed. */
-	void (*ended)(struct turn *turn, struct policy_client *client, uint64_t left, uint64_t now);
+	void (*ended)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
+		      uint64_t now);
 };
 
 extern const struct policy policy_hpf, policy_ffs, policy_static, policy_dynamic, policy_wfq,
@@ -130,15 +132,16 @@ const char *policy_names(void);
 extern const struct policy_settings policy_defaults;
 
 /* What it costs to evict @client. */
-static inline uint64_t policy_cost(const struct turn *turn, const struct policy_client *client)
+static inline uint64_t policy_cost(const struct run_queue *queue,
+				   const struct run_queue_entry *entry)
 {
-	return client->cost ? client->cost : turn->settings->cost;
+	return entry->cost ? entry->cost : queue->settings->cost;
 }
 
 /* EffiSha's priorities, 1..20, of a weight: 20 is a whole GPU. */
-static inline uint64_t policy_priority(const struct policy_client *client)
+static inline uint64_t policy_priority(const struct run_queue_entry *entry)
 {
-	uint64_t priority = client->weight / (100 * POLICY_WEIGHT_ONE / POLICY_PRIORITY_MAX);
+	uint64_t priority = entry->weight / (100 * POLICY_WEIGHT_ONE / POLICY_PRIORITY_MAX);
 
 	return priority < 1 ? 1 : priority < POLICY_PRIORITY_MAX ? priority : POLICY_PRIORITY_MAX;
 }

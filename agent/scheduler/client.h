@@ -34,7 +34,7 @@ struct client {
 
 	struct region_pages pages;
 	struct account_reader account;
-	struct policy_client policy;
+	struct run_queue_entry entry;
 	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
 	uint64_t told_remaining;
 	uint64_t told_at; /* when told_executed last grew */

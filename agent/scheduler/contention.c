@@ -49,11 +49,11 @@ static bool is_urgent(const struct client *client)
 
 /* Equals have work. Of those that run abreast only who is in the way is held: that is who has long
  * launches. */
-static bool expects_hold(const struct client *client, const struct turn *turn, uint64_t now)
+static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
-	bool equals = turn->n_active > client->policy.active;
+	bool equals = queue->n_active > client->entry.active;
 
-	return equals && (!turn->abreast || client->policy.held || now < client->long_until);
+	return equals && (!queue->concurrent || client->entry.held || now < client->long_until);
 }
 
 bool contention_may_be_keen(const struct gpu *gpu, uint8_t level)
@@ -67,10 +67,10 @@ bool contention_may_be_keen(const struct gpu *gpu, uint8_t level)
  * that. */
 static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
-	uint64_t aging = gpu->turns.settings.aging, arrived = client->policy.arrived;
+	uint64_t aging = gpu->queues.settings.aging, arrived = client->entry.arrived;
 	uint64_t since = client->told_at > arrived ? client->told_at : arrived;
 
-	return client->policy.active && now > since && now - since >= aging;
+	return client->entry.active && now > since && now - since >= aging;
 }
 
 static bool is_ordered(const struct client *client)
@@ -85,9 +85,9 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
 	const struct client *client;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		const struct turn *turn = &gpu->turns.levels[level];
-		bool forced = turn->running && turn->forced;
-		ahead[level] = turn->abreast && !forced && gpu->n_level[level] > 1;
+		const struct run_queue *queue = &gpu->queues.levels[level];
+		bool forced = queue->current && queue->forced;
+		ahead[level] = queue->concurrent && !forced && gpu->n_level[level] > 1;
 	}
 	for (client = gpu->clients; client; client = client->gpu_next)
 		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
@@ -102,8 +102,8 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 
 	find_ahead(gpu, now, ahead);
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		const struct turn *turn = &gpu->turns.levels[client->level];
-		bool contended = expects_hold(client, turn, now);
+		const struct run_queue *queue = &gpu->queues.levels[client->level];
+		bool contended = expects_hold(client, queue, now);
 		contention_set_flag(client, WEIR_CONTROL_TELL,
 				    contention_may_be_keen(gpu, client->level));
 		contention_set_flag(client, WEIR_CONTROL_CONTENDED, contended);

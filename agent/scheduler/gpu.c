@@ -5,7 +5,7 @@
 #include <utlist.h>
 
 #include "scheduler/client.h"
-#include "scheduler/patience.h"
+#include "scheduler/max-blocking-time.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -76,7 +76,7 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
-	patience_follow(gpu);
+	max_blocking_time_follow(gpu);
 }
 
 static bool may_set(const struct client *client, unsigned level, uint64_t now)
@@ -167,7 +167,7 @@ static void count_shared(struct gpu *gpu, int change)
 
 static void deinit_parts(struct gpu *gpu)
 {
-	patience_deinit(gpu);
+	max_blocking_time_deinit(gpu);
 	loop_timer_deinit(&gpu->sharing);
 	loop_timer_deinit(&gpu->sweep);
 	region_deinit(&gpu->region);
@@ -183,7 +183,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	if (r == 0)
 		r = loop_timer_init(&gpu->sharing, loop, sharing_due);
 	if (r == 0)
-		r = patience_init(gpu, loop);
+		r = max_blocking_time_init(gpu, loop);
 	if (r < 0) {
 		deinit_parts(gpu);
 		return r;

@@ -14,7 +14,7 @@
 #include <uthash.h>
 
 #include "shm/region.h"
-#include "policy/turns.h"
+#include "policy/run-queue.h"
 
 #include "weir/loop.h"
 #include "weir/protocol.h"
@@ -27,7 +27,7 @@ struct client;
 
 /* The end of a turn is looked for without a timer. */
 struct watch {
-	uint64_t turn; /* by when it began */
+	uint64_t run;  /* by when it began */
 	uint64_t left; /* ns, of that turn */
 	bool on;
 };
@@ -60,7 +60,7 @@ struct gpu {
 	/* scheduler.c's. */
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
 	struct policy_settings settings;
-	struct turns turns;
+	struct run_queues queues;
 	uint64_t looked; /* when at its clients last */
 	struct watch watch;
 	uint64_t unclaimed[WEIR_LEVELS]; /* ns that clients ran in others' turns, and paid for */

@@ -46,7 +46,7 @@ void record_client(struct record *record, struct client *client)
 	struct trace_client traits = {.level = client->level,
 				      .share = client->tenant->share,
 				      .slo = client->tenant->slo,
-				      .evict = client->policy.cost};
+				      .evict = client->entry.cost};
 
 	if (!record->gpu || client->gpu != record->gpu || record->full)
 		return;

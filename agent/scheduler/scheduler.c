@@ -41,11 +41,11 @@ static void write_hold(struct client *client, bool wanted, uint64_t now)
 	atomic_store(&control->hold, held);
 }
 
-static void hold(struct turns *turns, struct policy_client *policy_client, bool held)
+static void hold(struct run_queues *queues, struct run_queue_entry *policy_client, bool held)
 {
-	struct client *client = container_of(policy_client, struct client, policy);
+	struct client *client = container_of(policy_client, struct client, entry);
 
-	(void)turns;
+	(void)queues;
 	write_hold(client, held || hand_held(client), loop_now());
 }
 
@@ -83,7 +83,7 @@ static uint32_t weight_of(const struct client *client)
 static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
 {
 	uint64_t said = atomic_load(&client->pages.status->eviction_cost);
-	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->policy.cost;
+	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->entry.cost;
 
 	if (said <= least)
 		return 0;
@@ -92,16 +92,17 @@ static uint64_t cost_of(const struct scheduler *scheduler, const struct client *
 	return said > before - before / 8 && said < before + before / 8 ? before : said;
 }
 
-static struct policy_client describe(const struct scheduler *scheduler, const struct client *client)
+static struct run_queue_entry describe(const struct scheduler *scheduler,
+				       const struct client *client)
 {
-	return (struct policy_client){.level = client->level,
-				      .group = (uintptr_t)client->tenant,
-				      .weight = weight_of(client),
-				      .slo = client->tenant->slo,
-				      .cost = cost_of(scheduler, client)};
+	return (struct run_queue_entry){.level = client->level,
+					.group = (uintptr_t)client->tenant,
+					.weight = weight_of(client),
+					.slo = client->tenant->slo,
+					.cost = cost_of(scheduler, client)};
 }
 
-static bool differs(const struct policy_client *a, const struct policy_client *b)
+static bool differs(const struct run_queue_entry *a, const struct run_queue_entry *b)
 {
 	return a->level != b->level || a->weight != b->weight || a->slo != b->slo ||
 	       a->cost != b->cost;
@@ -113,10 +114,10 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 
 	contention_find_urgent(gpu, policy_of(scheduler, gpu));
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		struct policy_client news = describe(scheduler, client);
+		struct run_queue_entry news = describe(scheduler, client);
 		struct weir_control_page *control = client->pages.control;
-		if (differs(&client->policy, &news))
-			turns_change(&gpu->turns, &client->policy, &news, now);
+		if (differs(&client->entry, &news))
+			run_queues_change(&gpu->queues, &client->entry, &news, now);
 		/* Gates wait for the hold word where it may ever be set. */
 		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
 				    has_equals(scheduler, client) || hand_held(client));
@@ -152,12 +153,12 @@ static uint64_t kernel_of(const struct client *client)
 
 /* Whether a turn has so many of the client's kernels: it begins with a whole one and ends anywhere,
  * so that of fewer too few would be told in it. */
-static bool is_comparable(const struct client *client, const struct turn *turn)
+static bool is_comparable(const struct client *client, const struct run_queue *queue)
 {
 	uint64_t cut = PACE_BEHIND + PACE_BEFORE;
 
-	return !turn->waiting ||
-	       (turn->allowed > cut && (turn->allowed - cut) / PACE_KERNELS > kernel_of(client));
+	return !queue->waiting ||
+	       (queue->allowed > cut && (queue->allowed - cut) / PACE_KERNELS > kernel_of(client));
 }
 
 /* @step was told; by the former telling it had the turn already, and has had it since. At the
@@ -166,12 +167,12 @@ static bool is_comparable(const struct client *client, const struct turn *turn)
  * nor may it have been shortly before that: else only those are counted who tell soon, and seem to
  * run more.
  */
-static void note_pace(struct client *client, const struct turn *turn, uint64_t step)
+static void note_pace(struct client *client, const struct run_queue *queue, uint64_t step)
 {
-	uint64_t used = turn->used > client->charged ? turn->used - client->charged : 0;
+	uint64_t used = queue->used > client->charged ? queue->used - client->charged : 0;
 
-	if (!is_comparable(client, turn) ||
-	    (turn->waiting && (turn->allowed < used || turn->allowed - used < PACE_BEFORE)))
+	if (!is_comparable(client, queue) ||
+	    (queue->waiting && (queue->allowed < used || queue->allowed - used < PACE_BEFORE)))
 		return;
 	client->pace_told += step;
 	client->pace_charged += client->charged;
@@ -191,7 +192,7 @@ static void give_back(struct client *client, uint64_t ns)
 	uint64_t back = ns < *pool ? ns : *pool;
 
 	*pool -= back;
-	turns_refund(&gpu->turns, &client->policy, back);
+	run_queues_refund(&gpu->queues, &client->entry, back);
 	client->credit += ns - back;
 	if (client->credit > CREDIT_MAX)
 		client->credit = CREDIT_MAX;
@@ -200,7 +201,7 @@ static void give_back(struct client *client, uint64_t ns)
 /* What the page says that it ran since it last said so, and was not charged for: kernels are told
  * when they have ended, and what is told is seen late. It cannot have run for longer than it is
  * since it told the last time. */
-static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t now)
+static uint64_t unpaid(struct client *client, const struct run_queue *queue, uint64_t now)
 {
 	uint64_t total = atomic_load(&client->pages.status->executed);
 	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
@@ -214,8 +215,8 @@ static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t 
 	/* A client may be older than its agent. */
 	if (first)
 		return 0;
-	if (turn->running == &client->policy && from > turn->started + PACE_BEHIND)
-		note_pace(client, turn, step);
+	if (queue->current == &client->entry && from > queue->started + PACE_BEHIND)
+		note_pace(client, queue, step);
 	client->charged = 0;
 	step = by_clock(client, step);
 	if (step < charged) {
@@ -231,14 +232,14 @@ static uint64_t unpaid(struct client *client, const struct turn *turn, uint64_t 
 /* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
 static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
 {
-	struct policy_client *first = gpu->turns.levels[level].running;
+	struct run_queue_entry *first = gpu->queues.levels[level].current;
 	bool blocked = level < WEIR_DEMAND_LEVELS && gpu->open &&
 		       atomic_load(&gpu->region.demand[level]->word);
 
 	if (!first || blocked)
 		return;
-	turns_ran(&gpu->turns, first, passed);
-	container_of(first, struct client, policy)->charged += passed;
+	run_queues_ran(&gpu->queues, first, passed);
+	container_of(first, struct client, entry)->charged += passed;
 }
 
 /* What clients say that they ran beyond the clock, as their kernels had not left yet, is theirs,
@@ -248,11 +249,11 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		const struct turn *turn = &gpu->turns.levels[client->level];
-		uint64_t ran = unpaid(client, turn, now);
+		const struct run_queue *queue = &gpu->queues.levels[client->level];
+		uint64_t ran = unpaid(client, queue, now);
 		if (gpu->n_level[client->level] < 2 || ran == 0)
 			continue;
-		turns_overran(&gpu->turns, &client->policy, ran);
+		run_queues_overran(&gpu->queues, &client->entry, ran);
 		gpu->unclaimed[client->level] += ran;
 		if (gpu->unclaimed[client->level] > UNCLAIMED_MAX)
 			gpu->unclaimed[client->level] = UNCLAIMED_MAX;
@@ -276,7 +277,7 @@ static void record_launches(struct record *record, struct client *client, uint64
 /* What it has left: what it told, less what it ran since it did. */
 static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t told)
 {
-	bool news = told != client->told_remaining || !client->policy.active;
+	bool news = told != client->told_remaining || !client->entry.active;
 
 	client->told_remaining = told;
 	/* Nothing predicted is not nothing left. */
@@ -284,7 +285,7 @@ static uint64_t left(const struct scheduler *scheduler, struct client *client, u
 		return settings_of(scheduler, client->gpu)->quantum;
 	if (news)
 		return told;
-	return client->policy.remaining ? client->policy.remaining : 1;
+	return client->entry.remaining ? client->entry.remaining : 1;
 }
 
 /* True: it has work. */
@@ -295,20 +296,20 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	uint64_t remaining = atomic_load(&status->remaining);
 
 	record_launches(&scheduler->record, client, now);
-	if (cost_of(scheduler, client) != client->policy.cost) {
-		struct policy_client news = describe(scheduler, client);
-		turns_change(&client->gpu->turns, &client->policy, &news, now);
+	if (cost_of(scheduler, client) != client->entry.cost) {
+		struct run_queue_entry news = describe(scheduler, client);
+		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
 	}
 	if (hand_held(client) && now >= client->held_until) {
 		client->held_until = 0;
-		write_hold(client, client->policy.held, now);
+		write_hold(client, client->entry.held, now);
 	}
-	turns_work(&client->gpu->turns, &client->policy, hand_held(client) ? 0 : outstanding,
-		   outstanding ? left(scheduler, client, remaining) : 0, now);
+	run_queues_work(&client->gpu->queues, &client->entry, hand_held(client) ? 0 : outstanding,
+			outstanding ? left(scheduler, client, remaining) : 0, now);
 	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
 		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* Cleared by a client that waited for us too long. */
-	if (client->policy.held || hand_held(client))
+	if (client->entry.held || hand_held(client))
 		write_hold(client, true, now);
 	return outstanding > 0;
 }
@@ -317,25 +318,25 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
 		    uint64_t now)
 {
-	const struct turn *turn = &gpu->turns.levels[level];
+	const struct run_queue *queue = &gpu->queues.levels[level];
 
 	if (!contention_may_be_keen(gpu, level) || now >= scheduler->keen_until)
 		return false;
-	return turn->n_active < gpu->n_level[level] ||
-	       (turn->running && turn->running->remaining < SCHEDULER_LOOK_NS);
+	return queue->n_active < gpu->n_level[level] ||
+	       (queue->current && queue->current->remaining < SCHEDULER_LOOK_NS);
 }
 
 /* The one with an objective for whose turn others wait that ends first; NULL: there is none. */
-static const struct turn *ends_first(const struct gpu *gpu)
+static const struct run_queue *ends_first(const struct gpu *gpu)
 {
-	const struct turn *first = NULL;
+	const struct run_queue *first = NULL;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		const struct turn *turn = &gpu->turns.levels[level];
-		const struct policy_client *running = turn->running;
-		if (running && running->slo && turn->waiting &&
-		    (!first || running->remaining < first->running->remaining))
-			first = turn;
+		const struct run_queue *queue = &gpu->queues.levels[level];
+		const struct run_queue_entry *running = queue->current;
+		if (running && running->slo && queue->waiting &&
+		    (!first || running->remaining < first->current->remaining))
+			first = queue;
 	}
 	return first;
 }
@@ -345,18 +346,18 @@ static const struct turn *ends_first(const struct gpu *gpu)
  * follows the other, but in no turn for long. */
 static uint64_t until_end(struct gpu *gpu, uint64_t passed)
 {
-	const struct turn *turn = ends_first(gpu);
+	const struct run_queue *queue = ends_first(gpu);
 	struct watch *watch = &gpu->watch;
 
-	if (!turn)
+	if (!queue)
 		return POLICY_NEVER;
-	if (watch->turn != turn->started)
-		*watch = (struct watch){.turn = turn->started, .left = SCHEDULER_WATCH_NS};
+	if (watch->run != queue->started)
+		*watch = (struct watch){.run = queue->started, .left = SCHEDULER_WATCH_NS};
 	if (watch->on)
 		watch->left -= passed < watch->left ? passed : watch->left;
-	watch->on = turn->running->remaining <= SCHEDULER_LATE_NS;
+	watch->on = queue->current->remaining <= SCHEDULER_LATE_NS;
 	if (!watch->on)
-		return turn->running->remaining - SCHEDULER_LATE_NS;
+		return queue->current->remaining - SCHEDULER_LATE_NS;
 	return watch->left ? 1 : SCHEDULER_END_NS;
 }
 
@@ -402,8 +403,8 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		concurrent[client->level] &= client_is_concurrent(client);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		turns_set_concurrent(&gpu->turns, level, concurrent[level]);
-	next = turns_decide(&gpu->turns, now);
+		run_queues_set_all_concurrent(&gpu->queues, level, concurrent[level]);
+	next = run_queues_decide(&gpu->queues, now);
 	contention_tell(gpu, now);
 	if (!may_contend)
 		return POLICY_NEVER;
@@ -462,11 +463,11 @@ void scheduler_deinit(struct scheduler *scheduler)
 /* Nobody has a turn yet. What was counted goes on. */
 static void begin(struct scheduler *scheduler, struct gpu *gpu)
 {
-	struct turns former = gpu->turns;
+	struct run_queues former = gpu->queues;
 
-	turns_init(&gpu->turns, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
+	run_queues_init(&gpu->queues, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		gpu->turns.levels[level].switches = former.levels[level].switches;
+		gpu->queues.levels[level].switches = former.levels[level].switches;
 		gpu->unclaimed[level] = 0;
 	}
 }
@@ -474,7 +475,7 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 /* A GPU whose clients' turns are not kept yet. */
 static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
 {
-	if (!gpu->turns.policy)
+	if (!gpu->queues.policy)
 		begin(scheduler, gpu);
 }
 
@@ -483,10 +484,10 @@ static void begin_anew(struct scheduler *scheduler, struct gpu *gpu)
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next)
-		turns_remove(&gpu->turns, &client->policy, loop_now());
+		run_queues_remove(&gpu->queues, &client->entry, loop_now());
 	begin(scheduler, gpu);
 	for (client = gpu->clients; client; client = client->gpu_next)
-		turns_add(&gpu->turns, &client->policy);
+		run_queues_add(&gpu->queues, &client->entry);
 	refresh(scheduler, gpu, loop_now());
 }
 
@@ -512,8 +513,9 @@ void scheduler_take(struct scheduler *scheduler, const struct policy *policy,
 static bool same_settings(const struct policy_settings *a, const struct policy_settings *b)
 {
 	return a->aging == b->aging && a->quantum == b->quantum &&
-	       a->min_quantum == b->min_quantum && a->cost == b->cost && a->nap == b->nap &&
-	       a->late == b->late && a->max_overhead == b->max_overhead;
+	       a->min_quantum == b->min_quantum && a->cost == b->cost &&
+	       a->min_timer == b->min_timer && a->late == b->late &&
+	       a->max_overhead == b->max_overhead;
 }
 
 void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const struct policy *policy,
@@ -536,8 +538,8 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 	struct gpu *gpu = client->gpu;
 
 	begin_once(scheduler, gpu);
-	client->policy = describe(scheduler, client);
-	turns_add(&gpu->turns, &client->policy);
+	client->entry = describe(scheduler, client);
+	run_queues_add(&gpu->queues, &client->entry);
 	record_client(&scheduler->record, client);
 	refresh(scheduler, gpu, loop_now());
 	look(scheduler);
@@ -545,8 +547,8 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 
 void scheduler_remove(struct client *client)
 {
-	if (client->gpu->turns.policy)
-		turns_remove(&client->gpu->turns, &client->policy, loop_now());
+	if (client->gpu->queues.policy)
+		run_queues_remove(&client->gpu->queues, &client->entry, loop_now());
 }
 
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)
@@ -560,7 +562,7 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 	uint64_t now = loop_now();
 
 	client->held_until = ns ? now + ns : 0;
-	write_hold(client, ns || client->policy.held, now);
+	write_hold(client, ns || client->entry.held, now);
 	refresh(scheduler, client->gpu, now);
 	look(scheduler);
 }

@@ -187,16 +187,16 @@ void tenant_read(struct tenant *tenant)
 	struct usage *usage;
 
 	for (usage = tenant->usages; usage; usage = usage->next) {
-		usage->demands = false;
-		usage->comparing = 0;
+		usage->active = false;
+		usage->tuning = 0;
 	}
 	for (client = tenant->clients; client; client = client->tenant_next) {
 		client_read(client);
 		usage = tenant_usage(tenant, client->gpu);
 		if (!usage)
 			continue;
-		usage->demands |= client->account.outstanding > 0;
-		usage->comparing += client->account.comparing;
+		usage->active |= client->account.outstanding > 0;
+		usage->tuning += client->account.tuning;
 	}
 	for (usage = tenant->usages; usage && tenant->slo; usage = usage->next)
 		judge(tenant, usage);

@@ -12,7 +12,7 @@
 #include "kubernetes/container.h"
 #include "scheduler/gpu.h"
 #include "policy/objective.h"
-#include "scheduler/terms.h"
+#include "scheduler/tenant-spec.h"
 
 #define TENANTS_IDLE_MAX 256
 #define TENANTS_IDLE_NS  (600 * 1000000000ull)
@@ -24,8 +24,8 @@ struct usage {
 	struct objective objective; /* of the tenant's latency objective, when it has one */
 	uint64_t held;              /* ns that its clients were held for their equals, or by hand */
 	/* As of tenant_read(): one of its clients has work; kernels of theirs that are compared. */
-	bool demands;
-	uint64_t comparing;
+	bool active;
+	uint64_t tuning;
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	bool memory_cut; /* the limit is less than the tenant's words say */
@@ -42,12 +42,12 @@ struct tenant {
 	uint32_t share;         /* its weight among equals, 1..100 */
 	char wanted_weight[32]; /* the words of it; empty: the share of the GPU */
 	bool weight_refused;
-	uint64_t slo;               /* ns from launch to start that it wants; 0: nothing */
-	char wanted_latency[32];    /* the words of it, which may be refused; empty: none */
-	struct memory_terms memory; /* what is known of its limit */
-	char wanted_memory[32];     /* the same */
-	bool memory_refused;        /* these words make no sense */
-	bool memory_known;          /* somebody has said whether there is a limit */
+	uint64_t slo;              /* ns from launch to start that it wants; 0: nothing */
+	char wanted_latency[32];   /* the words of it, which may be refused; empty: none */
+	struct memory_spec memory; /* what is known of its limit */
+	char wanted_memory[32];    /* the same */
+	bool memory_refused;       /* these words make no sense */
+	bool memory_known;         /* somebody has said whether there is a limit */
 	unsigned n_sessions;
 	uint64_t compiled; /* when a kernel of it was last compiled (compile.h) */
 	struct client *clients;

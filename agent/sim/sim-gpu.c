@@ -7,7 +7,7 @@
 /* Whether the demand words and its hold word let @actor run. */
 static bool may_run(const struct sim *sim, const struct actor *actor)
 {
-	for (unsigned level = actor->policy.level + 1u; level < WEIR_LEVELS; level++)
+	for (unsigned level = actor->entry.level + 1u; level < WEIR_LEVELS; level++)
 		if (sim->n_active[level])
 			return false;
 	return actor->runnable;
@@ -35,7 +35,7 @@ static struct actor *first_waiting(const struct sim *sim)
 
 static void put_last(struct sim *sim, struct actor *actor)
 {
-	struct actor **list = &sim->runnable[actor->policy.level];
+	struct actor **list = &sim->runnable[actor->entry.level];
 
 	if (!actor->runnable)
 		return;
@@ -242,7 +242,7 @@ uint64_t sim_gpu_event(const struct sim *sim)
 	if (sim->phase == GPU_LEAVING && sim->phase_end < at)
 		at = sim->phase_end;
 	if (sim->phase == GPU_RUNNING && !sim->options->mps && current->runnable &&
-	    sim->runnable[current->policy.level]->next && sim->slice_end < at)
+	    sim->runnable[current->entry.level]->next && sim->slice_end < at)
 		at = sim->slice_end;
 	return at > sim->now ? at : sim->now;
 }

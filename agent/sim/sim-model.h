@@ -3,14 +3,14 @@
 #define WEIR_AGENT_SIM_MODEL_H
 
 #include "sim/sim.h"
-#include "policy/turns.h"
+#include "policy/run-queue.h"
 
 struct request {
 	uint64_t arrived, length;
 };
 
 struct actor {
-	struct policy_client policy;
+	struct run_queue_entry entry;
 	const struct trace_client *traits;
 	struct sim_client *stats;
 	struct actor *prev, *next; /* of the runnable of its level */
@@ -37,7 +37,7 @@ struct sim {
 	const struct sim_options *options;
 	const struct trace *trace;
 	struct sim_result result;
-	struct turns turns;
+	struct run_queues queues;
 	struct actor *actors;
 	struct actor *runnable[WEIR_LEVELS];
 	unsigned n_active[WEIR_LEVELS];

@@ -34,8 +34,8 @@ static void look_soon(struct sim *sim)
 
 void sim_set_runnable(struct sim *sim, struct actor *actor)
 {
-	struct actor **list = &sim->runnable[actor->policy.level];
-	bool runnable = actor->n > 0 && !actor->policy.held;
+	struct actor **list = &sim->runnable[actor->entry.level];
+	bool runnable = actor->n > 0 && !actor->entry.held;
 
 	if (runnable == actor->runnable)
 		return;
@@ -83,7 +83,7 @@ int sim_arrive(struct sim *sim, struct actor *actor, uint64_t length)
 	actor->left = length;
 	actor->started = false;
 	actor->active_since = actor->stood_since = actor->window_busy_since = sim->now;
-	sim->n_active[actor->policy.level]++;
+	sim->n_active[actor->entry.level]++;
 	sim_set_runnable(sim, actor);
 	return 0;
 }
@@ -156,7 +156,7 @@ int sim_finish(struct sim *sim, struct actor *actor)
 	}
 	stats->busy += sim->now - actor->active_since;
 	actor->window_busy_since = POLICY_NEVER;
-	sim->n_active[actor->policy.level]--;
+	sim->n_active[actor->entry.level]--;
 	sim_set_runnable(sim, actor);
 	return 0;
 }

@@ -37,7 +37,7 @@ static void test_garbage(void **state)
 	account_read(&reader, &page, &sum);
 	memset(&page, 0xff, sizeof(page));
 	account_read(&reader, &page, &sum);
-	assert_int_equal(reader.comparing, UINT32_MAX);
+	assert_int_equal(reader.tuning, UINT32_MAX);
 	assert_int_equal(sum.total[ACCOUNT_LAUNCHES], 10);
 	assert_int_equal(reader.level, WEIR_LEVELS);
 	page.launches = 2;

@@ -269,12 +269,12 @@ static void test_share(void **state)
 	come(0, 1, 40);
 	come(1, 1, 60);
 	assert_int_equal(world.control[0].share, 40);
-	assert_int_equal(world.clients[0].policy.weight, 40 * POLICY_WEIGHT_ONE);
+	assert_int_equal(world.clients[0].entry.weight, 40 * POLICY_WEIGHT_ONE);
 	/* Another process of the first one's container. */
 	world.tenants[0].clients->tenant_next = &world.clients[2];
 	world.clients[2] = (struct client){.gpu = &world.gpu};
 	scheduler_change(&world.scheduler, &world.gpu);
-	assert_int_equal(world.clients[0].policy.weight, 20 * POLICY_WEIGHT_ONE);
+	assert_int_equal(world.clients[0].entry.weight, 20 * POLICY_WEIGHT_ONE);
 	world.tenants[0].slo = 2 * MS;
 	scheduler_change(&world.scheduler, &world.gpu);
 	assert_int_equal(world.control[0].latency_slo, 2 * MS);
@@ -284,34 +284,34 @@ static void test_share(void **state)
 static void test_costly_evictions(void **state)
 {
 	const uint64_t least = policy_defaults.cost;
-	struct turn *turn = &world.gpu.turns.levels[1];
+	struct run_queue *queue = &world.gpu.queues.levels[1];
 
 	(void)state;
 	world.status[0].eviction_cost = 3 * least;
 	come(0, 1, 100);
 	come(1, 1, 100);
-	assert_int_equal(world.clients[0].policy.cost, 3 * least);
-	assert_int_equal(world.clients[1].policy.cost, 0);
+	assert_int_equal(world.clients[0].entry.cost, 3 * least);
+	assert_int_equal(world.clients[1].entry.cost, 0);
 	work(0, 50 * MS);
 	work(1, 50 * MS);
 	look_after(MS);
-	assert_int_equal(turn->costs, 4 * least);
+	assert_int_equal(queue->costs, 4 * least);
 
 	world.status[1].eviction_cost = 2 * least;
 	look_after(MS);
-	assert_int_equal(turn->costs, 5 * least);
+	assert_int_equal(queue->costs, 5 * least);
 	world.status[1].eviction_cost = 2 * least + least / 10;
 	look_after(MS);
-	assert_int_equal(turn->costs, 5 * least);
+	assert_int_equal(queue->costs, 5 * least);
 	world.status[1].eviction_cost = UINT64_MAX;
 	look_after(MS);
-	assert_int_equal(turn->costs, 3 * least + SCHEDULER_COSTLY * least);
+	assert_int_equal(queue->costs, 3 * least + SCHEDULER_COSTLY * least);
 	world.status[1].eviction_cost = least / 2;
 	look_after(MS);
-	assert_int_equal(turn->costs, 4 * least);
+	assert_int_equal(queue->costs, 4 * least);
 	go(0);
 	go(1);
-	assert_int_equal(turn->costs, 0);
+	assert_int_equal(queue->costs, 0);
 }
 
 int main(void)

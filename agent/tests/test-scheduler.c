@@ -133,7 +133,7 @@ static void come_below_mps(unsigned i)
 
 /* Below MPS `hpf` holds whose kernels are long, as long as somebody has less left, and tells it to
  * expect that; all others run side by side. */
-static void test_abreast(void **state)
+static void test_concurrent(void **state)
 {
 	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
 
@@ -297,7 +297,7 @@ static void test_heard(void **state)
 }
 
 /* Turns are for all of a level as soon as one of it runs in time slices, or has an objective. */
-static void test_not_abreast(void **state)
+static void test_not_concurrent(void **state)
 {
 	(void)state;
 	come_below_mps(0);
@@ -418,11 +418,11 @@ static void test_commanded(void **state)
 	scheduler_configure(scheduler, &world.gpu, &policy_ffs, &policy_defaults);
 	come(1, 1, 50);
 	assert_ptr_equal(world.gpu.policy, &policy_wfq);
-	assert_ptr_equal(world.gpu.turns.policy, &policy_wfq);
+	assert_ptr_equal(world.gpu.queues.policy, &policy_wfq);
 	scheduler_take(scheduler, &policy_hpf, &policy_defaults);
 	scheduler_configure(scheduler, &world.gpu, &policy_hpf, &policy_defaults);
 	assert_ptr_equal(world.gpu.policy, &policy_hpf);
-	assert_ptr_equal(world.gpu.turns.policy, &policy_hpf);
+	assert_ptr_equal(world.gpu.queues.policy, &policy_hpf);
 }
 
 static void test_other_level(void **state)
@@ -555,13 +555,13 @@ int main(void)
 		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
 		WORLD_TEST(test_who_is_done_passes),
-		WORLD_TEST(test_abreast),
+		WORLD_TEST(test_concurrent),
 		WORLD_TEST(test_ahead),
 		WORLD_TEST(test_nobody_is_ahead_for_ever),
 		WORLD_TEST(test_urgent),
 		WORLD_TEST(test_urgent_for_others),
 		WORLD_TEST(test_heard),
-		WORLD_TEST(test_not_abreast),
+		WORLD_TEST(test_not_concurrent),
 		WORLD_TEST(test_end_is_looked_for),
 	};
 

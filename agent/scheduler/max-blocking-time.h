@@ -6,16 +6,16 @@
 
 #include "scheduler/gpu.h"
 
-#define PATIENCE_LOOK_NS 250000000ull
-#define PATIENCE_PART    20u            /* of the work above: that much it may take longer */
-#define PATIENCE_MAX     1000000u       /* ns */
-#define PATIENCE_IDLE_NS 20000000000ull /* who had no work for so long does not count */
+#define MAX_BLOCKING_TIME_LOOK_NS 250000000ull
+#define MAX_BLOCKING_TIME_PART    20u      /* of the work above: that much it may take longer */
+#define MAX_BLOCKING_TIME_MAX     1000000u /* ns */
+#define MAX_BLOCKING_TIME_IDLE_NS 20000000000ull /* who had no work for so long does not count */
 
 /* Of a GPU, when it is opened and closed. */
-int patience_init(struct gpu *gpu, struct loop *loop);
-void patience_deinit(struct gpu *gpu);
+int max_blocking_time_init(struct gpu *gpu, struct loop *loop);
+void max_blocking_time_deinit(struct gpu *gpu);
 /* Its clients, or their levels, are others. */
-void patience_follow(struct gpu *gpu);
+void max_blocking_time_follow(struct gpu *gpu);
 
 /* What the timer does, for tests. */
-void patience_tell(struct gpu *gpu, uint64_t now);
+void max_blocking_time_tell(struct gpu *gpu, uint64_t now);

@@ -10,33 +10,33 @@
 
 #define WEIGHT_EXPECTED "a whole number from 1 to 100"
 
-struct memory_terms {
+struct memory_spec {
 	uint64_t bytes; /* on each GPU; 0: nobody says, or it makes no sense */
 	uint32_t share; /* of a GPU, 1..100; 0: nobody says */
 	bool may_raise; /* `bytes` may be more than the GPU's default */
 };
 
-struct terms {
+struct tenant_spec {
 	uint32_t weight; /* 1..100: the words', or the share */
 	const char *wanted_weight;
 	bool weight_refused; /* no number, or more than its share where that is not allowed */
 	uint64_t slo;        /* ns; 0: none */
 	const char *wanted_latency;
-	struct memory_terms memory;
+	struct memory_spec memory;
 	const char *wanted_memory;
 	bool known; /* else what was known of memory holds */
 };
 
 /* The strings stay the pod's. @container: NULL where the API server has not reported it yet; then
  * its share is the smallest of the pod. */
-struct terms terms_of_pod(const struct config_levels *config, const struct pod *pod,
-			  const struct pod_container *container);
+struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
+				      const struct pod_container *container);
 /* @rule: NULL: none fits. */
-struct terms terms_of_rule(const struct config_rule *rule);
+struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule);
 /* Of a container whose pod is not known. */
-struct terms terms_unknown(void);
+struct tenant_spec tenant_spec_unknown(void);
 
 /* The limit on a GPU of @gpu_memory bytes (0: not known). 0: none. *@cut: less than its words say.
  * A whole GPU is not limited by default. */
-uint64_t memory_terms_limit(const struct memory_terms *terms,
-			    const struct config_memory *by_default, uint64_t gpu_memory, bool *cut);
+uint64_t memory_spec_limit(const struct memory_spec *spec, const struct config_memory *by_default,
+			   uint64_t gpu_memory, bool *cut);

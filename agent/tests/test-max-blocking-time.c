@@ -1,5 +1,5 @@
 /* For how long kernels may keep those above waiting, on one GPU. */
-#include "scheduler/patience.h"
+#include "scheduler/max-blocking-time.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void come(unsigned i, uint8_t level, uint64_t burst)
 
 static uint32_t told(unsigned i)
 {
-	patience_tell(&gpu, now);
+	max_blocking_time_tell(&gpu, now);
 	return controls[i].max_blocking_time;
 }
 
@@ -121,19 +121,19 @@ static void test_who_has_no_work_does_not_count(void **state)
 	statuses[3].launches = 0; /* it never had any */
 	clients[3].worked.launches = clients[3].worked.at = 0;
 	assert_int_equal(told(0), 250 * US);
-	now += PATIENCE_IDLE_NS / 2;
+	now += MAX_BLOCKING_TIME_IDLE_NS / 2;
 	statuses[1].launches++;
 	assert_int_equal(told(0), 250 * US);
-	now += PATIENCE_IDLE_NS / 2 + MS;
+	now += MAX_BLOCKING_TIME_IDLE_NS / 2 + MS;
 	assert_int_equal(told(0), 500 * US);
 	/* A launch that goes on. */
 	statuses[1].outstanding = 1;
-	now += PATIENCE_IDLE_NS;
+	now += MAX_BLOCKING_TIME_IDLE_NS;
 	assert_int_equal(told(0), 500 * US);
 	statuses[2].launches++;
 	assert_int_equal(told(0), 250 * US);
 	statuses[1].outstanding = 0;
-	now += PATIENCE_IDLE_NS + MS;
+	now += MAX_BLOCKING_TIME_IDLE_NS + MS;
 	assert_int_equal(told(0), 0);
 }
 
@@ -142,7 +142,7 @@ static void test_nobody_is_believed_too_much(void **state)
 	(void)state;
 	come(0, 0, UINT64_MAX);
 	come(1, 3, UINT64_MAX);
-	assert_int_equal(told(0), PATIENCE_MAX);
+	assert_int_equal(told(0), MAX_BLOCKING_TIME_MAX);
 	statuses[1].busy_period = 19;
 	assert_int_equal(told(0), 0);
 	controls[0].max_blocking_time = UINT32_MAX; /* its own page, too, a client can write */
@@ -154,9 +154,9 @@ static void test_objectives_are_kept(void **state)
 	(void)state;
 	come(0, 0, 0);
 	come(1, 1, 10 * MS);
-	clients[1].policy.slo = 600 * US;
+	clients[1].entry.slo = 600 * US;
 	assert_int_equal(told(0), 300 * US);
-	clients[1].policy.slo = 2 * MS;
+	clients[1].entry.slo = 2 * MS;
 	assert_int_equal(told(0), 500 * US);
 }
 
@@ -173,7 +173,7 @@ static void test_those_beside_share_it(void **state)
 	statuses[1].flags = 0;
 	assert_int_equal(told(0), 500 * US);
 	statuses[1].flags = WEIR_STATUS_CONCURRENT;
-	now += PATIENCE_IDLE_NS + MS;
+	now += MAX_BLOCKING_TIME_IDLE_NS + MS;
 	statuses[0].launches++;
 	statuses[2].launches++;
 	assert_int_equal(told(0), 500 * US);
@@ -184,7 +184,7 @@ static void test_looks_where_there_are_levels(void **state)
 	(void)state;
 	come(0, 0, 0);
 	come(1, 0, 10 * MS);
-	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
+	assert_int_equal(loop_step(&loop, 3 * MAX_BLOCKING_TIME_LOOK_NS / MS), 0);
 	gpu_set_level(&gpu, &clients[1], 1);
 	statuses[1].busy_period = 5 * MS;
 	assert_int_equal(loop_step(&loop, 3000), 1);
@@ -194,7 +194,7 @@ static void test_looks_where_there_are_levels(void **state)
 	assert_int_equal(controls[0].max_blocking_time, 500 * US);
 	gpu_remove(&gpu, &clients[1], true);
 	assert_int_equal(controls[0].max_blocking_time, 0);
-	assert_int_equal(loop_step(&loop, 3 * PATIENCE_LOOK_NS / MS), 0);
+	assert_int_equal(loop_step(&loop, 3 * MAX_BLOCKING_TIME_LOOK_NS / MS), 0);
 }
 
 static void test_who_may_come_back_is_not_known(void **state)

@@ -57,10 +57,10 @@ static void heap_sink(struct sim *sim, size_t i)
 	heap[i] = moved;
 }
 
-static void hold(struct turns *turns, struct policy_client *client, bool held)
+static void hold(struct run_queues *queues, struct run_queue_entry *client, bool held)
 {
-	struct sim *sim = container_of(turns, struct sim, turns);
-	struct actor *actor = container_of(client, struct actor, policy);
+	struct sim *sim = container_of(queues, struct sim, queues);
+	struct actor *actor = container_of(client, struct actor, entry);
 
 	sim->result.holds += held;
 	sim_note(sim, held ? "hold" : "release", actor);
@@ -81,16 +81,16 @@ static void look(struct sim *sim)
 	struct actor *changed = take(sim->changed);
 
 	for (actor = changed; actor; actor = actor->changed) {
-		turns_ran(&sim->turns, &actor->policy, actor->untold);
+		run_queues_ran(&sim->queues, &actor->entry, actor->untold);
 		actor->untold = 0;
 	}
 	for (actor = changed; actor; actor = next) {
 		next = actor->changed;
 		actor->is_changed = false;
-		turns_work(&sim->turns, &actor->policy, launches(actor), actor->outstanding,
-			   sim->now);
+		run_queues_work(&sim->queues, &actor->entry, launches(actor), actor->outstanding,
+				sim->now);
 	}
-	uint64_t wanted = turns_decide(&sim->turns, sim->now);
+	uint64_t wanted = run_queues_decide(&sim->queues, sim->now);
 	uint64_t late = sim->options->late ? random_next(sim) % (sim->options->late + 1) : 0;
 	sim->timer_at = wanted == POLICY_NEVER ? POLICY_NEVER : wanted + late;
 	sim->look_at = POLICY_NEVER;
@@ -182,23 +182,23 @@ static int set_up(struct sim *sim)
 	if (!sim->actors || !sim->heap || !sim->result.clients)
 		return error_origin(-ENOMEM);
 	sim->result.n = n;
-	turns_init(&sim->turns, sim->options->policy, &sim->options->settings, hold);
+	run_queues_init(&sim->queues, sim->options->policy, &sim->options->settings, hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		turns_set_concurrent(&sim->turns, level, sim->options->mps);
+		run_queues_set_all_concurrent(&sim->queues, level, sim->options->mps);
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_client *traits = &trace->clients[i];
 		struct actor *actor = &sim->actors[i];
 		*actor = (struct actor){
-			.policy = {.level = traits->level,
-				   .weight = traits->share * POLICY_WEIGHT_ONE,
-				   .slo = traits->slo,
-				   .cost = traits->evict == TRACE_NEVER ? 0 : traits->evict},
+			.entry = {.level = traits->level,
+				  .weight = traits->share * POLICY_WEIGHT_ONE,
+				  .slo = traits->slo,
+				  .cost = traits->evict == TRACE_NEVER ? 0 : traits->evict},
 			.traits = traits,
 			.stats = &sim->result.clients[i],
 			.window_busy_since = POLICY_NEVER,
 		};
 		actor->stats->share_min = 2;
-		turns_add(&sim->turns, &actor->policy);
+		run_queues_add(&sim->queues, &actor->entry);
 		int r = traits->always ? sim_arrive(sim, actor, traits->work) : 0;
 		if (r < 0)
 			return r;

@@ -1,7 +1,7 @@
 /* What must hold under every policy, whatever happens: random events on the turns themselves, and
  * random traces on the simulated GPU. SEED=N repeats a run. */
 #include "sim/sim.h"
-#include "policy/turns.h"
+#include "policy/run-queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,16 +32,17 @@ static uint64_t below(uint64_t n)
 /* Events on the turns. */
 #define CLIENTS 12
 
-static struct policy_client clients[CLIENTS];
+static struct run_queue_entry clients[CLIENTS];
 
-static void hold(struct turns *turns, struct policy_client *client, bool held)
+static void hold(struct run_queues *queues, struct run_queue_entry *client, bool held)
 {
-	(void)turns;
+	(void)queues;
 	assert_int_equal(client->held, held);
 }
 
 /* Whether launches of @client are so long that @running, with less left, is better off alone. */
-static bool is_in_the_way(const struct policy_client *client, const struct policy_client *running)
+static bool is_in_the_way(const struct run_queue_entry *client,
+			  const struct run_queue_entry *running)
 {
 	uint64_t launch = client->remaining / client->launches;
 	uint64_t cost = client->cost ? client->cost : policy_defaults.cost;
@@ -52,16 +53,16 @@ static bool is_in_the_way(const struct policy_client *client, const struct polic
 /* Of a level's clients with work one has the turn, and all are held but it and its group; of the
  * others nobody. Abreast it is the one with the least left, and only those are held that are in its
  * way, but in a turn that was given for age. */
-static void check_turns(const struct turns *turns)
+static void check_turns(const struct run_queues *queues)
 {
 	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
-		const struct turn *turn = &turns->levels[level];
-		const struct policy_client *running = turn->running;
-		bool shared = turns->policy->abreast && turn->concurrent && turn->n_slo == 0 &&
-			      running && !turn->forced;
+		const struct run_queue *queue = &queues->levels[level];
+		const struct run_queue_entry *running = queue->current;
+		bool shared = queues->policy->concurrent && queue->all_concurrent &&
+			      queue->n_slo == 0 && running && !queue->forced;
 		unsigned active = 0;
 		for (unsigned i = 0; i < CLIENTS; i++) {
-			const struct policy_client *client = &clients[i];
+			const struct run_queue_entry *client = &clients[i];
 			if (client->level != level)
 				continue;
 			active += client->active;
@@ -72,41 +73,43 @@ static void check_turns(const struct turns *turns)
 			if (shared && client->active)
 				assert_true(running->remaining <= client->remaining);
 		}
-		assert_int_equal(turns->levels[level].n_active, active);
+		assert_int_equal(queues->levels[level].n_active, active);
 		assert_int_equal(running != NULL, active != 0);
 	}
 }
 
-static void event(struct turns *turns, bool few_objectives, uint64_t now)
+static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 {
-	struct policy_client *client = &clients[below(CLIENTS)], news = *client;
+	struct run_queue_entry *client = &clients[below(CLIENTS)], news = *client;
 
 	switch (below(7)) {
 	case 0:
-		turns_work(turns, client, client->active ? 0 : 1 + below(9), below(20) * MS, now);
+		run_queues_work(queues, client, client->active ? 0 : 1 + below(9), below(20) * MS,
+				now);
 		break;
 	case 1:
-		turns_work(turns, client, client->active ? 1 + below(9) : 0, below(20) * MS, now);
+		run_queues_work(queues, client, client->active ? 1 + below(9) : 0, below(20) * MS,
+				now);
 		break;
 	case 2:
-		turns_remove(turns, client, now);
-		turns_add(turns, client);
+		run_queues_remove(queues, client, now);
+		run_queues_add(queues, client);
 		break;
 	case 3:
 		news.level = (uint8_t)below(WEIR_LEVELS);
 		news.weight = 1 + (uint32_t)below(10000);
 		news.slo = below(few_objectives ? 40 : 3) ? 0 : below(10) * MS;
 		news.cost = below(2) * below(5) * MS;
-		turns_change(turns, client, &news, now);
+		run_queues_change(queues, client, &news, now);
 		break;
 	case 4:
-		turns_overran(turns, client, below(3) * MS);
+		run_queues_overran(queues, client, below(3) * MS);
 		break;
 	case 5:
-		turns_set_concurrent(turns, (uint8_t)below(WEIR_LEVELS), below(4));
+		run_queues_set_all_concurrent(queues, (uint8_t)below(WEIR_LEVELS), below(4));
 		break;
 	default:
-		turns_ran(turns, client, below(3) * MS);
+		run_queues_ran(queues, client, below(3) * MS);
 	}
 }
 
@@ -115,21 +118,21 @@ static void test_events(void **unused)
 	(void)unused;
 	for (size_t run = 0; run < 2 * POLICIES; run++) {
 		struct policy_settings settings = policy_defaults;
-		struct turns turns;
+		struct run_queues queues;
 		uint64_t now = 1, next;
 		settings.aging = below(3) ? below(50) * MS : POLICY_NEVER;
-		turns_init(&turns, policy_find(names[run / 2]), &settings, hold);
+		run_queues_init(&queues, policy_find(names[run / 2]), &settings, hold);
 		for (unsigned i = 0; i < CLIENTS; i++) {
-			clients[i] = (struct policy_client){
+			clients[i] = (struct run_queue_entry){
 				.weight = 100, .level = i % 2, .group = i % 4};
-			turns_add(&turns, &clients[i]);
+			run_queues_add(&queues, &clients[i]);
 		}
 		for (unsigned i = 0; i < 50000; i++) {
 			for (uint64_t n = below(4); n > 0; n--)
-				event(&turns, run % 2, now);
-			next = turns_decide(&turns, now);
+				event(&queues, run % 2, now);
+			next = run_queues_decide(&queues, now);
 			assert_true(next > now);
-			check_turns(&turns);
+			check_turns(&queues);
 			now += 1 + below(2 * MS);
 		}
 	}
@@ -372,39 +375,39 @@ static void test_short_launches(void **unused)
 static void test_rest_of_turn(void **unused)
 {
 	const uint64_t slo = 5 * MS, quantum = policy_defaults.quantum;
-	struct policy_client *asks = &clients[2];
-	struct turns turns;
+	struct run_queue_entry *asks = &clients[2];
+	struct run_queues queues;
 	uint64_t now = 1;
 
 	(void)unused;
-	turns_init(&turns, policy_find("wfq"), &policy_defaults, hold);
+	run_queues_init(&queues, policy_find("wfq"), &policy_defaults, hold);
 	for (unsigned i = 0; i < 3; i++) {
-		clients[i] = (struct policy_client){.weight = 100, .slo = i == 2 ? slo : 0};
-		turns_add(&turns, &clients[i]);
+		clients[i] = (struct run_queue_entry){.weight = 100, .slo = i == 2 ? slo : 0};
+		run_queues_add(&queues, &clients[i]);
 	}
 	for (unsigned i = 0; i < 2; i++)
-		turns_work(&turns, &clients[i], 1, 1000 * MS, now);
-	turns_decide(&turns, now);
-	const struct turn *turn = &turns.levels[0];
-	const struct policy_client *first = turn->running;
-	assert_int_equal(turn->allowed, quantum);
+		run_queues_work(&queues, &clients[i], 1, 1000 * MS, now);
+	run_queues_decide(&queues, now);
+	const struct run_queue *queue = &queues.levels[0];
+	const struct run_queue_entry *first = queue->current;
+	assert_int_equal(queue->allowed, quantum);
 
-	turns_work(&turns, asks, 1, MS, now);
-	assert_true(turns_decide(&turns, now) <= now + slo);
-	assert_ptr_equal(turn->running, first);
-	turns_ran(&turns, &clients[first - clients], slo);
+	run_queues_work(&queues, asks, 1, MS, now);
+	assert_true(run_queues_decide(&queues, now) <= now + slo);
+	assert_ptr_equal(queue->current, first);
+	run_queues_ran(&queues, &clients[first - clients], slo);
 	now += slo;
-	turns_decide(&turns, now);
-	assert_ptr_equal(turn->running, asks);
-	turns_ran(&turns, asks, MS);
-	turns_work(&turns, asks, 0, 0, now += MS);
-	turns_decide(&turns, now);
-	assert_ptr_equal(turn->running, first);
-	assert_int_equal(turn->allowed, quantum - slo);
-	turns_ran(&turns, &clients[first - clients], quantum - slo);
-	turns_decide(&turns, now += quantum - slo);
-	assert_ptr_not_equal(turn->running, first);
-	assert_int_equal(turn->allowed, quantum);
+	run_queues_decide(&queues, now);
+	assert_ptr_equal(queue->current, asks);
+	run_queues_ran(&queues, asks, MS);
+	run_queues_work(&queues, asks, 0, 0, now += MS);
+	run_queues_decide(&queues, now);
+	assert_ptr_equal(queue->current, first);
+	assert_int_equal(queue->allowed, quantum - slo);
+	run_queues_ran(&queues, &clients[first - clients], quantum - slo);
+	run_queues_decide(&queues, now += quantum - slo);
+	assert_ptr_not_equal(queue->current, first);
+	assert_int_equal(queue->allowed, quantum);
 }
 
 int main(void)

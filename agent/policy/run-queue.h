@@ -13,44 +13,45 @@
  *    would be in the way of the one that has the turn, and to give it to another costs nothing. A
  *    turn that was given for age is its client's alone there, too.
  *
- * Events change what is known; turns_decide() acts on it. What ran must be told before. */
+ * Events change what is known; run_queues_decide() acts on it. What ran must be told before. */
 #pragma once
 
 #include "policy/policy.h"
 
 #include "weir/protocol.h"
 
-struct turns;
-typedef void turns_hold_fn(struct turns *turns, struct policy_client *client, bool held);
+struct run_queues;
+typedef void run_queues_hold_fn(struct run_queues *queues, struct run_queue_entry *entry,
+				bool held);
 
-struct turns {
+struct run_queues {
 	const struct policy *policy;
 	struct policy_settings settings; /* aging as it is in force */
-	turns_hold_fn *hold;
-	struct turn levels[WEIR_LEVELS];
+	run_queues_hold_fn *hold;
+	struct run_queue levels[WEIR_LEVELS];
 };
 
 /* Nobody is there. */
-void turns_init(struct turns *turns, const struct policy *policy,
-		const struct policy_settings *settings, turns_hold_fn *hold);
+void run_queues_init(struct run_queues *queues, const struct policy *policy,
+		     const struct policy_settings *settings, run_queues_hold_fn *hold);
 
 /* @client's level, group, weight, slo and cost are filled in; all else becomes zero. */
-void turns_add(struct turns *turns, struct policy_client *client);
+void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
 /* It is not held any more. */
-void turns_remove(struct turns *turns, struct policy_client *client, uint64_t now);
+void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now);
 /* It has @launches outstanding, @remaining ns of work, or none any more. */
-void turns_work(struct turns *turns, struct policy_client *client, uint64_t launches,
-		uint64_t remaining, uint64_t now);
+void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
+		     uint64_t remaining, uint64_t now);
 /* Whether kernels of all clients of @level may run at the same time. */
-void turns_set_concurrent(struct turns *turns, uint8_t level, bool concurrent);
+void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, bool concurrent);
 /* It ran for @ns since this was told last, on the GPU's time. */
-void turns_ran(struct turns *turns, struct policy_client *client, uint64_t ns);
+void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
 /* It ran for @ns more than that, in others' turns; or @ns of that were others'. */
-void turns_overran(struct turns *turns, struct policy_client *client, uint64_t ns);
-void turns_refund(struct turns *turns, struct policy_client *client, uint64_t ns);
+void run_queues_overran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
+void run_queues_refund(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
 /* It has another level, weight, objective or cost of eviction. */
-void turns_change(struct turns *turns, struct policy_client *client,
-		  const struct policy_client *news, uint64_t now);
+void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
+		       const struct run_queue_entry *news, uint64_t now);
 /* Decides. When to decide next if nothing happens before, if all runs as it should; later does no
  * harm but to precision. */
-uint64_t turns_decide(struct turns *turns, uint64_t now);
+uint64_t run_queues_decide(struct run_queues *queues, uint64_t now);

@@ -1,4 +1,4 @@
-#include "scheduler/patience.h"
+#include "scheduler/max-blocking-time.h"
 
 #include "scheduler/client.h"
 
@@ -19,7 +19,7 @@ static void look_at(struct client *client, uint64_t now)
 
 static bool is_at_work(const struct client *client, uint64_t now)
 {
-	return client->worked.at && now < client->worked.at + PATIENCE_IDLE_NS;
+	return client->worked.at && now < client->worked.at + MAX_BLOCKING_TIME_IDLE_NS;
 }
 
 /* ns that @client can wait: a part of the time that its work takes, as it says, but not for more
@@ -27,8 +27,8 @@ static bool is_at_work(const struct client *client, uint64_t now)
 static uint64_t can_wait(const struct client *client, uint64_t now)
 {
 	const struct weir_status_page *status = client->pages.status;
-	uint64_t part = atomic_load(&status->busy_period) / PATIENCE_PART,
-		 slo = client->policy.slo / 2;
+	uint64_t part = atomic_load(&status->busy_period) / MAX_BLOCKING_TIME_PART,
+		 slo = client->entry.slo / 2;
 
 	if (!is_at_work(client, now))
 		return ANY;
@@ -80,12 +80,12 @@ static void find_told(const struct gpu *gpu, uint64_t now, uint32_t told[WEIR_LE
 	find_least(gpu, now, least);
 	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
 		uint64_t each = most == ANY ? 0 : most / n;
-		told[level] = each < PATIENCE_MAX ? (uint32_t)each : PATIENCE_MAX;
+		told[level] = each < MAX_BLOCKING_TIME_MAX ? (uint32_t)each : MAX_BLOCKING_TIME_MAX;
 		most = least[level] < most ? least[level] : most;
 	}
 }
 
-void patience_tell(struct gpu *gpu, uint64_t now)
+void max_blocking_time_tell(struct gpu *gpu, uint64_t now)
 {
 	uint32_t told[WEIR_LEVELS];
 	struct client *client;
@@ -101,7 +101,7 @@ void patience_tell(struct gpu *gpu, uint64_t now)
 
 static void due(struct loop_timer *timer)
 {
-	patience_tell(container_of(timer, struct gpu, patience), loop_now());
+	max_blocking_time_tell(container_of(timer, struct gpu, patience), loop_now());
 }
 
 static bool has_levels(const struct gpu *gpu)
@@ -113,21 +113,22 @@ static bool has_levels(const struct gpu *gpu)
 	return n > 1;
 }
 
-void patience_follow(struct gpu *gpu)
+void max_blocking_time_follow(struct gpu *gpu)
 {
-	patience_tell(gpu, loop_now());
+	max_blocking_time_tell(gpu, loop_now());
 	if (has_levels(gpu))
-		loop_timer_set(&gpu->patience, PATIENCE_LOOK_NS, PATIENCE_LOOK_NS);
+		loop_timer_set(&gpu->patience, MAX_BLOCKING_TIME_LOOK_NS,
+			       MAX_BLOCKING_TIME_LOOK_NS);
 	else
 		loop_timer_clear(&gpu->patience);
 }
 
-int patience_init(struct gpu *gpu, struct loop *loop)
+int max_blocking_time_init(struct gpu *gpu, struct loop *loop)
 {
 	return loop_timer_init(&gpu->patience, loop, due);
 }
 
-void patience_deinit(struct gpu *gpu)
+void max_blocking_time_deinit(struct gpu *gpu)
 {
 	loop_timer_deinit(&gpu->patience);
 }

@@ -1,0 +1,470 @@
+#include "policy/run-queue.h"
+
+#include <utlist.h>
+
+#include "weir/base.h"
+
+void run_queues_init(struct run_queues *queues, const struct policy *policy,
+		     const struct policy_settings *settings, run_queues_hold_fn *hold)
+{
+	*queues = (struct run_queues){.policy = policy, .settings = *settings, .hold = hold};
+	if (settings->aging == 0)
+		queues->settings.aging = policy->shares ? POLICY_NEVER : POLICY_AGING;
+	for (unsigned i = 0; i < WEIR_LEVELS; i++)
+		queues->levels[i] =
+			(struct run_queue){.settings = &queues->settings, .due = POLICY_NEVER};
+}
+
+static struct run_queue *queue_of(struct run_queues *queues, const struct run_queue_entry *entry)
+{
+	return &queues->levels[entry->level];
+}
+
+static void set_hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
+{
+	if (entry->held == held)
+		return;
+	entry->held = held;
+	queues->hold(queues, entry, held);
+}
+
+/* The smallest objective of all that are active; there are few. */
+static void find_objective(struct run_queue *queue)
+{
+	const struct run_queue_entry *entry;
+
+	queue->slo = queue->current ? queue->current->slo : 0;
+	if (queue->n_slo == 0)
+		return;
+	DL_FOREACH (queue->waiting, entry) {
+		if (entry->slo && (!queue->slo || entry->slo < queue->slo))
+			queue->slo = entry->slo;
+	}
+}
+
+static void count(struct run_queue *queue, const struct run_queue_entry *entry, int sign)
+{
+	queue->n_active += (unsigned)sign;
+	queue->weights += (uint64_t)sign * entry->weight;
+	queue->costs += (uint64_t)sign * policy_cost(queue, entry);
+	queue->n_slo += entry->slo ? (unsigned)sign : 0;
+	queue->settled = false;
+}
+
+static struct run_queue_entry *find_first(const struct run_queues *queues,
+					  const struct run_queue *queue, uint64_t now)
+{
+	struct run_queue_entry *entry, *first = NULL;
+	uint64_t smallest = 0;
+
+	DL_FOREACH (queue->waiting, entry) {
+		uint64_t rank = queues->policy->rank(queue, entry, now);
+		if (!first || rank < smallest) {
+			first = entry;
+			smallest = rank;
+		}
+	}
+	return first;
+}
+
+/* @client waits now. */
+static void note_waiting(const struct run_queues *queues, struct run_queue *queue,
+			 const struct run_queue_entry *entry, uint64_t now)
+{
+	const struct policy *policy = queues->policy;
+
+	queue->n_free += !entry->held;
+	if (queue->candidate && policy->preempts &&
+	    policy->rank(queue, entry, now) < policy->rank(queue, queue->candidate, now))
+		queue->candidate = entry;
+}
+
+static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
+{
+	DL_DELETE(queue->waiting, entry);
+	queue->n_free -= !entry->held;
+	if (queue->candidate == entry)
+		queue->candidate = NULL;
+}
+
+static void enter(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now)
+{
+	struct run_queue *queue = queue_of(queues, entry);
+
+	entry->active = true;
+	entry->waited = entry->ran = false;
+	entry->arrived = entry->since = now;
+	count(queue, entry, 1);
+	if (queues->policy->arrived)
+		queues->policy->arrived(queue, entry, now);
+	DL_APPEND(queue->waiting, entry);
+	note_waiting(queues, queue, entry, now);
+	find_objective(queue);
+}
+
+static void leave(struct run_queues *queues, struct run_queue_entry *entry)
+{
+	struct run_queue *queue = queue_of(queues, entry);
+
+	if (queue->current == entry)
+		queue->current = NULL;
+	else
+		withdraw(queue, entry);
+	entry->active = false;
+	count(queue, entry, -1);
+	find_objective(queue);
+	set_hold(queues, entry, false);
+}
+
+void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
+{
+	(void)queues;
+	*entry = (struct run_queue_entry){.level = entry->level,
+					  .group = entry->group,
+					  .weight = entry->weight,
+					  .slo = entry->slo,
+					  .cost = entry->cost};
+}
+
+void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now)
+{
+	run_queues_work(queues, entry, 0, 0, now);
+}
+
+void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
+		     uint64_t remaining, uint64_t now)
+{
+	struct run_queue *queue = queue_of(queues, entry);
+	bool active = launches > 0;
+
+	if (entry->active && entry->remaining != remaining) {
+		queue->settled = false;
+		if (entry != queue->current)
+			queue->candidate = NULL;
+	}
+	entry->launches = launches;
+	entry->remaining = remaining;
+	if (active == entry->active || queues->policy->untouched)
+		return;
+	if (active)
+		enter(queues, entry, now);
+	else
+		leave(queues, entry);
+}
+
+void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, bool concurrent)
+{
+	queues->levels[level].all_concurrent = concurrent;
+}
+
+/* What one who is held takes to leave is the end of the turn before. */
+static void note_ran(struct run_queue_entry *entry, uint64_t ns)
+{
+	entry->ran |= ns > 0 && !entry->held;
+}
+
+/* What runs while nobody else wants to is nobody's debt, but the turn gets older. */
+void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
+{
+	struct run_queue *queue = queue_of(queues, entry);
+
+	entry->remaining -= ns < entry->remaining ? ns : entry->remaining;
+	note_ran(entry, ns);
+	if (queue->current == entry)
+		queue->used += ns;
+	else
+		queue->candidate = NULL;
+	if (queue->waiting && queues->policy->ran)
+		queues->policy->ran(queue, entry, (int64_t)ns);
+}
+
+void run_queues_overran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
+{
+	struct run_queue *queue = queue_of(queues, entry);
+
+	note_ran(entry, ns);
+	if (queue->waiting && queues->policy->ran)
+		queues->policy->ran(queue, entry, (int64_t)ns);
+}
+
+void run_queues_refund(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
+{
+	if (queues->policy->ran)
+		queues->policy->ran(queue_of(queues, entry), entry, -(int64_t)ns);
+}
+
+void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
+		       const struct run_queue_entry *news, uint64_t now)
+{
+	bool active = entry->active, moves = entry->level != news->level;
+
+	if (active && moves)
+		leave(queues, entry);
+	else if (active)
+		count(queue_of(queues, entry), entry, -1);
+	entry->level = news->level;
+	entry->weight = news->weight;
+	entry->slo = news->slo;
+	entry->cost = news->cost;
+	if (active && moves) {
+		enter(queues, entry, now);
+	} else if (active) {
+		count(queue_of(queues, entry), entry, 1);
+		find_objective(queue_of(queues, entry));
+		queue_of(queues, entry)->candidate = NULL;
+	}
+}
+
+/* When @client must have the turn. An objective counts for work that just arrived: who loses the
+ * turn with work left has started. Who runs abreast waits for nothing. */
+static uint64_t due_of(const struct run_queues *queues, const struct run_queue *queue,
+		       const struct run_queue_entry *entry)
+{
+	uint64_t aging = queues->settings.aging, due = POLICY_NEVER;
+	uint64_t lead = queues->settings.late;
+
+	if (queue->concurrent && !entry->held)
+		return POLICY_NEVER;
+	if (aging < POLICY_NEVER - entry->since)
+		due = entry->since + aging;
+	if (entry->slo && !entry->waited) {
+		lead += queue->current ? policy_cost(queue, queue->current) : 0;
+		uint64_t patience = entry->slo > lead ? entry->slo - lead : 0;
+		if (entry->arrived + patience < due)
+			due = entry->arrived + patience;
+	}
+	return due;
+}
+
+/* The one that must have the turn before all others. For its age alone that is the list's first,
+ * if all wait. */
+static struct run_queue_entry *find_urgent(const struct run_queues *queues,
+					   const struct run_queue *queue)
+{
+	struct run_queue_entry *entry, *first = queue->waiting;
+	uint64_t earliest = first ? due_of(queues, queue, first) : POLICY_NEVER;
+
+	if (queue->n_slo == 0 && !queue->concurrent)
+		return first;
+	DL_FOREACH (queue->waiting, entry) {
+		uint64_t due = due_of(queues, queue, entry);
+		if (due < earliest) {
+			earliest = due;
+			first = entry;
+		}
+	}
+	return first;
+}
+
+/* Who must have the turn now; NULL: nobody. */
+static struct run_queue_entry *find_due(const struct run_queues *queues,
+					const struct run_queue *queue, uint64_t now)
+{
+	struct run_queue_entry *urgent = now < queue->due ? NULL : find_urgent(queues, queue);
+
+	return urgent && due_of(queues, queue, urgent) <= now ? urgent : NULL;
+}
+
+/* Who did not run at all has waited all the time, and keeps its place. */
+static void put_back(struct run_queue *queue, struct run_queue_entry *entry)
+{
+	struct run_queue_entry *after = queue->waiting;
+
+	while (after && after->since <= entry->since)
+		after = after->next;
+	DL_PREPEND_ELEM(queue->waiting, after, entry);
+}
+
+static void stop(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	struct run_queue_entry *entry = queue->current;
+	uint64_t left = queue->used < queue->allowed ? queue->allowed - queue->used : 0;
+
+	queue->current = NULL;
+	entry->ran = false;
+	if (queue->used > 0) {
+		entry->since = now;
+		entry->waited = true;
+		DL_APPEND(queue->waiting, entry);
+	} else {
+		put_back(queue, entry);
+	}
+	if (queues->policy->ended)
+		queues->policy->ended(queue, entry, left, now);
+	note_waiting(queues, queue, entry, now);
+}
+
+static void start(struct run_queues *queues, struct run_queue *queue, struct run_queue_entry *entry,
+		  bool forced, uint64_t now)
+{
+	const struct policy *policy = queues->policy;
+
+	withdraw(queue, entry);
+	queue->forced = forced;
+	queue->current = entry;
+	queue->started = now;
+	queue->used = 0;
+	queue->allowed = policy->quantum ? policy->quantum(queue, entry, now) : POLICY_NEVER;
+	if (forced && queue->allowed > queues->settings.quantum)
+		queue->allowed = queues->settings.quantum;
+	if (forced && queue->allowed < queues->settings.min_quantum)
+		queue->allowed = queues->settings.min_quantum;
+}
+
+static bool preempted(const struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	const struct policy *policy = queues->policy;
+
+	if (!policy->preempts)
+		return false;
+	if (!queue->candidate)
+		queue->candidate = find_first(queues, queue, now);
+	if (queue->concurrent)
+		return policy->rank(queue, queue->candidate, now) <
+		       policy->rank(queue, queue->current, now);
+	return policy->preempts(queue, queue->candidate, queue->current, now);
+}
+
+/* Takes the turn from the running one if it is time. True: it is free. */
+static bool vacate(struct run_queues *queues, struct run_queue *queue, bool due, uint64_t now)
+{
+	if (!queue->current)
+		return true;
+	bool over = queue->used >= queue->allowed ||
+		    (!queue->forced && (due || preempted(queues, queue, now)));
+	if (over)
+		stop(queues, queue, now);
+	return over;
+}
+
+/* Whether @client may not run beside the one that has the turn. */
+static bool must_wait(const struct run_queues *queues, const struct run_queue *queue,
+		      const struct run_queue_entry *entry, uint64_t now)
+{
+	const struct run_queue_entry *running = queue->current;
+
+	if (running->group && entry->group == running->group)
+		return false;
+	return !queue->concurrent || queue->forced ||
+	       queues->policy->preempts(queue, running, entry, now);
+}
+
+/* It could run abreast until now. If it did not, it has waited all the time. */
+static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+{
+	if (!entry->ran)
+		return;
+	entry->ran = false;
+	entry->since = now;
+	entry->waited = true;
+	DL_DELETE(queue->waiting, entry);
+	DL_APPEND(queue->waiting, entry);
+}
+
+static void hold_some(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	struct run_queue_entry *entry, *next;
+
+	queue->n_free = 0;
+	DL_FOREACH_SAFE (queue->waiting, entry, next) {
+		bool held = must_wait(queues, queue, entry, now);
+		if (queue->concurrent && held && !entry->held)
+			wait_from_now(queue, entry, now);
+		set_hold(queues, entry, held);
+		queue->n_free += !held;
+	}
+}
+
+/* Most of those that are not held yet are at the list's end. */
+static void hold_all(struct run_queues *queues, struct run_queue *queue)
+{
+	struct run_queue_entry *entry = queue->waiting;
+
+	for (; entry && queue->n_free > 0; entry = entry->prev) {
+		queue->n_free -= !entry->prev->held;
+		set_hold(queues, entry->prev, true);
+	}
+}
+
+static void write_holds(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	if (queue->current && (queue->current->group || queue->concurrent))
+		hold_some(queues, queue, now);
+	else
+		hold_all(queues, queue);
+	if (queue->current)
+		set_hold(queues, queue->current, false);
+}
+
+/* Whether its clients run abreast now. Who did, and does no longer, has not waited for it. */
+static void set_concurrent(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	bool concurrent = queues->policy->concurrent && queue->all_concurrent && queue->n_slo == 0;
+	struct run_queue_entry *entry, *next;
+
+	if (queue->concurrent && !concurrent) {
+		DL_FOREACH_SAFE (queue->waiting, entry, next)
+			if (!entry->held)
+				wait_from_now(queue, entry, now);
+	}
+	/* What remains of one says whether others wait, and changes all the time. */
+	if (queue->concurrent || concurrent)
+		queue->settled = false;
+	queue->concurrent = concurrent;
+}
+
+static void decide(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+{
+	const struct run_queue_entry *before = queue->current, *urgent;
+
+	set_concurrent(queues, queue, now);
+	if (queue->settled && queue->used < queue->allowed && (queue->forced || now < queue->due))
+		return;
+	while (queue->waiting) {
+		struct run_queue_entry *due = find_due(queues, queue, now);
+		if (!vacate(queues, queue, due != NULL, now))
+			break;
+		start(queues, queue, due ? due : find_first(queues, queue, now), due != NULL, now);
+		/* One that may not run yet passes its turn on. */
+		if (queue->allowed > 0)
+			break;
+	}
+	write_holds(queues, queue, now);
+	if (queue->current != before && before && (before->held || !queue->concurrent))
+		queue->switches++;
+	urgent = find_urgent(queues, queue);
+	queue->due = urgent ? due_of(queues, queue, urgent) : POLICY_NEVER;
+	queue->settled = true;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When something is to be decided if all runs as predicted: the turn is over, its work is done, or
+ * somebody must have it. */
+static uint64_t next_decision(const struct run_queue *queue, const struct policy_settings *settings,
+			      uint64_t now)
+{
+	uint64_t left = queue->allowed - queue->used, work = queue->current->remaining;
+	uint64_t due = queue->forced ? POLICY_NEVER : queue->due;
+
+	left = smaller(left, work > settings->min_timer ? work : settings->min_timer);
+	return smaller(left < POLICY_NEVER - now ? now + left : POLICY_NEVER, due);
+}
+
+uint64_t run_queues_decide(struct run_queues *queues, uint64_t now)
+{
+	uint64_t next = POLICY_NEVER;
+	bool blocked = false;
+
+	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
+		struct run_queue *queue = &queues->levels[level];
+		decide(queues, queue, now);
+		if (queue->waiting && !blocked)
+			next = smaller(next, next_decision(queue, &queues->settings, now));
+		blocked |= queue->n_active > 0;
+	}
+	return next > now ? next : now + 1;
+}

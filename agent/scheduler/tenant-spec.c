@@ -1,0 +1,102 @@
+#include "scheduler/tenant-spec.h"
+
+#include "scheduler/level.h"
+#include "policy/objective.h"
+#include "common/units.h"
+
+#include "weir/protocol.h"
+
+#define WHOLE 100 /* shares of a GPU */
+
+/* False: something else. */
+static bool parse_weight(const char *text, uint32_t *weight)
+{
+	uint32_t value = 0;
+
+	for (const char *c = text; *c; c++) {
+		if (*c < '0' || *c > '9' || value > WHOLE)
+			return false;
+		value = value * 10 + (uint32_t)(*c - '0');
+	}
+	if (value < 1 || value > WHOLE)
+		return false;
+	*weight = value;
+	return true;
+}
+
+static void read_weight(struct tenant_spec *spec, uint32_t share)
+{
+	uint32_t wanted;
+
+	spec->weight = share ? share : WHOLE;
+	if (!*spec->wanted_weight)
+		return;
+	if (parse_weight(spec->wanted_weight, &wanted) &&
+	    (wanted <= spec->weight || spec->memory.may_raise))
+		spec->weight = wanted;
+	else
+		spec->weight_refused = true;
+}
+
+struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
+				      const struct pod_container *container)
+{
+	struct tenant_spec spec = {.wanted_weight = pod->weight,
+				   .wanted_latency = pod->latency_slo,
+				   .wanted_memory = pod->memory,
+				   .known = true};
+
+	spec.memory.share = container ? container->share : pod->least_share;
+	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
+	read_weight(&spec, container ? container->share : 0);
+	if (!objective_parse(spec.wanted_latency, &spec.slo))
+		spec.slo = 0;
+	if (!memory_parse(spec.wanted_memory, &spec.memory.bytes))
+		spec.memory.bytes = 0;
+	return spec;
+}
+
+struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
+{
+	struct tenant_spec spec = tenant_spec_unknown();
+
+	spec.known = true;
+	if (!rule)
+		return spec;
+	if (rule->share)
+		spec.weight = rule->share;
+	spec.slo = rule->latency_slo;
+	spec.memory = (struct memory_spec){rule->memory, rule->share, true};
+	if (rule->latency_slo)
+		spec.wanted_latency = "of its rule";
+	if (rule->memory)
+		spec.wanted_memory = "of its rule";
+	return spec;
+}
+
+struct tenant_spec tenant_spec_unknown(void)
+{
+	return (struct tenant_spec){
+		.weight = WHOLE, .wanted_weight = "", .wanted_latency = "", .wanted_memory = ""};
+}
+
+/* What a container has that nobody names a limit for; a multiple of 2 MiB where it is a part. */
+static uint64_t default_limit(const struct memory_spec *spec,
+			      const struct config_memory *by_default, uint64_t gpu_memory)
+{
+	if (spec->share == WHOLE || by_default->kind == MEMORY_NONE)
+		return 0;
+	if (by_default->kind == MEMORY_BYTES)
+		return by_default->bytes;
+	uint64_t part = gpu_memory / WHOLE * spec->share;
+	return part - part % WEIR_MEMORY_CHUNK;
+}
+
+uint64_t memory_spec_limit(const struct memory_spec *spec, const struct config_memory *by_default,
+			   uint64_t gpu_memory, bool *cut)
+{
+	uint64_t limit = default_limit(spec, by_default, gpu_memory);
+
+	*cut = spec->bytes && limit && spec->bytes > limit && !spec->may_raise;
+	return !spec->bytes || *cut ? limit : spec->bytes;
+}
