@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "policy/account.h"
+#include "policy/charge.h"
 #include "policy/policy.h"
 #include "shm/region.h"
 #include "scheduler/trace.h"
@@ -35,14 +36,9 @@ struct client {
 	struct region_pages pages;
 	struct account_reader account;
 	struct run_queue_entry entry;
-	uint64_t told_executed, told_gpu_time; /* by its status page at the scheduler's last look */
+	struct charge_state charge;
+	uint64_t told_gpu_time;
 	uint64_t told_remaining;
-	uint64_t told_at; /* when told_executed last grew */
-	uint64_t credit;  /* ns that it was charged for and did not run, not given back yet */
-	uint64_t charged; /* ns, since told_at */
-	/* ns told and charged between tellings within one turn: how its predictions relate to the
-	 * clock. */
-	uint64_t pace_told, pace_charged;
 	uint64_t long_until; /* its launches were long of late: equals are not to wait for the next
 			      */
 	struct {

@@ -63,7 +63,7 @@ struct gpu {
 	struct run_queues queues;
 	uint64_t looked; /* when at its clients last */
 	struct watch watch;
-	uint64_t unclaimed[WEIR_LEVELS]; /* ns that clients ran in others' turns, and paid for */
+	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };
 
 void gpu_format_id(const uint8_t uuid[16], char out[GPU_ID_SIZE]);

@@ -7,18 +7,6 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-/* ns: what a client may run later for what it was charged too much, and all of them. */
-#define CREDIT_MAX    20000000ull
-#define UNCLAIMED_MAX 100000000ull
-/* ns, of turns in which a client's predictions are compared with the clock; */
-#define PACE_MIN     20000000ull
-#define PACE_MAX     500000000ull
-#define PACE_EXACT   32 /* parts: a difference of less than one is none */
-#define PACE_KERNELS 16 /* at least, that a turn has between these two: */
-/* how long behind a turn's begin, and before its end. */
-#define PACE_BEHIND 1500000ull
-#define PACE_BEFORE 2000000ull
-
 static bool hand_held(const struct client *client)
 {
 	return client->held_until != 0;
@@ -126,141 +114,56 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* What a client tells is predicted; what it is charged is the clock's. @step: of the former, in
- * terms of the latter. What differs little is taken as told. */
-static uint64_t by_clock(const struct client *client, uint64_t step)
-{
-	uint64_t told = client->pace_told, charged = client->pace_charged;
-	uint64_t off = told > charged ? told - charged : charged - told;
-
-	if (told < PACE_MIN || charged < PACE_MIN || off < charged / PACE_EXACT)
-		return step;
-	if (told > 2 * charged)
-		return step / 2;
-	if (charged > 2 * told)
-		return step * 2;
-	return (uint64_t)((unsigned __int128)step * charged / told);
-}
-
-/* ns of a kernel that it has begun, as it tells. */
-static uint64_t kernel_of(const struct client *client)
+static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t now)
 {
 	const struct weir_status_page *status = client->pages.status;
+	const struct run_queue *queue = &gpu->queues.levels[client->level];
 	uint64_t outstanding = atomic_load(&status->outstanding);
+	struct charge_report report = {.executed = atomic_load(&status->executed),
+				       .kernel = atomic_load(&status->remaining) /
+						 (outstanding ? outstanding : 1),
+				       .now = now};
+	struct charge_run run = {.shared = gpu->n_level[client->level] > 1,
+				 .current = queue->current == &client->entry,
+				 .contended = queue->waiting != NULL,
+				 .started = queue->started,
+				 .used = queue->used,
+				 .allowed = queue->allowed};
+	struct charges charges =
+		charge_report(&client->charge, &gpu->refunds[client->level], &report, &run);
 
-	return atomic_load(&status->remaining) / (outstanding ? outstanding : 1);
+	if (charges.extra)
+		run_queues_overran(&gpu->queues, &client->entry, charges.extra);
+	if (charges.refund)
+		run_queues_refund(&gpu->queues, &client->entry, charges.refund);
 }
 
-/* Whether a turn has so many of the client's kernels: it begins with a whole one and ends anywhere,
- * so that of fewer too few would be told in it. */
-static bool is_comparable(const struct client *client, const struct run_queue *queue)
+/* Below a level with demand nobody runs. */
+static bool is_blocked(const struct gpu *gpu, uint8_t level)
 {
-	uint64_t cut = PACE_BEHIND + PACE_BEFORE;
-
-	return !queue->waiting ||
-	       (queue->allowed > cut && (queue->allowed - cut) / PACE_KERNELS > kernel_of(client));
+	return level < WEIR_DEMAND_LEVELS && gpu->open &&
+	       atomic_load(&gpu->region.demand[level]->word);
 }
 
-/* @step was told; by the former telling it had the turn already, and has had it since. At the
- * turn's begin others were still to leave, so that telling must not have been then: else who has
- * the turn seems to run less than the clock. Who tells after the turn's end is not seen here, so
- * nor may it have been shortly before that: else only those are counted who tell soon, and seem to
- * run more.
- */
-static void note_pace(struct client *client, const struct run_queue *queue, uint64_t step)
+static void charge_current(struct gpu *gpu, uint8_t level, uint64_t passed)
 {
-	uint64_t used = queue->used > client->charged ? queue->used - client->charged : 0;
+	struct run_queue_entry *current = gpu->queues.levels[level].current;
 
-	if (!is_comparable(client, queue) ||
-	    (queue->waiting && (queue->allowed < used || queue->allowed - used < PACE_BEFORE)))
+	if (!current || is_blocked(gpu, level))
 		return;
-	client->pace_told += step;
-	client->pace_charged += client->charged;
-	if (client->pace_charged > PACE_MAX) {
-		client->pace_told /= 2;
-		client->pace_charged /= 2;
-	}
+	run_queues_ran(&gpu->queues, current, passed);
+	charge_by_clock(&container_of(current, struct client, entry)->charge, passed);
 }
 
-/* Told less than it was charged for: others were still running in its turn, or it told of kernels
- * that ended and has run a part of the next. So much is given back as others were found to have run
- * more than they were charged for; the rest is its credit. */
-static void give_back(struct client *client, uint64_t ns)
-{
-	struct gpu *gpu = client->gpu;
-	uint64_t *pool = &gpu->unclaimed[client->level];
-	uint64_t back = ns < *pool ? ns : *pool;
-
-	*pool -= back;
-	run_queues_refund(&gpu->queues, &client->entry, back);
-	client->credit += ns - back;
-	if (client->credit > CREDIT_MAX)
-		client->credit = CREDIT_MAX;
-}
-
-/* What the page says that it ran since it last said so, and was not charged for: kernels are told
- * when they have ended, and what is told is seen late. It cannot have run for longer than it is
- * since it told the last time. */
-static uint64_t unpaid(struct client *client, const struct run_queue *queue, uint64_t now)
-{
-	uint64_t total = atomic_load(&client->pages.status->executed);
-	uint64_t step = total > client->told_executed ? total - client->told_executed : 0;
-	uint64_t from = client->told_at, charged = client->charged;
-
-	if (step == 0)
-		return 0;
-	bool first = client->told_executed == 0;
-	client->told_executed = total;
-	client->told_at = now;
-	/* A client may be older than its agent. */
-	if (first)
-		return 0;
-	if (queue->current == &client->entry && from > queue->started + PACE_BEHIND)
-		note_pace(client, queue, step);
-	client->charged = 0;
-	step = by_clock(client, step);
-	if (step < charged) {
-		give_back(client, charged - step);
-		return 0;
-	}
-	uint64_t more = step - charged;
-	uint64_t paid = more < client->credit ? more : client->credit;
-	client->credit -= paid;
-	return more - paid < now - from ? more - paid : now - from;
-}
-
-/* The turn's time is the clock's, whatever its client says: it cannot run longer than it admits. */
-static void charge_turn(struct gpu *gpu, uint8_t level, uint64_t passed)
-{
-	struct run_queue_entry *first = gpu->queues.levels[level].current;
-	bool blocked = level < WEIR_DEMAND_LEVELS && gpu->open &&
-		       atomic_load(&gpu->region.demand[level]->word);
-
-	if (!first || blocked)
-		return;
-	run_queues_ran(&gpu->queues, first, passed);
-	container_of(first, struct client, entry)->charged += passed;
-}
-
-/* What clients say that they ran beyond the clock, as their kernels had not left yet, is theirs,
- * and not that of whose turn it was. */
 static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 {
 	struct client *client;
 
-	for (client = gpu->clients; client; client = client->gpu_next) {
-		const struct run_queue *queue = &gpu->queues.levels[client->level];
-		uint64_t ran = unpaid(client, queue, now);
-		if (gpu->n_level[client->level] < 2 || ran == 0)
-			continue;
-		run_queues_overran(&gpu->queues, &client->entry, ran);
-		gpu->unclaimed[client->level] += ran;
-		if (gpu->unclaimed[client->level] > UNCLAIMED_MAX)
-			gpu->unclaimed[client->level] = UNCLAIMED_MAX;
-	}
+	for (client = gpu->clients; client; client = client->gpu_next)
+		charge_for_report(gpu, client, now);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		if (gpu->n_level[level] > 1)
-			charge_turn(gpu, level, passed);
+			charge_current(gpu, level, passed);
 }
 
 /* Work that was launched since the last look, for the recording. */
@@ -468,7 +371,7 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 	run_queues_init(&gpu->queues, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		gpu->queues.levels[level].switches = former.levels[level].switches;
-		gpu->unclaimed[level] = 0;
+		gpu->refunds[level] = 0;
 	}
 }
 
