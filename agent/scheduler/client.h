@@ -8,8 +8,9 @@
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
+#include "scheduler/max-blocking-time.h"
 #include "shm/region.h"
-#include "scheduler/trace.h"
+#include "scheduler/record.h"
 
 struct gpu;
 struct tenant;
@@ -25,8 +26,7 @@ struct client {
 	pid_t pid;
 	uint32_t context;
 	char command[16];
-	char library[32];              /* version of libweir; what the client says */
-	char recorded[TRACE_NAME_MAX]; /* its name in the trace that is recorded */
+	char library[32]; /* version of libweir; what the client says */
 
 	uint8_t level, bit;
 	/* Lowered: it may act at the old level for a moment, until it has read the message. */
@@ -37,13 +37,11 @@ struct client {
 	struct account_reader account;
 	struct run_queue_entry entry;
 	struct charge_state charge;
-	uint64_t told_gpu_time;
+	struct record_client recorded;
 	uint64_t told_remaining;
 	uint64_t long_until; /* its launches were long of late: equals are not to wait for the next
 			      */
-	struct {
-		uint64_t launches, at;
-	} worked;            /* patience.c's: its counter, and when it last had work; 0: never */
+	struct max_blocking_client blocking;
 	uint64_t held_until; /* by hand; 0: not */
 	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
 };

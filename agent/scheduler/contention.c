@@ -68,7 +68,8 @@ bool contention_may_be_keen(const struct gpu *gpu, uint8_t level)
 static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
 	uint64_t aging = gpu->queues.settings.aging, arrived = client->entry.arrived;
-	uint64_t since = client->charge.reported_at > arrived ? client->charge.reported_at : arrived;
+	uint64_t since =
+		client->charge.reported_at > arrived ? client->charge.reported_at : arrived;
 
 	return client->entry.active && now > since && now - since >= aging;
 }

@@ -5,7 +5,6 @@
 #include <utlist.h>
 
 #include "scheduler/client.h"
-#include "scheduler/max-blocking-time.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -53,6 +52,44 @@ static void note_bits(struct gpu *gpu)
 	atomic_store(gpu->region.taken, gpu->bits | gpu->reserved);
 }
 
+void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
+{
+	struct max_blocking_look look;
+	uint32_t ns[WEIR_LEVELS];
+	struct client *client;
+
+	max_blocking_time_begin(&look);
+	for (client = gpu->clients; client; client = client->gpu_next)
+		max_blocking_time_add(&look, &client->blocking, client->pages.status, client->level,
+				      client->entry.slo, now);
+	max_blocking_time_find(&look, gpu->reserved != 0, ns);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		_Atomic uint32_t *told = &client->pages.control->max_blocking_time;
+		if (atomic_load(told) != ns[client->level])
+			atomic_store(told, ns[client->level]);
+	}
+}
+
+static void blocking_due(struct loop_timer *timer)
+{
+	gpu_tell_blocking(container_of(timer, struct gpu, blocking), loop_now());
+}
+
+/* Looks at once, and then regularly while there is more than one level. */
+static void follow_levels(struct gpu *gpu)
+{
+	unsigned n = 0;
+
+	gpu_tell_blocking(gpu, loop_now());
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+		n += gpu->n_level[level] != 0;
+	if (n > 1)
+		loop_timer_set(&gpu->blocking, MAX_BLOCKING_TIME_LOOK_NS,
+			       MAX_BLOCKING_TIME_LOOK_NS);
+	else
+		loop_timer_clear(&gpu->blocking);
+}
+
 /* Tells everybody how many are above, and below. One that may still come back after a restart may
  * be above anybody: nobody must stop gating meanwhile. */
 static void recount(struct gpu *gpu)
@@ -76,7 +113,7 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
-	max_blocking_time_follow(gpu);
+	follow_levels(gpu);
 }
 
 static bool may_set(const struct client *client, unsigned level, uint64_t now)
@@ -167,7 +204,7 @@ static void count_shared(struct gpu *gpu, int change)
 
 static void deinit_parts(struct gpu *gpu)
 {
-	max_blocking_time_deinit(gpu);
+	loop_timer_deinit(&gpu->blocking);
 	loop_timer_deinit(&gpu->sharing);
 	loop_timer_deinit(&gpu->sweep);
 	region_deinit(&gpu->region);
@@ -183,7 +220,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	if (r == 0)
 		r = loop_timer_init(&gpu->sharing, loop, sharing_due);
 	if (r == 0)
-		r = max_blocking_time_init(gpu, loop);
+		r = loop_timer_init(&gpu->blocking, loop, blocking_due);
 	if (r < 0) {
 		deinit_parts(gpu);
 		return r;

@@ -54,8 +54,7 @@ struct gpu {
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */
 	uint64_t reserved_until;
 	uint64_t graces_until; /* a sweep is due, and the last by then; 0: none is */
-	struct loop_timer sweep, sharing;
-	struct loop_timer patience; /* patience.c's */
+	struct loop_timer sweep, sharing, blocking;
 
 	/* scheduler.c's. */
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
@@ -87,3 +86,4 @@ void gpu_set_level(struct gpu *gpu, struct client *client, uint8_t level);
 /* What the timers do, for tests. */
 void gpu_sweep(struct gpu *gpu, uint64_t now);
 void gpu_share(struct gpu *gpu);
+void gpu_tell_blocking(struct gpu *gpu, uint64_t now);

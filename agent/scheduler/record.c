@@ -4,24 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/client.h"
-#include "scheduler/gpu.h"
-#include "scheduler/tenants.h"
+#include "policy/account.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
 
-static void name_client(struct client *client)
-{
-	const struct tenant *tenant = client->tenant;
-	const char *who = *tenant->pod ? tenant->pod : client->command;
-
-	snprintf(client->recorded, sizeof(client->recorded), "%.40s.%llu", who,
-		 (unsigned long long)client->number);
-	trace_name(client->recorded);
-}
-
-int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
+int record_begin(struct record *record, const struct gpu *gpu, const char *id, uint64_t now)
 {
 	if (record->gpu)
 		return -EBUSY;
@@ -30,9 +18,7 @@ int record_begin(struct record *record, const struct gpu *gpu, uint64_t now)
 	if (!record->out)
 		return error_origin(-ENOMEM);
 	record->gpu = gpu;
-	fprintf(record->out, "# recorded on %s\n", gpu->id);
-	for (struct client *client = gpu->clients; client; client = client->gpu_next)
-		record_client(record, client);
+	fprintf(record->out, "# recorded on %s\n", id);
 	return 0;
 }
 
@@ -41,27 +27,26 @@ static void note_size(struct record *record)
 	record->full |= ftell(record->out) > (long)RECORD_MAX;
 }
 
-void record_client(struct record *record, struct client *client)
+void record_add(struct record *record, struct record_client *client, struct trace_client *traits)
 {
-	struct trace_client traits = {.level = client->level,
-				      .share = client->tenant->share,
-				      .slo = client->tenant->slo,
-				      .evict = client->entry.cost};
-
-	if (!record->gpu || client->gpu != record->gpu || record->full)
+	if (record->full)
 		return;
-	name_client(client);
-	memcpy(traits.name, client->recorded, sizeof(traits.name));
-	trace_write_client(record->out, &traits);
+	trace_name(traits->name);
+	memcpy(client->name, traits->name, sizeof(client->name));
+	trace_write_client(record->out, traits);
 	note_size(record);
 	record->full |= ++record->n_clients == TRACE_CLIENTS_MAX;
 }
 
-void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now)
+void record_launches(struct record *record, struct record_client *client, uint64_t gpu_time,
+		     uint64_t now)
 {
-	if (!record->gpu || client->gpu != record->gpu || ns == 0 || record->full)
+	uint64_t before = client->gpu_time;
+
+	client->gpu_time = gpu_time;
+	if (record->full || gpu_time <= before || gpu_time - before > ACCOUNT_STEP_MAX)
 		return;
-	trace_write_work(record->out, now - record->begun, client->recorded, ns);
+	trace_write_work(record->out, now - record->begun, client->name, gpu_time - before);
 	record->last = now;
 	note_size(record);
 }

@@ -11,7 +11,6 @@
 
 #define RECORD_MAX (16u << 20) /* bytes */
 
-struct client;
 struct gpu;
 
 struct record {
@@ -24,12 +23,18 @@ struct record {
 	size_t size;
 };
 
-/* -EBUSY: a recording is going on; -ENOMEM. */
-int record_begin(struct record *record, const struct gpu *gpu, uint64_t now);
-/* @client is there, and has a name that it keeps. Does nothing where its GPU is not recorded; so
- * does the next. */
-void record_client(struct record *record, struct client *client);
-/* @client launched @ns of work. */
-void record_work(struct record *record, const struct client *client, uint64_t ns, uint64_t now);
+/* A client's part. */
+struct record_client {
+	char name[TRACE_NAME_MAX]; /* in the trace; it does not change */
+	uint64_t gpu_time;         /* ns of the work that it has launched, as of the last look */
+};
+
+/* @id: the GPU's. -EBUSY: a recording is going on; -ENOMEM. */
+int record_begin(struct record *record, const struct gpu *gpu, const char *id, uint64_t now);
+/* Only while @client's GPU is recorded, as the next one. @traits->name may have any characters. */
+void record_add(struct record *record, struct record_client *client, struct trace_client *traits);
+/* @gpu_time: on the client's status page now. */
+void record_launches(struct record *record, struct record_client *client, uint64_t gpu_time,
+		     uint64_t now);
 /* The trace, the caller's. NULL: no memory, or nothing was recorded. */
 char *record_end(struct record *record, uint64_t now);

@@ -1,5 +1,7 @@
 #include "scheduler/scheduler.h"
 
+#include <stdio.h>
+
 #include "scheduler/contention.h"
 #include "scheduler/tenants.h"
 
@@ -166,17 +168,6 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 			charge_current(gpu, level, passed);
 }
 
-/* Work that was launched since the last look, for the recording. */
-static void record_launches(struct record *record, struct client *client, uint64_t now)
-{
-	uint64_t gpu_time = atomic_load(&client->pages.status->gpu_time);
-	uint64_t step = gpu_time - client->told_gpu_time;
-
-	if (gpu_time > client->told_gpu_time && step <= ACCOUNT_STEP_MAX)
-		record_work(record, client, step, now);
-	client->told_gpu_time = gpu_time;
-}
-
 /* What it has left: what it told, less what it ran since it did. */
 static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t told)
 {
@@ -198,7 +189,9 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	uint64_t outstanding = atomic_load(&status->outstanding);
 	uint64_t remaining = atomic_load(&status->remaining);
 
-	record_launches(&scheduler->record, client, now);
+	if (scheduler->record.gpu == client->gpu)
+		record_launches(&scheduler->record, &client->recorded,
+				atomic_load(&status->gpu_time), now);
 	if (cost_of(scheduler, client) != client->entry.cost) {
 		struct run_queue_entry news = describe(scheduler, client);
 		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
@@ -436,6 +429,21 @@ void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const str
 	look(scheduler);
 }
 
+static void record(struct scheduler *scheduler, struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	struct trace_client traits = {.level = client->level,
+				      .share = tenant->share,
+				      .slo = tenant->slo,
+				      .evict = client->entry.cost};
+
+	if (scheduler->record.gpu != client->gpu)
+		return;
+	snprintf(traits.name, sizeof(traits.name), "%.40s.%llu",
+		 *tenant->pod ? tenant->pod : client->command, (unsigned long long)client->number);
+	record_add(&scheduler->record, &client->recorded, &traits);
+}
+
 void scheduler_add(struct scheduler *scheduler, struct client *client)
 {
 	struct gpu *gpu = client->gpu;
@@ -443,7 +451,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 	begin_once(scheduler, gpu);
 	client->entry = describe(scheduler, client);
 	run_queues_add(&gpu->queues, &client->entry);
-	record_client(&scheduler->record, client);
+	record(scheduler, client);
 	refresh(scheduler, gpu, loop_now());
 	look(scheduler);
 }
@@ -473,12 +481,14 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu)
 {
 	struct client *client;
-	int r = record_begin(&scheduler->record, gpu, loop_now());
+	int r = record_begin(&scheduler->record, gpu, gpu->id, loop_now());
 
 	if (r < 0)
 		return r;
-	for (client = gpu->clients; client; client = client->gpu_next)
-		client->told_gpu_time = atomic_load(&client->pages.status->gpu_time);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		client->recorded.gpu_time = atomic_load(&client->pages.status->gpu_time);
+		record(scheduler, client);
+	}
 	look(scheduler);
 	return 0;
 }

@@ -1,5 +1,3 @@
-#include "sim/sim.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "scheduler/client.h"
+#include "scheduler/gpu.h"
 
 #include "weir/base.h"
 
@@ -67,7 +68,7 @@ static void come(unsigned i, uint8_t level, uint64_t burst)
 
 static uint32_t told(unsigned i)
 {
-	max_blocking_time_tell(&gpu, now);
+	gpu_tell_blocking(&gpu, now);
 	return controls[i].max_blocking_time;
 }
 
@@ -119,7 +120,7 @@ static void test_who_has_no_work_does_not_count(void **state)
 	come(2, 1, 5 * MS);
 	come(3, 1, 0);
 	statuses[3].launches = 0; /* it never had any */
-	clients[3].worked.launches = clients[3].worked.at = 0;
+	clients[3].blocking = (struct max_blocking_client){0};
 	assert_int_equal(told(0), 250 * US);
 	now += MAX_BLOCKING_TIME_IDLE_NS / 2;
 	statuses[1].launches++;

@@ -514,7 +514,7 @@ static void test_recording_keeps_names(void **state)
 	snprintf(tenant->pod, sizeof(tenant->pod), "0b1c2d3e");
 	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
 	snprintf(tenant->pod, sizeof(tenant->pod), "web");
-	record_work(&world.scheduler.record, &world.clients[0], MS, loop_now());
+	record_launches(&world.scheduler.record, &world.clients[0].recorded, MS, loop_now());
 	read_back(record_end(&world.scheduler.record, loop_now()), &trace);
 	assert_int_equal(trace.n_work, 1);
 	trace_deinit(&trace);
@@ -529,11 +529,12 @@ static void test_recording_of_many(void **state)
 	(void)state;
 	come(0, 2, 30);
 	assert_int_equal(scheduler_record(&world.scheduler, &world.gpu), 0);
-	for (uint64_t i = 0; i < 1u << 20; i++) {
-		world.clients[0].number++;
-		record_client(record, &world.clients[0]);
+	for (unsigned i = 0; i < 1u << 20; i++) {
+		struct trace_client traits = {.share = 30};
+		snprintf(traits.name, sizeof(traits.name), "app.%u", i + 2);
+		record_add(record, &world.clients[0].recorded, &traits);
 	}
-	record_work(record, &world.clients[0], MS, loop_now());
+	record_launches(record, &world.clients[0].recorded, MS, loop_now());
 	char *text = record_end(record, loop_now());
 	assert_true(text && strlen(text) < RECORD_MAX + 1024);
 	read_back(text, &trace);
