@@ -105,7 +105,7 @@ fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
 fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/daemon/handshake.c runtime-lib/base/protocol.c
-fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics/metrics.c scheduler/tenants.c daemon/handshake.c common/text.c) \
+fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics/metrics.c scheduler/tenants.c common/metric.c common/text.c) \
                         $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-status_STATIC   := base libweir-transform

@@ -1,14 +1,8 @@
-#include "compile/compile-metrics.h"
+#include "compile/compile.h"
 
-#include "metrics/metrics.h"
+#include "common/metric.h"
 
-static void write_counter(FILE *out, const char *name, const char *help, uint64_t value)
-{
-	metrics_head(out, name, "counter", help);
-	fprintf(out, "%s %llu\n", name, (unsigned long long)value);
-}
-
-static void write_answers(FILE *out, const struct compile_counters *counters)
+static const char *answer_name(unsigned answer)
 {
 	static const char *const names[] = {
 		[WEIR_COMPILE_OK] = "ok",         [WEIR_COMPILE_REFUSED] = "refused",
@@ -16,32 +10,60 @@ static void write_answers(FILE *out, const struct compile_counters *counters)
 		[WEIR_COMPILE_OFF] = "off",
 	};
 
-	metrics_head(out, "weir_compile_requests_total", "counter",
-		     "Answers to requests for compiled kernels, by result.");
-	for (int i = WEIR_COMPILE_OK; i <= WEIR_COMPILE_OFF; i++)
-		fprintf(out, "weir_compile_requests_total{result=\"%s\"} %llu\n", names[i],
-			(unsigned long long)counters->answers[i]);
+	return names[answer];
 }
 
-static void write_failures(FILE *out, const struct compile_counters *counters)
+static const char *outcome_name(unsigned outcome)
 {
-	metrics_head(out, "weir_compile_failures_total", "counter",
-		     "Runs of weir-compile without an object, by reason.");
-	for (int i = HELPER_REFUSED; i < HELPER_OUTCOMES; i++)
-		fprintf(out, "weir_compile_failures_total{reason=\"%s\"} %llu\n",
-			helper_outcome_name((enum helper_outcome)i),
-			(unsigned long long)counters->outcomes[i]);
+	return helper_outcome_name((enum helper_outcome)outcome);
 }
 
+static uint64_t objects(const void *object)
+{
+	return HASH_COUNT(((const struct compile *)object)->cache.all);
+}
+
+#define AT(member) METRIC_AT(struct compile, member)
+
+static const struct metric always[] = {
+	{"weir_compile_requests_total", "Answers to requests for compiled kernels, by result.",
+	 METRIC_COUNTER, METRIC_ARRAY(struct compile, counters.answers), .label = "result",
+	 .label_value = answer_name, .first = WEIR_COMPILE_OK, .end = WEIR_COMPILE_OFF + 1},
+	{0},
+};
+static const struct metric while_on[] = {
+	{"weir_compilations_total", "Runs of weir-compile.", METRIC_COUNTER, AT(started)},
+	{"weir_compile_failures_total", "Runs of weir-compile without an object, by reason.",
+	 METRIC_COUNTER, METRIC_ARRAY(struct compile, counters.outcomes), .label = "reason",
+	 .label_value = outcome_name, .first = HELPER_REFUSED, .end = HELPER_OUTCOMES},
+	{"weir_compile_cache_hits_total", "Requests answered from the cache.", METRIC_COUNTER,
+	 AT(counters.hits)},
+	{"weir_compile_cache_misses_total", "Requests not answered from the cache.", METRIC_COUNTER,
+	 AT(counters.misses)},
+	{"weir_compile_known_failures_total", "Requests for kernels that are known not to compile.",
+	 METRIC_COUNTER, AT(counters.known_failures)},
+	{"weir_compile_cache_damaged_total", "Damaged objects dropped from the cache.",
+	 METRIC_COUNTER, AT(counters.damaged)},
+	{"weir_compile_cache_store_failures_total",
+	 "Objects that could not be stored because the disk is full.", METRIC_COUNTER,
+	 AT(counters.unkept)},
+	{"weir_compile_cache_evicted_total", "Objects evicted to make room.", METRIC_COUNTER,
+	 AT(cache.evicted)},
+	{"weir_compile_cache_bytes", "Size of the cache.", METRIC_GAUGE, AT(cache.bytes)},
+	{"weir_compile_cache_objects", "Objects in the cache.", METRIC_GAUGE, .get = objects},
+	{0},
+};
+
+/* Its label is a text, not the index of an array. */
 static void write_refusals(FILE *out, const struct compile_counters *counters)
 {
-	metrics_head(out, "weir_compile_refusals_total", "counter",
-		     "Forms refused in compiled objects, by form and reason.");
+	metric_head(out, "weir_compile_refusals_total", "counter",
+		    "Forms refused in compiled objects, by form and reason.");
 	for (unsigned i = 0; i < counters->n_reasons; i++) {
 		const struct compile_reason *reason = &counters->reasons[i];
 		fprintf(out, "weir_compile_refusals_total{form=\"%s\"",
 			weir_form_name(reason->form));
-		metrics_label(out, ",reason", reason->text);
+		metric_label(out, ",reason", reason->text);
 		fprintf(out, "} %llu\n", (unsigned long long)reason->n);
 	}
 	fprintf(out, "weir_compile_refusals_total{form=\"any\",reason=\"other\"} %llu\n",
@@ -52,48 +74,23 @@ static void write_seconds(FILE *out, const struct compile_counters *counters)
 {
 	unsigned long long n = counters->outcomes[HELPER_DONE];
 
-	metrics_head(out, "weir_compile_seconds", "histogram", "Time to make an object.");
+	metric_head(out, "weir_compile_seconds", "histogram", "Time to make an object.");
 	for (int i = 0; i < COMPILE_BUCKETS; i++)
 		fprintf(out, "weir_compile_seconds_bucket{le=\"%g\"} %llu\n", compile_buckets[i],
 			(unsigned long long)counters->buckets[i]);
 	fprintf(out, "weir_compile_seconds_bucket{le=\"+Inf\"} %llu\n", n);
-	fputs("weir_compile_seconds_sum ", out);
-	metrics_nanoseconds(out, counters->nanoseconds);
+	fprintf(out, "weir_compile_seconds_sum %.9f\n", (double)counters->nanoseconds / 1e9);
 	fprintf(out, "weir_compile_seconds_count %llu\n", n);
-}
-
-static void write_cache(FILE *out, const struct compile *compile)
-{
-	const struct compile_counters *counters = &compile->counters;
-
-	write_counter(out, "weir_compile_cache_hits_total", "Requests that the cache answered.",
-		      counters->hits);
-	write_counter(out, "weir_compile_cache_misses_total", "Requests that it did not.",
-		      counters->misses);
-	write_counter(out, "weir_compile_known_failures_total",
-		      "Requests that are known to come to nothing.", counters->known_failures);
-	write_counter(out, "weir_compile_cache_damaged_total",
-		      "Objects found damaged, and dropped.", counters->damaged);
-	write_counter(out, "weir_compile_cache_unkept_total",
-		      "Objects that found no room on the disk.", counters->unkept);
-	write_counter(out, "weir_compile_cache_evicted_total", "Objects evicted for others.",
-		      compile->cache.evicted);
-	metrics_head(out, "weir_compile_cache_bytes", "gauge", "What the cache holds.");
-	fprintf(out, "weir_compile_cache_bytes %llu\n", (unsigned long long)compile->cache.bytes);
-	metrics_head(out, "weir_compile_cache_objects", "gauge", "Objects in the cache.");
-	fprintf(out, "weir_compile_cache_objects %u\n", HASH_COUNT(compile->cache.all));
 }
 
 void compile_metrics_write(FILE *out, const struct compile *compile)
 {
-	const struct compile_counters *counters = &compile->counters;
+	const struct metric_objects service = {.first = compile};
 
-	write_answers(out, counters);
+	metric_write_table(out, always, &service);
 	if (!compile->on)
 		return;
-	write_counter(out, "weir_compilations_total", "Runs of weir-compile.", compile->started);
-	write_failures(out, counters);
-	write_refusals(out, counters);
-	write_seconds(out, counters);
-	write_cache(out, compile);
+	metric_write_table(out, while_on, &service);
+	write_refusals(out, &compile->counters);
+	write_seconds(out, &compile->counters);
 }

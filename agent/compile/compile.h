@@ -105,3 +105,6 @@ void compile_deinit(struct compile *compile);
 void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd);
 /* The client is gone. */
 void compile_leave(struct compile_client *client);
+
+/* Metrics of the service. */
+void compile_metrics_write(FILE *out, const struct compile *compile);

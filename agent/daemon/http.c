@@ -8,9 +8,7 @@
 
 #include "common/address.h"
 #include "daemon/agent.h"
-#include "compile/compile-metrics.h"
 #include "metrics/metrics.h"
-#include "metrics/process-metrics.h"
 #include "daemon/report.h"
 
 #include "weir/base.h"
@@ -84,7 +82,6 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 		.gpus = agent->gpus.all,
 		.policy = agent->scheduler.policy->name,
 		.timers = agent->scheduler.timers,
-		.refused = agent->refused,
 		.kubernetes = agent->pods != NULL,
 		.connected = agent->pods && pods_connected(agent->pods),
 	};

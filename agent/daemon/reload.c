@@ -7,7 +7,7 @@
 
 #include "daemon/agent.h"
 #include "config/config.h"
-#include "metrics/metrics.h"
+#include "common/metric.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -131,27 +131,41 @@ void reload_deinit(struct reload *reload)
 	file_watch_deinit(&reload->watch);
 }
 
-static void write_number(FILE *out, const char *name, const char *help, uint64_t value)
+static uint64_t successful(const void *object)
 {
-	metrics_head(out, name, "gauge", help);
-	fprintf(out, "%s %llu\n", name, (unsigned long long)value);
+	return !((const struct reload *)object)->failed;
 }
+
+static uint64_t restart_needed(const void *object)
+{
+	return *((const struct reload *)object)->waiting != '\0';
+}
+
+#define AT(member) METRIC_AT(struct reload, member)
+
+static const struct metric reload_metrics[] = {
+	{"weir_config_last_reload_successful",
+	 "0: the file has a mistake, and the agent keeps the previous configuration.", METRIC_GAUGE,
+	 .get = successful},
+	{"weir_config_last_reload_success_timestamp_seconds",
+	 "When the configuration in force was read.", METRIC_GAUGE, AT(loaded)},
+	{"weir_config_hash", "48 bits of the SHA-256 of the file in force.", METRIC_GAUGE,
+	 AT(hash)},
+	{"weir_config_restart_needed",
+	 "1: the file has changes that only a restart of the agent applies.", METRIC_GAUGE,
+	 .get = restart_needed},
+	{0},
+};
 
 void reload_metrics_write(FILE *out, const struct reload *reload)
 {
-	write_number(out, "weir_config_last_reload_successful",
-		     "0: the file is wrong, and what it said before is in force.", !reload->failed);
-	write_number(out, "weir_config_last_reload_success_timestamp_seconds",
-		     "When what is in force was read.", (uint64_t)reload->loaded);
-	write_number(out, "weir_config_hash", "48 bits of the SHA-256 of the file in force.",
-		     reload->hash);
-	write_number(out, "weir_config_restart_needed",
-		     "1: the file has keys that only the agent's next start takes.",
-		     *reload->waiting != '\0');
-	metrics_head(out, "weir_config_reloads_total", "counter",
-		     "Times that the file was read again, by result.");
-	fprintf(out, "weir_config_reloads_total{result=\"taken\"} %llu\n",
-		(unsigned long long)reload->good);
-	fprintf(out, "weir_config_reloads_total{result=\"refused\"} %llu\n",
-		(unsigned long long)reload->bad);
+	const struct metric_objects objects = {.first = reload};
+
+	metric_write_table(out, reload_metrics, &objects);
+	metric_head(out, "weir_config_reloads_total", "counter",
+		    "Times that the file was read again, by result.");
+	fprintf(out,
+		"weir_config_reloads_total{result=\"taken\"} %llu\n"
+		"weir_config_reloads_total{result=\"refused\"} %llu\n",
+		(unsigned long long)reload->good, (unsigned long long)reload->bad);
 }

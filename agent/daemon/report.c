@@ -5,7 +5,8 @@
 
 #include "daemon/agent.h"
 #include "kubernetes/events.h"
-#include "metrics/metrics.h"
+#include "common/metric.h"
+#include "daemon/handshake.h"
 
 #include "weir/base.h"
 
@@ -134,9 +135,32 @@ static void looked(struct monitor *monitor, uint64_t now)
 
 /* Metrics */
 
-static void write_xids(FILE *out, const struct monitor *monitor)
+static const char *refusal_name(unsigned reason)
 {
-	metrics_head(out, "weir_gpu_xid_errors_total", "counter", "XID errors, by GPU and number.");
+	return handshake_refusal_name((enum weir_refusal)reason);
+}
+
+static uint64_t dropped_events(const void *object)
+{
+	return events_dropped(((const struct agent *)object)->events);
+}
+
+static const struct metric agent_metrics[] = {
+	{"weir_refused_total", "Clients refused, by reason.", METRIC_COUNTER,
+	 METRIC_ARRAY(struct agent, refused), .label = "reason", .label_value = refusal_name,
+	 .first = WEIR_REFUSED_VERSION, .end = HANDSHAKE_REFUSALS},
+	{"weir_events_dropped_total", "Kubernetes events dropped because the queue was full.",
+	 METRIC_COUNTER, .get = dropped_events},
+	{0},
+};
+
+static void write_gpu_health(FILE *out, const struct monitor *monitor)
+{
+	metric_head(out, "weir_gpu_healthy", "gauge", "1: the GPU is healthy.");
+	for (unsigned i = 0; i < monitor->n; i++)
+		fprintf(out, "weir_gpu_healthy{gpu=\"%s\"} %d\n", monitor->all[i].gpu->id,
+			monitor->all[i].healthy);
+	metric_head(out, "weir_gpu_xid_errors_total", "counter", "XID errors, by GPU and number.");
 	for (unsigned i = 0; i < monitor->n; i++) {
 		const struct monitor_gpu *gpu = &monitor->all[i];
 		for (size_t xid = 0; xid < gpu->n_xids; xid++)
@@ -151,18 +175,11 @@ static void write_xids(FILE *out, const struct monitor *monitor)
 
 void report_metrics(FILE *out, const struct agent *agent)
 {
-	const struct monitor *monitor = &agent->monitor;
+	const struct metric_objects objects = {.first = agent};
 
-	metrics_head(out, "weir_gpu_healthy", "gauge", "1: the GPU is good.");
-	for (unsigned i = 0; i < monitor->n; i++)
-		fprintf(out, "weir_gpu_healthy{gpu=\"%s\"} %d\n", monitor->all[i].gpu->id,
-			monitor->all[i].healthy);
-	write_xids(out, monitor);
+	metric_write_table(out, agent_metrics, &objects);
+	write_gpu_health(out, &agent->monitor);
 	unregistered_metrics(out, agent);
-	metrics_head(out, "weir_events_dropped_total", "counter",
-		     "Kubernetes events that found no room.");
-	fprintf(out, "weir_events_dropped_total %llu\n",
-		(unsigned long long)events_dropped(agent->events));
 }
 
 static int init_kubernetes(struct agent *agent)

@@ -75,9 +75,9 @@ static void describe_patience(cJSON *object, const struct client *client)
 	uint32_t patience = atomic_load(&client->pages.control->max_blocking_time);
 
 	if (burst)
-		add_seconds(object, "burstSeconds", burst);
+		add_seconds(object, "busyPeriodSeconds", burst);
 	if (patience)
-		add_seconds(object, "patienceSeconds", patience);
+		add_seconds(object, "maxBlockingSeconds", patience);
 }
 
 /* The container's, on this GPU. */
@@ -93,6 +93,27 @@ static void describe_memory(cJSON *object, const struct client *client)
 	if (usage->memory_limit)
 		add_number(object, "memoryLimit", usage->memory_limit);
 	add_number(object, "memoryReserved", usage->memory_reserved);
+}
+
+/* Old names of fields, which this release still writes. */
+static void add_deprecated(cJSON *object)
+{
+	static const struct {
+		const char *old, *new;
+	} fields[] = {
+		{"comparing", "tuning"},
+		{"earlyDemands", "speculativeDemands"},
+		{"earlyDemandsVain", "speculativeDemandMisses"},
+		{"earlyDemandSeconds", "speculativeDemandSeconds"},
+		{"burstSeconds", "busyPeriodSeconds"},
+		{"patienceSeconds", "maxBlockingSeconds"},
+	};
+
+	for (size_t i = 0; i < countof(fields); i++) {
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, fields[i].new);
+		if (item)
+			cJSON_AddItemToObject(object, fields[i].old, cJSON_Duplicate(item, false));
+	}
 }
 
 static cJSON *describe_client(const struct client *client)
@@ -136,12 +157,13 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "waits", total[ACCOUNT_WAITS]);
 	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
 	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
-	add_number(object, "comparing", client->account.tuning);
-	add_number(object, "earlyDemands", total[ACCOUNT_SPECULATIVE]);
-	add_number(object, "earlyDemandsVain", total[ACCOUNT_SPECULATIVE_MISSES]);
-	add_seconds(object, "earlyDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
+	add_number(object, "tuning", client->account.tuning);
+	add_number(object, "speculativeDemands", total[ACCOUNT_SPECULATIVE]);
+	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);
+	add_seconds(object, "speculativeDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
 	describe_predictions(object, client);
 	describe_patience(object, client);
+	add_deprecated(object);
 	return object;
 }
 

@@ -8,7 +8,7 @@
 
 #include "daemon/agent.h"
 #include "kubernetes/events.h"
-#include "metrics/metrics.h"
+#include "common/metric.h"
 #include "common/process.h"
 
 #include "weir/base.h"
@@ -219,22 +219,22 @@ void unregistered_metrics(FILE *out, const struct agent *agent)
 {
 	const struct gpu_process *all = agent->unregistered.all;
 
-	metrics_head(out, "weir_unregistered_processes", "gauge",
-		     "Processes of containers with shares that use a GPU without libweir.");
+	metric_head(out, "weir_unregistered_processes", "gauge",
+		    "Processes of containers with shares that use a GPU without libweir.");
 	for (const struct gpu_process *process = all; process; process = process->hh.next) {
 		const struct pod *pod;
 		const struct pod_container *container = sharing_container(agent, process, &pod);
 		if (!process->reported || !container || count_same(all, process, process))
 			continue;
 		fputs("weir_unregistered_processes{", out);
-		metrics_label(out, "namespace", pod->namespace_);
-		metrics_label(out, ",pod", pod->name);
-		metrics_label(out, ",container", container->name);
-		metrics_label(out, ",gpu", process->key.gpu->id);
+		metric_label(out, "namespace", pod->namespace_);
+		metric_label(out, ",pod", pod->name);
+		metric_label(out, ",container", container->name);
+		metric_label(out, ",gpu", process->key.gpu->id);
 		fprintf(out, "} %u\n", count_same(all, NULL, process));
 	}
-	metrics_head(out, "weir_unregistered_processes_killed_total", "counter",
-		     "Of these killed, where the configuration says so.");
+	metric_head(out, "weir_unregistered_processes_killed_total", "counter",
+		    "Such processes killed, if the configuration says so.");
 	fprintf(out, "weir_unregistered_processes_killed_total %" PRIu64 "\n",
 		agent->unregistered.n_killed);
 }

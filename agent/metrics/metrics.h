@@ -1,11 +1,10 @@
-/* Numbers to Prometheus' text format. Pure: reads what the agent's objects say, writes text. */
+/* Metrics of containers, of GPUs and of the scheduler. Pure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/handshake.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/tenants.h"
 
@@ -14,14 +13,11 @@ struct metrics_input {
 	struct gpu *gpus;        /* hash */
 	const char *policy;
 	struct scheduler_timers timers;
-	const uint64_t *refused; /* HANDSHAKE_REFUSALS of them */
 	bool kubernetes, connected;
 };
 
 /* 0, or a negative errno; then part of the text may be written. */
 int metrics_write(FILE *out, const struct metrics_input *input);
 
-/* Pieces of the format, for others' numbers. */
-void metrics_head(FILE *out, const char *name, const char *type, const char *help);
-void metrics_label(FILE *out, const char *name, const char *value);
-void metrics_nanoseconds(FILE *out, uint64_t ns);
+/* Metrics of the agent's process, by the names that Prometheus clients use. */
+void process_metrics_write(FILE *out);

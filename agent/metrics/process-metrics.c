@@ -1,4 +1,4 @@
-#include "metrics/process-metrics.h"
+#include "metrics/metrics.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -8,78 +8,88 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "metrics/metrics.h"
+#include "common/metric.h"
 #include "common/process.h"
 
-#include "weir/base.h"
-
-static void write_number(FILE *out, const char *name, const char *type, const char *help,
-			 double value)
+static uint64_t nanoseconds(const struct timespec *time)
 {
-	metrics_head(out, name, type, help);
-	fprintf(out, "%s %.17g\n", name, value);
+	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 }
 
-/* How many descriptors are open; the one that looks is not counted. */
-static bool count_descriptors(unsigned *n)
+static uint64_t cpu_time(const void *object)
 {
-	DIR *folder = opendir("/proc/self/fd");
+	struct timespec cpu;
 
-	if (!folder)
-		return false;
-	*n = 0;
-	for (struct dirent *entry; (entry = readdir(folder));)
-		*n += entry->d_name[0] != '.';
-	closedir(folder);
-	*n -= 1;
-	return true;
+	(void)object;
+	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0 ? nanoseconds(&cpu) : METRIC_NONE;
 }
 
-static bool read_pages(long *resident)
+static uint64_t resident_bytes(const void *object)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
-	bool good = file && fscanf(file, "%*d %ld", resident) == 1;
+	unsigned long pages;
+	bool good = file && fscanf(file, "%*d %lu", &pages) == 1;
 
+	(void)object;
 	if (file)
 		fclose(file);
-	return good;
+	return good ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : METRIC_NONE;
 }
 
-/* In seconds since 1970; one number for good, though the clock may be set, and each reading of two
- * clocks differs a little. */
-static double start_time(void)
+static uint64_t open_descriptors(const void *object)
 {
-	static double start;
+	DIR *folder = opendir("/proc/self/fd");
+	uint64_t n = 0;
+
+	(void)object;
+	if (!folder)
+		return METRIC_NONE;
+	for (struct dirent *entry; (entry = readdir(folder));)
+		n += entry->d_name[0] != '.';
+	closedir(folder);
+	return n - 1; /* without this folder's own */
+}
+
+static uint64_t max_descriptors(const void *object)
+{
+	struct rlimit limit;
+
+	(void)object;
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : METRIC_NONE;
+}
+
+/* In ns since 1970. Computed once: the clock may be set, and two readings differ a little. */
+static uint64_t start_time(const void *object)
+{
+	static uint64_t start;
 	struct timespec now, up;
 
-	if (start > 0)
+	(void)object;
+	if (start)
 		return start;
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_gettime(CLOCK_BOOTTIME, &up);
-	start = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
-		(double)process_started(getpid()) / (double)sysconf(_SC_CLK_TCK);
+	start = nanoseconds(&now) - nanoseconds(&up) +
+		process_started(getpid()) * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	return start;
 }
 
+static const struct metric process_metrics[] = {
+	{"process_cpu_seconds_total", "CPU time of the agent, without weir-compile.",
+	 METRIC_COUNTER, METRIC_NS, .get = cpu_time},
+	{"process_resident_memory_bytes", "Resident memory of the agent.", METRIC_GAUGE,
+	 .get = resident_bytes},
+	{"process_open_fds", "Open file descriptors.", METRIC_GAUGE, .get = open_descriptors},
+	{"process_max_fds", "Limit of open file descriptors.", METRIC_GAUGE,
+	 .get = max_descriptors},
+	{"process_start_time_seconds", "When the agent started, in seconds since 1970.",
+	 METRIC_GAUGE, METRIC_NS, .get = start_time},
+	{0},
+};
+
 void process_metrics_write(FILE *out)
 {
-	struct rlimit limit;
-	struct timespec cpu;
-	unsigned open;
-	long pages;
+	const struct metric_objects agent = {.first = process_metrics};
 
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
-		write_number(out, "process_cpu_seconds_total", "counter",
-			     "CPU time of the agent, without weir-compile.",
-			     (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
-	if (read_pages(&pages))
-		write_number(out, "process_resident_memory_bytes", "gauge", "Memory of the agent.",
-			     (double)pages * (double)sysconf(_SC_PAGESIZE));
-	if (count_descriptors(&open))
-		write_number(out, "process_open_fds", "gauge", "Open descriptors.", open);
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		write_number(out, "process_max_fds", "gauge", "Descriptors that it may open.",
-			     (double)limit.rlim_cur);
-	write_number(out, "process_start_time_seconds", "gauge",
-		     "When it began, in seconds since 1970.", start_time());
+	metric_write_table(out, process_metrics, &agent);
 }

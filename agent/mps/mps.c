@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "config/config.h"
-#include "metrics/metrics.h"
+#include "common/metric.h"
 #include "mps/mps-supervisor.h"
 #include "common/process.h"
 
@@ -547,27 +547,42 @@ bool mps_complete(const struct mps *mps)
 	return true;
 }
 
+static uint64_t is_up(const void *object)
+{
+	return ((const struct mps_daemon *)object)->state == MPS_UP;
+}
+
+#define AT(member) METRIC_AT(struct mps_daemon, member)
+
+static const struct metric mps_metrics[] = {
+	{"weir_mps_wanted",
+	 "1: the GPU's mode is mps; 0: its daemon stops when its last client leaves.", METRIC_GAUGE,
+	 AT(wanted)},
+	{"weir_mps_up", "1: the GPU's MPS daemon answers.", METRIC_GAUGE, .get = is_up},
+	{"weir_mps_faulted",
+	 "1: after a fault, the MPS server waits until the clients involved are gone.",
+	 METRIC_GAUGE, AT(faulted)},
+	{"weir_mps_starts_total", "Starts of the GPU's MPS daemon.", METRIC_COUNTER, AT(starts)},
+	{"weir_mps_deaths_total", "Times that the daemon died unexpectedly.", METRIC_COUNTER,
+	 AT(deaths)},
+	{"weir_mps_faults_total", "Faults that ended the work of all clients.", METRIC_COUNTER,
+	 AT(faults)},
+	{0},
+};
+
+static const void *next_daemon(const void *object)
+{
+	return ((const struct mps_daemon *)object)->next;
+}
+
+static void daemon_labels(FILE *out, const void *object)
+{
+	metric_label(out, "gpu", ((const struct mps_daemon *)object)->gpu);
+}
+
 void mps_metrics_write(FILE *out, const struct mps *mps)
 {
-	static const struct {
-		const char *name, *type, *help;
-	} families[] = {
-		{"weir_mps_wanted", "gauge",
-		 "1: the GPU's mode is mps; else its daemon ends with its last client."},
-		{"weir_mps_up", "gauge", "1: the GPU's MPS daemon answers."},
-		{"weir_mps_faulted", "gauge", "1: its server waits for clients of a fault to go."},
-		{"weir_mps_starts_total", "counter", "Starts of the GPU's MPS daemon."},
-		{"weir_mps_deaths_total", "counter", "Times that it died by itself."},
-		{"weir_mps_faults_total", "counter", "Faults seen that ended all clients' work."},
-	};
+	const struct metric_objects daemons = {mps->daemons, next_daemon, daemon_labels};
 
-	for (size_t i = 0; i < countof(families); i++) {
-		metrics_head(out, families[i].name, families[i].type, families[i].help);
-		for (const struct mps_daemon *d = mps->daemons; d; d = d->next) {
-			const uint64_t values[] = {d->wanted, d->state == MPS_UP, d->faulted,
-						   d->starts, d->deaths,          d->faults};
-			fprintf(out, "%s{gpu=\"%s\"} %llu\n", families[i].name, d->gpu,
-				(unsigned long long)values[i]);
-		}
-	}
+	metric_write_table(out, mps_metrics, &daemons);
 }

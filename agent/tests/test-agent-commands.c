@@ -38,24 +38,25 @@ static void test_http(void **state)
 }
 
 /* Of a container all its processes' together, as they are now. */
-static void test_kernels_that_are_compared(void **state)
+static void test_kernels_that_are_tuned(void **state)
 {
 	static char answer[32768];
 
 	(void)state;
 	struct fake one = fake_join(4), other = fake_join(4);
-	one.status->comparing = 3;
-	other.status->comparing = 2;
+	one.status->tuning = 3;
+	other.status->tuning = 2;
 	rig_fetch("/metrics", answer, sizeof(answer));
-	char *line = strstr(answer, "weir_kernels_comparing{");
+	char *line = strstr(answer, "weir_kernels_tuning{");
 	assert_non_null(line);
 	assert_memory_equal(strchr(line, '}'), "} 5\n", 4);
 	cleanup(freep) char *status = status_print(&agent);
-	assert_non_null(strstr(status, "\"comparing\":2"));
-	assert_non_null(strstr(status, "\"comparing\":3"));
-	other.status->comparing = 0;
+	assert_non_null(strstr(status, "\"tuning\":2"));
+	assert_non_null(strstr(status, "\"tuning\":3"));
+	assert_non_null(strstr(status, "\"comparing\":3")); /* deprecated */
+	other.status->tuning = 0;
 	rig_fetch("/metrics", answer, sizeof(answer));
-	line = strstr(answer, "weir_kernels_comparing{");
+	line = strstr(answer, "weir_kernels_tuning{");
 	assert_memory_equal(strchr(line, '}'), "} 3\n", 4);
 	fake_leave(&one);
 	fake_leave(&other);
@@ -89,6 +90,21 @@ static void test_timers_are_counted(void **state)
 	assert_non_null(strstr(status, "\"timersLateSeconds\":"));
 	fake_leave(&one);
 	fake_leave(&other);
+}
+
+static void test_refusals_are_counted(void **state)
+{
+	static char answer[32768];
+
+	(void)state;
+	uint64_t before = agent.refused[WEIR_REFUSED_GPU];
+	agent.refused[WEIR_REFUSED_GPU] += 4;
+	rig_fetch("/metrics", answer, sizeof(answer));
+	char line[64];
+	snprintf(line, sizeof(line), "weir_refused_total{reason=\"gpu\"} %u\n",
+		 (unsigned)before + 4);
+	assert_non_null(strstr(answer, line));
+	agent.refused[WEIR_REFUSED_GPU] = before;
 }
 
 /* Each has an address of its own: 127.0.0.@host. */
@@ -153,11 +169,14 @@ static void test_control(void **state)
 	struct fake fake = fake_join(3);
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"level\":3"));
-	assert_null(strstr(answer, "burstSeconds"));
-	assert_null(strstr(answer, "patienceSeconds"));
+	assert_null(strstr(answer, "busyPeriodSeconds"));
+	assert_null(strstr(answer, "maxBlockingSeconds"));
 	fake.status->busy_period = 5000000;
 	fake.control->max_blocking_time = 250000;
 	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\"busyPeriodSeconds\":0.005"));
+	assert_non_null(strstr(answer, "\"maxBlockingSeconds\":0.00025"));
+	/* Deprecated names. */
 	assert_non_null(strstr(answer, "\"burstSeconds\":0.005"));
 	assert_non_null(strstr(answer, "\"patienceSeconds\":0.00025"));
 	ask("{\"command\": \"reboot\"}\n", answer, sizeof(answer));
@@ -371,8 +390,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_http),
-		AGENT_TEST(test_kernels_that_are_compared),
+		AGENT_TEST(test_kernels_that_are_tuned),
 		AGENT_TEST(test_timers_are_counted),
+		AGENT_TEST(test_refusals_are_counted),
 		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/compile-metrics.h"
+#include "compile/compile.h"
 
 #include "weir/base.h"
 

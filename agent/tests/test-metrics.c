@@ -1,5 +1,4 @@
 /* Numbers to text: names, labels, escapes, units; and the table for people. */
-#include "metrics/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics/process-metrics.h"
+#include "metrics/metrics.h"
 #include "weirctl/table.h"
 #include "weirctl/top.h"
 
+#include "weir/base.h"
 #include "weir/transform.h"
 
 static struct gpu gpu = {.id = "GPU-a", .name = "NVIDIA \"X\"", .n_level = {1, 0, 2, 0}};
-static const uint64_t refused[HANDSHAKE_REFUSALS] = {[WEIR_REFUSED_GPU] = 4};
 
 static struct tenant *add(struct tenants *tenants, const char *id, const char *name,
 			  uint64_t launches, uint64_t gpu_time)
@@ -46,7 +45,6 @@ static char *write_all(struct tenants *tenants, bool kubernetes)
 		.tenants = tenants,
 		.gpus = NULL,
 		.policy = "hpf",
-		.refused = refused,
 		.kubernetes = kubernetes,
 		.connected = true,
 	};
@@ -68,7 +66,6 @@ static void test_metrics(void **state)
 		"weir_api_server_connected 1\n",
 		"weir_gpu_info{gpu=\"GPU-a\",name=\"NVIDIA \\\"X\\\"\"} 1\n",
 		"weir_clients{gpu=\"GPU-a\",level=\"high\"} 2\n",
-		"weir_refused_total{reason=\"gpu\"} 4\n",
 		"# TYPE weir_launches_total counter\n",
 		("weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
 		 "container=\"main\",gpu=\"GPU-a\"} 7\n"),
@@ -94,10 +91,50 @@ static void test_metrics(void **state)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_non_null(strstr(text, lines[i]));
 	/* No series twice, also when two containers have one name. */
-	const char *first = strstr(text, lines[6]);
+	const char *first = strstr(text, lines[5]);
 	assert_null(strstr(first + 1, "weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
 				      "container=\"main\""));
 	free(text);
+	tenants_deinit(&tenants);
+}
+
+/* For one release, a renamed metric has its old name, too. */
+static void test_deprecated_names(void **state)
+{
+	static const char *const names[][2] = {
+		{"weir_demands", "weir_clients_active"},
+		{"weir_kernels_comparing", "weir_kernels_tuning"},
+		{"weir_held_seconds_total", "weir_throttled_seconds_total"},
+		{"weir_turns_total", "weir_context_switches_total"},
+		{"weir_early_demand_total", "weir_speculative_demand_total"},
+		{"weir_early_demand_vain_total", "weir_speculative_demand_misses_total"},
+		{"weir_early_demand_seconds_total", "weir_speculative_demand_seconds_total"},
+	};
+	struct tenants tenants = {0};
+
+	(void)state;
+	struct usage *usage = add(&tenants, "1", "main", 5, 0)->usages;
+	usage->active = true;
+	usage->tuning = 2;
+	usage->held = 3;
+	for (int i = ACCOUNT_SPECULATIVE; i <= ACCOUNT_SPECULATIVE_TIME; i++)
+		usage->account.total[i] = 40 + (uint64_t)i;
+	cleanup(freep) char *text = write_all(&tenants, false);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char line[128];
+		snprintf(line, sizeof(line), "# HELP %s Deprecated: use %s.\n", names[i][0],
+			 names[i][1]);
+		assert_non_null(strstr(text, line));
+		/* The same series with the same values. */
+		for (size_t j = 0; j < 2; j++)
+			snprintf(line + 60 * j, 60, "\n%s{", names[i][j]);
+		const char *old = strstr(text, line), *new = strstr(text, line + 60);
+		assert_non_null(old);
+		assert_non_null(new);
+		old = strchr(old, '{');
+		new = strchr(new, '{');
+		assert_memory_equal(old, new, (size_t)(strchr(old, '\n') - old) + 1);
+	}
 	tenants_deinit(&tenants);
 }
 
@@ -245,13 +282,10 @@ static void test_top(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_standalone),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_top),
-		cmocka_unit_test(test_objective),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_start_time_stays),
+		cmocka_unit_test(test_metrics),    cmocka_unit_test(test_deprecated_names),
+		cmocka_unit_test(test_standalone), cmocka_unit_test(test_table),
+		cmocka_unit_test(test_top),        cmocka_unit_test(test_objective),
+		cmocka_unit_test(test_memory),     cmocka_unit_test(test_start_time_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,7 +190,7 @@ class Stage:
         """Whether kernels that they launched within the last second are not in the form yet that they will have. What
         their clients told last is seen a moment later."""
         time.sleep(0.2)
-        return any(client["comparing"] for client in self.clients(roles))
+        return any(client["tuning"] for client in self.clients(roles))
 
     def ask(self, mode, commands, seconds):
         """@commands: (role, words); times in them count from a common begin."""

@@ -35,9 +35,9 @@ def measure(bench, low, iterations, env):
     before, begin = known(bench, low)
     time.sleep(0.9 * bench.seconds)
     (after, end), (early, _) = known(bench, low), known(bench, high)
-    counts = f"{early.get('earlyDemands', 0)} early, {early.get('earlyDemandsVain', 0)} in vain"
+    counts = f"{early.get('speculativeDemands', 0)} early, {early.get('speculativeDemandMisses', 0)} in vain"
     rate = (after["launches"] - before["launches"]) / (end - begin)
-    return high.result(), rate, f"{counts}, {1e3 * early.get('earlyDemandSeconds', 0):.1f} ms"
+    return high.result(), rate, f"{counts}, {1e3 * early.get('speculativeDemandSeconds', 0):.1f} ms"
 
 
 def middle(rounds):
