@@ -44,8 +44,8 @@ static void test_kernels_that_are_tuned(void **state)
 
 	(void)state;
 	struct fake one = fake_join(4), other = fake_join(4);
-	one.status->tuning = 3;
-	other.status->tuning = 2;
+	one.status->comparing = 3;
+	other.status->comparing = 2;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	char *line = strstr(answer, "weir_kernels_tuning{");
 	assert_non_null(line);
@@ -54,7 +54,7 @@ static void test_kernels_that_are_tuned(void **state)
 	assert_non_null(strstr(status, "\"tuning\":2"));
 	assert_non_null(strstr(status, "\"tuning\":3"));
 	assert_non_null(strstr(status, "\"comparing\":3")); /* deprecated */
-	other.status->tuning = 0;
+	other.status->comparing = 0;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	line = strstr(answer, "weir_kernels_tuning{");
 	assert_memory_equal(strchr(line, '}'), "} 3\n", 4);

@@ -22,8 +22,9 @@ check "all ask for something" jq -e '[.panels[] | select(.type != "row") | .targ
 families() {
     sed -E 's/_(bucket|sum|count)$//' | sort -u
 }
+# Without the rows {old, new} of deprecated names.
 told() {
-    grep -ohE '"(weir|process)_[a-z_]+' agent/*.c | tr -d '"' | families
+    grep -hv '{"weir_[a-z_]*", "weir_' agent/*/*.c | grep -ohE '"(weir|process)_[a-z_]+' | tr -d '"' | families
 }
 asked() {
     grep -ohwE '(weir|process)_[a-z_]+' $files/alerts.yaml $files/dashboard.json | families
