@@ -13,7 +13,6 @@
 #include "policy/objective.h"
 #include "common/units.h"
 #include "daemon/report.h"
-#include "scheduler/rules.h"
 #include "daemon/session.h"
 #include "scheduler/tenant-spec.h"
 
@@ -63,7 +62,7 @@ static struct tenant_spec decide_in_cluster(struct agent *agent, struct tenant *
 static struct tenant_spec decide_standalone(const struct agent *agent, const struct tenant *tenant,
 					    struct level_decision *out)
 {
-	return tenant_spec_of_rule(rules_decide(out, &agent->config, &tenant->identity));
+	return tenant_spec_of_rule(level_by_rule(out, &agent->config, &tenant->identity));
 }
 
 static void apply_level(struct agent *agent, struct tenant *tenant,

@@ -1,30 +1,55 @@
-/* dynamic priorities (EffiSha, section 7), as in schedulers for CPUs with two queues. Who waits in
- * the active queue gains 1 of priority a millisecond, 20 at most; the highest is next and gets a
- * quota of (p + 1) / 2 ms by its own priority p. Who has used it up waits in the inactive queue, at
- * its own priority; when the active one is empty, the two change places. A client that comes enters
- * the active queue, and evicts a running one of less priority than its own; that one keeps the
- * priority that it has by now, and the rest of its quota. */
+/* dynamic priorities (EffiSha, section 7), as in schedulers for CPUs with two queues. A client that
+ * waits in the active queue gains 1 of priority a millisecond, 20 at most. The highest priority is
+ * next, and gets a quota of (p + 1) / 2 ms by its own priority p. A client that has used up its
+ * quota waits in the inactive queue, at its own priority. When the active queue is empty, the two
+ * change places. A client that comes enters the active queue, and takes over from a current client
+ * whose priority is less than its own. That one keeps the priority that it has gained, and the rest
+ * of its quota. */
 #include "policy/policy.h"
 
 #define MS      1000000ull
 #define AGE_MAX 20
 
-/* By waiting, before it was evicted. */
+struct __attribute__((may_alias)) dynamic {
+	uint64_t queue;    /* number of the queue it waits in */
+	uint64_t rest;     /* ns of its quota; 0: a new one */
+	uint64_t priority; /* with which it became current */
+};
+
+/* The queue after the active one is the inactive one. */
+struct __attribute__((may_alias)) active {
+	uint64_t queue; /* number */
+	uint64_t since; /* when it became active */
+};
+
+static struct dynamic *dynamic_of(const struct run_queue_entry *entry)
+{
+	return policy_state(entry, struct dynamic);
+}
+
+static struct active *active_of(const struct run_queue *queue)
+{
+	return policy_state(queue, struct active);
+}
+
+/* Priority from waiting, before it was evicted. */
 static uint64_t gained(const struct run_queue_entry *entry)
 {
+	const struct dynamic *dynamic = dynamic_of(entry);
 	uint64_t own = policy_priority(entry);
 
-	return entry->dynamic.rest && entry->dynamic.priority > own ? entry->dynamic.priority - own
-								    : 0;
+	return dynamic->rest && dynamic->priority > own ? dynamic->priority - own : 0;
 }
 
 static uint64_t priority(const struct run_queue *queue, const struct run_queue_entry *entry,
 			 uint64_t now)
 {
-	uint64_t since = entry->since > queue->swapped ? entry->since : queue->swapped;
+	const struct active *active = active_of(queue);
+	uint64_t since =
+		entry->waiting_since > active->since ? entry->waiting_since : active->since;
 	uint64_t age = gained(entry);
 
-	if (entry->dynamic.queue == queue->counter && now > since)
+	if (dynamic_of(entry)->queue == active->queue && now > since)
 		age += (now - since) / MS;
 	return policy_priority(entry) + (age < AGE_MAX ? age : AGE_MAX);
 }
@@ -32,43 +57,48 @@ static uint64_t priority(const struct run_queue *queue, const struct run_queue_e
 static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
 		     uint64_t now)
 {
-	return entry->dynamic.queue << 6 | (63 - priority(queue, entry, now));
+	return dynamic_of(entry)->queue << 6 | (63 - priority(queue, entry, now));
 }
 
 static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
+	struct dynamic *dynamic = dynamic_of(entry);
+
 	(void)now;
-	entry->dynamic.queue = queue->counter;
-	entry->dynamic.rest = 0;
+	dynamic->queue = active_of(queue)->queue;
+	dynamic->rest = 0;
 }
 
 static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
-	/* The first of all waits in the inactive queue: the active one is empty. */
-	if (entry->dynamic.queue > queue->counter && !queue->forced) {
-		queue->counter = entry->dynamic.queue;
-		queue->swapped = now;
-	}
-	entry->dynamic.priority = priority(queue, entry, now);
-	return entry->dynamic.rest ? entry->dynamic.rest : (policy_priority(entry) + 1) * MS / 2;
+	struct dynamic *dynamic = dynamic_of(entry);
+	struct active *active = active_of(queue);
+
+	/* The first by rank waits in the inactive queue, so the active one is empty. */
+	if (dynamic->queue > active->queue && !queue->forced)
+		*active = (struct active){.queue = dynamic->queue, .since = now};
+	dynamic->priority = priority(queue, entry, now);
+	return dynamic->rest ? dynamic->rest : (policy_priority(entry) + 1) * MS / 2;
 }
 
 static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *running, uint64_t now)
+		     const struct run_queue_entry *current, uint64_t now)
 {
 	(void)now;
 	return !waiting->waited && waiting->arrived >= queue->started &&
-	       waiting->dynamic.queue == queue->counter &&
-	       policy_priority(waiting) > running->dynamic.priority;
+	       dynamic_of(waiting)->queue == active_of(queue)->queue &&
+	       policy_priority(waiting) > dynamic_of(current)->priority;
 }
 
 static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
 		  uint64_t now)
 {
+	struct dynamic *dynamic = dynamic_of(entry);
+
 	(void)now;
-	entry->dynamic.rest = left;
+	dynamic->rest = left;
 	if (left == 0)
-		entry->dynamic.queue = queue->counter + 1;
+		dynamic->queue = active_of(queue)->queue + 1;
 }
 
 const struct policy policy_dynamic = {

@@ -1,14 +1,36 @@
 /* ffs, fairness first (FLEP, section 5.2.2): weighted round robin. Client i runs T * Wi in each
  * round, with the smallest T for which the switches of a round, sum(Oi), are no more than
- * maxOverhead of its length, sum(T * Wi). A round is also no shorter than a millisecond or so for
- * each client, and no longer than the smallest latency objective among them.
+ * maxOverhead of its length, sum(T * Wi). A round is also no shorter than minQuantum for each
+ * client, and no longer than the smallest latency objective among them.
  *
- * What a client ran too long (a late timer, a slow eviction) is taken from its next turns; what it
- * ran too little it may run later: in this round, if its turn was taken away, else, because others
- * had not left yet, in the next ones. */
+ * What a client ran too long (a late timer, a slow eviction) is taken from its next runs. What it
+ * ran too little it may run later: in this round if its run was cut short; in the next ones if
+ * other clients' kernels had not left yet. */
 #include "policy/policy.h"
 
-#define ROUNDS_MAX 8 /* of debt, and of what is owed */
+#define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
+
+struct __attribute__((may_alias)) ffs {
+	int64_t balance; /* ns that it may still run in this round */
+	int64_t back;    /* ns of earlier rounds that other clients used */
+	uint64_t ticket; /* its place in the ring */
+	bool fresh;      /* it has not run in this round */
+};
+
+struct __attribute__((may_alias)) ring {
+	uint64_t last_ticket;
+};
+
+static struct ffs *ffs_of(const struct run_queue_entry *entry)
+{
+	return policy_state(entry, struct ffs);
+}
+
+static void go_last(struct run_queue *queue, struct ffs *ffs)
+{
+	ffs->ticket = ++policy_state(queue, struct ring)->last_ticket;
+	ffs->fresh = true;
+}
 
 static uint64_t round_length(const struct run_queue *queue)
 {
@@ -28,9 +50,9 @@ static int64_t part(const struct run_queue *queue, const struct run_queue_entry 
 	       1;
 }
 
-/* Turns that are over before a switch is would be worth nothing. Who has so small a part takes
- * those of several rounds at once, all but the first in advance. With an objective rounds are as
- * short as it says. */
+/* A run that is shorter than a switch is worth nothing. A client with so small a part runs for
+ * several rounds at once, and pays for the later ones in advance. With an objective rounds are as
+ * short as it demands. */
 static int64_t least(const struct run_queue *queue, int64_t whole)
 {
 	int64_t shortest = (int64_t)queue->settings->min_quantum;
@@ -42,58 +64,58 @@ static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry
 		     uint64_t now)
 {
 	(void)queue, (void)now;
-	return entry->ffs.ticket;
+	return ffs_of(entry)->ticket;
 }
 
 static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
+	struct ffs *ffs = ffs_of(entry);
+
 	(void)now;
-	entry->ffs.ticket = ++queue->counter;
-	entry->ffs.fresh = true;
-	if (entry->ffs.balance > 0)
-		entry->ffs.balance = 0;
+	go_last(queue, ffs);
+	if (ffs->balance > 0)
+		ffs->balance = 0;
 }
 
 static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
+	struct ffs *ffs = ffs_of(entry);
 	int64_t whole = part(queue, entry), shortest = least(queue, whole);
 	int64_t debts = shortest > ROUNDS_MAX * whole ? shortest : ROUNDS_MAX * whole;
 
 	(void)now;
-	if (entry->ffs.balance < -debts)
-		entry->ffs.balance = -debts;
-	if (entry->ffs.fresh && entry->ffs.balance > 0)
-		entry->ffs.balance = 0;
-	if (entry->ffs.fresh || entry->ffs.balance <= 0) {
-		int64_t back = entry->ffs.back < whole ? entry->ffs.back : whole;
-		entry->ffs.balance += whole + back;
-		entry->ffs.back -= back;
-		if (entry->ffs.back > ROUNDS_MAX * whole)
-			entry->ffs.back = ROUNDS_MAX * whole;
+	if (ffs->balance < -debts)
+		ffs->balance = -debts;
+	if (ffs->fresh && ffs->balance > 0)
+		ffs->balance = 0;
+	if (ffs->fresh || ffs->balance <= 0) {
+		int64_t back = ffs->back < whole ? ffs->back : whole;
+		ffs->balance += whole + back;
+		ffs->back -= back;
+		if (ffs->back > ROUNDS_MAX * whole)
+			ffs->back = ROUNDS_MAX * whole;
 	}
-	entry->ffs.fresh = false;
-	if (entry->ffs.balance <= 0)
+	ffs->fresh = false;
+	if (ffs->balance <= 0)
 		return 0;
-	return (uint64_t)(entry->ffs.balance < shortest ? shortest : entry->ffs.balance);
+	return (uint64_t)(ffs->balance < shortest ? shortest : ffs->balance);
 }
 
 static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
 	(void)queue;
 	if (ns < 0)
-		entry->ffs.back -= ns;
+		ffs_of(entry)->back -= ns;
 	else
-		entry->ffs.balance -= ns;
+		ffs_of(entry)->balance -= ns;
 }
 
 static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
 		  uint64_t now)
 {
 	(void)now;
-	if (left > 0)
-		return;
-	entry->ffs.ticket = ++queue->counter;
-	entry->ffs.fresh = true;
+	if (left == 0)
+		go_last(queue, ffs_of(entry));
 }
 
 const struct policy policy_ffs = {

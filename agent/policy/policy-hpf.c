@@ -1,11 +1,11 @@
-/* hpf, highest priority first (FLEP, figure 6). Levels are the priorities. Among equals the one
- * with the shortest predicted remaining time is next, and takes the turn if what is left of the
- * running one exceeds that by more than the cost of preempting it: by Muthukrishnan et al. this
- * keeps the average slowdown within twice the best.
+/* hpf, highest priority first (FLEP, figure 6). The levels are the priorities. Among same-level
+ * clients the one with the shortest predicted remaining time is next. It takes over if the current
+ * client's remaining time exceeds its own by more than the cost of preempting. By Muthukrishnan et
+ * al. this keeps the average slowdown within twice the best.
  *
- * FLEP's remaining time is that of a kernel. Where clients run abreast, others' kernels come
- * between those of one client, so it is one launch that is in their way: a long one is held for
- * them, and who has many short ones is not. Else it is all that a client has outstanding. */
+ * FLEP's remaining time is that of a kernel. Where clients run concurrently, kernels of others run
+ * between those of one client, so only a single launch is in their way. A client is held for its
+ * long launches, and not for many short ones. Elsewhere all its outstanding work counts. */
 #include "policy/policy.h"
 
 static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
@@ -21,12 +21,12 @@ static uint64_t in_the_way(const struct run_queue *queue, const struct run_queue
 }
 
 static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *running, uint64_t now)
+		     const struct run_queue_entry *current, uint64_t now)
 {
-	uint64_t cost = policy_cost(queue, running), others = in_the_way(queue, running);
+	uint64_t cost = policy_cost(queue, current), left = in_the_way(queue, current);
 
 	(void)now;
-	return others > cost && others - cost > waiting->remaining;
+	return left > cost && left - cost > waiting->remaining;
 }
 
 const struct policy policy_hpf = {

@@ -1,6 +1,6 @@
-/* static priorities (EffiSha, section 7): the highest goes first and evicts whom it finds running;
- * the others run until their work is done, first come first served. Levels come before all;
- * among equals the share is the priority. */
+/* static priorities (EffiSha, section 7). The client with the highest priority is next and takes
+ * over from one with a lower; clients of one priority run until their work is done, first come
+ * first served. The share is the priority among same-level clients. */
 #include "policy/policy.h"
 
 static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
@@ -11,10 +11,10 @@ static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry
 }
 
 static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *running, uint64_t now)
+		     const struct run_queue_entry *current, uint64_t now)
 {
 	(void)queue, (void)now;
-	return policy_priority(waiting) > policy_priority(running);
+	return policy_priority(waiting) > policy_priority(current);
 }
 
 const struct policy policy_static = {.name = "static", .rank = rank, .preempts = preempts};

@@ -1,41 +1,66 @@
 /* wfq, weighted fair queueing (GLoop, section 5.3). A client's virtual time elapses while it runs,
- * the slower the more weight it has; the one with the least is next. It is work-conserving: a
- * client that had nothing to do does not save that up, for its virtual time is set to that of the
- * one in service when it comes back. Unlike GLoop's, a client that is ahead stays so: else going
- * idle for a moment would cancel its debts.
+ * more slowly with more weight. The client with the least virtual time is next. A client that had
+ * no work saves nothing up: when it comes back its virtual time is set to that of the one in
+ * service. Unlike GLoop's, a client that is ahead stays ahead; else going idle for a moment would
+ * cancel its debts.
  *
- * Who loses the turn to one whose objective is in danger has the rest of it behind that: else each
- * of those would cost a turn more. Objectives are kept in that way; turns are shorter for their
- * sake only where several would have to wait for each other. */
+ * A client that made room for a latency objective runs for the rest of its quantum afterwards; else
+ * each objective would cost a run more. Runs are shorter for the sake of objectives only where
+ * several clients with one would have to wait for each other. */
 #include "policy/policy.h"
 
 /* Virtual time is ns * SCALE / weight. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
 
+struct __attribute__((may_alias)) wfq {
+	uint64_t virtual_time;
+	uint64_t left; /* ns of a run that was cut short; 0: none was */
+};
+
+struct __attribute__((may_alias)) service {
+	uint64_t virtual_time; /* of the client in service */
+};
+
+static struct wfq *wfq_of(const struct run_queue_entry *entry)
+{
+	return policy_state(entry, struct wfq);
+}
+
+static struct service *service_of(const struct run_queue *queue)
+{
+	return policy_state(queue, struct service);
+}
+
 static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
 		     uint64_t now)
 {
+	const struct wfq *wfq = wfq_of(entry);
+
 	(void)queue, (void)now;
-	return entry->wfq.left ? 0 : entry->wfq.virtual_time + 1;
+	return wfq->left ? 0 : wfq->virtual_time + 1;
 }
 
 static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
+	struct wfq *wfq = wfq_of(entry);
+
 	(void)now;
-	entry->wfq.left = 0;
-	if (entry->wfq.virtual_time < queue->counter)
-		entry->wfq.virtual_time = queue->counter;
+	wfq->left = 0;
+	if (wfq->virtual_time < service_of(queue)->virtual_time)
+		wfq->virtual_time = service_of(queue)->virtual_time;
 }
 
 static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	const struct policy_settings *settings = queue->settings;
-	uint64_t length = entry->wfq.left ? entry->wfq.left : settings->quantum;
+	struct service *service = service_of(queue);
+	struct wfq *wfq = wfq_of(entry);
+	uint64_t length = wfq->left ? wfq->left : settings->quantum;
 
 	(void)now;
-	entry->wfq.left = 0;
-	if (queue->counter < entry->wfq.virtual_time && !queue->forced)
-		queue->counter = entry->wfq.virtual_time;
+	wfq->left = 0;
+	if (service->virtual_time < wfq->virtual_time && !queue->forced)
+		service->virtual_time = wfq->virtual_time;
 	if (queue->n_slo > 1 && queue->slo / queue->n_active < length)
 		length = queue->slo / queue->n_active;
 	return length > settings->min_quantum ? length : settings->min_quantum;
@@ -44,19 +69,20 @@ static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, 
 static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
 	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
+	struct wfq *wfq = wfq_of(entry);
 
 	(void)queue;
-	if (step < 0 && entry->wfq.virtual_time < (uint64_t)-step)
-		entry->wfq.virtual_time = 0;
+	if (step < 0 && wfq->virtual_time < (uint64_t)-step)
+		wfq->virtual_time = 0;
 	else
-		entry->wfq.virtual_time += (uint64_t)step;
+		wfq->virtual_time += (uint64_t)step;
 }
 
 static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
 		  uint64_t now)
 {
 	(void)now;
-	entry->wfq.left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
+	wfq_of(entry)->left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
 }
 
 const struct policy policy_wfq = {

@@ -7,7 +7,9 @@
 #define MS 1000000ull
 
 static const struct policy *const policies[] = {
-	&policy_hpf, &policy_ffs, &policy_static, &policy_dynamic, &policy_wfq, &policy_levels,
+#define POLICY(name) &policy_##name,
+#include "policy/policies.def"
+#undef POLICY
 };
 
 const struct policy_settings policy_defaults = {
@@ -29,5 +31,11 @@ const struct policy *policy_find(const char *name)
 
 const char *policy_names(void)
 {
-	return "hpf, ffs, static, dynamic, wfq, levels";
+	static const char names[] =
+#define POLICY(name) ", " #name
+#include "policy/policies.def"
+#undef POLICY
+		;
+
+	return names + strlen(", ");
 }

@@ -1,14 +1,16 @@
-/* Policies: who waits among those that the demand words leave equal.
+/* Policies: which of the clients that demand words leave equal waits.
  *
- * Levels need no policy: the demand words keep everybody behind those above, in microseconds. Among
- * the clients of one level that have work outstanding, one has the turn and the others are held.
- * turns.c keeps that, and with it what all policies have in common; a policy is a file with one
- * `const struct policy`, which says who is next, for how long, and who may take the turn from whom.
+ * Levels need no policy. The demand words keep every client behind those of higher levels, within
+ * microseconds. Of the clients of one level that have work outstanding, one is the current client
+ * of the level's run queue, and the others are held. run-queue.c does that, and all that policies
+ * have in common. A policy is a file with one `const struct policy`, which says who is next, for
+ * how long, and who may take over, and a row in policies.def.
  *
- * All of it is pure: events and the time come in as numbers, and the only deed is to set or clear
- * hold words. So it runs the same on the agent's clock and on the simulator's. */
+ * All of it is pure: events and the time come in as numbers, and the only effect is a call for each
+ * hold word that changes. So it runs the same on the agent's clock and on the simulator's. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,112 +19,108 @@
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
 #define POLICY_AGING        100000000ull
 #define POLICY_PRIORITY_MAX 20ull
+#define POLICY_STATE_SIZE   32
 
 struct policy_settings {
-	/* ns of waiting after which a client is next, whatever the policy says; 0: the policy's
-	 * own, none if everybody's turn comes by itself; POLICY_NEVER: none. */
+	/* ns of waiting after which a client is next, whatever the policy says. 0: the policy's
+	 * own. POLICY_NEVER: none. */
 	uint64_t aging;
-	uint64_t quantum;      /* ns: of wfq, and of a turn that was given for age */
-	uint64_t min_quantum;  /* ns: nobody's turn is cut shorter by numbers */
-	uint64_t cost;         /* ns that a switch costs if the client does not say */
-	uint64_t min_timer;    /* ns: predicted ends are waited for no shorter than this */
-	uint64_t late;         /* ns: how late it may be seen that work arrived, and a timer come */
+	uint64_t quantum;      /* ns: of wfq, and of a run that was given for age */
+	uint64_t min_quantum;  /* ns: no run is shorter for the sake of shares */
+	uint64_t cost;         /* ns that a switch costs if the client does not report it */
+	uint64_t min_timer;    /* ns: no timer for a predicted end is shorter */
+	uint64_t late;         /* ns: how late the agent sees that work arrived or a run is over */
 	uint32_t max_overhead; /* of ffs, in millionths */
 };
 
-/* What a policy sees of a client; embedded in the client. */
+/* What the run queue and the policy know of a client. Embedded in the client. */
 struct run_queue_entry {
 	uint8_t level;
-	uint64_t group;     /* those of one container may wait for each other; 0: of none */
+	uint64_t group;     /* of its container, whose clients may wait for each other; 0: none */
 	uint32_t weight;    /* at least 1 */
-	uint64_t slo;       /* ns from arrival of work to its start; 0: none wanted */
+	uint64_t slo;       /* ns from arrival of work to its start; 0: no objective */
 	uint64_t cost;      /* ns to evict it; 0: not known */
 	uint64_t launches;  /* outstanding; at least 1 while it is active */
 	uint64_t remaining; /* ns of these, predicted; may be a lie */
 
-	/* turns.c's. */
-	bool active;             /* has work outstanding */
-	bool held;               /* its hold word */
-	bool waited;             /* has lost the turn since its work arrived */
-	bool ran;                /* since it began to wait: concurrent */
-	uint64_t arrived, since; /* when it became active; when it began to wait */
+	/* run-queue.c's. */
+	bool active;            /* has work outstanding */
+	bool held;              /* its hold word */
+	bool waited;            /* was current since its work arrived, and is not any more */
+	bool ran;               /* since it began to wait, beside the current client */
+	uint64_t arrived;       /* when it became active */
+	uint64_t waiting_since; /* and when it began to wait */
 	struct run_queue_entry *prev, *next;
 
-	/* The policy's, zeroed when the client comes. */
-	union {
-		struct {
-			int64_t balance; /* ns that it may still run in this round */
-			int64_t back;    /* ns of former rounds that were others' */
-			uint64_t ticket; /* its place in the ring */
-			bool fresh;      /* has had nothing of this round yet */
-		} ffs;
-		struct {
-			uint64_t virtual_time;
-			uint64_t left; /* ns of a turn that was taken away; 0: none was */
-		} wfq;
-		struct {
-			uint64_t queue;    /* number of the queue it waits in */
-			uint64_t rest;     /* ns of its quota, 0: a new one */
-			uint64_t priority; /* with which it got the turn */
-		} dynamic;
-	};
+	/* The policy's, zero when the client comes: see policy_state(). */
+	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
 };
 
-/* The clients of one level of one GPU that have work outstanding. */
+/* The clients of one level of one GPU that have work outstanding. A run is the time for which one
+ * of them is current. */
 struct run_queue {
 	const struct policy_settings *settings;
-	struct run_queue_entry *current;         /* NULL: nobody is active */
-	struct run_queue_entry *waiting;         /* by `since` */
+	struct run_queue_entry *current;         /* NULL: none is active */
+	struct run_queue_entry *waiting;         /* in the order of `waiting_since` */
 	const struct run_queue_entry *candidate; /* the first of them by rank; NULL: not known */
 	unsigned n_active, n_slo;
-	unsigned n_free;         /* of the waiting not held yet */
+	unsigned n_free;         /* of the waiting that are not held yet */
 	uint64_t weights, costs; /* sums over the active */
 	uint64_t slo;            /* the smallest of the active; 0: none has one */
-	uint64_t started;        /* the running one's turn */
+	uint64_t started;        /* the current run */
 	uint64_t used, allowed;  /* ns of it */
-	uint64_t due;            /* nobody waits too long before; POLICY_NEVER: ever */
+	uint64_t due;            /* by then a waiting client must be current; or POLICY_NEVER */
 	bool all_concurrent;     /* kernels of all its clients may run at the same time (MPS) */
-	bool concurrent;         /* and do: who waits is held only where the policy says so */
-	bool forced;             /* given for age: nobody takes it before its end */
+	bool concurrent;         /* and do: waiting clients are held only if the policy says so */
+	bool forced;             /* the run was given for age: none takes over before its end */
 	bool settled;            /* nothing happened since the last decision */
 	uint64_t switches;       /* counter */
-	/* The policy's. */
-	uint64_t counter; /* ffs: the last ticket; wfq: virtual time; dynamic: the active queue */
-	uint64_t swapped; /* dynamic: when that queue became active */
+
+	/* The policy's, zero at first. */
+	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
 };
+
+/* @state of an entry or a run queue as the policy's own type, which must be declared with
+ * `__attribute__((may_alias))`. */
+#define policy_state(holder, type)                               \
+	({                                                       \
+		static_assert(sizeof(type) <= POLICY_STATE_SIZE, \
+			      "POLICY_STATE_SIZE is too small"); \
+		(type *)(uintptr_t)(holder)->state;              \
+	})
 
 struct policy {
 	const char *name;
-	bool shares;    /* everybody's turn comes by itself: no aging unless it is asked for */
-	bool untouched; /* nobody is ever held: gates need not look at hold words */
-	/* Who takes the turn is not to wait for kernels: forms that leave soonest are worth their
-	 * price. Else those with which turns cost least. */
+	bool shares;      /* all clients are served in time: no aging unless it is configured */
+	bool never_holds; /* so gates need not look at hold words */
+	/* A client that takes over must not wait for kernels: forms that leave soonest are worth
+	 * their price. Else the forms with which switches cost least. */
 	bool urgent;
-	/* Where kernels of several clients may run at the same time, they do: the first by rank has
-	 * the turn, and of the others only those are held from whom it would take it. */
+	/* Where kernels of several clients can run at the same time, they do. The first by rank is
+	 * current, and only those are held that it would take over from. */
 	bool concurrent;
-	/* Of those that wait the one with the smallest is the first; of equals the one that waits
-	 * for longer. */
+	/* The waiting client with the smallest is next; of equal ones the one that waits longest.
+	 */
 	uint64_t (*rank)(const struct run_queue *queue, const struct run_queue_entry *entry,
 			 uint64_t now);
-	/* How long the turn that @client gets now may be; NULL: until its work is done. 0: not now,
-	 * its end is told at once. */
+	/* How long the run that @entry begins may be. NULL: until its work is done. 0: not now;
+	 * ended() follows at once. */
 	uint64_t (*quantum)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
-	/* @waiting, the first of those that wait, takes the turn from @running. NULL: never. */
+	/* Whether @waiting, the first by rank, takes over from @current. NULL: never. */
 	bool (*preempts)(const struct run_queue *queue, const struct run_queue_entry *waiting,
-			 const struct run_queue_entry *running, uint64_t now);
-	/* The rest may be NULL. @client has work now. */
+			 const struct run_queue_entry *current, uint64_t now);
+	/* The rest may be NULL. @entry has become active. */
 	void (*arrived)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
-	/* @client ran while others wanted to, with or without the turn; < 0: it did not, after all.
-	 */
+	/* @entry is charged @ns while others wait, current or not. < 0: a refund. */
 	void (*ran)(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns);
-	/* @client has work left, but not the turn any more. @left: of what it was allowed. */
+	/* A run of @entry is over, and it has work left. @left: ns of what it was allowed. */
 	void (*ended)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
 		      uint64_t now);
 };
 
-extern const struct policy policy_hpf, policy_ffs, policy_static, policy_dynamic, policy_wfq,
-	policy_levels;
+#define POLICY(name) extern const struct policy policy_##name;
+#include "policy/policies.def"
+#undef POLICY
 
 /* NULL: no policy of that name. */
 const struct policy *policy_find(const char *name);
@@ -131,7 +129,7 @@ const char *policy_names(void);
 
 extern const struct policy_settings policy_defaults;
 
-/* What it costs to evict @client. */
+/* What it costs to evict @entry. */
 static inline uint64_t policy_cost(const struct run_queue *queue,
 				   const struct run_queue_entry *entry)
 {

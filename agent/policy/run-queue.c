@@ -93,7 +93,7 @@ static void enter(struct run_queues *queues, struct run_queue_entry *entry, uint
 
 	entry->active = true;
 	entry->waited = entry->ran = false;
-	entry->arrived = entry->since = now;
+	entry->arrived = entry->waiting_since = now;
 	count(queue, entry, 1);
 	if (queues->policy->arrived)
 		queues->policy->arrived(queue, entry, now);
@@ -144,7 +144,7 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 	}
 	entry->launches = launches;
 	entry->remaining = remaining;
-	if (active == entry->active || queues->policy->untouched)
+	if (active == entry->active || queues->policy->never_holds)
 		return;
 	if (active)
 		enter(queues, entry, now);
@@ -225,8 +225,8 @@ static uint64_t due_of(const struct run_queues *queues, const struct run_queue *
 
 	if (queue->concurrent && !entry->held)
 		return POLICY_NEVER;
-	if (aging < POLICY_NEVER - entry->since)
-		due = entry->since + aging;
+	if (aging < POLICY_NEVER - entry->waiting_since)
+		due = entry->waiting_since + aging;
 	if (entry->slo && !entry->waited) {
 		lead += queue->current ? policy_cost(queue, queue->current) : 0;
 		uint64_t patience = entry->slo > lead ? entry->slo - lead : 0;
@@ -270,7 +270,7 @@ static void put_back(struct run_queue *queue, struct run_queue_entry *entry)
 {
 	struct run_queue_entry *after = queue->waiting;
 
-	while (after && after->since <= entry->since)
+	while (after && after->waiting_since <= entry->waiting_since)
 		after = after->next;
 	DL_PREPEND_ELEM(queue->waiting, after, entry);
 }
@@ -283,7 +283,7 @@ static void stop(struct run_queues *queues, struct run_queue *queue, uint64_t no
 	queue->current = NULL;
 	entry->ran = false;
 	if (queue->used > 0) {
-		entry->since = now;
+		entry->waiting_since = now;
 		entry->waited = true;
 		DL_APPEND(queue->waiting, entry);
 	} else {
@@ -355,7 +355,7 @@ static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry
 	if (!entry->ran)
 		return;
 	entry->ran = false;
-	entry->since = now;
+	entry->waiting_since = now;
 	entry->waited = true;
 	DL_DELETE(queue->waiting, entry);
 	DL_APPEND(queue->waiting, entry);

@@ -29,7 +29,7 @@ void contention_find_urgent(struct gpu *gpu, const struct policy *policy)
 		gpu->keen[level] = policy->preempts != NULL;
 		gpu->hasty[level] = NULL;
 	}
-	for (client = gpu->clients; client && !policy->untouched; client = client->gpu_next) {
+	for (client = gpu->clients; client && !policy->never_holds; client = client->gpu_next) {
 		const struct tenant *tenant = client->tenant, *other = gpu->hasty[client->level];
 		if (!is_hasty(tenant))
 			continue;

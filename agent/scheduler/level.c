@@ -1,6 +1,3 @@
-/* The first word that is there counts: the pod's annotation, its PriorityClass if the configuration
- * maps it, its QoS class. An annotation may always lower; it raises above what class or QoS give
- * only in the namespaces that the configuration names. */
 #include "scheduler/level.h"
 
 #include <stdio.h>
@@ -42,7 +39,7 @@ bool level_may_raise(const struct config_levels *config, const char *namespace_)
 	return false;
 }
 
-/* Without the annotation. */
+/* Ignores the annotation. */
 static void decide_class(struct level_decision *out, const struct config_levels *config,
 			 const struct level_input *input)
 {
@@ -87,4 +84,38 @@ void level_decide(struct level_decision *out, const struct config_levels *config
 			 config_level_name(wanted));
 	}
 	*out = decision;
+}
+
+/* @pattern: a path, which stands for itself and what is below it, or a prefix with `*` behind it.
+ */
+static bool cgroup_fits(const char *pattern, const char *cgroup)
+{
+	size_t n = strlen(pattern);
+
+	if (n > 0 && pattern[n - 1] == '*')
+		return strncmp(pattern, cgroup, n - 1) == 0;
+	while (n > 0 && pattern[n - 1] == '/')
+		n--;
+	return strncmp(pattern, cgroup, n) == 0 && (cgroup[n] == '\0' || cgroup[n] == '/');
+}
+
+static bool rule_fits(const struct config_rule *rule, const struct container_identity *identity)
+{
+	return (!rule->has_uid || rule->uid == identity->uid) &&
+	       (!rule->cgroup || cgroup_fits(rule->cgroup, identity->cgroup));
+}
+
+const struct config_rule *level_by_rule(struct level_decision *out, const struct config *config,
+					const struct container_identity *identity)
+{
+	for (size_t i = 0; i < config->n_rules; i++) {
+		if (!rule_fits(&config->rules[i], identity))
+			continue;
+		*out = (struct level_decision){.level = config->rules[i].level};
+		snprintf(out->reason, sizeof(out->reason), "rule %zu", i + 1);
+		return &config->rules[i];
+	}
+	*out = (struct level_decision){.level = config->levels.by_default};
+	snprintf(out->reason, sizeof(out->reason), "no rule fits");
+	return NULL;
 }

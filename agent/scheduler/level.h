@@ -1,4 +1,9 @@
-/* Which level a client has. Pure: what is known of its pod in, level and reason out. */
+/* Which level a client has. Pure.
+ *
+ * In a cluster the first of these that is given decides: the pod's annotation; its PriorityClass,
+ * if the configuration maps it; its QoS class. An annotation may always lower the level. It raises
+ * the level only in the namespaces that the configuration names. Standalone, the first rule of the
+ * configuration that fits user and cgroup decides. */
 #pragma once
 
 #include "config/config.h"
@@ -7,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* NULL and "" both mean that there is none. */
+/* What is known of a pod. NULL and "" both mean that there is none. */
 struct level_input {
 	const char *annotation;
 	const char *namespace_;
@@ -22,7 +27,10 @@ struct level_decision {
 	bool annotation_refused;
 };
 
-/* Where annotations may raise. NULL: nowhere. */
+/* Whether annotations in @namespace_ may raise; NULL: they may not. */
 bool level_may_raise(const struct config_levels *config, const char *namespace_);
 void level_decide(struct level_decision *out, const struct config_levels *config,
 		  const struct level_input *input);
+/* The rule that decided; NULL: none fits. */
+const struct config_rule *level_by_rule(struct level_decision *out, const struct config *config,
+					const struct container_identity *identity);

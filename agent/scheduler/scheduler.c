@@ -52,7 +52,7 @@ static const struct policy_settings *settings_of(const struct scheduler *schedul
 
 static bool has_equals(const struct scheduler *scheduler, const struct client *client)
 {
-	return !policy_of(scheduler, client->gpu)->untouched &&
+	return !policy_of(scheduler, client->gpu)->never_holds &&
 	       client->gpu->n_level[client->level] > 1;
 }
 

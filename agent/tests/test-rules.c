@@ -1,5 +1,5 @@
 /* Levels without Kubernetes, and addresses. */
-#include "scheduler/rules.h"
+#include "scheduler/level.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void test_rules(void **state)
 		struct level_decision decision;
 
 		snprintf(identity.cgroup, sizeof(identity.cgroup), "%s", cases[i].cgroup);
-		rules_decide(&decision, &config, &identity);
+		level_by_rule(&decision, &config, &identity);
 		assert_int_equal(decision.level, cases[i].level);
 		assert_string_equal(decision.reason, cases[i].reason);
 	}

@@ -18,8 +18,9 @@
 #define US 1000ull
 #define MS 1000000ull
 
-static const char *const names[] = {"hpf", "ffs", "static", "dynamic", "wfq"};
-#define POLICIES (sizeof(names) / sizeof(names[0]))
+/* All policies that hold clients: main() fills it. */
+static const char *names[32];
+static size_t n_policies;
 
 static uint64_t state;
 
@@ -116,7 +117,7 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 static void test_events(void **unused)
 {
 	(void)unused;
-	for (size_t run = 0; run < 2 * POLICIES; run++) {
+	for (size_t run = 0; run < 2 * n_policies; run++) {
 		struct policy_settings settings = policy_defaults;
 		struct run_queues queues;
 		uint64_t now = 1, next;
@@ -206,7 +207,7 @@ static void test_work_conserving(void **unused)
 		options.mps = i % 2;
 		random_trace(0);
 		random_overlaps();
-		for (size_t policy = 0; policy < POLICIES; policy++) {
+		for (size_t policy = 0; policy < n_policies; policy++) {
 			run(names[policy], options, &result);
 			assert_int_equal(result.held_alone, 0);
 			sim_result_deinit(&result);
@@ -217,7 +218,7 @@ static void test_work_conserving(void **unused)
 static void test_same_seed_same_result(void **unused)
 {
 	(void)unused;
-	for (size_t policy = 0; policy < POLICIES; policy++) {
+	for (size_t policy = 0; policy < n_policies; policy++) {
 		struct sim_options options = options_for(2000 * MS);
 		struct sim_result a, b;
 		options.mps = below(2);
@@ -254,7 +255,7 @@ static void check_starvation(const struct sim_options *options)
 	uint64_t each = options->settings.quantum + 500 * US + options->switching +
 			(options->mps ? longest_launch() : 0);
 
-	for (size_t policy = 0; policy < POLICIES; policy++) {
+	for (size_t policy = 0; policy < n_policies; policy++) {
 		struct sim_result result;
 		run(names[policy], *options, &result);
 		for (size_t c = 0; c < result.n; c++)
@@ -410,6 +411,19 @@ static void test_rest_of_turn(void **unused)
 	assert_int_equal(queue->allowed, quantum);
 }
 
+static void find_policies(void)
+{
+	static const struct policy *const all[] = {
+#define POLICY(name) &policy_##name,
+#include "policy/policies.def"
+#undef POLICY
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!all[i]->never_holds)
+			names[n_policies++] = all[i]->name;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -424,6 +438,7 @@ int main(void)
 	};
 	const char *seed = getenv("SEED");
 
+	find_policies();
 	state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
 	printf("# SEED=%llu\n", (unsigned long long)state);
 	return cmocka_run_group_tests(tests, NULL, NULL);
