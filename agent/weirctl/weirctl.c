@@ -1,4 +1,4 @@
-/* weirctl: asks the agent of this node, and tells it. */
+/* weirctl: shows and changes the state of this node's agent, over its control socket. */
 #include <argp.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -20,20 +20,20 @@
 #define DEFAULT_SOCKET "/run/weir-agent/control.sock"
 #define ANSWER_MAX     (64u << 20)
 #define SECOND         1000000000ull
-#define WAIT           (10 * SECOND) /* for an agent that does not answer */
+#define WAIT           (10 * SECOND) /* before the agent counts as dead */
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
 
 struct arguments {
 	const char *socket;
 	const char *command, *operand, *gpu;
-	uint64_t duration; /* ns; 0: the command's own */
-	uint64_t records;  /* ns, before the answer comes */
-	unsigned times;    /* of top; 0: until it is stopped */
+	uint64_t duration; /* ns; 0: the command's default */
+	uint64_t records;  /* ns that the agent records before it answers */
+	unsigned times;    /* of top; 0: until interrupted */
 	bool json;
 };
 
-/* @wait: ns, for each of the steps. */
+/* @wait: ns, timeout of each send and receive. */
 static int connect_to(const char *path, uint64_t wait)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -50,7 +50,7 @@ static int connect_to(const char *path, uint64_t wait)
 	return take_fd(fd);
 }
 
-/* Everything until the end of file, with a NUL behind it. */
+/* Reads until the end of file; @out ends with NUL. */
 static int read_all(int fd, char **out)
 {
 	cleanup(freep) char *text = NULL;
@@ -92,7 +92,7 @@ static int exchange(const struct arguments *arguments, const cJSON *request, cha
 	return read_all(fd, answer);
 }
 
-/* Takes @request. The answer, or NULL: the trouble is said. */
+/* Takes @request. Returns the answer, or NULL after an error message. */
 static cJSON *ask(const struct arguments *arguments, cJSON *request)
 {
 	cleanup(freep) char *text = NULL;
@@ -114,16 +114,6 @@ static cJSON *ask(const struct arguments *arguments, cJSON *request)
 	return NULL;
 }
 
-/* A text that belongs to the answer. NULL: it is not there, which is said. */
-static const char *text_of(const cJSON *answer, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(answer, name));
-
-	if (!text)
-		fprintf(stderr, "weirctl: the agent answers without a %s\n", name);
-	return text;
-}
-
 static void print_json(const cJSON *answer)
 {
 	cleanup(freep) char *text = cJSON_PrintUnformatted(answer);
@@ -132,13 +122,31 @@ static void print_json(const cJSON *answer)
 		printf("%s\n", text);
 }
 
-/* False: it could not be written, which is said. */
+/* False: an error message was written. */
 static bool flush(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return true;
 	fprintf(stderr, "weirctl: standard output: %s\n", strerror(errno));
 	return false;
+}
+
+/* Takes @request, sends it, and prints the answer as JSON, or else the text called @name in it, if
+ * that is set. Returns the exit status. */
+static int ask_and_print(const struct arguments *arguments, cJSON *request, const char *name,
+			 const char *end)
+{
+	cJSON *answer = ask(arguments, request);
+	const char *text = name ? cJSON_GetStringValue(cJSON_GetObjectItem(answer, name)) : "";
+
+	if (answer && !text)
+		fprintf(stderr, "weirctl: the agent answers without a %s\n", name);
+	else if (answer && arguments->json)
+		print_json(answer);
+	else if (answer)
+		printf("%s%s", text, end);
+	cJSON_Delete(answer);
+	return !answer || !text;
 }
 
 static int run_status(const struct arguments *arguments)
@@ -165,7 +173,7 @@ static double seconds_now(void)
 
 static bool show_top(const struct arguments *arguments, const cJSON *answer)
 {
-	/* To the top left, and everything below goes. */
+	/* Clear the terminal. */
 	if (!arguments->json && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
 	if (arguments->json)
@@ -211,14 +219,7 @@ static int run_policy(const struct arguments *arguments)
 
 	if (arguments->operand)
 		cJSON_AddStringToObject(request, "name", arguments->operand);
-	cJSON *answer = ask(arguments, request);
-	const char *policy = answer ? text_of(answer, "policy") : NULL;
-	if (policy && arguments->json)
-		print_json(answer);
-	else if (policy)
-		printf("%s\n", policy);
-	cJSON_Delete(answer);
-	return !policy;
+	return ask_and_print(arguments, request, "policy", "\n");
 }
 
 static int hold_for(const struct arguments *arguments, uint64_t ns)
@@ -237,13 +238,7 @@ static int hold_for(const struct arguments *arguments, uint64_t ns)
 	}
 	cJSON_AddNumberToObject(request, "client", (double)client);
 	cJSON_AddNumberToObject(request, "seconds", (double)ns / 1e9);
-	cJSON *answer = ask(&hold, request);
-	if (!answer)
-		return 1;
-	if (arguments->json)
-		print_json(answer);
-	cJSON_Delete(answer);
-	return 0;
+	return ask_and_print(&hold, request, NULL, "");
 }
 
 static int run_hold(const struct arguments *arguments)
@@ -265,14 +260,7 @@ static int run_trace(const struct arguments *arguments)
 	cJSON_AddNumberToObject(request, "seconds", (double)recording.records / 1e9);
 	if (arguments->gpu)
 		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
-	cJSON *answer = ask(&recording, request);
-	const char *trace = answer ? text_of(answer, "trace") : NULL;
-	if (trace && arguments->json)
-		print_json(answer);
-	else if (trace)
-		fputs(trace, stdout);
-	cJSON_Delete(answer);
-	return !trace;
+	return ask_and_print(&recording, request, "trace", "");
 }
 
 static const struct {
@@ -285,7 +273,7 @@ static const struct {
 	{"release", run_release, true, true}, {"trace", run_trace, false, false},
 };
 
-/* countof(commands): no such command. */
+/* countof(commands): unknown. */
 static size_t find_command(const char *name)
 {
 	size_t i = 0;
@@ -349,7 +337,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (commands[find_command(arguments->command)].must_operand && !arguments->operand)
-			argp_error(state, "`%s` what?", arguments->command);
+			argp_error(state, "`%s` needs a client's number", arguments->command);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -357,12 +345,13 @@ static error_t parse(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-	{"socket", 's', "PATH", 0, "The agent's control socket (" DEFAULT_SOCKET ")", 0},
-	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
+	{"socket", 's', "PATH", 0, "The agent's control socket (default " DEFAULT_SOCKET ")", 0},
+	{"json", 'j', NULL, 0, "Print JSON instead of a table", 0},
 	{"for", 'f', "DURATION", 0,
-	 "How long to hold or record (10s, at most 1h); of top, between two looks (1s)", 0},
-	{"times", 'n', "N", 0, "top: so many times, not until it is stopped", 0},
-	{"gpu", 'g', "ID", 0, "trace: of which GPU, if there are several", 0},
+	 "hold, trace: how long (default 10s, at most 1h); top: time between updates (default 1s)",
+	 0},
+	{"times", 'n', "N", 0, "top: stop after N updates", 0},
+	{"gpu", 'g', "ID", 0, "trace: the GPU; needed if the node has several", 0},
 	{0},
 };
 
@@ -370,9 +359,13 @@ static const struct argp description = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace",
-	.doc = "Shows who uses this node's GPUs (status, top), shows or changes the policy, holds "
-	       "a client "
-	       "by hand, or records a trace for weir-sim.",
+	.doc = "Controls the Weir agent of this node.\v"
+	       "status   show all clients of the GPUs\n"
+	       "top      show what clients do now, updated every second\n"
+	       "policy   show the policy, or set it until the next start or configuration change\n"
+	       "hold     keep a client from running\n"
+	       "release  let a held client run again\n"
+	       "trace    record what clients do, for weir-sim\n",
 };
 
 int main(int argc, char **argv)
