@@ -84,7 +84,7 @@ def reach(bench, name, us, chosen):
     return worst
 
 
-WAITED, EQUALS = "while somebody waits", "while equals wait"
+WAITED, EQUALS = "while somebody waits", "while same-level clients wait"
 
 
 def judge_reach(bench, native, chosen, what, late_what):

@@ -4,54 +4,51 @@
 
 #include "weir/log.h"
 
-#define TRIAL_MORE  3u   /* times as many of each for the one that was the best */
-#define TRIAL_LOST  400u /* native ones, and the candidate has not had its own yet */
-#define TRIAL_AGAIN 8u   /* native ones, and nothing came of what was granted */
-#define OVERHEAD    1.02
-#define HOPELESS    1.5 /* overhead of the first launch */
-/* While somebody waits: */
-#define OVERHEAD_WAITED 1.25
-#define OVERHEAD_SOON   1.10       /* the first one below is in use */
-#define TURNS_CHEAP     1.03       /* for equals nothing further is tried */
-#define EQUALS_SOON     1000000u   /* ns for which they may wait until a kernel has left */
-#define FIRST_WAITED    4          /* launches in a form until it is known not to be hopeless */
-#define GRANTED_WAITED  (1 << 30)  /* and then */
-#define NATIVE_EVERY    200000000u /* ns between native launches, */
-#define NATIVE_PARTS    10u        /* or for equals so many times what one takes */
-
-/* What makes a sample longer makes that of a long kernel longer by less of it. */
-static const struct trial {
+static const struct sampling {
 	uint64_t below; /* ns of the native kernel */
-	unsigned clean; /* samples that decide: their median, of two the lesser */
-	unsigned most;  /* so many, if evictions spoil them: some are left, even of long ones */
-} trials[] = {
-	{WAITED_LONG_NS, 5, 16},
-	{8000000, 3, 12},
-	{UINT64_MAX, 2, 10},
-};
+	unsigned clean; /* samples that decide, by their median */
+	unsigned most;  /* samples altogether, spoiled ones included */
+} samplings[] = {SAMPLING};
 
-static const struct trial *trial_of(const struct tuned_kernel *tuned)
+static const struct sampling *sampling_of(const struct autotuner *tuner)
 {
-	const struct trial *trial = trials;
+	const struct sampling *sampling = samplings;
 
-	while (tuned->native >= trial->below)
-		trial++;
-	return trial;
+	while (tuner->native >= sampling->below)
+		sampling++;
+	return sampling;
 }
 
-const char *trial_name(const struct tuned_kernel *tuned)
-{
-	const char *name = NULL;
+/* Samples. */
 
-	if (real(cuFuncGetName)(&name, (CUfunction)tuned->geometry.function) || !name)
-		return "?";
-	return name;
+void candidate_add(struct candidate *candidate, const struct autotune_sample *sample)
+{
+	if (!sample->evicted && !sample->disturbed) {
+		candidate->times[candidate->clean++ % SAMPLE_TIMES] = sample->ns;
+		return;
+	}
+	candidate->spoiled++;
+	/* Others make a sample longer, never shorter, so the least is nearest to the truth. */
+	if (!sample->evicted &&
+	    (!candidate->least_spoiled || sample->ns < candidate->least_spoiled))
+		candidate->least_spoiled = sample->ns;
+}
+
+static void forget(struct candidate *candidate)
+{
+	candidate->clean = candidate->spoiled = 0;
+	candidate->least_spoiled = 0;
+}
+
+static unsigned seen(const struct candidate *candidate)
+{
+	return candidate->clean + candidate->spoiled;
 }
 
 static uint64_t median(const struct candidate *candidate)
 {
-	unsigned n = candidate->clean < TRIAL_TIMES ? candidate->clean : TRIAL_TIMES;
-	uint64_t sorted[TRIAL_TIMES] = {0};
+	unsigned n = candidate->clean < SAMPLE_TIMES ? candidate->clean : SAMPLE_TIMES;
+	uint64_t sorted[SAMPLE_TIMES] = {0};
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned k = i;
@@ -62,156 +59,120 @@ static uint64_t median(const struct candidate *candidate)
 	return n ? sorted[(n - 1) / 2] : 0;
 }
 
-uint64_t trial_time(const struct candidate *candidate)
+uint64_t candidate_time(const struct candidate *candidate)
 {
-	return candidate->clean ? median(candidate) : candidate->least;
+	return candidate->clean ? median(candidate) : candidate->least_spoiled;
 }
 
-/* Besides the one without a limit (weir/transform.h). */
+/* 1.0 also for a candidate that was evicted in every sample: nothing speaks against it. */
+static double ratio_of(const struct autotuner *tuner, const struct candidate *candidate)
+{
+	uint64_t time = candidate_time(candidate);
+
+	return time ? (double)time / (double)tuner->native : 1.0;
+}
+
+/* One spoiled sample proves nothing. */
+static bool is_hopeless(const struct autotuner *tuner, const struct candidate *candidate)
+{
+	return (candidate->clean || candidate->spoiled >= FIRST_WAITED) &&
+	       ratio_of(tuner, candidate) > OVERHEAD_HOPELESS;
+}
+
+/* The log. */
+
 static const char *const build_names[BUILDS_MAX] = {"", " narrow", " wide"};
 
-/* Blocks of a ticket, or of a slice. */
-static uint64_t chunk_of(const struct tuned_kernel *tuned, const struct launch_config *config)
+static void describe(const struct autotuner *tuner, uint32_t candidate, const char *why)
 {
-	const struct geometry *geometry = &tuned->geometry;
-
-	return config->form == WEIR_SLICED
-		       ? geometry_blocks(geometry) / geometry->grid[config->axis] * config->step
-		       : config->hidden.chunk;
-}
-
-static void describe(const struct tuned_kernel *tuned, uint32_t candidate, const char *why)
-{
-	const struct candidate *chosen = &tuned->candidates[candidate];
+	const struct candidate *chosen = &tuner->candidates[candidate];
+	const struct launch_config *config = &chosen->config;
 
 	log_debug("kernel %s, %llu blocks, %llu us: %s%s, chunk %llu%s%s%s, %llu us (%s)",
-		  trial_name(tuned), (unsigned long long)geometry_blocks(&tuned->geometry),
-		  (unsigned long long)tuned->native / 1000, form_name(chosen->config.form),
+		  tuner->name, (unsigned long long)launch_blocks(tuner),
+		  (unsigned long long)tuner->native / 1000, form_name(config->form),
 		  candidate ? "" : " as it is",
-		  (unsigned long long)(candidate ? chunk_of(tuned, &chosen->config) : 0),
-		  chosen->config.hidden.ahead ? " ahead" : "", build_names[chosen->config.build],
-		  chosen->config.hidden.across > 1 ? " apart" : "",
-		  (unsigned long long)trial_time(chosen) / 1000, why);
+		  (unsigned long long)(candidate ? launch_config_chunk(tuner, config) : 0),
+		  config->hidden.ahead ? " ahead" : "", build_names[config->build],
+		  config->hidden.across > 1 ? " apart" : "",
+		  (unsigned long long)candidate_time(chosen) / 1000, why);
 }
 
-/* Of what is in use. */
-static double quickest(const struct tuned_kernel *tuned)
+static void describe_all(const struct autotuner *tuner, const char *why)
 {
-	double least = 1;
+	const char *reasons[WAITING_COUNT] = {why, "while same-level clients wait",
+					      "while somebody waits"};
+	uint32_t usual = atomic_load(&tuner->in_use[WAITING_NOBODY]);
 
-	for (size_t i = 0; i < WAITED_COUNT; i++) {
-		uint32_t candidate = atomic_load(&tuned->in_use[i]);
-		double ratio = candidate ? tuned->candidates[candidate].ratio : 1;
-		if (ratio > 0 && ratio < least)
-			least = ratio;
+	for (size_t i = 0; log_enabled(LOG_DEBUG) && i < WAITING_COUNT; i++) {
+		uint32_t candidate = atomic_load(&tuner->in_use[i]);
+		if (i == WAITING_NOBODY || candidate != usual)
+			describe(tuner, candidate, reasons[i]);
 	}
-	return least;
 }
 
-/* With what is in use. */
-static void settle(struct tuned_kernel *tuned, const char *why)
+static void describe_tried(const struct autotuner *tuner, const struct candidate *tried)
 {
-	static const char *const while_waited[WAITED_COUNT] = {
-		[WAITED_LONG] = "while equals wait",
-		[WAITED_ALWAYS] = "while somebody waits",
-	};
-	uint32_t usual = atomic_load(&tuned->in_use[WAITED_NOT]);
+	const struct launch_config *config = &tried->config;
 
-	for (size_t i = 0; log_enabled(LOG_DEBUG) && i < WAITED_COUNT; i++) {
-		uint32_t candidate = atomic_load(&tuned->in_use[i]);
-		if (i == WAITED_NOT || candidate != usual)
-			describe(tuned, candidate, i == WAITED_NOT ? why : while_waited[i]);
-	}
-	atomic_store(&tuned->quickest, quickest(tuned));
-	tuned->state = TUNING_SETTLED;
-	atomic_store(&tuned->trying, 0);
+	if (log_enabled(LOG_DEBUG))
+		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", tuner->name,
+			  form_name(config->form), config->hidden.chunk,
+			  config->hidden.ahead ? " ahead" : "", build_names[config->build],
+			  config->workers, tried->ratio);
 }
 
-void trial_settle(struct tuned_kernel *tuned, uint32_t candidate, const char *why)
+/* Which candidate is best; 0: none is good enough. */
+
+static bool leaves_within(const struct autotuner *tuner, const struct candidate *candidate,
+			  uint64_t ns)
 {
-	tuning_use(tuned, candidate);
-	settle(tuned, why);
+	return launch_config_leave_time(tuner, &candidate->config) <= ns;
 }
 
-/* 1.0: as fast as the native kernel; one that was evicted in every sample has the benefit of the
- * doubt. */
-static double ratio(const struct tuned_kernel *tuned, const struct candidate *candidate)
+/* Its overhead is at most @most, and it leaves within the latency if @soon. */
+static bool qualifies(const struct autotuner *tuner, size_t candidate, double most, bool soon)
 {
-	uint64_t time = trial_time(candidate);
+	const struct candidate *c = &tuner->candidates[candidate];
 
-	return time ? (double)time / (double)tuned->native : 1.0;
+	return c->ratio <= most && (!soon || leaves_within(tuner, c, tuner->settings->latency));
 }
 
-/* What others may have made longer is not believed at once. */
-static bool is_hopeless(const struct tuned_kernel *tuned, const struct candidate *candidate)
-{
-	return (candidate->clean || candidate->dirty >= FIRST_WAITED) &&
-	       ratio(tuned, candidate) > HOPELESS;
-}
-
-/* Samples of it. */
-static unsigned seen(const struct candidate *candidate)
-{
-	return candidate->clean + candidate->dirty;
-}
-
-static bool was_tried(const struct candidate *candidate)
-{
-	return seen(candidate) != 0;
-}
-
-static void forget(struct candidate *candidate)
-{
-	candidate->clean = candidate->dirty = 0;
-	candidate->least = 0;
-}
-
-/* Whether it takes no more than @most, and leaves soon if it must. */
-static bool qualifies(const struct tuned_kernel *tuned, size_t candidate, double most, bool soon)
-{
-	const struct candidate *c = &tuned->candidates[candidate];
-
-	return c->ratio <= most &&
-	       (!soon || launch_config_leave_time(tuned, &c->config) <= tuning_settings()->latency);
-}
-
-/* The fastest of those; 0: there is none. */
-static uint32_t fastest(const struct tuned_kernel *tuned, double most, bool soon)
+static uint32_t fastest(const struct autotuner *tuner, double most, bool soon)
 {
 	uint32_t best = 0;
 
-	for (size_t i = tuned->first; i < tuned->n; i++) {
-		if (qualifies(tuned, i, most, soon) &&
-		    (!best || tuned->candidates[i].ratio < tuned->candidates[best].ratio))
+	for (size_t i = tuner->first; i < tuner->n; i++) {
+		if (qualifies(tuner, i, most, soon) &&
+		    (!best || tuner->candidates[i].ratio < tuner->candidates[best].ratio))
 			best = (uint32_t)i;
 	}
 	return best;
 }
 
-/* 0: none is good enough, or none is known to be. */
-static uint32_t winner(const struct tuned_kernel *tuned)
+/* While nobody waits. */
+static uint32_t winner(const struct autotuner *tuner)
 {
-	uint32_t best = fastest(tuned, OVERHEAD, false);
+	uint32_t best = fastest(tuner, OVERHEAD_MAX, false);
 
-	return trial_time(&tuned->candidates[best]) ? best : 0;
+	return candidate_time(&tuner->candidates[best]) ? best : 0;
 }
 
-/* Of the same form, and with no more blocks to run before it leaves. */
 static bool leaves_as_soon(const struct launch_config *config, const struct launch_config *other)
 {
 	return config->form == other->form && config->hidden.chunk + config->hidden.ahead <=
 						      other->hidden.chunk + other->hidden.ahead;
 }
 
-/* The first that is little slower leaves soonest; or the fastest of those that leave as soon.
- * 0: there is none. */
-static uint32_t soonest(const struct tuned_kernel *tuned, bool soon)
+/* Candidates are tried in the order in which they leave. So take the first with an acceptable
+ * overhead, or a faster one that leaves as soon. */
+static uint32_t soonest(const struct autotuner *tuner, bool soon)
 {
-	const struct candidate *candidates = tuned->candidates;
+	const struct candidate *candidates = tuner->candidates;
 	uint32_t best = 0;
 
-	for (size_t i = tuned->first; i < tuned->n; i++) {
-		if (qualifies(tuned, i, OVERHEAD_SOON, soon) &&
+	for (size_t i = tuner->first; i < tuner->n; i++) {
+		if (qualifies(tuner, i, OVERHEAD_SOON, soon) &&
 		    (!best || (leaves_as_soon(&candidates[i].config, &candidates[best].config) &&
 			       candidates[i].ratio < candidates[best].ratio)))
 			best = (uint32_t)i;
@@ -219,241 +180,255 @@ static uint32_t soonest(const struct tuned_kernel *tuned, bool soon)
 	return best;
 }
 
-/* That, else the fastest, if it is not much slower. */
-static uint32_t usable(const struct tuned_kernel *tuned, bool soon)
+/* While somebody waits: one that leaves later than the latency only if there is no other. */
+static uint32_t winner_waited(const struct autotuner *tuner)
 {
-	uint32_t first = soonest(tuned, soon);
-
-	return first ? first : fastest(tuned, OVERHEAD_WAITED, soon);
+	for (int late = 0; late < 2; late++) {
+		uint32_t first = soonest(tuner, !late);
+		uint32_t best = first ? first : fastest(tuner, OVERHEAD_WAITED, !late);
+		if (best)
+			return best;
+	}
+	return 0;
 }
 
-/* One that leaves too late only if there is no other. */
-static uint32_t winner_waited(const struct tuned_kernel *tuned)
+/* Of a quantum among same-level clients, relative to native launches: the form makes all of it
+ * longer, and at its end the GPU waits for the last block. Slices have no such end: the next client
+ * begins where a slice ends. */
+static double quantum_cost(const struct autotuner *tuner, size_t candidate)
 {
-	uint32_t soon = usable(tuned, true);
-
-	return soon ? soon : usable(tuned, false);
-}
-
-/* Of a turn among equals, natively 1: all of it takes longer in the form, and at its end the GPU
- * waits for the last block; but who has the next one begins where a slice ends. */
-static double turn_cost(const struct tuned_kernel *tuned, size_t candidate)
-{
-	const struct candidate *c = &tuned->candidates[candidate];
+	const struct candidate *c = &tuner->candidates[candidate];
 
 	return c->config.form == WEIR_SLICED
 		       ? c->ratio
-		       : c->ratio + (double)launch_config_leave_time(tuned, &c->config) /
-					    WAITED_LONG_NS;
+		       : c->ratio + (double)launch_config_leave_time(tuner, &c->config) /
+					    LONG_KERNEL_NS;
 }
 
-/* The one with which turns cost least; 0: there is none. */
-static uint32_t cheapest_turns(const struct tuned_kernel *tuned, bool soon)
+static uint32_t cheapest_quantum(const struct autotuner *tuner, bool soon)
 {
 	uint32_t best = 0;
 
-	for (size_t i = tuned->first; i < tuned->n; i++) {
-		const struct candidate *c = &tuned->candidates[i];
+	for (size_t i = tuner->first; i < tuner->n; i++) {
+		const struct candidate *c = &tuner->candidates[i];
 		if (c->ratio <= OVERHEAD_WAITED &&
-		    (!soon || launch_config_leave_time(tuned, &c->config) <= EQUALS_SOON) &&
-		    (!best || turn_cost(tuned, i) < turn_cost(tuned, best)))
+		    (!soon || leaves_within(tuner, c, LEAVE_QUANTUM_NS)) &&
+		    (!best || quantum_cost(tuner, i) < quantum_cost(tuner, best)))
 			best = (uint32_t)i;
 	}
 	return best;
 }
 
-/* One that leaves too late only if there is no other. */
-static uint32_t winner_among_equals(const struct tuned_kernel *tuned)
+static uint32_t winner_same_level(const struct autotuner *tuner)
 {
-	uint32_t soon = cheapest_turns(tuned, true);
+	uint32_t soon = cheapest_quantum(tuner, true);
 
-	return soon ? soon : cheapest_turns(tuned, false);
+	return soon ? soon : cheapest_quantum(tuner, false);
 }
 
-/* What is still to be tried could not be much better for those who wait. */
-static bool is_enough(const struct tuned_kernel *tuned, enum waited waited, bool other_form)
+/* The candidates that are left could not be much better for those who wait. @other_form: they are
+ * of another form than those that were tried. */
+static bool is_enough(const struct autotuner *tuner, enum waiting waiting, bool other_form)
 {
 	uint32_t cheapest;
 
-	switch (waited) {
-	case WAITED_LONG:
-		cheapest = cheapest_turns(tuned, true);
-		return cheapest && turn_cost(tuned, cheapest) <= TURNS_CHEAP;
-	case WAITED_ALWAYS:
-		return other_form ? winner(tuned) || winner_waited(tuned)
-				  : soonest(tuned, false) != 0;
+	switch (waiting) {
+	case WAITING_SAME_LEVEL:
+		cheapest = cheapest_quantum(tuner, true);
+		return cheapest && quantum_cost(tuner, cheapest) <= OVERHEAD_QUANTUM;
+	case WAITING_URGENT:
+		return other_form ? winner(tuner) || winner_waited(tuner)
+				  : soonest(tuner, false) != 0;
 	default:
-		return other_form && winner(tuned);
+		return other_form && winner(tuner);
 	}
 }
 
-static void settle_measured(struct tuned_kernel *tuned)
+/* The end of a comparison. */
+
+static double best_ratio(const struct autotuner *tuner)
 {
-	atomic_store(&tuned->in_use[WAITED_NOT], winner(tuned));
-	atomic_store(&tuned->in_use[WAITED_LONG], winner_among_equals(tuned));
-	atomic_store(&tuned->in_use[WAITED_ALWAYS], winner_waited(tuned));
-	settle(tuned, winner(tuned) ? "measured" : "every form is more than 2 % slower");
+	double least = 1;
+
+	for (size_t i = 0; i < WAITING_COUNT; i++) {
+		uint32_t candidate = atomic_load(&tuner->in_use[i]);
+		double ratio = candidate ? tuner->candidates[candidate].ratio : 1;
+		if (ratio > 0 && ratio < least)
+			least = ratio;
+	}
+	return least;
 }
 
-/* Native samples are taken anew, for they may have had more or less to do. */
-static void compare_anew(struct tuned_kernel *tuned)
+static void settle(struct autotuner *tuner, const char *why)
 {
-	forget(&tuned->candidates[0]);
+	describe_all(tuner, why);
+	atomic_store(&tuner->best_ratio, best_ratio(tuner));
+	tuner->state = AUTOTUNE_SETTLED;
+	atomic_store(&tuner->comparing, 0);
 }
 
-/* One launch first, or some if others would be what somebody waits for. */
-void trial_begin(struct tuned_kernel *tuned, uint32_t candidate)
+void candidate_settle(struct autotuner *tuner, uint32_t candidate, const char *why)
 {
-	compare_anew(tuned);
-	tuned->doubted = false;
-	tuned->native_at = client_now();
-	atomic_store(&tuned->natives, 0);
-	atomic_store(&tuned->grants, trial_is_waited(tuned) ? FIRST_WAITED : 1);
-	tuning_use(tuned, candidate);
-	atomic_store(&tuned->trying, 1);
-	tuned->state = TUNING_COMPARING;
+	candidate_use(tuner, candidate);
+	settle(tuner, why);
 }
 
-void trial_resume(struct tuned_kernel *tuned)
+static void settle_measured(struct autotuner *tuner)
 {
-	forget(&tuned->candidates[tuned->untried]);
-	trial_begin(tuned, tuned->untried);
+	atomic_store(&tuner->in_use[WAITING_NOBODY], winner(tuner));
+	atomic_store(&tuner->in_use[WAITING_SAME_LEVEL], winner_same_level(tuner));
+	atomic_store(&tuner->in_use[WAITING_URGENT], winner_waited(tuner));
+	settle(tuner, winner(tuner) ? "measured" : "every form is more than 2 % slower");
 }
 
-/* The least of many ratios that were measured is less than what it measures: the best is tried once
- * more, and if that was it, the next. */
-static void confirm(struct tuned_kernel *tuned)
-{
-	uint32_t best = winner(tuned);
-	struct candidate *candidate = &tuned->candidates[best];
+/* The course of a comparison. */
 
-	if (!best || candidate->again || trial_is_waited(tuned)) {
-		settle_measured(tuned);
+void candidate_compare(struct autotuner *tuner, const struct autotune_situation *at,
+		       uint32_t candidate)
+{
+	/* Both are measured at the same time: the kernel may have had less to do before. */
+	forget(&tuner->candidates[0]);
+	tuner->rechecked = false;
+	tuner->native_at = at->now;
+	atomic_store(&tuner->native_grants, 0);
+	atomic_store(&tuner->form_grants, candidate_is_waited(tuner, at) ? FIRST_WAITED : 1);
+	candidate_use(tuner, candidate);
+	atomic_store(&tuner->comparing, 1);
+	tuner->state = AUTOTUNE_COMPARING;
+}
+
+void candidate_compare_again(struct autotuner *tuner, const struct autotune_situation *at,
+			     uint32_t candidate)
+{
+	forget(&tuner->candidates[candidate]);
+	candidate_compare(tuner, at, candidate);
+}
+
+/* The least of many measured ratios is smaller than the true one. So the best candidate is measured
+ * again, and if it fails, the next best. */
+static void confirm(struct autotuner *tuner, const struct autotune_situation *at)
+{
+	uint32_t best = winner(tuner);
+
+	if (!best || tuner->candidates[best].confirming || candidate_is_waited(tuner, at)) {
+		settle_measured(tuner);
 		return;
 	}
-	candidate->again = true;
-	forget(candidate);
-	trial_begin(tuned, best);
+	tuner->candidates[best].confirming = true;
+	candidate_compare_again(tuner, at, best);
 }
 
-/* This one has shown what it can. Others of its form are tried as well, another form only if none
- * of these is good enough; while somebody above waits, none behind one that is little slower. */
-static void next_candidate(struct tuned_kernel *tuned)
+static void next_candidate(struct autotuner *tuner, const struct autotune_situation *at)
 {
-	uint32_t current = atomic_load(&tuned->in_use[WAITED_NOT]), next = current + 1;
-	struct candidate *tried = &tuned->candidates[current];
-	enum waited waited = trial_waited(tuned);
+	uint32_t current = atomic_load(&tuner->in_use[WAITING_NOBODY]), next = current + 1;
+	struct candidate *tried = &tuner->candidates[current];
+	enum waiting waiting = waiting_for(at->waiting, tuner->native);
 
-	tried->ratio = ratio(tuned, tried);
-	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", trial_name(tuned),
-			  form_name(tried->config.form), tried->config.hidden.chunk,
-			  tried->config.hidden.ahead ? " ahead" : "",
-			  build_names[tried->config.build], tried->config.workers, tried->ratio);
-	bool more = next < tuned->n && !tried->again;
-	bool other = more && tuned->candidates[next].config.form != tried->config.form;
-	bool enough = is_enough(tuned, waited, other);
-	tuned->untried = more && enough && waited == WAITED_LONG ? next : 0;
-	if (tuned->untried || (more && !enough)) /* before any launch is made so */
-		launch_config_refine(tuned, next);
+	tried->ratio = ratio_of(tuner, tried);
+	describe_tried(tuner, tried);
+	bool more = next < tuner->n && !tried->confirming;
+	bool other = more && tuner->candidates[next].config.form != tried->config.form;
+	bool enough = is_enough(tuner, waiting, other);
+	tuner->postponed = more && enough && waiting == WAITING_SAME_LEVEL ? next : 0;
+	if (tuner->postponed || (more && !enough)) /* before any launch is made so */
+		launch_config_refine(tuner, next);
 	if (more && !enough)
-		trial_begin(tuned, next);
+		candidate_compare(tuner, at, next);
 	else
-		confirm(tuned);
+		confirm(tuner, at);
 }
 
-/* A kernel may have more to do than when it was compared. Native launches follow, and if the
- * candidate has had more than one, it has them again. */
-static void doubt(struct tuned_kernel *tuned, struct candidate *tried)
+/* The kernel may have more to do than when its native time was measured. Native launches follow,
+ * and the candidate is measured again if that was not its first launch. */
+static void recheck(struct autotuner *tuner, struct candidate *tried)
 {
 	bool again = seen(tried) > 1;
 
-	tuned->doubted = true;
-	compare_anew(tuned);
+	tuner->rechecked = true;
+	forget(&tuner->candidates[0]);
 	if (again)
 		forget(tried);
-	atomic_store(&tuned->grants, again);
+	atomic_store(&tuner->form_grants, again);
 }
 
-/* More for the one that is confirmed; but nobody is to wait for that. */
-static unsigned samples_wanted(const struct tuned_kernel *tuned, const struct candidate *tried,
-			       unsigned of)
+/* A confirmation takes more samples, unless somebody waits. */
+static unsigned samples_wanted(const struct autotuner *tuner, const struct autotune_situation *at,
+			       const struct candidate *tried, unsigned usual)
 {
-	return tried->again && !trial_is_waited(tuned) ? TRIAL_MORE * of : of;
+	return tried->confirming && !candidate_is_waited(tuner, at) ? CONFIRM_FACTOR * usual
+								    : usual;
 }
 
-/* Equals can have a tenth of the time taken by launches that do not leave: the sooner it is over.
- */
-static uint64_t native_every(const struct tuned_kernel *tuned)
+static uint64_t native_every(const struct autotuner *tuner, const struct autotune_situation *at)
 {
-	uint64_t often = NATIVE_PARTS * tuned->native;
+	uint64_t often = NATIVE_PARTS * tuner->native;
+	bool same_level = waiting_for(at->waiting, tuner->native) == WAITING_SAME_LEVEL;
 
-	return trial_waited(tuned) == WAITED_LONG && often < NATIVE_EVERY ? often : NATIVE_EVERY;
+	return same_level && often < NATIVE_EVERY_NS ? often : NATIVE_EVERY_NS;
 }
 
-/* It is not hopeless: what is to be launched next. */
-static void go_on(struct tuned_kernel *tuned, const struct candidate *tried)
+/* The candidate is not hopeless: grants the next launches. */
+static void go_on(struct autotuner *tuner, const struct autotune_situation *at,
+		  const struct candidate *tried)
 {
-	unsigned wanted = samples_wanted(tuned, tried, trial_of(tuned)->clean);
-	uint64_t now = client_now();
+	unsigned wanted = samples_wanted(tuner, at, tried, sampling_of(tuner)->clean);
 
-	if (!trial_is_waited(tuned)) {
-		atomic_store(&tuned->grants, (int32_t)wanted);
+	if (!candidate_is_waited(tuner, at)) {
+		atomic_store(&tuner->form_grants, (int32_t)wanted);
 		return;
 	}
-	atomic_store(&tuned->grants, GRANTED_WAITED);
-	if (seen(&tuned->candidates[0]) < wanted && now - tuned->native_at > native_every(tuned)) {
-		tuned->native_at = now;
-		atomic_store(&tuned->natives, 1);
+	atomic_store(&tuner->form_grants, GRANTED_WAITED);
+	if (seen(&tuner->candidates[0]) < wanted &&
+	    at->now - tuner->native_at > native_every(tuner, at)) {
+		tuner->native_at = at->now;
+		atomic_store(&tuner->native_grants, 1);
 	}
 }
 
-/* There is enough to judge the one that is tried by. */
-static bool is_compared(const struct tuned_kernel *tuned, const struct candidate *tried)
+/* The samples suffice to judge the candidate. */
+static bool is_compared(const struct autotuner *tuner, const struct autotune_situation *at,
+			const struct candidate *tried)
 {
-	const struct candidate *native = &tuned->candidates[0];
-	const struct trial *trial = trial_of(tuned);
-	unsigned enough = samples_wanted(tuned, tried, trial->clean);
-	unsigned most = samples_wanted(tuned, tried, trial->most);
+	const struct candidate *native = &tuner->candidates[0];
+	const struct sampling *sampling = sampling_of(tuner);
+	unsigned enough = samples_wanted(tuner, at, tried, sampling->clean);
+	unsigned most = samples_wanted(tuner, at, tried, sampling->most);
 
-	return trial_time(native) &&
-	       (is_hopeless(tuned, tried) ||
+	return candidate_time(native) &&
+	       (is_hopeless(tuner, tried) ||
 		(seen(native) >= enough && (tried->clean >= enough || seen(tried) >= most)));
 }
 
-/* Equals wait by now, and one of those before is good enough for them. */
-static bool can_be_put_off(const struct tuned_kernel *tuned, const struct candidate *tried)
+/* Same-level clients wait now, and an earlier candidate is good enough for them. */
+static bool can_be_postponed(const struct autotuner *tuner, const struct autotune_situation *at,
+			     const struct candidate *tried)
 {
-	return !tried->again && trial_waited(tuned) == WAITED_LONG &&
-	       is_enough(tuned, WAITED_LONG, false);
+	return !tried->confirming &&
+	       waiting_for(at->waiting, tuner->native) == WAITING_SAME_LEVEL &&
+	       is_enough(tuner, WAITING_SAME_LEVEL, false);
 }
 
-static void put_off(struct tuned_kernel *tuned, uint32_t current)
+void candidates_advance(struct autotuner *tuner, const struct autotune_situation *at)
 {
-	tuned->untried = current;
-	settle_measured(tuned);
-}
+	unsigned natives = seen(&tuner->candidates[0]);
+	uint32_t current = atomic_load(&tuner->in_use[WAITING_NOBODY]);
+	struct candidate *tried = &tuner->candidates[current];
 
-void trial_advance(struct tuned_kernel *tuned)
-{
-	unsigned natives = seen(&tuned->candidates[0]);
-	uint32_t current = atomic_load(&tuned->in_use[WAITED_NOT]);
-	struct candidate *tried = &tuned->candidates[current];
-
-	if (atomic_load(&tuned->refused)) {
-		trial_settle(tuned, 0, "the driver takes no launch in a form");
-	} else if (natives >= TRIAL_LOST) {
-		trial_settle(tuned, 0, "no launch could be made in a form");
-	} else if (can_be_put_off(tuned, tried)) {
-		put_off(tuned, current);
-	} else if (!was_tried(tried)) {
-		if (natives % TRIAL_AGAIN == TRIAL_AGAIN - 1)
-			atomic_store(&tuned->grants, 1);
-	} else if (!tuned->doubted && is_hopeless(tuned, tried)) {
-		doubt(tuned, tried);
-	} else if (is_compared(tuned, tried)) {
-		next_candidate(tuned);
-	} else if (natives || (trial_is_waited(tuned) && !tuned->doubted)) {
-		go_on(tuned, tried);
+	if (atomic_load(&tuner->refused)) {
+		candidate_settle(tuner, 0, "the driver takes no launch in a form");
+	} else if (natives >= GIVE_UP_AFTER) {
+		candidate_settle(tuner, 0, "no launch could be made in a form");
+	} else if (can_be_postponed(tuner, at, tried)) {
+		tuner->postponed = current;
+		settle_measured(tuner);
+	} else if (!seen(tried)) {
+		if (natives % REGRANT_EVERY == REGRANT_EVERY - 1)
+			atomic_store(&tuner->form_grants, 1);
+	} else if (!tuner->rechecked && is_hopeless(tuner, tried)) {
+		recheck(tuner, tried);
+	} else if (is_compared(tuner, at, tried)) {
+		next_candidate(tuner, at);
+	} else if (natives || (candidate_is_waited(tuner, at) && !tuner->rechecked)) {
+		go_on(tuner, at, tried);
 	}
 }

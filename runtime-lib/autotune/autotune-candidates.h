@@ -1,35 +1,37 @@
-/* The trial of a tuned's candidates: each is compared with the native kernel, and the best stay.
- * The rules are in tuning.h. */
+/* Comparing candidates: each launch configuration with the native kernel, and with each other.
+ *
+ * One candidate at a time runs alternately with the native kernel, so both do the same work. A
+ * candidate ends its comparison by enough clean samples, or at once if it is hopelessly slow. Then
+ * the next one follows, or the best is confirmed with more samples and settled. */
 #pragma once
 
-#include "preempt/tuning.h"
+#include "autotune/autotune.h"
 
-/* "?": the driver does not say. */
-const char *trial_name(const struct tuned_kernel *tuned);
-
-/* Who waits for this kernel, or did so of late. */
-static inline enum waited trial_waited(const struct tuned_kernel *tuned)
+/* Somebody waits for this kernel. */
+static inline bool candidate_is_waited(const struct autotuner *tuner,
+				       const struct autotune_situation *at)
 {
-	return client_waiting(atomic_load(&tuned->client), tuned->native);
+	return waiting_for(at->waiting, tuner->native) != WAITING_NOBODY;
 }
 
-/* Whether anybody does. */
-static inline bool trial_is_waited(const struct tuned_kernel *tuned)
+/* All launches run in this candidate, whoever waits. */
+static inline void candidate_use(struct autotuner *tuner, uint32_t candidate)
 {
-	return trial_waited(tuned) != WAITED_NOT;
+	for (size_t i = 0; i < WAITING_COUNT; i++)
+		atomic_store(&tuner->in_use[i], candidate);
 }
 
-/* ns: the median of clean samples, or the least of disturbed ones; 0: there are none. */
-uint64_t trial_time(const struct candidate *candidate);
+void candidate_add(struct candidate *candidate, const struct autotune_sample *sample);
+/* ns: median of clean samples, else the least of spoiled ones; 0: there are none. */
+uint64_t candidate_time(const struct candidate *candidate);
 
-/* Worker: compares from this candidate on. */
-void trial_begin(struct tuned_kernel *tuned, uint32_t candidate);
-
-/* Worker: goes on with those that were not needed for equals. */
-void trial_resume(struct tuned_kernel *tuned);
-
-/* Worker: a sample of one that is tried came. */
-void trial_advance(struct tuned_kernel *tuned);
-
-/* Worker: without a trial, or at its end: all launches run in this one. */
-void trial_settle(struct tuned_kernel *tuned, uint32_t candidate, const char *why);
+/* Compares from this candidate on. */
+void candidate_compare(struct autotuner *tuner, const struct autotune_situation *at,
+		       uint32_t candidate);
+/* The same without its old samples. */
+void candidate_compare_again(struct autotuner *tuner, const struct autotune_situation *at,
+			     uint32_t candidate);
+/* While comparing: a sample came. */
+void candidates_advance(struct autotuner *tuner, const struct autotune_situation *at);
+/* Ends the comparison with this candidate in use. */
+void candidate_settle(struct autotuner *tuner, uint32_t candidate, const char *why);

@@ -1,39 +1,24 @@
-/* What a kernel's launches could be made like in each form: the configs that a tuned tries. */
+/* Launch configurations: in which ways a kernel can be launched in each form. */
 #pragma once
 
-#include "preempt/tuning.h"
+#include "autotune/autotune.h"
 
-/* From the environment. */
-struct settings {
-	uint64_t latency;      /* ns: wanted from the demand until a kernel has left */
-	bool latency_told;     /* by the user: so what is learned of those above does not count */
-	enum weir_form forced; /* WEIR_FORM_COUNT: none is */
-	uint32_t chunk;        /* blocks of a ticket; 0: not forced */
-};
-
-/* As tuning_init() read them. */
-const struct settings *tuning_settings(void);
-
-static inline bool is_forced(const struct settings *settings)
+static inline uint64_t launch_blocks(const struct autotuner *tuner)
 {
-	return settings->forced != WEIR_FORM_COUNT;
+	return (uint64_t)tuner->grid[0] * tuner->grid[1] * tuner->grid[2];
 }
 
-static inline uint64_t geometry_blocks(const struct geometry *geometry)
-{
-	return (uint64_t)geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
-}
+/* Blocks of a ticket, or of a slice. */
+uint64_t launch_config_chunk(const struct autotuner *tuner, const struct launch_config *config);
 
-/* ns, about: from the demand until the last block has left. */
-uint64_t launch_config_leave_time(const struct tuned_kernel *tuned,
+/* About how many ns pass from a demand until the last block has left. */
+uint64_t launch_config_leave_time(const struct autotuner *tuner,
 				  const struct launch_config *config);
 
-/* Worker: before a candidate is tried: one that refines others has its tickets cut as the best of
- * those before it. */
-void launch_config_refine(struct tuned_kernel *tuned, uint32_t candidate);
+/* Before a candidate is compared: one that refines others takes over the tickets of the best. */
+void launch_config_refine(struct autotuner *tuner, uint32_t candidate);
 
-/* Worker, with the context current: adds candidates for the tuned's geometry and native time, in
- * the order that they are to be tried in, which depends on who waits. None is added if the kernel
- * cannot be launched so. */
-void launch_configs_add(struct tuned_kernel *tuned, const struct rewritten *rewritten,
-			const struct settings *settings, enum waited waited);
+/* Adds candidates for the kernel's grid and native time, in the order in which they are to be
+ * compared. Adds none if the kernel cannot be launched in a form. */
+void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *facts,
+			enum waiting waiting);

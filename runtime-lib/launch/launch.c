@@ -81,17 +81,26 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 		launch->sample->parts = parts;
 }
 
-/* Below this a kernel needs no form: its end is as near as a gate. While nobody waits for more than
- * a turn, gates that are dense for equals' sake do not count: in a form it would end behind what
- * the next one has begun. Nor do those that are denser than one client's alone. */
-static uint64_t short_for_forms(const struct tuned_kernel *tuned, const struct client *client,
-				const struct level_binding *binding, uint64_t natively)
+/* In which form the kernel runs. A kernel that ends about as soon as a gate would stop it needs
+ * none. While nobody waits for more than a quantum, only the gates of a single client count: in a
+ * form the kernel would end behind blocks that the next client has begun. */
+static struct launch_decision decide(struct tuned_kernel *tuned, const struct client *client,
+				     const struct level_binding *binding, uint64_t key,
+				     uint64_t predicted)
 {
 	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
 
-	if (!tuned || tuning_waiting(tuned, natively) == WAITED_NOT)
-		return gate_interval(binding, false);
-	return interval > GATE_INTERVAL_CONTENDED ? interval : GATE_INTERVAL_CONTENDED;
+	return tuning_decide(
+		tuned, client, key,
+		&(struct autotune_launch){
+			.native = native,
+			.short_alone = gate_interval(binding, false),
+			.short_waited = interval > GATE_INTERVAL_CONTENDED
+						? interval
+						: GATE_INTERVAL_CONTENDED,
+			.overtaken = native < PRIORITY_LONG_NS &&
+				     atomic_load_explicit(&client->yields, memory_order_relaxed)});
 }
 
 /* Read again behind the growth of `begun`: who raises the client waits for launches that may have
@@ -140,12 +149,8 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
 	struct tuned_kernel *tuned = atomic_load_explicit(&kernel->tuned, memory_order_acquire);
-	if (kind == LAUNCH_PLAIN && binding->wait) {
-		uint64_t natively = tuning_native_time(tuned, predicted);
-		launch->decision =
-			tuning_decide(tuned, stream->client, key, natively,
-				      short_for_forms(tuned, stream->client, binding, natively));
-	}
+	if (tuned && kind == LAUNCH_PLAIN && binding->wait)
+		launch->decision = decide(tuned, stream->client, binding, key, predicted);
 	launch->decision.priority = priority_of_launch(stream, binding, predicted);
 	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
@@ -164,7 +169,7 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 	if (launch->slot && preempt_launch(launch->stream, launch->slot, launch->binding, call,
 					   &launch->decision, launch->sample, result))
 		return true;
-	tuning_not_launched(&launch->decision);
+	autotune_not_launched(&launch->decision.tuned->tuner);
 	/* What the sample shows is the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;

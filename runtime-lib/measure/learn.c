@@ -45,7 +45,7 @@ static void weigh(struct client *client, const struct sample *sample)
 {
 	const struct sampled *of = &sample->of;
 	bool leaves = atomic_load(&sample->flight) != SAMPLE_PLAIN;
-	bool in_turn = of->tuned && !tuning_uses(of->tuned, of->candidate);
+	bool in_turn = of->tuned && !autotune_uses(&of->tuned->tuner, of->candidate);
 	double cost = (double)atomic_load(&of->kernel->eviction);
 	double time = (double)kernel_mean(of->kernel);
 

@@ -1,7 +1,6 @@
 #include "preempt/function.h"
 
 #include "launch/capture.h"
-#include "preempt/tuning.h"
 #include "launch/gate.h"
 #include "client/link.h"
 #include "preempt/module.h"
@@ -408,6 +407,18 @@ static void unload(struct client *client, const void *owner)
 		real(cuCtxPopCurrent_v2)(&dropped);
 }
 
+static void no_hook(const struct function *function)
+{
+	(void)function;
+}
+
+static void (*unload_hook)(const struct function *function) = no_hook;
+
+void function_unload_hook(void (*gone)(const struct function *function))
+{
+	unload_hook = gone;
+}
+
 void function_unload(const void *owner)
 {
 	uint32_t concerned = 0; /* bit: a client */
@@ -424,7 +435,7 @@ void function_unload(const void *owner)
 		if (atomic_load(&f->owner) != owner || atomic_load(&f->state) == FUNCTION_FREE)
 			continue;
 		atomic_store(&f->state, FUNCTION_GONE);
-		tuning_code_gone(f);
+		unload_hook(f);
 		concerned |= 1u << f->client->index;
 	}
 	if (concerned)

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "autotune/autotune.h"
 #include "client/client.h"
 
 #include "weir/object.h"
@@ -21,7 +22,6 @@
 #define FUNCTIONS_MAX  4096
 #define SYMBOLS_MAX    256
 #define PARAMETERS_MAX 1024
-#define BUILDS_MAX     3 /* of a form: as ptxas likes it, narrow, and wide (weir/transform.h) */
 
 /* A kernel in one form, in the client's context. */
 struct variant {
@@ -107,6 +107,8 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 /* Any thread, before a module or library is unloaded: what was made of its kernels is, too, and no
  * thread of ours uses it after the return. */
 void function_unload(const void *owner);
+/* @gone is called for each such kernel, before its record is used for another. */
+void function_unload_hook(void (*gone)(const struct function *function));
 
 /* The client goes, and its context with it: no thread of ours uses its records after the return. */
 void function_forget(struct client *client);

@@ -93,7 +93,7 @@ static CUresult start(const struct kernel_call *call, const struct launch_decisi
 /* Nobody can say why here; the native launch that follows tells the program. */
 static bool refused(const struct launch_decision *decision, CUresult result)
 {
-	tuning_refused(decision->tuned);
+	autotune_refused(&decision->tuned->tuner);
 	log_limited(LOG_WARNING, 60, "the driver takes no launch in the form %s (error %d)",
 		    form_name(decision->config->form), result);
 	return false;
@@ -269,7 +269,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
 	client->worker.form_evictions[flight->form] += evictions;
-	tuning_evicted(flight->tuned, evictions, flight->chain);
+	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
 }
 
 /* In their order: one that is finished was begun after those before it were. True: some are left.

@@ -33,7 +33,6 @@
 #define PREEMPT_SLOTS_MAX 64   /* of a client: streams with such kernels */
 #define FLIGHTS_MAX       512  /* of a slot: launches not seen to be finished; a power of two */
 #define PACKED_MAX        2048 /* bytes of parameters, the hidden ones included */
-#define CHAIN_MAX         256  /* continuations of a launch */
 /* What is put into a stream and not begun takes one of about 1000 places, and a continuation and
  * its gate take two. When there are none left a launch waits in the driver, with its lock, for as
  * long as the stream stands still. So the launches in flight have so many together: each at most

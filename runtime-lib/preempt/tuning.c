@@ -1,54 +1,24 @@
 #include "preempt/tuning.h"
 
-#include "autotune/launch-config.h"
-#include "autotune/autotune-candidates.h"
-#include "launch/gate.h"
 #include "preempt/preempt.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LATENCY_NS 100000u /* preemptLatency */
-/* ns of a first launch that are one eviction more while somebody waits */
-#define EVICTION_WAITED 5000000u
-/* ns of work between evictions, at least: demand lingers so long. */
-#define EVICTION_EVERY 100000u
-/* Launches with all continuations that there may be, behind one that had too few: each costs some
- * microseconds, needed or not. */
-#define UNSURE 8u
-/* Samples of quite another time: the tuned is made anew; if others may have made them longer, so
- * many. */
-#define STRANGE         3u
-#define STRANGE_CROWDED 16u
-/* ns: so long at least, for equals run beside it until the agent sees them. */
-#define STRANGE_FOR 200000000u
-/* ns: what was not measured for so long is not launched any more. */
-#define LAUNCHED_FOR 1000000000u
+static struct autotune_settings settings;
+static struct tuned_kernel kernels[TUNED_KERNELS_MAX];
+static _Atomic size_t n_kernels;         /* ever used */
+static _Atomic int is_open[CLIENTS_MAX]; /* kernels of this client may not be settled */
 
-static struct settings settings;
-
-static struct tuned_kernel choices[TUNED_KERNELS_MAX];
-static _Atomic size_t n_choices;         /* ever used */
-static _Atomic int is_open[CLIENTS_MAX]; /* choices of this client may still be to be made */
-
-static const char *const form_names[WEIR_FORM_COUNT] = {
-	[WEIR_NATIVE] = "native",
-	[WEIR_SLICED] = "sliced",
-	[WEIR_PERSISTENT] = "persistent",
-	[WEIR_RESUMABLE] = "resumable",
-};
-
-const struct settings *tuning_settings(void)
+/* Any thread: its code is being unloaded. */
+static void drop_function(const struct function *function)
 {
-	return &settings;
-}
-
-const char *form_name(enum weir_form form)
-{
-	return form_names[form];
+	for (size_t i = 0; i < n_kernels; i++) {
+		if (atomic_load(&kernels[i].function) == function)
+			atomic_store(&kernels[i].key, 0);
+	}
 }
 
 void tuning_init(void)
@@ -56,185 +26,78 @@ void tuning_init(void)
 	const char *latency = getenv("WEIR_PREEMPT_LATENCY_US"), *form = getenv("WEIR_FORM"),
 		   *chunk = getenv("WEIR_CHUNK");
 
-	settings.latency_told = latency != NULL;
+	settings.latency_given = latency != NULL;
 	settings.latency = latency ? strtoull(latency, NULL, 10) * 1000 : LATENCY_NS;
 	settings.chunk = chunk ? (uint32_t)strtoul(chunk, NULL, 10) : 0;
 	settings.forced = 0;
-	while (settings.forced < WEIR_FORM_COUNT &&
-	       !(form && strcmp(form, form_names[settings.forced]) == 0))
+	while (autotune_forces(&settings) &&
+	       !(form && strcmp(form, form_name(settings.forced)) == 0))
 		settings.forced++;
-	if (form && settings.forced == WEIR_FORM_COUNT)
+	if (form && !autotune_forces(&settings))
 		log_warning("WEIR_FORM=%s is no form", form);
+	function_unload_hook(drop_function);
 }
 
-/* NULL: the program changed the kernel in a way that its forms cannot follow. */
-static const struct rewritten *rewritten_of(struct tuned_kernel *tuned,
-					    const struct launch_config *config)
+/* @now: 0 on the launch path. */
+static struct autotune_situation situation(const struct client *client, uint64_t now)
 {
-	struct function *function = atomic_load_explicit(&tuned->function, memory_order_relaxed);
-	const struct rewritten *rewritten =
-		atomic_load_explicit(&function->rewritten, memory_order_acquire);
+	const struct level_binding *binding = atomic_load(&client->binding);
 
-	return rewritten == config->rewritten ? rewritten : NULL;
-}
-
-/* Takes one of those left. */
-static bool take_one(_Atomic int32_t *left)
-{
-	return atomic_load_explicit(left, memory_order_relaxed) > 0 &&
-	       atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) > 0;
-}
-
-/* About every third one, in no order that a program's launches could have, too, or the few that
- * must be while somebody waits; and all that were not granted. */
-static bool runs_natively(struct tuned_kernel *tuned, bool waited)
-{
-	uint32_t decision = atomic_fetch_add_explicit(&tuned->turns, 1, memory_order_relaxed);
-
-	return (waited ? take_one(&tuned->natives) : (decision * 2654435761u >> 16) % 3 == 0) ||
-	       !take_one(&tuned->grants);
-}
-
-/* Those above can wait for the end of one that is so short. */
-static bool is_bearable(const struct client *client, uint64_t ns)
-{
-	return !settings.latency_told &&
-	       ns <= atomic_load_explicit(&client->max_blocking_time, memory_order_relaxed);
-}
-
-uint64_t tuning_native_time(const struct tuned_kernel *tuned, uint64_t predicted)
-{
-	if (!tuned)
-		return predicted;
-	double quickest = atomic_load_explicit(&tuned->quickest, memory_order_relaxed);
-	uint64_t native = atomic_load_explicit(&tuned->native, memory_order_relaxed);
-	if (quickest >= 1 || predicted >= native)
-		return predicted;
-	uint64_t most = (uint64_t)((double)predicted / quickest);
-	return most < native ? most : native;
+	return (struct autotune_situation){
+		.now = now,
+		.waiting =
+			(enum waiting)atomic_load_explicit(&client->waited, memory_order_relaxed),
+		.lowest_level = binding && !binding->level,
+		.max_blocking_time =
+			atomic_load_explicit(&client->max_blocking_time, memory_order_relaxed),
+	};
 }
 
 struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct client *client,
-				     uint64_t key, uint64_t natively, uint64_t interval)
+				     uint64_t key, const struct autotune_launch *launch)
 {
 	struct launch_decision decision = {0};
 
 	if (!tuned || atomic_load_explicit(&tuned->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&tuned->client, memory_order_relaxed) != client)
 		return decision;
-	bool trying = atomic_load_explicit(&tuned->trying, memory_order_relaxed);
-	enum waited waited =
-		trying ? client_waiting(client, natively) : tuning_waiting(tuned, natively);
+	struct autotune_situation at = situation(client, 0);
+	struct autotune_decision decided = autotune_decide(&tuned->tuner, &at, launch);
 	decision.tuned = tuned;
-	decision.candidate = atomic_load_explicit(&tuned->in_use[waited], memory_order_acquire);
-	decision.forms =
-		decision.candidate ||
-		atomic_load_explicit(&tuned->state, memory_order_relaxed) != TUNING_SETTLED;
-	if (trying) {
-		decision.sample = true;
-		if (runs_natively(tuned, waited != WAITED_NOT))
-			decision.candidate = 0;
-	} else if ((natively < interval || is_bearable(client, natively)) &&
-		   !is_forced(&settings)) {
-		decision.candidate = 0;
-	}
-	if (!decision.candidate)
+	decision.candidate = decided.candidate;
+	decision.sample = decided.sample;
+	decision.forms = decided.forms;
+	if (!decided.config)
 		return decision;
-	/* Leaving costs an equal more than the end of a short kernel, for which it may wait. */
-	decision.yields =
-		waited != WAITED_NOT || natively >= WAITED_LONG_NS || is_forced(&settings);
-	const struct launch_config *config = &tuned->candidates[decision.candidate].config;
-	decision.rewritten = rewritten_of(tuned, config);
-	if (decision.rewritten) {
-		decision.config = config;
-		decision.chain = atomic_load_explicit(&tuned->chain, memory_order_relaxed);
+	decision.yields = decided.yields;
+	struct function *function = atomic_load_explicit(&tuned->function, memory_order_relaxed);
+	const struct rewritten *rewritten =
+		atomic_load_explicit(&function->rewritten, memory_order_acquire);
+	/* Else the program has changed the kernel in a way that its forms cannot follow. */
+	if (rewritten == decided.config->rewritten) {
+		decision.rewritten = rewritten;
+		decision.config = decided.config;
+		decision.chain = decided.chain;
 	}
 	return decision;
 }
 
-void tuning_refused(struct tuned_kernel *tuned)
-{
-	atomic_store(&tuned->refused, 1);
-	atomic_store(&tuned->trying, 0);
-	tuning_use(tuned, 0);
-}
-
-void tuning_not_launched(const struct launch_decision *decision)
-{
-	if (atomic_load_explicit(&decision->tuned->trying, memory_order_relaxed))
-		atomic_fetch_add_explicit(&decision->tuned->grants, 1, memory_order_relaxed);
-}
-
 /* Worker. */
-
-static uint32_t chain_max(const struct tuned_kernel *tuned)
-{
-	uint64_t most = tuned->native / EVICTION_EVERY + 1;
-
-	return most < CHAIN_MAX ? (uint32_t)most : CHAIN_MAX;
-}
-
-/* One for a short kernel, more for a long one, and twice what was needed of late. */
-static void set_chain(struct tuned_kernel *tuned)
-{
-	uint64_t wanted = (tuned->native < 1000000   ? 1
-			   : tuned->native < 3000000 ? 2
-						     : 3) +
-			  2 * tuned->evicted / 16;
-	uint32_t most = chain_max(tuned);
-
-	atomic_store(&tuned->chain, tuned->unsure || wanted > most ? most : (uint32_t)wanted);
-}
-
-/* Of the first launches in a form, of which nothing is known. */
-static void expect_evictions(struct tuned_kernel *tuned)
-{
-	uint64_t likely = trial_is_waited(tuned) ? 16 * (tuned->native / EVICTION_WAITED + 1) : 0;
-
-	if (tuned->evicted < likely)
-		tuned->evicted = likely;
-	set_chain(tuned);
-}
-
-void tuning_evicted(struct tuned_kernel *tuned, uint32_t evictions, uint32_t chain)
-{
-	uint64_t now = 16ull * (evictions < CHAIN_MAX ? evictions : CHAIN_MAX);
-
-	if (!atomic_load(&tuned->key))
-		return;
-	if (evictions >= chain) { /* who knows how many more there would have been */
-		tuned->unsure = UNSURE;
-		now *= 2;
-	} else if (tuned->unsure) {
-		tuned->unsure--;
-	}
-	if (now > tuned->evicted)
-		tuned->evicted = now;
-	else
-		tuned->evicted -= (tuned->evicted + 15) / 16;
-	set_chain(tuned);
-}
 
 static struct tuned_kernel *take_record(void)
 {
-	for (size_t i = 0; i < n_choices; i++) {
-		if (!atomic_load(&choices[i].key))
-			return &choices[i];
+	for (size_t i = 0; i < n_kernels; i++) {
+		if (!atomic_load(&kernels[i].key))
+			return &kernels[i];
 	}
-	if (n_choices < TUNED_KERNELS_MAX)
-		return &choices[n_choices++];
+	if (n_kernels < TUNED_KERNELS_MAX)
+		return &kernels[n_kernels++];
 	log_limited(LOG_INFO, 3600, "more than %d long kernels: the others stay native",
 		    TUNED_KERNELS_MAX);
 	return NULL;
 }
 
-static bool is_long(const struct client *client, uint64_t ns)
-{
-	return is_forced(&settings) ? settings.forced != WEIR_NATIVE
-				    : ns > settings.latency && !is_bearable(client, ns);
-}
-
-/* Launched before its tuned was made, perhaps. */
+/* The sample may be of a launch before the record was made. */
 static struct tuned_kernel *tuned_of(const struct sampled *of)
 {
 	struct tuned_kernel *tuned = of->tuned ? of->tuned : atomic_load(&of->kernel->tuned);
@@ -242,272 +105,233 @@ static struct tuned_kernel *tuned_of(const struct sampled *of)
 	return tuned && atomic_load(&tuned->key) == of->key ? tuned : NULL;
 }
 
-static void consider(struct client *client, const struct sampled *of, uint64_t ns)
+/* Makes a record if the kernel needs tuning. A time that others may have made longer counts no more
+ * than the kernel's mean, or a kernel that is short alone would get a form among others. */
+static struct tuned_kernel *consider(struct client *client, const struct sampled *of, uint64_t ns,
+				     bool crowded, uint64_t now)
 {
-	struct tuned_kernel *tuned;
+	uint64_t mean = kernel_mean(of->kernel);
+	const unsigned *grid = of->geometry.grid;
+	struct autotune_situation at = situation(client, now);
 
-	if (!of->formable || !is_long(client, ns) || geometry_blocks(&of->geometry) > INT32_MAX)
-		return;
-	tuned = take_record();
+	ns = crowded && mean && mean < ns ? mean : ns;
+	if (!of->formable || !autotune_is_long(&settings, &at, ns) ||
+	    (uint64_t)grid[0] * grid[1] * grid[2] > INT32_MAX)
+		return NULL;
+	struct tuned_kernel *tuned = take_record();
 	if (!tuned)
-		return;
-	tuned->state = TUNING_WANTED;
+		return NULL;
 	tuned->client = client;
+	tuned->function = NULL;
 	tuned->geometry = of->geometry;
 	tuned->unloads = of->unloads;
-	tuned->native = ns ? ns : 1;
-	tuned->made_for = 0;
-	tuned->evicted = tuned->unsure = 0;
-	tuned->strange = 0;
-	tuned->seen_at = client_now();
-	tuned->n = 1;
-	tuned->candidates[0] = (struct candidate){0};
-	tuned->function = NULL;
-	tuned->trying = tuned->turns = tuned->refused = tuned->brief = 0;
-	tuned->quickest = 1;
-	tuning_use(tuned, 0);
+	autotune_init(&tuned->tuner, &settings, grid, ns, now);
 	atomic_store(&tuned->key, of->key);
 	atomic_store(&is_open[client->index], 1);
 	if (atomic_load(&of->kernel->key) == of->key)
 		atomic_store(&of->kernel->tuned, tuned);
-}
-
-/* Of what others may have made longer, no more than is known of the kernel: else one that is short
- * enough as it is would get a form among them. */
-static uint64_t believed(const struct sampled *of, uint64_t ns, bool crowded)
-{
-	uint64_t mean = kernel_mean(of->kernel);
-
-	return crowded && mean && mean < ns ? mean : ns;
+	return tuned_of(of);
 }
 
 void tuning_runs(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	struct tuned_kernel *tuned = tuned_of(&sample->of);
-
-	if (!tuned)
-		consider(client, &sample->of, believed(&sample->of, ns, crowded));
-	else if (tuned->state == TUNING_WANTED && ns > tuned->native)
-		tuned->native = ns;
-	if (tuned)
-		tuned->seen_at = client_now();
-}
-
-/* Of a launch in a form that took @ns. */
-static uint64_t would_take_natively(const struct tuned_kernel *tuned, uint32_t candidate,
-				    uint64_t ns)
-{
-	double ratio = candidate ? tuned->candidates[candidate].ratio : 1;
-
-	return ratio > 0 ? (uint64_t)((double)ns / ratio) : ns;
-}
-
-/* Some samples of quite another time, of the native kernel or of what was chosen: other candidates
- * may suit it better now. */
-static void check_time(struct tuned_kernel *tuned, uint32_t candidate, uint64_t ns, bool crowded)
-{
-	bool chosen = tuned->state == TUNING_SETTLED && tuning_uses(tuned, candidate);
-
-	if (tuned->state == TUNING_WANTED || is_forced(&settings) || (candidate && !chosen))
-		return;
 	uint64_t now = client_now();
-	ns = would_take_natively(tuned, candidate, ns);
-	if (ns / 2 <= tuned->made_for && ns >= tuned->made_for / 2)
-		tuned->strange = 0;
-	else if (tuned->strange++ == 0)
-		tuned->strange_at = now;
-	else if (tuned->strange >= (crowded ? STRANGE_CROWDED : STRANGE) &&
-		 now - tuned->strange_at >= STRANGE_FOR && tuned->n < CANDIDATES_MAX &&
-		 tuned->made_for && !atomic_load(&tuned->refused)) {
-		tuned->native = ns ? ns : 1;
-		tuned->state = TUNING_WANTED;
-		atomic_store(&is_open[atomic_load(&tuned->client)->index], 1);
-	}
-}
 
-/* Of others' making it is longer, never shorter: of many the least is near to the truth. */
-static void learn_dirty(struct candidate *candidate, const struct sample *sample, uint64_t ns)
-{
-	candidate->dirty++;
-	if (!sample_evicted(sample) && (!candidate->least || ns < candidate->least))
-		candidate->least = ns;
+	if (tuned)
+		autotune_runs(&tuned->tuner, ns, now);
+	else
+		consider(client, &sample->of, ns, crowded, now);
 }
 
 void tuning_learn(struct client *client, const struct sample *sample, uint64_t ns, bool crowded)
 {
 	const struct sampled *of = &sample->of;
+	uint64_t now = client_now();
 	struct tuned_kernel *tuned = tuned_of(of);
 
-	if (!tuned) {
-		consider(client, of, believed(of, ns, crowded));
-		tuned = tuned_of(of);
-	}
-	if (!tuned || of->candidate >= tuned->n)
+	if (!tuned)
+		tuned = consider(client, of, ns, crowded, now);
+	if (!tuned)
 		return;
-	tuned->seen_at = client_now();
-	struct candidate *candidate = &tuned->candidates[of->candidate];
-	bool clean = !sample_evicted(sample) && !sample->disturbed;
-	if (clean)
-		candidate->times[candidate->clean++ % TRIAL_TIMES] = ns;
-	else
-		learn_dirty(candidate, sample, ns);
-	if (of->candidate == 0 && trial_time(candidate))
-		tuned->native = trial_time(candidate);
-	if (clean)
-		check_time(tuned, of->candidate, ns, crowded);
-	if (tuned->state == TUNING_COMPARING)
-		trial_advance(tuned);
+	struct autotune_situation at = situation(client, now);
+	autotune_sample(&tuned->tuner, &at,
+			&(struct autotune_sample){.candidate = of->candidate,
+						  .ns = ns,
+						  .evicted = sample_evicted(sample),
+						  .disturbed = sample->disturbed,
+						  .crowded = crowded});
+	if (tuned->tuner.state != AUTOTUNE_SETTLED)
+		atomic_store(&is_open[client->index], 1);
 }
 
-static void try_forms(struct tuned_kernel *tuned, const struct rewritten *rewritten)
+static bool is_of(const struct tuned_kernel *tuned, const struct client *client)
 {
-	tuned->first = tuned->n;
-	tuned->made_for = tuned->native;
-	tuned->strange = 0;
-	tuned->untried = 0;
-	launch_configs_add(tuned, rewritten, &settings,
-			   client_waiting(atomic_load(&tuned->client), tuned->native));
-	expect_evictions(tuned);
-	if (tuned->n == tuned->first) {
-		if (is_forced(&settings))
-			log_info("kernel %s cannot be %s here: it runs as it is", trial_name(tuned),
-				 form_names[settings.forced]);
-		trial_settle(tuned, 0, "no form of it can be launched so");
-	} else if (is_forced(&settings)) {
-		trial_settle(tuned, 1, "forced");
-	} else {
-		trial_begin(tuned, (uint32_t)tuned->first);
-	}
+	return atomic_load(&tuned->key) && tuned->client == client;
 }
 
-/* A client for whom others make room is not disturbed by forms of kernels that end as soon as its
- * next gate comes; nor is anybody while those above can wait for them. */
-static bool is_of_use(const struct tuned_kernel *tuned, const struct client *client)
+/* What can be done now: nothing while the compile service has the kernel. */
+static enum autotune_need need_of(const struct tuned_kernel *tuned, const struct client *client,
+				  const struct autotune_situation *at)
 {
-	const struct level_binding *binding = atomic_load(&client->binding);
-
-	if (is_forced(&settings))
-		return true;
-	return !is_bearable(client, tuned->native) &&
-	       ((binding && !binding->level) || trial_is_waited(tuned) ||
-		tuned->native >= GATE_INTERVAL_ALONE);
-}
-
-/* What was good enough for equals may not be for others. */
-static bool is_unfinished(const struct tuned_kernel *tuned)
-{
-	return tuned->state == TUNING_SETTLED && tuned->untried;
-}
-
-/* Nothing can be done yet for one that is at the agent. */
-static bool is_due(const struct tuned_kernel *tuned, const struct client *client)
-{
-	if (!atomic_load(&tuned->key) || tuned->client != client)
-		return false;
-	if (is_unfinished(tuned))
-		return client_waiting(client, tuned->native) != WAITED_LONG;
-	if (tuned->state != TUNING_WANTED || !is_of_use(tuned, client))
-		return false;
 	const struct function *function = atomic_load(&tuned->function);
-	if (!function)
-		return true;
-	int state = atomic_load(&function->state);
-	return state != FUNCTION_WANTED && state != FUNCTION_REQUESTED;
+	enum autotune_need need =
+		is_of(tuned, client) ? autotune_need(&tuned->tuner, at) : AUTOTUNE_NEEDS_NOTHING;
+
+	if (need == AUTOTUNE_NEEDS_FORMS && function) {
+		int state = atomic_load(&function->state);
+		if (state == FUNCTION_WANTED || state == FUNCTION_REQUESTED)
+			need = AUTOTUNE_NEEDS_NOTHING;
+	}
+	return need;
 }
 
 bool tuning_pending(const struct client *client)
 {
+	struct autotune_situation at = situation(client, 0);
 	bool more = false;
 
-	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_choices; i++) {
-		const struct tuned_kernel *tuned = &choices[i];
-		if (is_due(tuned, client))
+	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_kernels; i++) {
+		const struct tuned_kernel *tuned = &kernels[i];
+		if (need_of(tuned, client, &at) != AUTOTUNE_NEEDS_NOTHING)
 			return true;
-		more |= atomic_load(&tuned->key) && tuned->client == client &&
-			(tuned->state != TUNING_SETTLED || tuned->untried);
+		more |= is_of(tuned, client) &&
+			(tuned->tuner.state != AUTOTUNE_SETTLED || tuned->tuner.postponed);
 	}
-	/* This thread alone makes choices, so none came meanwhile. */
+	/* Only this thread makes records, so none came meanwhile. */
 	atomic_store(&is_open[client->index], more);
 	return false;
 }
 
-static bool is_comparing(const struct tuned_kernel *tuned, const struct client *client,
-			 uint64_t now)
-{
-	bool open = tuned->state == TUNING_COMPARING ||
-		    (tuned->state == TUNING_WANTED && is_of_use(tuned, client));
-
-	return atomic_load(&tuned->key) && tuned->client == client && open &&
-	       now - tuned->seen_at < LAUNCHED_FOR;
-}
-
 uint64_t tuning_count(const struct client *client)
 {
-	uint64_t now = client_now(), n = 0;
+	struct autotune_situation at = situation(client, client_now());
+	uint64_t n = 0;
 
-	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_choices; i++)
-		n += is_comparing(&choices[i], client, now);
+	for (size_t i = 0; atomic_load(&is_open[client->index]) && i < n_kernels; i++)
+		n += is_of(&kernels[i], client) && autotune_is_active(&kernels[i].tuner, &at);
 	return n;
 }
 
+/* Blocks of a kernel that are on the GPU at once; 0: not known. */
+static uint32_t resident(const struct geometry *geometry, const void *function, int sms)
+{
+	const unsigned *block = geometry->block;
+	int blocks = 0;
+
+	if (real(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, (CUfunction)function,
+							      (int)(block[0] * block[1] * block[2]),
+							      geometry->shared) != CUDA_SUCCESS)
+		return 0;
+	return (uint32_t)(blocks * sms);
+}
+
+static struct build_facts build_of(const struct geometry *geometry, enum weir_form form,
+				   const struct variant *variant, int sms)
+{
+	uint64_t threads = (uint64_t)geometry->block[0] * geometry->block[1] * geometry->block[2];
+	uint64_t save = variant->save_fixed + variant->save_per_thread * threads + geometry->shared;
+
+	return (struct build_facts){
+		.resident = variant->function ? resident(geometry, variant->function, sms) : 0,
+		.save_stride = form == WEIR_RESUMABLE ? (save + 255) / 256 * 256 : 0,
+	};
+}
+
+/* Where the hidden parameter begins: behind the program's own, aligned to 8. */
+static size_t hidden_at(const struct rewritten *rewritten)
+{
+	size_t end = 0;
+
+	for (size_t i = 0; i < rewritten->n_params; i++) {
+		size_t behind = (size_t)rewritten->params[i].offset + rewritten->params[i].size;
+		end = behind > end ? behind : end;
+	}
+	return (end + 7) / 8 * 8;
+}
+
+static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
+				    const struct rewritten *rewritten)
+{
+	size_t hidden = hidden_at(rewritten), symbols = rewritten->n_symbols * sizeof(uint64_t);
+	const struct geometry *geometry = &tuned->geometry;
+	int sms = 0;
+
+	real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				   atomic_load(&tuned->client)->device);
+	struct kernel_facts facts = {.sms = (uint32_t)sms,
+				     .resident = resident(geometry, geometry->function, sms),
+				     .rewritten = rewritten,
+				     .hidden_at = (uint32_t)hidden,
+				     .symbols_size = (uint32_t)symbols};
+	for (enum weir_form form = WEIR_SLICED; form < WEIR_FORM_COUNT; form++) {
+		size_t size = form == WEIR_SLICED ? sizeof(struct weir_slice)
+						  : sizeof(struct weir_persistent);
+		for (size_t i = 0; hidden + size + symbols <= PACKED_MAX && i < BUILDS_MAX; i++)
+			facts.builds[form][i] =
+				build_of(geometry, form, &rewritten->variants[form][i], sms);
+	}
+	return facts;
+}
+
+/* Asks the compile service. */
 static void ask(struct tuned_kernel *tuned)
 {
-	/* What it was launched by may be no handle any more. */
+	/* Code was unloaded since the launch, so the handle may be stale. */
 	if (tuned->unloads != function_unloads()) {
 		atomic_store(&tuned->key, 0);
 		return;
 	}
-	struct function *function =
-		function_find(tuned->client, (CUfunction)tuned->geometry.function);
+	CUfunction handle = (CUfunction)tuned->geometry.function;
+	struct function *function = function_find(tuned->client, handle);
+	const char *name = NULL;
 
+	if (real(cuFuncGetName)(&name, handle) == CUDA_SUCCESS && name)
+		tuned->tuner.name = name;
 	atomic_store(&tuned->function, function);
 	if (function)
 		function_want(function);
 	else
-		trial_settle(tuned, 0, "too many kernels");
+		autotune_no_forms(&tuned->tuner, "too many kernels");
 }
 
-static void decide(struct tuned_kernel *tuned)
+static void give_forms(struct tuned_kernel *tuned, const struct autotune_situation *at)
 {
 	struct function *function = atomic_load(&tuned->function);
 	const struct rewritten *rewritten = atomic_load(&function->rewritten);
 
-	if (atomic_load(&function->state) == FUNCTION_READY && rewritten)
-		try_forms(tuned, rewritten);
-	else
-		trial_settle(tuned, 0, "it is not rewritten");
+	if (atomic_load(&function->state) != FUNCTION_READY || !rewritten) {
+		autotune_no_forms(&tuned->tuner, "it is not rewritten");
+		return;
+	}
+	struct kernel_facts facts = facts_of(tuned, rewritten);
+	autotune_forms(&tuned->tuner, at, &facts);
 }
 
 void tuning_work(struct client *client)
 {
-	for (size_t i = 0; i < n_choices; i++) {
-		struct tuned_kernel *tuned = &choices[i];
-		if (is_due(tuned, client) && is_unfinished(tuned))
-			trial_resume(tuned);
-		else if (is_due(tuned, client) && !atomic_load(&tuned->function))
+	for (size_t i = 0; i < n_kernels; i++) {
+		struct tuned_kernel *tuned = &kernels[i];
+		struct autotune_situation at = situation(client, client_now());
+		enum autotune_need need = need_of(tuned, client, &at);
+		if (need == AUTOTUNE_NEEDS_RESUME)
+			autotune_resume(&tuned->tuner, &at);
+		else if (need == AUTOTUNE_NEEDS_FORMS && !atomic_load(&tuned->function))
 			ask(tuned);
-		else if (is_due(tuned, client))
-			decide(tuned);
+		else if (need == AUTOTUNE_NEEDS_FORMS)
+			give_forms(tuned, &at);
 	}
 }
 
-void tuning_code_gone(const struct function *function)
+void tuning_forget(struct client *client)
 {
-	for (size_t i = 0; i < n_choices; i++) {
-		if (atomic_load(&choices[i].function) == function)
-			atomic_store(&choices[i].key, 0);
+	for (size_t i = 0; i < n_kernels; i++) {
+		if (kernels[i].client == client)
+			atomic_store(&kernels[i].key, 0);
 	}
 }
 
 const struct tuned_kernel *tuning_at(size_t index)
 {
-	return index < n_choices ? &choices[index] : NULL;
-}
-
-void tuning_forget(struct client *client)
-{
-	for (size_t i = 0; i < n_choices; i++) {
-		if (choices[i].client == client)
-			atomic_store(&choices[i].key, 0);
-	}
+	return index < n_kernels ? &kernels[index] : NULL;
 }

@@ -80,8 +80,8 @@ bool settles(unsigned n, CUfunction kernel, unsigned blocks)
 		for (size_t k = 0; k < TUNED_KERNELS_MAX; k++) {
 			const struct tuned_kernel *tuned = tuning_at(k);
 			if (tuned && atomic_load(&tuned->key) &&
-			    tuned->geometry.function == kernel && tuned->state == TUNING_SETTLED &&
-			    !atomic_load(&tuned->trying))
+			    tuned->geometry.function == kernel && tuned->tuner.state == AUTOTUNE_SETTLED &&
+			    !atomic_load(&tuned->tuner.comparing))
 				return true;
 		}
 	}
@@ -137,7 +137,7 @@ bool is_tried(CUfunction kernel)
 {
 	const struct tuned_kernel *tuned = tuned_for(kernel);
 
-	return tuned && tuned->state == TUNING_COMPARING;
+	return tuned && tuned->tuner.state == AUTOTUNE_COMPARING;
 }
 
 unsigned forms_of(unsigned n, CUfunction kernel, unsigned count)

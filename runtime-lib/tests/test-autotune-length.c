@@ -86,8 +86,11 @@ static void launch(struct program *program)
 {
 	struct kernel_time *kernel = kernel_time(program);
 	uint64_t key = kernel_key(&program->geometry);
-	struct launch_decision decision = tuning_decide(atomic_load(&kernel->tuned), client, key,
-							program->native, GATE_INTERVAL_CONTENDED);
+	struct launch_decision decision =
+		tuning_decide(atomic_load(&kernel->tuned), client, key,
+			      &(struct autotune_launch){.native = program->native,
+							.short_alone = GATE_INTERVAL_CONTENDED,
+							.short_waited = GATE_INTERVAL_CONTENDED});
 	uint64_t ns = decision.config ? program->form : program->native, begin = program->ran;
 	bool over = program->turn && begin / program->turn != (begin + ns) / program->turn;
 	struct sample sample = {
@@ -116,7 +119,7 @@ static bool is_settled(const struct program *program)
 {
 	const struct tuned_kernel *tuned = tuned_of(program);
 
-	return tuned && tuned->state == TUNING_SETTLED;
+	return tuned && tuned->tuner.state == AUTOTUNE_SETTLED;
 }
 
 /* How many launches more it takes. */
@@ -133,14 +136,14 @@ static unsigned settles_within(struct program *program)
 static void tries(struct program *program, uint32_t candidate)
 {
 	while (!tuned_of(program) ||
-	       atomic_load(&tuned_of(program)->in_use[WAITED_NOT]) != candidate)
+	       atomic_load(&tuned_of(program)->tuner.in_use[WAITED_NOT]) != candidate)
 		launch(program);
 }
 
 static bool is_confirmed(const struct tuned_kernel *tuned)
 {
-	for (size_t i = 1; tuned && i < tuned->n; i++) {
-		if (tuned->candidates[i].again)
+	for (size_t i = 1; tuned && i < tuned->tuner.n; i++) {
+		if (tuned->tuner.candidates[i].confirming)
 			return true;
 	}
 	return false;
@@ -170,8 +173,8 @@ static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
 		if (cases[i].turn)
 			meets_equals(&program, cases[i].turn);
 		assert_in_range(settles_within(&program), cases[i].least, cases[i].most);
-		assert_true(tuned_of(&program)->n > CANDIDATES);
-		assert_int_equal(tuned_of(&program)->untried, 0);
+		assert_true(tuned_of(&program)->tuner.n > CANDIDATES);
+		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 		tuning_forget(client);
 	}
 }
@@ -185,7 +188,7 @@ static void equals_do_not_wait_long_for_native_launches(void **state)
 		uint64_t begin = now;
 		meets_equals(&program, 4 * native);
 		settles_within(&program);
-		assert_int_equal(tuned_of(&program)->untried, 0);
+		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 		assert_in_range(now - begin, 0, 6000ull * MS);
 		tuning_forget(client);
 	}
@@ -202,9 +205,9 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 		meets_equals(&program, 20 * MS);
 		atomic_store(&client->waited, by[i]);
 		assert_in_range(settles_within(&program), 1, 80);
-		assert_int_not_equal(tuned_of(&program)->in_use[by[i]], 0);
-		assert_int_not_equal(tuned_of(&program)->in_use[WAITED_NOT], 0);
-		assert_int_equal(tuned_of(&program)->untried, 0);
+		assert_int_not_equal(tuned_of(&program)->tuner.in_use[by[i]], 0);
+		assert_int_not_equal(tuned_of(&program)->tuner.in_use[WAITED_NOT], 0);
+		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 		tuning_forget(client);
 	}
 }
@@ -216,22 +219,22 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 	(void)state;
 	tries(&program, 3);
 	const struct tuned_kernel *tuned = tuned_of(&program);
-	while (!tuned->candidates[3].clean)
+	while (!tuned->tuner.candidates[3].clean)
 		launch(&program);
 	meets_equals(&program, 20 * MS);
 	assert_int_equal(settles_within(&program), 1);
-	assert_in_range(tuned->in_use[WAITED_LONG], 1, 2);
-	assert_int_equal(tuned->untried, 3);
+	assert_in_range(tuned->tuner.in_use[WAITED_LONG], 1, 2);
+	assert_int_equal(tuned->tuner.postponed, 3);
 
 	/* It is over: that one from the beginning, and all behind it. */
 	atomic_store(&client->waited, WAITED_NOT);
 	program.turn = 0;
 	work();
-	assert_int_equal(tuned->state, TUNING_COMPARING);
-	assert_int_equal(tuned->in_use[WAITED_NOT], 3);
-	assert_int_equal(tuned->candidates[3].clean, 0);
+	assert_int_equal(tuned->tuner.state, AUTOTUNE_COMPARING);
+	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 3);
+	assert_int_equal(tuned->tuner.candidates[3].clean, 0);
 	settles_within(&program);
-	assert_int_equal(tuned->untried, 0);
+	assert_int_equal(tuned->tuner.postponed, 0);
 	tuning_forget(client);
 }
 
@@ -243,7 +246,7 @@ static void what_is_not_good_enough_for_equals_ends_none(void **state)
 	tries(&program, 3);
 	meets_equals(&program, 20 * MS);
 	assert_in_range(settles_within(&program), 50, 150);
-	assert_int_equal(tuned_of(&program)->untried, 0);
+	assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 	tuning_forget(client);
 }
 
@@ -279,7 +282,7 @@ static void what_needs_no_form_is_not_counted(void **state)
 	(void)state;
 	atomic_store(&client->binding, &above);
 	launch(&program);
-	assert_int_equal(tuned_of(&program)->state, TUNING_WANTED);
+	assert_int_equal(tuned_of(&program)->tuner.state, AUTOTUNE_WANTED);
 	assert_int_equal(tuning_count(client), 0);
 	atomic_store(&client->waited, WAITED_ALWAYS);
 	assert_int_equal(tuning_count(client), 1);

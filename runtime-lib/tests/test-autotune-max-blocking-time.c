@@ -86,11 +86,11 @@ static void no_form_is_asked_for_that_is_not_needed_any_more(void **state)
 	usleep(50000);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 	measured_forms_of(n, kernel);
-	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
+	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_WANTED);
 	bear(312500);
 	somebody_waits(n);
 	usleep(20000);
-	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
+	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_WANTED);
 	bear(0);
 	assert_true(eventually(is_tried(kernel)));
 	gone(n);

@@ -23,10 +23,10 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->in_use[WAITED_NOT], 0);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 0);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_LONG]].config.form, WEIR_RESUMABLE);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_LONG]].config.form, WEIR_RESUMABLE);
 	client->worker.held_until = UINT64_MAX;
 	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
 	ops_of(n, kernel, 100 * AT_ONCE);
@@ -57,13 +57,13 @@ static void equals_find_long_slices(void **state)
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	const struct launch_config *fine = &tuned->candidates[tuned->n - 2].config,
-				   *coarse = &tuned->candidates[tuned->n - 1].config;
+	const struct launch_config *fine = &tuned->tuner.candidates[tuned->tuner.n - 2].config,
+				   *coarse = &tuned->tuner.candidates[tuned->tuner.n - 1].config;
 	assert_int_equal(fine->form, WEIR_SLICED);
 	assert_int_equal(coarse->form, WEIR_SLICED);
 	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_LONG]].config.form, WEIR_SLICED);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_LONG]].config.form, WEIR_SLICED);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -82,26 +82,26 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->untried, tuned->first + 1);
-	assert_int_equal(tuned->in_use[WAITED_LONG], tuned->first);
-	assert_int_equal(tuned->candidates[tuned->first].config.form, WEIR_SLICED);
+	assert_int_equal(tuned->tuner.postponed, tuned->tuner.first + 1);
+	assert_int_equal(tuned->tuner.in_use[WAITED_LONG], tuned->tuner.first);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.first].config.form, WEIR_SLICED);
 
 	/* What it takes with others between its slices is nothing to go by. */
-	unsigned dirty = tuned->candidates[tuned->first].dirty;
+	unsigned dirty = tuned->tuner.candidates[tuned->tuner.first].spoiled;
 	driver->wide_elapsed_ns = 50000000;
 	agent.control->hold = 1;
 	measure_next();
 	launch_call(n, kernel, 100 * AT_ONCE);
-	assert_true(eventually(tuned->candidates[tuned->first].dirty == dirty + 1));
-	assert_int_equal(tuned->candidates[tuned->first].least, 0);
+	assert_true(eventually(tuned->tuner.candidates[tuned->tuner.first].spoiled == dirty + 1));
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.first].least_spoiled, 0);
 	agent.control->hold = 0;
 	driver->wide_elapsed_ns = 5050000;
 
 	client->worker.held_until = 0;
-	assert_true(eventually(tuned->state == TUNING_COMPARING));
+	assert_true(eventually(tuned->tuner.state == AUTOTUNE_COMPARING));
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
-	assert_int_equal(tuned->untried, 0);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.postponed, 0);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -122,14 +122,14 @@ static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
 		measure_next();
 		launch_call(n, kernel, BLOCKS);
 		land(0);
-		assert_true(eventually(tuned->strange > i));
+		assert_true(eventually(tuned->tuner.outliers > i));
 	}
-	assert_int_equal(tuned->state, TUNING_SETTLED);
+	assert_int_equal(tuned->tuner.state, AUTOTUNE_SETTLED);
 	usleep(200000);
 	measure_next();
 	launch_call(n, kernel, BLOCKS);
 	land(0);
-	assert_true(eventually(tuned->state != TUNING_SETTLED));
+	assert_true(eventually(tuned->tuner.state != AUTOTUNE_SETTLED));
 	gone(n);
 }
 

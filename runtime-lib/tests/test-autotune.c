@@ -200,8 +200,8 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	driver->wide_elapsed_ns = 5700000;
 	assert_true(settles(n, kernel, 2 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
 			 WEIR_RESUMABLE);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -221,7 +221,7 @@ static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_ALWAYS]].config.build, 1);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.build, 1);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
@@ -291,13 +291,13 @@ static void the_best_is_compared_once_more(void **state)
 		land(0);
 		usleep(2000);
 		tuned = tuned_for(kernel);
-		for (size_t k = 1; tuned && k < tuned->n; k++)
-			again |= tuned->candidates[k].again;
+		for (size_t k = 1; tuned && k < tuned->tuner.n; k++)
+			again |= tuned->tuner.candidates[k].confirming;
 	}
 	assert_true(again);
 	driver->form_elapsed_ns = 1025000;
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(tuned->in_use[WAITED_NOT], 0);
+	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 0);
 	gone(n);
 }
 
@@ -310,15 +310,15 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
 
 	/* Blocks of 640 us are to leave inside. */
 	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
-	for (int i = 0; i < 200 && tuned->made_for != 20000000; i++)
+	for (int i = 0; i < 200 && tuned->tuner.tuned_for != 20000000; i++)
 		ops_of(n, kernel, BLOCKS), usleep(6000);
-	assert_int_equal(tuned->made_for, 20000000);
+	assert_int_equal(tuned->tuner.tuned_for, 20000000);
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(tuned->candidates[tuned->in_use[WAITED_NOT]].config.form, WEIR_RESUMABLE);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_RESUMABLE);
 	gone(n);
 }
 
@@ -368,7 +368,7 @@ static void those_above_try_nothing_of_no_use(void **state)
 	usleep(50000);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 	assert_int_equal(forms_of(n, kernel, 20), 0);
-	assert_int_equal(tuned_for(kernel)->state, TUNING_WANTED);
+	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_WANTED);
 	somebody_waits(n); /* now it is */
 	assert_true(eventually(is_tried(kernel)));
 	gone(n);
@@ -409,14 +409,14 @@ static void what_is_shorter_in_its_form_keeps_it(void **state)
 		CUfunction kernel = kernel_of(600000, &rewritten);
 		driver->form_elapsed_ns = in_form_ns[i];
 		assert_true(settles(n, kernel, BLOCKS));
-		size_t compared = tuned_for(kernel)->n;
+		size_t compared = tuned_for(kernel)->tuner.n;
 		for (unsigned k = 0; k < 50; k++) {
 			measure_next();
 			forms += forms_of(n, kernel, 1);
 			usleep(5000);
 		}
 		assert_int_equal(forms, 50);
-		assert_int_equal(tuned_for(kernel)->n, compared);
+		assert_int_equal(tuned_for(kernel)->tuner.n, compared);
 		gone(n);
 	}
 }

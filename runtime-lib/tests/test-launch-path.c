@@ -156,7 +156,7 @@ static unsigned settled(void)
 	unsigned n = 0;
 
 	for (size_t i = 0; tuning_at(i); i++)
-		n += tuning_at(i)->n > 1 && tuning_at(i)->state == TUNING_SETTLED;
+		n += tuning_at(i)->tuner.n > 1 && tuning_at(i)->tuner.state == AUTOTUNE_SETTLED;
 	return n;
 }
 

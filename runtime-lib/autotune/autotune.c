@@ -1,0 +1,294 @@
+#include "autotune/autotune.h"
+
+#include "autotune/autotune-candidates.h"
+#include "autotune/launch-config.h"
+
+#include "weir/log.h"
+
+const char *form_name(enum weir_form form)
+{
+	static const char *const names[WEIR_FORM_COUNT] = {
+		[WEIR_NATIVE] = "native",
+		[WEIR_SLICED] = "sliced",
+		[WEIR_PERSISTENT] = "persistent",
+		[WEIR_RESUMABLE] = "resumable",
+	};
+
+	return names[form];
+}
+
+/* Higher-level clients can wait for the end of a kernel this short. */
+static bool is_bearable(const struct autotune_settings *settings,
+			const struct autotune_situation *at, uint64_t ns)
+{
+	return !settings->latency_given && ns <= at->max_blocking_time;
+}
+
+bool autotune_is_long(const struct autotune_settings *settings, const struct autotune_situation *at,
+		      uint64_t ns)
+{
+	return autotune_forces(settings) ? settings->forced != WEIR_NATIVE
+					 : ns > settings->latency && !is_bearable(settings, at, ns);
+}
+
+void autotune_init(struct autotuner *tuner, const struct autotune_settings *settings,
+		   const unsigned grid[3], uint64_t ns, uint64_t now)
+{
+	tuner->settings = settings;
+	tuner->name = "?";
+	for (size_t i = 0; i < 3; i++)
+		tuner->grid[i] = grid[i];
+	tuner->state = AUTOTUNE_WANTED;
+	tuner->native = ns ? ns : 1;
+	tuner->tuned_for = 0;
+	tuner->evictions = tuner->chain_unsure = tuner->chain = 0;
+	tuner->outliers = tuner->postponed = 0;
+	tuner->seen_at = now;
+	tuner->n = 1;
+	tuner->candidates[0] = (struct candidate){0};
+	tuner->comparing = tuner->compared = tuner->refused = tuner->short_blocks = 0;
+	tuner->best_ratio = 1;
+	candidate_use(tuner, 0);
+}
+
+/* Launch path. */
+
+static bool take_one(_Atomic int32_t *grants)
+{
+	return atomic_load_explicit(grants, memory_order_relaxed) > 0 &&
+	       atomic_fetch_sub_explicit(grants, 1, memory_order_relaxed) > 0;
+}
+
+/* While comparing. The multiplication (Knuth's hash) decorrelates native launches from any period
+ * in the program. */
+static bool runs_natively(struct autotuner *tuner, bool waited)
+{
+	uint32_t launch = atomic_fetch_add_explicit(&tuner->compared, 1, memory_order_relaxed);
+
+	return (waited ? take_one(&tuner->native_grants)
+		       : (launch * 2654435761u >> 16) % NATIVE_ONE_IN == 0) ||
+	       !take_one(&tuner->form_grants);
+}
+
+uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted)
+{
+	double best = atomic_load_explicit(&tuner->best_ratio, memory_order_relaxed);
+	uint64_t native = atomic_load_explicit(&tuner->native, memory_order_relaxed);
+
+	if (best >= 1 || predicted >= native)
+		return predicted;
+	uint64_t most = (uint64_t)((double)predicted / best);
+	return most < native ? most : native;
+}
+
+/* Clients whose launches overtake this one's short blocks do not wait for the kernel. */
+static enum waiting waiting_settled(const struct autotuner *tuner,
+				    const struct autotune_situation *at,
+				    const struct autotune_launch *launch)
+{
+	bool overtaken = launch->overtaken && launch->native >= LONG_KERNEL_NS &&
+			 atomic_load_explicit(&tuner->short_blocks, memory_order_relaxed);
+
+	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
+}
+
+struct autotune_decision autotune_decide(struct autotuner *tuner,
+					 const struct autotune_situation *at,
+					 const struct autotune_launch *launch)
+{
+	struct autotune_decision decision = {0};
+	const struct autotune_settings *settings = tuner->settings;
+	enum waiting settled = waiting_settled(tuner, at, launch), waiting = settled;
+	uint64_t too_short = settled == WAITING_NOBODY ? launch->short_alone : launch->short_waited;
+
+	decision.sample = atomic_load_explicit(&tuner->comparing, memory_order_relaxed);
+	if (decision.sample)
+		waiting = waiting_for(at->waiting, launch->native);
+	decision.candidate = atomic_load_explicit(&tuner->in_use[waiting], memory_order_acquire);
+	decision.forms =
+		decision.candidate ||
+		atomic_load_explicit(&tuner->state, memory_order_relaxed) != AUTOTUNE_SETTLED;
+	if (decision.sample) {
+		if (runs_natively(tuner, waiting != WAITING_NOBODY))
+			decision.candidate = 0;
+	} else if ((launch->native < too_short || is_bearable(settings, at, launch->native)) &&
+		   !autotune_forces(settings)) {
+		decision.candidate = 0;
+	}
+	if (!decision.candidate)
+		return decision;
+	/* Leaving costs a same-level client more than waiting for the end of a short kernel. */
+	decision.yields = waiting != WAITING_NOBODY || launch->native >= LONG_KERNEL_NS ||
+			  autotune_forces(settings);
+	decision.config = &tuner->candidates[decision.candidate].config;
+	decision.chain = atomic_load_explicit(&tuner->chain, memory_order_relaxed);
+	return decision;
+}
+
+void autotune_refused(struct autotuner *tuner)
+{
+	atomic_store(&tuner->refused, 1);
+	atomic_store(&tuner->comparing, 0);
+	candidate_use(tuner, 0);
+}
+
+void autotune_not_launched(struct autotuner *tuner)
+{
+	if (atomic_load_explicit(&tuner->comparing, memory_order_relaxed))
+		atomic_fetch_add_explicit(&tuner->form_grants, 1, memory_order_relaxed);
+}
+
+/* Worker: the chain of continuations. */
+
+static void set_chain(struct autotuner *tuner)
+{
+	uint64_t spare = tuner->native < CHAIN_SHORT_NS    ? 1
+			 : tuner->native < CHAIN_MEDIUM_NS ? 2
+							   : 3;
+	uint64_t wanted = spare + 2 * tuner->evictions / 16;
+	uint64_t most = tuner->native / EVICTION_EVERY_NS + 1;
+
+	most = most < CHAIN_MAX ? most : CHAIN_MAX;
+	atomic_store(&tuner->chain,
+		     (uint32_t)(tuner->chain_unsure || wanted > most ? most : wanted));
+}
+
+/* Of the first launches in a form. */
+static void expect_evictions(struct autotuner *tuner, const struct autotune_situation *at)
+{
+	uint64_t likely =
+		candidate_is_waited(tuner, at) ? 16 * (tuner->native / EVICTION_WAITED_NS + 1) : 0;
+
+	if (tuner->evictions < likely)
+		tuner->evictions = likely;
+	set_chain(tuner);
+}
+
+void autotune_evicted(struct autotuner *tuner, uint32_t evictions, uint32_t chain)
+{
+	uint64_t now = 16ull * (evictions < CHAIN_MAX ? evictions : CHAIN_MAX);
+
+	if (evictions >= chain) { /* a longer chain might have been evicted more often */
+		tuner->chain_unsure = CHAIN_UNSURE;
+		now *= 2;
+	} else if (tuner->chain_unsure) {
+		tuner->chain_unsure--;
+	}
+	if (now > tuner->evictions)
+		tuner->evictions = now;
+	else
+		tuner->evictions -= (tuner->evictions + 15) / 16;
+	set_chain(tuner);
+}
+
+/* Worker: samples. */
+
+void autotune_runs(struct autotuner *tuner, uint64_t ns, uint64_t now)
+{
+	if (tuner->state == AUTOTUNE_WANTED && ns > tuner->native)
+		tuner->native = ns;
+	tuner->seen_at = now;
+}
+
+/* A kernel whose time has changed for good is tuned again: other candidates may suit it now. Only
+ * samples of the native kernel and of a candidate in use count. */
+static void check_time(struct autotuner *tuner, const struct autotune_situation *at,
+		       const struct autotune_sample *sample)
+{
+	bool used = tuner->state == AUTOTUNE_SETTLED && autotune_uses(tuner, sample->candidate);
+	double ratio = sample->candidate ? tuner->candidates[sample->candidate].ratio : 1;
+	uint64_t ns = ratio > 0 ? (uint64_t)((double)sample->ns / ratio) : sample->ns;
+
+	if (tuner->state == AUTOTUNE_WANTED || autotune_forces(tuner->settings) ||
+	    (sample->candidate && !used))
+		return;
+	if (ns / 2 <= tuner->tuned_for && ns >= tuner->tuned_for / 2) {
+		tuner->outliers = 0;
+	} else if (tuner->outliers++ == 0) {
+		tuner->outlier_since = at->now;
+	} else if (tuner->outliers >= (sample->crowded ? OUTLIERS_CROWDED : OUTLIERS) &&
+		   at->now - tuner->outlier_since >= OUTLIERS_FOR_NS && tuner->n < CANDIDATES_MAX &&
+		   tuner->tuned_for && !atomic_load(&tuner->refused)) {
+		tuner->native = ns ? ns : 1;
+		tuner->state = AUTOTUNE_WANTED;
+	}
+}
+
+void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,
+		     const struct autotune_sample *sample)
+{
+	if (sample->candidate >= tuner->n)
+		return;
+	tuner->seen_at = at->now;
+	candidate_add(&tuner->candidates[sample->candidate], sample);
+	if (sample->candidate == 0 && candidate_time(&tuner->candidates[0]))
+		tuner->native = candidate_time(&tuner->candidates[0]);
+	if (!sample->evicted && !sample->disturbed)
+		check_time(tuner, at, sample);
+	if (tuner->state == AUTOTUNE_COMPARING)
+		candidates_advance(tuner, at);
+}
+
+/* Worker: forms. */
+
+/* A client above others tries no form of a kernel that ends about when a gate would stop it, unless
+ * somebody waits. */
+static bool is_of_use(const struct autotuner *tuner, const struct autotune_situation *at)
+{
+	if (autotune_forces(tuner->settings))
+		return true;
+	return !is_bearable(tuner->settings, at, tuner->native) &&
+	       (at->lowest_level || candidate_is_waited(tuner, at) ||
+		tuner->native >= GATES_APART_NS);
+}
+
+enum autotune_need autotune_need(const struct autotuner *tuner, const struct autotune_situation *at)
+{
+	if (tuner->state == AUTOTUNE_SETTLED && tuner->postponed)
+		return waiting_for(at->waiting, tuner->native) != WAITING_SAME_LEVEL
+			       ? AUTOTUNE_NEEDS_RESUME
+			       : AUTOTUNE_NEEDS_NOTHING;
+	return tuner->state == AUTOTUNE_WANTED && is_of_use(tuner, at) ? AUTOTUNE_NEEDS_FORMS
+								       : AUTOTUNE_NEEDS_NOTHING;
+}
+
+void autotune_forms(struct autotuner *tuner, const struct autotune_situation *at,
+		    const struct kernel_facts *facts)
+{
+	const struct autotune_settings *settings = tuner->settings;
+
+	tuner->first = tuner->n;
+	tuner->tuned_for = tuner->native;
+	tuner->outliers = 0;
+	tuner->postponed = 0;
+	launch_configs_add(tuner, facts, waiting_for(at->waiting, tuner->native));
+	expect_evictions(tuner, at);
+	if (tuner->n == tuner->first) {
+		if (autotune_forces(settings))
+			log_info("kernel %s cannot be %s here: it runs as it is", tuner->name,
+				 form_name(settings->forced));
+		candidate_settle(tuner, 0, "no form of it can be launched so");
+	} else if (autotune_forces(settings)) {
+		candidate_settle(tuner, 1, "forced");
+	} else {
+		candidate_compare(tuner, at, (uint32_t)tuner->first);
+	}
+}
+
+void autotune_no_forms(struct autotuner *tuner, const char *why)
+{
+	candidate_settle(tuner, 0, why);
+}
+
+void autotune_resume(struct autotuner *tuner, const struct autotune_situation *at)
+{
+	candidate_compare_again(tuner, at, tuner->postponed);
+}
+
+bool autotune_is_active(const struct autotuner *tuner, const struct autotune_situation *at)
+{
+	bool open = tuner->state == AUTOTUNE_COMPARING ||
+		    (tuner->state == AUTOTUNE_WANTED && is_of_use(tuner, at));
+
+	return open && at->now - tuner->seen_at < LAUNCHED_FOR_NS;
+}
