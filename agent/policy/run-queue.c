@@ -28,7 +28,7 @@ static void set_hold(struct run_queues *queues, struct run_queue_entry *entry, b
 	queues->hold(queues, entry, held);
 }
 
-/* The smallest objective of all that are active; there are few. */
+/* The smallest objective of all active clients; there are few with one. */
 static void find_objective(struct run_queue *queue)
 {
 	const struct run_queue_entry *entry;
@@ -67,7 +67,7 @@ static struct run_queue_entry *find_first(const struct run_queues *queues,
 	return first;
 }
 
-/* @client waits now. */
+/* @entry waits now. */
 static void note_waiting(const struct run_queues *queues, struct run_queue *queue,
 			 const struct run_queue_entry *entry, uint64_t now)
 {
@@ -157,13 +157,13 @@ void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, boo
 	queues->levels[level].all_concurrent = concurrent;
 }
 
-/* What one who is held takes to leave is the end of the turn before. */
+/* A held client that still runs is leaving: that is the end of its last run. */
 static void note_ran(struct run_queue_entry *entry, uint64_t ns)
 {
 	entry->ran |= ns > 0 && !entry->held;
 }
 
-/* What runs while nobody else wants to is nobody's debt, but the turn gets older. */
+/* While nobody waits the client owes nothing for what it runs, but its run gets older. */
 void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
 {
 	struct run_queue *queue = queue_of(queues, entry);
@@ -215,8 +215,8 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	}
 }
 
-/* When @client must have the turn. An objective counts for work that just arrived: who loses the
- * turn with work left has started. Who runs abreast waits for nothing. */
+/* When @entry must be current. Its objective counts until it has been current once since its work
+ * arrived. A concurrent client that is not held waits for nothing. */
 static uint64_t due_of(const struct run_queues *queues, const struct run_queue *queue,
 		       const struct run_queue_entry *entry)
 {
@@ -229,15 +229,15 @@ static uint64_t due_of(const struct run_queues *queues, const struct run_queue *
 		due = entry->waiting_since + aging;
 	if (entry->slo && !entry->waited) {
 		lead += queue->current ? policy_cost(queue, queue->current) : 0;
-		uint64_t patience = entry->slo > lead ? entry->slo - lead : 0;
-		if (entry->arrived + patience < due)
-			due = entry->arrived + patience;
+		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
+		if (entry->arrived + wait < due)
+			due = entry->arrived + wait;
 	}
 	return due;
 }
 
-/* The one that must have the turn before all others. For its age alone that is the list's first,
- * if all wait. */
+/* The waiting client that must be current before all others. By age that is the first in the list,
+ * if all of them wait. */
 static struct run_queue_entry *find_urgent(const struct run_queues *queues,
 					   const struct run_queue *queue)
 {
@@ -256,7 +256,7 @@ static struct run_queue_entry *find_urgent(const struct run_queues *queues,
 	return first;
 }
 
-/* Who must have the turn now; NULL: nobody. */
+/* The client that must be current now; NULL: none. */
 static struct run_queue_entry *find_due(const struct run_queues *queues,
 					const struct run_queue *queue, uint64_t now)
 {
@@ -265,7 +265,7 @@ static struct run_queue_entry *find_due(const struct run_queues *queues,
 	return urgent && due_of(queues, queue, urgent) <= now ? urgent : NULL;
 }
 
-/* Who did not run at all has waited all the time, and keeps its place. */
+/* A client that never ran has waited all the time, so it keeps its place in the queue. */
 static void put_back(struct run_queue *queue, struct run_queue_entry *entry)
 {
 	struct run_queue_entry *after = queue->waiting;
@@ -325,7 +325,7 @@ static bool preempted(const struct run_queues *queues, struct run_queue *queue, 
 	return policy->preempts(queue, queue->candidate, queue->current, now);
 }
 
-/* Takes the turn from the running one if it is time. True: it is free. */
+/* Ends the current run if it is time. True: nobody is current. */
 static bool vacate(struct run_queues *queues, struct run_queue *queue, bool due, uint64_t now)
 {
 	if (!queue->current)
@@ -337,7 +337,7 @@ static bool vacate(struct run_queues *queues, struct run_queue *queue, bool due,
 	return over;
 }
 
-/* Whether @client may not run beside the one that has the turn. */
+/* Whether @entry must not run beside the current client. */
 static bool must_wait(const struct run_queues *queues, const struct run_queue *queue,
 		      const struct run_queue_entry *entry, uint64_t now)
 {
@@ -349,7 +349,7 @@ static bool must_wait(const struct run_queues *queues, const struct run_queue *q
 	       queues->policy->preempts(queue, running, entry, now);
 }
 
-/* It could run abreast until now. If it did not, it has waited all the time. */
+/* It was free to run concurrently until now. If it did not, it has waited all the time. */
 static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
 {
 	if (!entry->ran)
@@ -375,7 +375,7 @@ static void hold_some(struct run_queues *queues, struct run_queue *queue, uint64
 	}
 }
 
-/* Most of those that are not held yet are at the list's end. */
+/* Most entries that are not held yet are at the list's end. */
 static void hold_all(struct run_queues *queues, struct run_queue *queue)
 {
 	struct run_queue_entry *entry = queue->waiting;
@@ -396,7 +396,7 @@ static void write_holds(struct run_queues *queues, struct run_queue *queue, uint
 		set_hold(queues, queue->current, false);
 }
 
-/* Whether its clients run abreast now. Who did, and does no longer, has not waited for it. */
+/* A client that was free to run concurrently has not waited until now. */
 static void set_concurrent(struct run_queues *queues, struct run_queue *queue, uint64_t now)
 {
 	bool concurrent = queues->policy->concurrent && queue->all_concurrent && queue->n_slo == 0;
@@ -407,7 +407,7 @@ static void set_concurrent(struct run_queues *queues, struct run_queue *queue, u
 			if (!entry->held)
 				wait_from_now(queue, entry, now);
 	}
-	/* What remains of one says whether others wait, and changes all the time. */
+	/* Who is held depends on remaining times, which change all the time. */
 	if (queue->concurrent || concurrent)
 		queue->settled = false;
 	queue->concurrent = concurrent;
@@ -425,7 +425,7 @@ static void decide(struct run_queues *queues, struct run_queue *queue, uint64_t 
 		if (!vacate(queues, queue, due != NULL, now))
 			break;
 		start(queues, queue, due ? due : find_first(queues, queue, now), due != NULL, now);
-		/* One that may not run yet passes its turn on. */
+		/* The policy may say: not now. */
 		if (queue->allowed > 0)
 			break;
 	}
@@ -442,8 +442,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* When something is to be decided if all runs as predicted: the turn is over, its work is done, or
- * somebody must have it. */
+/* When to decide next if all runs as predicted: the run is over, its work is done, or another
+ * client must be current. */
 static uint64_t next_decision(const struct run_queue *queue, const struct policy_settings *settings,
 			      uint64_t now)
 {

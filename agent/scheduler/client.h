@@ -1,5 +1,5 @@
-/* A client: one process and its context on one GPU, welcomed. Its session makes and frees it; its
- * GPU and its tenant list it. */
+/* A client: one process and its context on one GPU. Its session makes it with the WELCOME, and
+ * frees it. Its GPU and its tenant list it. Modules define their part of it. */
 #pragma once
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct client {
 	char library[32]; /* version of libweir; what the client says */
 
 	uint8_t level, bit;
-	/* Lowered: it may act at the old level for a moment, until it has read the message. */
+	/* After its level is lowered it may act at the old one, until it has read the message. */
 	uint8_t old_level;
 	uint64_t old_until;
 
@@ -38,15 +38,16 @@ struct client {
 	struct run_queue_entry entry;
 	struct charge_state charge;
 	struct record_client recorded;
-	uint64_t told_remaining;
-	uint64_t long_until; /* its launches were long of late: equals are not to wait for the next
-			      */
 	struct max_blocking_client blocking;
-	uint64_t held_until; /* by hand; 0: not */
-	uint64_t held_since; /* until when its hold is counted; 0: it is not held */
+
+	/* scheduler.c's. */
+	uint64_t reported_remaining; /* ns of work, at the last look */
+	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
+	uint64_t held_until; /* by hand; 0: it is not */
+	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
 };
 
-/* It says that its kernels run beside others'. */
+/* It reports that its kernels run beside other clients'. */
 static inline bool client_is_concurrent(const struct client *client)
 {
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_CONCURRENT;

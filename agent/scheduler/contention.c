@@ -14,57 +14,58 @@ void contention_set_flag(struct client *client, uint32_t flag, bool set)
 	atomic_fetch_add(&control->epoch, 1);
 }
 
-static bool is_hasty(const struct tenant *tenant)
+static bool has_tight_slo(const struct tenant *tenant)
 {
-	return tenant->slo && tenant->slo < CONTENTION_URGENT_NS;
+	return tenant->slo && tenant->slo < CONTENTION_TIGHT_SLO_NS;
 }
 
-/* Nobody is in a hurry for its own sake: if only one container is, its kernels may end. */
+/* A tight objective preempts other tenants' kernels, never the client's own. */
 void contention_find_urgent(struct gpu *gpu, const struct policy *policy)
 {
 	const struct client *client;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		gpu->urgent[level] = policy->urgent;
-		gpu->keen[level] = policy->preempts != NULL;
-		gpu->hasty[level] = NULL;
+		gpu->contention[level].urgent = policy->urgent;
+		gpu->contention[level].fast_poll = policy->preempts != NULL;
+		gpu->contention[level].tight_slo = NULL;
 	}
 	for (client = gpu->clients; client && !policy->never_holds; client = client->gpu_next) {
-		const struct tenant *tenant = client->tenant, *other = gpu->hasty[client->level];
-		if (!is_hasty(tenant))
+		const struct tenant *tenant = client->tenant;
+		const struct tenant *other = gpu->contention[client->level].tight_slo;
+		if (!has_tight_slo(tenant))
 			continue;
-		gpu->urgent[client->level] |= other && other != tenant;
-		gpu->hasty[client->level] = tenant;
-		gpu->keen[client->level] = true;
+		gpu->contention[client->level].urgent |= other && other != tenant;
+		gpu->contention[client->level].tight_slo = tenant;
+		gpu->contention[client->level].fast_poll = true;
 	}
 }
 
-/* Whether some equal of @client is not to wait until its kernels end. */
+/* Whether some same-level client must not wait until the kernels of @client end. */
 static bool is_urgent(const struct client *client)
 {
-	const struct tenant *hasty = client->gpu->hasty[client->level];
+	const struct tenant *tight = client->gpu->contention[client->level].tight_slo;
 
-	return client->gpu->urgent[client->level] || (hasty && hasty != client->tenant);
+	return client->gpu->contention[client->level].urgent || (tight && tight != client->tenant);
 }
 
-/* Equals have work. Of those that run abreast only who is in the way is held: that is who has long
- * launches. */
+/* Same-level clients have work. Where clients are concurrent only those with long launches are ever
+ * held. */
 static bool expects_hold(const struct client *client, const struct run_queue *queue, uint64_t now)
 {
-	bool equals = queue->n_active > client->entry.active;
+	bool contended = queue->n_active > client->entry.active;
 
-	return equals && (!queue->concurrent || client->entry.held || now < client->long_until);
+	return contended && (!queue->concurrent || client->entry.held || now < client->long_until);
 }
 
-bool contention_may_be_keen(const struct gpu *gpu, uint8_t level)
+bool contention_polls_fast(const struct gpu *gpu, uint8_t level)
 {
 	unsigned n = gpu->n_level[level];
 
-	return gpu->keen[level] && n > 1 && n <= CONTENTION_KEEN_MAX;
+	return gpu->contention[level].fast_poll && n > 1 && n <= CONTENTION_FAST_POLL_MAX;
 }
 
-/* It has work, and none of it ends: those ahead leave it nothing, or it has one launch as long as
- * that. */
+/* It has work, and none of it ends: clients ahead leave it nothing, or it has one very long launch.
+ */
 static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
 	uint64_t aging = gpu->queues.settings.aging, arrived = client->entry.arrived;
@@ -79,8 +80,8 @@ static bool is_ordered(const struct client *client)
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_ORDERED;
 }
 
-/* On which levels short launches are to go ahead of long ones: where clients run abreast, all say
- * that they can, and nobody waits for too long. */
+/* On which levels short launches go ahead of long ones: where clients are concurrent, all report
+ * that they can order launches, and none starves. */
 static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
 {
 	const struct client *client;
@@ -94,8 +95,8 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
 		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
 }
 
-/* Whether it is to expect a hold: then its gates are dense, and where nobody is to wait until
- * kernels end, they are in forms that leave. */
+/* A client that expects a hold puts gates densely. Where others must not wait until its kernels
+ * end, it launches them in forms that leave. */
 static void tell_expected(struct gpu *gpu, uint64_t now)
 {
 	bool ahead[WEIR_LEVELS];
@@ -106,7 +107,7 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
 		contention_set_flag(client, WEIR_CONTROL_TELL,
-				    contention_may_be_keen(gpu, client->level));
+				    contention_polls_fast(gpu, client->level));
 		contention_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		contention_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
 		contention_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);
@@ -122,7 +123,7 @@ static bool runs_beside(const struct client *client)
 	       client_is_concurrent(client);
 }
 
-/* How many of those below others run at the same time. */
+/* How many clients with higher-level clients above them run at the same time. */
 static void tell_beside(struct gpu *gpu)
 {
 	struct client *client;
@@ -130,7 +131,7 @@ static void tell_beside(struct gpu *gpu)
 
 	for (client = gpu->clients; client; client = client->gpu_next)
 		n += runs_beside(client);
-	/* A client that reads its page again and again keeps it in its cache. */
+	/* Clients poll their page: an unchanged word stays in their cache. */
 	for (client = gpu->clients; client; client = client->gpu_next)
 		if (atomic_load(&client->pages.control->beside) != n)
 			atomic_store(&client->pages.control->beside, n);

@@ -90,8 +90,8 @@ static void follow_levels(struct gpu *gpu)
 		loop_timer_clear(&gpu->blocking);
 }
 
-/* Tells everybody how many are above, and below. One that may still come back after a restart may
- * be above anybody: nobody must stop gating meanwhile. */
+/* Tells each client how many are above and below it. A client that may come back after a restart
+ * may be above any other, so none must stop gating meanwhile. */
 static void recount(struct gpu *gpu)
 {
 	unsigned above[WEIR_LEVELS], below[WEIR_LEVELS] = {0};
@@ -126,7 +126,7 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 	const struct client *client;
 
 	if (gpu->reserved && now >= gpu->reserved_until) {
-		log_info("%s: %d demand bits of before the restart were not claimed", gpu->id,
+		log_info("%s: %d demand bits from before the restart were not claimed", gpu->id,
 			 __builtin_popcountll(gpu->reserved));
 		gpu->reserved = 0;
 		note_bits(gpu);
@@ -141,8 +141,8 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 	}
 }
 
-/* Sweeps once all graces that run now are over. One that is due already is not put off: who comes
- * and goes all the time would keep everybody from it. */
+/* Sweeps when all present grace periods are over. A sweep that is due is not put off: else clients
+ * that come and go all the time would prevent it. */
 static void sweep_later(struct gpu *gpu)
 {
 	bool due = gpu->graces_until;
@@ -266,7 +266,7 @@ void gpu_add(struct gpu *gpu, struct client *client, uint8_t claimed_bit)
 	} else {
 		count_shared(gpu, 1);
 	}
-	/* A claimed bit may be set where its owner was above, and is no more. */
+	/* A claimed bit may be set at levels that its owner was above before. */
 	if (client->bit == claimed_bit) {
 		client->old_level = WEIR_LEVELS - 1;
 		client->old_until = loop_now() + GPU_GRACE_NS;
@@ -286,7 +286,7 @@ void gpu_remove(struct gpu *gpu, struct client *client, bool lives)
 			atomic_fetch_and(&gpu->region.demand[level]->word, ~bit_of(client));
 		gpu->bits &= ~bit_of(client);
 		note_bits(gpu);
-		/* It may have closed its socket and live on for a moment. */
+		/* The process may live on for a moment and set its bit. */
 		sweep_later(gpu);
 	}
 	recount(gpu);

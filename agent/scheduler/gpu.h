@@ -1,12 +1,12 @@
-/* One GPU: who is on it, who has which bit, and the demand words' tidiness.
+/* One GPU: its clients, their demand bits, and what the agent clears in the demand words.
  *
- * A client's bit is its own in the words of all levels, so that it keeps it when its level changes.
- * The words are written by clients; the agent only clears, with one rule (gpu_sweep): a bit may be
- * set in the word of level q if a client above q has it, or had until a moment ago, or if it may
- * belong to a client that did not come back yet after the agent's restart. All else goes.
+ * A client has the same bit in the words of all levels, so it keeps it when its level changes.
+ * Clients set bits; the agent only clears, by one rule (gpu_sweep). A bit may be set in the word of
+ * level q if a client above q has it, or had it until a moment ago, or if it may belong to a client
+ * that has not come back after the agent's restart. All other bits are cleared.
  *
- * Beyond 63 clients, the others share the last bit: while there are such, the agent looks at their
- * status pages each millisecond and keeps the bit for them. */
+ * Beyond 63 clients the others share the last bit. While there are such clients, the agent looks at
+ * their status pages each millisecond and keeps the bit for them. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,15 +20,15 @@
 #include "weir/protocol.h"
 
 #define GPU_ID_SIZE    41            /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
-#define GPU_GRACE_NS   1000000000ull /* to claim a bit, to act on a lower level */
+#define GPU_GRACE_NS   1000000000ull /* to claim a bit, to learn of a lower level */
 #define GPU_SHARING_NS 1000000ull
 
 struct client;
 
-/* The end of a turn is looked for without a timer. */
-struct watch {
-	uint64_t run;  /* by when it began */
-	uint64_t left; /* ns, of that turn */
+/* The scheduler looks for the end of a run without a timer. */
+struct end_poll {
+	uint64_t run;  /* when that began */
+	uint64_t left; /* ns for which it may still do so in this run */
 	bool on;
 };
 
@@ -37,23 +37,25 @@ struct gpu {
 	char id[GPU_ID_SIZE];
 	char name[96];
 	uint64_t memory;
-	int index;   /* as NVML counts; -1: it did not tell us of it */
-	bool listed; /* NVML told us of it */
+	int index;   /* of NVML; -1: NVML does not list it */
+	bool listed; /* by NVML */
 	bool open;   /* has its demand pages */
 	UT_hash_handle hh;
 
 	struct region region;
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
-	/* The scheduler's: equals are not to wait until kernels end; their work is to be seen at
-	 * once. */
-	bool urgent[WEIR_LEVELS], keen[WEIR_LEVELS];
-	const struct tenant *hasty[WEIR_LEVELS]; /* has such an objective; NULL: nobody */
+	/* contention.c's. */
+	struct {
+		bool urgent;                    /* clients must not wait until kernels end */
+		bool fast_poll;                 /* work must be seen at once */
+		const struct tenant *tight_slo; /* has such an objective; NULL: none has */
+	} contention[WEIR_LEVELS];
 	unsigned n_shared;
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */
 	uint64_t reserved_until;
-	uint64_t graces_until; /* a sweep is due, and the last by then; 0: none is */
+	uint64_t graces_until; /* the last sweep that is due; 0: none is */
 	struct loop_timer sweep, sharing, blocking;
 
 	/* scheduler.c's. */
@@ -61,7 +63,7 @@ struct gpu {
 	struct policy_settings settings;
 	struct run_queues queues;
 	uint64_t looked; /* when at its clients last */
-	struct watch watch;
+	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };
 
@@ -75,12 +77,11 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root);
 /* No client may be left. */
 void gpu_close(struct gpu *gpu);
 
-/* Gives @client a bit, the claimed one where it is free, and counts it in at client->level. */
+/* Gives @client a bit, @claimed_bit if it is free, and counts it at client->level. */
 void gpu_add(struct gpu *gpu, struct client *client, uint8_t claimed_bit);
-/* Counts it out, and clears its demand. @lives: it goes on without us, so its bit stays its own for
- * the next agent. */
+/* Clears its demand. @lives: it goes on without this agent, and keeps its bit for the next one. */
 void gpu_remove(struct gpu *gpu, struct client *client, bool lives);
-/* The client has yet to be told. */
+/* Does not send the client the message. */
 void gpu_set_level(struct gpu *gpu, struct client *client, uint8_t level);
 
 /* What the timers do, for tests. */

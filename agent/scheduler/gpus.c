@@ -46,8 +46,8 @@ static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
 	if (error == NVML_SUCCESS)
 		error = nvml->nvmlDeviceGetUUID(device, id, sizeof(id));
 	if (error != NVML_SUCCESS || !gpu_parse_id(id, uuid)) {
-		log_warning("GPU %u is left out: %s", i,
-			    error ? nvml_error(nvml, error) : "its UUID makes no sense");
+		log_warning("GPU %u is ignored: %s", i,
+			    error ? nvml_error(nvml, error) : "its UUID is invalid");
 		return 0;
 	}
 	if (find(gpus, uuid))
@@ -73,7 +73,7 @@ static int list_devices(struct gpus *gpus, const char *path)
 	int r = nvml_open(&nvml, path, message, sizeof(message));
 
 	if (r < 0) {
-		log_warning("%s; taking the clients' word for their GPUs", message);
+		log_warning("%s; GPUs are those that clients name", message);
 		return 0;
 	}
 	if (nvml.nvmlDeviceGetCount(&n) == NVML_SUCCESS)
@@ -107,7 +107,7 @@ static int open_gpu(struct gpus *gpus, struct gpu *gpu)
 	return gpu->open ? 0 : gpu_open(gpu, gpus->loop, &gpus->root);
 }
 
-/* Without NVML: the GPUs that clients of an earlier agent have. Others' folders go. */
+/* Without NVML: finds the GPUs of an earlier agent's clients, and removes the other folders. */
 static int recall(struct gpus *gpus, const char *id)
 {
 	uint8_t uuid[16];
@@ -162,7 +162,7 @@ int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const
 		gpus_deinit(gpus);
 		return r;
 	}
-	/* One that fails is said there and tried again when a client asks for it. */
+	/* gpu_open() logs failures. A GPU that failed is opened when a client asks for it. */
 	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
 		open_gpu(gpus, gpu);
 	return 0;

@@ -1,5 +1,5 @@
-/* Which GPUs there are: those that NVML lists. Without NVML a client's word is taken for it, up to
- * a limit. */
+/* The GPUs of the node: those that NVML lists. Without NVML those that clients name, up to a limit.
+ */
 #pragma once
 
 #include "scheduler/gpu.h"
@@ -9,19 +9,19 @@
 struct gpus {
 	struct loop *loop;
 	struct folder root;
-	bool listed; /* NVML answered: there are no others */
+	bool listed; /* by NVML, so there are no others */
 	int cuda;    /* the driver's version, 13000: CUDA 13.0; 0: not known */
 	unsigned n;
 	struct gpu *all; /* hash by uuid */
 };
 
-/* Lists the GPUs and opens the demand pages that an earlier agent left. @nvml: path, may be empty.
- * No NVML is no error. */
+/* Lists the GPUs, and opens the demand pages that an earlier agent left. @nvml: path; may be empty.
+ * A node without NVML is no error. */
 int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml);
 void gpus_deinit(struct gpus *gpus);
 
-/* Whether all GPUs run machine code that the compiler of CUDA 13.0 makes: that is for drivers of
- * that age or younger, and not for the simulated GPU, which reads PTX alone. */
+/* Whether all GPUs run machine code from the compiler of CUDA 13.0. That needs a driver of
+ * CUDA 13.0 or later. The simulated GPU runs PTX alone. */
 bool gpus_take_machine_code(const struct gpus *gpus);
 
 enum gpus_get {

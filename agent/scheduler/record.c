@@ -56,7 +56,7 @@ char *record_end(struct record *record, uint64_t now)
 	if (!record->gpu)
 		return NULL;
 	if (record->full)
-		fputs("# too much to record: it ends here\n", record->out);
+		fputs("# the limit of a recording is reached: it ends here\n", record->out);
 	trace_write_end(record->out, (record->full ? record->last : now) - record->begun);
 	record->gpu = NULL;
 	bool failed = ferror(record->out) != 0;

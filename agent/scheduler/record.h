@@ -1,5 +1,5 @@
-/* Records what clients ask of one GPU as a trace (trace.h). In memory, up to a limit: at its end
- * the recording stops, and says so. */
+/* Records the work that clients launch on one GPU, as a trace (trace.h), in memory. At a limit the
+ * recording ends, and says so in the trace. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,5 +36,5 @@ void record_add(struct record *record, struct record_client *client, struct trac
 /* @gpu_time: on the client's status page now. */
 void record_launches(struct record *record, struct record_client *client, uint64_t gpu_time,
 		     uint64_t now);
-/* The trace, the caller's. NULL: no memory, or nothing was recorded. */
+/* The trace, which the caller frees. NULL: no memory, or no recording. */
 char *record_end(struct record *record, uint64_t now);

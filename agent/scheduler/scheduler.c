@@ -9,21 +9,21 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-static bool hand_held(const struct client *client)
+static bool is_held_by_hand(const struct client *client)
 {
 	return client->held_until != 0;
 }
 
-/* Nothing is left of its work but to pass its gates. */
+/* All its work is done but for passing gates. */
 static bool is_done(const struct client *client)
 {
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_DONE;
 }
 
-/* @wanted: unless there is nothing to hold. */
 static void write_hold(struct client *client, bool wanted, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
+	/* A client without outstanding work is never held. */
 	bool held = wanted && !is_done(client);
 
 	client_count_hold(client, held, now);
@@ -31,12 +31,12 @@ static void write_hold(struct client *client, bool wanted, uint64_t now)
 	atomic_store(&control->hold, held);
 }
 
-static void hold(struct run_queues *queues, struct run_queue_entry *policy_client, bool held)
+static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
 {
-	struct client *client = container_of(policy_client, struct client, entry);
+	struct client *client = container_of(entry, struct client, entry);
 
 	(void)queues;
-	write_hold(client, held || hand_held(client), loop_now());
+	write_hold(client, held || is_held_by_hand(client), loop_now());
 }
 
 static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
@@ -50,13 +50,13 @@ static const struct policy_settings *settings_of(const struct scheduler *schedul
 	return gpu->policy ? &gpu->settings : &scheduler->settings;
 }
 
-static bool has_equals(const struct scheduler *scheduler, const struct client *client)
+static bool may_contend_on_level(const struct scheduler *scheduler, const struct client *client)
 {
 	return !policy_of(scheduler, client->gpu)->never_holds &&
 	       client->gpu->n_level[client->level] > 1;
 }
 
-/* The share of a container is that of all its clients on a GPU. */
+/* All clients of a container on a GPU divide its share. */
 static uint32_t weight_of(const struct client *client)
 {
 	const struct client *other;
@@ -68,18 +68,19 @@ static uint32_t weight_of(const struct client *client)
 	return weight ? weight : 1;
 }
 
-/* What the client says its evictions cost, if that is more than any switch does: 0: it is not. More
- * would let it lengthen everybody's rounds. A change of an eighth is none. */
+/* What the client reports that its evictions cost; 0: no more than any switch. It is not believed
+ * beyond a limit, because it lengthens the rounds of all. A change of less than an eighth is
+ * ignored. */
 static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
 {
-	uint64_t said = atomic_load(&client->pages.status->eviction_cost);
+	uint64_t reported = atomic_load(&client->pages.status->eviction_cost);
 	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->entry.cost;
 
-	if (said <= least)
+	if (reported <= least)
 		return 0;
-	if (said > SCHEDULER_COSTLY * least)
-		said = SCHEDULER_COSTLY * least;
-	return said > before - before / 8 && said < before + before / 8 ? before : said;
+	if (reported > SCHEDULER_COSTLY * least)
+		reported = SCHEDULER_COSTLY * least;
+	return reported > before - before / 8 && reported < before + before / 8 ? before : reported;
 }
 
 static struct run_queue_entry describe(const struct scheduler *scheduler,
@@ -108,9 +109,10 @@ static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->entry, &news))
 			run_queues_change(&gpu->queues, &client->entry, &news, now);
-		/* Gates wait for the hold word where it may ever be set. */
+		/* Gates look at the hold word only where this is set. */
 		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
-				    has_equals(scheduler, client) || hand_held(client));
+				    may_contend_on_level(scheduler, client) ||
+					    is_held_by_hand(client));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
@@ -168,17 +170,17 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 			charge_current(gpu, level, passed);
 }
 
-/* What it has left: what it told, less what it ran since it did. */
-static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t told)
+/* ns of work that it has left: as it reported last, less what it ran since then. */
+static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t reported)
 {
-	bool news = told != client->told_remaining || !client->entry.active;
+	bool news = reported != client->reported_remaining || !client->entry.active;
 
-	client->told_remaining = told;
-	/* Nothing predicted is not nothing left. */
-	if (!told)
+	client->reported_remaining = reported;
+	/* 0: not predicted. */
+	if (!reported)
 		return settings_of(scheduler, client->gpu)->quantum;
 	if (news)
-		return told;
+		return reported;
 	return client->entry.remaining ? client->entry.remaining : 1;
 }
 
@@ -196,71 +198,73 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 		struct run_queue_entry news = describe(scheduler, client);
 		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
 	}
-	if (hand_held(client) && now >= client->held_until) {
+	if (is_held_by_hand(client) && now >= client->held_until) {
 		client->held_until = 0;
 		write_hold(client, client->entry.held, now);
 	}
-	run_queues_work(&client->gpu->queues, &client->entry, hand_held(client) ? 0 : outstanding,
+	run_queues_work(&client->gpu->queues, &client->entry,
+			is_held_by_hand(client) ? 0 : outstanding,
 			outstanding ? left(scheduler, client, remaining) : 0, now);
 	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
 		client->long_until = now + SCHEDULER_LONG_FOR;
-	/* Cleared by a client that waited for us too long. */
-	if (client->entry.held || hand_held(client))
+	/* A client clears its hold word when it has waited too long for the agent. */
+	if (client->entry.held || is_held_by_hand(client))
 		write_hold(client, true, now);
 	return outstanding > 0;
 }
 
-/* Somebody had work of late, and an idle equal may get some, or the turn soon ends. */
-static bool is_keen(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
-		    uint64_t now)
+/* There was work lately, and an idle same-level client may get some, or the run ends soon. */
+static bool polls_fast(const struct scheduler *scheduler, const struct gpu *gpu, uint8_t level,
+		       uint64_t now)
 {
 	const struct run_queue *queue = &gpu->queues.levels[level];
 
-	if (!contention_may_be_keen(gpu, level) || now >= scheduler->keen_until)
+	if (!contention_polls_fast(gpu, level) || now >= scheduler->fast_until)
 		return false;
 	return queue->n_active < gpu->n_level[level] ||
 	       (queue->current && queue->current->remaining < SCHEDULER_LOOK_NS);
 }
 
-/* The one with an objective for whose turn others wait that ends first; NULL: there is none. */
+/* Of the runs of clients with an objective that others wait for, the one that ends first; NULL:
+ * there is none. */
 static const struct run_queue *ends_first(const struct gpu *gpu)
 {
 	const struct run_queue *first = NULL;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		const struct run_queue *queue = &gpu->queues.levels[level];
-		const struct run_queue_entry *running = queue->current;
-		if (running && running->slo && queue->waiting &&
-		    (!first || running->remaining < first->current->remaining))
+		const struct run_queue_entry *current = queue->current;
+		if (current && current->slo && queue->waiting &&
+		    (!first || current->remaining < first->current->remaining))
 			first = queue;
 	}
 	return first;
 }
 
-/* Such turns are short, and many, and the GPU is idle from the end of each until it is seen. A
- * timer may be late by more than that; so from shortly before the end that is predicted on one look
- * follows the other, but in no turn for long. */
+/* Such runs are short and many, and the GPU is idle from the end of each until the agent sees it.
+ * Timers are too late for that, so shortly before the predicted end looks follow each other without
+ * one. */
 static uint64_t until_end(struct gpu *gpu, uint64_t passed)
 {
 	const struct run_queue *queue = ends_first(gpu);
-	struct watch *watch = &gpu->watch;
+	struct end_poll *poll = &gpu->end_poll;
 
 	if (!queue)
 		return POLICY_NEVER;
-	if (watch->run != queue->started)
-		*watch = (struct watch){.run = queue->started, .left = SCHEDULER_WATCH_NS};
-	if (watch->on)
-		watch->left -= passed < watch->left ? passed : watch->left;
-	watch->on = queue->current->remaining <= SCHEDULER_LATE_NS;
-	if (!watch->on)
+	if (poll->run != queue->started)
+		*poll = (struct end_poll){.run = queue->started, .left = SCHEDULER_SPIN_NS};
+	if (poll->on)
+		poll->left -= passed < poll->left ? passed : poll->left;
+	poll->on = queue->current->remaining <= SCHEDULER_LATE_NS;
+	if (!poll->on)
 		return queue->current->remaining - SCHEDULER_LATE_NS;
-	return watch->left ? 1 : SCHEDULER_END_NS;
+	return poll->left ? 1 : SCHEDULER_END_NS;
 }
 
-/* Nobody had work for a second, but who comes is to be seen soon: as often as it costs little. */
-static uint64_t doze(const struct scheduler *scheduler)
+/* No client had work for a second, but new work must be seen soon: as often as it costs little. */
+static uint64_t idle_poll(const struct scheduler *scheduler)
 {
-	uint64_t wanted = scheduler->n_clients * SCHEDULER_DOZE_NS;
+	uint64_t wanted = scheduler->n_clients * SCHEDULER_IDLE_POLL_NS;
 
 	return wanted < SCHEDULER_IDLE_NS     ? SCHEDULER_IDLE_NS
 	       : wanted < SCHEDULER_ASLEEP_NS ? wanted
@@ -268,19 +272,19 @@ static uint64_t doze(const struct scheduler *scheduler)
 }
 
 /* The longest time until the next look. */
-static uint64_t patience(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
-			 uint64_t now)
+static uint64_t longest_wait(struct scheduler *scheduler, const struct gpu *gpu, bool busy,
+			     uint64_t now)
 {
 	if (busy) {
 		scheduler->busy_until = now + SCHEDULER_BUSY_NS;
-		scheduler->keen_until = now + SCHEDULER_KEEN_FOR;
+		scheduler->fast_until = now + SCHEDULER_FAST_FOR;
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		if (is_keen(scheduler, gpu, level, now))
-			return SCHEDULER_KEEN_NS;
+		if (polls_fast(scheduler, gpu, level, now))
+			return SCHEDULER_FAST_POLL_NS;
 	if (busy)
 		return SCHEDULER_LOOK_NS;
-	return now < scheduler->busy_until ? SCHEDULER_IDLE_NS : doze(scheduler);
+	return now < scheduler->busy_until ? SCHEDULER_IDLE_NS : idle_poll(scheduler);
 }
 
 uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
@@ -293,9 +297,9 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	gpu->looked = now;
 	charge(gpu, passed, now);
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		bool equals = has_equals(scheduler, client) || hand_held(client);
-		busy |= look_at(scheduler, client, now) && equals;
-		may_contend |= equals;
+		bool contends = may_contend_on_level(scheduler, client) || is_held_by_hand(client);
+		busy |= look_at(scheduler, client, now) && contends;
+		may_contend |= contends;
 		concurrent[client->level] &= client_is_concurrent(client);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
@@ -304,7 +308,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	contention_tell(gpu, now);
 	if (!may_contend)
 		return POLICY_NEVER;
-	uint64_t most = patience(scheduler, gpu, busy, now), end = until_end(gpu, passed);
+	uint64_t most = longest_wait(scheduler, gpu, busy, now), end = until_end(gpu, passed);
 	most = end < most ? end : most;
 	return next < now + most ? next : now + most;
 }
@@ -330,7 +334,7 @@ static void look(struct scheduler *scheduler)
 
 void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 {
-	if (contention_may_be_keen(client->gpu, client->level))
+	if (contention_polls_fast(client->gpu, client->level))
 		look(scheduler);
 }
 
@@ -356,26 +360,25 @@ void scheduler_deinit(struct scheduler *scheduler)
 	loop_timer_deinit(&scheduler->timer);
 }
 
-/* Nobody has a turn yet. What was counted goes on. */
+/* Run queues without clients. Counters go on. */
 static void begin(struct scheduler *scheduler, struct gpu *gpu)
 {
-	struct run_queues former = gpu->queues;
+	struct run_queues before = gpu->queues;
 
 	run_queues_init(&gpu->queues, policy_of(scheduler, gpu), settings_of(scheduler, gpu), hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
-		gpu->queues.levels[level].switches = former.levels[level].switches;
+		gpu->queues.levels[level].switches = before.levels[level].switches;
 		gpu->refunds[level] = 0;
 	}
 }
 
-/* A GPU whose clients' turns are not kept yet. */
 static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
 {
 	if (!gpu->queues.policy)
 		begin(scheduler, gpu);
 }
 
-static void begin_anew(struct scheduler *scheduler, struct gpu *gpu)
+static void start_over(struct scheduler *scheduler, struct gpu *gpu)
 {
 	struct client *client;
 
@@ -393,7 +396,7 @@ void scheduler_set_policy(struct scheduler *scheduler, const struct policy *poli
 	for (struct gpu *gpu = *scheduler->gpus; gpu; gpu = gpu->hh.next) {
 		if (gpu->policy)
 			gpu->policy = policy;
-		begin_anew(scheduler, gpu);
+		start_over(scheduler, gpu);
 	}
 	look(scheduler);
 }
@@ -425,7 +428,7 @@ void scheduler_configure(struct scheduler *scheduler, struct gpu *gpu, const str
 	gpu->settings = *settings;
 	if (same)
 		return;
-	begin_anew(scheduler, gpu);
+	start_over(scheduler, gpu);
 	look(scheduler);
 }
 

@@ -8,7 +8,6 @@
 
 #define WHOLE 100 /* shares of a GPU */
 
-/* False: something else. */
 static bool parse_weight(const char *text, uint32_t *weight)
 {
 	uint32_t value = 0;
@@ -80,7 +79,7 @@ struct tenant_spec tenant_spec_unknown(void)
 		.weight = WHOLE, .wanted_weight = "", .wanted_latency = "", .wanted_memory = ""};
 }
 
-/* What a container has that nobody names a limit for; a multiple of 2 MiB where it is a part. */
+/* The limit of a container that names none. A part of a GPU is a multiple of 2 MiB. */
 static uint64_t default_limit(const struct memory_spec *spec,
 			      const struct config_memory *by_default, uint64_t gpu_memory)
 {

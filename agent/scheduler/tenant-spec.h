@@ -1,5 +1,5 @@
-/* What a container is to have beside its level: weight among equals, latency objective, limit of
- * memory. Pure: a pod's words, or a rule, in; numbers out. */
+/* What a container may have beside its level: weight among same-level clients, latency objective,
+ * memory limit. Computed from a pod's annotations and resources, or from a rule. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,32 +11,32 @@
 #define WEIGHT_EXPECTED "a whole number from 1 to 100"
 
 struct memory_spec {
-	uint64_t bytes; /* on each GPU; 0: nobody says, or it makes no sense */
-	uint32_t share; /* of a GPU, 1..100; 0: nobody says */
+	uint64_t bytes; /* on each GPU; 0: not given, or invalid */
+	uint32_t share; /* of a GPU, 1..100; 0: not given */
 	bool may_raise; /* `bytes` may be more than the GPU's default */
 };
 
 struct tenant_spec {
-	uint32_t weight; /* 1..100: the words', or the share */
+	uint32_t weight; /* 1..100: the annotation, or the share */
 	const char *wanted_weight;
-	bool weight_refused; /* no number, or more than its share where that is not allowed */
+	bool weight_refused; /* invalid, or more than the share where that is not allowed */
 	uint64_t slo;        /* ns; 0: none */
 	const char *wanted_latency;
 	struct memory_spec memory;
 	const char *wanted_memory;
-	bool known; /* else what was known of memory holds */
+	bool known; /* false: the memory limit known before stays */
 };
 
-/* The strings stay the pod's. @container: NULL where the API server has not reported it yet; then
- * its share is the smallest of the pod. */
+/* The strings belong to the pod. @container: NULL if the API server has not sent it yet; then its
+ * share is the smallest of the pod. */
 struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
 				      const struct pod_container *container);
 /* @rule: NULL: none fits. */
 struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule);
-/* Of a container whose pod is not known. */
+/* For a container whose pod is not known. */
 struct tenant_spec tenant_spec_unknown(void);
 
-/* The limit on a GPU of @gpu_memory bytes (0: not known). 0: none. *@cut: less than its words say.
- * A whole GPU is not limited by default. */
+/* The limit in bytes on a GPU of @gpu_memory bytes (0: not known); 0: none. *@cut: it is less than
+ * asked for. A whole GPU has no limit by default. */
 uint64_t memory_spec_limit(const struct memory_spec *spec, const struct config_memory *by_default,
 			   uint64_t gpu_memory, bool *cut);

@@ -17,7 +17,7 @@ static void format_key(char *out, size_t size, const struct container_identity *
 		snprintf(out, size, "%u %s", identity->uid, identity->cgroup);
 }
 
-/* What it is called as long as nobody knows better. */
+/* The name until the API server sends a better one. */
 static void name_it(struct tenant *tenant)
 {
 	const struct container_identity *identity = &tenant->identity;

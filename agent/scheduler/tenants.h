@@ -1,6 +1,6 @@
-/* Tenants: the containers, or standalone the users' cgroups, whose processes are connected. A
- * tenant has the level; its clients have it from there. It also keeps what they used, and so
- * outlives them for a while: what ran between two looks of a monitoring system is still told. */
+/* Tenants: the containers (standalone: the users' cgroups) whose processes are connected. A tenant
+ * has the level, and its clients take it from there. It also keeps what they used, and outlives
+ * them for a while, so that metrics show clients that ran between two scrapes. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,38 +22,38 @@ struct usage {
 	const struct gpu *gpu; /* GPUs outlive tenants */
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
-	uint64_t held;              /* ns that its clients were held for their equals, or by hand */
-	/* As of tenant_read(): one of its clients has work; kernels of theirs that are compared. */
+	uint64_t held; /* ns that its clients were held for same-level clients, or by hand */
+	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
-	bool memory_cut; /* the limit is less than the tenant's words say */
+	bool memory_cut; /* the limit is less than the tenant asks for */
 };
 
 struct tenant {
 	char key[640];
 	UT_hash_handle hh;
 	struct container_identity identity;            /* of the first process */
-	char namespace_[64], pod[254], container[640]; /* what people know it by; may be empty */
-	bool pod_known;                                /* its pod's words were heard */
+	char namespace_[64], pod[254], container[640]; /* names for people; may be empty */
+	bool pod_known;                                /* the API server has sent its pod */
 	uint8_t level;
 	char reason[128];
-	uint32_t share;         /* its weight among equals, 1..100 */
-	char wanted_weight[32]; /* the words of it; empty: the share of the GPU */
+	uint32_t share;         /* its weight among same-level clients, 1..100 */
+	char wanted_weight[32]; /* as written; empty: its share of the GPU */
 	bool weight_refused;
-	uint64_t slo;              /* ns from launch to start that it wants; 0: nothing */
-	char wanted_latency[32];   /* the words of it, which may be refused; empty: none */
-	struct memory_spec memory; /* what is known of its limit */
-	char wanted_memory[32];    /* the same */
-	bool memory_refused;       /* these words make no sense */
-	bool memory_known;         /* somebody has said whether there is a limit */
+	uint64_t slo;              /* latency objective, ns from launch to start; 0: none */
+	char wanted_latency[32];   /* as written, perhaps refused; empty: none */
+	struct memory_spec memory; /* its limit, as far as it is known */
+	char wanted_memory[32];    /* as written */
+	bool memory_refused;       /* `wanted_memory` is invalid */
+	bool memory_known;         /* whether there is a limit is known */
 	unsigned n_sessions;
-	uint64_t compiled; /* when a kernel of it was last compiled (compile.h) */
+	uint64_t compiled; /* the compile service's: when it was last served */
 	struct client *clients;
 	struct usage *usages;
 	uint64_t idle_since;
-	struct tenant *prev, *next; /* of the idle, oldest first */
+	struct tenant *prev, *next; /* in tenants.idle, oldest first */
 };
 
 struct tenants {
@@ -62,21 +62,21 @@ struct tenants {
 	unsigned n_idle;
 };
 
-/* The tenant of a process, with one session more; @fresh: it was not known. -ENOMEM. */
+/* The tenant of a process, with one session more. @fresh: it is new. -ENOMEM. */
 int tenants_enter(struct tenants *tenants, const struct container_identity *identity,
 		  struct tenant **out, bool *fresh);
 void tenants_leave(struct tenants *tenants, struct tenant *tenant, uint64_t now);
-/* Forgets those that were idle for long. */
+/* Forgets tenants that were idle for long. */
 void tenants_prune(struct tenants *tenants, uint64_t now);
-/* Forgets an idle one; what it used goes to another of the same name, if there is one. */
+/* Forgets an idle tenant. Another one of the same name, if any, inherits what it used. */
 void tenants_forget(struct tenants *tenants, struct tenant *tenant);
 void tenants_deinit(struct tenants *tenants);
 
-/* What the tenant used on @gpu, its own until it is forgotten. NULL: no memory. */
+/* What the tenant used on @gpu; valid as long as the tenant. NULL: no memory. */
 struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
 void tenant_free_usages(struct tenant *tenant);
 /* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);
 void client_read(struct client *client);
-/* Its hold begins, goes on, or is over. */
+/* Call when the client's hold begins, goes on, or ends. */
 void client_count_hold(struct client *client, bool held, uint64_t now);

@@ -253,7 +253,7 @@ static void test_urgent(void **state)
 {
 	const struct {
 		const char *policy;
-		bool urgent, keen;
+		bool urgent, polls_fast;
 	} cases[] = {{"hpf", true, true},
 		     {"dynamic", false, true},
 		     {"static", false, true},
@@ -270,9 +270,10 @@ static void test_urgent(void **state)
 		look_after(MS);
 		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_URGENT), cases[i].urgent);
 		assert_true(world.control[0].flags & WEIR_CONTROL_CONTENDED);
-		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_TELL), cases[i].keen);
+		assert_int_equal(!!(world.control[0].flags & WEIR_CONTROL_TELL),
+				 cases[i].polls_fast);
 		work(1, 0);
-		assert_int_equal(look_after(MS) <= SCHEDULER_KEEN_NS, cases[i].keen);
+		assert_int_equal(look_after(MS) <= SCHEDULER_FAST_POLL_NS, cases[i].polls_fast);
 	}
 }
 
@@ -344,7 +345,7 @@ static void test_urgent_for_others(void **state)
 		assert_int_equal(is_urgent(0), with == 2);
 		assert_int_equal(is_urgent(1), with >= 1);
 	}
-	world.tenants[1].slo = CONTENTION_URGENT_NS;
+	world.tenants[1].slo = CONTENTION_TIGHT_SLO_NS;
 	scheduler_change(&world.scheduler, &world.gpu);
 	look_after(MS);
 	assert_false(is_urgent(0));
@@ -372,7 +373,7 @@ static void test_end_is_looked_for(void **state)
 	assert_true(look_after(0) <= 3 * MS / 10 + 1 - SCHEDULER_LATE_NS);
 	assert_int_equal(world.control[0].hold, 0);
 	assert_int_equal(look_after(3 * MS / 10 + 1 - SCHEDULER_LATE_NS), 1);
-	assert_int_equal(look_after(SCHEDULER_WATCH_NS - 1), 1);
+	assert_int_equal(look_after(SCHEDULER_SPIN_NS - 1), 1);
 	assert_int_equal(look_after(1), SCHEDULER_END_NS); /* it is not kept up for ever */
 	assert_int_equal(look_after(SCHEDULER_END_NS), SCHEDULER_END_NS);
 	work(1, 0); /* nobody waits for it */
