@@ -9,7 +9,7 @@ node_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 # The configuration and what it needs, for fuzzers that are built from source.
 POLICY_SRC    := $(call agent-room,policy)
 CONFIG_SRC    := $(call agent-room,config)
-CONFIG_PARTS  := $(addprefix agent/,$(patsubst %,common/%.c,address duration gpu-select quantity scaled yaml) nvml/health.c nvml/xid.c)
+CONFIG_PARTS  := $(addprefix agent/,$(patsubst %,common/%.c,address gpu-select units yaml) nvml/health.c nvml/xid.c)
 
 include agent/kubernetes.mk
 include agent/sim.mk
