@@ -13,7 +13,7 @@ bool barrier_read(const struct instruction *i, struct barrier *out)
 		out->is_counted = n == 4;
 		out->result = &i->operands[0];
 		out->number = &i->operands[1];
-		out->vote = &i->operands[n - 1];
+		out->predicate = &i->operands[n - 1];
 		return true;
 	}
 	if (n != 1 && n != 2)

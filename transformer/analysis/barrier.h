@@ -9,7 +9,7 @@ struct barrier {
 	bool is_red;
 	bool is_counted; /* for a number of threads, not for all of the block */
 	const struct operand *number;
-	const struct operand *result, *vote; /* of red, or NULL */
+	const struct operand *result, *predicate; /* of red, or NULL */
 };
 
 /* False: @instruction is no barrier of the block, or malformed. */

@@ -143,7 +143,7 @@ static void link_predecessors(struct builder *b)
 }
 
 /* Where the ways up from two blocks meet. */
-static struct block *meet(struct builder *b, struct block *x, struct block *y)
+static struct block *common_dominator(struct builder *b, struct block *x, struct block *y)
 {
 	while (x != y && !is_over(b)) {
 		while (x->order > y->order && !is_over(b))
@@ -167,7 +167,8 @@ static int find_dominators(struct builder *b)
 
 			for (unsigned p = x->pred_count; p-- > 0 && !is_over(b);)
 				if (x->preds[p]->dominator)
-					up = up ? meet(b, up, x->preds[p]) : x->preds[p];
+					up = up ? common_dominator(b, up, x->preds[p])
+						: x->preds[p];
 			changed = changed || up != x->dominator;
 			x->dominator = up;
 		}

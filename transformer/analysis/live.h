@@ -20,12 +20,4 @@ struct live {
  * larger than the function's size allows. */
 int live_build(struct function *function, const struct cfg *cfg, struct live *live);
 
-/* The set in front of @instruction, registers local to the block and function->carry included:
- * @visit once for each. */
-typedef void live_visit(void *data, struct reg *reg);
-int live_before(const struct live *live, const struct instruction *instruction, live_visit *visit,
-		void *data);
-
 bool live_at_start(const struct live *live, const struct block *block, const struct reg *reg);
-/* Bits that the registers alive at the start of @block need, carry included as 1. */
-unsigned live_bits(const struct live *live, const struct block *block);

@@ -7,12 +7,12 @@
 
 #define BUDGET 64u /* steps for each block and edge */
 
-struct meeting {
+struct builder {
 	const struct cfg *cfg;
-	unsigned end;    /* the number of the end: cfg->count */
-	unsigned *meet;  /* by block */
-	unsigned *place; /* by block: in post-order from the end */
-	unsigned *order; /* and who is there */
+	unsigned end;            /* the number of the end: cfg->count */
+	unsigned *postdominator; /* by block */
+	unsigned *place;         /* by block: in post-order from the end */
+	unsigned *order;         /* and who is there */
 	unsigned count;
 	uint64_t steps, max_steps;
 };
@@ -22,8 +22,8 @@ static bool leaves(const struct block *b)
 	return b->last && b->last->mnemonic->op_class == OP_EXIT;
 }
 
-/* The next way back from @node behind number *@at; MEET_NOWHERE: no more. */
-static unsigned next_back(const struct meeting *m, unsigned node, unsigned *at)
+/* The next way back from @node behind number *@at; POSTDOMINATOR_NONE: no more. */
+static unsigned next_back(const struct builder *m, unsigned node, unsigned *at)
 {
 	const struct block *b;
 
@@ -31,16 +31,16 @@ static unsigned next_back(const struct meeting *m, unsigned node, unsigned *at)
 		while (*at < m->cfg->count)
 			if (leaves(m->cfg->order[(*at)++]))
 				return *at - 1;
-		return MEET_NOWHERE;
+		return POSTDOMINATOR_NONE;
 	}
 	b = m->cfg->order[node];
 	while (*at < b->pred_count)
 		if (b->preds[(*at)++]->order != CFG_UNREACHED)
 			return b->preds[*at - 1]->order;
-	return MEET_NOWHERE;
+	return POSTDOMINATOR_NONE;
 }
 
-static int number(struct meeting *m, struct arena *arena)
+static int number(struct builder *m, struct arena *arena)
 {
 	unsigned n = m->end + 1, depth = 0;
 	unsigned *stack = arena_array(arena, n, sizeof(*stack));
@@ -54,7 +54,7 @@ static int number(struct meeting *m, struct arena *arena)
 	while (depth) {
 		unsigned node = stack[depth - 1], back = next_back(m, node, &at[node]);
 
-		if (back == MEET_NOWHERE) {
+		if (back == POSTDOMINATOR_NONE) {
 			depth--;
 			m->place[node] = m->count;
 			m->order[m->count++] = node;
@@ -66,59 +66,59 @@ static int number(struct meeting *m, struct arena *arena)
 	return 0;
 }
 
-static unsigned common(struct meeting *m, unsigned a, unsigned b)
+static unsigned common(struct builder *m, unsigned a, unsigned b)
 {
 	while (a != b && m->steps++ < m->max_steps) {
 		if (m->place[a] < m->place[b])
-			a = m->meet[a];
+			a = m->postdominator[a];
 		else
-			b = m->meet[b];
+			b = m->postdominator[b];
 	}
 	return a;
 }
 
-static unsigned meet_of(struct meeting *m, const struct block *b)
+static unsigned postdominator_of(struct builder *m, const struct block *b)
 {
-	unsigned meet = leaves(b) ? m->end : MEET_NOWHERE;
+	unsigned up = leaves(b) ? m->end : POSTDOMINATOR_NONE;
 
 	m->steps += b->succ_count;
 	for (unsigned k = 0; k < b->succ_count; k++) {
 		unsigned s = b->succs[k]->order;
 
-		if (m->meet[s] != MEET_NOWHERE)
-			meet = meet == MEET_NOWHERE ? s : common(m, meet, s);
+		if (m->postdominator[s] != POSTDOMINATOR_NONE)
+			up = up == POSTDOMINATOR_NONE ? s : common(m, up, s);
 	}
-	return meet;
+	return up;
 }
 
-int meet_build(struct function *function, const struct cfg *cfg, unsigned **out)
+int postdominator_build(struct function *function, const struct cfg *cfg, unsigned **out)
 {
 	struct arena *arena = function->arena;
-	struct meeting m = {.cfg = cfg, .end = cfg->count};
+	struct builder m = {.cfg = cfg, .end = cfg->count};
 	unsigned n = cfg->count + 1;
 	bool changed = true;
 
-	m.meet = arena_array(arena, n, sizeof(*m.meet));
+	m.postdominator = arena_array(arena, n, sizeof(*m.postdominator));
 	m.place = arena_array(arena, n, sizeof(*m.place));
 	m.order = arena_array(arena, n, sizeof(*m.order));
-	if (!m.meet || !m.place || !m.order || number(&m, arena))
+	if (!m.postdominator || !m.place || !m.order || number(&m, arena))
 		return -ENOMEM;
 	for (unsigned k = 0; k < n; k++) {
-		m.meet[k] = MEET_NOWHERE;
+		m.postdominator[k] = POSTDOMINATOR_NONE;
 		m.max_steps += BUDGET;
 		if (k < cfg->count)
 			m.max_steps += (uint64_t)BUDGET * cfg->order[k]->succ_count;
 	}
-	m.meet[m.end] = m.end;
+	m.postdominator[m.end] = m.end;
 	while (changed && m.steps < m.max_steps) {
 		changed = false;
 		for (unsigned k = m.count - 1; k-- > 0;) {
-			unsigned node = m.order[k], meet = meet_of(&m, cfg->order[node]);
+			unsigned node = m.order[k], up = postdominator_of(&m, cfg->order[node]);
 
-			changed = changed || meet != m.meet[node];
-			m.meet[node] = meet;
+			changed = changed || up != m.postdominator[node];
+			m.postdominator[node] = up;
 		}
 	}
-	*out = m.meet;
+	*out = m.postdominator;
 	return m.steps < m.max_steps ? 0 : -E2BIG;
 }

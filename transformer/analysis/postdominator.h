@@ -3,8 +3,8 @@
 
 #include "analysis/cfg.h"
 
-#define MEET_NOWHERE (~0u) /* no way leads to an end, except by a trap */
+#define POSTDOMINATOR_NONE (~0u) /* no way leads to an end, except by a trap */
 
 /* By the order of the blocks: the order of the meeting point; cfg->count: the kernel's end. Into
  * the function's arena. 0, -ENOMEM, or -E2BIG. */
-int meet_build(struct function *function, const struct cfg *cfg, unsigned **out);
+int postdominator_build(struct function *function, const struct cfg *cfg, unsigned **out);

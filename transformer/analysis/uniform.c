@@ -26,13 +26,13 @@ enum stop {
 struct analysis {
 	struct function *f;
 	const struct cfg *cfg;
-	unsigned *meet;
-	bool *divergent;  /* by register */
-	bool *has_parted; /* by block: the branch at its end is divergent */
-	bool *is_between; /* by block: lies between some divergent branch and its meeting point */
-	bool *is_left;    /* by block: and others may leave meanwhile; NULL: nobody asks */
-	bool *leaks;      /* by block: from its start one may leave without a barrier; or NULL */
-	uint8_t *stops;   /* by block: enum stop; or NULL */
+	unsigned *postdominator;
+	bool *divergent;    /* by register */
+	bool *has_diverged; /* by block: the branch at its end is divergent */
+	bool *is_between;   /* by block: lies between some divergent branch and its meeting point */
+	bool *has_exited;   /* by block: and others may leave meanwhile; NULL: nobody asks */
+	bool *exits_freely; /* by block: from its start one may leave without a barrier; or NULL */
+	uint8_t *stops;     /* by block: enum stop; or NULL */
 	bool found;
 	unsigned *seen; /* by block: the last walk that came here */
 	unsigned *stack;
@@ -101,7 +101,7 @@ static bool is_broadcast(const struct instruction *i)
 }
 
 /* Would its result differ even if it read the same in all threads? */
-static bool makes_difference(const struct analysis *a, const struct instruction *i)
+static bool is_divergent_source(const struct analysis *a, const struct instruction *i)
 {
 	const struct mnemonic *m = i->mnemonic;
 
@@ -114,7 +114,7 @@ static bool makes_difference(const struct analysis *a, const struct instruction 
 	case OP_EXIT:
 		break;
 	case OP_MEMORY:
-		if (a->is_left && is_broadcast(i))
+		if (a->has_exited && is_broadcast(i))
 			break;
 		if (strcmp(m->name, "ld") != 0 ||
 		    !(mnemonic_has(m, "param") || mnemonic_has(m, "const")))
@@ -129,17 +129,17 @@ static bool makes_difference(const struct analysis *a, const struct instruction 
 	return false;
 }
 
-struct reading {
+struct read_check {
 	struct analysis *a;
 	bool is_divergent;
 };
 
 static void look_at_read(void *data, struct register_use use)
 {
-	struct reading *reading = data;
+	struct read_check *check = data;
 
-	if (use.read && reading->a->divergent[use.reg->id])
-		reading->is_divergent = true;
+	if (use.read && check->a->divergent[use.reg->id])
+		check->is_divergent = true;
 }
 
 static void set_divergent(void *data, struct register_use use)
@@ -152,7 +152,7 @@ static void set_divergent(void *data, struct register_use use)
 	}
 }
 
-static void look_between(struct analysis *a, struct block *b)
+static void mark_between(struct analysis *a, struct block *b)
 {
 	if (a->is_between[b->order])
 		return;
@@ -170,7 +170,7 @@ static void look_between(struct analysis *a, struct block *b)
 static void visit_between(struct analysis *a, struct block *from,
 			  void (*visit)(struct analysis *, struct block *))
 {
-	unsigned n = 0, walk = ++a->walks, end = a->meet[from->order];
+	unsigned n = 0, walk = ++a->walks, end = a->postdominator[from->order];
 	struct block *b = from;
 
 	for (;;) {
@@ -195,19 +195,19 @@ static void look_for_stop(struct analysis *a, struct block *b)
 	a->found = a->found || a->stops[b->order];
 }
 
-static void set_left(struct analysis *a, struct block *b)
+static void mark_exited(struct analysis *a, struct block *b)
 {
-	a->is_left[b->order] = true;
+	a->has_exited[b->order] = true;
 }
 
 /* May some leave while others are between the end of @b and where the ways meet? If there is a
- * barrier in between, then behind it; else if one can leave from where they meet, or before. */
-static bool may_leave(struct analysis *a, struct block *b)
+ * barrier in between, then behind it; else if one can leave from where they up, or before. */
+static bool may_exit(struct analysis *a, struct block *b)
 {
 	if (b->last && b->last->mnemonic->op_class == OP_EXIT)
 		return true;
 	for (unsigned k = 0; k < b->succ_count; k++)
-		if (a->leaks[b->succs[k]->order])
+		if (a->exits_freely[b->succs[k]->order])
 			return true;
 	a->found = false;
 	visit_between(a, b, look_for_stop);
@@ -215,30 +215,30 @@ static bool may_leave(struct analysis *a, struct block *b)
 }
 
 /* The threads part at the end of @from. */
-static void part(struct analysis *a, struct block *from)
+static void diverge(struct analysis *a, struct block *from)
 {
 	a->changed = true;
-	a->has_parted[from->order] = true;
-	visit_between(a, from, look_between);
-	if (a->is_left && may_leave(a, from))
-		visit_between(a, from, set_left);
+	a->has_diverged[from->order] = true;
+	visit_between(a, from, mark_between);
+	if (a->has_exited && may_exit(a, from))
+		visit_between(a, from, mark_exited);
 }
 
 static void look_at(struct analysis *a, struct instruction *i)
 {
-	struct reading reading = {.a = a, .is_divergent = makes_difference(a, i)};
+	struct read_check check = {.a = a, .is_divergent = is_divergent_source(a, i)};
 	struct barrier barrier;
 
 	a->steps++;
-	if (!reading.is_divergent && i->mnemonic->op_class != OP_BARRIER)
-		instruction_registers(a->f, i, look_at_read, &reading);
+	if (!check.is_divergent && i->mnemonic->op_class != OP_BARRIER)
+		instruction_registers(a->f, i, look_at_read, &check);
 	if (i->guard && a->divergent[i->guard->id])
-		reading.is_divergent = true;
-	if (!reading.is_divergent)
+		check.is_divergent = true;
+	if (!check.is_divergent)
 		return;
 	instruction_registers(a->f, i, set_divergent, a);
-	if (instruction_ends_block(i) && !a->has_parted[i->block->order])
-		part(a, i->block);
+	if (instruction_ends_block(i) && !a->has_diverged[i->block->order])
+		diverge(a, i->block);
 	if (barrier_read(i, &barrier) && !barrier.is_counted)
 		a->is_missed = true; /* only a guard makes a barrier divergent */
 }
@@ -263,10 +263,10 @@ static bool has_barrier(const struct cfg *cfg)
 }
 
 /* One that a thread may come by for ever. */
-static bool has_endless_barrier(const struct cfg *cfg, const unsigned *meet)
+static bool has_endless_barrier(const struct cfg *cfg, const unsigned *postdominator)
 {
 	for (unsigned k = 0; k < cfg->count; k++)
-		if (meet[k] == MEET_NOWHERE && stop_of(cfg->order[k]))
+		if (postdominator[k] == POSTDOMINATOR_NONE && stop_of(cfg->order[k]))
 			return true;
 	return false;
 }
@@ -277,11 +277,11 @@ static int analysis_init(struct analysis *a)
 	unsigned n = a->cfg->count;
 
 	a->divergent = arena_array(arena, a->f->reg_count, sizeof(*a->divergent));
-	a->has_parted = arena_array(arena, n, sizeof(*a->has_parted));
+	a->has_diverged = arena_array(arena, n, sizeof(*a->has_diverged));
 	a->is_between = arena_array(arena, n, sizeof(*a->is_between));
 	a->seen = arena_array(arena, n, sizeof(*a->seen));
 	a->stack = arena_array(arena, n, sizeof(*a->stack));
-	if (!a->divergent || !a->has_parted || !a->is_between || !a->seen || !a->stack)
+	if (!a->divergent || !a->has_diverged || !a->is_between || !a->seen || !a->stack)
 		return -ENOMEM;
 	for (unsigned k = 0; k < n; k++)
 		for (const struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
@@ -290,14 +290,14 @@ static int analysis_init(struct analysis *a)
 }
 
 /* Backwards from the exits. */
-static int find_leaks(struct analysis *a)
+static int find_free_exits(struct analysis *a)
 {
 	unsigned n = 0, count = a->cfg->count;
 
-	a->leaks = arena_array(a->f->arena, count, sizeof(*a->leaks));
+	a->exits_freely = arena_array(a->f->arena, count, sizeof(*a->exits_freely));
 	a->stops = arena_array(a->f->arena, count, sizeof(*a->stops));
-	a->is_left = arena_array(a->f->arena, count, sizeof(*a->is_left));
-	if (!a->leaks || !a->stops || !a->is_left)
+	a->has_exited = arena_array(a->f->arena, count, sizeof(*a->has_exited));
+	if (!a->exits_freely || !a->stops || !a->has_exited)
 		return -ENOMEM;
 	for (unsigned k = 0; k < count; k++) {
 		const struct block *b = a->cfg->order[k];
@@ -306,7 +306,7 @@ static int find_leaks(struct analysis *a)
 		if (!b->last || b->last->mnemonic->op_class != OP_EXIT ||
 		    a->stops[k] == STOP_SURELY)
 			continue;
-		a->leaks[k] = true;
+		a->exits_freely[k] = true;
 		a->stack[n++] = k;
 	}
 	while (n) {
@@ -315,10 +315,10 @@ static int find_leaks(struct analysis *a)
 		for (unsigned k = 0; k < b->pred_count; k++) {
 			const struct block *p = b->preds[k];
 
-			if (p->order == CFG_UNREACHED || a->leaks[p->order] ||
+			if (p->order == CFG_UNREACHED || a->exits_freely[p->order] ||
 			    a->stops[p->order] == STOP_SURELY)
 				continue;
-			a->leaks[p->order] = true;
+			a->exits_freely[p->order] = true;
 			a->stack[n++] = p->order;
 		}
 	}
@@ -329,7 +329,7 @@ static int find_leaks(struct analysis *a)
 static bool analyse(struct analysis *a)
 {
 	a->changed = true;
-	while (a->changed && !(a->is_missed && !a->is_left) && a->steps < a->max_steps) {
+	while (a->changed && !(a->is_missed && !a->has_exited) && a->steps < a->max_steps) {
 		a->changed = false;
 		for (unsigned k = 0; k < a->cfg->count; k++)
 			for (struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
@@ -346,10 +346,10 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 	*out = !has_barrier(cfg);
 	if (*out)
 		return 0;
-	r = meet_build(function, cfg, &a.meet);
+	r = postdominator_build(function, cfg, &a.postdominator);
 	if (r)
 		return r == -E2BIG ? 0 : r;
-	if (has_endless_barrier(cfg, a.meet))
+	if (has_endless_barrier(cfg, a.postdominator))
 		return 0;
 	r = analysis_init(&a);
 	if (r)
@@ -358,22 +358,23 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 	return 0;
 }
 
-int uniform_find_left(struct function *function, const struct cfg *cfg, struct uniform_left *out)
+int uniform_find_exited(struct function *function, const struct cfg *cfg,
+			struct uniform_exited *out)
 {
 	struct analysis a = {.f = function, .cfg = cfg};
-	int r = meet_build(function, cfg, &a.meet);
+	int r = postdominator_build(function, cfg, &a.postdominator);
 
-	*out = (struct uniform_left){.blocks = NULL};
+	*out = (struct uniform_exited){.blocks = NULL};
 	if (!r)
 		r = analysis_init(&a);
 	if (!r)
-		r = find_leaks(&a);
+		r = find_free_exits(&a);
 	if (!r && analyse(&a))
-		*out = (struct uniform_left){.blocks = a.is_left, .divergent = a.divergent};
+		*out = (struct uniform_exited){.blocks = a.has_exited, .divergent = a.divergent};
 	return r == -E2BIG ? 0 : r;
 }
 
-bool uniform_is_left(const struct uniform_left *left, const struct instruction *i)
+bool uniform_has_exited(const struct uniform_exited *left, const struct instruction *i)
 {
 	if (i->block->order == CFG_UNREACHED)
 		return false;

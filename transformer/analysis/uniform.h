@@ -10,10 +10,11 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 
 /* Where a thread may find that others of its warp have left the kernel, or will leave it without
  * coming by. */
-struct uniform_left {
+struct uniform_exited {
 	const bool *blocks;    /* by order; NULL: it may be so anywhere */
 	const bool *divergent; /* by register: threads may find different values in it */
 };
 
-int uniform_find_left(struct function *function, const struct cfg *cfg, struct uniform_left *out);
-bool uniform_is_left(const struct uniform_left *left, const struct instruction *instruction);
+int uniform_find_exited(struct function *function, const struct cfg *cfg,
+			struct uniform_exited *out);
+bool uniform_has_exited(const struct uniform_exited *left, const struct instruction *instruction);

@@ -77,10 +77,10 @@ static int effects_of(struct function *f)
 				effects |= CALLEE_POINTER;
 		}
 	}
-	return effects | (pass_is_strange(f) ? CALLEE_OTHER : 0);
+	return effects | (pass_has_unsupported(f) ? CALLEE_UNSUPPORTED : 0);
 }
 
-static int note_callees(struct callee *c, const struct function *f, struct arena *arena)
+static int list_callees(struct callee *c, const struct function *f, struct arena *arena)
 {
 	unsigned n = 0;
 
@@ -111,16 +111,16 @@ static int read_function(struct callee *c, struct function *f)
 	int r = 0;
 
 	if (!f->has_body) {
-		c->effects = is_provided(f->name) ? 0 : CALLEE_FOREIGN;
+		c->effects = is_provided(f->name) ? 0 : CALLEE_EXTERNAL;
 		return 0;
 	}
 	arena_init(&arena, module->arena->max);
 	copy = parse_copy(f, f->name);
 	if (!copy || parse_body(copy, &arena, &diag)) {
-		c->effects = CALLEE_FOREIGN;
+		c->effects = CALLEE_EXTERNAL;
 	} else {
 		c->effects = effects_of(copy);
-		r = note_callees(c, copy, module->arena);
+		r = list_callees(c, copy, module->arena);
 	}
 	module->diag = outer;
 	arena_deinit(&arena);
@@ -128,7 +128,7 @@ static int read_function(struct callee *c, struct function *f)
 }
 
 /* NULL: no memory. */
-static struct callee *make_notes(struct function *f)
+static struct callee *callee_new(struct function *f)
 {
 	f->callee = arena_new(f->module->arena, struct callee);
 	if (!f->callee || read_function(f->callee, f))
@@ -151,12 +151,12 @@ static bool inherit(struct callee *to, const struct callee *from)
 }
 
 /* One that @c calls; new ones go to the end of the list. */
-static int note_call(struct callee *c, struct function *f, struct callee ***end)
+static int add_caller(struct callee *c, struct function *f, struct callee ***end)
 {
 	struct caller *caller;
 
 	if (!f->callee) {
-		**end = make_notes(f);
+		**end = callee_new(f);
 		if (!**end)
 			return -ENOMEM;
 		*end = &(**end)->next;
@@ -182,7 +182,7 @@ static void add_todo(struct callee **todo, struct callee *c)
 	*todo = c;
 }
 
-static void tell_callers(struct callee *list)
+static void propagate(struct callee *list)
 {
 	struct callee *todo = NULL;
 
@@ -208,22 +208,22 @@ static const struct callee *look_up(struct function *f)
 
 	if (f->callee && f->callee->is_known)
 		return f->callee;
-	list = make_notes(f);
+	list = callee_new(f);
 	if (!list)
 		return NULL;
 	end = &list->next;
 	for (struct callee *c = list; c; c = c->next)
 		for (unsigned k = 0; k < c->count; k++)
-			if (note_call(c, c->callees[k], &end))
+			if (add_caller(c, c->callees[k], &end))
 				return NULL;
-	tell_callers(list);
+	propagate(list);
 	return f->callee;
 }
 
 /* Whoever is called through a pointer is one of the module's functions. */
-static const struct callee *look_up_all(struct module *module)
+static const struct callee *any_callee(struct module *module)
 {
-	struct callee *all = module->anybody;
+	struct callee *all = module->any_callee;
 
 	if (all)
 		return all;
@@ -236,7 +236,7 @@ static const struct callee *look_up_all(struct module *module)
 			return NULL;
 		inherit(all, c);
 	}
-	module->anybody = all;
+	module->any_callee = all;
 	return all;
 }
 
@@ -244,10 +244,10 @@ int callee_has(const struct instruction *call, struct module *module, enum calle
 	       const char **culprit)
 {
 	struct function *f = callee_of(call);
-	const struct callee *c = f ? look_up(f) : look_up_all(module);
+	const struct callee *c = f ? look_up(f) : any_callee(module);
 
 	if (c && !(c->effects & effect) && c->effects & CALLEE_POINTER)
-		c = look_up_all(module);
+		c = any_callee(module);
 	if (!c)
 		return -ENOMEM;
 	if (!(c->effects & effect))

@@ -54,9 +54,9 @@ static const struct {
 	unsigned forms;
 	const char *reason;
 } bad_callees[] = {
-	{CALLEE_FOREIGN, ALL, "is not in this module"},
+	{CALLEE_EXTERNAL, ALL, "is not in this module"},
 	{CALLEE_INDEX, ALL, "reads the block's index"},
-	{CALLEE_OTHER, ALL, "contains what no form can have"},
+	{CALLEE_UNSUPPORTED, ALL, "contains what no form can have"},
 	{CALLEE_BARRIER, LOOPS, "waits at a barrier"},
 	{CALLEE_EXIT, LOOPS, "ends the thread"},
 };
@@ -111,7 +111,7 @@ static const char *instruction_reason(const struct instruction *i, unsigned form
 	return reason;
 }
 
-bool pass_is_strange(const struct function *function)
+bool pass_has_unsupported(const struct function *function)
 {
 	for (const struct block *b = function->entry; b; b = b->next)
 		for (const struct instruction *i = b->first; i; i = i->next)

@@ -2,43 +2,45 @@
 
 #include <errno.h>
 
-int votes_init(struct rewrite *rewrite)
+int exit_barriers_init(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	struct votes *votes = arena_new(f->arena, struct votes);
+	struct exit_barriers *barriers = arena_new(f->arena, struct exit_barriers);
 
-	if (!votes)
+	if (!barriers)
 		return -ENOMEM;
-	votes->next = edit_named_register(f, TYPE_b32, "vote");
-	votes->told = edit_variable(f, SPACE_SHARED, "told", 8, 8);
-	votes->finished = edit_variable(f, SPACE_SHARED, "finished", 4, 4);
-	rewrite->votes = votes;
+	barriers->next = edit_named_register(f, TYPE_b32, "vote");
+	barriers->told = edit_variable(f, SPACE_SHARED, "told", 8, 8);
+	barriers->finished = edit_variable(f, SPACE_SHARED, "finished", 4, 4);
+	rewrite->exit_barriers = barriers;
 	return PASS_DONE;
 }
 
 /* All write the same. */
-void votes_begin(struct cursor *at, struct rewrite *rewrite)
+void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite)
 {
-	const struct votes *votes = rewrite->votes;
+	const struct exit_barriers *barriers = rewrite->exit_barriers;
 
 	edit_code(at,
 		  "{ .reg .b32 %none; mov.u32 %0, 1; mov.u32 %none, 0; st.shared.u32 [%2], %none;"
 		  "  mov.u32 %none, -1; st.shared.u32 [%1], %none; st.shared.u32 [%1+4], %none; }",
-		  op_reg(votes->next), op_variable(votes->told), op_variable(votes->finished));
+		  op_reg(barriers->next), op_variable(barriers->told),
+		  op_variable(barriers->finished));
 }
 
-static void advance(struct cursor *at, const struct votes *votes, const struct instruction *like)
+static void advance(struct cursor *at, const struct exit_barriers *barriers,
+		    const struct instruction *like)
 {
-	edit_code(at, "add.u32 %0, %0, 1;", op_reg(votes->next));
+	edit_code(at, "add.u32 %0, %0, 1;", op_reg(barriers->next));
 	if (like)
 		edit_guard_like(at, like);
-	edit_code(at, "and.b32 %0, %0, 0x7fffffff;", op_reg(votes->next));
+	edit_code(at, "and.b32 %0, %0, 0x7fffffff;", op_reg(barriers->next));
 }
 
-void vote(struct cursor *at, struct rewrite *rewrite, struct block *left,
-	  const struct instruction *like)
+void exit_barrier_wait(struct cursor *at, struct rewrite *rewrite, struct block *left,
+		       const struct instruction *like)
 {
-	const struct votes *votes = rewrite->votes;
+	const struct exit_barriers *barriers = rewrite->exit_barriers;
 
 	edit_code(at, "barrier.sync %0;", op_int(rewrite->barrier));
 	if (like)
@@ -47,44 +49,46 @@ void vote(struct cursor *at, struct rewrite *rewrite, struct block *left,
 		edit_code(at,
 			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
 			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
-			  op_variable(votes->told), op_reg(votes->next), op_block(left));
-	advance(at, votes, like);
+			  op_variable(barriers->told), op_reg(barriers->next), op_block(left));
+	advance(at, barriers, like);
 }
 
-void vote_left(struct cursor *at, struct rewrite *rewrite)
+void exit_barrier_left(struct cursor *at, struct rewrite *rewrite)
 {
-	edit_code(at, "st.shared.u32 [%0], %1; barrier.sync %2;", op_variable(rewrite->votes->told),
-		  op_reg(rewrite->votes->next), op_int(rewrite->barrier));
+	edit_code(at, "st.shared.u32 [%0], %1; barrier.sync %2;",
+		  op_variable(rewrite->exit_barriers->told), op_reg(rewrite->exit_barriers->next),
+		  op_int(rewrite->barrier));
 }
 
 /* The last one leaves a 0 for the next block. */
-void vote_done(struct cursor *at, struct rewrite *rewrite)
+void exit_barrier_done(struct cursor *at, struct rewrite *rewrite)
 {
-	const struct votes *votes = rewrite->votes;
+	const struct exit_barriers *barriers = rewrite->exit_barriers;
 
 	edit_code(at,
 		  "{ .reg .pred %last; .reg .b32 %n, %x; mov.u32 %n, %ntid.x; mov.u32 %x, %ntid.y;"
 		  "  mul.lo.u32 %n, %n, %x; mov.u32 %x, %ntid.z; mul.lo.u32 %n, %n, %x;"
 		  "  sub.u32 %n, %n, 1; atom.shared.inc.u32 %x, [%0], %n;"
 		  "  setp.eq.u32 %last, %x, %n; @%last st.shared.u32 [%1+4], %2; }",
-		  op_variable(votes->finished), op_variable(votes->told), op_reg(votes->next));
+		  op_variable(barriers->finished), op_variable(barriers->told),
+		  op_reg(barriers->next));
 }
 
-struct reg *vote_absent(struct cursor *at, struct rewrite *rewrite, struct block *left)
+struct reg *exit_barrier_absent(struct cursor *at, struct rewrite *rewrite, struct block *left)
 {
-	const struct votes *votes = rewrite->votes;
+	const struct exit_barriers *barriers = rewrite->exit_barriers;
 	struct reg *none = edit_register(rewrite->function, TYPE_pred);
 
 	edit_code(at,
 		  "{ .reg .b32 %done; barrier.sync %0; ld.shared.u32 %done, [%1+4];"
 		  "  setp.eq.u32 %2, %done, %3; }",
-		  op_int(rewrite->barrier), op_variable(votes->told), op_reg(none),
-		  op_reg(votes->next));
+		  op_int(rewrite->barrier), op_variable(barriers->told), op_reg(none),
+		  op_reg(barriers->next));
 	if (left)
 		edit_code(at,
 			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
 			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
-			  op_variable(votes->told), op_reg(votes->next), op_block(left));
-	advance(at, votes, NULL);
+			  op_variable(barriers->told), op_reg(barriers->next), op_block(left));
+	advance(at, barriers, NULL);
 	return none;
 }

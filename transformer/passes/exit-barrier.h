@@ -15,24 +15,24 @@
 
 #include "passes/pass.h"
 
-struct votes {
+struct exit_barriers {
 	struct reg *next;          /* through the body */
 	struct variable *told;     /* shared memory: numbers of barriers: left, all are done */
 	struct variable *finished; /* shared memory: threads that are done with the block */
 };
 
 /* 0 or -ENOMEM: the kernel has votes. */
-int votes_init(struct rewrite *rewrite);
+int exit_barriers_init(struct rewrite *rewrite);
 /* Where the kernel begins, in front of its first barrier. */
-void votes_begin(struct cursor *at, struct rewrite *rewrite);
+void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite);
 
 /* Of one who stands at a barrier; executed where @like is, if that is not NULL. @left: where to go
  * if somebody has left, then the vote counts as one that has not been; NULL: nobody can have. */
-void vote(struct cursor *at, struct rewrite *rewrite, struct block *left,
-	  const struct instruction *like);
+void exit_barrier_wait(struct cursor *at, struct rewrite *rewrite, struct block *left,
+		       const struct instruction *like);
 /* Of one who has left. Nobody stays. */
-void vote_left(struct cursor *at, struct rewrite *rewrite);
-/* One thread more is done; once for each, in front of its vote_absent(). */
-void vote_done(struct cursor *at, struct rewrite *rewrite);
+void exit_barrier_left(struct cursor *at, struct rewrite *rewrite);
+/* One thread more is done; once for each, in front of its exit_barrier_absent(). */
+void exit_barrier_done(struct cursor *at, struct rewrite *rewrite);
 /* Of one who is done, at a barrier of the others. The predicate: there are no others. */
-struct reg *vote_absent(struct cursor *at, struct rewrite *rewrite, struct block *left);
+struct reg *exit_barrier_absent(struct cursor *at, struct rewrite *rewrite, struct block *left);

@@ -14,8 +14,8 @@
 #include "weir/transform.h"
 
 struct detached;
-struct gathering;
-struct votes;
+struct reconvergence;
+struct exit_barriers;
 
 enum pass_outcome {
 	PASS_DONE,
@@ -30,15 +30,15 @@ struct rewrite {
 	unsigned registers_max;    /* of a thread; 0: no limit */
 	struct diag refusal;       /* why, with PASS_REFUSED */
 
-	struct variable *hidden;     /* params: what the launcher tells (preempt-abi.h) */
-	struct reg *index[3];        /* block-index: instead of %ctaid; NULL: it is not read */
-	struct gathering *gathering; /* warp-exit: of warps (reconvergence.h); or NULL */
+	struct variable *hidden; /* params: what the launcher tells (preempt-abi.h) */
+	struct reg *index[3];    /* block-index: instead of %ctaid; NULL: it is not read */
+	struct reconvergence *reconvergence; /* warp-exit: of warps (reconvergence.h); or NULL */
 	struct instruction *leave; /* uniform-exit: the one ret, where all threads have come ... */
-	bool have_met;             /* ... through a barrier */
-	bool must_meet;            /* without one, nobody may begin the next block */
+	bool exits_at_barrier;     /* ... through a barrier */
+	bool needs_barrier;        /* without one, nobody may begin the next block */
 	unsigned barrier;          /* a number that the kernel leaves free */
 	struct variable *tally;    /* a word that must be 0 at first; or NULL */
-	struct votes *votes;       /* barriers have numbers (exit-barrier.h); or NULL */
+	struct exit_barriers *exit_barriers; /* barriers have numbers (exit-barrier.h); or NULL */
 
 	struct safe *safe; /* safe-points, or NULL: nobody leaves inside a block */
 	uint32_t save_fixed, save_per_thread; /* save: what weir_verdict says */
@@ -73,7 +73,7 @@ unsigned pass_target(const struct module *module);
 bool pass_has_isa(const struct module *module, unsigned major, unsigned minor);
 
 /* Does it contain anything that pass_eligible refuses for some form? */
-bool pass_is_strange(const struct function *function);
+bool pass_has_unsupported(const struct function *function);
 
 extern const struct pass pass_eligible;
 extern const struct pass pass_params;

@@ -26,8 +26,8 @@
  * Lanes of a warp wait for each other at shuffles, votes and their like. A thread that may come by
  * one of them, or a call, before the next barrier owes it to other lanes, which may wait there. At
  * a head from where that may be, a check counts only if all lanes of the warp are at it: then they
- * leave together, and none waits. So it is at all of them where warps gather (reconvergence.h), also those
- * that are done.
+ * leave together, and none waits. So it is at all of them where warps gather (reconvergence.h),
+ * also those that are done.
  */
 #include "analysis/barrier.h"
 #include "passes/reconvergence.h"
@@ -46,7 +46,7 @@
 #define ROUND_WEIGHT 320u /* of what comes between two checks of a loop, at least ... */
 #define COPIES_MAX   640u /* ... unless that makes so many instructions */
 
-struct chooser {
+struct selector {
 	struct rewrite *rewrite;
 	struct function *f;
 	struct cfg cfg;
@@ -54,11 +54,11 @@ struct chooser {
 	unsigned loop_count;
 	struct instruction *barriers[POINTS_MAX];
 	unsigned barrier_count;
-	bool *owes; /* by block: at its start; see above */
+	bool *awaited; /* by block: at its start; see above */
 };
 
 /* Does each round of @outer come by the head of a loop in it that is chosen already? */
-static bool is_covered(const struct chooser *c, const struct loop *outer)
+static bool is_covered(const struct selector *c, const struct loop *outer)
 {
 	for (unsigned k = 0; k < c->loop_count; k++) {
 		const struct block *inner = c->loops[k]->head;
@@ -77,7 +77,7 @@ static bool is_covered(const struct chooser *c, const struct loop *outer)
 }
 
 /* Inner loops first: a check there is one for the outer ones as well. */
-static int choose_loops(struct chooser *c)
+static int select_loops(struct selector *c)
 {
 	struct loop **loops;
 	unsigned n = 0;
@@ -119,7 +119,7 @@ static unsigned weight(const struct instruction *i)
 }
 
 /* How many copies of the body make a check cheap; 1 for loops that are not to be copied. */
-static unsigned copies_of(const struct chooser *c, const struct loop *loop)
+static unsigned copies_of(const struct selector *c, const struct loop *loop)
 {
 	unsigned round = 1, copies;
 
@@ -143,7 +143,7 @@ static unsigned copies_of(const struct chooser *c, const struct loop *loop)
 	return copies * loop->instruction_count <= COPIES_MAX ? copies : 1;
 }
 
-static int unroll_loops(struct chooser *c)
+static int unroll_loops(struct selector *c)
 {
 	for (unsigned k = 0; k < c->loop_count; k++) {
 		unsigned copies = copies_of(c, c->loops[k]);
@@ -155,7 +155,7 @@ static int unroll_loops(struct chooser *c)
 	return PASS_DONE;
 }
 
-static int look_at_barriers(struct chooser *c)
+static int look_at_barriers(struct selector *c)
 {
 	for (struct block *b = c->f->entry; b; b = b->next) {
 		for (struct instruction *i = b->first; i; i = i->next) {
@@ -179,17 +179,17 @@ static int look_at_barriers(struct chooser *c)
 }
 
 /* Who leaves a block of the grid goes on with another one. */
-static bool owes_behind(const struct chooser *c, const struct block *b)
+static bool awaited_behind(const struct selector *c, const struct block *b)
 {
-	bool owes =
-		b->last && b->last->mnemonic->op_class == OP_EXIT && c->owes[c->f->entry->order];
+	bool awaited =
+		b->last && b->last->mnemonic->op_class == OP_EXIT && c->awaited[c->f->entry->order];
 
 	for (unsigned k = 0; k < b->succ_count; k++)
-		owes = owes || c->owes[b->succs[k]->order];
-	return owes;
+		awaited = awaited || c->awaited[b->succs[k]->order];
+	return awaited;
 }
 
-static bool owes_at(const struct chooser *c, const struct block *b)
+static bool awaited_at(const struct selector *c, const struct block *b)
 {
 	for (const struct instruction *i = b->first; i; i = i->next) {
 		if (i->mnemonic->op_class == OP_WARP || i->mnemonic->op_class == OP_CALL)
@@ -197,25 +197,25 @@ static bool owes_at(const struct chooser *c, const struct block *b)
 		if (i->mnemonic->op_class == OP_BARRIER && !i->guard)
 			return false;
 	}
-	return owes_behind(c, b);
+	return awaited_behind(c, b);
 }
 
-static int find_debts(struct chooser *c)
+static int find_awaited(struct selector *c)
 {
 	bool changed = true;
 
-	c->owes = arena_array(c->f->arena, c->cfg.count, sizeof(*c->owes));
-	if (!c->owes)
+	c->awaited = arena_array(c->f->arena, c->cfg.count, sizeof(*c->awaited));
+	if (!c->awaited)
 		return -ENOMEM;
 	for (unsigned round = 0; changed; round++) {
 		if (round == ROUND_MAX)
 			return -E2BIG;
 		changed = false;
 		for (unsigned k = c->cfg.count; k-- > 0;) {
-			bool owes = owes_at(c, c->cfg.order[k]);
+			bool awaited = awaited_at(c, c->cfg.order[k]);
 
-			changed = changed || owes != c->owes[k];
-			c->owes[k] = owes;
+			changed = changed || awaited != c->awaited[k];
+			c->awaited[k] = awaited;
 		}
 	}
 	return PASS_DONE;
@@ -236,10 +236,11 @@ static void unguard(struct function *f, struct instruction *i)
 }
 
 /* Those of the warp that are done come to the vote, too; whoever goes on there has been fetched. */
-static void fetch_done(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
+static void reconverge_for_barrier(struct cursor *at, struct rewrite *rewrite,
+				   const struct instruction *i)
 {
-	if (rewrite->gathering && !rewrite->safe->is_uniform)
-		gather_at_barrier(at, rewrite, i);
+	if (rewrite->reconvergence && !rewrite->safe->is_uniform)
+		reconverge_at_barrier(at, rewrite, i);
 }
 
 /* A barrier that reduces a vote of the kernel's own: the tally is added to in front of our vote,
@@ -259,23 +260,23 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 	if (!rewrite->tally)
 		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
 	tally = op_variable(rewrite->tally);
-	fetch_done(at, rewrite, i);
+	reconverge_for_barrier(at, rewrite, i);
 	begin = edit_new_block(f);
 	if (!begin)
 		return;
 	cursor_place(at, begin);
 	edit_code(at,
-		  (barrier->vote->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
-							 : "selp.u32 %0, 1, 0, %1;",
-		  op_reg(mine), op_reg(barrier->vote->reg));
+		  (barrier->predicate->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
+							      : "selp.u32 %0, 1, 0, %1;",
+		  op_reg(mine), op_reg(barrier->predicate->reg));
 	edit_code(at, "red.shared.add.u32 [%0], %1; neg.s32 %1, %1;", tally, op_reg(mine));
-	point = safe_vote(at, rewrite);
+	point = safe_barrier(at, rewrite);
 	point->at = begin;
 	leaving = safe_point_leaving(rewrite, point);
 	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
-	fetch_done(at, rewrite, i);
-	vote(at, rewrite, NULL, NULL); /* nobody can have left in between */
+	reconverge_for_barrier(at, rewrite, i);
+	exit_barrier_wait(at, rewrite, NULL, NULL); /* nobody can have left in between */
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_code(at,
 		  is_and                              ? "setp.eq.u32 %0, %1, 0;"
@@ -296,13 +297,13 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 	if (barrier_read(i, &barrier) && barrier.is_red) {
 		replace_reduction(&at, rewrite, i, &barrier);
 	} else {
-		fetch_done(&at, rewrite, i);
-		safe_vote(&at, rewrite);
+		reconverge_for_barrier(&at, rewrite, i);
+		safe_barrier(&at, rewrite);
 	}
 	edit_remove(f, i);
 }
 
-static void replace_barriers(struct chooser *c)
+static void replace_barriers(struct selector *c)
 {
 	for (unsigned k = 0; k < c->barrier_count && !c->f->module->diag->error; k++)
 		replace_barrier(c->rewrite, c->barriers[k]);
@@ -369,7 +370,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 		  op_variable(rewrite->safe->watch));
 }
 
-static void write_check(struct chooser *c, struct safe_point *point, struct block *check,
+static void write_check(struct selector *c, struct safe_point *point, struct block *check,
 			bool together)
 {
 	struct rewrite *rewrite = c->rewrite;
@@ -405,7 +406,7 @@ static void write_check(struct chooser *c, struct safe_point *point, struct bloc
 		  op_reg(here), op_block(point->leave), op_block(point->at));
 }
 
-static void add_check(struct chooser *c, struct block *head, bool together)
+static void add_check(struct selector *c, struct block *head, bool together)
 {
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
@@ -419,7 +420,7 @@ static void add_check(struct chooser *c, struct block *head, bool together)
 		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; xor.b32 %now, %now, %0;"
 		  "  setp.lt.s32 %p, %3, 0; setp.ge.or.u32 %p, %now, %1, %p; @%p bra %2; }",
 		  op_reg(rewrite->safe->since), hidden32(&at, rewrite, HIDDEN(period)),
-		  op_block(check), op_reg(rewrite->votes->next));
+		  op_block(check), op_reg(rewrite->exit_barriers->next));
 	cursor_place(&at, on);
 	point = safe_point_new(rewrite, on, false);
 	point->head = head;
@@ -427,7 +428,7 @@ static void add_check(struct chooser *c, struct block *head, bool together)
 	write_check(c, point, check, together);
 }
 
-static int init_safe(struct chooser *c)
+static int init_safe(struct selector *c)
 {
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
@@ -436,7 +437,7 @@ static int init_safe(struct chooser *c)
 	int r = uniform_barriers(f, &c->cfg, &is_uniform);
 
 	if (!r)
-		r = safe ? votes_init(rewrite) : -ENOMEM;
+		r = safe ? exit_barriers_init(rewrite) : -ENOMEM;
 	if (r)
 		return r;
 	safe->points_end = &safe->points;
@@ -450,7 +451,7 @@ static int init_safe(struct chooser *c)
 
 static int run(struct rewrite *rewrite)
 {
-	struct chooser c = {.rewrite = rewrite, .f = rewrite->function};
+	struct selector c = {.rewrite = rewrite, .f = rewrite->function};
 	int r = cfg_build(c.f, &c.cfg);
 
 	if (r || (!c.f->loops && !c.cfg.irreducible))
@@ -460,11 +461,11 @@ static int run(struct rewrite *rewrite)
 				   "PTX before 6.2 does not tell which threads are there");
 	if (c.cfg.irreducible)
 		return pass_refuse(rewrite, c.f->at, "a cycle that is entered in several places");
-	r = choose_loops(&c);
+	r = select_loops(&c);
 	if (!r)
 		r = look_at_barriers(&c);
 	if (!r)
-		r = find_debts(&c);
+		r = find_awaited(&c);
 	if (!r)
 		r = init_safe(&c);
 	if (!r)
@@ -474,7 +475,7 @@ static int run(struct rewrite *rewrite)
 	replace_barriers(&c);
 	for (unsigned k = 0; k < c.loop_count && !c.f->module->diag->error; k++)
 		add_check(&c, c.loops[k]->head,
-			  rewrite->gathering || c.owes[c.loops[k]->head->order]);
+			  rewrite->reconvergence || c.awaited[c.loops[k]->head->order]);
 	if (rewrite->safe->count > POINTS_MAX)
 		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
 				   rewrite->safe->count);

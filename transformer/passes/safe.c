@@ -46,35 +46,39 @@ static struct block *begin_block(struct cursor *at)
 	return block;
 }
 
-struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite)
+struct safe_point *safe_barrier(struct cursor *at, struct rewrite *rewrite)
 {
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
 
-	vote(at, rewrite, point->leave, NULL);
+	exit_barrier_wait(at, rewrite, point->leave, NULL);
 	return point;
 }
 
-struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite)
+struct reg *safe_barrier_absent(struct cursor *at, struct rewrite *rewrite)
 {
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
 
-	return vote_absent(at, rewrite, point->leave);
+	return exit_barrier_absent(at, rewrite, point->leave);
 }
 
-void safe_vote_done(struct cursor *at, struct rewrite *rewrite)
+static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 {
+	safe_barrier_absent(at, rewrite);
+}
+
+void safe_barrier_done(struct cursor *at, struct rewrite *rewrite)
+{
+	bool is_uniform = rewrite->safe->is_uniform;
 	struct block *again;
 
-	if (rewrite->safe->is_uniform) {
-		if (rewrite->gathering)
-			gather_done(at, rewrite);
+	if (!is_uniform)
+		exit_barrier_done(at, rewrite);
+	if (rewrite->reconvergence)
+		reconverge_done(at, rewrite, is_uniform ? NULL : at_barrier_of_others);
+	if (is_uniform)
 		return;
-	}
-	vote_done(at, rewrite);
-	if (rewrite->gathering)
-		gather_done(at, rewrite);
 	again = begin_block(at);
-	edit_code(at, "@!%0 bra %1;", op_reg(safe_vote_absent(at, rewrite)), op_block(again));
+	edit_code(at, "@!%0 bra %1;", op_reg(safe_barrier_absent(at, rewrite)), op_block(again));
 }
 
 void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)

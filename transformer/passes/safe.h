@@ -5,7 +5,8 @@
  * came leave as well, in front of that barrier, and come to it again when they go on. Threads that
  * are done vote, too. What leaving means is save.c's affair.
  *
- * Those who are done vote only if some may come by a barrier that others miss. How is in exit-barrier.h.
+ * Those who are done vote only if some may come by a barrier that others miss. How is in
+ * exit-barrier.h.
  */
 #pragma once
 
@@ -31,8 +32,8 @@ struct safe {
 	struct block *enter, *draw, *given, *leave;
 	struct variable *slots;
 	struct reg *ticket, *drawn;
-	struct reg *parting; /* what leave adds to words.left */
-	struct reg *saved;   /* by the last worker: how many blocks are saved */
+	struct reg *exit_count; /* what leave adds to words.left */
+	struct reg *saved;      /* by the last worker: how many blocks are saved */
 };
 
 /* A save begins with the serial of the launch, if there is something in it. Behind that, in the
@@ -52,8 +53,8 @@ struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, boo
 struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *point);
 
 /* A barrier for all threads that have not left, and a point in front of it. */
-struct safe_point *safe_vote(struct cursor *at, struct rewrite *rewrite);
+struct safe_point *safe_barrier(struct cursor *at, struct rewrite *rewrite);
 /* Of one who is done, at a barrier of the others. The predicate: there are none. */
-struct reg *safe_vote_absent(struct cursor *at, struct rewrite *rewrite);
+struct reg *safe_barrier_absent(struct cursor *at, struct rewrite *rewrite);
 /* The same where threads are done with a block. */
-void safe_vote_done(struct cursor *at, struct rewrite *rewrite);
+void safe_barrier_done(struct cursor *at, struct rewrite *rewrite);

@@ -63,7 +63,7 @@ static struct operand leader(struct cursor *at, struct frame *fr)
 
 /* Not every worker needs to look whenever it could: of many, each looks only in every eighth span
  * of 8 us, of fewer in every second. To @otherwise if it is not this one's turn. */
-static void write_turn(struct cursor *at, struct block *otherwise)
+static void write_poll_filter(struct cursor *at, struct block *otherwise)
 {
 	edit_code(at,
 		  "{ .reg .pred %p, %q; .reg .b32 %n, %w, %turn; .reg .b64 %span;"
@@ -80,8 +80,8 @@ static void write_turn(struct cursor *at, struct block *otherwise)
 static void write_barrier(struct cursor *at, struct frame *fr)
 {
 	if (fr->rewrite->safe)
-		safe_vote(at, fr->rewrite);
-	else if (fr->rewrite->have_met || fr->rewrite->gathering)
+		safe_barrier(at, fr->rewrite);
+	else if (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence)
 		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
 	else
 		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
@@ -141,8 +141,8 @@ static void write_enter(struct frame *fr, struct block *enter)
 	}
 	cursor_place(&at, begin);
 	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
-	if (fr->rewrite->votes)
-		votes_begin(&at, fr->rewrite);
+	if (fr->rewrite->exit_barriers)
+		exit_barriers_begin(&at, fr->rewrite);
 	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
@@ -195,7 +195,7 @@ static void write_poll(struct cursor *at, struct frame *fr)
 	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
 	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
 
-	write_turn(at, fr->told);
+	write_poll_filter(at, fr->told);
 	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
 	hidden_poll(at, fr->rewrite, words, next, op_block(fr->told));
 	if (!fr->rewrite->safe) {
@@ -356,7 +356,7 @@ static void write_next(struct frame *fr)
 {
 	struct cursor at = cursor_before(fr->f, fr->rewrite->leave);
 
-	if (fr->rewrite->must_meet && !fr->rewrite->have_met)
+	if (fr->rewrite->needs_barrier && !fr->rewrite->exits_at_barrier)
 		write_barrier(&at, fr);
 	for (unsigned k = 0; k < 3 && fr->axis[k]; k++)
 		edit_code(&at, "add.u32 %0, %0, %1;", op_reg(fr->axis[k]),
@@ -384,7 +384,7 @@ static void write_count(struct cursor *at, struct frame *fr, struct operand word
 			  "  atom.global.add.u32 %n, [%0+24], %1; add.u32 %n, %n, %1;"
 			  "  shr.u32 %2, %n, 16; and.b32 %n, %n, 0xffff;"
 			  "  mov.u32 %all, %nctaid.x; setp.ne.u32 %p, %n, %all; @%p bra %3; }",
-			  words, op_reg(safe->parting), op_reg(safe->saved), otherwise);
+			  words, op_reg(safe->exit_count), op_reg(safe->saved), otherwise);
 	else
 		edit_code(at,
 			  "{ .reg .pred %p; .reg .b32 %n, %all;"
@@ -418,8 +418,8 @@ static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
 /* To @tell with the words in order, where the last worker was refused by an open word: then all
  * tickets had been given out, and all are done. There is nothing to look at, nor to wait for. */
-static void write_over(struct cursor *at, struct frame *fr, struct operand words,
-		       struct operand done, struct block *tell)
+static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
+			   struct operand done, struct block *tell)
 {
 	struct block *closed = edit_new_block(fr->f);
 
@@ -458,7 +458,7 @@ static void write_leave(struct frame *fr)
 		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
-		write_over(&at, fr, words, done, tell);
+		write_all_done(&at, fr, words, done, tell);
 	write_fence(&at);
 	edit_code(&at,
 		  "{ .reg .pred %open; .reg .b32 %t;"
@@ -520,7 +520,7 @@ static void show(struct frame *fr, struct block *enter)
 	safe->slots = fr->slots;
 	safe->ticket = fr->ticket;
 	safe->drawn = fr->drawn;
-	safe->parting = edit_named_register(fr->f, TYPE_b32, "parting");
+	safe->exit_count = edit_named_register(fr->f, TYPE_b32, "parting");
 	safe->saved = edit_named_register(fr->f, TYPE_b32, "saved");
 }
 
@@ -528,8 +528,8 @@ static void show(struct frame *fr, struct block *enter)
  * blocks; NULL: none. */
 static struct variable *borrow(const struct rewrite *rewrite)
 {
-	if (rewrite->safe || rewrite->votes || rewrite->tally || rewrite->gathering ||
-	    !rewrite->must_meet)
+	if (rewrite->safe || rewrite->exit_barriers || rewrite->tally || rewrite->reconvergence ||
+	    !rewrite->needs_barrier)
 		return NULL;
 	for (struct variable *v = rewrite->function->variables; v; v = v->next)
 		if (v->space == SPACE_SHARED && v->size >= MUCH_SHARED && variable_align(v) >= 4)

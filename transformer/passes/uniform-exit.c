@@ -26,11 +26,11 @@
 #define SM_MIN 70
 
 /* Those who are done come, too. */
-static void insert_vote(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
+static void insert_barrier(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
 {
-	if (rewrite->gathering)
-		gather_at_barrier(at, rewrite, i);
-	vote(at, rewrite, NULL, i);
+	if (rewrite->reconvergence)
+		reconverge_at_barrier(at, rewrite, i);
+	exit_barrier_wait(at, rewrite, NULL, i);
 }
 
 /* The vote is counted by additions to the tally, which each thread takes back when it has read the
@@ -49,14 +49,14 @@ static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
 	edit_code(at, "mov.u32 %0, 0;", op_reg(mine));
 	edit_code(at, "mov.u32 %0, 1;", op_reg(mine));
 	if (at->before && at->before->prev) {
-		at->before->prev->guard = barrier->vote->reg;
-		at->before->prev->guard_negated = (barrier->vote->sign == '!') != is_and;
+		at->before->prev->guard = barrier->predicate->reg;
+		at->before->prev->guard_negated = (barrier->predicate->sign == '!') != is_and;
 	}
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_guard_like(at, i);
-	insert_vote(at, rewrite, i);
+	insert_barrier(at, rewrite, i);
 	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(sum), tally);
-	insert_vote(at, rewrite, i);
+	insert_barrier(at, rewrite, i);
 	edit_code(at, "neg.s32 %0, %0;", op_reg(mine));
 	edit_code(at, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
 	edit_guard_like(at, i);
@@ -77,7 +77,7 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
 	if (barrier->is_red)
 		insert_reduction(&at, rewrite, i, barrier);
 	else
-		insert_vote(&at, rewrite, i);
+		insert_barrier(&at, rewrite, i);
 	edit_remove(f, i);
 }
 
@@ -143,7 +143,7 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 
 			/* What pass-warp-exit.c wrote is each warp's own. */
 			if (i->at.line || rewrite->safe)
-				rewrite->must_meet = rewrite->must_meet || shares(i);
+				rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
 			*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
 			if (i->mnemonic->op_class != OP_BARRIER)
 				continue;
@@ -188,19 +188,25 @@ static const struct instruction *find_awaited(const struct function *f)
 	return found;
 }
 
+static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
+{
+	exit_barrier_absent(at, rewrite, NULL);
+}
+
 /* Those who are done stand at the others' barriers until there are no others. */
 static void leave_together(struct cursor *at, struct rewrite *rewrite)
 {
 	struct block *again = edit_new_block(rewrite->function);
 
-	if (rewrite->votes)
-		vote_done(at, rewrite);
-	if (rewrite->gathering)
-		gather_done(at, rewrite);
-	if (!rewrite->votes || !again)
+	if (rewrite->exit_barriers)
+		exit_barrier_done(at, rewrite);
+	if (rewrite->reconvergence)
+		reconverge_done(at, rewrite, rewrite->exit_barriers ? at_barrier_of_others : NULL);
+	if (!rewrite->exit_barriers || !again)
 		return;
 	cursor_place(at, again);
-	edit_code(at, "@!%0 bra %1;", op_reg(vote_absent(at, rewrite, NULL)), op_block(again));
+	edit_code(at, "@!%0 bra %1;", op_reg(exit_barrier_absent(at, rewrite, NULL)),
+		  op_block(again));
 }
 
 static int run(struct rewrite *rewrite)
@@ -229,7 +235,7 @@ static int run(struct rewrite *rewrite)
 		return pass_refuse(rewrite, awaited->at,
 				   "a barrier for all threads and for some, who only arrive");
 	if (!is_uniform)
-		r = votes_init(rewrite);
+		r = exit_barriers_init(rewrite);
 	if (r)
 		return r;
 	done = edit_block(f, f->last, "done");
@@ -240,10 +246,10 @@ static int run(struct rewrite *rewrite)
 	if (has_copies)
 		edit_code(&at, "cp.async.wait_all;");
 	if (rewrite->safe)
-		safe_vote_done(&at, rewrite);
+		safe_barrier_done(&at, rewrite);
 	else
 		leave_together(&at, rewrite);
-	rewrite->have_met = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;
+	rewrite->exits_at_barrier = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;
 	edit_code(&at, "ret;");
 	rewrite->leave = at.block->last;
 	return PASS_DONE;

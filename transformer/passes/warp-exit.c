@@ -16,9 +16,7 @@
  */
 #include "passes/callee.h"
 #include "passes/reconvergence.h"
-#include "passes/safe.h"
 #include "analysis/uniform.h"
-#include "passes/exit-barrier.h"
 #include "analysis/warp-mask.h"
 
 #include <errno.h>
@@ -28,87 +26,19 @@
 
 #define WARPS_MAX 32u
 
-struct looking {
+struct checker {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct uniform_left left;
+	struct uniform_exited left;
 	uint8_t *masks;
 	bool is_needed;
 };
-
-struct reg *gather(struct cursor *at, struct rewrite *rewrite, const struct instruction *like)
-{
-	const struct gathering *g = rewrite->gathering;
-	struct reg *live = edit_named_register(rewrite->function, TYPE_b32, "live");
-
-	edit_code(at, "bar.warp.sync %0;", op_reg(g->lanes));
-	edit_guard_like(at, like);
-	edit_code(at, "ld.volatile.shared.u32 %0, [%1];", op_reg(live), op_reg(g->words));
-	edit_code(at, "bar.warp.sync %0;", op_reg(g->lanes));
-	edit_guard_like(at, like);
-	return live;
-}
-
-static void tell(struct cursor *at, struct rewrite *rewrite, uint32_t is_barrier,
-		 const struct instruction *like)
-{
-	struct reg *word = edit_register(rewrite->function, TYPE_b32);
-
-	edit_code(at, "mov.u32 %0, %1;", op_reg(word), op_int(is_barrier));
-	edit_code(at, "st.volatile.shared.u32 [%0+4], %1;", op_reg(rewrite->gathering->words),
-		  op_reg(word));
-	edit_guard_like(at, like);
-}
-
-void gather_at_barrier(struct cursor *at, struct rewrite *rewrite, const struct instruction *like)
-{
-	tell(at, rewrite, 1, like);
-	gather(at, rewrite, like);
-	tell(at, rewrite, 0, like);
-}
-
-/* One who is done, at a barrier of the others. If all threads come by the same barriers that cannot
- * be, and it stands there for nothing. */
-static void come_to_barrier(struct cursor *at, struct rewrite *rewrite)
-{
-	if (!rewrite->votes || (rewrite->safe && rewrite->safe->is_uniform))
-		return;
-	if (rewrite->safe)
-		safe_vote_absent(at, rewrite);
-	else
-		vote_absent(at, rewrite, NULL);
-}
-
-void gather_done(struct cursor *at, struct rewrite *rewrite)
-{
-	struct function *f = rewrite->function;
-	const struct gathering *g = rewrite->gathering;
-
-	struct block *again = edit_new_block(f), *out = edit_new_block(f);
-
-	if (!again || !out)
-		return;
-	edit_code(at,
-		  "{ .reg .b32 %others; mov.u32 %others, %1; not.b32 %others, %others;"
-		  "  red.shared.and.b32 [%0], %others; }",
-		  op_reg(g->words), op_special(f, "%lanemask_eq"));
-	cursor_place(at, again);
-	edit_code(at,
-		  "{ .reg .pred %p; .reg .b32 %live, %barrier; bar.warp.sync %0;"
-		  "  ld.volatile.shared.v2.u32 {%live, %barrier}, [%1]; bar.warp.sync %0;"
-		  "  setp.eq.u32 %p, %live, 0; @%p bra %2;"
-		  "  setp.eq.u32 %p, %barrier, 0; @%p bra %3; }",
-		  op_reg(g->lanes), op_reg(g->words), op_block(out), op_block(again));
-	come_to_barrier(at, rewrite);
-	edit_code(at, "bra %0;", op_block(again));
-	cursor_place(at, out);
-}
 
 /* In front of each block of the program. */
 static void write_start(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	const struct gathering *g = rewrite->gathering;
+	const struct reconvergence *warp = rewrite->reconvergence;
 	struct variable *words = edit_variable(f, SPACE_SHARED, "warps", 8, WARPS_MAX * 8);
 	struct cursor at = cursor_start(f, edit_block(f, NULL, "warps"));
 
@@ -123,10 +53,10 @@ static void write_start(struct rewrite *rewrite)
 		  "  shl.b32 %me, %me, 3; mov.u32 %1, %2; add.u32 %1, %1, %me;"
 		  "  mov.u32 %x, 0; st.volatile.shared.v2.u32 [%1], {%0, %x};"
 		  "  bar.warp.sync %0; }",
-		  op_reg(g->lanes), op_reg(g->words), op_variable(words));
+		  op_reg(warp->lanes), op_reg(warp->words), op_variable(words));
 }
 
-static int check_call(struct looking *l, const struct instruction *call)
+static int check_call(struct checker *l, const struct instruction *call)
 {
 	const char *culprit = "";
 	int r = callee_has(call, l->f->module, CALLEE_WARP, &culprit);
@@ -140,11 +70,11 @@ static int check_call(struct looking *l, const struct instruction *call)
 	return r;
 }
 
-static int check_instruction(struct looking *l, const struct instruction *i)
+static int check_instruction(struct checker *l, const struct instruction *i)
 {
 	enum mask_kind mask = warp_mask_of(i, l->masks);
 
-	if (!uniform_is_left(&l->left, i))
+	if (!uniform_has_exited(&l->left, i))
 		return PASS_DONE;
 	if (i->mnemonic->op_class == OP_CALL)
 		return check_call(l, i);
@@ -156,7 +86,7 @@ static int check_instruction(struct looking *l, const struct instruction *i)
 	return PASS_DONE;
 }
 
-static int look_at_all(struct looking *l)
+static int look_at_all(struct checker *l)
 {
 	for (struct block *b = l->f->entry; b; b = b->next) {
 		for (const struct instruction *i = b->first; i; i = i->next) {
@@ -178,16 +108,16 @@ static bool keeps_lanes(const struct instruction *i)
 	       !(op_class == OP_WARP && !(i->mnemonic->flags & OP_WRITES_0));
 }
 
-static void write_block(struct looking *l, struct block *b)
+static void write_block(struct checker *l, struct block *b)
 {
 	struct reg *live = NULL;
 
 	for (struct instruction *i = b->first; i; i = i->next) {
-		if (uniform_is_left(&l->left, i) && warp_mask_of(i, l->masks) == MASK_ALL) {
+		if (uniform_has_exited(&l->left, i) && warp_mask_of(i, l->masks) == MASK_ALL) {
 			struct cursor at = cursor_before(l->f, i);
 
 			if (!live)
-				live = gather(&at, l->rewrite, i);
+				live = reconverge(&at, l->rewrite, i);
 			i->operands[i->operand_count - 1] = op_reg(live);
 		}
 		if (!keeps_lanes(i))
@@ -206,7 +136,7 @@ static bool may_wait(const struct function *f)
 
 static int run(struct rewrite *rewrite)
 {
-	struct looking l = {.rewrite = rewrite, .f = rewrite->function};
+	struct checker l = {.rewrite = rewrite, .f = rewrite->function};
 	struct cfg cfg;
 	int r;
 
@@ -214,7 +144,7 @@ static int run(struct rewrite *rewrite)
 		return PASS_DONE;
 	r = cfg_build(l.f, &cfg);
 	if (!r)
-		r = uniform_find_left(l.f, &cfg, &l.left);
+		r = uniform_find_exited(l.f, &cfg, &l.left);
 	l.masks = r ? NULL : warp_masks(l.f);
 	if (!r)
 		r = l.masks ? look_at_all(&l) : -ENOMEM;
@@ -225,11 +155,11 @@ static int run(struct rewrite *rewrite)
 				   "threads of a warp may leave before others name them, and %s "
 				   "has no barriers for single threads",
 				   l.f->module->target);
-	rewrite->gathering = arena_new(l.f->arena, struct gathering);
-	if (!rewrite->gathering)
+	rewrite->reconvergence = arena_new(l.f->arena, struct reconvergence);
+	if (!rewrite->reconvergence)
 		return -ENOMEM;
-	rewrite->gathering->lanes = edit_named_register(l.f, TYPE_b32, "lanes");
-	rewrite->gathering->words = edit_named_register(l.f, TYPE_b32, "warp");
+	rewrite->reconvergence->lanes = edit_named_register(l.f, TYPE_b32, "lanes");
+	rewrite->reconvergence->words = edit_named_register(l.f, TYPE_b32, "warp");
 	for (struct block *b = l.f->entry; b; b = b->next)
 		write_block(&l, b);
 	write_start(rewrite);

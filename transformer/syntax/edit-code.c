@@ -139,7 +139,6 @@ unsigned edit_replace_special(struct function *function, const char *name, struc
 			n += here;
 		}
 	}
-	function->changed = function->changed || n;
 	return n;
 }
 

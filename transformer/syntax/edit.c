@@ -17,7 +17,6 @@ static void link_block(struct function *f, struct block *after, struct block *bl
 	*(after ? &after->next : &f->entry) = block;
 	*(block->next ? &block->next->prev : &f->last) = block;
 	block->placed = true;
-	f->changed = true;
 }
 
 /* @first and all behind it go from their block to the end of @to. */
@@ -85,7 +84,6 @@ void cursor_insert(struct cursor *cursor, struct instruction *i)
 	i->prev = cursor->before ? cursor->before->prev : block->last;
 	*(i->prev ? &i->prev->next : &block->first) = i;
 	*(i->next ? &i->next->prev : &block->last) = i;
-	cursor->function->changed = true;
 	if (cursor->before && instruction_ends_block(i))
 		place_new_block(cursor);
 }
@@ -103,11 +101,6 @@ struct operand op_int(uint64_t value)
 struct operand op_block(struct block *block)
 {
 	return (struct operand){.kind = OPERAND_BLOCK, .block = block};
-}
-
-struct operand op_table(struct table *table)
-{
-	return (struct operand){.kind = OPERAND_TABLE, .table = table};
 }
 
 struct operand op_variable(struct variable *variable)
@@ -224,7 +217,6 @@ static struct variable *add_variable(struct function *f, const struct variable *
 	}
 	*v = *like;
 	*end = v;
-	f->changed = true;
 	return v;
 }
 
@@ -260,17 +252,6 @@ static struct variable *add_parameter(struct function *f, struct variable *like,
 	while (*end)
 		end = &(*end)->next;
 	return add_variable(f, like, end);
-}
-
-struct variable *edit_parameter(struct function *function, enum type_id type, const char *name)
-{
-	struct variable like = {.type = type, .size = (types[type].bits + 7) / 8};
-	char before[32];
-
-	snprintf(before, sizeof(before), ".param .%s ", types[type].name);
-	like.before = intern_string(&function->module->names, before);
-	like.after = "";
-	return add_parameter(function, &like, name);
 }
 
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
@@ -325,15 +306,6 @@ struct block *edit_block(struct function *function, struct block *after, const c
 	return block;
 }
 
-struct block *edit_split(struct function *function, struct instruction *instruction)
-{
-	struct cursor at = cursor_before(function, instruction);
-
-	if (has_failed(function) || !place_new_block(&at))
-		return &function->module->broken_block;
-	return at.block;
-}
-
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like)
 {
 	struct instruction *last = cursor->before ? cursor->before->prev : NULL;
@@ -350,7 +322,6 @@ void edit_remove(struct function *function, struct instruction *i)
 		return;
 	*(i->prev ? &i->prev->next : &i->block->first) = i->next;
 	*(i->next ? &i->next->prev : &i->block->last) = i->prev;
-	function->changed = true;
 }
 
 struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
@@ -364,22 +335,4 @@ struct table *edit_new_table(struct function *function, const char *name, struct
 	*function->tables_end = table;
 	function->tables_end = &table->next;
 	return table;
-}
-
-struct table *edit_table(struct function *function, const char *name, struct block **targets,
-			 size_t n)
-{
-	struct table *table = NULL;
-	struct block **copy;
-
-	if (has_failed(function))
-		return &function->module->broken_table;
-	name = edit_fresh_name(function, name);
-	copy = arena_array(function->arena, n, sizeof(*copy));
-	if (name && copy)
-		table = edit_new_table(function, name, memcpy(copy, targets, n * sizeof(*copy)), n);
-	if (table)
-		return table;
-	diag_no_memory(function->module->diag);
-	return &function->module->broken_table;
 }

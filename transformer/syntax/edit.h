@@ -42,7 +42,6 @@ struct operand op_reg(struct reg *reg);
 struct operand op_int(uint64_t value);
 struct operand op_block(struct block *block);
 struct operand op_variable(struct variable *variable);
-struct operand op_table(struct table *table);
 struct operand op_special(struct function *function, const char *name); /* "%tid.x" */
 
 /* Inserts one or more statements. */
@@ -60,7 +59,6 @@ struct reg *edit_named_register(struct function *function, enum type_id type, co
 struct variable *edit_variable(struct function *function, enum space space, const char *name,
 			       unsigned align, uint64_t bytes);
 /* A parameter behind the others. @name as it is; callers choose one with the module's prefix. */
-struct variable *edit_parameter(struct function *function, enum type_id type, const char *name);
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes);
 
@@ -69,14 +67,9 @@ void edit_directive(struct function *function, const char *name, unsigned value)
 
 /* An empty block behind @after (NULL: in front of all; it is the new entry). */
 struct block *edit_block(struct function *function, struct block *after, const char *name);
-/* @instruction and all behind it move to a new block, which the old one falls into. */
-struct block *edit_split(struct function *function, struct instruction *instruction);
 /* The instruction in front of the cursor is executed only where @like is. */
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
 void edit_remove(struct function *function, struct instruction *instruction);
-/* brx.idx's list. */
-struct table *edit_table(struct function *function, const char *name, struct block **targets,
-			 size_t n);
 
 /* Each operand that reads the special register @name ("%ctaid.x") becomes @by. Returns how many.
  * Reads of the whole vector ("%ctaid" in mov.v4) are first taken apart. */

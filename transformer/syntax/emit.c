@@ -226,17 +226,3 @@ void emit_function(struct text *out, const struct function *function)
 	}
 	text_string(out, "}");
 }
-
-void emit_module(struct text *out, const struct module *module)
-{
-	const char *at = module->text;
-
-	for (const struct function *f = module->functions; f; f = f->next) {
-		if (!f->is_read || !f->changed)
-			continue;
-		text_add(out, at, (size_t)(f->whole.start - at));
-		emit_function(out, f);
-		at = f->whole.start + f->whole.len;
-	}
-	text_add(out, at, (size_t)(module->text + module->len - at));
-}

@@ -249,7 +249,6 @@ struct function {
 	const char *name;
 	bool is_kernel;    /* .entry */
 	bool has_body;     /* not only a declaration */
-	bool changed;      /* goes out from the IR, not from the text */
 	struct span whole; /* of the module's text: from linkage to closing brace or semicolon */
 	struct span body;  /* between the braces */
 	struct position at, body_at;
@@ -286,8 +285,8 @@ struct module {
 	unsigned address_size;
 	struct variable *variables, **variables_end;
 	struct function *functions, **functions_end;
-	struct scope *scope;    /* names outside bodies (scope.h) */
-	struct callee *anybody; /* what calling some function of it does, or NULL (callee.c) */
+	struct scope *scope;       /* names outside bodies (scope.h) */
+	struct callee *any_callee; /* what calling some function of it does, or NULL (callee.c) */
 	struct variable_set *callees_variables; /* that it may use, or NULL (save.h) */
 	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
 	const char *prefix;

@@ -24,7 +24,7 @@ bool parser_open_scope(struct parser *p)
 }
 
 /* A label that was named in the scope but stands nowhere in it is one of the scope outside. */
-static bool pass_label_on(struct parser *p, const struct binding *b)
+static bool pass_to_outer_scope(struct parser *p, const struct binding *b)
 {
 	struct block *outside;
 
@@ -48,7 +48,7 @@ static bool close_scope(struct parser *p)
 	scope_close(scope);
 	p->scope = scope->outer;
 	for (const struct binding *b = scope->bindings; b && good; b = b->next)
-		good = pass_label_on(p, b);
+		good = pass_to_outer_scope(p, b);
 	return good;
 }
 
@@ -384,8 +384,6 @@ int parse_body(struct function *function, struct arena *arena, struct diag *diag
 			   .diag = diag,
 			   .scope = module->scope};
 
-	bool changed = function->changed;
-
 	module->diag = diag;
 	function->is_read = false;
 	if (!begin_body(function, arena))
@@ -398,7 +396,6 @@ int parse_body(struct function *function, struct arena *arena, struct diag *diag
 		end_body(&p);
 	for (; p.scope != module->scope; p.scope = p.scope->outer)
 		scope_close(p.scope);
-	function->changed = changed;
 	function->is_read = !diag->error;
 	return diag->error;
 }

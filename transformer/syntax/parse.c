@@ -100,7 +100,7 @@ const char *parser_name(struct parser *p)
 }
 
 /* What passes write names these special registers. */
-static bool is_special_of_ours(const char *name)
+static bool is_template_special(const char *name)
 {
 	static const char *const names[] = {"%tid",         "%ntid",        "%ctaid",
 					    "%nctaid",      "%clock",       "%globaltimer",
@@ -116,7 +116,7 @@ bool parser_renames(const struct parser *p, const char *name)
 {
 	const struct binding *b = scope_find(name);
 
-	if (p->is_template || p->scope->depth > 2 || is_special_of_ours(name))
+	if (p->is_template || p->scope->depth > 2 || is_template_special(name))
 		return true;
 	return b && b->scope->depth < 2;
 }
@@ -468,7 +468,6 @@ struct function *parse_copy(struct function *function, const char *name)
 	*copy = *function;
 	copy->name = intern_string(&module->names, name);
 	copy->is_read = false;
-	copy->changed = true;
 	copy->next = NULL;
 	end = &copy->params;
 	for (const struct variable *v = function->params; v; v = v->next) {

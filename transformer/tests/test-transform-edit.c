@@ -60,10 +60,13 @@ static void blocks_split_where_told(void **state)
 	struct fixture x;
 	struct function *f = fixture_function(
 		&x, HEAD ".entry k() { .reg .b32 a; mov.u32 a, 1; mov.u32 a, 2; }");
-	struct block *half = edit_split(f, f->entry->first->next);
-	struct block *front = edit_block(f, NULL, "front");
-	struct cursor at = cursor_end(f, front);
+	struct cursor split = cursor_before(f, f->entry->first->next);
+	struct block *half = edit_new_block(f), *front;
 
+	assert_non_null(half);
+	cursor_place(&split, half);
+	front = edit_block(f, NULL, "front");
+	struct cursor at = cursor_end(f, front);
 	edit_code(&at, "bra %0;", op_block(half));
 	assert_prints(&x, f,
 		      ".entry k()\n{\n\t.reg .b32 a;\n\tbra\tweir_b1;\n\tmov.u32\ta, 1;\n\n"
@@ -106,32 +109,13 @@ static void parameters_come_last(void **state)
 
 	assert_int_equal(parse_body(copy, &x.body_arena, &x.diag), 0);
 	edit_parameter_bytes(copy, "weir_slice", 8, 24);
-	edit_parameter(copy, TYPE_u64, "weir_word");
+	edit_parameter_bytes(copy, "weir_word", 4, 4);
 	edit_variable(copy, SPACE_SHARED, "box", 8, 16);
 	assert_prints(&x, copy,
 		      ".entry k2(\n\t.param .u32 n,\n\t.param .align 8 .b8 weir_slice[24],\n"
-		      "\t.param .u64 weir_word\n)\n.maxntid 64\n{\n"
+		      "\t.param .align 4 .b8 weir_word[4]\n)\n.maxntid 64\n{\n"
 		      "\t.shared .align 8 .b8 weir_box_0[16];\n\tret;\n}");
 	assert_null(f->params->next);
-	fixture_deinit(&x);
-}
-
-static void tables_are_made(void **state)
-{
-	(void)state;
-	struct fixture x;
-	struct function *f = fixture_function(&x, HEAD ".entry k() { A: ret; B: ret; }");
-	struct block *targets[] = {fixture_block(f, "B"), fixture_block(f, "A")};
-	struct table *table = edit_table(f, "places", targets, 2);
-	struct reg *index = edit_register(f, TYPE_b32);
-	struct cursor at = cursor_start(f, f->entry);
-
-	edit_code(&at, "brx.idx %0, %1;", op_reg(index), op_table(table));
-	assert_prints(
-		&x, f,
-		".entry k()\n{\n\t.reg .b32 %weir_b32_1;\n"
-		"\tweir_places_0: .branchtargets B, A;\n\tbrx.idx\t%weir_b32_1, weir_places_0;\n"
-		"\nA:\n\tret;\n\nB:\n\tret;\n}");
 	fixture_deinit(&x);
 }
 
@@ -163,7 +147,6 @@ int main(void)
 		cmocka_unit_test(blocks_split_where_told),
 		cmocka_unit_test(specials_are_replaced),
 		cmocka_unit_test(parameters_come_last),
-		cmocka_unit_test(tables_are_made),
 		cmocka_unit_test(broken_functions_are_found),
 	};
 

@@ -30,13 +30,14 @@ static void sort_register(struct alive *alive, struct reg *reg)
 	else if (is_plain && type->bits == 16)
 		alive->half[alive->n_half++] = reg;
 	else
-		alive->strange = reg;
+		alive->unsavable = reg;
 }
 
 /* Nobody needs its old value; `parting` only seems to be alive while nothing writes it. */
 static bool is_made_anew(const struct saver *s, const struct reg *reg)
 {
-	return reg == s->safe->since || reg == s->safe->parting || reg == s->rewrite->votes->next;
+	return reg == s->safe->since || reg == s->safe->exit_count ||
+	       reg == s->rewrite->exit_barriers->next;
 }
 
 static int find_alive(struct saver *s, const struct block *at, struct alive *alive)
@@ -56,7 +57,7 @@ static int find_alive(struct saver *s, const struct block *at, struct alive *ali
 		if (is_made_anew(s, reg) || !live_at_start(&s->live, at, reg))
 			continue;
 		if (reg == s->f->carry)
-			alive->strange = reg;
+			alive->unsavable = reg;
 		else
 			sort_register(alive, reg);
 	}
@@ -68,11 +69,11 @@ static uint32_t words_of(const struct alive *alive)
 	return alive->n_whole + (alive->n_half + 1) / 2 + (alive->n_flags + 31) / 32;
 }
 
-static int refuse(struct saver *s, const struct reg *strange)
+static int refuse(struct saver *s, const struct reg *unsavable)
 {
 	return pass_refuse(s->rewrite, s->f->at,
 			   "%.80s is alive at a safe point, and cannot be saved",
-			   strange == s->f->carry ? "the carry flag" : strange->name);
+			   unsavable == s->f->carry ? "the carry flag" : unsavable->name);
 }
 
 int save_measure_registers(struct saver *s)
@@ -86,8 +87,8 @@ int save_measure_registers(struct saver *s)
 
 		if (r)
 			return r;
-		if (alive[k].strange)
-			return refuse(s, alive[k].strange);
+		if (alive[k].unsavable)
+			return refuse(s, alive[k].unsavable);
 		total += alive[k].n_wide + words_of(&alive[k]);
 		s->wide = larger(s->wide, alive[k].n_wide);
 		s->words = larger(s->words, words_of(&alive[k]));

@@ -17,8 +17,54 @@
 
 #include <errno.h>
 
-#define WARP         32u
-#define VOTES_BEFORE 2u /* next one, when all have restored: they came by the first */
+#define WARP            32u
+#define BARRIERS_BEFORE 2u /* next one, when all have restored: they came by the first */
+
+struct slot save_slot(struct cursor *at, struct saver *s)
+{
+	struct slot slot = {edit_named_register(s->f, TYPE_b64, "save"),
+			    edit_named_register(s->f, TYPE_b32, "thread"),
+			    edit_named_register(s->f, TYPE_b32, "rounded"),
+			    edit_named_register(s->f, TYPE_b32, "count")};
+	struct operand saves = hidden64(at, s->rewrite, HIDDEN(saves));
+	struct operand stride = hidden64(at, s->rewrite, HIDDEN(save_stride));
+
+	edit_code(at,
+		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; cvt.u64.u32 %w64, %w;"
+		  "  mad.lo.u64 %0, %w64, %1, %2; }",
+		  op_reg(slot.base), stride, saves);
+	edit_code(at,
+		  "{ .reg .b32 %x, %y, %t;"
+		  "  mov.u32 %x, %ntid.x; mov.u32 %y, %ntid.y; mov.u32 %t, %ntid.z;"
+		  "  mul.lo.u32 %t, %t, %y; mul.lo.u32 %2, %t, %x;"
+		  "  add.u32 %1, %2, 31; and.b32 %1, %1, -32;"
+		  "  mov.u32 %0, %tid.z; mov.u32 %t, %tid.y; mad.lo.u32 %0, %0, %y, %t;"
+		  "  mov.u32 %t, %tid.x; mad.lo.u32 %0, %0, %x, %t; }",
+		  op_reg(slot.thread), op_reg(slot.rounded), op_reg(slot.count));
+	return slot;
+}
+
+struct reg *save_place(struct cursor *at, struct saver *s, const struct slot *slot, uint32_t offset,
+		       uint32_t bytes)
+{
+	struct reg *place = edit_named_register(s->f, TYPE_b64, "place");
+
+	edit_code(at,
+		  "{ .reg .b64 %x; mul.wide.u32 %x, %1, %2; add.u64 %0, %3, %x;"
+		  "  mul.wide.u32 %x, %4, %5; add.u64 %0, %0, %x; add.u64 %0, %0, %6; }",
+		  op_reg(place), op_reg(slot->rounded), op_int(offset), op_reg(slot->base),
+		  op_reg(slot->thread), op_int(bytes), op_int(s->fixed));
+	return place;
+}
+
+struct reg *save_step(struct cursor *at, struct saver *s, const struct slot *slot, uint32_t bytes)
+{
+	struct reg *step = edit_named_register(s->f, TYPE_b64, "step");
+
+	edit_code(at, "mul.wide.u32 %0, %1, %2;", op_reg(step), op_reg(slot->rounded),
+		  op_int(bytes));
+	return step;
+}
 
 static void write_leaving(struct saver *s, struct safe_point *point, unsigned number)
 {
@@ -31,7 +77,7 @@ static void write_leaving(struct saver *s, struct safe_point *point, unsigned nu
 		  op_int(number));
 	save_move_registers(&at, true, s, &slot, &s->alive[number]);
 	if (!point->is_common)
-		vote_left(&at, s->rewrite);
+		exit_barrier_left(&at, s->rewrite);
 	edit_code(&at, "bra %0;", op_block(s->final));
 	if (trap)
 		edit_remove(s->f, trap);
@@ -45,7 +91,8 @@ static void write_resuming(struct saver *s, const struct safe_point *point, unsi
 
 	save_move_registers(&at, false, s, &slot, &s->alive[number]);
 	edit_code(&at, "mov.u32 %0, %clock; mov.u32 %1, %2; bra %3;", op_reg(s->safe->since),
-		  op_reg(s->rewrite->votes->next), op_int(VOTES_BEFORE), op_block(point->at));
+		  op_reg(s->rewrite->exit_barriers->next), op_int(BARRIERS_BEFORE),
+		  op_block(point->at));
 	s->resume[number] = resume;
 }
 
@@ -85,8 +132,8 @@ static void write_final(struct saver *s)
 		  "barrier.sync %0; setp.eq.u32 %1, %2, 0; mov.u32 %3, 0x10001;"
 		  "@%1 st.global.u32 [%4], %5; bra %6;",
 		  op_int(s->rewrite->barrier), op_reg(leader), op_reg(slot.thread),
-		  op_reg(s->safe->parting), op_reg(slot.base),
-		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->farewell));
+		  op_reg(s->safe->exit_count), op_reg(slot.base),
+		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->leave_rest));
 }
 
 /* Whether a saved block waits for this worker: all threads see the same. The launch's number, which
@@ -152,13 +199,14 @@ static void write_leave(struct saver *s, struct block *restore)
 	edit_code(&at,
 		  "{ .reg .pred %p; setp.eq.u32 %p, %0, 0xffffffff; @%p bra %1;"
 		  "  setp.eq.u32 %p, %0, 0xfffffffe; @%p bra %2; mov.u32 %3, 1; }",
-		  op_reg(safe->ticket), op_block(restore), op_block(redraw), op_reg(safe->parting));
+		  op_reg(safe->ticket), op_block(restore), op_block(redraw),
+		  op_reg(safe->exit_count));
 	slot = save_slot(&at, s);
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %zero; mov.u32 %zero, 0; setp.eq.u32 %p, %0, 0;"
 		  "  @%p st.global.u32 [%1], %zero; }",
 		  op_reg(slot.thread), op_reg(slot.base));
-	cursor_place(&at, s->farewell);
+	cursor_place(&at, s->leave_rest);
 	again = cursor_end(f, redraw);
 	edit_code(&again, "barrier.sync %0; bra %1;", op_int(s->rewrite->barrier),
 		  op_block(safe->draw));
@@ -175,7 +223,85 @@ static void write_restore(struct saver *s, struct cursor *at)
 	edit_code(at, "barrier.sync %0;", number);
 	renew_tickets(at, s, &slot);
 	edit_code(at, "barrier.sync %0; ld.global.b32 %1, [%2]; not.b32 %1, %1;", number,
-		  op_reg(s->rewrite->votes->next), op_reg(save_place(at, s, &slot, 0, 4)));
+		  op_reg(s->rewrite->exit_barriers->next), op_reg(save_place(at, s, &slot, 0, 4)));
+}
+
+/* The loop inside @outer, NULL: around the tickets, that @b is in; NULL: none. */
+static struct loop *inner_loop(const struct saver *s, const struct loop *outer,
+			       const struct block *b)
+{
+	struct loop *inner = NULL;
+
+	for (struct loop *l = b->loop; l && l != outer && l->head != s->safe->given; l = l->parent)
+		inner = l;
+	return inner;
+}
+
+static bool is_in(const struct loop *loop, const struct block *b)
+{
+	return !loop || (b->order != CFG_UNREACHED && loop_contains(loop, b));
+}
+
+/* One step of the way from the restore to the points in @loop, NULL: to all: to the heads of the
+ * loops in it, or to the points themselves. */
+static void write_paths(struct saver *s, struct cursor *at, const struct loop *loop)
+{
+	struct safe_point *point = s->safe->points;
+	struct block *to = NULL;
+
+	for (unsigned k = 0; point; k++, point = point->next) {
+		struct loop *inner;
+
+		if (point->at->order == CFG_UNREACHED || !is_in(loop, point->at))
+			continue;
+		inner = inner_loop(s, loop, point->at);
+		to = inner ? inner->head : s->resume[k];
+		edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }",
+			  op_reg(s->rewrite->exit_barriers->next), op_int(~k & UINT32_MAX),
+			  op_block(to));
+	}
+	if (to)
+		edit_code(at, "bra %0;", op_block(to));
+}
+
+static bool has_points(const struct saver *s, const struct loop *loop)
+{
+	for (const struct safe_point *p = s->safe->points; p; p = p->next)
+		if (p->at->order != CFG_UNREACHED && loop_contains(loop, p->at))
+			return true;
+	return false;
+}
+
+/* Where to ask at the head of the loop; where there is a check, only if it is made. */
+static struct block *asking(const struct saver *s, const struct loop *loop)
+{
+	for (const struct safe_point *p = s->safe->points; p; p = p->next)
+		if (p->head == loop->head)
+			return p->check;
+	return loop->head;
+}
+
+static void write_entries(struct saver *s)
+{
+	for (struct loop *loop = s->f->loops; loop; loop = loop->next) {
+		struct block *ways;
+		struct cursor at;
+
+		if (loop->head == s->safe->given || !has_points(s, loop))
+			continue;
+		ways = edit_block(s->f, s->f->last, "ways");
+		at = cursor_start(s->f, asking(s, loop));
+		edit_code(&at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }",
+			  op_reg(s->rewrite->exit_barriers->next), op_block(ways));
+		at = cursor_end(s->f, ways);
+		write_paths(s, &at, loop);
+	}
+}
+
+static void write_all_paths(struct saver *s, struct cursor *at)
+{
+	write_entries(s);
+	write_paths(s, at, NULL);
 }
 
 static int measure(struct saver *s)
@@ -205,8 +331,8 @@ static int run(struct rewrite *rewrite)
 	r = measure(&s);
 	if (r)
 		return r;
-	s.farewell = edit_new_block(s.f);
-	if (!s.farewell)
+	s.leave_rest = edit_new_block(s.f);
+	if (!s.leave_rest)
 		return -ENOMEM;
 	s.final = edit_block(s.f, s.f->last, "final");
 	restore = edit_block(s.f, s.f->last, "restore");
@@ -216,7 +342,7 @@ static int run(struct rewrite *rewrite)
 	write_final(&s);
 	write_restore(&s, &at);
 	write_points(&s);
-	save_write_ways(&s, &at);
+	write_all_paths(&s, &at);
 	rewrite->save_per_thread = 4 + s.registers + s.locals;
 	rewrite->save_fixed = s.fixed + (WARP - 1) * rewrite->save_per_thread + 16;
 	return PASS_DONE;

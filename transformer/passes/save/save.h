@@ -31,7 +31,7 @@ struct variable_set {
 struct alive {
 	struct reg **wide, **whole, **half, **flags;
 	unsigned n_wide, n_whole, n_half, n_flags;
-	struct reg *strange; /* what cannot be saved */
+	struct reg *unsavable; /* what cannot be saved */
 };
 
 struct saver {
@@ -40,7 +40,7 @@ struct saver {
 	struct safe *safe;
 	struct cfg cfg;
 	struct live live;
-	struct block *farewell, *final;
+	struct block *leave_rest, *final;
 	struct alive *alive;        /* by point */
 	struct block **resume;      /* by point */
 	uint32_t fixed;             /* header and shared memory */
@@ -66,9 +66,6 @@ struct reg *save_place(struct cursor *at, struct saver *saver, const struct slot
 struct reg *save_step(struct cursor *at, struct saver *saver, const struct slot *slot,
 		      uint32_t bytes);
 
-/* save/variables.c: all that have to be saved. PASS_DONE, PASS_REFUSED or -ENOMEM. */
-int save_find_variables(struct variable_set *set, struct rewrite *rewrite);
-
 /* save/memory.c. Measuring is PASS_DONE or PASS_REFUSED, or a negative errno. */
 int save_measure_memory(struct saver *saver);
 /* To the save, or from it: all threads together. */
@@ -78,6 +75,3 @@ void save_copy_memory(struct cursor *at, bool saves, struct saver *saver, const 
 int save_measure_registers(struct saver *saver);
 void save_move_registers(struct cursor *at, bool saves, struct saver *saver,
 			 const struct slot *slot, const struct alive *alive);
-
-/* save/ways.c: from @at, where all is restored, to the points' `resume`. */
-void save_write_ways(struct saver *saver, struct cursor *at);
