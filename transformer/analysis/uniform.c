@@ -60,22 +60,14 @@ static bool is_uniform_special(const char *name)
  * each thread its own. */
 static bool has_divergent_name(const struct operand *operand)
 {
-	switch (operand->kind) {
-	case OPERAND_SPECIAL:
+	if (operand->kind == OPERAND_SPECIAL)
 		return !is_uniform_special(operand->text);
-	case OPERAND_VARIABLE:
+	if (operand->kind == OPERAND_VARIABLE)
 		return operand->variable->space == SPACE_PARAM && operand->variable->of_body;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			if (has_divergent_name(&operand->items[k]))
-				return true;
-		return false;
-	default:
-		return false;
-	}
+	for (size_t k = 0; k < operand_items(operand); k++)
+		if (has_divergent_name(&operand->items[k]))
+			return true;
+	return false;
 }
 
 /* What some thread left for all: read from shared memory soon behind a barrier, without a write in

@@ -82,13 +82,12 @@ static bool look_at_all(const struct function *f, uint8_t *masks)
 {
 	struct writing w = {.masks = masks};
 
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			w.kind = result_of(i, masks);
-			w.first = first_register(i);
-			if (w.kind != MASK_NONE)
-				instruction_registers(f, i, join, &w);
-		}
+	for_each_instruction(i, f)
+	{
+		w.kind = result_of(i, masks);
+		w.first = first_register(i);
+		if (w.kind != MASK_NONE)
+			instruction_registers(f, i, join, &w);
 	}
 	return w.changed;
 }

@@ -65,17 +65,16 @@ static int effects_of(struct function *f)
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_SHARED)
 			effects |= CALLEE_SHARED;
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			if (i->mnemonic->op_class == OP_BARRIER)
-				effects |= CALLEE_BARRIER;
-			if (!strcmp(i->mnemonic->name, "exit"))
-				effects |= CALLEE_EXIT;
-			if (warp_has_mask(i) && (!masks || warp_mask_of(i, masks) != MASK_LIVE))
-				effects |= CALLEE_WARP;
-			if (i->mnemonic->op_class == OP_CALL && !callee_of(i))
-				effects |= CALLEE_POINTER;
-		}
+	for_each_instruction(i, f)
+	{
+		if (i->mnemonic->op_class == OP_BARRIER)
+			effects |= CALLEE_BARRIER;
+		if (!strcmp(i->mnemonic->name, "exit"))
+			effects |= CALLEE_EXIT;
+		if (warp_has_mask(i) && (!masks || warp_mask_of(i, masks) != MASK_LIVE))
+			effects |= CALLEE_WARP;
+		if (i->mnemonic->op_class == OP_CALL && !callee_of(i))
+			effects |= CALLEE_POINTER;
 	}
 	return effects | (pass_has_unsupported(f) ? CALLEE_UNSUPPORTED : 0);
 }
@@ -84,19 +83,16 @@ static int list_callees(struct callee *c, const struct function *f, struct arena
 {
 	unsigned n = 0;
 
-	for (const struct block *b = f->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			n += i->mnemonic->op_class == OP_CALL;
+	for_each_instruction(i, f) n += i->mnemonic->op_class == OP_CALL;
 	c->callees = arena_array(arena, n, sizeof(*c->callees));
 	if (!c->callees)
 		return -ENOMEM;
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			if (i->mnemonic->op_class != OP_CALL)
-				continue;
-			c->callees[c->count] = callee_of(i);
-			c->count += c->callees[c->count] != NULL;
-		}
+	for_each_instruction(i, f)
+	{
+		if (i->mnemonic->op_class != OP_CALL)
+			continue;
+		c->callees[c->count] = callee_of(i);
+		c->count += c->callees[c->count] != NULL;
 	}
 	return 0;
 }

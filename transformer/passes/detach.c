@@ -206,28 +206,16 @@ static int take_function(struct detached *d, struct function *f)
 
 static int look_at_operand(const struct place *at, const struct operand *o, bool is_address)
 {
-	const struct binding *b;
+	const struct binding *b = o->kind == OPERAND_SYMBOL ? scope_find(o->text) : NULL;
 	int r = 0;
 
-	switch (o->kind) {
-	case OPERAND_VARIABLE:
+	if (o->kind == OPERAND_VARIABLE)
 		return look_at_variable(at, o, is_address);
-	case OPERAND_SYMBOL:
-		b = scope_find(o->text);
-		return b && b->kind == BINDING_FUNCTION
-			       ? refuse(at, "it takes the address of", b->name)
-			       : 0;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < o->item_count && !r; k++)
-			r = look_at_operand(at, &o->items[k],
-					    is_address || o->kind == OPERAND_ADDRESS);
-		return r;
-	default:
-		return 0;
-	}
+	if (b && b->kind == BINDING_FUNCTION)
+		return refuse(at, "it takes the address of", b->name);
+	for (size_t k = 0; k < operand_items(o) && !r; k++)
+		r = look_at_operand(at, &o->items[k], is_address || o->kind == OPERAND_ADDRESS);
+	return r;
 }
 
 static bool is_callee(const struct instruction *i, const struct operand *o)

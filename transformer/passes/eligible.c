@@ -82,12 +82,8 @@ static const char *class_reason(const struct instruction *i, unsigned form)
 static const char *special_reason(const struct operand *operand, unsigned form)
 {
 	const char *reason = NULL;
-	size_t n = operand->kind == OPERAND_ADDRESS || operand->kind == OPERAND_VECTOR ||
-				   operand->kind == OPERAND_LIST || operand->kind == OPERAND_PAIR
-			   ? operand->item_count
-			   : 0;
 
-	for (size_t k = 0; k < n && !reason; k++)
+	for (size_t k = 0; k < operand_items(operand) && !reason; k++)
 		reason = special_reason(&operand->items[k], form);
 	if (operand->kind != OPERAND_SPECIAL)
 		return reason;
@@ -113,10 +109,8 @@ static const char *instruction_reason(const struct instruction *i, unsigned form
 
 bool pass_has_unsupported(const struct function *function)
 {
-	for (const struct block *b = function->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			if (is_plain_copy(i->mnemonic) || instruction_reason(i, ALL))
-				return true;
+	for_each_instruction(i, function) if (is_plain_copy(i->mnemonic) ||
+					      instruction_reason(i, ALL)) return true;
 	return false;
 }
 
@@ -167,13 +161,12 @@ static int run(struct rewrite *rewrite)
 		if (v->space == SPACE_GLOBAL)
 			return pass_refuse(rewrite, v->at,
 					   "the kernel has a variable of its own, %.80s", v->name);
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			int r = check_instruction(rewrite, i);
+	for_each_instruction(i, f)
+	{
+		int r = check_instruction(rewrite, i);
 
-			if (r)
-				return r;
-		}
+		if (r)
+			return r;
 	}
 	return PASS_DONE;
 }

@@ -157,23 +157,21 @@ static int unroll_loops(struct selector *c)
 
 static int look_at_barriers(struct selector *c)
 {
-	for (struct block *b = c->f->entry; b; b = b->next) {
-		for (struct instruction *i = b->first; i; i = i->next) {
-			struct barrier barrier;
+	for_each_instruction(i, c->f)
+	{
+		struct barrier barrier;
 
-			if (i->mnemonic->op_class != OP_BARRIER)
-				continue;
-			if (!barrier_read(i, &barrier))
-				return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
-			if (barrier.is_counted)
-				return pass_refuse(c->rewrite, i->at,
-						   "a barrier for some threads of the block, which "
-						   "others might leave before");
-			if (c->barrier_count == POINTS_MAX)
-				return pass_refuse(c->rewrite, i->at, "more than %u barriers",
-						   POINTS_MAX);
-			c->barriers[c->barrier_count++] = i;
-		}
+		if (i->mnemonic->op_class != OP_BARRIER)
+			continue;
+		if (!barrier_read(i, &barrier))
+			return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
+		if (barrier.is_counted)
+			return pass_refuse(c->rewrite, i->at,
+					   "a barrier for some threads of the block, which "
+					   "others might leave before");
+		if (c->barrier_count == POINTS_MAX)
+			return pass_refuse(c->rewrite, i->at, "more than %u barriers", POINTS_MAX);
+		c->barriers[c->barrier_count++] = i;
 	}
 	return PASS_DONE;
 }

@@ -44,25 +44,15 @@ static void replace(struct replacing *r, struct operand *operand, bool in_bracke
 {
 	const struct symbol *symbol;
 
-	switch (operand->kind) {
-	case OPERAND_VARIABLE:
-		symbol = operand->variable->of_module ? operand->variable->symbol : NULL;
-		if (symbol && symbol->kind == SYMBOL_ADDRESS)
-			replace_address(r, operand, in_brackets);
-		else if (symbol && symbol->kind == SYMBOL_COPY)
-			operand->variable = symbol->copy;
+	for (size_t k = 0; k < operand_items(operand); k++)
+		replace(r, &operand->items[k], in_brackets || operand->kind == OPERAND_ADDRESS);
+	if (operand->kind != OPERAND_VARIABLE || !operand->variable->of_module)
 		return;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			replace(r, &operand->items[k],
-				in_brackets || operand->kind == OPERAND_ADDRESS);
-		return;
-	default:
-		return;
-	}
+	symbol = operand->variable->symbol;
+	if (symbol && symbol->kind == SYMBOL_ADDRESS)
+		replace_address(r, operand, in_brackets);
+	else if (symbol && symbol->kind == SYMBOL_COPY)
+		operand->variable = symbol->copy;
 }
 
 static int run(struct rewrite *rewrite)
@@ -76,13 +66,12 @@ static int run(struct rewrite *rewrite)
 		return pass_refuse(rewrite, detached->refusal.at, "%s", detached->refusal.message);
 	detach_strip(f);
 	f->linkage = ".visible .entry";
-	for (struct block *b = f->entry; b; b = b->next) {
-		for (struct instruction *i = b->first; i; i = i->next) {
-			struct replacing r = {rewrite, i};
+	for_each_instruction(i, f)
+	{
+		struct replacing r = {rewrite, i};
 
-			for (size_t k = 0; k < i->operand_count; k++)
-				replace(&r, &i->operands[k], false);
-		}
+		for (size_t k = 0; k < i->operand_count; k++)
+			replace(&r, &i->operands[k], false);
 	}
 	return PASS_DONE;
 }

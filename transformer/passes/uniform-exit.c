@@ -137,27 +137,26 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	struct function *f = rewrite->function;
 	unsigned used = 0;
 
-	for (const struct block *b = f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			struct barrier barrier;
+	for_each_instruction(i, f)
+	{
+		struct barrier barrier;
 
-			/* What pass-warp-exit.c wrote is each warp's own. */
-			if (i->at.line || rewrite->safe)
-				rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
-			*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
-			if (i->mnemonic->op_class != OP_BARRIER)
-				continue;
-			if (!barrier_read(i, &barrier))
-				return pass_refuse(rewrite, i->at, "a barrier of unknown kind");
-			if (!barrier.is_counted)
-				continue;
-			if (barrier.number->kind != OPERAND_IMMEDIATE ||
-			    barrier.number->value >= BARRIER_COUNT)
-				return pass_refuse(rewrite, i->at,
-						   "a barrier for some threads, with its number in "
-						   "a register");
-			used |= 1u << barrier.number->value;
-		}
+		/* What pass-warp-exit.c wrote is each warp's own. */
+		if (i->at.line || rewrite->safe)
+			rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
+		*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
+		if (i->mnemonic->op_class != OP_BARRIER)
+			continue;
+		if (!barrier_read(i, &barrier))
+			return pass_refuse(rewrite, i->at, "a barrier of unknown kind");
+		if (!barrier.is_counted)
+			continue;
+		if (barrier.number->kind != OPERAND_IMMEDIATE ||
+		    barrier.number->value >= BARRIER_COUNT)
+			return pass_refuse(rewrite, i->at,
+					   "a barrier for some threads, with its number in "
+					   "a register");
+		used |= 1u << barrier.number->value;
 	}
 	rewrite->barrier = (unsigned)__builtin_ctz(~used);
 	if (rewrite->barrier >= BARRIER_COUNT)
@@ -173,11 +172,9 @@ static const struct instruction *find_awaited(const struct function *f)
 	unsigned arrived = 0;
 	struct barrier barrier;
 
-	for (const struct block *b = f->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			if (barrier_read(i, &barrier) && barrier.is_counted &&
-			    mnemonic_has(i->mnemonic, "arrive"))
-				arrived |= 1u << barrier.number->value;
+	for_each_instruction(i, f) if (barrier_read(i, &barrier) && barrier.is_counted &&
+				       mnemonic_has(i->mnemonic, "arrive")) arrived |=
+		1u << barrier.number->value;
 	for (const struct block *b = f->entry; b && arrived && !found; b = b->next)
 		for (const struct instruction *i = b->first; i && !found; i = i->next)
 			if (barrier_read(i, &barrier) && !barrier.is_counted &&

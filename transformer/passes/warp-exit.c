@@ -88,13 +88,12 @@ static int check_instruction(struct checker *l, const struct instruction *i)
 
 static int look_at_all(struct checker *l)
 {
-	for (struct block *b = l->f->entry; b; b = b->next) {
-		for (const struct instruction *i = b->first; i; i = i->next) {
-			int r = check_instruction(l, i);
+	for_each_instruction(i, l->f)
+	{
+		int r = check_instruction(l, i);
 
-			if (r)
-				return r;
-		}
+		if (r)
+			return r;
 	}
 	return PASS_DONE;
 }
@@ -127,10 +126,8 @@ static void write_block(struct checker *l, struct block *b)
 
 static bool may_wait(const struct function *f)
 {
-	for (const struct block *b = f->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			if (warp_has_mask(i) || i->mnemonic->op_class == OP_CALL)
-				return true;
+	for_each_instruction(i, f) if (warp_has_mask(i) ||
+				       i->mnemonic->op_class == OP_CALL) return true;
 	return false;
 }
 

@@ -43,22 +43,13 @@ static unsigned replace_operand(struct operand *operand, const char *text, const
 {
 	unsigned n = 0;
 
-	switch (operand->kind) {
-	case OPERAND_SPECIAL:
-		if (strcmp(operand->text, text) != 0)
-			return 0;
+	if (operand->kind == OPERAND_SPECIAL && !strcmp(operand->text, text)) {
 		*operand = *by;
 		return 1;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			n += replace_operand(&operand->items[k], text, by);
-		return n;
-	default:
-		return 0;
 	}
+	for (size_t k = 0; k < operand_items(operand); k++)
+		n += replace_operand(&operand->items[k], text, by);
+	return n;
 }
 
 /* A 16-bit move may read a special register, but no register of 32 bits. */
@@ -142,37 +133,24 @@ unsigned edit_replace_special(struct function *function, const char *name, struc
 	return n;
 }
 
+/* "%ctaid" stands for all of its parts, and "%ctaid.x" is read, too, when all of %ctaid is. */
 static bool uses_special(const struct operand *operand, const char *name, size_t len)
 {
-	switch (operand->kind) {
-	case OPERAND_SPECIAL:
-		if (!strcmp(operand->text, name))
+	for (size_t k = 0; k < operand_items(operand); k++)
+		if (uses_special(&operand->items[k], name, len))
 			return true;
-		/* %ctaid for all of its parts, and %ctaid.x also when all of it is read. */
-		if (strncmp(operand->text, name, len) != 0)
-			return false;
-		return operand->text[len] == '\0' || (operand->text[len] == '.' && !name[len]);
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			if (uses_special(&operand->items[k], name, len))
-				return true;
+	if (operand->kind != OPERAND_SPECIAL || strncmp(operand->text, name, len) != 0)
 		return false;
-	default:
-		return false;
-	}
+	return !strcmp(operand->text, name) || operand->text[len] == '\0' ||
+	       (operand->text[len] == '.' && !name[len]);
 }
 
 bool edit_uses_special(const struct function *function, const char *name)
 {
 	size_t len = strcspn(name, ".");
 
-	for (const struct block *b = function->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			for (size_t k = 0; k < i->operand_count; k++)
-				if (uses_special(&i->operands[k], name, len))
-					return true;
+	for_each_instruction(
+		i, function) for (size_t k = 0; k < i->operand_count;
+				  k++) if (uses_special(&i->operands[k], name, len)) return true;
 	return false;
 }

@@ -25,6 +25,23 @@ unsigned variable_align(const struct variable *variable)
 	return bytes ? bytes : 1;
 }
 
+static struct instruction *first_from(const struct block *block)
+{
+	while (block && !block->first)
+		block = block->next;
+	return block ? block->first : NULL;
+}
+
+struct instruction *instruction_first(const struct function *function)
+{
+	return first_from(function->entry);
+}
+
+struct instruction *instruction_next(const struct instruction *instruction)
+{
+	return instruction->next ? instruction->next : first_from(instruction->block->next);
+}
+
 bool instruction_ends_block(const struct instruction *instruction)
 {
 	switch (instruction->mnemonic->op_class) {
@@ -47,24 +64,16 @@ bool block_falls_through(const struct block *block)
 static void visit_operand(const struct operand *operand, struct register_use use,
 			  register_visit *visit, void *data)
 {
-	switch (operand->kind) {
-	case OPERAND_REGISTER:
+	if (operand->kind == OPERAND_REGISTER) {
 		use.reg = operand->reg;
 		use.kills = use.kills && !operand->suffix;
 		use.read = use.read || !use.written;
 		visit(data, use);
 		return;
-	case OPERAND_ADDRESS:
-		use = (struct register_use){.read = true};
-		break;
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		break;
-	default:
-		return;
 	}
-	for (size_t k = 0; k < operand->item_count; k++)
+	if (operand->kind == OPERAND_ADDRESS)
+		use = (struct register_use){.read = true};
+	for (size_t k = 0; k < operand_items(operand); k++)
 		visit_operand(&operand->items[k], use, visit, data);
 }
 

@@ -179,10 +179,11 @@ enum operand_kind {
 	OPERAND_SYMBOL,    /* text: a function, a call prototype, a sink "_" */
 	OPERAND_BLOCK,     /* block: where a branch goes */
 	OPERAND_TABLE,     /* table */
-	OPERAND_ADDRESS,   /* [items]: one, or several with commas */
-	OPERAND_VECTOR,    /* {items} */
-	OPERAND_LIST,      /* (items), of a call */
-	OPERAND_PAIR,      /* item | item */
+	/* Those with items, from here to the last; see operand_items(). */
+	OPERAND_ADDRESS, /* [items]: one, or several with commas */
+	OPERAND_VECTOR,  /* {items} */
+	OPERAND_LIST,    /* (items), of a call */
+	OPERAND_PAIR,    /* item | item */
 };
 
 struct operand {
@@ -202,6 +203,12 @@ struct operand {
 	};
 	const char *suffix; /* printed right behind: ".x", "+4", "+-8"; or NULL */
 };
+
+/* How many operands stand inside @operand: 0 unless it is an address, vector, list or pair. */
+static inline size_t operand_items(const struct operand *operand)
+{
+	return operand->kind >= OPERAND_ADDRESS ? operand->item_count : 0;
+}
 
 struct instruction {
 	const struct mnemonic *mnemonic;
@@ -309,6 +316,12 @@ struct register_use {
 typedef void register_visit(void *data, struct register_use use);
 void instruction_registers(const struct function *function, const struct instruction *instruction,
 			   register_visit *visit, void *data);
+
+/* All instructions of a function, in the order of the text. NULL: no more. */
+struct instruction *instruction_first(const struct function *function);
+struct instruction *instruction_next(const struct instruction *instruction);
+#define for_each_instruction(i, function) \
+	for (struct instruction *i = instruction_first(function); i; i = instruction_next(i))
 
 /* Can control leave the block at this instruction, and can it also go on to the next? */
 bool instruction_ends_block(const struct instruction *instruction);

@@ -297,10 +297,8 @@ static void resolve_operand(struct operand *operand)
 /* Blocks that turned out to be others. */
 static void resolve_aliases(struct function *f)
 {
-	for (struct block *b = f->entry; b; b = b->next)
-		for (struct instruction *i = b->first; i; i = i->next)
-			for (size_t k = 0; k < i->operand_count; k++)
-				resolve_operand(&i->operands[k]);
+	for_each_instruction(i, f) for (size_t k = 0; k < i->operand_count; k++)
+		resolve_operand(&i->operands[k]);
 	for (struct table *t = f->tables; t; t = t->next)
 		for (size_t k = 0; k < t->target_count; k++)
 			while (t->targets[k]->same)

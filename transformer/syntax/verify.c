@@ -52,29 +52,19 @@ static bool verify_block(struct verifier *v, const struct instruction *i, const 
 static bool verify_operand(struct verifier *v, const struct instruction *i,
 			   const struct operand *operand)
 {
-	switch (operand->kind) {
-	case OPERAND_NONE:
+	if (operand->kind == OPERAND_NONE)
 		return wrong(v, i, "an operand of no kind", NULL);
-	case OPERAND_REGISTER:
+	if (operand->kind == OPERAND_REGISTER)
 		return verify_reg(v, i, operand->reg);
-	case OPERAND_BLOCK:
+	if (operand->kind == OPERAND_BLOCK)
 		return verify_block(v, i, operand->block);
-	case OPERAND_TABLE:
-		for (size_t k = 0; k < operand->table->target_count; k++)
-			if (!verify_block(v, i, operand->table->targets[k]))
-				return false;
-		return true;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			if (!verify_operand(v, i, &operand->items[k]))
-				return false;
-		return true;
-	default:
-		return true;
-	}
+	for (size_t k = 0; operand->kind == OPERAND_TABLE && k < operand->table->target_count; k++)
+		if (!verify_block(v, i, operand->table->targets[k]))
+			return false;
+	for (size_t k = 0; k < operand_items(operand); k++)
+		if (!verify_operand(v, i, &operand->items[k]))
+			return false;
+	return true;
 }
 
 static bool verify_instruction(struct verifier *v, const struct instruction *i)

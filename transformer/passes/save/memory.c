@@ -42,20 +42,10 @@ static void find(struct search *s, struct variable *v)
 
 static void find_named(struct search *s, const struct operand *operand)
 {
-	switch (operand->kind) {
-	case OPERAND_VARIABLE:
+	if (operand->kind == OPERAND_VARIABLE)
 		find(s, operand->variable);
-		return;
-	case OPERAND_ADDRESS:
-	case OPERAND_VECTOR:
-	case OPERAND_LIST:
-	case OPERAND_PAIR:
-		for (size_t k = 0; k < operand->item_count; k++)
-			find_named(s, &operand->items[k]);
-		return;
-	default:
-		return;
-	}
+	for (size_t k = 0; k < operand_items(operand); k++)
+		find_named(s, &operand->items[k]);
 }
 
 /* Whoever is called may use any variable of the module; in one of the kernel's own, those that came

@@ -110,10 +110,7 @@ static void write_points(struct saver *s)
 
 static bool starts_copies(const struct function *f)
 {
-	for (const struct block *b = f->entry; b; b = b->next)
-		for (const struct instruction *i = b->first; i; i = i->next)
-			if (i->mnemonic->op_class == OP_ASYNC)
-				return true;
+	for_each_instruction(i, f) if (i->mnemonic->op_class == OP_ASYNC) return true;
 	return false;
 }
 
