@@ -1,6 +1,5 @@
-/* weir-transform: the transformer as a command. Everything it says goes to stderr, except what was
- * asked for.
- */
+/* weir-transform: the transformer as a command. Requested output goes to stdout, messages to
+ * stderr. */
 #include "weir/transform.h"
 
 #include <argp.h>

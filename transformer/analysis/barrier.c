@@ -7,7 +7,7 @@ bool barrier_read(const struct instruction *i, struct barrier *out)
 	if (i->mnemonic->op_class != OP_BARRIER)
 		return false;
 	*out = (struct barrier){.is_red = mnemonic_has(i->mnemonic, "red")};
-	if (out->is_red) { /* result, number [, count], vote */
+	if (out->is_red) { /* result, number [, count], predicate */
 		if (n < 3 || n > 4 || i->operands[n - 1].kind != OPERAND_REGISTER)
 			return false;
 		out->is_counted = n == 4;

@@ -1,17 +1,16 @@
-/* Dominators are found as in Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001):
- * in reverse post-order each block's immediate dominator is the meeting point of its predecessors',
- * until nothing changes. Predecessors are looked at from the last to the first, so that the usual
- * long row of checks that all leave to one place costs one step each instead of the whole row.
+/* Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001). In reverse
+ * post-order, each block's immediate dominator is the common dominator of its predecessors, until
+ * nothing changes. Predecessors are visited from last to first: a long row of checks that all
+ * branch to one exit then costs one step per check.
  *
- * A graph can be made that costs far more than its size; such a text is refused (BUDGET).
- */
+ * A hostile graph can cost far more than its size. BUDGET bounds the steps. */
 #include "analysis/cfg.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#define BUDGET 64u /* steps for each block and edge */
+#define BUDGET 64u /* steps per block and edge */
 
 struct builder {
 	struct function *f;
@@ -97,7 +96,8 @@ static int link_edges(struct builder *b)
 	return 0;
 }
 
-/* Depth first, without recursion: a stack of blocks and how many of their edges have been taken. */
+/* Depth-first without recursion: a stack of blocks, and how many edges of each have been followed.
+ */
 static int number_order(struct builder *b)
 {
 	struct block **stack = arena_array(b->f->arena, b->block_count, sizeof(*stack));
@@ -131,7 +131,7 @@ static int number_order(struct builder *b)
 	return 0;
 }
 
-/* From reached blocks only, in reverse post-order. */
+/* Only from reachable blocks, in reverse post-order. */
 static void link_predecessors(struct builder *b)
 {
 	for (unsigned k = 0; k < b->cfg->count; k++) {
@@ -142,7 +142,7 @@ static void link_predecessors(struct builder *b)
 	}
 }
 
-/* Where the ways up from two blocks meet. */
+/* The lowest block that dominates both. */
 static struct block *common_dominator(struct builder *b, struct block *x, struct block *y)
 {
 	while (x != y && !is_over(b)) {
@@ -159,7 +159,7 @@ static int find_dominators(struct builder *b)
 	struct block *entry = b->f->entry;
 	bool changed = true;
 
-	entry->dominator = entry; /* while this runs */
+	entry->dominator = entry; /* until all are known */
 	while (changed) {
 		changed = false;
 		for (unsigned k = 1; k < b->cfg->count; k++) {
@@ -179,7 +179,7 @@ static int find_dominators(struct builder *b)
 	return 0;
 }
 
-/* Each subtree gets a range of numbers, so that dominance is a comparison. */
+/* Numbers the dominator tree so that dominance is one comparison. */
 static void number_dominators(struct builder *b)
 {
 	struct block **order = b->cfg->order;
@@ -187,12 +187,12 @@ static void number_dominators(struct builder *b)
 	for (unsigned k = 0; k < b->cfg->count; k++)
 		order[k]->dom_size = 1;
 	for (unsigned k = b->cfg->count; k-- > 1;) {
-		struct block *up = order[k]->dominator; /* all reached blocks have one */
+		struct block *up = order[k]->dominator; /* every reachable block has one */
 
 		assert(up);
 		up->dom_size += order[k]->dom_size;
 	}
-	/* dom_first of a block counts up while its children take their ranges ... */
+	/* First, dom_first counts up while the children take their ranges ... */
 	b->f->entry->dom_first = 1;
 	for (unsigned k = 1; k < b->cfg->count; k++) {
 		struct block *up = order[k]->dominator;
@@ -200,7 +200,7 @@ static void number_dominators(struct builder *b)
 		order[k]->dom_first = up->dom_first + 1;
 		up->dom_first += order[k]->dom_size;
 	}
-	/* ... and is then set back to the start of its own. */
+	/* ... then it goes back to the start of the block's own range. */
 	for (unsigned k = 0; k < b->cfg->count; k++)
 		order[k]->dom_first -= order[k]->dom_size;
 }
@@ -225,7 +225,8 @@ static struct loop *outermost(struct builder *b, struct loop *loop)
 	return loop;
 }
 
-/* All blocks that reach @head's back edges without passing it; loops found before are inside. */
+/* Collects all blocks that reach a back edge to the head without passing the head. Loops found
+ * before are nested in this one. */
 static int collect_loop(struct builder *b, struct loop *loop, struct block **stack, unsigned depth)
 {
 	while (depth && !is_over(b)) {
@@ -256,7 +257,7 @@ static int collect_loop(struct builder *b, struct loop *loop, struct block **sta
 	return depth ? -E2BIG : 0;
 }
 
-/* Is @head the target of back edges? Their sources go on the stack. */
+/* Pushes the sources of back edges to @head and returns their number. */
 static unsigned push_back_edges(struct builder *b, const struct block *head, struct block **stack)
 {
 	unsigned n = 0;
@@ -289,10 +290,10 @@ static void measure_loops(struct builder *b)
 	}
 }
 
-/* Outer loops stand in front of their inner ones in the list. */
+/* In the list, outer loops come before their inner loops. */
 static void add_up_loops(struct function *f, struct loop **loops, unsigned n)
 {
-	for (unsigned k = 0; k < n; k++) { /* found from the inside out */
+	for (unsigned k = 0; k < n; k++) { /* inner loops were found first */
 		struct loop *loop = loops[k], *parent = loop->parent;
 
 		loop->next = f->loops;

@@ -1,15 +1,14 @@
-/* The usual backward equations, by walking the instructions of each block again: sets are only kept
- * where blocks meet. Blocks are visited in post-order until nothing changes, which takes about as
- * many rounds as loops are nested; a graph that wants more than ROUND_MAX is refused.
- */
+/* The usual backward data-flow equations. Sets are kept at block boundaries only; each visit walks
+ * the block's instructions again. The number of rounds is about the loop depth; a graph that needs
+ * more than ROUND_MAX is refused. */
 #include "analysis/live.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define ROUND_MAX    64u
-#define SPARE_BYTES  (1u << 20) /* that sets may take, and ... */
-#define BYTES_A_BYTE 32u        /* ... so many more for each byte of the function's text */
+#define SPARE_BYTES  (1u << 20) /* limit of the sets' size, plus ... */
+#define BYTES_A_BYTE 32u        /* ... this for each byte of the function's text */
 
 static bool has_bit(const uint64_t *set, unsigned bit)
 {
@@ -26,12 +25,12 @@ static void clear_bit(uint64_t *set, unsigned bit)
 	set[bit / 64] &= ~((uint64_t)1 << bit % 64);
 }
 
-/* First: which registers does some block read before it has certainly written them? */
+/* First pass: registers that some block reads before it certainly writes them. */
 struct finder {
 	struct live *live;
 	unsigned *written_in; /* by register: number of the last block that wrote it, plus 1 */
 	unsigned block;
-	bool writes; /* this visit is for the writes */
+	bool writes; /* this visit looks at writes */
 };
 
 static void find_global(void *data, struct register_use use)
@@ -75,11 +74,11 @@ static int find_globals(struct live *live, const struct cfg *cfg)
 	return 0;
 }
 
-/* One step back over an instruction: what it kills dies, what it reads lives. */
+/* Steps back over an instruction: removes what it kills, adds what it reads. */
 struct stepper {
 	const struct live *live;
 	uint64_t *set;
-	bool kills; /* this visit is for the writes */
+	bool kills; /* this visit looks at writes */
 };
 
 static void step_visit(void *data, struct register_use use)
@@ -103,7 +102,7 @@ static void step_back(struct stepper *s, const struct instruction *i)
 	instruction_registers(s->live->function, i, step_visit, s);
 }
 
-/* live_out from the successors, live_in from that. True: live_in has grown. */
+/* Computes live_out from the successors and live_in from live_out. True: live_in grew. */
 static bool update(const struct live *live, struct block *x, uint64_t *out, uint64_t *in,
 		   uint64_t *set)
 {

@@ -1,6 +1,5 @@
-/* Which registers are alive where. Only registers that are alive across some block boundary have
- * a bit (the others die in the block that makes them), so the sets stay small.
- */
+/* Live registers. Only registers that live across a block boundary have a bit, which keeps the sets
+ * small. */
 #pragma once
 
 #include "analysis/cfg.h"
@@ -13,10 +12,10 @@ struct live {
 	unsigned *index;   /* by reg->id: its bit, or LIVE_LOCAL */
 	struct reg **regs; /* by bit */
 	unsigned count;
-	unsigned words; /* of a set */
+	unsigned words; /* 64-bit words of a set */
 };
 
-/* Fills live_in and live_out of every reachable block. 0, -ENOMEM, or -E2BIG: the sets would be
+/* Fills live_in and live_out of each reachable block. 0, -ENOMEM, or -E2BIG: the sets would be
  * larger than the function's size allows. */
 int live_build(struct function *function, const struct cfg *cfg, struct live *live);
 

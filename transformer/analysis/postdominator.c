@@ -1,18 +1,17 @@
-/* Cooper, Harvey, Kennedy again (cfg.c), on the graph turned around: from the end, against the
- * edges. A trap is no end: what leads only there has no say in where the others meet.
- */
+/* The algorithm of cfg.c on the reversed graph, from the kernel's end. A trap is not an end: blocks
+ * that only lead to a trap do not influence the others. */
 #include "analysis/postdominator.h"
 
 #include <errno.h>
 
-#define BUDGET 64u /* steps for each block and edge */
+#define BUDGET 64u /* steps per block and edge */
 
 struct builder {
 	const struct cfg *cfg;
-	unsigned end;            /* the number of the end: cfg->count */
+	unsigned end;            /* stands for the kernel's end: cfg->count */
 	unsigned *postdominator; /* by block */
-	unsigned *place;         /* by block: in post-order from the end */
-	unsigned *order;         /* and who is there */
+	unsigned *place;         /* by block: position in post-order from the end */
+	unsigned *order;         /* the block at each position */
 	unsigned count;
 	uint64_t steps, max_steps;
 };
@@ -22,7 +21,8 @@ static bool leaves(const struct block *b)
 	return b->last && b->last->mnemonic->op_class == OP_EXIT;
 }
 
-/* The next way back from @node behind number *@at; POSTDOMINATOR_NONE: no more. */
+/* The next predecessor of @node in the original graph, from number *@at on; POSTDOMINATOR_NONE: no
+ * more. */
 static unsigned next_back(const struct builder *m, unsigned node, unsigned *at)
 {
 	const struct block *b;

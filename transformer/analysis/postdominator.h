@@ -1,10 +1,10 @@
-/* Where the ways from a block meet again, at the latest: its immediate post-dominator. */
+/* Immediate post-dominators: the first block that every path from a block to the end passes. */
 #pragma once
 
 #include "analysis/cfg.h"
 
-#define POSTDOMINATOR_NONE (~0u) /* no way leads to an end, except by a trap */
+#define POSTDOMINATOR_NONE (~0u) /* every path ends in a trap or never ends */
 
-/* By the order of the blocks: the order of the meeting point; cfg->count: the kernel's end. Into
- * the function's arena. 0, -ENOMEM, or -E2BIG. */
+/* By block order: the order of the post-dominator; cfg->count stands for the kernel's end. In the
+ * function's arena. 0, -ENOMEM, or -E2BIG. */
 int postdominator_build(struct function *function, const struct cfg *cfg, unsigned **out);

@@ -1,10 +1,10 @@
-/* A register is divergent if threads of a block may find different values in it: because they
- * computed it from who they are, read it from memory, or came different ways to where it is
- * written. The ways from a branch on a divergent register part, and meet again behind (meet.h);
- * what is written in between is divergent, and a barrier in between is one that some threads may
- * miss. If one of the ways leads out of the kernel without a barrier, then whoever is in between
- * may be alone in his warp: the others have left, or will without coming by.
- */
+/* A register is divergent if threads of a block may find different values in it: computed from the
+ * thread's index, read from memory, or written on different paths. The paths from a branch on a
+ * divergent register end at the branch's post-dominator. Registers written on these paths are
+ * divergent, and some threads may miss the barriers on them.
+ *
+ * If such a path leads out of the kernel without a barrier, a thread on these paths may be alone in
+ * its warp: the other lanes have exited, or will exit elsewhere. */
 #include "analysis/uniform.h"
 
 #include "analysis/barrier.h"
@@ -13,13 +13,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define BUDGET        256u /* steps for each instruction */
+#define BUDGET        256u /* steps per instruction */
 #define BROADCAST_MAX 16u  /* instructions behind a barrier */
 
-/* Has a block a barrier? */
+/* Whether a block contains a barrier. */
 enum stop {
 	STOP_NONE,
-	STOP_PERHAPS, /* it has a guard */
+	STOP_PERHAPS, /* the barrier has a guard */
 	STOP_SURELY,
 };
 
@@ -28,17 +28,17 @@ struct analysis {
 	const struct cfg *cfg;
 	unsigned *postdominator;
 	bool *divergent;    /* by register */
-	bool *has_diverged; /* by block: the branch at its end is divergent */
-	bool *is_between;   /* by block: lies between some divergent branch and its meeting point */
-	bool *has_exited;   /* by block: and others may leave meanwhile; NULL: nobody asks */
-	bool *exits_freely; /* by block: from its start one may leave without a barrier; or NULL */
+	bool *has_diverged; /* by block: its branch is divergent */
+	bool *is_between;   /* by block: lies between a divergent branch and its post-dominator */
+	bool *has_exited;   /* by block: other lanes may have exited; NULL: not asked for */
+	bool *exits_freely; /* by block: a path from its start exits without a barrier; or NULL */
 	uint8_t *stops;     /* by block: enum stop; or NULL */
 	bool found;
-	unsigned *seen; /* by block: the last walk that came here */
+	unsigned *seen; /* by block: the last walk that visited it */
 	unsigned *stack;
 	unsigned walks;
 	uint64_t steps, max_steps;
-	bool changed, is_missed; /* a barrier, by some threads */
+	bool changed, is_missed; /* some threads may miss a barrier */
 };
 
 static bool is_uniform_special(const char *name)
@@ -56,8 +56,8 @@ static bool is_uniform_special(const char *name)
 	return false;
 }
 
-/* Parameters that a kernel declares in its body are what it hands to functions, and gets from them:
- * each thread its own. */
+/* A .param variable in a kernel's body carries arguments and results of calls: each thread has its
+ * own. */
 static bool has_divergent_name(const struct operand *operand)
 {
 	if (operand->kind == OPERAND_SPECIAL)
@@ -70,8 +70,9 @@ static bool has_divergent_name(const struct operand *operand)
 	return false;
 }
 
-/* What some thread left for all: read from shared memory soon behind a barrier, without a write in
- * between. Threads that find different values there would race with whoever writes it. */
+/* Whether a load reads a value that one thread left for all: from shared memory, soon behind a
+ * barrier, with no write in between. If threads read different values there, the program has a
+ * race. */
 static bool is_broadcast(const struct instruction *i)
 {
 	unsigned steps = BROADCAST_MAX;
@@ -92,13 +93,13 @@ static bool is_broadcast(const struct instruction *i)
 	return false;
 }
 
-/* Would its result differ even if it read the same in all threads? */
+/* Whether the result may differ between threads although the operands are the same. */
 static bool is_divergent_source(const struct analysis *a, const struct instruction *i)
 {
 	const struct mnemonic *m = i->mnemonic;
 
 	switch (m->op_class) {
-	case OP_BARRIER: /* all threads get the same */
+	case OP_BARRIER: /* same result in all threads */
 		return false;
 	case OP_PLAIN:
 	case OP_BRANCH:
@@ -158,7 +159,7 @@ static void mark_between(struct analysis *a, struct block *b)
 	}
 }
 
-/* All blocks between the end of @from and where the ways meet. */
+/* Visits all blocks between the end of @from and its post-dominator. */
 static void visit_between(struct analysis *a, struct block *from,
 			  void (*visit)(struct analysis *, struct block *))
 {
@@ -192,8 +193,8 @@ static void mark_exited(struct analysis *a, struct block *b)
 	a->has_exited[b->order] = true;
 }
 
-/* May some leave while others are between the end of @b and where the ways meet? If there is a
- * barrier in between, then behind it; else if one can leave from where they up, or before. */
+/* Whether lanes may exit while others are between the end of @b and its post-dominator: behind a
+ * barrier in between, or without one if a path exits freely. */
 static bool may_exit(struct analysis *a, struct block *b)
 {
 	if (b->last && b->last->mnemonic->op_class == OP_EXIT)
@@ -206,7 +207,7 @@ static bool may_exit(struct analysis *a, struct block *b)
 	return a->found;
 }
 
-/* The threads part at the end of @from. */
+/* The branch at the end of @from is divergent. */
 static void diverge(struct analysis *a, struct block *from)
 {
 	a->changed = true;
@@ -232,7 +233,7 @@ static void look_at(struct analysis *a, struct instruction *i)
 	if (instruction_ends_block(i) && !a->has_diverged[i->block->order])
 		diverge(a, i->block);
 	if (barrier_read(i, &barrier) && !barrier.is_counted)
-		a->is_missed = true; /* only a guard makes a barrier divergent */
+		a->is_missed = true; /* a barrier is divergent only by its guard */
 }
 
 static enum stop stop_of(const struct block *b)
@@ -254,7 +255,7 @@ static bool has_barrier(const struct cfg *cfg)
 	return false;
 }
 
-/* One that a thread may come by for ever. */
+/* A barrier that a thread may reach again for ever. */
 static bool has_endless_barrier(const struct cfg *cfg, const unsigned *postdominator)
 {
 	for (unsigned k = 0; k < cfg->count; k++)
@@ -281,7 +282,7 @@ static int analysis_init(struct analysis *a)
 	return 0;
 }
 
-/* Backwards from the exits. */
+/* Walks backward from the exits. */
 static int find_free_exits(struct analysis *a)
 {
 	unsigned n = 0, count = a->cfg->count;
@@ -317,7 +318,7 @@ static int find_free_exits(struct analysis *a)
 	return 0;
 }
 
-/* Until nothing changes. False: it takes too long. */
+/* Repeats until nothing changes. False: over budget. */
 static bool analyse(struct analysis *a)
 {
 	a->changed = true;

@@ -1,17 +1,15 @@
-/* Do all threads of a block go the same way? */
+/* Whether the threads of a block take the same path. */
 #pragma once
 
 #include "analysis/cfg.h"
 
-/* Do they come by the same barriers, in the same order? *@out: surely. 0 or -ENOMEM. Conservative:
- * where finding out would take too long, the answer is no. Barriers inside called functions are not
- * looked at. */
+/* Whether all threads reach the same barriers in the same order. *@out is true only if that is
+ * certain; over budget it is false. Ignores barriers inside called functions. 0 or -ENOMEM. */
 int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out);
 
-/* Where a thread may find that others of its warp have left the kernel, or will leave it without
- * coming by. */
+/* Places where lanes of a warp may already have exited, or will exit without coming there. */
 struct uniform_exited {
-	const bool *blocks;    /* by order; NULL: it may be so anywhere */
+	const bool *blocks;    /* by order; NULL: any block */
 	const bool *divergent; /* by register: threads may find different values in it */
 };
 

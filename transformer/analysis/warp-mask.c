@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define ROUND_MAX 8u /* registers that are copied further stay unknown */
+#define ROUND_MAX 8u /* longer chains of copies stay unknown */
 #define ALL_LANES 0xffffffffu
 
 bool warp_has_mask(const struct instruction *i)
@@ -27,7 +27,7 @@ static enum mask_kind kind_of(const struct operand *operand, const uint8_t *mask
 	return MASK_UNKNOWN;
 }
 
-/* What the first operand is after this. */
+/* The mask that the instruction leaves in its first operand. */
 static enum mask_kind result_of(const struct instruction *i, const uint8_t *masks)
 {
 	const struct mnemonic *m = i->mnemonic;
@@ -48,7 +48,7 @@ static enum mask_kind result_of(const struct instruction *i, const uint8_t *mask
 struct writing {
 	uint8_t *masks;
 	enum mask_kind kind;
-	const struct reg *first; /* of the instruction, to which `kind` belongs */
+	const struct reg *first; /* the register that `kind` describes */
 	bool changed;
 };
 
@@ -67,7 +67,7 @@ static void join(void *data, struct register_use use)
 	*mask = kind;
 }
 
-/* d, or d of d|p */
+/* `d`, or the `d` of `d|p` */
 static const struct reg *first_register(const struct instruction *i)
 {
 	const struct operand *o = i->operand_count ? &i->operands[0] : NULL;
@@ -77,7 +77,7 @@ static const struct reg *first_register(const struct instruction *i)
 	return o && o->kind == OPERAND_REGISTER ? o->reg : NULL;
 }
 
-/* What is written with nothing that is known yet is left for the next round. */
+/* An instruction whose sources are not known yet waits for the next round. */
 static bool look_at_all(const struct function *f, uint8_t *masks)
 {
 	struct writing w = {.masks = masks};

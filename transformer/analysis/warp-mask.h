@@ -1,19 +1,19 @@
-/* Instructions that wait for lanes of the warp, and which lanes they name. */
+/* Instructions that wait for lanes of the warp, and the lanes that their masks name. */
 #pragma once
 
 #include "syntax/ir.h"
 
 enum mask_kind {
-	MASK_NONE,    /* waits for nobody, or for all that there are by definition (mma) */
-	MASK_LIVE,    /* for lanes that were there a moment ago: activemask, ballot, match */
-	MASK_ALL,     /* for all 32 */
-	MASK_UNKNOWN, /* for some */
+	MASK_NONE,    /* waits for no lane, or has no mask (mma) */
+	MASK_LIVE,    /* lanes that were active a moment ago: activemask, ballot, match */
+	MASK_ALL,     /* all 32 lanes */
+	MASK_UNKNOWN, /* an unknown set of lanes */
 };
 
-/* What the registers of @function hold, by id. NULL: no memory. */
+/* The kind of mask in each register of @function, by id. NULL: out of memory. */
 uint8_t *warp_masks(struct function *function);
 
-/* @masks as above. The mask is the last operand. */
+/* @masks: from warp_masks(). The mask is the last operand. */
 enum mask_kind warp_mask_of(const struct instruction *instruction, const uint8_t *masks);
-/* Has it a mask at all? */
+/* Whether the instruction has a mask operand. */
 bool warp_has_mask(const struct instruction *instruction);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
-/* No text of a compiler shrinks to less than this part. */
+/* Compilers' PTX compresses by less than this factor. */
 #define RATIO_MAX   4096u
 #define INFLATE_MIN ((size_t)1 << 20)
 

@@ -1,4 +1,4 @@
-/* Walks through fatbinary containers, and takes the text out of them. */
+/* Walks through fatbinary containers and extracts PTX. */
 #pragma once
 
 #include "syntax/diag.h"
@@ -7,24 +7,24 @@
 
 #include "weir/fatbin.h"
 
-/* What is left of an image to walk through. */
+/* The rest of an image. */
 struct fatbin_walk {
 	const char *at;
-	size_t left;      /* of the image */
-	size_t container; /* of the container at hand */
+	size_t left;      /* bytes of the image */
+	size_t container; /* bytes of the current container */
 };
 
 enum fatbin_step {
 	FATBIN_END,
-	FATBIN_CONTAINER, /* a container begins: its header is at @header */
-	FATBIN_ENTRY,     /* an entry: its header, header_size bytes at @header, and its payload */
+	FATBIN_CONTAINER, /* the start of a container: its header is at @header */
+	FATBIN_ENTRY,     /* an entry: its header (header_size bytes at @header) and its payload */
 };
 
 struct fatbin_item {
 	const char *header;
 	size_t header_size;
 	struct fatbin_entry entry;
-	const char *payload; /* entry.payload_size bytes, all inside the image */
+	const char *payload; /* entry.payload_size bytes, inside the image */
 };
 
 void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len);

@@ -1,6 +1,5 @@
-/* Images: PTX as text, or fatbinaries of which each PTX is taken out, rewritten and put back. What
- * comes back is not compressed: it is read once, by a driver in the same process.
- */
+/* Images: PTX text, or fatbinaries. Each PTX entry of a fatbinary is extracted, rewritten and put
+ * back. The result is not compressed, because a driver in the same process reads it once. */
 #include "weir/transform.h"
 
 #include "image/fatbin.h"
@@ -23,7 +22,7 @@ static void from_error(struct diag *diag, int r, const struct weir_error *error)
 		  error->message);
 }
 
-/* Sets the size of the container that begins at @start of @out, now that it is complete. */
+/* Sets the size of the finished container that begins at @start of @out. */
 static void close_container(struct text *out, size_t start)
 {
 	struct fatbin_container c;
@@ -99,7 +98,7 @@ static void transform_fatbin(struct text *out, const void *image, size_t len,
 			  strerror(-out->error));
 }
 
-/* PTX as text, which may be padded with zeros. */
+/* The length of a PTX text, which may be padded with zeros. */
 static size_t text_length(const void *image, size_t len, struct diag *diag)
 {
 	if (len >= 4 && !memcmp(image, "\177ELF", 4))
@@ -138,7 +137,7 @@ static bool suits(const struct fatbin_entry *e, unsigned sm)
 	return !(e->flags & FATBIN_FAMILY) || e->sm / 10 == sm / 10;
 }
 
-/* The one for the newest architecture, and of two for the same the more exact. */
+/* Prefers the newest architecture, then the more specific entry. */
 static bool is_better(const struct fatbin_entry *e, const struct fatbin_entry *than)
 {
 	uint64_t exact = FATBIN_EXACT | FATBIN_FAMILY;

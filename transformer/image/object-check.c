@@ -1,5 +1,5 @@
-/* Everything that a reader of an object relies on, in libc alone: libweir compiles this file, too.
- */
+/* Checks all that a reader of an object relies on. libweir compiles this file too, so it uses libc
+ * only. */
 #include "weir/object.h"
 
 #include "weir/preempt-abi.h"
@@ -15,10 +15,10 @@ struct object {
 	const struct weir_object *head;
 	const char *bytes;
 	size_t size;
-	const char *last_nul; /* a name that begins behind it does not end */
+	const char *last_nul; /* a name that begins behind it is not terminated */
 };
 
-/* @n things of @each bytes from @offset on. */
+/* Whether @n items of @each bytes fit at @offset. */
 static bool lies_inside(const struct object *o, uint32_t offset, uint32_t n, size_t each)
 {
 	return offset % ALIGN == 0 && offset <= o->size && n <= (o->size - offset) / each;
@@ -48,7 +48,7 @@ static bool check_forms(const struct object *o)
 	return true;
 }
 
-/* In the order of a kernel's parameters, none over another. */
+/* Parameters are in order and do not overlap. */
 static bool check_params(const struct object *o)
 {
 	const struct weir_object_param *params;
@@ -66,7 +66,7 @@ static bool check_params(const struct object *o)
 	return true;
 }
 
-/* Those in global memory first. */
+/* Symbols in global memory come first. */
 static bool check_symbols(const struct object *o)
 {
 	const struct weir_object_symbol *symbols;

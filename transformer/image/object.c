@@ -1,4 +1,5 @@
-/* One kernel of an image in a module of its own: rewritten, compiled and packed into a file. */
+/* Builds an object: one kernel in a module of its own, rewritten, compiled and packed into a file.
+ */
 #include "weir/object.h"
 
 #include "passes/detach.h"
@@ -16,11 +17,11 @@ struct building {
 	struct pipeline pipeline;
 	struct detached detached;
 	struct weir_object_form forms[BUILDS_MAX];
-	const struct build *build; /* under way */
+	const struct build *build; /* the current build */
 	uint32_t n_forms;
 	bool has_entry;
-	struct text names; /* offsets of names count from its start plus 1, until it has a place */
-	void *image;       /* machine code, or PTX; NULL: all forms are refused */
+	struct text names; /* offsets count from its start plus 1 until place_names() */
+	void *image;       /* machine code or PTX; NULL: all forms were refused */
 	size_t image_size;
 };
 
@@ -44,7 +45,7 @@ static uint32_t add_name(struct building *b, const char *name)
 	return at;
 }
 
-/* The product of .reqntid or .maxntid. */
+/* The product of .reqntid or .maxntid; 0: unknown. */
 static uint32_t max_threads(const struct function *f)
 {
 	const struct directive *d = function_directive(f, "reqntid");
@@ -93,7 +94,7 @@ static struct function *find_kernel(struct building *b)
 	return f;
 }
 
-/* False: it was refused. */
+/* False: the form was refused. */
 static bool add_build(struct building *b, struct function *kernel, const struct build *build)
 {
 	b->build = build;
@@ -101,8 +102,8 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 	return b->n_forms && b->forms[b->n_forms - 1].entry;
 }
 
-/* The first build has as many registers as it likes, with which the assembler makes the best code
- * (FORMS.md). Persistent has two more, if it is known what to limit them to. */
+/* The first build has no register limit, for which the assembler makes the best code (FORMS.md).
+ * Persistent has two more builds with limits, if the kernel's register count is known. */
 static void add_form(struct building *b, struct function *kernel, const struct form *form)
 {
 	unsigned native = form->id == WEIR_PERSISTENT ? b->request->registers : 0;
@@ -120,7 +121,7 @@ static void add_form(struct building *b, struct function *kernel, const struct f
 	}
 }
 
-/* The new module's PTX, and what became of each form. */
+/* Returns the new module's PTX and fills in the verdicts. */
 static char *rewrite(struct building *b, struct function *kernel, size_t *len)
 {
 	struct pipeline *p = &b->pipeline;
@@ -141,7 +142,7 @@ static char *rewrite(struct building *b, struct function *kernel, size_t *len)
 	return pipeline_take(p, len);
 }
 
-/* Takes @ptx. */
+/* Takes ownership of @ptx. */
 static int assemble(struct building *b, char *ptx, size_t len, struct weir_error *error)
 {
 	const struct weir_object_request *request = b->request;
@@ -161,7 +162,7 @@ static int assemble(struct building *b, char *ptx, size_t len, struct weir_error
 	return r;
 }
 
-/* As the driver lays parameters out. */
+/* The driver's parameter layout. */
 static uint32_t add_params(struct building *b, struct text *out, const struct function *kernel)
 {
 	uint32_t n = 0;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What a text of one byte may take; what real ones take is a tenth. */
+/* Limit of memory per byte of text; real texts need a tenth. */
 #define BYTES_A_BYTE 256u
 #define SPARE_BYTES  (16u << 20)
 
@@ -71,7 +71,7 @@ static void dump(const struct pipeline *p, const struct function *f, const char 
 	text_deinit(&text);
 }
 
-/* The end of a pass's work: its own word, unless an edit has failed or left something broken. */
+/* Verifies the IR behind a pass. A failed edit or broken IR refuses the kernel. */
 static int check_pass(struct pipeline *p, struct rewrite *rewrite, const struct pass *pass, int r)
 {
 	struct diag *diag = p->module.diag;
@@ -108,7 +108,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-/* A kernel that is the result of an earlier run. */
+/* Whether an earlier run produced this kernel. */
 static bool is_rewritten(const struct function *f)
 {
 	for (size_t k = 0; k < form_count; k++)
@@ -122,7 +122,7 @@ static bool is_taken(const struct module *module, const char *name)
 	return intern_find(&module->names, name, strlen(name));
 }
 
-/* A copy of the kernel, read, under the form's name; NULL: refused, or the diag says it. */
+/* Parses a copy of the kernel under the form's name. NULL: refused, or an error in the diag. */
 static struct function *copy_kernel(struct pipeline *p, struct function *f, struct rewrite *rewrite,
 				    const struct build *build, struct diag *diag)
 {
@@ -202,7 +202,7 @@ const char *weir_form_suffix(enum weir_form form)
 	return "";
 }
 
-/* From the IR instead of the text, for those who test the printer. */
+/* Prints a function from its IR, to test the printer. */
 static void reprint(struct pipeline *p, struct function *f)
 {
 	arena_reset(&p->body_arena);

@@ -43,7 +43,7 @@ void arena_reset(struct arena *arena)
 	arena->used = kept->room;
 }
 
-/* Chunks double in size, so that there are few of them. */
+/* Chunks double in size to keep their number small. */
 static struct arena_chunk *new_chunk(struct arena *arena, size_t size)
 {
 	size_t left = arena->max - arena->used, room = arena->used;

@@ -1,7 +1,6 @@
-/* A bump allocator: what lives and dies together is freed together. Memory comes zeroed. It is the
- * only place of the transformer that asks for memory, together with text.c, and both have a
- * maximum: what a hostile text can make us take is bounded by its size.
- */
+/* A bump allocator: objects of one lifetime are freed together. Memory is zeroed. Only arenas and
+ * text.c allocate memory in the transformer. Both have a maximum, so the size of a hostile text
+ * bounds the memory that it can cost. */
 #pragma once
 
 #include <stddef.h>
@@ -9,21 +8,20 @@
 struct arena_chunk;
 
 struct arena {
-	struct arena_chunk *chunks; /* the newest first */
-	size_t used;                /* bytes taken from the system */
-	size_t max;                 /* and how many there may be */
+	struct arena_chunk *chunks; /* newest first */
+	size_t used;                /* bytes allocated from the system */
+	size_t max;                 /* limit of `used` */
 };
 
 void arena_init(struct arena *arena, size_t max);
 void arena_deinit(struct arena *arena);
-/* Forgets everything, keeps one chunk for the next user. */
+/* Frees all objects and keeps one chunk for reuse. */
 void arena_reset(struct arena *arena);
 
-/* NULL: no memory, or the maximum is reached. Aligned for any type. */
+/* NULL: out of memory, or the maximum is reached. Aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t size);
-void *arena_array(struct arena *arena, size_t n,
-		  size_t size); /* also NULL when n * size overflows */
-/* A copy of @len bytes with a NUL behind. */
+void *arena_array(struct arena *arena, size_t n, size_t size); /* NULL also if n * size overflows */
+/* A NUL-terminated copy of @len bytes. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 
 #define arena_new(arena, type) ((type *)arena_alloc(arena, sizeof(type)))

@@ -1,7 +1,6 @@
-/* Trouble with a text: what and where. The first error sticks; later ones are mostly its echo. A
- * function that fails returns the error's number, and whoever works in many small steps may go on
- * and ask at the end.
- */
+/* The first error in a text, and its place. The first error is kept, because later ones are usually
+ * consequences of it. A function that fails returns the errno. A caller of many small steps may
+ * check once at the end. */
 #pragma once
 
 #include <stdarg.h>
@@ -11,7 +10,7 @@
 #define DIAG_MAX 200 /* characters of a message */
 
 struct position {
-	uint32_t line, column; /* from 1; line 0: no place of the text */
+	uint32_t line, column; /* from 1; line 0: the error has no place in the text */
 };
 
 struct diag {
@@ -20,7 +19,7 @@ struct diag {
 	char message[DIAG_MAX];
 };
 
-/* Returns the error that sticks. */
+/* All return the error that is kept. */
 int diag_fail(struct diag *diag, int error, struct position at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 int diag_vfail(struct diag *diag, int error, struct position at, const char *format, va_list args);

@@ -1,6 +1,5 @@
-/* Templates: PTX that is read by the parser as bodies are, in a scope of its own. And operands that
- * are exchanged for others.
- */
+/* Templates: the parser reads them like bodies, in a scope of their own. Replacing special
+ * registers. */
 #include "syntax/edit.h"
 
 #include "syntax/opcode.h"
@@ -52,7 +51,7 @@ static unsigned replace_operand(struct operand *operand, const char *text, const
 	return n;
 }
 
-/* A 16-bit move may read a special register, but no register of 32 bits. */
+/* A 16-bit mov accepts a special register but no 32-bit register. */
 static void narrow(struct function *f, struct instruction *i)
 {
 	static const char wanted[] = "cvt.u16.u32";
@@ -65,7 +64,7 @@ static void narrow(struct function *f, struct instruction *i)
 		diag_no_memory(f->module->diag);
 }
 
-/* mov.v4.u32 {a, b, c, d}, %ctaid becomes up to four moves. */
+/* Replaces mov.v4.u32 {a, b, c, d}, %ctaid by up to four moves. */
 static void take_apart(struct function *f, struct instruction *i)
 {
 	static const char parts[] = "xyzw";
@@ -133,7 +132,7 @@ unsigned edit_replace_special(struct function *function, const char *name, struc
 	return n;
 }
 
-/* "%ctaid" stands for all of its parts, and "%ctaid.x" is read, too, when all of %ctaid is. */
+/* "%ctaid" as @name means any part. "%ctaid.x" also matches a read of the whole vector %ctaid. */
 static bool uses_special(const struct operand *operand, const char *name, size_t len)
 {
 	for (size_t k = 0; k < operand_items(operand); k++)

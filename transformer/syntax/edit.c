@@ -1,4 +1,4 @@
-/* The bricks: registers, variables, blocks, and where things go. Templates are in edit-code.c. */
+/* Registers, variables, blocks and insertion points. Templates are in edit-code.c. */
 #include "syntax/edit.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static void link_block(struct function *f, struct block *after, struct block *bl
 	block->placed = true;
 }
 
-/* @first and all behind it go from their block to the end of @to. */
+/* Moves @first and all instructions behind it to the end of @to. */
 static void move_tail(struct instruction *first, struct block *to)
 {
 	struct block *from = first->block;

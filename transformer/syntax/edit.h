@@ -18,9 +18,9 @@
 
 #include "syntax/ir.h"
 
-/* Code goes in front of @before, or to the end of @block if that is NULL; the cursor then stands
- * behind what it inserted. Inserting something that ends a block splits it, and the cursor goes on
- * in the new block. */
+/* New code goes in front of @before, or to the end of @block if @before is NULL. The cursor then
+ * stands behind the new code. Inserting an instruction that ends a block splits the block, and the
+ * cursor continues in the new one. */
 struct cursor {
 	struct function *function;
 	struct block *block;
@@ -30,11 +30,12 @@ struct cursor {
 struct cursor cursor_before(struct function *function, struct instruction *instruction);
 struct cursor cursor_after(struct function *function, struct instruction *instruction);
 struct cursor cursor_start(struct function *function, struct block *block);
-struct cursor cursor_end(struct function *function, struct block *block); /* behind a branch too */
+struct cursor cursor_end(struct function *function,
+			 struct block *block); /* behind its branch, if it has one */
 
-/* Puts a finished instruction there. */
+/* Inserts a finished instruction. */
 void cursor_insert(struct cursor *cursor, struct instruction *instruction);
-/* Puts a block there: control that reaches the cursor falls into it, and the cursor goes on in it.
+/* Inserts a block. Control that reaches the cursor falls into it, and the cursor continues in it.
  */
 void cursor_place(struct cursor *cursor, struct block *block);
 
@@ -53,31 +54,31 @@ void edit_code_operands(struct cursor *cursor, const char *ptx, const struct ope
 			size_t n);
 
 struct reg *edit_register(struct function *function, enum type_id type);
-/* The same, with a name that says what it is for: %weir_NAME_7. */
+/* A register named %weir_NAME_7. */
 struct reg *edit_named_register(struct function *function, enum type_id type, const char *name);
-/* .shared, .local and so on: @bytes of .b8. */
+/* A variable of @bytes .b8 in .shared, .local etc. */
 struct variable *edit_variable(struct function *function, enum space space, const char *name,
 			       unsigned align, uint64_t bytes);
-/* A parameter behind the others. @name as it is; callers choose one with the module's prefix. */
+/* Appends a parameter. @name is used as it is: the caller chooses one with the module's prefix. */
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes);
 
-/* .NAME VALUE in the head. */
+/* Adds `.NAME VALUE` to the function's head. */
 void edit_directive(struct function *function, const char *name, unsigned value);
 
-/* An empty block behind @after (NULL: in front of all; it is the new entry). */
+/* An empty block behind @after. NULL: in front of all others, as the new entry. */
 struct block *edit_block(struct function *function, struct block *after, const char *name);
-/* The instruction in front of the cursor is executed only where @like is. */
+/* Gives the instruction in front of the cursor the guard of @like. */
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
 void edit_remove(struct function *function, struct instruction *instruction);
 
-/* Each operand that reads the special register @name ("%ctaid.x") becomes @by. Returns how many.
- * Reads of the whole vector ("%ctaid" in mov.v4) are first taken apart. */
+/* Replaces each read of the special register @name ("%ctaid.x") by @by and returns their number.
+ * Reads of the whole vector ("%ctaid" in mov.v4) are first split into parts. */
 unsigned edit_replace_special(struct function *function, const char *name, struct operand by);
-/* Does anything read it, as a whole or a part? @name as above, or "%ctaid" for all parts. */
+/* Whether any instruction reads @name, as a whole or in part. "%ctaid" means any part of it. */
 bool edit_uses_special(const struct function *function, const char *name);
 
-/* What the parser makes a body of. NULL or false: no memory. */
+/* For the parser. NULL or false: out of memory. */
 struct reg *edit_new_register(struct function *function, const char *name, enum type_id type,
 			      unsigned vector);
 struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
@@ -86,5 +87,5 @@ struct block *edit_new_block(struct function *function); /* not placed yet */
 bool edit_declare_group(struct function *function, const char *name, enum type_id type,
 			unsigned vector, uint64_t count);
 bool edit_declare(struct function *function, const char *text);
-/* weir_NAME_7, behind a % if @name has one: no other name of the module. */
+/* A name that is unique in the module: weir_NAME_7, with a leading % if @name has one. */
 const char *edit_fresh_name(struct function *function, const char *name);

@@ -132,7 +132,7 @@ static void add_head(struct text *out, const struct function *f)
 	text_string(out, "\n");
 }
 
-/* Registers that are not of a printed group: neighbours of one type share a line. */
+/* Registers outside of printed groups. Neighbours of one type share a line. */
 static void add_registers(struct text *out, const struct function *f)
 {
 	const struct reg *last = NULL;
@@ -188,7 +188,7 @@ static void add_declarations(struct text *out, const struct function *f)
 	add_tables(out, f);
 }
 
-/* Labels that nobody jumps to are left out: a copy's might belong to the debugger's sections. */
+/* Labels that no branch names are not printed: debug sections may refer to the original's label. */
 static void find_targets(const struct function *f)
 {
 	for (struct block *b = f->entry; b; b = b->next)

@@ -4,7 +4,7 @@
 #include "syntax/ir.h"
 #include "syntax/text.h"
 
-/* From the IR, whether changed or not; it must have been read. */
+/* The function must have been read. */
 void emit_function(struct text *out, const struct function *function);
 void emit_declaration(struct text *out, const struct function *function); /* its head alone */
 void emit_instruction(struct text *out, const struct function *function,

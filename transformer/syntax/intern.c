@@ -1,7 +1,5 @@
-/* A hash table with chains that doubles when it is full. The seed is fixed: whoever makes a text of
- * colliding names slows down his own process, and a chain has an end (CHAIN_MAX): beyond it there
- * is no memory.
- */
+/* A chained hash table that doubles when it is full. The seed is fixed, and CHAIN_MAX bounds the
+ * cost of a text of colliding names: longer chains fail as if out of memory. */
 #include "syntax/intern.h"
 
 #include <stdbool.h>
@@ -23,7 +21,7 @@ void intern_init(struct intern *intern, struct arena *arena)
 	*intern = (struct intern){.arena = arena};
 }
 
-/* FNV-1a with a finish that mixes the high bits into the low ones. */
+/* FNV-1a, then high bits mixed into the low ones. */
 static uint64_t hash_text(const char *text, size_t len)
 {
 	uint64_t hash = 0xcbf29ce484222325u;

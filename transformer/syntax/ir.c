@@ -60,7 +60,7 @@ bool block_falls_through(const struct block *block)
 	return !block->last || block->last->guard || !instruction_ends_block(block->last);
 }
 
-/* How the registers of an operand are used; addresses inside it are read whatever it says. */
+/* Visits the registers of an operand with @use. Registers inside an address are only read. */
 static void visit_operand(const struct operand *operand, struct register_use use,
 			  register_visit *visit, void *data)
 {
@@ -77,7 +77,7 @@ static void visit_operand(const struct operand *operand, struct register_use use
 		visit_operand(&operand->items[k], use, visit, data);
 }
 
-/* Of operand @index of @i. */
+/* The use of operand @index of @i. */
 static struct register_use use_of(const struct instruction *i, size_t index)
 {
 	const struct mnemonic *m = i->mnemonic;

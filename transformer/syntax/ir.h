@@ -1,20 +1,18 @@
-/* What a module of PTX is made of.
+/* The intermediate representation of a PTX module.
  *
- * A module keeps its text; a function knows which part of it is its own, and goes out byte for byte
- * unless somebody changed it. Bodies are read when somebody wants to look at one (parse.h), so an
- * unreadable function costs only itself.
+ * A module keeps its text, and each function knows its part of it. Functions outside the rewritten
+ * copies are printed byte for byte. A body is parsed only when a caller asks for it (parse.h), so
+ * an unreadable function affects no other.
  *
- * A body is a list of blocks in the order of the text, each a list of instructions. A block ends
- * behind whatever may leave it (bra, brx, ret, exit, trap; guarded or not); control that does not
- * leave falls through to the next block of the list. Edges are not stored but computed (cfg.h).
+ * A body is a list of blocks in the order of the text, and a block is a list of instructions. A
+ * block ends at bra, brx, ret, exit or trap, guarded or not. Otherwise control falls through to the
+ * next block of the list. cfg.h computes edges; the IR does not store them.
  *
- * Scopes are gone: names declared inside braces are hoisted to the function's top, renamed where
- * two of them would meet. So any block may be entered from any other.
+ * The parser removes scopes: it hoists names out of braces and renames duplicates. So any block may
+ * branch to any other.
  *
- * All strings are interned (intern.h): names are equal if their pointers are. Names and
- * instructions may be compared, never written to. Everything lives in arenas; nothing is freed one
- * by one.
- */
+ * All strings are interned (intern.h): equal names have equal pointers. Names, mnemonics and
+ * operands are read-only. Arenas own everything; nothing is freed alone. */
 #pragma once
 
 #include "syntax/arena.h"
@@ -54,7 +52,7 @@ struct type {
 };
 
 extern const struct type types[TYPE_COUNT];
-/* TYPE_NONE: @name, without its dot, is no type. */
+/* The type named @name, without its dot; TYPE_NONE: there is none. */
 enum type_id type_find(const char *name);
 
 enum space {
@@ -69,38 +67,38 @@ enum space {
 };
 extern const char *const space_names[];
 
-/* What an instruction does that matters to somebody who rewrites control flow; opcodes.def. */
+/* What an instruction does, as far as passes that change control flow care; see opcodes.def. */
 enum opcode_class {
-	OP_UNKNOWN, /* not in the table: may read and write its registers, and do anything else */
+	OP_UNKNOWN, /* not in the table: may read and write its registers and have any other effect
+		     */
 	OP_PLAIN,   /* computes with registers only */
 	OP_MEMORY,  /* reads or writes memory, textures and surfaces included */
-	OP_ATOMIC,  /* both at once */
+	OP_ATOMIC,  /* reads and writes memory atomically */
 	OP_FENCE,   /* orders memory */
 	OP_HINT,    /* has no result: prefetch, nanosleep, pmevent */
 	OP_BRANCH,  /* bra */
 	OP_TABLE,   /* brx.idx */
-	OP_CALL,    /* comes back */
+	OP_CALL,    /* returns to the next instruction */
 	OP_EXIT,    /* ret, exit */
 	OP_TRAP,    /* ends the kernel with an error */
 	OP_BARRIER, /* waits for threads of the block */
-	OP_WARP,    /* waits for, or talks to, threads of the warp: shfl, vote, mma, bar.warp */
-	OP_ASYNC,   /* starts, awaits or names work in flight: cp.async, mbarrier, wgmma, tcgen05 */
-	OP_CLUSTER, /* reaches into other blocks of the cluster */
-	OP_GRID,    /* depends on what other grids do: griddepcontrol */
-	OP_STACK,   /* moves the stack: alloca */
-	OP_REGISTERS, /* changes how many registers a thread has: setmaxnreg */
-	OP_DIRECTIVE, /* .loc, .pragma: kept in place, does nothing */
+	OP_WARP, /* waits for or communicates with threads of the warp: shfl, vote, mma, bar.warp */
+	OP_ASYNC,     /* asynchronous work: cp.async, mbarrier, wgmma, tcgen05 */
+	OP_CLUSTER,   /* accesses other blocks of the cluster */
+	OP_GRID,      /* depends on other grids: griddepcontrol */
+	OP_STACK,     /* changes the stack: alloca */
+	OP_REGISTERS, /* changes the number of registers of a thread: setmaxnreg */
+	OP_DIRECTIVE, /* .loc, .pragma: kept in place, no effect */
 };
 
 enum opcode_flags {
-	OP_WRITES_0 = 1,  /* operand 0 is written; addresses are always only read */
+	OP_WRITES_0 = 1,  /* operand 0 is written; registers in addresses are always only read */
 	OP_UPDATES_0 = 2, /* operand 0 is read and written */
 	OP_READS_CARRY = 4,
 	OP_WRITES_CARRY = 8,
 };
 
-/* A row of opcodes.def: @name with the modifier @with somewhere behind it ("": whatever follows).
- */
+/* A row of opcodes.def: applies to @name if the modifier @with occurs; "" matches always. */
 struct opcode {
 	const char *name, *with;
 	enum opcode_class op_class;
@@ -109,29 +107,29 @@ struct opcode {
 
 #define MODIFIER_MAX 24
 
-/* The first word of an instruction, taken apart; one object for each spelling in a module. */
+/* The first word of an instruction, split at its dots; one object per spelling in a module. */
 struct mnemonic {
 	const char *text;             /* "ld.global.nc.v2.f32" */
 	const char *name;             /* "ld" */
 	const char *const *modifiers; /* "global", "nc", "v2", "f32" */
 	size_t modifier_count;
-	enum type_id first_type, last_type; /* of the modifiers; TYPE_NONE: none is a type */
+	enum type_id first_type, last_type; /* among the modifiers; TYPE_NONE: there is none */
 	enum opcode_class op_class;
 	unsigned flags;
 };
 bool mnemonic_has(const struct mnemonic *mnemonic, const char *modifier);
 
-/* A register. Vectors (.v2, .v4) are one register; operands may name a part of it. */
+/* A register. A vector (.v2, .v4) is one register; an operand may name a part of it. */
 struct reg {
 	const char *name;
 	enum type_id type;
 	unsigned vector;  /* 1, 2, 4 */
 	unsigned id;      /* 0 .. function->reg_count - 1 */
-	bool in_group;    /* declared by .reg .b32 %r<N>, which is printed as a whole */
+	bool in_group;    /* declared by .reg .b32 %r<N>, which is printed as one declaration */
 	struct reg *next; /* of the function */
 };
 
-/* Anything with a name that lies in memory, and parameters. Sizes are in bytes. */
+/* A parameter or a variable in memory. Sizes are in bytes. */
 struct variable {
 	const char *name;
 	enum space space;
@@ -139,24 +137,24 @@ struct variable {
 	unsigned vector;
 	unsigned align; /* 0: the type's own */
 	uint64_t size;  /* 0: unknown (extern ... []) */
-	bool of_module; /* declared outside of all functions */
-	bool of_body;   /* declared between a function's braces */
+	bool of_module; /* declared outside all functions */
+	bool of_body;   /* declared inside a function's braces */
 	bool is_initialized;
 	const char *linkage; /* of_module: ".visible", ".extern", ".weak", ".common", "" */
-	const char *before;  /* as written: all in front of the name ... */
-	const char *after;   /* ... and all behind it, up to the comma or semicolon */
+	const char *before;  /* text before the name ... */
+	const char *after;   /* ... and behind it, up to the comma or semicolon */
 	struct position at;
-	bool is_stored;        /* detach.c: somebody may write it */
-	struct symbol *symbol; /* detach.h: what becomes of it in a module of a kernel's own */
+	bool is_stored;        /* detach.c: some instruction may write it */
+	struct symbol *symbol; /* detach.h: how a detached kernel reaches it */
 	struct variable *next;
 };
-/* Of its address, in bytes. */
+/* Alignment of its address in bytes. */
 unsigned variable_align(const struct variable *variable);
 
 struct block;
 struct operand;
 
-/* A list of labels: name: .branchtargets A, B; */
+/* `name: .branchtargets A, B;` */
 struct table {
 	const char *name;
 	struct block **targets;
@@ -164,7 +162,7 @@ struct table {
 	struct table *next;
 };
 
-/* A line of declarations that is kept as written: .callprototype, register groups. */
+/* A declaration that is printed as it was: .callprototype, register groups. */
 struct declaration {
 	const char *text; /* printed between tab and newline */
 	struct declaration *next;
@@ -179,7 +177,7 @@ enum operand_kind {
 	OPERAND_SYMBOL,    /* text: a function, a call prototype, a sink "_" */
 	OPERAND_BLOCK,     /* block: where a branch goes */
 	OPERAND_TABLE,     /* table */
-	/* Those with items, from here to the last; see operand_items(). */
+	/* Operands with items, up to the last kind; see operand_items(). */
 	OPERAND_ADDRESS, /* [items]: one, or several with commas */
 	OPERAND_VECTOR,  /* {items} */
 	OPERAND_LIST,    /* (items), of a call */
@@ -204,7 +202,7 @@ struct operand {
 	const char *suffix; /* printed right behind: ".x", "+4", "+-8"; or NULL */
 };
 
-/* How many operands stand inside @operand: 0 unless it is an address, vector, list or pair. */
+/* The number of operands inside @operand; 0 unless it is an address, vector, list or pair. */
 static inline size_t operand_items(const struct operand *operand)
 {
 	return operand->kind >= OPERAND_ADDRESS ? operand->item_count : 0;
@@ -212,36 +210,36 @@ static inline size_t operand_items(const struct operand *operand)
 
 struct instruction {
 	const struct mnemonic *mnemonic;
-	struct reg *guard; /* executed only if it is true; or NULL */
+	struct reg *guard; /* predicate that enables the instruction, or NULL */
 	bool guard_negated;
 	struct operand *operands;
 	size_t operand_count;
-	struct position at; /* line 0: made by a pass */
+	struct position at; /* line 0: inserted by a pass */
 	struct block *block;
 	struct instruction *prev, *next;
 };
 
-/* A place for code. Fields of the second part belong to cfg.c and live.c. */
+/* A basic block. cfg.c and live.c fill in the second part. */
 struct block {
-	const char *label; /* NULL: none in the text; one is made of the number if it is needed */
-	unsigned number;   /* different for each block of a function, and stays so */
+	const char *label; /* NULL: none in the text; emit.c derives one from the number */
+	unsigned number;   /* unique in the function, never changes */
 	struct instruction *first, *last;
-	struct block *prev, *next; /* order of the text */
-	bool placed;               /* false: named by a branch, but its label was not found yet */
-	bool is_target;            /* emit.c: somebody branches here */
-	struct block *same;        /* while reading: it turned out to be that one */
+	struct block *prev, *next; /* in the order of the text */
+	bool placed;               /* false: a branch names it, but its label was not found yet */
+	bool is_target;            /* emit.c: some branch names it */
+	struct block *same; /* parser: the block of an outer scope that this one stands for */
 
 	unsigned id;    /* 0.. in order of the text */
-	unsigned order; /* 0.. in reverse post-order; CFG_UNREACHED */
+	unsigned order; /* 0.. in reverse post-order, or CFG_UNREACHED */
 	struct block **succs, **preds;
 	unsigned succ_count, pred_count;
-	struct block *dominator;      /* the immediate one; the entry's is NULL */
-	unsigned dom_first, dom_size; /* place and size of its subtree in the dominator tree */
-	struct loop *loop;            /* the innermost that it lies in, or NULL */
+	struct block *dominator;      /* immediate dominator; NULL for the entry */
+	unsigned dom_first, dom_size; /* position and size of its subtree in the dominator tree */
+	struct loop *loop;            /* innermost loop that contains it, or NULL */
 	const uint64_t *live_in, *live_out; /* bits by live_index (live.h) */
 };
 
-/* .maxntid 256, 1, 1 and its like, of a kernel's head. */
+/* A directive in a kernel's head: .maxntid 256, 1, 1 */
 struct directive {
 	const char *name; /* "maxntid" */
 	const char *text; /* as written, with the dot */
@@ -255,7 +253,7 @@ struct function {
 	struct arena *arena; /* of the body */
 	const char *name;
 	bool is_kernel;    /* .entry */
-	bool has_body;     /* not only a declaration */
+	bool has_body;     /* false: a declaration only */
 	struct span whole; /* of the module's text: from linkage to closing brace or semicolon */
 	struct span body;  /* between the braces */
 	struct position at, body_at;
@@ -263,22 +261,22 @@ struct function {
 	struct variable *returns;
 	struct variable *params;
 	struct directive *directives;
-	struct callee *callee;     /* what calling it does, or NULL: not known yet (callee.c) */
-	struct function *detached; /* detach.c: as it goes into the kernel's own module, or NULL */
+	struct callee *callee;     /* effects of calling it (callee.c); NULL: not known yet */
+	struct function *detached; /* detach.c: its copy in a kernel's own module, or NULL */
 	struct function *next;
 
-	/* The rest is there once the body has been read. */
+	/* Valid once the body has been read. */
 	bool is_read;
 	struct declaration *declarations, **declarations_end;
 	struct reg *regs, **regs_end;
 	unsigned reg_count;
-	struct reg *carry; /* the carry flag, as liveness sees it; never printed */
+	struct reg *carry; /* the carry flag as a register for liveness; never printed */
 	struct variable *variables, **variables_end;
 	struct table *tables, **tables_end;
 	struct block *entry, *last; /* first and last of the list */
 	unsigned block_count;
 	struct loop *loops;
-	unsigned fresh; /* number for the next name that a pass makes */
+	unsigned fresh; /* number of the next name that a pass creates */
 };
 
 struct module {
@@ -292,23 +290,24 @@ struct module {
 	unsigned address_size;
 	struct variable *variables, **variables_end;
 	struct function *functions, **functions_end;
-	struct scope *scope;       /* names outside bodies (scope.h) */
-	struct callee *any_callee; /* what calling some function of it does, or NULL (callee.c) */
-	struct variable_set *callees_variables; /* that it may use, or NULL (save.h) */
-	/* "weir_" or with more of the last: no name of the text begins so, nor so behind a %. */
+	struct scope *scope;       /* names outside of bodies (scope.h) */
+	struct callee *any_callee; /* effects of calling any of its functions (callee.c), or NULL */
+	struct variable_set *callees_variables; /* variables that called functions may use
+						   (save/memory.c), or NULL */
+	/* "weir_", with more underscores if names of the text begin like that, also behind a %. */
 	const char *prefix;
-	/* What edits return once something has failed (edit.h). */
+	/* Edits return these after an error (edit.h). */
 	struct reg broken_reg;
 	struct variable broken_variable;
 	struct block broken_block;
 	struct table broken_table;
 };
 
-/* First directive of this name, without dot, or NULL. */
+/* The first directive of this name (without the dot), or NULL. */
 const struct directive *function_directive(const struct function *function, const char *name);
 
-/* All registers of an instruction, guard and carry included, one call each. @written and @read may
- * both be true. A write kills the old value only if @kills. */
+/* Calls @visit for each register of an instruction, guard and carry included. @written and @read
+ * may both be true. A write ends the old value's life only if @kills. */
 struct register_use {
 	struct reg *reg;
 	bool read, written, kills;
@@ -323,6 +322,6 @@ struct instruction *instruction_next(const struct instruction *instruction);
 #define for_each_instruction(i, function) \
 	for (struct instruction *i = instruction_first(function); i; i = instruction_next(i))
 
-/* Can control leave the block at this instruction, and can it also go on to the next? */
+/* Whether control can leave the block at this instruction; whether it can reach the next block. */
 bool instruction_ends_block(const struct instruction *instruction);
 bool block_falls_through(const struct block *block);

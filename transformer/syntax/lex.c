@@ -5,7 +5,7 @@
 enum {
 	LETTER = 1,
 	DIGIT = 2,
-	SIGIL = 4, /* begins a name, besides letters */
+	SIGIL = 4, /* may begin a name, as letters may */
 	BLANK = 8,
 	PUNCTUATION = 16,
 };
@@ -35,7 +35,7 @@ static bool is(char c, unsigned mask)
 	return kinds[(unsigned char)c] & mask;
 }
 
-/* The character @ahead of the current one; NUL past the end. */
+/* The character @ahead of the current one; NUL behind the end. */
 static char peek(const struct lexer *lexer, size_t ahead)
 {
 	return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : '\0';
@@ -49,7 +49,7 @@ static void step(struct lexer *lexer)
 	}
 }
 
-/* False: there is none, or it does not end, and then the lexer stays where it begins. */
+/* False: no comment, or an unterminated one, at whose start the lexer stays. */
 static bool skip_comment(struct lexer *lexer)
 {
 	struct lexer begin = *lexer;
@@ -100,7 +100,7 @@ static int lex_dot(struct lexer *lexer)
 	return lexer->at > word ? TOKEN_DOT : TOKEN_BAD;
 }
 
-/* Takes all that could belong to a number; what it means is asked later, if ever. */
+/* Takes every character that can belong to a number. token_integer() checks the value later. */
 static int lex_number(struct lexer *lexer)
 {
 	bool hex = peek(lexer, 0) == '0' && (peek(lexer, 1) | 32) == 'x';

@@ -52,7 +52,7 @@ static const struct opcode *find(const struct mnemonic *mnemonic)
 	return NULL;
 }
 
-/* Cuts a copy of the text at its dots. */
+/* Splits a copy of the text at its dots. */
 static bool split(struct mnemonic *mnemonic, struct module *module, size_t len)
 {
 	char *copy = arena_text(module->arena, mnemonic->text, len), *dot;

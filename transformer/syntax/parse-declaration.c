@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What is between the first dot and the first name. */
+/* The part from the first dot to the first name. */
 struct declared {
 	enum space space;
 	enum type_id type;
@@ -29,7 +29,8 @@ static bool parse_number(struct parser *p, uint64_t max, uint64_t *value)
 	return true;
 }
 
-/* One word of a declaration. The space and alignment behind .ptr are those of what it points to. */
+/* Parses one word of a declaration. Space and alignment behind .ptr describe the pointer's target.
+ */
 static bool parse_word(struct parser *p, struct declared *d, bool *is_pointer)
 {
 	const char *word = parser_text(p, p->token.start + 1, p->token.start + p->token.len);
@@ -78,7 +79,7 @@ static bool parse_words(struct parser *p, struct declared *d)
 	return true;
 }
 
-/* [4][8]; in [] and [2*N] the size is unknown. */
+/* Parses [4][8]. The size is unknown for [] and [2*N]. */
 static bool parse_dimensions(struct parser *p, uint64_t *size)
 {
 	while (parser_accept(p, '[')) {
@@ -98,7 +99,7 @@ static bool parse_dimensions(struct parser *p, uint64_t *size)
 	return true;
 }
 
-/* = {1, 2}: kept as written. Names in it must be the module's. */
+/* Skips = {1, 2}, which is printed as it was. It may name only variables of the module. */
 static bool skip_initializer(struct parser *p, const char *ends)
 {
 	size_t depth = 0;
@@ -146,7 +147,7 @@ static bool parse_variable(struct parser *p, const struct declared *d, const cha
 	return v->after;
 }
 
-/* In a body: bound, and perhaps renamed. */
+/* Binds a variable of a body and renames it if needed. */
 static bool bind_variable(struct parser *p, struct variable *v)
 {
 	bool renames = parser_renames(p, v->name);
@@ -165,7 +166,7 @@ bool parse_variables(struct parser *p, const char *ends, struct variable ***end)
 {
 	const char *start = p->token.start, *before;
 	struct declared d;
-	bool several = !strchr(ends, ','); /* else each has its own words */
+	bool several = !strchr(ends, ','); /* otherwise each variable has its own type */
 
 	if (!parse_words(p, &d))
 		return false;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define DEPTH_MAX      6  /* brackets in brackets */
+#define DEPTH_MAX      6  /* nested brackets */
 #define EXPRESSION_MAX 64 /* characters of an offset */
 
-/* Operands are collected here, the first few without memory of their own. */
+/* A growing list of operands; the first few need no allocation. */
 struct operand_list {
 	struct operand first[4];
 	struct operand *items;
@@ -34,7 +34,7 @@ static bool add_operand(struct parser *p, struct operand_list *list, const struc
 	return true;
 }
 
-/* The list as an array in the arena. */
+/* Copies the list to an array in the arena. */
 static bool finish_list(struct parser *p, const struct operand_list *list, struct operand **items,
 			size_t *n)
 {
@@ -49,7 +49,7 @@ static bool finish_list(struct parser *p, const struct operand_list *list, struc
 	return true;
 }
 
-/* Up to @close, which is taken; the opening bracket has been. */
+/* Parses items up to @close. The opening bracket has been taken already. */
 static bool parse_items(struct parser *p, struct operand *out, enum operand_kind kind, int close,
 			unsigned depth)
 {
@@ -88,7 +88,7 @@ struct block *parse_label(struct parser *p, const char *name)
 	return b->block;
 }
 
-/* The member of a group becomes a register at its first use, bound beside the group. */
+/* Makes a group's member a register at its first use and binds it in the group's scope. */
 static struct reg *group_member(struct parser *p, const struct binding *group, const char *name)
 {
 	const struct reg_group *g = group->group;
@@ -131,7 +131,7 @@ static bool bound_operand(struct parser *p, const struct binding *b, const char 
 	}
 }
 
-/* Register, variable, function: by name. Outside of all scopes: special registers. */
+/* Parses a bound name (register, variable, function) or a special register. */
 static bool parse_named(struct parser *p, const struct token *token, struct operand *out)
 {
 	const char *name = parser_text(p, token->start, token->start + token->len);
@@ -158,7 +158,7 @@ static bool parse_named(struct parser *p, const struct token *token, struct oper
 	return true;
 }
 
-/* %0, %1 ... of a template. */
+/* Whether the token is a template's operand: %0, %1 ... */
 static bool is_template_operand(const struct parser *p, const struct token *token, size_t *index)
 {
 	uint64_t n;
@@ -170,7 +170,8 @@ static bool is_template_operand(const struct parser *p, const struct token *toke
 	return true;
 }
 
-/* %tid.r, .g, .b and .a are %tid.x, .y, .z and .w; here only the latter are known. */
+/* %tid.r, .g, .b and .a are other spellings of %tid.x, .y, .z and .w. The IR has only the latter.
+ */
 static const char *special_part(struct parser *p, const char *start, const char *end)
 {
 	static const char parts[] = "xyzw", others[] = "rgba";
@@ -188,7 +189,7 @@ static const char *special_part(struct parser *p, const char *start, const char 
 	return parser_text(p, text, text + (end - start));
 }
 
-/* Behind a name: .x, which belongs to the name of a special register. */
+/* Parses a part: .x. The name of a special register includes it. */
 static bool parse_part(struct parser *p, struct operand *out, const char *name_start)
 {
 	const char *end = p->token.start + p->token.len;
@@ -250,11 +251,11 @@ static bool parse_number_operand(struct parser *p, struct operand *out, const ch
 	return out->text;
 }
 
-/* 4*2+-1, as far as it has been read. */
+/* The value of 4*2+-1, as far as it has been read. */
 struct sum {
-	uint64_t sum, product; /* all but the last product, and that */
-	int last;              /* an operator, or the kind of a number */
-	bool times, minus;     /* what comes next */
+	uint64_t sum, product; /* of all products but the last; the last one */
+	int last;              /* an operator, or TOKEN_NUMBER */
+	bool times, minus;     /* apply to the next number */
 };
 
 static void add_to_sum(struct sum *s, const struct token *token)
@@ -275,7 +276,8 @@ static void add_to_sum(struct sum *s, const struct token *token)
 	}
 }
 
-/* +4, + -8, +4*2: kept as written, without the blanks; computed if it stands behind a number. */
+/* Parses +4, + -8, +4*2. It is printed as spelled, without blanks. Behind a number it is computed.
+ */
 static bool parse_offset(struct parser *p, struct operand *out)
 {
 	struct sum sum = {.product = out->value, .last = TOKEN_NUMBER};
@@ -349,7 +351,7 @@ static bool parse_operand(struct parser *p, struct operand *out, bool is_target,
 	return finish_list(p, &pair, &out->items, &out->item_count);
 }
 
-/* Whoever follows control relies on this. */
+/* cfg.c relies on the operands of branches. */
 static bool check_jump(struct parser *p, const struct instruction *i)
 {
 	enum opcode_class op_class = i->mnemonic->op_class;

@@ -23,7 +23,7 @@ bool parser_open_scope(struct parser *p)
 	return true;
 }
 
-/* A label that was named in the scope but stands nowhere in it is one of the scope outside. */
+/* A label that a scope names but does not define belongs to the scope outside. */
 static bool pass_to_outer_scope(struct parser *p, const struct binding *b)
 {
 	struct block *outside;
@@ -66,7 +66,7 @@ static bool define_label(struct parser *p, const char *name)
 	return block->label;
 }
 
-/* name: .branchtargets A, B; */
+/* Parses `name: .branchtargets A, B;` */
 static bool parse_targets(struct parser *p, const char *name)
 {
 	bool renames = parser_renames(p, name);
@@ -101,7 +101,7 @@ static bool parse_targets(struct parser *p, const char *name)
 	return b->table ? parser_expect(p, ';') : parser_no_memory(p);
 }
 
-/* name: .callprototype ...; and name: .calltargets ...; are kept as written. */
+/* Keeps `name: .callprototype ...;` and `name: .calltargets ...;` as they are. */
 static bool parse_prototype(struct parser *p, const char *name)
 {
 	bool renames = parser_renames(p, name);
@@ -126,7 +126,7 @@ static bool parse_prototype(struct parser *p, const char *name)
 	return edit_declare(p->function, text) || parser_no_memory(p);
 }
 
-/* The colon has been taken. */
+/* The label and its colon have been taken. */
 static bool parse_labelled(struct parser *p, const char *name)
 {
 	if (parser_at(p, ".branchtargets")) {
@@ -138,7 +138,7 @@ static bool parse_labelled(struct parser *p, const char *name)
 	return define_label(p, name);
 }
 
-/* @word has been taken; the modifiers behind it follow. */
+/* @word has been taken; its modifiers follow. */
 static const struct mnemonic *parse_mnemonic(struct parser *p, const struct token *word)
 {
 	const struct mnemonic *m;
@@ -174,7 +174,7 @@ static struct instruction *new_instruction(struct parser *p, struct position at)
 	return i;
 }
 
-/* @word has been taken; @guard is NULL or what stood in front of it. */
+/* @word has been taken. @guard stood in front of it, or is NULL. */
 static bool parse_instruction(struct parser *p, const struct token *word, struct reg *guard,
 			      bool guard_negated)
 {
@@ -200,7 +200,7 @@ static bool parse_guarded(struct parser *p)
 	return guard && parser_expect(p, TOKEN_WORD) && parse_instruction(p, &word, guard, negated);
 }
 
-/* .loc 1 2 3, function_name LABEL+4, inlined_at 1 2 3: it ends where nothing asks for more. */
+/* .loc has no terminator: `.loc 1 2 3, function_name LABEL+4, inlined_at 1 2 3` */
 static bool loc_goes_on(const struct parser *p, const struct token *last)
 {
 	if (p->token.kind == TOKEN_WORD)
@@ -213,7 +213,7 @@ static bool pragma_goes_on(const struct parser *p, const struct token *last)
 	return last->kind != ';' && p->token.kind != TOKEN_END && p->token.kind != TOKEN_BAD;
 }
 
-/* .loc and .pragma: an instruction whose only operand is its text. */
+/* .loc and .pragma become instructions with their text as the only operand. */
 static bool parse_kept(struct parser *p)
 {
 	struct token first = p->token, last = first;
@@ -294,7 +294,7 @@ static void resolve_operand(struct operand *operand)
 			operand->block = operand->block->same;
 }
 
-/* Blocks that turned out to be others. */
+/* Replaces blocks that stand for a block of an outer scope. */
 static void resolve_aliases(struct function *f)
 {
 	for_each_instruction(i, f) for (size_t k = 0; k < i->operand_count; k++)
@@ -338,7 +338,7 @@ static bool bind_parameters(struct parser *p, struct variable *first)
 	return true;
 }
 
-/* An empty body: one block, and the carry flag among the registers. */
+/* Makes an empty body: one block, and the carry flag as a register. */
 static bool begin_body(struct function *f, struct arena *arena)
 {
 	f->arena = arena;
@@ -361,7 +361,7 @@ static bool begin_body(struct function *f, struct arena *arena)
 	return true;
 }
 
-/* Falling off the end is a return; here it stands there. */
+/* A body that ends without a return gets one. */
 static bool end_body(struct parser *p)
 {
 	struct token ret = {.kind = TOKEN_WORD, .start = "ret", .len = 3};

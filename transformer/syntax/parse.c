@@ -1,4 +1,4 @@
-/* What stands outside bodies: the module's directives, variables and the heads of functions. */
+/* The text outside of bodies: the module's directives, its variables and the heads of functions. */
 #include "syntax/parse.h"
 
 #include "syntax/opcode.h"
@@ -99,7 +99,7 @@ const char *parser_name(struct parser *p)
 					    : NULL;
 }
 
-/* What passes write names these special registers. */
+/* Templates name these special registers. */
 static bool is_template_special(const char *name)
 {
 	static const char *const names[] = {"%tid",         "%ntid",        "%ctaid",
@@ -144,7 +144,7 @@ struct binding *parser_bind(struct parser *p, const char *name, enum binding_kin
 	return b;
 }
 
-/* A word of the text that begins as our own names do makes ours longer by an underscore. */
+/* Counts how many underscores our prefix needs to differ from this word. */
 static void note_word(const struct token *token, size_t *underscores)
 {
 	const char *at = token->start, *end = token->start + token->len;
@@ -160,7 +160,7 @@ static void note_word(const struct token *token, size_t *underscores)
 		*underscores = n;
 }
 
-/* Next is the opening brace. */
+/* The next token is the opening brace. */
 static bool skip_body(struct parser *p, struct function *f, size_t *underscores)
 {
 	size_t depth = 0;
@@ -187,7 +187,7 @@ static bool skip_body(struct parser *p, struct function *f, size_t *underscores)
 	return true;
 }
 
-/* .maxntid 256, 1, 1 and its like, up to the body or the semicolon. */
+/* Parses a directive of a function's head: .maxntid 256, 1, 1 */
 static bool parse_directive(struct parser *p, struct directive ***end)
 {
 	struct directive *d = arena_new(p->arena, struct directive);
@@ -244,7 +244,7 @@ static bool bind_function(struct parser *p, struct function *f)
 	return true;
 }
 
-/* Next is .func or .entry, or an attribute behind it; @start is where the linkage began. */
+/* The next token is .func, .entry or an attribute behind it. The linkage begins at @start. */
 static bool parse_function(struct parser *p, const char *start, size_t *underscores)
 {
 	struct function *f = arena_new(p->arena, struct function);
@@ -306,7 +306,7 @@ static bool bind_variables(struct parser *p, struct variable *first, const char 
 	return true;
 }
 
-/* A function or variables, perhaps with linkage in front. */
+/* Parses a function or variables, with optional linkage. */
 static bool parse_declaration(struct parser *p, size_t *underscores)
 {
 	const char *start = p->token.start;

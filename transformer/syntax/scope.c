@@ -32,7 +32,7 @@ struct binding *scope_find(const char *name)
 	return *intern_slot(name);
 }
 
-/* %r12 may be number 12 of %r<N> or number 2 of %r1<N>. */
+/* %r12 may be member 12 of %r<N> or member 2 of %r1<N>. */
 struct binding *scope_find_group(const struct intern *names, const char *name, size_t len)
 {
 	struct binding *best = NULL;
@@ -45,7 +45,7 @@ struct binding *scope_find_group(const struct intern *names, const char *name, s
 		if (name[stem - 1] < '0' || name[stem - 1] > '9')
 			break;
 		if (name[stem - 1] == '0' && stem < len)
-			continue; /* %r07 is nobody's */
+			continue; /* %r07 is no member */
 		known = intern_find(names, name, stem - 1);
 		b = known ? scope_find(known) : NULL;
 		if (!b || b->kind != BINDING_GROUP ||

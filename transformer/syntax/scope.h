@@ -1,6 +1,5 @@
-/* What names mean while a text is read. The slot of an interned name (intern.h) holds its innermost
- * binding; closing a scope brings the outer ones back.
- */
+/* The meaning of names during parsing. An interned name's slot (intern.h) holds its innermost
+ * binding. Closing a scope restores the outer bindings. */
 #pragma once
 
 #include "syntax/ir.h"
@@ -15,17 +14,17 @@ enum binding_kind {
 	BINDING_PROTOTYPE,
 };
 
-/* A group of registers; each becomes real when it is first named. */
+/* A group of registers. A member becomes a register when it is first named. */
 struct reg_group {
 	enum type_id type;
 	unsigned vector;
 	uint64_t count;
-	bool printed; /* declared as a group, its registers keep their names */
+	bool printed; /* declared as a group, so members keep their names */
 };
 
 struct binding {
 	enum binding_kind kind;
-	const char *name; /* in the text */
+	const char *name; /* in the PTX text */
 	union {
 		struct reg *reg;
 		struct reg_group *group;
@@ -36,7 +35,7 @@ struct binding {
 		const char *text; /* PROTOTYPE: its name in the IR */
 	};
 	struct scope *scope;
-	struct binding *shadowed; /* what the name meant outside */
+	struct binding *shadowed; /* binding of the outer scope */
 	struct binding *next;     /* of the scope */
 };
 
@@ -48,13 +47,13 @@ struct scope {
 
 #define SCOPE_DEPTH_MAX 64
 
-/* Brings back what the scope's names meant outside. Once only; the bindings can still be read. */
+/* Restores the outer bindings. Call once; the scope's own bindings stay readable. */
 void scope_close(struct scope *scope);
 
-/* NULL: no memory. A binding of the name in the same scope is an error of the caller. */
+/* NULL: out of memory. The name must not be bound in this scope yet. */
 struct binding *scope_bind(struct scope *scope, struct arena *arena, const char *name,
 			   enum binding_kind kind);
 
-struct binding *scope_find(const char *name); /* @name is interned; NULL: it means nothing */
-/* The group that declares @name as a member, at the innermost scope, or NULL. */
+struct binding *scope_find(const char *name); /* @name is interned; NULL: not bound */
+/* The group in the innermost scope that declares @name as a member, or NULL. */
 struct binding *scope_find_group(const struct intern *names, const char *name, size_t len);

@@ -21,7 +21,7 @@ void text_deinit(struct text *text)
 	*text = (struct text){0};
 }
 
-/* Room for @len more and a NUL. */
+/* Makes room for @len more bytes and a NUL. */
 static bool reserve(struct text *text, size_t len)
 {
 	size_t room = text->room ? text->room : ROOM_MIN;
@@ -80,7 +80,7 @@ char *text_take(struct text *text)
 {
 	char *data;
 
-	text_add(text, "", 0); /* even nothing is a string */
+	text_add(text, "", 0); /* an empty text is a string, too */
 	data = text->error ? NULL : text->data;
 	if (!data)
 		free(text->data);

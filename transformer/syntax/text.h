@@ -1,4 +1,4 @@
-/* An output buffer with a maximum. A failure sticks: writers need not ask after each piece. */
+/* An output buffer with a maximum. An error is kept, so a writer may check once at the end. */
 #pragma once
 
 #include <stddef.h>
@@ -15,5 +15,5 @@ void text_deinit(struct text *text);
 void text_add(struct text *text, const char *data, size_t len);
 void text_string(struct text *text, const char *string);
 void text_print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Hands the buffer over to be freed with free(). NULL: it failed. */
+/* Passes ownership of the buffer to the caller. NULL: an error occurred. */
 char *text_take(struct text *text);

@@ -19,7 +19,7 @@ static bool wrong(struct verifier *v, const struct instruction *i, const char *w
 	return false;
 }
 
-/* All names of a body differ. */
+/* All names of a body must differ. */
 static bool verify_name(struct verifier *v, const char *name)
 {
 	const char *known;

@@ -1,16 +1,16 @@
-/* How a launcher cuts a grid into tickets (weir/preempt-abi.h). */
+/* How a launcher divides a grid into tickets (weir/preempt-abi.h). */
 #pragma once
 
 #include "preempt-abi.h"
 
-/* How blocks of a ticket lie in the grid. */
+/* Where the blocks of a ticket lie in the grid. */
 enum weir_ticket_order {
-	WEIR_TICKETS_IN_ROW, /* one behind the other */
-	WEIR_TICKETS_APART,  /* those that run at a time lie together, where the grid allows it */
+	WEIR_TICKETS_IN_ROW, /* consecutive blocks */
+	WEIR_TICKETS_APART,  /* blocks that run together lie together, where the grid allows it */
 };
 
-/* Fills in `across` and `step` of @hidden with its grid, for tickets of @chunk blocks that are
- * apart, if that leaves any of the @region blocks to them. */
+/* Sets `across` and `step` of @hidden for its grid and tickets of @chunk blocks, if the first
+ * @region blocks have room for such tickets. */
 static inline void weir_spread(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
 			       uint32_t region)
 {
@@ -28,10 +28,10 @@ static inline void weir_spread(struct weir_persistent *hidden, uint32_t chunk, u
 	hidden->step[axis] = rows;
 }
 
-/* Fills in how the grid of @hidden with its blocks is cut: tickets of @chunk blocks (at least one),
- * and towards the end smaller ones, so that @workers get done together: of a quarter for as many
- * blocks as they all run at a time, and the last of them one by one. Of one size if @even, or if
- * there are too few. */
+/* Divides the grid of @hidden into tickets of @chunk blocks (at least one). Tickets become smaller
+ * towards the end, so that the @workers finish together: a quarter of the size for as many blocks
+ * as all workers run at a time, and single blocks at last. With @even, or in a small grid, all
+ * tickets have one size. */
 static inline void weir_cut(struct weir_persistent *hidden, uint32_t chunk, uint32_t workers,
 			    int even, enum weir_ticket_order order)
 {
