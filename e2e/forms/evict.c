@@ -1,14 +1,12 @@
-/* Preloaded into a workload: a launcher that runs each of its kernels in the form $FORMS_FORM
- * (persistent, resumable or sliced), as preempt-abi.h says, and evicts it at random moments. The
- * workload then checks its results as it always does. Works on a real GPU as well as on the
- * simulated one.
+/* A launcher that is preloaded into a workload. It runs each kernel in the form $FORMS_FORM
+ * (persistent, resumable or sliced) as preempt-abi.h says, and evicts it at random moments. The
+ * workload then checks its results as usual. Works on real and simulated GPUs.
  *
- * A launch returns when its kernel is done: simple, and enough for workloads whose kernels need
- * nothing from the host while they run. With FORMS_BESIDE set the rest of it is done beside the
- * program, one launch at a time, until the program waits for a stream or launches the next. With
- * FORMS_CALM set nobody asks kernels to leave and nobody waits: for measurements. Says at the end
- * what it did.
- */
+ * A launch returns when its kernel is done. That is enough for workloads whose kernels need nothing
+ * from the host while they run. With FORMS_BESIDE set, continuations run beside the program, one
+ * launch at a time, until the program waits for a stream or launches the next kernel. With
+ * FORMS_CALM set, no kernel is asked to leave and nobody waits; for measurements. Prints a summary
+ * at the end. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,7 +42,7 @@ struct pair {
 	size_t saves_size;
 };
 
-/* What was said of a kernel when its module was loaded, the newest last. */
+/* The verdict on a kernel, noted when its module was loaded; newest first. */
 struct save {
 	char kernel[128];
 	uint32_t fixed, per_thread;
@@ -74,7 +72,7 @@ static void must(CUresult result, const char *what)
 }
 #define MUST(call) must(call, #call)
 
-/* Wants the GPU for a while, then not. */
+/* Demands the GPU for a while, then not. */
 static void *ask(void *data)
 {
 	uint64_t random = 4711;
@@ -101,7 +99,7 @@ static void report(void)
 static void init(void)
 {
 	const char *form = getenv("FORMS_FORM");
-	/* The program's, as it has to outlive the context. */
+	/* Static, because it has to outlive the context. */
 	static uint64_t page[512] __attribute__((aligned(4096)));
 
 	if (state.form)
@@ -229,7 +227,7 @@ static unsigned worker_count(const struct launch *l)
 	return (unsigned)(blocks * sms);
 }
 
-/* Room for all workers to save what they have. */
+/* Memory for the saves of all workers. */
 static void prepare_saves(struct pair *pair, const struct launch *l, unsigned workers,
 			  struct weir_persistent *hidden)
 {
@@ -289,7 +287,7 @@ static void finish(const struct launch *l)
 	}
 }
 
-/* What is left of the last launch, beside the program. */
+/* The rest of the last launch, which continues beside the program. */
 static struct {
 	struct launch launch;
 	CUcontext context;
@@ -336,7 +334,7 @@ EXPORT CUresult cuStreamQuery(CUstream stream)
 	return REAL(cuStreamQuery)(stream);
 }
 
-/* The newest: handles come again when their module has gone. */
+/* Searches the newest first, because handles are reused after a module is unloaded. */
 static struct pair *find(CUfunction function)
 {
 	for (size_t k = state.count; k-- > 0;)

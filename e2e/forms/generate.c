@@ -1,9 +1,8 @@
-/* A program is a tree of statements over eight values of each thread. Two facts decide what may
- * come next: whether all threads of the block that are left are here (`together`: only then
- * barriers), and whether some may have left (`some_left`: then nothing that names absent threads).
+/* A program is a tree of statements over eight values of each thread. Two facts decide which
+ * statement may follow. `together`: all remaining threads of the block are here, so a barrier is
+ * allowed. `some_left`: some threads may have exited, so no statement may name absent threads.
  *
- * Shared memory holds a word for each thread, which it writes before anybody may leave, and sums.
- */
+ * Shared memory holds a word for each thread, written before any thread may exit, and sums. */
 #include "generate.h"
 
 #include <stdbool.h>
@@ -15,18 +14,18 @@
 #define DEPTH_MAX 4
 #define ENTRIES   8u /* of the module's tables */
 
-/* Who may leave before the end. */
+/* Which threads may exit early. */
 enum leaving { LEAVE_NOBODY, LEAVE_ALL, LEAVE_ANYBODY };
 
 struct generator {
 	FILE *text;
 	uint64_t random;
 	unsigned threads, labels;
-	unsigned room; /* statements that may still come */
+	unsigned room; /* number of further statements */
 	bool some_left;
 	enum leaving leaving;
-	unsigned swap; /* numbers of barriers: those for all are 0 to 2, for some 3 to 5; or with 3
-			  added, modulo 6 */
+	unsigned swap; /* barrier numbers: 0 to 2 for all threads, 3 to 5 for some; or with 3 added,
+			  modulo 6 */
 };
 
 uint32_t random_next(uint64_t *state)
@@ -77,7 +76,7 @@ static void load(struct generator *g)
 		value(g), GENERATED_INPUTS - 1, value(g));
 }
 
-/* In a variable of the module, by an address or by a number. */
+/* Reads a variable of the module by address or by index. */
 static void look_up(struct generator *g)
 {
 	static const struct {
@@ -137,7 +136,8 @@ static void barrier(struct generator *g)
 		for_all(g));
 }
 
-/* Everybody's word, read by somebody else. Who reads last has nobody to wait for. */
+/* Each thread reads the word of another one. The last exchange of a block needs no final barrier.
+ */
 static void exchange(struct generator *g, bool last)
 {
 	fprintf(g->text, "\tst.shared.u32 [%%mine], %%v%u;\n", value(g));
@@ -177,7 +177,7 @@ static void reduce(struct generator *g)
 			kinds[pick(g, 2)], for_all(g), sign, value(g), random_next(&g->random));
 }
 
-/* All of a warp that are left, whether others have left or are not there at all. */
+/* All remaining lanes of a warp, whether others exited or never existed. */
 static void in_warp(struct generator *g)
 {
 	fprintf(g->text,
@@ -191,7 +191,7 @@ static void in_warp(struct generator *g)
 			value(g), value(g), value(g));
 }
 
-/* Two warps of their own. */
+/* Two warps with barriers of their own. */
 static void between_some(struct generator *g)
 {
 	unsigned label = g->labels++;
@@ -258,7 +258,7 @@ static void loop(struct generator *g, unsigned depth, bool together)
 	bool uniform = pick(g, 2);
 	unsigned label = g->labels++;
 
-	/* Who leaves in one round is missed in the next. */
+	/* A thread that exits in one iteration is missing in the next. */
 	g->some_left = g->some_left || g->leaving == LEAVE_ANYBODY;
 	fprintf(g->text, "\tand.b32 %%c%u, %s%u, 3;\nL%u:\n", depth, uniform ? "%b" : "%v",
 		uniform ? 0 : value(g), label);
@@ -356,7 +356,7 @@ static const char begin[] =
 static void prologue(struct generator *g)
 {
 	fputs(head, g->text);
-	/* With much of it, the launch's words lie in it as well (tickets.c). */
+	/* With much shared memory, the launch's words lie in it, too (passes/tickets.c). */
 	fprintf(g->text, "\t.shared .align 4 .b8 sums[%u];\n", pick(g, 3) ? 16u : 4096u);
 	fputs(begin, g->text);
 	fprintf(g->text,

@@ -1,9 +1,8 @@
-/* Random but valid kernels: the same text for the same seed. Signature: (u64 out, u64 in, u32 n).
+/* Random but valid kernels: one seed always makes the same text. Signature: (u64 out, u64 in, u32
+ * n).
  *
- * Each is independent of the order in which its blocks run: a thread writes its own word of @out at
- * the index of the thread in the grid, and adds to GENERATED_COUNTERS words behind all of them. @in
- * has GENERATED_INPUTS words.
- */
+ * The order of blocks does not matter: a thread writes only its own word of @out and adds to
+ * GENERATED_COUNTERS words behind them. @in has GENERATED_INPUTS words. */
 #pragma once
 
 #include <stdint.h>
@@ -20,6 +19,6 @@ struct generated {
 
 void generate(struct generated *out, uint64_t seed);
 
-/* The generator's numbers, for others who need some. */
+/* The generator's random numbers. */
 uint32_t random_next(uint64_t *state);
 uint32_t random_below(uint64_t *state, uint32_t n);

@@ -43,13 +43,13 @@ static struct ptx_kernel *kernel_of(const struct run *run, enum weir_form form)
 	return ptx_module_kernel(run->own && form != WEIR_NATIVE ? run->own : run->module, name);
 }
 
-/* One launch, or a continuation, in the making. */
+/* A launch or a continuation. */
 struct launch {
 	struct run *run;
 	const struct ptx_kernel *kernel;
 	struct ptx_launch ptx;
 	uint8_t parameters[PARAMETERS_MAX];
-	_Atomic uint64_t next; /* block to be run */
+	_Atomic uint64_t next; /* next block to run */
 	_Atomic int error;
 	struct ptx_error why;
 };
@@ -66,9 +66,8 @@ static const void *in_object(const struct run *run, uint32_t offset)
 	return (const char *)run->object + offset;
 }
 
-/* Behind the hidden struct, which is the parameter @index: where the program's variables are. The
- * constants are as they are there.
- */
+/* Fills in what follows the hidden struct (parameter @index): addresses of the program's variables.
+ * Copies constants. */
 static void set_symbols(struct launch *launch, size_t index, size_t hidden_size)
 {
 	const struct run *run = launch->run;
@@ -90,7 +89,7 @@ static void set_symbols(struct launch *launch, size_t index, size_t hidden_size)
 	}
 }
 
-/* @hidden: the last parameter, of a form. */
+/* @hidden: the last parameter of the form. */
 static void launch_init(struct launch *launch, struct run *run, enum weir_form form, uint32_t *out,
 			const void *hidden, size_t hidden_size)
 {
@@ -117,7 +116,7 @@ static void launch_init(struct launch *launch, struct run *run, enum weir_form f
 		set_symbols(launch, own, hidden_size);
 }
 
-/* Where a kernel writes: @out, or a variable. */
+/* The memory that the kernel writes: @out, or a variable. */
 static uint32_t *results(struct run *run, uint32_t *out)
 {
 	void *address = out;
@@ -172,7 +171,7 @@ static bool compare(struct run *run, const char *what, const uint32_t *out)
 	return true;
 }
 
-/* Consecutive boxes of the grid, in an order that covers it: rows of x, cut at random. */
+/* Runs random boxes of consecutive blocks that cover the grid. */
 static bool run_sliced(struct run *run, uint32_t *out)
 {
 	struct ptx_dim grid = run->problem->grid;
@@ -199,8 +198,8 @@ static bool run_sliced(struct run *run, uint32_t *out)
 	return true;
 }
 
-/* The workers of one launch, on threads; the demand comes at the start, later, or not at all.
- * Beside them runs a launch that is stale. */
+/* Runs the workers of a launch on threads, with a demand at the start, later, or never. A stale
+ * launch runs beside them. */
 static void run_workers(struct launch *launch, struct launch *stale, volatile uint64_t *demand)
 {
 	pthread_t threads[THREADS + 1];
@@ -230,8 +229,8 @@ static bool fail(struct run *run, enum weir_form form, const char *what)
 	return false;
 }
 
-/* Launches and continuations until the words say done; then one more, which must do nothing. The
- * number of workers changes from one to the next, unless they have saved something. */
+/* Launches continuations until the words say done, then one more, which must do nothing. The number
+ * of workers changes between launches unless blocks are saved. */
 static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 			   struct weir_words *words, struct weir_persistent *hidden,
 			   volatile uint64_t *demand)
@@ -268,7 +267,7 @@ static bool run_until_done(struct run *run, enum weir_form form, uint32_t *out,
 	return is_good(&launch, "when done");
 }
 
-/* Memory for all workers, full of what was there before. */
+/* Memory for all workers' saves, filled with garbage. */
 static void *new_saves(struct run *run, struct weir_persistent *hidden)
 {
 	const struct ptx_dim *block = &run->problem->block;

@@ -1,9 +1,8 @@
-/* Runs a kernel natively and in its forms on the interpreter, as a launcher would on a GPU, and
- * says whether memory ends the same.
+/* Runs a kernel natively and in its forms on the interpreter, as a launcher does on a GPU, and
+ * compares the memory.
  *
- * The interpreter runs a block from start to end on the calling thread; workers of a persistent
- * launch run on several threads, while the demand comes at random moments.
- */
+ * The interpreter runs a block from start to end on the calling thread. Workers of a persistent
+ * launch run on several threads, and the demand comes at random moments. */
 #pragma once
 
 #include "simcuda/ptx/ptx.h"
@@ -15,33 +14,34 @@ struct problem {
 	const char *ptx, *kernel;
 	struct ptx_dim grid, block;
 	uint32_t dynamic_shared;
-	uint32_t out_words; /* compared; zero before */
-	const char *global; /* the module's variable that they are, or NULL: the first parameter */
-	const uint32_t *in; /* for the second parameter, if the kernel has one */
-	uint32_t n;         /* for the third */
-	bool detached;      /* the forms stand in a module of their own */
+	uint32_t out_words; /* compared; zeroed before */
+	const char *global; /* the module's variable that the kernel writes; NULL: the first
+			       parameter */
+	const uint32_t *in; /* second parameter, if the kernel has one */
+	uint32_t n;         /* third parameter */
+	bool detached;      /* the forms are in a module of their own */
 };
 
 #define RUN_MESSAGE_MAX 512
 
 struct run {
 	const struct problem *problem;
-	struct ptx_module *module;  /* the program's; also with the forms, if not detached */
-	struct ptx_module *own;     /* with the forms, if detached, and ... */
-	struct weir_object *object; /* ... what it came in */
-	uint32_t *want;             /* what the native kernel left */
+	struct ptx_module *module;  /* the program's module; with the forms unless detached */
+	struct ptx_module *own;     /* with the forms if detached, from ... */
+	struct weir_object *object; /* ... this object */
+	uint32_t *want;             /* output of the native kernel */
 	uint64_t random;
 	unsigned evictions; /* so far */
-	unsigned saves;     /* of them with saved blocks */
-	unsigned workers;   /* of the launch at hand */
+	unsigned saves;     /* of those with saved blocks */
+	unsigned workers;   /* of the current launch */
 	uint32_t save_fixed, save_per_thread;
 	bool has[WEIR_FORM_COUNT];
-	char message[RUN_MESSAGE_MAX]; /* what went wrong, or why a form is missing */
+	char message[RUN_MESSAGE_MAX]; /* what failed, or why a form is missing */
 };
 
-/* Transforms, loads, and runs the native kernel. False: see the message. */
+/* Transforms and loads the kernel and runs it natively. False: see the message. */
 bool run_init(struct run *run, const struct problem *problem, uint64_t seed);
 void run_deinit(struct run *run);
 
-/* One more random schedule of the form. False: see the message. */
+/* Runs the form once with a random schedule. False: see the message. */
 bool run_form(struct run *run, enum weir_form form);

@@ -1,4 +1,4 @@
-/* Kernels run in the forms leave the memory that they leave natively. */
+/* A kernel in a form must leave the same memory as natively. */
 #include "generate.h"
 #include "run.h"
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Kernels that a generator makes, from WEIR_SEED on. */
+/* Number of generated kernels, from WEIR_SEED on. */
 #define GENERATED_COUNT 150
 #define SCHEDULES       3
 
@@ -24,9 +24,9 @@ static unsigned number(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* How much has been seen. */
+/* Totals, to prove that the tests exercised something. */
 struct seen {
-	unsigned kernels, resumable; /* kernels, and those that could be resumable */
+	unsigned kernels, resumable; /* kernels, and those accepted by resumable */
 	unsigned evictions, saves;   /* evictions, and those with saved blocks */
 };
 
@@ -51,7 +51,7 @@ static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned
 			 run.message);
 }
 
-/* With the forms beside the original, and in a module of their own. */
+/* Runs with the forms beside the original, and in a module of their own. */
 static void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
 		       struct seen *seen)
 {
@@ -95,7 +95,7 @@ static void generated_kernels(void **state)
 	"%p<4>;\n"                                                                            \
 	"ld.param.u64 %d0, [out];\n"
 
-/* %r0: thread, %r2: thread of the grid (a line of blocks), %d0: its word. */
+/* %r0: thread, %r2: thread of the grid (one row of blocks), %d0: address of its word. */
 #define OWN_WORD                                                                           \
 	"mov.u32 %r0, %tid.y; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"                \
 	"mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r2, %ntid.y; mul.lo.u32 %r1, %r1, %r2;\n" \
@@ -103,7 +103,7 @@ static void generated_kernels(void **state)
 	"mad.lo.u32 %r2, %r2, %r3, %r4; mad.lo.u32 %r2, %r2, %r1, %r0;\n"                  \
 	"mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1;\n"
 
-/* Every combination of indices that a kernel may read, in grids of three dimensions. */
+/* All combinations of indices that a kernel may read, in grids of three dimensions. */
 static const struct problem written[] = {
 	{.kernel = "k",
 	 .grid = {5, 3, 2},
@@ -127,7 +127,7 @@ static const struct problem written[] = {
 	 .ptx = HEAD ONE_PARAMETER
 	 "mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ctaid.z; mul.wide.u32 %d1, %r2, 4;\n"
 	 "add.u64 %d0, %d0, %d1; red.global.add.u32 [%d0], %r0; exit; }\n"},
-	/* Long along the last axis: tickets whose blocks are apart. */
+	/* Long along the last axis: tickets with blocks that are apart. */
 	{.kernel = "k",
 	 .grid = {3, 24, 1},
 	 .block = {1, 1, 1},
@@ -148,7 +148,7 @@ static const struct problem written[] = {
 	 .block = {64, 1, 1},
 	 .out_words = 1,
 	 .ptx = HEAD ONE_PARAMETER "red.global.add.u32 [%d0], 1; bra END; END: ret; }\n"},
-	/* A guarded barrier, threads that leave by a guarded ret, and a trap that nobody reaches.
+	/* A guarded barrier, threads that exit by a guarded ret, and a trap that is never reached.
 	 */
 	{.kernel = "k",
 	 .grid = {6, 2, 1},
@@ -171,7 +171,7 @@ static const struct problem written[] = {
 	 "mov.u32 %r3, s; shl.b32 %r4, %r0, 2; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r2;\n"
 	 "bar.sync 0; xor.b32 %r5, %r0, 64; shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r3;\n"
 	 "ld.shared.u32 %r6, [%r5]; st.global.u32 [%d0], %r6; ret; }\n"},
-	/* Variables of the module by every way of naming them, and functions of functions. */
+	/* Variables of the module, named in every way, and nested calls. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
 	 .block = {32, 1, 1},
@@ -197,7 +197,7 @@ static const struct problem written[] = {
 	 "red.global.add.u32 [%d5], %r2; setp.gt.u32 %p0, %r0, 3; mov.u64 %d6, results;\n"
 	 "cvta.global.u64 %d6, %d6; @%p0 atom.add.u32 %r3, [%d6+8], 1;\n"
 	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
-	/* Threads leave, in the middle of a warp, and the others name them. */
+	/* Threads exit in the middle of a warp, and the others name them. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
 	 .block = {64, 1, 1},
@@ -208,7 +208,7 @@ static const struct problem written[] = {
 	 "add.u32 %r4, %r4, %r5; vote.sync.ballot.b32 %r5, %p1, 0xffffffff; add.u32 %r4, %r4, "
 	 "%r5;\n"
 	 "st.global.u32 [%d0], %r4; }\n"},
-	/* In rounds, in blocks with a part of a warp, by all that names lanes. */
+	/* In iterations, in blocks with a partial warp, with all instructions that name lanes. */
 	{.kernel = "k",
 	 .grid = {7, 2, 1},
 	 .block = {8, 5, 1},
@@ -219,7 +219,7 @@ static const struct problem written[] = {
 	 "activemask.b32 %r5; setp.ne.u32 %p1, %r0, 7; vote.sync.all.pred %p2, %p1, -1;\n"
 	 "vote.sync.ballot.b32 %r6, %p2, %r5; xor.b32 %r3, %r3, %r6; st.global.u32 [%d0], %r3;\n"
 	 "sub.u32 %r0, %r0, 2; setp.gt.s32 %p0, %r0, 0; @%p0 bra AGAIN; exit; }\n"},
-	/* And the others come to barriers between, and the threads that are left reduce there. */
+	/* The same with barriers in between, where the remaining threads reduce. */
 	{.kernel = "k",
 	 .grid = {11, 1, 1},
 	 .block = {96, 1, 1},
@@ -239,7 +239,7 @@ static const struct problem written[] = {
 	 .ptx = HEAD ONE_PARAMETER OWN_WORD "bar.sync 0; setp.gt.u32 %p0, %r0, 31; @%p0 bra END; "
 					    "shfl.sync.bfly.b32 %r3, %r2, 4, 31, -1;\n"
 					    "st.global.u32 [%d0], %r3; END: ret; }\n"},
-	/* The parts of an index by their other names. */
+	/* Other spellings of the parts of an index. */
 	{.kernel = "k",
 	 .grid = {5, 3, 2},
 	 .block = {1, 1, 1},
@@ -249,7 +249,7 @@ static const struct problem written[] = {
 	 "mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r1, %nctaid.r; mov.u32 %r2, %ctaid.r;\n"
 	 "mad.lo.u32 %r0, %r0, %r1, %r2; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;\n"
 	 "red.global.add.u32 [%d0], 1; ret; }\n"},
-	/* What a function returns differs from thread to thread. */
+	/* A function's result differs between threads. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
 	 .block = {64, 1, 1},
@@ -263,7 +263,7 @@ static const struct problem written[] = {
 	 "xor.b32 %r6, %r0, 32; setp.gt.u32 %p1, %r6, 40; @%p1 bra END; mad.lo.u32 %r5, %r6, 4, "
 	 "%r4;\n"
 	 "ld.shared.u32 %r7, [%r5]; st.global.u32 [%d0], %r7; END: ret; }\n"},
-	/* One thread's way has no barrier, and the branch is not known to be uniform. */
+	/* One thread's path has no barrier, and the branch is not known to be uniform. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
 	 .block = {64, 1, 1},
@@ -283,7 +283,7 @@ static void written_kernels(void **state)
 	assert_true(seen.evictions > 0);
 }
 
-/* What cannot be done for sure, and why. */
+/* Kernels that must be refused, and why. */
 static const struct {
 	const char *code;
 	bool sliced;
@@ -370,7 +370,7 @@ static void refused_kernels(void **state)
 	}
 }
 
-/* test-forms print SEED: the text of one kernel. */
+/* `test-forms print SEED` prints one kernel. */
 static int print(const char *seed)
 {
 	struct generated g;

@@ -1,7 +1,6 @@
-/* %ctaid and %nctaid become values. The size of the grid comes from the hidden parameter in every
- * form. The index of a slice is its own plus an offset; in the other forms it is a register that
- * the loop around the blocks writes.
- */
+/* Replaces %ctaid and %nctaid by values. The grid's size comes from the hidden parameter. In sliced
+ * the block index is the launch's own plus an offset; in the other forms the loop around the blocks
+ * writes it to registers. */
 #include "passes/pass.h"
 
 #include <stddef.h>
@@ -50,7 +49,7 @@ static void replace_grid(struct cursor *at, struct rewrite *rewrite, unsigned ax
 	load_hidden(at, rewrite, size, offset + axis * 4);
 }
 
-/* %ctaid.w is 0, %nctaid.w is 1. */
+/* The fourth parts are constant. */
 static void replace_fourth(struct function *f)
 {
 	edit_replace_special(f, "%ctaid.w", op_int(0));

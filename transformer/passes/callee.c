@@ -1,14 +1,13 @@
-/* Each function is read once in a module's life, and what all those do that can be reached from it
- * is found once, and kept with it: functions of which nothing is known yet are taken together, and
- * each effect goes once from a function to all that call it.
- */
+/* Parses each function once per module and caches its effects, including those of all functions
+ * that it reaches. Functions whose effects are not known yet are solved together: each effect
+ * travels once from a function to each of its callers. */
 #include "passes/callee.h"
 
+#include "analysis/warp-mask.h"
+#include "passes/pass.h"
 #include "syntax/edit.h"
 #include "syntax/parse.h"
-#include "passes/pass.h"
 #include "syntax/scope.h"
-#include "analysis/warp-mask.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,20 +18,20 @@ struct caller {
 };
 
 struct callee {
-	int effects;                          /* its own, and in the end those of all */
-	const char *culprits[CALLEE_EFFECTS]; /* of each effect */
+	int effects; /* its own; once is_known, also those of its callees */
+	const char *culprits[CALLEE_EFFECTS]; /* by effect: the function that causes it */
 	struct function **callees;
 	unsigned count;
-	bool is_known; /* effects are those of all */
+	bool is_known; /* effects are complete */
 
-	/* Of those that are taken together. */
+	/* While effects are being computed. */
 	struct caller *callers;
 	struct callee *next;
-	struct callee *todo; /* its callers do not know yet */
+	struct callee *todo; /* next of those whose callers need an update */
 	bool is_todo;
 };
 
-/* What the driver provides: no barrier, no look at the block's index. */
+/* Functions of the driver: they contain no barrier and do not read the block index. */
 static bool is_provided(const char *name)
 {
 	static const char *const provided[] = {"vprintf", "malloc", "free", "__assertfail"};
@@ -50,7 +49,7 @@ struct function *callee_of(const struct instruction *call)
 		const struct binding *b = o->kind == OPERAND_SYMBOL ? scope_find(o->text) : NULL;
 
 		if (b && b->kind == BINDING_FUNCTION)
-			return b->function; /* the definition, if there is one */
+			return b->function; /* the definition, if the module has one */
 	}
 	return NULL;
 }
@@ -97,7 +96,7 @@ static int list_callees(struct callee *c, const struct function *f, struct arena
 	return 0;
 }
 
-/* Reads a copy of @f, which may be in use itself. */
+/* Parses a copy of @f, because the caller may be rewriting @f itself. */
 static int read_function(struct callee *c, struct function *f)
 {
 	struct module *module = f->module;
@@ -123,7 +122,7 @@ static int read_function(struct callee *c, struct function *f)
 	return r;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct callee *callee_new(struct function *f)
 {
 	f->callee = arena_new(f->module->arena, struct callee);
@@ -134,7 +133,7 @@ static struct callee *callee_new(struct function *f)
 	return f->callee;
 }
 
-/* True: it had not all of them. */
+/* True: @to has new effects. */
 static bool inherit(struct callee *to, const struct callee *from)
 {
 	int more = from->effects & ~to->effects;
@@ -146,7 +145,7 @@ static bool inherit(struct callee *to, const struct callee *from)
 	return more;
 }
 
-/* One that @c calls; new ones go to the end of the list. */
+/* Registers @c as a caller of @f. A function without effects yet is appended to the list. */
 static int add_caller(struct callee *c, struct function *f, struct callee ***end)
 {
 	struct caller *caller;
@@ -197,7 +196,7 @@ static void propagate(struct callee *list)
 		c->is_known = true;
 }
 
-/* All that is known of @f; NULL: no memory. */
+/* The complete effects of @f. NULL: out of memory. */
 static const struct callee *look_up(struct function *f)
 {
 	struct callee *list, **end;
@@ -216,7 +215,7 @@ static const struct callee *look_up(struct function *f)
 	return f->callee;
 }
 
-/* Whoever is called through a pointer is one of the module's functions. */
+/* A call through a pointer may reach any function of the module. */
 static const struct callee *any_callee(struct module *module)
 {
 	struct callee *all = module->any_callee;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* An instruction, and whose. */
+/* An instruction and its function. */
 struct place {
 	struct detached *d;
 	const struct function *f;
@@ -24,7 +24,7 @@ static int refuse(const struct place *at, const char *what, const char *name)
 	return 0;
 }
 
-/* Words that only read what they name; all others count as stores. */
+/* Instructions that only read the variables they name. All others count as stores. */
 static bool is_reading(const struct token *word)
 {
 	return token_is(word, "ld") || token_is(word, "ldu") || token_is(word, "mov") ||
@@ -40,7 +40,7 @@ static void note_store(const struct module *module, const struct token *word)
 		b->variable->is_stored = true;
 }
 
-/* What some instruction of the module names other than to read it. */
+/* Marks the module's variables that an instruction of @f may write. */
 static void note_stores_of(const struct module *module, const struct function *f)
 {
 	bool at_start = true, reads = false, in_vector = false;
@@ -87,7 +87,7 @@ static bool is_stored(struct detached *d, const struct variable *v)
 	return v->is_stored;
 }
 
-/* Does the text behind its name name anything else? */
+/* Whether the initialiser names another variable. */
 static bool names_others(const struct variable *v)
 {
 	struct lexer lexer;
@@ -102,7 +102,7 @@ static bool names_others(const struct variable *v)
 	return false;
 }
 
-/* Tables of sin() and its like, and string literals: nobody can tell one from its copy. */
+/* Compiler's tables (for sin() etc.) and string literals: a copy is as good as the original. */
 static bool is_table(struct detached *d, const struct variable *v)
 {
 	static const char *const stems[] = {"__cudart_", "$str", "_$_str", "__unnamed_"};
@@ -114,7 +114,7 @@ static bool is_table(struct detached *d, const struct variable *v)
 	       !is_stored(d, v);
 }
 
-/* The copy's name is the program's with nobody else's stem. */
+/* The copy's name uses the module's prefix, so it is unique. */
 static struct variable *copy_of(struct detached *d, const struct variable *v)
 {
 	struct variable *copy = arena_new(&d->arena, struct variable);
@@ -150,7 +150,7 @@ static int add_symbol(struct detached *d, struct variable *v, enum symbol_kind k
 	return 0;
 }
 
-/* The first time that a variable of the module is named; by a kernel, unless a table. */
+/* Called when a variable of the module is named for the first time. */
 static int take_variable(const struct place *at, struct variable *v)
 {
 	bool is_const = v->space == SPACE_CONST;
@@ -241,7 +241,7 @@ static int look_at_instruction(const struct place *at)
 	return r;
 }
 
-/* Reads the body of @copy and looks for all that it names. */
+/* Parses the body of @copy and handles everything that it names. */
 static int look_at_function(struct detached *d, struct function *copy)
 {
 	struct place at = {.d = d, .f = copy};

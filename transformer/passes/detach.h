@@ -1,27 +1,27 @@
-/* What a kernel takes along into a module of its own, and what it reaches from there by address.
+/* Moves a kernel into a module of its own ("detached"): what it takes along, and what it reaches by
+ * address.
  *
- * Functions that it calls go with it, callees of callees included, and so do shared memory and the
- * compiler's own read-only tables. Variables in global memory stay where they are: their addresses
- * stand behind the hidden struct (symbols.c). Variables in constant memory have a copy that
- * the launcher fills. Functions have no hidden parameter, so those that use such variables, and
- * pointers to functions, keep a kernel where it is.
- */
+ * The kernel takes along the functions that it calls, shared memory, and the compiler's read-only
+ * tables. Variables in global memory stay in the program's module; their addresses follow the
+ * hidden struct (symbols.c). A variable in constant memory has a copy that the launcher fills. A
+ * called function has no hidden parameter. So a kernel whose functions use such variables cannot be
+ * detached, nor can one that uses pointers to functions. */
 #pragma once
 
 #include "syntax/ir.h"
 #include "syntax/text.h"
 
 enum symbol_kind {
-	SYMBOL_ADDRESS, /* comes by address, in the order of the list */
-	SYMBOL_COPY,    /* has a copy for the launcher to fill */
-	SYMBOL_KEPT,    /* is declared in both modules alike */
+	SYMBOL_ADDRESS, /* the launcher passes its address, in the order of the list */
+	SYMBOL_COPY,    /* has a copy, which the launcher fills */
+	SYMBOL_KEPT,    /* declared in both modules */
 };
 
 struct symbol {
 	enum symbol_kind kind;
 	unsigned index; /* in its list */
 	const struct variable *variable;
-	struct variable *copy; /* COPY: in the new module */
+	struct variable *copy; /* SYMBOL_COPY: in the new module */
 	struct symbol *next;
 };
 
@@ -31,24 +31,24 @@ struct symbol_list {
 };
 
 struct detached {
-	struct module *module; /* the program's */
+	struct module *module; /* the program's module */
 	struct arena arena;
 	struct symbol_list addresses, copies, kept;
-	struct function *functions, **functions_end; /* copies, with bodies that have been read */
-	struct diag refusal;                         /* why the kernel has to stay */
-	bool know_stores;                            /* variables have is_stored */
+	struct function *functions, **functions_end; /* copies with parsed bodies */
+	struct diag refusal;                         /* why the kernel cannot be detached */
+	bool know_stores;                            /* is_stored of the variables is valid */
 };
 
-/* Looks at the kernel; at most one for each module. 0 or -ENOMEM; a kernel that has to stay is no
- * error. To be deinitialised in any case, behind the last use of the module. */
+/* Examines the kernel. At most once per module. 0 or -ENOMEM; the refusal of a kernel is no error.
+ * Always call detach_deinit(), after the last use of the module. */
 int detach_init(struct detached *detached, struct function *kernel);
 void detach_deinit(struct detached *detached);
 
-/* All of the new module but the kernel. */
+/* Prints the new module without the kernel. */
 void detach_print(struct text *out, const struct detached *detached);
 
-/* What is added to the address of a variable named outside of brackets; false: not understood. */
+/* The constant that is added to a variable's address outside of brackets. False: not understood. */
 bool symbol_offset(const struct operand *operand, uint64_t *offset);
 
-/* Takes out what says where code came from: the new module has no names of files. */
+/* Removes .loc, because the new module has no .file. */
 void detach_strip(struct function *function);

@@ -1,6 +1,4 @@
-/* What a kernel must not contain, for each form: with a reason for people, and its place. Nothing
- * is changed here, so a kernel that is refused has cost little.
- */
+/* Refuses kernels that a form cannot support, with a reason and its place. Changes nothing. */
 #include "passes/callee.h"
 #include "passes/pass.h"
 
@@ -9,12 +7,12 @@
 #define SLICED     (1u << WEIR_SLICED)
 #define PERSISTENT (1u << WEIR_PERSISTENT)
 #define RESUMABLE  (1u << WEIR_RESUMABLE)
-#define LOOPS      (PERSISTENT | RESUMABLE) /* one block runs many of the program's */
+#define LOOPS      (PERSISTENT | RESUMABLE) /* one worker runs many blocks of the grid */
 #define ALL        (SLICED | LOOPS)
 
 static const struct {
 	enum opcode_class op_class;
-	unsigned forms; /* that cannot have it */
+	unsigned forms; /* that cannot contain it */
 	const char *reason;
 } bad_classes[] = {
 	{OP_UNKNOWN, LOOPS, "is not known: it might wait for other threads"},
@@ -63,7 +61,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* cp.async.ca, .cg and their waits: pass-uniform-exit.c waits for what is left. */
+/* cp.async.ca, .cg and their waits; uniform-exit.c awaits the copies at the block's end. */
 static bool is_plain_copy(const struct mnemonic *m)
 {
 	return !strcmp(m->name, "cp") && mnemonic_has(m, "async") && !mnemonic_has(m, "bulk") &&
@@ -87,7 +85,7 @@ static const char *special_reason(const struct operand *operand, unsigned form)
 		reason = special_reason(&operand->items[k], form);
 	if (operand->kind != OPERAND_SPECIAL)
 		return reason;
-	/* The driver's own: a cooperative grid finds its barrier there. */
+	/* A cooperative grid finds its grid-wide barrier there. */
 	if (!strncmp(operand->text, "%envreg", 7))
 		return "belongs to the driver: the whole grid may wait for itself";
 	for (size_t k = 0; k < COUNT(bad_specials); k++)
@@ -153,10 +151,10 @@ static int run(struct rewrite *rewrite)
 		if (function_directive(f, bad_directives[k].name))
 			return pass_refuse(rewrite, f->at, "the kernel %s",
 					   bad_directives[k].reason);
-	/* bar.warp.sync and shfl.sync are not older. */
+	/* bar.warp.sync and shfl.sync need PTX 6.0. */
 	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
 		return pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");
-	/* A copy of the kernel would have another. */
+	/* The copy of the kernel would have a second instance of it. */
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_GLOBAL)
 			return pass_refuse(rewrite, v->at,

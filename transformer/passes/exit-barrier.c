@@ -16,7 +16,7 @@ int exit_barriers_init(struct rewrite *rewrite)
 	return PASS_DONE;
 }
 
-/* All write the same. */
+/* All threads store the same values. */
 void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite)
 {
 	const struct exit_barriers *barriers = rewrite->exit_barriers;
@@ -60,7 +60,7 @@ void exit_barrier_left(struct cursor *at, struct rewrite *rewrite)
 		  op_int(rewrite->barrier));
 }
 
-/* The last one leaves a 0 for the next block. */
+/* The last thread resets the count to 0 for the next block. */
 void exit_barrier_done(struct cursor *at, struct rewrite *rewrite)
 {
 	const struct exit_barriers *barriers = rewrite->exit_barriers;

@@ -1,38 +1,39 @@
-/* Barriers of a block at which some threads are done, or have left (safe.h), and do as the others.
+/* Barriers that finished threads (done with the block) and threads that left (at a safe point,
+ * safe.h) take part in, so that the others do not wait for ever.
  *
- * Each thread counts the barriers that it comes by, which are the same for all: `next` is the
- * number of the one that comes next. Who has left writes it to a word in shared memory, and who is
- * the last to be done to another; then he comes to the barrier. Behind it everybody looks whether a
- * word has the number of the barrier that he is behind. All who have left write the same, as nobody
- * comes by that barrier and stays; and a fast thread that has written the number of the following
- * one says to a slow reader what he would have read before: not this one.
+ * Each thread counts the barriers that it passes. All threads pass the same ones; `next` is the
+ * number of the next. A thread that left stores this number in a word of shared memory, and the
+ * last thread to finish stores it in another word. Then they come to the barrier. Behind it every
+ * thread compares the words with the barrier's number. All threads that left store the same number,
+ * because nobody passes that barrier and stays. A fast thread may already have stored the number of
+ * the following barrier; a slow reader then concludes correctly that nobody had left at this one.
  *
- * No barrier.red: lanes of a warp that come to a barrier at different places are brought together
- * on newer GPUs, and run it by the code of one place. What it returns is lost to the others, if it
- * goes to another register there, or nobody wants to know it.
- */
+ * barrier.red cannot be used: on newer GPUs, lanes that reach a barrier at different places execute
+ * it together by the code of one place. The result is lost for lanes that want it in another
+ * register, or not at all. */
 #pragma once
 
 #include "passes/pass.h"
 
 struct exit_barriers {
-	struct reg *next;          /* through the body */
-	struct variable *told;     /* shared memory: numbers of barriers: left, all are done */
-	struct variable *finished; /* shared memory: threads that are done with the block */
+	struct reg *next;          /* live through the body */
+	struct variable *told;     /* shared memory, barrier numbers: somebody left; all finished */
+	struct variable *finished; /* shared memory: number of finished threads */
 };
 
-/* 0 or -ENOMEM: the kernel has votes. */
+/* 0 or -ENOMEM. From then on the kernel has exit barriers. */
 int exit_barriers_init(struct rewrite *rewrite);
-/* Where the kernel begins, in front of its first barrier. */
+/* At the kernel's start, in front of its first barrier. */
 void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite);
 
-/* Of one who stands at a barrier; executed where @like is, if that is not NULL. @left: where to go
- * if somebody has left, then the vote counts as one that has not been; NULL: nobody can have. */
+/* For a thread at its own barrier, with the guard of @like unless that is NULL. If somebody left,
+ * control goes to @left and the barrier does not count; NULL: nobody can have left. */
 void exit_barrier_wait(struct cursor *at, struct rewrite *rewrite, struct block *left,
 		       const struct instruction *like);
-/* Of one who has left. Nobody stays. */
+/* For a thread that left. No thread passes this barrier. */
 void exit_barrier_left(struct cursor *at, struct rewrite *rewrite);
-/* One thread more is done; once for each, in front of its exit_barrier_absent(). */
+/* Counts a finished thread. Each calls it once, in front of its exit_barrier_absent(). */
 void exit_barrier_done(struct cursor *at, struct rewrite *rewrite);
-/* Of one who is done, at a barrier of the others. The predicate: there are no others. */
+/* For a finished thread at a barrier of the others. Returns a predicate: all threads have finished.
+ */
 struct reg *exit_barrier_absent(struct cursor *at, struct rewrite *rewrite, struct block *left);

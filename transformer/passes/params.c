@@ -1,10 +1,9 @@
-/* Appends the hidden parameter, one struct of preempt-abi.h, and behind it the addresses of what
- * the kernel reaches in the module that it has left.
- */
+/* Appends the hidden parameter: a struct of preempt-abi.h, followed by the addresses of the
+ * variables that a detached kernel uses. */
 #include "passes/detach.h"
 #include "passes/pass.h"
 
-/* Bytes of parameters that a kernel may have; later PTX has more, on all devices that it is for. */
+/* Limits of a kernel's parameter bytes; PTX 8.1 raised the limit for all its targets. */
 #define PARAMETERS_MAX     4096u
 #define PARAMETERS_MAX_8_1 32764u
 
@@ -15,7 +14,7 @@ static uint64_t parameters_max(const struct module *module)
 	return pass_has_isa(module, 8, 1) ? PARAMETERS_MAX_8_1 : PARAMETERS_MAX;
 }
 
-/* At most @max, however large the sizes in the text. */
+/* The size of the parameters, at most @max. */
 static uint64_t parameter_bytes(const struct function *f, uint64_t max)
 {
 	uint64_t bytes = 0;

@@ -1,14 +1,13 @@
 /* A form is a list of passes over a copy of a kernel.
  *
- * A pass either does its work completely, or refuses the kernel: then the copy is thrown away, and
- * the refusal is what `weir-transform --list` shows. Between two passes the IR must verify.
- */
+ * A pass does its work completely or refuses the kernel. The copy of a refused kernel is dropped,
+ * and `weir-transform --list` shows the reason. The IR must verify between passes. */
 #pragma once
 
 #include "analysis/cfg.h"
+#include "analysis/live.h"
 #include "syntax/edit.h"
 #include "syntax/ir.h"
-#include "analysis/live.h"
 
 #include "weir/preempt-abi.h"
 #include "weir/transform.h"
@@ -22,26 +21,26 @@ enum pass_outcome {
 	PASS_REFUSED,
 };
 
-/* A kernel on its way into a form; what one pass leaves for the next. */
+/* The kernel that is being rewritten, and results that one pass leaves for later ones. */
 struct rewrite {
 	struct function *function;
 	const struct form *form;
-	struct detached *detached; /* what the kernel takes with it (detach.h), or NULL */
-	unsigned registers_max;    /* of a thread; 0: no limit */
-	struct diag refusal;       /* why, with PASS_REFUSED */
+	struct detached *detached; /* what a detached kernel takes along (detach.h), or NULL */
+	unsigned registers_max;    /* per thread; 0: no limit */
+	struct diag refusal;       /* the reason of PASS_REFUSED */
 
-	struct variable *hidden; /* params: what the launcher tells (preempt-abi.h) */
-	struct reg *index[3];    /* block-index: instead of %ctaid; NULL: it is not read */
-	struct reconvergence *reconvergence; /* warp-exit: of warps (reconvergence.h); or NULL */
-	struct instruction *leave; /* uniform-exit: the one ret, where all threads have come ... */
-	bool exits_at_barrier;     /* ... through a barrier */
-	bool needs_barrier;        /* without one, nobody may begin the next block */
-	unsigned barrier;          /* a number that the kernel leaves free */
-	struct variable *tally;    /* a word that must be 0 at first; or NULL */
-	struct exit_barriers *exit_barriers; /* barriers have numbers (exit-barrier.h); or NULL */
+	struct variable *hidden;             /* params: the hidden parameter (preempt-abi.h) */
+	struct reg *index[3];                /* block-index: replaces %ctaid; NULL: not read */
+	struct reconvergence *reconvergence; /* warp-exit, or NULL (reconvergence.h) */
+	struct instruction *leave; /* uniform-exit: the only ret, where all threads end ... */
+	bool exits_at_barrier;     /* ... behind a common barrier */
+	bool needs_barrier;        /* threads must synchronise before the next block begins */
+	unsigned barrier;          /* a barrier number that the kernel does not use */
+	struct variable *tally;    /* shared word for reductions, 0 at the start; or NULL */
+	struct exit_barriers *exit_barriers; /* exit-barrier.h; or NULL */
 
-	struct safe *safe; /* safe-points, or NULL: nobody leaves inside a block */
-	uint32_t save_fixed, save_per_thread; /* save: what weir_verdict says */
+	struct safe *safe; /* safe-points, or NULL: no thread leaves inside a block */
+	uint32_t save_fixed, save_per_thread; /* save: see weir_verdict */
 };
 
 struct pass {
@@ -53,26 +52,26 @@ struct form {
 	enum weir_form id;
 	const char *name;                 /* "persistent" */
 	const char *suffix;               /* of the rewritten kernel's name */
-	const struct pass *const *passes; /* up to a NULL */
+	const struct pass *const *passes; /* ends with NULL */
 };
 
 extern const struct form forms[];
 extern const size_t form_count;
 
-/* Returns PASS_REFUSED. @at: the place in the text that is to blame. */
+/* Returns PASS_REFUSED. @at: the place in the text that causes the refusal. */
 int pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Of the form's struct of preempt-abi.h. */
+/* The size of the form's struct in preempt-abi.h. */
 size_t hidden_size(const struct form *form);
 
-/* The number in the module's target: 90 for sm_90a; 0: it has none. */
+/* The number in the module's target: 90 for sm_90a; 0: none. */
 unsigned pass_target(const struct module *module);
 
-/* Is the text written in this version of PTX, or in a later one? */
+/* Whether the module has at least this version of PTX. */
 bool pass_has_isa(const struct module *module, unsigned major, unsigned minor);
 
-/* Does it contain anything that pass_eligible refuses for some form? */
+/* Whether pass_eligible refuses anything in @function for some form. */
 bool pass_has_unsupported(const struct function *function);
 
 extern const struct pass pass_eligible;

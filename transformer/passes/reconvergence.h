@@ -1,21 +1,22 @@
-/* Lanes of a warp that wait for each other after some have left the kernel (pass-warp-exit.c). */
+/* Generates code that brings the lanes of a warp together, finished ones included (warp-exit.c). */
 #pragma once
 
 #include "passes/pass.h"
 
-/* Words of each warp in shared memory, and registers of each thread. */
+/* Registers of each thread. */
 struct reconvergence {
-	struct reg *lanes; /* that the warp has, as a mask */
-	struct reg
-		*words; /* address: lanes that have not left; is it for a barrier that they come? */
+	struct reg *lanes; /* mask of the lanes that the warp has */
+	struct reg *words; /* address of the warp's words: unfinished lanes; whether they meet for a
+			      barrier */
 };
 
-/* All lanes of the warp come together. The register has those that have not left, and all of those
- * are here. Executed where @like would be, in front of it. */
+/* Brings all lanes of the warp together, under the guard of @like. Returns a register with the mask
+ * of the unfinished lanes, all of which are here. */
 struct reg *reconverge(struct cursor *at, struct rewrite *rewrite, const struct instruction *like);
-/* The same for a barrier, at which those who have left are to be, too. */
+/* The same in front of a barrier, which finished lanes have to join. */
 void reconverge_at_barrier(struct cursor *at, struct rewrite *rewrite,
 			   const struct instruction *like);
-/* Those who leave: come wherever the others come, until all of the warp are done. */
+/* For finished lanes: join the others wherever they meet until the whole warp has finished.
+ * @at_barrier writes the code that joins a barrier of the block; NULL: never needed. */
 typedef void barrier_writer(struct cursor *at, struct rewrite *rewrite);
 void reconverge_done(struct cursor *at, struct rewrite *rewrite, barrier_writer *at_barrier);

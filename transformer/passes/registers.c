@@ -1,6 +1,5 @@
-/* Limits the registers of a thread, so that rewritten kernels fill the GPU as their originals do:
- * one register more may cost every eighth block its place. The head's own limits win.
- */
+/* Limits the registers per thread, so that as many blocks fit on an SM as of the original: one more
+ * register may cost one block in eight. Limits in the kernel's own head take precedence. */
 #include "passes/pass.h"
 
 static int run(struct rewrite *rewrite)

@@ -1,63 +1,65 @@
-/* Chooses where threads may leave inside a block: at the heads of loops. Barriers become votes
- * (safe.h), so that those who have left are not missed there.
+// clang-format off
+/* Selects safe points at loop heads, where threads may leave inside a block. Replaces barriers by
+ * exit barriers (safe.h), so that threads that left are not missed there.
  *
- * At a head each thread compares %clock with the time of its last check. If a period has begun
- * since then it looks at words in shared memory: is the block to leave, and when did somebody of
- * this block last look outside? If a period has begun since then, it does: there is a flag for each
- * SAFE_GROUP workers, as one for all would be read too often. And if nobody of the group has done
- * so for a period, it looks whether the whole GPU has asked the host in that time (hidden.c); who
- * hears then that all are to leave sets all flags. So shared memory is read once a period by each
- * warp, device memory once by each block and once more by each group, and host memory once.
- *
- * head:  now = %clock; (now ^ since) >= period, or on the way to a point (save.c)?  check
+ * head:  now = %clock; (now ^ since) >= period, or on the way to a safe point (save.c)?  check
  *        ... the loop
  * check: since = now
  *        watch.leave?  leave
- *        (now ^ watch.looked) < period?  go on; else watch.looked = now
- *        flag == the launch's number?  watch.leave = 1, leave
- *        time for the group, and for all, to ask, and asked to leave?
- *        close, set the flags, watch.leave = 1, leave
+ *        (now ^ watch.looked) < period?  continue; else watch.looked = now
+ *        flag == number of the launch?  watch.leave = 1, leave
+ *        time for the group and for the GPU to poll, and asked to leave?
+ *        close the words, set all flags, watch.leave = 1, leave
  *
- * Lanes that check together decide together, so that a warp does not fall apart here. Periods are
- * told from each other by `^`, not by `-`: so lanes that checked at different times check together
- * again when the next one begins. A launch's number differs from that of the launch before, and
- * whatever else memory held does no harm: nobody has to clear a flag.
+ * The check costs little because most of its steps are rare:
  *
- * Lanes of a warp wait for each other at shuffles, votes and their like. A thread that may come by
- * one of them, or a call, before the next barrier owes it to other lanes, which may wait there. At
- * a head from where that may be, a check counts only if all lanes of the warp are at it: then they
- * leave together, and none waits. So it is at all of them where warps gather (reconvergence.h),
- * also those that are done.
+ * - Each thread compares %clock with the time of its last check at every loop head.
+ * - Each warp reads the block's words in shared memory once a period.
+ * - Each block reads its group's flag in device memory once a period. There is one flag for every
+ *   SAFE_GROUP workers, because all workers would read a single flag too often.
+ * - Each group looks once a period whether the GPU is due to poll host memory (hidden.c). The
+ *   thread that learns of a request to leave sets all flags.
+ *
+ * Lanes that check together decide together, so the warp does not diverge here. Periods are
+ * compared with `^` rather than `-`: lanes that checked at different times check together again
+ * when the next period begins. The launch's number differs from that of the launch before, so
+ * nobody clears flags.
+ *
+ * Lanes of a warp wait for each other at shuffles, warp votes etc. A block is "awaited" if a
+ * thread may reach such an instruction, or a call, before the next barrier: other lanes may wait
+ * for it there. At an awaited loop head a check counts only if all lanes of the warp are present,
+ * so they leave together. This holds at every head if finished lanes reconverge (reconvergence.h).
  */
+// clang-format on
 #include "analysis/barrier.h"
-#include "passes/reconvergence.h"
+#include "analysis/uniform.h"
+#include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
+#include "passes/reconvergence.h"
 #include "passes/safe.h"
-#include "analysis/uniform.h"
 #include "passes/unroll.h"
-#include "passes/exit-barrier.h"
 
 #include <errno.h>
 
 #define POINTS_MAX 64u
 #define ROUND_MAX  64u
 
-#define ROUND_WEIGHT 320u /* of what comes between two checks of a loop, at least ... */
-#define COPIES_MAX   640u /* ... unless that makes so many instructions */
+#define ROUND_WEIGHT 320u /* minimal weight between two checks of a loop ... */
+#define COPIES_MAX   640u /* ... unless the copies have more instructions than this */
 
 struct selector {
 	struct rewrite *rewrite;
 	struct function *f;
 	struct cfg cfg;
-	struct loop **loops; /* with a check at their heads */
+	struct loop **loops; /* with a check at the head */
 	unsigned loop_count;
 	struct instruction *barriers[POINTS_MAX];
 	unsigned barrier_count;
-	bool *awaited; /* by block: at its start; see above */
+	bool *awaited; /* by block: awaited at its start; see above */
 };
 
-/* Does each round of @outer come by the head of a loop in it that is chosen already? */
+/* Whether each iteration of @outer passes the head of a selected inner loop. */
 static bool is_covered(const struct selector *c, const struct loop *outer)
 {
 	for (unsigned k = 0; k < c->loop_count; k++) {
@@ -76,7 +78,7 @@ static bool is_covered(const struct selector *c, const struct loop *outer)
 	return false;
 }
 
-/* Inner loops first: a check there is one for the outer ones as well. */
+/* Inner loops first: a check there serves the outer loops, too. */
 static int select_loops(struct selector *c)
 {
 	struct loop **loops;
@@ -100,7 +102,7 @@ static int select_loops(struct selector *c)
 	return PASS_DONE;
 }
 
-/* How long an instruction takes, roughly, in simple ones. */
+/* The approximate duration, in simple instructions. */
 static unsigned weight(const struct instruction *i)
 {
 	switch (i->mnemonic->op_class) {
@@ -118,7 +120,7 @@ static unsigned weight(const struct instruction *i)
 	}
 }
 
-/* How many copies of the body make a check cheap; 1 for loops that are not to be copied. */
+/* The number of copies of the body that makes a check cheap; 1: do not copy the loop. */
 static unsigned copies_of(const struct selector *c, const struct loop *loop)
 {
 	unsigned round = 1, copies;
@@ -176,7 +178,7 @@ static int look_at_barriers(struct selector *c)
 	return PASS_DONE;
 }
 
-/* Who leaves a block of the grid goes on with another one. */
+/* A thread that exits continues with the next block of the grid. */
 static bool awaited_behind(const struct selector *c, const struct block *b)
 {
 	bool awaited =
@@ -233,7 +235,7 @@ static void unguard(struct function *f, struct instruction *i)
 	i->guard = NULL;
 }
 
-/* Those of the warp that are done come to the vote, too; whoever goes on there has been fetched. */
+/* Finished lanes of the warp join the exit barrier. */
 static void reconverge_for_barrier(struct cursor *at, struct rewrite *rewrite,
 				   const struct instruction *i)
 {
@@ -241,9 +243,9 @@ static void reconverge_for_barrier(struct cursor *at, struct rewrite *rewrite,
 		reconverge_at_barrier(at, rewrite, i);
 }
 
-/* A barrier that reduces a vote of the kernel's own: the tally is added to in front of our vote,
- * read behind it, and taken back behind the next barrier, when all have read it; or by those who
- * leave. */
+/* Replaces a barrier that reduces a predicate. Each thread adds to the tally in front of an exit
+ * barrier and reads it behind. It subtracts its part behind a second barrier, when all have read
+ * the sum, or when it leaves. */
 static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 			      const struct instruction *i, const struct barrier *barrier)
 {
@@ -307,7 +309,7 @@ static void replace_barriers(struct selector *c)
 		replace_barrier(c->rewrite, c->barriers[k]);
 }
 
-/* How many lanes the warp has. */
+/* The mask of lanes that the warp has. */
 static void write_lanes(struct cursor *at, struct reg *lanes)
 {
 	edit_code(at,
@@ -322,7 +324,7 @@ static void write_lanes(struct cursor *at, struct reg *lanes)
 		  op_reg(lanes));
 }
 
-/* Control goes on here for one lane of those that came together. */
+/* One of the lanes that are here together continues; the others go to @others. */
 static void write_first(struct cursor *at, struct reg *here, struct block *others)
 {
 	edit_code(at,
@@ -331,8 +333,8 @@ static void write_first(struct cursor *at, struct reg *here, struct block *other
 		  op_reg(here), op_block(others));
 }
 
-/* Looks outside, at what is kept for this worker and those beside it; to @decide if nobody is to
- * leave. */
+/* Reads the group's flag and, when due, polls for the whole GPU. To @decide if not asked to leave.
+ */
 static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *go,
 		       struct operand id, struct block *decide)
 {
@@ -443,7 +445,7 @@ static int init_safe(struct selector *c)
 	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
 	safe->since = edit_named_register(f, TYPE_b32, "since");
 	rewrite->safe = safe;
-	rewrite->barrier = 0; /* no barrier with a count is left */
+	rewrite->barrier = 0; /* no barrier with a thread count is left */
 	return PASS_DONE;
 }
 

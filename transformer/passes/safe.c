@@ -1,8 +1,8 @@
 #include "passes/safe.h"
 
-#include "passes/reconvergence.h"
-#include "passes/hidden.h"
 #include "passes/exit-barrier.h"
+#include "passes/hidden.h"
+#include "passes/reconvergence.h"
 
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common)
 {
@@ -35,7 +35,7 @@ struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *poi
 	return (struct cursor){rewrite->function, b, b->last};
 }
 
-/* A block that begins at the cursor. */
+/* Begins a new block at the cursor. */
 static struct block *begin_block(struct cursor *at)
 {
 	struct block *block = edit_new_block(at->function);

@@ -1,7 +1,6 @@
-/* The kernel has left its module (detach.h): what it reached there by name it reaches by address,
- * which stands behind the hidden struct, or as a copy. Addresses are loaded where they are used, so
- * that they are alive nowhere else; a parameter costs what the name did.
- */
+/* Gives a detached kernel (detach.h) its variables: by address from the parameter behind the hidden
+ * struct, or as a copy. An address is loaded at each use, so it lives nowhere else; the load costs
+ * as much as the name did. */
 #include "passes/detach.h"
 #include "passes/pass.h"
 

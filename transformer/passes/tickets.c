@@ -1,55 +1,56 @@
-/* The loop around the blocks. Threads go
+// clang-format off
+/* The loop around the blocks of the grid.
  *
- *	enter     no block, no ticket; a stale launch? -> end
- *	draw      the first thread draws the next ticket -> body if a block is to be run before it
- *	given     the first thread polls if it is due, all learn the ticket -> leave if it is none
- *	first     the ticket's first block
- *	segment   as many of its blocks as are steps along one axis; none left? -> used up
- *	          only the last one, and is the next ticket drawn ahead? -> draw, else -> body
- *	body      the kernel, a block of the grid
- *	next      one step further -> body, at the segment's end -> segment
- *	used up   -> given, or -> draw if that has not been done ahead
- *	leave     the last worker puts the words in order
+ *	enter     no ticket yet; a stale launch -> end
+ *	draw      the first thread draws the next ticket -> body if a block is left to run before it
+ *	given     the first thread polls if due; all threads learn the ticket -> leave if it is refused
+ *	first     computes the ticket's first block
+ *	segment   takes as many blocks as lie along one axis; none left -> used up
+ *	          only the last block left, and tickets are drawn ahead -> draw, else -> body
+ *	body      the kernel, for one block
+ *	next      advances by one step -> body; at the segment's end -> segment
+ *	used up   -> given; -> draw if the next ticket was not drawn ahead
+ *	leave     the last worker prepares the words for the next launch (preempt-abi.h)
  *
- * A ticket that is drawn ahead is under way while the last block before it runs, and nobody waits:
- * it lies in a register that only the first thread cares about.
+ * A ticket drawn ahead arrives while the last block of the ticket before runs. Only the first
+ * thread uses its register, so nobody waits for the atomic operation.
  *
- * Two registers more live through the body, besides the block's index: the segment's blocks, and
- * twice the number of blocks that the ticket has behind it, plus the parity of tickets, which says
- * which of two words in shared memory the next ticket is handed round in; below 0: the ticket is
- * used up. With two words one barrier a ticket is enough: who writes one has come by the barrier
- * before which the other threads read it. A kernel with much shared memory, of which 8 bytes more
- * may cost an SM a block, lends them out between its blocks, for another barrier.
+ * Besides the block's index, two registers live through the body: `count`, the segment's blocks,
+ * and `left`. `left` is twice the number of blocks that the ticket has behind the segment, plus a
+ * parity; below 0 the ticket is used up. The parity selects one of two words in shared memory that
+ * pass the next ticket to all threads. With two words, one barrier per ticket is enough: the
+ * writer of a word has passed the barrier behind the last read of it. A kernel with much shared
+ * memory, where 8 bytes more may cost an SM a block, lends its own memory between blocks, at the
+ * price of one more barrier.
  *
- * The ticket comes out of a shuffle, though all threads read the same word, to tell ptxas that it
- * is the same: else it would take every branch of the kernel for one where a warp may part. For the
- * same reason nothing parts on the way into the body.
- *
- * What the words mean is in preempt-abi.h.
+ * All threads read the same word, but a shuffle passes the ticket on to tell ptxas that it is
+ * uniform. Otherwise ptxas would treat every branch of the kernel as one where a warp may diverge.
+ * For the same reason nothing diverges on the way into the body.
  */
+// clang-format on
+#include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
 #include "passes/safe.h"
-#include "passes/exit-barrier.h"
 
-/* Before it there are only fences of the strongest kind. */
+/* Older targets have only the strongest fences. */
 #define FENCE_SM 70
-/* So many bytes of shared memory are what blocks of more than a few threads are short of. */
+/* Blocks with this much shared memory may be limited by it. */
 #define MUCH_SHARED 4096u
 
 struct frame {
 	struct rewrite *rewrite;
 	struct function *f;
-	struct variable *slots;    /* two words for tickets */
-	bool borrowed;             /* they are the kernel's, too */
-	struct reg *drawn;         /* draw .. given, through the body: the first thread's */
-	struct reg *left, *count;  /* through the body */
-	struct reg *ticket, *line; /* given .. first */
-	struct reg *axis[3];       /* through the body; NULL, but not of x: nobody wants to know */
+	struct variable *slots;    /* two words in shared memory for tickets */
+	bool borrowed;             /* the words are the kernel's own memory */
+	struct reg *drawn;         /* draw .. given, through the body; used by the first thread */
+	struct reg *left, *count;  /* live through the body */
+	struct reg *ticket, *line; /* live from given to first */
+	struct reg *axis[3];       /* live through the body; NULL, but never for x: not used */
 	struct block *draw, *given, *told, *first, *segment, *body, *used_up, *leave, *end;
 };
 
-/* Is it the first thread? */
+/* A predicate: this is the first thread of the block. */
 static struct operand leader(struct cursor *at, struct frame *fr)
 {
 	struct reg *is_first = edit_register(fr->f, TYPE_pred);
@@ -61,8 +62,8 @@ static struct operand leader(struct cursor *at, struct frame *fr)
 	return op_reg(is_first);
 }
 
-/* Not every worker needs to look whenever it could: of many, each looks only in every eighth span
- * of 8 us, of fewer in every second. To @otherwise if it is not this one's turn. */
+/* Limits polling: of many workers, each polls only in every eighth span of 8 us; of fewer, in every
+ * second. To @otherwise if this worker does not poll now. */
 static void write_poll_filter(struct cursor *at, struct block *otherwise)
 {
 	edit_code(at,
@@ -75,8 +76,8 @@ static void write_poll_filter(struct cursor *at, struct block *otherwise)
 		  op_block(otherwise));
 }
 
-/* All threads are here, or have left (safe.h). ptxas makes more of a barrier that warps come to as
- * a whole; behind votes, and where lanes wait for each other (reconvergence.h), they may not. */
+/* Synchronises all threads that have not left (safe.h). bar.sync makes better code, but needs whole
+ * warps, which exit barriers and reconvergence.h do not guarantee. */
 static void write_barrier(struct cursor *at, struct frame *fr)
 {
 	if (fr->rewrite->safe)
@@ -87,8 +88,8 @@ static void write_barrier(struct cursor *at, struct frame *fr)
 		edit_code(at, "bar.sync %0;", op_int(fr->rewrite->barrier));
 }
 
-/* A launch that may be stale looks at the words. The first thread does for all, as
- * every warp of the GPU would read the same sector. Returns `resume`; to the end if it is stale. */
+/* A launch that may be stale reads the words. One thread reads for all, because every warp of the
+ * GPU would read the same sector. Returns `resume`; goes to the end if the launch is stale. */
 static void write_look(struct cursor *at, struct frame *fr, struct operand resume)
 {
 	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
@@ -111,7 +112,7 @@ static void write_look(struct cursor *at, struct frame *fr, struct operand resum
 		  resume, op_variable(fr->slots), op_block(fr->end));
 }
 
-/* Nothing is touched if the launch is stale. Resumable kernels look at more words, all of them. */
+/* A stale launch touches nothing. Resumable kernels read more words, so all their threads read. */
 static void write_stale(struct cursor *at, struct frame *fr)
 {
 	edit_code(at,
@@ -143,7 +144,7 @@ static void write_enter(struct frame *fr, struct block *enter)
 	edit_code(&at, "mov.u32 %0, 0xfffffffe;", op_reg(fr->left));
 	if (fr->rewrite->exit_barriers)
 		exit_barriers_begin(&at, fr->rewrite);
-	if (fr->rewrite->tally) /* all write the same, and a barrier follows */
+	if (fr->rewrite->tally) /* all threads store the same value, and a barrier follows */
 		edit_code(&at, "{ .reg .b32 %zero; mov.u32 %zero, 0; st.shared.u32 [%0], %zero; }",
 			  op_variable(fr->rewrite->tally));
 	if (!fr->rewrite->safe)
@@ -152,16 +153,16 @@ static void write_enter(struct frame *fr, struct block *enter)
 			  op_reg(fr->drawn), base, op_block(fr->given));
 }
 
-/* `inc` up to a number that is never reached, and not `add`: ptxas makes one addition of those of a
- * warp, which takes longer than the one that there is. */
+/* `inc` with a limit that is never reached instead of `add`: ptxas combines the additions of a
+ * warp, which takes longer than this single one. */
 static void write_draw(struct cursor *at, struct frame *fr)
 {
 	edit_code(at, "@%0 atom.global.inc.u32 %1, [%2+16], 0xfffffffe; bar.warp.sync 0xffffffff;",
 		  leader(at, fr), op_reg(fr->drawn), hidden64(at, fr->rewrite, HIDDEN(words)));
 }
 
-/* With safe points, `given` is the only way into the loop around the tickets: threads that go on
- * come through it, too (save.c). Without, no worker has to draw its first ticket. */
+/* With safe points, `given` is the only entry of the ticket loop, because resuming threads use it,
+ * too (save.c). Without, each worker has its first ticket without drawing. */
 static void write_draws(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, fr->draw);
@@ -179,7 +180,7 @@ static void write_draws(struct frame *fr, struct block *enter)
 	edit_code(&at, "bra %0;", op_block(fr->given));
 }
 
-/* Behind the fence, what this thread and whoever it knows of wrote is there for the whole GPU. */
+/* Makes earlier writes, of this thread and those it synchronised with, visible to the whole GPU. */
 static void write_fence(struct cursor *at)
 {
 	if (pass_target(at->function->module) < FENCE_SM)
@@ -188,8 +189,7 @@ static void write_fence(struct cursor *at)
 		edit_code(at, "fence.acq_rel.gpu;");
 }
 
-/* The first thread, in its turn. It has drawn already: what it holds is good, if not closed before.
- */
+/* For the first thread. Its ticket is already drawn and stays valid if it was not refused. */
 static void write_poll(struct cursor *at, struct frame *fr)
 {
 	struct operand next = op_reg(edit_register(fr->f, TYPE_b64));
@@ -234,7 +234,7 @@ static void write_given(struct frame *fr)
 		  op_reg(fr->ticket), slot, tickets, op_block(fr->leave));
 }
 
-/* Where the line number is in the grid; nothing to divide where the grid is a line. */
+/* Computes the index from the block's line number. A grid of one row needs no division. */
 static void write_axes(struct cursor *at, struct frame *fr)
 {
 	struct operand size[2], blocks;
@@ -265,7 +265,7 @@ static void write_first(struct frame *fr)
 	struct operand number = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand panel = op_reg(edit_register(fr->f, TYPE_b32));
 
-	if (fr->borrowed) /* all have read it */
+	if (fr->borrowed) /* all threads have read the ticket */
 		write_barrier(&at, fr);
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %last; sub.u32 %last, %3, 1;"
@@ -297,7 +297,7 @@ static void write_first(struct frame *fr)
 	write_axes(&at, fr);
 }
 
-/* At the end of a row: on to the next one. */
+/* Carries from the end of a row to the next axis. */
 static void write_carry(struct cursor *at, struct frame *fr)
 {
 	for (unsigned k = 0; k < 2; k++) {
@@ -315,13 +315,13 @@ static void write_carry(struct cursor *at, struct frame *fr)
 	}
 }
 
-/* Who saves a block has no ticket besides. */
+/* A worker that saves a block must not hold a ticket besides. */
 static struct operand draws_ahead(struct cursor *at, struct frame *fr)
 {
 	return fr->rewrite->safe ? op_int(0) : hidden32(at, fr->rewrite, HIDDEN(ahead));
 }
 
-/* To @draw if the next ticket is to be drawn, as @number says, else to @otherwise. */
+/* To @draw if the next ticket is to be drawn, else to @otherwise. */
 static void write_choice(struct cursor *at, struct frame *fr, bool draws, struct operand number,
 			 struct operand ahead, struct block *otherwise)
 {
@@ -332,7 +332,7 @@ static void write_choice(struct cursor *at, struct frame *fr, bool draws, struct
 			  number, ahead, op_block(fr->draw), op_block(otherwise));
 }
 
-/* If tickets are drawn ahead, the ticket's last block is a segment by itself. */
+/* If tickets are drawn ahead, the last block of a ticket is a segment of its own. */
 static void write_segment(struct frame *fr)
 {
 	struct cursor at = cursor_start(fr->f, fr->segment);
@@ -372,7 +372,7 @@ static void write_next(struct frame *fr)
 	write_choice(&at, fr, true, op_int(0), draws_ahead(&at, fr), fr->given);
 }
 
-/* One worker more has left; to @otherwise if it is not the last. */
+/* Counts a worker that leaves. To @otherwise if others have not left yet. */
 static void write_count(struct cursor *at, struct frame *fr, struct operand words,
 			struct operand otherwise)
 {
@@ -394,7 +394,7 @@ static void write_count(struct cursor *at, struct frame *fr, struct operand word
 			  words, otherwise);
 }
 
-/* While blocks are saved the launch is not done, even if no ticket is left. */
+/* A launch with saved blocks is not done, even if no ticket is left. */
 static void write_resume(struct cursor *at, struct frame *fr, struct operand words,
 			 struct operand serial, struct operand restart, struct operand tickets,
 			 struct operand is_done)
@@ -416,8 +416,8 @@ static void write_resume(struct cursor *at, struct frame *fr, struct operand wor
 }
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 
-/* To @tell with the words in order, where the last worker was refused by an open word: then all
- * tickets had been given out, and all are done. There is nothing to look at, nor to wait for. */
+/* If an open word refused the last worker, all tickets were drawn and are done. Prepares the words
+ * without reading them and goes to @tell. */
 static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
 			   struct operand done, struct block *tell)
 {
@@ -452,9 +452,9 @@ static void write_leave(struct frame *fr)
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));
 	tickets = hidden32(&at, fr->rewrite, HIDDEN(tickets));
 	report = hidden64(&at, fr->rewrite, HIDDEN(report));
-	if (fr->rewrite->safe) /* others of the block may have closed the launch */
+	if (fr->rewrite->safe) /* another thread of the block may have closed the launch */
 		write_fence(&at);
-	else /* only a last worker changes it, and nobody waits for it while he is counted */
+	else /* only a last worker writes it, and the count orders that */
 		edit_code(&at, "ld.volatile.global.u32 %0, [%1+12];", evictions, words);
 	write_count(&at, fr, words, end);
 	if (!fr->rewrite->safe)
@@ -490,8 +490,7 @@ static_assert(offsetof(struct weir_words, left) == 24, "in the templates");
 static_assert(offsetof(struct weir_words, done) == 8, "in the templates");
 static_assert(offsetof(struct weir_words, evictions) == 12, "in the templates");
 
-/* The axes that the kernel reads, and those that carry into them; the first is always there, to
- * count by. */
+/* The axes that the kernel reads, and those that carry into them. The x axis always counts. */
 static void find_axes(struct frame *fr)
 {
 	bool wanted = false;
@@ -506,7 +505,7 @@ static void find_axes(struct frame *fr)
 	}
 }
 
-/* What save.c goes on from. */
+/* For save.c. */
 static void show(struct frame *fr, struct block *enter)
 {
 	struct safe *safe = fr->rewrite->safe;
@@ -524,8 +523,7 @@ static void show(struct frame *fr, struct block *enter)
 	safe->saved = edit_named_register(fr->f, TYPE_b32, "saved");
 }
 
-/* Room in the kernel's own shared memory, if there is much of it, and nobody uses it between two
- * blocks; NULL: none. */
+/* Room in the kernel's own shared memory, if it is large and unused between blocks; NULL: none. */
 static struct variable *borrow(const struct rewrite *rewrite)
 {
 	if (rewrite->safe || rewrite->exit_barriers || rewrite->tally || rewrite->reconvergence ||

@@ -1,31 +1,30 @@
-/* A thread that leaves goes to one place instead, `leave`, from where a loop can go on.
+// clang-format off
+/* Makes every thread end at one place, `leave`, where the loop around the blocks continues.
  *
- * There it must not disturb threads that are not done yet. A barrier without a count is for all
- * threads of the block that have not left; now nobody has left. If all threads come by the same
- * barriers (uniform.h) nothing is to be done. Else those who are done come to every such barrier as
- * well, until all are (exit-barrier.h):
+ * A finished thread no longer exits, so barriers without a thread count would wait for it. If all
+ * threads reach the same barriers (uniform.h), nothing else is needed. Otherwise finished threads
+ * join each such barrier until all threads have finished (exit-barrier.h):
  *
- *	bar.sync 0;     ->  barrier.sync N;  vote += 1
+ *	bar.sync 0;     ->  barrier.sync N;  next += 1
  *	ret;            ->  bra done;
- *	done:               finished += 1;  was it the last?  told.done = vote
- *	again:              barrier.sync N;  told.done != vote?  vote += 1, again
+ *	done:               finished += 1;  the last one?  told.done = next
+ *	again:              barrier.sync N;  told.done != next?  next += 1, again
  *
- * The last one is also the barrier that a loop over blocks needs. N is a number that no barrier
- * with a count uses. A barrier that reduces a vote of the kernel's own counts it in shared memory,
- * between two of ours.
- *
- * Barriers with a count are for those who come to them, and stay as they are.
+ * The last of these barriers also separates two blocks of the loop. N is a number that no barrier
+ * with a thread count uses. A barrier.red counts its predicate in shared memory, between two exit
+ * barriers. Barriers with a thread count stay as they are.
  */
+// clang-format on
 #include "analysis/barrier.h"
-#include "passes/reconvergence.h"
-#include "passes/safe.h"
 #include "analysis/uniform.h"
 #include "passes/exit-barrier.h"
+#include "passes/reconvergence.h"
+#include "passes/safe.h"
 
-/* Barriers of single threads, not of warps. */
+/* Earlier targets have barriers of warps, not of threads. */
 #define SM_MIN 70
 
-/* Those who are done come, too. */
+/* A barrier that finished threads join. */
 static void insert_barrier(struct cursor *at, struct rewrite *rewrite, const struct instruction *i)
 {
 	if (rewrite->reconvergence)
@@ -33,8 +32,8 @@ static void insert_barrier(struct cursor *at, struct rewrite *rewrite, const str
 	exit_barrier_wait(at, rewrite, NULL, i);
 }
 
-/* The vote is counted by additions to the tally, which each thread takes back when it has read the
- * sum: so the tally is 0 again when the next one begins. `and` counts those against. */
+/* Threads add to the tally, read the sum, and subtract their part again, so the tally is 0 at the
+ * next barrier. `and` counts false predicates. */
 static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
 			     const struct instruction *i, const struct barrier *barrier)
 {
@@ -94,7 +93,7 @@ static void replace_barriers(struct rewrite *rewrite)
 	}
 }
 
-/* Every ret and exit becomes a jump to @to. */
+/* Replaces every ret and exit by a jump to @to. */
 static void replace_exits(struct function *f, struct block *to)
 {
 	for (struct block *b = f->entry; b; b = b->next) {
@@ -113,7 +112,7 @@ static void replace_exits(struct function *f, struct block *to)
 	}
 }
 
-/* What the blocks of the kernel share, and a fast thread of the next one must not touch yet. */
+/* Whether blocks share a resource that a fast thread of the next block must not touch yet. */
 static bool shares(const struct instruction *i)
 {
 	struct barrier barrier;
@@ -131,7 +130,7 @@ static bool shares(const struct instruction *i)
 	       (barrier_read(i, &barrier) && barrier.is_counted);
 }
 
-/* Finds a free number, and whether blocks share anything. */
+/* Finds a free barrier number and whether blocks share anything. */
 static int look_around(struct rewrite *rewrite, bool *has_copies)
 {
 	struct function *f = rewrite->function;
@@ -141,7 +140,7 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	{
 		struct barrier barrier;
 
-		/* What pass-warp-exit.c wrote is each warp's own. */
+		/* code of warp-exit.c uses memory of its own warp only */
 		if (i->at.line || rewrite->safe)
 			rewrite->needs_barrier = rewrite->needs_barrier || shares(i);
 		*has_copies = *has_copies || i->mnemonic->op_class == OP_ASYNC;
@@ -164,8 +163,8 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 	return PASS_DONE;
 }
 
-/* Where some only arrive the others may wait without a count: that barrier cannot become one that
- * all come to. NULL: there is none. */
+/* If some threads only arrive at a barrier, others may wait there without a count. Such a barrier
+ * cannot be replaced. NULL: there is none. */
 static const struct instruction *find_awaited(const struct function *f)
 {
 	const struct instruction *found = NULL;
@@ -190,7 +189,7 @@ static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 	exit_barrier_absent(at, rewrite, NULL);
 }
 
-/* Those who are done stand at the others' barriers until there are no others. */
+/* Finished threads join the others' barriers until all have finished. */
 static void leave_together(struct cursor *at, struct rewrite *rewrite)
 {
 	struct block *again = edit_new_block(rewrite->function);
@@ -209,7 +208,8 @@ static void leave_together(struct cursor *at, struct rewrite *rewrite)
 static int run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
-	bool is_uniform = true, has_copies = false; /* with safe points, barriers are votes */
+	bool is_uniform = true,
+	     has_copies = false; /* with safe points, all barriers are exit barriers already */
 	const struct instruction *awaited;
 	struct block *done;
 	struct cursor at;

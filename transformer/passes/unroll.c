@@ -8,14 +8,14 @@
 struct unrolling {
 	struct function *f;
 	const struct loop *loop;
-	struct block **blocks; /* of the loop, in order of the text */
+	struct block **blocks; /* of the loop, in the order of the text */
 	unsigned count;
-	struct block ***copies; /* of each, by its place in `blocks` */
+	struct block ***copies; /* by index in `blocks` */
 	unsigned copy_count;
-	struct block *last; /* in order of the text, new blocks included */
+	struct block *last; /* the last one in the text, new ones included */
 };
 
-/* What a jump to @target from copy @copy becomes. */
+/* The target of a jump to @target from copy @copy. */
 static struct block *target_of(const struct unrolling *u, struct block *target, unsigned copy)
 {
 	if (target == u->loop->head)
@@ -52,7 +52,7 @@ static int find_blocks(struct unrolling *u)
 	return 0;
 }
 
-/* Control that falls out of a block jumps instead, so that blocks may stand anywhere. */
+/* Adds explicit jumps, so that blocks may stand in any order. */
 static void make_jumps(struct unrolling *u)
 {
 	for (unsigned k = 0; k < u->count; k++) {
@@ -85,7 +85,7 @@ static void copy_instruction(struct unrolling *u, struct cursor *at, const struc
 	cursor_insert(at, clone);
 }
 
-/* The jump that make_jumps() put behind a branch stands in a block of its own. */
+/* A jump that make_jumps() put behind a branch has a block of its own. */
 static void copy_block(struct unrolling *u, unsigned index, unsigned copy)
 {
 	const struct block *from = u->blocks[index];

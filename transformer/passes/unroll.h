@@ -1,10 +1,10 @@
-/* Copies of a loop's body. */
+/* Loop unrolling. */
 #pragma once
 
 #include "analysis/cfg.h"
 
-/* Lays @copies of the loop's blocks out one behind the other, the original included: each back edge
- * goes to the next copy's head, those of the last to the first's. So what is put at the original
- * head is run once in as many rounds. The loop must not have tables of targets. The cfg is as it
- * was, and does not know the new blocks. 0 or -ENOMEM. */
+/* Makes @copies of the loop's blocks, the original included. Each back edge goes to the head of the
+ * next copy; the last copy's goes to the original head. Code in the original head then runs once in
+ * @copies iterations. The loop must not contain branch tables. The cfg is not updated. 0 or
+ * -ENOMEM. */
 int unroll_loop(struct function *function, const struct loop *loop, unsigned copies);

@@ -1,9 +1,10 @@
-/* A warp instruction may name lanes that have left the kernel: they are not waited for. In a form
- *in which nobody leaves they wait elsewhere, and whoever names them would wait for ever.
+// clang-format off
+/* A warp instruction may name lanes that have exited; the hardware does not wait for them. In a
+ * form where finished lanes stay, they would be waited for, for ever.
  *
- * So where some lanes may have left (uniform.h) and an instruction names all 32, the lanes of the
- * warp gather in front of it, those that are done included, and it names those that are not. What
- * follows it in the block has the same lanes.
+ * So where lanes may have exited (uniform.h) and an instruction names all 32, the lanes of the
+ * warp reconverge in front of it, finished ones included. The instruction then names the
+ * unfinished lanes. Later instructions in the block have the same lanes.
  *
  *	shfl.sync %a, %b, 1, 31, -1;  ->  bar.warp.sync %lanes;  %live = words.live;
  *	                                  bar.warp.sync %lanes;  shfl.sync %a, %b, 1, 31, %live;
@@ -11,17 +12,19 @@
  *	                            done: bar.warp.sync %lanes;  %live = words.live;
  *	                                  bar.warp.sync %lanes;  @%live != 0 bra done;
  *
- * Nobody leaves between the two, so all read the same. Masks that were made of lanes that were
- *there are good; of others nobody knows who will come, and the kernel is refused.
+ * No lane finishes between the two barriers, so all read the same mask. A mask of lanes that were
+ * active before is correct. Any other mask may name lanes that never come, so the kernel is
+ * refused.
  */
-#include "passes/callee.h"
-#include "passes/reconvergence.h"
+// clang-format on
 #include "analysis/uniform.h"
 #include "analysis/warp-mask.h"
+#include "passes/callee.h"
+#include "passes/reconvergence.h"
 
 #include <errno.h>
 
-/* Lanes that wait for each other on different paths. */
+/* Earlier targets cannot wait for lanes on different paths. */
 #define SM_MIN 70
 
 #define WARPS_MAX 32u
@@ -34,7 +37,7 @@ struct checker {
 	bool is_needed;
 };
 
-/* In front of each block of the program. */
+/* Runs in front of each block of the grid. */
 static void write_start(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
@@ -98,7 +101,7 @@ static int look_at_all(struct checker *l)
 	return PASS_DONE;
 }
 
-/* bar.warp.sync may meet another one of it elsewhere, behind which some leave. */
+/* bar.warp.sync may match one at another place, behind which lanes exit. */
 static bool keeps_lanes(const struct instruction *i)
 {
 	enum opcode_class op_class = i->mnemonic->op_class;

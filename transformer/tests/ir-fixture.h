@@ -1,10 +1,10 @@
-/* A module in memory, for tests of what works on IR. */
+/* A parsed module, for tests of code that works on the IR. */
 #pragma once
 
 #include "analysis/cfg.h"
+#include "analysis/live.h"
 #include "syntax/edit.h"
 #include "syntax/emit.h"
-#include "analysis/live.h"
 #include "syntax/parse.h"
 #include "syntax/verify.h"
 
@@ -38,7 +38,7 @@ static inline void fixture_deinit(struct fixture *x)
 	arena_deinit(&x->body_arena);
 }
 
-/* The first function of @text, read; @text must be well formed. */
+/* The first function of @text, with its body. @text must be well formed. */
 static inline struct function *fixture_function(struct fixture *x, const char *text)
 {
 	fixture_parse(x, text);

@@ -1,4 +1,4 @@
-/* Changing a function, and what the verifier says of broken ones. */
+/* Edits of a function; broken functions and the verifier. */
 #include "ir-fixture.h"
 
 #include <stdio.h>

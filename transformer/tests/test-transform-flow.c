@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* An inner loop inside an outer one, a block that nobody reaches, and a way out of both. */
+/* An inner loop in an outer one, an unreachable block, and an exit from both loops. */
 static const char nest[] = HEAD ".entry k(.param .u32 n) {\n"
 				".reg .pred p, q; .reg .b32 i, j, sum, spare;\n"
 				"ld.param.u32 j, [n]; mov.u32 i, 0; mov.u32 sum, 0; bra OUTER;\n"
@@ -76,7 +76,7 @@ static void two_entries_make_no_loop(void **state)
 	fixture_deinit(&x);
 }
 
-/* Behind which branch may lanes of a warp have left? */
+/* Whether lanes of the warp may have exited at X. */
 static void lanes_that_may_have_left(void **state)
 {
 	static const struct {
@@ -88,7 +88,7 @@ static void lanes_that_may_have_left(void **state)
 		{"@p bra OUT; X: add.u32 r, r, 1; OUT: bar.sync 0; ret;", false},
 		{"@p bra OUT; X: add.u32 r, r, 1; OUT: ret;", true},
 		{"@p bra OUT; bar.sync 0; X: add.u32 r, r, 1; OUT: bar.sync 0; ret;", true},
-		/* What one thread wrote for all, and what may be written meanwhile. */
+		/* A value that one thread left for all; values that may change meanwhile. */
 		{"bar.sync 0; ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;", false},
 		{"ld.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;", true},
 		{"bar.sync 0; ld.volatile.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q ret; X: ret;",
@@ -135,7 +135,7 @@ static void tables_lead_everywhere(void **state)
 	fixture_deinit(&x);
 }
 
-/* A long row of checks that all leave to one place must cost what its length is. */
+/* The cost of a long row of checks with one common exit must be linear. */
 static void ladder_is_no_trouble(void **state)
 {
 	(void)state;
@@ -234,7 +234,7 @@ static void unknown_instructions_keep_alive(void **state)
 	fixture_deinit(&x);
 }
 
-/* Barriers in nested loops, some threads done early, a vote of the kernel's own, no simple loop. */
+/* Barriers in nested loops, threads that exit early, a barrier.red, irreducible control flow. */
 static const char nested[] =
 	HEAD ".entry k(.param .u32 n) { .reg .pred p, q; .reg .b32 a, b, n; ld.param.u32 n, [n];\n"
 	     "mov.u32 a, %tid.x; setp.gt.u32 q, a, n; @q ret; mov.u32 b, 0;\n"
@@ -243,7 +243,7 @@ static const char nested[] =
 	     "TAIL: add.u32 b, b, a; setp.lt.u32 p, b, n; bar.red.or.pred q, 0, p; @q bra TAIL;\n"
 	     "setp.lt.u32 p, a, b; @p bra OUTER; ret; }";
 
-/* What ptxas makes good code of, and right code: exit-barrier.h, save/ways.c. */
+/* See exit-barrier.h and save/save.c. */
 static void rewritten_loops_have_one_entry(void **state)
 {
 	static const char *const names[] = {"k__weir_persistent", "k__weir_resumable"};
@@ -269,7 +269,7 @@ static void rewritten_loops_have_one_entry(void **state)
 		parse_body(f, &x.body_arena, &x.diag);
 		assert_int_equal(x.diag.error, 0);
 		assert_int_equal(cfg_build(f, &cfg), 0);
-		/* With tickets drawn ahead a block may be entered behind the draw. */
+		/* A block may be entered behind the draw if tickets are drawn ahead. */
 		assert_true(!cfg.irreducible || k == 0);
 	}
 	fixture_deinit(&x);

@@ -1,5 +1,4 @@
-/* Fatbinaries: what goes in comes out, whatever it was packed with; and which PTX suits a device.
- */
+/* Fatbinaries: every packing is read, the rest of an image stays, and the right PTX is chosen. */
 #include "weir/transform.h"
 
 #include "image/fatbin.h"
@@ -60,7 +59,7 @@ static void add_packed(struct image *image, uint64_t flags, unsigned sm)
 
 	memcpy(packed, ptx, sizeof(ptx));
 	if (!(flags & (FATBIN_LZ4 | FATBIN_ZSTD)))
-		strstr(packed, "k()")[0] = (char)('A' + sm / 5); /* says which entry it is */
+		strstr(packed, "k()")[0] = (char)('A' + sm / 5); /* tells the entries apart */
 	if (flags & FATBIN_LZ4)
 		len = LZ4_compress_default(ptx, packed, sizeof(ptx), sizeof(packed));
 	if (flags & FATBIN_ZSTD)
@@ -167,7 +166,7 @@ static void nothing_suits(void **state)
 	assert_string_equal(error.message, "machine code without PTX");
 }
 
-/* Every byte cut off, and every size made huge. */
+/* Cuts at every byte, and makes every size huge. */
 static void broken_images_are_refused(void **state)
 {
 	(void)state;

@@ -1,6 +1,4 @@
-/* Objects: what is in them, what keeps a kernel in its module, and that nothing that is cut or lies
- * passes the check.
- */
+/* Objects: their content, kernels that cannot be detached, and the check of damaged objects. */
 #include "weir/object.h"
 #include "weir/preempt-abi.h"
 #include "weir/transform.h"
@@ -127,7 +125,7 @@ static void an_object_says_all(void **state)
 	free(b.data);
 }
 
-/* A kernel of so many registers, as many blocks of which fit with 40. */
+/* With 33 registers, as many blocks fit as with 40. */
 static void persistent_is_built_three_times(void **state)
 {
 	static const char text[] = MODULE " ret; }\n";
@@ -194,7 +192,7 @@ static void reasons_to_stay(void **state)
 	}
 }
 
-/* Only what nobody writes may be there twice. */
+/* Only tables that nobody writes may be copied. */
 static void tables_that_are_none(void **state)
 {
 	static const char *const names[] = {"__cudart_written", "__cudart_pointer"};
@@ -274,14 +272,14 @@ static void assemblers_are_asked(void **state)
 	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), -EIO);
 	assert_string_equal(b.error.message, "as asked");
 
-	request.kernel = "c"; /* refused: nothing to assemble */
+	request.kernel = "c"; /* refused, so there is nothing to assemble */
 	assert_int_equal(weir_object_build(&b.data, &b.size, &request, &b.error), 0);
 	assert_int_equal(weir_object_check(b.data, b.size), 0);
 	assert_int_equal(a.calls, 2);
 	free(b.data);
 }
 
-/* At the end of memory of its own, so that a sanitizer sees a step too far. */
+/* Checks a copy at the end of an allocation, so that a sanitizer sees reads behind it. */
 static int check_copy(const void *data, size_t size)
 {
 	void *copy = malloc(size ? size : 1);
@@ -307,7 +305,7 @@ static void cut_objects(void **state)
 		assert_int_not_equal(check_copy(b.data, size), 0);
 		if (size < sizeof(*head))
 			continue;
-		head->size = size; /* and it says so itself */
+		head->size = size; /* with a matching size in the header */
 		assert_int_not_equal(check_copy(b.data, size), 0);
 		head->size = (uint32_t)b.size;
 	}
@@ -315,8 +313,8 @@ static void cut_objects(void **state)
 	free(b.data);
 }
 
-/* Each word of the header and of the tables takes values that must be refused, or be harmless: a
- * reader that follows them stays inside. */
+/* Sets each word of the header and tables to hostile values. The check must refuse them or stay
+ * inside the object. */
 static void lying_objects(void **state)
 {
 	static const uint32_t lies[] = {0, 1, 2, 3, 8, 0x7fffffff, 0x80000000, 0xfffffff8, ~0u};
@@ -362,23 +360,24 @@ static void particular_lies(void **state)
 		{WORD(image), head->image + 8, -EINVAL},
 		{WORD(image_size), head->image_size + 1, -EINVAL},
 		{WORD(image_size), head->image_size - 1, -EINVAL}, /* no NUL at the end */
-		{WORD(image_size), 0, -EINVAL},                    /* entries of nothing */
+		{WORD(image_size), 0, -EINVAL},                    /* entries without an image */
 		{WORD(forms), head->forms + 4, -EINVAL},
-		{WORD(n_forms), 0x08000001, -EINVAL}, /* times 32: 32 */
+		{WORD(n_forms), 0x08000001, -EINVAL}, /* times 32 overflows to 32 */
 		{WORD(n_params), 0x20000001, -EINVAL},
 		{WORD(n_symbols), 0x0aaaaaab, -EINVAL},
 		{WORD(kernel), head->size, -EINVAL},
-		{WORD(kernel), head->size - 1, -EINVAL}, /* the NUL behind the PTX: no name */
+		{WORD(kernel), head->size - 1, -EINVAL}, /* the NUL behind the PTX: an empty name */
 		{head->forms / 4, WEIR_NATIVE, -EINVAL},
 		{head->forms / 4, WEIR_FORM_COUNT, -EINVAL},
 		{head->forms / 4 + 1, 0, -EINVAL},            /* neither entry nor reason */
 		{head->forms / 4 + 2, head->kernel, -EINVAL}, /* both */
-		{head->params / 4 + 1, 9, -EINVAL},           /* over the next one */
+		{head->params / 4 + 1, 9, -EINVAL},           /* overlaps the next one */
 		{head->params / 4 + 4, WEIR_OBJECT_PARAMS_MAX, -EINVAL},
 		{head->params / 4 + 5, WEIR_OBJECT_PARAMS_MAX, -EINVAL},
-		{head->symbols / 4 + 4, WEIR_OBJECT_CONSTANT, -EINVAL}, /* without a copy */
+		{head->symbols / 4 + 4, WEIR_OBJECT_CONSTANT,
+		 -EINVAL}, /* a constant without a copy */
 		{head->symbols / 4 + 4, 3, -EINVAL},
-		{head->symbols / 4 + 3, head->kernel, -EINVAL}, /* in global memory, with one */
+		{head->symbols / 4 + 3, head->kernel, -EINVAL}, /* a global variable with a copy */
 		{head->symbols / 4 + 10, WEIR_OBJECT_GLOBAL, -EINVAL},
 	};
 

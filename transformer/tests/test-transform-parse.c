@@ -1,4 +1,4 @@
-/* What the parser makes of a text: names, scopes, blocks, operands, and what it refuses. */
+/* The parser: names, scopes, blocks, operands, and refusals. */
 #include "ir-fixture.h"
 
 static void names_of_scopes_are_all_different(void **state)
@@ -17,7 +17,7 @@ static void names_of_scopes_are_all_different(void **state)
 	fixture_deinit(&x);
 }
 
-/* What passes write names them by these names. */
+/* Templates of passes use these names. */
 static void special_registers_are_nobody_elses(void **state)
 {
 	(void)state;
@@ -180,7 +180,7 @@ static void refusals_say_where(void **state)
 		{"\n\nbra NOWHERE;", "the label 'NOWHERE' is nowhere", 3},
 		{".reg .b32 a, a;", "'a' is declared twice", 1},
 		{"L: L: ret;", "the label 'L' stands twice", 1},
-		{"{ ret;", NULL, 0}, /* an error of the module: the body never ends */
+		{"{ ret;", NULL, 0}, /* an error of the module: the body is not terminated */
 		{"bra 5;", "a branch has one target", 1},
 		{".reg .b32 a; mov.u32 a, [a;", "']' expected", 1},
 		{"ret", "an operand expected", 1},

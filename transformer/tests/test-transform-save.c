@@ -1,6 +1,4 @@
-/* What a worker saves of a block that leaves inside: which variables, and which kernels are refused
- * for it.
- */
+/* The variables that a worker saves, and kernels that are refused because of them. */
 #include "weir/transform.h"
 
 #include <setjmp.h>
@@ -15,11 +13,11 @@
 
 #define KERNELS_MAX 3
 
-/* What is said of the kernels of a module, in its order. */
+/* The verdicts on the kernels of a module, in its order. */
 struct saves {
 	unsigned n;
 	bool eligible[KERNELS_MAX];
-	long shared[KERNELS_MAX], local[KERNELS_MAX]; /* bytes of the worker, of a thread */
+	long shared[KERNELS_MAX], local[KERNELS_MAX]; /* bytes per worker, per thread */
 	char reason[KERNELS_MAX][128];
 };
 
@@ -31,12 +29,12 @@ static void note(void *data, const struct weir_verdict *verdict)
 	assert_in_range(k, 0, KERNELS_MAX - 1);
 	saves->eligible[k] = verdict->eligible;
 	saves->local[k] = verdict->save_per_thread;
-	/* Besides there is room to fill the last warp, and to align. */
+	/* The rest is room to fill the last warp, and to align. */
 	saves->shared[k] = verdict->save_fixed - 31L * verdict->save_per_thread;
 	snprintf(saves->reason[k], sizeof(saves->reason[k]), "%s", verdict->reason);
 }
 
-/* What becomes of the text in resumable, to be freed. */
+/* The text in resumable, for free(). */
 static char *look(struct saves *saves, const char *text)
 {
 	struct weir_transform_options options = {
@@ -51,7 +49,7 @@ static char *look(struct saves *saves, const char *text)
 	return out;
 }
 
-/* Kernels with a loop to leave at: one names nothing, one calls who names nothing. */
+/* Kernels with a loop to leave at: one names no variable, one calls a function that names none. */
 #define KERNEL(name, in_loop)                                                 \
 	".entry " name "() { .reg .pred p; .reg .b32 r; mov.u32 r, %clock;\n" \
 	"AGAIN: " in_loop " add.u32 r, r, 1; setp.ne.u32 p, r, 7; @p bra AGAIN; ret; }\n"
@@ -64,7 +62,7 @@ static void only_what_may_be_used_is_saved(void **state)
 	static const char text[] = HEAD
 		".shared .align 16 .b8 small[512]; .shared .align 16 .b8 large[1024];\n"
 		".global .align 16 .b8 elsewhere[2048];\n" NOBODY
-			/* The first that calls is not the last that is looked at. */
+			/* Several kernels share the cached variables of called functions. */
 			CALLING FREE KERNEL("naming", "st.shared.u32 [small], r; call nobody, ();");
 	static const char alone[] =
 		HEAD ".shared .align 16 .b8 small[512]; .shared .align 16 .b8 large[1024];\n" FREE
@@ -109,12 +107,13 @@ static void one_dynamic_variable_stands_for_all(void **state)
 	(void)state;
 	assert_true(saves.eligible[0]);
 	assert_int_equal(count_of(ptx, "narrow"), 1);
-	assert_in_range(count_of(ptx, "first_wide"), 3, 9); /* there, to the save, and from it */
+	assert_in_range(count_of(ptx, "first_wide"), 3,
+			9); /* at the declaration, when saving, when restoring */
 	assert_int_equal(count_of(ptx, "second_wide"), 1);
 	free(ptx);
 }
 
-/* @n variables, 64 of which a save has room for; @in_loop prints what a kernel does with each. */
+/* @n variables, of which a save holds 64; @in_loop prints the code of a kernel for each. */
 static char *with_variables(unsigned n, const char *in_loop, const char *others)
 {
 	size_t len;
@@ -152,7 +151,7 @@ static void too_many_variables_are_refused(void **state)
 		assert_true(saves.eligible[2]);
 		free(text);
 	}
-	/* The form's own variables need room as well. */
+	/* The form's own variables need room, too. */
 	text = with_variables(48, naming, CALLING FREE);
 	free(look(&saves, text));
 	assert_int_equal(saves.shared[0] - saves.shared[2], 48 * 16);
@@ -160,7 +159,7 @@ static void too_many_variables_are_refused(void **state)
 	free(text);
 }
 
-/* A kernel without a loop to leave at has nothing to save. */
+/* A kernel without a loop has no safe point and saves nothing. */
 static void variables_of_functions_are_out_of_reach(void **state)
 {
 	static const char text[] =

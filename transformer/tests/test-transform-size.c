@@ -1,6 +1,5 @@
-/* Ten megabytes of everything that grows: texts that a slow algorithm would choke on. Each ends
- * soon (the test's own time limit is minutes away) and within the memory that its size allows.
- */
+/* Texts of ten megabytes that a slow algorithm could not handle. Each must finish within the test's
+ * time limit, and within the memory that its size allows. */
 #include "weir/transform.h"
 
 #include <setjmp.h>
@@ -14,11 +13,10 @@
 #define TEXT_MAX (10u << 20)
 #define HEAD     ".version 8.0\n.target sm_80\n.address_size 64\n"
 
-/* @unit is printed with the numbers n, n - 1 and a random one below the count, until the text is
- * long enough. */
+/* Repeats @unit with the numbers n, n - 1 and a random one, until the text is long enough. */
 struct shape {
 	const char *name, *before, *unit, *after;
-	bool is_good; /* as a module; a kernel may well be refused */
+	bool is_good; /* the module is valid; kernels may be refused */
 };
 
 static const struct shape shapes[] = {
@@ -65,7 +63,7 @@ static void no_shape_is_too_much(void **state)
 		struct weir_error error = {0};
 		char *text = make_text(&shapes[k]), *out = NULL;
 		size_t len = 0;
-		/* Memory has a maximum that goes with the size: success says it was enough. */
+		/* The size of the text limits the memory, so success shows that it was enough. */
 		int r = weir_transform(&out, &len, text, strlen(text), &options, &error);
 
 		if (shapes[k].is_good != !r)

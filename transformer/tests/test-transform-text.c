@@ -1,4 +1,4 @@
-/* What everything else stands on: arena, interned strings, output text, tokens. */
+/* The base: arena, interned strings, output text, tokens. */
 #include "ir-fixture.h"
 
 #include "syntax/lex.h"
@@ -161,7 +161,7 @@ static void integers_of_all_bases(void **state)
 	}
 }
 
-/* Opcodes are found by bisection. */
+/* Binary search finds opcodes. */
 static void opcodes_are_sorted(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* How a grid is cut into tickets. */
+/* Dividing a grid into tickets. */
 #include "weir/tickets.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static struct weir_persistent cut(uint32_t blocks, uint32_t chunk, int even,
 	return hidden;
 }
 
-/* How many blocks of the grid come before those of @ticket, in the order of tickets. */
+/* Blocks of all tickets before @ticket. */
 static uint32_t blocks_before(const struct weir_persistent *hidden, uint32_t ticket)
 {
 	uint64_t coarse = (uint64_t)hidden->coarse * hidden->chunk, before;
@@ -35,7 +35,7 @@ static uint32_t blocks_before(const struct weir_persistent *hidden, uint32_t tic
 	return before < hidden->blocks ? (uint32_t)before : hidden->blocks;
 }
 
-/* As tickets.c does it. */
+/* As passes/tickets.c computes it. */
 static uint32_t size_of(const struct weir_persistent *hidden, uint32_t ticket)
 {
 	uint32_t left = hidden->blocks - blocks_before(hidden, ticket);
@@ -65,7 +65,7 @@ static void tickets_cover_the_grid(void **state)
 	}
 }
 
-/* Every block once, in tickets as tickets.c walks through them. */
+/* Each block runs once if tickets are walked as in passes/tickets.c. */
 static void blocks_apart_cover_the_grid(void **state)
 {
 	static const uint32_t grids[][3] = {{1000, 1, 1}, {4, 300, 1}, {32, 50, 1}, {3, 5, 90},

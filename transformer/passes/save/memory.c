@@ -1,4 +1,4 @@
-/* Shared and local memory, to and from the save: how much it is, and loops that copy it. */
+/* Shared and local memory in the save: which variables, their size, and loops that copy them. */
 #include "passes/callee.h"
 #include "passes/exit-barrier.h"
 #include "passes/save/save.h"
@@ -8,7 +8,7 @@
 
 #define HEADER_BYTES 16u
 #define ALIGN        256u
-#define MEMORY_MAX   (1u << 20) /* of a variable */
+#define MEMORY_MAX   (1u << 20) /* bytes of a variable */
 
 struct search {
 	struct variable_set *set;
@@ -33,7 +33,7 @@ static void add(struct variable_set *set, struct variable *v)
 	set->n++;
 }
 
-/* What the passes use while threads leave is not the kernel's. */
+/* Variables that the passes use while threads leave are not saved. */
 static void find(struct search *s, struct variable *v)
 {
 	if (v != s->rewrite->safe->watch && v != s->rewrite->exit_barriers->told)
@@ -48,8 +48,8 @@ static void find_named(struct search *s, const struct operand *operand)
 		find_named(s, &operand->items[k]);
 }
 
-/* Whoever is called may use any variable of the module; in one of the kernel's own, those that came
- * with it. They are looked for once, not for each kernel. NULL: no memory. */
+/* A called function may use any variable of the module, or of those that a detached kernel took
+ * along. Cached per module. NULL: out of memory. */
 static const struct variable_set *callees_variables(const struct rewrite *rewrite)
 {
 	struct module *module = rewrite->function->module;
@@ -80,7 +80,7 @@ static int add_callees(struct variable_set *set, const struct rewrite *rewrite)
 	return 0;
 }
 
-/* What a function declares cannot be named from here. */
+/* The kernel cannot name a function's own variables. */
 static int check_call(struct rewrite *rewrite, const struct instruction *call)
 {
 	const char *culprit = "";
@@ -143,7 +143,7 @@ int save_measure_memory(struct saver *s)
 	return PASS_DONE;
 }
 
-/* Between shared memory, from @start on, and the save: all threads together, @width bytes each. */
+/* Copies between shared memory at @start and the save. All threads take part, @width bytes each. */
 static void copy_shared(struct cursor *at, bool saves, struct reg *base, const struct slot *slot,
 			struct operand start, struct operand size, unsigned width)
 {
@@ -165,7 +165,7 @@ static void copy_shared(struct cursor *at, bool saves, struct reg *base, const s
 	edit_code(at, ptx, op_reg(slot->thread), op_reg(slot->count), start, size, op_reg(base));
 }
 
-/* The largest power of two that divides all. */
+/* The largest power of two, up to 16, that divides both. */
 static unsigned width_of(uint64_t a, uint64_t b)
 {
 	uint64_t bits = a | b | 16;
@@ -184,7 +184,7 @@ static void copy_variable(struct cursor *at, bool saves, struct saver *s, const 
 		    width_of(v->size, variable_align(v)));
 }
 
-/* What is behind the last 16 bytes goes byte by byte. */
+/* Copies 16 bytes at a time, then the rest byte by byte. */
 static void copy_dynamic(struct cursor *at, bool saves, struct saver *s, const struct slot *slot)
 {
 	struct reg *start = edit_register(s->f, TYPE_b32), *base = edit_register(s->f, TYPE_b64),

@@ -1,14 +1,13 @@
-/* The registers that are alive at each point, to and from the save. All threads' first register
- * lies in front of all threads' second, so that neighbours store together. Two halves share a word,
- * and so do 32 predicates.
- */
-#include "passes/save/save.h"
+/* Moves the registers that are live at a safe point to and from the save. Register by register, all
+ * threads' values lie side by side, so that stores coalesce. Two 16-bit registers share a word, and
+ * so do 32 predicates. */
 #include "passes/exit-barrier.h"
+#include "passes/save/save.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define REGISTERS_MAX 20000u /* saved at all points together */
+#define REGISTERS_MAX 20000u /* at all safe points together */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -33,7 +32,7 @@ static void sort_register(struct alive *alive, struct reg *reg)
 		alive->unsavable = reg;
 }
 
-/* Nobody needs its old value; `parting` only seems to be alive while nothing writes it. */
+/* The code that resumes sets these. exit_count only seems live until leave writes it. */
 static bool is_made_anew(const struct saver *s, const struct reg *reg)
 {
 	return reg == s->safe->since || reg == s->safe->exit_count ||

@@ -1,24 +1,31 @@
-/* Leaving a block at a safe point, and going on there in a later launch. Each thread saves the
- * registers that are alive at its point, and its point's number; when all have come they save
- * shared and local memory, and the worker leaves with its save's header set. The same worker of a
- * later launch finds the header, and each thread goes on where it was.
+// clang-format off
+/* Leaving a block at a safe point, and resuming it in a later launch. Each thread saves the number
+ * of its safe point and the registers that are live there. When all threads have come, they save
+ * shared and local memory, and the worker leaves with the header of its save set. In a later
+ * launch the same worker finds the header, and each thread resumes at its safe point.
  *
- *	enter		words.resume == serial and header == serial?  the ticket is `resume`
- *	leave		the ticket is `resume`?  restore;  header = 0
- *	point's leave	registers; who has left alone votes; final
+ *	enter		words.resume == serial and header == serial?  the ticket is SAFE_RESUME
+ *	leave		the ticket is SAFE_RESUME?  restore;  header = 0
+ *	point's leave	registers; a thread that leaves alone joins the exit barrier; final
  *	final		barrier; memory; barrier; header = serial; leave
- *	restore		memory; barrier; into the loop that the point is in (save/ways.c)
- *	a loop's head	on the way to a point in it?  into the next one, or to the point's resume
- *	point's resume	registers; the point
+ *	restore		memory; barrier; into the loop of the safe point
+ *	a loop's head	resuming inside this loop?  into the next loop, or to the point's resume
+ *	point's resume	registers; the safe point
+ *
+ * A thread resumes inside a loop through the loop's head: ptxas reconverges lanes only in loops
+ * with one entry. While a thread is on this path, `next` holds the complement of its safe point's
+ * number, which is negative; loop heads test for that.
  */
+// clang-format on
+#include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/save/save.h"
-#include "passes/exit-barrier.h"
 
 #include <errno.h>
 
-#define WARP            32u
-#define BARRIERS_BEFORE 2u /* next one, when all have restored: they came by the first */
+#define WARP 32u
+#define BARRIERS_BEFORE \
+	2u /* number of the next exit barrier after all have restored: each passed the first */
 
 struct slot save_slot(struct cursor *at, struct saver *s)
 {
@@ -133,9 +140,9 @@ static void write_final(struct saver *s)
 		  hidden32(&at, s->rewrite, HIDDEN(serial)), op_block(s->leave_rest));
 }
 
-/* Whether a saved block waits for this worker: all threads see the same. The launch's number, which
- * flags are compared with, is evictions + serial: it grows with each launch, also behind one that
- * was told to leave, but whose last blocks ended instead. */
+/* Whether a saved block waits for this worker; all threads see the same. The launch's number, which
+ * flags are compared with, is evictions + serial. It grows with each launch, even if a launch asked
+ * to leave finished instead. */
 static void write_enter(struct saver *s)
 {
 	struct function *f = s->f;
@@ -168,8 +175,8 @@ static void write_enter(struct saver *s)
 static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 static_assert(offsetof(struct weir_words, evictions) == 12, "in the templates");
 
-/* The first thread looks at the tickets that came with the save: one that an earlier launch refused
- * says nothing about this one. */
+/* A saved ticket may be one that an earlier launch refused. The first thread marks such tickets to
+ * be drawn again. */
 static void renew_tickets(struct cursor *at, struct saver *s, const struct slot *slot)
 {
 	struct operand tickets = hidden32(at, s->rewrite, HIDDEN(tickets));
@@ -184,7 +191,7 @@ static void renew_tickets(struct cursor *at, struct saver *s, const struct slot 
 			  tickets);
 }
 
-/* It is no ticket that came: to leave, unless it is one of ours. */
+/* Leaves for good unless the ticket is one of the special values. */
 static void write_leave(struct saver *s, struct block *restore)
 {
 	struct function *f = s->f;
@@ -223,7 +230,8 @@ static void write_restore(struct saver *s, struct cursor *at)
 		  op_reg(s->rewrite->exit_barriers->next), op_reg(save_place(at, s, &slot, 0, 4)));
 }
 
-/* The loop inside @outer, NULL: around the tickets, that @b is in; NULL: none. */
+/* The outermost loop inside @outer that contains @b; NULL: none. @outer NULL: the loop around the
+ * tickets. */
 static struct loop *inner_loop(const struct saver *s, const struct loop *outer,
 			       const struct block *b)
 {
@@ -239,8 +247,8 @@ static bool is_in(const struct loop *loop, const struct block *b)
 	return !loop || (b->order != CFG_UNREACHED && loop_contains(loop, b));
 }
 
-/* One step of the way from the restore to the points in @loop, NULL: to all: to the heads of the
- * loops in it, or to the points themselves. */
+/* Writes one step of the path from restore to the safe points in @loop (NULL: all): to the heads of
+ * inner loops, or to the safe points themselves. */
 static void write_paths(struct saver *s, struct cursor *at, const struct loop *loop)
 {
 	struct safe_point *point = s->safe->points;
@@ -269,7 +277,7 @@ static bool has_points(const struct saver *s, const struct loop *loop)
 	return false;
 }
 
-/* Where to ask at the head of the loop; where there is a check, only if it is made. */
+/* The block of the loop where resuming threads are detected: the check, if it has one. */
 static struct block *asking(const struct saver *s, const struct loop *loop)
 {
 	for (const struct safe_point *p = s->safe->points; p; p = p->next)

@@ -1,17 +1,18 @@
-/* A worker's save: what threads that leave a block inside put there, and find in a later launch.
+// clang-format off
+/* A worker's save: what the threads of a block store when they leave, and load when they resume.
  *
- *	header		serial of the launch, 0: nothing is saved; words of the group (safe.h)
+ *	header		serial of the launch, 0: nothing saved; the group's words (safe.h)
  *	shared memory	each variable
- *	T x 4 bytes	point
- *	T x 8 bytes	registers of 64 bits: all threads' first, all threads' second ...
- *	T x 4 bytes	others, likewise, and ...
+ *	T x 4 bytes	safe point
+ *	T x 8 bytes	64-bit registers: first register of all threads, second register ...
+ *	T x 4 bytes	other registers, likewise
  *	T x ...		local memory
  *	dynamic shared memory
  *
- * of T threads rounded up to whole warps, with room for what is alive at the point with most, as
- * threads may have left at different ones. Files save-*.c write the code for one part each, and
- * save.c what stands between them.
+ * T is the number of threads, rounded up to whole warps. Threads may have left at different safe
+ * points, so the registers' part fits the point with most live registers.
  */
+// clang-format on
 #pragma once
 
 #include "passes/pass.h"
@@ -19,19 +20,19 @@
 
 #define SAVE_VARIABLES_MAX 64u
 
-/* Variables in shared and local memory, each once. Those without a size all lie in one place: the
- * first with the largest alignment stands for them. */
+/* Variables in shared and local memory. All variables without a size share one place; the first
+ * with the largest alignment stands for them. */
 struct variable_set {
 	struct variable *list[SAVE_VARIABLES_MAX];
-	unsigned n; /* above SAVE_VARIABLES_MAX: too many, and not all are in the list */
+	unsigned n;               /* above SAVE_VARIABLES_MAX: the list is incomplete */
 	struct variable *dynamic; /* without a size, or NULL */
 };
 
-/* What is alive at a point, by size. */
+/* The registers live at a safe point, by size. */
 struct alive {
 	struct reg **wide, **whole, **half, **flags;
 	unsigned n_wide, n_whole, n_half, n_flags;
-	struct reg *unsavable; /* what cannot be saved */
+	struct reg *unsavable; /* one that cannot be saved, or NULL */
 };
 
 struct saver {
@@ -41,37 +42,36 @@ struct saver {
 	struct cfg cfg;
 	struct live live;
 	struct block *leave_rest, *final;
-	struct alive *alive;        /* by point */
-	struct block **resume;      /* by point */
+	struct alive *alive;        /* by safe point */
+	struct block **resume;      /* by safe point */
 	uint32_t fixed;             /* header and shared memory */
-	uint32_t wide, words;       /* registers that a thread saves: of 64 bits, others */
-	uint32_t registers, locals; /* bytes of a thread */
+	uint32_t wide, words;       /* 64-bit and other registers per thread */
+	uint32_t registers, locals; /* bytes per thread */
 	struct variable_set variables;
 };
 
-/* Registers that say where a thread is. */
+/* Registers that locate a thread's part of the save. */
 struct slot {
-	struct reg *base;             /* address of the save */
-	struct reg *thread, *rounded; /* number of this thread; of all, rounded up */
-	struct reg *count;            /* of all */
+	struct reg *base;             /* address of the worker's save */
+	struct reg *thread, *rounded; /* thread number; thread count, rounded up to warps */
+	struct reg *count;            /* thread count */
 };
 
-/* save/place.c */
 struct slot save_slot(struct cursor *at, struct saver *saver);
-/* The address of this thread's value of @bytes, @offset bytes of each thread behind the fixed part.
- */
+/* The address of this thread's value in an array of @bytes per thread. The array is @offset bytes
+ * per thread behind the fixed part. */
 struct reg *save_place(struct cursor *at, struct saver *saver, const struct slot *slot,
 		       uint32_t offset, uint32_t bytes);
-/* What is added to the address for each thread's next. */
+/* The distance from one such array to the next. */
 struct reg *save_step(struct cursor *at, struct saver *saver, const struct slot *slot,
 		      uint32_t bytes);
 
-/* save/memory.c. Measuring is PASS_DONE or PASS_REFUSED, or a negative errno. */
+/* memory.c. PASS_DONE, PASS_REFUSED or a negative errno. */
 int save_measure_memory(struct saver *saver);
-/* To the save, or from it: all threads together. */
+/* Copies to the save or from it; all threads together. */
 void save_copy_memory(struct cursor *at, bool saves, struct saver *saver, const struct slot *slot);
 
-/* save/registers.c, likewise; each thread its own. */
+/* registers.c, likewise; each thread on its own. */
 int save_measure_registers(struct saver *saver);
 void save_move_registers(struct cursor *at, bool saves, struct saver *saver,
 			 const struct slot *slot, const struct alive *alive);

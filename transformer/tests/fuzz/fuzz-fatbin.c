@@ -1,4 +1,4 @@
-/* A hostile image. What comes out of one is an image again. */
+/* Rewrites a hostile image. The result must be a valid image. */
 #include "weir/transform.h"
 
 #include <assert.h>

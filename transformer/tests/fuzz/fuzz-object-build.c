@@ -1,6 +1,4 @@
-/* A hostile image, of which one kernel is to leave its module. What comes out must pass the check,
- * and the text in it must be PTX that we can read.
- */
+/* Builds an object from a hostile image. The object must pass its check, and its PTX must parse. */
 #include "weir/object.h"
 #include "weir/transform.h"
 
@@ -10,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* The name behind the first .entry, or some name. */
+/* The name behind the first .entry, or any name. */
 static void find_name(char *name, size_t room, const uint8_t *data, size_t len)
 {
 	const char *at = memmem(data, len, ".entry ", 7), *end = (const char *)data + len;

@@ -1,4 +1,4 @@
-/* What passes the check can be read to the end of each table and name. */
+/* In an object that passes the check, every table and name can be read to its end. */
 #include "weir/object.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static volatile size_t sink; /* so that reading is not left out */
+static volatile size_t sink; /* keeps the compiler from removing the reads */
 
 static void read_names(const char *object, const struct weir_object *head)
 {
@@ -30,7 +30,7 @@ static void read_names(const char *object, const struct weir_object *head)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	void *copy = calloc(1, len ? len : 1); /* aligned, and nothing behind it */
+	void *copy = calloc(1, len ? len : 1); /* aligned, with nothing behind it */
 
 	if (!copy)
 		return 0;

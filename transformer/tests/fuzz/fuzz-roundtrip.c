@@ -1,4 +1,4 @@
-/* What is not rewritten comes out byte for byte; what is printed anew is read as the same again. */
+/* Functions that are not rewritten stay byte for byte. Reprinted text parses to the same IR. */
 #include "weir/transform.h"
 
 #include <assert.h>

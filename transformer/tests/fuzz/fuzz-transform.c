@@ -1,4 +1,4 @@
-/* A hostile text in all forms at once. Whatever comes out must be PTX that we can read. */
+/* Rewrites a hostile text in all forms. Any output must parse. */
 #include "weir/transform.h"
 
 #include <assert.h>
