@@ -23,11 +23,11 @@ enum key {
 static const struct argp_option option_table[] = {
 	{"form", 'f', "FORM", 0,
 	 "Add kernels in this form: sliced, persistent, resumable; may be repeated", 0},
-	{"kernel", 'k', "NAME", 0, "Rewrite this kernel only", 0},
+	{"kernel", 'k', "NAME", 0, "Rewrite only this kernel", 0},
 	{"list", 'l', NULL, 0, "List each kernel's forms, and why a form is refused", 0},
 	{"dump-after", 'd', "PASS", 0, "Print kernels to stderr after a pass", 0},
-	{"reprint", KEY_REPRINT, NULL, 0, "Print all functions anew, also what is not rewritten",
-	 0},
+	{"reprint", KEY_REPRINT, NULL, 0,
+	 "Print all functions from their IR, also those that are not rewritten", 0},
 	{"object", KEY_OBJECT, NULL, 0,
 	 "Write the kernel given by --kernel in a module of its own, as the compile service does, "
 	 "but with PTX inside",
@@ -36,7 +36,8 @@ static const struct argp_option option_table[] = {
 	 "A thread of a rewritten kernel has at most so many; with --object: one of the kernel as "
 	 "it is has so many",
 	 0},
-	{"sm", KEY_SM, "NUMBER", 0, "With --object: for this device; 90 if not said", 0},
+	{"sm", KEY_SM, "NUMBER", 0, "With --object: compute capability of the device, default 90",
+	 0},
 	{0},
 };
 

@@ -90,7 +90,7 @@ int fatbin_inflate(const struct fatbin_item *item, char **text, size_t *len, str
 	if (compressed && (e->compressed_size > e->payload_size || e->compressed_size > INT_MAX ||
 			   e->uncompressed_size > INT_MAX ||
 			   size > INFLATE_MIN + (size_t)e->compressed_size * RATIO_MAX))
-		return bad(diag, "an entry's sizes cannot be true");
+		return bad(diag, "an entry with impossible sizes");
 	data = malloc(size + 1);
 	if (!data)
 		return diag_no_memory(diag);

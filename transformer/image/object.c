@@ -90,7 +90,7 @@ static struct function *find_kernel(struct building *b)
 	while (f && !(f->is_kernel && f->has_body && !strcmp(f->name, b->request->kernel)))
 		f = f->next;
 	if (!f)
-		fail(b, -ENOENT, "there is no kernel", b->request->kernel);
+		fail(b, -ENOENT, "no kernel", b->request->kernel);
 	return f;
 }
 
@@ -158,7 +158,7 @@ static int assemble(struct building *b, char *ptx, size_t len, struct weir_error
 	}
 	free(ptx);
 	if (!r && b->has_entry && (!b->image || !b->image_size))
-		r = fail(b, -EINVAL, "the assembler gave nothing", "");
+		r = fail(b, -EINVAL, "the assembler returned no image", "");
 	return r;
 }
 

@@ -175,7 +175,7 @@ static int look_at_variable(const struct place *at, const struct operand *o, boo
 
 	if (!v->of_module)
 		return v->space == SPACE_GLOBAL || v->space == SPACE_CONST
-			       ? refuse(at, "it has a variable of its own,", v->name)
+			       ? refuse(at, "it has a global variable of its own,", v->name)
 			       : 0;
 	if (!v->symbol)
 		r = take_variable(at, v);

@@ -15,12 +15,12 @@ static const struct {
 	unsigned forms; /* that cannot contain it */
 	const char *reason;
 } bad_classes[] = {
-	{OP_UNKNOWN, LOOPS, "is not known: it might wait for other threads"},
+	{OP_UNKNOWN, LOOPS, "is unknown and might wait for other threads"},
 	{OP_CLUSTER, ALL, "reaches into other blocks of the cluster"},
-	{OP_GRID, LOOPS, "lets the next kernel begin before this one has left for good"},
-	{OP_STACK, LOOPS, "takes stack that only the end of the thread gives back"},
-	{OP_REGISTERS, LOOPS, "leaves the next block with too few registers"},
-	{OP_ASYNC, LOOPS, "starts work that may outlast the block"},
+	{OP_GRID, LOOPS, "lets the next kernel begin before this one is finished"},
+	{OP_STACK, LOOPS, "allocates stack that is freed only when the thread exits"},
+	{OP_REGISTERS, LOOPS, "changes the registers of the next block"},
+	{OP_ASYNC, LOOPS, "starts asynchronous work that may outlast the block"},
 };
 
 static const struct {
@@ -36,9 +36,9 @@ static const struct {
 		{"%cluster_ctarank", ALL, "depends on the cluster"},
 		{"%cluster_nctarank", ALL, "depends on the cluster"},
 		{"%is_explicit_cluster", ALL, "depends on the cluster"},
-		{"%gridid", ALL, "differs between the launches that make up one"},
-		{"%total_smem_size", LOOPS, "shows memory that the form adds"},
-		{"%aggr_smem_size", LOOPS, "shows memory that the form adds"},
+		{"%gridid", ALL, "differs between the launches of one kernel"},
+		{"%total_smem_size", LOOPS, "includes shared memory that the form adds"},
+		{"%aggr_smem_size", LOOPS, "includes shared memory that the form adds"},
 },
   bad_directives[] = {
 	  {"explicitcluster", ALL, "is launched in clusters"},
@@ -54,7 +54,7 @@ static const struct {
 } bad_callees[] = {
 	{CALLEE_EXTERNAL, ALL, "is not in this module"},
 	{CALLEE_INDEX, ALL, "reads the block's index"},
-	{CALLEE_UNSUPPORTED, ALL, "contains what no form can have"},
+	{CALLEE_UNSUPPORTED, ALL, "contains an unsupported instruction"},
 	{CALLEE_BARRIER, LOOPS, "waits at a barrier"},
 	{CALLEE_EXIT, LOOPS, "ends the thread"},
 };
@@ -87,7 +87,7 @@ static const char *special_reason(const struct operand *operand, unsigned form)
 		return reason;
 	/* A cooperative grid finds its grid-wide barrier there. */
 	if (!strncmp(operand->text, "%envreg", 7))
-		return "belongs to the driver: the whole grid may wait for itself";
+		return "belongs to the driver, which uses it for cooperative grids";
 	for (size_t k = 0; k < COUNT(bad_specials); k++)
 		if (bad_specials[k].forms & form &&
 		    !strncmp(operand->text, bad_specials[k].name, strcspn(operand->text, ".")) &&
@@ -158,7 +158,8 @@ static int run(struct rewrite *rewrite)
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_GLOBAL)
 			return pass_refuse(rewrite, v->at,
-					   "the kernel has a variable of its own, %.80s", v->name);
+					   "the kernel has a global variable of its own, %.80s",
+					   v->name);
 	for_each_instruction(i, f)
 	{
 		int r = check_instruction(rewrite, i);

@@ -45,7 +45,7 @@ static int run(struct rewrite *rewrite)
 	if (rewrite->detached)
 		size += (uint64_t)rewrite->detached->addresses.count * sizeof(uint64_t);
 	if (parameter_bytes(f, max) + size > max)
-		return pass_refuse(rewrite, f->at, "its parameters leave no room for ours");
+		return pass_refuse(rewrite, f->at, "no room for the hidden parameter");
 	rewrite->hidden = edit_parameter_bytes(f, edit_fresh_name(f, "hidden"), HIDDEN_ALIGN, size);
 	return PASS_DONE;
 }

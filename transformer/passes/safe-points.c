@@ -168,9 +168,7 @@ static int look_at_barriers(struct selector *c)
 		if (!barrier_read(i, &barrier))
 			return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
 		if (barrier.is_counted)
-			return pass_refuse(c->rewrite, i->at,
-					   "a barrier for some threads of the block, which "
-					   "others might leave before");
+			return pass_refuse(c->rewrite, i->at, "a barrier with a thread count");
 		if (c->barrier_count == POINTS_MAX)
 			return pass_refuse(c->rewrite, i->at, "more than %u barriers", POINTS_MAX);
 		c->barriers[c->barrier_count++] = i;
@@ -457,10 +455,9 @@ static int run(struct rewrite *rewrite)
 	if (r || (!c.f->loops && !c.cfg.irreducible))
 		return r;
 	if (!pass_has_isa(c.f->module, 6, 2))
-		return pass_refuse(rewrite, c.f->at,
-				   "PTX before 6.2 does not tell which threads are there");
+		return pass_refuse(rewrite, c.f->at, "PTX before 6.2 has no activemask");
 	if (c.cfg.irreducible)
-		return pass_refuse(rewrite, c.f->at, "a cycle that is entered in several places");
+		return pass_refuse(rewrite, c.f->at, "a loop with several entries");
 	r = select_loops(&c);
 	if (!r)
 		r = look_at_barriers(&c);

@@ -152,9 +152,9 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 			continue;
 		if (barrier.number->kind != OPERAND_IMMEDIATE ||
 		    barrier.number->value >= BARRIER_COUNT)
-			return pass_refuse(rewrite, i->at,
-					   "a barrier for some threads, with its number in "
-					   "a register");
+			return pass_refuse(
+				rewrite, i->at,
+				"a barrier with a thread count and its number in a register");
 		used |= 1u << barrier.number->value;
 	}
 	rewrite->barrier = (unsigned)__builtin_ctz(~used);
@@ -224,13 +224,13 @@ static int run(struct rewrite *rewrite)
 		return r;
 	if ((!is_uniform || rewrite->safe) && pass_target(f->module) < SM_MIN)
 		return pass_refuse(rewrite, f->at,
-				   "threads may leave before barriers, and %s has no barriers for "
+				   "threads may exit before barriers, and %s has no barriers of "
 				   "single threads",
 				   f->module->target);
 	awaited = is_uniform ? NULL : find_awaited(f);
 	if (awaited)
 		return pass_refuse(rewrite, awaited->at,
-				   "a barrier for all threads and for some, who only arrive");
+				   "a barrier is used with and without a thread count");
 	if (!is_uniform)
 		r = exit_barriers_init(rewrite);
 	if (r)

@@ -65,11 +65,9 @@ static int check_call(struct checker *l, const struct instruction *call)
 	int r = callee_has(call, l->f->module, CALLEE_WARP, &culprit);
 
 	if (r > 0)
-		return pass_refuse(
-			l->rewrite, call->at,
-			"threads of a warp may leave before a call of %.80s, which names "
-			"them",
-			culprit);
+		return pass_refuse(l->rewrite, call->at,
+				   "lanes may exit before a call of %.80s, which may wait for them",
+				   culprit);
 	return r;
 }
 
@@ -83,7 +81,7 @@ static int check_instruction(struct checker *l, const struct instruction *i)
 		return check_call(l, i);
 	if (mask == MASK_UNKNOWN || (mask == MASK_ALL && i->guard))
 		return pass_refuse(l->rewrite, i->at,
-				   "threads of a warp may leave before %.80s, which may name them",
+				   "lanes may exit before %.80s, which may wait for them",
 				   i->mnemonic->text);
 	l->is_needed = l->is_needed || mask == MASK_ALL;
 	return PASS_DONE;
@@ -152,8 +150,8 @@ static int run(struct rewrite *rewrite)
 		return r;
 	if (pass_target(l.f->module) < SM_MIN)
 		return pass_refuse(rewrite, l.f->at,
-				   "threads of a warp may leave before others name them, and %s "
-				   "has no barriers for single threads",
+				   "lanes may exit before others name them, and %s has no barriers "
+				   "of single threads",
 				   l.f->module->target);
 	rewrite->reconvergence = arena_new(l.f->arena, struct reconvergence);
 	if (!rewrite->reconvergence)

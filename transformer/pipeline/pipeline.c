@@ -78,7 +78,7 @@ static int check_pass(struct pipeline *p, struct rewrite *rewrite, const struct 
 
 	if (r == -E2BIG)
 		return pass_refuse(rewrite, rewrite->function->at,
-				   "%s: control flow too tangled for its size", pass->name);
+				   "%s: control flow too complex for its size", pass->name);
 	if (r)
 		return r;
 	if (!diag->error)
@@ -138,7 +138,7 @@ static struct function *copy_kernel(struct pipeline *p, struct function *f, stru
 	memcpy(mempcpy(mempcpy(name, f->name, len), build->suffix, middle), build->form->suffix,
 	       end);
 	if (is_rewritten(f) || is_taken(&p->module, name)) {
-		pass_refuse(rewrite, f->at, "the module has been rewritten before");
+		pass_refuse(rewrite, f->at, "the module has already been rewritten");
 		return NULL;
 	}
 	copy = parse_copy(f, name);

@@ -25,7 +25,7 @@ static bool parse_number(struct parser *p, uint64_t max, uint64_t *value)
 	if (!parser_expect(p, TOKEN_NUMBER))
 		return false;
 	if (!token_integer(token.start, token.len, value) || *value > max)
-		return parser_fail(p, "a smaller whole number expected");
+		return parser_fail(p, "a smaller integer expected");
 	return true;
 }
 
@@ -115,7 +115,7 @@ static bool skip_initializer(struct parser *p, const char *ends)
 			break;
 		parser_next(p);
 	}
-	return parser_fail(p, "an initializer that is not understood");
+	return parser_fail(p, "an initializer that cannot be parsed");
 }
 
 static bool parse_variable(struct parser *p, const struct declared *d, const char *before,

@@ -241,7 +241,7 @@ static bool parse_number_operand(struct parser *p, struct operand *out, const ch
 	uint64_t value;
 
 	if (token.len > EXPRESSION_MAX)
-		return parser_fail(p, "a number too long");
+		return parser_fail(p, "the number is too long");
 	memcpy(text + 1, token.start, token.len);
 	*out = (struct operand){.kind = OPERAND_IMMEDIATE};
 	out->text = parser_text(p, text + !minus, text + 1 + token.len);
@@ -287,7 +287,7 @@ static bool parse_offset(struct parser *p, struct operand *out)
 	while (p->token.kind == '+' || p->token.kind == '-' || p->token.kind == '*' ||
 	       p->token.kind == TOKEN_NUMBER) {
 		if (p->token.len > sizeof(text) - n)
-			return parser_fail(p, "an offset too long");
+			return parser_fail(p, "the offset is too long");
 		memcpy(text + n, p->token.start, p->token.len);
 		n += p->token.len;
 		add_to_sum(&sum, &p->token);

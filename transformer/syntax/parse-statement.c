@@ -31,7 +31,7 @@ static bool pass_to_outer_scope(struct parser *p, const struct binding *b)
 	if (b->kind != BINDING_LABEL || b->block->placed || b->block->same)
 		return true;
 	if (p->scope->depth < 2)
-		return parser_fail(p, "the label '%.80s' is nowhere", b->name);
+		return parser_fail(p, "the label '%.80s' is not defined", b->name);
 	outside = parse_label(p, b->name);
 	if (!outside)
 		return false;
@@ -60,7 +60,7 @@ static bool define_label(struct parser *p, const char *name)
 	if (!block)
 		return false;
 	if (block->placed)
-		return parser_fail(p, "the label '%.80s' stands twice", name);
+		return parser_fail(p, "the label '%.80s' is defined twice", name);
 	block->label = renames ? parser_fresh(p, name) : name;
 	cursor_place(&p->cursor, block);
 	return block->label;
@@ -159,7 +159,7 @@ static const struct mnemonic *parse_mnemonic(struct parser *p, const struct toke
 		parser_fail(p, "no memory, or too many modifiers");
 	return m;
 too_long:
-	parser_fail(p, "an instruction too long");
+	parser_fail(p, "the instruction is too long");
 	return NULL;
 }
 
@@ -276,7 +276,7 @@ static bool parse_statement(struct parser *p, unsigned bottom)
 		return parser_open_scope(p);
 	case '}':
 		if (p->scope->depth == bottom)
-			return parser_fail(p, "a brace too many");
+			return parser_fail(p, "an unmatched closing brace");
 		parser_next(p);
 		return close_scope(p);
 	case ';':

@@ -443,7 +443,8 @@ int parse_module(struct module *module, struct arena *arena, struct diag *diag, 
 	if (!p.scope)
 		return diag_no_memory(diag);
 	if (memchr(text, '\0', len))
-		return diag_fail(diag, -EINVAL, (struct position){0}, "a zero byte in the text");
+		return diag_fail(diag, -EINVAL, (struct position){0},
+				 "the text contains a NUL byte");
 	lex_init(&p.lexer, text, len, (struct position){1, 1});
 	parser_next(&p);
 	while (p.token.kind != TOKEN_END && !diag->error)

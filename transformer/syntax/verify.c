@@ -30,7 +30,7 @@ static bool verify_name(struct verifier *v, const char *name)
 	if (!known)
 		return wrong(v, NULL, "no memory", NULL);
 	if (*intern_slot(known))
-		return wrong(v, NULL, "two things of one name", name);
+		return wrong(v, NULL, "a name is used twice", name);
 	*intern_slot(known) = v;
 	return true;
 }
@@ -101,7 +101,8 @@ static bool verify_code(struct verifier *v)
 				return false;
 		}
 		if (b->last != before)
-			return wrong(v, before, "a block does not end at its last", b->label);
+			return wrong(v, before, "the last instruction of a block is wrong",
+				     b->label);
 	}
 	if (v->f->last != last || !last || block_falls_through(last))
 		return wrong(v, NULL, "control falls off the end", NULL);

@@ -168,7 +168,7 @@ static const struct {
 	{"ld.global.u64 %d0, [array]; call %d0, (), P;", "calls through a pointer"},
 	{"mov.u32 %r0, array;", "a part of the address of array"},
 	{"mov.u64 %d0, array+4*2;", "an offset is not understood"},
-	{".global .u32 mine; ld.global.u32 %r0, [mine];", "a variable of its own, mine"},
+	{".global .u32 mine; ld.global.u32 %r0, [mine];", "a global variable of its own, mine"},
 };
 
 static void reasons_to_stay(void **state)

@@ -177,9 +177,9 @@ static void refusals_say_where(void **state)
 		uint32_t line;
 	} rows[] = {
 		{"\nmov.u32 a, 1;", "'a' is not known", 2},
-		{"\n\nbra NOWHERE;", "the label 'NOWHERE' is nowhere", 3},
+		{"\n\nbra NOWHERE;", "the label 'NOWHERE' is not defined", 3},
 		{".reg .b32 a, a;", "'a' is declared twice", 1},
-		{"L: L: ret;", "the label 'L' stands twice", 1},
+		{"L: L: ret;", "the label 'L' is defined twice", 1},
 		{"{ ret;", NULL, 0}, /* an error of the module: the body is not terminated */
 		{"bra 5;", "a branch has one target", 1},
 		{".reg .b32 a; mov.u32 a, [a;", "']' expected", 1},

@@ -146,7 +146,7 @@ static void too_many_variables_are_refused(void **state)
 		free(look(&saves, text));
 		for (unsigned i = 0; i < 2; i++) {
 			assert_false(saves.eligible[i]);
-			assert_string_equal(saves.reason[i], "more than 64 variables to be saved");
+			assert_string_equal(saves.reason[i], "more than 64 variables to save");
 		}
 		assert_true(saves.eligible[2]);
 		free(text);
@@ -172,7 +172,7 @@ static void variables_of_functions_are_out_of_reach(void **state)
 	free(look(&saves, text));
 	assert_false(saves.eligible[0]);
 	assert_string_equal(saves.reason[0],
-			    "calls keeps, which has shared memory of its own, to be saved");
+			    "calls keeps, which has shared memory of its own that cannot be saved");
 	assert_true(saves.eligible[1]);
 	assert_true(saves.eligible[2]);
 }
@@ -185,7 +185,7 @@ static void the_carry_flag_cannot_be_saved(void **state)
 	(void)state;
 	free(look(&saves, text));
 	assert_false(saves.eligible[0]);
-	assert_non_null(strstr(saves.reason[0], "the carry flag is alive at a safe point"));
+	assert_non_null(strstr(saves.reason[0], "the carry flag is live at a safe point"));
 }
 
 int main(void)

@@ -87,9 +87,10 @@ static int check_call(struct rewrite *rewrite, const struct instruction *call)
 	int r = callee_has(call, rewrite->function->module, CALLEE_SHARED, &culprit);
 
 	if (r > 0)
-		return pass_refuse(rewrite, call->at,
-				   "calls %.80s, which has shared memory of its own, to be saved",
-				   culprit);
+		return pass_refuse(
+			rewrite, call->at,
+			"calls %.80s, which has shared memory of its own that cannot be saved",
+			culprit);
 	return r;
 }
 
@@ -127,7 +128,7 @@ int save_measure_memory(struct saver *s)
 	if (r)
 		return r;
 	if (s->variables.n > SAVE_VARIABLES_MAX)
-		return pass_refuse(s->rewrite, s->f->at, "more than %u variables to be saved",
+		return pass_refuse(s->rewrite, s->f->at, "more than %u variables to save",
 				   SAVE_VARIABLES_MAX);
 	for (unsigned k = 0; k < s->variables.n; k++) {
 		const struct variable *v = s->variables.list[k];

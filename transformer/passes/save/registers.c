@@ -71,7 +71,7 @@ static uint32_t words_of(const struct alive *alive)
 static int refuse(struct saver *s, const struct reg *unsavable)
 {
 	return pass_refuse(s->rewrite, s->f->at,
-			   "%.80s is alive at a safe point, and cannot be saved",
+			   "%.80s is live at a safe point and cannot be saved",
 			   unsavable == s->f->carry ? "the carry flag" : unsavable->name);
 }
 
@@ -94,7 +94,8 @@ int save_measure_registers(struct saver *s)
 	}
 	s->registers = 8 * s->wide + 4 * s->words;
 	if (total > REGISTERS_MAX)
-		return pass_refuse(s->rewrite, s->f->at, "too much is alive at its safe points");
+		return pass_refuse(s->rewrite, s->f->at,
+				   "too many live registers at its safe points");
 	return PASS_DONE;
 }
 
