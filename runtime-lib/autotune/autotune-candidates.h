@@ -5,7 +5,7 @@
  * the next one follows, or the best is confirmed with more samples and settled. */
 #pragma once
 
-#include "autotune/autotune.h"
+#include "autotune/autotuner.h"
 
 /* Somebody waits for this kernel. */
 static inline bool candidate_is_waited(const struct autotuner *tuner,

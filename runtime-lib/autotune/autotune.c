@@ -5,18 +5,6 @@
 
 #include "weir/log.h"
 
-const char *form_name(enum weir_form form)
-{
-	static const char *const names[WEIR_FORM_COUNT] = {
-		[WEIR_NATIVE] = "native",
-		[WEIR_SLICED] = "sliced",
-		[WEIR_PERSISTENT] = "persistent",
-		[WEIR_RESUMABLE] = "resumable",
-	};
-
-	return names[form];
-}
-
 /* Higher-level clients can wait for the end of a kernel this short. */
 static bool is_bearable(const struct autotune_settings *settings,
 			const struct autotune_situation *at, uint64_t ns)

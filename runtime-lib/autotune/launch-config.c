@@ -4,6 +4,18 @@
 
 #include <math.h>
 
+const char *form_name(enum weir_form form)
+{
+	static const char *const names[WEIR_FORM_COUNT] = {
+		[WEIR_NATIVE] = "native",
+		[WEIR_SLICED] = "sliced",
+		[WEIR_PERSISTENT] = "persistent",
+		[WEIR_RESUMABLE] = "resumable",
+	};
+
+	return names[form];
+}
+
 struct planner {
 	struct autotuner *tuner;
 	const struct kernel_facts *facts;

@@ -1,7 +1,7 @@
 /* Launch configurations: in which ways a kernel can be launched in each form. */
 #pragma once
 
-#include "autotune/autotune.h"
+#include "autotune/autotuner.h"
 
 static inline uint64_t launch_blocks(const struct autotuner *tuner)
 {

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "autotune/autotune.h"
+#include "autotune/autotuner.h"
 #include "client/client.h"
 
 #include "weir/object.h"
