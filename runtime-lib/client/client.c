@@ -141,7 +141,7 @@ static bool claim(struct client *client, CUcontext context)
 	client->early = (struct early){0};
 	client->burst = (struct burst){0};
 	client->gate_interval = GATE_INTERVAL_CONTENDED;
-	client->waited = client->yields = client->unordered = 0;
+	client->waiting = client->yields = client->unordered = 0;
 	client->max_blocking_time = 0;
 	client->came_first = 0;
 	client->gates = client->gates_closed = 0;

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "autotune/autotuner.h"
 #include "client/burst.h"
 #include "shim/driver.h"
 #include "client/early.h"
@@ -45,17 +46,6 @@ enum client_state {
 	CLIENT_DEAD, /* its context goes or has gone */
 };
 
-/* Whether somebody waits for what runs, or did of late. */
-enum waited {
-	WAITED_NOT,
-	WAITED_LONG, /* equals do, whose turns begin late behind long kernels alone */
-	WAITED_ALWAYS,
-	WAITED_COUNT,
-};
-
-/* ns: of a kernel that is too long for turns among equals. */
-#define WAITED_LONG_NS 2000000u
-
 struct client {
 	_Atomic int state;
 	CUcontext context;
@@ -74,7 +64,7 @@ struct client {
 	struct early early;
 	struct burst burst;
 	_Atomic uint64_t gate_interval; /* ns of predicted work between gates; the worker sets it */
-	_Atomic int waited;             /* enum waited; the worker sets it */
+	_Atomic int waiting;            /* enum waiting; the worker sets it */
 	_Atomic int yields; /* who waits goes ahead of blocks (priority.h); so does it */
 	_Atomic uint32_t
 		max_blocking_time; /* ns: of a kernel that whoever waits can wait for; as well */
@@ -152,15 +142,6 @@ void client_forget_all(void);
 /* On a thread with the client's context current: registers the binding's pages with the driver.
  * False: it cannot gate now (said). See worker.c for changes of level. */
 bool client_register_pages(struct client *client, const struct level_binding *binding);
-
-/* Who waits for a kernel of so many ns. */
-static inline enum waited client_waiting(const struct client *client, uint64_t ns)
-{
-	enum waited waited =
-		(enum waited)atomic_load_explicit(&client->waited, memory_order_relaxed);
-
-	return waited == WAITED_LONG && ns < WAITED_LONG_NS ? WAITED_NOT : waited;
-}
 
 static inline struct weir_control_page *control_page(const struct level_binding *binding)
 {

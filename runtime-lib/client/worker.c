@@ -351,9 +351,9 @@ static void note_demand(struct client *client, const struct level_binding *bindi
 	if (gate_closed(binding))
 		client->worker.held_until = now + WAITED_FOR;
 	atomic_store(&client->yields, priority_yields(client, binding));
-	atomic_store(&client->waited, now < client->worker.waited_until ? WAITED_ALWAYS
-				      : now < client->worker.held_until ? WAITED_LONG
-									: WAITED_NOT);
+	atomic_store(&client->waiting, now < client->worker.waited_until ? WAITING_URGENT
+				       : now < client->worker.held_until ? WAITING_SAME_LEVEL
+									 : WAITING_NOBODY);
 }
 
 /* Whose patience it is are those above: equals who are not to wait for kernels have none. */
@@ -524,7 +524,7 @@ static bool wants_driver(const struct client *client, const struct level_binding
 {
 	bool stale = now - client->worker.last_look > STALE;
 	bool soon = stale || look->contended || look->flying ||
-		    atomic_load(&client->waited) != WAITED_NOT ||
+		    atomic_load(&client->waiting) != WAITING_NOBODY ||
 		    (binding && atomic_load(&control_page(binding)->latency_slo));
 
 	return (look->samples && soon) || look->settling || look->forms ||

@@ -3,7 +3,7 @@
 #include "weir/log.h"
 
 #define ATTRIBUTES_MAX 15 /* that a program's launch may have besides */
-#define LENGTHS        4  /* by length, above the least: for those below WAITED_LONG_NS, */
+#define LENGTHS        4  /* by length, above the least: for those below LONG_KERNEL_NS, */
 #define LONGER         2  /* and for those of up to twice that, four and eight times that */
 
 void priority_init(struct client *client)
@@ -49,7 +49,7 @@ static bool goes_first(const struct client *client, const struct weir_control_pa
 		       uint64_t predicted)
 {
 	return atomic_load_explicit(&client->came_first, memory_order_relaxed) &&
-	       are_ordered(control) && predicted < WAITED_LONG_NS;
+	       are_ordered(control) && predicted < LONG_KERNEL_NS;
 }
 
 bool priority_by_length(const struct client *client)
@@ -87,7 +87,7 @@ static unsigned by_length(uint64_t predicted)
 {
 	unsigned step = LENGTHS;
 
-	for (uint64_t most = WAITED_LONG_NS; step && predicted >= most; most *= LONGER)
+	for (uint64_t most = LONG_KERNEL_NS; step && predicted >= most; most *= LONGER)
 		step--;
 	return step;
 }

@@ -16,7 +16,7 @@ void priority_init(struct client *client);
 int priority_of_stream(const struct client *client, CUstream stream);
 
 /* ns: launches that are longer than that all have the least priority among equals. */
-#define PRIORITY_LONG_NS (8u * WAITED_LONG_NS)
+#define PRIORITY_LONG_NS (8u * LONG_KERNEL_NS)
 
 /* Whether the driver has enough of them for lengths. */
 bool priority_by_length(const struct client *client);

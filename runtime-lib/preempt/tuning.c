@@ -46,7 +46,7 @@ static struct autotune_situation situation(const struct client *client, uint64_t
 	return (struct autotune_situation){
 		.now = now,
 		.waiting =
-			(enum waiting)atomic_load_explicit(&client->waited, memory_order_relaxed),
+			(enum waiting)atomic_load_explicit(&client->waiting, memory_order_relaxed),
 		.lowest_level = binding && !binding->level,
 		.max_blocking_time =
 			atomic_load_explicit(&client->max_blocking_time, memory_order_relaxed),

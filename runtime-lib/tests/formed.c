@@ -80,7 +80,8 @@ bool settles(unsigned n, CUfunction kernel, unsigned blocks)
 		for (size_t k = 0; k < TUNED_KERNELS_MAX; k++) {
 			const struct tuned_kernel *tuned = tuning_at(k);
 			if (tuned && atomic_load(&tuned->key) &&
-			    tuned->geometry.function == kernel && tuned->tuner.state == AUTOTUNE_SETTLED &&
+			    tuned->geometry.function == kernel &&
+			    tuned->tuner.state == AUTOTUNE_SETTLED &&
 			    !atomic_load(&tuned->tuner.comparing))
 				return true;
 		}
@@ -158,6 +159,6 @@ void somebody_waits(unsigned n)
 {
 	agent.demand[1]->word = 1;
 	launch_call(n, (CUfunction)0x8000, 1);
-	assert_true(eventually(atomic_load(&client->waited)));
+	assert_true(eventually(atomic_load(&client->waiting)));
 	agent.demand[1]->word = 0;
 }

@@ -52,7 +52,7 @@ static struct program program_of(uint64_t native, unsigned hundredths)
 
 	rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE | 1u << WEIR_SLICED);
 	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
-	atomic_store(&client->waited, WAITED_NOT);
+	atomic_store(&client->waiting, WAITING_NOBODY);
 	return (struct program){
 		.native = native,
 		.form = native * hundredths / 100,
@@ -61,7 +61,7 @@ static struct program program_of(uint64_t native, unsigned hundredths)
 
 static void meets_equals(struct program *program, uint64_t turn)
 {
-	atomic_store(&client->waited, WAITED_LONG);
+	atomic_store(&client->waiting, WAITING_SAME_LEVEL);
 	program->turn = turn;
 }
 
@@ -136,7 +136,7 @@ static unsigned settles_within(struct program *program)
 static void tries(struct program *program, uint32_t candidate)
 {
 	while (!tuned_of(program) ||
-	       atomic_load(&tuned_of(program)->tuner.in_use[WAITED_NOT]) != candidate)
+	       atomic_load(&tuned_of(program)->tuner.in_use[WAITING_NOBODY]) != candidate)
 		launch(program);
 }
 
@@ -196,17 +196,17 @@ static void equals_do_not_wait_long_for_native_launches(void **state)
 
 static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 {
-	static const enum waited by[] = {WAITED_LONG, WAITED_ALWAYS};
+	static const enum waiting by[] = {WAITING_SAME_LEVEL, WAITING_URGENT};
 
 	(void)state;
 	for (size_t i = 0; i < countof(by); i++) {
 		struct program program = program_of(5 * MS, 101);
 		confirms(&program);
 		meets_equals(&program, 20 * MS);
-		atomic_store(&client->waited, by[i]);
+		atomic_store(&client->waiting, by[i]);
 		assert_in_range(settles_within(&program), 1, 80);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[by[i]], 0);
-		assert_int_not_equal(tuned_of(&program)->tuner.in_use[WAITED_NOT], 0);
+		assert_int_not_equal(tuned_of(&program)->tuner.in_use[WAITING_NOBODY], 0);
 		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 		tuning_forget(client);
 	}
@@ -223,15 +223,15 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 		launch(&program);
 	meets_equals(&program, 20 * MS);
 	assert_int_equal(settles_within(&program), 1);
-	assert_in_range(tuned->tuner.in_use[WAITED_LONG], 1, 2);
+	assert_in_range(tuned->tuner.in_use[WAITING_SAME_LEVEL], 1, 2);
 	assert_int_equal(tuned->tuner.postponed, 3);
 
 	/* It is over: that one from the beginning, and all behind it. */
-	atomic_store(&client->waited, WAITED_NOT);
+	atomic_store(&client->waiting, WAITING_NOBODY);
 	program.turn = 0;
 	work();
 	assert_int_equal(tuned->tuner.state, AUTOTUNE_COMPARING);
-	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 3);
+	assert_int_equal(tuned->tuner.in_use[WAITING_NOBODY], 3);
 	assert_int_equal(tuned->tuner.candidates[3].clean, 0);
 	settles_within(&program);
 	assert_int_equal(tuned->tuner.postponed, 0);
@@ -284,7 +284,7 @@ static void what_needs_no_form_is_not_counted(void **state)
 	launch(&program);
 	assert_int_equal(tuned_of(&program)->tuner.state, AUTOTUNE_WANTED);
 	assert_int_equal(tuning_count(client), 0);
-	atomic_store(&client->waited, WAITED_ALWAYS);
+	atomic_store(&client->waiting, WAITING_URGENT);
 	assert_int_equal(tuning_count(client), 1);
 	tuning_forget(client);
 	client_begin(state);

@@ -23,12 +23,14 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 0);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.in_use[WAITING_NOBODY], 0);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
 			 WEIR_PERSISTENT);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_LONG]].config.form, WEIR_RESUMABLE);
+	assert_int_equal(
+		tuned->tuner.candidates[tuned->tuner.in_use[WAITING_SAME_LEVEL]].config.form,
+		WEIR_RESUMABLE);
 	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
+	assert_true(eventually(atomic_load(&client->waiting) == WAITING_SAME_LEVEL));
 	ops_of(n, kernel, 100 * AT_ONCE);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, NULL_WIDE);
 	client->worker.held_until = 0;
@@ -62,8 +64,10 @@ static void equals_find_long_slices(void **state)
 	assert_int_equal(fine->form, WEIR_SLICED);
 	assert_int_equal(coarse->form, WEIR_SLICED);
 	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_LONG]].config.form, WEIR_SLICED);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(
+		tuned->tuner.candidates[tuned->tuner.in_use[WAITING_SAME_LEVEL]].config.form,
+		WEIR_SLICED);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -78,12 +82,12 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	(void)state;
 	usleep(50000);
 	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_LONG));
+	assert_true(eventually(atomic_load(&client->waiting) == WAITING_SAME_LEVEL));
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
 	assert_int_equal(tuned->tuner.postponed, tuned->tuner.first + 1);
-	assert_int_equal(tuned->tuner.in_use[WAITED_LONG], tuned->tuner.first);
+	assert_int_equal(tuned->tuner.in_use[WAITING_SAME_LEVEL], tuned->tuner.first);
 	assert_int_equal(tuned->tuner.candidates[tuned->tuner.first].config.form, WEIR_SLICED);
 
 	/* What it takes with others between its slices is nothing to go by. */
@@ -101,7 +105,7 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	assert_true(eventually(tuned->tuner.state == AUTOTUNE_COMPARING));
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	assert_int_equal(tuned->tuner.postponed, 0);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
 			 WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -148,7 +152,7 @@ static void short_kernels_need_no_forms_among_equals(void **state)
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
 	agent.control->flags |= WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 	agent.control->flags = 0;
@@ -161,7 +165,7 @@ static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned block
 {
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED |
 			       WEIR_CONTROL_URGENT | WEIR_CONTROL_AHEAD;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
 	assert_true(eventually(atomic_load(&client->yields) == !agent.control->above));
 	ops_of(n, kernel, blocks);
 	for (size_t i = 0; i < driver->n_ops; i++)

@@ -200,8 +200,9 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	driver->wide_elapsed_ns = 5700000;
 	assert_true(settles(n, kernel, 2 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.form,
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
+			 WEIR_PERSISTENT);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
 			 WEIR_RESUMABLE);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
@@ -221,7 +222,8 @@ static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_ALWAYS]].config.build, 1);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.build,
+			 1);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
@@ -297,7 +299,7 @@ static void the_best_is_compared_once_more(void **state)
 	assert_true(again);
 	driver->form_elapsed_ns = 1025000;
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(tuned->tuner.in_use[WAITED_NOT], 0);
+	assert_int_equal(tuned->tuner.in_use[WAITING_NOBODY], 0);
 	gone(n);
 }
 
@@ -310,7 +312,8 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_PERSISTENT);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
+			 WEIR_PERSISTENT);
 
 	/* Blocks of 640 us are to leave inside. */
 	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
@@ -318,7 +321,8 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 		ops_of(n, kernel, BLOCKS), usleep(6000);
 	assert_int_equal(tuned->tuner.tuned_for, 20000000);
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITED_NOT]].config.form, WEIR_RESUMABLE);
+	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
+			 WEIR_RESUMABLE);
 	gone(n);
 }
 

@@ -369,7 +369,7 @@ static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
 	assert_false(leaves_for_equals(n, shorter));
 	assert_true(leaves_for_equals(n, longer));
 	agent.control->flags |= WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->waited) == WAITED_ALWAYS));
+	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
 	assert_true(leaves_for_equals(n, shorter));
 	agent.control->flags = 0;
 	gone(n);
