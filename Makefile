@@ -148,8 +148,8 @@ soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DU
 bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
 	$(Q)e2e/bench/node.py
 
-lint: $(DEVICEPLUGIN_DEPS) ## format, clang-tidy, cppcheck, codespell, shellcheck, folder dependencies, RESULTS' first table
-	$(Q)e2e/lint.sh
+lint: all check-binaries ## format, clang-tidy, cppcheck, codespell, shellcheck, who may include whom, retired words, RESULTS.md
+	$(Q)e2e/lint/lint.sh
 
 format: ## clang-format over all of our C
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format-14 -i
