@@ -60,7 +60,7 @@ endif
 WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-handshake test-rules test-region test-gpu test-max-blocking-time \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time \
                test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -104,7 +104,7 @@ fuzz-config_SRC      := agent/tests/fuzz/fuzz-config.c $(CONFIG_SRC) $(CONFIG_PA
 fuzz-config_CPPFLAGS := $(agent_CPPFLAGS)
 fuzz-config_STATIC   := base
 fuzz-config_LIBS     := -lyaml
-fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/daemon/handshake.c runtime-lib/base/protocol.c
+fuzz-message_SRC     := agent/tests/fuzz/fuzz-message.c agent/daemon/session-state.c runtime-lib/base/protocol.c
 fuzz-status_SRC      := $(addprefix agent/,tests/fuzz/fuzz-status.c metrics/metrics.c scheduler/tenants.c common/metric.c common/text.c) \
                         $(CONFIG_SRC) $(CONFIG_PARTS) $(POLICY_SRC)
 fuzz-status_CPPFLAGS := $(agent_CPPFLAGS)

@@ -25,13 +25,13 @@ static char *error(const char *text)
 	return print(json);
 }
 
-static char *status(struct agent *agent, const cJSON *request, uint64_t *later)
+static char *status(const struct commands *commands, const cJSON *request, uint64_t *later)
 {
 	(void)request, (void)later;
-	return status_print(agent);
+	return status_print(commands->decider, commands->monitor);
 }
 
-static char *policy(struct agent *agent, const cJSON *request, uint64_t *later)
+static char *policy(const struct commands *commands, const cJSON *request, uint64_t *later)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(request, "name");
 	const struct policy *wanted = NULL;
@@ -43,12 +43,12 @@ static char *policy(struct agent *agent, const cJSON *request, uint64_t *later)
 		if (!wanted)
 			return error("no policy of that name");
 	}
-	if (wanted && wanted != agent->scheduler.commanded) {
+	if (wanted && wanted != commands->decider->scheduler->commanded) {
 		log_info("policy %s, by command", wanted->name);
-		scheduler_set_policy(&agent->scheduler, wanted);
+		scheduler_set_policy(commands->decider->scheduler, wanted);
 	}
 	json = cJSON_CreateObject();
-	cJSON_AddStringToObject(json, "policy", agent->scheduler.policy->name);
+	cJSON_AddStringToObject(json, "policy", commands->decider->scheduler->policy->name);
 	cJSON_AddStringToObject(json, "policies", policy_names());
 	return print(json);
 }
@@ -63,19 +63,19 @@ static double seconds_of(const cJSON *request, double max)
 		       : -1;
 }
 
-static struct client *find_client(const struct agent *agent, const cJSON *number)
+static struct client *find_client(const struct commands *commands, const cJSON *number)
 {
-	for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+	for (const struct gpu *gpu = commands->decider->gpus->all; gpu; gpu = gpu->hh.next)
 		for (struct client *client = gpu->clients; client; client = client->gpu_next)
 			if (cJSON_IsNumber(number) && number->valuedouble == (double)client->number)
 				return client;
 	return NULL;
 }
 
-static char *hold(struct agent *agent, const cJSON *request, uint64_t *later)
+static char *hold(const struct commands *commands, const cJSON *request, uint64_t *later)
 {
 	const cJSON *number = cJSON_GetObjectItemCaseSensitive(request, "client");
-	struct client *client = find_client(agent, number);
+	struct client *client = find_client(commands, number);
 	double seconds = seconds_of(request, COMMANDS_HOLD_MAX);
 	cJSON *json;
 
@@ -86,7 +86,7 @@ static char *hold(struct agent *agent, const cJSON *request, uint64_t *later)
 		return error("expected 0 to 3600 seconds");
 	log_info("client %llu is held for %.3f s, by command", (unsigned long long)client->number,
 		 seconds);
-	scheduler_hold(&agent->scheduler, client, (uint64_t)(seconds * 1e9));
+	scheduler_hold(commands->decider->scheduler, client, (uint64_t)(seconds * 1e9));
 	json = cJSON_CreateObject();
 	cJSON_AddNumberToObject(json, "client", (double)client->number);
 	cJSON_AddNumberToObject(json, "heldSeconds", seconds);
@@ -94,37 +94,37 @@ static char *hold(struct agent *agent, const cJSON *request, uint64_t *later)
 }
 
 /* NULL: none of that name, or several and no name. */
-static const struct gpu *find_gpu(const struct agent *agent, const char *id)
+static const struct gpu *find_gpu(const struct commands *commands, const char *id)
 {
-	const struct gpu *only = agent->gpus.all;
+	const struct gpu *only = commands->decider->gpus->all;
 
-	for (const struct gpu *gpu = agent->gpus.all; gpu && id; gpu = gpu->hh.next)
+	for (const struct gpu *gpu = commands->decider->gpus->all; gpu && id; gpu = gpu->hh.next)
 		if (strcmp(gpu->id, id) == 0)
 			return gpu;
 	return id || (only && only->hh.next) ? NULL : only;
 }
 
-static char *trace(struct agent *agent, const cJSON *request, uint64_t *later)
+static char *trace(const struct commands *commands, const cJSON *request, uint64_t *later)
 {
 	const cJSON *id = cJSON_GetObjectItemCaseSensitive(request, "gpu");
-	const struct gpu *gpu = find_gpu(agent, cJSON_GetStringValue(id));
+	const struct gpu *gpu = find_gpu(commands, cJSON_GetStringValue(id));
 	double seconds = seconds_of(request, COMMANDS_TRACE_MAX);
 
 	if (!gpu)
 		return error(id ? "no such GPU" : "no GPU, or several: say which");
 	if (seconds <= 0)
 		return error("expected up to 3600 seconds");
-	int r = scheduler_record(&agent->scheduler, gpu);
+	int r = scheduler_record(commands->decider->scheduler, gpu);
 	if (r < 0)
 		return error(r == -EBUSY ? "somebody else records" : "no memory");
 	*later = (uint64_t)(seconds * 1e9) + 1;
 	return NULL;
 }
 
-char *commands_trace(struct agent *agent)
+char *commands_trace(const struct commands *commands)
 {
-	const struct gpu *gpu = agent->scheduler.record.gpu;
-	cleanup(freep) char *text = record_end(&agent->scheduler.record, loop_now());
+	const struct gpu *gpu = commands->decider->scheduler->record.gpu;
+	cleanup(freep) char *text = record_end(&commands->decider->scheduler->record, loop_now());
 	cJSON *json;
 
 	if (!gpu || !text)
@@ -137,15 +137,16 @@ char *commands_trace(struct agent *agent)
 
 static const struct {
 	const char *name;
-	char *(*answer)(struct agent *agent, const cJSON *request, uint64_t *later);
-} commands[] = {
+	char *(*answer)(const struct commands *commands, const cJSON *request, uint64_t *later);
+} table[] = {
 	{"status", status},
 	{"policy", policy},
 	{"hold", hold},
 	{"trace", trace},
 };
 
-char *commands_answer(struct agent *agent, const char *request, size_t size, uint64_t *later)
+char *commands_answer(const struct commands *commands, const char *request, size_t size,
+		      uint64_t *later)
 {
 	cJSON *json = cJSON_ParseWithLength(request, size);
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "command"));
@@ -153,12 +154,12 @@ char *commands_answer(struct agent *agent, const char *request, size_t size, uin
 	size_t i = 0;
 
 	*later = 0;
-	while (name && i < countof(commands) && strcmp(commands[i].name, name) != 0)
+	while (name && i < countof(table) && strcmp(table[i].name, name) != 0)
 		i++;
-	if (!name || i == countof(commands))
+	if (!name || i == countof(table))
 		answer = error(name ? "unknown command" : "not a command");
 	else
-		answer = commands[i].answer(agent, json, later);
+		answer = table[i].answer(commands, json, later);
 	cJSON_Delete(json);
 	return answer;
 }

@@ -10,12 +10,20 @@
  * {"error"} */
 #pragma once
 
-#include "daemon/agent.h"
+#include "daemon/decider.h"
+#include "daemon/monitor.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */
 #define COMMANDS_TRACE_MAX 3600 /* s */
 
-/* The answer, the caller's; NULL: no memory, or @later is not 0: the answer is commands_trace()'s,
- * so many ns from now. */
-char *commands_answer(struct agent *agent, const char *request, size_t size, uint64_t *later);
-char *commands_trace(struct agent *agent);
+struct commands {
+	struct decider *decider;
+	const struct monitor *monitor;
+};
+
+/* The answer, to be freed by the caller. NULL: no memory; or, if *@later is not 0, commands_trace()
+ * gives the answer after that many ns. */
+char *commands_answer(const struct commands *commands, const char *request, size_t size,
+		      uint64_t *later);
+/* Ends the recording. */
+char *commands_trace(const struct commands *commands);

@@ -5,14 +5,12 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-#include "daemon/commands.h"
-
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
 
 struct control_peer {
-	struct agent *agent;
+	struct control *control;
 	struct control_peer *prev, *next;
 	int fd;
 	struct loop_io io;
@@ -27,9 +25,9 @@ struct control_peer {
 static void peer_free(struct control_peer *peer)
 {
 	if (peer->recording)
-		free(record_end(&peer->agent->scheduler.record, loop_now()));
-	DL_DELETE(peer->agent->control_peers, peer);
-	peer->agent->n_control_peers--;
+		free(commands_trace(peer->control->commands));
+	DL_DELETE(peer->control->peers, peer);
+	peer->control->n_peers--;
 	loop_timer_deinit(&peer->late);
 	loop_io_deinit(&peer->io);
 	closep(&peer->fd);
@@ -88,8 +86,9 @@ static void take_request(struct control_peer *peer)
 
 	if (r == 0)
 		return;
-	char *answer =
-		r < 0 ? NULL : commands_answer(peer->agent, peer->request, peer->n_request, &later);
+	char *answer = r < 0 ? NULL
+			     : commands_answer(peer->control->commands, peer->request,
+					       peer->n_request, &later);
 	if (r < 0 || later == 0) {
 		give_answer(peer, answer);
 		return;
@@ -121,7 +120,7 @@ static void peer_late(struct loop_timer *timer)
 	}
 	peer->recording = false;
 	loop_timer_set(&peer->late, CONTROL_TIMEOUT_NS, 0);
-	give_answer(peer, commands_trace(peer->agent));
+	give_answer(peer, commands_trace(peer->control->commands));
 }
 
 /* The socket's mode says it already; but modes can be changed by mistake. */
@@ -136,20 +135,20 @@ static bool may_control(int fd)
 
 static void accepted(struct server *server, int fd)
 {
-	struct agent *agent = container_of(server, struct agent, control);
+	struct control *control = container_of(server, struct control, server);
 	struct control_peer *peer;
 
-	if (agent->n_control_peers >= CONTROL_PEERS_MAX || !may_control(fd) ||
+	if (control->n_peers >= CONTROL_PEERS_MAX || !may_control(fd) ||
 	    !(peer = calloc(1, sizeof(*peer)))) {
 		close(fd);
 		return;
 	}
-	*peer = (struct control_peer){.agent = agent, .fd = fd};
-	DL_APPEND(agent->control_peers, peer);
-	agent->n_control_peers++;
-	int r = loop_io_init(&peer->io, &agent->loop, fd, EPOLLIN, peer_ready);
+	*peer = (struct control_peer){.control = control, .fd = fd};
+	DL_APPEND(control->peers, peer);
+	control->n_peers++;
+	int r = loop_io_init(&peer->io, control->loop, fd, EPOLLIN, peer_ready);
 	if (r == 0)
-		r = loop_timer_init(&peer->late, &agent->loop, peer_late);
+		r = loop_timer_init(&peer->late, control->loop, peer_late);
 	if (r == 0)
 		r = loop_timer_set(&peer->late, CONTROL_TIMEOUT_NS, 0);
 	if (r < 0) {
@@ -158,16 +157,17 @@ static void accepted(struct server *server, int fd)
 	}
 }
 
-int control_init(struct agent *agent)
+int control_init(struct control *control, struct loop *loop, const char *path,
+		 const struct commands *commands)
 {
-	return server_init(&agent->control, &agent->loop, agent->config.control_socket, SOCK_STREAM,
-			   0600, accepted);
+	*control = (struct control){.loop = loop, .commands = commands};
+	return server_init(&control->server, loop, path, SOCK_STREAM, 0600, accepted);
 }
 
-void control_deinit(struct agent *agent)
+void control_deinit(struct control *control)
 {
-	server_deinit(&agent->control);
-	for (struct control_peer *peer = agent->control_peers, *next; peer; peer = next) {
+	server_deinit(&control->server);
+	for (struct control_peer *peer = control->peers, *next; peer; peer = next) {
 		next = peer->next;
 		peer_free(peer);
 	}

@@ -2,11 +2,21 @@
  * (commands.h), end of file. */
 #pragma once
 
-#include "daemon/agent.h"
+#include "common/server.h"
+#include "daemon/commands.h"
 
 #define CONTROL_PEERS_MAX   8
 #define CONTROL_REQUEST_MAX 512
 #define CONTROL_TIMEOUT_NS  5000000000ull
 
-int control_init(struct agent *agent);
-void control_deinit(struct agent *agent);
+struct control {
+	struct loop *loop;
+	const struct commands *commands;
+	struct server server;
+	struct control_peer *peers;
+	unsigned n_peers;
+};
+
+int control_init(struct control *control, struct loop *loop, const char *path,
+		 const struct commands *commands);
+void control_deinit(struct control *control);

@@ -1,7 +1,5 @@
 #include "daemon/gpu-socket.h"
 
-#include "daemon/agent.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -15,32 +13,27 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-/* One that cannot be opened is said there. */
-static void open_socket(struct agent *agent, const struct gpu *gpu, server_accept_fn *accepted)
+int gpu_sockets_init(struct gpu_sockets *sockets, struct loop *loop, const struct gpus *gpus,
+		     const char *path, server_accept_fn *accepted)
 {
-	struct gpu_sockets *sockets = &agent->gpu_sockets;
-	struct gpu_socket *socket = &sockets->all[sockets->n];
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s/agent.sock", sockets->dir, gpu->id);
-	*socket = (struct gpu_socket){.agent = agent, .gpu = gpu};
-	if (server_init(&socket->server, &agent->loop, path, SOCK_SEQPACKET, 0666, accepted) == 0)
-		sockets->n++;
-}
-
-int gpu_sockets_init(struct agent *agent, server_accept_fn *accepted)
-{
-	struct gpu_sockets *sockets = &agent->gpu_sockets;
 	char common[PATH_MAX];
 
-	snprintf(common, sizeof(common), "%s", agent->config.socket);
+	snprintf(common, sizeof(common), "%s", path);
 	*sockets = (struct gpu_sockets){.all = calloc(GPUS_MAX, sizeof(*sockets->all)),
 					.dir = strdup(dirname(common))};
 	if (!sockets->all || !sockets->dir)
 		return error_origin(-ENOMEM);
-	for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
-		if (gpu->listed && sockets->n < GPUS_MAX)
-			open_socket(agent, gpu, accepted);
+	for (const struct gpu *gpu = gpus->all; gpu && sockets->n < GPUS_MAX; gpu = gpu->hh.next) {
+		struct gpu_socket *socket = &sockets->all[sockets->n];
+		char own[PATH_MAX];
+		if (!gpu->listed)
+			continue;
+		snprintf(own, sizeof(own), "%s/%s/agent.sock", sockets->dir, gpu->id);
+		*socket = (struct gpu_socket){.sockets = sockets, .gpu = gpu};
+		/* server_init() logs what fails; that GPU has no socket then. */
+		if (server_init(&socket->server, loop, own, SOCK_SEQPACKET, 0666, accepted) == 0)
+			sockets->n++;
+	}
 	return 0;
 }
 

@@ -1,16 +1,16 @@
-/* A socket for each GPU, in a folder of its own beside the common one: DIR/GPU-…/agent.sock. A
- * container that has a part of a GPU is given that folder, so that it cannot ask for another GPU,
- * nor hold up who is on it. The common socket serves whoever was started without. */
+/* A socket for each GPU beside the common one, in a folder of its own: DIR/GPU-.../agent.sock. A
+ * container that has a part of a GPU is given that folder only, so it cannot ask for another GPU or
+ * hold up the clients there. The common socket serves all others. */
 #pragma once
 
-#include "scheduler/gpus.h"
 #include "common/server.h"
+#include "scheduler/gpus.h"
 
-struct agent;
+struct gpu_sockets;
 
 struct gpu_socket {
 	struct server server;
-	struct agent *agent;
+	struct gpu_sockets *sockets;
 	const struct gpu *gpu;
 };
 
@@ -20,9 +20,10 @@ struct gpu_sockets {
 	char *dir; /* of the common socket */
 };
 
-/* For the GPUs that NVML lists. -ENOMEM. */
-int gpu_sockets_init(struct agent *agent, server_accept_fn *accepted);
-/* The folders stay, which containers have mounted. */
+/* Opens sockets for the GPUs that NVML lists, beside the common socket at @path. -ENOMEM. */
+int gpu_sockets_init(struct gpu_sockets *sockets, struct loop *loop, const struct gpus *gpus,
+		     const char *path, server_accept_fn *accepted);
+/* Leaves the folders, which containers have mounted. */
 void gpu_sockets_deinit(struct gpu_sockets *sockets);
-/* As memories_mark(), for who sees only the folder of a door. */
+/* As memories_mark(), in the GPUs' folders. */
 void gpu_sockets_mark(const struct gpu_sockets *sockets);

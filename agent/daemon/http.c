@@ -7,28 +7,26 @@
 #include <sys/socket.h>
 
 #include "common/address.h"
-#include "daemon/agent.h"
-#include "metrics/metrics.h"
-#include "daemon/report.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
+#include "weir/loop.h"
 
 #define CONNECTIONS_MAX  32
-#define OF_ONE_ADDRESS   8 /* so that nobody keeps others away */
+#define OF_ONE_ADDRESS   8 /* connections, so that one peer cannot keep others away */
 #define TIMEOUT_S        10
 #define CONNECTION_BYTES (16 * 1024)
 
 struct http {
-	struct agent *agent;
+	struct loop *loop;
+	const struct http_pages *pages;
 	struct MHD_Daemon *daemon;
 	struct loop_io io;
 	struct loop_timer timer;
 };
 
-/* Lets it do what it has to, and wakes it when it wants to: its epoll descriptor does not tell of
- * connections that time out. */
+/* The timer is for connections that time out: the epoll descriptor does not report them. */
 static void run(struct http *http)
 {
 	MHD_UNSIGNED_LONG_LONG milliseconds;
@@ -76,31 +74,13 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 
 static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *connection)
 {
-	struct agent *agent = http->agent;
-	struct metrics_input input = {
-		.tenants = &agent->tenants,
-		.gpus = agent->gpus.all,
-		.policy = agent->scheduler.policy->name,
-		.timers = agent->scheduler.timers,
-		.kubernetes = agent->pods != NULL,
-		.connected = agent->pods && pods_connected(agent->pods),
-	};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *stream = open_memstream(&text, &size);
 
 	if (!stream)
 		return MHD_NO;
-	tenants_prune(&agent->tenants, loop_now());
-	agent_read_memory(agent);
-	int r = metrics_write(stream, &input);
-	if (r == 0) {
-		process_metrics_write(stream);
-		compile_metrics_write(stream, &agent->compile);
-		mps_metrics_write(stream, &agent->mps);
-		reload_metrics_write(stream, &agent->reload);
-		report_metrics(stream, agent);
-	}
+	int r = http->pages->metrics(http->pages->userdata, stream);
 	if (fclose(stream) != 0 || r < 0) {
 		free(text);
 		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory\n");
@@ -125,7 +105,8 @@ static enum MHD_Result handle(void *userdata, struct MHD_Connection *connection,
 		return answer_text(connection, MHD_HTTP_OK, "ok\n");
 	if (strcmp(url, "/readyz") == 0) {
 		bool ready;
-		snprintf(text, sizeof(text), "%s\n", agent_condition(http->agent, &ready));
+		snprintf(text, sizeof(text), "%s\n",
+			 http->pages->condition(http->pages->userdata, &ready));
 		return answer_text(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
 				   text);
 	}
@@ -167,17 +148,16 @@ static int start(struct http *http, int fd)
 	}
 	const union MHD_DaemonInfo *info =
 		MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	int r = loop_timer_init(&http->timer, &http->agent->loop, http_due);
+	int r = loop_timer_init(&http->timer, http->loop, http_due);
 	if (r == 0)
-		r = loop_io_init(&http->io, &http->agent->loop, info->epoll_fd, EPOLLIN,
-				 http_ready);
+		r = loop_io_init(&http->io, http->loop, info->epoll_fd, EPOLLIN, http_ready);
 	return r;
 }
 
-int http_new(struct http **out, struct agent *agent)
+int http_new(struct http **out, struct loop *loop, const char *address,
+	     const struct http_pages *pages)
 {
 	cleanup(httpp) struct http *http = NULL;
-	const char *address = agent->config.metrics_address;
 
 	if (!*address) {
 		*out = NULL;
@@ -193,7 +173,8 @@ int http_new(struct http **out, struct agent *agent)
 		close(fd);
 		return error_origin(-ENOMEM);
 	}
-	http->agent = agent;
+	http->loop = loop;
+	http->pages = pages;
 	int r = start(http, fd);
 	if (r < 0)
 		return r;

@@ -2,13 +2,24 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-struct agent;
+struct loop;
 struct http;
 
-/* NULL in @out: the configuration wants none. */
-int http_new(struct http **out, struct agent *agent);
+struct http_pages {
+	/* Writes all metrics. A negative errno: no memory. */
+	int (*metrics)(void *userdata, FILE *out);
+	/* One line for /readyz. */
+	const char *(*condition)(void *userdata, bool *ready);
+	void *userdata;
+};
+
+/* Listens at @address; empty: *@out is NULL. @pages stays the caller's. */
+int http_new(struct http **out, struct loop *loop, const char *address,
+	     const struct http_pages *pages);
 void http_free(struct http *http);
-/* Where it listens, when the configuration said port 0. */
+/* The port in use, if the configuration says port 0. */
 uint16_t http_port(const struct http *http);

@@ -5,14 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/agent.h"
 #include "config/config.h"
 #include "common/metric.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
 
-/* A double, which is what a metric is, has room for 53 bits. */
+/* A metric is a double, which has room for 53 bits. */
 static uint64_t hash_of(const char *text, size_t size)
 {
 	unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -24,41 +23,11 @@ static uint64_t hash_of(const char *text, size_t size)
 	return hash;
 }
 
-void agent_configure_gpu(struct agent *agent, struct gpu *gpu)
-{
-	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
-	struct config_gpu_settings settings = config_for_gpu(&agent->config, &traits);
-
-	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
-	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);
-}
-
-static void apply(struct agent *agent)
-{
-	const struct config *config = &agent->config;
-	struct tenant *tenant;
-	struct gpu *gpu;
-
-	if (!getenv("WEIR_LOG"))
-		log_set_level(config->log_level);
-	agent->memories.max = config->clients;
-	agent_raise_limits(agent);
-	scheduler_take(&agent->scheduler, config->gpu.policy, &config->gpu.scheduling);
-	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
-		agent_configure_gpu(agent, gpu);
-	agent_mark_limits(agent);
-	/* Processes with memory need not be connected. */
-	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
-		agent_decide(agent, tenant);
-		agent_apply_limits(agent, tenant);
-	}
-}
-
 static void take_config(struct reload *reload, struct config *next, uint64_t hash)
 {
-	config_apply(&reload->agent->config, next, reload->waiting, sizeof(reload->waiting));
+	config_apply(reload->config, next, reload->waiting, sizeof(reload->waiting));
 	config_deinit(next);
-	apply(reload->agent);
+	reload->apply(reload);
 	reload->hash = hash;
 	reload->loaded = (int64_t)time(NULL);
 	reload->failed = false;
@@ -76,8 +45,8 @@ static void refuse(struct reload *reload, const char *message)
 	log_error("%s; the configuration from before stays in force", message);
 }
 
-/* @always: also if it is what was read last. */
-static void read_anew(struct reload *reload, bool always)
+/* @always: even if the file has not changed. */
+static void read_again(struct reload *reload, bool always)
 {
 	cleanup(freep) char *text = NULL;
 	char message[512] = "out of memory";
@@ -85,7 +54,7 @@ static void read_anew(struct reload *reload, bool always)
 	size_t size;
 
 	if (!reload->path) {
-		log_warning("there is no configuration file to be read again");
+		log_warning("there is no configuration file to read again");
 		return;
 	}
 	int r = yaml_load_file(reload->path, CONFIG_FILE_MAX, &text, &size, message,
@@ -104,24 +73,26 @@ static void read_anew(struct reload *reload, bool always)
 
 void reload_now(struct reload *reload)
 {
-	read_anew(reload, true);
+	read_again(reload, true);
 }
 
 static void changed(struct file_watch *watch)
 {
-	read_anew(container_of(watch, struct reload, watch), false);
+	read_again(container_of(watch, struct reload, watch), false);
 }
 
-int reload_init(struct reload *reload, struct agent *agent, const char *path)
+int reload_init(struct reload *reload, struct loop *loop, struct config *config, const char *path,
+		reload_apply_fn *apply)
 {
-	*reload = (struct reload){.agent = agent, .path = path, .loaded = (int64_t)time(NULL)};
+	*reload = (struct reload){
+		.config = config, .apply = apply, .path = path, .loaded = (int64_t)time(NULL)};
 	if (!path)
 		return 0;
-	int r = file_watch_init(&reload->watch, &agent->loop, path, changed);
+	int r = file_watch_init(&reload->watch, loop, path, changed);
 	if (r < 0)
 		return r;
-	/* It may be another one than the agent began with, and nobody will tell of that change. */
-	read_anew(reload, true);
+	/* A change between the agent's start and the watch is not reported. */
+	read_again(reload, true);
 	reload->good = 0;
 	return 0;
 }

@@ -1,6 +1,5 @@
-/* The configuration of a running agent: taken anew when its file changes, or at SIGHUP. One that is
- * wrong is said, with its place, and the one before stays in force. What is in force for each GPU
- * is applied from here, too. */
+/* The configuration of a running agent, read again when its file changes or at SIGHUP. A wrong file
+ * is logged with the place of the mistake, and the configuration in force stays. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,28 +8,29 @@
 
 #include "weir/file-watch.h"
 
-struct agent;
-struct gpu;
+struct config;
+struct reload;
+/* Puts a configuration in force that has just changed. */
+typedef void reload_apply_fn(struct reload *reload);
 
 struct reload {
-	struct agent *agent;
+	struct config *config;
+	reload_apply_fn *apply;
 	const char *path; /* NULL: there is no file */
 	struct file_watch watch;
-	uint64_t hash;     /* 48 bits of the SHA-256 of what is in force */
-	uint64_t tried;    /* the same of what was read last */
-	int64_t loaded;    /* when, in s since 1970 */
-	bool failed;       /* what was read last is not in force */
-	char waiting[512]; /* keys that wait for the next agent; empty: none */
+	uint64_t hash;     /* 48 bits of the SHA-256 of the file in force */
+	uint64_t tried;    /* the same of the file read last */
+	int64_t loaded;    /* s since 1970 */
+	bool failed;       /* the file read last was wrong */
+	char waiting[512]; /* keys that take effect at the next start; empty: none */
 	uint64_t good, bad;
 };
 
-/* @path stays the caller's; NULL: SIGHUP does nothing. The agent has read it already, and
- * what it says by now is taken. */
-int reload_init(struct reload *reload, struct agent *agent, const char *path);
+/* @config was read from @path already, and is read again now: the file may have changed since.
+ * @path stays the caller's; NULL: SIGHUP does nothing. */
+int reload_init(struct reload *reload, struct loop *loop, struct config *config, const char *path,
+		reload_apply_fn *apply);
 void reload_deinit(struct reload *reload);
-/* Now; also if the file is what it was. */
+/* Reads the file now, even if it has not changed. */
 void reload_now(struct reload *reload);
 void reload_metrics_write(FILE *out, const struct reload *reload);
-
-/* Puts in force on @gpu what the configuration says of it. Nothing happens where that is so. */
-void agent_configure_gpu(struct agent *agent, struct gpu *gpu);

@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/agent.h"
+#include "config/config.h"
 #include "kubernetes/events.h"
+#include "kubernetes/pods.h"
+#include "scheduler/tenants.h"
 #include "common/metric.h"
-#include "daemon/handshake.h"
 
 #include "weir/base.h"
 
@@ -16,10 +17,11 @@ struct audience {
 	size_t n;
 };
 
-static void add(struct audience *audience, const struct agent *agent,
+static void add(struct audience *audience, const struct report *report,
 		const struct container_identity *identity)
 {
-	const struct pod *pod = identity->in_pod ? pods_find(agent->pods, identity->pod_uid) : NULL;
+	const struct pod *pod =
+		identity->in_pod ? pods_find(report->pods, identity->pod_uid) : NULL;
 
 	if (!pod || audience->n == countof(audience->pods))
 		return;
@@ -30,37 +32,38 @@ static void add(struct audience *audience, const struct agent *agent,
 }
 
 /* Its clients', and those of all processes that NVML saw there last. */
-static void find_audience(struct audience *out, const struct agent *agent, const struct gpu *gpu)
+static void find_audience(struct audience *out, const struct report *report, const struct gpu *gpu)
 {
 	*out = (struct audience){0};
-	if (!agent->pods)
+	if (!report->pods)
 		return;
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
-		add(out, agent, &client->tenant->identity);
-	for (const struct gpu_process *p = agent->unregistered.all; p; p = p->hh.next)
+		add(out, report, &client->tenant->identity);
+	for (const struct gpu_process *p = report->unregistered.all; p; p = p->hh.next)
 		if (p->key.gpu == gpu)
-			add(out, agent, &p->identity);
+			add(out, report, &p->identity);
 }
 
 static void tell_health(struct monitor *monitor, const struct monitor_gpu *gpu)
 {
-	struct agent *agent = container_of(monitor, struct agent, monitor);
+	struct report *report = container_of(monitor, struct report, monitor);
 	const char *id = gpu->gpu->id;
 	struct audience audience;
 
-	find_audience(&audience, agent, gpu->gpu);
+	find_audience(&audience, report, gpu->gpu);
 	if (gpu->healthy)
-		events_tell_node(agent->events, EVENT_NORMAL, "GPUHealthy", "%s is healthy again",
+		events_tell_node(report->events, EVENT_NORMAL, "GPUHealthy", "%s is healthy again",
 				 id);
 	else
-		events_tell_node(agent->events, EVENT_WARNING, "GPUUnhealthy", "%s: %s", id,
+		events_tell_node(report->events, EVENT_WARNING, "GPUUnhealthy", "%s: %s", id,
 				 gpu->reason);
 	for (size_t i = 0; i < audience.n; i++) {
 		if (gpu->healthy)
-			events_tell_pod(agent->events, audience.pods[i], EVENT_NORMAL, "GPUHealthy",
-					"%s, which this pod uses, is healthy again", id);
+			events_tell_pod(report->events, audience.pods[i], EVENT_NORMAL,
+					"GPUHealthy", "%s, which this pod uses, is healthy again",
+					id);
 		else
-			events_tell_pod(agent->events, audience.pods[i], EVENT_WARNING,
+			events_tell_pod(report->events, audience.pods[i], EVENT_WARNING,
 					"GPUUnhealthy", "%s, which this pod uses: %s", id,
 					gpu->reason);
 	}
@@ -83,15 +86,15 @@ static const char *common(const char *so_far, const char *value)
 	return !so_far || strcmp(so_far, value) == 0 ? value : "mixed";
 }
 
-static const char *mode_of(const struct agent *agent, const struct gpu *gpu)
+static const char *mode_of(const struct report *report, const struct gpu *gpu)
 {
 	const struct gpu_traits traits = {
 		.uuid = gpu->id, .index = gpu->index, .product = gpu->name};
 
-	return gpu_mode_words[config_for_gpu(&agent->config, &traits).mode];
+	return gpu_mode_words[config_for_gpu(report->config, &traits).mode];
 }
 
-static void label_gpus(struct agent *agent, const struct monitor *monitor)
+static void label_gpus(struct report *report, const struct monitor *monitor)
 {
 	const char *product = NULL, *mode = NULL;
 	uint64_t memory = 0, n = 0;
@@ -103,56 +106,37 @@ static void label_gpus(struct agent *agent, const struct monitor *monitor)
 		n++;
 		memory = n == 1 || gpu->memory < memory ? gpu->memory : memory;
 		product = common(product, gpu->name);
-		mode = common(mode, mode_of(agent, gpu));
+		mode = common(mode, mode_of(report, gpu));
 	}
-	set_number(&agent->labels, LABEL_COUNT, n);
-	set_number(&agent->labels, LABEL_MEMORY, memory >> 20);
-	labels_set(&agent->labels, LABEL_PRODUCT, product ? product : "");
-	labels_set(&agent->labels, LABEL_SHARING_MODE, mode ? mode : "");
-	labels_set(&agent->labels, LABEL_MIG, monitor->mig ? "true" : "");
+	set_number(&report->labels, LABEL_COUNT, n);
+	set_number(&report->labels, LABEL_MEMORY, memory >> 20);
+	labels_set(&report->labels, LABEL_PRODUCT, product ? product : "");
+	labels_set(&report->labels, LABEL_SHARING_MODE, mode ? mode : "");
+	labels_set(&report->labels, LABEL_MIG, monitor->mig ? "true" : "");
 }
 
-static void label(struct agent *agent, const struct monitor *monitor)
+static void label(struct report *report, const struct monitor *monitor)
 {
 	char cuda[32] = "";
 
-	if (agent->gpus.cuda)
-		snprintf(cuda, sizeof(cuda), "%d.%d", agent->gpus.cuda / 1000,
-			 agent->gpus.cuda % 1000 / 10);
-	label_gpus(agent, monitor);
-	labels_set(&agent->labels, LABEL_DRIVER, monitor->driver);
-	labels_set(&agent->labels, LABEL_CUDA, cuda);
-	labels_set(&agent->labels, LABEL_VERSION, WEIR_VERSION);
+	if (report->gpus->cuda)
+		snprintf(cuda, sizeof(cuda), "%d.%d", report->gpus->cuda / 1000,
+			 report->gpus->cuda % 1000 / 10);
+	label_gpus(report, monitor);
+	labels_set(&report->labels, LABEL_DRIVER, monitor->driver);
+	labels_set(&report->labels, LABEL_CUDA, cuda);
+	labels_set(&report->labels, LABEL_VERSION, WEIR_VERSION);
 }
 
 static void looked(struct monitor *monitor, uint64_t now)
 {
-	struct agent *agent = container_of(monitor, struct agent, monitor);
+	struct report *report = container_of(monitor, struct report, monitor);
 
-	unregistered_look(agent, monitor, now);
-	label(agent, monitor);
+	unregistered_look(&report->unregistered, monitor, now);
+	label(report, monitor);
 }
 
 /* Metrics */
-
-static const char *refusal_name(unsigned reason)
-{
-	return handshake_refusal_name((enum weir_refusal)reason);
-}
-
-static uint64_t dropped_events(const void *object)
-{
-	return events_dropped(((const struct agent *)object)->events);
-}
-
-static const struct metric agent_metrics[] = {
-	{"weir_refused_total", "Clients refused, by reason.", METRIC_COUNTER,
-	 METRIC_ARRAY(struct agent, refused), .label = "reason", .label_value = refusal_name,
-	 .first = WEIR_REFUSED_VERSION, .end = HANDSHAKE_REFUSALS},
-	{"weir_events_dropped_total", "Kubernetes events dropped because the queue was full.",
-	 METRIC_COUNTER, .get = dropped_events},
-	{0},
-};
 
 static void write_gpu_health(FILE *out, const struct monitor *monitor)
 {
@@ -173,44 +157,48 @@ static void write_gpu_health(FILE *out, const struct monitor *monitor)
 	}
 }
 
-void report_metrics(FILE *out, const struct agent *agent)
+void report_metrics(FILE *out, const struct report *report)
 {
-	const struct metric_objects objects = {.first = agent};
-
-	metric_write_table(out, agent_metrics, &objects);
-	write_gpu_health(out, &agent->monitor);
-	unregistered_metrics(out, agent);
+	write_gpu_health(out, &report->monitor);
+	unregistered_metrics(out, &report->unregistered);
+	metric_head(out, "weir_events_dropped_total", "counter",
+		    "Kubernetes events dropped because the queue was full.");
+	fprintf(out, "weir_events_dropped_total %llu\n",
+		(unsigned long long)events_dropped(report->events));
 }
 
-static int init_kubernetes(struct agent *agent)
+static int init_kubernetes(struct report *report, struct loop *loop, bool standalone)
 {
-	const struct config_kubernetes *config = &agent->config.kubernetes;
+	const struct config_kubernetes *config = &report->config->kubernetes;
 
-	if (agent->standalone || !config->enabled || !(config->events || config->node_labels))
+	if (standalone || !config->enabled || !(config->events || config->node_labels))
 		return 0;
-	int r = api_new(&agent->api, &agent->loop, config);
+	int r = api_new(&report->api, loop, config);
 	if (r == 0 && config->events)
-		r = events_new(&agent->events, &agent->loop, agent->api, config->node);
+		r = events_new(&report->events, loop, report->api, config->node);
 	if (r == 0 && config->node_labels)
-		r = labels_init(&agent->labels, &agent->loop, agent->api, config->node);
+		r = labels_init(&report->labels, loop, report->api, config->node);
 	return r;
 }
 
-int report_init(struct agent *agent)
+int report_init(struct report *report, struct loop *loop, bool standalone)
 {
 	static const struct monitor_listener listener = {.health = tell_health, .looked = looked};
-	int r = init_kubernetes(agent);
+	int r = init_kubernetes(report, loop, standalone);
 
+	report->unregistered.config = &report->config->unregistered;
+	report->unregistered.pods = report->pods;
+	report->unregistered.events = report->events;
 	return r < 0 ? r
-		     : monitor_init(&agent->monitor, &agent->loop, &agent->gpus, agent->config.nvml,
-				    &agent->config.health, &listener);
+		     : monitor_init(&report->monitor, loop, report->gpus, report->config->nvml,
+				    &report->config->health, &listener);
 }
 
-void report_deinit(struct agent *agent)
+void report_deinit(struct report *report)
 {
-	monitor_deinit(&agent->monitor);
-	unregistered_deinit(&agent->unregistered);
-	api_free(take(agent->api));
-	events_free(take(agent->events));
-	labels_deinit(&agent->labels);
+	monitor_deinit(&report->monitor);
+	unregistered_deinit(&report->unregistered);
+	api_free(take(report->api));
+	events_free(take(report->events));
+	labels_deinit(&report->labels);
 }

@@ -1,14 +1,29 @@
-/* What the agent sees of the GPUs, told to people: Kubernetes events on the node and on the pods
- * that use a GPU, labels of the node, metrics. */
+/* Tells people what the agent sees of the GPUs: Kubernetes events on the node and on the pods that
+ * use a GPU, labels of the node, metrics. */
 #pragma once
 
 #include <stdio.h>
 
-struct agent;
+#include "daemon/monitor.h"
+#include "daemon/unregistered.h"
+#include "kubernetes/labels.h"
 
-/* Begins to look, and to tell as the configuration says. 0, or a negative errno. */
-int report_init(struct agent *agent);
-/* Whatever state agent->api, events, labels, monitor and unregistered are in. */
-void report_deinit(struct agent *agent);
+struct config;
 
-void report_metrics(FILE *out, const struct agent *agent);
+struct report {
+	const struct config *config;
+	struct gpus *gpus;
+	struct pods *pods; /* NULL: no Kubernetes */
+	struct monitor monitor;
+	struct unregistered unregistered;
+	struct api *api;       /* NULL: neither events nor labels */
+	struct events *events; /* NULL: none are sent */
+	struct labels labels;
+};
+
+/* Starts to watch the GPUs, and to report as the configuration says. The first three members are
+ * set. */
+int report_init(struct report *report, struct loop *loop, bool standalone);
+/* Accepts any state of report_init(). */
+void report_deinit(struct report *report);
+void report_metrics(FILE *out, const struct report *report);

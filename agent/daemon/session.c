@@ -7,31 +7,68 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "config/config.h"
 #include "kubernetes/peer.h"
+#include "kubernetes/pods.h"
+#include "common/metric.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
 
 struct session {
-	struct agent *agent;
+	struct sessions *sessions;
 	struct session *prev, *next;
+	enum session_state state;
+	struct loop_timer deadline; /* of the state */
 	int fd, process;
-	struct loop_io socket, death;
-	struct loop_timer hello;
-	struct loop_timer pause; /* nothing is read until then */
-	uint64_t burst_since;
-	unsigned burst;
-	struct gpu
-		*asked; /* on which its limit of memory is; the answer waits for the API server */
-	struct weir_hello said; /* and so does the one to this, */
-	bool waits;             /* if there is one */
 	pid_t pid;
+	struct loop_io socket, death;
+	struct loop_timer pause; /* reading goes on when it expires */
+	bool paused;
+	uint64_t busy_since;
+	unsigned n_messages; /* since then */
+
 	struct tenant *tenant;
-	const struct gpu *only; /* that it may ask for; NULL: any */
-	struct client *client;  /* NULL: not welcomed yet */
+	const struct gpu *only;  /* the client may use this GPU alone; NULL: any */
+	struct weir_hello hello; /* answered in SESSION_AWAITS_LEVEL */
+	uint8_t asked[16];       /* the GPU of the last MEMORY */
+	struct client *client;   /* from SESSION_CLIENT on */
 	struct compile_client compile;
 };
+
+static const uint64_t deadlines[SESSION_STATES] = {
+	[SESSION_OPEN] = SESSION_HELLO_NS,
+	[SESSION_AWAITS_LEVEL] = SESSION_LEVEL_NS,
+	[SESSION_AWAITS_LIMIT] = SESSION_MEMORY_NS,
+	[SESSION_CLIENT] = 0,
+};
+
+/* Messages */
+
+static void send_refused(struct sessions *sessions, int fd, enum weir_refusal reason, pid_t pid,
+			 const char *text, bool limited)
+{
+	struct weir_refused message = session_refused(reason, text);
+
+	message.flags = limited ? WEIR_REFUSED_LIMITED : 0;
+	sessions->refused[reason]++;
+	log_limited(LOG_WARNING, 1, "client refused (%s), pid %d: %s", session_refusal_name(reason),
+		    (int)pid, text);
+	weir_message_send(fd, &message, sizeof(message), NULL, 0);
+}
+
+/* Always false, for callers that return what the refusal means. */
+static bool refuse(const struct session *session, enum weir_refusal reason, const char *text)
+{
+	struct decider *decider = session->sessions->decider;
+	bool limited = session->state == SESSION_AWAITS_LIMIT
+			       ? decider->limited
+			       : decider_has_limit(decider, session->tenant);
+
+	send_refused(session->sessions, session->fd, reason, session->pid, text, limited);
+	return false;
+}
 
 /* The pages that belong to a level, in the order of the protocol. */
 static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
@@ -45,74 +82,58 @@ static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
 	return n;
 }
 
-static void free_client(struct agent *agent, struct client *client)
+static int send_welcome(const struct client *client)
 {
-	struct tenant *tenant = client->tenant;
+	struct weir_welcome message = {
+		.level = client->level, .bit = client->bit, .client = client->number};
+	int fds[WEIR_FDS_MAX] = {client->pages.control_fd, client->pages.status_fd};
+	size_t n = 2 + level_fds(client->gpu, client->level, fds + 2);
 
-	/* What it did since the last look. */
-	client_read(client);
-	client_count_hold(client, false, loop_now());
-	scheduler_remove(client);
-	gpu_remove(client->gpu, client, agent->stopping);
-	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
-	if (!agent->stopping)
-		scheduler_change(&agent->scheduler, client->gpu);
-	region_pages_deinit(&client->pages);
-	free(client);
+	weir_header_init(&message.header, WEIR_WELCOME, sizeof(message));
+	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
 }
 
-static void session_free(struct session *session)
+/* The session ends when the loop sees that its socket is shut down. */
+static void cut_off(const struct client *client, const char *what, int r)
 {
-	struct agent *agent = session->agent;
-
-	if (session->client) {
-		log_debug("client %llu is gone", (unsigned long long)session->client->number);
-		compile_leave(&session->compile);
-		free_client(agent, take(session->client));
-	}
-	if (session->tenant)
-		tenants_leave(&agent->tenants, session->tenant, loop_now());
-	DL_DELETE(agent->sessions, session);
-	agent->n_sessions--;
-	loop_timer_deinit(&session->pause);
-	loop_timer_deinit(&session->hello);
-	loop_io_deinit(&session->death);
-	loop_io_deinit(&session->socket);
-	closep(&session->process);
-	closep(&session->fd);
-	free(session);
+	log_warning("client %llu does not take %s: %s", (unsigned long long)client->number, what,
+		    strerror(-r));
+	shutdown(client->socket, SHUT_RDWR);
 }
 
-static void refuse(struct agent *agent, int fd, enum weir_refusal reason, pid_t pid,
-		   const char *text, bool limited)
+static void send_level(const struct client *client)
 {
-	struct weir_refused message = handshake_refused(reason, text);
+	struct weir_level message = {.level = client->level};
+	int fds[WEIR_FDS_MAX];
+	size_t n = level_fds(client->gpu, client->level, fds);
 
-	message.flags = limited ? WEIR_REFUSED_LIMITED : 0;
-	agent->refused[reason]++;
-	log_limited(LOG_WARNING, 1, "client refused (%s), pid %d: %s",
-		    handshake_refusal_name(reason), (int)pid, text);
-	weir_message_send(fd, &message, sizeof(message), NULL, 0);
+	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
+	int r = weir_message_send(client->socket, &message, sizeof(message), fds, n);
+	if (r < 0)
+		cut_off(client, "its new level", r);
 }
 
-static void refuse_session(struct session *session, enum weir_refusal reason, const char *text)
+static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
 {
-	refuse(session->agent, session->fd, reason, session->pid, text,
-	       agent_limits(session->agent, session->tenant));
-	session_free(session);
+	const struct client *client = container_of(asked, struct session, compile)->client;
+	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
+
+	if (r < 0)
+		cut_off(client, "the kernel that it asked for", r);
 }
 
-static struct memory_owner owner_of(const struct agent *agent, const struct tenant *tenant,
-				    const struct gpu *gpu)
+static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
 {
-	return (struct memory_owner){.tenant = tenant->key,
-				     .gpu = gpu->id,
-				     .identity = &tenant->identity,
-				     .known = tenant->memory_known,
-				     .limit = agent_memory_limit(agent, tenant, gpu, NULL)};
+	struct weir_account message = {.slot = slot};
+	int fds[] = {memory->limit.readonly, memory->account.writable};
+
+	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
+	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
 }
 
-/* What a client calls itself is shown to people: no byte of it may mean anything to a terminal. */
+/* Clients */
+
+/* Strings of a client are shown to people: no byte of them may control a terminal. */
 static void make_printable(char *text)
 {
 	for (; *text; text++)
@@ -131,44 +152,12 @@ static void read_command(pid_t pid, char *out, size_t size)
 	make_printable(out);
 }
 
-static int send_welcome(const struct client *client)
+/* Enters the client at GPU, tenant and scheduler first, so that the pages are right before the
+ * client sees them. */
+static int make_client(struct session *session, struct gpu *gpu)
 {
-	struct weir_welcome message = {
-		.level = client->level, .bit = client->bit, .client = client->number};
-	int fds[WEIR_FDS_MAX] = {client->pages.control_fd, client->pages.status_fd};
-	size_t n = 2 + level_fds(client->gpu, client->level, fds + 2);
-
-	weir_header_init(&message.header, WEIR_WELCOME, sizeof(message));
-	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
-}
-
-static int send_level(const struct client *client)
-{
-	struct weir_level message = {.level = client->level};
-	int fds[WEIR_FDS_MAX];
-	size_t n = level_fds(client->gpu, client->level, fds);
-
-	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
-	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
-}
-
-static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
-{
-	const struct client *client = container_of(asked, struct session, compile)->client;
-	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
-
-	if (r < 0) {
-		log_warning("client %llu does not take what it asked for: %s",
-			    (unsigned long long)client->number, strerror(-r));
-		/* Its session ends when the loop sees this. */
-		shutdown(client->socket, SHUT_RDWR);
-	}
-}
-
-/* Takes its place on GPU and tenant, so that the pages are right before the client sees them. */
-static int make_client(struct session *session, struct gpu *gpu, const struct weir_hello *hello)
-{
-	struct agent *agent = session->agent;
+	struct sessions *sessions = session->sessions;
+	const struct weir_hello *hello = &session->hello;
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (!client)
@@ -178,294 +167,336 @@ static int make_client(struct session *session, struct gpu *gpu, const struct we
 		free(client);
 		return r;
 	}
-	client->number = ++agent->last_number;
+	client->number = ++sessions->last_number;
 	client->tenant = session->tenant;
 	client->socket = session->fd;
-	atomic_store(&client->pages.control->memory_limit,
-		     agent_memory_limit(agent, session->tenant, gpu, NULL));
 	client->pid = session->pid;
 	client->context = hello->context;
-	session->compile.answer = send_compiled;
-	session->compile.container = &session->tenant->compiled;
 	client->level = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	make_printable(client->library);
 	read_command(session->pid, client->command, sizeof(client->command));
+	session->compile.answer = send_compiled;
+	session->compile.container = &session->tenant->compiled;
 	atomic_store(&client->pages.control->level, client->level);
+	atomic_store(&client->pages.control->memory_limit,
+		     decider_memory_limit(sessions->decider, session->tenant, gpu, NULL));
 	gpu_add(gpu, client, hello->claimed_bit);
 	DL_APPEND2(session->tenant->clients, client, tenant_prev, tenant_next);
-	scheduler_add(&agent->scheduler, client);
-	r = send_welcome(client);
-	region_pages_close(&client->pages);
+	scheduler_add(sessions->scheduler, client);
 	session->client = client;
-	return r;
+	return 0;
 }
 
-/* As gpus_get(); another one than its own is as unknown to it. */
+static void free_client(struct sessions *sessions, struct client *client)
+{
+	struct tenant *tenant = client->tenant;
+
+	client_read(client);
+	client_count_hold(client, false, loop_now());
+	scheduler_remove(client);
+	gpu_remove(client->gpu, client, sessions->stopping);
+	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
+	if (!sessions->stopping)
+		scheduler_change(sessions->scheduler, client->gpu);
+	region_pages_deinit(&client->pages);
+	free(client);
+}
+
+static void session_free(struct session *session)
+{
+	struct sessions *sessions = session->sessions;
+
+	if (session->client) {
+		log_debug("client %llu is gone", (unsigned long long)session->client->number);
+		compile_leave(&session->compile);
+		free_client(sessions, take(session->client));
+	}
+	if (session->tenant)
+		tenants_leave(sessions->tenants, session->tenant, loop_now());
+	DL_DELETE(sessions->all, session);
+	sessions->n--;
+	loop_timer_deinit(&session->pause);
+	loop_timer_deinit(&session->deadline);
+	loop_io_deinit(&session->death);
+	loop_io_deinit(&session->socket);
+	closep(&session->process);
+	closep(&session->fd);
+	free(session);
+}
+
+/* Actions of the state table. They return false after a refusal, which ends the session. */
+
+/* 0; GPUS_UNKNOWN, also for a GPU that the session may not use; or a negative errno. */
 static int find_gpu(const struct session *session, const uint8_t uuid[16], struct gpu **gpu)
 {
 	if (session->only && memcmp(session->only->uuid, uuid, 16) != 0)
 		return GPUS_UNKNOWN;
-	return gpus_get(&session->agent->gpus, uuid, gpu);
+	return gpus_get(session->sessions->gpus, uuid, gpu);
 }
 
-static void welcome(struct session *session, const struct weir_hello *hello)
+static bool welcome(struct session *session)
 {
-	struct agent *agent = session->agent;
-	char id[GPU_ID_SIZE];
-	char text[128];
+	struct sessions *sessions = session->sessions;
+	char id[GPU_ID_SIZE], text[128];
 	struct gpu *gpu;
-	int r = find_gpu(session, hello->gpu, &gpu);
+	int r = find_gpu(session, session->hello.gpu, &gpu);
 
-	gpu_format_id(hello->gpu, id);
+	gpu_format_id(session->hello.gpu, id);
 	if (r > 0) {
 		snprintf(text, sizeof(text), "no GPU %s here", id);
-		refuse_session(session, WEIR_REFUSED_GPU, text);
-		return;
+		return refuse(session, WEIR_REFUSED_GPU, text);
 	}
 	if (r == 0) {
-		agent_configure_gpu(agent, gpu);
-		r = make_client(session, gpu, hello);
+		sessions->new_gpu(sessions, gpu);
+		r = make_client(session, gpu);
+	}
+	if (r == 0) {
+		r = send_welcome(session->client);
+		region_pages_close(&session->client->pages);
 	}
 	if (r < 0) {
 		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
-		refuse_session(session, WEIR_REFUSED_INTERNAL, text);
-		return;
+		return refuse(session, WEIR_REFUSED_INTERNAL, text);
 	}
-	loop_timer_deinit(&session->hello);
-	/* What its processes have from before a restart is watched again. */
-	struct memory_owner owner = owner_of(agent, session->tenant, gpu);
-	memories_find(&agent->memories, &owner);
+	/* Opens an account from before the agent's restart, to watch its processes again. */
+	struct memory_owner owner = decider_memory_owner(sessions->decider, session->tenant, gpu);
+	memories_find(sessions->memories, &owner);
 	log_debug("client %llu: %s, pid %d, level %u, bit %u of %s, libweir %.31s",
 		  (unsigned long long)session->client->number, session->client->command,
 		  (int)session->pid, session->client->level, session->client->bit, id,
 		  session->client->library);
+	return true;
 }
 
-/* Who was known to an agent before this one acts on its level still. Without the pods we would say
- * another for a moment, and a pod above would wait for those below it. */
-static bool level_unknown(const struct session *session, const struct weir_hello *hello)
+/* The client ends the connection. */
+static bool tell_account(struct session *session)
 {
-	const struct agent *agent = session->agent;
-
-	return agent->pods && !agent->pods_known && session->tenant->identity.in_pod &&
-	       hello->claimed_bit != WEIR_BIT_NONE;
-}
-
-static void wait_to_welcome(struct session *session, const struct weir_hello *hello)
-{
-	session->said = *hello;
-	session->waits = true;
-	loop_io_modify(&session->socket, 0);
-	loop_timer_set(&session->hello, SESSION_LEVEL_NS, 0);
-	pods_hurry(session->agent->pods);
-}
-
-static void welcome_at_last(struct session *session)
-{
-	session->waits = false;
-	loop_io_modify(&session->socket, EPOLLIN);
-	welcome(session, &session->said);
-}
-
-static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
-{
-	struct weir_account message = {.slot = slot};
-	int fds[] = {memory->limit.readonly, memory->account.writable};
-
-	weir_header_init(&message.header, WEIR_ACCOUNT, sizeof(message));
-	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
-}
-
-static void answer_memory(struct session *session, struct gpu *gpu)
-{
-	struct memory_owner owner = owner_of(session->agent, session->tenant, gpu);
+	struct sessions *sessions = session->sessions;
 	struct memory *memory;
-	int r = memories_enter(&session->agent->memories, &owner, session->pid, session->process,
-			       &memory);
-
-	/* Metrics tell of who only allocates, too. */
-	if (r >= 0)
-		tenant_usage(session->tenant, gpu);
-	if (r >= 0)
-		r = send_account(session, memory, (uint32_t)r);
-	if (r == -ENOSPC)
-		refuse_session(session, WEIR_REFUSED_LIMIT,
-			       "too many processes with accounts of memory");
-	else if (r < 0)
-		refuse_session(session, WEIR_REFUSED_INTERNAL, strerror(-r));
-}
-
-/* Nobody has said yet whether the container has a limit: a new pod may be here before the news of
- * it. */
-static bool limit_unknown(const struct session *session, const struct gpu *gpu)
-{
-	struct agent *agent = session->agent;
-	struct memory_owner owner = owner_of(agent, session->tenant, gpu);
-
-	return agent->pods && session->tenant->identity.in_pod && !owner.known &&
-	       !memories_find(&agent->memories, &owner);
-}
-
-/* The asker may have closed its half already: only its end is listened for. */
-static void wait_for_pod(struct session *session, struct gpu *gpu)
-{
-	session->asked = gpu;
-	loop_io_modify(&session->socket, 0);
-	loop_timer_set(&session->hello, SESSION_MEMORY_NS, 0);
-	pods_hurry(session->agent->pods);
-}
-
-/* The connection is the asker's to end. */
-static void tell_memory(struct session *session, const struct weir_memory *asked)
-{
-	struct agent *agent = session->agent;
 	struct gpu *gpu;
-	int r = find_gpu(session, asked->gpu, &gpu);
+	int r = find_gpu(session, session->asked, &gpu);
 
 	if (r > 0) {
-		/* Nobody has a limit on what is not here. */
-		refuse(agent, session->fd, WEIR_REFUSED_GPU, session->pid, "no such GPU here",
-		       false);
+		/* Nobody has a limit on a GPU that is not here. */
+		send_refused(sessions, session->fd, WEIR_REFUSED_GPU, session->pid,
+			     "no such GPU here", false);
+		return false;
+	}
+	if (r == 0) {
+		struct memory_owner owner =
+			decider_memory_owner(sessions->decider, session->tenant, gpu);
+		r = memories_enter(sessions->memories, &owner, session->pid, session->process,
+				   &memory);
+	}
+	if (r >= 0) {
+		/* Metrics include clients that only allocate memory. */
+		tenant_usage(session->tenant, gpu);
+		r = send_account(session, memory, (uint32_t)r);
+	}
+	if (r == -ENOSPC)
+		return refuse(session, WEIR_REFUSED_LIMIT,
+			      "too many processes with accounts of memory");
+	return r >= 0 || refuse(session, WEIR_REFUSED_INTERNAL, strerror(-r));
+}
+
+/* A client from before the agent's restart still acts on its old level. Before the pods are known
+ * we would tell it another one for a moment, and a pod above would wait for pods below. */
+static bool level_unknown(const struct session *session)
+{
+	return session->hello.claimed_bit != WEIR_BIT_NONE &&
+	       decider_awaits_pod(session->sessions->decider, session->tenant);
+}
+
+/* A new pod may be here before the API server tells of it. Then nobody has said yet whether the
+ * container has a limit. */
+static bool limit_unknown(const struct session *session)
+{
+	struct sessions *sessions = session->sessions;
+	struct gpu *gpu;
+
+	if (!sessions->decider->pods || !session->tenant->identity.in_pod ||
+	    session->tenant->memory_known || find_gpu(session, session->asked, &gpu) != 0)
+		return false;
+	struct memory_owner owner = decider_memory_owner(sessions->decider, session->tenant, gpu);
+	return !memories_find(sessions->memories, &owner);
+}
+
+/* Steps */
+
+struct packet {
+	union weir_message message;
+	enum weir_check check;
+	int fds[WEIR_FDS_MAX];
+	size_t n_fds;
+};
+
+static void read_if_wanted(struct session *session)
+{
+	bool waits =
+		session->state == SESSION_AWAITS_LEVEL || session->state == SESSION_AWAITS_LIMIT;
+
+	loop_io_modify(&session->socket, waits || session->paused ? 0 : EPOLLIN);
+}
+
+static void enter(struct session *session, enum session_state state)
+{
+	if (state == session->state)
+		return;
+	session->state = state;
+	if (deadlines[state])
+		loop_timer_set(&session->deadline, deadlines[state], 0);
+	else
+		loop_timer_deinit(&session->deadline);
+	read_if_wanted(session);
+}
+
+/* Performs the table's action and enters the next state. May free the session. @packet is NULL
+ * unless the event is a message. */
+static void step(struct session *session, enum session_event event, struct packet *packet)
+{
+	const struct session_step *step = session_next(session->state, event);
+	struct sessions *sessions = session->sessions;
+	bool done = true;
+
+	switch (step->action) {
+	case SESSION_DO_NOTHING:
+		break;
+	case SESSION_DO_WELCOME:
+		done = welcome(session);
+		break;
+	case SESSION_DO_TELL_ACCOUNT:
+		done = tell_account(session);
+		break;
+	case SESSION_DO_HURRY_PODS:
+		pods_hurry(sessions->decider->pods);
+		break;
+	case SESSION_DO_COMPILE:
+		compile_ask(sessions->compile, &session->compile, packet->message.compile.id,
+			    take_fd(packet->fds[0]));
+		break;
+	case SESSION_DO_LOOK:
+		scheduler_hear(sessions->scheduler, session->client);
+		break;
+	case SESSION_DO_REFUSE:
+		refuse(session, step->reason,
+		       step->text ? step->text : weir_check_text(packet->check));
+	}
+	if (done && step->next != SESSION_GONE)
+		enter(session, step->next);
+	else
 		session_free(session);
-	} else if (r < 0) {
-		refuse_session(session, WEIR_REFUSED_INTERNAL, strerror(-r));
-	} else if (limit_unknown(session, gpu)) {
-		wait_for_pod(session, gpu);
-	} else {
-		answer_memory(session, gpu);
-	}
 }
 
-/* It asks again, if it cannot do without a limit. */
-static void pod_late(struct session *session)
+static enum session_event event_of(struct session *session, const struct packet *packet)
 {
-	struct agent *agent = session->agent;
+	enum session_event event = session_event_of(packet->check, packet->message.header.type);
 
-	refuse(agent, session->fd, WEIR_REFUSED_INTERNAL, session->pid,
-	       "its pod is not known yet, nor its limit of memory", agent->limited);
-	session_free(session);
-}
-
-void sessions_answer(struct agent *agent)
-{
-	for (struct session *session = agent->sessions, *next; session; session = next) {
-		next = session->next;
-		if (session->waits && !level_unknown(session, &session->said)) {
-			welcome_at_last(session);
-		} else if (session->asked && !limit_unknown(session, session->asked)) {
-			loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
-			loop_io_modify(&session->socket, EPOLLIN);
-			answer_memory(session, take(session->asked));
-		}
+	if (session->state != SESSION_OPEN)
+		return event;
+	if (event == SESSION_HELLO) {
+		session->hello = packet->message.hello;
+		return level_unknown(session) ? SESSION_HELLO_EARLY : event;
 	}
+	if (event == SESSION_MEMORY) {
+		memcpy(session->asked, packet->message.memory.gpu, sizeof(session->asked));
+		return limit_unknown(session) ? SESSION_MEMORY_EARLY : event;
+	}
+	return event;
 }
 
 static void pause_over(struct loop_timer *timer)
 {
 	struct session *session = container_of(timer, struct session, pause);
 
-	if (!session->asked && !session->waits)
-		loop_io_modify(&session->socket, EPOLLIN);
+	session->paused = false;
+	read_if_wanted(session);
 }
 
-/* The rest waits in the socket, and then its sender does. */
+/* The rest waits in the socket, and its sender waits when that is full. */
 static void count_message(struct session *session)
 {
 	uint64_t now = loop_now();
 
-	if (now - session->burst_since >= SESSION_BURST_NS) {
-		session->burst_since = now;
-		session->burst = 0;
+	if (now - session->busy_since >= SESSION_BUSY_NS) {
+		session->busy_since = now;
+		session->n_messages = 0;
 	}
-	if (++session->burst < SESSION_BURST)
+	if (++session->n_messages < SESSION_BUSY_MESSAGES)
 		return;
 	log_limited(LOG_WARNING, 60, "pid %d sends without end, and has to wait",
 		    (int)session->pid);
-	loop_io_modify(&session->socket, 0);
-	loop_timer_set(&session->pause, session->burst_since + SESSION_BURST_NS - now, 0);
+	session->paused = true;
+	read_if_wanted(session);
+	loop_timer_set(&session->pause, session->busy_since + SESSION_BUSY_NS - now, 0);
 }
 
 static void socket_ready(struct loop_io *io, uint32_t events)
 {
 	struct session *session = container_of(io, struct session, socket);
-	struct handshake_verdict verdict;
-	union weir_message message;
-	int fds[WEIR_FDS_MAX];
-	size_t n = 0;
+	struct packet packet = {.n_fds = 0};
 
 	(void)events;
-	int r = weir_message_receive(io->fd, &message, fds, &n);
+	int r = weir_message_receive(io->fd, &packet.message, packet.fds, &packet.n_fds);
 	if (r == -EAGAIN)
 		return;
 	if (r < 0) {
-		session_free(session);
+		step(session, SESSION_END, NULL);
 		return;
 	}
+	packet.check = (enum weir_check)r;
 	count_message(session);
-	handshake_judge(&verdict, (enum weir_check)r, &message, session->client != NULL);
-	if (verdict.action == HANDSHAKE_COMPILE) {
-		compile_ask(&session->agent->compile, &session->compile, message.compile.id,
-			    fds[0]);
-		return;
-	}
-	if (verdict.action == HANDSHAKE_WORK) {
-		scheduler_hear(&session->agent->scheduler, session->client);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		close(fds[i]);
-	if (verdict.action == HANDSHAKE_REFUSE)
-		refuse_session(session, verdict.reason, verdict.text);
-	else if (verdict.action == HANDSHAKE_WELCOME && level_unknown(session, &message.hello))
-		wait_to_welcome(session, &message.hello);
-	else if (verdict.action == HANDSHAKE_WELCOME)
-		welcome(session, &message.hello);
-	else if (verdict.action == HANDSHAKE_MEMORY)
-		tell_memory(session, &message.memory);
+	step(session, event_of(session, &packet), &packet);
+	for (size_t i = 0; i < packet.n_fds; i++)
+		closep(&packet.fds[i]);
 }
 
 static void process_died(struct loop_io *io, uint32_t events)
 {
 	(void)events;
-	session_free(container_of(io, struct session, death));
+	step(container_of(io, struct session, death), SESSION_END, NULL);
 }
 
-static void hello_late(struct loop_timer *timer)
+static void deadline_over(struct loop_timer *timer)
 {
-	struct session *session = container_of(timer, struct session, hello);
-
-	if (session->waits)
-		welcome_at_last(session);
-	else if (session->asked)
-		pod_late(session);
-	else
-		refuse_session(session, WEIR_REFUSED_MESSAGE, "no HELLO within 5 s");
+	step(container_of(timer, struct session, deadline), SESSION_DEADLINE, NULL);
 }
+
+void sessions_pods_changed(struct sessions *sessions)
+{
+	for (struct session *session = sessions->all, *next; session; session = next) {
+		next = session->next;
+		if ((session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
+		    (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)))
+			step(session, SESSION_POD_KNOWN, NULL);
+	}
+}
+
+/* New connections */
 
 static int session_start(struct session *session, const struct container_identity *identity)
 {
-	struct agent *agent = session->agent;
+	struct sessions *sessions = session->sessions;
 	bool fresh;
-	int r = tenants_enter(&agent->tenants, identity, &session->tenant, &fresh);
+	int r = tenants_enter(sessions->tenants, identity, &session->tenant, &fresh);
 
 	if (r == 0)
-		r = loop_io_init(&session->socket, &agent->loop, session->fd, EPOLLIN,
+		r = loop_io_init(&session->socket, sessions->loop, session->fd, EPOLLIN,
 				 socket_ready);
 	if (r == 0)
-		r = loop_io_init(&session->death, &agent->loop, session->process, EPOLLIN,
+		r = loop_io_init(&session->death, sessions->loop, session->process, EPOLLIN,
 				 process_died);
 	if (r == 0)
-		r = loop_timer_init(&session->hello, &agent->loop, hello_late);
+		r = loop_timer_init(&session->pause, sessions->loop, pause_over);
 	if (r == 0)
-		r = loop_timer_init(&session->pause, &agent->loop, pause_over);
+		r = loop_timer_init(&session->deadline, sessions->loop, deadline_over);
 	if (r == 0)
-		r = loop_timer_set(&session->hello, SESSION_HELLO_NS, 0);
+		r = loop_timer_set(&session->deadline, deadlines[SESSION_OPEN], 0);
 	return r;
 }
 
 /* Takes @fd and @process, also when it fails: NULL. */
-static struct session *session_new(struct agent *agent, int fd, int process,
+static struct session *session_new(struct sessions *sessions, int fd, int process,
 				   const struct container_identity *identity)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -476,32 +507,35 @@ static struct session *session_new(struct agent *agent, int fd, int process,
 		error_origin(-ENOMEM);
 		return NULL;
 	}
-	*session = (struct session){
-		.agent = agent, .fd = fd, .process = process, .pid = identity->pid};
-	DL_APPEND(agent->sessions, session);
-	agent->n_sessions++;
+	*session = (struct session){.sessions = sessions,
+				    .state = SESSION_OPEN,
+				    .fd = fd,
+				    .process = process,
+				    .pid = identity->pid};
+	DL_APPEND(sessions->all, session);
+	sessions->n++;
 	int r = session_start(session, identity);
 	if (r < 0) {
 		error_origin(r);
 		session_free(session);
 		return NULL;
 	}
-	/* A tenant that was idle may have missed news of its pod. */
-	agent_decide(agent, session->tenant);
+	/* The pod of an idle tenant may have changed unnoticed. */
+	sessions_decide(sessions, session->tenant);
 	return session;
 }
 
-/* @gpu: the only one that it may ask for; NULL: any. */
-static void let_in(struct agent *agent, int fd, const struct gpu *gpu)
+/* @gpu: the only one that the client may use; NULL: any. */
+static void let_in(struct sessions *sessions, int fd, const struct gpu *gpu)
 {
 	struct container_identity identity = {0};
 	struct session *session;
 	char text[128];
 	int process;
 
-	if (agent->n_sessions >= agent->config.clients) {
-		refuse(agent, fd, WEIR_REFUSED_LIMIT, 0, "this node has no room for more clients",
-		       agent->limited);
+	if (sessions->n >= sessions->config->clients) {
+		send_refused(sessions, fd, WEIR_REFUSED_LIMIT, 0,
+			     "this node has no room for more clients", sessions->decider->limited);
 		close(fd);
 		return;
 	}
@@ -510,63 +544,83 @@ static void let_in(struct agent *agent, int fd, const struct gpu *gpu)
 		snprintf(text, sizeof(text), "the agent cannot tell who this is: %s",
 			 r == -ENXIO ? "it does not see this PID namespace" : strerror(-r));
 		if (r != -ESRCH)
-			refuse(agent, fd, WEIR_REFUSED_INTERNAL, identity.pid, text,
-			       agent->limited);
+			send_refused(sessions, fd, WEIR_REFUSED_INTERNAL, identity.pid, text,
+				     sessions->decider->limited);
 		close(fd);
 		return;
 	}
-	session = session_new(agent, fd, process, &identity);
-	if (session)
-		session->only = gpu;
-	if (session && session->tenant->n_sessions > agent->config.clients_per_container)
-		refuse_session(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
+	session = session_new(sessions, fd, process, &identity);
+	if (!session)
+		return;
+	session->only = gpu;
+	if (session->tenant->n_sessions > sessions->config->clients_per_container) {
+		refuse(session, WEIR_REFUSED_LIMIT, "this container has too many clients");
+		session_free(session);
+	}
 }
 
 static void accepted(struct server *server, int fd)
 {
-	let_in(container_of(server, struct agent, clients), fd, NULL);
+	let_in(container_of(server, struct sessions, server), fd, NULL);
 }
 
 static void accepted_at_gpu_socket(struct server *server, int fd)
 {
 	struct gpu_socket *socket = container_of(server, struct gpu_socket, server);
 
-	let_in(socket->agent, fd, socket->gpu);
+	let_in(container_of(socket->sockets, struct sessions, gpu_sockets), fd, socket->gpu);
 }
 
-void session_tell_levels(struct agent *agent, struct tenant *tenant)
+void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 {
 	struct client *client;
 
+	decider_decide(sessions->decider, tenant);
 	for (client = tenant->clients; client; client = client->tenant_next) {
 		if (client->level == tenant->level)
 			continue;
 		gpu_set_level(client->gpu, client, tenant->level);
-		scheduler_change(&agent->scheduler, client->gpu);
-		int r = send_level(client);
-		if (r < 0) {
-			log_warning("client %llu does not take its new level: %s",
-				    (unsigned long long)client->number, strerror(-r));
-			/* Its session ends when the loop sees this. */
-			shutdown(client->socket, SHUT_RDWR);
-		}
+		scheduler_change(sessions->scheduler, client->gpu);
+		send_level(client);
 	}
 }
 
-int sessions_init(struct agent *agent)
+static const char *refusal_name(unsigned reason)
 {
-	int r = server_init(&agent->clients, &agent->loop, agent->config.socket, SOCK_SEQPACKET,
-			    0666, accepted);
-
-	return r == 0 ? gpu_sockets_init(agent, accepted_at_gpu_socket) : r;
+	return session_refusal_name((enum weir_refusal)reason);
 }
 
-void sessions_deinit(struct agent *agent)
+void sessions_metrics_write(FILE *out, const struct sessions *sessions)
 {
-	agent->stopping = true;
-	server_deinit(&agent->clients);
-	gpu_sockets_deinit(&agent->gpu_sockets);
-	for (struct session *session = agent->sessions, *next; session; session = next) {
+	static const struct metric table[] = {
+		{"weir_refused_total", "Clients refused, by reason.", METRIC_COUNTER,
+		 METRIC_ARRAY(struct sessions, refused), .label = "reason",
+		 .label_value = refusal_name, .first = WEIR_REFUSED_VERSION,
+		 .end = SESSION_REFUSALS},
+		{0},
+	};
+	const struct metric_objects objects = {.first = sessions};
+
+	metric_write_table(out, table, &objects);
+}
+
+int sessions_init(struct sessions *sessions)
+{
+	const char *path = sessions->config->socket;
+	int r = server_init(&sessions->server, sessions->loop, path, SOCK_SEQPACKET, 0666,
+			    accepted);
+
+	return r == 0 ? gpu_sockets_init(&sessions->gpu_sockets, sessions->loop, sessions->gpus,
+					 path, accepted_at_gpu_socket)
+		      : r;
+}
+
+void sessions_deinit(struct sessions *sessions)
+{
+	sessions->stopping = true;
+	server_deinit(&sessions->server);
+	gpu_sockets_deinit(&sessions->gpu_sockets);
+	for (struct session *session = sessions->all, *next; session; session = next) {
 		next = session->next;
 		session_free(session);
 	}

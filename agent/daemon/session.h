@@ -1,30 +1,56 @@
-/* Sessions: the connections of clients, from accept to end of file.
- *
- *   accepted -> HELLO within 5 s -> welcomed, if need be once the pods are known -> gone
+/* Sessions: the connections of clients, from accept to end of file. Their states and what moves
+ * them are a table (session-state.h); this module performs its actions.
  *
  * A session ends when its socket does, when its process dies (a forked child may keep the socket
- * open), or when the client breaks the protocol. With it go its demand bit and all that it has. */
+ * open), or when the client breaks the protocol. Its demand bit and all that it has go with it. */
 #pragma once
 
-#include "daemon/agent.h"
+#include <stdio.h>
+
+#include "compile/compile.h"
+#include "daemon/decider.h"
+#include "daemon/session-state.h"
 
 #define SESSION_HELLO_NS 5000000000ull
-/* Of one that sends more messages than this in that time none is read before it is over. */
-#define SESSION_BURST    256
-#define SESSION_BURST_NS 250000000ull
-/* So long a client of before the agent's restart may wait to be welcomed, less than its bit is kept
- * for it. */
+/* A client of before the agent's restart waits this long for news of its pod. Shorter than the time
+ * for which the agent keeps its bit (GPU_GRACE_NS). */
 #define SESSION_LEVEL_NS 500000000ull
-/* Less than libweir waits for the answer. */
+/* Shorter than libweir waits for the answer. */
 #define SESSION_MEMORY_NS 700000000ull
+/* After this many messages within this time, the agent reads no more until the time is over. */
+#define SESSION_BUSY_MESSAGES 256
+#define SESSION_BUSY_NS       250000000ull
 
-/* Listens for clients. */
-int sessions_init(struct agent *agent);
-void sessions_deinit(struct agent *agent);
+struct session;
+struct sessions;
+typedef void session_new_gpu_fn(struct sessions *sessions, struct gpu *gpu);
 
-/* Something is known of the pods that was not: who waits to hear its level, or its limit of memory,
- * is told. */
-void sessions_answer(struct agent *agent);
+struct sessions {
+	struct loop *loop;
+	const struct config *config;
+	struct decider *decider;
+	struct gpus *gpus;
+	struct tenants *tenants;
+	struct memories *memories;
+	struct scheduler *scheduler;
+	struct compile *compile;
+	session_new_gpu_fn *new_gpu; /* configures a GPU on which a client arrives */
 
-/* Tells all clients of @tenant its level. One that does not take the message is cut off. */
-void session_tell_levels(struct agent *agent, struct tenant *tenant);
+	struct server server;
+	struct gpu_sockets gpu_sockets;
+	struct session *all;
+	unsigned n;
+	uint64_t last_number; /* of a client */
+	uint64_t refused[SESSION_REFUSALS];
+	bool stopping; /* the agent ends and its clients go on: leave them their demand */
+};
+
+/* Listens for clients. The members before `server` are set. */
+int sessions_init(struct sessions *sessions);
+void sessions_deinit(struct sessions *sessions);
+
+/* Decides on @tenant, and tells its clients if their level changes. */
+void sessions_decide(struct sessions *sessions, struct tenant *tenant);
+/* The pods changed: answers the sessions that waited for that. */
+void sessions_pods_changed(struct sessions *sessions);
+void sessions_metrics_write(FILE *out, const struct sessions *sessions);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "config/config.h"
 
 #include "weir/base.h"
 
@@ -167,10 +168,11 @@ static cJSON *describe_client(const struct client *client)
 	return object;
 }
 
-static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
+static cJSON *describe_gpu(const struct decider *decider, const struct monitor *monitor,
+			   const struct gpu *gpu)
 {
 	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
-	const struct monitor_gpu *watched = monitor_find(&agent->monitor, gpu);
+	const struct monitor_gpu *watched = monitor_find(monitor, gpu);
 	cJSON *object = cJSON_CreateObject();
 	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
 
@@ -183,8 +185,8 @@ static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 	add_number(object, "memory", gpu->memory);
 	if (gpu->index >= 0)
 		add_number(object, "index", (uint64_t)gpu->index);
-	add_text(object, "policy", (gpu->policy ? gpu->policy : agent->scheduler.policy)->name);
-	add_text(object, "mode", gpu_mode_words[config_for_gpu(&agent->config, &traits).mode]);
+	add_text(object, "policy", (gpu->policy ? gpu->policy : decider->scheduler->policy)->name);
+	add_text(object, "mode", gpu_mode_words[config_for_gpu(decider->config, &traits).mode]);
 	if (watched) {
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
 		add_text(object, "health", watched->reason);
@@ -197,7 +199,7 @@ static cJSON *describe_gpu(const struct agent *agent, const struct gpu *gpu)
 	return object;
 }
 
-char *status_print(struct agent *agent)
+char *status_print(struct decider *decider, const struct monitor *monitor)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
@@ -205,15 +207,15 @@ char *status_print(struct agent *agent)
 	struct tenant *tenant;
 	char *text = NULL;
 
-	agent_read_memory(agent);
+	decider_read_memory(decider);
 	if (gpus && clients) {
 		add_text(root, "version", WEIR_VERSION);
-		add_text(root, "policy", agent->scheduler.policy->name);
-		add_number(root, "timers", agent->scheduler.timers.n);
-		add_seconds(root, "timersLateSeconds", agent->scheduler.timers.late);
-		for (const struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
-			cJSON_AddItemToArray(gpus, describe_gpu(agent, gpu));
-		for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
+		add_text(root, "policy", decider->scheduler->policy->name);
+		add_number(root, "timers", decider->scheduler->timers.n);
+		add_seconds(root, "timersLateSeconds", decider->scheduler->timers.late);
+		for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
+			cJSON_AddItemToArray(gpus, describe_gpu(decider, monitor, gpu));
+		for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
 			tenant_read(tenant);
 			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
 				cJSON_AddItemToArray(clients, describe_client(c));

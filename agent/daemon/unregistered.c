@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "daemon/agent.h"
 #include "kubernetes/events.h"
+#include "kubernetes/pods.h"
+#include "scheduler/client.h"
 #include "common/metric.h"
 #include "common/process.h"
 
@@ -25,13 +26,15 @@ static bool is_client(const struct gpu *gpu, pid_t pid)
 }
 
 /* The container, if it is known to have shares; @pod is its pod then. */
-static const struct pod_container *sharing_container(const struct agent *agent,
+static const struct pod_container *sharing_container(const struct unregistered *unregistered,
 						     const struct gpu_process *process,
 						     const struct pod **pod)
 {
 	const struct container_identity *identity = &process->identity;
 
-	*pod = agent->pods && identity->in_pod ? pods_find(agent->pods, identity->pod_uid) : NULL;
+	*pod = unregistered->pods && identity->in_pod
+		       ? pods_find(unregistered->pods, identity->pod_uid)
+		       : NULL;
 	const struct pod_container *container =
 		*pod ? pod_container(*pod, identity->container_id) : NULL;
 	return container && container->share > 0 && container->share < 100 ? container : NULL;
@@ -50,21 +53,21 @@ static int kill_process(const struct gpu_process *process)
 	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
 }
 
-static void report(struct agent *agent, const struct gpu_process *process, const struct pod *pod,
-		   const struct pod_container *container)
+static void report(struct unregistered *unregistered, const struct gpu_process *process,
+		   const struct pod *pod, const struct pod_container *container)
 {
 	log_limited(LOG_WARNING, 1,
 		    "namespace '%s', pod '%s', container '%s': process %d uses %s without libweir",
 		    pod->namespace_, pod->name, container->name, (int)process->key.pid,
 		    process->key.gpu->id);
-	events_tell_pod(agent->events, pod, EVENT_WARNING, "UnregisteredGPUProcess",
+	events_tell_pod(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcess",
 			"container %s: a process uses %s without libweir; it is not held back, and "
 			"its memory is not limited",
 			container->name, process->key.gpu->id);
 }
 
-static void end(struct agent *agent, struct gpu_process *process, const struct pod *pod,
-		const struct pod_container *container)
+static void end(struct unregistered *unregistered, struct gpu_process *process,
+		const struct pod *pod, const struct pod_container *container)
 {
 	int r = kill_process(process);
 
@@ -76,17 +79,16 @@ static void end(struct agent *agent, struct gpu_process *process, const struct p
 		return;
 	}
 	process->killed = true;
-	agent->unregistered.n_killed++;
+	unregistered->n_killed++;
 	log_limited(LOG_WARNING, 1, "killed process %d of pod '%s'", (int)process->key.pid,
 		    pod->name);
-	events_tell_pod(agent->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
+	events_tell_pod(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
 			"container %s: killed a process that used %s without libweir",
 			container->name, process->key.gpu->id);
 }
 
-static void judge(struct agent *agent, struct gpu_process *process, uint64_t now)
+static void judge(struct unregistered *unregistered, struct gpu_process *process, uint64_t now)
 {
-	const struct config_unregistered *config = &agent->config.unregistered;
 	const struct pod *pod;
 
 	if (is_client(process->key.gpu, (pid_t)process->key.pid)) {
@@ -94,16 +96,16 @@ static void judge(struct agent *agent, struct gpu_process *process, uint64_t now
 		process->reported = false;
 		return;
 	}
-	if (now - process->since < config->after * SECOND)
+	if (now - process->since < unregistered->config->after * SECOND)
 		return;
-	const struct pod_container *container = sharing_container(agent, process, &pod);
+	const struct pod_container *container = sharing_container(unregistered, process, &pod);
 	if (!container)
 		return;
 	if (!process->reported)
-		report(agent, process, pod, container);
+		report(unregistered, process, pod, container);
 	process->reported = true;
-	if (config->action == UNREGISTERED_KILL && !process->killed)
-		end(agent, process, pod, container);
+	if (unregistered->config->action == UNREGISTERED_KILL && !process->killed)
+		end(unregistered, process, pod, container);
 }
 
 /* NULL: it is gone, or not to be known. */
@@ -136,36 +138,34 @@ static struct gpu_process *meet(struct unregistered *unregistered, const struct 
 	return process;
 }
 
-static void look_at(struct agent *agent, const struct monitor_gpu *gpu, unsigned n, uint64_t now)
+static void look_at(struct unregistered *unregistered, const struct monitor_gpu *gpu, unsigned n,
+		    uint64_t now)
 {
-	struct unregistered *unregistered = &agent->unregistered;
-
 	for (unsigned i = 0; i < n && i < UNREGISTERED_PROCESSES_MAX; i++) {
 		struct gpu_process *process =
 			meet(unregistered, gpu->gpu, (pid_t)unregistered->list[i].pid, now);
 		if (!process)
 			continue;
 		process->look = unregistered->look;
-		judge(agent, process, now);
+		judge(unregistered, process, now);
 	}
 }
 
-static void look_at_gpu(struct agent *agent, const struct nvml *nvml, const struct monitor_gpu *gpu,
-			uint64_t now)
+static void look_at_gpu(struct unregistered *unregistered, const struct nvml *nvml,
+			const struct monitor_gpu *gpu, uint64_t now)
 {
-	struct unregistered *unregistered = &agent->unregistered;
 	unsigned n = UNREGISTERED_PROCESSES_MAX;
 
 	if (nvml->nvmlDeviceGetComputeRunningProcesses &&
 	    nvml->nvmlDeviceGetComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
 		    NVML_SUCCESS)
-		look_at(agent, gpu, n, now);
+		look_at(unregistered, gpu, n, now);
 	/* Clients of an MPS server are not among those. */
 	n = UNREGISTERED_PROCESSES_MAX;
 	if (nvml->nvmlDeviceGetMPSComputeRunningProcesses &&
 	    nvml->nvmlDeviceGetMPSComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
 		    NVML_SUCCESS)
-		look_at(agent, gpu, n, now);
+		look_at(unregistered, gpu, n, now);
 }
 
 static void forget_gone(struct unregistered *unregistered)
@@ -180,15 +180,15 @@ static void forget_gone(struct unregistered *unregistered)
 	}
 }
 
-void unregistered_look(struct agent *agent, struct monitor *monitor, uint64_t now)
+void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now)
 {
-	if (agent->config.unregistered.action == UNREGISTERED_IGNORE)
+	if (unregistered->config->action == UNREGISTERED_IGNORE)
 		return;
-	agent->unregistered.look++;
+	unregistered->look++;
 	for (unsigned i = 0; i < monitor->n; i++)
 		if (monitor->all[i].device)
-			look_at_gpu(agent, &monitor->nvml, &monitor->all[i], now);
-	forget_gone(&agent->unregistered);
+			look_at_gpu(unregistered, &monitor->nvml, &monitor->all[i], now);
+	forget_gone(unregistered);
 }
 
 void unregistered_deinit(struct unregistered *unregistered)
@@ -215,15 +215,16 @@ static unsigned count_same(const struct gpu_process *begin, const struct gpu_pro
 	return n;
 }
 
-void unregistered_metrics(FILE *out, const struct agent *agent)
+void unregistered_metrics(FILE *out, const struct unregistered *unregistered)
 {
-	const struct gpu_process *all = agent->unregistered.all;
+	const struct gpu_process *all = unregistered->all;
 
 	metric_head(out, "weir_unregistered_processes", "gauge",
 		    "Processes of containers with shares that use a GPU without libweir.");
 	for (const struct gpu_process *process = all; process; process = process->hh.next) {
 		const struct pod *pod;
-		const struct pod_container *container = sharing_container(agent, process, &pod);
+		const struct pod_container *container =
+			sharing_container(unregistered, process, &pod);
 		if (!process->reported || !container || count_same(all, process, process))
 			continue;
 		fputs("weir_unregistered_processes{", out);
@@ -236,5 +237,5 @@ void unregistered_metrics(FILE *out, const struct agent *agent)
 	metric_head(out, "weir_unregistered_processes_killed_total", "counter",
 		    "Such processes killed, if the configuration says so.");
 	fprintf(out, "weir_unregistered_processes_killed_total %" PRIu64 "\n",
-		agent->unregistered.n_killed);
+		unregistered->n_killed);
 }

@@ -1,9 +1,9 @@
-/* Processes that NVML sees on the GPUs, and those of them that have shares of one and use it
- * without libweir: nobody holds them back, and no limit of memory counts what they have.
+/* Processes that use a GPU without libweir although their container has only a share of it. Nobody
+ * holds them back, and no memory limit counts their memory.
  *
- * Such a process is one whose pod asks for shares, which is not connected to the agent, and which
- * has been so for longer than a client takes to come back. Whole-GPU pods are left alone, and so is
- * what is in no pod or in one that is not known. */
+ * NVML lists a GPU's processes. One is unregistered if its container is known to have a share, and
+ * if it has not been a client for longer than a client needs to come back. Processes in whole-GPU
+ * pods, in no pod or in an unknown pod are left alone. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,10 @@
 #include "kubernetes/container.h"
 #include "daemon/monitor.h"
 
-#define UNREGISTERED_PROCESSES_MAX 1024 /* of a GPU that are looked at */
+#define UNREGISTERED_PROCESSES_MAX 1024 /* read for each GPU */
 
-struct agent;
+struct events;
+struct pods;
 
 /* A process on a GPU. */
 struct gpu_process {
@@ -27,20 +28,23 @@ struct gpu_process {
 	} key;
 	UT_hash_handle hh;
 	struct container_identity identity;
-	uint64_t started; /* by /proc/PID/stat: the number alone may be given out again */
+	uint64_t started; /* by /proc/PID/stat, because PIDs are used again */
 	uint64_t since;   /* when it was first seen, or last was a client */
-	uint64_t look;    /* the last one that saw it */
+	uint64_t look;    /* number of the last look that saw it */
 	bool reported, killed;
 };
 
 struct unregistered {
+	const struct config_unregistered *config;
+	struct pods *pods;     /* NULL: no Kubernetes */
+	struct events *events; /* NULL: none are sent */
 	struct gpu_process *all;
 	uint64_t look;
 	uint64_t n_killed;
 	nvmlProcessInfo_t list[UNREGISTERED_PROCESSES_MAX];
 };
 
-/* Looks which processes there are, and acts as the configuration says. */
-void unregistered_look(struct agent *agent, struct monitor *monitor, uint64_t now);
+/* Reads the processes of all GPUs, and reports or kills as the configuration says. */
+void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now);
 void unregistered_deinit(struct unregistered *unregistered);
-void unregistered_metrics(FILE *out, const struct agent *agent);
+void unregistered_metrics(FILE *out, const struct unregistered *unregistered);

@@ -250,7 +250,7 @@ void expect_refused(int fd, enum weir_refusal reason)
 	assert_true(strlen(message.refused.text) > 0);
 	assert_true(fake_receive(fd, &message, fds) < 0);
 	close(fd);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 }
 
 void rig_fetch(const char *path, char *answer, size_t size)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/agent.h"
+#include "kubernetes/pods.h"
 
 #include "weir/base.h"
 #include "weir/protocol.h"

@@ -50,7 +50,7 @@ static void test_kernels_that_are_tuned(void **state)
 	char *line = strstr(answer, "weir_kernels_tuning{");
 	assert_non_null(line);
 	assert_memory_equal(strchr(line, '}'), "} 5\n", 4);
-	cleanup(freep) char *status = status_print(&agent);
+	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(status, "\"tuning\":2"));
 	assert_non_null(strstr(status, "\"tuning\":3"));
 	assert_non_null(strstr(status, "\"comparing\":3")); /* deprecated */
@@ -86,7 +86,7 @@ static void test_timers_are_counted(void **state)
 	assert_non_null(line);
 	double late = strtod(strchr(line + 1, ' '), NULL) * 1e9;
 	assert_in_range((uint64_t)late, before.late + nap.tv_nsec / 2, now.late + 1000);
-	cleanup(freep) char *status = status_print(&agent);
+	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(status, "\"timersLateSeconds\":"));
 	fake_leave(&one);
 	fake_leave(&other);
@@ -97,14 +97,14 @@ static void test_refusals_are_counted(void **state)
 	static char answer[32768];
 
 	(void)state;
-	uint64_t before = agent.refused[WEIR_REFUSED_GPU];
-	agent.refused[WEIR_REFUSED_GPU] += 4;
+	uint64_t before = agent.sessions.refused[WEIR_REFUSED_GPU];
+	agent.sessions.refused[WEIR_REFUSED_GPU] += 4;
 	rig_fetch("/metrics", answer, sizeof(answer));
 	char line[64];
 	snprintf(line, sizeof(line), "weir_refused_total{reason=\"gpu\"} %u\n",
 		 (unsigned)before + 4);
 	assert_non_null(strstr(answer, line));
-	agent.refused[WEIR_REFUSED_GPU] = before;
+	agent.sessions.refused[WEIR_REFUSED_GPU] = before;
 }
 
 /* Each has an address of its own: 127.0.0.@host. */
@@ -157,7 +157,7 @@ static void ask(const char *request, char *answer, size_t size)
 	answer[n > 0 ? n : 0] = '\0';
 	close(fd);
 	rig_pump();
-	assert_int_equal(agent.n_control_peers, 0);
+	assert_int_equal(agent.control.n_peers, 0);
 }
 
 static void test_control(void **state)
@@ -329,12 +329,12 @@ static void test_hold_by_command(void **state)
 	struct fake fake = fake_join(0);
 	snprintf(request, sizeof(request),
 		 "{\"command\":\"hold\",\"client\":%llu,\"seconds\":60}\n",
-		 (unsigned long long)agent.last_number);
+		 (unsigned long long)agent.sessions.last_number);
 	ask(request, answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"heldSeconds\":60"));
 	assert_int_equal(fake.control->hold, 1);
 	snprintf(request, sizeof(request), "{\"command\":\"hold\",\"client\":%llu,\"seconds\":0}\n",
-		 (unsigned long long)agent.last_number);
+		 (unsigned long long)agent.sessions.last_number);
 	ask(request, answer, sizeof(answer));
 	assert_int_equal(fake.control->hold, 0);
 	fake_leave(&fake);
@@ -366,7 +366,7 @@ static void test_trace_by_command(void **state)
 	int fd = start_recording(0.05);
 	static const char again[] = "{\"command\":\"trace\",\"seconds\":1}";
 	uint64_t later;
-	char *refusal = commands_answer(&agent, again, sizeof(again) - 1, &later);
+	char *refusal = commands_answer(&agent.commands, again, sizeof(again) - 1, &later);
 	assert_string_equal(refusal, "{\"error\":\"somebody else records\"}");
 	free(refusal);
 	fake.status->gpu_time = 7000000;

@@ -79,7 +79,7 @@ static void test_compile_deaf(void **state)
 	(void)state;
 	struct fake fake = fake_join(1);
 	agent.compile.on = false;
-	for (int i = 0; i < 10000 && agent.n_sessions; i++) {
+	for (int i = 0; i < 10000 && agent.sessions.n; i++) {
 		struct weir_compile message = {.id = 1};
 		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -88,7 +88,7 @@ static void test_compile_deaf(void **state)
 		close(null);
 		rig_pump();
 	}
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 	close(fake.fd);
 }
 

@@ -20,6 +20,7 @@ static void expect_bad(const void *packet, size_t size, enum weir_refusal reason
 
 static void test_bad_messages(void **state)
 {
+	static char answer[32768];
 	uint8_t large[WEIR_MESSAGE_MAX + 1] = {0};
 	struct weir_hello message;
 
@@ -36,8 +37,11 @@ static void test_bad_messages(void **state)
 	message = fake_hello(WEIR_BIT_NONE);
 	message.header.type = WEIR_LEVEL;
 	expect_bad(&message, sizeof(message), WEIR_REFUSED_MESSAGE);
-	assert_true(agent.refused[WEIR_REFUSED_MESSAGE] == 5);
-	assert_true(agent.refused[WEIR_REFUSED_VERSION] == 1);
+	assert_true(agent.sessions.refused[WEIR_REFUSED_MESSAGE] == 5);
+	assert_true(agent.sessions.refused[WEIR_REFUSED_VERSION] == 1);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\nweir_refused_total{reason=\"message\"} 5\n"));
+	assert_non_null(strstr(answer, "\nweir_refused_total{reason=\"gpu\"} 0\n"));
 }
 
 /* A later library's message is no offence, before and after the hello. */
@@ -53,7 +57,7 @@ static void test_unknown_type(void **state)
 	assert_int_equal(weir_message_send(fake.fd, &odd, sizeof(odd), NULL, 0), 0);
 	rig_pump();
 	fake_welcome(&fake);
-	assert_int_equal(agent.n_sessions, 1);
+	assert_int_equal(agent.sessions.n, 1);
 	fake_leave(&fake);
 }
 
@@ -111,7 +115,7 @@ static void test_limits(void **state)
 	for (int i = 0; i < 90; i++)
 		close(fakes[i].fd);
 	rig_pump();
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 }
 
 /* As with a full disk: refused, and welcome once there is room. */
@@ -140,8 +144,8 @@ static void test_silent(void **state)
 	(void)state;
 	int fd = fake_connect();
 	rig_pump();
-	assert_int_equal(agent.n_sessions, 1);
-	while (agent.n_sessions)
+	assert_int_equal(agent.sessions.n, 1);
+	while (agent.sessions.n)
 		assert_true(loop_step(&agent.loop, -1) >= 0);
 	expect_refused(fd, WEIR_REFUSED_MESSAGE);
 }
@@ -152,7 +156,7 @@ static void test_garbage_status(void **state)
 	(void)state;
 	struct fake fake = fake_join(1);
 	memset(fake.status, 0xa5, WEIR_PAGE_SIZE);
-	char *text = status_print(&agent);
+	char *text = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(text, "\"launches\":0"));
 	free(text);
 	fake_leave(&fake);

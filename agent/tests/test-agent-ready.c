@@ -67,7 +67,7 @@ static void no_daemon(void **state)
 static void no_socket(void **state)
 {
 	(void)state;
-	server_deinit(&agent.clients);
+	server_deinit(&agent.sessions.server);
 	expect("503", "not ready: no socket for clients");
 }
 

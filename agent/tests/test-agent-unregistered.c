@@ -88,7 +88,7 @@ static bool metric_says(const char *value)
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	unregistered_metrics(out, &agent);
+	unregistered_metrics(out, &agent.report.unregistered);
 	fclose(out);
 	snprintf(line, sizeof(line),
 		 "\nweir_unregistered_processes{namespace=\"ns\",pod=\"web\",container=\"main\","
@@ -104,17 +104,17 @@ static void a_process_is_told_of_when_it_does_not_come_back(void **state)
 	(void)state;
 	make_pod(30);
 	listed = start_process();
-	unregistered_look(&agent, &monitor, T);
-	unregistered_look(&agent, &monitor, T + AFTER - 1);
+	unregistered_look(&agent.report.unregistered, &monitor, T);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER - 1);
 	assert_false(metric_says("1"));
-	unregistered_look(&agent, &monitor, T + AFTER);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
 	assert_true(metric_says("1"));
-	assert_int_equal(agent.unregistered.n_killed, 0);
+	assert_int_equal(agent.report.unregistered.n_killed, 0);
 	end_process(listed);
 	/* NVML may show it for a while yet. */
-	unregistered_look(&agent, &monitor, T + 2 * AFTER);
+	unregistered_look(&agent.report.unregistered, &monitor, T + 2 * AFTER);
 	assert_false(metric_says("1"));
-	assert_null(agent.unregistered.all);
+	assert_null(agent.report.unregistered.all);
 }
 
 static void a_client_is_not(void **state)
@@ -122,8 +122,8 @@ static void a_client_is_not(void **state)
 	(void)state;
 	make_pod(30);
 	listed = getpid();
-	unregistered_look(&agent, &monitor, T);
-	unregistered_look(&agent, &monitor, T + 5 * AFTER);
+	unregistered_look(&agent.report.unregistered, &monitor, T);
+	unregistered_look(&agent.report.unregistered, &monitor, T + 5 * AFTER);
 	assert_false(metric_says("1"));
 }
 
@@ -131,23 +131,23 @@ static void nor_is_one_that_weir_leaves_alone(void **state)
 {
 	(void)state;
 	listed = start_process();
-	unregistered_look(&agent, &monitor, T);
+	unregistered_look(&agent.report.unregistered, &monitor, T);
 	/* In a pod that is not known; with a whole GPU; without any; in another container. */
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_false(agent.unregistered.all->reported);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_false(agent.report.unregistered.all->reported);
 	make_pod(100);
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_false(agent.unregistered.all->reported);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_false(agent.report.unregistered.all->reported);
 	known_pod->containers[0].share = 0;
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_false(agent.unregistered.all->reported);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_false(agent.report.unregistered.all->reported);
 	known_pod->containers[0].share = 30;
 	strcpy(known_pod->containers[0].id, "c2");
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_false(agent.unregistered.all->reported);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_false(agent.report.unregistered.all->reported);
 	strcpy(known_pod->containers[0].id, "c1");
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_true(agent.unregistered.all->reported);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_true(agent.report.unregistered.all->reported);
 	end_process(listed);
 }
 
@@ -159,12 +159,12 @@ static void it_is_killed_where_the_configuration_says_so(void **state)
 	make_pod(30);
 	agent.config.unregistered.action = UNREGISTERED_KILL;
 	listed = start_process();
-	unregistered_look(&agent, &monitor, T);
-	unregistered_look(&agent, &monitor, T + AFTER);
+	unregistered_look(&agent.report.unregistered, &monitor, T);
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
 	assert_int_equal(waitpid(listed, &status, 0), listed);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	assert_int_equal(agent.unregistered.n_killed, 1);
+	assert_int_equal(agent.report.unregistered.n_killed, 1);
 }
 
 static void another_process_of_its_number_begins_anew(void **state)
@@ -173,13 +173,13 @@ static void another_process_of_its_number_begins_anew(void **state)
 	make_pod(30);
 	agent.config.unregistered.action = UNREGISTERED_KILL;
 	listed = start_process();
-	unregistered_look(&agent, &monitor, T);
-	agent.unregistered.all->started--; /* as if it were the number of one before */
-	unregistered_look(&agent, &monitor, T + AFTER);
-	assert_int_equal(agent.unregistered.n_killed, 0);
+	unregistered_look(&agent.report.unregistered, &monitor, T);
+	agent.report.unregistered.all->started--; /* as if it were the number of one before */
+	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
+	assert_int_equal(agent.report.unregistered.n_killed, 0);
 	assert_int_equal(waitpid(listed, NULL, WNOHANG), 0);
-	unregistered_look(&agent, &monitor, T + 2 * AFTER);
-	assert_int_equal(agent.unregistered.n_killed, 1);
+	unregistered_look(&agent.report.unregistered, &monitor, T + 2 * AFTER);
+	assert_int_equal(agent.report.unregistered.n_killed, 1);
 	end_process(listed);
 }
 

@@ -33,7 +33,7 @@ static void test_welcome(void **state)
 	assert_true(atomic_load(&low.wait->word) == 0);
 	assert_int_equal(low.control->above, 0);
 	fake_leave(&low);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 }
 
 static void test_reading_is_not_writing(void **state)
@@ -58,7 +58,7 @@ static void test_level_changes_live(void **state)
 	(void)state;
 	struct fake other = fake_join(1), fake = fake_join(0);
 	agent.config.levels.by_default = 3;
-	agent_decide(&agent, agent.tenants.all->hh.next);
+	sessions_decide(&agent.sessions, agent.tenants.all->hh.next);
 	assert_int_equal(fake_receive(fake.fd, &message, fds), 0);
 	assert_int_equal(message.header.type, WEIR_LEVEL);
 	assert_int_equal(message.level.level, 3);
@@ -69,7 +69,7 @@ static void test_level_changes_live(void **state)
 	assert_true(atomic_load(&other.wait->word) == 1ull << fake.bit);
 
 	agent.config.levels.by_default = 0;
-	agent_decide(&agent, agent.tenants.all->hh.next);
+	sessions_decide(&agent.sessions, agent.tenants.all->hh.next);
 	assert_int_equal(fake_receive(fake.fd, &message, fds), 0);
 	assert_int_equal(message.level.level, 0);
 	gpu_sweep(agent.gpus.all, loop_now() + GPU_GRACE_NS);
@@ -85,12 +85,12 @@ static void test_deaf_client(void **state)
 {
 	(void)state;
 	struct fake fake = fake_join(0);
-	for (int i = 0; i < 10000 && agent.n_sessions; i++) {
+	for (int i = 0; i < 10000 && agent.sessions.n; i++) {
 		agent.config.levels.by_default = (uint8_t)(1 + i % 2);
-		agent_decide(&agent, agent.tenants.all);
+		sessions_decide(&agent.sessions, agent.tenants.all);
 		rig_pump();
 	}
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 	close(fake.fd);
 }
 
@@ -142,7 +142,7 @@ static void test_killed(void **state)
 
 	/* The process, not its own child, which still has the socket. */
 	kill(child, SIGKILL);
-	while (agent.n_sessions > 1)
+	while (agent.sessions.n > 1)
 		assert_true(loop_step(&agent.loop, -1) >= 0);
 	assert_true(atomic_load(&low.wait->word) == 0);
 	assert_int_equal(low.control->above, 0);
@@ -174,7 +174,7 @@ static void test_many_share(void **state)
 	for (size_t i = 0; i < countof(fakes); i++)
 		close(fakes[i].fd);
 	rig_pump();
-	assert_int_equal(agent.n_sessions, 1);
+	assert_int_equal(agent.sessions.n, 1);
 	fake_leave(&low);
 	/* With the last of them, the agent stops looking. */
 	assert_int_equal(loop_step(&agent.loop, 5), 0);
@@ -235,7 +235,7 @@ static void test_nothing_grows(void **state)
 	assert_int_equal(count_open(), before);
 	assert_int_equal(HASH_COUNT(agent.tenants.all), 1);
 	assert_int_equal(agent.gpus.all->bits, 0);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 }
 
 static struct pod *make_pod(const char *namespace_, const char *priority)
@@ -297,6 +297,24 @@ static void test_level_is_waited_for_after_a_restart(void **state)
 	fake_leave(&fake);
 }
 
+/* A client that hangs up while its HELLO waits, with another HELLO behind it, is not welcomed. */
+static void test_second_hello_while_the_first_waits(void **state)
+{
+	struct weir_hello again = fake_hello(WEIR_BIT_NONE);
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	next_identity = (struct container_identity){
+		.in_pod = true, .pod_uid = "u-1", .cgroup = "/kubepods"};
+	struct fake fake = fake_claim(0, 5);
+	assert_int_equal(agent.sessions.n, 1);
+	assert_int_equal(weir_message_send(fake.fd, &again, sizeof(again), NULL, 0), 0);
+	fake_leave(&fake);
+	assert_int_equal(agent.sessions.n, 0);
+	assert_int_equal(agent.sessions.last_number, 0);
+}
+
 /* By QoS class until the API server tells more; then as the annotation says, at once. */
 static void test_pod(void **state)
 {
@@ -351,7 +369,7 @@ static void test_pod(void **state)
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->latency_slo, 0);
-	cleanup(freep) char *status = status_print(&agent);
+	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
 
 	/* May lower itself anywhere, but raise itself only where that is allowed. */
@@ -438,6 +456,7 @@ int main(void)
 		AGENT_TEST(test_restart),
 		AGENT_TEST(test_nothing_grows),
 		AGENT_TEST(test_level_is_waited_for_after_a_restart),
+		AGENT_TEST(test_second_hello_while_the_first_waits),
 		AGENT_TEST(test_pod),
 		AGENT_TEST(test_pod_deleted_by_force),
 		AGENT_TEST(test_second_agent),

@@ -153,7 +153,7 @@ static void test_one_account_a_container(void **state)
 	assert_true(again.account->slots[one.slot].reserved == 5 << 20);
 	assert_true(other.account->slots[other.slot].reserved == 0);
 	assert_int_equal(files(), 2);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 	leave(&one);
 	leave(&again);
 	leave(&other);
@@ -262,13 +262,13 @@ static void test_more_processes_than_slots(void **state)
 
 	(void)state;
 	agent.memories.max = 1;
-	uint64_t before = agent.refused[WEIR_REFUSED_LIMIT];
+	uint64_t before = agent.sessions.refused[WEIR_REFUSED_LIMIT];
 	pid_t child = sleeper();
-	for (int i = 0; i < 1000 && agent.refused[WEIR_REFUSED_LIMIT] == before; i++) {
+	for (int i = 0; i < 1000 && agent.sessions.refused[WEIR_REFUSED_LIMIT] == before; i++) {
 		usleep(1000);
 		rig_pump();
 	}
-	assert_true(agent.refused[WEIR_REFUSED_LIMIT] == before + 1);
+	assert_true(agent.sessions.refused[WEIR_REFUSED_LIMIT] == before + 1);
 	assert_int_equal(agent.memories.n, 1);
 	end(child);
 	leave(&view);
@@ -350,7 +350,7 @@ static void test_pod_is_marked_before_its_processes(void **state)
 	snprintf(pod->memory, sizeof(pod->memory), "48Mi");
 	tell_changed(&agent);
 	assert_true(marked());
-	assert_true(agent.limited);
+	assert_true(agent.decider.limited);
 	known_pod = NULL;
 	free(pod);
 	remove_mark();
@@ -359,10 +359,10 @@ static void test_pod_is_marked_before_its_processes(void **state)
 static void test_rule_is_marked_before_its_processes(void **state)
 {
 	(void)state;
-	agent_mark_limits(&agent);
+	decider_mark_limits(&agent.decider);
 	assert_false(marked());
 	agent.config.rules[1].memory = 1u << 30;
-	agent_mark_limits(&agent);
+	decider_mark_limits(&agent.decider);
 	assert_true(marked());
 	remove_mark();
 }
@@ -421,7 +421,7 @@ static void expect_no(const char *uid)
 
 	snprintf(next_identity.pod_uid, sizeof(next_identity.pod_uid), "%s", uid);
 	int fd = ask();
-	while (agent.refused[WEIR_REFUSED_INTERNAL] == 0)
+	while (agent.sessions.refused[WEIR_REFUSED_INTERNAL] == 0)
 		loop_step(&agent.loop, 100);
 	assert_int_equal(fake_receive(fd, &message, fds), 0);
 	assert_int_equal(message.header.type, WEIR_REFUSED);
@@ -451,13 +451,13 @@ static void test_limit_is_waited_for(void **state)
 	assert_int_equal(fake_receive(fd, &message, fds), -EAGAIN);
 	close(late); /* does not wait */
 	rig_pump();
-	assert_int_equal(agent.n_sessions, 1);
+	assert_int_equal(agent.sessions.n, 1);
 
 	known_pod = pod;
 	tell_changed(&agent);
 	struct view view = read_account(fd);
 	assert_true(view.limit->limit == 8ull << 30);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 
 	expect_no("other");
 	leave(&view);
@@ -479,7 +479,7 @@ static void test_new_default_without_connections(void **state)
 
 	(void)state;
 	struct view view = view_of(9);
-	assert_int_equal(agent.n_sessions, 0);
+	assert_int_equal(agent.sessions.n, 0);
 	assert_int_equal(view.limit->limit, 0);
 	snprintf(path, sizeof(path), "%s/f.yaml", rig_folder);
 	FILE *file = fopen(path, "w");

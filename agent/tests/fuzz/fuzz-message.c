@@ -1,6 +1,6 @@
-/* A session's packets, whatever they are: first byte of each is its length (in units of 5) and
- * whether descriptors come with it. Nothing but one good HELLO may lead to a welcome. */
-#include "daemon/handshake.h"
+/* Random packets in a session. The first byte of each is its length (in units of 5) and whether
+ * descriptors come with it. Only one good HELLO may lead to a welcome. */
+#include "daemon/session-state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,42 +32,43 @@ static void expect_good_hello(const union weir_message *message)
 		abort();
 }
 
-static void expect_good_refusal(const struct handshake_verdict *verdict)
+static void expect_good_refusal(const struct session_step *step, enum weir_check check)
 {
-	struct weir_refused refused = handshake_refused(verdict->reason, verdict->text);
+	const char *text = step->text ? step->text : weir_check_text(check);
+	struct weir_refused refused = session_refused(step->reason, text);
 	union weir_message message;
 
-	if (!*verdict->text ||
-	    weir_message_check(&message, &refused, sizeof(refused), 0) != WEIR_CHECK_OK)
+	if (!*text || weir_message_check(&message, &refused, sizeof(refused), 0) != WEIR_CHECK_OK)
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	bool welcomed = false;
+	enum session_state state = SESSION_OPEN;
 
 	while (size > 0) {
 		size_t fds = data[0] & 1, n = (size_t)(data[0] >> 1) * 5;
 		union weir_message message = {0};
-		struct handshake_verdict verdict;
 
 		data++, size--;
 		n = n < size ? n : size;
-		handshake_judge(&verdict, check(&message, data, n, fds), &message, welcomed);
+		enum weir_check result = check(&message, data, n, fds);
+		const struct session_step *step =
+			session_next(state, session_event_of(result, message.header.type));
 		data += n, size -= n;
-		if (verdict.action == HANDSHAKE_REFUSE) {
-			expect_good_refusal(&verdict);
+		if (step->action == SESSION_DO_REFUSE) {
+			expect_good_refusal(step, result);
 			return 0;
 		}
-		if (verdict.action == HANDSHAKE_MEMORY &&
-		    (welcomed || message.header.type != WEIR_MEMORY || fds))
+		if (step->action == SESSION_DO_TELL_ACCOUNT &&
+		    (state != SESSION_OPEN || message.header.type != WEIR_MEMORY || fds))
 			abort();
-		if (verdict.action == HANDSHAKE_WELCOME) {
-			if (welcomed)
+		if (step->action == SESSION_DO_WELCOME) {
+			if (state != SESSION_OPEN)
 				abort();
 			expect_good_hello(&message);
-			welcomed = true;
 		}
+		state = step->next;
 	}
 	return 0;
 }

@@ -1,0 +1,321 @@
+#include "daemon/decider.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "config/config.h"
+#include "kubernetes/pods.h"
+#include "policy/objective.h"
+#include "scheduler/level.h"
+#include "scheduler/tenant-spec.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+static void name_from_pod(struct tenant *tenant, const struct pod *pod,
+			  const struct pod_container *container)
+{
+	snprintf(tenant->namespace_, sizeof(tenant->namespace_), "%s", pod->namespace_);
+	snprintf(tenant->pod, sizeof(tenant->pod), "%s", pod->name);
+	if (container)
+		snprintf(tenant->container, sizeof(tenant->container), "%s", container->name);
+}
+
+/* NULL: not known (yet), or none. */
+const struct pod *decider_pod(const struct decider *decider, const struct tenant *tenant)
+{
+	return decider->pods && tenant->identity.in_pod
+		       ? pods_find(decider->pods, tenant->identity.pod_uid)
+		       : NULL;
+}
+
+static struct tenant_spec decide_in_cluster(struct decider *decider, struct tenant *tenant,
+					    struct level_decision *out)
+{
+	const struct pod *pod = decider_pod(decider, tenant);
+	struct level_input input = {.qos = tenant->identity.qos};
+	struct tenant_spec spec = tenant_spec_unknown();
+
+	tenant->pod_known |= pod != NULL;
+	if (pod) {
+		const struct pod_container *container =
+			pod_container(pod, tenant->identity.container_id);
+		name_from_pod(tenant, pod, container);
+		spec = tenant_spec_of_pod(&decider->config->levels, pod, container);
+		input = (struct level_input){.annotation = pod->priority,
+					     .namespace_ = pod->namespace_,
+					     .priority_class = pod->priority_class,
+					     .qos = pod->qos ? pod->qos : tenant->identity.qos,
+					     .known_pod = true};
+	}
+	level_decide(out, &decider->config->levels, &input);
+	return spec;
+}
+
+static struct tenant_spec decide_standalone(const struct decider *decider,
+					    const struct tenant *tenant, struct level_decision *out)
+{
+	return tenant_spec_of_rule(level_by_rule(out, decider->config, &tenant->identity));
+}
+
+static void apply_level(struct tenant *tenant, const struct level_decision *decision)
+{
+	if (tenant->level == decision->level && strcmp(tenant->reason, decision->reason) == 0)
+		return;
+
+	tenant->level = decision->level;
+	memcpy(tenant->reason, decision->reason, sizeof(tenant->reason));
+	log_line(decision->annotation_refused ? LOG_WARNING : LOG_INFO,
+		 "namespace '%s', pod '%s', container '%s': level %s, %s", tenant->namespace_,
+		 tenant->pod, tenant->container, config_level_name(decision->level),
+		 decision->reason);
+}
+
+/* A process that finds no agent is not to allocate from now on. */
+void decider_mark(struct decider *decider)
+{
+	if (!decider->limited)
+		memories_mark(decider->memories);
+	if (!decider->limited)
+		gpu_sockets_mark(decider->gpu_sockets);
+	decider->limited = true;
+}
+
+/* Whose container this is, for the log. */
+#define WHOSE       "namespace '%s', pod '%s', container '%s': "
+#define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
+
+static void apply_slo(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	if (strcmp(tenant->wanted_latency, spec->wanted_latency) != 0 && *spec->wanted_latency &&
+	    !spec->slo)
+		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
+				  ", not '%s'",
+			    WHO(tenant), spec->wanted_latency);
+	tenant->slo = spec->slo;
+	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
+		 spec->wanted_latency);
+}
+
+static void apply_weight(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	if (strcmp(tenant->wanted_weight, spec->wanted_weight) != 0 && spec->weight_refused)
+		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
+				  ", above its share of %u only in levels.raiseNamespaces",
+			    WHO(tenant), spec->wanted_weight, spec->weight);
+	tenant->share = spec->weight;
+	tenant->weight_refused = spec->weight_refused;
+	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", spec->wanted_weight);
+}
+
+static void apply_spec(struct decider *decider, struct tenant *tenant,
+		       const struct tenant_spec *spec)
+{
+	struct client *client;
+
+	if (tenant->share == spec->weight && tenant->slo == spec->slo &&
+	    strcmp(tenant->wanted_latency, spec->wanted_latency) == 0 &&
+	    strcmp(tenant->wanted_weight, spec->wanted_weight) == 0)
+		return;
+	apply_slo(tenant, spec);
+	apply_weight(tenant, spec);
+	for (client = tenant->clients; client; client = client->tenant_next)
+		scheduler_change(decider->scheduler, client->gpu);
+}
+
+static struct config_memory memory_default(const struct decider *decider, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
+
+	return config_for_gpu(decider->config, &traits).memory;
+}
+
+uint64_t decider_memory_limit(const struct decider *decider, const struct tenant *tenant,
+			      const struct gpu *gpu, bool *cut)
+{
+	struct config_memory by_default = memory_default(decider, gpu);
+	bool less;
+
+	return memory_spec_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
+}
+
+bool decider_has_limit(const struct decider *decider, const struct tenant *tenant)
+{
+	const struct gpu *gpu = decider->gpus->all;
+
+	while (gpu && !decider_memory_limit(decider, tenant, gpu, NULL))
+		gpu = gpu->hh.next;
+	return gpu || tenant->memory.bytes;
+}
+
+static bool default_limits(const struct decider *decider)
+{
+	const struct gpu *gpu = decider->gpus->all;
+
+	while (gpu && memory_default(decider, gpu).kind == MEMORY_NONE)
+		gpu = gpu->hh.next;
+	return gpu;
+}
+
+static bool rules_limit(const struct decider *decider)
+{
+	size_t i = 0;
+
+	while (i < decider->config->n_rules && !decider->config->rules[i].memory)
+		i++;
+	return decider->standalone && i < decider->config->n_rules;
+}
+
+static bool pod_limits(const struct pod *pod)
+{
+	uint64_t bytes;
+
+	return memory_parse(pod->memory, &bytes);
+}
+
+void decider_mark_limits(struct decider *decider)
+{
+	if (!decider->limited && (default_limits(decider) || rules_limit(decider) ||
+				  (decider->pods && pods_search(decider->pods, pod_limits))))
+		decider_mark(decider);
+}
+
+static void say_memory(const struct tenant *tenant, const struct gpu *gpu, uint64_t reserved,
+		       uint64_t limit)
+{
+	log_info(WHOSE "limit of memory on %s: %llu MiB%s", WHO(tenant), gpu->id,
+		 (unsigned long long)(limit >> 20), limit ? "" : " (none)");
+	if (limit && reserved > limit)
+		log_warning(WHOSE
+			    "has %llu MiB of %s, more than its limit: it keeps them, and gets "
+			    "no more before it has freed some",
+			    WHO(tenant), (unsigned long long)(reserved >> 20), gpu->id);
+}
+
+static void limit_memory(struct decider *decider, const struct tenant *tenant,
+			 const struct gpu *gpu)
+{
+	const struct memory *memory = memories_get(decider->memories, tenant->key, gpu->id);
+	bool cut;
+	uint64_t limit = decider_memory_limit(decider, tenant, gpu, &cut);
+
+	if (memory && memory_limit(memory) != limit) {
+		memories_limit(decider->memories, tenant->key, gpu->id, limit);
+		say_memory(tenant, gpu, memory_reserved(memory), limit);
+	}
+	if (cut)
+		log_limited(LOG_WARNING, 1,
+			    WHOSE
+			    "limit of memory '%s' refused: more than the default of %s, which "
+			    "only namespaces of levels.raiseNamespaces may have",
+			    WHO(tenant), tenant->wanted_memory, gpu->id);
+}
+
+/* Its words make no sense, and the limit before holds. */
+static bool refuse_memory(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	bool same_words = strcmp(tenant->wanted_memory, spec->wanted_memory) == 0;
+
+	snprintf(tenant->wanted_memory, sizeof(tenant->wanted_memory), "%s", spec->wanted_memory);
+	tenant->memory_refused = *spec->wanted_memory && !spec->memory.bytes;
+	if (tenant->memory_refused && !same_words)
+		log_warning(WHOSE "limit of memory refused: expected " MEMORY_EXPECTED ", not '%s'",
+			    WHO(tenant), spec->wanted_memory);
+	return tenant->memory_refused;
+}
+
+void decider_apply_limits(struct decider *decider, struct tenant *tenant)
+{
+	struct client *client;
+
+	if (!tenant->memory_known)
+		return;
+	if (decider_has_limit(decider, tenant))
+		decider_mark(decider);
+	for (struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
+		limit_memory(decider, tenant, gpu);
+	for (client = tenant->clients; client; client = client->tenant_next)
+		atomic_store(&client->pages.control->memory_limit,
+			     decider_memory_limit(decider, tenant, client->gpu, NULL));
+}
+
+static void apply_memory(struct decider *decider, struct tenant *tenant,
+			 const struct tenant_spec *spec)
+{
+	struct memory_spec wanted = spec->memory;
+
+	if (!spec->known)
+		return;
+	bool refused = refuse_memory(tenant, spec);
+	if (refused)
+		wanted.bytes = tenant->memory.bytes;
+	if (tenant->memory_known && tenant->memory.bytes == wanted.bytes &&
+	    tenant->memory.share == wanted.share && tenant->memory.may_raise == wanted.may_raise)
+		return;
+	tenant->memory = wanted;
+	/* Of words that never made sense nothing is known but the default. */
+	if (refused && !tenant->memory_known && !decider_has_limit(decider, tenant))
+		return;
+	tenant->memory_known = true;
+	decider_apply_limits(decider, tenant);
+}
+
+/* Deleted by force, it is unknown to the API server while the kubelet has yet to end it: what was
+ * said of it holds until its processes are gone. */
+static bool outlives_pod(const struct decider *decider, const struct tenant *tenant)
+{
+	return tenant->pod_known && !decider_pod(decider, tenant);
+}
+
+void decider_decide(struct decider *decider, struct tenant *tenant)
+{
+	struct level_decision decision = {0};
+
+	if (outlives_pod(decider, tenant))
+		return;
+	struct tenant_spec spec = decider->standalone
+					  ? decide_standalone(decider, tenant, &decision)
+					  : decide_in_cluster(decider, tenant, &decision);
+
+	apply_level(tenant, &decision);
+	apply_spec(decider, tenant, &spec);
+	apply_memory(decider, tenant, &spec);
+}
+
+static void read_memory(struct decider *decider, const struct tenant *tenant, struct usage *usage)
+{
+	const struct memory *memory = memories_get(decider->memories, tenant->key, usage->gpu->id);
+
+	usage->memory_limit = decider_memory_limit(decider, tenant, usage->gpu, &usage->memory_cut);
+	usage->memory_reserved = 0;
+	if (!memory)
+		return;
+	usage->memory_limit = memory_limit(memory);
+	usage->memory_reserved = memory_reserved(memory);
+}
+
+void decider_read_memory(struct decider *decider)
+{
+	struct tenant *tenant;
+	struct usage *usage;
+
+	for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next)
+		for (usage = tenant->usages; usage; usage = usage->next)
+			read_memory(decider, tenant, usage);
+}
+
+struct memory_owner decider_memory_owner(const struct decider *decider, const struct tenant *tenant,
+					 const struct gpu *gpu)
+{
+	return (struct memory_owner){.tenant = tenant->key,
+				     .gpu = gpu->id,
+				     .identity = &tenant->identity,
+				     .known = tenant->memory_known,
+				     .limit = decider_memory_limit(decider, tenant, gpu, NULL)};
+}
+
+bool decider_awaits_pod(const struct decider *decider, const struct tenant *tenant)
+{
+	return decider->pods && !decider->pods_known && tenant->identity.in_pod;
+}
