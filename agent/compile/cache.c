@@ -168,6 +168,39 @@ static int recall(struct cache *cache)
 	return r;
 }
 
+const struct cache_failure *cache_find_failure(const struct cache *cache, const struct digest *key)
+{
+	struct cache_failure *failure;
+
+	HASH_FIND(hh, cache->failures, key, sizeof(*key), failure);
+	return failure;
+}
+
+static void drop_failure(struct cache *cache, struct cache_failure *failure)
+{
+	assert(cache->failures);
+	HASH_DEL(cache->failures, failure);
+	DL_DELETE(cache->failures_by_age, failure);
+	free(failure);
+}
+
+void cache_add_failure(struct cache *cache, const struct digest *key,
+		       enum weir_compile_status status, const char *text)
+{
+	struct cache_failure *failure =
+		cache_find_failure(cache, key) ? NULL : calloc(1, sizeof(*failure));
+
+	if (!failure)
+		return;
+	if (HASH_COUNT(cache->failures) == CACHE_FAILURES_MAX)
+		drop_failure(cache, cache->failures_by_age);
+	failure->key = *key;
+	failure->status = status;
+	snprintf(failure->text, sizeof(failure->text), "%s", text);
+	HASH_ADD(hh, cache->failures, key, sizeof(failure->key), failure);
+	DL_APPEND(cache->failures_by_age, failure);
+}
+
 int cache_init(struct cache *cache, const char *path, uint64_t max)
 {
 	*cache = (struct cache){.max = max};
@@ -190,6 +223,8 @@ void cache_deinit(struct cache *cache)
 		free(entry);
 	}
 	cache->by_use = NULL;
+	while (cache->failures_by_age)
+		drop_failure(cache, cache->failures_by_age);
 	folder_close(&cache->folder);
 }
 

@@ -1,16 +1,24 @@
-/* Objects on disk, found by what they were made from. A file is called KEY-CONTENT, two SHA-256 in
- * hexadecimal: of what went in, and of what the file holds. It comes into being by rename, whole or
- * not at all as far as the kernel lives; what a crash of the machine left of it, its name tells.
+/* What the agent knows of compile requests, found by a hash of all that an object is made from.
  *
- * Bounded in bytes; the file that was not used for longest goes first. Survives the agent. The
- * agent alone writes the folder; clients get descriptors that only read. */
+ * Objects are files on disk. A file's name is KEY-CONTENT, two SHA-256 in hexadecimal: of the input
+ * and of the file itself. It appears by rename, whole or not at all; the hash of the content shows
+ * what a crash of the machine damaged. The cache is bounded in bytes and drops the file that was
+ * not used for longest. It survives the agent, which alone writes the folder; clients get read-only
+ * descriptors.
+ *
+ * Failures are remembered while the agent lives, because every process that starts asks again, and
+ * some requests use all their time before they fail. */
 #pragma once
 
 #include <stdint.h>
 #include <uthash.h>
 
-#include "common/folder.h"
 #include "common/async-hash.h"
+#include "common/folder.h"
+
+#include "weir/protocol.h"
+
+#define CACHE_FAILURES_MAX 256
 
 struct cache_entry {
 	struct digest key, content;
@@ -19,12 +27,21 @@ struct cache_entry {
 	struct cache_entry *prev, *next; /* by use, the oldest first */
 };
 
+struct cache_failure {
+	struct digest key;
+	enum weir_compile_status status;
+	char text[sizeof(((struct weir_compiled *)0)->text)];
+	UT_hash_handle hh;
+	struct cache_failure *prev, *next; /* oldest first */
+};
+
 struct cache {
 	struct folder folder;
 	struct cache_entry *all, *by_use;
 	uint64_t bytes, max; /* as the files' blocks are counted */
 	uint64_t evicted;
 	unsigned drafts; /* names given out */
+	struct cache_failure *failures, *failures_by_age;
 };
 
 /* Takes over what an earlier agent left in @path. Logs what fails. */
@@ -51,3 +68,9 @@ int cache_draft(struct cache *cache, uint64_t size, struct cache_draft *out);
 int cache_keep(struct cache *cache, struct cache_draft *draft, const struct digest *key,
 	       const struct digest *content);
 void cache_discard(struct cache *cache, struct cache_draft *draft);
+
+/* NULL: no failure is known. */
+const struct cache_failure *cache_find_failure(const struct cache *cache, const struct digest *key);
+/* Does nothing if there is no memory. */
+void cache_add_failure(struct cache *cache, const struct digest *key,
+		       enum weir_compile_status status, const char *text);

@@ -283,7 +283,7 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 		outcome == HELPER_REFUSED ? WEIR_COMPILE_REFUSED : WEIR_COMPILE_FAILED;
 	/* The others say nothing of the kernel. */
 	if (outcome != HELPER_KILLED && outcome != HELPER_TROUBLE)
-		failures_add(&job->compile->failures, &job->key, status, text);
+		cache_add_failure(&job->compile->cache, &job->key, status, text);
 	finish(job, status, text, -1);
 }
 
@@ -341,7 +341,7 @@ static void schedule(struct compile *compile)
 static void join_job(struct compile_request *request)
 {
 	struct compile *compile = request->compile;
-	const struct failure *known = failures_find(&compile->failures, &request->key);
+	const struct cache_failure *known = cache_find_failure(&compile->cache, &request->key);
 	struct compile_job *job;
 
 	if (known) {
@@ -580,7 +580,6 @@ void compile_deinit(struct compile *compile)
 		next = job->hh.next;
 		job_free(job);
 	}
-	failures_deinit(&compile->failures);
 	cache_deinit(&compile->cache);
 	hash_queue_deinit(&compile->hashes);
 	closep(&compile->program.fd);

@@ -15,7 +15,6 @@
 
 #include "compile/cache.h"
 #include "config/config.h"
-#include "compile/failures.h"
 #include "compile/helper.h"
 
 #include "weir/protocol.h"
@@ -85,7 +84,6 @@ struct compile {
 	unsigned helpers;
 	struct hash_queue hashes;
 	struct cache cache;
-	struct failures failures;
 	struct compile_job *jobs;    /* hash by key */
 	struct compile_job *waiting; /* the oldest first */
 	unsigned n_running, n_requests;

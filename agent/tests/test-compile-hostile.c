@@ -189,11 +189,11 @@ static void test_failures_are_remembered(void **state)
 	assert_int_equal(b.status, WEIR_COMPILE_FAILED);
 	assert_string_equal(b.text, a.text);
 	assert_int_equal(compile.started, 1);
-	for (uint32_t i = 0; i < FAILURES_MAX; i++)
+	for (uint32_t i = 0; i < CACHE_FAILURES_MAX; i++)
 		get(&a, file_for(100 + i));
-	assert_int_equal(HASH_COUNT(compile.failures.all), FAILURES_MAX);
+	assert_int_equal(HASH_COUNT(compile.cache.failures), CACHE_FAILURES_MAX);
 	get(&b, file_for(90));
-	assert_int_equal(compile.started, FAILURES_MAX + 2);
+	assert_int_equal(compile.started, CACHE_FAILURES_MAX + 2);
 	stop();
 	/* What is no fault of the kernel's is tried again. */
 	start_trick(EXITS_ODDLY, 1);
