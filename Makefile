@@ -146,7 +146,7 @@ soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DU
 	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/robustness/soak/soak.sh
 
 bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
-	$(Q)e2e/bench/node.py
+	$(Q)e2e/bench/run node --deadline 3600
 
 lint: all check-binaries ## format, clang-tidy, cppcheck, codespell, shellcheck, who may include whom, retired words, RESULTS.md
 	$(Q)e2e/lint/lint.sh
@@ -158,7 +158,7 @@ format: ## clang-format over all of our C
 bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
 	$(Q)e2e/bundle.sh
 
-cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for e2e/gpu/cluster.sh, for machines without a network
+cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
 images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry

@@ -5,9 +5,10 @@
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weir-mps, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so, libweir-nvml.so and the libraries that the programs need, without glibc's and the driver's
-#     bench/ tests/   benchmarks, forms.sh and sched.sh among them; unit tests
+#     bench/ tests/   programs of experiments; unit tests
 #     simcuda/  the simulated driver and NVML
-#     gpu/      the scripts for a real GPU
+#     e2e/bench/      run and its experiments
+#     commit    of the programs
 #
 # then checks it: glibc 2.36 is enough, libweir.so needs libc alone, and every program starts from
 # another folder without LD_LIBRARY_PATH.
@@ -130,6 +131,7 @@ check_start() {
 	done
 	(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
 		"$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
+	"$copy/$name/e2e/bench/run" --list >/dev/null || fail "e2e/bench/run does not start"
 	rm -rf "$copy"
 }
 
@@ -137,12 +139,14 @@ rm -rf "$root" "$tarball"
 copy_programs bin "$B"/bin/*
 copy_programs bench "$B"/bench/*
 copy_programs tests "$B"/tests/test-*
-mkdir -p "$root"/{lib,simcuda,gpu}
+mkdir -p "$root"/{lib,simcuda,e2e/bench/programs}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml}.so "$root/lib/"
-cp e2e/gpu/*.py e2e/gpu/*.sh "$root/gpu/"
-install -m 755 e2e/bench/{forms,sched}.sh "$root/bench/"
+cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
+cp e2e/bench/programs/*.{py,sh} "$root/e2e/bench/programs/"
+rm -rf "$root"/e2e/bench/*/__pycache__
+git describe --always --dirty --abbrev=7 --exclude='*' > "$root/commit"
 strip_all
 set_run_paths
 check_glibc

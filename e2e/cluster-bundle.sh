@@ -1,6 +1,6 @@
 #!/bin/bash
 # Packs a node of real parts, Weir's images and manifests, and what runs on them into one tarball, for machines
-# on which nothing can be fetched: e2e/gpu/cluster.sh unpacks and runs it.
+# on which nothing can be fetched: e2e/bench/run cluster unpacks and runs it.
 #
 #   weir-cluster-VERSION-x86_64/
 #     node/kube/           etcd, API server, scheduler, controllers and kubelet: one program of five names
@@ -85,8 +85,11 @@ copy_weir() {
 }
 
 copy_scripts() {
-	mkdir -p "$root"/{e2e/gpu,e2e/cluster,deploy}
-	cp e2e/gpu/*.py e2e/gpu/*.sh "$root/e2e/gpu/"
+	mkdir -p "$root"/{e2e/bench/programs,e2e/cluster,deploy}
+	cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
+	cp e2e/bench/programs/*.py "$root/e2e/bench/programs/"
+	rm -rf "$root"/e2e/bench/*/__pycache__
+	git describe --always --dirty --abbrev=7 --exclude='*' > "$root/commit"
 	cp e2e/cluster/{cluster.sh,weir.sh,work.sh,forward.py} "$root/e2e/cluster/"
 	cp deploy/image.py "$root/deploy/"
 }
@@ -95,7 +98,7 @@ rm -rf "$root" "$tarball"
 copy_node
 copy_weir
 copy_scripts
-e2e/gpu/cluster-manifests.sh "$root/build/cluster"
+e2e/bench/lib/cluster-manifests.sh "$root/build/cluster"
 if [ -n "${UNPACKED:-}" ]; then
 	echo "cluster-bundle: $root"
 	exit 0
@@ -112,7 +115,7 @@ node=${XDG_CACHE_HOME:-$HOME/.cache}/weir/$name-$(cd "$root" && find node -type 
 }
 {
 	cat "$node"
-	pack "$name"/{build,deploy,e2e}
+	pack "$name"/{build,commit,deploy,e2e}
 } > "$tarball"
 rm -rf "$B/cluster-bundle"
 echo "cluster-bundle: $tarball, $(du -k "$tarball" | cut -f1) KiB"

@@ -1,42 +1,63 @@
 #!/bin/bash
-# forms.sh and sched.sh on the simulated GPU: every part runs, and finds what has to be so on any GPU.
+# Experiments on the simulated GPU: each file declares all its fields, the results that are kept fit them, and every
+# experiment of forms and sched that needs no real GPU runs, finds what must hold on any GPU, and leaves a JSON.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
 B=${B:-build}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-failed=0
+# shellcheck source=e2e/tap.sh
+. e2e/tap.sh
 
-say() { # STATUS WHAT
-	if [ "$1" -eq 0 ]; then
-		echo "ok - $2"
-	else
-		echo "not ok - $2"
-		failed=1
-	fi
-}
-
-# Where clients that are other users may read it.
+# In a folder that clients with other user ids may read.
 mkdir -p "$tmp/node/lib"
 cp -rL "$B/bin" "$B/bench" "$B/simcuda" "$tmp/node"
 cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
-everything() { # SCRIPT PARTS
-	timeout 300 "e2e/bench/$1.sh" "$tmp/node" --simulated --seconds 0.2 --only "${2// /,}" --results "$tmp/$1.md" >"$tmp/out" 2>&1
-	local status=$? part
-	say $status "$1: every part passes"
-	[ $status -eq 0 ] || cat "$tmp/out"
-	for part in $2; do
-		grep -q "^| $part |" "$tmp/$1.md"
-		say $? "$1: part $part has a figure"
-	done
+run() { # NAMES
+	timeout 300 e2e/bench/run "$1" --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/out"
 }
 
-# e of forms is d again: the simulated GPU is always shared as by MPS.
-everything forms "f b c a g t h d"
-everything sched "d f k a b c i g e h j l"
-[ -s "$tmp/plots/sched-a.svg" ]
-say $? "sched: there are plots"
-exit $failed
+is_listed() { # NAME
+	grep -q "^$1 " "$tmp/list"
+}
+
+has_figures() { # NAME
+	python3 -c '
+import json, sys
+record = json.load(open(sys.argv[1]))
+assert record["experiment"] == sys.argv[2] and record["rows"] and record["command"] and record["gpu"] == "simulated GPU"
+assert all(row["verdict"] in ("PASS", "") for row in record["rows"])' "$tmp/out/$1.json" "$1"
+}
+
+refuses() { # ARGUMENT...
+	! e2e/bench/run "$@"
+}
+
+all() { # SET EXPERIMENT...
+	local set=$1 name
+	shift
+	check "$set: every experiment passes" run "$(tr ' ' , <<< "$*")"
+	for name in "$@"; do check "$set: $name has figures" has_figures "$name"; done
+}
+
+check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
+check "an unknown experiment is refused" refuses no-such-experiment
+e2e/bench/run --list > "$tmp/list"
+for set in first-light forms sched cluster node mps; do
+	check "run lists $set" e2e/bench/run "$set" --list
+done
+for file in e2e/bench/experiments/*.py; do
+	check "run lists $(basename "$file" .py)" is_listed "$(basename "$file" .py)"
+done
+
+all first-light workloads-checked launch-cost
+# Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
+all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
+	results-under-eviction burst-blocks-mps
+all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf latency-objectives \
+	servers-batch queue-dynamic prediction-error speculative-demand
+check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
+exit "$status"

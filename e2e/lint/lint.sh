@@ -71,6 +71,6 @@ check words python3 $here/words.py
 check spelling codespell -q 3 -L 'ser,te,ans,nd,inout,fo,ot' "${sources[@]}" "${headers[@]}" "${scripts[@]}" ./*.md
 check shell shellcheck -S warning "${scripts[@]}"
 check cppcheck cpp
-check results python3 e2e/gpu/newest.py e2e/bench/RESULTS.md --check
+check results e2e/bench/run --check
 check tidy tidy
 exit $status

@@ -1,0 +1,16 @@
+"""LOW multiplies matrices of 8192 x 8192 in bfloat16 without a pause; HIGH sends bursts of 20 kernels of 175 us."""
+
+import bursts
+from report import at_most
+
+SHOWS = "latency of HIGH's bursts beside torch.mm, under MPS"
+PAPER = ""
+BOUNDS = {"median against alone": at_most(1.35)}
+BASELINES = ("HIGH alone", "MPS", "MPS with stream priority")
+NEEDS = ("gpu", "mps", "pytorch", "root")
+SIMULATED = True
+
+
+def run(bench):
+    bench.node.ensure_mps()
+    bursts.compare(bench, bursts.low_of(bench, "mm"), BOUNDS["median against alone"])

@@ -1,0 +1,206 @@
+"""Three clients train, three compute forward passes without a pause, two answer requests with priority, for 60 s."""
+
+import dataclasses
+import statistics
+import time
+
+from bursts import LOW
+from node import Failure, Tenant
+from report import at_least, at_most
+from workers import pool_of
+
+SHOWS = "PyTorch, eight clients: throughput of all, and p99 of requests with priority"
+PAPER = ""
+BOUNDS = {"throughput": at_least(95), "p99": at_most(1.10)}
+BASELINES = ("each alone", "time-slicing", "MPS", "MPS with stream priority")
+NEEDS = ("gpu", "mps", "pytorch", "root")
+SIMULATED = False
+
+
+BATCH = ("train", "train", "train", "infer", "infer", "infer")
+SERVERS = 2  # that answer requests by an `infer` each, with priority
+# Each is a container of its own, as pods are.
+BATCH_TENANTS = [Tenant(f"torch-{i}", "low") for i in range(len(BATCH))]
+SERVER_TENANTS = [Tenant(f"torch-server-{i}", "high") for i in range(SERVERS)]
+TENANTS = (*BATCH_TENANTS, *SERVER_TENANTS)
+GAP_MS = 30  # between the requests of one, on average
+SECONDS = 20  # for each of --seconds: three of these are the minute
+SETTLE = 2.0  # seconds in which all are there, before what is counted
+# Then the batch clients are held by hand now and then: a request that comes meanwhile has the GPU to itself, but not its clock.
+HELD_MS, HELD_EVERY_MS, LEFT_MS = 60, 400, 5
+HELD_PART = 0.6  # of the time that was counted
+MEET_MS = 1  # so soon behind one server's request the other's has come
+# Ways of sharing: libweir, under the MPS daemon, servers in streams of the greatest priority; the agent's policy.
+MODES = {
+    "time-slicing": (False, False, False, None),
+    "MPS": (False, True, False, None),
+    "MPS + stream priority": (False, True, True, None),
+    "Weir": (True, True, False, "hpf"),
+}
+JUDGED = "Weir"  # with the agent's own policy
+
+
+def server_argv(bench, seed, priority):
+    argv = [*bench.low_argv("infer"), "--gap-ms", str(GAP_MS), "--seed", str(seed)]
+    return [*argv, "--priority"] if priority else argv
+
+
+def all_ready(clients):
+    for client in clients:
+        client.wait_ready()
+
+
+def show_said(bench, clients, mps):
+    """Whether these know that their kernels run at the same time as others', or do not."""
+    pids = {client.process.pid for client in clients}
+    said = [known["concurrent"] for known in bench.node.status() if known["pid"] in pids]
+    right = len(said) >= len(clients) and set(said) == {mps}
+    what = "under MPS" if mps else "with time slices"
+    bench.report.holds(f"clients say that they are {what}", right, f"{said.count(mps)} of {len(clients)}")
+
+
+@dataclasses.dataclass
+class Played:
+    """Results of `low.py`; when what counts began and ended, and the SM clock meanwhile. @held: of a second such time, the
+    parts in which the batch clients were held."""
+
+    batch: list
+    servers: list
+    begin: float
+    end: float
+    clock: list
+    held: list = dataclasses.field(default_factory=list)
+
+
+def now_and_then_held(bench, clients, seconds):
+    """(begin, end) of each time in which all of @clients were held and had left the GPU."""
+    numbers = {known["pid"]: str(known["client"]) for known in bench.node.status()}
+    windows, over = [], time.monotonic() + seconds
+    while time.monotonic() < over:
+        first = time.monotonic()
+        for client in clients:
+            bench.node.weirctl("hold", numbers[client.process.pid], "--for", f"{HELD_MS}ms")
+        windows.append((time.monotonic() + LEFT_MS / 1e3, first + HELD_MS / 1e3))
+        time.sleep(max(0, first + HELD_EVERY_MS / 1e3 - time.monotonic()))
+    return windows
+
+
+def count(bench, seconds, held=()):
+    """Plays on for so long; (begin, end, clock, windows): of @held, who are held now and then."""
+    begin = time.monotonic()
+    with bench.node.sm_clock() as clock:
+        windows = now_and_then_held(bench, held, seconds) if held else time.sleep(seconds)
+    return begin, time.monotonic(), clock, windows
+
+
+def play(bench, batch, seconds, weir, mps, priority, hold=False):
+    """What all of them and the servers did, in a first time, and if they are to be held now and then, in a second one:
+    Played of each."""
+    node = bench.node
+    if mps:
+        node.ensure_mps()
+    else:
+        node.stop_mps()
+    jobs = [node.start(f"torch-{w}", bench.low_argv(w), tenant.name, weir) for w, tenant in zip(batch, BATCH_TENANTS)]
+    servers = [node.start("torch-server", server_argv(bench, i, priority), tenant.name, weir) for i, tenant in enumerate(SERVER_TENANTS)]
+    clients = jobs + servers
+    try:
+        all_ready(clients)
+        time.sleep(SETTLE)
+        if weir:
+            show_said(bench, clients, mps)
+        times = [count(bench, seconds)] + ([count(bench, HELD_PART * seconds, jobs)] if hold else [])
+    except Failure:
+        for client in clients:
+            client.kill()
+        raise
+    for client in clients:
+        client.stop()
+    results = [next(iter(client.result().values())) for client in clients]
+    return [Played(results[: len(jobs)], results[len(jobs) :], *some) for some in times]
+
+
+def mhz(clock):
+    """As text; the board's power limit lowers it for all clients alike."""
+    return f"{statistics.median(clock):.0f} MHz" if clock else "clock not known"
+
+
+def steps_done(result, begin, end):
+    """Between two times, with parts of windows."""
+    inside = (max(0, min(e, end) - max(b, begin)) / (e - b) for b, e in result["windows"])
+    return result["steps"] * sum(inside)
+
+
+def rates(played, alone):
+    """Of all of them, each against alone."""
+    workloads = (*BATCH, *["infer"] * SERVERS)
+    steps = [steps_done(result, played.begin, played.end) for result in played.batch + played.servers]
+    return [n / (played.end - played.begin) / alone[workload] for n, workload in zip(steps, workloads)]
+
+
+def answered(played, windows=None):
+    """Seconds that each request took, of those that came in what counts, or that came and were answered in one of @windows."""
+    requests = [request for result in played.servers for request in result["windows"]]
+    if windows is None:
+        return [e - b for b, e in requests if played.begin <= b < played.end]
+    return [e - b for b, e in requests if any(begin <= b and e <= end for begin, end in windows)]
+
+
+def meetings(played):
+    """(seconds of the first, of the second) of requests of both servers that came soon one behind the other."""
+    came = sorted((b, e, i) for i, result in enumerate(played.servers) for b, e in result["windows"] if played.begin <= b < played.end)
+    near = [(a, b) for a, b in zip(came, came[1:]) if a[2] != b[2] and b[0] - a[0] < MEET_MS / 1e3]
+    return [(a[1] - a[0], b[1] - b[0]) for a, b in near]
+
+
+def shown_meetings(played, base):
+    met = meetings(played)
+    if not met:
+        return "none"
+    first, second = (statistics.median(times) / statistics.median(answered(base)) for times in zip(*met))
+    return f"{first:.2f}x and {second:.2f}x of {len(met)}"
+
+
+def p99(values):
+    return sorted(values)[int(0.99 * len(values))]
+
+
+def show_held(bench, played, alone, base, best):
+    """What is left of the delay when nobody is in the way, and what follows if all others do less."""
+    free = answered(played, played.held)
+    if not free:
+        bench.report.add("requests while all others were held", "none came")
+        return
+    what = f"requests while all others were held: median of {len(free)} against alone"
+    bench.report.add(what, f"{statistics.median(free) / statistics.median(answered(base)):.2f}x")
+    late, total = p99(answered(played)) / p99(answered(base)), 100 * sum(rates(played, alone)) / best
+    what = f"others held for {HELD_MS} ms of each {HELD_EVERY_MS}: high-priority p99 against alone"
+    bench.report.add(what, f"{late:.2f}x", baselines=f"throughput {total:.2f} % of the best baseline, {mhz(played.clock)}")
+
+
+def run(bench):
+    seconds = SECONDS * bench.seconds
+    found = bench.node.start("alone", bench.low_argv(",".join(sorted(set(BATCH))), 1), LOW, False).result()
+    alone = {workload: found[workload]["rate"] for workload in BATCH}
+    (base,) = play(bench, (), seconds, False, True, False)
+    totals, latencies, medians, met, notes = {}, {}, {}, {}, []
+    for mode, (*way, policy) in MODES.items():
+        if policy:
+            pool_of(bench).set_policy(policy)
+        played, *held = play(bench, BATCH, seconds, *way, hold=mode == JUDGED)
+        each = rates(played, alone)
+        latencies[mode] = p99(answered(played)) / p99(answered(base))
+        medians[mode] = statistics.median(answered(played)) / statistics.median(answered(base))
+        totals[mode] = sum(each)
+        met[mode] = shown_meetings(played, base)
+        notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x, {mhz(played.clock)}")
+        print(f"    {notes[-1]}: " + ":".join(f"{100 * rate:.1f}" for rate in each), flush=True)
+    best = max(total for mode, total in totals.items() if not MODES[mode][0])
+    what = f"8 clients, {seconds:.0f} s"
+    bench.report.judge(f"{what}: throughput against the best baseline", 100 * totals[JUDGED] / best, BOUNDS["throughput"], "; ".join(notes))
+    shown = f"alone {1e6 * p99(answered(base)):.0f} us, {mhz(base.clock)}; median {medians[JUDGED]:.2f}x"
+    bench.report.judge(f"{what}: high-priority p99 against alone", latencies[JUDGED], BOUNDS["p99"], shown)
+    what = f"requests that meet within {MEET_MS} ms: medians of the first and the second against those of servers alone"
+    baselines = "; ".join(f"{mode} {figure}" for mode, figure in met.items() if mode != JUDGED)
+    bench.report.add(what, met[JUDGED], baselines=f"servers alone {shown_meetings(base, base)}; {baselines}")
+    show_held(bench, *held, alone, base, best)

@@ -1,0 +1,43 @@
+"""A client and 1, 3, 7 others run without end under `wfq`: with equal shares, then with two thirds for the first."""
+
+import sharing
+from report import at_most
+from workers import SLOTS, Job, pool_of
+
+SHOWS = "2, 4, 8 instances under wfq, equal or one with two thirds: shares in windows of 200 ms"
+PAPER = "GLoop figures 9, 11"
+BOUNDS = {"furthest from a share": at_most(sharing.LIMIT, " points")}
+BASELINES = ("MPS",)
+NEEDS = ("gpu", "mps", "root")
+SIMULATED = True
+TENANTS = SLOTS
+
+TARGET = 66  # hundredths
+THROTTLE_US = 500  # a launch
+SCHEDULING = f"scheduling: {{quantum: {sharing.QUANTUM}, minQuantum: {sharing.QUANTUM}}}\n"
+
+
+def run(bench):
+    pool = pool_of(bench)
+    counts = (2,) if bench.node.simulated else (2, 4, 8)
+    # Single launches: what else a round does, as its fills of memory, passes no gate, and is nobody's turn.
+    target = Job("md5-search", copy=99, kernel="md5_search", us=THROTTLE_US)
+    throttles = [Job("matrix-multiply", copy=i, kernel="matrix_multiply", us=THROTTLE_US) for i in range(max(counts))]
+    pool.set_policy("wfq", scheduling=SCHEDULING)
+    for mode in ("MPS", "Weir"):
+        pool.ensure(mode, [target, *throttles])
+    window, seconds = (0.1, 0.3) if bench.node.simulated else (0.2, sharing.SKIPPED + 2)
+    found = []
+    for n in counts:
+        others = throttles[: n - 1]
+        of = [target, *others]
+        found.append((f"{n} equal", sharing.co_run(bench, f"{n} equal", of, [100 // n] * n, window, "wfq", seconds, ("MPS",), SCHEDULING), of))
+        # Shares are whole numbers: those of one tenant would be divided, these are rounded.
+        shares = [TARGET, *[max(1, round((100 - TARGET) / len(others)))] * len(others)]
+        what = f"{shares[0]} of {sum(shares)}, beside {len(others)}"
+        found.append((what, sharing.co_run(bench, what, of, shares, window, "wfq", seconds, (), SCHEDULING), of))
+    off = max(windows.worst(wanted) for _, (windows, wanted), _ in found)
+    bench.report.judge("wfq: furthest from its share, 200 ms windows", off, BOUNDS["furthest from a share"])
+    for figure, (what, (windows, _), of) in zip(("9", "11"), found[-2:]):
+        sharing.draw(bench, f"shares-wfq-{figure}", f"wfq, {what} (GLoop fig. 9, 11)", windows, [f"{i}" for i in range(len(of))])
+    sharing.leave(pool, [target, *throttles])

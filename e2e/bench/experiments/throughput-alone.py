@@ -1,0 +1,102 @@
+"""One client with Weir and one without work in turn, for 0.1 s each at --seconds 4."""
+
+import contextlib
+import math
+import statistics
+import subprocess
+
+from bursts import HIGH, LOW, TOP
+from report import at_least
+
+SHOWS = "throughput of a client that no other client disturbs, in turns with one without Weir"
+PAPER = ""
+BOUNDS = {"level 0": at_least(99.0), "top level": at_least(99.5)}
+BASELINES = ("the same client without Weir",)
+NEEDS = ("gpu", "pytorch", "root")
+SIMULATED = False
+
+# Turns of each client; the median of their ratios counts. Turns are short, because other users slow a shared machine
+# down for seconds. More turns follow until the median is as exact as EXACT, its standard error in per cent.
+TURNS, TURNS_MOST = 80, 240
+EXACT = 0.2
+TURNS_IDLE = 24
+WORKLOADS = ("mm", "train")
+IDLE_GAP_US = "60000000"
+
+
+@contextlib.contextmanager
+def waiting_for_turns(bench, level, weir):
+    """A client that works on command; it may not be ready yet."""
+    argv = [*bench.low_argv(",".join(WORKLOADS)), "--turns"]
+    client = bench.node.start("throughput", argv, level, weir, stdin=subprocess.PIPE)
+    try:
+        yield client
+        client.leave()
+    finally:
+        client.kill()
+
+
+def turn(bench, client, workload):
+    seconds = bench.seconds / 40
+    client.tell(workload, seconds)
+    return client.answer(seconds + 60)[workload]["rate"]
+
+
+def in_turns(bench, plain, weir, workload, turns, most):
+    """Rates of both clients. They work in turn, so that a change of the GPU or of the machine meets both."""
+    rates = {plain: [], weir: []}
+    for i in range(most):
+        if i >= turns and uncertainty(percentages(rates[plain], rates[weir])) <= EXACT:
+            break
+        for client in (plain, weir) if i % 2 else (weir, plain):
+            rates[client].append(turn(bench, client, workload))
+    return rates[plain], rates[weir]
+
+
+def percentages(base, rates):
+    return [100 * rate / of for of, rate in zip(base, rates)]
+
+
+def uncertainty(values):
+    """The standard error of their median, if they are distributed normally: from the quartiles, which outliers do not
+    move."""
+    low, _, high = statistics.quantiles(values, n=4)
+    return math.sqrt(math.pi / 2 / len(values)) * (high - low) / 1.349
+
+
+def quartiles(rates):
+    return " ".join(f"{rate:.2f}" for rate in statistics.quantiles(rates, n=4))
+
+
+def compare_throughput(bench, plain, level, name):
+    with waiting_for_turns(bench, level, True) as weir:
+        weir.wait_ready()
+        plain.wait_ready()
+        for workload in WORKLOADS:
+            base, rates = in_turns(bench, plain, weir, workload, TURNS, TURNS_MOST)
+            values = percentages(base, rates)
+            value = statistics.median(values)
+            certain = f"+- {uncertainty(values):.2f} by {len(values)} turns"
+            baselines = f"{certain}; it/s: {quartiles(rates)}; without Weir {quartiles(base)}"
+            bench.report.judge(f"throughput of {workload}, {name}", value, BOUNDS[name], baselines)
+        if level == LOW:
+            below_idle(bench, plain, weir)
+
+
+def below_idle(bench, plain, weir):
+    """For information: a client of a higher level is there and does nothing."""
+    argv = bench.burst_argv(1, extra=("--gap-min-us", IDLE_GAP_US, "--gap-max-us", IDLE_GAP_US))
+    client = bench.node.start("idle", argv, HIGH, True)
+    client.wait_ready()
+    for workload in WORKLOADS:
+        value = statistics.median(percentages(*in_turns(bench, plain, weir, workload, TURNS_IDLE, TURNS_IDLE)))
+        bench.report.add(f"throughput of {workload}, level 0 under an idle client", f"{value:.2f} %")
+    client.kill()
+
+
+def run(bench):
+    bench.node.stop_mps()
+    bench.node.ensure_agent()
+    with waiting_for_turns(bench, LOW, False) as plain:
+        compare_throughput(bench, plain, LOW, "level 0")
+        compare_throughput(bench, plain, TOP, "top level")

@@ -1,0 +1,138 @@
+"""What all experiments share, and the latency of HIGH's bursts of kernels beside a LOW that keeps the GPU full."""
+
+import dataclasses
+import pathlib
+import statistics
+
+from experiment import PROGRAMS
+
+KERNELS = 20  # in a burst
+KERNEL_US = 175
+ROUNDS = 3  # measurements of what has a bound; the median of them counts
+
+HIGH, LOW, TOP = "high", "low", "critical"
+
+
+@dataclasses.dataclass
+class Low:
+    """A client that takes all it can get."""
+
+    name: str
+    argv: list
+    unit: str
+    rate: object  # of its result, in units a second
+    warm_up: float = 0  # seconds of bursts beside it before the measured ones, with Weir
+
+
+@dataclasses.dataclass
+class Bench:
+    """What experiments get: the node, the report of the experiment that runs, and what experiments of one run share."""
+
+    node: object
+    report: object
+    seconds: float  # of one measurement; sizes of the rest follow from it
+    rounds: int = 1  # of experiments without a GPU
+    iterations: int = 0  # of a kernel of KERNEL_US on this GPU
+    kernels: dict = dataclasses.field(default_factory=dict)  # of leaving.measure(): by class of inputs and name
+    pool: object = None  # workers.pool_of()
+    co_runs: list = dataclasses.field(default_factory=list)  # of sharing.co_run()
+    plots: pathlib.Path = None  # a folder for figures
+
+    def burst_argv(self, requests, seconds=0, extra=()):
+        argv = [self.node.program("burst"), *self.node.sizes, "--kernels", str(KERNELS)]
+        argv += ["--iterations", str(self.iterations), "--requests", str(requests)]
+        if seconds:
+            argv += ["--seconds", str(seconds)]
+        return [*argv, *extra]
+
+    def burst(self, weir, extra=(), level=HIGH):
+        """A measured burst client: about a second for 90 requests alone, at least 200 of them."""
+        requests = max(200, int(90 * self.seconds))
+        argv = self.burst_argv(requests, seconds=3 * self.seconds, extra=extra)
+        return self.node.start("burst", argv, level, weir).result()
+
+    def low_argv(self, workloads, seconds=0):
+        argv = ["python3", str(PROGRAMS / "low.py"), workloads]
+        return [*argv, "--seconds", str(seconds)] if seconds else argv
+
+    def torch_low(self, workload):
+        return Low(workload, self.low_argv(workload), "it", lambda result: result[workload]["rate"])
+
+    def prepare(self):
+        argv = [self.node.program("burst"), *self.node.sizes, "--calibrate", "--length-us", str(KERNEL_US)]
+        self.iterations = int(self.node.start("calibrate", argv, HIGH, False).result())
+        print(f"{KERNEL_US} us are {self.iterations} iterations", flush=True)
+
+
+def low_of(bench, workload):
+    """PyTorch, or on the simulated GPU our own that keeps it full."""
+    if not bench.node.simulated:
+        return bench.torch_low(workload)
+    return Low(workload, [bench.node.program("filler"), "--depth", "4"], "kernels", lambda result: result["kernels_per_second"])
+
+
+def figures(result):
+    return f"{result['median']:.0f}/{result['p99']:.0f} us (n={result['requests']})"
+
+
+def ratios(result, alone):
+    return result["median"] / alone["median"], result["p99"] / alone["p99"]
+
+
+def beside(bench, low, weir, extras=((),)):
+    """Bursts beside a LOW, one for each of @extras; LOW's rate meanwhile, and with Weir what the agent
+    knows of it."""
+    known = {}
+    with bench.node.running(f"low-{low.name}", low.argv, LOW, weir) as client:
+        if weir and low.warm_up:
+            bench.node.start("warm-up", bench.burst_argv(1 << 40, low.warm_up), HIGH, weir).result()
+        results = [bench.burst(weir, extra) for extra in extras]
+        if weir:
+            known = next((c for c in bench.node.status() if c["pid"] == client.process.pid), {})
+    return results, low.rate(client.result()), known
+
+
+def middle(results):
+    """Of several measurements of the same: the median of each figure."""
+    median = {figure: statistics.median(r[figure] for r in results) for figure in ("median", "p99")}
+    return {**median, "requests": sum(r["requests"] for r in results)}
+
+
+def show(bench, what, result, alone):
+    median, p99 = ratios(result, alone)
+    bench.report.add(what, f"{median:.3f}x, p99 {p99:.2f}x", baselines=figures(result))
+
+
+def bounded(bench, what, value, bound, baselines=""):
+    if bound:
+        bench.report.judge(what, value, bound, baselines)
+    else:
+        bench.report.add(what, f"{value:.3f}x", baselines=baselines)
+
+
+def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
+    """Alone, plain, plain with stream priority, Weir; the last one has bounds."""
+    mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
+    with bench.node.sm_clock() as clock_alone:
+        alone = bench.burst(False)
+    bench.report.add(f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
+    extras = ((), ("--priority",)) if priority else ((),)
+    names = (f"{mode}, LOW={low.name}", f"{mode} + stream priority, LOW={low.name}")
+    results, plain_rate, _ = beside(bench, low, False, extras)
+    for name, result in zip(names, results):
+        show(bench, name, result, alone)
+    bench.node.ensure_agent()
+    with bench.node.sm_clock() as clock:
+        rounds, weir_rate, known = beside(bench, low, True, ((),) * (ROUNDS if median_bound or p99_bound else 1))
+    weir = middle(rounds)
+    median, p99 = ratios(weir, alone)
+    name = f"{mode} + Weir, LOW={low.name}"
+    each = ", ".join(f"{ratios(r, alone)[0]:.3f}x" for r in rounds)
+    bounded(bench, name + ", median", median, median_bound, f"{figures(weir)}, median of {each}")
+    bounded(bench, name + ", p99", p99, p99_bound)
+    # A LOW at the power limit slows HIGH down even while it stands still.
+    clocks = [statistics.median(samples) for samples in (clock, clock_alone) if samples]
+    if clocks:
+        bench.report.add(name + ", SM clock", " MHz, alone ".join(f"{mhz:.0f}" for mhz in clocks) + " MHz")
+    rates = f"{weir_rate:.1f} {low.unit}/s, {known.get('evictions', 0)} evictions"
+    bench.report.add(name + ", LOW's rate", rates, baselines=f"plain {plain_rate:.1f} {low.unit}/s")

@@ -1,0 +1,92 @@
+"""Kernels in the forms that can leave: which there are, and how soon each leaves."""
+
+import math
+
+from bursts import LOW
+from node import Failure
+
+EATERS = ("work-queue", "polling-server", "endless-simulation")  # the host says how long these last
+TRIALS = 50  # evictions of each variant
+ROUNDS = 5  # that say what a variant costs
+FEW = 10  # evictions that say nothing of a p99
+
+
+def modules(bench):
+    """Files with the device code of every workload."""
+    folder = bench.node.folder / "ptx"
+    if not folder.exists():
+        folder.mkdir()
+        folder.chmod(0o777)  # clients may be other users
+        argv = [bench.node.program("kernels"), "--write-ptx", str(folder)]
+        bench.node.start("write-ptx", argv, LOW, False, files=False).result()
+    return sorted(folder.glob("*.ptx"))
+
+
+def names(bench):
+    argv = [bench.node.program("kernels"), "--list"]
+    client = bench.node.start("list", argv, LOW, False, files=False)
+    client.result()
+    return [line.split()[0] for line in client.output.splitlines()]
+
+
+def name_of(kernel):
+    return f"{kernel['workload']}/{kernel['kernel']}"
+
+
+def measured(bench):
+    """Every kernel in every form with small inputs, as bench-kernels measures it; once in a run."""
+    if not bench.kernels:
+        for form in ("persistent", "resumable"):
+            measure(bench, form, "small")
+    return [kernel for (input_class, _), kernel in bench.kernels.items() if input_class == "small"]
+
+
+def measure(bench, form, input_class, *options):
+    """Adds to bench.kernels. If bench-kernels fails, what it printed before counts all the same."""
+    node = bench.node
+    node.stop_mps()
+    argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
+    argv += ["--iterations", str(ROUNDS), *options]
+    argv += ["--form", form, "--class", "trivial" if node.simulated else input_class]
+    client = node.start("bench-kernels", argv, LOW, False, files=False)
+    try:
+        client.result(120)
+    except Failure as error:
+        client.kill()
+        bench.report.failed(f"{form}: {error}")
+    for kernel in client.json_lines():
+        key = input_class, name_of(kernel)
+        bench.kernels.setdefault(key, {**kernel, "forms": []})["forms"] += kernel["forms"]
+
+
+def with_delays(kernels, name, form):
+    """Pairs of a kernel called @name, of any workload, and a variant of it with enough evictions."""
+    of = [k for k in kernels if k["kernel"] == name.split("/")[1]]
+    return [(k, v) for k in of for v in k["forms"] if v["form"] == form and v.get("evictions", 0) >= FEW]
+
+
+def measured_delay(bench, name, form, chunk, us, blocks):
+    """p99 in us until the kernel has left, by the measured variant with the nearest chunk, corrected for the length of
+    blocks: all @blocks take @us. Kernels too short to be evicted with small inputs are measured with large ones.
+    None: no variant was evicted."""
+    found = with_delays(measured(bench), name, form)
+    if not found and ("large", name) not in bench.kernels:
+        measure(bench, form, "large", "--only", name.split("/")[0])
+    found = found or with_delays(bench.kernels.values(), name, form)
+    if not found:
+        return None
+    kernel, nearest = min(found, key=lambda pair: abs(math.log2(pair[1]["parts"] / chunk)))
+    block_us = us * min(1, kernel["resident"] / blocks)
+    longer = 0 if form == "resumable" else block_us - kernel["block_us"]
+    return max(nearest["delay_us"]["p99"] + chunk * longer, block_us if form == "persistent" else 0)
+
+
+def show_queue(bench, length, options, bound):
+    """How soon 64 queued kernels leave. @length: of a block in us; 0: without end."""
+    node = bench.node
+    node.stop_mps()
+    argv = [node.bench("bench-queue"), *node.sizes, *(["--length-us", str(length)] if length else []), *options]
+    result = node.start("bench-queue", argv, LOW, False, files=False).result()
+    what = f"{result['blocks']} blocks of {f'{length} us' if length else 'no end'}, 64 queued, resumable: p99"
+    shown = f"p50 {result['p50']:.1f}, max {result['max']:.1f} us; {result['evicted']} evicted, {result['idle']} idle"
+    bench.report.judge(what, result["p99"], bound, shown)

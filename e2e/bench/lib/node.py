@@ -1,0 +1,428 @@
+"""The machine as a node: an agent, an MPS daemon, clients in cgroups of their level; every process is
+remembered and ended by its id."""
+
+import contextlib
+import dataclasses
+import glob
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+LEVELS = ("low", "normal", "high", "critical")
+CGROUP = "weir-bench"
+UID_BASE = 64000
+
+
+@dataclasses.dataclass(frozen=True)
+class Tenant:
+    """Whom the agent knows as one container: a level, and what its rule says besides."""
+
+    name: str
+    level: str
+    share: int = 0  # 0: the agent's own
+    slo: str = ""
+
+
+class Failure(RuntimeError):
+    """Something that was needed did not work; the message says what."""
+
+
+class Cgroups:
+    """A tenant is a cgroup of its own."""
+
+    def __init__(self, names):
+        root = pathlib.Path("/sys/fs/cgroup")
+        if not (root / "cgroup.procs").exists():
+            raise OSError(f"{root} is no cgroup2 file system")
+        self.folders = {}
+        for name in names:
+            folder = root / f"{CGROUP}-{name}"
+            folder.mkdir(exist_ok=True)
+            self.folders[name] = folder
+
+    def wrap(self, name, argv):
+        script = f'echo $$ > {self.folders[name]}/cgroup.procs && exec "$@"'
+        return ["sh", "-c", script, "sh", *argv]
+
+    def rule(self, name):
+        return f'cgroup: "/{self.folders[name].name}"'
+
+    def close(self):
+        for folder in self.folders.values():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+class Users:
+    """A tenant is a user of its own: where cgroups cannot be written. MPS then needs one server for
+    all users."""
+
+    def __init__(self, names):
+        self.ids = {name: UID_BASE + i for i, name in enumerate(names)}
+
+    def wrap(self, name, argv):
+        uid = str(self.ids[name])
+        return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *argv]
+
+    def rule(self, name):
+        return f"uid: {self.ids[name]}"
+
+    def close(self):
+        pass
+
+
+def identities(names):
+    try:
+        return Cgroups(names)
+    except OSError as error:
+        print(f"no cgroups ({error}), tenants by user id instead")
+        return Users(names)
+
+
+class Client:
+    """A running program with its output in files."""
+
+    def __init__(self, name, process, folder):
+        self.name, self.process, self.folder = name, process, folder
+        self.heard = 0  # bytes of its output that were answers
+
+    @property
+    def ready_file(self):
+        return self.folder / "ready"
+
+    @property
+    def stop_file(self):
+        return self.folder / "stop"
+
+    def wait_ready(self, timeout=180):
+        end = time.monotonic() + timeout
+        while not self.ready_file.exists():
+            if self.process.poll() is not None:
+                raise Failure(f"{self.name} ended early: {self.last_words()}")
+            if time.monotonic() > end:
+                raise Failure(f"{self.name} is not ready after {timeout} s")
+            time.sleep(0.02)
+
+    def last_words(self):
+        lines = self.errors.strip().splitlines()
+        return f"exit {self.process.poll()}: {lines[-1] if lines else 'no message'}"
+
+    @property
+    def output(self):
+        return (self.folder / "stdout").read_text()
+
+    @property
+    def errors(self):
+        return (self.folder / "stderr").read_text(errors="replace")
+
+    def json_lines(self):
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
+    def tell(self, *command):
+        """A line for a program that was started with a pipe as its input."""
+        self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, timeout):
+        """The next line that it says, which is JSON."""
+        end = time.monotonic() + timeout
+        with open(self.folder / "stdout") as file:
+            file.seek(self.heard)
+            line = ""
+            while not line.endswith("\n"):
+                line += file.readline()
+                if time.monotonic() > end:
+                    raise Failure(f"{self.name} says nothing")
+                if not line.endswith("\n"):
+                    if self.process.poll() is not None:
+                        raise Failure(f"{self.name} ended: {self.last_words()}")
+                    time.sleep(0.002)
+            self.heard = file.tell()
+        return json.loads(line)
+
+    def wait_end(self, timeout):
+        """A failed program is a Failure."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} did not end in {timeout} s") from None
+        if code != 0:
+            raise Failure(f"{self.name}: {self.last_words()}")
+
+    def leave(self, timeout=60):
+        """Ends one that listens; it must not have failed."""
+        self.process.stdin.close()
+        self.wait_end(timeout)
+
+    def stop(self):
+        self.stop_file.touch()
+
+    def result(self, timeout=120):
+        """Its last line of output, which is JSON; a failed program is a Failure."""
+        self.wait_end(timeout)
+        lines = self.output.strip().splitlines()
+        try:
+            return json.loads(lines[-1])
+        except (IndexError, ValueError):
+            return {"output": lines[-1] if lines else ""}
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def fastest(text):
+    """Lines of a GPU's index and its clock, GPU by GPU and again, to the largest of each turn."""
+    largest = []
+    for line in text.splitlines():
+        index, _, mhz = line.partition(", ")
+        if not mhz.isdigit():
+            continue
+        if index == "0" or not largest:
+            largest.append(0)
+        largest[-1] = max(largest[-1], int(mhz))
+    return largest
+
+
+class Node:
+    """@simulated: on the simulated GPU, which is shared as MPS shares a real one, whether or not there is what its
+    driver takes for a daemon. @tenants: besides one of each level, which is called as the level is."""
+
+    def __init__(self, bundle, name, simulated=False, tenants=()):
+        self.bundle, self.simulated = pathlib.Path(bundle), simulated
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-"))
+        self.folder.chmod(0o755)
+        (self.folder / "simulation").mkdir(0o777)
+        (self.folder / "simulation").chmod(0o777)  # clients may be other users
+        self.tenants = [*(Tenant(level, level) for level in LEVELS), *tenants]
+        self.identities = identities([tenant.name for tenant in self.tenants])
+        self.clients, self.agent, self.mps = [], None, None
+        self.started = {}
+        self.scheduling = ""  # a part of the agent's configuration
+
+    def close(self):
+        """Ends everything; what was written stays until remove()."""
+        for client in self.clients:
+            client.kill()
+        self.stop_agent()
+        self.stop_mps()
+        self.identities.close()
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # Clients
+
+    def program(self, name):
+        return str(self.bundle / "bin" / name)
+
+    def bench(self, name):
+        return str(self.bundle / "bench" / name)
+
+    @property
+    def sizes(self):
+        """The option by which our programs know how large their defaults may be."""
+        return [] if self.simulated else ["--gpu"]
+
+    def environment(self, weir, mps=True):
+        env = dict(os.environ)
+        env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps and mps else "no-mps"))
+        env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
+        env["PYTHONUNBUFFERED"] = "1"
+        if self.simulated:
+            env["LD_LIBRARY_PATH"] = str(self.bundle / "simcuda")
+            env["WEIR_SIM_DIR"] = str(self.folder / "simulation")
+        if weir:
+            env["LD_PRELOAD"] = str(self.bundle / "lib" / "libweir.so")
+            env["WEIR_SOCKET"] = str(self.socket)
+        return env
+
+    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, stdin=subprocess.DEVNULL):
+        """Starts @argv as a client of @tenant; @files: it knows --ready-file and --stop-file.
+        @mps: under the MPS daemon, if one runs."""
+        self.started[name] = self.started.get(name, 0) + 1
+        folder = self.folder / f"{name}-{self.started[name]}"
+        folder.mkdir()
+        folder.chmod(0o777)
+        if files:
+            argv = [*argv, "--ready-file", str(folder / "ready"), "--stop-file", str(folder / "stop")]
+        with open(folder / "stdout", "w") as out, open(folder / "stderr", "w") as err:
+            process = subprocess.Popen(
+                self.identities.wrap(tenant, argv),
+                stdin=stdin,
+                text=True,
+                stdout=out,
+                stderr=err,
+                env={**self.environment(weir, mps), **(env or {})},
+            )
+        client = Client(name, process, folder)
+        self.clients.append(client)
+        return client
+
+    @contextlib.contextmanager
+    def running(self, name, argv, level, weir, **more):
+        """A client at work in the background; yields it when it is ready, stops it at the end."""
+        client = self.start(name, argv, level, weir, **more)
+        try:
+            client.wait_ready()
+            yield client
+        finally:
+            client.stop()
+            try:
+                client.process.wait(60)
+            except subprocess.TimeoutExpired:
+                client.kill()
+
+    @contextlib.contextmanager
+    def sm_clock(self):
+        """Yields a list that holds the clock in MHz, each 20 ms, when the block is over; of several GPUs the fastest's,
+        since the others are idle."""
+        samples = []
+        if self.simulated:
+            yield samples
+            return
+        argv = [self.find_tool("nvidia-smi"), "--query-gpu=index,clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        try:
+            yield samples
+        finally:
+            process.terminate()
+            samples.extend(fastest(process.communicate()[0]))
+
+    def identity(self, client):
+        """What identity_of() finds of it in what the agent knows."""
+        return client.process.pid
+
+    def identity_of(self, known):
+        return known["pid"]
+
+    # The agent
+
+    @property
+    def socket(self):
+        return self.folder / "agent.sock"
+
+    def rule(self, tenant):
+        more = f"      share: {tenant.share}\n" if tenant.share else ""
+        more += f"      latencySlo: {tenant.slo}\n" if tenant.slo else ""
+        return f"    - {self.identities.rule(tenant.name)}\n      level: {tenant.level}\n{more}"
+
+    @property
+    def config(self):
+        path = self.folder / "agent.yaml"
+        rules = "".join(self.rule(tenant) for tenant in self.tenants)
+        path.write_text(
+            f"socket: {self.socket}\n"
+            f"stateDir: {self.folder}/state\n"
+            f"control:\n  socket: {self.folder}/control.sock\n"
+            'metrics:\n  address: ""\n'
+            f"{self.scheduling}standalone:\n  rules:\n{rules}"
+        )
+        return path
+
+    def start_agent(self):
+        (self.folder / "state").mkdir(exist_ok=True)
+        with open(self.folder / "agent.log", "a") as log:
+            self.agent = subprocess.Popen(
+                [self.program("weir-agent"), "--config", str(self.config), "--standalone"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment(False),
+            )
+
+    def ensure_agent(self):
+        if self.agent and self.agent.poll() is None:
+            return
+        self.start_agent()
+        end = time.monotonic() + 10
+        while not self.status_works():
+            if self.agent.poll() is not None or time.monotonic() > end:
+                log = (self.folder / "agent.log").read_text().strip().splitlines()
+                raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
+            time.sleep(0.05)
+
+    def renew_agent(self):
+        """An agent that has never compiled anything."""
+        self.stop_agent()
+        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        self.ensure_agent()
+
+    def kill_agent(self):
+        self.agent.send_signal(signal.SIGKILL)
+        self.agent.wait()
+
+    def stop_agent(self):
+        if self.agent and self.agent.poll() is None:
+            self.agent.terminate()
+            try:
+                self.agent.wait(10)
+            except subprocess.TimeoutExpired:
+                self.agent.kill()
+                self.agent.wait()
+        self.agent = None
+
+    def weirctl(self, *arguments):
+        argv = [self.program("weirctl"), "--socket", f"{self.folder}/control.sock", *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+        if done.returncode != 0:
+            raise Failure(f"weirctl {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+    def status(self):
+        """What `weirctl status` knows of each client: a list of dicts."""
+        return json.loads(self.weirctl("status", "--json"))["clients"]
+
+    def timers_late(self):
+        """us, the mean of the agent's since it was started."""
+        said = json.loads(self.weirctl("status", "--json"))
+        return 1e6 * said["timersLateSeconds"] / max(1, said["timers"])
+
+    def status_works(self):
+        try:
+            self.status()
+            return True
+        except (Failure, ValueError, KeyError):
+            return False
+
+    # MPS
+
+    def mps_control(self):
+        return self.program("sim-mps-control") if self.simulated else self.find_tool("nvidia-cuda-mps-control")
+
+    def find_tool(self, name):
+        found = shutil.which(name) or next(iter(glob.glob(f"/usr/local/nvidia/bin/{name}")), None)
+        if not found:
+            raise Failure(f"no {name} on this machine")
+        return found
+
+    def ensure_mps(self):
+        if self.mps:
+            return
+        self.mps = self.mps_control()
+        for name in ("mps", "mps-log"):
+            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name).chmod(0o777)  # clients may be other users
+        options = ["-multiuser-server"] if isinstance(self.identities, Users) else []
+        done = subprocess.run(
+            [self.mps, "-d", *options], env=self.environment(False), capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            self.mps = None
+            raise Failure(f"MPS does not start: {(done.stdout + done.stderr).strip()}")
+
+    def stop_mps(self):
+        if not self.mps:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [self.mps], input="quit\n", text=True, env=self.environment(False), timeout=60,
+                capture_output=True,
+            )
+        self.mps = None

@@ -1,0 +1,111 @@
+"""The newest JSON of each experiment, and RESULTS.md, which is made of them."""
+
+import json
+import shutil
+
+import experiment
+from report import FAIL, MUST_HOLD, PASS, figure_of
+
+LINES_MAX = 200
+NOTES_MAX = 3  # rows that are shown of an experiment without bounds
+FIELDS = {"experiment": str, "date": str, "commit": str, "command": str, "gpu": str, "driver": str, "rows": list, "cut": str}
+ROW_FIELDS = {"what": str, "figure": (str, int, float), "unit": str, "bound": str, "verdict": str, "baselines": str}
+VERDICTS = ("PASS", "FAIL", "", "not run")
+HEAD = """# Results
+
+The newest run of each experiment, made by `e2e/bench/run --report` from `results/*.json`; those also have the figures
+without a bound and the baselines of the same run. Older runs, with remarks on them, stand in the history of this file
+in git. Ratios are against a baseline of the same run. A command of before experiments had names (`sched.sh --only a`)
+stands as it was then: `git show COMMIT:e2e/bench/README.md` explains it.
+"""
+
+
+def load():
+    """Name to record of all that are kept."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(experiment.RESULTS.glob("*.json"))}
+
+
+def find_problems(name, record, experiments):
+    """What is wrong with a JSON, as text."""
+    for field, kind in FIELDS.items():
+        if not isinstance(record.get(field), kind):
+            yield f"results/{name}.json: {field} is missing or of another type"
+            return
+    if record["experiment"] != name or name not in experiments:
+        yield f"results/{name}.json: there is no experiment of this name"
+    if not record["rows"]:
+        yield f"results/{name}.json: no rows"
+    for row in record["rows"]:
+        bad = [field for field, kind in ROW_FIELDS.items() if not isinstance(row.get(field), kind)]
+        if bad or row["verdict"] not in VERDICTS:
+            yield f"results/{name}.json: '{row.get('what')}': {', '.join(bad) or 'verdict'}"
+
+
+def shown_rows(rows):
+    """(what, figure, bound, verdict) of each line in RESULTS.md. What must hold and does is one line."""
+    for row in rows:
+        if row["verdict"] == FAIL or (row["verdict"] == PASS and row["bound"] != MUST_HOLD) or row["verdict"] == "not run":
+            yield row["what"], figure_of(row), row["bound"], row["verdict"]
+    must = [row for row in rows if row["bound"] == MUST_HOLD]
+    if must:
+        good = sum(row["verdict"] == PASS for row in must)
+        yield "what must hold", f"{good} of {len(must)}", MUST_HOLD, PASS if good == len(must) else FAIL
+
+
+def lines_of(record):
+    rows = list(shown_rows(record["rows"]))
+    rows = rows or [(row["what"], figure_of(row), "", "") for row in record["rows"][:NOTES_MAX]]
+    command = record["command"] if record["command"].startswith("(") else f"`{record['command']}`"
+    run = " ".join(filter(None, (record["date"], record["commit"], command)))
+    run += f"; cut: {record['cut']}" if record["cut"] else ""
+    name = record["experiment"]
+    for what, figure, bound, verdict in rows:
+        shown = f"**{verdict}**" if verdict == FAIL else verdict
+        cells = [cell.replace("|", "/") for cell in (name, what, figure, bound, shown, run)]
+        yield "| " + " | ".join(cells) + " |"
+        name = run = ""
+
+
+def text_of(records):
+    """All of RESULTS.md."""
+    lines = [HEAD]
+    for name, of in experiment.sets().items():
+        here = [records[one] for one in of["experiments"] if one in records]
+        missing = [one for one in of["experiments"] if one not in records]
+        lines.append(f"## {name}: {of['shows']}\n")
+        machines = dict.fromkeys(f"{r['gpu']}, driver {r['driver']}" if r["driver"] else r["gpu"] for r in here)
+        if here:
+            lines.append(f"{'; '.join(machines)}.\n")
+            lines += ["| experiment | what | figure | bound | verdict | run |", "|" + "---|" * 6]
+            lines += [line for record in here for line in lines_of(record)]
+        if missing:
+            lines.append(f"\nNo result is kept of: {', '.join(missing)}.")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def write():
+    (experiment.BENCH / "RESULTS.md").write_text(text_of(load()))
+    return check({})
+
+
+def check(experiments):
+    """Prints what is wrong; whether all is well. @experiments: all that there are, or none."""
+    records = load()
+    problems = [text for name, record in records.items() for text in find_problems(name, record, experiments or {name: None})]
+    text = "" if problems else text_of(records)
+    if not problems and text != (experiment.BENCH / "RESULTS.md").read_text():
+        problems.append("RESULTS.md is not what results/*.json make; e2e/bench/run --report writes it")
+    if text.count("\n") > LINES_MAX:
+        problems.append(f"RESULTS.md has {text.count(chr(10))} lines, more than {LINES_MAX}")
+    print("\n".join(problems), end="\n" if problems else "")
+    return not problems
+
+
+def adopt(folder):
+    """Takes what a run left in @folder as the newest results."""
+    for path in sorted(folder.glob("*.json")):
+        if json.loads(path.read_text())["gpu"] != "simulated GPU":
+            shutil.copy(path, experiment.RESULTS / path.name)
+    for path in folder.glob("plots/*.svg"):
+        shutil.copy(path, experiment.BENCH / "plots" / path.name)

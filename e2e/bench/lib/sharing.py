@@ -1,0 +1,133 @@
+"""Clients that all want all of the GPU: who gets how much, window by window."""
+
+import dataclasses
+
+import plot
+from workers import pool_of, progress
+
+FORMED_S = 0.2  # to measure a round alone, in the form that it has among others
+SKIPPED = 0.4  # seconds at the beginning that no window has
+PIECES = 4  # of a co-run before it counts, at most
+LIMIT = 1.0  # percentage points that a share may be off in a window
+# Of wfq: a launch of shares-wfq. With 1 ms and eight clients, weir-sim is 1.2 points off in a window of 200 ms; with this
+# quantum, 0.75.
+QUANTUM = "500us"
+
+
+class Windows:
+    """What each got in each window, as parts of a hundred of what all got; and how much of the time is
+    accounted for by what it takes without Weir. @us: that a round of each takes alone. @tuning: forms of
+    theirs were not settled at the end. @plain: by job, of what a round takes below Weir the part that it takes without."""
+
+    def __init__(self, pool, jobs, ends, us, window, seconds, tuning):
+        self.tuning = tuning
+        self.plain = [pool.alone["MPS", job] / u for job, u in zip(jobs, us)]
+        self.starts = []
+        at = SKIPPED if not pool.node.simulated else 0
+        while at + window <= seconds + 1e-9:
+            self.starts.append(at)
+            at += window
+        work = [[self.work(e, t, window) * u for e, u in zip(ends, us)] for t in self.starts]
+        self.shares = [[100 * w / (sum(row) or 1) for w in row] for row in work]
+        self.used = [100 * sum(w * p for w, p in zip(row, self.plain)) / (window * 1e6) for row in work]
+
+    @staticmethod
+    def work(ends, start, window):
+        return progress(ends, (start + window) * 1e9) - progress(ends, start * 1e9)
+
+    def worst(self, targets):
+        """Percentage points off, at most."""
+        return max((abs(s - t) for row in self.shares for s, t in zip(row, targets)), default=0)
+
+    def mean(self, i):
+        return sum(row[i] for row in self.shares) / max(1, len(self.shares))
+
+    @property
+    def loss(self):
+        return 100 - sum(self.used) / max(1, len(self.used))
+
+
+@dataclasses.dataclass
+class CoRun:
+    """@plain: per cent lost by the same jobs under MPS without Weir or weights; None: not measured. @late: us that the agent's
+    timers were late, on average."""
+
+    experiment: str
+    what: str
+    policy: str
+    jobs: list
+    shares: list
+    windows: Windows
+    plain: float
+    late: float
+
+
+def measure(bench, mode, jobs, window, seconds, priorities=()):
+    pool = pool_of(bench)
+    ends = pool.endless(mode, jobs, seconds, priorities)
+    tuning = mode == "Weir" and pool.tuning(jobs)
+    if mode == "Weir":  # in the form that it has since others waited for it
+        us = [pool.round_us(mode, job, FORMED_S) for job in jobs]
+    else:
+        us = [pool.alone[mode, job] for job in jobs]
+    return Windows(pool, jobs, ends, us, window, seconds, tuning)
+
+
+def evictions(pool):
+    return sum(client["evictions"] for client in pool.node.status())
+
+
+def targets(shares):
+    return [100 * share / sum(shares) for share in shares]
+
+
+def shown(windows, n):
+    return ":".join(f"{windows.mean(i):.1f}" for i in range(n))
+
+
+def learn(bench, jobs, window, seconds):
+    """A co_run in pieces, until no forms are compared among others any more: the windows of each piece."""
+    pieces = [measure(bench, "Weir", jobs, window, seconds)]
+    while pieces[-1].tuning and len(pieces) < PIECES:
+        pieces.append(measure(bench, "Weir", jobs, window, seconds))
+    return pieces
+
+
+def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0):
+    """One co_run; its windows. The baselines have no weights, and are shown as they are. @first: before it
+    counts it is played in pieces of so many seconds while forms are still compared among others; how the first was is shown as well."""
+    pool = pool_of(bench)
+    plain = {mode: measure(bench, mode, jobs, window, seconds) for mode in baselines}
+    others = [f"{mode} {shown(of, len(jobs))}, loss {of.loss:.1f} %" for mode, of in plain.items()]
+    pool.set_policy(policy, dict(zip(jobs, shares)), scheduling)
+    wanted = targets(shares)
+    if first:
+        pieces = learn(bench, jobs, window, first)
+        others.append(f"pieces of {first:g} s before it counts: {len(pieces)}, worst window of the first {pieces[0].worst(wanted):.2f} off")
+    before = evictions(pool)
+    windows = measure(bench, "Weir", jobs, window, seconds)
+    others.append(f"{evictions(pool) - before} evictions")
+    if windows.tuning:
+        others.append("forms are not settled")
+    for start, row, used in zip(windows.starts, windows.shares, windows.used):
+        print(f"    {what}, {start:.1f} s: {':'.join(f'{share:.2f}' for share in row)}, {used:.1f} % used", flush=True)
+    lost = plain["MPS"].loss if "MPS" in plain else None
+    bench.co_runs.append(CoRun(bench.report.experiment, what, policy, jobs, shares, windows, lost, bench.node.timers_late()))
+    text = f"{shown(windows, len(jobs))}, worst window {windows.worst(wanted):.2f} off"
+    bench.report.add(f"{what}, {policy}", f"{text}, loss {windows.loss:.2f} %", baselines="; ".join(others))
+    return windows, wanted
+
+
+def draw(bench, name, title, windows, names):
+    if bench.plots:
+        series = {name: [row[i] for row in windows.shares] for i, name in enumerate(names)}
+        plot.lines(bench.plots / f"{name}.svg", title, "% of the work", windows.starts, series)
+
+
+def short(bench, seconds):
+    return 0.3 if bench.node.simulated else seconds
+
+
+def leave(pool, jobs):
+    for mode in ("MPS", "Weir"):
+        pool.leave(mode, [job for job in jobs if (mode, job) in pool.workers])

@@ -1,0 +1,148 @@
+"""Kernels that are launched right behind others, once each, and when they are done."""
+
+import statistics
+
+import papers
+import plot
+from workers import FITS, pool_of
+
+ALL = 28  # pairs or triplets of FLEP's
+BEHIND_US = 100  # from one launch of a group to the next
+LEARNING = 3  # times at most that a group runs before it counts
+MODES = ("MPS", "time-slicing", "Weir")
+
+
+def times(bench):
+    return 2 if bench.node.simulated else 6
+
+
+def budget(bench, what):
+    """How many of all pairs or triplets there is time for; the report says so if it is not all."""
+    n = 2 if bench.node.simulated else min(ALL, max(4, round(ALL * bench.seconds / 3)))
+    if n < ALL:
+        bench.report.cut(f"{n} of {ALL} {what}")
+    return n
+
+
+def medians(bench, mode, jobs, offsets, priorities=()):
+    """us from the launch to the end of each."""
+    pool = pool_of(bench)
+    every = 10 + 2.5 * sum(pool.alone[mode, job] for job in jobs) / 1e3 + max(offsets) / 1e3
+    every = 60 if bench.node.simulated else every
+    return [statistics.median(of) for of in pool.timed_rounds(mode, jobs, offsets, every, times(bench), priorities)]
+
+
+def singles(bench, jobs, mode="MPS"):
+    """us of each alone, from the launch to the end."""
+    return {job: medians(bench, mode, [job], [0])[0] for job in jobs}
+
+
+def ensure_all(bench, jobs, governed):
+    """All of them, in the ways without libweir, and then @governed below it."""
+    pool = pool_of(bench)
+    first = [job for job in jobs if (job.kernel, job.us) not in pool.passes]
+    for mode in ("MPS", "time-slicing"):
+        pool.ensure(mode, jobs)
+    if not bench.node.simulated:
+        pool.fit_again(singles(bench, first))  # before libweir has learned any
+    pool.ensure("Weir", governed)
+    if not bench.node.simulated:
+        fit(bench, jobs, governed)
+
+
+def fit(bench, jobs, governed):
+    """What is long is so among all that are there: some kernels take a few per cent more or less then."""
+    pool = pool_of(bench)
+    changed = set()
+    for _ in range(FITS):
+        other = pool.fit_again(singles(bench, jobs))
+        changed |= {(job.kernel, job.us) for job in other}
+        if not other:
+            break
+    for job in governed:
+        if (job.kernel, job.us) in changed:
+            pool.measure("Weir", job)
+    print("    passes: " + ", ".join(f"{papers.name(job)} {pool.passes[job.kernel, job.us]}" for job in jobs), flush=True)
+
+
+def antt(together, alone):
+    return sum(t / a for t, a in zip(together, alone)) / len(alone)
+
+
+def stp(together, alone):
+    return sum(a / t for t, a in zip(together, alone))
+
+
+def shown(times):
+    return "/".join(f"{us:.0f}" for us in times)
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def reordered_times(bench, group, offsets, by):
+    """Without preemption, but with who waits in the order of their lengths: MPS serves first come first,
+    so they come in that order, and what each is late or early is its own."""
+    order = [0, *sorted(range(1, len(group)), key=lambda i: by[i])]
+    jobs = [group[i] for i in order]
+    found = medians(bench, "MPS", jobs, offsets)
+    times = dict(zip(order, (us + offsets[at] - offsets[i] for at, (i, us) in enumerate(zip(order, found)))))
+    return [times[i] for i in range(len(group))]
+
+
+def behind(group):
+    return [BEHIND_US * i for i in range(len(group))]
+
+
+def still_comparing(bench, group):
+    """Plays it, and says whether forms are still compared then."""
+    medians(bench, "Weir", list(group), behind(group))
+    return pool_of(bench).tuning(group)
+
+
+def learn(bench, groups):
+    """Plays each while what runs among others is still being compared."""
+    for _ in range(LEARNING):
+        groups = [group for group in groups if still_comparing(bench, group)]
+    if groups:
+        print(f"    forms are not settled in {len(groups)} contests", flush=True)
+
+
+def antt_ideal(by):
+    """Shortest first with preemption that costs nothing, all there at once."""
+    done, total = 0, 0
+    for us in sorted(by):
+        done += us
+        total += done / us
+    return total / len(by)
+
+
+def co_runs(bench, title, groups):
+    """Clients of one level under hpf, the first one large: rows of (label, ANTT against MPS, STP lost in per cent, ANTT of
+    time-slicing, of reordering, the ideal one), and the baselines as text. @title: of the plot."""
+    pool = pool_of(bench)
+    jobs = {job: None for group in groups for job in group}
+    ensure_all(bench, jobs, jobs)
+    alone = singles(bench, jobs)
+    pool.set_policy("hpf")
+    learn(bench, groups)
+    rows = []
+    for group in groups:
+        offsets = behind(group)
+        by = [alone[job] for job in group]
+        together = {mode: medians(bench, mode, list(group), offsets) for mode in MODES}
+        reordered = antt(reordered_times(bench, group, offsets, by), by)
+        antts = {mode: antt(together[mode], by) for mode in MODES}
+        label = "_".join(papers.name(job) for job in group)
+        print(f"    {label}: alone {shown(by)} us; " + ", ".join(f"{mode} {shown(us)}" for mode, us in together.items()), flush=True)
+        lost = 100 * (1 - stp(together["Weir"], by) / stp(together["MPS"], by))
+        ideal = antts["MPS"] / antt_ideal(by)
+        rows.append((label, antts["MPS"] / antts["Weir"], lost, antts["MPS"] / antts["time-slicing"], antts["MPS"] / reordered, ideal))
+    note = f"{len(rows)} of {ALL}; ideal {mean([r[5] for r in rows]):.2f}x; " + "time-slicing {:.2f}x, reordering {:.2f}x".format(*(mean([r[i] for r in rows]) for i in (3, 4)))
+    if bench.plots:
+        plot.bars(
+            bench.plots / f"{bench.report.experiment}.svg", title, "x",
+            [r[0] for r in rows], {"ideal": [r[5] for r in rows], "Weir": [r[1] for r in rows], "time-slicing": [r[3] for r in rows]},
+        )  # fmt: skip
+    return rows, note
