@@ -4,7 +4,7 @@ base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/pro
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
-libweir.so_SRC := $(wildcard $(patsubst %,runtime-lib/%/*.c,shim client measure preempt autotune launch memory entry)) forward.S
+libweir.so_SRC := $(wildcard $(patsubst %,runtime-lib/%/*.c,shim client measure gates preempt autotune launch memory entry)) forward.S
 # Objects of the compile service are checked by their maker's own rules.
 libweir.so_SRC      += transformer/image/object-check.c
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
@@ -25,7 +25,7 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
-libweir-nvml.so_SRC      := $(wildcard runtime-lib/nvml/*.c) $(patsubst %,runtime-lib/%.c,client/connect memory/memory-account \
+libweir-nvml.so_SRC      := $(wildcard runtime-lib/nvml/*.c) $(patsubst %,runtime-lib/%.c,shim/connect memory/memory-account \
 	memory/memory-ask shim/shim shim/weak-libc shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
@@ -110,7 +110,7 @@ $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link client/connect client/hold client/link client/pages client/request shim/weak-libc shim/thread)
+fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect client/level-binding client/link client/request shim/weak-libc shim/thread)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c

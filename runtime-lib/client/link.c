@@ -1,11 +1,11 @@
 #include "client/link.h"
 
-#include "client/connect.h"
-#include "client/hold.h"
-#include "memory/memory-ledger.h"
-#include "client/pages.h"
-#include "shim/thread.h"
+#include "client/level-binding.h"
+#include "client/request.h"
 #include "client/worker.h"
+#include "memory/memory-ledger.h"
+#include "shim/connect.h"
+#include "shim/thread.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -21,13 +21,14 @@
 #define ANSWER_WITHIN 1000      /* ms, for the first connection, on an application's thread */
 #define RETRY_FIRST   50000000u /* ns */
 #define RETRY_MAX     400000000u
-#define WORK_EVERY    2000000u /* ns: who tells more often is made to wait by the agent */
+#define WORK_EVERY    2000000u /* ns: the agent delays a client that tells more often */
+
+struct link links[CLIENTS_MAX];
 
 static struct {
 	bool started;
-	int wake; /* eventfd: the set of sockets has changed */
-	pthread_mutex_t
-		lock; /* the clients' sockets and retry times; never held over a driver call */
+	int wake;             /* eventfd: the set of sockets has changed */
+	pthread_mutex_t lock; /* of all links; never held over a driver call */
 } state = {.wake = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 void link_wake(void)
@@ -37,6 +38,12 @@ void link_wake(void)
 	if (state.wake >= 0 && write(state.wake, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		log_limited(LOG_WARNING, 60, "the link thread cannot be woken: %s",
 			    strerror(errno));
+}
+
+void link_ready(struct client *client)
+{
+	(void)client;
+	link_wake();
 }
 
 static int say_hello(const struct client *client, int socket)
@@ -53,7 +60,7 @@ static int say_hello(const struct client *client, int socket)
 	return weir_message_send(socket, &hello, sizeof(hello), NULL, 0);
 }
 
-/* The pages of a level: first the one to wait for, unless it is the top, then those below. */
+/* The pages of a level: first the one to wait for, unless it is the top, then the lower levels'. */
 static int take_level(struct client *client, struct level_binding *binding, uint8_t level,
 		      const int *fds)
 {
@@ -62,17 +69,17 @@ static int take_level(struct client *client, struct level_binding *binding, uint
 	binding->level = level;
 	binding->wait = NULL;
 	if (level < WEIR_DEMAND_LEVELS)
-		r = pages_take(client, &binding->wait, *fds++, false);
+		r = binding_map_page(client, &binding->wait, *fds++, false);
 	for (unsigned q = 0; q < level && !r; q++)
-		r = pages_take(client, &binding->below[q], *fds++, true);
+		r = binding_map_page(client, &binding->below[q], *fds++, true);
 	return r;
 }
 
-/* A level is one for the agent that says it: its pages may not be settled yet. */
+/* A LEVEL message is about the newest binding, which the worker may not have settled yet. */
 static struct level_binding *binding_new(struct client *client, const union weir_message *message,
 					 const int *fds)
 {
-	const struct level_binding *now = client->newest;
+	const struct level_binding *now = link_of(client)->newest;
 	int r;
 
 	if (message->header.type == WEIR_LEVEL && !now)
@@ -83,8 +90,8 @@ static struct level_binding *binding_new(struct client *client, const union weir
 	if (message->header.type == WEIR_WELCOME) {
 		binding->bit = message->welcome.bit;
 		binding->number = message->welcome.client;
-		r = pages_take(client, &binding->control, fds[0], true);
-		r = r ? r : pages_take(client, &binding->status, fds[1], true);
+		r = binding_map_page(client, &binding->control, fds[0], true);
+		r = r ? r : binding_map_page(client, &binding->status, fds[1], true);
 		r = r ? r : take_level(client, binding, message->welcome.level, fds + 2);
 	} else {
 		*binding = *now;
@@ -97,7 +104,7 @@ static struct level_binding *binding_new(struct client *client, const union weir
 	return take(binding);
 }
 
-/* One message from the agent: what it makes of the client, or NULL with a reason logged. */
+/* The binding that a message from the agent makes, or NULL: none, or it cannot be (logged). */
 static struct level_binding *accept_message(struct client *client,
 					    const union weir_message *message, int *fds,
 					    size_t n_fds, uint64_t now)
@@ -116,50 +123,52 @@ static struct level_binding *accept_message(struct client *client,
 	return binding;
 }
 
-/* Under the same number as the one before, so that nobody sends to what is no socket of ours. */
-static void hang_bell(struct client *client, int socket)
+/* link_tell_work() may send to the number of the socket at any time, so the number must never
+ * become another file's. */
+static void share_socket(struct link *link)
 {
-	int bell = atomic_load(&client->bell);
+	int shared = atomic_load(&link->work_socket);
 
-	if (!bell)
-		bell = fcntl(socket, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
-	else if (dup3(socket, bell, O_CLOEXEC) < 0)
-		return; /* the former one: nobody hears it */
-	if (bell > 0)
-		atomic_store(&client->bell, bell);
+	if (!shared)
+		shared = fcntl(link->socket, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
+	else if (dup3(link->socket, shared, O_CLOEXEC) < 0)
+		return; /* it stays the former socket, which nobody reads */
+	if (shared > 0)
+		atomic_store(&link->work_socket, shared);
 }
 
 void link_tell_work(struct client *client, uint64_t now)
 {
-	int bell = atomic_load_explicit(&client->bell, memory_order_relaxed);
+	struct link *link = link_of(client);
+	int socket = atomic_load_explicit(&link->work_socket, memory_order_relaxed);
 	struct weir_work message = {0};
 
-	if (!bell || now - atomic_load_explicit(&client->rung, memory_order_relaxed) < WORK_EVERY)
+	if (!socket || now - atomic_load_explicit(&link->told, memory_order_relaxed) < WORK_EVERY)
 		return;
-	atomic_store_explicit(&client->rung, now, memory_order_relaxed);
+	atomic_store_explicit(&link->told, now, memory_order_relaxed);
 	weir_header_init(&message.header, WEIR_WORK, sizeof(message));
-	/* If it is not taken the agent looks a little later. */
-	send(bell, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* If the socket is full, the agent sees the work a little later. */
+	send(socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The more so the longer no agent has taken the client. */
-static void retry_later(struct client *client, uint64_t now)
+static void retry_later(struct link *link, uint64_t now)
 {
-	uint64_t delay = client->retry_delay ? 2 * client->retry_delay : RETRY_FIRST;
+	uint64_t delay = link->retry_delay ? 2 * link->retry_delay : RETRY_FIRST;
 
-	client->retry_delay = delay < RETRY_MAX ? delay : RETRY_MAX;
-	client->retry_at = now + client->retry_delay;
+	link->retry_delay = delay < RETRY_MAX ? delay : RETRY_MAX;
+	link->retry_at = now + link->retry_delay;
 }
 
-struct level_binding *link_open(struct client *client)
+void link_open(struct client *client)
 {
+	struct link *link = link_of(client);
 	cleanup(closep) int socket = connect_agent();
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds = 0;
 	int r = socket < 0 ? socket : say_hello(client, socket);
 
-	retry_later(client, client_now());
+	retry_later(link, client_now());
 	if (!r) {
 		struct pollfd answer = {.fd = socket, .events = POLLIN};
 		r = poll(&answer, 1, ANSWER_WITHIN) == 1 ? 0 : -ETIMEDOUT;
@@ -168,60 +177,62 @@ struct level_binding *link_open(struct client *client)
 	if (r) {
 		log_debug("no agent yet (%s): launches go straight to the driver",
 			  r < 0 ? strerror(-r) : weir_check_text((enum weir_check)r));
-		return NULL;
+		return;
 	}
 	struct level_binding *binding = accept_message(client, &message, fds, n_fds, client_now());
-	if (binding) {
-		log_debug("client %llu: level %u, bit %u", (unsigned long long)binding->number,
-			  binding->level, binding->bit);
-		client->retry_at = client->retry_delay = 0;
-		pthread_mutex_lock(&state.lock);
-		hang_bell(client, socket);
-		client->socket = take_fd(socket);
-		client->newest = binding;
-		pthread_mutex_unlock(&state.lock);
-		ledger_answered();
-	}
-	return binding;
+	if (!binding)
+		return;
+	log_debug("client %llu: level %u, bit %u", (unsigned long long)binding->number,
+		  binding->level, binding->bit);
+	link->retry_at = link->retry_delay = 0;
+	pthread_mutex_lock(&state.lock);
+	link->socket = take_fd(socket);
+	share_socket(link);
+	link->newest = binding;
+	pthread_mutex_unlock(&state.lock);
+	binding_exchange(client, binding);
+	ledger_answered();
 }
 
-/* The agent has gone: nobody would ever open our hold word, nor clear the bit that it kept for us
- * and others, so we do. */
+/* The agent has died. Nobody else would open our hold word, or clear the bit that the agent kept
+ * for us and others. */
 static void lost(struct client *client, uint64_t now)
 {
-	const struct level_binding *binding = client->newest;
+	struct link *link = link_of(client);
+	const struct level_binding *binding = link->newest;
 
-	shutdown(client->socket, SHUT_RDWR);
-	close(take_fd(client->socket));
+	shutdown(link->socket, SHUT_RDWR);
+	close(take_fd(link->socket));
 	request_lost(client);
 	if (binding)
 		atomic_store(&control_page(binding)->hold, 0);
 	for (unsigned q = 0; binding && binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
 		atomic_fetch_and(&demand_page(binding->below[q])->word, ~(1ull << WEIR_BIT_SHARED));
-	retry_later(client, now);
+	retry_later(link, now);
 	log_debug("the agent has gone: levels stay as they are");
 }
 
 static void retry(struct client *client, uint64_t now)
 {
+	struct link *link = link_of(client);
 	int socket = connect_agent();
 
 	if (socket >= 0 && say_hello(client, socket) == 0) {
-		hang_bell(client, socket);
-		client->socket = socket;
-		client->retry_at = 0;
+		link->socket = socket;
+		share_socket(link);
+		link->retry_at = 0;
 		return;
 	}
 	if (socket >= 0)
 		close(socket);
-	retry_later(client, now);
+	retry_later(link, now);
 }
 
-/* Hands a binding to the worker. One that it had not yet taken is out of date. */
+/* Hands a binding to the worker. An older one that the worker has not taken is out of date. */
 static void hand_over(struct client *client, struct level_binding *binding)
 {
-	client->newest = binding;
-	free(atomic_exchange(&client->pending, binding));
+	link_of(client)->newest = binding;
+	free(binding_exchange(client, binding));
 	worker_wake();
 }
 
@@ -230,7 +241,7 @@ void link_receive(struct client *client, uint64_t now)
 	union weir_message message;
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds = 0;
-	int r = weir_message_receive(client->socket, &message, fds, &n_fds);
+	int r = weir_message_receive(link_of(client)->socket, &message, fds, &n_fds);
 
 	if (r == -EAGAIN)
 		return;
@@ -241,9 +252,9 @@ void link_receive(struct client *client, uint64_t now)
 			    weir_check_text((enum weir_check)r));
 	} else {
 		struct level_binding *binding = accept_message(client, &message, fds, n_fds, now);
-		/* Another agent, which does not know of our memory. */
+		/* Another agent does not know about our memory. */
 		if (binding && message.header.type == WEIR_WELCOME) {
-			client->retry_delay = 0;
+			link_of(client)->retry_delay = 0;
 			ledger_stale();
 		}
 		if (binding)
@@ -253,27 +264,33 @@ void link_receive(struct client *client, uint64_t now)
 	}
 }
 
-/* What to wait for; how long, in ms. */
-static int gather(struct pollfd *sockets, uint64_t now)
+/* Retries, sends and looks as is due. Returns when to do so again, in ns. */
+static uint64_t look_after(struct client *client, uint64_t now)
+{
+	struct link *link = link_of(client);
+
+	if (link->socket < 0 && link->retry_at && link->retry_at <= now)
+		retry(client, now);
+	if (link->socket < 0)
+		return link->retry_at ? link->retry_at : UINT64_MAX;
+	const struct level_binding *binding = atomic_load(&client->binding);
+	uint64_t next = request_send(client, link->socket, now);
+	uint64_t look = binding ? binding_expire_hold(binding, now) : UINT64_MAX;
+	return look < next ? look : next;
+}
+
+/* What to wait for; returns how long, in ms. */
+static int prepare_poll(struct pollfd *sockets, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		struct client *client = &clients[i];
-		bool live = atomic_load(&client->state) == CLIENT_LIVE;
-		sockets[i] = (struct pollfd){.fd = live ? client->socket : -1, .events = POLLIN};
-		if (live && client->socket < 0 && client->retry_at && client->retry_at <= now)
-			retry(client, now);
-		if (live && client->socket < 0 && client->retry_at && client->retry_at < next)
-			next = client->retry_at;
-		if (live && client->socket >= 0) {
-			sockets[i].fd = client->socket;
-			uint64_t due = request_send(client, now);
-			next = due < next ? due : next;
-			const struct level_binding *binding = atomic_load(&client->binding);
-			due = binding ? hold_expire(binding, now) : UINT64_MAX;
-			next = due < next ? due : next;
-		}
+		sockets[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+		if (atomic_load(&clients[i].state) != CLIENT_LIVE)
+			continue;
+		uint64_t due = look_after(&clients[i], now);
+		next = due < next ? due : next;
+		sockets[i].fd = links[i].socket;
 	}
 	sockets[CLIENTS_MAX] = (struct pollfd){.fd = state.wake, .events = POLLIN};
 	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / 1000000 + 1);
@@ -288,19 +305,19 @@ static void *run(void *unused)
 	thread_name("weir-link");
 	for (;;) {
 		pthread_mutex_lock(&state.lock);
-		int timeout = gather(sockets, client_now());
+		int timeout = prepare_poll(sockets, client_now());
 		pthread_mutex_unlock(&state.lock);
 		if (poll(sockets, countof(sockets), timeout) < 0 && errno != EINTR)
 			return NULL;
 
 		if (sockets[CLIENTS_MAX].revents && read(state.wake, &count, sizeof(count)) < 0 &&
 		    errno != EAGAIN)
-			return NULL; /* somebody closed it: there is no thread to wake any more */
+			return NULL; /* the program closed it: nothing can wake this thread */
 		pthread_mutex_lock(&state.lock);
 		for (size_t i = 0; i < CLIENTS_MAX; i++) {
-			/* Still the socket that was waited for? */
+			/* Is it still the socket that poll() was about? */
 			if (sockets[i].fd >= 0 && sockets[i].revents &&
-			    clients[i].socket == sockets[i].fd)
+			    links[i].socket == sockets[i].fd)
 				link_receive(&clients[i], client_now());
 		}
 		pthread_mutex_unlock(&state.lock);
@@ -325,36 +342,51 @@ int link_start(void)
 
 void link_close(struct client *client)
 {
+	struct link *link = link_of(client);
+
 	pthread_mutex_lock(&state.lock);
-	if (client->socket >= 0) {
-		shutdown(client->socket, SHUT_RDWR); /* the bell stays */
-		close(take_fd(client->socket));
+	if (link->socket >= 0) {
+		shutdown(link->socket, SHUT_RDWR); /* ends the shared descriptor, too */
+		close(take_fd(link->socket));
 	}
-	client->retry_at = 0;
-	/* `newest` stays as it is: so does the binding, and nothing else may point at it. */
+	link->retry_at = 0;
+	/* `newest` stays: so does its binding, and the mailbox holds nothing else. */
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
-	free(atomic_exchange(&client->pending, NULL));
+	free(binding_exchange(client, NULL));
 	link_wake();
 }
 
-void link_reset(struct client *client)
+void link_init(struct client *client)
 {
+	struct link *link = link_of(client);
+
 	pthread_mutex_lock(&state.lock);
-	client->socket = -1;
-	client->retry_at = 0;
-	client->retry_delay = 0;
-	client->newest = NULL;
+	link->socket = -1;
+	link->retry_at = link->retry_delay = 0;
+	link->newest = NULL;
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
-	atomic_store(&client->pending, NULL);
+	binding_exchange(client, NULL);
 }
 
-void link_forget(void)
+void link_fork(void)
 {
 	pthread_mutex_init(&state.lock, NULL);
 	if (state.wake >= 0)
 		close(state.wake);
 	state.wake = -1;
 	state.started = false;
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		int shared = atomic_exchange(&links[i].work_socket, 0);
+		if (shared)
+			close(shared);
+		if (clients[i].state == CLIENT_FREE)
+			continue;
+		if (links[i].socket >= 0)
+			close(links[i].socket);
+		links[i].socket = -1;
+		links[i].newest = NULL;
+		request_reset(&clients[i]);
+	}
 }

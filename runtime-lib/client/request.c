@@ -1,7 +1,5 @@
 #include "client/request.h"
 
-#include "client/client.h"
-
 #include "weir/base.h"
 #include "weir/log.h"
 
@@ -11,20 +9,30 @@
 
 #define ANSWER_WITHIN 300000000000u /* ns */
 #define FULL_AGAIN    50000000u     /* the socket was full */
-#define BUSY_AGAIN    1000000000u   /* the service was, for the first time; then twice as long */
-#define BUSY_SHIFT    5u            /* so often */
-#define LOST_MAX      3u            /* agents that may go over a request */
+#define BUSY_AGAIN    1000000000u   /* the service was busy the first time; then twice as long */
+#define BUSY_SHIFT    5u            /* doubled at most this often */
+#define LOST_MAX      3u            /* agents that may die while a request is sent */
 
-#define request_for_each(r, client)                                                              \
-	for (struct request * (r) = (client)->requests; (r) < (client)->requests + REQUESTS_MAX; \
-	     (r)++)
+static struct {
+	struct request requests[REQUESTS_MAX];
+	uint32_t last; /* worker: the newest request's number */
+} states[CLIENTS_MAX];
+
+#define request_for_each(r, client)                                   \
+	for (struct request * (r) = states[(client)->index].requests; \
+	     (r) < states[(client)->index].requests + REQUESTS_MAX; (r)++)
+
+struct request *request_at(const struct client *client, size_t index)
+{
+	return &states[client->index].requests[index];
+}
 
 static int state_of(const struct request *request)
 {
 	return atomic_load_explicit(&request->state, memory_order_acquire);
 }
 
-/* Hands the slot over with all that was written to it. */
+/* Hands the slot over to the other thread. */
 static void set_state(struct request *request, enum request_state state)
 {
 	atomic_store_explicit(&request->state, state, memory_order_release);
@@ -32,8 +40,9 @@ static void set_state(struct request *request, enum request_state state)
 
 bool request_room(const struct client *client)
 {
-	for (size_t i = 0; i < REQUESTS_MAX; i++) {
-		if (state_of(&client->requests[i]) == REQUEST_FREE)
+	request_for_each(request, client)
+	{
+		if (state_of(request) == REQUEST_FREE)
 			return true;
 	}
 	return false;
@@ -55,7 +64,7 @@ uint32_t request_put(struct client *client, int file)
 	{
 		if (state_of(request) != REQUEST_FREE)
 			continue;
-		request->id = ++client->last_request;
+		request->id = ++states[client->index].last;
 		request->file = file;
 		request->due = 0;
 		request->lost = request->busy = 0;
@@ -88,15 +97,15 @@ static void finish(struct request *request, enum weir_compile_status status, int
 	set_state(request, REQUEST_ANSWERED);
 }
 
-static void send_one(struct client *client, struct request *request, uint64_t now)
+static void send_one(int socket, struct request *request, uint64_t now)
 {
 	struct weir_compile message = {.id = request->id};
 
 	weir_header_init(&message.header, WEIR_COMPILE, sizeof(message));
-	int r = weir_message_send(client->socket, &message, sizeof(message), &request->file, 1);
+	int r = weir_message_send(socket, &message, sizeof(message), &request->file, 1);
 	if (r == -EAGAIN) {
 		request->due = now + FULL_AGAIN;
-	} else if (r) { /* the connection's end will be noticed */
+	} else if (r) { /* the link notices the end of the connection */
 		request->due = UINT64_MAX;
 	} else {
 		request->due = now + ANSWER_WITHIN;
@@ -104,7 +113,7 @@ static void send_one(struct client *client, struct request *request, uint64_t no
 	}
 }
 
-uint64_t request_send(struct client *client, uint64_t now)
+uint64_t request_send(struct client *client, int socket, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -112,7 +121,7 @@ uint64_t request_send(struct client *client, uint64_t now)
 	{
 		int state = state_of(request);
 		if (state == REQUEST_QUEUED && request->due <= now)
-			send_one(client, request, now);
+			send_one(socket, request, now);
 		else if (state == REQUEST_SENT && request->due <= now)
 			finish(request, WEIR_COMPILE_FAILED, -1, "the agent does not answer");
 		state = state_of(request);
@@ -132,7 +141,7 @@ static struct request *find_sent(struct client *client, uint32_t id)
 	return NULL;
 }
 
-/* The service may come back, or not until there is another agent. */
+/* @off: this agent has no service: ask the next agent. */
 static void ask_later(struct request *request, bool off, uint64_t now)
 {
 	unsigned shift = request->busy < BUSY_SHIFT ? request->busy : BUSY_SHIFT;
@@ -148,7 +157,7 @@ void request_answer(struct client *client, const struct weir_compiled *answer, i
 	struct request *request = find_sent(client, answer->id);
 
 	if (!request) {
-		log_debug("the agent answers what was not asked: %u", answer->id);
+		log_debug("the agent answers a request that was not made: %u", answer->id);
 	} else if (answer->status == WEIR_COMPILE_OFF || answer->status == WEIR_COMPILE_BUSY) {
 		if (answer->status == WEIR_COMPILE_OFF)
 			log_limited(LOG_DEBUG, 3600,
@@ -175,7 +184,7 @@ void request_lost(struct client *client)
 			continue;
 		if (state == REQUEST_SENT && ++request->lost == LOST_MAX) {
 			finish(request, WEIR_COMPILE_FAILED, -1,
-			       "several agents have gone over it");
+			       "several agents died while they compiled it");
 			continue;
 		}
 		request->due = 0;

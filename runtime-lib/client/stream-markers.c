@@ -1,26 +1,8 @@
 #include "client/stream-markers.h"
 
-#include "weir/base.h"
-
 #include <stdlib.h>
 
-#define MARKERS 32 /* at once, of a stream; where all are on their way, a gate has none */
-
-enum { MARKER_FREE, MARKER_TAKEN, MARKER_LEFT };
-
-struct marker {
-	CUevent event;
-	_Atomic int state;
-	struct progress progress; /* what lies before it; written before it is MARKER_LEFT */
-};
-
-/* Of a stream's record, and stays with it: a thread may be in the middle of a launch when its
- * stream or context goes. */
-struct stream_markers {
-	_Atomic unsigned next;
-	_Atomic unsigned n; /* markers that there are; 0: none are wanted */
-	struct marker markers[MARKERS];
-};
+enum { MARKER_FREE, MARKER_TAKEN, MARKER_PENDING };
 
 static unsigned make_events(struct stream_markers *markers)
 {
@@ -28,8 +10,8 @@ static unsigned make_events(struct stream_markers *markers)
 	unsigned n = 0;
 
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
-	for (; n < MARKERS; n++) {
-		struct marker *marker = &markers->markers[n];
+	for (; n < STREAM_MARKERS; n++) {
+		struct stream_marker *marker = &markers->markers[n];
 		if (real(cuEventCreate)(&marker->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 			break;
 		atomic_store(&marker->state, MARKER_FREE);
@@ -38,68 +20,60 @@ static unsigned make_events(struct stream_markers *markers)
 	return n;
 }
 
-void stream_markers_want(struct stream *stream)
+struct stream_markers *stream_markers_want(struct stream_markers *markers)
 {
-	struct stream_markers *markers = atomic_load(&stream->markers);
-
-	if (!markers) {
+	if (!markers)
 		markers = calloc(1, sizeof(*markers));
-		if (!markers)
-			return;
-		atomic_store(&stream->markers, markers);
-	}
-	if (!atomic_load(&markers->n))
+	if (markers && !atomic_load(&markers->n))
 		atomic_store(&markers->n, make_events(markers));
+	return markers;
 }
 
-void stream_markers_leave(struct stream *stream)
+void stream_markers_leave(struct stream_markers *markers, CUstream handle,
+			  const struct progress *before)
 {
-	struct stream_markers *markers =
-		atomic_load_explicit(&stream->markers, memory_order_acquire);
-	unsigned n = markers ? atomic_load_explicit(&markers->n, memory_order_acquire) : 0;
+	unsigned n = atomic_load_explicit(&markers->n, memory_order_acquire);
 	int state = MARKER_FREE;
 
 	if (!n)
 		return;
 	unsigned next = atomic_load_explicit(&markers->next, memory_order_relaxed);
-	struct marker *marker = &markers->markers[next % n];
+	struct stream_marker *marker = &markers->markers[next % n];
 	if (!atomic_compare_exchange_strong(&marker->state, &state, MARKER_TAKEN))
 		return;
 	atomic_store_explicit(&markers->next, next + 1, memory_order_relaxed);
-	/* What is issued lies before the marker; more may, of other threads. */
-	marker->progress = stream_progress(stream);
-	bool left = real(cuEventRecord)(marker->event, stream->handle) == CUDA_SUCCESS;
-	atomic_store(&marker->state, left ? MARKER_LEFT : MARKER_FREE);
+	/* Other threads may have put more before the marker. */
+	marker->before = *before;
+	bool left = real(cuEventRecord)(marker->event, handle) == CUDA_SUCCESS;
+	atomic_store(&marker->state, left ? MARKER_PENDING : MARKER_FREE);
 }
 
-void stream_markers_follow(struct stream *stream)
+bool stream_markers_passed(struct stream_markers *markers, unsigned *next, struct progress *before)
 {
-	struct stream_markers *markers = atomic_load(&stream->markers);
 	unsigned n = markers ? atomic_load(&markers->n) : 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct marker *marker = &markers->markers[i];
-		if (atomic_load(&marker->state) != MARKER_LEFT)
+	while (*next < n) {
+		struct stream_marker *marker = &markers->markers[(*next)++];
+		if (atomic_load(&marker->state) != MARKER_PENDING)
 			continue;
 		CUresult result = real(cuEventQuery)(marker->event);
 		if (result == CUDA_ERROR_NOT_READY)
 			continue;
-		if (result == CUDA_SUCCESS)
-			stream_completed(stream, &marker->progress);
+		*before = marker->before;
 		atomic_store(&marker->state, MARKER_FREE);
+		if (result == CUDA_SUCCESS)
+			return true;
 	}
+	return false;
 }
 
-bool stream_markers_has_markers(const struct stream *stream)
+bool stream_markers_exist(struct stream_markers *markers)
 {
-	const struct stream_markers *markers = atomic_load(&stream->markers);
-
 	return markers && atomic_load(&markers->n);
 }
 
-void stream_markers_end(struct stream *stream, bool context)
+void stream_markers_end(struct stream_markers *markers, bool context)
 {
-	struct stream_markers *markers = atomic_load(&stream->markers);
 	unsigned n = markers ? atomic_exchange(&markers->n, 0) : 0;
 
 	for (unsigned i = 0; context && i < n; i++)

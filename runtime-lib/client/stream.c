@@ -1,12 +1,7 @@
 #include "client/stream.h"
 
-#include "launch/capture.h"
-#include "client/demand.h"
-#include "shim/weak-libc.h"
-#include "preempt/preempt.h"
-#include "launch/priority.h"
-#include "client/stream-markers.h"
 #include "client/worker.h"
+#include "shim/weak-libc.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -16,7 +11,16 @@
 #define BUCKETS 1024u
 #define NUMBERS 65536u /* of threads */
 
+#define STREAM_IDLE UINT64_MAX /* `seen` */
+#define LATE        1000000u   /* ns beyond twice the predicted time */
+
 struct stream stream_pool[STREAMS_MAX];
+_Atomic int capture_count;
+
+static struct {
+	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
+	uint64_t begun;                                 /* worker: at the last look */
+} states[CLIENTS_MAX];
 
 static _Atomic size_t used;
 static _Atomic(struct stream *) buckets[BUCKETS];
@@ -34,8 +38,8 @@ size_t stream_count(void)
 	return n < STREAMS_MAX ? n : STREAMS_MAX;
 }
 
-/* Handles and contexts are pointers with zero low bits, so tags keep the three kinds of keys apart.
- */
+/* Handles and contexts are pointers whose low bits are zero, so tags tell the three kinds of keys
+ * apart. */
 static uint64_t legacy_key(CUcontext context)
 {
 	return (uint64_t)(uintptr_t)context | 1;
@@ -69,7 +73,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->client = client;
 	stream->begun = stream->issued = stream->completed = 0;
 	stream->predicted = stream->executed = stream->unknown = 0;
-	/* Nothing is known of what is in the stream already: the first launch gets a gate. */
+	/* Unknown work may be in the stream already: the first launch gets a gate. */
 	stream->since_gate = UINT64_MAX / 2;
 	stream->marker_wanted = 0;
 	stream->marked = stream->marked_predicted = 0;
@@ -79,35 +83,37 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 	stream->slot_wanted = 0;
 }
 
-/* What the worker has asked of one that is gone must not be taken for the next one's. A thread that
- * ends leaves its events there: only the same context can use them. */
+/* What the worker asked of a stream that is gone must not be taken for the next one's. A thread
+ * that ends leaves its events in the record: only the same context can use them. */
 static bool is_free(const struct stream *stream, const struct client *client)
 {
 	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&
 	       (stream->client == client ||
-		(!stream->marker && !stream_markers_has_markers(stream)));
+		(!stream->marker && !stream_markers_exist(stream->markers)));
 }
 
-/* The stream of this key goes: from here on nobody finds it. False: it goes already. */
+/* From here on nobody finds the stream of this key. False: another thread ends it. */
 static bool forget(struct stream *stream, uint64_t key)
 {
 	if (key <= STREAM_GOES || !atomic_compare_exchange_strong(&stream->key, &key, STREAM_GOES))
 		return false;
-	capture_gone(stream);
-	atomic_fetch_add(&stream->client->gone_launches, atomic_load(&stream->begun));
-	atomic_fetch_add(&stream->client->gone_predicted, atomic_load(&stream->predicted));
+	if (atomic_exchange(&stream->capturing, 0))
+		atomic_fetch_sub(&capture_count, 1);
+	uint32_t index = stream->client->index;
+	atomic_fetch_add(&states[index].gone_launches, atomic_load(&stream->begun));
+	atomic_fetch_add(&states[index].gone_predicted, atomic_load(&stream->predicted));
 	return true;
 }
 
-/* By who has forgotten it, when all is done. */
+/* Last, by the thread that forgot the stream. */
 static void free_record(struct stream *stream)
 {
 	atomic_store(&stream->gone_at, worker_visit());
 	atomic_store(&stream->key, 0);
 }
 
-/* Slow path, once a stream. A lock keeps two threads from making two records for one stream; it is
- * held over no call of the driver. */
+/* Slow path, once for each stream. The lock keeps two threads from making two records for one
+ * stream. It is not held over a driver call. */
 static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, struct client *client)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -116,7 +122,7 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	pthread_mutex_lock(&lock);
 	struct stream *stream = lookup(key);
 	if (!stream) {
-		/* One that is gone, else a new one. Records never leave their bucket. */
+		/* A record of a stream that is gone, else a new one. Records keep their bucket. */
 		stream = atomic_load(bucket);
 		while (stream && !is_free(stream, client))
 			stream = stream->next;
@@ -139,11 +145,12 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	return stream;
 }
 
-/* Of threads that live, which must not share a number, and with it a record. Nobody has 0. */
+/* Bit: a living thread has this number. Two must not share one, and with it a record. 0 is
+ * nobody's.
+ */
 static _Atomic uint64_t numbers[NUMBERS / 64] = {1};
 
-/* 0: there are none left. The next one after that which was taken last, so that numbers come again
- * as late as possible. */
+/* 0: none left. Begins after the last one taken, so that numbers come again as late as possible. */
 static uint64_t take_number(void)
 {
 	static _Atomic uint32_t last;
@@ -164,13 +171,11 @@ static void thread_ends(void *number)
 	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == own && forget(s, key)) {
-			struct client *client = s->client;
-			preempt_gone(s);
+			each_subsystem(stream_gone, s);
 			free_record(s);
-			demand_settle(client);
 		}
 	}
-	/* Other destructors of the thread, which come later, may still launch. */
+	/* Later destructors of the thread may still launch. */
 	thread_number = 0;
 	atomic_fetch_and(&numbers[own / 64], ~(1ull << own % 64));
 }
@@ -203,7 +208,7 @@ struct name {
 	bool per_thread;
 };
 
-/* In place: a copy of what was just written would be waited for. */
+/* Filled in place: returning the structure by value would stall on store forwarding. */
 static void resolve(struct name *name, CUstream handle, bool per_thread)
 {
 	*name = (struct name){.handle = handle};
@@ -249,14 +254,14 @@ static struct stream *make(struct name *name)
 	struct stream *stream =
 		client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
 	if (stream)
-		stream->priority = priority_of_stream(client, name->handle);
-	/* The worker cannot name another thread's stream, so each launch leaves it a marker. */
+		each_subsystem(stream_made, stream);
+	/* The worker cannot name another thread's stream, so each launch records a marker. */
 	if (stream && name->per_thread)
 		stream_want_marker(stream);
 	return stream;
 }
 
-/* The one that this thread used last; NULL: another. */
+/* The stream that this thread used last, or NULL. */
 static struct stream *again(uint64_t key)
 {
 	return recent && atomic_load_explicit(&recent->key, memory_order_acquire) == key ? recent
@@ -299,15 +304,13 @@ void stream_gone(CUstream handle)
 
 	if (key <= (uintptr_t)CU_STREAM_PER_THREAD || !stream || !forget(stream, key))
 		return;
-	struct client *client = stream->client;
 	worker_grace();
-	preempt_gone(stream);
 	CUevent marker = atomic_exchange(&stream->marker, NULL);
 	if (marker)
 		real(cuEventDestroy_v2)(marker);
-	stream_markers_end(stream, true);
+	stream_markers_end(stream->markers, true);
+	each_subsystem(stream_gone, stream);
 	free_record(stream);
-	demand_settle(client);
 }
 
 void stream_forget(struct client *client)
@@ -316,19 +319,19 @@ void stream_forget(struct client *client)
 		if (s->client != client)
 			continue;
 		bool ours = forget(s, atomic_load(&s->key));
-		s->marker = NULL; /* it goes with its context, also where the stream went before */
-		stream_markers_end(s, false);
+		s->marker = NULL; /* ends with its context, even if the stream ended before */
+		stream_markers_end(s->markers, false);
 		if (ours)
 			free_record(s);
 	}
 }
 
-void stream_forget_all(void)
+void stream_fork(void)
 {
 	recent = NULL;
 	for (size_t i = 0; i < stream_count(); i++) {
 		atomic_store(&stream_pool[i].key, 0);
-		stream_markers_end(&stream_pool[i], false);
+		stream_markers_end(stream_pool[i].markers, false);
 	}
 }
 
@@ -375,4 +378,130 @@ bool stream_broken(CUresult result)
 void stream_unknown(struct stream *stream, uint64_t number)
 {
 	raise_to(&stream->unknown, number);
+}
+
+static void add_up(struct client *client, struct totals *totals)
+{
+	*totals = (struct totals){
+		.begun = atomic_load(&states[client->index].gone_launches),
+		.predicted = atomic_load(&states[client->index].gone_predicted),
+	};
+	totals->executed = totals->predicted;
+	stream_for_each (s, client) {
+		uint64_t outstanding = stream_outstanding(s);
+		totals->outstanding += outstanding;
+		totals->begun += atomic_load(&s->begun);
+		totals->executed += atomic_load(&s->executed); /* first: it is never more */
+		totals->predicted += atomic_load(&s->predicted);
+	}
+}
+
+/* Sees how far a stream is, without touching it while anything is captured. False: its context is
+ * broken. */
+static bool look(struct stream *stream)
+{
+	struct progress marked = {.life = atomic_load(&stream->life),
+				  .issued = atomic_load(&stream->marked),
+				  .predicted = atomic_load(&stream->marked_predicted)};
+	CUevent marker = atomic_load(&stream->marker);
+	CUresult result = marker ? real(cuEventQuery)(marker) : CUDA_ERROR_NOT_READY;
+
+	/* If the marker was recorded again meanwhile, it is a later point. */
+	if (marked.issued && result == CUDA_SUCCESS)
+		stream_completed(stream, &marked);
+	if (stream->per_thread || stream_broken(result) || atomic_load(&capture_count))
+		return !stream_broken(result);
+	struct progress issued = stream_progress(stream);
+	result = real(cuStreamQuery)(stream->handle);
+	if (result == CUDA_SUCCESS)
+		stream_completed(stream, &issued);
+	return !stream_broken(result);
+}
+
+/* Nothing of a broken context runs. */
+static void complete_all(struct client *client)
+{
+	stream_for_each (s, client) {
+		struct progress issued = stream_progress(s);
+		stream_completed(s, &issued);
+	}
+}
+
+static void follow_markers(struct stream *stream)
+{
+	struct progress passed;
+	unsigned next = 0;
+
+	while (stream_markers_passed(stream->markers, &next, &passed))
+		stream_completed(stream, &passed);
+}
+
+void stream_look(struct client *client, struct tick *tick)
+{
+	add_up(client, &tick->totals);
+	tick->moved = tick->totals.begun != states[client->index].begun;
+}
+
+/* While the client is contended, markers also show how far streams are that never run dry. */
+void stream_drive(struct client *client, struct tick *tick)
+{
+	stream_for_each (s, client) {
+		if (!stream_outstanding(s))
+			continue;
+		if (!look(s)) {
+			complete_all(client);
+			return;
+		}
+		follow_markers(s);
+		if (!tick->contended)
+			continue;
+		s->markers = stream_markers_want(s->markers);
+		if (atomic_load(&s->marked) <= atomic_load(&s->completed))
+			stream_want_marker(s);
+	}
+}
+
+void stream_work(struct client *client, struct tick *tick)
+{
+	if (tick->driven)
+		add_up(client, &tick->totals);
+	states[client->index].begun = tick->totals.begun;
+}
+
+/* ns that the stream's work has run since some of it was seen finished, if @streams share the GPU.
+ */
+static uint64_t ran(struct stream *stream, uint64_t streams, uint64_t passed)
+{
+	uint64_t completed = atomic_load(&stream->completed);
+
+	if (!stream_outstanding(stream)) {
+		stream->seen = STREAM_IDLE;
+		return 0;
+	}
+	stream->ran = completed == stream->seen ? stream->ran + passed / streams : 0;
+	stream->seen = completed;
+	return stream->ran;
+}
+
+uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late)
+{
+	uint64_t streams = 0, sum = 0;
+
+	stream_for_each (s, client)
+		streams += stream_outstanding(s) != 0;
+	stream_for_each (s, client) {
+		/* In this order: both only grow. */
+		uint64_t executed = atomic_load(&s->executed);
+		uint64_t left = atomic_load(&s->predicted) - executed;
+		uint64_t done = ran(s, streams ? streams : 1, passed);
+		*late |= left && done > 2 * left + LATE;
+		sum += left > done ? left - done : left != 0;
+	}
+	return sum;
+}
+
+void stream_init(struct client *client)
+{
+	states[client->index].gone_launches = states[client->index].gone_predicted = 0;
+	states[client->index].begun = 0;
 }

@@ -3,22 +3,20 @@
 #pragma once
 
 #include "client/client.h"
+#include "client/stream-markers.h"
+#include "client/subsystem.h"
 
 struct preempt_slot;
-struct stream_markers;
 
 #define STREAMS_MAX 2048
-#define STREAM_IDLE UINT64_MAX /* `seen` */
-#define STREAM_GOES 1          /* `key` of one whose record is not to be used again yet */
+#define STREAM_GOES 1 /* `key` of a stream that ends: its record is not to be used again yet */
 
 struct stream {
-	_Atomic uint64_t key; /* 0: the stream is gone */
-	_Atomic uint32_t
-		gone_at;       /* the worker's visit then: it may still have this record in hand */
-	_Atomic uint32_t life; /* how many streams have had this record */
-	_Atomic(CUstream)
-		handle;          /* as to be given to the driver; special for the default streams */
-	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Atomic uint64_t key;     /* 0: the stream is gone */
+	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
+	_Atomic uint32_t life;    /* how many streams have had this record */
+	_Atomic(CUstream) handle; /* for the driver; the default streams have special ones */
+	_Atomic bool per_thread;  /* CU_STREAM_PER_THREAD of one thread: no other can name it */
 	_Atomic(struct client *) client;
 	struct stream *next;  /* in the bucket */
 	_Atomic int priority; /* as the program made it */
@@ -26,27 +24,27 @@ struct stream {
 	/* Launches: begun before the driver is called, issued after it returned, completed when
 	 * that many are known to be finished. completed <= issued <= begun. */
 	_Atomic uint64_t begun, issued, completed;
-	_Atomic uint64_t predicted;  /* ns, of all issued */
-	_Atomic uint64_t executed;   /* ns, of all completed: as predicted; <= predicted */
-	_Atomic uint64_t unknown;    /* launches up to the last one of unknown time */
+	_Atomic uint64_t predicted;  /* ns, of all issued launches */
+	_Atomic uint64_t executed;   /* ns, predicted, of all completed launches; <= predicted */
+	_Atomic uint64_t unknown;    /* number of the last launch of unknown time */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
-	_Atomic uint64_t gone_first; /* ns of it since a gate was due */
+	_Atomic uint64_t gone_first; /* ns of short kernels that went before a gate that is due */
 
-	/* A point in the stream that the worker waits for: it asks by `marker_wanted`, the next
-	 * launch records the event and writes down how many launches lie before it. */
+	/* A marker that the worker waits for: it asks by `marker_wanted`, the next launch records
+	 * the event and writes down how many launches lie before it. */
 	_Atomic(CUevent) marker;
 	_Atomic int marker_wanted;
 	_Atomic uint64_t marked;           /* launches before the marker; 0: none recorded */
 	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
+	_Atomic(struct stream_markers *) markers;
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
-	_Atomic(struct stream_markers *) markers; /* more of them (markers.h); stays */
-	/* Worker: how much was completed at the last look, or nothing was outstanding then; and for
-	 * how long what is outstanding now has run since. */
+	/* Worker: what was completed at the last look, STREAM_IDLE: all; and the ns that the
+	 * outstanding work has run since. */
 	uint64_t seen, ran;
 	_Atomic int capturing; /* a capture began in this stream */
 
-	/* For kernels that leave (preempt.h); set by the worker when it is wanted. */
+	/* For kernels that leave (launch/preempt.h). The worker gives a wanted slot. */
 	_Atomic(struct preempt_slot *) slot;
 	_Atomic int slot_wanted;
 };
@@ -62,8 +60,8 @@ size_t stream_count(void);
 		if (atomic_load_explicit(&(s)->key, memory_order_acquire) > STREAM_GOES &&        \
 		    (s)->client == (owner))
 
-/* The record of a stream as it is named to a function of the driver. @per_thread: the function is
- * one of those for which NULL means the per-thread default stream (_ptsz). NULL: not governed. */
+/* The record of a stream as the program names it to the driver. @per_thread: of a function for
+ * which NULL means the per-thread default stream (_ptsz). NULL: not governed. */
 struct stream *stream_find(CUstream handle, bool per_thread);
 
 /* The same, but makes no record. */
@@ -72,41 +70,43 @@ struct stream *stream_known(CUstream handle, bool per_thread);
 /* Before a stream is destroyed: no thread of ours uses its handle after the return. */
 void stream_gone(CUstream handle);
 
-/* All streams of a client whose context goes. */
-void stream_forget(struct client *client);
-
-/* In a forked child. */
-void stream_forget_all(void);
-
-/* The next launch records a marker; in a per-thread stream each launch does. With its context
- * current. */
+/* The next launch records a marker; in a per-thread stream each launch does. With the stream's
+ * context current. */
 void stream_want_marker(struct stream *stream);
 
-/* How much was issued: what a wait that begins now, or a query, will have seen finished. */
-struct progress {
-	uint32_t life;
-	uint64_t issued, predicted;
-};
+/* What a wait that begins now, or a query, will have seen finished. */
 static inline struct progress stream_progress(struct stream *stream)
 {
-	uint32_t life = atomic_load(&stream->life); /* first: what is read of the next one's is not
-						       taken for this one's */
+	/* First: counters of the record's next stream must not be taken for this one's. */
+	uint32_t life = atomic_load(&stream->life);
 
 	return (struct progress){life, atomic_load(&stream->issued),
 				 atomic_load(&stream->predicted)};
 }
 
-/* At least so much of the stream is finished, if it is still the same one. */
+/* Launch path: a marker before a gate that may be closed, if the worker wants them. */
+static inline void stream_leave_marker(struct stream *stream)
+{
+	struct stream_markers *markers =
+		atomic_load_explicit(&stream->markers, memory_order_acquire);
+
+	if (markers && atomic_load_explicit(&markers->n, memory_order_relaxed)) {
+		struct progress before = stream_progress(stream);
+		stream_markers_leave(markers, stream->handle, &before);
+	}
+}
+
+/* At least this much of the stream is finished, if it is still the same stream. */
 void stream_completed(struct stream *stream, const struct progress *progress);
 
-/* The driver's answer where a kernel has failed: nothing runs any more in that context, nor ever
- * will, and whatever is asked about it is answered so. */
+/* True for the driver's answers after a kernel has failed: nothing of that context runs now or
+ * later, and the driver gives the same answer to everything. */
 bool stream_broken(CUresult result);
 
-/* The launch of this number may take for ever. */
+/* The launch of this number may run for ever. */
 void stream_unknown(struct stream *stream, uint64_t number);
 
-/* All that is outstanding took its time before, and will end. */
+/* All outstanding launches are of known time, so they will end. */
 static inline bool stream_will_end(struct stream *stream)
 {
 	return atomic_load(&stream->completed) >= atomic_load(&stream->unknown);
@@ -119,3 +119,30 @@ static inline uint64_t stream_outstanding(struct stream *stream)
 
 	return atomic_load(&stream->begun) - completed;
 }
+
+/* Worker: GPU time that is left of the client's outstanding work, if the time @passed since the
+ * last look counts as run; never 0 for predicted work. *@late: something ran far longer than
+ * predicted. */
+uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late);
+
+/* Captured streams of the process. Meanwhile launches ask the driver whether they are captured, and
+ * the worker queries no stream, because a query would spoil the capture. */
+extern _Atomic int capture_count;
+
+/* Launch path: is this launch recorded instead of run? */
+static inline bool stream_is_captured(const struct stream *stream)
+{
+	CUstreamCaptureStatus status;
+
+	return atomic_load(&capture_count) &&
+	       real(cuStreamIsCapturing)(stream->handle, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Columns of the table (subsystem.h). */
+void stream_init(struct client *client);
+void stream_look(struct client *client, struct tick *tick);
+void stream_drive(struct client *client, struct tick *tick);
+void stream_work(struct client *client, struct tick *tick);
+void stream_forget(struct client *client);
+void stream_fork(void);

@@ -1,22 +1,27 @@
 /* The worker: one thread for the process, started with the first client. It makes the driver calls
- * that no application thread should wait for: reads samples, sees streams run dry, settles changes
- * of level, writes status pages. It never blocks on the agent. */
+ * that no application thread should wait for. What it does stands in the table of subsystems: for
+ * each client it looks, asks the driver if there is a reason, works, and sleeps until the next
+ * look. It never waits for the agent. */
 #pragma once
 
+#include "client/client.h"
+
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Starts it, if there is none. By one thread at a time. 0 or an errno. */
 int worker_start(void);
 
-/* Looks at everything soon. A system call if the worker sleeps deeply, else one load. */
+/* Look at everything soon. A system call if the worker sleeps deeply, else one load. */
 void worker_wake(void);
 
-/* After something was published (a stream gone, a capture begun, a context dead): returns when the
- * worker is through with what it may have begun before. */
+/* Returns when the worker has finished what it may have begun before this call. The caller has
+ * published what the worker must not use from now on: a stream gone, a capture begun, a context
+ * that ends. */
 void worker_grace(void);
+/* The same when a client ends. */
+void worker_forget(struct client *client);
 
-/* The same without waiting: what the worker may have begun by now, and whether it is through with
+/* The same without waiting: a number for what the worker does now, and whether it has finished
  * that. */
 uint32_t worker_visit(void);
 bool worker_left(uint32_t visit);
@@ -29,4 +34,4 @@ void worker_resume(void);
 bool worker_stopped(void);
 
 /* In a forked child: there is no worker. */
-void worker_forget(void);
+void worker_fork(void);

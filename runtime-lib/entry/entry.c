@@ -1,35 +1,20 @@
-/* Where a process meets CUDA: cuInit, and the look-up of functions by name, which hands out ours in
- * place of the driver's. */
+/* Hooks where a process meets CUDA: cuInit, the look-up of functions by name, which returns ours in
+ * place of the driver's, and the ends of streams and contexts, after which no thread of ours may
+ * use their handles. */
 #include "client/client.h"
-#include "preempt/function.h"
-#include "shim/weak-libc.h"
-#include "client/link.h"
-#include "memory/memory.h"
-#include "preempt/module.h"
 #include "client/stream.h"
 #include "client/worker.h"
+#include "memory/memory.h"
+#include "preempt/code.h"
+#include "shim/weak-libc.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
 
-/* CUDA does not work in a forked child of a process that used it, so nothing of ours must: no
- * demand in the parent's name, no socket that keeps the parent alive in the agent's eyes. */
-static void forked(void)
-{
-	worker_forget();
-	link_forget();
-	stream_forget_all();
-	module_forget_all();
-	linker_forget_all();
-	function_forget_all();
-	client_forget_all();
-	memory_forget();
-}
-
+/* CUDA does not work in a forked child of a process that used it, so libweir must not either: no
+ * demand in the parent's name, no socket that keeps the parent alive for the agent. */
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, client_fork);
 }
 
 EXPORT CUresult cuInit(unsigned flags)
@@ -59,4 +44,123 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ver
 {
 	driver_ready();
 	return swap(real(cuGetProcAddress_v2)(symbol, function, version, flags, status), function);
+}
+
+EXPORT CUresult cuStreamDestroy(CUstream stream)
+{
+	if (driver_ready())
+		stream_gone(stream);
+	return real(cuStreamDestroy)(stream);
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	if (driver_ready())
+		stream_gone(stream);
+	return real(cuStreamDestroy_v2)(stream);
+}
+
+static void remove_context(CUcontext context)
+{
+	if (!context)
+		return;
+	client_remove(client_find(context));
+	code_forget(context);
+	memory_forget_context(context);
+}
+
+EXPORT CUresult cuCtxDestroy(CUcontext context)
+{
+	if (driver_ready())
+		remove_context(context);
+	return real(cuCtxDestroy)(context);
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+	if (driver_ready())
+		remove_context(context);
+	return real(cuCtxDestroy_v2)(context);
+}
+
+/* The last release destroys the context, but only afterwards is it known which one is the last. The
+ * worker pauses in between. */
+static CUcontext releasing(CUdevice device)
+{
+	worker_pause();
+	return client_primary(device);
+}
+
+static void released(CUdevice device, CUcontext primary)
+{
+	unsigned flags;
+	int active = 1;
+
+	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
+		remove_context(primary);
+	worker_resume();
+}
+
+static CUresult release(CUdevice device, CUresult (*function)(CUdevice))
+{
+	CUcontext primary = releasing(device);
+	CUresult result = function(device);
+
+	released(device, primary);
+	return result;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	driver_ready();
+	return release(device, real(cuDevicePrimaryCtxRelease));
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	driver_ready();
+	return release(device, real(cuDevicePrimaryCtxRelease_v2));
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+	if (driver_ready())
+		remove_context(client_primary(device));
+	return real(cuDevicePrimaryCtxReset)(device);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	if (driver_ready())
+		remove_context(client_primary(device));
+	return real(cuDevicePrimaryCtxReset_v2)(device);
+}
+
+/* The device of any context. */
+static bool device_of(CUcontext context, CUdevice *device)
+{
+	CUcontext dropped;
+
+	if (real(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
+		return false;
+	CUresult result = real(cuCtxGetDevice)(device);
+	real(cuCtxPopCurrent_v2)(&dropped);
+	return result == CUDA_SUCCESS;
+}
+
+/* A part of the GPU. To us it is a context with streams of its own. Memory and code that were made
+ * while it was current belong to the primary context, of which it holds a reference. */
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+
+	if (!driver_ready() || real(cuCtxFromGreenCtx)(&context, green) != CUDA_SUCCESS ||
+	    !context || !device_of(context, &device))
+		return real(cuGreenCtxDestroy)(green);
+	CUcontext primary = releasing(device);
+	client_remove(client_find(context));
+	CUresult result = real(cuGreenCtxDestroy)(green);
+	released(device, primary);
+	return result;
 }

@@ -1,6 +1,6 @@
-/* The driver's linker, with which programs make modules of PTX: what it was given is kept for what
- * it makes. Of several inputs with PTX a kernel might call from one into another, so none is. */
-#include "preempt/module.h"
+#include "entry/linker.h"
+
+#include "preempt/code.h"
 
 #include "weir/base.h"
 
@@ -66,7 +66,7 @@ static void completed(CUlinkState handle, const void *code, size_t size)
 	}
 	pthread_mutex_unlock(&lock);
 	if (inputs)
-		module_linked(code, size, inputs == 1 ? image : NULL);
+		code_linked(code, size, inputs == 1 ? image : NULL);
 	image_unref(image);
 }
 
@@ -82,7 +82,7 @@ static void destroyed(CUlinkState handle)
 	free(linker);
 }
 
-void linker_forget_all(void)
+void linker_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	linkers = NULL;

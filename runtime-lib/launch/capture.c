@@ -1,23 +1,9 @@
-#include "launch/capture.h"
-
+/* Hooks of stream capture; stream.h explains what changes while something is captured. */
+#include "client/stream.h"
 #include "client/worker.h"
 
-_Atomic int capture_count;
-
-static void lower(void)
-{
-	atomic_fetch_sub(&capture_count, 1);
-}
-
-void capture_gone(struct stream *stream)
-{
-	if (atomic_exchange(&stream->capturing, 0))
-		lower();
-}
-
-/* Raised for every capture, whether the stream has a record or not: it has none while another
- * thread makes its context known, and may get one, or be joined by streams that have, in the middle
- * of the capture. */
+/* Every capture counts, also of a stream without a record: it may get one in the middle of the
+ * capture, or be joined by streams that have one. */
 static struct stream *begin(CUstream handle, bool per_thread)
 {
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
@@ -27,18 +13,17 @@ static struct stream *begin(CUstream handle, bool per_thread)
 	return stream;
 }
 
-/* The stream of a begin that failed may be captured all the same, since before. */
+/* If the call failed, the stream may have been captured before. */
 static CUresult begun(struct stream *stream, CUresult result)
 {
 	if (result != CUDA_SUCCESS) {
-		lower();
+		atomic_fetch_sub(&capture_count, 1);
 		return result;
 	}
 	if (!stream)
 		return result;
 	atomic_store(&stream->capturing, 1);
-	/* The graph is gated where it is launched; inside it, gates come by the work between them.
-	 */
+	/* The graph is gated where it is launched; inside, gates come by the work between them. */
 	atomic_store(&stream->since_gate, 0);
 	return result;
 }
@@ -51,7 +36,7 @@ static bool is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* A broken context does not say: then it is, if it was begun. */
+/* A broken context does not say: then a stream is captured if its capture was begun. */
 static bool was_captured(CUstream handle, const struct stream *stream)
 {
 	CUstreamCaptureStatus status;
@@ -60,8 +45,8 @@ static bool was_captured(CUstream handle, const struct stream *stream)
 				       stream_broken(real(cuStreamIsCapturing)(handle, &status)));
 }
 
-/* Some ends fail and leave the capture as it is: of another thread, in a stream that only joined.
- */
+/* Some calls fail and leave the capture as it is: by another thread, or for a stream that only
+ * joined. */
 static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
 		    CUresult (*function)(CUstream, CUgraph *))
 {
@@ -72,7 +57,7 @@ static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
 
 	if (!captured || is_captured(asked))
 		return result;
-	lower();
+	atomic_fetch_sub(&capture_count, 1);
 	if (stream) {
 		atomic_store(&stream->capturing, 0);
 		atomic_store(&stream->since_gate, UINT64_MAX / 2);

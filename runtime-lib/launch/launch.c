@@ -3,17 +3,16 @@
  * is known. A plain launch of a kernel may go another way between them, in a form that leaves
  * (launch_formed()).
  */
-#include "launch/capture.h"
-#include "preempt/tuning.h"
-#include "client/demand.h"
-#include "launch/gate.h"
+#include "client/stream.h"
+#include "gates/demand.h"
+#include "gates/gate.h"
+#include "gates/priority.h"
+#include "gates/start.h"
+#include "launch/preempt.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
-#include "preempt/preempt.h"
-#include "launch/priority.h"
 #include "measure/sample.h"
-#include "client/start.h"
-#include "client/stream.h"
+#include "preempt/tuning.h"
 
 #include "weir/base.h"
 
@@ -57,22 +56,21 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 	/* What an eviction costs is learned where there are some, and never while forms are
 	 * compared: the events in the chain take time, too. */
 	bool parts = launch->decision.config && !launch->decision.sample &&
-		     atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed) <=
-			     GATE_INTERVAL_CONTENDED;
-	bool due = sampler_is_due(&stream->client->sampler, launch->predicted, starts);
+		     gate_is_contended(stream->client);
+	bool due = sampler_is_due(sampler_of(stream->client), launch->predicted, starts);
 
 	if (!kernel_wants_sample(kernel, parts) && !launch->decision.sample && !due && !started)
 		return;
 	launch->sample = sample_begin(
-		&stream->client->sampler,
+		sampler_of(stream->client),
 		&(struct sampled){.kernel = kernel,
 				  .key = key,
 				  .geometry = call->geometry,
-				  .unloads = function_unloads(),
+				  .unloads = kernel_unloads(),
 				  .formable = kind == LAUNCH_PLAIN && launch->binding->wait,
 				  .predicted = launch->predicted,
 				  .started = started,
-				  .held = gate_closed(launch->binding),
+				  .held = binding_closed(launch->binding),
 				  .arguments = predict_arguments(call),
 				  .tuned = launch->decision.tuned,
 				  .candidate = launch->decision.candidate},
@@ -88,7 +86,8 @@ static struct launch_decision decide(struct tuned_kernel *tuned, const struct cl
 				     const struct level_binding *binding, uint64_t key,
 				     uint64_t predicted)
 {
-	uint64_t interval = atomic_load_explicit(&client->gate_interval, memory_order_relaxed);
+	uint64_t interval =
+		atomic_load_explicit(&gating_of(client)->interval, memory_order_relaxed);
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
 
 	return tuning_decide(
@@ -100,7 +99,8 @@ static struct launch_decision decide(struct tuned_kernel *tuned, const struct cl
 						? interval
 						: GATE_INTERVAL_CONTENDED,
 			.overtaken = native < PRIORITY_LONG_NS &&
-				     atomic_load_explicit(&client->yields, memory_order_relaxed)});
+				     atomic_load_explicit(&launch_order_of(client)->yields,
+							  memory_order_relaxed)});
 }
 
 /* Read again behind the growth of `begun`: who raises the client waits for launches that may have
@@ -128,7 +128,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	uint64_t key = kernel_key(&call->geometry);
 	struct kernel_time *kernel = kernel_find(key);
 	uint64_t predicted = predict(kernel, call);
-	if (capture_covers(stream)) {
+	if (stream_is_captured(stream)) {
 		launch_captured(stream, binding, predicted, kind != LAUNCH_OVERLAP);
 		return;
 	}
@@ -189,24 +189,14 @@ static bool launch_ahead(const struct launch *launch, const struct kernel_call *
 			       call->extra, result);
 }
 
-/* Where equals go by the length of their launches all must: else there is no order. */
-static void note_order(const struct launch *launch)
-{
-	struct client *client = launch->stream->client;
-
-	if ((!launch->ordered || launch->stream->priority < 0) &&
-	    !atomic_load_explicit(&client->unordered, memory_order_relaxed))
-		atomic_store_explicit(&client->unordered, 1, memory_order_relaxed);
-}
-
 static CUresult launch_end(struct launch *launch, CUresult result)
 {
 	struct stream *stream = launch->stream;
 
 	if (!stream)
 		return result;
-	note_order(launch);
-	sample_end(&stream->client->sampler, launch->sample, stream->handle,
+	priority_note_unordered(stream, launch->ordered);
+	sample_end(sampler_of(stream->client), launch->sample, stream->handle,
 		   result == CUDA_SUCCESS);
 	if (launch->slot)
 		preempt_slot_unlock(launch->slot);

@@ -1,8 +1,8 @@
-/* Calls after whose return work is known to be finished: demand can go at once. */
-#include "client/demand.h"
-#include "memory/memory.h"
+/* Hooks of calls after which work is known to be finished: demand can end at once. */
 #include "client/stream.h"
 #include "client/worker.h"
+#include "gates/demand.h"
+#include "memory/memory.h"
 
 #include "weir/base.h"
 
@@ -58,7 +58,7 @@ EXPORT CUresult cuStreamQuery_ptsz(CUstream stream)
 	return finish_end(&finish, real(cuStreamQuery_ptsz)(stream));
 }
 
-/* A whole context. Streams beyond the first few are left to the worker. */
+/* Of a whole context. The worker sees to streams beyond the first few. */
 struct finish_all {
 	struct client *client;
 	size_t n;
@@ -111,7 +111,7 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
 	return finish_all_end(&all, real(cuCtxSynchronize_v2)(context));
 }
 
-/* What is finished after these is not known here: the worker looks. */
+/* Some work is finished after these, it is not known which: the worker looks. */
 static CUresult finish_some(CUresult result)
 {
 	worker_wake();

@@ -1,7 +1,6 @@
 #include "measure/kernel.h"
 
 #include "measure/predict-ridge.h"
-#include "measure/sample.h"
 
 #include "weir/log.h"
 
@@ -21,6 +20,7 @@
 #define LITTLE_LONGER 32u
 
 static struct kernel_time table[ENTRIES];
+_Atomic uint32_t code_unloads;
 
 /* Both halves of the product: each bit of it depends on all of both. */
 static uint64_t fold(uint64_t a, uint64_t b)
@@ -108,7 +108,7 @@ bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 	uint64_t mean = kernel_mean(kernel);
 
 	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
-	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < SAMPLE_FELT) ||
+	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < KERNEL_FELT) ||
 	       is_doubted(kernel, mean);
 }
 

@@ -2,7 +2,7 @@
  * fixed size that forgets by being overwritten. */
 #pragma once
 
-#include "shim/driver.h"
+#include "shim/call.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,12 +10,8 @@
 
 struct tuned_kernel;
 
-/* What is launched, and in which shape. */
-struct geometry {
-	const void *function; /* CUfunction, CUkernel or CUgraphExec */
-	unsigned grid[3], block[3];
-	unsigned shared; /* dynamic, bytes of a block */
-};
+/* ns: the events around a launch, 3.3 us on an H200, disturb shorter kernels. */
+#define KERNEL_FELT 300000u
 
 struct kernel_time {
 	_Atomic uint64_t key;
@@ -31,6 +27,14 @@ struct kernel_time {
 	_Atomic int varies;        /* with more than the geometry: the regression says it better */
 	_Atomic(struct tuned_kernel *) tuned; /* NULL: runs as it is (tuning.h) */
 };
+
+/* How often code was unloaded, alone or with its context. If this has not changed since before a
+ * launch, the handle that was launched is still valid for the worker. */
+extern _Atomic uint32_t code_unloads;
+static inline uint32_t kernel_unloads(void)
+{
+	return atomic_load(&code_unloads);
+}
 
 /* Never 0. */
 uint64_t kernel_key(const struct geometry *geometry);

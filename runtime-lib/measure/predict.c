@@ -1,8 +1,5 @@
 #include "measure/predict.h"
 
-#include "preempt/function.h"
-#include "measure/sample.h"
-
 #include "weir/base.h"
 #include "weir/log.h"
 
@@ -113,7 +110,7 @@ static struct arguments arguments_of(const struct view *view, const struct kerne
 {
 	struct arguments arguments = {0};
 
-	if (view->unloads != function_unloads())
+	if (view->unloads != kernel_unloads())
 		return arguments;
 	if (!view->n_slots)
 		arguments.known = true;
@@ -214,11 +211,11 @@ static void find_slots(struct view *view, const void *function)
 }
 
 /* What was learned of another kernel that had this handle is nothing worth. */
-static void renew(struct model *model, const struct sampled *of)
+static void renew(struct model *model, const void *function, uint32_t unloads)
 {
-	struct view view = {.unloads = of->unloads};
+	struct view view = {.unloads = unloads};
 
-	find_slots(&view, of->geometry.function);
+	find_slots(&view, function);
 	if (view.n_slots == model->view.n_slots &&
 	    memcmp(view.slots, model->view.slots, sizeof(view.slots)) == 0)
 		view.model = model->view.model;
@@ -229,28 +226,27 @@ static void renew(struct model *model, const struct sampled *of)
 	publish(model);
 }
 
-uint64_t predict_learn(const struct sample *sample, uint64_t ns)
+uint64_t predict_learn(const struct geometry *geometry, const struct arguments *arguments,
+		       uint32_t unloads, uint64_t ns)
 {
-	const struct sampled *of = &sample->of;
 	double x[RIDGE_FEATURES];
 
 	/* Graphs, and launches of the old interface, have no blocks. */
-	if (!of->geometry.block[0])
+	if (!geometry->block[0])
 		return 0;
-	struct model *model = find(of->geometry.function);
+	struct model *model = find(geometry->function);
 	if (!model)
-		model = claim(of->geometry.function);
+		model = claim(geometry->function);
 	model->learned = ++samples;
-	if (!model->known || model->view.unloads != of->unloads) {
-		if (of->unloads == function_unloads())
-			renew(model, of);
+	if (!model->known || model->view.unloads != unloads) {
+		if (unloads == kernel_unloads())
+			renew(model, geometry->function, unloads);
 		return 0;
 	}
-	if (!of->arguments.known)
+	if (!arguments->known)
 		return 0;
-	uint64_t predicted = evaluate(&model->view.model, &of->geometry, &of->arguments);
-	ridge_describe(x, of->geometry.grid, of->geometry.block, of->geometry.shared,
-		       of->arguments.scalars);
+	uint64_t predicted = evaluate(&model->view.model, geometry, arguments);
+	ridge_describe(x, geometry->grid, geometry->block, geometry->shared, arguments->scalars);
 	if (ridge_learn(&model->ridge, x, (double)ns) && !model->stale) {
 		model->stale = true;
 		atomic_fetch_add(&stale, 1);

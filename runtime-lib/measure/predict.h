@@ -7,11 +7,8 @@
  * ones, so a model's arguments are only looked at while no code was unloaded since. */
 #pragma once
 
-#include "shim/call.h"
+#include "measure/kernel.h"
 #include "measure/predict-ridge.h"
-
-struct client;
-struct sample;
 
 /* The arguments that a model looks at; `known` is false when where they lie is not. */
 struct arguments {
@@ -31,4 +28,5 @@ bool predict_pending(void);
 
 /* Worker, with the context current: a launch took so long, nothing else being in that time. What
  * was predicted, by the regression for this size; 0: nothing. */
-uint64_t predict_learn(const struct sample *sample, uint64_t ns);
+uint64_t predict_learn(const struct geometry *geometry, const struct arguments *arguments,
+		       uint32_t unloads, uint64_t ns);

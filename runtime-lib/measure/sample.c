@@ -2,6 +2,8 @@
 
 #include "weir/base.h"
 
+struct sampler samplers[CLIENTS_MAX];
+
 void sampler_init(struct sampler *sampler)
 {
 	uint32_t free = 0;

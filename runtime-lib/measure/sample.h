@@ -2,7 +2,7 @@
  * so that the application is never synchronised. */
 #pragma once
 
-#include "shim/driver.h"
+#include "client/client.h"
 #include "measure/predict.h"
 
 #include <stdatomic.h>
@@ -10,9 +10,7 @@
 
 #define SAMPLES 32
 
-/* A short kernel feels the events around it, 3.3 us on an H200: so many in a row are passed over
- * for a longer one. */
-#define SAMPLE_FELT   300000u /* ns */
+/* Short kernels feel the events: this many in a row are passed over for a longer one. */
 #define SAMPLE_PASSES 16u
 /* A launch into an idle stream feels them more, about 20 us: mostly somebody waits for its end. */
 #define SAMPLE_STARTS 6u
@@ -82,6 +80,11 @@ struct sampler {
 	_Atomic unsigned passed_over; /* short ones, since that */
 	struct sample samples[SAMPLES];
 };
+extern struct sampler samplers[CLIENTS_MAX];
+static inline struct sampler *sampler_of(const struct client *client)
+{
+	return &samplers[client->index];
+}
 
 /* With the context current. Where the driver gives no events there are no samples. */
 void sampler_init(struct sampler *sampler);
@@ -100,7 +103,7 @@ static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
 {
 	if (!predicted || due == SAMPLE_DOUBTED)
 		return 0;
-	if (due == SAMPLE_DUE && predicted < SAMPLE_FELT)
+	if (due == SAMPLE_DUE && predicted < KERNEL_FELT)
 		return SAMPLE_PASSES;
 	return starts ? SAMPLE_STARTS : 0;
 }

@@ -1,6 +1,6 @@
 #include "memory/memory-ask.h"
 
-#include "client/connect.h"
+#include "shim/connect.h"
 
 #include "weir/base.h"
 #include "weir/log.h"

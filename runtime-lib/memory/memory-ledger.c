@@ -1,6 +1,5 @@
 #include "memory/memory-ledger.h"
 
-#include "client/client.h"
 #include "memory/memory-account.h"
 #include "memory/memory-ask.h"
 #include "shim/thread.h"
@@ -95,7 +94,7 @@ static void ask(struct ledger *ledger, const CUuuid *gpu)
 			    "no agent says what limit of memory this container has: nothing is "
 			    "allocated");
 	atomic_store(&ledger->closed, closed);
-	atomic_store(&ledger->retry_at, client_now() + RETRY_NS);
+	atomic_store(&ledger->retry_at, monotonic_now() + RETRY_NS);
 	atomic_store(&ledger->asked, answer == MEMORY_ACCOUNT);
 }
 
@@ -106,12 +105,12 @@ struct ledger *ledger_of(CUdevice device)
 	if (device < 0 || device >= DEVICES_MAX)
 		return NULL;
 	struct ledger *ledger = &ledgers[device];
-	if (atomic_load(&ledger->asked) || client_now() < atomic_load(&ledger->retry_at))
+	if (atomic_load(&ledger->asked) || monotonic_now() < atomic_load(&ledger->retry_at))
 		return ledger;
 	if (real(cuDeviceGetUuid_v2)(&gpu, device) != CUDA_SUCCESS)
 		return NULL;
 	pthread_mutex_lock(&ledger->asking);
-	if (!atomic_load(&ledger->asked) && client_now() >= atomic_load(&ledger->retry_at))
+	if (!atomic_load(&ledger->asked) && monotonic_now() >= atomic_load(&ledger->retry_at))
 		ask(ledger, &gpu);
 	pthread_mutex_unlock(&ledger->asking);
 	return ledger;

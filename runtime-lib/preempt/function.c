@@ -1,11 +1,12 @@
 #include "preempt/function.h"
 
-#include "launch/capture.h"
-#include "launch/gate.h"
+#include "client/level-binding.h"
 #include "client/link.h"
-#include "preempt/module.h"
-#include "preempt/rewrite.h"
+#include "client/request.h"
+#include "client/stream.h"
 #include "client/worker.h"
+#include "measure/kernel.h"
+#include "preempt/code.h"
 
 #include "weir/log.h"
 
@@ -15,19 +16,18 @@
 #define WAYS 8u
 #define SETS (FUNCTIONS_MAX / WAYS)
 
-#define PATIENCE 30000000u /* ns */
-#define MOVING   250000000u
+#define IDLE_WAIT 30000000u  /* ns that code waits for a moment in which nothing runs */
+#define MOVING    250000000u /* ns: launches that ended this lately show that work goes on */
 
-/* Of an answer that is to be loaded. Worker. */
-struct patience {
+/* Worker: an answer that is to be loaded. */
+struct load_wait {
 	uint64_t since;     /* 0: there is none */
 	uint64_t completed; /* launches, as last seen; */
 	uint64_t moved;     /* when that was seen to change; 0: not yet */
 };
 
 static struct function table[FUNCTIONS_MAX];
-static struct patience patiences[CLIENTS_MAX];
-_Atomic uint32_t function_unloads_;
+static struct load_wait load_waits[CLIENTS_MAX];
 static _Atomic uint32_t used;                /* records in the table */
 static _Atomic uint32_t kernels_ready;       /* of libraries */
 static _Atomic uint32_t wanted[CLIENTS_MAX]; /* a record of this client was wanted since */
@@ -79,11 +79,11 @@ static bool take_record(struct function *function, uint64_t key, struct client *
 	if (!atomic_compare_exchange_strong(&function->key, &none, key))
 		return false;
 	atomic_fetch_add(&used, 1);
-	function->handle = handle;
+	function->origin.handle = handle;
 	function->client = client;
 	function->changes = 0;
-	function->cache_config = CU_FUNC_CACHE_PREFER_NONE;
-	atomic_store(&function->owner, owner_of(handle, &function->library));
+	function->origin.cache_config = CU_FUNC_CACHE_PREFER_NONE;
+	atomic_store(&function->origin.owner, owner_of(handle, &function->origin.library));
 	atomic_store(&function->state, FUNCTION_NATIVE);
 	return true;
 }
@@ -121,24 +121,24 @@ void function_want(struct function *function)
 static bool can_load(struct client *client)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
-	struct patience *patience = &patiences[client->index];
+	struct load_wait *wait = &load_waits[client->index];
 	uint64_t now = client_now(), completed = 0;
 	bool idle = true, will_end = true;
 
-	if (!binding || gate_closed(binding))
+	if (!binding || binding_closed(binding))
 		return false;
 	stream_for_each (s, client) {
 		idle &= !stream_outstanding(s);
 		will_end &= stream_will_end(s);
 		completed += atomic_load(&s->completed);
 	}
-	if (!patience->since)
-		*patience = (struct patience){.since = now, .completed = completed};
-	if (completed != patience->completed)
-		patience->moved = now;
-	patience->completed = completed;
-	return idle || (will_end && now - patience->since > PATIENCE && patience->moved &&
-			now - patience->moved < MOVING);
+	if (!wait->since)
+		*wait = (struct load_wait){.since = now, .completed = completed};
+	if (completed != wait->completed)
+		wait->moved = now;
+	wait->completed = completed;
+	return idle || (will_end && now - wait->since > IDLE_WAIT && wait->moved &&
+			now - wait->moved < MOVING);
 }
 
 /* One that need not be loaded, or can be now. */
@@ -149,7 +149,7 @@ static struct request *ready_answer(struct client *client)
 	return answer && (answer->status != WEIR_COMPILE_OK || can_load(client)) ? answer : NULL;
 }
 
-bool function_pending(struct client *client)
+static bool pending(struct client *client)
 {
 	return ready_answer(client) ||
 	       (atomic_load(&wanted[client->index]) && request_room(client));
@@ -159,9 +159,9 @@ bool function_pending(struct client *client)
 static const char *name_of(const struct function *function)
 {
 	const char *name = NULL;
-	CUresult result = function->library
-				  ? real(cuKernelGetName)(&name, (CUkernel)function->handle)
-				  : real(cuFuncGetName)(&name, function->handle);
+	CUresult result = function->origin.library
+				  ? real(cuKernelGetName)(&name, (CUkernel)function->origin.handle)
+				  : real(cuFuncGetName)(&name, function->origin.handle);
 
 	return result == CUDA_SUCCESS ? name : NULL;
 }
@@ -187,7 +187,7 @@ static unsigned sm_of(const struct client *client)
 /* 0: not known. */
 static unsigned registers_of(const struct function *function)
 {
-	CUfunction original = rewrite_original(function);
+	CUfunction original = rewrite_original(&function->origin);
 	int registers = 0;
 
 	if (!original || real(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS,
@@ -198,7 +198,7 @@ static unsigned registers_of(const struct function *function)
 
 static void ask(struct client *client, struct function *function)
 {
-	const void *owner = atomic_load(&function->owner);
+	const void *owner = atomic_load(&function->origin.owner);
 	const char *name = owner ? name_of(function) : NULL;
 	const char *reason;
 
@@ -206,7 +206,7 @@ static void ask(struct client *client, struct function *function)
 		refuse(function, FUNCTION_WANTED, name, "the driver does not say where it is from");
 		return;
 	}
-	struct image *image = module_image(owner, &reason);
+	struct image *image = code_image(owner, &reason);
 	if (!image) {
 		refuse(function, FUNCTION_WANTED, name, reason);
 		return;
@@ -251,14 +251,14 @@ static void publish(struct function *function, const struct rewritten *rewritten
 	uint32_t changes;
 
 	function->loaded = rewritten;
-	function->original = rewrite_original(function);
-	if (function->library)
+	function->original = rewrite_original(&function->origin);
+	if (function->origin.library)
 		atomic_fetch_add(&kernels_ready, 1);
 	atomic_store(&function->rewritten, rewritten);
 	move(function, FUNCTION_REQUESTED, FUNCTION_READY);
 	do {
 		changes = atomic_load(&function->changes);
-		if (!rewrite_follow(function, rewritten))
+		if (!rewrite_follow(&function->origin, rewritten))
 			withdraw(function);
 	} while (changes != atomic_load(&function->changes));
 }
@@ -276,7 +276,7 @@ static void answered(struct client *client, const struct request *answer)
 		return;
 	}
 	const struct rewritten *rewritten =
-		rewrite_load(function, name, sm_of(client), answer->file, text);
+		rewrite_load(&function->origin, name, sm_of(client), answer->file, text);
 	if (!rewritten) {
 		refuse(function, FUNCTION_REQUESTED, name, text);
 		return;
@@ -285,7 +285,8 @@ static void answered(struct client *client, const struct request *answer)
 	log_debug("kernel %s can run in forms: %s", name, text);
 }
 
-void function_watch(struct client *client)
+/* While code waits to be loaded, a stream that never runs dry shows by markers that it moves. */
+static void watch(struct client *client)
 {
 	if (!request_answered(client))
 		return;
@@ -295,13 +296,13 @@ void function_watch(struct client *client)
 	}
 }
 
-void function_work(struct client *client)
+static void work(struct client *client)
 {
 	/* One at a time: loading takes a while, and the worker has more to do. */
 	struct request *answer = ready_answer(client);
 
 	if (answer) {
-		patiences[client->index].since = 0;
+		load_waits[client->index].since = 0;
 		answered(client, answer);
 		request_done(answer);
 	}
@@ -317,6 +318,19 @@ void function_work(struct client *client)
 		}
 		ask(client, f);
 	}
+}
+
+void function_look(struct client *client, struct tick *tick)
+{
+	tick->forms |= pending(client);
+}
+
+void function_drive(struct client *client, struct tick *tick)
+{
+	(void)tick;
+	watch(client);
+	if (pending(client))
+		work(client);
 }
 
 /* A kernel of a library may be launched as such, and be changed as the function that it is in this
@@ -347,7 +361,7 @@ void function_changed(struct client *client, CUfunction handle)
 	const struct rewritten *rewritten = atomic_load(&function->rewritten);
 	if (!rewritten || real(cuCtxPushCurrent_v2)(client->context) != CUDA_SUCCESS)
 		return;
-	if (!rewrite_follow(function, rewritten))
+	if (!rewrite_follow(&function->origin, rewritten))
 		withdraw(function);
 	real(cuCtxPopCurrent_v2)(&dropped);
 }
@@ -359,19 +373,19 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 	struct function *function = function_find(client, handle);
 
 	if (function)
-		atomic_store(&function->cache_config, (int)config);
+		atomic_store(&function->origin.cache_config, (int)config);
 	function_changed(client, handle);
 }
 
 static void forget(struct function *function, bool module)
 {
-	if (function->loaded && function->library)
+	if (function->loaded && function->origin.library)
 		atomic_fetch_sub(&kernels_ready, 1);
 	rewrite_unload(function->loaded, module);
 	function->loaded = NULL;
 	function->request = 0;
 	atomic_store(&function->rewritten, NULL);
-	atomic_store(&function->owner, NULL);
+	atomic_store(&function->origin.owner, NULL);
 	atomic_store(&function->state, FUNCTION_FREE);
 	atomic_store(&function->key, 0);
 	atomic_fetch_sub(&used, 1);
@@ -393,7 +407,7 @@ static void unload(struct client *client, const void *owner)
 	function_for_each(f)
 	{
 		if (atomic_load(&f->state) != FUNCTION_GONE || f->client != client ||
-		    atomic_load(&f->owner) != owner || !is_ours_to_forget(f))
+		    atomic_load(&f->origin.owner) != owner || !is_ours_to_forget(f))
 			continue;
 		if (f->loaded && !entered && atomic_load(&client->state) == CLIENT_LIVE &&
 		    real(cuCtxPushCurrent_v2)(client->context) == CUDA_SUCCESS) {
@@ -407,18 +421,6 @@ static void unload(struct client *client, const void *owner)
 		real(cuCtxPopCurrent_v2)(&dropped);
 }
 
-static void no_hook(const struct function *function)
-{
-	(void)function;
-}
-
-static void (*unload_hook)(const struct function *function) = no_hook;
-
-void function_unload_hook(void (*gone)(const struct function *function))
-{
-	unload_hook = gone;
-}
-
 void function_unload(const void *owner)
 {
 	uint32_t concerned = 0; /* bit: a client */
@@ -426,16 +428,17 @@ void function_unload(const void *owner)
 	/* The CUDA runtime unloads its code at exit, when the driver may be no more. */
 	if (!owner || worker_stopped())
 		return;
-	atomic_fetch_add(&function_unloads_, 1);
+	atomic_fetch_add(&code_unloads, 1);
 	worker_grace();
 	if (!atomic_load(&used))
 		return;
 	function_for_each(f)
 	{
-		if (atomic_load(&f->owner) != owner || atomic_load(&f->state) == FUNCTION_FREE)
+		if (atomic_load(&f->origin.owner) != owner ||
+		    atomic_load(&f->state) == FUNCTION_FREE)
 			continue;
 		atomic_store(&f->state, FUNCTION_GONE);
-		unload_hook(f);
+		each_subsystem(code_gone, f);
 		concerned |= 1u << f->client->index;
 	}
 	if (concerned)
@@ -446,7 +449,7 @@ void function_unload(const void *owner)
 
 void function_forget(struct client *client)
 {
-	atomic_fetch_add(&function_unloads_, 1);
+	atomic_fetch_add(&code_unloads, 1);
 	if (!atomic_load(&used))
 		return;
 	function_for_each(f)
@@ -463,14 +466,14 @@ void function_forget(struct client *client)
 	}
 }
 
-void function_forget_all(void)
+void function_fork(void)
 {
-	rewrite_forget_all();
+	rewrite_fork();
 	function_for_each(f)
 	{
 		f->loaded = NULL;
 		atomic_store(&f->rewritten, NULL);
-		atomic_store(&f->owner, NULL);
+		atomic_store(&f->origin.owner, NULL);
 		atomic_store(&f->state, FUNCTION_FREE);
 		atomic_store(&f->key, 0);
 	}

@@ -12,41 +12,11 @@
  */
 #pragma once
 
-#include "autotune/autotuner.h"
 #include "client/client.h"
+#include "client/subsystem.h"
+#include "preempt/rewrite.h"
 
-#include "weir/object.h"
-#include "weir/preempt-abi.h"
-#include "weir/transform.h"
-
-#define FUNCTIONS_MAX  4096
-#define SYMBOLS_MAX    256
-#define PARAMETERS_MAX 1024
-
-/* A kernel in one form, in the client's context. */
-struct variant {
-	CUfunction function; /* NULL: not in this form */
-	uint32_t save_fixed, save_per_thread;
-};
-
-/* A constant variable: its bytes are copied in front of each launch. */
-struct constant_copy {
-	CUdeviceptr to, from;
-	size_t size;
-};
-
-/* Immutable once published. */
-struct rewritten {
-	struct variant variants[WEIR_FORM_COUNT][BUILDS_MAX];
-	size_t n_params; /* the program's own; the hidden one comes behind */
-	const struct weir_object_param *params;
-	size_t n_symbols; /* behind the hidden struct; at most SYMBOLS_MAX */
-	const uint64_t *symbols;
-	size_t n_constants; /* at most SYMBOLS_MAX */
-	const struct constant_copy *constants;
-	CUmodule module; /* ours, with the variants */
-};
-
+#define FUNCTIONS_MAX 4096
 enum function_state {
 	FUNCTION_FREE,
 	FUNCTION_NATIVE,    /* nobody asked yet */
@@ -60,14 +30,11 @@ enum function_state {
 struct function {
 	_Atomic uint64_t key; /* of handle and client; 0: free */
 	_Atomic int state;    /* enum function_state */
-	CUfunction handle;    /* as launched: may be a CUkernel */
 	struct client *client;
-	_Atomic(const void *) owner; /* the module or library it is part of; NULL: not known */
-	bool library;                /* the latter; the handle is a CUkernel */
+	struct origin origin;
 	_Atomic(const struct rewritten *) rewritten;
 
 	_Atomic uint32_t changes; /* of the kernel's attributes by the program */
-	_Atomic int cache_config; /* CUfunc_cache; NONE: the program did not say */
 
 	/* Worker; whoever unloads the code, when the worker has let go of it. */
 	uint32_t request;               /* its number */
@@ -82,23 +49,6 @@ struct function *function_find(struct client *client, CUfunction handle);
 /* Launch path: asks once; later calls cost one load. */
 void function_want(struct function *function);
 
-/* How often code was unloaded, be it with its context. A handle that was launched is one still, for
- * the worker at work, if that has not changed since before the launch. */
-static inline uint32_t function_unloads(void)
-{
-	extern _Atomic uint32_t function_unloads_;
-
-	return atomic_load(&function_unloads_);
-}
-
-/* Worker: is there something to be done for this client? */
-bool function_pending(struct client *client);
-/* Worker, with the client's context current: does it. */
-void function_work(struct client *client);
-/* Worker, with the client's context current: while code waits to be loaded, a stream that never
- * runs dry is to show by markers that it moves. */
-void function_watch(struct client *client);
-
 /* Any thread: the program has changed attributes of a kernel or function; what was made
  * of it follows. */
 void function_changed(struct client *client, CUfunction handle);
@@ -107,11 +57,9 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 /* Any thread, before a module or library is unloaded: what was made of its kernels is, too, and no
  * thread of ours uses it after the return. */
 void function_unload(const void *owner);
-/* @gone is called for each such kernel, before its record is used for another. */
-void function_unload_hook(void (*gone)(const struct function *function));
 
-/* The client goes, and its context with it: no thread of ours uses its records after the return. */
+/* Columns of the table. */
+void function_look(struct client *client, struct tick *tick);
+void function_drive(struct client *client, struct tick *tick);
 void function_forget(struct client *client);
-
-/* In a forked child. */
-void function_forget_all(void);
+void function_fork(void);

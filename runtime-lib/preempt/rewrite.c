@@ -2,6 +2,7 @@
 
 #include "weir/base.h"
 #include "weir/log.h"
+#include "weir/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,12 +168,12 @@ static struct loaded *loaded_new(const struct weir_object *object)
 	return loaded;
 }
 
-static bool find_variable(const struct function *function, const char *name, CUdeviceptr *address,
+static bool find_variable(const struct origin *origin, const char *name, CUdeviceptr *address,
 			  size_t *size)
 {
-	const void *owner = atomic_load(&function->owner);
+	const void *owner = atomic_load(&origin->owner);
 
-	if (!function->library)
+	if (!origin->library)
 		return real(cuModuleGetGlobal_v2)(address, size, (CUmodule)owner, name) ==
 		       CUDA_SUCCESS;
 	return real(cuLibraryGetManaged)(address, size, (CUlibrary)owner, name) == CUDA_SUCCESS ||
@@ -180,7 +181,7 @@ static bool find_variable(const struct function *function, const char *name, CUd
 }
 
 /* The program's variables, and our copies of constant ones. */
-static const char *bind_variables(struct rewritten *rewritten, const struct function *function,
+static const char *bind_variables(struct rewritten *rewritten, const struct origin *origin,
 				  const struct weir_object *object)
 {
 	const struct weir_object_symbol *symbols = at(object, object->symbols);
@@ -190,7 +191,7 @@ static const char *bind_variables(struct rewritten *rewritten, const struct func
 	for (uint32_t i = 0; i < object->n_symbols; i++) {
 		CUdeviceptr theirs = 0, ours = 0;
 		size_t size = 0, copy = 0;
-		if (!find_variable(function, at(object, symbols[i].name), &theirs, &size) ||
+		if (!find_variable(origin, at(object, symbols[i].name), &theirs, &size) ||
 		    !theirs || size < symbols[i].size)
 			return "the driver does not say where a variable of it lies";
 		if (symbols[i].space == WEIR_OBJECT_GLOBAL) {
@@ -237,12 +238,12 @@ static const char *bind_forms(struct rewritten *rewritten, const struct weir_obj
 	return NULL;
 }
 
-CUfunction rewrite_original(const struct function *function)
+CUfunction rewrite_original(const struct origin *origin)
 {
-	CUfunction original = function->handle;
+	CUfunction original = origin->handle;
 
-	if (function->library &&
-	    real(cuKernelGetFunction)(&original, (CUkernel)function->handle) != CUDA_SUCCESS)
+	if (origin->library &&
+	    real(cuKernelGetFunction)(&original, (CUkernel)origin->handle) != CUDA_SUCCESS)
 		return NULL;
 	return original;
 }
@@ -268,10 +269,10 @@ static bool follow(CUfunction original, CUfunction variant, int cache_config)
 	return true;
 }
 
-bool rewrite_follow(const struct function *function, const struct rewritten *rewritten)
+bool rewrite_follow(const struct origin *origin, const struct rewritten *rewritten)
 {
-	CUfunction original = rewrite_original(function);
-	int config = atomic_load(&function->cache_config);
+	CUfunction original = rewrite_original(origin);
+	int config = atomic_load(&origin->cache_config);
 
 	for (size_t i = 0; original && i < WEIR_FORM_COUNT * BUILDS_MAX; i++) {
 		CUfunction variant = rewritten->variants[i / BUILDS_MAX][i % BUILDS_MAX].function;
@@ -282,7 +283,7 @@ bool rewrite_follow(const struct function *function, const struct rewritten *rew
 }
 
 /* NULL: done. */
-static const char *load(struct rewritten *rewritten, const struct function *function,
+static const char *load(struct rewritten *rewritten, const struct origin *origin,
 			const struct weir_object *object)
 {
 	if (real(cuModuleLoadData)(&rewritten->module, at(object, object->image)) != CUDA_SUCCESS) {
@@ -290,14 +291,14 @@ static const char *load(struct rewritten *rewritten, const struct function *func
 		return "the driver does not load what was made of it";
 	}
 	const char *reason = bind_forms(rewritten, object);
-	reason = reason ? reason : bind_variables(rewritten, function, object);
-	if (!reason && !rewrite_follow(function, rewritten))
+	reason = reason ? reason : bind_variables(rewritten, origin, object);
+	if (!reason && !rewrite_follow(origin, rewritten))
 		reason = "its forms need more shared memory than there is";
 	return reason;
 }
 
-const struct rewritten *rewrite_load(const struct function *function, const char *kernel,
-				     unsigned sm, int file, char text[REWRITE_TEXT])
+const struct rewritten *rewrite_load(const struct origin *origin, const char *kernel, unsigned sm,
+				     int file, char text[REWRITE_TEXT])
 {
 	cleanup(freep) struct weir_object *object = read_object(file);
 	const char *reason = object ? unfit(object, kernel, sm) : "the answer is malformed";
@@ -306,7 +307,7 @@ const struct rewritten *rewrite_load(const struct function *function, const char
 		return NULL;
 	struct loaded *loaded = reason ? NULL : loaded_new(object);
 	if (!reason)
-		reason = loaded ? load(&loaded->rewritten, function, object) : "out of memory";
+		reason = loaded ? load(&loaded->rewritten, origin, object) : "out of memory";
 	if (!reason)
 		return &loaded->rewritten;
 	snprintf(text, REWRITE_TEXT, "%s", reason);
@@ -319,7 +320,7 @@ const struct rewritten *rewrite_load(const struct function *function, const char
 void rewrite_unload(const struct rewritten *rewritten, bool module)
 {
 	struct loaded *loaded, **at_end = &kept;
-	uint64_t now = client_now();
+	uint64_t now = monotonic_now();
 
 	if (!rewritten)
 		return;
@@ -340,7 +341,7 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	pthread_mutex_unlock(&lock);
 }
 
-void rewrite_forget_all(void)
+void rewrite_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	kept = NULL;

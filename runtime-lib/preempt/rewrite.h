@@ -2,8 +2,53 @@
  * On the worker, with the client's context current. */
 #pragma once
 
-#include "preempt/function.h"
+#include "autotune/autotuner.h"
 #include "preempt/image.h"
+#include "shim/driver.h"
+
+#include "weir/object.h"
+#include "weir/preempt-abi.h"
+#include "weir/transform.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SYMBOLS_MAX    256
+#define PARAMETERS_MAX 1024
+#define PACKED_MAX     2048 /* bytes of parameters, the hidden ones included */
+
+/* A kernel in one form, in the client's context. */
+struct variant {
+	CUfunction function; /* NULL: not in this form */
+	uint32_t save_fixed, save_per_thread;
+};
+
+/* A constant variable: its bytes are copied in front of each launch. */
+struct constant_copy {
+	CUdeviceptr to, from;
+	size_t size;
+};
+
+/* Immutable once published. */
+struct rewritten {
+	struct variant variants[WEIR_FORM_COUNT][BUILDS_MAX];
+	size_t n_params; /* the program's own; the hidden one comes behind */
+	const struct weir_object_param *params;
+	size_t n_symbols; /* behind the hidden struct; at most SYMBOLS_MAX */
+	const uint64_t *symbols;
+	size_t n_constants; /* at most SYMBOLS_MAX */
+	const struct constant_copy *constants;
+	CUmodule module; /* ours, with the variants */
+};
+
+/* Where a kernel comes from. */
+struct origin {
+	CUfunction handle;           /* as launched: may be a CUkernel */
+	_Atomic(const void *) owner; /* its module or library; NULL: not known */
+	bool library;                /* a library; the handle is a CUkernel */
+	_Atomic int cache_config;    /* CUfunc_cache; NONE: the program did not say */
+};
 
 /* The sealed file of a request (struct weir_compile_file) for an image of PTX alone, or a negative
  * errno. @registers: of a thread of the kernel; 0: not known. */
@@ -13,20 +58,20 @@ int rewrite_request(const struct image *image, const char *kernel, unsigned sm, 
 
 /* Loads the object in @file beside the program's code. NULL: not a form of it can be used. @text
  * says why, or which forms there are. */
-const struct rewritten *rewrite_load(const struct function *function, const char *kernel,
-				     unsigned sm, int file, char text[REWRITE_TEXT]);
+const struct rewritten *rewrite_load(const struct origin *origin, const char *kernel, unsigned sm,
+				     int file, char text[REWRITE_TEXT]);
 
 /* The function that is launched in this context: what is asked about a kernel must be asked about
  * it. NULL: the driver does not say. */
-CUfunction rewrite_original(const struct function *function);
+CUfunction rewrite_original(const struct origin *origin);
 
 /* Gives the variants the attributes that the program gave its kernel. False: one cannot have them.
  */
-bool rewrite_follow(const struct function *function, const struct rewritten *rewritten);
+bool rewrite_follow(const struct origin *origin, const struct rewritten *rewritten);
 
 /* The module goes, unless its context does or it is to stay. A launch that has just read it may
  * still do so for a while. NULL is fine. */
 void rewrite_unload(const struct rewritten *rewritten, bool module);
 
 /* In a forked child. */
-void rewrite_forget_all(void);
+void rewrite_fork(void);

@@ -1,6 +1,7 @@
 #include "preempt/tuning.h"
 
-#include "preempt/preempt.h"
+#include "client/level-binding.h"
+#include "gates/waiting.h"
 
 #include "weir/log.h"
 
@@ -12,8 +13,7 @@ static struct tuned_kernel kernels[TUNED_KERNELS_MAX];
 static _Atomic size_t n_kernels;         /* ever used */
 static _Atomic int is_open[CLIENTS_MAX]; /* kernels of this client may not be settled */
 
-/* Any thread: its code is being unloaded. */
-static void drop_function(const struct function *function)
+void tuning_code_gone(const struct function *function)
 {
 	for (size_t i = 0; i < n_kernels; i++) {
 		if (atomic_load(&kernels[i].function) == function)
@@ -35,21 +35,21 @@ void tuning_init(void)
 		settings.forced++;
 	if (form && !autotune_forces(&settings))
 		log_warning("WEIR_FORM=%s is no form", form);
-	function_unload_hook(drop_function);
 }
 
 /* @now: 0 on the launch path. */
 static struct autotune_situation situation(const struct client *client, uint64_t now)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
+	const struct waiters *waiters = waiters_of(client);
 
 	return (struct autotune_situation){
 		.now = now,
 		.waiting =
-			(enum waiting)atomic_load_explicit(&client->waiting, memory_order_relaxed),
+			(enum waiting)atomic_load_explicit(&waiters->waiting, memory_order_relaxed),
 		.lowest_level = binding && !binding->level,
 		.max_blocking_time =
-			atomic_load_explicit(&client->max_blocking_time, memory_order_relaxed),
+			atomic_load_explicit(&waiters->max_blocking_time, memory_order_relaxed),
 	};
 }
 
@@ -278,7 +278,7 @@ static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
 static void ask(struct tuned_kernel *tuned)
 {
 	/* Code was unloaded since the launch, so the handle may be stale. */
-	if (tuned->unloads != function_unloads()) {
+	if (tuned->unloads != kernel_unloads()) {
 		atomic_store(&tuned->key, 0);
 		return;
 	}

@@ -50,7 +50,10 @@ void tuning_work(struct client *client);
 /* Worker: how many kernels the client launches now that are not settled. */
 uint64_t tuning_count(const struct client *client);
 
-/* The client goes. */
+/* Any thread: the kernel's code is being unloaded. */
+void tuning_code_gone(const struct function *function);
+
+/* The client's context ends. */
 void tuning_forget(struct client *client);
 
 /* For tests: a record, free or not; NULL: no more. */

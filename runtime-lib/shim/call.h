@@ -2,7 +2,15 @@
 #pragma once
 
 #include "shim/driver.h"
-#include "measure/kernel.h"
+
+#include <stddef.h>
+
+/* Which kernel, and in which shape. */
+struct geometry {
+	const void *function; /* CUfunction, CUkernel or CUgraphExec */
+	unsigned grid[3], block[3];
+	unsigned shared; /* dynamic, bytes of a block */
+};
 
 struct kernel_call {
 	struct geometry geometry;
@@ -10,7 +18,7 @@ struct kernel_call {
 	const CUlaunchConfig *config; /* of cuLaunchKernelEx; else NULL */
 };
 
-/* As cuLaunchKernelEx takes it, in whatever stream. */
+/* As cuLaunchKernelEx takes it; the caller sets the stream. */
 static inline CUlaunchConfig call_config(const struct kernel_call *call)
 {
 	const struct geometry *g = &call->geometry;
@@ -25,7 +33,7 @@ static inline CUlaunchConfig call_config(const struct kernel_call *call)
 					       .sharedMemBytes = g->shared};
 }
 
-/* The parameters that came packed. False: they did not, or in a way that is not known. */
+/* The packed parameters. False: they are not packed, or in an unknown way. */
 static inline bool call_packed(const struct kernel_call *call, const void **buffer, size_t *size)
 {
 	*buffer = NULL;

@@ -54,7 +54,7 @@ void gone(unsigned n)
 
 void land(unsigned evictions)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
 	for (size_t i = 0; slots && i < PREEMPT_SLOTS_MAX; i++) {
 		struct preempt_slot *slot = &slots->slot[i];
@@ -159,6 +159,6 @@ void somebody_waits(unsigned n)
 {
 	agent.demand[1]->word = 1;
 	launch_call(n, (CUfunction)0x8000, 1);
-	assert_true(eventually(atomic_load(&client->waiting)));
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting)));
 	agent.demand[1]->word = 0;
 }

@@ -5,7 +5,7 @@
 #include "inside.h"
 
 #include "preempt/tuning.h"
-#include "preempt/preempt.h"
+#include "launch/preempt.h"
 
 #define KERNEL(n)  ((CUfunction)(uintptr_t)(0x9000 + 0x10 * (n)))
 #define FORM(form) ((CUfunction)(uintptr_t)(NULL_FORM + 0x10 * (form)))

@@ -65,5 +65,5 @@ void context_gone(unsigned n)
 
 void measure_next(void)
 {
-	atomic_store(&client->sampler.due, SAMPLE_DOUBTED);
+	atomic_store(&sampler_of(client)->due, SAMPLE_DOUBTED);
 }

@@ -6,6 +6,15 @@
 #include "null-driver.h"
 
 #include "client/client.h"
+#include "client/link.h"
+#include "client/request.h"
+#include "gates/demand.h"
+#include "gates/gate.h"
+#include "gates/priority.h"
+#include "gates/waiting.h"
+#include "launch/learn.h"
+#include "launch/preempt.h"
+#include "measure/sample.h"
 
 #define CONTEXT(n)   ((CUcontext)(uintptr_t)(0x10000 + 0x100 * (n)))
 #define STREAM(n, s) ((CUstream)(uintptr_t)(0x10000 + 0x100 * (n) + 8 * (s)))

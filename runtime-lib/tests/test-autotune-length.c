@@ -3,7 +3,7 @@
  * observable. */
 #include "formed.h"
 
-#include "launch/gate.h"
+#include "gates/gate.h"
 
 #include "weir/base.h"
 
@@ -52,7 +52,7 @@ static struct program program_of(uint64_t native, unsigned hundredths)
 
 	rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE | 1u << WEIR_SLICED);
 	rewritten.variants[WEIR_PERSISTENT][1] = (struct variant){(CUfunction)(uintptr_t)NULL_WIDE};
-	atomic_store(&client->waiting, WAITING_NOBODY);
+	atomic_store(&waiters_of(client)->waiting, WAITING_NOBODY);
 	return (struct program){
 		.native = native,
 		.form = native * hundredths / 100,
@@ -61,7 +61,7 @@ static struct program program_of(uint64_t native, unsigned hundredths)
 
 static void meets_equals(struct program *program, uint64_t turn)
 {
-	atomic_store(&client->waiting, WAITING_SAME_LEVEL);
+	atomic_store(&waiters_of(client)->waiting, WAITING_SAME_LEVEL);
 	program->turn = turn;
 }
 
@@ -203,7 +203,7 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 		struct program program = program_of(5 * MS, 101);
 		confirms(&program);
 		meets_equals(&program, 20 * MS);
-		atomic_store(&client->waiting, by[i]);
+		atomic_store(&waiters_of(client)->waiting, by[i]);
 		assert_in_range(settles_within(&program), 1, 80);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[by[i]], 0);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[WAITING_NOBODY], 0);
@@ -227,7 +227,7 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 	assert_int_equal(tuned->tuner.postponed, 3);
 
 	/* It is over: that one from the beginning, and all behind it. */
-	atomic_store(&client->waiting, WAITING_NOBODY);
+	atomic_store(&waiters_of(client)->waiting, WAITING_NOBODY);
 	program.turn = 0;
 	work();
 	assert_int_equal(tuned->tuner.state, AUTOTUNE_COMPARING);
@@ -284,7 +284,7 @@ static void what_needs_no_form_is_not_counted(void **state)
 	launch(&program);
 	assert_int_equal(tuned_of(&program)->tuner.state, AUTOTUNE_WANTED);
 	assert_int_equal(tuning_count(client), 0);
-	atomic_store(&client->waiting, WAITING_URGENT);
+	atomic_store(&waiters_of(client)->waiting, WAITING_URGENT);
 	assert_int_equal(tuning_count(client), 1);
 	tuning_forget(client);
 	client_begin(state);

@@ -1,7 +1,7 @@
 /* Kernels that those above can wait for run as they are (agent/scheduler/patience.h). */
 #include "formed.h"
 
-#include "launch/gate.h"
+#include "gates/gate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static void somebody_comes(unsigned n)
 	agent.demand[1]->word = 1;
 	launch_call(n, (CUfunction)0x8000, 1);
 	usleep(50000);
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	assert_true(eventually(gating_of(client)->interval == GATE_INTERVAL_CONTENDED));
 	agent.demand[1]->word = 0;
 }
 
@@ -24,7 +24,7 @@ static void somebody_comes(unsigned n)
 static void bear(uint32_t ns)
 {
 	agent.control->max_blocking_time = ns;
-	assert_true(eventually(atomic_load(&client->max_blocking_time) == ns));
+	assert_true(eventually(atomic_load(&waiters_of(client)->max_blocking_time) == ns));
 }
 
 /* How many of some launches that are measured, each of them. */
@@ -35,7 +35,7 @@ static unsigned measured_forms_of(unsigned n, CUfunction kernel)
 	for (unsigned i = 0; i < 6; i++) {
 		measure_next();
 		forms += forms_of(n, kernel, 1);
-		assert_true(eventually(!client->sampler.armed));
+		assert_true(eventually(!sampler_of(client)->armed));
 	}
 	return forms;
 }
@@ -104,7 +104,7 @@ static void equals_who_must_not_wait_have_no_patience(void **state)
 	(void)state;
 	bear(312500);
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->max_blocking_time) == 0));
+	assert_true(eventually(atomic_load(&waiters_of(client)->max_blocking_time) == 0));
 	CUfunction kernel = kernel_of(200000, &rewritten);
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_int_equal(forms_of(n, kernel, 5), 5);

@@ -1,7 +1,7 @@
 /* Which kernels run in which form while equals have turns. */
 #include "formed.h"
 
-#include "launch/gate.h"
+#include "gates/gate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,11 +29,11 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	assert_int_equal(
 		tuned->tuner.candidates[tuned->tuner.in_use[WAITING_SAME_LEVEL]].config.form,
 		WEIR_RESUMABLE);
-	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waiting) == WAITING_SAME_LEVEL));
+	waiters_of(client)->held_until = UINT64_MAX;
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_SAME_LEVEL));
 	ops_of(n, kernel, 100 * AT_ONCE);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, NULL_WIDE);
-	client->worker.held_until = 0;
+	waiters_of(client)->held_until = 0;
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
@@ -81,8 +81,8 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 
 	(void)state;
 	usleep(50000);
-	client->worker.held_until = UINT64_MAX;
-	assert_true(eventually(atomic_load(&client->waiting) == WAITING_SAME_LEVEL));
+	waiters_of(client)->held_until = UINT64_MAX;
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_SAME_LEVEL));
 	CUfunction kernel = slices_are_cheap(&rewritten);
 	assert_true(settles(n, kernel, 100 * AT_ONCE) || settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
@@ -101,7 +101,7 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	agent.control->hold = 0;
 	driver->wide_elapsed_ns = 5050000;
 
-	client->worker.held_until = 0;
+	waiters_of(client)->held_until = 0;
 	assert_true(eventually(tuned->tuner.state == AUTOTUNE_COMPARING));
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	assert_int_equal(tuned->tuner.postponed, 0);
@@ -148,11 +148,11 @@ static void short_kernels_need_no_forms_among_equals(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	assert_true(eventually(gating_of(client)->interval == GATE_INTERVAL_CONTENDED));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
 	agent.control->flags |= WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_URGENT));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 	agent.control->flags = 0;
@@ -165,8 +165,9 @@ static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned block
 {
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED |
 			       WEIR_CONTROL_URGENT | WEIR_CONTROL_AHEAD;
-	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
-	assert_true(eventually(atomic_load(&client->yields) == !agent.control->above));
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_URGENT));
+	assert_true(
+		eventually(atomic_load(&launch_order_of(client)->yields) == !agent.control->above));
 	ops_of(n, kernel, blocks);
 	for (size_t i = 0; i < driver->n_ops; i++)
 		if (driver->ops[i].kind == NULL_LAUNCH)
@@ -242,14 +243,14 @@ static void what_others_lengthen_gets_no_form(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		ops_of(n, kernel, BLOCKS);
-	assert_true(eventually(!client->sampler.armed));
+	assert_true(eventually(!sampler_of(client)->armed));
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	assert_true(eventually(gating_of(client)->interval == GATE_INTERVAL_CONTENDED));
 	driver->elapsed_ns = 150000;
 	for (unsigned i = 0; i < 5; i++) {
 		measure_next();
 		ops_of(n, kernel, BLOCKS);
-		assert_true(eventually(!client->sampler.armed));
+		assert_true(eventually(!sampler_of(client)->armed));
 	}
 	assert_null(tuned_for(kernel));
 	agent.control->flags = 0;

@@ -2,7 +2,7 @@
  * driver that does nothing but be observable. */
 #include "formed.h"
 
-#include "launch/gate.h"
+#include "gates/gate.h"
 
 #include "weir/base.h"
 
@@ -127,7 +127,7 @@ static void work_that_changes_is_compared_at_the_same_time(void **state)
 
 static struct preempt_slot *first_lane(void)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
 	return slots && slots->state == SLOTS_READY && atomic_load(&slots->slot[0].taken)
 		       ? &slots->slot[0]
@@ -433,7 +433,7 @@ static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 	usleep(us);
 	driver->streams_busy = driver->events_busy = 0;
 	land(0);
-	assert_true(eventually(!client->sampler.armed));
+	assert_true(eventually(!sampler_of(client)->armed));
 }
 
 /* A program that begins with little to do, as one that measures how long its kernels take. What
@@ -448,10 +448,11 @@ static void first_launches_that_were_short_mislead_nobody(void **state)
 		CUfunction kernel = kernel_of(77000, &rewritten);
 		for (unsigned i = 0; i < 4; i++)
 			ops_of(n, kernel, BLOCKS);
-		assert_true(eventually(!client->sampler.armed));
+		assert_true(eventually(!sampler_of(client)->armed));
 		if (among_others) {
 			agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-			assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+			assert_true(
+				eventually(gating_of(client)->interval == GATE_INTERVAL_CONTENDED));
 		}
 		driver->elapsed_ns = driver->form_elapsed_ns = 40000000;
 		for (; !tuned_for(kernel) && launches < 100; launches++)

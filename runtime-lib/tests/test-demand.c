@@ -1,7 +1,7 @@
 /* When demand is shown though nothing is outstanding: before a launch that a copy tells of.
  * libweir's own sources, on a driver that does nothing but be observable. */
-#include "client/demand.h"
-#include "client/early.h"
+#include "gates/demand.h"
+#include "client/link.h"
 
 #include "inside.h"
 
@@ -49,36 +49,36 @@ static void copy(void)
 
 static void trust_follows_what_came(void **state)
 {
-	struct early early = {0};
+	struct speculation speculation = {0};
 	unsigned n = 0;
 
 	(void)state;
-	for (; !early_pays(&early) && n < 100; n++)
-		early_learn(&early, 100000);
+	for (; !speculation_pays(&speculation) && n < 100; n++)
+		speculation_learn(&speculation, 100000);
 	assert_in_range(n, 5, 20);
-	assert_int_equal(early.lead, 100000);
+	assert_int_equal(speculation.lead, 100000);
 	for (unsigned i = 0; i < 1000; i++)
-		early_learn(&early, 200000);
-	assert_true(early.trust <= 256);
-	assert_in_range(early.lead, 199000, 200000);
-	for (n = 0; early_pays(&early) && n < 100; n++)
-		early_learn(&early, UINT64_MAX);
+		speculation_learn(&speculation, 200000);
+	assert_true(speculation.trust <= 256);
+	assert_in_range(speculation.lead, 199000, 200000);
+	for (n = 0; speculation_pays(&speculation) && n < 100; n++)
+		speculation_learn(&speculation, UINT64_MAX);
 	assert_in_range(n, 2, 5);
 	for (unsigned i = 0; i < 1000; i++)
-		early_learn(&early, EARLY_LEAD_MAX + 1);
-	assert_int_equal(early.trust, 0);
+		speculation_learn(&speculation, SPECULATION_LEAD_MAX + 1);
+	assert_int_equal(speculation.trust, 0);
 }
 
 /* Copies, each followed by a launch soon. */
 static void teach(unsigned n)
 {
-	for (unsigned i = 0; i < TRIES && !early_pays(&client->early); i++) {
+	for (unsigned i = 0; i < TRIES && !speculation_pays(&demand_of(client)->speculation); i++) {
 		copy();
 		usleep(100);
 		launch(n);
 		finish_work(n);
 	}
-	assert_true(early_pays(&client->early));
+	assert_true(speculation_pays(&demand_of(client)->speculation));
 }
 
 static bool copy_shows_demand(unsigned n)
@@ -155,7 +155,7 @@ static void at_the_bottom_nothing_is_shown(void **state)
 		cuStreamSynchronize(STREAM(n, 1));
 	}
 	assert_int_equal(agent.status->speculative, before);
-	assert_int_equal(client->early.trust, 0);
+	assert_int_equal(demand_of(client)->speculation.trust, 0);
 	gone(n);
 }
 
@@ -190,13 +190,13 @@ static void work_is_told_if_somebody_wants_to_know(void **state)
 
 	/* Another agent, or the same again: it is told on its own connection. */
 	fake_agent_stop(&agent);
-	assert_true(eventually(client->socket < 0));
+	assert_true(eventually(link_of(client)->socket < 0));
 	launch(n);
 	finish_work(n);
 	fake_agent_start(&agent);
 	fake_agent_welcome_next(&agent, 1, 3);
 	fake_agent_join();
-	assert_true(eventually(client->socket >= 0));
+	assert_true(eventually(link_of(client)->socket >= 0));
 	agent.control->flags = WEIR_CONTROL_TELL;
 	usleep(10000);
 	launch(n);
@@ -243,19 +243,19 @@ static unsigned of_context;
 
 static void launch_and_finish(void)
 {
-	atomic_store(&client->gap, 0); /* no lingering */
+	atomic_store(&demand_of(client)->gap, 0); /* no lingering */
 	launch(of_context);
 	cuStreamSynchronize(STREAM(of_context, 1));
 }
 
-static void early_demand_ends_with_the_work_it_was_for(void **state)
+static void speculative_demand_ends_with_the_work_it_was_for(void **state)
 {
 	(void)state;
 	of_context = context_welcomed(1);
 	finish_work(of_context);
 	usleep(50000);
 	catch_set(launch_and_finish);
-	demand_set_early(client, &caught.binding);
+	demand_set_speculatively(client, &caught.binding);
 	assert_null(caught.meanwhile);
 	assert_true(eventually(!shown()));
 	gone(of_context);
@@ -263,7 +263,7 @@ static void early_demand_ends_with_the_work_it_was_for(void **state)
 
 static void finish_now(void)
 {
-	atomic_store(&client->gap, 0);
+	atomic_store(&demand_of(client)->gap, 0);
 	driver->streams_busy = 0;
 	cuStreamSynchronize(STREAM(of_context, 1));
 }
@@ -283,72 +283,72 @@ static void demand_that_moves_ends_with_its_work(void **state)
 
 static void short_bursts_count(void **state)
 {
-	struct burst burst = {0};
+	struct busy_period burst = {0};
 
 	(void)state;
-	assert_int_equal(burst_told(&burst), 0);
-	burst_begin(&burst, 1000);
-	burst_begin(&burst, 2000); /* it goes on already */
-	assert_int_equal(burst_told(&burst), 0);
-	burst_goes_on(&burst, 3000);
-	assert_int_equal(burst_told(&burst), 2000);
-	burst_end(&burst, 5000);
-	assert_int_equal(burst_told(&burst), 4000);
+	assert_int_equal(busy_period_known(&burst), 0);
+	busy_period_begin(&burst, 1000);
+	busy_period_begin(&burst, 2000); /* it goes on already */
+	assert_int_equal(busy_period_known(&burst), 0);
+	busy_period_goes_on(&burst, 3000);
+	assert_int_equal(busy_period_known(&burst), 2000);
+	busy_period_end(&burst, 5000);
+	assert_int_equal(busy_period_known(&burst), 4000);
 
-	burst_begin(&burst, 10000);
-	burst_end(&burst, 11000);
-	assert_int_equal(burst_told(&burst), 1000);
+	busy_period_begin(&burst, 10000);
+	busy_period_end(&burst, 11000);
+	assert_int_equal(busy_period_known(&burst), 1000);
 
 	/* Longer ones are not believed yet, over or not. */
-	burst_begin(&burst, 20000);
-	burst_goes_on(&burst, 37000);
-	assert_int_equal(burst_told(&burst), 1000);
+	busy_period_begin(&burst, 20000);
+	busy_period_goes_on(&burst, 37000);
+	assert_int_equal(busy_period_known(&burst), 1000);
 	/* There was no work once, then some more. */
-	burst_end(&burst, 21000);
-	assert_int_equal(burst_told(&burst), 1000);
+	busy_period_end(&burst, 21000);
+	assert_int_equal(busy_period_known(&burst), 1000);
 
 	/* What was seen of one is nothing of the next, and what did not begin is none. */
-	burst_begin(&burst, 40000);
-	assert_int_equal(burst_told(&burst), 1000);
-	burst_end(&burst, 40000);
-	burst_end(&burst, 50000);
-	assert_int_equal(burst_told(&burst), 1000);
+	busy_period_begin(&burst, 40000);
+	assert_int_equal(busy_period_known(&burst), 1000);
+	busy_period_end(&burst, 40000);
+	busy_period_end(&burst, 50000);
+	assert_int_equal(busy_period_known(&burst), 1000);
 }
 
 /* Plays bursts until something else is told; how many. */
-static unsigned bursts_until_news(struct burst *burst, uint64_t length)
+static unsigned bursts_until_news(struct busy_period *burst, uint64_t length)
 {
-	uint64_t told = burst_told(burst), now = 100000;
+	uint64_t told = busy_period_known(burst), now = 100000;
 
-	for (unsigned n = 0; n < 4 * BURST_KEPT; n++, now += 2 * length) {
-		if (burst_told(burst) != told)
+	for (unsigned n = 0; n < 4 * BUSY_PERIODS; n++, now += 2 * length) {
+		if (busy_period_known(burst) != told)
 			return n;
-		burst_begin(burst, now);
-		burst_end(burst, now + length);
+		busy_period_begin(burst, now);
+		busy_period_end(burst, now + length);
 	}
 	return 0;
 }
 
 static void short_bursts_are_forgotten(void **state)
 {
-	struct burst burst = {0};
+	struct busy_period burst = {0};
 
 	(void)state;
-	burst_begin(&burst, 1000);
-	burst_end(&burst, 2000);
-	assert_in_range(bursts_until_news(&burst, 5000), BURST_KEPT, 2 * BURST_KEPT);
-	assert_int_equal(burst_told(&burst), 5000);
+	busy_period_begin(&burst, 1000);
+	busy_period_end(&burst, 2000);
+	assert_in_range(bursts_until_news(&burst, 5000), BUSY_PERIODS, 2 * BUSY_PERIODS);
+	assert_int_equal(busy_period_known(&burst), 5000);
 	assert_int_equal(bursts_until_news(&burst, 3000), 1);
-	assert_in_range(bursts_until_news(&burst, 4000), BURST_KEPT, 2 * BURST_KEPT);
-	assert_int_equal(burst_told(&burst), 4000);
+	assert_in_range(bursts_until_news(&burst, 4000), BUSY_PERIODS, 2 * BUSY_PERIODS);
+	assert_int_equal(busy_period_known(&burst), 4000);
 
 	/* Nothing is over any more. */
 	uint64_t now = 10000000;
-	burst_begin(&burst, now);
-	burst_goes_on(&burst, now + BURST_LONG);
-	assert_int_equal(burst_told(&burst), 4000);
-	burst_goes_on(&burst, now + BURST_LONG + 1);
-	assert_int_equal(burst_told(&burst), BURST_LONG + 1);
+	busy_period_begin(&burst, now);
+	busy_period_goes_on(&burst, now + BUSY_PERIOD_LONG);
+	assert_int_equal(busy_period_known(&burst), 4000);
+	busy_period_goes_on(&burst, now + BUSY_PERIOD_LONG + 1);
+	assert_int_equal(busy_period_known(&burst), BUSY_PERIOD_LONG + 1);
 }
 
 static void bursts_are_told(void **state)
@@ -357,24 +357,27 @@ static void bursts_are_told(void **state)
 
 	(void)state;
 	finish_work(n);
-	client->burst = (struct burst){0};
+	demand_of(client)->busy = (struct busy_period){0};
 	/* One that does not end. */
 	driver->streams_busy = 1;
 	launch(n);
 	assert_true(eventually(agent.status->busy_period > 10000000));
 	driver->streams_busy = 0;
 	finish_work(n);
-	assert_true(eventually(burst_told(&client->burst) > 10000000));
-	assert_true(eventually(agent.status->busy_period == burst_told(&client->burst)));
+	assert_true(eventually(busy_period_known(&demand_of(client)->busy) > 10000000));
+	assert_true(eventually(agent.status->busy_period ==
+			       busy_period_known(&demand_of(client)->busy)));
 
 	/* Demand lingers behind those that follow, but not in them. */
-	for (unsigned i = 0; i < TRIES && burst_told(&client->burst) > 100000; i++) {
+	for (unsigned i = 0; i < TRIES && busy_period_known(&demand_of(client)->busy) > 100000;
+	     i++) {
 		launch(n);
-		atomic_store(&client->gap, 90000);
+		atomic_store(&demand_of(client)->gap, 90000);
 		finish_work(n);
 	}
-	assert_in_range(burst_told(&client->burst), 1, 100000);
-	assert_true(eventually(agent.status->busy_period == burst_told(&client->burst)));
+	assert_in_range(busy_period_known(&demand_of(client)->busy), 1, 100000);
+	assert_true(eventually(agent.status->busy_period ==
+			       busy_period_known(&demand_of(client)->busy)));
 	gone(n);
 }
 
@@ -386,12 +389,12 @@ static void a_burst_begins_with_the_launch(void **state)
 	finish_work(n);
 	assert_true(copy_shows_demand(n));
 	assert_true(eventually(!shown()));
-	assert_true(eventually(!client->burst.since));
+	assert_true(eventually(!demand_of(client)->busy.since));
 	assert_true(copy_shows_demand(n));
 	uint64_t before = client_now();
 	driver->streams_busy = 1;
 	launch(n);
-	assert_true(client->burst.since >= before);
+	assert_true(demand_of(client)->busy.since >= before);
 	driver->streams_busy = 0;
 	finish_work(n);
 	gone(n);
@@ -409,7 +412,7 @@ int main(void)
 		cmocka_unit_test(bursts_are_told),
 		cmocka_unit_test(a_burst_begins_with_the_launch),
 		cmocka_unit_test(work_is_told_if_somebody_wants_to_know),
-		cmocka_unit_test(early_demand_ends_with_the_work_it_was_for),
+		cmocka_unit_test(speculative_demand_ends_with_the_work_it_was_for),
 		cmocka_unit_test(demand_that_moves_ends_with_its_work),
 	};
 

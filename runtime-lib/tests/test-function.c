@@ -2,7 +2,7 @@
 #include "wanted.h"
 
 #include "preempt/image.h"
-#include "preempt/module.h"
+#include "preempt/code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -247,7 +247,7 @@ static void late_answers_are_nobodys(void **state)
 	make_object("add", "form");
 	fake_agent_compiled(&agent, request.id, WEIR_COMPILE_OK, object.bytes, object.size);
 	free(request.file);
-	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_FREE));
+	assert_true(eventually(atomic_load(&request_at(client, 0)->state) == REQUEST_FREE));
 	assert_int_equal(driver->modules_loaded, loaded);
 	context_gone(n);
 }
@@ -268,7 +268,7 @@ static void code_is_loaded_when_nothing_can_hang(void **state)
 	struct function *function = wanted(get(module, "add"));
 	int loaded = driver->modules_loaded;
 	answer_well("add");
-	assert_true(eventually(atomic_load(&client->requests[0].state) == REQUEST_ANSWERED));
+	assert_true(eventually(atomic_load(&request_at(client, 0)->state) == REQUEST_ANSWERED));
 	usleep(600000);
 	assert_int_equal(driver->modules_loaded, loaded);
 	agent.demand[2]->word = 1; /* it ends, but somebody above is at work */
@@ -398,7 +398,7 @@ static void libraries_are_in_each_context_their_own(void **state)
 	context_gone(first);
 }
 
-static CUlinkState link_of(const char *const *inputs, size_t n)
+static CUlinkState linked_from(const char *const *inputs, size_t n)
 {
 	CUlinkState linker;
 
@@ -419,7 +419,7 @@ static void linked_code_is_known(void **state)
 
 	(void)state;
 	unsigned n = context_welcomed(2);
-	CUlinkState linker = link_of(inputs, 1);
+	CUlinkState linker = linked_from(inputs, 1);
 	assert_int_equal(cuLinkComplete(linker, &code, &size), CUDA_SUCCESS);
 	memcpy(copy, code, size);
 	assert_int_equal(cuLinkDestroy(linker), CUDA_SUCCESS);
@@ -428,7 +428,7 @@ static void linked_code_is_known(void **state)
 	answer_well("add");
 	assert_true(becomes(function, FUNCTION_READY));
 
-	linker = link_of(inputs, 2);
+	linker = linked_from(inputs, 2);
 	assert_int_equal(cuLinkComplete(linker, &code, &size), CUDA_SUCCESS);
 	CUmodule other = load(code);
 	assert_true(becomes(wanted(get(other, "add")), FUNCTION_REFUSED));

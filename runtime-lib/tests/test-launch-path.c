@@ -3,7 +3,7 @@
 #include "fake-agent.h"
 #include "null-driver.h"
 
-#include "preempt/preempt.h"
+#include "launch/preempt.h"
 
 #include <dlfcn.h>
 #include <linux/audit.h>
@@ -162,7 +162,7 @@ static unsigned settled(void)
 
 static void land(struct client *client)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
 	for (uint32_t i = 0; slots && slots->state == SLOTS_READY && i < FLIGHTS_MAX; i++) {
 		uint32_t serial = atomic_load(&slots->slot[0].last) - i;
@@ -198,11 +198,11 @@ static void in_forms(void **state)
 
 	unsigned long launched[3];
 	for (size_t i = 0; i < 3; i++)
-		launched[i] = client->form_launches[forms[i]];
+		launched[i] = preempting_of(client)->launches[forms[i]];
 	pthread_create(&thread, NULL, counted_launches, formed_launches);
 	pthread_join(thread, NULL);
 	for (size_t i = 0; i < 3; i++)
-		assert_true(client->form_launches[forms[i]] > launched[i] + 100);
+		assert_true(preempting_of(client)->launches[forms[i]] > launched[i] + 100);
 	if (system_calls)
 		print_error("system call %d\n", last_call);
 	assert_int_equal(system_calls, 0);

@@ -4,6 +4,7 @@
 #include "null-driver.h"
 
 #include "client/client.h"
+#include "measure/sample.h"
 #include "preempt/function.h"
 #include "measure/predict.h"
 
@@ -76,11 +77,11 @@ static void takes(CUfunction kernel, unsigned blocks, uint64_t n, uint64_t ns)
 	uint32_t samples = time->samples;
 
 	/* None is left of launches before, which took something else. */
-	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
+	assert_true(eventually(!sampler_of(client_find(CONTEXT))->armed));
 	driver->elapsed_ns = ns;
 	for (int i = 0; i < 512 && time->samples == samples; i++) {
 		/* None but by its turn. */
-		atomic_store(&client_find(CONTEXT)->sampler.due, 0);
+		atomic_store(&sampler_of(client_find(CONTEXT))->due, 0);
 		uint32_t before = time->launches;
 		bool sampled = before < 4 || (before + 1) % every(time) == 0;
 		launch(kernel, blocks, n);
@@ -381,9 +382,9 @@ static void what_others_lengthen_is_not_learned(void **state)
 static uint64_t predicted_after(CUfunction kernel, uint64_t ns)
 {
 	driver->elapsed_ns = ns;
-	atomic_store(&client_find(CONTEXT)->sampler.due, SAMPLE_DOUBTED);
+	atomic_store(&sampler_of(client_find(CONTEXT))->due, SAMPLE_DOUBTED);
 	launch(kernel, 50, 7);
-	assert_true(eventually(!client_find(CONTEXT)->sampler.armed));
+	assert_true(eventually(!sampler_of(client_find(CONTEXT))->armed));
 	return kernel_mean(time_of(kernel, 50));
 }
 

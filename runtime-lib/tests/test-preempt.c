@@ -2,7 +2,7 @@
  * gates. libweir's own sources, on a driver that does nothing but be observable. */
 #include "formed.h"
 
-#include "launch/gate.h"
+#include "gates/gate.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -265,21 +265,22 @@ static void a_chain_that_was_too_short_is_long_for_a_while(void **state)
 	uint64_t before = agent.status->evictions;
 	driver->n_ops = 0;
 	launch_call(n, kernel, BLOCKS);
-	uint32_t links = (uint32_t)driver->n_ops / 2;
-	land(links); /* all that it had */
-	assert_true(eventually(agent.status->evictions == before + links));
+	uint32_t continuations = (uint32_t)driver->n_ops / 2;
+	land(continuations); /* all that it had */
+	assert_true(eventually(agent.status->evictions == before + continuations));
 	for (unsigned i = 0; i < 8; i++) {
 		driver->n_ops = 0;
 		launch_call(n, kernel, BLOCKS);
 		assert_int_equal(driver->n_ops, all);
 		before = agent.status->evictions;
-		land(links + 2);
-		assert_true(eventually(agent.status->evictions == before + links + 2));
+		land(continuations + 2);
+		assert_true(eventually(agent.status->evictions == before + continuations + 2));
 	}
 	/* Twice that, or what was feared at first. */
 	driver->n_ops = 0;
 	launch_call(n, kernel, BLOCKS);
-	assert_in_range(driver->n_ops, 1 + 2 * (3 + 2 * (links + 2) - 1), 1 + 2 * (3 + 4 * links));
+	assert_in_range(driver->n_ops, 1 + 2 * (3 + 2 * (continuations + 2) - 1),
+			1 + 2 * (3 + 4 * continuations));
 	land(0);
 	gone(n);
 }
@@ -294,7 +295,7 @@ static void predictions_leave_chains_out(void **state)
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_true(eventually(!client->sampler.armed));
+	assert_true(eventually(!sampler_of(client)->armed));
 	const struct kernel_time *time = kernel_find(tuned_for(kernel)->key);
 	for (int i = 0; i < 1000 && kernel_mean(time) > 20000000 - 2 * link; i++) {
 		ops_of(n, kernel, BLOCKS);
@@ -312,7 +313,7 @@ static void evicted_launches(unsigned n, CUfunction kernel, unsigned evictions)
 		land(evictions);
 		usleep(1000);
 	}
-	assert_true(eventually(!client->sampler.armed));
+	assert_true(eventually(!sampler_of(client)->armed));
 }
 
 /* A kernel of 1 ms runs 0.52 ms, leaves, and runs 0.52 ms again: 40 us are lost, and 4.6 us for
@@ -325,14 +326,14 @@ static void what_an_eviction_costs_is_learned(void **state)
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_true(eventually(!client->sampler.armed));
+	assert_true(eventually(!sampler_of(client)->armed));
 	driver->form_elapsed_ns = 520000;
 	evicted_launches(n, kernel, 1); /* nobody contends: nothing is asked of the GPU for it */
-	assert_int_equal(client->worker.eviction_cost, 0);
+	assert_int_equal(learning_of(client)->eviction_cost, 0);
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_true(eventually(client->gate_interval == GATE_INTERVAL_CONTENDED));
+	assert_true(eventually(gating_of(client)->interval == GATE_INTERVAL_CONTENDED));
 	evicted_launches(n, kernel, 2);
-	assert_int_equal(client->worker.eviction_cost, 0);
+	assert_int_equal(learning_of(client)->eviction_cost, 0);
 	evicted_launches(n, kernel, 1);
 	assert_in_range(kernel_find(tuned_for(kernel)->key)->eviction, 40000, 40000 + 46000);
 	/* Less, as long as it is remembered that the kernel was launched as it is. */
@@ -369,7 +370,7 @@ static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
 	assert_false(leaves_for_equals(n, shorter));
 	assert_true(leaves_for_equals(n, longer));
 	agent.control->flags |= WEIR_CONTROL_URGENT;
-	assert_true(eventually(atomic_load(&client->waiting) == WAITING_URGENT));
+	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_URGENT));
 	assert_true(leaves_for_equals(n, shorter));
 	agent.control->flags = 0;
 	gone(n);
@@ -406,7 +407,7 @@ static void who_is_held_says_when_it_is_done(void **state)
 	gone(n);
 }
 
-static void lanes_outlive_streams(void **state)
+static void slots_outlive_streams(void **state)
 {
 	unsigned n = welcomed(1);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -415,7 +416,7 @@ static void lanes_outlive_streams(void **state)
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
-	slot = &atomic_load(&client->slots)->slot[0];
+	slot = &atomic_load(&preempting_of(client)->slots)->slot[0];
 	launch_call(n, kernel, BLOCKS);
 	assert_int_equal(cuStreamDestroy_v2(STREAM(n, 1)), CUDA_SUCCESS);
 	usleep(50000);
@@ -454,7 +455,7 @@ static void chains_are_not_mixed(void **state)
 	CUfunction kernel = kernel_of(2000000, &rewritten);
 	struct caller caller = {kernel, STREAM(n, 1)};
 	pthread_t threads[3];
-	uint32_t serial = 0, links = 0;
+	uint32_t serial = 0, continuations = 0;
 
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
@@ -469,11 +470,11 @@ static void chains_are_not_mixed(void **state)
 			continue;
 		assert_true(is_form(op));
 		if (hidden_of(op)->serial != serial)
-			assert_int_equal(links % 3, 0);
+			assert_int_equal(continuations % 3, 0);
 		serial = hidden_of(op)->serial;
-		links++;
+		continuations++;
 	}
-	assert_int_equal(links, 3 * 3 * 150);
+	assert_int_equal(continuations, 3 * 3 * 150);
 	land(0);
 	gone(n);
 }
@@ -493,7 +494,7 @@ int main(void)
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
 		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
 		cmocka_unit_test(who_is_held_says_when_it_is_done),
-		cmocka_unit_test(lanes_outlive_streams),
+		cmocka_unit_test(slots_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),
 	};
 

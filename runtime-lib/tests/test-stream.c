@@ -177,10 +177,10 @@ static void samples_go_with_their_context(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 8; i++)
 		cuLaunchKernel(KERNEL, i + 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
-	assert_int_not_equal(client->sampler.armed, 0);
+	assert_int_not_equal(sampler_of(client)->armed, 0);
 	context_gone(n);
 	context_welcomed(2);
-	uint32_t both = client->sampler.armed & client->sampler.free;
+	uint32_t both = sampler_of(client)->armed & sampler_of(client)->free;
 	driver->streams_busy = driver->events_busy = 0;
 	assert_ptr_equal(client, former);
 	assert_int_equal(both, 0);

@@ -1,6 +1,8 @@
 /* A hostile agent: any packet, with descriptors of pages good and bad, fed to the client's side of
  * the socket. Whatever it makes of them must be usable memory. */
 #include "client/link.h"
+#include "client/level-binding.h"
+#include "client/request.h"
 
 #include "memory/memory-ledger.h"
 #include "client/worker.h"
@@ -86,21 +88,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
 		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
-	client->socket = pair[1];
-	client->newest = data[2] & 1 ? &binding : NULL;
-	atomic_store(&client->binding, client->newest);
-	client->last_request = data[2] >> 1;
+	link_of(client)->socket = pair[1];
+	link_of(client)->newest = data[2] & 1 ? &binding : NULL;
+	atomic_store(&client->binding, link_of(client)->newest);
 	request_put(client, dup(pages[0]));
-	request_send(client, 1);
+	request_send(client, pair[1], 1);
 	size -= 3;
 	if (weir_message_send(pair[0], data + 3, size < WEIR_MESSAGE_MAX ? size : WEIR_MESSAGE_MAX,
 			      fds, data[0] % (WEIR_FDS_MAX + 1)) == 0)
 		link_receive(client, 1);
-	use(atomic_exchange(&client->pending, NULL));
-	use_request(&client->requests[0]);
+	use(binding_exchange(client, NULL));
+	use_request(request_at(client, 0));
 	request_reset(client);
 	close(pair[0]);
-	if (client->socket >= 0)
-		close(client->socket);
+	if (link_of(client)->socket >= 0)
+		close(link_of(client)->socket);
 	return 0;
 }

@@ -24,15 +24,15 @@
  */
 #pragma once
 
-#include "shim/call.h"
-#include "preempt/tuning.h"
+#include "client/level-binding.h"
 #include "client/stream.h"
+#include "preempt/tuning.h"
+#include "shim/call.h"
 
 #include <sched.h>
 
-#define PREEMPT_SLOTS_MAX 64   /* of a client: streams with such kernels */
-#define FLIGHTS_MAX       512  /* of a slot: launches not seen to be finished; a power of two */
-#define PACKED_MAX        2048 /* bytes of parameters, the hidden ones included */
+#define PREEMPT_SLOTS_MAX 64  /* of a client: streams with such kernels */
+#define FLIGHTS_MAX       512 /* of a slot: launches not seen to be finished; a power of two */
 /* What is put into a stream and not begun takes one of about 1000 places, and a continuation and
  * its gate take two. When there are none left a launch waits in the driver, with its lock, for as
  * long as the stream stands still. So the launches in flight have so many together: each at most
@@ -106,19 +106,25 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 /* Launch path: the stream should have a slot. */
 void preempt_want(struct stream *stream);
 
-/* The stream is gone: its slot is free when its launches are finished. */
-void preempt_gone(struct stream *stream);
-
-/* Worker: reads what the GPU reported, without the driver. True: launches are in flight. */
-bool preempt_look(struct client *client);
-
 /* Worker: all that is outstanding in the stream was finished at the last look. */
 bool preempt_done(struct stream *stream);
 
-/* Worker: is there something to be done with the driver? Then, with the context current: does it.
- */
-bool preempt_pending(const struct client *client);
-void preempt_work(struct client *client);
+/* Of a client; for the status page and tests. */
+struct preempting {
+	_Atomic int slots_wanted;              /* by a stream */
+	_Atomic(struct preempt_slots *) slots; /* NULL until wanted; the worker makes them */
+	_Atomic uint64_t launches[WEIR_STATUS_FORMS];
+	uint64_t evictions[WEIR_STATUS_FORMS]; /* worker */
+};
+extern struct preempting preemptings[CLIENTS_MAX];
+static inline struct preempting *preempting_of(const struct client *client)
+{
+	return &preemptings[client->index];
+}
 
-/* The client's context is gone. */
+/* Columns of the table. */
+void preempt_init(struct client *client);
+void preempt_stream_gone(struct stream *stream);
+void preempt_look(struct client *client, struct tick *tick);
+void preempt_drive(struct client *client, struct tick *tick);
 void preempt_forget(struct client *client);

@@ -1,21 +1,28 @@
-#include "measure/learn.h"
+#include "launch/learn.h"
 
-#include "preempt/tuning.h"
-#include "launch/gate.h"
+#include "gates/gate.h"
+#include "gates/start.h"
 #include "measure/kernel.h"
 #include "measure/predict.h"
-#include "client/start.h"
+#include "measure/sample.h"
+#include "preempt/tuning.h"
+
+#define UNSEEN        2000000u  /* ns: between two looks so far apart gates may have been closed */
+#define SAMPLE_EVERY  5000000u  /* ns: one launch is measured, whatever is known of it; */
+#define SAMPLE_WITHIN 20000000u /* then a short one, too */
 
 /* What a chain's continuation that finds nothing to do costs with its gate (H200). */
 #define LINK_NS 4600u
 #define KEEP    (7.0 / 8)
 
+struct learning learnings[CLIENTS_MAX];
+
 static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 {
 	if (!of->predicted)
 		return;
-	client->worker.predictions++;
-	client->worker.prediction_error += (uint64_t)(kernel_error(of->predicted, ns) * 1e6);
+	learning_of(client)->predictions++;
+	learning_of(client)->prediction_error += (uint64_t)(kernel_error(of->predicted, ns) * 1e6);
 }
 
 /* GPU time lost: that of the two parts, less what the kernel takes when nobody wants it to leave.
@@ -51,14 +58,9 @@ static void weigh(struct client *client, const struct sample *sample)
 
 	if (in_turn || (leaves && cost <= 0))
 		return;
-	client->worker.run_time = client->worker.run_time * KEEP + time;
-	client->worker.eviction_cost =
-		client->worker.eviction_cost * KEEP + (leaves ? cost * time : 0);
-}
-
-static bool is_crowded(const struct client *client)
-{
-	return atomic_load(&client->gate_interval) <= GATE_INTERVAL_CONTENDED;
+	learning_of(client)->run_time = learning_of(client)->run_time * KEEP + time;
+	learning_of(client)->eviction_cost =
+		learning_of(client)->eviction_cost * KEEP + (leaves ? cost * time : 0);
 }
 
 /* What changes by so much is measured again soon: equals run beside it until the agent sees that
@@ -66,7 +68,7 @@ static bool is_crowded(const struct client *client)
 static void watch_change(struct client *client, uint64_t before, uint64_t ns)
 {
 	if (before && (ns > 2 * before || before > 2 * ns))
-		atomic_store(&client->sampler.due, SAMPLE_DUE);
+		atomic_store(&sampler_of(client)->due, SAMPLE_DUE);
 }
 
 static void learn_time(struct client *client, const struct sample *sample, uint64_t ns,
@@ -79,14 +81,15 @@ static void learn_time(struct client *client, const struct sample *sample, uint6
 	if (!believed)
 		return;
 	judge(client, of, believed);
-	kernel_learn(of->kernel, of->key, believed, predict_learn(sample, believed), crowded);
+	kernel_learn(of->kernel, of->key, believed,
+		     predict_learn(&of->geometry, &of->arguments, of->unloads, believed), crowded);
 	watch_change(client, before, believed);
 }
 
-void learn_sample(void *data, const struct sample *sample, uint64_t ns)
+static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
-	bool crowded = is_crowded(client) || sample->disturbed;
+	bool crowded = gate_is_contended(client) || sample->disturbed;
 
 	if (!sample_evicted(sample)) {
 		learn_time(client, sample, without_links(sample, ns), crowded);
@@ -98,10 +101,10 @@ void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	tuning_learn(client, sample, ns, crowded);
 }
 
-void learn_runs(void *data, const struct sample *sample, uint64_t ns)
+static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
-	bool crowded = is_crowded(client) || sample->disturbed;
+	bool crowded = gate_is_contended(client) || sample->disturbed;
 	uint64_t before = kernel_mean(sample->of.kernel);
 
 	/* Among others it runs for longer than it takes. */
@@ -109,4 +112,57 @@ void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
 	tuning_runs(client, sample, ns, crowded);
+}
+
+void learn_init(struct client *client)
+{
+	*learning_of(client) = (struct learning){0};
+}
+
+void learn_open(struct client *client)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	sampler_init(sampler_of(client));
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+void learn_look(struct client *client, struct tick *tick)
+{
+	tick->samples = atomic_load(&sampler_of(client)->armed) != 0;
+}
+
+void learn_drive(struct client *client, struct tick *tick)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	/* The program's own driver calls may delay ours for as long as gates are closed. */
+	bool held = binding && (binding_closed(binding) ||
+				(binding_contended(binding) && tick->unattended > UNSEEN));
+
+	sampler_read(sampler_of(client), &(struct sample_reader){.ended = learn_sample,
+								 .runs = learn_runs,
+								 .data = client,
+								 .now = tick->now,
+								 .held = held});
+}
+
+/* Below the top level it matters how long kernels take today. */
+void learn_work(struct client *client, struct tick *tick)
+{
+	struct learning *learning = learning_of(client);
+	_Atomic int *wanted = &sampler_of(client)->due;
+	bool late = learning->late && !binding_contended(tick->binding);
+	int due = SAMPLE_NOT_DUE;
+
+	if (!tick->binding->wait || tick->now - learning->sampled_at < SAMPLE_EVERY)
+		return;
+	learning->sampled_at = tick->now;
+	learning->late = false;
+	if (atomic_compare_exchange_strong(wanted, &due, SAMPLE_DUE))
+		learning->due_at = tick->now;
+	else if (due != SAMPLE_DOUBTED && tick->now - learning->due_at >= SAMPLE_WITHIN)
+		atomic_store(wanted, SAMPLE_OVERDUE);
+	if (late)
+		atomic_store(wanted, SAMPLE_DOUBTED);
 }

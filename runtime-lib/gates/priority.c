@@ -1,33 +1,44 @@
-#include "launch/priority.h"
+#include "gates/priority.h"
+
+#include "client/level-binding.h"
+#include "gates/demand.h"
 
 #include "weir/log.h"
 
-#define ATTRIBUTES_MAX 15 /* that a program's launch may have besides */
-#define LENGTHS        4  /* by length, above the least: for those below LONG_KERNEL_NS, */
-#define LONGER         2  /* and for those of up to twice that, four and eight times that */
+#define ATTRIBUTES_MAX 15           /* that a program's launch may have besides */
+#define LENGTHS        4            /* classes of length above the least: up to LONG_KERNEL_NS, */
+#define LONGER         2            /* and up to two, four and eight times that */
+#define ORDERED_AFTER  10000000000u /* ns after the last launch that had no order */
+
+struct launch_order launch_orders[CLIENTS_MAX];
 
 void priority_init(struct client *client)
+{
+	*launch_order_of(client) = (struct launch_order){0};
+}
+
+void priority_open(struct client *client)
 {
 	int least = 0, greatest = 0;
 
 	if (!client->concurrent ||
 	    real(cuCtxGetStreamPriorityRange)(&least, &greatest) != CUDA_SUCCESS)
 		greatest = 0;
-	atomic_store(&client->priorities, greatest < 0 ? (unsigned)-greatest : 0);
+	atomic_store(&launch_order_of(client)->priorities, greatest < 0 ? (unsigned)-greatest : 0);
 }
 
-int priority_of_stream(const struct client *client, CUstream stream)
+void priority_stream_made(struct stream *stream)
 {
 	int own = 0;
 
 	/* The default streams have none. */
-	if (atomic_load(&client->priorities) && (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD)
-		real(cuStreamGetPriority)(stream, &own);
-	return own;
+	if (atomic_load(&launch_order_of(stream->client)->priorities) &&
+	    (uintptr_t)stream->handle > (uintptr_t)CU_STREAM_PER_THREAD)
+		real(cuStreamGetPriority)(stream->handle, &own);
+	stream->priority = own;
 }
 
-/* Of other levels. */
-static bool has_others(const struct weir_control_page *control)
+static bool has_other_levels(const struct weir_control_page *control)
 {
 	return atomic_load_explicit(&control->above, memory_order_relaxed) ||
 	       atomic_load_explicit(&control->below, memory_order_relaxed);
@@ -38,28 +49,20 @@ static bool are_ordered(const struct weir_control_page *control)
 	return atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_AHEAD;
 }
 
-static bool equals_go_ahead(const struct weir_control_page *control)
+static bool goes_by_length(const struct client *client, const struct weir_control_page *control)
 {
-	return are_ordered(control) && !has_others(control);
+	return atomic_load_explicit(&launch_order_of(client)->priorities, memory_order_relaxed) >=
+		       LENGTHS &&
+	       are_ordered(control) && !has_other_levels(control);
 }
 
-/* Abreast all who have work at the same time are done late; so the first at least is done sooner,
- * by what the others' blocks leave it. But nobody waits behind a long launch. */
+/* Same-level clients that run at the same time all finish late. So the first one at least finishes
+ * sooner; the others' blocks fill what it leaves. But nobody waits behind a long launch. */
 static bool goes_first(const struct client *client, const struct weir_control_page *control,
 		       uint64_t predicted)
 {
-	return atomic_load_explicit(&client->came_first, memory_order_relaxed) &&
+	return atomic_load_explicit(&demand_of(client)->came_first, memory_order_relaxed) &&
 	       are_ordered(control) && predicted < LONG_KERNEL_NS;
-}
-
-bool priority_by_length(const struct client *client)
-{
-	return atomic_load_explicit(&client->priorities, memory_order_relaxed) >= LENGTHS;
-}
-
-bool priority_yields(const struct client *client, const struct level_binding *binding)
-{
-	return priority_by_length(client) && equals_go_ahead(control_page(binding));
 }
 
 bool priority_is_given(const CUlaunchConfig *config)
@@ -71,9 +74,9 @@ bool priority_is_given(const CUlaunchConfig *config)
 	return false;
 }
 
-/* Each level has a part of the range (0, the least, to @n), and begins at its end; @ahead, streams
- * to which the program gave a priority and who came first, are one step ahead, if that is not the
- * next level's. */
+/* Each level has a part of the range, 0 (the least) to @n, and starts at its lower end. @ahead: one
+ * step up, if the next level does not begin there: streams to which the program gave a priority,
+ * and the client that came first. */
 static unsigned by_level(unsigned level, unsigned n, bool ahead)
 {
 	unsigned first = level * n / (WEIR_LEVELS - 1), next = (level + 1) * n / (WEIR_LEVELS - 1);
@@ -81,8 +84,7 @@ static unsigned by_level(unsigned level, unsigned n, bool ahead)
 	return ahead && first + 1 < next && first < n ? first + 1 : first;
 }
 
-/* What is not long for a turn among equals is not told apart: it comes and goes as it would without
- * us, and a stream of short kernels has one priority. */
+/* Short launches all have one priority: a stream of short kernels runs as it would without us. */
 static unsigned by_length(uint64_t predicted)
 {
 	unsigned step = LENGTHS;
@@ -96,20 +98,24 @@ int priority_of_launch(const struct stream *stream, const struct level_binding *
 		       uint64_t predicted)
 {
 	const struct weir_control_page *control = control_page(binding);
-	unsigned n = atomic_load_explicit(&stream->client->priorities, memory_order_relaxed), step;
+	const struct client *client = stream->client;
+	unsigned n = atomic_load_explicit(&launch_order_of(client)->priorities,
+					  memory_order_relaxed),
+		 step;
 	bool ahead = stream->priority < 0;
 
-	if (n && has_others(control))
-		step = by_level(binding->level, n,
-				ahead || goes_first(stream->client, control, predicted));
-	else if (n >= LENGTHS && !ahead && equals_go_ahead(control))
+	if (!n)
+		return PRIORITY_OWN;
+	if (has_other_levels(control))
+		step = by_level(binding->level, n, ahead || goes_first(client, control, predicted));
+	else if (!ahead && goes_by_length(client, control))
 		step = by_length(predicted);
 	else
 		return PRIORITY_OWN;
 	return -(int)step == stream->priority ? PRIORITY_OWN : -(int)step;
 }
 
-/* False: the program said one itself, or more than there is room for. */
+/* False: the program gave a priority, or more attributes than there is room for. */
 static bool take_attributes(CUlaunchAttribute *out, const CUlaunchConfig *config)
 {
 	if (config->numAttrs > ATTRIBUTES_MAX || (config->numAttrs && !config->attrs) ||
@@ -120,11 +126,11 @@ static bool take_attributes(CUlaunchAttribute *out, const CUlaunchConfig *config
 	return true;
 }
 
-/* What is wrong with the launch itself the driver says again, without the attribute. */
+/* If the launch itself is wrong, the driver says so again when it is launched without. */
 static bool refused(struct client *client, CUresult result)
 {
 	if (result == CUDA_ERROR_NOT_SUPPORTED) {
-		atomic_store(&client->priorities, 0);
+		atomic_store(&launch_order_of(client)->priorities, 0);
 		log_info("the driver takes no priorities of launches");
 	}
 	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE;
@@ -137,7 +143,7 @@ bool priority_launch(struct client *client, int priority, const CUlaunchConfig *
 	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
 	CUlaunchConfig with = *config;
 
-	if (priority == PRIORITY_OWN || !atomic_load(&client->priorities) ||
+	if (priority == PRIORITY_OWN || !atomic_load(&launch_order_of(client)->priorities) ||
 	    !take_attributes(attributes, config))
 		return false;
 	attributes[with.numAttrs++] =
@@ -147,4 +153,15 @@ bool priority_launch(struct client *client, int priority, const CUlaunchConfig *
 		per_thread ? real(cuLaunchKernelEx_ptsz) : real(cuLaunchKernelEx);
 	*result = launch(&with, function, params, extra);
 	return !refused(client, *result);
+}
+
+void priority_work(struct client *client, struct tick *tick)
+{
+	struct launch_order *order = launch_order_of(client);
+
+	atomic_store(&order->yields, goes_by_length(client, control_page(tick->binding)));
+	if (atomic_exchange(&order->unordered, 0))
+		order->ordered_at = tick->now + ORDERED_AFTER;
+	order->ordered =
+		atomic_load(&order->priorities) >= LENGTHS && tick->now >= order->ordered_at;
 }

@@ -1,6 +1,4 @@
-#include "preempt/module.h"
-
-#include "preempt/function.h"
+#include "preempt/code.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -80,7 +78,7 @@ static void insert(const struct code *code)
 	*copy = *code;
 	pthread_mutex_lock(&state.lock);
 	struct code **at = find(code->handle);
-	if (*at) /* its end was not seen */
+	if (*at) /* we missed its end */
 		former = unlink_code(at);
 	at = bucket_of(code->handle);
 	copy->next = *at;
@@ -99,7 +97,7 @@ static uint64_t hash_of(const uint8_t *data, size_t size)
 	return hash;
 }
 
-/* What the driver's linker made of PTX, if this is it. */
+/* Is it what the driver's linker made of PTX? */
 static bool find_linked(const void *data, struct code *code)
 {
 	size_t size = atomic_load(&state.any_linked) ? image_elf_size(data, 0) : 0;
@@ -124,7 +122,7 @@ static bool find_linked(const void *data, struct code *code)
 	return found;
 }
 
-void module_linked(const void *data, size_t size, struct image *image)
+void code_linked(const void *data, size_t size, struct image *image)
 {
 	struct linked linked = {.size = image_elf_size(data, size)};
 
@@ -150,32 +148,16 @@ static CUcontext current(void)
 	return context;
 }
 
-/* Code is loaded: @data is what it was made of, or else the file at @path. */
-static void loaded(const void *handle, CUcontext context, const void *data, const char *path)
+void code_loaded(const void *handle, bool library, const void *data, const char *path)
 {
-	struct code code = {.handle = handle, .context = context};
+	struct code code = {.handle = handle, .context = library ? NULL : current()};
 
 	code.image = path ? image_keep_file(path) : image_keep(data, 0);
 	if (code.image || (data && find_linked(data, &code)))
 		insert(&code);
 }
 
-static CUresult module_loaded(CUresult result, CUmodule *module, const void *data, const char *path)
-{
-	if (result == CUDA_SUCCESS && module)
-		loaded(*module, current(), data, path);
-	return result;
-}
-
-static CUresult library_loaded(CUresult result, CUlibrary *library, const void *data,
-			       const char *path)
-{
-	if (result == CUDA_SUCCESS && library)
-		loaded(*library, NULL, data, path);
-	return result;
-}
-
-/* Takes out what matches, with the parts of a library. */
+/* Takes out the code of this handle with its parts, or all code of the context. */
 static struct code *take_out(const void *handle, CUcontext context)
 {
 	struct code *gone = NULL;
@@ -207,35 +189,33 @@ static void free_all(struct code *code)
 	}
 }
 
-/* Code goes: no thread of ours uses it after the return. */
-static void unloading(const void *handle)
+void code_unload(const void *handle, void (*unload)(const void *handle))
 {
 	struct code *gone = take_out(handle, NULL);
 
-	function_unload(handle);
+	unload(handle);
 	for (const struct code *code = gone; code; code = code->next) {
 		if (code->handle != handle)
-			function_unload(code->handle);
+			unload(code->handle);
 	}
 	free_all(gone);
 }
 
-void module_forget(CUcontext context)
+void code_forget(CUcontext context)
 {
 	if (context)
 		free_all(take_out(NULL, context));
 }
 
-void module_forget_all(void)
+void code_fork(void)
 {
-	/* The lock may have been another thread's. What lies here is left: there is no CUDA in this
+	/* Another thread may have held the lock. The records leak: there is no CUDA in this
 	 * process. */
 	memset(&state, 0, sizeof(state));
 	pthread_mutex_init(&state.lock, NULL);
 }
 
-/* The part of a library that belongs to the current context: it goes with the library. */
-static void part_of(CUlibrary library, CUmodule module)
+void code_part_of(CUlibrary library, CUmodule module)
 {
 	struct code code = {.handle = module, .library = library, .context = current()};
 
@@ -251,7 +231,7 @@ static void part_of(CUlibrary library, CUmodule module)
 		insert(&code);
 }
 
-struct image *module_image(const void *handle, const char **reason)
+struct image *code_image(const void *handle, const char **reason)
 {
 	struct image *image = NULL;
 
@@ -264,88 +244,4 @@ struct image *module_image(const void *handle, const char **reason)
 	}
 	pthread_mutex_unlock(&state.lock);
 	return image;
-}
-
-EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoad)(module, path), module, NULL, path);
-}
-
-EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadData)(module, image), module, image, NULL);
-}
-
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n,
-				   CUjit_option *options, void **values)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadDataEx)(module, image, n, options, values), module,
-			     image, NULL);
-}
-
-EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadFatBinary)(module, image), module, image, NULL);
-}
-
-EXPORT CUresult cuModuleUnload(CUmodule module)
-{
-	if (driver_ready())
-		unloading(module);
-	return real(cuModuleUnload)(module);
-}
-
-EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit,
-				  void **jit_values, unsigned n_jit, CUlibraryOption *options,
-				  void **values, unsigned n)
-{
-	driver_ready();
-	return library_loaded(
-		real(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n),
-		library, image, NULL);
-}
-
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
-				      void **jit_values, unsigned n_jit, CUlibraryOption *options,
-				      void **values, unsigned n)
-{
-	driver_ready();
-	return library_loaded(real(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit,
-							  options, values, n),
-			      library, NULL, path);
-}
-
-EXPORT CUresult cuLibraryUnload(CUlibrary library)
-{
-	if (driver_ready())
-		unloading(library);
-	return real(cuLibraryUnload)(library);
-}
-
-EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
-{
-	driver_ready();
-	CUresult result = real(cuLibraryGetModule)(module, library);
-
-	if (result == CUDA_SUCCESS && module && *module)
-		part_of(library, *module);
-	return result;
-}
-
-EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
-{
-	CUlibrary library = NULL;
-	CUmodule module = NULL;
-
-	driver_ready();
-	CUresult result = real(cuKernelGetFunction)(function, kernel);
-	if (result == CUDA_SUCCESS && function &&
-	    real(cuKernelGetLibrary)(&library, kernel) == CUDA_SUCCESS && library &&
-	    real(cuFuncGetModule)(&module, *function) == CUDA_SUCCESS && module)
-		part_of(library, module);
-	return result;
 }

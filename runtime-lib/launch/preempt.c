@@ -1,13 +1,15 @@
-#include "preempt/preempt.h"
+#include "launch/preempt.h"
 
-#include "launch/gate.h"
-#include "launch/priority.h"
+#include "gates/gate.h"
+#include "gates/priority.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
 
 #include <string.h>
 #include <sys/mman.h>
+
+struct preempting preemptings[CLIENTS_MAX];
 
 #define SAVES_MAX (1ull << 30)
 /* The driver gives out memory in blocks of this size, and of smaller allocations puts several into
@@ -19,7 +21,7 @@ void preempt_want(struct stream *stream)
 	if (atomic_load_explicit(&stream->slot_wanted, memory_order_relaxed))
 		return;
 	atomic_store(&stream->slot_wanted, 1);
-	atomic_store(&stream->client->slots_wanted, 1);
+	atomic_store(&preempting_of(stream->client)->slots_wanted, 1);
 }
 
 /* The program's parameters, packed as the kernel has them. False: not all are there, or they come
@@ -148,7 +150,7 @@ static bool has_saves(struct stream *stream, struct preempt_slot *slot,
 		return true;
 	if (need > atomic_load_explicit(&slot->saves_wanted, memory_order_relaxed)) {
 		atomic_store(&slot->saves_wanted, need);
-		atomic_store(&stream->client->slots_wanted, 1);
+		atomic_store(&preempting_of(stream->client)->slots_wanted, 1);
 	}
 	return false;
 }
@@ -254,8 +256,9 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		launched = launch_chain(stream, slot, binding, call, decision, sample, result);
 	}
 	if (launched)
-		atomic_fetch_add_explicit(&stream->client->form_launches[decision->config->form], 1,
-					  memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&preempting_of(stream->client)->launches[decision->config->form], 1,
+			memory_order_relaxed);
 	return launched;
 }
 
@@ -268,7 +271,7 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 						      : evictions == 1 && flight->sample->parts
 							      ? SAMPLE_EVICTED_ONCE
 							      : SAMPLE_EVICTED);
-	client->worker.form_evictions[flight->form] += evictions;
+	preempting_of(client)->evictions[flight->form] += evictions;
 	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
 }
 
@@ -314,9 +317,9 @@ static void renew(struct preempt_slots *slots)
 	}
 }
 
-bool preempt_look(struct client *client)
+static bool look_at_slots(struct client *client)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 	bool flying = false;
 
 	if (slots && atomic_exchange(&slots->stale, 0))
@@ -336,7 +339,7 @@ bool preempt_done(struct stream *stream)
 	return slot && slot->landed && slot->landed == atomic_load(&stream->begun);
 }
 
-void preempt_gone(struct stream *stream)
+void preempt_stream_gone(struct stream *stream)
 {
 	struct preempt_slot *slot = atomic_exchange(&stream->slot, NULL);
 
@@ -437,7 +440,7 @@ static void give_slots(struct client *client, struct preempt_slots *slots)
 		atomic_store(&slot->taken, 1);
 		atomic_store(&s->slot, slot);
 		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */
-			preempt_gone(s);
+			preempt_stream_gone(s);
 	}
 }
 
@@ -462,27 +465,31 @@ static void grow_saves(struct preempt_slot *slot)
 	atomic_store(&slot->saves_size, wanted);
 }
 
-bool preempt_pending(const struct client *client)
+static bool pending(const struct client *client)
 {
-	const struct preempt_slots *slots = atomic_load(&client->slots);
+	const struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
-	return atomic_load(&client->slots_wanted) || (slots && slots->state == SLOTS_ZEROING);
+	return atomic_load(&preempting_of(client)->slots_wanted) ||
+	       (slots && slots->state == SLOTS_ZEROING);
 }
 
-void preempt_work(struct client *client)
+void preempt_drive(struct client *client, struct tick *tick)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	(void)tick;
+	if (!pending(client))
+		return;
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
 	if (!slots) {
 		slots = calloc(1, sizeof(*slots));
 		if (!slots)
 			return;
-		atomic_store(&client->slots, slots);
+		atomic_store(&preempting_of(client)->slots, slots);
 	}
 	advance(slots);
 	if (slots->state == SLOTS_ZEROING)
 		return;
-	atomic_store(&client->slots_wanted, 0);
+	atomic_store(&preempting_of(client)->slots_wanted, 0);
 	if (slots->state != SLOTS_READY)
 		return;
 	give_slots(client, slots);
@@ -494,9 +501,24 @@ void preempt_work(struct client *client)
 
 void preempt_forget(struct client *client)
 {
-	struct preempt_slots *slots = atomic_load(&client->slots);
+	struct preempt_slots *slots = atomic_load(&preempting_of(client)->slots);
 
-	atomic_store(&client->slots_wanted, 0);
+	atomic_store(&preempting_of(client)->slots_wanted, 0);
 	if (slots)
 		atomic_store(&slots->stale, 1);
+}
+
+void preempt_look(struct client *client, struct tick *tick)
+{
+	tick->flying = look_at_slots(client); /* first: it may renew what pending() reads */
+	tick->forms |= pending(client);
+}
+
+/* The slots stay: a thread in the middle of a launch may use them. */
+void preempt_init(struct client *client)
+{
+	struct preempting *preempting = preempting_of(client);
+
+	for (size_t i = 0; i < WEIR_STATUS_FORMS; i++)
+		preempting->launches[i] = preempting->evictions[i] = 0;
 }

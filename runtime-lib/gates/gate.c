@@ -1,47 +1,15 @@
-#include "launch/gate.h"
-
-#include "client/stream-markers.h"
+#include "gates/gate.h"
 
 #include "weir/log.h"
 
-#define GATE_FELT 100000u /* ns of kernels of which a gate is more than a fortieth */
+#define GATE_FELT     100000u     /* ns of kernels of which a gate is more than a fortieth */
+#define CONTENDED_FOR 1000000000u /* ns that gates stay dense */
 
-bool gate_demanded(const struct level_binding *binding)
-{
-	return binding->wait &&
-	       atomic_load_explicit(&demand_page(binding->wait)->word, memory_order_relaxed);
-}
-
-bool gate_closed(const struct level_binding *binding)
-{
-	return gate_demanded(binding) ||
-	       atomic_load_explicit(&control_page(binding)->hold, memory_order_relaxed);
-}
-
-static bool flagged(const struct level_binding *binding, uint32_t flag)
-{
-	return atomic_load_explicit(&control_page(binding)->flags, memory_order_relaxed) & flag;
-}
-
-bool gate_urgent(const struct level_binding *binding)
-{
-	return flagged(binding, WEIR_CONTROL_URGENT);
-}
-
-bool gate_tells(const struct level_binding *binding)
-{
-	return flagged(binding, WEIR_CONTROL_TELL);
-}
+struct gating gatings[CLIENTS_MAX];
 
 static bool holdable(const struct level_binding *binding)
 {
-	return flagged(binding, WEIR_CONTROL_HOLDABLE);
-}
-
-bool gate_expected(const struct level_binding *binding)
-{
-	return gate_closed(binding) ||
-	       (holdable(binding) && flagged(binding, WEIR_CONTROL_CONTENDED));
+	return binding_flag(binding, WEIR_CONTROL_HOLDABLE);
 }
 
 struct gate_words gate_words(const struct level_binding *binding, bool yields)
@@ -112,25 +80,25 @@ uint64_t gate_interval(const struct level_binding *binding, bool contended)
 
 bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields)
 {
-	struct client *client = stream->client;
+	struct gating *gating = gating_of(stream->client);
 
-	if (gate_expected(binding))
-		stream_markers_leave(stream);
+	if (binding_contended(binding))
+		stream_leave_marker(stream);
 	if (!put(stream, binding, yields))
 		return false;
 	if (yields || !holdable(binding))
 		atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
-	if (atomic_fetch_add_explicit(&client->gates, 1, memory_order_relaxed) == 0)
+	if (atomic_fetch_add_explicit(&gating->gates, 1, memory_order_relaxed) == 0)
 		log_debug("gates at level %u", binding->level);
-	bool closed = gate_closed(binding);
+	bool closed = binding_closed(binding);
 	if (closed)
-		atomic_fetch_add_explicit(&client->gates_closed, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&gating->gates_closed, 1, memory_order_relaxed);
 	return closed;
 }
 
-/* A short kernel behind a long one would be a tenth longer by the gate that the long one made due.
- * While nobody is above a few of them go first, and the gate is in front of the next long one.
- */
+/* The gate that a long kernel makes due would lengthen a short one behind it by a tenth. While
+ * there is no higher-level client a few short kernels go first, and the gate comes before the next
+ * long one. */
 static bool goes_first(struct stream *stream, uint64_t interval, uint64_t predicted)
 {
 	uint64_t first =
@@ -148,14 +116,14 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 
 	return predicted && predicted <= GATE_STARTS_MAX &&
 	       !atomic_load_explicit(&control->above, memory_order_relaxed) &&
-	       !gate_closed(binding);
+	       !binding_closed(binding);
 }
 
 bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
 	       bool starts)
 {
 	uint64_t interval =
-		atomic_load_explicit(&stream->client->gate_interval, memory_order_relaxed);
+		atomic_load_explicit(&gating_of(stream->client)->interval, memory_order_relaxed);
 
 	if (!due(stream, interval) || goes_first(stream, interval, predicted))
 		return false;
@@ -171,7 +139,44 @@ void gate_capture(struct stream *stream, const struct level_binding *binding)
 	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, binding, true))
 		return;
 	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
-	if (!(atomic_fetch_or(&stream->client->graph_levels, 1u << binding->level) &
+	if (!(atomic_fetch_or(&gating_of(stream->client)->graph_levels, 1u << binding->level) &
 	      1u << binding->level))
 		log_debug("graphs captured now have gates of level %u inside", binding->level);
+}
+
+void gate_init(struct client *client)
+{
+	*gating_of(client) = (struct gating){.interval = GATE_INTERVAL_CONTENDED};
+}
+
+void gate_look(struct client *client, struct tick *tick)
+{
+	(void)client;
+	tick->contended = tick->binding && binding_contended(tick->binding);
+}
+
+/* The time with work outstanding behind closed gates, as seen at each look. */
+static void account_wait(struct gating *gating, const struct tick *tick)
+{
+	bool held = tick->totals.outstanding && binding_closed(tick->binding);
+
+	if (held && gating->held)
+		gating->wait_time += tick->passed;
+	if (held && !gating->held)
+		gating->waits++;
+	gating->held = held;
+}
+
+void gate_work(struct client *client, struct tick *tick)
+{
+	struct gating *gating = gating_of(client);
+
+	binding_expire_hold(tick->binding, tick->now);
+	uint64_t closed = atomic_load(&gating->gates_closed);
+	if (closed != gating->last_closed || binding_contended(tick->binding))
+		gating->contended_until = tick->now + CONTENDED_FOR;
+	gating->last_closed = closed;
+	atomic_store(&gating->interval,
+		     gate_interval(tick->binding, tick->now < gating->contended_until));
+	account_wait(gating, tick);
 }

@@ -1,4 +1,4 @@
-#include "client/connect.h"
+#include "shim/connect.h"
 
 #include "weir/protocol.h"
 

@@ -1,0 +1,99 @@
+/* What a level means for a client: pages that it shares with the agent, and what they say now.
+ *
+ * The link makes a binding of a WELCOME or LEVEL message and puts it into the mailbox. The worker
+ * settles it (gates/level-change.h) and publishes it as client->binding, which the launch path
+ * reads. Pages are mapped once and never unmapped: gates on the GPU may wait for them as long as
+ * the process lives. */
+#pragma once
+
+#include "client/client.h"
+
+#include "weir/protocol.h"
+
+#define PAGES_MAX 1024 /* of a client: two for each agent that it outlives */
+
+/* A page shared with the agent, mapped once however often the agent sends it. */
+struct page {
+	uint64_t device_id, inode;
+	bool writable;
+	void *memory;
+	_Atomic CUdeviceptr gpu; /* 0: not registered with the driver */
+};
+
+/* Immutable once published. */
+struct level_binding {
+	uint8_t level;
+	uint8_t bit;       /* WEIR_BIT_SHARED: the client sets no demand itself */
+	struct page *wait; /* demand of higher levels; NULL at the top level */
+	struct page *below[WEIR_DEMAND_LEVELS]; /* demand words of levels 0..level-1 */
+	struct page *control, *status;
+	uint64_t number; /* the agent's name for the client */
+};
+
+static inline struct weir_control_page *control_page(const struct level_binding *binding)
+{
+	return binding->control->memory;
+}
+
+static inline struct weir_status_page *status_page(const struct level_binding *binding)
+{
+	return binding->status->memory;
+}
+
+static inline struct weir_demand_page *demand_page(const struct page *page)
+{
+	return page->memory;
+}
+
+static inline bool binding_flag(const struct level_binding *binding, enum weir_control_flags flag)
+{
+	return atomic_load_explicit(&control_page(binding)->flags, memory_order_relaxed) & flag;
+}
+
+static inline bool binding_has_slo(const struct level_binding *binding)
+{
+	return atomic_load_explicit(&control_page(binding)->latency_slo, memory_order_relaxed) != 0;
+}
+
+/* A higher level has work outstanding. */
+static inline bool binding_demanded(const struct level_binding *binding)
+{
+	return binding->wait &&
+	       atomic_load_explicit(&demand_page(binding->wait)->word, memory_order_relaxed);
+}
+
+/* A gate of this binding would be closed now. */
+static inline bool binding_closed(const struct level_binding *binding)
+{
+	return binding_demanded(binding) ||
+	       atomic_load_explicit(&control_page(binding)->hold, memory_order_relaxed);
+}
+
+/* It is closed, or same-level clients have work, so that the policy may close it at any time. */
+static inline bool binding_contended(const struct level_binding *binding)
+{
+	return binding_closed(binding) || (binding_flag(binding, WEIR_CONTROL_HOLDABLE) &&
+					   binding_flag(binding, WEIR_CONTROL_CONTENDED));
+}
+
+/* Finds or makes the mapping of @fd, which stays the caller's. 0, or -errno: not a regular file of
+ * at least one page, no mapping, or too many pages. */
+int binding_map_page(struct client *client, struct page **out, int fd, bool writable);
+
+/* Pages of the client are not registered with the driver: its context is new. */
+void binding_unregister_pages(struct client *client);
+
+/* The mailbox: a binding that is to be settled, NULL for none. Returns the one that was there; it
+ * is the caller's. */
+struct level_binding *binding_exchange(struct client *client, struct level_binding *next);
+/* Puts it back, unless a newer one has come. False: the caller keeps it. */
+bool binding_put_back(struct client *client, struct level_binding *binding);
+bool binding_waits(const struct client *client);
+
+/* How often somebody must look for a hold that ended, in ns. The link does, too: the worker may be
+ * in a driver call that itself waits for the end of the hold. */
+#define HOLD_LOOK 500000000u
+
+/* Any thread: opens the gates if the agent does not renew its hold in time, because it is stopped
+ * or stuck. Returns when to look again. */
+uint64_t binding_expire_hold(const struct level_binding *binding, uint64_t now);

@@ -1,0 +1,78 @@
+/* All subsystems, in the order in which the worker's passes run them; they end in reverse order.
+ * What the order must keep:
+ *
+ * - link comes first, so that it closes last: once the connection ends the agent may give our bit
+ * to another client.
+ * - level is settled before anything is asked or told at that level.
+ * - learn before stream: a sample is read before its stream is seen finished.
+ * - stream before all that uses the totals; function before tuning before preempt, as forms are
+ * made.
+ * - status tells what all others found. worker comes last, so that it has finished with a client
+ *   before any other row forgets it.
+ */
+#include "client/link.h"
+#include "client/stream.h"
+#include "client/subsystem.h"
+#include "client/worker.h"
+#include "entry/linker.h"
+#include "entry/status.h"
+#include "gates/demand.h"
+#include "gates/gate.h"
+#include "gates/level-change.h"
+#include "gates/priority.h"
+#include "gates/start.h"
+#include "gates/waiting.h"
+#include "launch/learn.h"
+#include "launch/preempt.h"
+#include "measure/predict.h"
+#include "memory/memory.h"
+#include "preempt/code.h"
+#include "preempt/function.h"
+#include "preempt/tuning.h"
+
+#include "weir/base.h"
+
+static void tuning_look(struct client *client, struct tick *tick)
+{
+	tick->forms |= tuning_pending(client);
+}
+
+static void tuning_drive(struct client *client, struct tick *tick)
+{
+	(void)tick;
+	if (tuning_pending(client))
+		tuning_work(client);
+}
+
+// clang-format off
+const struct subsystem subsystems[] = {
+	{"memory", .fork = memory_forget},
+	{"link", .start = link_start, .init = link_init, .open = link_open, .ready = link_ready,
+	 .forget = link_close, .fork = link_fork},
+	{"level", .init = level_init, .open = level_open, .look = level_look, .drive = level_drive,
+	 .work = level_work, .forget = level_forget},
+	{"learn", .init = learn_init, .open = learn_open, .look = learn_look, .drive = learn_drive,
+	 .work = learn_work},
+	{"stream", .init = stream_init, .look = stream_look, .drive = stream_drive, .work = stream_work,
+	 .forget = stream_forget, .fork = stream_fork},
+	{"demand", .settings = demand_settings, .init = demand_init, .stream_gone = demand_stream_gone,
+	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
+	{"gate", .init = gate_init, .look = gate_look, .work = gate_work},
+	{"waiting", .init = waiting_init, .look = waiting_look, .work = waiting_work},
+	{"priority", .init = priority_init, .open = priority_open, .stream_made = priority_stream_made,
+	 .work = priority_work},
+	{"start", .init = start_init, .look = start_look, .work = start_work},
+	{"predict", .round = predict_work},
+	{"code", .fork = code_fork},
+	{"linker", .fork = linker_fork},
+	{"function", .look = function_look, .drive = function_drive, .forget = function_forget,
+	 .fork = function_fork},
+	{"tuning", .settings = tuning_init, .code_gone = tuning_code_gone, .look = tuning_look,
+	 .drive = tuning_drive, .forget = tuning_forget},
+	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone, .look = preempt_look,
+	 .drive = preempt_drive, .forget = preempt_forget},
+	{"status", .init = status_init, .work = status_work},
+	{"worker", .start = worker_start, .forget = worker_forget, .fork = worker_fork},
+};
+// clang-format on
+const size_t n_subsystems = countof(subsystems);

@@ -1,0 +1,385 @@
+#include "gates/demand.h"
+
+#include "client/link.h"
+#include "client/stream.h"
+#include "client/worker.h"
+#include "gates/start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Launches that follow each other this closely are one busy period. */
+#define LINGER_MAX 100000u /* ns */
+
+/* For this long the client that came first is ahead of those that come while it is at work. */
+#define FIRST_MAX 20000000u /* ns */
+
+/* Speculation. */
+#define TRUST_ONE 256u
+#define TRUST_MIN (TRUST_ONE * 3 / 4)
+#define KEPT      8u     /* the mean is of about this many copies */
+#define SLACK     50000u /* ns */
+
+struct demand demands[CLIENTS_MAX];
+static bool speculation_off;
+
+void demand_settings(void)
+{
+	const char *setting = getenv("WEIR_EARLY");
+
+	speculation_off = setting && strcmp(setting, "off") == 0;
+}
+
+void speculation_learn(struct speculation *speculation, uint64_t lead)
+{
+	uint64_t mean = atomic_load(&speculation->lead);
+	uint32_t trust = atomic_load(&speculation->trust);
+
+	if (lead > SPECULATION_LEAD_MAX) {
+		atomic_store(&speculation->trust, trust - (trust + KEPT - 1) / KEPT);
+		return;
+	}
+	atomic_store(&speculation->trust, trust + (TRUST_ONE - trust + KEPT - 1) / KEPT);
+	atomic_store(&speculation->lead, mean ? mean - mean / KEPT + lead / KEPT : lead);
+}
+
+bool speculation_pays(const struct speculation *speculation)
+{
+	return atomic_load(&speculation->trust) >= TRUST_MIN;
+}
+
+/* The GPU time that lower levels have lost by speculation. */
+static void count_speculation(const struct level_binding *binding, uint64_t since, uint64_t now)
+{
+	if (binding && now > since)
+		atomic_fetch_add(&status_page(binding)->speculative_time, now - since);
+}
+
+/* A launch came at @now, while no demand was shown, or speculative demand. */
+static void speculation_came_true(struct client *client, const struct level_binding *binding,
+				  uint64_t now)
+{
+	struct demand *demand = demand_of(client);
+	uint64_t since = atomic_exchange(&demand->speculation.since, 0);
+
+	if (!since)
+		return;
+	if (atomic_load(&demand->shown) == DEMAND_SPECULATIVE)
+		count_speculation(binding, since, now);
+	speculation_learn(&demand->speculation, now > since ? now - since : 0);
+}
+
+static void speculation_missed(struct client *client, const struct level_binding *binding,
+			       uint64_t now)
+{
+	struct speculation *speculation = &demand_of(client)->speculation;
+	uint64_t since = atomic_exchange(&speculation->since, 0);
+
+	if (!since)
+		return;
+	speculation_learn(speculation, UINT64_MAX);
+	count_speculation(binding, since, now);
+	atomic_fetch_add(&status_page(binding)->speculative_misses, 1);
+}
+
+/* True: no client of our level or higher had work then. Of several that come at once, one is told
+ * so.
+ */
+static bool set_bits(const struct level_binding *binding)
+{
+	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
+
+	if (binding->bit == WEIR_BIT_SHARED)
+		return false;
+	for (unsigned level = 0; level < binding->level; level++)
+		others = atomic_fetch_or(&demand_page(binding->below[level])->word, own) & ~own;
+	return !others;
+}
+
+static void clear_bits(const struct level_binding *binding, unsigned from)
+{
+	if (binding->bit == WEIR_BIT_SHARED)
+		return;
+	for (unsigned level = from; level < binding->level; level++)
+		atomic_fetch_and(&demand_page(binding->below[level])->word,
+				 ~(1ull << binding->bit));
+}
+
+static void tell(const struct level_binding *binding, uint64_t outstanding, uint64_t remaining)
+{
+	struct weir_status_page *status = status_page(binding);
+
+	atomic_store_explicit(&status->remaining, remaining, memory_order_relaxed);
+	atomic_store_explicit(&status->outstanding, outstanding, memory_order_release);
+}
+
+/* Counts demand time up to @now. @next: from when it goes on; 0: demand has ended. */
+static void count_time(struct client *client, uint64_t now, uint64_t next)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	uint64_t since = atomic_exchange(&demand_of(client)->since, next);
+
+	if (since && now > since && binding)
+		atomic_fetch_add_explicit(&status_page(binding)->demand_time, now - since,
+					  memory_order_relaxed);
+}
+
+static void learn_gap(struct client *client, uint64_t gap)
+{
+	uint64_t mean = atomic_load(&demand_of(client)->gap);
+
+	atomic_store(&demand_of(client)->gap, mean ? mean - mean / 4 + gap / 4 : gap);
+}
+
+/* ns that demand stays for the next launch; 0: it is not expected soon. */
+static uint64_t linger(const struct client *client)
+{
+	uint64_t gap = atomic_load(&demand_of(client)->gap);
+
+	return gap < LINGER_MAX ? 2 * gap : 0;
+}
+
+static void show(struct client *client, const struct level_binding *binding, uint64_t now)
+{
+	struct demand *demand = demand_of(client);
+
+	busy_period_begin(&demand->busy, now);
+	atomic_store_explicit(&demand->came_first, set_bits(binding), memory_order_relaxed);
+	atomic_store(&demand->shown, DEMAND_SHOWN);
+}
+
+void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted)
+{
+	struct demand *demand = demand_of(client);
+	uint64_t idle = atomic_load(&demand->idle_since), now = client_now(), none = 0;
+
+	if (idle && now > idle)
+		learn_gap(client, now - idle);
+	speculation_came_true(client, binding, now);
+	atomic_store(&demand->idle_since, 0);
+	if (!atomic_load(&demand->since))
+		atomic_compare_exchange_strong(&demand->since, &none, now);
+	show(client, binding, now);
+	/* After the flag: the worker, which may be telling that there is no work, checks it then.
+	 */
+	tell(binding, 1, predicted);
+	if (binding_flag(binding, WEIR_CONTROL_TELL))
+		link_tell_work(client, now);
+}
+
+static bool busy(struct client *client)
+{
+	stream_for_each (s, client) {
+		if (stream_outstanding(s))
+			return true;
+	}
+	return false;
+}
+
+/* Clears the bits if they are shown as @shown says. */
+static bool take_back(struct client *client, const struct level_binding *binding, int shown)
+{
+	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &shown, DEMAND_NONE))
+		return false;
+	clear_bits(binding, 0);
+	return true;
+}
+
+/* A launch that began while the bits were cleared may have seen them set. Sets them again, even if
+ * another thread does the same. */
+static void set_again(struct client *client, const struct level_binding *binding)
+{
+	if (!busy(client))
+		return;
+	show(client, binding, client_now());
+	tell(binding, 1, 0);
+}
+
+/* Sets the bits for demand that `shown` already tells. Another thread that saw it, and that nothing
+ * is outstanding, may have cleared the bits before we set them; nobody would clear them again. */
+static void set_noted(struct client *client, const struct level_binding *binding)
+{
+	set_bits(binding);
+	if (atomic_load(&demand_of(client)->shown))
+		return;
+	clear_bits(binding, 0);
+	set_again(client, binding);
+}
+
+bool demand_set_speculatively(struct client *client, const struct level_binding *binding)
+{
+	int none = DEMAND_NONE;
+
+	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &none, DEMAND_SPECULATIVE))
+		return false;
+	set_noted(client, binding);
+	return true;
+}
+
+static void clear(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	if (!binding || !take_back(client, binding, DEMAND_SHOWN))
+		return;
+	count_time(client, client_now(), 0);
+	busy_period_end(&demand_of(client)->busy, atomic_load(&demand_of(client)->idle_since));
+	start_done(client, binding);
+	tell(binding, 0, 0);
+	set_again(client, binding);
+}
+
+static void clear_speculative(struct client *client, uint64_t now)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	if (!binding || !take_back(client, binding, DEMAND_SPECULATIVE))
+		return;
+	speculation_missed(client, binding, now);
+	set_again(client, binding);
+}
+
+void demand_settle(struct client *client)
+{
+	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN || busy(client))
+		return;
+	uint64_t none = 0;
+	atomic_compare_exchange_strong(&demand_of(client)->idle_since, &none, client_now());
+	if (linger(client))
+		worker_wake();
+	else
+		clear(client);
+}
+
+/* True: bits were set, and may still be. */
+static bool expire(struct client *client, uint64_t now)
+{
+	struct demand *demand = demand_of(client);
+	int shown = atomic_load(&demand->shown);
+
+	if (shown == DEMAND_NONE)
+		return false;
+	if (shown == DEMAND_SPECULATIVE) {
+		if (!busy(client) && now >= atomic_load(&demand->speculation.until))
+			clear_speculative(client, now);
+		return true;
+	}
+	count_time(client, now, now);
+	if (busy(client)) {
+		busy_period_goes_on(&demand->busy, now);
+		if (busy_period_lasts(&demand->busy, now) > FIRST_MAX)
+			atomic_store(&demand->came_first, 0);
+		return true;
+	}
+	uint64_t idle = atomic_load(&demand->idle_since);
+	if (!idle) {
+		atomic_store(&demand->idle_since, now);
+		return true;
+	}
+	if (now - idle < linger(client))
+		return true;
+	clear(client);
+	return atomic_load(&demand->shown);
+}
+
+void demand_work(struct client *client, struct tick *tick)
+{
+	bool demanding = expire(client, tick->now);
+
+	tick->demand_now = atomic_load(&demand_of(client)->shown);
+	tick->demanding = demanding || tick->demand_now;
+}
+
+void demand_stream_gone(struct stream *stream)
+{
+	demand_settle(stream->client);
+}
+
+void demand_init(struct client *client)
+{
+	*demand_of(client) = (struct demand){0};
+}
+
+void demand_drop(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	atomic_store(&demand_of(client)->shown, DEMAND_NONE);
+	if (binding)
+		clear_bits(binding, 0);
+}
+
+void demand_scrub(struct client *client, const struct level_binding *former)
+{
+	const struct level_binding *now = atomic_load(&client->binding);
+
+	clear_bits(former, now && now->bit == former->bit ? now->level : 0);
+}
+
+void demand_move(struct client *client, const struct level_binding *next)
+{
+	const struct level_binding *now = atomic_load(&client->binding);
+
+	atomic_store(&client->binding, next);
+	atomic_store(&demand_of(client)->came_first, 0);
+	if (atomic_load(&demand_of(client)->shown))
+		set_noted(client, next);
+	if (now)
+		demand_scrub(client, now);
+}
+
+/* A copy to the GPU begins. */
+static void speculate(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	struct speculation *speculation = &demand_of(client)->speculation;
+	uint64_t now, none = 0;
+
+	if (speculation_off || !binding || !binding->level ||
+	    atomic_load(&demand_of(client)->shown))
+		return;
+	now = client_now();
+	if (!atomic_compare_exchange_strong(&speculation->since, &none, now) ||
+	    !speculation_pays(speculation))
+		return;
+	atomic_store(&speculation->until, now + 2 * atomic_load(&speculation->lead) + SLACK);
+	if (!demand_set_speculatively(client, binding)) {
+		atomic_store(&speculation->since, 0);
+		return;
+	}
+	atomic_fetch_add(&status_page(binding)->speculative, 1);
+	worker_wake();
+}
+
+static void copy_begins(void)
+{
+	struct client *client = driver_ready() ? client_here() : NULL;
+
+	if (client)
+		speculate(client);
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
+{
+	copy_begins();
+	return real(cuMemcpyHtoD_v2)(to, from, size);
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size)
+{
+	copy_begins();
+	return real(cuMemcpyHtoD_v2_ptds)(to, from, size);
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	copy_begins();
+	return real(cuMemcpyHtoDAsync_v2)(to, from, size, stream);
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size,
+					  CUstream stream)
+{
+	copy_begins();
+	return real(cuMemcpyHtoDAsync_v2_ptsz)(to, from, size, stream);
+}

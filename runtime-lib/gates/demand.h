@@ -1,0 +1,81 @@
+/* Demand: our bits in the demand words of the lower levels, set while launches are outstanding. At
+ * the same moments the status page says that there is work, or none, so the agent sees a client's
+ * work without waiting for the worker's next look.
+ *
+ * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
+ * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
+ * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
+ * the GPU is idle in between. The worker clears bits that were set in vain. */
+#pragma once
+
+#include "client/level-binding.h"
+#include "client/subsystem.h"
+#include "gates/busy-period.h"
+
+enum demand_shown {
+	DEMAND_NONE,
+	DEMAND_SHOWN,
+	DEMAND_SPECULATIVE,
+};
+
+#define SPECULATION_LEAD_MAX 500000u /* ns from the copy to the launch; longer does not pay */
+
+struct speculation {
+	_Atomic uint64_t since; /* ns, of the first copy since there was no demand; 0: none */
+	_Atomic uint64_t until; /* ns, when speculative demand ends */
+	_Atomic uint64_t lead;  /* ns from such a copy to the launch, running mean */
+	_Atomic uint32_t trust; /* 0 to 256: how many of them were followed by a launch soon */
+};
+
+struct demand {
+	_Atomic int shown;           /* enum demand_shown */
+	_Atomic uint64_t since;      /* ns, until when demand time is counted; 0: no demand */
+	_Atomic uint64_t idle_since; /* ns, when the last work was seen finished; 0: not idle */
+	_Atomic uint64_t gap;   /* ns, running mean of the time between idle and the next launch */
+	_Atomic int came_first; /* no client of this level or higher had work then */
+	struct busy_period busy;
+	struct speculation speculation;
+};
+extern struct demand demands[CLIENTS_MAX];
+static inline struct demand *demand_of(const struct client *client)
+{
+	return &demands[client->index];
+}
+
+/* @predicted: ns of the work that comes. */
+void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted);
+
+/* Launch path, after the stream's `begun` has grown: one load when the bits are set already. */
+static inline void demand_raise(struct client *client, const struct level_binding *binding,
+				uint64_t predicted)
+{
+	/* seq_cst, as is the growth of `begun`: either we see that the bits were cleared, or the
+	 * thread that cleared them sees our launch and sets them again. */
+	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
+		demand_set(client, binding, predicted);
+}
+
+/* Sets the bits, though nothing is outstanding yet. False: they were set already. */
+bool demand_set_speculatively(struct client *client, const struct level_binding *binding);
+
+/* Clears the bits if no launch is outstanding. If the next launch is expected at once, the worker
+ * clears them a little later. Any thread, never on the launch path. */
+void demand_settle(struct client *client);
+
+/* Worker: publishes another binding. Demand moves to its words. */
+void demand_move(struct client *client, const struct level_binding *next);
+
+/* Worker: clears what a launch may still set by @former, which it had read just before. */
+void demand_scrub(struct client *client, const struct level_binding *former);
+
+/* Pure. A launch followed the copy after @lead ns; UINT64_MAX: none did in time. */
+void speculation_learn(struct speculation *speculation, uint64_t lead);
+bool speculation_pays(const struct speculation *speculation);
+
+/* Columns of the table. */
+void demand_settings(void);
+void demand_init(struct client *client);
+void demand_stream_gone(struct stream *stream);
+void demand_work(struct client *client, struct tick *tick);
+/* Clears the bits whatever is outstanding. */
+void demand_drop(struct client *client);

@@ -1,0 +1,83 @@
+/* Gates: waits in a stream, between kernels, that the GPU's front end makes itself. A gate is
+ * closed while a higher level has work outstanding, or while the agent holds the client. */
+#pragma once
+
+#include "client/level-binding.h"
+#include "client/stream.h"
+
+/* A gate goes in front of a launch when the stream has had this much predicted work since the last.
+ * An open gate costs 2.5 us of GPU time (H200), so gates are dense only while a higher level showed
+ * demand within the last second. Even with no higher-level client there are some, so that one that
+ * comes does not wait for all that was queued before.
+ *
+ * A higher-level client waits for what all clients that run at the same time have begun. So each of
+ * n such clients has gates n times as dense; the others' kernels fill the time that they cost. */
+#define GATE_INTERVAL_CONTENDED 100000u /* ns */
+#define GATE_BESIDE_MAX         8u      /* n, at most */
+#define GATE_INTERVAL_QUIET     400000u
+#define GATE_INTERVAL_ALONE     1000000u
+
+/* A client without higher-level clients needs no gate before a launch into an idle stream if the
+ * gate would be open. Such a gate and its call cost 10 us, and mostly somebody waits for the
+ * launch. Only launches up to this long, because earlier work may still be in the way of a long
+ * one. */
+#define GATE_STARTS_MAX 2000000u /* ns */
+
+struct gating {
+	_Atomic uint64_t interval; /* ns of predicted work between gates; the worker sets it */
+	_Atomic uint64_t gates, gates_closed;
+	_Atomic uint32_t
+		graph_levels; /* bit q: a graph was captured with gates of level q inside */
+
+	/* Worker. */
+	uint64_t contended_until, last_closed;
+	uint64_t waits, wait_time; /* as in the status page */
+	bool held;                 /* work was outstanding behind closed gates at the last look */
+};
+extern struct gating gatings[CLIENTS_MAX];
+static inline struct gating *gating_of(const struct client *client)
+{
+	return &gatings[client->index];
+}
+
+/* Launch path: gates are as dense as for one contended client, or denser. */
+static inline bool gate_is_contended(const struct client *client)
+{
+	return atomic_load_explicit(&gating_of(client)->interval, memory_order_relaxed) <=
+	       GATE_INTERVAL_CONTENDED;
+}
+
+/* Launch path, before a kernel of @predicted ns (0: not known): puts a gate into the stream if one
+ * is due. @starts: no launch is outstanding in the stream. True: the gate was closed then. */
+bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
+	       bool starts);
+
+/* The same for a captured stream. The gate becomes a node of the graph. It is there whether or not
+ * a higher-level client exists now, since the graph may be launched at any later time. */
+void gate_capture(struct stream *stream, const struct level_binding *binding);
+
+/* Puts a gate in any case: between the parts of one launch. @yields: closed also while the agent
+ * holds the client; then no other gate is due behind it. */
+bool gate_put(struct stream *stream, const struct level_binding *binding, bool yields);
+
+/* The words that a gate waits for, as addresses for the GPU; 0: not this one. */
+struct gate_words {
+	CUdeviceptr demand; /* 64 bits */
+	CUdeviceptr hold;   /* 32 bits */
+};
+struct gate_words gate_words(const struct level_binding *binding, bool yields);
+
+/* After a launch of @predicted ns; 0: not known. */
+static inline void gate_account(struct stream *stream, uint64_t predicted)
+{
+	atomic_fetch_add_explicit(&stream->since_gate, predicted ? predicted : GATE_INTERVAL_QUIET,
+				  memory_order_relaxed);
+}
+
+/* ns between gates under these conditions. */
+uint64_t gate_interval(const struct level_binding *binding, bool contended);
+
+/* Columns of the table. */
+void gate_init(struct client *client);
+void gate_look(struct client *client, struct tick *tick);
+void gate_work(struct client *client, struct tick *tick);

@@ -1,0 +1,185 @@
+#include "gates/level-change.h"
+
+#include "client/level-binding.h"
+#include "client/stream.h"
+#include "gates/demand.h"
+#include "gates/gate.h"
+
+#include "weir/log.h"
+
+#include <stdlib.h>
+
+#define FORMER_FOR   1000000000u /* ns that a launch may go on with the binding that it has read */
+#define SETTLE_AGAIN 1000000000u /* ns, after the driver did not take the pages */
+
+/* Worker. */
+static struct level_change {
+	const struct level_binding *raise;  /* higher level, until gates of the lower are passed */
+	const struct level_binding *former; /* the binding before, for a while; or NULL */
+	uint64_t former_until, settle_at;   /* ns */
+} changes[CLIENTS_MAX];
+
+static bool page_register(struct page *page)
+{
+	unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			 (page->writable ? 0 : CU_MEMHOSTREGISTER_READ_ONLY);
+	CUdeviceptr gpu;
+
+	if (atomic_load(&page->gpu))
+		return true;
+	CUresult result = real(cuMemHostRegister_v2)(page->memory, WEIR_PAGE_SIZE, flags);
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+		result = real(cuMemHostGetDevicePointer_v2)(&gpu, page->memory, 0);
+	if (result != CUDA_SUCCESS) {
+		log_limited(LOG_WARNING, 60,
+			    "the driver does not take a shared page (error %d): no gates yet",
+			    result);
+		return false;
+	}
+	atomic_store(&page->gpu, gpu);
+	return true;
+}
+
+/* With the client's context current. False: it cannot gate now (logged). */
+static bool register_pages(const struct level_binding *binding)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool done;
+
+	/* Does not disturb a capture in this or another thread. */
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	done = (!binding->wait || page_register(binding->wait)) && page_register(binding->control);
+	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	return done;
+}
+
+/* As @now, with the pages that @next shares with the agent alone: it may be another agent. */
+static struct level_binding *keep_level(const struct level_binding *now,
+					const struct level_binding *next)
+{
+	struct level_binding *binding = malloc(sizeof(*binding));
+
+	if (!binding)
+		return NULL;
+	*binding = *now;
+	binding->control = next->control;
+	binding->status = next->status;
+	binding->number = next->number;
+	return binding;
+}
+
+/* A gate of the lower level waits for the demand that the higher level shows: our own. So each
+ * stream gets a marker, behind which gates are of the new level. A launch that still uses the lower
+ * binding has counted itself as begun before it read that (launch.c). */
+static void begin_raise(struct client *client, const struct level_binding *now,
+			const struct level_binding *next)
+{
+	struct level_binding *between = keep_level(now, next);
+
+	if (!between)
+		return;
+	between->wait = next->wait;
+	atomic_store(&client->binding, between);
+	stream_for_each (s, client) {
+		s->raise_mark = atomic_load(&s->begun);
+		stream_want_marker(s);
+	}
+	changes[client->index].raise = next;
+}
+
+static void change_to(struct client *client, const struct level_binding *next, uint64_t now)
+{
+	changes[client->index].former = atomic_load(&client->binding);
+	changes[client->index].former_until = now + FORMER_FOR;
+	changes[client->index].raise = NULL;
+	demand_move(client, next);
+}
+
+static bool raise_passed(struct client *client)
+{
+	stream_for_each (s, client) {
+		if (atomic_load(&s->completed) < s->raise_mark)
+			return false;
+	}
+	return true;
+}
+
+static void adopt(struct client *client, const struct level_binding *next, uint64_t time)
+{
+	const struct level_binding *now = atomic_load(&client->binding);
+	bool raised = now && next->level > now->level;
+
+	log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number, next->level,
+		  next->bit);
+	if (raised && atomic_load(&gating_of(client)->graph_levels) & ((1u << next->level) - 1)) {
+		log_info("stays at level %u: graphs with gates of that level exist", now->level);
+		next = keep_level(now, next);
+		raised = false;
+	}
+	if (raised)
+		begin_raise(client, now, next);
+	else if (next)
+		change_to(client, next, time);
+}
+
+/* The driver refused. If the agent has sent another binding meanwhile, this one is out of date. */
+static void put_off(struct client *client, struct level_binding *next, uint64_t time)
+{
+	changes[client->index].settle_at = time + SETTLE_AGAIN;
+	if (!binding_put_back(client, next))
+		free(next);
+}
+
+void level_init(struct client *client)
+{
+	binding_unregister_pages(client);
+	changes[client->index] = (struct level_change){0};
+}
+
+void level_open(struct client *client)
+{
+	struct level_binding *binding = binding_exchange(client, NULL);
+
+	if (binding && register_pages(binding))
+		atomic_store(&client->binding, binding);
+	else
+		binding_exchange(client, binding); /* the worker tries again */
+}
+
+void level_look(struct client *client, struct tick *tick)
+{
+	tick->rebinding = binding_waits(client) || changes[client->index].raise;
+}
+
+void level_drive(struct client *client, struct tick *tick)
+{
+	struct level_change *change = &changes[client->index];
+	struct level_binding *next =
+		tick->now < change->settle_at ? NULL : binding_exchange(client, NULL);
+
+	if (next && register_pages(next))
+		adopt(client, next, tick->now);
+	else if (next)
+		put_off(client, next, tick->now);
+	if (change->raise && raise_passed(client))
+		change_to(client, change->raise, tick->now);
+}
+
+void level_work(struct client *client, struct tick *tick)
+{
+	struct level_change *change = &changes[client->index];
+
+	if (change->former) {
+		demand_scrub(client, change->former);
+		if (tick->now > change->former_until)
+			change->former = NULL;
+	}
+	tick->changing = change->raise || change->former;
+}
+
+/* The binding stays in memory: a thread in the middle of a launch may read it, and gates on the GPU
+ * wait for its pages. */
+void level_forget(struct client *client)
+{
+	atomic_store(&client->binding, NULL);
+}

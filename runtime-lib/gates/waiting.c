@@ -1,0 +1,41 @@
+#include "gates/waiting.h"
+
+#include "client/level-binding.h"
+
+/* ns: others that want the GPU now and then must not find a long native kernel each time. */
+#define WAITED_FOR 10000000000u
+
+struct waiters waiter_states[CLIENTS_MAX];
+
+void waiting_init(struct client *client)
+{
+	*waiters_of(client) = (struct waiters){0};
+}
+
+void waiting_look(struct client *client, struct tick *tick)
+{
+	tick->waited = atomic_load(&waiters_of(client)->waiting) != WAITING_NOBODY;
+}
+
+/* The maximal blocking time is the higher-level clients'. Same-level clients that must not wait for
+ * kernels can wait for none. */
+void waiting_work(struct client *client, struct tick *tick)
+{
+	struct waiters *state = waiters_of(client);
+	bool urgent = binding_flag(tick->binding, WEIR_CONTROL_URGENT);
+	uint64_t until = tick->now + WAITED_FOR;
+
+	if (urgent || binding_demanded(tick->binding))
+		state->waited_until = until;
+	if (urgent)
+		state->urgent_until = until;
+	if (binding_closed(tick->binding))
+		state->held_until = until;
+	atomic_store(&state->waiting, tick->now < state->waited_until ? WAITING_URGENT
+				      : tick->now < state->held_until ? WAITING_SAME_LEVEL
+								      : WAITING_NOBODY);
+	atomic_store(&state->max_blocking_time,
+		     tick->now < state->urgent_until
+			     ? 0
+			     : atomic_load(&control_page(tick->binding)->max_blocking_time));
+}

@@ -1,0 +1,26 @@
+/* Who waits for the kernels of a client, or did so lately: that decides how kernels run. */
+#pragma once
+
+#include "autotune/autotuner.h"
+#include "client/client.h"
+#include "client/subsystem.h"
+
+/* The worker writes it; any thread reads it. */
+struct waiters {
+	_Atomic int waiting; /* enum waiting */
+	/* ns: a kernel up to this long may run to its end although others wait (README.md). */
+	_Atomic uint32_t max_blocking_time;
+
+	/* Worker: until when something that was seen counts, ns. */
+	uint64_t waited_until, urgent_until, held_until;
+};
+extern struct waiters waiter_states[CLIENTS_MAX];
+static inline struct waiters *waiters_of(const struct client *client)
+{
+	return &waiter_states[client->index];
+}
+
+/* Columns of the table. */
+void waiting_init(struct client *client);
+void waiting_look(struct client *client, struct tick *tick);
+void waiting_work(struct client *client, struct tick *tick);

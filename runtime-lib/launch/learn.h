@@ -1,0 +1,30 @@
+/* When launches are sampled, and what a sample teaches: how long its kernel takes, how good
+ * predictions are, and in which form the kernel is to run. */
+#pragma once
+
+#include "client/client.h"
+#include "client/subsystem.h"
+
+struct learning {
+	/* As in the status page. */
+	uint64_t predictions, prediction_error;
+	/* Sums over samples, older ones counting less: their time, and their time multiplied by the
+	 * cost of an eviction of their kernel. */
+	double run_time, eviction_cost;
+
+	uint64_t sampled_at, due_at; /* ns */
+	bool late;                   /* something ran far longer than predicted */
+};
+/* Worker. */
+extern struct learning learnings[CLIENTS_MAX];
+static inline struct learning *learning_of(const struct client *client)
+{
+	return &learnings[client->index];
+}
+
+/* Columns of the table. */
+void learn_init(struct client *client);
+void learn_open(struct client *client);
+void learn_look(struct client *client, struct tick *tick);
+void learn_drive(struct client *client, struct tick *tick);
+void learn_work(struct client *client, struct tick *tick);

@@ -1,0 +1,34 @@
+/* The code that the program has loaded, and the PTX that came with it. Found by the handle of the
+ * module or library; machine code alone leaves no trace here.
+ *
+ * The CUDA runtime since 12.0 loads what compilers register by cuLibraryLoadData. Older ones use
+ * functions without a name (cuGetExportTable). Their table cannot be replaced, because the runtime
+ * checks where it lies, so their kernels run natively. */
+#pragma once
+
+#include "preempt/image.h"
+#include "shim/driver.h"
+
+#include <stdbool.h>
+
+/* Code was loaded from @data, or else from the file at @path. @library: a CUlibrary, else a
+ * CUmodule of the current context. */
+void code_loaded(const void *handle, bool library, const void *data, const char *path);
+
+/* @module is the part of @library in the current context, and is unloaded with it. */
+void code_part_of(CUlibrary library, CUmodule module);
+
+/* The driver's linker has made @data from one input with PTX, @image, or from several: NULL. */
+void code_linked(const void *data, size_t size, struct image *image);
+
+/* The PTX of a CUmodule or CUlibrary, for image_unref(). NULL: none, for the reason in @reason. */
+struct image *code_image(const void *handle, const char **reason);
+
+/* Before code is unloaded: calls @unload for it and for its parts. */
+void code_unload(const void *handle, void (*unload)(const void *handle));
+
+/* The context ends, and its modules with it. */
+void code_forget(CUcontext context);
+
+/* In a forked child. */
+void code_fork(void);
