@@ -29,12 +29,11 @@ static const struct argp_option option_table[] = {
 	{"reprint", KEY_REPRINT, NULL, 0,
 	 "Print all functions from their IR, also those that are not rewritten", 0},
 	{"object", KEY_OBJECT, NULL, 0,
-	 "Write the kernel given by --kernel in a module of its own, as the compile service does, "
-	 "but with PTX inside",
+	 "Write the kernel given by --kernel as an object with PTX, as the compile service does",
 	 0},
 	{"registers", KEY_REGISTERS, "NUMBER", 0,
-	 "A thread of a rewritten kernel has at most so many; with --object: one of the kernel as "
-	 "it is has so many",
+	 "Register limit per thread of rewritten kernels; with --object: registers per thread of "
+	 "the original kernel",
 	 0},
 	{"sm", KEY_SM, "NUMBER", 0, "With --object: compute capability of the device, default 90",
 	 0},
@@ -190,9 +189,8 @@ int main(int argc, char **argv)
 		.options = option_table,
 		.parser = parse_argument,
 		.args_doc = "[INPUT [OUTPUT]]",
-		.doc = "Rewrites the kernels of a PTX text or a fatbinary so that they can leave "
-		       "while "
-		       "they run. The originals stay beside the rewritten ones."};
+		.doc = "Adds copies of kernels that can leave while they run to a PTX text or a "
+		       "fatbinary. The originals stay."};
 	struct arguments a = {.options = {.verdict = print_verdict, .dump = print_dump}, .sm = 90};
 	struct weir_error error = {0};
 	void *out = NULL;

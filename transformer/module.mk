@@ -1,4 +1,4 @@
-# PTX in, PTX with kernels that can leave out. It knows nothing of the other folders.
+# The compiler from PTX to PTX. It depends on no other folder.
 LIBRARIES += libweir-transform
 libweir-transform_SRC := $(foreach room,syntax analysis passes passes/save pipeline image,$(wildcard transformer/$(room)/*.c))
 TRANSFORM_LIBS := -l:liblz4.a -l:libzstd.a
@@ -10,7 +10,7 @@ weir-transform_LIBS   := $(TRANSFORM_LIBS)
 
 TRANSFORM_FUZZERS := fuzz-transform fuzz-roundtrip fuzz-fatbin fuzz-object-build
 FUZZERS += $(TRANSFORM_FUZZERS) fuzz-object
-# Each with its own copy of the library: the fuzzer wants to see where it goes.
+# Each compiles the library itself, because libFuzzer instruments what it fuzzes.
 $(foreach f,$(TRANSFORM_FUZZERS),\
 	$(eval $f_SRC := transformer/tests/fuzz/$f.c $(libweir-transform_SRC))\
 	$(eval $f_LIBS := $(TRANSFORM_LIBS)))
@@ -31,7 +31,7 @@ $(FEATURES): $(GEN)/transformer/features-%.ptx: transformer/tests/features.cu | 
 	@echo "  NVCC    $@"
 	$(Q)$(NVCC) -ptx -std=c++17 -lineinfo -diag-suppress 20054 -arch=compute_$* -o $@ $<
 
-# The interpreter's own test of what nvcc emits, over the same text printed anew.
+# The interpreter's test of nvcc's output, run on the same PTX after --reprint.
 REPRINTS := $(foreach a,75 90 120,$(GEN)/reprint/kernels-$a.ptx)
 $(REPRINTS): $(GEN)/reprint/%: $(GEN)/simcuda/% $(B)/bin/weir-transform
 	@mkdir -p $(@D)

@@ -1,15 +1,15 @@
-# The forms against the interpreter: the same memory, whatever the schedule of evictions.
+# The forms on the interpreter: any schedule of evictions must leave the same memory.
 UNIT_TESTS += test-forms
 test-forms_SRC    := $(addprefix e2e/forms/,test-forms.c run.c generate.c)
 test-forms_STATIC := libweir-transform simptx
 test-forms_LIBS   := $(TRANSFORM_LIBS) -lcmocka -lm
 
-# A launcher to be preloaded: workloads check their own results, in forms and evicted.
+# A launcher to preload: runs workloads in forms and evicts them; they check their own results.
 SHARED += evict.so
 evict.so_SRC      := e2e/forms/evict.c e2e/forms/generate.c
 evict.so_CPPFLAGS := -I$(CUDA_HOME)/include
 evict.so_STATIC   := libweir-transform
 evict.so_LIBS     := $(TRANSFORM_LIBS) -ldl
-# The symbols of the driver that the workload brings.
+# The workload provides the symbols of the driver.
 evict.so_LDFLAGS  := -Wl,-z,undefs
 SHELL_TESTS += e2e/forms/workloads.sh e2e/forms/ptxas.sh

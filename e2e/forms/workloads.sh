@@ -1,6 +1,6 @@
 #!/bin/bash
-# The papers' benchmarks with every kernel sliced, and persistent and resumable with evictions at random moments:
-# results stay right. Kernels that need the host while they run are left out: this launcher waits.
+# Runs the papers' benchmarks with all kernels in each form, evicted at random moments. Results must be right.
+# Kernels that need the host while they run are left out, because this launcher waits for each.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 # shellcheck source=e2e/simcuda/tests/scratch.sh

@@ -10,9 +10,16 @@
 #define LOOPS      (PERSISTENT | RESUMABLE) /* one worker runs many blocks of the grid */
 #define ALL        (SLICED | LOOPS)
 
+/* A feature, the forms that cannot have it, and why. */
+struct bad {
+	const char *name;
+	unsigned forms;
+	const char *reason;
+};
+
 static const struct {
 	enum opcode_class op_class;
-	unsigned forms; /* that cannot contain it */
+	unsigned forms;
 	const char *reason;
 } bad_classes[] = {
 	{OP_UNKNOWN, LOOPS, "is unknown and might wait for other threads"},
@@ -23,29 +30,21 @@ static const struct {
 	{OP_ASYNC, LOOPS, "starts asynchronous work that may outlast the block"},
 };
 
-static const struct {
-	const char *name;
-	unsigned forms;
-	const char *reason;
-} bad_specials[] =
-	{
-		{"%clusterid", ALL, "depends on the cluster"},
-		{"%nclusterid", ALL, "depends on the cluster"},
-		{"%cluster_ctaid", ALL, "depends on the cluster"},
-		{"%cluster_nctaid", ALL, "depends on the cluster"},
-		{"%cluster_ctarank", ALL, "depends on the cluster"},
-		{"%cluster_nctarank", ALL, "depends on the cluster"},
-		{"%is_explicit_cluster", ALL, "depends on the cluster"},
-		{"%gridid", ALL, "differs between the launches of one kernel"},
-		{"%total_smem_size", LOOPS, "includes shared memory that the form adds"},
-		{"%aggr_smem_size", LOOPS, "includes shared memory that the form adds"},
-},
-  bad_directives[] = {
-	  {"explicitcluster", ALL, "is launched in clusters"},
-	  {"reqnctapercluster", ALL, "is launched in clusters"},
-	  {"maxclusterrank", ALL, "is launched in clusters"},
-	  {"blocksareclusters", ALL, "is launched in clusters"},
+static const struct bad bad_specials[] = {
+	{"%clusterid", ALL, "depends on the cluster"},
+	{"%nclusterid", ALL, "depends on the cluster"},
+	{"%cluster_ctaid", ALL, "depends on the cluster"},
+	{"%cluster_nctaid", ALL, "depends on the cluster"},
+	{"%cluster_ctarank", ALL, "depends on the cluster"},
+	{"%cluster_nctarank", ALL, "depends on the cluster"},
+	{"%is_explicit_cluster", ALL, "depends on the cluster"},
+	{"%gridid", ALL, "differs between the launches of one kernel"},
+	{"%total_smem_size", LOOPS, "includes shared memory that the form adds"},
+	{"%aggr_smem_size", LOOPS, "includes shared memory that the form adds"},
 };
+
+static const char *const bad_directives[] = {"explicitcluster", "reqnctapercluster",
+					     "maxclusterrank", "blocksareclusters"};
 
 static const struct {
 	enum callee_effect effect;
@@ -148,9 +147,8 @@ static int run(struct rewrite *rewrite)
 	struct function *f = rewrite->function;
 
 	for (size_t k = 0; k < COUNT(bad_directives); k++)
-		if (function_directive(f, bad_directives[k].name))
-			return pass_refuse(rewrite, f->at, "the kernel %s",
-					   bad_directives[k].reason);
+		if (function_directive(f, bad_directives[k]))
+			return pass_refuse(rewrite, f->at, "the kernel is launched in clusters");
 	/* bar.warp.sync and shfl.sync need PTX 6.0. */
 	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
 		return pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");

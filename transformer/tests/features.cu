@@ -1,6 +1,5 @@
-// What compilers make of the less usual parts of CUDA C++, for real.sh: calls through pointers,
-// switches, textures, matrix units, barriers in memory, clusters, recursion, names that scopes
-// hide. Nothing of it is ever run.
+// Less usual parts of CUDA C++ as input for real.sh: calls through pointers, switches, textures,
+// matrix units, barriers in memory, clusters, recursion, names in nested scopes. Never executed.
 #include <cooperative_groups.h>
 #include <cuda/barrier>
 #include <cuda/pipeline>

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Each golden/NAME.ptx is given to weir-transform with the options of its first line, `// options`. What comes
-# out is golden/NAME.want.ptx, or for texts that are refused the message golden/NAME.err. UPDATE=1 writes
-# them instead. Results must also be accepted by ptxas, where there is one.
+# Runs weir-transform on each golden/NAME.ptx with the options of its first line, `// options`. The output must be
+# golden/NAME.want.ptx, or the error message golden/NAME.err. UPDATE=1 writes these files instead. ptxas, if there
+# is one, must accept the output.
 set -uo pipefail
 cd "$(dirname "$0")/golden" || exit
 top=$(cd ../../.. && pwd)

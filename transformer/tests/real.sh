@@ -1,6 +1,6 @@
 #!/bin/bash
-# All PTX that the build has made with nvcc: it comes out byte for byte, and when it is all printed anew
-# ptxas takes it as it took the original. What becomes of kernels in each form is assembled as well.
+# For all PTX that the build made with nvcc: without options weir-transform keeps it byte for byte. With --reprint
+# the output is a fixed point, and ptxas accepts it. (e2e/forms/ptxas.sh assembles the forms.)
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 B=${B:-build}
