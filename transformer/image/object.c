@@ -197,7 +197,7 @@ static void add_symbols(struct building *b, struct text *out, const struct symbo
 	}
 }
 
-/* Names have found their place: offsets in the tables now count from the file's start. */
+/* Makes offsets of names in the tables count from the file's start. */
 static void place_names(struct text *out, const struct weir_object *head, uint32_t names)
 {
 	struct weir_object_form *form = (void *)(out->data + head->forms);
@@ -221,7 +221,7 @@ static uint32_t align_out(struct text *out)
 	return (uint32_t)out->len;
 }
 
-/* Header, tables, names, image. A text is a buffer of bytes. */
+/* Writes header, tables, names and image. */
 static void pack(struct building *b, struct text *out, const struct function *kernel)
 {
 	const struct detached *d = &b->detached;
@@ -262,7 +262,7 @@ static void pack(struct building *b, struct text *out, const struct function *ke
 	memcpy(out->data, &head, sizeof(head));
 }
 
-/* @ptx: of the program's module. */
+/* @ptx: the program's module. */
 static int build(struct building *b, struct text *out, const char *ptx, size_t len,
 		 struct weir_error *error)
 {

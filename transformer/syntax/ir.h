@@ -113,7 +113,7 @@ struct mnemonic {
 	const char *name;             /* "ld" */
 	const char *const *modifiers; /* "global", "nc", "v2", "f32" */
 	size_t modifier_count;
-	enum type_id first_type, last_type; /* among the modifiers; TYPE_NONE: there is none */
+	enum type_id first_type; /* among the modifiers; TYPE_NONE: there is none */
 	enum opcode_class op_class;
 	unsigned flags;
 };
@@ -300,7 +300,6 @@ struct module {
 	struct reg broken_reg;
 	struct variable broken_variable;
 	struct block broken_block;
-	struct table broken_table;
 };
 
 /* The first directive of this name (without the dot), or NULL. */

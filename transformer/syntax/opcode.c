@@ -71,17 +71,10 @@ static bool split(struct mnemonic *mnemonic, struct module *module, size_t len)
 	return true;
 }
 
-static void find_types(struct mnemonic *mnemonic)
+static void find_type(struct mnemonic *mnemonic)
 {
-	for (size_t k = 0; k < mnemonic->modifier_count; k++) {
-		enum type_id type = type_find(mnemonic->modifiers[k]);
-
-		if (type == TYPE_NONE)
-			continue;
-		mnemonic->last_type = type;
-		if (mnemonic->first_type == TYPE_NONE)
-			mnemonic->first_type = type;
-	}
+	for (size_t k = 0; k < mnemonic->modifier_count && !mnemonic->first_type; k++)
+		mnemonic->first_type = type_find(mnemonic->modifiers[k]);
 }
 
 const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, size_t len)
@@ -100,7 +93,7 @@ const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, 
 	mnemonic->text = spelling;
 	if (!split(mnemonic, module, len))
 		return NULL;
-	find_types(mnemonic);
+	find_type(mnemonic);
 	row = find(mnemonic);
 	if (*mnemonic->name == '\0')
 		mnemonic->op_class = OP_DIRECTIVE; /* ".loc" */

@@ -438,8 +438,7 @@ int parse_module(struct module *module, struct arena *arena, struct diag *diag, 
 	module->functions_end = &module->functions;
 	module->scope = p.scope = arena_new(arena, struct scope);
 	module->broken_block.placed = true;
-	module->broken_reg.name = module->broken_block.label = module->broken_variable.name =
-		module->broken_table.name = "";
+	module->broken_reg.name = module->broken_block.label = module->broken_variable.name = "";
 	if (!p.scope)
 		return diag_no_memory(diag);
 	if (memchr(text, '\0', len))

@@ -54,7 +54,7 @@ static void bad_templates_stick(void **state)
 	fixture_deinit(&x);
 }
 
-static void blocks_split_where_told(void **state)
+static void blocks_split_at_the_cursor(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -144,7 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(templates_go_in),
 		cmocka_unit_test(bad_templates_stick),
-		cmocka_unit_test(blocks_split_where_told),
+		cmocka_unit_test(blocks_split_at_the_cursor),
 		cmocka_unit_test(specials_are_replaced),
 		cmocka_unit_test(parameters_come_last),
 		cmocka_unit_test(broken_functions_are_found),

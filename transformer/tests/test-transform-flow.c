@@ -46,7 +46,7 @@ static void loops_nest(void **state)
 	fixture_deinit(&x);
 }
 
-static void dominators_are_where_all_ways_pass(void **state)
+static void dominators_are_on_all_paths(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -62,7 +62,7 @@ static void dominators_are_where_all_ways_pass(void **state)
 	fixture_deinit(&x);
 }
 
-static void two_entries_make_no_loop(void **state)
+static void irreducible_cycles_are_no_loops(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -77,7 +77,7 @@ static void two_entries_make_no_loop(void **state)
 }
 
 /* Whether lanes of the warp may have exited at X. */
-static void lanes_that_may_have_left(void **state)
+static void lanes_that_may_have_exited(void **state)
 {
 	static const struct {
 		const char *code;
@@ -119,7 +119,7 @@ static void lanes_that_may_have_left(void **state)
 	}
 }
 
-static void tables_lead_everywhere(void **state)
+static void branch_tables_have_all_edges(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -136,7 +136,7 @@ static void tables_lead_everywhere(void **state)
 }
 
 /* The cost of a long row of checks with one common exit must be linear. */
-static void ladder_is_no_trouble(void **state)
+static void long_ladder_has_linear_cost(void **state)
 {
 	(void)state;
 	enum { RUNGS = 20000 };
@@ -158,7 +158,7 @@ static void ladder_is_no_trouble(void **state)
 	free(text);
 }
 
-static void what_is_read_later_lives(void **state)
+static void registers_read_later_are_live(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -201,7 +201,7 @@ static void guarded_writes_do_not_kill(void **state)
 	fixture_deinit(&x);
 }
 
-static void carry_is_alive_between(void **state)
+static void carry_is_live_between(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -219,7 +219,7 @@ static void carry_is_alive_between(void **state)
 	fixture_deinit(&x);
 }
 
-static void unknown_instructions_keep_alive(void **state)
+static void unknown_instructions_keep_registers_live(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -280,15 +280,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loops_nest),
-		cmocka_unit_test(dominators_are_where_all_ways_pass),
-		cmocka_unit_test(two_entries_make_no_loop),
-		cmocka_unit_test(tables_lead_everywhere),
-		cmocka_unit_test(lanes_that_may_have_left),
-		cmocka_unit_test(ladder_is_no_trouble),
-		cmocka_unit_test(what_is_read_later_lives),
+		cmocka_unit_test(dominators_are_on_all_paths),
+		cmocka_unit_test(irreducible_cycles_are_no_loops),
+		cmocka_unit_test(branch_tables_have_all_edges),
+		cmocka_unit_test(lanes_that_may_have_exited),
+		cmocka_unit_test(long_ladder_has_linear_cost),
+		cmocka_unit_test(registers_read_later_are_live),
 		cmocka_unit_test(guarded_writes_do_not_kill),
-		cmocka_unit_test(carry_is_alive_between),
-		cmocka_unit_test(unknown_instructions_keep_alive),
+		cmocka_unit_test(carry_is_live_between),
+		cmocka_unit_test(unknown_instructions_keep_registers_live),
 		cmocka_unit_test(rewritten_loops_have_one_entry),
 	};
 

@@ -125,7 +125,7 @@ static void rewritten_image_keeps_the_rest(void **state)
 	free(out);
 }
 
-static void newest_that_suits_is_taken(void **state)
+static void newest_suitable_ptx_is_chosen(void **state)
 {
 	(void)state;
 	static const struct {
@@ -151,7 +151,7 @@ static void newest_that_suits_is_taken(void **state)
 	}
 }
 
-static void nothing_suits(void **state)
+static void unsuitable_images_are_refused(void **state)
 {
 	(void)state;
 	struct weir_error error;
@@ -195,8 +195,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_packings_are_read),
 		cmocka_unit_test(rewritten_image_keeps_the_rest),
-		cmocka_unit_test(newest_that_suits_is_taken),
-		cmocka_unit_test(nothing_suits),
+		cmocka_unit_test(newest_suitable_ptx_is_chosen),
+		cmocka_unit_test(unsuitable_images_are_refused),
 		cmocka_unit_test(broken_images_are_refused),
 	};
 

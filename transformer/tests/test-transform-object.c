@@ -74,7 +74,7 @@ static const char *at(const struct built *b, uint32_t offset)
 	return (const char *)b->data + offset;
 }
 
-static void an_object_says_all(void **state)
+static void objects_describe_the_kernel(void **state)
 {
 	struct built b = build("ld.global.u32 %r0, [array+8]; ld.const.u32 %r1, [coefficients];\n"
 			       "red.global.add.u32 [total], %r0; mov.u64 %d0, array+16;\n"
@@ -171,7 +171,7 @@ static const struct {
 	{".global .u32 mine; ld.global.u32 %r0, [mine];", "a global variable of its own, mine"},
 };
 
-static void reasons_to_stay(void **state)
+static void kernels_that_cannot_be_detached(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
@@ -193,7 +193,7 @@ static void reasons_to_stay(void **state)
 }
 
 /* Only tables that nobody writes may be copied. */
-static void tables_that_are_none(void **state)
+static void written_tables_are_not_copied(void **state)
 {
 	static const char *const names[] = {"__cudart_written", "__cudart_pointer"};
 
@@ -213,7 +213,7 @@ static void tables_that_are_none(void **state)
 	}
 }
 
-static void no_object(void **state)
+static void errors_make_no_object(void **state)
 {
 	struct built b = build_text(HEAD ".entry k() { ret; }", "other");
 
@@ -248,7 +248,7 @@ static int fake_assemble(void *data, const char *ptx, size_t len, unsigned sm, v
 	return 0;
 }
 
-static void assemblers_are_asked(void **state)
+static void assembler_is_called(void **state)
 {
 	static const char text[] = HEAD ".entry k() { ret; }\n.entry c() .explicitcluster { ret; }";
 	struct assembler a = {.result = 0};
@@ -292,7 +292,7 @@ static int check_copy(const void *data, size_t size)
 	return r;
 }
 
-static void cut_objects(void **state)
+static void truncated_objects_are_refused(void **state)
 {
 	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
 	uint32_t size;
@@ -315,7 +315,7 @@ static void cut_objects(void **state)
 
 /* Sets each word of the header and tables to hostile values. The check must refuse them or stay
  * inside the object. */
-static void lying_objects(void **state)
+static void hostile_words_stay_inside(void **state)
 {
 	static const uint32_t lies[] = {0, 1, 2, 3, 8, 0x7fffffff, 0x80000000, 0xfffffff8, ~0u};
 	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
@@ -343,7 +343,7 @@ static void lying_objects(void **state)
 
 #define WORD(member) (offsetof(struct weir_object, member) / 4)
 
-static void particular_lies(void **state)
+static void hostile_words_are_refused(void **state)
 {
 	struct built b = build("ld.global.u32 %r0, [array]; ld.const.u32 %r1, [coefficients];");
 	const struct weir_object *head = head_of(&b);
@@ -398,15 +398,15 @@ static void particular_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_object_says_all),
+		cmocka_unit_test(objects_describe_the_kernel),
 		cmocka_unit_test(persistent_is_built_three_times),
-		cmocka_unit_test(reasons_to_stay),
-		cmocka_unit_test(tables_that_are_none),
-		cmocka_unit_test(no_object),
-		cmocka_unit_test(assemblers_are_asked),
-		cmocka_unit_test(cut_objects),
-		cmocka_unit_test(lying_objects),
-		cmocka_unit_test(particular_lies),
+		cmocka_unit_test(kernels_that_cannot_be_detached),
+		cmocka_unit_test(written_tables_are_not_copied),
+		cmocka_unit_test(errors_make_no_object),
+		cmocka_unit_test(assembler_is_called),
+		cmocka_unit_test(truncated_objects_are_refused),
+		cmocka_unit_test(hostile_words_stay_inside),
+		cmocka_unit_test(hostile_words_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void names_of_scopes_are_all_different(void **state)
 }
 
 /* Templates of passes use these names. */
-static void special_registers_are_nobody_elses(void **state)
+static void special_registers_are_renamed(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -33,7 +33,7 @@ static void special_registers_are_nobody_elses(void **state)
 	fixture_deinit(&x);
 }
 
-static void our_prefix_is_nobody_elses(void **state)
+static void prefix_is_unique(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -240,8 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_of_scopes_are_all_different),
-		cmocka_unit_test(special_registers_are_nobody_elses),
-		cmocka_unit_test(our_prefix_is_nobody_elses),
+		cmocka_unit_test(special_registers_are_renamed),
+		cmocka_unit_test(prefix_is_unique),
 		cmocka_unit_test(labels_belong_to_scopes),
 		cmocka_unit_test(group_members_are_found_by_any_stem),
 		cmocka_unit_test(body_ends_with_a_return),

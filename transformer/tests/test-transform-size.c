@@ -54,7 +54,7 @@ static char *make_text(const struct shape *shape)
 	return text;
 }
 
-static void no_shape_is_too_much(void **state)
+static void large_texts_are_handled(void **state)
 {
 	(void)state;
 	struct weir_transform_options options = {.forms = ~0u};
@@ -75,7 +75,7 @@ static void no_shape_is_too_much(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_shape_is_too_much)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(large_texts_are_handled)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

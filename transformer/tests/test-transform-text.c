@@ -117,7 +117,7 @@ static void tokens_have_places(void **state)
 	}
 }
 
-static void what_is_no_token_stays(void **state)
+static void bad_tokens_are_refused(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"`", ". x", "\"open", "/* open", "\\", "\"a\n\""};
@@ -183,7 +183,7 @@ int main(void)
 		cmocka_unit_test(equal_strings_are_one),
 		cmocka_unit_test(output_has_a_maximum),
 		cmocka_unit_test(tokens_have_places),
-		cmocka_unit_test(what_is_no_token_stays),
+		cmocka_unit_test(bad_tokens_are_refused),
 		cmocka_unit_test(integers_of_all_bases),
 		cmocka_unit_test(opcodes_are_sorted),
 	};

@@ -1,5 +1,5 @@
-/* The containers that compilers put PTX and machine code in, as they lie in files and in memory.
- * Nothing in them is aligned or to be believed: copy headers out, check sizes first. */
+/* Fatbinary containers, in which compilers pack PTX and machine code, in files and in memory. They
+ * are unaligned and untrusted: copy headers out and check sizes first. */
 #pragma once
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #define FATBIN_MAGIC 0xba55ed50u
 
-/* One behind the other, each padded to 8 bytes. */
+/* Containers follow each other, each padded to 8 bytes. */
 struct fatbin_container {
 	uint32_t magic;
 	uint16_t version, header_size;
@@ -22,11 +22,11 @@ enum fatbin_kind {
 enum fatbin_flags {
 	FATBIN_LZ4 = 0x2000,
 	FATBIN_ZSTD = 0x8000,
-	FATBIN_EXACT = 0x100000,  /* sm_90a: this architecture only */
-	FATBIN_FAMILY = 0x200000, /* sm_100f: this and later ones of the same tens */
+	FATBIN_EXACT = 0x100000,  /* sm_90a: for this architecture only */
+	FATBIN_FAMILY = 0x200000, /* sm_100f: for this and later ones with the same tens digit */
 };
 
-/* The part of an entry's header that all have; header_size may be more. */
+/* The common part of an entry's header; header_size may be larger. */
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_size;
