@@ -31,7 +31,7 @@ unsigned shares_total(const struct shares *shares)
 	return total;
 }
 
-/* Moves shares of @gpu that are in @available into @out until it has @size of them. */
+/* Moves shares of @gpu from @available to @out until @out has @size of them. */
 static void fill(struct shares *out, const struct shares *available, unsigned gpu, unsigned size)
 {
 	for (unsigned s = 0; s < SHARES_PER_GPU && shares_count(out, gpu) < size; s++)
@@ -39,7 +39,7 @@ static void fill(struct shares *out, const struct shares *available, unsigned gp
 			shares_add(out, gpu, s);
 }
 
-/* Shares of NUMA node @numa that are free. */
+/* The number of free shares on NUMA node @numa. */
 static unsigned numa_shares(const struct node *node, const struct shares *available, int numa)
 {
 	unsigned n = 0;
@@ -61,7 +61,7 @@ static bool is_better(const struct node *node, const struct shares *available, u
 					numa_shares(node, available, node->numa[than]));
 }
 
-/* The best GPU with @size of @available and all of @must, or -1. */
+/* The best GPU that has @size shares in @available and all of @must, or -1. */
 static int best_fit(const struct node *node, const struct shares *available,
 		    const struct shares *must, unsigned size)
 {
@@ -77,7 +77,7 @@ static int best_fit(const struct node *node, const struct shares *available,
 	return best;
 }
 
-/* GPUs of NUMA node @numa that are entirely in @available; @any: of all nodes. */
+/* The number of GPUs on NUMA node @numa (@any: on all nodes) that are entirely available. */
 static unsigned whole_gpus(const struct node *node, const struct shares *available, int numa,
 			   bool any)
 {
@@ -89,7 +89,7 @@ static unsigned whole_gpus(const struct node *node, const struct shares *availab
 	return n;
 }
 
-/* The GPU whose NUMA node has room for @n whole GPUs with the fewest to spare, or -1. */
+/* A GPU on the NUMA node with the fewest free GPUs that has @n of them, or -1. */
 static int closest(const struct node *node, const struct shares *available, unsigned n)
 {
 	unsigned least = UINT_MAX;
@@ -121,7 +121,7 @@ static bool prefer_whole(struct shares *out, const struct node *node,
 		return false;
 
 	int near = closest(node, available, n);
-	/* The NUMA node of choice first, then the others. */
+	/* First the chosen NUMA node, then the others. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (unsigned gpu = 0; gpu < node->n_gpus && chosen < n; gpu++) {
 			bool is_near = near >= 0 && node->numa[gpu] == node->numa[near];

@@ -1,8 +1,9 @@
-/* Which shares a container gets, and whether those that the kubelet chose are a possible grant.
- * Pure functions on sets of shares.
+/* Chooses a container's shares, and checks the shares that the kubelet chose. Pure functions on
+ * sets of shares.
  *
- * A container's shares come from one GPU, or are whole GPUs. The kubelet only counts; it asks for a
- * preference with what is free, then names the shares that it took, which need not be those.
+ * A container's shares come from one GPU, or are whole GPUs. The kubelet only counts shares: it
+ * asks us which of the free ones we prefer, and then names the shares that it took, which may be
+ * others.
  */
 #pragma once
 
@@ -11,10 +12,10 @@
 #include <stdint.h>
 
 #define SHARES_PER_GPU 100u
-/* GPUs of a node. 64 x 100 device ids are 0.5 MiB in a message; the kubelet takes up to 4 MiB. */
+/* GPUs of a node. 64 x 100 device ids make a message of 0.5 MiB; the kubelet accepts 4 MiB. */
 #define GPUS_MAX 64u
 
-/* Shares of a node's GPUs, which are known by their index. */
+/* A set of shares of a node's GPUs, by index. */
 struct shares {
 	uint64_t bits[GPUS_MAX][2];
 };
@@ -24,38 +25,38 @@ bool shares_has(const struct shares *shares, unsigned gpu, unsigned share);
 unsigned shares_count(const struct shares *shares, unsigned gpu);
 unsigned shares_total(const struct shares *shares);
 
-/* What the allocator knows of a node: its GPUs, and the NUMA node of each, -1: none. */
+/* The node: its GPUs and their NUMA nodes, -1: none. */
 struct node {
 	unsigned n_gpus;
 	int numa[GPUS_MAX];
-	bool spread; /* parts of GPUs: over all, instead of onto as few as possible */
+	bool spread; /* spread parts over all GPUs instead of packing them */
 };
 
-/* Chooses @size of @available, @must (a part of it) among them. A part comes from the fullest GPU
- * that still has room, or from the emptiest, of the NUMA node with the most free. Whole GPUs come
- * from one NUMA node where that is possible, the one with the fewest free. False: there is no such
- * choice. */
+/* Chooses @size shares of @available that include @must. A part of a GPU comes from the NUMA node
+ * with the most free shares, there from the fullest GPU that has room (@spread: from the emptiest).
+ * Whole GPUs come from one NUMA node if possible, the one with the fewest free GPUs. False:
+ * impossible. */
 bool allocator_prefer(struct shares *out, const struct node *node, const struct shares *available,
 		      const struct shares *must, unsigned size);
 
 enum allocation {
 	ALLOCATION_OK = 0,
-	ALLOCATION_NONE,     /* no shares at all */
-	ALLOCATION_TOO_MANY, /* more than one GPU has, and not whole GPUs */
-	ALLOCATION_SPLIT,    /* from more GPUs than one, though they would fit on one */
-	ALLOCATION_PARTIAL,  /* as many as whole GPUs, but parts of more */
+	ALLOCATION_NONE,     /* no shares */
+	ALLOCATION_TOO_MANY, /* more than one GPU has, but not whole GPUs */
+	ALLOCATION_SPLIT,    /* from several GPUs, though they fit on one */
+	ALLOCATION_PARTIAL,  /* the number of whole GPUs, but parts of more GPUs */
 };
 
 struct grant {
 	unsigned n_shares;
 	unsigned n_gpus;
 	unsigned gpus[GPUS_MAX];
-	bool whole; /* all shares of its GPUs: left alone */
+	bool whole; /* whole GPUs: without Weir */
 };
 
-/* @out is written when it is ALLOCATION_OK. */
+/* Writes @out if the result is ALLOCATION_OK. */
 enum allocation allocator_check(struct grant *out, const struct node *node,
 				const struct shares *taken);
-/* One line for people, who see it as the pod's status message. */
+/* One line, which users see as the pod's status message. */
 void allocator_explain(char *out, size_t size, enum allocation allocation, const char *resource,
 		       const struct node *node, const struct shares *taken);

@@ -14,8 +14,8 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
-#define VERSION_NAME                                                                 \
-	"0.5.0" /* the first with all that is used here, and known to containerd 1.7 \
+#define VERSION_NAME                                                      \
+	"0.5.0" /* the first that has all we use; containerd 1.7 knows it \
 		 */
 #define FILE_MAX (1u << 20)
 
@@ -38,7 +38,7 @@ static void put_node(FILE *out, const char *path, bool first)
 	fputs(", \"permissions\": \"rw\"}", out);
 }
 
-/* A device must bring something. NVIDIA's runtime is told to bring nothing. */
+/* A device must have some edit. This one tells NVIDIA's runtime to add nothing. */
 static void put_device(FILE *out, const struct config *config, const struct gpu *gpu)
 {
 	char node[DRIVER_NODE_MAX];
@@ -120,7 +120,7 @@ static bool is_there(const char *path, const char *text)
 	return have && read(fd, have, size + 1) == (ssize_t)size && memcmp(have, text, size) == 0;
 }
 
-/* Runtimes read what ends with .json or .yaml. */
+/* Replaces the file atomically. Runtimes read only names that end with .json or .yaml. */
 static int replace(const char *path, const char *text)
 {
 	cleanup(freep) char *temporary = NULL;

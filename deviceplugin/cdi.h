@@ -1,10 +1,10 @@
-/* The Container Device Interface: a file by which container runtimes know our GPUs as devices with
- * names, and what each brings into a container.
+/* The Container Device Interface: a file that names our GPUs as devices and tells container
+ * runtimes what each device adds to a container.
  *
- *   weir.dev/gpu=GPU-<uuid>    its device node, and what all have: the driver's other nodes, and
- * its libraries where they are ours to mount
+ *   weir.dev/gpu=GPU-<uuid>    the GPU's device node, the driver's other nodes, and the driver's
+ * libraries if the plugin mounts them
  *
- * Weir's own part of a grant is not in it: that is the container's, not the GPU's. */
+ * Weir's own files are not in it: they depend on the container, not on the GPU. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@ struct config;
 struct driver;
 struct gpu;
 
-/* The specification of @n_gpus GPUs, for the caller to free. 0 or -ENOMEM. */
+/* Formats the specification of @n_gpus GPUs, for the caller to free. 0 or -ENOMEM. */
 int cdi_format(char **out, const struct config *config, const struct driver *driver,
 	       const struct gpu *gpus, unsigned n_gpus);
-/* Puts @text where runtimes look for it, unless it is there: whole or not at all, for everybody to
- * read. 0 or a negative errno; @path has the file's name, for messages. */
+/* Writes @text atomically to the file that runtimes read, unless it is there already. 0 or a
+ * negative errno; @path gets the file's name, for messages. */
 int cdi_write(char *path, size_t path_size, const struct config *config, const char *text);

@@ -11,7 +11,7 @@ void bytes_deinit(struct bytes *bytes)
 	*bytes = (struct bytes){0};
 }
 
-/* Grants memory up to a budget; what is freed on the way is not granted again. */
+/* Allocates up to a budget. Freed memory does not return to the budget. */
 static void *grant(void *data, size_t size)
 {
 	size_t *budget = data;
@@ -39,7 +39,7 @@ ProtobufCMessage *codec_decode(const ProtobufCMessageDescriptor *type, const voi
 
 void codec_free(ProtobufCMessage *message)
 {
-	/* Without an allocator protobuf-c frees with free(), as release() does. */
+	/* Without an allocator, protobuf-c frees with free(), like release(). */
 	if (message)
 		protobuf_c_message_free_unpacked(message, NULL);
 }

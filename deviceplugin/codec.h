@@ -1,33 +1,33 @@
-/* Protobuf messages to and from bytes, and method paths, by protobuf-c's descriptors: nothing here
- * knows any message. */
+/* Converts Protobuf messages to and from bytes, by protobuf-c's descriptors, for any message type.
+ */
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What decoding may allocate for each byte that it reads, and on top of that. A message of many
- * empty sub-messages grows the most. */
+/* Decoding may allocate this much per byte of the message, plus a constant. Messages of many empty
+ * sub-messages need the most. */
 #define CODEC_GROWTH 32u
 #define CODEC_SPARE  (64u << 10)
 
-/* Owned bytes. */
+/* Bytes that the struct owns. */
 struct bytes {
 	uint8_t *data;
 	size_t size;
 };
 void bytes_deinit(struct bytes *bytes);
 
-/* NULL: not a message of @type, or one that needs more memory than its size justifies. Free it with
- * codec_free(). */
+/* Free the result with codec_free(). NULL: not a message of @type, or it needs more memory than its
+ * size allows. */
 ProtobufCMessage *codec_decode(const ProtobufCMessageDescriptor *type, const void *data,
 			       size_t size);
 void codec_free(ProtobufCMessage *message);
 
-/* 0, or -ENOMEM. Replaces what @out has. */
+/* Replaces the content of @out. 0 or -ENOMEM. */
 int codec_encode(struct bytes *out, const ProtobufCMessage *message);
 
-/* Index of the method that @path ("/package.Service/Method") names, or -1. */
+/* The index of the method that @path ("/package.Service/Method") names, or -1. */
 int codec_method(const ProtobufCServiceDescriptor *service, const char *path);
 /* The path of method @index. */
 void codec_path(char *out, size_t size, const ProtobufCServiceDescriptor *service, unsigned index);

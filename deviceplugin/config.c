@@ -11,9 +11,9 @@
 #include "weir/yaml.h"
 
 #define HOST_DIR       "/usr/local/lib/weir/" WEIR_VERSION
-#define PLUGIN_DIR_MAX 64u /* so that the path of a socket in it fits */
+#define PLUGIN_DIR_MAX 64u /* leaves room for a socket's name */
 
-/* Letters, digits, and @inner between them. */
+/* True: letters and digits, with characters of @inner in between. */
 static bool is_label(const char *text, size_t n, size_t max, const char *inner)
 {
 	if (!n || n > max)
@@ -28,7 +28,7 @@ static bool is_label(const char *text, size_t n, size_t max, const char *inner)
 	return true;
 }
 
-/* A DNS name in lower case, which still is one with "requests." before it, as in a quota. */
+/* A DNS name in lower case, short enough for "requests." before it, as in a quota. */
 static bool is_domain(const char *text, size_t n)
 {
 	enum { NAME_MAX_ = 253, LABEL_MAX = 63 };
@@ -58,7 +58,7 @@ bool config_resource_name_valid(const char *name)
 	       is_label(slash + 1, strlen(slash + 1), 63, "-_.");
 }
 
-/* A letter, then letters, digits and `_-.`, and no sign at the end. */
+/* A letter, then letters, digits and `_-.`; the last one is a letter or digit. */
 static bool is_word(const char *text, size_t n)
 {
 	return is_label(text, n, n, "_-.") && !(text[0] >= '0' && text[0] <= '9');
@@ -118,7 +118,7 @@ static int read_plugin_dir(struct yaml_file *file, const yaml_node_t *value,
 	return yaml_read_path(file, value, field, target);
 }
 
-/* A path or nothing, without slashes at its end: "/" is nothing, too. */
+/* A path or "". Removes slashes at the end, so "/" becomes "". */
 static int read_prefix(struct yaml_file *file, const yaml_node_t *value,
 		       const struct yaml_field *field, void *target)
 {

@@ -1,4 +1,5 @@
-/* The plugin's configuration: defaults, one YAML file, checks. README.md explains each key. */
+/* The plugin's configuration file: its defaults, and a check of every value. README.md has the
+ * keys. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,11 +11,11 @@
 #include "weir/log.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
-#define CDI_KIND_MAX    128u /* with its NUL */
+#define CDI_KIND_MAX    128u /* with NUL */
 
-/* How an answer says which GPUs: device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
+/* How a container gets its GPUs: by device nodes and NVIDIA_VISIBLE_DEVICES, or by CDI. */
 enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
-/* Parts of GPUs: onto as few as possible, or over all. */
+/* Parts of GPUs: on as few GPUs as possible, or spread over all. */
 enum allocation_strategy { ALLOCATION_PACK, ALLOCATION_SPREAD };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
 
@@ -45,26 +46,26 @@ struct config {
 	enum allocation_strategy allocation;
 	enum device_list_strategy device_list;
 	enum log_level log_level;
-	char *plugin_dir;       /* the kubelet's, as this process sees it */
+	char *plugin_dir;       /* the kubelet's, in this process's file system */
 	char *agent_socket_dir; /* on the host */
-	bool gpu_sockets;       /* containers get the folder of their GPU in it, not all of it */
+	bool gpu_sockets;       /* containers get only the folder of their GPU in it */
 	struct {
-		char *dir;     /* the agent's, on the host: a folder for each GPU in it */
-		bool required; /* no container gets a part of a GPU whose daemon does not answer */
+		char *dir;     /* the agent's, on the host, with a folder for each GPU */
+		bool required; /* refuse containers while the GPU's daemon does not answer */
 	} mps;
-	char *node_root;    /* where this process sees the host's root; empty: it is ours */
+	char *node_root;    /* the host's root in this process's file system; empty: "/" */
 	char *library_path; /* on the host, and in containers */
-	char *nvml_path;    /* the same, of the one before NVML; empty: there is none */
+	char *nvml_path;    /* the same for the NVML shim; empty: none */
 	char *preload_path; /* on the host */
 	struct {
-		char *dir;  /* of specifications, as this process sees it */
+		char *dir;  /* of CDI specifications, in this process's file system */
 		char *kind; /* vendor/class */
 	} cdi;
 	struct {
 		enum driver_mount mount;
 		char *root;      /* on the host */
-		char *libraries; /* directory on the host; empty: searched for below root */
-		char *nvml;      /* library, as this process sees it; empty: searched for */
+		char *libraries; /* folder on the host; empty: search under root */
+		char *nvml;      /* library, in this process's file system; empty: search */
 	} driver;
 	struct {
 		struct config_mount *mounts;

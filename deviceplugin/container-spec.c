@@ -20,14 +20,14 @@
 #define PRELOAD_FILE "/etc/ld.so.preload"
 #define CDI_KEY      "cdi.k8s.io/weir-device-plugin_gpus"
 
-/* The answer as it grows. The first failure sticks; what follows does nothing. */
+/* The answer under construction. After the first failure nothing more is added. */
 struct builder {
 	V1beta1__ContainerAllocateResponse *response;
 	const struct config *config;
 	int error;
 };
 
-/* Appends @item to a repeated field. Takes it, also when that fails. */
+/* Appends @item to a repeated field. Takes it, even on failure. */
 static void append(struct builder *b, void ***list, size_t *n, ProtobufCMessage *item)
 {
 	void **grown = b->error ? NULL : realloc(*list, (*n + 1) * sizeof(void *));
@@ -66,7 +66,7 @@ static void add_mount(struct builder *b, const char *host, const char *container
 	append(b, (void ***)&r->mounts, &r->n_mounts, &mount->base);
 }
 
-/* Unless there is no such node. */
+/* Adds nothing if there is no such node. */
 static void add_device(struct builder *b, const char *path)
 {
 	V1beta1__ContainerAllocateResponse *r = b->response;
@@ -119,7 +119,7 @@ static void add_cdi_device(struct builder *b, const char *name)
 	append(b, (void ***)&r->cdi_devices, &r->n_cdi_devices, &device->base);
 }
 
-/* By name: the runtime finds out what they bring. */
+/* Names the CDI devices; the runtime reads what they add. */
 static void name_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
 {
 	char list[GPUS_MAX * (CDI_KIND_MAX + GPU_UUID_MAX)];
@@ -137,10 +137,9 @@ static void name_gpus(struct builder *b, const struct gpu *gpus, const struct gr
 		add_pair(b, &b->response->annotations, &b->response->n_annotations, CDI_KEY, list);
 }
 
-/* NVIDIA_VISIBLE_DEVICES is for NVIDIA's container runtime, which does nothing when CDI does it;
- * without it, it overrules the "all" that CUDA images carry. Device nodes select the GPU.
- * CUDA_VISIBLE_DEVICES would do so as well, but programs read numbers from it, so it is only set
- * where there are no nodes. */
+/* NVIDIA_VISIBLE_DEVICES is for NVIDIA's container runtime, and overrides the "all" of CUDA images.
+ * With CDI it is "void", so that this runtime does nothing. The device nodes select the GPU.
+ * CUDA_VISIBLE_DEVICES is only set if there are no nodes, because programs expect numbers in it. */
 static void add_gpus(struct builder *b, const struct gpu *gpus, const struct grant *grant)
 {
 	char list[GPUS_MAX * GPU_UUID_MAX] = "", node[DRIVER_NODE_MAX];
@@ -168,14 +167,14 @@ static void add_driver_file(void *owner, const char *host, const char *container
 	add_mount(owner, host, container, true);
 }
 
-/* The agent says so with a file. Without its daemon a container would fail at its first CUDA call.
+/* The agent reports this with a file. Without the daemon, a container's first CUDA call would fail.
  */
 static bool has_mps(const struct config *config, const struct gpu *gpu)
 {
 	char ready[512], client[512];
 
 	snprintf(ready, sizeof(ready), "%s/%s/ready", config->mps.dir, gpu->uuid);
-	/* Which an older agent, whose daemon goes on, did not make. */
+	/* An older agent, whose daemon still runs, did not create this file. */
 	snprintf(client, sizeof(client), "%s/%s/client", config->mps.dir, gpu->uuid);
 	return driver_host_has(config, ready) && driver_host_has(config, client);
 }
@@ -186,8 +185,7 @@ bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu
 	       !has_mps(config, gpu);
 }
 
-/* The clients' way to this GPU's daemon, and to no other. A read-only mount will do: sockets
- * can be connected to. */
+/* The folder of this GPU's daemon only. Sockets on a read-only mount still accept connections. */
 static void add_mps(struct builder *b, const struct gpu *gpu)
 {
 	char pipes[512];
@@ -205,8 +203,8 @@ static void add_mps(struct builder *b, const struct gpu *gpu)
 	add_mount(b, pipes, MPS_DIR, true);
 }
 
-/* The directory, because a new agent makes a new socket. A socket can be connected to through a
- * read-only mount. That of its GPU shows no other's. */
+/* Mounts the folder, not the socket, because a new agent creates a new socket. With gpuSockets it
+ * is the folder of the container's GPU only. */
 static void add_socket(struct builder *b, const struct gpu *gpu, const char *socket_dir)
 {
 	const struct config *config = b->config;
@@ -224,7 +222,7 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 
 	*strrchr(socket_dir, '/') = '\0';
 	add_env(b, "WEIR_GPU", gpu->uuid);
-	/* Nobody tells us of the pod's annotation. */
+	/* The kubelet does not tell us the pod's annotation. */
 	add_env(b, WEIR_LIMITED_VARIABLE, "1");
 	if (driver->mount && driver->libraries)
 		add_env(b, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1");

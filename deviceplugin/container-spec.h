@@ -1,11 +1,10 @@
-/* What a container needs for the GPUs that it was granted: environment, mounts, device nodes.
+/* What a container gets for its GPUs: environment, mounts, device nodes.
  *
  *   shares of a GPU   libweir at its versioned path, /etc/ld.so.preload that names it, the agent's
- *                     directory, and what a whole GPU gets
- *   whole GPUs        device nodes and driver, nothing of Weir
+ * folder, and the same as for a whole GPU whole GPUs        device nodes and driver, without Weir
  *
- * The kubelet keeps the answer for the life of the pod and uses it again when a container restarts,
- * so every path in it must stay valid as long: hence the versioned library.
+ * The kubelet keeps this answer for the life of the pod and uses it again when a container
+ * restarts. So every path in it must stay valid: this is why the library's path has a version.
  */
 #pragma once
 
@@ -22,5 +21,5 @@ struct grant;
 int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,
 		   const struct driver *driver, const struct gpu *gpus, const struct grant *grant);
 
-/* True: its mode is mps, the configuration demands the daemon, and it does not answer. */
+/* True: the GPU's mode is mps, mps.required is set, and its daemon does not answer. */
 bool container_spec_lacks_mps(const struct config *config, const struct gpu *gpu);

@@ -12,7 +12,7 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
-/* Below the driver's root, in order of trial. */
+/* Under the driver's root, in this order. */
 static const char *const library_dirs[] = {
 	"usr/lib/" DRIVER_TRIPLET,
 	"usr/lib/" DRIVER_TRIPLET "/nvidia/current",
@@ -28,8 +28,8 @@ static const char *const smi_paths[] = {
 	"home/kubernetes/bin/nvidia/bin/nvidia-smi",
 };
 
-/* What computing needs; `.so.` and a version follow. A bare libcuda.so is left out: a program that
- * opens it by that name would get round libweir. */
+/* The libraries that CUDA programs need; `.so.` and a version follow. Not libcuda.so without
+ * version: a program that opens it would bypass libweir. */
 static const char *const library_names[] = {
 	"libcuda",
 	"libcudadebugger",
@@ -48,7 +48,7 @@ const char *const driver_nodes[] = {
 };
 static const char *const container_dirs[] = {DRIVER_DIR_DEBIAN, DRIVER_DIR_REDHAT};
 
-/* Where a container runtime says that NVIDIA's is the default, simplified. */
+/* Files that make NVIDIA's runtime the default, and the text in them after simplify(). */
 static const struct {
 	const char *path;
 	const char *text;
@@ -61,7 +61,7 @@ static const struct {
 	{"/etc/crio/crio.conf.d/99-nvidia.conf", "default_runtime=\"nvidia\""},
 };
 
-/* Opens a path of the host as the host would: symbolic links stay below its root. */
+/* Opens a path of the host; symbolic links resolve inside the host's root. */
 static int open_host(const struct config *config, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
@@ -84,7 +84,7 @@ bool driver_host_has(const struct config *config, const char *path)
 	return fd >= 0;
 }
 
-/* Without blanks and lines that are comments, and with one kind of quotes. */
+/* Removes blanks and comment lines, and turns all quotes into double quotes. */
 static void simplify(char *text, size_t size)
 {
 	size_t n = 0;
@@ -93,7 +93,7 @@ static void simplify(char *text, size_t size)
 	for (size_t i = 0; i < size; i++) {
 		if (text[i] == '\n')
 			begins = true;
-		if (strchr(" \t\n", text[i])) /* and the end of strings */
+		if (strchr(" \t\n", text[i])) /* matches NUL, too */
 			continue;
 		if (begins)
 			comment = text[i] == '#';
@@ -127,7 +127,8 @@ static bool has_nvidia_runtime(const struct config *config)
 	return false;
 }
 
-/* The first of @paths below the driver's root that has @file in it ("": that exists itself). */
+/* The first of @paths under the driver's root in which @file exists. @file "": the path itself
+ * exists. */
 static char *find(const struct config *config, const char *const *paths, size_t n, const char *file)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -154,7 +155,7 @@ static bool is_needed(const char *file)
 	return false;
 }
 
-/* Names of the libraries that exist: a dangling link would keep every container from starting. */
+/* Lists the libraries that exist. Mounting a dangling link would fail every container's start. */
 static int list_libraries(struct driver *driver, const struct config *config)
 {
 	int fd = open_host(config, driver->libraries, O_RDONLY | O_DIRECTORY);
@@ -212,7 +213,8 @@ void driver_each_file(const struct driver *driver,
 		each(owner, driver->smi, DRIVER_SMI_FILE);
 }
 
-/* With CDI, NVIDIA's runtime is told to bring nothing. */
+/* Whether the plugin mounts the driver. With CDI it must, because NVIDIA's runtime then adds
+ * nothing. */
 static bool is_ours(const struct config *config)
 {
 	if (config->device_list != DEVICE_LIST_ENVVAR && !config_cdi_is_ours(config))

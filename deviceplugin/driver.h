@@ -1,10 +1,9 @@
-/* The NVIDIA driver as it lies on the host: which files a container needs of it, and whether we are
- * the one to mount them.
+/* The NVIDIA driver on the host: the files that a container needs, and whether the plugin mounts
+ * them.
  *
- * A container runtime of NVIDIA's does that itself when NVIDIA_VISIBLE_DEVICES is set. Where it is
- * not the default runtime we mount the driver's libraries into two directories that between them
- * are on the default search path of Debian's and Red Hat's loader, so that no environment variable
- * of the image has to change.
+ * If NVIDIA's container runtime is the default, it mounts them itself. Otherwise the plugin mounts
+ * the libraries into two folders, which are on the default search paths of Debian's and Red Hat's
+ * loaders. So no environment variable of the image has to change.
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 
 #include "config.h"
 
-/* Below the container's root. */
+/* Under the container's root. */
 #if defined(__aarch64__)
 #define DRIVER_TRIPLET "aarch64-linux-gnu"
 #else
@@ -26,27 +25,28 @@
 #define DRIVER_FILES_MAX 64u
 
 struct driver {
-	char *libraries; /* directory on the host with libcuda.so.1; NULL: none found */
+	char *libraries;               /* folder on the host with libcuda.so.1; NULL: not found */
 	char *names[DRIVER_FILES_MAX]; /* of the libraries in it that containers need */
 	size_t n_names;
 	char *smi;  /* nvidia-smi on the host, or NULL */
-	bool mount; /* ours to mount */
+	bool mount; /* the plugin mounts these files */
 };
 
 int driver_init(struct driver *driver, const struct config *config);
 void driver_deinit(struct driver *driver);
 
-/* Device nodes beside the GPUs' own, NULL at the end; only the first exists with every driver. */
+/* Device nodes that all GPUs share, then NULL. Only the first exists with every driver. */
 extern const char *const driver_nodes[];
 #define DRIVER_NODE_MAX 32u
-/* The node of the GPU of that minor number. False: it has none, as simulated ones. */
+/* The device node of the GPU with that minor number. False: it has none (a simulated GPU). */
 bool driver_gpu_node(char out[DRIVER_NODE_MAX], const struct config *config, int minor);
-/* Each file of the driver that is ours to mount, on the host and in the container. */
+/* Calls @each for every file that the plugin mounts. */
 void driver_each_file(const struct driver *driver,
 		      void (*each)(void *owner, const char *host, const char *container),
 		      void *owner);
 
 /* Whether @path exists on the host. */
 bool driver_host_has(const struct config *config, const char *path);
-/* NVML's library as this process sees it, for the caller to free; NULL: leave it to the loader. */
+/* The path of NVML's library in this process's file system, for the caller to free. NULL: let the
+ * loader search. */
 char *driver_nvml(const struct driver *driver, const struct config *config);

@@ -1,17 +1,17 @@
-/* A GPU as the plugin hands it out. */
+/* A GPU of this node. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPU_UUID_MAX 48u /* "GPU-" and a UUID are 40, and its end */
+#define GPU_UUID_MAX 48u /* "GPU-", a UUID and NUL are 41 */
 
 struct gpu {
 	char uuid[GPU_UUID_MAX];
 	char product[96];
-	int index; /* as NVML counts, -1: unknown */
-	int minor; /* of /dev/nvidiaN, -1: unknown */
-	int numa;  /* node, -1: none */
+	int index; /* in NVML's order; -1: unknown */
+	int minor; /* of /dev/nvidiaN; -1: unknown */
+	int numa;  /* node; -1: none */
 	uint64_t memory;
 	bool healthy;
 };

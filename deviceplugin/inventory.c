@@ -12,11 +12,11 @@
 #include "weir/probe.h"
 
 #define SECOND         1000000000ull
-#define OPEN_INTERVAL  (30 * SECOND) /* to open NVML */
-#define LOST_INTERVAL  (5 * SECOND)  /* the same, while a GPU that was there is not */
-#define TICK           (SECOND / 2)  /* to look for errors */
+#define OPEN_INTERVAL  (30 * SECOND) /* between attempts to open NVML */
+#define LOST_INTERVAL  (5 * SECOND)  /* the same while a GPU is lost */
+#define TICK           (SECOND / 2)  /* between checks for errors */
 #define PROBE_INTERVAL (2 * SECOND)
-#define EVENTS_MAX     32 /* taken at one time */
+#define EVENTS_MAX     32 /* handled per tick */
 
 void inventory_id(char out[DEVICE_ID_MAX], const struct gpu *gpu, unsigned share)
 {
@@ -41,7 +41,7 @@ bool inventory_find(const struct inventory *inventory, const char *id, unsigned 
 	return false;
 }
 
-/* By NVML, where sysfs does not say. */
+/* The NUMA node from NVML, if sysfs does not have it. */
 static int numa_by_nvml(const struct nvml *nvml, nvmlDevice_t device)
 {
 	unsigned long nodes = 0;
@@ -53,7 +53,7 @@ static int numa_by_nvml(const struct nvml *nvml, nvmlDevice_t device)
 	return __builtin_ffsl((long)nodes) - 1;
 }
 
-/* The node by the PCI device's file in sysfs; -1: none, as on machines with one. */
+/* The NUMA node from the PCI device's file in sysfs; -1: none, as on machines with one node. */
 static int numa_node(const struct nvml *nvml, nvmlDevice_t device)
 {
 	nvmlPciInfo_t pci;
@@ -74,7 +74,7 @@ static int numa_node(const struct nvml *nvml, nvmlDevice_t device)
 	return node;
 }
 
-/* A GPU in MIG mode is already divided, by hardware. */
+/* Such a GPU is already partitioned in hardware. */
 static bool is_mig(const struct nvml *nvml, nvmlDevice_t device)
 {
 	unsigned current, pending;
@@ -107,7 +107,7 @@ static bool describe(const struct nvml *nvml, nvmlDevice_t device, unsigned inde
 	return true;
 }
 
-/* Its place in the list, a new one if it was never seen; -1: the list is full. */
+/* The index of the GPU; a new GPU is added. -1: the list is full. */
 static int place(struct inventory *inventory, const struct gpu *gpu)
 {
 	struct node *node = &inventory->node;
@@ -140,23 +140,23 @@ static void take_gpus(struct inventory *inventory)
 		struct gpu gpu;
 		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
 		    !describe(nvml, device, i, &gpu)) {
-			log_limited(LOG_WARNING, 600, "GPU %u does not answer; left out", i);
+			log_limited(LOG_WARNING, 600, "GPU %u does not answer; ignored", i);
 			continue;
 		}
 		if (is_mig(nvml, device)) {
-			log_warning("GPU %s is in MIG mode; left out", gpu.uuid);
+			log_warning("GPU %s is in MIG mode; ignored", gpu.uuid);
 			continue;
 		}
 		int at = place(inventory, &gpu);
 		if (at < 0) {
-			log_warning("more than %u GPUs; the rest is left out", GPUS_MAX);
+			log_warning("more than %u GPUs; the others are ignored", GPUS_MAX);
 			return;
 		}
 		inventory->handles[at] = device;
 		probe_listen(nvml, inventory->events, device);
 	}
 	if (!n && !inventory->complained)
-		log_warning("NVML at %s lists no GPU; asking again each %llu s", nvml->path,
+		log_warning("NVML at %s lists no GPU; trying again every %llu s", nvml->path,
 			    OPEN_INTERVAL / SECOND);
 	inventory->complained = !n;
 }
@@ -170,7 +170,7 @@ static void close_nvml(struct inventory *inventory)
 	memset(inventory->handles, 0, sizeof(inventory->handles));
 }
 
-/* Asks each GPU. One that is lost comes back, if at all, with a new start of NVML. */
+/* Checks each GPU. A lost GPU can only come back after NVML is opened again. */
 static void probe(struct inventory *inventory, uint64_t now)
 {
 	inventory->lost = inventory->node.n_gpus == 0;
@@ -190,7 +190,7 @@ static void open_nvml(struct inventory *inventory)
 	int r = nvml_open(&inventory->nvml, inventory->nvml_path, message, sizeof(message));
 	if (r < 0) {
 		if (!inventory->complained)
-			log_warning("%s; no GPUs to hand out, trying again each %llu s", message,
+			log_warning("%s; no GPUs to offer, trying again every %llu s", message,
 				    OPEN_INTERVAL / SECOND);
 		inventory->complained = true;
 		for (unsigned i = 0; i < inventory->node.n_gpus; i++)
@@ -200,7 +200,7 @@ static void open_nvml(struct inventory *inventory)
 	inventory->events = probe_events_new(&inventory->nvml);
 	if (!inventory->events)
 		log_limited(LOG_WARNING, 600,
-			    "this driver tells no XID errors; health comes from NVML's answers");
+			    "this driver reports no XID errors; health depends on NVML's answers");
 	take_gpus(inventory);
 	probe(inventory, loop_now());
 }
@@ -228,12 +228,12 @@ static void take_errors(struct inventory *inventory, uint64_t now)
 			health_xid(&inventory->health[gpu], &inventory->config->health, xid, now);
 		log_warning("GPU %s: XID %llu (%s)%s", inventory->gpus[gpu].uuid,
 			    (unsigned long long)xid, xid_name(xid), counts ? "" : ", ignored");
-		/* The driver may want a recovery now. */
+		/* The driver may now ask for a recovery. */
 		inventory->next_probe = 0;
 	}
 }
 
-/* True: something that the kubelet should know. */
+/* True: tell the kubelet. */
 static bool judge(struct inventory *inventory, uint64_t now)
 {
 	char reason[HEALTH_REASON_MAX];

@@ -1,4 +1,4 @@
-/* weir-device-plugin: hands out shares of this node's GPUs to the kubelet. */
+/* weir-device-plugin: offers shares of this node's GPUs to the kubelet. */
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static const struct argp argp = {
 	.doc = "Offers shares of this node's GPUs to the kubelet as an extended resource.",
 };
 
-/* @text_out: as it is in the file, also where it is wrong. */
+/* @text_out gets the file's text even if the configuration is wrong. */
 static int load(const char *path, struct config *out, char **text_out, char message[512])
 {
 	char *text = NULL;
@@ -66,22 +66,22 @@ static int load(const char *path, struct config *out, char **text_out, char mess
 	return config_parse(out, path, text, size, message, 512);
 }
 
-/* One life of the plugin, with one configuration. A new one ends it, and begins the next: the
- * kubelet sees a plugin that registers again, containers see nothing. What is known of the GPUs
- * goes from one to the next. */
+/* One run of the plugin with one configuration. A new configuration starts the next run: the plugin
+ * registers with the kubelet again; containers notice nothing. The state of the GPUs passes to the
+ * next run. */
 struct life {
 	struct loop loop;
 	struct loop_signals signals;
 	struct file_watch watch;
 	struct plugin plugin;
 	const struct options *options;
-	const char *text; /* of the configuration's file */
-	bool renewed;     /* @next and @next_text are to follow */
+	const char *text; /* of the configuration file */
+	bool renewed;     /* the next run uses @next and @next_text */
 	struct config next;
 	char *next_text;
 };
 
-/* A file that is wrong is said, and what was before goes on. */
+/* A mistake in the file is logged, and the current configuration stays in force. */
 static void look_at_config(struct life *life, bool always)
 {
 	const char *path = life->options->config;
@@ -97,10 +97,10 @@ static void look_at_config(struct life *life, bool always)
 		return;
 	}
 	if (r < 0) {
-		log_error("%s; the configuration from before stays in force", message);
+		log_error("%s; the previous configuration stays in force", message);
 		return;
 	}
-	log_info("%s: taken; registering again", path);
+	log_info("%s: changed; registering again", path);
 	life->next_text = take(text);
 	life->renewed = true;
 	loop_stop(&life->loop);
@@ -130,11 +130,11 @@ static int live(struct life *life, const struct config *config, const struct inv
 	int r = loop_init(&life->loop);
 	if (r < 0)
 		return r;
-	/* Before gRPC's threads, which inherit the blocked signals. */
+	/* Before gRPC starts its threads, which must inherit the blocked signals. */
 	r = loop_signals_init(&life->signals, &life->loop, numbers, countof(numbers), raised);
 	if (r == 0 && life->options->config) {
 		r = file_watch_init(&life->watch, &life->loop, life->options->config, file_changed);
-		/* It may be another one by now, and nobody will tell of that change. */
+		/* The file may have changed before the watch started. */
 		if (r == 0)
 			look_at_config(life, false);
 	}
@@ -152,11 +152,11 @@ static int live(struct life *life, const struct config *config, const struct inv
 	return r;
 }
 
-/* One life after another. Takes @config and @text. */
+/* One run after another. Takes @config and @text. */
 static int serve(const struct options *options, struct config *config, char *text)
 {
 	static struct life life;
-	static struct inventory before; /* empty at first */
+	static struct inventory before; /* empty for the first run */
 	int r;
 
 	do {
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	umask(077); /* our socket is for the kubelet alone */
+	umask(077); /* only the kubelet may connect to our socket */
 
 	r = serve(&options, &config, text);
 	if (r < 0)

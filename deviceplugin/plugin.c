@@ -18,18 +18,18 @@
 
 #define MS             1000000ull
 #define SECOND         (1000 * MS)
-#define SETTLE         (200 * MS) /* after a change in the directory: more follow */
+#define SETTLE         (200 * MS) /* collects changes of the directory */
 #define PAUSE_MIN      SECOND
 #define PAUSE_MAX      (30 * SECOND)
-#define STREAM_WAIT    (10 * SECOND) /* from a registration to its ListAndWatch */
-#define STREAM_LONG    (30 * SECOND) /* one that lived as long was all right */
-#define REGISTER_MS    15000u        /* the kubelet alone takes 10 s to find us dead */
+#define STREAM_WAIT    (10 * SECOND) /* for ListAndWatch after a registration */
+#define STREAM_LONG    (30 * SECOND) /* a stream that lived this long was good */
+#define REGISTER_MS    15000u        /* the kubelet needs 10 s to notice that we are dead */
 #define KUBELET_SOCKET "kubelet.sock"
 #define API_VERSION    "v1beta1"
 #define SOCKET_PREFIX  "weir-"
 #define SOCKET_SUFFIX  ".sock"
 
-/* Once for each reason in a row. */
+/* Logs a complaint once until another one follows. */
 __attribute__((format(printf, 2, 3))) static void complain(struct plugin *plugin,
 							   const char *format, ...)
 {
@@ -63,7 +63,7 @@ static void look_later(struct plugin *plugin)
 	plugin->pause = plugin->pause * 2 > PAUSE_MAX ? PAUSE_MAX : plugin->pause * 2;
 }
 
-/* Ends all that was between the kubelet and us. */
+/* Ends the registration, the streams and the server. */
 static void let_go(struct plugin *plugin)
 {
 	rpc_request_cancel(take(plugin->registering));
@@ -75,7 +75,8 @@ static void let_go(struct plugin *plugin)
 	loop_timer_clear(&plugin->timer);
 }
 
-/* True: nobody listens there. Process ids would not tell: in a container ours is always the same.
+/* True: nobody listens there. A process id in the name would not help: in a container ours is
+ * always the same.
  */
 static bool is_stale(const char *path)
 {
@@ -87,7 +88,7 @@ static bool is_stale(const char *path)
 	       errno == ECONNREFUSED;
 }
 
-/* Sockets that instances before us left when they were killed. */
+/* Removes the sockets of earlier instances that were killed. */
 static void remove_stale(const struct plugin *plugin)
 {
 	DIR *dir = opendir(plugin->config->plugin_dir);
@@ -102,7 +103,7 @@ static void remove_stale(const struct plugin *plugin)
 		    strcmp(name + n - end, SOCKET_SUFFIX) != 0 || path_of(path, plugin, name) < 0 ||
 		    !is_stale(path))
 			continue;
-		log_info("removing the socket of an instance that is gone: %s", name);
+		log_info("removing the socket of a dead instance: %s", name);
 		unlink(path);
 	}
 	closedir(dir);
@@ -198,7 +199,7 @@ static void changed(struct loop_watch *watch, const struct inotify_event *event)
 	look_in(plugin, SETTLE);
 }
 
-/* One step further: the timer's handler, whenever there is reason to look. */
+/* The timer's handler: checks the state and takes the next step. */
 static void look(struct loop_timer *timer)
 {
 	struct plugin *plugin = container_of(timer, struct plugin, timer);
@@ -263,7 +264,7 @@ static void unwatched(struct service *service)
 	look_later(plugin);
 }
 
-/* Early, because runtimes look for the file before a container starts. */
+/* Before the first container: runtimes read the file before they start one. */
 static void name_gpus(const struct plugin *plugin)
 {
 	char error[SERVICE_ERROR_MAX];
@@ -294,7 +295,7 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 	if (r < 0)
 		return r;
 	if (!plugin->driver.libraries)
-		log_warning("no libcuda.so.1 below %s%s", config->node_root, config->driver.root);
+		log_warning("no libcuda.so.1 under %s%s", config->node_root, config->driver.root);
 	r = inventory_init(&plugin->inventory, loop, config, driver_nvml(&plugin->driver, config),
 			   inventory_changed, before);
 	if (r == 0)

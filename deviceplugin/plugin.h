@@ -1,14 +1,13 @@
-/* The plugin's life with the kubelet: serve, register, notice when that is over, register again.
+/* The plugin's connection with the kubelet: serve, register, notice its end, register again.
  *
- *   look      watch the kubelet's directory, listen on a socket of our own in it
- *   register  once kubelet.sock is there; the kubelet calls us back before it answers
+ *   look      watch the kubelet's directory, listen on our own socket in it
+ *   register  when kubelet.sock exists; the kubelet calls us back before it answers
  *   serve     while the kubelet keeps its ListAndWatch stream open
  *
- * Whatever ends this (the stream breaks, kubelet.sock is new, our own socket was deleted, the
- * kubelet refuses) leads back to the start, with a new socket under a new name, after a pause that
- * grows from 1 to 30 s while it goes wrong. The new name matters: a kubelet that hears of the old
- * stream's end only later must not take it for the new one's. The plugin never gives up and never
- * exits because of the kubelet.
+ * Any end (the stream breaks, kubelet.sock is new, our socket was deleted, the kubelet refuses)
+ * leads back to the start, with a new socket under a new name. The pause before it grows from 1 to
+ * 30 s while attempts fail. The new name matters: the kubelet may notice the old stream's end late,
+ * and must not take it for the new stream's. The plugin never exits because of the kubelet.
  */
 #pragma once
 
@@ -24,9 +23,9 @@
 struct config;
 
 enum plugin_state {
-	PLUGIN_AWAY,       /* nothing agreed with a kubelet */
-	PLUGIN_ASKING,     /* Register is under way */
-	PLUGIN_REGISTERED, /* the kubelet said yes, and opens its stream or has it open */
+	PLUGIN_AWAY,       /* not registered */
+	PLUGIN_ASKING,     /* Register is running */
+	PLUGIN_REGISTERED, /* registered; the kubelet opens its stream */
 };
 
 struct plugin {
@@ -38,16 +37,16 @@ struct plugin {
 	struct service service;
 
 	enum plugin_state state;
-	struct loop_watch watch; /* of the kubelet's directory */
+	struct loop_watch watch; /* on the kubelet's directory */
 	bool watching;
-	struct loop_timer timer; /* when to look again */
-	uint64_t pause;          /* before the next look, if something goes wrong */
+	struct loop_timer timer; /* the next step */
+	uint64_t pause;          /* before the next attempt after a failure */
 	struct rpc_server *server;
-	char endpoint[64]; /* the name of our socket */
-	unsigned servers;  /* that we had, for their names */
+	char endpoint[64]; /* name of our socket */
+	unsigned servers;  /* counter for these names */
 	struct rpc_request *registering;
-	uint64_t watched_since; /* the kubelet has its stream; 0: not */
-	char said[512];         /* the last complaint, which is not repeated */
+	uint64_t watched_since; /* when the kubelet opened its stream; 0: no stream */
+	char said[512];         /* the last complaint, so that it is not repeated */
 };
 
 /* @before: as in inventory.h. */

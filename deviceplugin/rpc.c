@@ -1,9 +1,9 @@
 /* The only file that knows gRPC's C core.
  *
- * A completion is a struct event embedded in what it belongs to; its address is gRPC's tag. gRPC
- * must give back every tag before an object may go, so calls and requests count their pending
- * batches and free themselves with the last one. The queue's thread puts completions into a list
- * and wakes the loop; the list is all that the two threads share.
+ * A completion is a struct event, embedded in the object that waits for it; its address is gRPC's
+ * tag. gRPC must return every tag before the object may be freed. So calls and requests count their
+ * pending batches and free themselves after the last one. gRPC's thread appends completions to a
+ * list and wakes the loop; the two threads share only this list.
  */
 #include "rpc.h"
 
@@ -37,8 +37,8 @@ struct rpc {
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t lock;
-	struct event *first, **last; /* under the lock: what happened, oldest first */
-	unsigned live;               /* servers and requests that gRPC still holds something of */
+	struct event *first, **last; /* under the lock: completions, oldest first */
+	unsigned live;               /* servers and requests that gRPC still uses */
 };
 
 struct rpc_server {
@@ -46,8 +46,8 @@ struct rpc_server {
 	grpc_server *server;
 	const struct rpc_service *service;
 	void *owner;
-	unsigned calls;           /* objects, the one that waits for a caller included */
-	struct rpc_call *waiting; /* for a caller */
+	unsigned calls;           /* call objects, including @waiting */
+	struct rpc_call *waiting; /* waits for the next caller */
 	struct event shut_down;
 	bool closing, down;
 };
@@ -58,11 +58,11 @@ struct rpc_call {
 	grpc_call_details details;
 	grpc_metadata_array metadata;
 	grpc_byte_buffer *request;
-	grpc_byte_buffer *sending, *next; /* in flight, and the newest behind it */
+	grpc_byte_buffer *sending, *next; /* being sent; the newest message behind it */
 	struct event arrived, received, sent, finished, closed;
-	unsigned pending; /* events that gRPC owes us */
+	unsigned pending; /* events that gRPC will still deliver */
 	int cancelled;
-	bool announced; /* called() knows it */
+	bool announced; /* called() was called */
 	bool greeted;   /* initial metadata sent */
 	bool finish, finishing, over;
 	enum rpc_status status;
@@ -117,7 +117,7 @@ static void drain(struct rpc *rpc)
 	rpc->last = &rpc->first;
 	pthread_mutex_unlock(&rpc->lock);
 	while (event) {
-		struct event *next = event->next; /* the event's object may go */
+		struct event *next = event->next; /* the event's object may be freed */
 		event->happened(event, event->ok);
 		event = next;
 	}
@@ -203,8 +203,7 @@ static void buffer_drop(grpc_byte_buffer **buffer)
 	*buffer = NULL;
 }
 
-/* All of @buffer in one piece, which the caller unrefs. False: it cannot be read (compressed
- * wrongly). */
+/* Copies @buffer into one slice, which the caller unrefs. False: @buffer is corrupt. */
 static bool buffer_read(grpc_byte_buffer *buffer, grpc_slice *out)
 {
 	grpc_byte_buffer_reader reader;
@@ -229,7 +228,7 @@ static grpc_arg argument(const char *key, int value)
 	return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
 }
 
-/* Starts @n operations, whose end is @event of an object with @pending. */
+/* Starts a batch of @n operations that completes with @event, and counts it in @pending. */
 static bool start(grpc_call *call, const grpc_op *ops, size_t n, struct event *event,
 		  unsigned *pending)
 {
@@ -276,7 +275,7 @@ static void call_unless_pending(struct rpc_call *call)
 	server_unless_used(server);
 }
 
-/* Sends what waits: the newest message, or else the status. */
+/* Sends the newest message, or else the status. */
 static void call_flush(struct rpc_call *call)
 {
 	grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}};
@@ -326,7 +325,7 @@ static void call_sent(struct event *event, bool ok)
 {
 	struct rpc_call *call = container_of(event, struct rpc_call, sent);
 
-	(void)ok; /* a peer that left is told by call_closed() */
+	(void)ok; /* call_closed() handles a peer that left */
 	call->pending--;
 	buffer_drop(&call->sending);
 	call_flush(call);
@@ -358,7 +357,7 @@ static void call_received(struct event *event, bool ok)
 	struct rpc_server *server = call->server;
 	grpc_slice bytes;
 
-	/* Still counted, so that the call outlives its handler. */
+	/* Still counted as pending, so that the call outlives its handler. */
 	if (!ok || server->closing) {
 		grpc_call_cancel(call->call, NULL);
 	} else if (!call->request || !buffer_read(call->request, &bytes)) {
@@ -394,7 +393,7 @@ static void call_arrived(struct event *event, bool ok)
 	call_unless_pending(call);
 }
 
-/* Has one object wait for the next caller, unless as many as allowed are open. */
+/* Makes one call object wait for the next caller, unless RPC_CALLS_MAX are open. */
 static void server_wait(struct rpc_server *server)
 {
 	struct rpc *rpc = server->rpc;
@@ -511,7 +510,7 @@ static void request_received(struct event *event, bool ok)
 	struct rpc_request *request = container_of(event, struct rpc_request, received);
 	grpc_slice bytes;
 
-	/* Null: the last message has come. */
+	/* NULL: there are no more messages. */
 	if (ok && request->message) {
 		if (!request->cancelled && buffer_read(request->message, &bytes)) {
 			request->receiver->message(request->owner, GRPC_SLICE_START_PTR(bytes),
@@ -543,13 +542,14 @@ static void request_finished(struct event *event, bool ok)
 	request_unless_pending(request);
 }
 
-/* Each request has a connection of its own, so that none inherits another's reconnection delay. */
+/* Each request has its own connection, so that it does not inherit another one's reconnection
+ * delay. */
 static grpc_channel *connect_to(const char *address)
 {
 	grpc_arg arguments[] = {
 		argument(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
 		argument(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RPC_MESSAGE_MAX),
-		/* Else it is the percent-encoded path, which grpc-go refuses. */
+		/* The default would be the percent-encoded path, which grpc-go refuses. */
 		{.type = GRPC_ARG_STRING,
 		 .key = (char *)GRPC_ARG_DEFAULT_AUTHORITY,
 		 .value.string = (char *)"localhost"},
@@ -582,7 +582,7 @@ static void request_start(struct rpc_request *request, const void *message, size
 	start(request->call, opening, countof(opening), &request->started, &request->pending);
 	start(request->call, &status, 1, &request->finished, &request->pending);
 	request_receive(request);
-	grpc_byte_buffer_destroy(body); /* gRPC keeps what it needs of it */
+	grpc_byte_buffer_destroy(body); /* gRPC has its own reference */
 }
 
 int rpc_request_new(struct rpc_request **out, struct rpc *rpc, const char *path, const char *method,

@@ -19,7 +19,7 @@
 
 #define ERROR_MAX SERVICE_ERROR_MAX
 
-/* Answers one request. Anything but RPC_OK: @error says why, in one line. */
+/* Answers one request. If the result is not RPC_OK, @error gets one line. */
 typedef enum rpc_status answer_fn(struct service *service, const void *request, struct bytes *reply,
 				  char error[ERROR_MAX]);
 
@@ -42,7 +42,7 @@ static enum rpc_status get_options(struct service *service, const void *request,
 	return encode(reply, &options.base, error);
 }
 
-/* A GPU's messages. All its shares have the same health and topology. */
+/* The messages of a GPU. All its shares have the same health and topology. */
 struct device_list {
 	V1beta1__Device *pointers[GPUS_MAX * SHARES_PER_GPU];
 	V1beta1__Device devices[GPUS_MAX * SHARES_PER_GPU];
@@ -95,7 +95,8 @@ static enum rpc_status list_devices(struct service *service, const void *request
 	return encode(reply, &response.base, error);
 }
 
-/* The shares that @ids name. False: one is unknown or named twice; @error says which. */
+/* Collects the shares that @ids name. False: an id is unknown or occurs twice; @error says which.
+ */
 static bool read_ids(struct shares *out, const struct service *service, char *const *ids, size_t n,
 		     char *error)
 {
@@ -140,8 +141,8 @@ static int write_ids(V1beta1__ContainerPreferredAllocationResponse *out,
 	return 0;
 }
 
-/* Without a good choice the answer is empty: the kubelet then chooses, and Allocate, which sees the
- * whole request, tells what is wrong with it. */
+/* Without a possible choice the answer is empty. The kubelet then chooses itself, and Allocate
+ * explains what is wrong with the whole request. */
 static enum rpc_status prefer(struct service *service, const void *message, struct bytes *reply,
 			      char *error)
 {
@@ -259,7 +260,7 @@ static enum rpc_status allocate(struct service *service, const void *message, st
 	return encode(reply, &response->base, error);
 }
 
-/* Nothing to do: the agent learns of a container when its first process connects. */
+/* Nothing to do: the agent sees a container when its first process connects. */
 static enum rpc_status pre_start(struct service *service, const void *request, struct bytes *reply,
 				 char *error)
 {
@@ -270,7 +271,7 @@ static enum rpc_status pre_start(struct service *service, const void *request, s
 	return encode(reply, &response.base, error);
 }
 
-/* In the order of the .proto file, which is that of the descriptor's methods. */
+/* In the order of the .proto file, which is the order of the descriptor's methods. */
 static const struct {
 	answer_fn *answer;
 	bool streaming;

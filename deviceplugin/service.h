@@ -1,5 +1,5 @@
-/* The five methods that the kubelet calls: messages in, messages out. plugin.c has the connection,
- * allocator.c and container-spec.c the decisions. */
+/* The five methods that the kubelet calls: a message in, a message out. plugin.c has the
+ * connection; allocator.c and container-spec.c decide. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,19 +20,19 @@ struct service {
 	const struct inventory *inventory;
 	struct rpc_call *streams[STREAMS_MAX];
 	unsigned n_streams;
-	/* The first ListAndWatch was opened, or the last one ended by the peer. */
+	/* The first ListAndWatch stream was opened, or the peer ended the last one. */
 	void (*watched)(struct service *service);
 	void (*unwatched)(struct service *service);
 };
 
-/* For rpc_server_new(), with a struct service as its owner. */
+/* For rpc_server_new(); the owner is a struct service. */
 extern const struct rpc_service service_methods;
 
-/* Sends the devices as they are now to whoever watches. */
+/* Sends the current devices to all open streams. */
 void service_push(struct service *service);
-/* Brings the CDI specification up to date, where GPUs are named by it. False: @error says why not.
+/* Updates the CDI specification if the configuration uses CDI. False: @error says why not.
  */
 #define SERVICE_ERROR_MAX 256u
 bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_MAX]);
-/* The server is closed: forgets its calls. */
+/* Forgets the calls of a closed server. */
 void service_reset(struct service *service);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* getaddrinfo() takes what it can of a number. */
+/* getaddrinfo() accepts a number with garbage behind it. */
 static bool is_port(const char *text)
 {
 	size_t n = strspn(text, "0123456789");

@@ -4,5 +4,5 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* False: it is none. */
+/* False: malformed. */
 bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *size);

@@ -28,7 +28,7 @@ static void folder_changed(struct loop_watch *folder, const struct inotify_event
 		loop_timer_set(&watch->settled, RETRY, 0);
 		return;
 	}
-	/* Only a ConfigMap's own entries begin with two dots. */
+	/* Names that begin with two dots are a ConfigMap's links. */
 	if ((event->mask & IN_Q_OVERFLOW) ||
 	    (event->len && (strcmp(event->name, name_of(watch->path)) == 0 ||
 			    strncmp(event->name, "..", 2) == 0)))

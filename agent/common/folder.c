@@ -12,7 +12,7 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-/* A mount of our own of what @path shows, that nobody else can see or change, read-only. */
+/* A read-only clone of @path's mount, detached: no other process can see or change it. */
 static int clone_readonly(const char *path, const char *danger)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};

@@ -1,4 +1,4 @@
-/* A folder of the agent's own, of whose files clients get descriptors. */
+/* A folder of the agent. Clients get descriptors of its files. */
 #pragma once
 
 struct folder {
@@ -6,11 +6,11 @@ struct folder {
 	int readonly; /* a read-only clone of its mount; -1: not permitted here */
 };
 
-/* Makes @path where it is missing. @setting: where it comes from, @danger: what can be done to its
- * files where there is no clone; both for the log. */
+/* Creates @path if it is missing. For the log: @setting names the configuration key of @path,
+ * @danger says what clients can do to the files without the clone. */
 int folder_open(struct folder *folder, const char *path, const char *setting, const char *danger);
 void folder_close(struct folder *folder);
 
-/* A descriptor of a file that can be read, and not be opened again for writing by /proc/self/fd
- * (that needs the clone). Or a negative errno. */
+/* Opens a file read-only. With the clone, nobody can reopen the descriptor for writing through
+ * /proc/self/fd. A descriptor or a negative errno. */
 int folder_open_readonly(const struct folder *folder, const char *name);

@@ -37,7 +37,7 @@ int loop_step(struct loop *loop, int timeout_ms)
 	for (loop->at = 0; loop->at < loop->n; loop->at++) {
 		struct epoll_event *event = &loop->batch[loop->at];
 		struct loop_io *io = event->data.ptr;
-		/* Null: deinited by an earlier handler of this batch. */
+		/* NULL: an earlier handler of this batch deinited the source. */
 		if (io)
 			io->ready(io, event->events);
 	}
@@ -100,7 +100,7 @@ void loop_io_deinit(struct loop_io *io)
 	*io = (struct loop_io){.fd = -1};
 }
 
-/* For sources that made their descriptor themselves. Takes @fd, also when it fails. */
+/* For sources that create their descriptor themselves. Takes @fd, even on failure. */
 static int adopt(struct loop_io *io, struct loop *loop, int fd, loop_io_fn *ready)
 {
 	if (fd < 0) {
@@ -129,7 +129,7 @@ static void timer_ready(struct loop_io *io, uint32_t events)
 	uint64_t times;
 
 	(void)events;
-	/* EAGAIN: cleared or set again since the event was fetched. */
+	/* EAGAIN: the timer was cleared or set again since epoll reported it. */
 	if (read(io->fd, &times, sizeof(times)) == sizeof(times))
 		timer->expired(timer);
 }
@@ -148,7 +148,7 @@ static struct timespec timespec_of(uint64_t ns)
 
 int loop_timer_set(struct loop_timer *timer, uint64_t delay, uint64_t interval)
 {
-	/* A zero value would disarm it. */
+	/* Zero would disarm the timer. */
 	struct itimerspec when = {timespec_of(interval), timespec_of(delay ? delay : 1)};
 
 	return timerfd_settime(timer->io.fd, 0, &when, NULL) < 0 ? -errno : 0;
@@ -206,7 +206,7 @@ static void watch_ready(struct loop_io *io, uint32_t events)
 
 	(void)events;
 	ssize_t size = read(io->fd, buffer, sizeof(buffer));
-	/* Null after a handler deinited the watch. */
+	/* NULL: a handler deinited the watch. */
 	loop->walked = watch;
 	for (ssize_t at = 0; at < size && loop->walked;) {
 		const struct inotify_event *event = (const struct inotify_event *)(buffer + at);
@@ -239,7 +239,7 @@ void loop_watch_deinit(struct loop_watch *watch)
 	discard(&watch->io);
 }
 
-/* Both are of a user, over all containers of the node: kubelets' own users meet these limits. */
+/* Both limits count per user, over all containers of the node. */
 const char *loop_watch_hint(int error)
 {
 	if (error == -EMFILE)

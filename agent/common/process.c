@@ -26,7 +26,7 @@ uint64_t process_started(pid_t pid)
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
-	/* The name may hold anything, and ends at the last parenthesis. */
+	/* The process's name may contain anything; it ends at the last parenthesis. */
 	const char *at = strrchr(text, ')');
 	for (int field = NAME; at && field < START; field++)
 		at = strchr(at + 1, ' ');

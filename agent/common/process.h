@@ -1,10 +1,10 @@
-/* Processes as the kernel names them: a pid is given out again, a pid with a time is not. */
+/* Identity of processes. The kernel reuses a pid, but never a pid with the same start time. */
 #pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A descriptor of it (a pidfd), for epoll and signals. -errno: there is none. */
+/* A pidfd, for epoll and signals, or a negative errno. */
 int process_open(pid_t pid);
-/* When it was started, in the kernel's ticks since boot. 0: it is gone. */
+/* Start time in kernel ticks since boot. 0: no such process. */
 uint64_t process_started(pid_t pid);

@@ -13,7 +13,8 @@
 
 #define BACKLOG 128
 
-/* Without a free descriptor a connection cannot even be turned away, and would wake us forever. */
+/* Without a free descriptor we cannot even refuse a connection, and it would wake us forever. So
+ * one is kept in reserve. */
 static void turn_away(struct server *server)
 {
 	closep(&server->spare);
@@ -22,7 +23,7 @@ static void turn_away(struct server *server)
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* How many connections are taken before other sources have their turn. */
+/* Connections accepted per event, so that other sources are not delayed. */
 #define ACCEPT_MAX 16
 
 static void server_ready(struct loop_io *io, uint32_t events)
@@ -43,7 +44,7 @@ static void server_ready(struct loop_io *io, uint32_t events)
 	}
 }
 
-/* A socket file that an agent left behind refuses connections. */
+/* A socket file that a dead agent left behind refuses connections. */
 static bool is_served(const struct sockaddr_un *address, int type)
 {
 	cleanup(closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -67,7 +68,7 @@ static int listen_at(const char *path, int type, mode_t mode)
 	char *slash = strrchr(folder, '/');
 	if (slash && slash != folder) {
 		*slash = '\0';
-		/* Whatever our umask: clients of all users have to get there. */
+		/* Despite our umask: clients of all users must reach the socket. */
 		if (mkdir(folder, 0755) == 0 ? chmod(folder, 0755) < 0 : errno != EEXIST)
 			return -errno;
 	}
@@ -82,7 +83,7 @@ static int listen_at(const char *path, int type, mode_t mode)
 	cleanup(closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* The mode is right before anybody can connect: nobody listens yet. */
+	/* Set the mode before listen(): until then nobody can connect. */
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	if (chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {

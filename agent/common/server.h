@@ -1,4 +1,4 @@
-/* A listening unix socket with its place in the file system. */
+/* A listening unix socket and its file. */
 #pragma once
 
 #include <sys/types.h>
@@ -6,19 +6,19 @@
 #include "weir/loop.h"
 
 struct server;
-/* @fd is the callee's. */
+/* Takes @fd. */
 typedef void server_accept_fn(struct server *server, int fd);
 
 struct server {
 	struct loop_io io;
 	char *path;
 	server_accept_fn *accepted;
-	int spare; /* given up for a moment when descriptors run out */
+	int spare; /* closed for a moment when descriptors run out */
 };
 
-/* Listens at @path, which is replaced where nobody listens any more; makes its folder. @type:
- * SOCK_SEQPACKET or SOCK_STREAM. Logs what fails. -EADDRINUSE: somebody does listen. */
+/* Listens at @path and creates its folder. Replaces a socket file on which nobody listens. @type:
+ * SOCK_SEQPACKET or SOCK_STREAM. Logs failures. -EADDRINUSE: another process listens there. */
 int server_init(struct server *server, struct loop *loop, const char *path, int type, mode_t mode,
 		server_accept_fn *accepted);
-/* Removes the socket from the file system. */
+/* Also removes the socket file. */
 void server_deinit(struct server *server);

@@ -4,8 +4,8 @@
 
 #include "weir/base.h"
 
-/* Well-formed characters of several bytes: by their first byte, what the second may be. Neither
- * longer than need be, nor surrogates, nor beyond U+10FFFF. */
+/* Well-formed characters of several bytes: for each range of first bytes, the range of the second.
+ * This excludes overlong forms, surrogates, and values beyond U+10FFFF. */
 static const struct {
 	unsigned char first, last;
 	unsigned char low, high;
@@ -32,7 +32,7 @@ size_t text_character(const char *text)
 		if (is_within(at[0], rows[i].first, rows[i].last) &&
 		    is_within(at[1], rows[i].low, rows[i].high))
 			n = rows[i].n;
-	/* A NUL ends it. */
+	/* A NUL ends the loop. */
 	for (size_t i = 2; i < n; i++)
 		if (!is_within(at[i], 0x80, 0xbf))
 			return 0;

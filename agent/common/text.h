@@ -1,10 +1,11 @@
-/* Text from elsewhere, as UTF-8: who reads JSON or metrics may refuse all of it for one wrong byte.
- * Names of cgroups are what users like, and what is too long is cut at any byte. Pure. */
+/* Repairs UTF-8 in text from outside. Readers of JSON or metrics may refuse the whole text because
+ * of one wrong byte; names of cgroups may contain any byte, and may be cut inside a character.
+ * Pure. */
 #pragma once
 
 #include <stddef.h>
 
-/* How many bytes the character has that @text begins with, which is not empty. 0: it is none. */
+/* The length in bytes of the first character of @text, which is not empty. 0: malformed. */
 size_t text_character(const char *text);
-/* Puts `?` for each byte that belongs to no character. */
+/* Replaces each byte that belongs to no character by `?`. */
 void text_mend(char *text);

@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 #define CONFIG_FILE_MAX     (1u << 20)
-#define CONFIG_DURATION_MIN 100000ull /* ns; shorter quanta would do nothing but switch */
+#define CONFIG_DURATION_MIN 100000ull /* ns; with shorter quanta the GPU would only switch */
 #define CONFIG_DURATION_MAX 3600000000000ull
 
 struct config_kubernetes {
 	bool enabled, events, node_labels;
-	char *kubeconfig; /* empty: the credentials that a pod gets */
+	char *kubeconfig; /* empty: the pod's own credentials */
 	char *node;       /* its name in the cluster */
 	struct pod_names names;
 };
@@ -29,7 +29,7 @@ struct config_class {
 };
 
 struct config_levels {
-	uint8_t by_default; /* of what is in no pod, or whose QoS class is not known */
+	uint8_t by_default; /* outside pods, or if the QoS class is unknown */
 	uint8_t best_effort, burstable, guaranteed;
 	struct config_class *classes;
 	size_t n_classes;
@@ -39,52 +39,52 @@ struct config_levels {
 	size_t n_raise;
 };
 
-/* --standalone: the first rule that fits a client gives its level. */
+/* --standalone: the first rule that matches a client gives its level. */
 struct config_rule {
 	bool has_uid;
 	uint32_t uid;
-	char *cgroup; /* path, or prefix with a `*` behind it; NULL: any */
+	char *cgroup; /* path, or a prefix that ends with `*`; NULL: any */
 	uint8_t level;
-	uint32_t share;       /* 0: not said */
+	uint32_t share;       /* 0: default */
 	uint64_t latency_slo; /* ns; 0: none */
 	uint64_t memory;      /* bytes; 0: none */
 };
 
 enum config_compile_mode {
-	COMPILE_AUTO,         /* machine code where the driver takes it */
-	COMPILE_MACHINE_CODE, /* made here */
-	COMPILE_PTX,          /* for the driver's own compiler */
+	COMPILE_AUTO,         /* machine code if the driver accepts it */
+	COMPILE_MACHINE_CODE, /* machine code, compiled by weir-compile */
+	COMPILE_PTX,          /* PTX, for the driver's own compiler */
 	COMPILE_OFF,
 };
 
 struct config_compile {
 	enum config_compile_mode mode;
 	char *program;                /* weir-compile; empty: beside the agent */
-	uint32_t helpers;             /* that run at once */
-	uint32_t memory_mib, seconds; /* limits of each */
+	uint32_t helpers;             /* processes at the same time */
+	uint32_t memory_mib, seconds; /* limits of each process */
 	char *cache_dir;              /* empty: in stateDir */
 	uint32_t cache_mib;
 };
 
-/* What is done about processes with shares that use a GPU without libweir. */
+/* Processes in containers with shares that use a GPU without libweir. */
 struct config_unregistered {
 	enum unregistered_action {
 		UNREGISTERED_IGNORE,
 		UNREGISTERED_REPORT,
-		UNREGISTERED_KILL, /* and report */
+		UNREGISTERED_KILL, /* report, too */
 	} action;
-	uint32_t after; /* seconds since it was first seen, or last was connected */
+	uint32_t after; /* seconds since it was first seen or last connected */
 };
 
 struct config_mps {
-	char *program;   /* nvidia-cuda-mps-control; empty: searched for */
-	char *root;      /* of the file system that it runs in; empty: ours */
-	char *dir;       /* a folder for each GPU in it */
-	bool keep;       /* daemons go on when the agent ends */
-	bool supervisor; /* weir-mps starts them, not the agent */
-	bool multi_user; /* a server takes clients of several users */
-	bool required;   /* the agent is not ready without */
-	uint64_t check;  /* ns between looks at a daemon that is well */
+	char *program;   /* nvidia-cuda-mps-control; empty: search */
+	char *root;      /* root of the file system that it runs in; empty: ours */
+	char *dir;       /* with a folder for each GPU */
+	bool keep;       /* daemons keep running when the agent ends */
+	bool supervisor; /* weir-mps starts the daemons, not the agent */
+	bool multi_user; /* a server accepts clients of several users */
+	bool required;   /* the agent is not ready while a daemon does not answer */
+	uint64_t check;  /* ns between checks of a healthy daemon */
 };
 
 /* The default memory limit of a container on a GPU. */
@@ -111,7 +111,7 @@ struct config {
 	char *state_dir;
 	char *metrics_address; /* empty: none */
 	char *control_socket;
-	char *nvml; /* path; empty: where drivers usually put it */
+	char *nvml; /* path; empty: search the usual places */
 	enum log_level log_level;
 	uint32_t clients, clients_per_container;
 	struct config_kubernetes kubernetes;

@@ -31,11 +31,11 @@ struct api {
 	struct kubeconfig server;
 	struct transfers transfers;
 	struct loop_timer retry;
-	struct call *queue; /* the first one is under way, or waits for @retry */
+	struct call *queue; /* the first is being sent, or waits for @retry */
 	unsigned n_queue;
-	CURL *request; /* NULL: none is under way */
+	CURL *request; /* NULL: none is being sent */
 	struct curl_slist *headers;
-	char answer[ANSWER_SHOWN + 1]; /* its beginning */
+	char answer[ANSWER_SHOWN + 1]; /* the first bytes */
 	size_t n_answer;
 };
 
@@ -146,7 +146,7 @@ static int prepare(struct api *api, const struct call *call)
 	return transfers_add(&api->transfers, api->request);
 }
 
-/* Sends the first of the queue, if nothing is under way and no pause goes on. */
+/* Sends the first call of the queue, unless one is being sent or a pause is running. */
 static void go_on(struct api *api)
 {
 	struct call *call = api->queue;
@@ -201,7 +201,7 @@ static void on_retry(struct loop_timer *timer)
 {
 	struct api *api = container_of(timer, struct api, retry);
 
-	/* Without memory for so much as a request. */
+	/* There is no memory even for the request. */
 	if (api->queue && api->queue->tries >= API_TRIES)
 		finish(api, 0);
 	else
@@ -259,7 +259,7 @@ int api_send(struct api *api, const char *method, const char *path, char *body, 
 	call->userdata = userdata;
 	DL_APPEND(api->queue, call);
 	api->n_queue++;
-	/* From the loop, not from in here: @done may be called before this returns otherwise. */
+	/* By a timer, so that @done is not called before this function returns. */
 	if (api->n_queue == 1)
 		loop_timer_set(&api->retry, 0, 0);
 	return 0;

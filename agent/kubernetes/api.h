@@ -1,5 +1,5 @@
-/* What all requests to the API server have in common, and writes to it: one at a time, in the order
- * in which they were asked for. */
+/* Access to the API server: what all requests share, and a queue of writes, which are sent one at a
+ * time and in order. */
 #pragma once
 
 #include <curl/curl.h>
@@ -9,27 +9,27 @@
 #include "weir/loop.h"
 
 #define API_QUEUE_MAX 64
-#define API_TRIES     5 /* with pauses of 1, 2, 4 and 8 s between them */
+#define API_TRIES     5 /* with pauses of 1, 2, 4 and 8 s in between */
 
 struct config_kubernetes;
 
-/* The credentials that @config names, or a pod's own. What is wrong with them is said in the log.
+/* Loads the credentials that @config names, or the pod's own. Logs what is wrong with them.
  */
 int api_credentials(struct kubeconfig *out, const struct config_kubernetes *config);
-/* Sets how to reach @server and who we are; @headers, which may have some already, must live as
- * long as @request. */
+/* Sets the server, the credentials and the headers of @request. Appends to @headers, which must
+ * live as long as @request. */
 void api_prepare(CURL *request, struct curl_slist **headers, const struct kubeconfig *server);
 
 struct api;
 
-/* @status: of HTTP; 0: no answer. Called from the loop; may ask for more. */
+/* @status: HTTP status; 0: no answer. Called from the loop; may queue more calls. */
 typedef void api_done_fn(void *userdata, long status);
 
 int api_new(struct api **out, struct loop *loop, const struct config_kubernetes *config);
-/* Nobody is told of what was not done yet. */
+/* Drops the queue without calling done(). */
 void api_free(struct api *api);
-/* @method PATCH is a merge patch. @path begins with a slash. Takes @body, also when it fails.
- * Without an answer, or with one that says to try later, it is sent again up to API_TRIES times.
- * -ENOSPC: too many wait; -ENOMEM. */
+/* Queues a write. @method PATCH is a merge patch. @path begins with a slash. Takes @body, even on
+ * failure. If the server does not answer or says to try later, the agent tries up to API_TRIES
+ * times. -ENOSPC: the queue is full; -ENOMEM. */
 int api_send(struct api *api, const char *method, const char *path, char *body, api_done_fn *done,
 	     void *userdata);

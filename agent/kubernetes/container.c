@@ -1,16 +1,16 @@
-/* The path of a container's cgroup, as kubelet and runtime make it:
+/* A container's cgroup path, as kubelet and container runtime build it:
  *
  *   cgroupfs driver  PREFIX/kubepods[/burstable|/besteffort]/podUID/ID[/nested]
  *   systemd driver   PREFIX/kubepods.slice[/kubepods-QOS.slice]/kubepods[-QOS]-podUID.slice/
  *                    RUNTIME-ID.scope[/nested]           ('-' of the UID is written '_')
- *   mixed up         PREFIX/kubepods[-QOS]-podUID.slice:cri-containerd:ID
+ *   mixture          PREFIX/kubepods[-QOS]-podUID.slice:cri-containerd:ID
  *
- * No QoS word means Guaranteed. PREFIX is a cgroup root (kind, k3s, --cgroup-root) or, seen from
- * another cgroup namespace, a row of `..`; systemd then writes the root into each name
- * (`kubelet-kubepods-burstable-podUID.slice`).
+ * A path without QoS means Guaranteed. PREFIX is a cgroup root (kind, k3s, --cgroup-root) or, seen
+ * from another cgroup namespace, a sequence of `..`. With a cgroup root, systemd writes it into
+ * each name (`kubelet-kubepods-burstable-podUID.slice`).
  *
- * The first pod of a path counts, never a deeper one: what stands above a container was named by
- * the kubelet, what stands below may have been named by the container. */
+ * Only the first pod in a path counts. The kubelet names what is above a container; the container
+ * itself may name what is below. */
 #include "kubernetes/container.h"
 
 #include "weir/base.h"
@@ -24,7 +24,7 @@
 
 #define PROC_TEXT_MAX 16384
 
-/* A piece of a path, not terminated. */
+/* A part of a path, not terminated by NUL. */
 struct span {
 	const char *at;
 	size_t n;
@@ -33,8 +33,8 @@ struct span {
 static const struct {
 	enum container_qos qos;
 	const char *name;
-	const char *folder; /* of the cgroupfs driver */
-	const char *infix;  /* of the systemd driver, between `kubepods` and `-pod` */
+	const char *folder; /* with the cgroupfs driver */
+	const char *infix;  /* with the systemd driver: between `kubepods` and `-pod` */
 } classes[] = {
 	{CONTAINER_QOS_BURSTABLE, "Burstable", "burstable", "-burstable"},
 	{CONTAINER_QOS_BEST_EFFORT, "BestEffort", "besteffort", "-besteffort"},
@@ -67,7 +67,7 @@ static bool span_drop(struct span *s, const char *suffix)
 	return true;
 }
 
-/* Takes the next component off @path; empty at its end. */
+/* Removes the first component from @path and returns it; empty at the end. */
 static struct span next_component(struct span *path)
 {
 	while (path->n && *path->at == '/') {
@@ -81,7 +81,7 @@ static struct span next_component(struct span *path)
 	return component;
 }
 
-/* False: no UID, and @out is as it was. */
+/* False: not a UID; @out is unchanged. */
 static bool copy_uid(char out[64], struct span uid)
 {
 	if (uid.n == 0 || uid.n >= 64)
@@ -95,8 +95,8 @@ static bool copy_uid(char out[64], struct span uid)
 	return true;
 }
 
-/* `ID`, `RUNTIME-ID`, either with `.scope`; an ID is what every CRI runtime makes, a row of hex
- * digits. crio-conmon-ID is the runtime's own process beside the container. */
+/* `ID` or `RUNTIME-ID`, perhaps with `.scope`. All CRI runtimes use hex digits for an ID.
+ * crio-conmon-ID is a process of the runtime, not of the container. */
 static bool copy_container_id(char out[80], struct span component)
 {
 	span_drop(&component, ".scope");
@@ -117,7 +117,8 @@ static bool copy_container_id(char out[80], struct span component)
 	return true;
 }
 
-/* The systemd driver's name of a pod's slice. @rest: what follows `.slice` in the same component.
+/* Parses the systemd driver's name of a pod's slice. @rest: the part of the component behind
+ * `.slice`.
  */
 static bool parse_slice(struct container_identity *out, struct span component, struct span *rest)
 {
@@ -140,7 +141,7 @@ static bool parse_slice(struct container_identity *out, struct span component, s
 	return false;
 }
 
-/* The cgroupfs driver's folders, where @path stands behind `kubepods`. Takes them off @path. */
+/* Parses the cgroupfs driver's folders behind `kubepods` and removes them from @path. */
 static bool parse_folders(struct container_identity *out, struct span *path)
 {
 	struct span tail = *path;
@@ -177,7 +178,7 @@ static void copy_cgroup(struct container_identity *out, const char *path, size_t
 	snprintf(out->cgroup, sizeof(out->cgroup), "%.*s", (int)n, path);
 }
 
-/* True: @path is in a pod, and @out says in which. */
+/* True: @path is in a pod, which @out describes. */
 static bool parse_path(struct container_identity *out, struct span path)
 {
 	struct span left = path;
@@ -185,7 +186,7 @@ static bool parse_path(struct container_identity *out, struct span path)
 
 	while (span_is(component, ".."))
 		component = next_component(&left);
-	/* Users name the cgroups of their sessions as they like. */
+	/* Users may name cgroups of their sessions like pods. */
 	if (span_is(component, "user.slice"))
 		return false;
 	for (; component.n; component = next_component(&left)) {
@@ -223,8 +224,8 @@ static bool line_path(struct span *out, struct span line)
 	return true;
 }
 
-/* cgroup v1 has a line for each hierarchy, and not every one knows of pods: the line that knows
- * most counts. */
+/* cgroup v1 has a line for each hierarchy, but not every hierarchy has pods. Use the line with the
+ * most information. */
 int container_parse_cgroup(struct container_identity *out, const char *text)
 {
 	struct container_identity best = {0};
@@ -253,7 +254,7 @@ int container_parse_cgroup(struct container_identity *out, const char *text)
 	return 0;
 }
 
-/* A file of @folder as a string, cut at @size - 1 bytes. */
+/* Reads a file of @folder as a string, cut at @size - 1 bytes. */
 static int read_text(int folder, const char *name, char *text, size_t size)
 {
 	cleanup(closep) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -282,12 +283,12 @@ int container_identify(struct container_identity *out, pid_t pid)
 	if (pid <= 0)
 		return -ENXIO;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	/* The folder stays that of this very process when its number is given out again. */
+	/* The descriptor stays with this process even if the kernel reuses its pid. */
 	cleanup(closep) int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return errno == ENOENT ? -ESRCH : error_origin(-errno);
 
-	/* Not the owner of /proc/PID: that is root for a process that asked not to be dumpable. */
+	/* Not the owner of /proc/PID, which is root for a process that is not dumpable. */
 	int r = read_text(folder, "status", text, sizeof(text));
 	if (r < 0)
 		return r;

@@ -17,9 +17,9 @@
 
 #define COMPONENT   "weir-agent"
 #define MESSAGE_MAX 1024
-#define NAME_KEEP   200 /* of an object's name, in that of its event */
+#define NAME_KEEP   200 /* bytes of an object's name that its event's name keeps */
 
-/* An event is about a pod or, without UID, about the node. */
+/* An event about a pod or, if it has no UID, about the node. */
 struct event {
 	UT_hash_handle hh; /* oldest first */
 	char key[96 + MESSAGE_MAX];
@@ -30,7 +30,7 @@ struct event {
 	char message[MESSAGE_MAX];
 	time_t first, last;
 	unsigned count;
-	unsigned told;    /* the count that the API server knows, or is about to */
+	unsigned told;    /* the count that was last sent */
 	uint64_t told_at; /* 0: never */
 	uint64_t last_at;
 	bool sending;
@@ -45,7 +45,7 @@ struct events {
 	bool flushing; /* the timer runs */
 	unsigned tokens;
 	uint64_t filled, dropped;
-	uint64_t names; /* given, so that each is its own */
+	uint64_t names; /* counter that makes names unique */
 };
 
 static void forget(struct events *events, struct event *event)
@@ -91,11 +91,10 @@ static void add_object(cJSON *root, const struct events *events, const struct ev
 	if (*event->uid)
 		cJSON_AddStringToObject(object, "namespace", event->namespace_);
 	cJSON_AddStringToObject(object, "name", event->object);
-	/* The kubelet's own events have the node's name there, and kubectl looks for that. */
+	/* kubectl finds a node's events by its name in this field, as in the kubelet's events. */
 	cJSON_AddStringToObject(object, "uid", *event->uid ? event->uid : events->node);
 }
 
-/* NULL: no memory. */
 static char *describe(const struct events *events, const struct event *event)
 {
 	cJSON *root = cJSON_CreateObject(), *part;
@@ -139,7 +138,8 @@ static void sent(void *userdata, long status)
 	struct event *event = userdata;
 
 	event->sending = false;
-	/* Not taken, as in a namespace that is going: what comes again is told anew. */
+	/* The server refused it, as in a namespace that is being deleted. The next event of this
+	 * kind is a new one. */
 	if (status < 200 || status >= 300)
 		forget(event->events, event);
 }
@@ -187,7 +187,7 @@ static void flush(struct loop_timer *timer)
 		loop_timer_set(&events->flush, 1000000000, 0);
 }
 
-/* The oldest one that has been told makes room. */
+/* Drops the oldest event that was sent. */
 static bool make_room(struct events *events)
 {
 	if (HASH_COUNT(events->all) < EVENTS_MAX)
@@ -199,11 +199,12 @@ static bool make_room(struct events *events)
 		return true;
 	}
 	if (events->dropped++ == 0)
-		log_warning("more than %d events wait; the others are left out", EVENTS_MAX);
+		log_warning("more than %d events are waiting; others are dropped", EVENTS_MAX);
 	return false;
 }
 
-/* How much of @object begins its event's name: each part of which has a letter or digit at its end.
+/* How many bytes of @object the event's name keeps: each part of a name must end with a letter or
+ * digit.
  */
 static int name_size(const char *object)
 {

@@ -1,9 +1,9 @@
-/* What happens to pods and to the node, told as Kubernetes events (`kubectl describe`).
+/* Kubernetes events about pods and the node (`kubectl describe` shows them).
  *
- * The same thing told again is the same event with a higher count. Not more than EVENTS_BURST are
- * sent at once and one each EVENTS_INTERVAL_NS then, counts of one event each EVENTS_REPEAT_NS;
- * what does not fit into the table is counted and left out. Events that the API server does not
- * take are not worth more than a line in the log. */
+ * A repeated event is the same event with a higher count. Rates: at most EVENTS_BURST events at
+ * once, then one per EVENTS_INTERVAL_NS; the count of one event is sent once per EVENTS_REPEAT_NS.
+ * Events beyond EVENTS_MAX are dropped and counted. If the API server refuses an event, only the
+ * log says so. */
 #pragma once
 
 #include <stdint.h>
@@ -12,11 +12,11 @@
 
 #include "weir/loop.h"
 
-#define EVENTS_MAX         256 /* told, or to be told */
+#define EVENTS_MAX         256 /* sent or waiting */
 #define EVENTS_BURST       20
 #define EVENTS_INTERVAL_NS 2000000000ull
 #define EVENTS_REPEAT_NS   30000000000ull
-#define EVENTS_KEEP_NS     (600 * 1000000000ull) /* after that the same thing is a new event */
+#define EVENTS_KEEP_NS     (600 * 1000000000ull) /* then the same event is a new one */
 
 struct pod;
 struct events;
@@ -25,15 +25,15 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 /* @api and @node must live as long as the events. -ENOMEM and others. */
 int events_new(struct events **out, struct loop *loop, struct api *api, const char *node);
-/* NULL is fine, here and below: then nobody is told. */
+/* All functions accept NULL and then do nothing. */
 void events_free(struct events *events);
 
-/* @reason is one word in CamelCase that lives for ever; the message is cut at a kilobyte. */
+/* @reason: a constant in CamelCase. The message is cut at 1 KiB. */
 void events_tell_pod(struct events *events, const struct pod *pod, enum event_type type,
 		     const char *reason, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 void events_tell_node(struct events *events, enum event_type type, const char *reason,
 		      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* That were left out. */
+/* The number of dropped events. */
 uint64_t events_dropped(const struct events *events);

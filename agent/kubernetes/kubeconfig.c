@@ -11,7 +11,7 @@
 #include <string.h>
 #include <yaml.h>
 
-/* A mapping of the document, and where to say what is wrong with it. */
+/* A document and where its error message goes. */
 struct reader {
 	yaml_document_t *document;
 	const char *folder;
@@ -32,7 +32,7 @@ fail(char *message, size_t size, int error, const char *format, ...)
 
 static const char *scalar(const yaml_node_t *node)
 {
-	/* A NUL inside would cut the value short; no field of ours may have one. */
+	/* A NUL inside would truncate the value. */
 	if (!node || node->type != YAML_SCALAR_NODE ||
 	    strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
 		return NULL;
@@ -53,7 +53,7 @@ static yaml_node_t *lookup(const struct reader *r, const yaml_node_t *map, const
 	return NULL;
 }
 
-/* The entry called @name of the list @list, and in it the mapping @what. */
+/* The mapping @what in the entry @name of the list @list. */
 static yaml_node_t *lookup_named(const struct reader *r, const char *list, const char *name,
 				 const char *what)
 {
@@ -89,7 +89,7 @@ static int join_path(char **out, const char *folder, const char *path)
 	return 0;
 }
 
-/* -1: no base64 digit. */
+/* -1: not a base64 digit. */
 static int digit(char c)
 {
 	static const char digits[] =
@@ -99,7 +99,7 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes base64 with line breaks and padding. False: it is none. @out has room for 3/4 of @text.
+/* Decodes base64 with line breaks and padding. False: malformed. @out has room for 3/4 of @text.
  */
 static bool decode(const char *text, char *out, size_t *size)
 {
@@ -120,7 +120,7 @@ static bool decode(const char *text, char *out, size_t *size)
 	return digits % 4 != 1 && text[strspn(text, "= \r\n")] == '\0';
 }
 
-/* NAME-data (base64) goes before NAME (a path), as everywhere in Kubernetes. */
+/* NAME-data (base64) overrides NAME (a path), as everywhere in Kubernetes. */
 static int read_pem(const struct reader *r, const yaml_node_t *map, const char *name,
 		    struct kubeconfig_pem *out)
 {
@@ -231,7 +231,7 @@ int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, cons
 	return 0;
 }
 
-/* How many bytes of the file at @path are now in @text; -E2BIG: it has more than @size. */
+/* Reads the file @path into @text. Returns its size; -E2BIG: more than @size. */
 static ssize_t read_file(char *text, size_t size, const char *path)
 {
 	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -330,7 +330,7 @@ int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size)
 	if (n < 0)
 		return (int)n;
 	out[n] = '\0';
-	/* It goes into a header line, so it ends with its first line. */
+	/* The token goes into a header line: keep only its first line. */
 	out[strcspn(out, " \r\n")] = '\0';
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* Where the API server is and how to prove who we are: from the files that Kubernetes mounts into a
- * pod, or from a kubeconfig file. */
+/* The API server's address and our credentials, from the files that Kubernetes mounts into a pod or
+ * from a kubeconfig file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #define KUBECONFIG_SIZE_MAX (1u << 20)
 #define KUBECONFIG_IN_POD   "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* A certificate or key: in a file, or PEM text in the configuration itself; neither: none. */
+/* A certificate or key: a file, or PEM text. Both NULL: none. */
 struct kubeconfig_pem {
 	char *file;
 	char *data;
@@ -17,22 +17,22 @@ struct kubeconfig_pem {
 
 struct kubeconfig {
 	char *server;  /* https://HOST:PORT, without a slash at its end */
-	bool insecure; /* take any certificate */
+	bool insecure; /* accept any certificate */
 	struct kubeconfig_pem authority, certificate, key;
 	char *token;
-	char *token_file; /* goes before @token; read again for each request, tokens rotate */
+	char *token_file; /* overrides @token; read for each request, because tokens rotate */
 };
 
-/* Each returns 0, or a negative errno and one line in @message that says what is wrong where. */
+/* Each returns 0, or a negative errno and one line in @message. */
 
-/* The current context of kubeconfig text. Relative paths in it start at @folder. */
+/* Reads the current context of a kubeconfig. Relative paths start at @folder. */
 int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, const char *folder,
 		     char *message, size_t message_size);
 int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, size_t message_size);
-/* A pod's own credentials in @folder, the server at $KUBERNETES_SERVICE_HOST and _PORT. */
+/* Reads a pod's credentials in @folder; the server is $KUBERNETES_SERVICE_HOST and _PORT. */
 int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
 		      size_t message_size);
 void kubeconfig_deinit(struct kubeconfig *config);
 
-/* The token to use now; empty: none. -E2BIG, or what reading the file gave. */
+/* The token to use now; empty: none. A negative errno: the file cannot be read. */
 int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size);

@@ -8,7 +8,7 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-#define SETTLE_NS 200000000ull /* more follow */
+#define SETTLE_NS 200000000ull /* collects changes before they are sent */
 #define RETRY_NS  60000000000ull
 
 static const char *const names[LABELS] = {
@@ -34,7 +34,7 @@ void labels_clean(char out[LABELS_VALUE_MAX], const char *text)
 	out[n] = '\0';
 }
 
-/* All of them each time, so that those of an agent before us go, too. NULL: no memory. */
+/* All labels each time, so that old labels of an earlier agent disappear. NULL: no memory. */
 static char *describe(const struct labels *labels)
 {
 	cJSON *root = cJSON_CreateObject();

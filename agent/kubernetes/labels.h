@@ -1,5 +1,5 @@
-/* What the node's GPUs are, as labels of the node (`weir.dev/gpu.*`), for node selectors. A label
- * that holds no longer is taken away; others' labels are not touched. */
+/* Labels of the node that describe its GPUs (`weir.dev/gpu.*`), for node selectors. The agent
+ * removes labels that do not apply, and does not touch other labels. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 #include "weir/loop.h"
 
 #define LABELS_PREFIX    "weir.dev/gpu."
-#define LABELS_VALUE_MAX 64u                   /* with its end */
-#define LABELS_AGAIN_NS  (600 * 1000000000ull) /* somebody may have taken one away */
+#define LABELS_VALUE_MAX 64u                   /* with NUL */
+#define LABELS_AGAIN_NS  (600 * 1000000000ull) /* repairs labels that somebody removed */
 
 enum label {
 	LABEL_COUNT,
@@ -29,17 +29,18 @@ struct labels {
 	struct loop_timer timer;
 	struct api *api;
 	const char *node;
-	char wanted[LABELS][LABELS_VALUE_MAX]; /* empty: it is to go */
+	char wanted[LABELS][LABELS_VALUE_MAX]; /* empty: no such label */
 	bool sending, changed;
 };
 
-/* @api and @node must live as long as the labels; free @api first. */
+/* @api and @node must outlive the labels' last use; free @api before labels_deinit(). */
 int labels_init(struct labels *labels, struct loop *loop, struct api *api, const char *node);
 void labels_deinit(struct labels *labels);
 
-/* Any text: what a label's value may not have becomes `-`. It is sent with the others, soon. */
+/* Sets a label to any text; characters that a label may not have become `-`. Sent soon, with the
+ * others. */
 void labels_set(struct labels *labels, enum label label, const char *value);
 
-/* For labels_set(), and tests: at most 63 letters, digits and `-_.`, which neither begin nor end
- * it. */
+/* Makes a valid label value of @text: at most 63 letters, digits and `-_.`, with a letter or digit
+ * at both ends. */
 void labels_clean(char out[LABELS_VALUE_MAX], const char *text);

@@ -19,8 +19,8 @@ static bool is_ready(int fd, short events)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-/* Linux before 6.5 tells only the number, which may belong to another process by now. While the
- * connection stands it does not: its owner lives. */
+/* Linux before 6.5 gives only the pid, which the kernel may have reused. It has not if the
+ * connection is still open, because then the process lives. */
 static int open_by_number(int socket, pid_t pid)
 {
 	cleanup(closep) int fd = process_open(pid);
@@ -42,7 +42,7 @@ int peer_identify(int socket, struct container_identity *out, int *process)
 		return -ENXIO;
 	size = sizeof(fd);
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0) {
-		/* Depending on the kernel's version, one of the last two for who is gone. */
+		/* The last two: the process is gone, depending on the kernel's version. */
 		if (errno != ENOPROTOOPT)
 			return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 		fd = open_by_number(socket, peer.pid);
@@ -55,7 +55,7 @@ int peer_identify(int socket, struct container_identity *out, int *process)
 	int r = container_identify(&identity, peer.pid);
 	if (r < 0)
 		return r;
-	/* It lived until here, so that what we read was its own. */
+	/* The process still lives, so what we read was its own. */
 	if (is_ready(held, POLLIN))
 		return -ESRCH;
 	*out = identity;

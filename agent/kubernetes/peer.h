@@ -1,9 +1,9 @@
-/* Who is at the other end of a unix socket: the kernel's word, and a descriptor for that process
- * which no other process can inherit by its number. */
+/* The process at the other end of a unix socket, as the kernel reports it, and a pidfd for it,
+ * which stays valid if the kernel reuses the pid. */
 #pragma once
 
 #include "kubernetes/container.h"
 
-/* @process: a pidfd, the caller's. -ESRCH: it is gone already; -ENXIO: it is in a PID namespace
- * that we do not see. */
+/* @process: a pidfd for the caller to close. -ESRCH: the process is gone; -ENXIO: it is in a PID
+ * namespace that we do not see. */
 int peer_identify(int socket, struct container_identity *out, int *process);

@@ -16,13 +16,13 @@ static void json_deletep(cJSON **json)
 	cJSON_Delete(*json);
 }
 
-/* The member @name of @object as a string; NULL: no such member, or of another type. */
+/* The string member @name of @object, or NULL. */
 static const char *member_text(const cJSON *object, const char *name)
 {
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
-/* Copies the member @name. False: it is missing, empty or does not fit. */
+/* Copies the member @name. False: missing, empty or too long. */
 static bool copy_member(char *out, size_t size, const cJSON *object, const char *name)
 {
 	const char *text = member_text(object, name);
@@ -80,8 +80,8 @@ static void copy_containers(struct pod *pod, const cJSON *status, size_t room)
 	}
 }
 
-/* The mirror of a static pod says the hash that the kubelet knows it by, twice: users may write the
- * first annotation into any pod, but the kubelet deletes a pod that only claims to be a mirror. */
+/* The mirror pod of a static pod has the kubelet's hash in two annotations. Users can write the
+ * first into any pod, but the kubelet deletes pods that only claim to be mirrors. */
 static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 {
 	const char *mirror = member_text(notes, CONFIG_MIRROR);
@@ -91,7 +91,7 @@ static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 		memcpy(pod->cgroup_uid, pod->uid, sizeof(pod->uid));
 }
 
-/* 0 and the pod, or NULL where @object is none. */
+/* 0 and the pod, or NULL if @object is malformed. */
 static void copy_note(char *out, size_t size, const cJSON *notes, const char *name)
 {
 	const char *text = member_text(notes, name);
@@ -100,7 +100,7 @@ static void copy_note(char *out, size_t size, const cJSON *notes, const char *na
 		snprintf(out, size, "%s", text);
 }
 
-/* A whole GPU or several are 100. 0: it asks for none. */
+/* Whole GPUs count as 100. 0: the container asks for no share. */
 static uint32_t container_share(const cJSON *container, const char *resource)
 {
 	const cJSON *resources = cJSON_GetObjectItemCaseSensitive(container, "resources");
@@ -111,7 +111,7 @@ static uint32_t container_share(const cJSON *container, const char *resource)
 	if (!text || *text < '0' || *text > '9')
 		return 0;
 	unsigned long share = strtoul(text, &end, 10);
-	/* 1000 is `1k`, as the API server writes it. */
+	/* The API server writes 1000 as `1k`. */
 	if (share && *end && strchr("kMGTPE", *end) && !end[1])
 		return 100;
 	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
@@ -187,7 +187,7 @@ const struct pod_container *pod_container(const struct pod *pod, const char *id)
 	return NULL;
 }
 
-/* Both were zeroed before they were filled in, so their bytes say it. */
+/* Both structs were zeroed before they were filled, so their bytes can be compared. */
 bool pod_equal(const struct pod *a, const struct pod *b)
 {
 	return a->n_containers == b->n_containers &&

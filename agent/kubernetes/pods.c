@@ -1,17 +1,17 @@
 /* One request at a time:
  *
  *        +-----------------------------------+
- *        v        another page               | the watch was refused, broke off or
+ *        v        another page               | the watch was refused, broke, or
  *      LIST ---+                             | said 410 Gone: after a back-off
  *        ^-----+                             |
  *        +----------> WATCH -----------------+
- *                     ^---+  the server ended it in good order: from where it was
+ *                     ^---+  the server ended it normally: continue at the same version
  *
- * A list carries a new generation into the table; when its last page is in, pods of older
- * generations are gone. Nothing is forgotten before that.
+ * A list gives its pods a new generation. After its last page, pods of older generations are
+ * removed. Nothing is removed earlier.
  *
- * libcurl's callbacks only read bytes into the table. Whoever wants to know is told by a timer that
- * expires at once, outside of libcurl and once for a burst of changes. */
+ * libcurl's callbacks only parse bytes into the table. The listener is called by a timer that
+ * expires at once: outside of libcurl, and once for a burst of changes. */
 #include "kubernetes/pods.h"
 
 #include "kubernetes/api.h"
@@ -32,11 +32,11 @@
 #define RETRY_MAX_NS     30000000000ull
 #define LIST_SECONDS     60
 #define HTTP_GONE        410
-#define BODY_KEEP        65536 /* a larger buffer is given back after use */
+#define BODY_KEEP        65536 /* a larger buffer is freed after use */
 #define ERROR_BODY_SHOWN 160
 #define BRIEF_NS         1000000000ull
 
-/* Received bytes that nobody has read yet. */
+/* Received bytes that are not parsed yet. */
 struct body {
 	char *text;
 	size_t n, room;
@@ -58,20 +58,20 @@ struct pods {
 
 	struct entry *table; /* by the API's UID */
 	uint64_t generation;
-	char version[64]; /* where a watch goes on */
-	char *next;       /* page of the list; NULL: the first */
-	bool listed;      /* the table is good enough to watch from @version */
+	char version[64]; /* where the next watch starts */
+	char *next;       /* next page of the list; NULL: the first */
+	bool listed;      /* the table is complete: watch from @version */
 	bool connected;
-	bool hurried; /* the request comes before its time, or will */
+	bool hurried; /* the current pause was cut short */
 	unsigned failures;
 
 	CURL *request; /* NULL: waiting for @retry */
 	struct curl_slist *headers;
 	struct body body;
-	bool watching; /* what the request is */
-	bool gone;     /* the watch said that @version is too old */
+	bool watching; /* the request is a watch, not a list */
+	bool gone;     /* the server said that @version is too old */
 	uint64_t started;
-	char trouble[256]; /* what we found wrong with the answer */
+	char trouble[256]; /* what is wrong with the answer */
 	char curl_trouble[CURL_ERROR_SIZE];
 };
 
@@ -102,12 +102,12 @@ static int table_put(struct pods *p, struct pod *pod)
 	if (entry) {
 		if (!pod_equal(entry->pod, pod))
 			tell(p);
-		/* The key is in the pod, so it moves with it. */
+		/* The key is a part of the pod. */
 		HASH_DEL(p->table, entry);
 		pod_free(entry->pod);
 	} else if (HASH_COUNT(p->table) >= PODS_MAX) {
-		log_limited(LOG_WARNING, 60,
-			    "more than %d pods on this node; the others are left out", PODS_MAX);
+		log_limited(LOG_WARNING, 60, "more than %d pods on this node; others are ignored",
+			    PODS_MAX);
 		pod_free(pod);
 		return 0;
 	} else {
@@ -161,7 +161,7 @@ static void body_clear(struct body *body)
 	}
 }
 
-/* False: more than @max, or no memory. */
+/* False: more than @max bytes, or no memory. */
 static bool body_add(struct body *body, const char *text, size_t n, size_t max)
 {
 	if (n > max || body->n > max - n)
@@ -206,7 +206,7 @@ static int apply_event(struct pods *p, struct podlist_event *event)
 	return r;
 }
 
-/* False: not worth listening any longer; @trouble says why. */
+/* False: the transfer must end; @trouble says why. */
 static bool read_line(struct pods *p, const char *line, size_t n)
 {
 	struct podlist_event event;
@@ -268,11 +268,11 @@ static size_t on_data(char *data, size_t size, size_t n, void *userdata)
 			snprintf(p->trouble, sizeof(p->trouble),
 				 "the answer is larger than %u bytes", PODS_PAGE_MAX);
 	}
-	/* Any other number ends the transfer. */
+	/* Any other return value ends the transfer. */
 	return good ? n : 0;
 }
 
-/* The end of a watch's headers: it stands, though no event has come yet. */
+/* The end of a watch's headers: the watch is open, even before the first event. */
 static size_t on_header(char *data, size_t size, size_t n, void *userdata)
 {
 	struct pods *p = userdata;
@@ -297,7 +297,7 @@ static int read_page(struct pods *p)
 		return r;
 	}
 	if (list.skipped)
-		log_limited(LOG_WARNING, 60, "the API server listed %zu entries that are no pods",
+		log_limited(LOG_WARNING, 60, "the API server listed %zu malformed pods",
 			    list.skipped);
 	for (size_t i = 0; i < list.n && r == 0; i++)
 		r = table_put(p, take(list.pods[i]));
@@ -348,7 +348,7 @@ static int prepare(struct pods *p)
 	if (!url)
 		return error_origin(-ENOMEM);
 	curl_easy_setopt(p->request, CURLOPT_URL, url);
-	/* The server ends a watch itself; ours only ends one that hangs. */
+	/* The server ends a watch itself. Our timeout only ends a watch that hangs. */
 	curl_easy_setopt(p->request, CURLOPT_TIMEOUT,
 			 p->watching ? PODS_WATCH_SECONDS + 60L : (long)LIST_SECONDS);
 	curl_easy_setopt(p->request, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -372,15 +372,15 @@ static void end_request(struct pods *p)
 	body_clear(&p->body);
 }
 
-/* Half of the delay and a random part of the other half, so that the agents of many nodes do not
- * come back in step. */
+/* Half of the delay plus a random part of the other half, so that the agents of many nodes do not
+ * retry at the same time. */
 static void back_off(struct pods *p)
 {
 	uint64_t delay = RETRY_FIRST_NS << (p->failures < 8 ? p->failures : 8);
 
 	if (delay > RETRY_MAX_NS)
 		delay = RETRY_MAX_NS;
-	/* Many who are in a hurry say nothing of how long the server will be away. */
+	/* A pause that was cut short says nothing about the server: do not grow the delay. */
 	if (!p->hurried)
 		p->failures++;
 	p->hurried = false;
@@ -403,7 +403,7 @@ static void start(struct pods *p)
 	}
 }
 
-/* All is not well: what the server said, or libcurl. */
+/* Logs the failure that the server or libcurl reported. */
 static void fail(struct pods *p, long status, CURLcode result)
 {
 	set_connected(p, false);
@@ -432,7 +432,7 @@ static void on_done(struct transfers *transfers, CURL *request, CURLcode result)
 		good = read_page(p) == 0;
 	if (!good)
 		fail(p, status, result);
-	/* A server that ends each watch as soon as it began gets a pause, too. */
+	/* Also pause if the server ends each watch immediately. */
 	bool brief = p->watching && loop_now() < p->started + BRIEF_NS;
 	end_request(p);
 	if (good && !brief)
@@ -512,7 +512,7 @@ const struct pod *pods_find(struct pods *p, const char *uid)
 {
 	struct entry *entry;
 
-	/* The API's UIDs first: nobody can choose those. */
+	/* The API's UIDs first: users cannot choose them. */
 	HASH_FIND_STR(p->table, uid, entry);
 	if (entry)
 		return entry->pod;

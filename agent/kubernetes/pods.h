@@ -1,5 +1,5 @@
-/* The pods of this node as the API server knows them: listed once, then watched. What is known
- * stays known while the server is away, and is corrected by the list when it comes back. */
+/* The pods of this node, from the API server: listed once, then watched. While the server is away,
+ * the last known pods stay; the next list corrects them. */
 #pragma once
 
 #include "kubernetes/podlist.h"
@@ -15,22 +15,22 @@
 struct config_kubernetes;
 struct pods;
 
-/* Something is other than it was: a pod, or pods_connected(). Called from the loop, once for many
- * changes. */
+/* A pod or pods_connected() changed. Called from the loop, once for many changes. */
 typedef void pods_changed_fn(void *userdata);
 
-/* Starts to list and watch; @config must live as long as the pods. -EINVAL and others: the
- * credentials in @config make no sense, said in the log. A server that is away is no error. */
+/* Starts to list and watch; @config must outlive the pods. -EINVAL and others: bad credentials in
+ * @config, which the log explains. A server that is away is no error. */
 int pods_new(struct pods **out, struct loop *loop, const struct config_kubernetes *config,
 	     pods_changed_fn *changed, void *userdata);
 void pods_free(struct pods *pods);
 
-/* By the UID in the API, or by the one in a static pod's cgroup path. NULL: not known (yet). Valid
- * until the loop goes on. */
+/* Finds a pod by its UID in the API, or by the UID in a static pod's cgroup path. NULL: unknown.
+ * The pod is valid until the handler returns to the loop. */
 const struct pod *pods_find(struct pods *pods, const char *uid);
-/* One of them for which @is says so; NULL: none. Valid until the loop goes on. */
+/* The first pod for which @is returns true, or NULL. Valid until the handler returns to the loop.
+ */
 const struct pod *pods_search(const struct pods *pods, bool (*is)(const struct pod *pod));
-/* Somebody waits for news: a list or watch that was put off begins soon. */
+/* Shortens a pause before the next list or watch: a caller waits for news. */
 void pods_hurry(struct pods *pods);
-/* The watch stands: what is not known does not exist, or has just begun. */
+/* True: the watch is open. An unknown pod then does not exist, or is very new. */
 bool pods_connected(const struct pods *pods);

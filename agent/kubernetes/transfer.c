@@ -1,4 +1,4 @@
-/* libcurl tells which sockets and which timer it waits for; we tell it what became ready. */
+/* libcurl names the sockets and the timer that it waits for; we report to it what is ready. */
 #include "kubernetes/transfer.h"
 
 #include "weir/base.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* Made when libcurl first names a socket, freed when it says that it is done with it. */
+/* Lives from libcurl's first call for a socket to its CURL_POLL_REMOVE. */
 struct transfer_socket {
 	struct loop_io io;
 	struct transfers *transfers;

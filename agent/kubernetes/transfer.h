@@ -1,5 +1,5 @@
-/* libcurl on our loop: HTTP requests that never block and need no thread. (Only to look up a host's
- * *name* does libcurl start a thread of its own; a cluster's service address is a number.) */
+/* libcurl on our loop: HTTP requests that never block and need no thread. (libcurl starts a thread
+ * only to look up a host's name; a cluster's service address is a number.) */
 #pragma once
 
 #include "weir/loop.h"
@@ -8,11 +8,11 @@
 
 struct transfers;
 
-/* @request has ended; it is no longer among the transfers and is the callee's to clean up. */
+/* @request has ended and was removed. The callee cleans it up. */
 typedef void transfer_done_fn(struct transfers *transfers, CURL *request, CURLcode result);
 
-/* To be embedded. The callbacks of a request must not touch the transfers: they run inside
- * libcurl. */
+/* Embedded in its owner. The callbacks of a request must not touch the transfers, because they run
+ * inside libcurl. */
 struct transfers {
 	struct loop *loop;
 	CURLM *multi;
@@ -21,7 +21,7 @@ struct transfers {
 };
 
 int transfers_init(struct transfers *transfers, struct loop *loop, transfer_done_fn *done);
-/* Requests still under way must be taken out first. */
+/* Remove all running requests first. */
 void transfers_deinit(struct transfers *transfers);
 int transfers_add(struct transfers *transfers, CURL *request);
 void transfers_remove(struct transfers *transfers, CURL *request);

@@ -66,7 +66,7 @@ void health_asked(struct health *health, enum health_answer answer)
 {
 	if (health->answer == HEALTH_LOST && answer == HEALTH_ANSWERS)
 		health->reset_wanted = false;
-	/* Without NVML nobody knows better. */
+	/* A lost GPU stays lost until it answers. */
 	if (health->answer != HEALTH_LOST || answer == HEALTH_ANSWERS)
 		health->answer = answer;
 }
@@ -76,7 +76,7 @@ void health_errors(struct health *health, const struct health_settings *settings
 {
 	bool more = health->errors_known && errors > health->errors;
 
-	/* The first count is of before we looked. */
+	/* Errors of the first count happened before we started. */
 	if (health->errors_known && errors < health->errors)
 		health->reset_wanted = false;
 	health->errors_known = true;

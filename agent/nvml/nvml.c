@@ -7,7 +7,7 @@
 
 #include "weir/base.h"
 
-/* In the order tried. The last ones: a driver of the host, whose root our pod has as /host. */
+/* In this order. The last ones are the host's driver: our pod has the host's root at /host. */
 static const char *const places[] = {
 	"libnvidia-ml.so.1",
 	"/usr/lib64/libnvidia-ml.so.1",
@@ -28,7 +28,7 @@ static const char *const places[] = {
 	"/host/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
 };
 
-/* NVML's header maps some names to newer versions by macros: expand them before they become text.
+/* NVML's header maps some names to newer versions by macros. Expand them before stringizing.
  */
 #define TEXT(name)  TEXT_(name)
 #define TEXT_(name) #name

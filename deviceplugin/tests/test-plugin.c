@@ -495,7 +495,7 @@ static void tells_when_a_gpu_has_recovered(void **state)
 	f->expected_line = "XID 95 (uncontained memory error), until it is reset";
 	assert_true(log_says(&f->kubelet));
 	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
-	f->expected_line = "does not answer; left out";
+	f->expected_line = "does not answer; ignored";
 	fake_kubelet_until(&f->kubelet, log_says);
 	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 ok\n");
 	fake_kubelet_until(&f->kubelet, all_healthy);
@@ -553,7 +553,7 @@ static void a_new_config_heals_nothing(void **state)
 	fake_kubelet_until(&f->kubelet, half_healthy_again);
 
 	write_file(f->gpus, GPU_A " 0 1024 ok\n" GPU_B " 1 1024 lost\n");
-	f->expected_line = "does not answer; left out";
+	f->expected_line = "does not answer; ignored";
 	fake_kubelet_until(&f->kubelet, log_says);
 	f->before = f->kubelet.registrations;
 	kill(f->plugin, SIGHUP);
@@ -568,7 +568,7 @@ static void keeps_its_config_when_the_new_one_is_wrong(void **state)
 
 	start_all(f);
 	f->expected_line = "config.yaml:3:7: expected timeslice or mps, not `both`; the "
-			   "configuration from before stays in force";
+			   "previous configuration stays in force";
 	write_config(f, f->kubelet.dir, "mode: both\n");
 	fake_kubelet_until(&f->kubelet, log_says);
 	assert_int_equal(f->kubelet.registrations, 1);

@@ -1,9 +1,9 @@
-/* Tells when a file may have other content: it was written, or renamed into its place, or one of
- * the links that lead to it was, as in a ConfigMap's folder (`FILE -> ..data/FILE`, `..data ->
- * ..TIME`). It watches the folder, and waits until that has been quiet for a moment. A folder that
- * goes and comes is looked for each second.
+/* Reports when a file may have changed: it was written or replaced, or a link that leads to it was
+ * replaced, as in a ConfigMap's folder (`FILE -> ..data/FILE`, `..data -> ..TIME`). It watches the
+ * folder and waits until the folder has been quiet for a moment. If the folder disappears, it looks
+ * for it every second.
  *
- * Not seen: a change in another folder, where @path is a link into one. */
+ * Limit: if @path is a link into another folder, changes there are not seen. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 struct file_watch;
 typedef void file_watch_fn(struct file_watch *watch);
 
-/* To be embedded. */
+/* Embedded in its owner. */
 struct file_watch {
 	struct loop *loop;
 	const char *path;
@@ -23,8 +23,8 @@ struct file_watch {
 	file_watch_fn *changed;
 };
 
-/* @path stays the caller's. 0 or a negative errno. */
+/* @path must outlive the watch. 0 or a negative errno. */
 int file_watch_init(struct file_watch *watch, struct loop *loop, const char *path,
 		    file_watch_fn *changed);
-/* Accepts a zeroed one. */
+/* Accepts a zeroed watch. */
 void file_watch_deinit(struct file_watch *watch);

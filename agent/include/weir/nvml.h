@@ -1,14 +1,14 @@
-/* The part of NVML that agent and device plugin use, found with dlopen: neither is linked with it,
- * so that both start on a machine without a driver.
+/* The part of NVML that the agent and the device plugin use. It is loaded with dlopen(), so that
+ * both start on a machine without a driver.
  *
- * The functions have the prototypes of the toolkit's nvml.h; a wrong argument does not compile. */
+ * The functions have the prototypes of the toolkit's nvml.h. */
 #pragma once
 
 #include <nvml.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One row each: the name under which the library exports it, whether we can do without. */
+/* One row each: the exported name, and whether the function is optional. */
 /* clang-format off */
 #define NVML_FUNCTIONS(row) \
 	row(nvmlInit_v2, true) \
@@ -46,10 +46,10 @@ struct nvml {
 #undef NVML_FIELD
 };
 
-/* Opens the library and calls nvmlInit. @path: where it is; NULL or empty: the dynamic loader's
- * search, then the folders where drivers and the NVIDIA container runtime put it. 0; -ENOENT: no
- * library; -ENXIO: a library, but no usable driver or GPU behind it; -ENOSYS: it lacks a function.
- * Logs nothing: @message (at least 256 bytes) gets one line. */
+/* Opens the library and calls nvmlInit. @path: its place; NULL or empty: the dynamic loader's
+ * search path, then the folders that drivers and the NVIDIA container runtime use. 0; -ENOENT: no
+ * library; -ENXIO: no usable driver or GPU; -ENOSYS: the library lacks a function. Logs nothing:
+ * @message (at least 256 bytes) gets one line. */
 int nvml_open(struct nvml *out, const char *path, char *message, size_t message_size);
 void nvml_close(struct nvml *nvml);
 const char *nvml_error(const struct nvml *nvml, nvmlReturn_t error);
