@@ -1,15 +1,15 @@
-/* Arrays: as large as their elements are; how the driver lays them out it does not say. */
+/* Arrays count as their elements: the driver does not tell how it pads them. */
 #include "memory/memory.h"
 
 #include <stddef.h>
 
-/* Sparse ones and those that are mapped later take nothing. */
+/* Sparse arrays, and arrays that are mapped later, take no memory. */
 #define WITHOUT_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 
-/* Whose depth counts layers, or sides: each level has all of them. */
+/* Their depth counts layers or sides, which each mipmap level has in full. */
 #define IN_LAYERS (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
 
-/* Bits of one channel; compressed and planar formats are taken for 8 of each element. */
+/* Bits of one channel. Compressed and planar formats count as 8. */
 static unsigned channel_bits(CUarray_format format)
 {
 	switch (format) {
@@ -61,102 +61,55 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 	return bytes;
 }
 
-static uint64_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *array)
-{
-	CUDA_ARRAY3D_DESCRIPTOR all = {0};
+/* Descriptors differ in types only; those of two dimensions have no depth. @n: levels. */
+#define BYTES_3D(n)                                                                    \
+	bytes_of(array ? &(CUDA_ARRAY3D_DESCRIPTOR){.Width = array->Width,             \
+						    .Height = array->Height,           \
+						    .Depth = array->Depth,             \
+						    .Format = array->Format,           \
+						    .NumChannels = array->NumChannels, \
+						    .Flags = array->Flags}             \
+		       : NULL,                                                         \
+		 n)
+#define BYTES_2D                                                                       \
+	bytes_of(array ? &(CUDA_ARRAY3D_DESCRIPTOR){.Width = array->Width,             \
+						    .Height = array->Height,           \
+						    .Format = array->Format,           \
+						    .NumChannels = array->NumChannels} \
+		       : NULL,                                                         \
+		 1)
 
-	if (!array)
-		return 0;
-	all.Width = array->Width;
-	all.Height = array->Height;
-	all.Format = array->Format;
-	all.NumChannels = array->NumChannels;
-	return bytes_of(&all, 1);
-}
-
-EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *array)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, bytes_2d(array)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuArrayCreate_v2)(out, array);
-	return memory_made(&claim, result, RECORD_ARRAY, result ? 0 : (uintptr_t)*out);
-}
-
-EXPORT CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *array)
-{
-	CUDA_ARRAY_DESCRIPTOR wide = {0};
-	struct memory_claim claim;
-
-	if (array) {
-		wide.Width = array->Width;
-		wide.Height = array->Height;
-		wide.Format = array->Format;
-		wide.NumChannels = array->NumChannels;
+#define CREATE(function, kind, bytes, parameters, arguments)                            \
+	EXPORT CUresult function parameters                                             \
+	{                                                                               \
+		struct memory_claim claim;                                              \
+                                                                                        \
+		if (!memory_claim(&claim, bytes))                                       \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                \
+		CUresult result = real(function) arguments;                             \
+		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
 	}
-	if (!memory_claim(&claim, bytes_2d(array ? &wide : NULL)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuArrayCreate)(out, array);
-	return memory_made(&claim, result, RECORD_ARRAY, result ? 0 : (uintptr_t)*out);
-}
+CREATE(cuArrayCreate_v2, RECORD_ARRAY, BYTES_2D,
+       (CUarray * out, const CUDA_ARRAY_DESCRIPTOR *array), (out, array))
+CREATE(cuArrayCreate, RECORD_ARRAY, BYTES_2D,
+       (CUarray * out, const CUDA_ARRAY_DESCRIPTOR_v1 *array), (out, array))
+CREATE(cuArray3DCreate_v2, RECORD_ARRAY, BYTES_3D(1),
+       (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR *array), (out, array))
+CREATE(cuArray3DCreate, RECORD_ARRAY, BYTES_3D(1),
+       (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *array), (out, array))
+CREATE(cuMipmappedArrayCreate, RECORD_MIPMAP, BYTES_3D(levels),
+       (CUmipmappedArray * out, const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels),
+       (out, array, levels))
 
-EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *array)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, bytes_of(array, 1)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuArray3DCreate_v2)(out, array);
-	return memory_made(&claim, result, RECORD_ARRAY, result ? 0 : (uintptr_t)*out);
-}
-
-EXPORT CUresult cuArray3DCreate(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *array)
-{
-	CUDA_ARRAY3D_DESCRIPTOR wide = {0};
-	struct memory_claim claim;
-
-	if (array) {
-		wide.Width = array->Width;
-		wide.Height = array->Height;
-		wide.Depth = array->Depth;
-		wide.Format = array->Format;
-		wide.NumChannels = array->NumChannels;
-		wide.Flags = array->Flags;
+#define DESTROY(function, kind, type)                                     \
+	EXPORT CUresult function(type array)                              \
+	{                                                                 \
+		struct record record;                                     \
+		bool known = table_take(kind, (uintptr_t)array, &record); \
+                                                                          \
+		driver_ready();                                           \
+		CUresult result = real(function)(array);                  \
+		return known ? memory_released(&record, result) : result; \
 	}
-	if (!memory_claim(&claim, bytes_of(array ? &wide : NULL, 1)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuArray3DCreate)(out, array);
-	return memory_made(&claim, result, RECORD_ARRAY, result ? 0 : (uintptr_t)*out);
-}
-
-EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *array,
-				       unsigned levels)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, bytes_of(array, levels)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMipmappedArrayCreate)(out, array, levels);
-	return memory_made(&claim, result, RECORD_MIPMAP, result ? 0 : (uintptr_t)*out);
-}
-
-EXPORT CUresult cuArrayDestroy(CUarray array)
-{
-	struct record record;
-	bool known = memory_releasing(&record, RECORD_ARRAY, (uintptr_t)array);
-
-	driver_ready();
-	CUresult result = real(cuArrayDestroy)(array);
-	return known ? memory_released(&record, result) : result;
-}
-
-EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
-{
-	struct record record;
-	bool known = memory_releasing(&record, RECORD_MIPMAP, (uintptr_t)array);
-
-	driver_ready();
-	CUresult result = real(cuMipmappedArrayDestroy)(array);
-	return known ? memory_released(&record, result) : result;
-}
+DESTROY(cuArrayDestroy, RECORD_ARRAY, CUarray)
+DESTROY(cuMipmappedArrayDestroy, RECORD_MIPMAP, CUmipmappedArray)

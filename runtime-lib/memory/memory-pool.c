@@ -112,7 +112,7 @@ static CUresult release(CUdeviceptr address, CUstream stream,
 			CUresult (*function)(CUdeviceptr, CUstream))
 {
 	struct record record;
-	bool known = memory_releasing(&record, RECORD_POINTER, address);
+	bool known = table_take(RECORD_POINTER, address, &record);
 	CUresult result = function(address, stream);
 
 	return known ? memory_released(&record, result) : result;

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#define PITCH 512u /* rows are at least aligned so */
+#define PITCH 512u /* least alignment of rows */
 
 bool memory_claim(struct memory_claim *claim, uint64_t size)
 {
@@ -14,7 +14,7 @@ bool memory_claim(struct memory_claim *claim, uint64_t size)
 	return ledger_take(claim->ledger, size);
 }
 
-/* One that cannot be recorded stays charged: there is no memory for a record of 64 bytes. */
+/* An allocation without a record stays charged. */
 CUresult memory_made(const struct memory_claim *claim, CUresult result, enum record_kind kind,
 		     uint64_t key)
 {
@@ -31,11 +31,6 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
 	else
 		ledger_drop(claim->ledger, claim->size);
 	return result;
-}
-
-bool memory_releasing(struct record *record, enum record_kind kind, uint64_t key)
-{
-	return table_take(kind, key, record);
 }
 
 CUresult memory_released(const struct record *record, CUresult result)
@@ -67,26 +62,6 @@ void memory_forget(void)
 	ledger_forget();
 }
 
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMemAlloc_v2)(out, size);
-	return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out);
-}
-
-EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *out, unsigned size)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMemAlloc)(out, size);
-	return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out);
-}
-
 static uint64_t pitched(uint64_t width, uint64_t height)
 {
 	uint64_t bytes, row = width > UINT64_MAX - PITCH ? UINT64_MAX : width + PITCH - 1;
@@ -94,42 +69,32 @@ static uint64_t pitched(uint64_t width, uint64_t height)
 	return __builtin_mul_overflow(row - row % PITCH, height, &bytes) ? UINT64_MAX : bytes;
 }
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
-				   unsigned element)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, pitched(width, height)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMemAllocPitch_v2)(out, pitch, width, height, element);
-	return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out);
-}
-
-EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned *pitch, unsigned width,
-				unsigned height, unsigned element)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, pitched(width, height)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMemAllocPitch)(out, pitch, width, height, element);
-	return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out);
-}
-
-EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned flags)
-{
-	struct memory_claim claim;
-
-	if (!memory_claim(&claim, size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = real(cuMemAllocManaged)(out, size, flags);
-	return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out);
-}
+#define ALLOCATE(function, bytes, parameters, arguments)                               \
+	EXPORT CUresult function parameters                                            \
+	{                                                                              \
+		struct memory_claim claim;                                             \
+                                                                                       \
+		if (!memory_claim(&claim, bytes))                                      \
+			return CUDA_ERROR_OUT_OF_MEMORY;                               \
+		CUresult result = real(function) arguments;                            \
+		return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out); \
+	}
+ALLOCATE(cuMemAlloc_v2, size, (CUdeviceptr * out, size_t size), (out, size))
+ALLOCATE(cuMemAlloc, size, (CUdeviceptr_v1 * out, unsigned size), (out, size))
+ALLOCATE(cuMemAllocManaged, size, (CUdeviceptr * out, size_t size, unsigned flags),
+	 (out, size, flags))
+ALLOCATE(cuMemAllocPitch_v2, pitched(width, height),
+	 (CUdeviceptr * out, size_t *pitch, size_t width, size_t height, unsigned element),
+	 (out, pitch, width, height, element))
+ALLOCATE(cuMemAllocPitch, pitched(width, height),
+	 (CUdeviceptr_v1 * out, unsigned *pitch, unsigned width, unsigned height, unsigned element),
+	 (out, pitch, width, height, element))
+#undef ALLOCATE
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {
 	struct record record;
-	bool known = memory_releasing(&record, RECORD_POINTER, address);
+	bool known = table_take(RECORD_POINTER, address, &record);
 
 	driver_ready();
 	CUresult result = real(cuMemFree_v2)(address);
@@ -142,7 +107,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 EXPORT CUresult cuMemFree(CUdeviceptr_v1 address)
 {
 	struct record record;
-	bool known = memory_releasing(&record, RECORD_POINTER, address);
+	bool known = table_take(RECORD_POINTER, address, &record);
 
 	driver_ready();
 	CUresult result = real(cuMemFree)(address);
@@ -150,3 +115,43 @@ EXPORT CUresult cuMemFree(CUdeviceptr_v1 address)
 		memory_released(&record, result);
 	return result;
 }
+
+/* The GPU's memory as the container may use it. */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+#define INFO(function, type)                                                                      \
+	EXPORT CUresult function(type *free_bytes, type *total)                                   \
+	{                                                                                         \
+		struct ledger *ledger = ledger_here();                                            \
+		uint64_t limit, reserved;                                                         \
+                                                                                                  \
+		CUresult result = real(function)(free_bytes, total);                              \
+		if (result != CUDA_SUCCESS || !ledger || !ledger_view(ledger, &limit, &reserved)) \
+			return result;                                                            \
+		if (total)                                                                        \
+			*total = (type)least(*total, limit);                                      \
+		if (free_bytes)                                                                   \
+			*free_bytes = (type)least(*free_bytes, limit - least(reserved, limit));   \
+		return result;                                                                    \
+	}
+INFO(cuMemGetInfo_v2, size_t)
+INFO(cuMemGetInfo, unsigned)
+
+#define TOTAL(function, type)                                                              \
+	EXPORT CUresult function(type *bytes, CUdevice device)                             \
+	{                                                                                  \
+		uint64_t limit, reserved;                                                  \
+                                                                                           \
+		driver_ready();                                                            \
+		CUresult result = real(function)(bytes, device);                           \
+		struct ledger *ledger = result == CUDA_SUCCESS ? ledger_of(device) : NULL; \
+		if (ledger && ledger_view(ledger, &limit, &reserved))                      \
+			*bytes = (type)least(*bytes, limit);                               \
+		return result;                                                             \
+	}
+TOTAL(cuDeviceTotalMem_v2, size_t)
+TOTAL(cuDeviceTotalMem, unsigned)

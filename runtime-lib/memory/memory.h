@@ -16,9 +16,8 @@ bool memory_claim(struct memory_claim *claim, uint64_t size);
 /* What came of it: recorded under @key, or given back. Returns @result. */
 CUresult memory_made(const struct memory_claim *claim, CUresult result, enum record_kind kind,
 		     uint64_t key);
-/* Around a release: the record is out before the driver can give out the same key again. True: it
- * was one of ours. */
-bool memory_releasing(struct record *record, enum record_kind kind, uint64_t key);
+/* After a release, whose hook has taken the record out of the table before the driver could give
+ * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
 /* The context goes, and all memory that was allocated in it. */
