@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static unsigned kernels;
-static uint32_t evicted[PREEMPT_SLOTS_MAX]; /* what the GPU has reported of each slot */
+static uint32_t evicted[PREEMPT_SLOTS_MAX]; /* evictions reported in each slot */
 
 static uint64_t pointer = 0x1122334455667788;
 static uint32_t number = 0x99aabbcc;
@@ -161,4 +161,9 @@ void somebody_waits(unsigned n)
 	launch_call(n, (CUfunction)0x8000, 1);
 	assert_true(eventually(atomic_load(&waiters_of(client)->waiting)));
 	agent.demand[1]->word = 0;
+}
+
+const struct launch_config *config_in_use(const struct tuned_kernel *tuned, enum waiting waiting)
+{
+	return &tuned->tuner.candidates[tuned->tuner.in_use[waiting]].config;
 }

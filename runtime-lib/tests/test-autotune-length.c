@@ -1,6 +1,5 @@
-/* How long kernels are compared: a model of a program that launches one for ever, alone or in turns
- * with equals, on a virtual clock. libweir's own sources, on a driver that does nothing but be
- * observable. */
+/* How many launches a comparison takes: a model of a program that launches one kernel for ever,
+ * alone or alternating with same-level clients, on a virtual clock. */
 #include "formed.h"
 
 #include "gates/gate.h"
@@ -13,10 +12,10 @@
 #include <cmocka.h>
 
 #define MS         1000000u
-#define EQUALS     3u /* that have turns as long as the program's */
+#define SAME_LEVEL 3u /* clients with equal quanta, the program included */
 #define FOR_EVER   2000u
 #define MANY       (1000 * AT_ONCE) /* blocks */
-#define CANDIDATES 8u               /* at least, of a kernel in all forms */
+#define CANDIDATES 8u               /* of a kernel in all forms, at least */
 
 static uint64_t now = 1;
 
@@ -28,7 +27,7 @@ uint64_t __wrap_client_now(void)
 
 struct program {
 	uint64_t native, form; /* ns of a launch */
-	uint64_t turn;         /* ns; 0: it is alone */
+	uint64_t quantum;      /* ns; 0: the program is alone */
 	struct geometry geometry;
 	uint64_t ran; /* ns */
 	unsigned launches;
@@ -45,7 +44,7 @@ static int client_begin(void **state)
 	return 0;
 }
 
-/* The form takes so many hundredths of the native time. */
+/* @hundredths: time of every form, relative to the native one. */
 static struct program program_of(uint64_t native, unsigned hundredths)
 {
 	static struct rewritten rewritten;
@@ -59,10 +58,10 @@ static struct program program_of(uint64_t native, unsigned hundredths)
 		.geometry = {kernel_of(native, &rewritten), {MANY, 1, 1}, {64, 1, 1}}};
 }
 
-static void meets_equals(struct program *program, uint64_t turn)
+static void meets_same_level(struct program *program, uint64_t quantum)
 {
 	atomic_store(&waiters_of(client)->waiting, WAITING_SAME_LEVEL);
-	program->turn = turn;
+	program->quantum = quantum;
 }
 
 static struct kernel_time *kernel_time(const struct program *program)
@@ -81,7 +80,7 @@ static void work(void)
 		tuning_work(client);
 }
 
-/* One that is not over at the end of the turn is evicted then, if it can be. */
+/* A form is evicted at the end of the quantum. */
 static void launch(struct program *program)
 {
 	struct kernel_time *kernel = kernel_time(program);
@@ -92,7 +91,7 @@ static void launch(struct program *program)
 							.short_alone = GATE_INTERVAL_CONTENDED,
 							.short_waited = GATE_INTERVAL_CONTENDED});
 	uint64_t ns = decision.config ? program->form : program->native, begin = program->ran;
-	bool over = program->turn && begin / program->turn != (begin + ns) / program->turn;
+	bool over = program->quantum && begin / program->quantum != (begin + ns) / program->quantum;
 	struct sample sample = {
 		.of = {.kernel = kernel,
 		       .key = key,
@@ -109,9 +108,9 @@ static void launch(struct program *program)
 
 	assert_true(program->launches++ < FOR_EVER);
 	program->ran += ns;
-	now += program->turn ? EQUALS * ns : ns;
-	tuning_learn(client, &sample, decision.config && over ? EQUALS * ns : ns,
-		     program->turn != 0);
+	now += program->quantum ? SAME_LEVEL * ns : ns;
+	tuning_learn(client, &sample, decision.config && over ? SAME_LEVEL * ns : ns,
+		     program->quantum != 0);
 	work();
 }
 
@@ -122,7 +121,7 @@ static bool is_settled(const struct program *program)
 	return tuned && tuned->tuner.state == AUTOTUNE_SETTLED;
 }
 
-/* How many launches more it takes. */
+/* Number of further launches. */
 static unsigned settles_within(struct program *program)
 {
 	unsigned before = program->launches;
@@ -132,7 +131,7 @@ static unsigned settles_within(struct program *program)
 	return program->launches - before;
 }
 
-/* Alone, until this candidate, counted from 1, is tried. */
+/* Launches until this candidate is compared. */
 static void tries(struct program *program, uint32_t candidate)
 {
 	while (!tuned_of(program) ||
@@ -149,17 +148,17 @@ static bool is_confirmed(const struct tuned_kernel *tuned)
 	return false;
 }
 
-/* Alone, until the best is compared once more. */
+/* Launches until the best candidate is being confirmed. */
 static void confirms(struct program *program)
 {
 	while (!is_confirmed(tuned_of(program)))
 		launch(program);
 }
 
-static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
+static void long_kernels_need_fewer_samples(void **state)
 {
 	static const struct {
-		uint64_t native, turn;
+		uint64_t native, quantum;
 		unsigned least, most; /* launches */
 	} cases[] = {
 		{1 * MS, 0, 160, 200},       {5 * MS, 0, 100, 125},
@@ -170,8 +169,8 @@ static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
 	(void)state;
 	for (size_t i = 0; i < countof(cases); i++) {
 		struct program program = program_of(cases[i].native, 104);
-		if (cases[i].turn)
-			meets_equals(&program, cases[i].turn);
+		if (cases[i].quantum)
+			meets_same_level(&program, cases[i].quantum);
 		assert_in_range(settles_within(&program), cases[i].least, cases[i].most);
 		assert_true(tuned_of(&program)->tuner.n > CANDIDATES);
 		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
@@ -179,14 +178,13 @@ static void the_longer_a_kernel_the_fewer_launches_decide(void **state)
 	}
 }
 
-/* Native launches are few while equals wait, but not so few that all the others take seconds. */
-static void equals_do_not_wait_long_for_native_launches(void **state)
+static void same_level_clients_do_not_wait_long_for_native_launches(void **state)
 {
 	(void)state;
 	for (uint64_t native = 3 * MS; native <= 16 * MS; native += MS) {
 		struct program program = program_of(native, 104);
 		uint64_t begin = now;
-		meets_equals(&program, 4 * native);
+		meets_same_level(&program, 4 * native);
 		settles_within(&program);
 		assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 		assert_in_range(now - begin, 0, 6000ull * MS);
@@ -194,7 +192,7 @@ static void equals_do_not_wait_long_for_native_launches(void **state)
 	}
 }
 
-static void nobody_waits_for_the_best_to_be_confirmed(void **state)
+static void nothing_is_confirmed_while_somebody_waits(void **state)
 {
 	static const enum waiting by[] = {WAITING_SAME_LEVEL, WAITING_URGENT};
 
@@ -202,7 +200,7 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 	for (size_t i = 0; i < countof(by); i++) {
 		struct program program = program_of(5 * MS, 101);
 		confirms(&program);
-		meets_equals(&program, 20 * MS);
+		meets_same_level(&program, 20 * MS);
 		atomic_store(&waiters_of(client)->waiting, by[i]);
 		assert_in_range(settles_within(&program), 1, 80);
 		assert_int_not_equal(tuned_of(&program)->tuner.in_use[by[i]], 0);
@@ -212,7 +210,7 @@ static void nobody_waits_for_the_best_to_be_confirmed(void **state)
 	}
 }
 
-static void what_is_good_enough_for_equals_ends_a_trial(void **state)
+static void a_candidate_good_enough_for_same_level_clients_ends_the_comparison(void **state)
 {
 	struct program program = program_of(5 * MS, 101);
 
@@ -221,14 +219,14 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 	const struct tuned_kernel *tuned = tuned_of(&program);
 	while (!tuned->tuner.candidates[3].clean)
 		launch(&program);
-	meets_equals(&program, 20 * MS);
+	meets_same_level(&program, 20 * MS);
 	assert_int_equal(settles_within(&program), 1);
 	assert_in_range(tuned->tuner.in_use[WAITING_SAME_LEVEL], 1, 2);
 	assert_int_equal(tuned->tuner.postponed, 3);
 
-	/* It is over: that one from the beginning, and all behind it. */
+	/* They wait no more: the comparison resumes with new samples. */
 	atomic_store(&waiters_of(client)->waiting, WAITING_NOBODY);
-	program.turn = 0;
+	program.quantum = 0;
 	work();
 	assert_int_equal(tuned->tuner.state, AUTOTUNE_COMPARING);
 	assert_int_equal(tuned->tuner.in_use[WAITING_NOBODY], 3);
@@ -238,19 +236,19 @@ static void what_is_good_enough_for_equals_ends_a_trial(void **state)
 	tuning_forget(client);
 }
 
-static void what_is_not_good_enough_for_equals_ends_none(void **state)
+static void other_candidates_do_not_end_the_comparison(void **state)
 {
 	struct program program = program_of(5 * MS, 104);
 
 	(void)state;
 	tries(&program, 3);
-	meets_equals(&program, 20 * MS);
+	meets_same_level(&program, 20 * MS);
 	assert_in_range(settles_within(&program), 50, 150);
 	assert_int_equal(tuned_of(&program)->tuner.postponed, 0);
 	tuning_forget(client);
 }
 
-static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
+static void active_kernels_are_counted(void **state)
 {
 	struct program one = program_of(5 * MS, 101), other = program_of(1 * MS, 101);
 
@@ -261,7 +259,7 @@ static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
 	assert_int_equal(tuning_count(&clients[1]), 0);
 	tries(&other, 2);
 	assert_int_equal(tuning_count(client), 2);
-	/* The first one is launched no more. */
+	/* The first kernel is idle. */
 	for (uint64_t begin = now; now - begin < 1100ull * MS;)
 		launch(&other);
 	assert_true(is_settled(&other));
@@ -273,8 +271,7 @@ static void kernels_that_are_launched_and_not_settled_are_counted(void **state)
 	tuning_forget(client);
 }
 
-/* Above others, and with nobody waiting, a short kernel is not compared. */
-static void what_needs_no_form_is_not_counted(void **state)
+static void a_kernel_that_needs_no_form_is_not_counted(void **state)
 {
 	static const struct level_binding above = {.level = 1};
 	struct program program = program_of(MS / 2, 101);
@@ -293,13 +290,14 @@ static void what_needs_no_form_is_not_counted(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_longer_a_kernel_the_fewer_launches_decide),
-		cmocka_unit_test(equals_do_not_wait_long_for_native_launches),
-		cmocka_unit_test(nobody_waits_for_the_best_to_be_confirmed),
-		cmocka_unit_test(what_is_good_enough_for_equals_ends_a_trial),
-		cmocka_unit_test(what_is_not_good_enough_for_equals_ends_none),
-		cmocka_unit_test(kernels_that_are_launched_and_not_settled_are_counted),
-		cmocka_unit_test(what_needs_no_form_is_not_counted),
+		cmocka_unit_test(long_kernels_need_fewer_samples),
+		cmocka_unit_test(same_level_clients_do_not_wait_long_for_native_launches),
+		cmocka_unit_test(nothing_is_confirmed_while_somebody_waits),
+		cmocka_unit_test(
+			a_candidate_good_enough_for_same_level_clients_ends_the_comparison),
+		cmocka_unit_test(other_candidates_do_not_end_the_comparison),
+		cmocka_unit_test(active_kernels_are_counted),
+		cmocka_unit_test(a_kernel_that_needs_no_form_is_not_counted),
 	};
 
 	driver_load();

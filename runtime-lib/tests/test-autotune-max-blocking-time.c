@@ -1,4 +1,5 @@
-/* Kernels that those above can wait for run as they are (agent/scheduler/patience.h). */
+/* Kernels that higher-level clients can wait for run natively
+ * (agent/scheduler/max-blocking-time.h). */
 #include "formed.h"
 
 #include "gates/gate.h"
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Somebody above wants the GPU now, so that for a second gates are dense. */
+/* A higher-level client shows demand, so gates are dense for a second. */
 static void somebody_comes(unsigned n)
 {
 	agent.demand[1]->word = 1;
@@ -20,14 +21,14 @@ static void somebody_comes(unsigned n)
 	agent.demand[1]->word = 0;
 }
 
-/* Those above can wait for so long. */
+/* Sets how long higher-level clients can wait. */
 static void bear(uint32_t ns)
 {
 	agent.control->max_blocking_time = ns;
 	assert_true(eventually(atomic_load(&waiters_of(client)->max_blocking_time) == ns));
 }
 
-/* How many of some launches that are measured, each of them. */
+/* Of six launches, all of them measured. */
 static unsigned measured_forms_of(unsigned n, CUfunction kernel)
 {
 	unsigned forms = 0;
@@ -40,7 +41,7 @@ static unsigned measured_forms_of(unsigned n, CUfunction kernel)
 	return forms;
 }
 
-static void what_those_above_can_wait_for_stays_native(void **state)
+static void kernels_within_the_max_blocking_time_run_natively(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -52,14 +53,14 @@ static void what_those_above_can_wait_for_stays_native(void **state)
 	assert_int_equal(measured_forms_of(n, kernel), 0);
 	assert_null(tuned_for(kernel));
 
-	/* Somebody comes whose work is short: it has its form, */
+	/* A client with short work comes: the kernel runs in its form. */
 	bear(6250);
 	measured_forms_of(n, kernel);
 	assert_true(settles(n, kernel, BLOCKS));
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 
-	/* but not while he is away. */
+	/* It goes. */
 	bear(312500);
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 0);
@@ -67,7 +68,7 @@ static void what_those_above_can_wait_for_stays_native(void **state)
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 
-	/* A longer one has its own. */
+	/* A longer kernel has its own form. */
 	bear(312500);
 	kernel = kernel_of(400000, &rewritten);
 	assert_true(settles(n, kernel, BLOCKS));
@@ -77,7 +78,7 @@ static void what_those_above_can_wait_for_stays_native(void **state)
 	gone(n);
 }
 
-static void no_form_is_asked_for_that_is_not_needed_any_more(void **state)
+static void no_form_is_requested_while_the_kernel_is_within_the_max_blocking_time(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -96,7 +97,7 @@ static void no_form_is_asked_for_that_is_not_needed_any_more(void **state)
 	gone(n);
 }
 
-static void equals_who_must_not_wait_have_no_patience(void **state)
+static void urgent_same_level_clients_have_no_max_blocking_time(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -109,7 +110,7 @@ static void equals_who_must_not_wait_have_no_patience(void **state)
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 
-	/* They may come back at any time. */
+	/* They may come back within 10 s. */
 	agent.control->flags = 0;
 	somebody_comes(n);
 	assert_int_equal(forms_of(n, kernel, 5), 5);
@@ -117,7 +118,7 @@ static void equals_who_must_not_wait_have_no_patience(void **state)
 	gone(n);
 }
 
-static void what_the_user_says_counts_alone(void **state)
+static void the_latency_of_the_user_replaces_the_max_blocking_time(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -143,10 +144,11 @@ static void what_the_user_says_counts_alone(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_those_above_can_wait_for_stays_native),
-		cmocka_unit_test(no_form_is_asked_for_that_is_not_needed_any_more),
-		cmocka_unit_test(equals_who_must_not_wait_have_no_patience),
-		cmocka_unit_test(what_the_user_says_counts_alone),
+		cmocka_unit_test(kernels_within_the_max_blocking_time_run_natively),
+		cmocka_unit_test(
+			no_form_is_requested_while_the_kernel_is_within_the_max_blocking_time),
+		cmocka_unit_test(urgent_same_level_clients_have_no_max_blocking_time),
+		cmocka_unit_test(the_latency_of_the_user_replaces_the_max_blocking_time),
 	};
 
 	driver_load();

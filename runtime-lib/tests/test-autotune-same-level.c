@@ -1,4 +1,4 @@
-/* Which kernels run in which form while equals have turns. */
+/* Which form a kernel runs in while same-level clients alternate. */
 #include "formed.h"
 
 #include "gates/gate.h"
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void equals_find_what_makes_turns_cheap(void **state)
+static void same_level_clients_get_the_cheapest_quantum(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -24,11 +24,8 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
 	assert_int_equal(tuned->tuner.in_use[WAITING_NOBODY], 0);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
-			 WEIR_PERSISTENT);
-	assert_int_equal(
-		tuned->tuner.candidates[tuned->tuner.in_use[WAITING_SAME_LEVEL]].config.form,
-		WEIR_RESUMABLE);
+	assert_int_equal(config_in_use(tuned, WAITING_URGENT)->form, WEIR_PERSISTENT);
+	assert_int_equal(config_in_use(tuned, WAITING_SAME_LEVEL)->form, WEIR_RESUMABLE);
 	waiters_of(client)->held_until = UINT64_MAX;
 	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_SAME_LEVEL));
 	ops_of(n, kernel, 100 * AT_ONCE);
@@ -38,7 +35,7 @@ static void equals_find_what_makes_turns_cheap(void **state)
 	gone(n);
 }
 
-/* A kernel of 5 ms, of which slices cost 1 % and what leaves sooner 5 %. */
+/* A kernel of 5 ms. Slices cost 1 %, persistent launches 5 %. */
 static CUfunction slices_are_cheap(struct rewritten *rewritten)
 {
 	*rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -49,7 +46,7 @@ static CUfunction slices_are_cheap(struct rewritten *rewritten)
 	return kernel;
 }
 
-static void equals_find_long_slices(void **state)
+static void same_level_clients_get_long_slices(void **state)
 {
 	struct rewritten rewritten;
 	unsigned n = welcomed(1);
@@ -64,17 +61,14 @@ static void equals_find_long_slices(void **state)
 	assert_int_equal(fine->form, WEIR_SLICED);
 	assert_int_equal(coarse->form, WEIR_SLICED);
 	assert_in_range(coarse->step, 4 * fine->step, 8 * fine->step);
-	assert_int_equal(
-		tuned->tuner.candidates[tuned->tuner.in_use[WAITING_SAME_LEVEL]].config.form,
-		WEIR_SLICED);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
-			 WEIR_PERSISTENT);
+	assert_int_equal(config_in_use(tuned, WAITING_SAME_LEVEL)->form, WEIR_SLICED);
+	assert_int_equal(config_in_use(tuned, WAITING_URGENT)->form, WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
 
-/* One good candidate is enough for equals; all the others are tried when they wait no more. */
-static void equals_do_not_wait_for_a_long_trial(void **state)
+/* One good candidate suffices while they wait; the others are compared later. */
+static void tuning_is_postponed_while_same_level_clients_wait(void **state)
 {
 	struct rewritten rewritten;
 	unsigned n = welcomed(1);
@@ -90,7 +84,7 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	assert_int_equal(tuned->tuner.in_use[WAITING_SAME_LEVEL], tuned->tuner.first);
 	assert_int_equal(tuned->tuner.candidates[tuned->tuner.first].config.form, WEIR_SLICED);
 
-	/* What it takes with others between its slices is nothing to go by. */
+	/* A sample with other clients' work between the slices does not count. */
 	unsigned dirty = tuned->tuner.candidates[tuned->tuner.first].spoiled;
 	driver->wide_elapsed_ns = 50000000;
 	agent.control->hold = 1;
@@ -105,14 +99,13 @@ static void equals_do_not_wait_for_a_long_trial(void **state)
 	assert_true(eventually(tuned->tuner.state == AUTOTUNE_COMPARING));
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	assert_int_equal(tuned->tuner.postponed, 0);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
-			 WEIR_PERSISTENT);
+	assert_int_equal(config_in_use(tuned, WAITING_URGENT)->form, WEIR_PERSISTENT);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
 
-/* As long as the agent has not seen them, equals run beside each other. */
-static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
+/* Until the agent sees them, same-level clients run side by side and slow each other. */
+static void a_kernel_that_is_slow_for_a_moment_is_not_tuned_again(void **state)
 {
 	unsigned n = welcomed(1);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -137,9 +130,8 @@ static void what_takes_longer_for_a_moment_is_not_chosen_anew(void **state)
 	gone(n);
 }
 
-/* Gates are as dense while equals have turns; who has the next one is not to wait for the rest of a
- * chain. */
-static void short_kernels_need_no_forms_among_equals(void **state)
+/* Gates are dense then. A chain would make the next client wait for its last continuation. */
+static void short_kernels_need_no_forms_among_same_level_clients(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -159,9 +151,9 @@ static void short_kernels_need_no_forms_among_equals(void **state)
 	gone(n);
 }
 
-/* The function of the next launch, while equals must not wait and those with shorter launches go
- * ahead of what it has not begun. */
-static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned blocks)
+/* The function of the next launch, while same-level clients are urgent and their shorter launches
+ * overtake its waiting blocks. */
+static void *launched_among_same_level(unsigned n, CUfunction kernel, unsigned blocks)
 {
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED |
 			       WEIR_CONTROL_URGENT | WEIR_CONTROL_AHEAD;
@@ -175,9 +167,9 @@ static void *launched_among_equals(unsigned n, CUfunction kernel, unsigned block
 	return NULL;
 }
 
-/* Who goes ahead waits for what has begun alone: no form is worth its price then, if blocks are
- * short. */
-static void who_goes_ahead_needs_no_form(void **state)
+/* A client that overtakes waits for running blocks only. If these are short, no form is worth its
+ * price. */
+static void overtaken_kernels_need_no_form(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 
@@ -189,12 +181,12 @@ static void who_goes_ahead_needs_no_form(void **state)
 	CUfunction dear = kernel_of(5000000, &rewritten);
 	driver->form_elapsed_ns = 5300000;
 	assert_true(settles(n, dear, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), dear);
+	assert_ptr_equal(launched_among_same_level(n, dear, 100 * AT_ONCE), dear);
 	assert_int_equal(driver->ops[driver->n_ops - 1].priority, -2);
 
-	/* Somebody above waits for all of them. */
+	/* A higher-level client waits for all blocks. */
 	agent.control->above = 1;
-	assert_ptr_equal(launched_among_equals(n, dear, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(launched_among_same_level(n, dear, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
 	agent.control->above = 0;
 
 	/* Blocks of 1.25 ms. */
@@ -202,39 +194,39 @@ static void who_goes_ahead_needs_no_form(void **state)
 	CUfunction slow = kernel_of(5000000, &rewritten);
 	driver->form_elapsed_ns = 5300000;
 	assert_true(settles(n, slow, 4 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, slow, 4 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(launched_among_same_level(n, slow, 4 * AT_ONCE), FORM(WEIR_PERSISTENT));
 
-	/* So long that it is not told apart from longer ones. */
+	/* The longest launches share one priority, so none overtakes another. */
 	agent.control->flags = 0;
 	CUfunction longest = kernel_of(20000000, &rewritten);
 	driver->form_elapsed_ns = 21000000;
 	assert_true(settles(n, longest, 1000 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, longest, 1000 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(launched_among_same_level(n, longest, 1000 * AT_ONCE),
+			 FORM(WEIR_PERSISTENT));
 
-	/* What is better in any case is in use, and is told apart as well. */
+	/* A form that is faster than native is used anyway, with a priority too. */
 	agent.control->flags = 0;
 	CUfunction better = kernel_of(5000000, &rewritten);
 	driver->form_elapsed_ns = 4800000;
 	assert_true(settles(n, better, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, better, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(launched_among_same_level(n, better, 100 * AT_ONCE),
+			 FORM(WEIR_PERSISTENT));
 	for (size_t i = 0; i < driver->n_ops; i++)
 		if (is_form(&driver->ops[i]))
 			assert_int_equal(driver->ops[i].priority, -2);
 
-	/* Who goes ahead of nothing that is short: it is not told apart. */
+	/* Short launches share one priority. */
 	agent.control->flags = 0;
 	CUfunction brief = kernel_of(1500000, &rewritten);
 	driver->form_elapsed_ns = 1600000;
 	assert_true(settles(n, brief, 100 * AT_ONCE));
-	assert_ptr_equal(launched_among_equals(n, brief, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
+	assert_ptr_equal(launched_among_same_level(n, brief, 100 * AT_ONCE), FORM(WEIR_PERSISTENT));
 	agent.control->flags = 0;
 	driver->mps = 0;
 	gone(n);
 }
 
-/* Among equals a launch takes as long as these make it: one that is short enough alone stays as it
- * is. */
-static void what_others_lengthen_gets_no_form(void **state)
+static void a_kernel_that_only_others_make_long_gets_no_form(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -260,13 +252,13 @@ static void what_others_lengthen_gets_no_form(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_find_what_makes_turns_cheap),
-		cmocka_unit_test(equals_find_long_slices),
-		cmocka_unit_test(equals_do_not_wait_for_a_long_trial),
-		cmocka_unit_test(what_takes_longer_for_a_moment_is_not_chosen_anew),
-		cmocka_unit_test(short_kernels_need_no_forms_among_equals),
-		cmocka_unit_test(who_goes_ahead_needs_no_form),
-		cmocka_unit_test(what_others_lengthen_gets_no_form),
+		cmocka_unit_test(same_level_clients_get_the_cheapest_quantum),
+		cmocka_unit_test(same_level_clients_get_long_slices),
+		cmocka_unit_test(tuning_is_postponed_while_same_level_clients_wait),
+		cmocka_unit_test(a_kernel_that_is_slow_for_a_moment_is_not_tuned_again),
+		cmocka_unit_test(short_kernels_need_no_forms_among_same_level_clients),
+		cmocka_unit_test(overtaken_kernels_need_no_form),
+		cmocka_unit_test(a_kernel_that_only_others_make_long_gets_no_form),
 	};
 
 	driver_load();

@@ -1,5 +1,5 @@
-/* Which kernels run in which form, and when that is decided anew. libweir's own sources, on a
- * driver that does nothing but be observable. */
+/* Which form a kernel runs in, and when it is tuned again: the autotuner inside libweir, on the
+ * null driver. */
 #include "formed.h"
 
 #include "gates/gate.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void what_costs_too_much_stays_native(void **state)
+static void an_expensive_form_is_not_used(void **state)
 {
 	unsigned n = welcomed(1);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_SLICED);
@@ -25,12 +25,12 @@ static void what_costs_too_much_stays_native(void **state)
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
 
-	/* But while somebody waits, it does not: he would wait for it. */
+	/* While somebody waits, the form is used: a native launch would delay them. */
 	somebody_waits(n);
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 
-	/* And a kernel that is no longer than others may have to wait needs no form. */
+	/* A kernel shorter than the latency needs no form. */
 	kernel = kernel_of(90000, &rewritten);
 	for (int i = 0; i < 20; i++) {
 		ops_of(n, kernel, BLOCKS);
@@ -54,7 +54,7 @@ static void a_hopeless_form_is_launched_once(void **state)
 	gone(n);
 }
 
-static void further_builds_are_tried(void **state)
+static void all_builds_are_compared(void **state)
 {
 	unsigned n = welcomed(0), wide = 0;
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -71,8 +71,7 @@ static void further_builds_are_tried(void **state)
 	gone(n);
 }
 
-/* As with fewer registers, if ptxas took too many. */
-static void the_build_with_most_blocks_is_first(void **state)
+static void the_build_with_most_resident_blocks_comes_first(void **state)
 {
 	unsigned n = welcomed(1);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -91,7 +90,7 @@ static void the_build_with_most_blocks_is_first(void **state)
 	gone(n);
 }
 
-static void what_the_driver_refuses_is_not_tried_for_ever(void **state)
+static void a_form_that_the_driver_refuses_is_given_up(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -108,14 +107,14 @@ static void what_the_driver_refuses_is_not_tried_for_ever(void **state)
 	gone(n);
 }
 
-static void work_that_changes_is_compared_at_the_same_time(void **state)
+static void native_and_form_are_measured_at_the_same_time(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(200000, &rewritten);
 
 	(void)state;
-	/* It had little to do before; now native and form take ten times as long. */
+	/* From now on native and form take ten times as long. */
 	launch_call(n, kernel, BLOCKS);
 	usleep(30000);
 	driver->elapsed_ns = driver->form_elapsed_ns = 2000000;
@@ -134,7 +133,7 @@ static struct preempt_slot *first_lane(void)
 		       : NULL;
 }
 
-static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
+static void a_form_is_used_at_once_while_somebody_waits(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -144,21 +143,20 @@ static void a_form_is_in_use_at_once_if_somebody_waits(void **state)
 	CUfunction kernel = kernel_of(2000000, &rewritten);
 	launch_call(n, kernel, BLOCKS);
 	assert_true(eventually(is_tried(kernel)));
-	launch_call(n, kernel, BLOCKS); /* has the slot made, if need be */
+	launch_call(n, kernel, BLOCKS); /* the worker makes the slot */
 	assert_true(eventually(first_lane() != NULL));
 	land(0);
 	assert_true(eventually(agent.status->comparing == 1));
-	assert_in_range(forms_of(n, kernel, 50), 45, 50); /* three to compare */
+	assert_in_range(forms_of(n, kernel, 50), 45, 50); /* three native samples */
 
-	/* And stays so when there were enough to compare, if it is no slower. */
+	/* It stays in use when the comparison ends. */
 	assert_true(settles(n, kernel, BLOCKS));
 	assert_true(eventually(agent.status->comparing == 0));
 	assert_int_equal(forms_of(n, kernel, 5), 5);
 	gone(n);
 }
 
-/* Which build of persistent is in use while somebody waits, if they take so long, and 1 ms as it
- * is. */
+/* Which build is in use while somebody waits; natively the kernel takes 1 ms. */
 static void *in_use_if_somebody_waits(uint64_t best_ns, uint64_t wide_ns)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -177,7 +175,7 @@ static void *in_use_if_somebody_waits(uint64_t best_ns, uint64_t wide_ns)
 	return used;
 }
 
-static void who_waits_finds_what_leaves_soonest_or_else_is_fastest(void **state)
+static void while_somebody_waits_the_soonest_to_leave_or_the_fastest_is_used(void **state)
 {
 	(void)state;
 	assert_ptr_equal(in_use_if_somebody_waits(1080000, 1020000), FORM(WEIR_PERSISTENT));
@@ -185,9 +183,8 @@ static void who_waits_finds_what_leaves_soonest_or_else_is_fastest(void **state)
 	assert_false((uintptr_t)in_use_if_somebody_waits(1300000, 1300000) >= NULL_FORM);
 }
 
-/* Blocks of 2.5 ms: good enough while nobody waits, but what is left between them is left too late.
- */
-static void who_waits_is_not_kept_by_long_blocks(void **state)
+/* Blocks of 2.5 ms: a persistent launch leaves too late. */
+static void long_blocks_are_not_drained_while_somebody_waits(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -200,16 +197,14 @@ static void who_waits_is_not_kept_by_long_blocks(void **state)
 	driver->wide_elapsed_ns = 5700000;
 	assert_true(settles(n, kernel, 2 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
-			 WEIR_PERSISTENT);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.form,
-			 WEIR_RESUMABLE);
+	assert_int_equal(config_in_use(tuned, WAITING_NOBODY)->form, WEIR_PERSISTENT);
+	assert_int_equal(config_in_use(tuned, WAITING_URGENT)->form, WEIR_RESUMABLE);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
 
-/* Another build with tickets of as many blocks. */
-static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
+/* A second build with equal tickets. */
+static void of_candidates_that_leave_as_soon_the_fastest_is_used(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -222,13 +217,12 @@ static void of_those_that_leave_as_soon_the_fastest_is_used(void **state)
 	driver->wide_elapsed_ns = 3150000;
 	assert_true(settles(n, kernel, 100 * AT_ONCE));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_URGENT]].config.build,
-			 1);
+	assert_int_equal(config_in_use(tuned, WAITING_URGENT)->build, 1);
 	driver->wide_elapsed_ns = 0;
 	gone(n);
 }
 
-static void launches_take_turns_if_nobody_waits(void **state)
+static void native_and_form_alternate_while_nobody_waits(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -245,7 +239,7 @@ static void launches_take_turns_if_nobody_waits(void **state)
 	gone(n);
 }
 
-static void a_launch_that_goes_on_is_known_to_be_long(void **state)
+static void a_running_launch_is_known_to_be_long(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(0);
@@ -257,7 +251,7 @@ static void a_launch_that_goes_on_is_known_to_be_long(void **state)
 	assert_true(eventually(is_tried(kernel)));
 	driver->last_busy = 0;
 
-	/* Not one that cannot begin. */
+	/* A launch that cannot begin is not. */
 	kernel = kernel_of(50000, &rewritten);
 	driver->events_busy = 1;
 	launch_call(n, kernel, BLOCKS);
@@ -265,7 +259,7 @@ static void a_launch_that_goes_on_is_known_to_be_long(void **state)
 	driver->events_busy = 0;
 	usleep(50000);
 	assert_null(tuned_for(kernel));
-	/* Nor one that is held up by somebody above. */
+	/* Nor is a launch that a higher-level client holds up. */
 	agent.demand[0]->word = 1;
 	driver->last_busy = 1;
 	launch_call(n, kernel, BLOCKS);
@@ -277,8 +271,8 @@ static void a_launch_that_goes_on_is_known_to_be_long(void **state)
 	gone(n);
 }
 
-/* Five samples made it better than it is. */
-static void the_best_is_compared_once_more(void **state)
+/* Its five samples were too good. */
+static void the_best_candidate_is_confirmed(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -303,7 +297,7 @@ static void the_best_is_compared_once_more(void **state)
 	gone(n);
 }
 
-static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
+static void a_kernel_whose_time_changes_is_tuned_again(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE);
@@ -312,21 +306,19 @@ static void a_kernel_that_takes_longer_now_is_chosen_anew(void **state)
 	(void)state;
 	assert_true(settles(n, kernel, BLOCKS));
 	const struct tuned_kernel *tuned = tuned_for(kernel);
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
-			 WEIR_PERSISTENT);
+	assert_int_equal(config_in_use(tuned, WAITING_NOBODY)->form, WEIR_PERSISTENT);
 
-	/* Blocks of 640 us are to leave inside. */
+	/* Blocks take 640 us, so it must leave inside them. */
 	driver->elapsed_ns = driver->form_elapsed_ns = 20000000;
 	for (int i = 0; i < 200 && tuned->tuner.tuned_for != 20000000; i++)
 		ops_of(n, kernel, BLOCKS), usleep(6000);
 	assert_int_equal(tuned->tuner.tuned_for, 20000000);
 	assert_true(settles(n, kernel, BLOCKS));
-	assert_int_equal(tuned->tuner.candidates[tuned->tuner.in_use[WAITING_NOBODY]].config.form,
-			 WEIR_RESUMABLE);
+	assert_int_equal(config_in_use(tuned, WAITING_NOBODY)->form, WEIR_RESUMABLE);
 	gone(n);
 }
 
-static void a_form_that_had_more_to_do_is_not_hopeless(void **state)
+static void a_form_with_more_work_than_before_is_not_hopeless(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -341,14 +333,14 @@ static void a_form_that_had_more_to_do_is_not_hopeless(void **state)
 		usleep(2000);
 	}
 	assert_int_equal(in_form(), 1);
-	driver->elapsed_ns = 2000000; /* and so have native launches from now on */
+	driver->elapsed_ns = 2000000; /* native launches, too */
 	assert_true(settles(n, kernel, BLOCKS));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, FORM(WEIR_PERSISTENT));
 	gone(n);
 }
 
-static void nobody_above(void **state)
+static void the_top_level_uses_no_forms(void **state)
 {
 	unsigned n = welcomed(3);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -363,7 +355,7 @@ static void nobody_above(void **state)
 	gone(n);
 }
 
-static void those_above_try_nothing_of_no_use(void **state)
+static void a_client_above_others_tunes_no_kernel_that_gates_stop(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	unsigned n = welcomed(1);
@@ -373,24 +365,24 @@ static void those_above_try_nothing_of_no_use(void **state)
 	CUfunction kernel = kernel_of(300000, &rewritten);
 	assert_int_equal(forms_of(n, kernel, 20), 0);
 	assert_int_equal(tuned_for(kernel)->tuner.state, AUTOTUNE_WANTED);
-	somebody_waits(n); /* now it is */
+	somebody_waits(n);
 	assert_true(eventually(is_tried(kernel)));
 	gone(n);
 }
 
-static void gates_are_enough_for_short_kernels(void **state)
+static void short_kernels_need_gates_only(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 	CUfunction kernel = kernel_of(300000, &rewritten);
 
 	(void)state;
-	/* Gates are 400 us apart while nobody above shows demand. */
+	/* Gates are 400 us apart while no higher-level client shows demand, */
 	assert_true(settles(n, kernel, BLOCKS));
 	ops_of(n, kernel, BLOCKS);
 	assert_ptr_equal(driver->ops[driver->n_ops - 1].function, kernel);
 
-	/* And 100 us for a while after somebody did. */
+	/* and 100 us for a while after one did. */
 	agent.demand[0]->word = 1;
 	launch_call(n, kernel, BLOCKS);
 	usleep(50000);
@@ -400,9 +392,9 @@ static void gates_are_enough_for_short_kernels(void **state)
 	gone(n);
 }
 
-/* Slices whose data stay in the cache: what is predicted by them is less than what needs a form, or
- * than half of what the tuned was made for, and neither is news. */
-static void what_is_shorter_in_its_form_keeps_it(void **state)
+/* For example slices whose data stay in the cache. The prediction falls below what needs a form, or
+ * below half the tuned time; neither ends its use. */
+static void a_kernel_that_is_faster_in_its_form_keeps_it(void **state)
 {
 	static const uint64_t in_form_ns[] = {300000, 150000};
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -425,7 +417,7 @@ static void what_is_shorter_in_its_form_keeps_it(void **state)
 	}
 }
 
-/* A launch that is outstanding for so many us. */
+/* A launch that is outstanding for @us. */
 static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 {
 	driver->streams_busy = driver->events_busy = 1;
@@ -436,9 +428,9 @@ static void runs_for(unsigned n, CUfunction kernel, useconds_t us)
 	assert_true(eventually(!sampler_of(client)->armed));
 }
 
-/* A program that begins with little to do, as one that measures how long its kernels take. What
- * they take from then on must not seem others' making for long. */
-static void first_launches_that_were_short_mislead_nobody(void **state)
+/* A program that warms up with little work. Its later times must not look like other clients'
+ * influence for long. */
+static void short_first_launches_do_not_mislead(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
 
@@ -466,26 +458,26 @@ static void first_launches_that_were_short_mislead_nobody(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_costs_too_much_stays_native),
+		cmocka_unit_test(an_expensive_form_is_not_used),
 		cmocka_unit_test(a_hopeless_form_is_launched_once),
-		cmocka_unit_test(further_builds_are_tried),
-		cmocka_unit_test(the_build_with_most_blocks_is_first),
-		cmocka_unit_test(what_the_driver_refuses_is_not_tried_for_ever),
-		cmocka_unit_test(work_that_changes_is_compared_at_the_same_time),
-		cmocka_unit_test(a_form_is_in_use_at_once_if_somebody_waits),
-		cmocka_unit_test(who_waits_finds_what_leaves_soonest_or_else_is_fastest),
-		cmocka_unit_test(of_those_that_leave_as_soon_the_fastest_is_used),
-		cmocka_unit_test(who_waits_is_not_kept_by_long_blocks),
-		cmocka_unit_test(launches_take_turns_if_nobody_waits),
-		cmocka_unit_test(a_launch_that_goes_on_is_known_to_be_long),
-		cmocka_unit_test(the_best_is_compared_once_more),
-		cmocka_unit_test(a_kernel_that_takes_longer_now_is_chosen_anew),
-		cmocka_unit_test(a_form_that_had_more_to_do_is_not_hopeless),
-		cmocka_unit_test(nobody_above),
-		cmocka_unit_test(those_above_try_nothing_of_no_use),
-		cmocka_unit_test(gates_are_enough_for_short_kernels),
-		cmocka_unit_test(what_is_shorter_in_its_form_keeps_it),
-		cmocka_unit_test(first_launches_that_were_short_mislead_nobody),
+		cmocka_unit_test(all_builds_are_compared),
+		cmocka_unit_test(the_build_with_most_resident_blocks_comes_first),
+		cmocka_unit_test(a_form_that_the_driver_refuses_is_given_up),
+		cmocka_unit_test(native_and_form_are_measured_at_the_same_time),
+		cmocka_unit_test(a_form_is_used_at_once_while_somebody_waits),
+		cmocka_unit_test(while_somebody_waits_the_soonest_to_leave_or_the_fastest_is_used),
+		cmocka_unit_test(of_candidates_that_leave_as_soon_the_fastest_is_used),
+		cmocka_unit_test(long_blocks_are_not_drained_while_somebody_waits),
+		cmocka_unit_test(native_and_form_alternate_while_nobody_waits),
+		cmocka_unit_test(a_running_launch_is_known_to_be_long),
+		cmocka_unit_test(the_best_candidate_is_confirmed),
+		cmocka_unit_test(a_kernel_whose_time_changes_is_tuned_again),
+		cmocka_unit_test(a_form_with_more_work_than_before_is_not_hopeless),
+		cmocka_unit_test(the_top_level_uses_no_forms),
+		cmocka_unit_test(a_client_above_others_tunes_no_kernel_that_gates_stop),
+		cmocka_unit_test(short_kernels_need_gates_only),
+		cmocka_unit_test(a_kernel_that_is_faster_in_its_form_keeps_it),
+		cmocka_unit_test(short_first_launches_do_not_mislead),
 	};
 
 	driver_load();
