@@ -45,7 +45,7 @@ void account_read(struct account_reader *reader, const struct weir_status_page *
 		  struct account *sum)
 {
 	for (int i = 0; i < ACCOUNT_COUNTERS; i++) {
-		/* Each counter stands alone: no order between them is needed. */
+		/* The counters are independent: no order between them is needed. */
 		uint64_t now = atomic_load_explicit(counter(page, i), memory_order_relaxed);
 		uint64_t step = now - reader->last[i];
 		if (now > reader->last[i] && step <= ACCOUNT_STEP_MAX) {

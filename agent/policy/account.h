@@ -1,15 +1,14 @@
-/* What clients say that they did, added up per container and GPU.
+/* What clients report on their status pages, added up per container and GPU. Pure.
  *
- * The source is a status page, which the client can fill with anything at any time. So a counter of
- * ours grows by what theirs grew, if that is something that can have happened, and else not at all:
- * it never falls, never wraps, and is never used but to be shown. Pure. */
+ * A client can write anything to its page at any time. So a counter here grows by as much as the
+ * client's counter, if that is possible, and else not at all. It never falls and never wraps. It is
+ * only shown, and decides nothing. */
 #pragma once
 
 #include <stdint.h>
 
 #include "weir/protocol.h"
 
-/* The counters, in this order. */
 enum account_counter {
 	ACCOUNT_LAUNCHES,
 	ACCOUNT_GPU_TIME, /* ns */
@@ -26,7 +25,7 @@ enum account_counter {
 	ACCOUNT_SPECULATIVE,
 	ACCOUNT_SPECULATIVE_MISSES,
 	ACCOUNT_SPECULATIVE_TIME, /* ns */
-	ACCOUNT_FORM_LAUNCHES,    /* the first of one for each form */
+	ACCOUNT_FORM_LAUNCHES,    /* one for each form, from here */
 	ACCOUNT_FORM_EVICTIONS = ACCOUNT_FORM_LAUNCHES + WEIR_STATUS_FORMS,
 	ACCOUNT_COUNTERS = ACCOUNT_FORM_EVICTIONS + WEIR_STATUS_FORMS,
 };
@@ -35,20 +34,20 @@ struct account {
 	uint64_t total[ACCOUNT_COUNTERS];
 };
 
-/* One client's page as it was read last, and the state it shows. */
+/* One client's page, as of the last reading. */
 struct account_reader {
 	uint64_t last[ACCOUNT_COUNTERS];
 	struct account own;
 	uint64_t outstanding, remaining;
-	uint32_t tuning; /* kernels, or so many at least */
-	uint32_t level;  /* WEIR_LEVELS: it says none */
+	uint32_t tuning; /* kernels being tuned */
+	uint32_t level;  /* WEIR_LEVELS: not reported */
 };
 
-/* Nobody does more than this between two looks: 78 hours in nanoseconds. */
+/* No counter grows by more than this between two readings: 78 hours in nanoseconds. */
 #define ACCOUNT_STEP_MAX (1ull << 48)
 
-/* Adds, up to the largest number there is. */
+/* Saturates. */
 void account_add(struct account *sum, const struct account *more);
-/* Reads @page; what it grew goes to the reader's own account and to @sum, too. */
+/* Adds the growth of the counters on @page to the reader's own account and to @sum. */
 void account_read(struct account_reader *reader, const struct weir_status_page *page,
 		  struct account *sum);

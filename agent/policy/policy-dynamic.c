@@ -10,14 +10,14 @@
 #define MS      1000000ull
 #define AGE_MAX 20
 
-struct __attribute__((may_alias)) dynamic {
+struct dynamic {
 	uint64_t queue;    /* number of the queue it waits in */
 	uint64_t rest;     /* ns of its quota; 0: a new one */
 	uint64_t priority; /* with which it became current */
 };
 
 /* The queue after the active one is the inactive one. */
-struct __attribute__((may_alias)) active {
+struct active {
 	uint64_t queue; /* number */
 	uint64_t since; /* when it became active */
 };

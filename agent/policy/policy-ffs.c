@@ -10,14 +10,14 @@
 
 #define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
 
-struct __attribute__((may_alias)) ffs {
+struct ffs {
 	int64_t balance; /* ns that it may still run in this round */
 	int64_t back;    /* ns of earlier rounds that other clients used */
 	uint64_t ticket; /* its place in the ring */
 	bool fresh;      /* it has not run in this round */
 };
 
-struct __attribute__((may_alias)) ring {
+struct ring {
 	uint64_t last_ticket;
 };
 

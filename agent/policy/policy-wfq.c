@@ -12,12 +12,12 @@
 /* Virtual time is ns * SCALE / weight. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
 
-struct __attribute__((may_alias)) wfq {
+struct wfq {
 	uint64_t virtual_time;
 	uint64_t left; /* ns of a run that was cut short; 0: none was */
 };
 
-struct __attribute__((may_alias)) service {
+struct service {
 	uint64_t virtual_time; /* of the client in service */
 };
 

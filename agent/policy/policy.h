@@ -80,8 +80,7 @@ struct run_queue {
 	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
 };
 
-/* @state of an entry or a run queue as the policy's own type, which must be declared with
- * `__attribute__((may_alias))`. */
+/* @state of an entry or a run queue as the policy's own type. */
 #define policy_state(holder, type)                               \
 	({                                                       \
 		static_assert(sizeof(type) <= POLICY_STATE_SIZE, \

@@ -69,7 +69,7 @@ void trace_name(char *name)
 			*name = '_';
 }
 
-/* The next word of the line; @what: what it should be. */
+/* The next word of the line. @what: for the message. */
 static char *word(struct reader *reader, const char *what)
 {
 	char *text = strtok_r(NULL, BLANKS, &reader->at);
@@ -128,7 +128,7 @@ static int add_client(struct reader *reader, const struct trace_client *client)
 		return fail(reader, "expected at most %u clients", TRACE_CLIENTS_MAX);
 	HASH_FIND_STR(reader->names, client->name, name);
 	if (name)
-		return fail(reader, "a client `%s` is there already", client->name);
+		return fail(reader, "client `%s` is defined twice", client->name);
 	int r = grow(&trace->clients, trace->n_clients, &reader->room_clients, sizeof(*client));
 	if (r < 0 || !(name = calloc(1, sizeof(*name))))
 		return -ENOMEM;
@@ -153,6 +153,17 @@ static int add_copies(struct reader *reader, const struct trace_client *client, 
 	return r;
 }
 
+static const struct {
+	const char *name;
+	size_t offset;
+} times[] = {
+	{"slo", offsetof(struct trace_client, slo)},
+	{"every", offsetof(struct trace_client, every)},
+	{"work", offsetof(struct trace_client, work)},
+	{"launch", offsetof(struct trace_client, launch)},
+	{"overlap", offsetof(struct trace_client, overlap)},
+};
+
 static int read_option(struct reader *reader, char *option, struct trace_client *client,
 		       uint32_t *copies)
 {
@@ -169,18 +180,12 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 		return read_number(reader, value, TRACE_CLIENTS_MAX, copies);
 	if (strcmp(option, "share") == 0)
 		return read_number(reader, value, 100, &client->share);
-	if (strcmp(option, "slo") == 0)
-		return read_time(reader, value, &client->slo);
 	if (strcmp(option, "evict") == 0)
 		return read_evict(reader, value, &client->evict);
-	if (strcmp(option, "every") == 0)
-		return read_time(reader, value, &client->every);
-	if (strcmp(option, "work") == 0)
-		return read_time(reader, value, &client->work);
-	if (strcmp(option, "launch") == 0)
-		return read_time(reader, value, &client->launch);
-	if (strcmp(option, "overlap") == 0)
-		return read_time(reader, value, &client->overlap);
+	for (size_t i = 0; i < countof(times); i++)
+		if (strcmp(option, times[i].name) == 0)
+			return read_time(reader, value,
+					 (uint64_t *)((char *)client + times[i].offset));
 	if (strcmp(option, "level") != 0)
 		return fail(reader, "unknown option `%.40s`", option);
 	return config_level_parse(value, &client->level)

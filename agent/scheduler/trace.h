@@ -1,5 +1,5 @@
-/* Traces of arrivals: who asked for how much of a GPU, and when. weir-sim reads them, `weirctl
- * trace` records them. Text, a line for each thing, `#` begins a comment:
+/* Traces of arrivals: which client launched how much work, and when. weir-sim reads them, `weirctl
+ * trace` records them. Text; `#` begins a comment:
  *
  *   client NAME [copies=N] [level=low|normal|high|critical] [share=1..100] [slo=DURATION]
  *               [evict=DURATION | evict=never] [every=DURATION | always] [work=DURATION]
@@ -7,14 +7,14 @@
  *   work TIME NAME DURATION
  *   end TIME
  *
- * `work`: at TIME the client launches what takes DURATION of a GPU of its own. A client with
- * `every` does so at random times, this far apart on average; one that is there `always` never has
- * nothing to do, and `work` is how far ahead it launches. `evict` is how long its running kernels
- * take to leave; with `never` they run to their end. `launch` is how long a kernel takes, of which
- * its work then consists; else what it launches at a time is one. `overlap` is how much of the end
- * of each does not fill the GPU: a launch of another client may have begun by then, below MPS.
- * `copies=3` makes NAME.0, NAME.1 and NAME.2. Times count from the trace's begin, and have units
- * like durations (`end 1.5s`). */
+ * `work`: at TIME the client launches work that takes DURATION on a GPU of its own. A client with
+ * `every` launches `work` at random times, this far apart on average. A client with `always` always
+ * has work, and `work` is how far ahead it launches. `evict` is how long its running kernels take
+ * to leave; with `never` they run to their end. `launch` is the length of each of its kernels;
+ * without it all work launched at a time is one kernel. `overlap` is how much of each kernel's end
+ * does not fill the GPU: under MPS another client's launch may begin then. `copies=3` makes NAME.0,
+ * NAME.1 and NAME.2. Times count from the trace's begin, and are written like durations
+ * (`end 1.5s`). */
 #pragma once
 
 #include <stdbool.h>
@@ -31,11 +31,13 @@ struct trace_client {
 	char name[TRACE_NAME_MAX];
 	uint8_t level;
 	uint32_t share;
-	uint64_t slo, evict; /* ns; 0: none, not known; @evict: or TRACE_NEVER */
-	uint64_t every;      /* ns; 0: only what `work` lines say */
-	uint64_t work;       /* ns at a time, for `every` and `always` */
-	uint64_t launch;     /* ns of each of its launches; 0: all at a time is one */
-	uint64_t overlap;    /* ns of the end of each that leave room for others' */
+	/* All in ns. */
+	uint64_t slo;     /* 0: none */
+	uint64_t evict;   /* 0: not known; or TRACE_NEVER */
+	uint64_t every;   /* 0: only `work` lines */
+	uint64_t work;    /* at a time, for `every` and `always` */
+	uint64_t launch;  /* each of its launches; 0: all work at a time is one */
+	uint64_t overlap; /* of the end of each launch */
 	bool always;
 };
 
@@ -48,7 +50,7 @@ struct trace {
 	size_t n_clients, n_work;
 	struct trace_client *clients;
 	struct trace_work *work; /* by time */
-	uint64_t end;            /* ns; 0: not said */
+	uint64_t end;            /* ns; 0: not given */
 };
 
 /* Reads to the end of @in. -EINVAL and one line `NAME:LINE: what was expected` in @message;
@@ -56,8 +58,8 @@ struct trace {
 int trace_read(struct trace *out, FILE *in, const char *name, char *message, size_t message_size);
 void trace_deinit(struct trace *trace);
 
-/* Writes the lines that trace_read() reads. @client->name must be of letters, digits and `._/-`;
- * trace_name() makes it so. */
+/* Writes lines for trace_read(). Names consist of letters, digits and `._/-`; trace_name() replaces
+ * other characters. */
 void trace_write_client(FILE *out, const struct trace_client *client);
 void trace_write_work(FILE *out, uint64_t at, const char *name, uint64_t length);
 void trace_write_end(FILE *out, uint64_t at);

@@ -18,7 +18,7 @@ bool sim_on_gpu(const struct sim *sim, const struct actor *actor)
 	return actor == sim->current || actor == sim->ending;
 }
 
-/* Who is served next; NULL: nobody who may run waits. */
+/* The client to serve next; NULL: none that may run waits. */
 static struct actor *first_waiting(const struct sim *sim)
 {
 	struct actor *actor;
@@ -43,7 +43,7 @@ static void put_last(struct sim *sim, struct actor *actor)
 	DL_APPEND(*list, actor);
 }
 
-/* The next launch of its first request. */
+/* Begins the next launch of its first request. */
 static void launch(struct actor *actor)
 {
 	uint64_t each = actor->traits->launch;
@@ -61,13 +61,13 @@ static void spend(struct sim *sim, struct actor *actor, uint64_t ns)
 	actor->left -= ns;
 	actor->launch -= ns;
 	actor->outstanding -= ns;
-	actor->untold += ns;
+	actor->unseen += ns;
 	actor->window_ran += ns;
 	actor->stats->ran += ns;
 	sim_mark_changed(sim, actor);
 }
 
-/* Nobody runs. */
+/* No client runs. */
 static void stand_still(struct sim *sim, uint64_t ns)
 {
 	bool busy = false, free_to_run = false;
@@ -146,7 +146,7 @@ static bool slice_over(const struct sim *sim)
 	return over && first_waiting(sim) != NULL;
 }
 
-/* When a launch of @actor has left that is told to do so now. */
+/* When a launch of @actor has left that is evicted now. */
 static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
 {
 	uint64_t evict = actor->traits->evict ? actor->traits->evict : sim->options->evict;
@@ -154,7 +154,7 @@ static uint64_t gone_at(const struct sim *sim, const struct actor *actor)
 	return evict == TRACE_NEVER ? POLICY_NEVER : sim->now + evict;
 }
 
-/* How long the current launch still fills the GPU. Nothing begins beside two. */
+/* How long the current launch still fills the GPU. No launch begins beside two. */
 static uint64_t filled(const struct sim *sim)
 {
 	uint64_t launch = sim->current->launch, overlap = sim->current->traits->overlap;
@@ -164,7 +164,7 @@ static uint64_t filled(const struct sim *sim)
 	return launch > overlap ? launch - overlap : 0;
 }
 
-/* The next one's launch begins where the end of the current one leaves room. */
+/* The next client's launch begins where the end of the current one leaves room. */
 static void follow(struct sim *sim)
 {
 	struct actor *next = current_runs(sim) && filled(sim) == 0 ? first_waiting(sim) : NULL;
@@ -202,7 +202,7 @@ int sim_gpu_update(struct sim *sim)
 		if (may_run(sim, current))
 			sim_begin(sim, current);
 	}
-	/* What follows has not begun: a gate keeps it back at once. */
+	/* The next launch has not begun: a gate keeps it back at once. */
 	if (current_runs(sim) && current->launch == 0 && !may_run(sim, current))
 		vacate(sim);
 	if (sim->phase == GPU_SWITCHING && !may_run(sim, current))

@@ -1,6 +1,5 @@
-/* The model behind sim_run(): clients with requests, and a GPU that one of them has, or two. */
-#ifndef WEIR_AGENT_SIM_MODEL_H
-#define WEIR_AGENT_SIM_MODEL_H
+/* The state behind sim_run(): clients with requests, and a GPU that runs one or two of them. */
+#pragma once
 
 #include "sim/sim.h"
 #include "policy/run-queue.h"
@@ -13,15 +12,15 @@ struct actor {
 	struct run_queue_entry entry;
 	const struct trace_client *traits;
 	struct sim_client *stats;
-	struct actor *prev, *next; /* of the runnable of its level */
-	struct actor *changed;     /* the next of those that the agent has not looked at */
+	struct actor *prev, *next; /* in sim.runnable of its level */
+	struct actor *changed;     /* the next that the agent has not looked at */
 	bool is_changed, runnable, started;
-	/* Its requests: a ring that grows. */
+	/* Requests: a ring that grows. */
 	struct request *queue;
 	uint32_t room, first, n;
-	uint64_t left, outstanding; /* ns, of the first and of all */
-	uint64_t launch;            /* ns left of the one that has begun; 0: none has */
-	uint64_t untold;            /* ns that it ran since the agent's last look */
+	uint64_t left, outstanding; /* ns, of the first request and of all */
+	uint64_t launch;            /* ns left of the current launch; 0: none */
+	uint64_t unseen;            /* ns that it ran since the agent's last look */
 	uint64_t active_since, stood_since;
 	uint64_t window_ran, window_busy_since;
 };
@@ -43,53 +42,51 @@ struct sim {
 	unsigned n_active[WEIR_LEVELS];
 	uint64_t now, random;
 
-	struct arrival *heap; /* of those that come `every` so often */
+	struct arrival *heap; /* of clients with `every`; the earliest first */
 	size_t n_heap, at_work;
 
 	enum phase phase;
-	struct actor *current, *last; /* on the GPU; the last whose context was there */
-	struct actor *ending;         /* NULL, or whose launch ends beside the current one's */
+	struct actor *current, *last; /* on the GPU; the last one there */
+	struct actor *ending;         /* its launch ends beside the current one's; or NULL */
 	uint64_t phase_end, slice_end;
 
-	struct actor *changed, *last_changed; /* as they changed */
+	struct actor *changed, *last_changed; /* a list, in order of time */
 	uint64_t look_at, timer_at;
 	uint64_t window_end;
 };
 
-/* sim-work.c: what clients have to do. */
+/* sim-work.c: the clients' requests. */
 
-/* A line of the log, if there is one. */
+/* Writes a line to the log, if there is one. */
 void sim_note(const struct sim *sim, const char *event, const struct actor *actor);
 
-/* The agent will see @actor when it looks. */
+/* The agent will see @actor at its next look. */
 void sim_mark_changed(struct sim *sim, struct actor *actor);
 
-/* To be called when it has got work or none, or is held or not. */
+/* Call when its work or its hold has changed. */
 void sim_set_runnable(struct sim *sim, struct actor *actor);
 
-/* A request of @length ns has come; dropped where SIM_QUEUE_MAX wait. -ENOMEM. */
+/* A request of @length ns comes; it is dropped if SIM_QUEUE_MAX wait. -ENOMEM. */
 int sim_arrive(struct sim *sim, struct actor *actor, uint64_t length);
 
-/* It has waited since `stood_since`. */
+/* Notes its wait since `stood_since`. */
 void sim_stood(struct sim *sim, struct actor *actor);
 
-/* Its first request begins, or goes on. */
+/* Its first request begins or goes on. */
 void sim_begin(struct sim *sim, struct actor *actor);
 
 /* Its first request is done. -ENOMEM. */
 int sim_finish(struct sim *sim, struct actor *actor);
 
-/* sim-gpu.c: who runs. */
+/* sim-gpu.c: which clients run. */
 
 bool sim_on_gpu(const struct sim *sim, const struct actor *actor);
 
-/* What the GPU does now. -ENOMEM. */
+/* Lets the GPU act on what has changed. -ENOMEM. */
 int sim_gpu_update(struct sim *sim);
 
-/* When that changes, if nobody else does anything; POLICY_NEVER. */
+/* When to call that next if nothing else happens; or POLICY_NEVER. */
 uint64_t sim_gpu_event(const struct sim *sim);
 
-/* Time goes on to @to, at which nothing has changed yet. */
+/* Time passes until @to. Nothing changes before. */
 void sim_advance(struct sim *sim, uint64_t to);
-
-#endif

@@ -1,4 +1,4 @@
-/* What a simulation says. */
+/* Prints the result of a simulation. */
 #include "sim/sim.h"
 
 #include "config/config.h"

@@ -72,15 +72,15 @@ static uint64_t launches(const struct actor *actor)
 	return each ? (actor->outstanding + each - 1) / each : actor->n;
 }
 
-/* What the agent does when it looks. */
+/* The agent looks. */
 static void look(struct sim *sim)
 {
 	struct actor *actor, *next;
 	struct actor *changed = take(sim->changed);
 
 	for (actor = changed; actor; actor = actor->changed) {
-		run_queues_ran(&sim->queues, &actor->entry, actor->untold);
-		actor->untold = 0;
+		run_queues_ran(&sim->queues, &actor->entry, actor->unseen);
+		actor->unseen = 0;
 	}
 	for (actor = changed; actor; actor = next) {
 		next = actor->changed;

@@ -1,4 +1,4 @@
-/* weir-sim: what a policy makes of a trace of arrivals, on a simulated GPU. */
+/* weir-sim: runs a policy on a trace of arrivals, on a simulated GPU. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +20,7 @@ struct arguments {
 	bool json;
 };
 
-/* Options that are durations, and where they go. Where a turn or a slice takes no time at all, time
- * may stand still. */
+/* Options that are durations. With runs or slices of no length virtual time might stand still. */
 static const struct {
 	int key;
 	size_t offset;
@@ -103,7 +102,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->trace)
-			argp_error(state, "one trace, please");
+			argp_error(state, "expected one trace");
 		arguments->trace = value;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
@@ -116,26 +115,26 @@ static error_t parse(int key, char *value, struct argp_state *state)
 
 static const struct argp_option options[] = {
 	{"policy", 'p', "NAME", 0, "Policy (hpf)", 0},
-	{"for", 'f', "DURATION", 0, "Virtual time (what the trace says, else 1m)", 0},
-	{"seed", 's', "N", 0, "Of everything random (1)", 0},
+	{"for", 'f', "DURATION", 0, "Virtual time (the trace's end, else 1m)", 0},
+	{"seed", 's', "N", 0, "Seed of all random numbers (1)", 0},
 	{"json", 'j', NULL, 0, "Print JSON, not a table", 0},
-	{"rows", 'r', "N", 0, "Print so many clients (50)", 0},
-	{"log", 'v', NULL, 0, "Print every event, with its time in ms", 0},
+	{"rows", 'r', "N", 0, "Number of clients to print (50)", 0},
+	{"log", 'v', NULL, 0, "Print every event with its time in ms", 0},
 	{0, 0, 0, 0, "Of the policy:", 1},
-	{"aging", 'a', "DURATION", 0, "Who waited that long is next, or `never` (the policy's own)",
-	 0},
-	{"quantum", 'q', "DURATION", 0, "Of wfq, and of turns given for age (10ms)", 0},
-	{"min-quantum", 'm', "DURATION", 0, "No turn of ffs and wfq is shorter (1ms)", 0},
-	{"max-overhead", 'o', "PERCENT", 0, "Of ffs (3)", 0},
-	{"cost", 'y', "DURATION", 0, "Of a switch, as ffs and hpf reckon it (what it is)", 0},
+	{"aging", 'a', "DURATION", 0,
+	 "A client that waited so long is next; or `never` (the policy's own)", 0},
+	{"quantum", 'q', "DURATION", 0, "Of wfq, and of runs given for age (10ms)", 0},
+	{"min-quantum", 'm', "DURATION", 0, "Shortest run of ffs and wfq (1ms)", 0},
+	{"max-overhead", 'o', "PERCENT", 0, "Of ffs: time lost to switches (3)", 0},
+	{"cost", 'y', "DURATION", 0, "Of a switch, as ffs and hpf estimate it (its true cost)", 0},
 	{0, 0, 0, 0, "Of the machine:", 2},
-	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as below MPS", 0},
-	{"evict", 'e', "DURATION", 0, "Until a running kernel has left (100us)", 0},
-	{"look", 'k', "DURATION", 0, "Between the agent's looks at its clients (1ms)", 0},
-	{"late", 't', "DURATION", 0, "How late the agent's timers may be (200us)", 0},
+	{"mps", 'c', NULL, 0, "Kernels of several clients run at the same time, as under MPS", 0},
+	{"evict", 'e', "DURATION", 0, "Time until a running kernel has left (100us)", 0},
+	{"look", 'k', "DURATION", 0, "Time between the agent's looks at its clients (1ms)", 0},
+	{"late", 't', "DURATION", 0, "Lateness of the agent's timers, at most (200us)", 0},
 	{"slice", 'l', "DURATION", 0, "The hardware's time slice (2ms)", 0},
 	{"switch", 'x', "DURATION", 0, "A context switch (190us)", 0},
-	{"window", 'w', "DURATION", 0, "Shares are compared over such windows (1s)", 0},
+	{"window", 'w', "DURATION", 0, "Window over which shares are compared (1s)", 0},
 	{0},
 };
 
@@ -187,7 +186,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (!chosen->end)
 		chosen->end = trace.end ? trace.end : DEFAULT_END;
-	/* What the machine does is what the policy reckons with, but where it is told otherwise. */
+	/* By default the policy estimates the true cost. */
 	if (!chosen->settings.cost)
 		chosen->settings.cost = chosen->evict + (chosen->mps ? 0 : chosen->switching);
 	chosen->settings.late = chosen->look + chosen->late;

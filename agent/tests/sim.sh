@@ -37,7 +37,7 @@ done
 
 is "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end, not `run`'
 is "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
-is "a client that is there twice" refuses 'client a\nclient a' '2: a client `a` is there already'
+is "a client that is there twice" refuses 'client a\nclient a' '2: client `a` is defined twice'
 is "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
 is "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a duration like 250us or 1.5s, not `2`'
 is "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
