@@ -3,21 +3,9 @@
 #include <stddef.h>
 
 static const size_t offsets[ACCOUNT_FORM_LAUNCHES] = {
-	[ACCOUNT_LAUNCHES] = offsetof(struct weir_status_page, launches),
-	[ACCOUNT_GPU_TIME] = offsetof(struct weir_status_page, gpu_time),
-	[ACCOUNT_GATES] = offsetof(struct weir_status_page, gates),
-	[ACCOUNT_GATES_CLOSED] = offsetof(struct weir_status_page, gates_closed),
-	[ACCOUNT_WAITS] = offsetof(struct weir_status_page, waits),
-	[ACCOUNT_WAIT_TIME] = offsetof(struct weir_status_page, wait_time),
-	[ACCOUNT_EVICTIONS] = offsetof(struct weir_status_page, evictions),
-	[ACCOUNT_STARTS] = offsetof(struct weir_status_page, starts),
-	[ACCOUNT_STARTS_LATE] = offsetof(struct weir_status_page, starts_late),
-	[ACCOUNT_PREDICTIONS] = offsetof(struct weir_status_page, predictions),
-	[ACCOUNT_PREDICTION_ERROR] = offsetof(struct weir_status_page, prediction_error),
-	[ACCOUNT_DEMAND_TIME] = offsetof(struct weir_status_page, demand_time),
-	[ACCOUNT_SPECULATIVE] = offsetof(struct weir_status_page, speculative),
-	[ACCOUNT_SPECULATIVE_MISSES] = offsetof(struct weir_status_page, speculative_misses),
-	[ACCOUNT_SPECULATIVE_TIME] = offsetof(struct weir_status_page, speculative_time),
+#define F(name, field) offsetof(struct weir_status_page, field),
+	ACCOUNT_FIELDS(F)
+#undef F
 };
 
 static const _Atomic uint64_t *counter(const struct weir_status_page *page, int i)

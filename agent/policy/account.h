@@ -9,23 +9,24 @@
 
 #include "weir/protocol.h"
 
+// clang-format off
+/* A counter, and its field of the page. */
+#define ACCOUNT_FIELDS(F)                                                                          \
+	F(LAUNCHES, launches) F(GPU_TIME, gpu_time /* ns */)                                       \
+	F(GATES, gates) F(GATES_CLOSED, gates_closed)                                              \
+	F(WAITS, waits) F(WAIT_TIME, wait_time /* ns */)                                           \
+	F(EVICTIONS, evictions) F(STARTS, starts) F(STARTS_LATE, starts_late)                      \
+	F(PREDICTIONS, predictions) F(PREDICTION_ERROR, prediction_error /* millionths */)         \
+	F(DEMAND_TIME, demand_time /* ns */)                                                       \
+	F(SPECULATIVE, speculative) F(SPECULATIVE_MISSES, speculative_misses)                      \
+	F(SPECULATIVE_TIME, speculative_time /* ns */)
+// clang-format on
+
 enum account_counter {
-	ACCOUNT_LAUNCHES,
-	ACCOUNT_GPU_TIME, /* ns */
-	ACCOUNT_GATES,
-	ACCOUNT_GATES_CLOSED,
-	ACCOUNT_WAITS,
-	ACCOUNT_WAIT_TIME, /* ns */
-	ACCOUNT_EVICTIONS,
-	ACCOUNT_STARTS,
-	ACCOUNT_STARTS_LATE,
-	ACCOUNT_PREDICTIONS,
-	ACCOUNT_PREDICTION_ERROR, /* millionths */
-	ACCOUNT_DEMAND_TIME,      /* ns */
-	ACCOUNT_SPECULATIVE,
-	ACCOUNT_SPECULATIVE_MISSES,
-	ACCOUNT_SPECULATIVE_TIME, /* ns */
-	ACCOUNT_FORM_LAUNCHES,    /* one for each form, from here */
+#define F(name, field) ACCOUNT_##name,
+	ACCOUNT_FIELDS(F)
+#undef F
+		ACCOUNT_FORM_LAUNCHES, /* one for each form, from here */
 	ACCOUNT_FORM_EVICTIONS = ACCOUNT_FORM_LAUNCHES + WEIR_STATUS_FORMS,
 	ACCOUNT_COUNTERS = ACCOUNT_FORM_EVICTIONS + WEIR_STATUS_FORMS,
 };

@@ -7,6 +7,8 @@
  * of its quota. */
 #include "policy/policy.h"
 
+#include <assert.h>
+
 #define MS      1000000ull
 #define AGE_MAX 20
 
@@ -22,83 +24,76 @@ struct active {
 	uint64_t since; /* when it became active */
 };
 
-static struct dynamic *dynamic_of(const struct run_queue_entry *entry)
-{
-	return policy_state(entry, struct dynamic);
-}
-
-static struct active *active_of(const struct run_queue *queue)
-{
-	return policy_state(queue, struct active);
-}
+static_assert(sizeof(struct dynamic) <= POLICY_STATE_SIZE, "fits");
 
 /* Priority from waiting, before it was evicted. */
 static uint64_t gained(const struct run_queue_entry *entry)
 {
-	const struct dynamic *dynamic = dynamic_of(entry);
+	const struct dynamic *dynamic = policy_state(entry);
 	uint64_t own = policy_priority(entry);
 
 	return dynamic->rest && dynamic->priority > own ? dynamic->priority - own : 0;
 }
 
-static uint64_t priority(const struct run_queue *queue, const struct run_queue_entry *entry,
-			 uint64_t now)
+static uint64_t priority(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	const struct active *active = active_of(queue);
+	const struct active *active = policy_state(queue);
+	const struct dynamic *dynamic = policy_state(entry);
 	uint64_t since =
 		entry->waiting_since > active->since ? entry->waiting_since : active->since;
 	uint64_t age = gained(entry);
 
-	if (dynamic_of(entry)->queue == active->queue && now > since)
-		age += (now - since) / MS;
+	if (dynamic->queue == active->queue && queue->now > since)
+		age += (queue->now - since) / MS;
 	return policy_priority(entry) + (age < AGE_MAX ? age : AGE_MAX);
 }
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
-		     uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	return dynamic_of(entry)->queue << 6 | (63 - priority(queue, entry, now));
+	const struct dynamic *dynamic = policy_state(entry);
+
+	return dynamic->queue << 6 | (63 - priority(queue, entry));
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
 {
-	struct dynamic *dynamic = dynamic_of(entry);
+	const struct active *active = policy_state(queue);
+	struct dynamic *dynamic = policy_state(entry);
 
-	(void)now;
-	dynamic->queue = active_of(queue)->queue;
+	dynamic->queue = active->queue;
 	dynamic->rest = 0;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
 {
-	struct dynamic *dynamic = dynamic_of(entry);
-	struct active *active = active_of(queue);
+	struct dynamic *dynamic = policy_state(entry);
+	struct active *active = policy_state(queue);
 
 	/* The first by rank waits in the inactive queue, so the active one is empty. */
 	if (dynamic->queue > active->queue && !queue->forced)
-		*active = (struct active){.queue = dynamic->queue, .since = now};
-	dynamic->priority = priority(queue, entry, now);
+		*active = (struct active){.queue = dynamic->queue, .since = queue->now};
+	dynamic->priority = priority(queue, entry);
 	return dynamic->rest ? dynamic->rest : (policy_priority(entry) + 1) * MS / 2;
 }
 
 static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *current, uint64_t now)
+		     const struct run_queue_entry *current)
 {
-	(void)now;
+	const struct dynamic *next = policy_state(waiting), *now = policy_state(current);
+	const struct active *active = policy_state(queue);
+
 	return !waiting->waited && waiting->arrived >= queue->started &&
-	       dynamic_of(waiting)->queue == active_of(queue)->queue &&
-	       policy_priority(waiting) > dynamic_of(current)->priority;
+	       next->queue == active->queue && policy_priority(waiting) > now->priority;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
-		  uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
 {
-	struct dynamic *dynamic = dynamic_of(entry);
+	const struct active *active = policy_state(queue);
+	struct dynamic *dynamic = policy_state(entry);
 
-	(void)now;
 	dynamic->rest = left;
 	if (left == 0)
-		dynamic->queue = active_of(queue)->queue + 1;
+		dynamic->queue = active->queue + 1;
 }
 
 const struct policy policy_dynamic = {

@@ -8,6 +8,8 @@
  * other clients' kernels had not left yet. */
 #include "policy/policy.h"
 
+#include <assert.h>
+
 #define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
 
 struct ffs {
@@ -17,18 +19,12 @@ struct ffs {
 	bool fresh;      /* it has not run in this round */
 };
 
-struct ring {
-	uint64_t last_ticket;
-};
-
-static struct ffs *ffs_of(const struct run_queue_entry *entry)
-{
-	return policy_state(entry, struct ffs);
-}
+/* The queue's state is the last ticket. */
+static_assert(sizeof(struct ffs) <= POLICY_STATE_SIZE, "fits");
 
 static void go_last(struct run_queue *queue, struct ffs *ffs)
 {
-	ffs->ticket = ++policy_state(queue, struct ring)->last_ticket;
+	ffs->ticket = ++*(uint64_t *)policy_state(queue);
 	ffs->fresh = true;
 }
 
@@ -60,30 +56,29 @@ static int64_t least(const struct run_queue *queue, int64_t whole)
 	return queue->slo || whole >= shortest ? 0 : shortest;
 }
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
-		     uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	(void)queue, (void)now;
-	return ffs_of(entry)->ticket;
+	const struct ffs *ffs = policy_state(entry);
+
+	(void)queue;
+	return ffs->ticket;
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
 {
-	struct ffs *ffs = ffs_of(entry);
+	struct ffs *ffs = policy_state(entry);
 
-	(void)now;
 	go_last(queue, ffs);
 	if (ffs->balance > 0)
 		ffs->balance = 0;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
 {
-	struct ffs *ffs = ffs_of(entry);
+	struct ffs *ffs = policy_state(entry);
 	int64_t whole = part(queue, entry), shortest = least(queue, whole);
 	int64_t debts = shortest > ROUNDS_MAX * whole ? shortest : ROUNDS_MAX * whole;
 
-	(void)now;
 	if (ffs->balance < -debts)
 		ffs->balance = -debts;
 	if (ffs->fresh && ffs->balance > 0)
@@ -103,19 +98,19 @@ static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, 
 
 static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
+	struct ffs *ffs = policy_state(entry);
+
 	(void)queue;
 	if (ns < 0)
-		ffs_of(entry)->back -= ns;
+		ffs->back -= ns;
 	else
-		ffs_of(entry)->balance -= ns;
+		ffs->balance -= ns;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
-		  uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
 {
-	(void)now;
 	if (left == 0)
-		go_last(queue, ffs_of(entry));
+		go_last(queue, policy_state(entry));
 }
 
 const struct policy policy_ffs = {

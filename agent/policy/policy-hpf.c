@@ -8,10 +8,9 @@
  * long launches, and not for many short ones. Elsewhere all its outstanding work counts. */
 #include "policy/policy.h"
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
-		     uint64_t now)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	(void)queue, (void)now;
+	(void)queue;
 	return entry->remaining;
 }
 
@@ -21,11 +20,10 @@ static uint64_t in_the_way(const struct run_queue *queue, const struct run_queue
 }
 
 static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *current, uint64_t now)
+		     const struct run_queue_entry *current)
 {
 	uint64_t cost = policy_cost(queue, current), left = in_the_way(queue, current);
 
-	(void)now;
 	return left > cost && left - cost > waiting->remaining;
 }
 

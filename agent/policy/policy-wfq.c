@@ -9,6 +9,8 @@
  * several clients with one would have to wait for each other. */
 #include "policy/policy.h"
 
+#include <assert.h>
+
 /* Virtual time is ns * SCALE / weight. */
 #define SCALE (100ull * POLICY_WEIGHT_ONE)
 
@@ -17,50 +19,37 @@ struct wfq {
 	uint64_t left; /* ns of a run that was cut short; 0: none was */
 };
 
-struct service {
-	uint64_t virtual_time; /* of the client in service */
-};
+/* The queue's state is the virtual time of the client in service. */
+static_assert(sizeof(struct wfq) <= POLICY_STATE_SIZE, "fits");
 
-static struct wfq *wfq_of(const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	return policy_state(entry, struct wfq);
-}
+	const struct wfq *wfq = policy_state(entry);
 
-static struct service *service_of(const struct run_queue *queue)
-{
-	return policy_state(queue, struct service);
-}
-
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry,
-		     uint64_t now)
-{
-	const struct wfq *wfq = wfq_of(entry);
-
-	(void)queue, (void)now;
+	(void)queue;
 	return wfq->left ? 0 : wfq->virtual_time + 1;
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
 {
-	struct wfq *wfq = wfq_of(entry);
+	const uint64_t *service = policy_state(queue);
+	struct wfq *wfq = policy_state(entry);
 
-	(void)now;
 	wfq->left = 0;
-	if (wfq->virtual_time < service_of(queue)->virtual_time)
-		wfq->virtual_time = service_of(queue)->virtual_time;
+	if (wfq->virtual_time < *service)
+		wfq->virtual_time = *service;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
 {
 	const struct policy_settings *settings = queue->settings;
-	struct service *service = service_of(queue);
-	struct wfq *wfq = wfq_of(entry);
+	uint64_t *service = policy_state(queue);
+	struct wfq *wfq = policy_state(entry);
 	uint64_t length = wfq->left ? wfq->left : settings->quantum;
 
-	(void)now;
 	wfq->left = 0;
-	if (service->virtual_time < wfq->virtual_time && !queue->forced)
-		service->virtual_time = wfq->virtual_time;
+	if (*service < wfq->virtual_time && !queue->forced)
+		*service = wfq->virtual_time;
 	if (queue->n_slo > 1 && queue->slo / queue->n_active < length)
 		length = queue->slo / queue->n_active;
 	return length > settings->min_quantum ? length : settings->min_quantum;
@@ -69,7 +58,7 @@ static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry, 
 static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
 {
 	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
-	struct wfq *wfq = wfq_of(entry);
+	struct wfq *wfq = policy_state(entry);
 
 	(void)queue;
 	if (step < 0 && wfq->virtual_time < (uint64_t)-step)
@@ -78,11 +67,11 @@ static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t 
 		wfq->virtual_time += (uint64_t)step;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
-		  uint64_t now)
+static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
 {
-	(void)now;
-	wfq_of(entry)->left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
+	struct wfq *wfq = policy_state(entry);
+
+	wfq->left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
 }
 
 const struct policy policy_wfq = {

@@ -10,7 +10,6 @@
  * hold word that changes. So it runs the same on the agent's clock and on the simulator's. */
 #pragma once
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +18,9 @@
 #define POLICY_WEIGHT_ONE   100u /* the weight of 1/100 of a GPU */
 #define POLICY_AGING        100000000ull
 #define POLICY_PRIORITY_MAX 20ull
-#define POLICY_STATE_SIZE   32
+#define POLICY_STATE_SIZE   32 /* bytes; a policy asserts that its type fits */
+
+struct policy;
 
 struct policy_settings {
 	/* ns of waiting after which a client is next, whatever the policy says. 0: the policy's
@@ -59,7 +60,9 @@ struct run_queue_entry {
 /* The clients of one level of one GPU that have work outstanding. A run is the time for which one
  * of them is current. */
 struct run_queue {
+	const struct policy *policy;
 	const struct policy_settings *settings;
+	uint64_t now;                            /* the time of the event */
 	struct run_queue_entry *current;         /* NULL: none is active */
 	struct run_queue_entry *waiting;         /* in the order of `waiting_since` */
 	const struct run_queue_entry *candidate; /* the first of them by rank; NULL: not known */
@@ -80,13 +83,8 @@ struct run_queue {
 	_Alignas(uint64_t) unsigned char state[POLICY_STATE_SIZE];
 };
 
-/* @state of an entry or a run queue as the policy's own type. */
-#define policy_state(holder, type)                               \
-	({                                                       \
-		static_assert(sizeof(type) <= POLICY_STATE_SIZE, \
-			      "POLICY_STATE_SIZE is too small"); \
-		(type *)(uintptr_t)(holder)->state;              \
-	})
+/* `state` of an entry or a run queue, as a pointer to the policy's own type. */
+#define policy_state(holder) ((void *)(uintptr_t)(holder)->state)
 
 struct policy {
 	const char *name;
@@ -100,21 +98,19 @@ struct policy {
 	bool concurrent;
 	/* The waiting client with the smallest is next; of equal ones the one that waits longest.
 	 */
-	uint64_t (*rank)(const struct run_queue *queue, const struct run_queue_entry *entry,
-			 uint64_t now);
+	uint64_t (*rank)(const struct run_queue *queue, const struct run_queue_entry *entry);
 	/* How long the run that @entry begins may be. NULL: until its work is done. 0: not now;
 	 * ended() follows at once. */
-	uint64_t (*quantum)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
+	uint64_t (*quantum)(struct run_queue *queue, struct run_queue_entry *entry);
 	/* Whether @waiting, the first by rank, takes over from @current. NULL: never. */
 	bool (*preempts)(const struct run_queue *queue, const struct run_queue_entry *waiting,
-			 const struct run_queue_entry *current, uint64_t now);
+			 const struct run_queue_entry *current);
 	/* The rest may be NULL. @entry has become active. */
-	void (*arrived)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now);
+	void (*arrived)(struct run_queue *queue, struct run_queue_entry *entry);
 	/* @entry is charged @ns while others wait, current or not. < 0: a refund. */
 	void (*ran)(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns);
 	/* A run of @entry is over, and it has work left. @left: ns of what it was allowed. */
-	void (*ended)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left,
-		      uint64_t now);
+	void (*ended)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left);
 };
 
 #define POLICY(name) extern const struct policy policy_##name;

@@ -11,13 +11,19 @@ void run_queues_init(struct run_queues *queues, const struct policy *policy,
 	if (settings->aging == 0)
 		queues->settings.aging = policy->shares ? POLICY_NEVER : POLICY_AGING;
 	for (unsigned i = 0; i < WEIR_LEVELS; i++)
-		queues->levels[i] =
-			(struct run_queue){.settings = &queues->settings, .due = POLICY_NEVER};
+		queues->levels[i] = (struct run_queue){
+			.policy = policy, .settings = &queues->settings, .due = POLICY_NEVER};
 }
 
 static struct run_queue *queue_of(struct run_queues *queues, const struct run_queue_entry *entry)
 {
 	return &queues->levels[entry->level];
+}
+
+static void set_now(struct run_queues *queues, uint64_t now)
+{
+	for (unsigned level = 0; level < WEIR_LEVELS; level++)
+		queues->levels[level].now = now;
 }
 
 static void set_hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -51,14 +57,13 @@ static void count(struct run_queue *queue, const struct run_queue_entry *entry, 
 	queue->settled = false;
 }
 
-static struct run_queue_entry *find_first(const struct run_queues *queues,
-					  const struct run_queue *queue, uint64_t now)
+static struct run_queue_entry *find_first(const struct run_queue *queue)
 {
 	struct run_queue_entry *entry, *first = NULL;
 	uint64_t smallest = 0;
 
 	DL_FOREACH (queue->waiting, entry) {
-		uint64_t rank = queues->policy->rank(queue, entry, now);
+		uint64_t rank = queue->policy->rank(queue, entry);
 		if (!first || rank < smallest) {
 			first = entry;
 			smallest = rank;
@@ -68,14 +73,13 @@ static struct run_queue_entry *find_first(const struct run_queues *queues,
 }
 
 /* @entry waits now. */
-static void note_waiting(const struct run_queues *queues, struct run_queue *queue,
-			 const struct run_queue_entry *entry, uint64_t now)
+static void note_waiting(struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	const struct policy *policy = queues->policy;
+	const struct policy *policy = queue->policy;
 
 	queue->n_free += !entry->held;
 	if (queue->candidate && policy->preempts &&
-	    policy->rank(queue, entry, now) < policy->rank(queue, queue->candidate, now))
+	    policy->rank(queue, entry) < policy->rank(queue, queue->candidate))
 		queue->candidate = entry;
 }
 
@@ -87,18 +91,18 @@ static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
 		queue->candidate = NULL;
 }
 
-static void enter(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now)
+static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 {
 	struct run_queue *queue = queue_of(queues, entry);
 
 	entry->active = true;
 	entry->waited = entry->ran = false;
-	entry->arrived = entry->waiting_since = now;
+	entry->arrived = entry->waiting_since = queue->now;
 	count(queue, entry, 1);
 	if (queues->policy->arrived)
-		queues->policy->arrived(queue, entry, now);
+		queues->policy->arrived(queue, entry);
 	DL_APPEND(queue->waiting, entry);
-	note_waiting(queues, queue, entry, now);
+	note_waiting(queue, entry);
 	find_objective(queue);
 }
 
@@ -137,6 +141,7 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 	struct run_queue *queue = queue_of(queues, entry);
 	bool active = launches > 0;
 
+	set_now(queues, now);
 	if (entry->active && entry->remaining != remaining) {
 		queue->settled = false;
 		if (entry != queue->current)
@@ -147,7 +152,7 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 	if (active == entry->active || queues->policy->never_holds)
 		return;
 	if (active)
-		enter(queues, entry, now);
+		enter(queues, entry);
 	else
 		leave(queues, entry);
 }
@@ -198,6 +203,7 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 {
 	bool active = entry->active, moves = entry->level != news->level;
 
+	set_now(queues, now);
 	if (active && moves)
 		leave(queues, entry);
 	else if (active)
@@ -207,7 +213,7 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	entry->slo = news->slo;
 	entry->cost = news->cost;
 	if (active && moves) {
-		enter(queues, entry, now);
+		enter(queues, entry);
 	} else if (active) {
 		count(queue_of(queues, entry), entry, 1);
 		find_objective(queue_of(queues, entry));
@@ -217,11 +223,10 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 
 /* When @entry must be current. Its objective counts until it has been current once since its work
  * arrived. A concurrent client that is not held waits for nothing. */
-static uint64_t due_of(const struct run_queues *queues, const struct run_queue *queue,
-		       const struct run_queue_entry *entry)
+static uint64_t due_of(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
-	uint64_t aging = queues->settings.aging, due = POLICY_NEVER;
-	uint64_t lead = queues->settings.late;
+	uint64_t aging = queue->settings->aging, due = POLICY_NEVER;
+	uint64_t lead = queue->settings->late;
 
 	if (queue->concurrent && !entry->held)
 		return POLICY_NEVER;
@@ -238,16 +243,15 @@ static uint64_t due_of(const struct run_queues *queues, const struct run_queue *
 
 /* The waiting client that must be current before all others. By age that is the first in the list,
  * if all of them wait. */
-static struct run_queue_entry *find_urgent(const struct run_queues *queues,
-					   const struct run_queue *queue)
+static struct run_queue_entry *find_urgent(const struct run_queue *queue)
 {
 	struct run_queue_entry *entry, *first = queue->waiting;
-	uint64_t earliest = first ? due_of(queues, queue, first) : POLICY_NEVER;
+	uint64_t earliest = first ? due_of(queue, first) : POLICY_NEVER;
 
 	if (queue->n_slo == 0 && !queue->concurrent)
 		return first;
 	DL_FOREACH (queue->waiting, entry) {
-		uint64_t due = due_of(queues, queue, entry);
+		uint64_t due = due_of(queue, entry);
 		if (due < earliest) {
 			earliest = due;
 			first = entry;
@@ -257,12 +261,11 @@ static struct run_queue_entry *find_urgent(const struct run_queues *queues,
 }
 
 /* The client that must be current now; NULL: none. */
-static struct run_queue_entry *find_due(const struct run_queues *queues,
-					const struct run_queue *queue, uint64_t now)
+static struct run_queue_entry *find_due(const struct run_queue *queue)
 {
-	struct run_queue_entry *urgent = now < queue->due ? NULL : find_urgent(queues, queue);
+	struct run_queue_entry *urgent = queue->now < queue->due ? NULL : find_urgent(queue);
 
-	return urgent && due_of(queues, queue, urgent) <= now ? urgent : NULL;
+	return urgent && due_of(queue, urgent) <= queue->now ? urgent : NULL;
 }
 
 /* A client that never ran has waited all the time, so it keeps its place in the queue. */
@@ -275,7 +278,7 @@ static void put_back(struct run_queue *queue, struct run_queue_entry *entry)
 	DL_PREPEND_ELEM(queue->waiting, after, entry);
 }
 
-static void stop(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static void stop(struct run_queue *queue)
 {
 	struct run_queue_entry *entry = queue->current;
 	uint64_t left = queue->used < queue->allowed ? queue->allowed - queue->used : 0;
@@ -283,93 +286,89 @@ static void stop(struct run_queues *queues, struct run_queue *queue, uint64_t no
 	queue->current = NULL;
 	entry->ran = false;
 	if (queue->used > 0) {
-		entry->waiting_since = now;
+		entry->waiting_since = queue->now;
 		entry->waited = true;
 		DL_APPEND(queue->waiting, entry);
 	} else {
 		put_back(queue, entry);
 	}
-	if (queues->policy->ended)
-		queues->policy->ended(queue, entry, left, now);
-	note_waiting(queues, queue, entry, now);
+	if (queue->policy->ended)
+		queue->policy->ended(queue, entry, left);
+	note_waiting(queue, entry);
 }
 
-static void start(struct run_queues *queues, struct run_queue *queue, struct run_queue_entry *entry,
-		  bool forced, uint64_t now)
+static void start(struct run_queue *queue, struct run_queue_entry *entry, bool forced)
 {
-	const struct policy *policy = queues->policy;
+	const struct policy *policy = queue->policy;
 
 	withdraw(queue, entry);
 	queue->forced = forced;
 	queue->current = entry;
-	queue->started = now;
+	queue->started = queue->now;
 	queue->used = 0;
-	queue->allowed = policy->quantum ? policy->quantum(queue, entry, now) : POLICY_NEVER;
-	if (forced && queue->allowed > queues->settings.quantum)
-		queue->allowed = queues->settings.quantum;
-	if (forced && queue->allowed < queues->settings.min_quantum)
-		queue->allowed = queues->settings.min_quantum;
+	queue->allowed = policy->quantum ? policy->quantum(queue, entry) : POLICY_NEVER;
+	if (forced && queue->allowed > queue->settings->quantum)
+		queue->allowed = queue->settings->quantum;
+	if (forced && queue->allowed < queue->settings->min_quantum)
+		queue->allowed = queue->settings->min_quantum;
 }
 
-static bool preempted(const struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static bool preempted(struct run_queue *queue)
 {
-	const struct policy *policy = queues->policy;
+	const struct policy *policy = queue->policy;
 
 	if (!policy->preempts)
 		return false;
 	if (!queue->candidate)
-		queue->candidate = find_first(queues, queue, now);
+		queue->candidate = find_first(queue);
 	if (queue->concurrent)
-		return policy->rank(queue, queue->candidate, now) <
-		       policy->rank(queue, queue->current, now);
-	return policy->preempts(queue, queue->candidate, queue->current, now);
+		return policy->rank(queue, queue->candidate) < policy->rank(queue, queue->current);
+	return policy->preempts(queue, queue->candidate, queue->current);
 }
 
 /* Ends the current run if it is time. True: nobody is current. */
-static bool vacate(struct run_queues *queues, struct run_queue *queue, bool due, uint64_t now)
+static bool vacate(struct run_queue *queue, bool due)
 {
 	if (!queue->current)
 		return true;
-	bool over = queue->used >= queue->allowed ||
-		    (!queue->forced && (due || preempted(queues, queue, now)));
+	bool over = queue->used >= queue->allowed || (!queue->forced && (due || preempted(queue)));
 	if (over)
-		stop(queues, queue, now);
+		stop(queue);
 	return over;
 }
 
 /* Whether @entry must not run beside the current client. */
-static bool must_wait(const struct run_queues *queues, const struct run_queue *queue,
-		      const struct run_queue_entry *entry, uint64_t now)
+static bool must_wait(const struct run_queue *queue, const struct run_queue_entry *entry)
 {
 	const struct run_queue_entry *running = queue->current;
 
 	if (running->group && entry->group == running->group)
 		return false;
 	return !queue->concurrent || queue->forced ||
-	       queues->policy->preempts(queue, running, entry, now);
+	       queue->policy->preempts(queue, running, entry);
 }
 
 /* It was free to run concurrently until now. If it did not, it has waited all the time. */
-static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry, uint64_t now)
+static void wait_from_now(struct run_queue *queue, struct run_queue_entry *entry)
 {
 	if (!entry->ran)
 		return;
 	entry->ran = false;
-	entry->waiting_since = now;
+	entry->waiting_since = queue->now;
 	entry->waited = true;
 	DL_DELETE(queue->waiting, entry);
 	DL_APPEND(queue->waiting, entry);
 }
 
-static void hold_some(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static void hold_some(struct run_queues *queues, struct run_queue *queue)
 {
 	struct run_queue_entry *entry, *next;
 
 	queue->n_free = 0;
 	DL_FOREACH_SAFE (queue->waiting, entry, next) {
-		bool held = must_wait(queues, queue, entry, now);
+		bool held = must_wait(queue, entry);
 		if (queue->concurrent && held && !entry->held)
-			wait_from_now(queue, entry, now);
+			wait_from_now(queue, entry);
 		set_hold(queues, entry, held);
 		queue->n_free += !held;
 	}
@@ -386,10 +385,10 @@ static void hold_all(struct run_queues *queues, struct run_queue *queue)
 	}
 }
 
-static void write_holds(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static void write_holds(struct run_queues *queues, struct run_queue *queue)
 {
 	if (queue->current && (queue->current->group || queue->concurrent))
-		hold_some(queues, queue, now);
+		hold_some(queues, queue);
 	else
 		hold_all(queues, queue);
 	if (queue->current)
@@ -397,15 +396,15 @@ static void write_holds(struct run_queues *queues, struct run_queue *queue, uint
 }
 
 /* A client that was free to run concurrently has not waited until now. */
-static void set_concurrent(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static void set_concurrent(struct run_queue *queue)
 {
-	bool concurrent = queues->policy->concurrent && queue->all_concurrent && queue->n_slo == 0;
+	bool concurrent = queue->policy->concurrent && queue->all_concurrent && queue->n_slo == 0;
 	struct run_queue_entry *entry, *next;
 
 	if (queue->concurrent && !concurrent) {
 		DL_FOREACH_SAFE (queue->waiting, entry, next)
 			if (!entry->held)
-				wait_from_now(queue, entry, now);
+				wait_from_now(queue, entry);
 	}
 	/* Who is held depends on remaining times, which change all the time. */
 	if (queue->concurrent || concurrent)
@@ -413,27 +412,28 @@ static void set_concurrent(struct run_queues *queues, struct run_queue *queue, u
 	queue->concurrent = concurrent;
 }
 
-static void decide(struct run_queues *queues, struct run_queue *queue, uint64_t now)
+static void decide(struct run_queues *queues, struct run_queue *queue)
 {
 	const struct run_queue_entry *before = queue->current, *urgent;
 
-	set_concurrent(queues, queue, now);
-	if (queue->settled && queue->used < queue->allowed && (queue->forced || now < queue->due))
+	set_concurrent(queue);
+	if (queue->settled && queue->used < queue->allowed &&
+	    (queue->forced || queue->now < queue->due))
 		return;
 	while (queue->waiting) {
-		struct run_queue_entry *due = find_due(queues, queue, now);
-		if (!vacate(queues, queue, due != NULL, now))
+		struct run_queue_entry *due = find_due(queue);
+		if (!vacate(queue, due != NULL))
 			break;
-		start(queues, queue, due ? due : find_first(queues, queue, now), due != NULL, now);
+		start(queue, due ? due : find_first(queue), due != NULL);
 		/* The policy may say: not now. */
 		if (queue->allowed > 0)
 			break;
 	}
-	write_holds(queues, queue, now);
+	write_holds(queues, queue);
 	if (queue->current != before && before && (before->held || !queue->concurrent))
 		queue->switches++;
-	urgent = find_urgent(queues, queue);
-	queue->due = urgent ? due_of(queues, queue, urgent) : POLICY_NEVER;
+	urgent = find_urgent(queue);
+	queue->due = urgent ? due_of(queue, urgent) : POLICY_NEVER;
 	queue->settled = true;
 }
 
@@ -444,14 +444,13 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* When to decide next if all runs as predicted: the run is over, its work is done, or another
  * client must be current. */
-static uint64_t next_decision(const struct run_queue *queue, const struct policy_settings *settings,
-			      uint64_t now)
+static uint64_t next_decision(const struct run_queue *queue, const struct policy_settings *settings)
 {
 	uint64_t left = queue->allowed - queue->used, work = queue->current->remaining;
 	uint64_t due = queue->forced ? POLICY_NEVER : queue->due;
 
 	left = smaller(left, work > settings->min_timer ? work : settings->min_timer);
-	return smaller(left < POLICY_NEVER - now ? now + left : POLICY_NEVER, due);
+	return smaller(left < POLICY_NEVER - queue->now ? queue->now + left : POLICY_NEVER, due);
 }
 
 uint64_t run_queues_decide(struct run_queues *queues, uint64_t now)
@@ -459,11 +458,12 @@ uint64_t run_queues_decide(struct run_queues *queues, uint64_t now)
 	uint64_t next = POLICY_NEVER;
 	bool blocked = false;
 
+	set_now(queues, now);
 	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
 		struct run_queue *queue = &queues->levels[level];
-		decide(queues, queue, now);
+		decide(queues, queue);
 		if (queue->waiting && !blocked)
-			next = smaller(next, next_decision(queue, &queues->settings, now));
+			next = smaller(next, next_decision(queue, &queues->settings));
 		blocked |= queue->n_active > 0;
 	}
 	return next > now ? next : now + 1;

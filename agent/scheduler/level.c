@@ -10,17 +10,12 @@ static bool given(const char *text)
 
 static uint8_t qos_level(const struct config_levels *config, enum container_qos qos)
 {
-	switch (qos) {
-	case CONTAINER_QOS_BEST_EFFORT:
-		return config->best_effort;
-	case CONTAINER_QOS_BURSTABLE:
-		return config->burstable;
-	case CONTAINER_QOS_GUARANTEED:
-		return config->guaranteed;
-	case CONTAINER_QOS_NONE:
-		break;
-	}
-	return config->by_default;
+	const uint8_t levels[] = {[CONTAINER_QOS_NONE] = config->by_default,
+				  [CONTAINER_QOS_BEST_EFFORT] = config->best_effort,
+				  [CONTAINER_QOS_BURSTABLE] = config->burstable,
+				  [CONTAINER_QOS_GUARANTEED] = config->guaranteed};
+
+	return levels[qos];
 }
 
 static const struct config_class *find_class(const struct config_levels *config, const char *name)
@@ -61,29 +56,25 @@ void level_decide(struct level_decision *out, const struct config_levels *config
 		  const struct level_input *input)
 {
 	struct level_decision decision = {0};
-	char class_reason[sizeof(decision.reason)];
 	uint8_t wanted;
 
 	decide_class(&decision, config, input);
-	if (!input->known_pod || !given(input->annotation)) {
-		*out = decision;
+	*out = decision;
+	if (!input->known_pod || !given(input->annotation))
 		return;
-	}
-	memcpy(class_reason, decision.reason, sizeof(class_reason));
 	if (!config_level_parse(input->annotation, &wanted)) {
-		snprintf(decision.reason, sizeof(decision.reason),
-			 "%.60s (annotation %.24s is no level)", class_reason, input->annotation);
+		snprintf(out->reason, sizeof(out->reason), "%.60s (annotation %.24s is no level)",
+			 decision.reason, input->annotation);
 	} else if (wanted > decision.level && !level_may_raise(config, input->namespace_)) {
-		decision.annotation_refused = true;
-		snprintf(decision.reason, sizeof(decision.reason),
-			 "%.60s (annotation %s refused: namespace may not raise)", class_reason,
+		out->annotation_refused = true;
+		snprintf(out->reason, sizeof(out->reason),
+			 "%.60s (annotation %s refused: namespace may not raise)", decision.reason,
 			 config_level_name(wanted));
 	} else {
-		decision.level = wanted;
-		snprintf(decision.reason, sizeof(decision.reason), "annotation %s",
+		out->level = wanted;
+		snprintf(out->reason, sizeof(out->reason), "annotation %s",
 			 config_level_name(wanted));
 	}
-	*out = decision;
 }
 
 /* @pattern: a path, which stands for itself and what is below it, or a prefix with `*` behind it.

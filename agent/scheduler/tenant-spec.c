@@ -1,5 +1,7 @@
 #include "scheduler/tenant-spec.h"
 
+#include <stdlib.h>
+
 #include "scheduler/level.h"
 #include "policy/objective.h"
 #include "common/units.h"
@@ -10,16 +12,12 @@
 
 static bool parse_weight(const char *text, uint32_t *weight)
 {
-	uint32_t value = 0;
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
 
-	for (const char *c = text; *c; c++) {
-		if (*c < '0' || *c > '9' || value > WHOLE)
-			return false;
-		value = value * 10 + (uint32_t)(*c - '0');
-	}
-	if (value < 1 || value > WHOLE)
+	if (*text < '0' || *text > '9' || *end || value < 1 || value > WHOLE)
 		return false;
-	*weight = value;
+	*weight = (uint32_t)value;
 	return true;
 }
 

@@ -59,34 +59,25 @@ struct sim {
 
 /* Writes a line to the log, if there is one. */
 void sim_note(const struct sim *sim, const char *event, const struct actor *actor);
-
 /* The agent will see @actor at its next look. */
 void sim_mark_changed(struct sim *sim, struct actor *actor);
-
 /* Call when its work or its hold has changed. */
 void sim_set_runnable(struct sim *sim, struct actor *actor);
-
 /* A request of @length ns comes; it is dropped if SIM_QUEUE_MAX wait. -ENOMEM. */
 int sim_arrive(struct sim *sim, struct actor *actor, uint64_t length);
-
 /* Notes its wait since `stood_since`. */
 void sim_stood(struct sim *sim, struct actor *actor);
-
 /* Its first request begins or goes on. */
 void sim_begin(struct sim *sim, struct actor *actor);
-
 /* Its first request is done. -ENOMEM. */
 int sim_finish(struct sim *sim, struct actor *actor);
 
 /* sim-gpu.c: which clients run. */
 
 bool sim_on_gpu(const struct sim *sim, const struct actor *actor);
-
 /* Lets the GPU act on what has changed. -ENOMEM. */
 int sim_gpu_update(struct sim *sim);
-
 /* When to call that next if nothing else happens; or POLICY_NEVER. */
 uint64_t sim_gpu_event(const struct sim *sim);
-
 /* Time passes until @to. Nothing changes before. */
 void sim_advance(struct sim *sim, uint64_t to);
