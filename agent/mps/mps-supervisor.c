@@ -11,10 +11,12 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
+#define SOCKET "keeper.sock" /* a deprecated word that weir-mps of 0.1.0 knows */
+
 static int address_of(struct sockaddr_un *out, const char *dir)
 {
 	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	int n = snprintf(out->sun_path, sizeof(out->sun_path), "%s/keeper.sock", dir);
+	int n = snprintf(out->sun_path, sizeof(out->sun_path), "%s/" SOCKET, dir);
 
 	return n < (int)sizeof(out->sun_path) ? 0 : -ENAMETOOLONG;
 }

@@ -404,15 +404,15 @@ void memories_sweep(struct memories *memories)
 {
 	int fd = openat(memories->root->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	bool unclaimed = false;
+	bool left = false;
 
 	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		unclaimed |= look_at(memories, fd, entry->d_name);
+		left |= look_at(memories, fd, entry->d_name);
 	if (folder)
 		closedir(folder);
 	else
 		closep(&fd);
-	if (unclaimed)
+	if (left)
 		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
 }
 

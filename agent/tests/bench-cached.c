@@ -39,19 +39,19 @@ static char *make_image(size_t size)
 
 static void measure(struct loop *loop, struct compile *compile, size_t size)
 {
-	struct asker asker;
+	struct requester requester;
 	char *image = make_image(size);
 	double cpu = 0, wall = 0;
 
-	fixture_init(&asker);
+	fixture_init(&requester);
 
 	for (unsigned i = 0; i <= ROUNDS; i++) {
 		int fd = fixture_file("k", image, size, 90, 1u << WEIR_PERSISTENT);
 		double cpu_began = microseconds(CLOCK_PROCESS_CPUTIME_ID);
 		double began = microseconds(CLOCK_MONOTONIC);
 
-		compile_ask(compile, &asker.client, i, fd);
-		fixture_wait(loop, &asker, i + 1);
+		compile_ask(compile, &requester.client, i, fd);
+		fixture_wait(loop, &requester, i + 1);
 		/* The first one was compiled. */
 		if (i) {
 			cpu += microseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_began;
@@ -60,8 +60,8 @@ static void measure(struct loop *loop, struct compile *compile, size_t size)
 	}
 	printf("{\"image_bytes\": %zu, \"cpu_us\": %.1f, \"wall_us\": %.1f, \"hits\": %llu}\n",
 	       size, cpu / ROUNDS, wall / ROUNDS, (unsigned long long)compile->counters.hits);
-	compile_leave(&asker.client);
-	closep(&asker.fd);
+	compile_leave(&requester.client);
+	closep(&requester.fd);
 	free(image);
 }
 

@@ -61,25 +61,25 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 
 static void take_answer(struct compile_client *client, const struct weir_compiled *message, int fd)
 {
-	struct asker *asker = container_of(client, struct asker, client);
+	struct requester *requester = container_of(client, struct requester, client);
 
-	if (asker->fd >= 0)
-		close(asker->fd);
-	asker->ids[asker->n++ % FIXTURE_ANSWERS] = message->id;
-	asker->status = (enum weir_compile_status)message->status;
-	memcpy(asker->text, message->text, sizeof(asker->text));
-	asker->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (requester->fd >= 0)
+		close(requester->fd);
+	requester->ids[requester->n++ % FIXTURE_ANSWERS] = message->id;
+	requester->status = (enum weir_compile_status)message->status;
+	memcpy(requester->text, message->text, sizeof(requester->text));
+	requester->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-void fixture_init(struct asker *asker)
+void fixture_init(struct requester *requester)
 {
-	*asker = (struct asker){.client = {.answer = take_answer, .container = &asker->container},
-				.fd = -1};
+	*requester = (struct requester){
+		.client = {.answer = take_answer, .container = &requester->container}, .fd = -1};
 }
 
-void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n)
+void fixture_wait(struct loop *loop, const struct requester *requester, unsigned n)
 {
-	while (asker->n < n)
+	while (requester->n < n)
 		if (loop_step(loop, -1) < 0)
 			die("loop");
 }

@@ -5,7 +5,7 @@
 
 #define FIXTURE_ANSWERS 64
 
-struct asker {
+struct requester {
 	struct compile_client client;
 	uint64_t container; /* its own */
 	unsigned n;         /* answers so far */
@@ -21,8 +21,8 @@ int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm
 int fixture_sealed(const void *bytes, size_t size, int seals);
 #define FIXTURE_SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 
-void fixture_init(struct asker *asker);
+void fixture_init(struct requester *requester);
 /* Until it has had @n answers. */
-void fixture_wait(struct loop *loop, const struct asker *asker, unsigned n);
+void fixture_wait(struct loop *loop, const struct requester *requester, unsigned n);
 /* weir-compile as the build or the bundle has it, for a program in the folder beside. */
 const char *fixture_program(void);

@@ -14,7 +14,7 @@
 char folder[] = "/tmp/weir-compile-XXXXXX";
 struct loop loop;
 struct compile compile;
-struct asker a, b;
+struct requester a, b;
 
 void start(const struct config_compile *config)
 {
@@ -119,17 +119,17 @@ int file_for(uint32_t sm)
 	return fixture_file("add", ptx, PTX_SIZE, sm, PERSISTENT);
 }
 
-void ask(struct asker *asker, uint32_t id, int fd)
+void ask(struct requester *requester, uint32_t id, int fd)
 {
-	compile_ask(&compile, &asker->client, id, fd);
+	compile_ask(&compile, &requester->client, id, fd);
 }
 
-void get(struct asker *asker, int fd)
+void get(struct requester *requester, int fd)
 {
-	unsigned n = asker->n;
+	unsigned n = requester->n;
 
-	ask(asker, n, fd);
-	fixture_wait(&loop, asker, n + 1);
+	ask(requester, n, fd);
+	fixture_wait(&loop, requester, n + 1);
 }
 
 void pump(void)
@@ -138,14 +138,14 @@ void pump(void)
 		;
 }
 
-const struct weir_object *object_of(const struct asker *asker)
+const struct weir_object *object_of(const struct requester *requester)
 {
 	struct stat info;
 
-	assert_int_equal(asker->status, WEIR_COMPILE_OK);
-	assert_int_equal(fstat(asker->fd, &info), 0);
+	assert_int_equal(requester->status, WEIR_COMPILE_OK);
+	assert_int_equal(fstat(requester->fd, &info), 0);
 	const struct weir_object *object =
-		mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, asker->fd, 0);
+		mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, requester->fd, 0);
 	assert_ptr_not_equal(object, MAP_FAILED);
 	assert_int_equal(weir_object_check(object, (size_t)info.st_size), 0);
 	return object;

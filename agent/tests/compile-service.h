@@ -45,7 +45,7 @@ static const char ptx[] = ".version 7.0\n"
 extern char folder[]; /* of the cache */
 extern struct loop loop;
 extern struct compile compile;
-extern struct asker a, b;
+extern struct requester a, b;
 
 /* --memory of the program that misbehaves says how. */
 enum trick { WAITS = 300, SPINS, WRITES_JUNK, WRITES_NOTHING, ABORTS, EXITS_ODDLY, IS_DONE };
@@ -67,13 +67,13 @@ void empty(void);
 
 /* A request for `add`. */
 int file_for(uint32_t sm);
-void ask(struct asker *asker, uint32_t id, int fd);
+void ask(struct requester *requester, uint32_t id, int fd);
 /* Asks and waits. */
-void get(struct asker *asker, int fd);
+void get(struct requester *requester, int fd);
 /* All that can be done without waiting. */
 void pump(void);
 /* Of the last answer: mapped for the rest of the test. */
-const struct weir_object *object_of(const struct asker *asker);
+const struct weir_object *object_of(const struct requester *requester);
 /* As `add` must become. */
 void check_object(const struct weir_object *object, bool is_ptx);
 void expect_text(enum weir_compile_status status, const char *part);

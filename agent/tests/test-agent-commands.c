@@ -66,26 +66,26 @@ static void test_kernels_that_are_tuned(void **state)
 static void test_timers_are_counted(void **state)
 {
 	static char answer[32768];
-	struct timespec nap = {.tv_nsec = 300000000};
+	struct timespec pause = {.tv_nsec = 300000000};
 
 	(void)state;
 	uint64_t began = loop_now();
 	struct fake one = fake_join(4), other = fake_join(4);
 	struct scheduler_timers before = agent.scheduler.timers;
 	one.status->outstanding = other.status->outstanding = 1;
-	nanosleep(&nap, NULL); /* nobody looks: the agent is this thread */
+	nanosleep(&pause, NULL); /* nobody looks: the agent is this thread */
 	rig_fetch("/metrics", answer, sizeof(answer));
 	struct scheduler_timers now = agent.scheduler.timers;
 	uint64_t passed = loop_now() - began;
 	assert_in_range(now.n - before.n, 1, passed / 300000); /* each 0.3 ms or more */
-	assert_in_range(now.late - before.late, nap.tv_nsec / 2, passed);
+	assert_in_range(now.late - before.late, pause.tv_nsec / 2, passed);
 	char *line = strstr(answer, "\nweir_scheduler_timers_total ");
 	assert_non_null(line);
 	assert_in_range(strtoull(strchr(line + 1, ' '), NULL, 10), before.n + 1, now.n);
 	line = strstr(answer, "\nweir_scheduler_late_seconds_total ");
 	assert_non_null(line);
 	double late = strtod(strchr(line + 1, ' '), NULL) * 1e9;
-	assert_in_range((uint64_t)late, before.late + nap.tv_nsec / 2, now.late + 1000);
+	assert_in_range((uint64_t)late, before.late + pause.tv_nsec / 2, now.late + 1000);
 	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(status, "\"timersLateSeconds\":"));
 	fake_leave(&one);

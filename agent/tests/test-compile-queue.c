@@ -21,7 +21,7 @@ static void test_flood(void **state)
 
 static void test_all_together_are_bounded(void **state)
 {
-	static struct asker many[COMPILE_REQUESTS_MAX / WEIR_COMPILE_PENDING];
+	static struct requester many[COMPILE_REQUESTS_MAX / WEIR_COMPILE_PENDING];
 
 	(void)state;
 	start_trick(WAITS, 1);
@@ -60,7 +60,7 @@ static void test_fair(void **state)
 static void test_fair_to_containers(void **state)
 {
 	static const uint32_t sms[] = {75, 80, 86, 87};
-	struct asker fresh[countof(sms)];
+	struct requester fresh[countof(sms)];
 
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});

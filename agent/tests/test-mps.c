@@ -362,12 +362,12 @@ static void no_program_is_no_end(void **state)
 }
 
 /* weir-mps with this test's configuration. */
-static pid_t start_keeper_saying(const char *level)
+static pid_t start_supervisor_logging(const char *level)
 {
-	char keeper[PATH_MAX], path[PATH_MAX];
+	char supervisor[PATH_MAX], path[PATH_MAX];
 
-	snprintf(keeper, sizeof(keeper), "%.*sweir-mps", (int)(strrchr(program, '/') - program + 1),
-		 program);
+	snprintf(supervisor, sizeof(supervisor), "%.*sweir-mps",
+		 (int)(strrchr(program, '/') - program + 1), program);
 	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
 	FILE *file = fopen(path, "we");
 	fprintf(file, "logLevel: %s\nmps: {dir: %s, program: %s}\n", level, config.mps.dir,
@@ -376,24 +376,24 @@ static pid_t start_keeper_saying(const char *level)
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(keeper, keeper, "--config", path, NULL);
+		execl(supervisor, supervisor, "--config", path, NULL);
 		_exit(127);
 	}
 	return pid;
 }
 
-static pid_t start_keeper(void)
+static pid_t start_supervisor(void)
 {
-	return start_keeper_saying("error");
+	return start_supervisor_logging("error");
 }
 
-static void end_keeper(pid_t keeper)
+static void end_supervisor(pid_t supervisor)
 {
 	char path[PATH_MAX];
 	int status;
 
-	kill(keeper, SIGTERM);
-	assert_int_equal(waitpid(keeper, &status, 0), keeper);
+	kill(supervisor, SIGTERM);
+	assert_int_equal(waitpid(supervisor, &status, 0), supervisor);
 	assert_int_equal(status, 0);
 	snprintf(path, sizeof(path), "%s/mps.yaml", folder);
 	assert_int_equal(unlink(path), 0);
@@ -414,69 +414,69 @@ static pid_t parent_of(pid_t pid)
 
 static void another_program_keeps_them(void **state)
 {
-	pid_t keeper = start_keeper();
+	pid_t supervisor = start_supervisor();
 
 	(void)state;
 	config.mps.supervisor = true;
 	struct mps_daemon *daemon = have_daemon(GPU_A);
 	pid_t first = daemon->pid;
-	assert_int_equal(parent_of(first), keeper);
+	assert_int_equal(parent_of(first), supervisor);
 	/* It is watched and started as any other. */
 	kill(first, SIGKILL);
 	AWAIT(daemon->starts >= 2 && daemon->state == MPS_UP);
 	assert_int_not_equal(daemon->pid, first);
-	assert_int_equal(parent_of(daemon->pid), keeper);
+	assert_int_equal(parent_of(daemon->pid), supervisor);
 	mps_want(&mps, GPU_A, false);
 	AWAIT(daemon->state == MPS_ENDED);
-	end_keeper(keeper);
+	end_supervisor(supervisor);
 }
 
-static void what_is_kept_ends_with_its_keeper(void **state)
+static void daemons_end_with_the_supervisor(void **state)
 {
-	pid_t keeper = start_keeper();
+	pid_t supervisor = start_supervisor();
 
 	(void)state;
 	config.mps.supervisor = true;
 	struct mps_daemon *daemon = have_daemon(GPU_A);
 	pid_t pid = daemon->pid;
-	end_keeper(keeper);
+	end_supervisor(supervisor);
 	assert_false(lives(pid));
 	AWAIT(daemon->state == MPS_WAITING);
 	assert_false(exists(GPU_A, "ready"));
-	keeper = start_keeper();
+	supervisor = start_supervisor();
 	AWAIT(daemon->state == MPS_UP);
-	assert_int_equal(parent_of(daemon->pid), keeper);
-	end_keeper(keeper);
+	assert_int_equal(parent_of(daemon->pid), supervisor);
+	end_supervisor(supervisor);
 }
 
 /* Who reads its log may go, as a container's runtime does when it is renewed. */
-static void a_keeper_goes_on_without_a_log(void **state)
+static void the_supervisor_goes_on_without_a_log(void **state)
 {
 	int ends[2], log = dup(STDERR_FILENO);
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_true(log >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
-	pid_t keeper = start_keeper_saying("info");
+	pid_t supervisor = start_supervisor_logging("info");
 	dup2(log, STDERR_FILENO);
 	close(log);
 	close(ends[0]);
 	close(ends[1]);
 	config.mps.supervisor = true;
-	assert_int_equal(parent_of(have_daemon(GPU_A)->pid), keeper);
-	end_keeper(keeper);
+	assert_int_equal(parent_of(have_daemon(GPU_A)->pid), supervisor);
+	end_supervisor(supervisor);
 }
 
-static void a_keeper_starts_old_programs_too(void **state)
+static void the_supervisor_starts_old_programs_too(void **state)
 {
-	pid_t keeper = start_keeper();
+	pid_t supervisor = start_supervisor();
 
 	(void)state;
 	make(GPU_A, "sim-single-user");
 	config.mps.supervisor = true;
 	have_daemon(GPU_A);
 	assert_true(mps.single_user);
-	end_keeper(keeper);
+	end_supervisor(supervisor);
 }
 
 static char *metrics(void)
@@ -548,9 +548,9 @@ int main(void)
 		MPS_TEST(an_old_program_serves_one_user),
 		MPS_TEST(no_program_is_no_end),
 		MPS_TEST(another_program_keeps_them),
-		MPS_TEST(what_is_kept_ends_with_its_keeper),
-		MPS_TEST(a_keeper_goes_on_without_a_log),
-		MPS_TEST(a_keeper_starts_old_programs_too),
+		MPS_TEST(daemons_end_with_the_supervisor),
+		MPS_TEST(the_supervisor_goes_on_without_a_log),
+		MPS_TEST(the_supervisor_starts_old_programs_too),
 		MPS_TEST(is_told_in_metrics),
 	};
 

@@ -34,7 +34,7 @@ program_takes() { # PROGRAM README
 }
 
 check "the chart has the version of the programs" same_version
-check "the agent's README has a good configuration" program_takes weir-agent agent/README.md
+check "the agent's document has a good configuration" program_takes weir-agent deploy/docs/agent.md
 check "so has the device plugin's" program_takes weir-device-plugin deviceplugin/README.md
 check "the schema is JSON" jq -e .properties $chart/values.schema.json
 check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
