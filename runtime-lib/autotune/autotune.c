@@ -58,17 +58,6 @@ static bool runs_natively(struct autotuner *tuner, bool waited)
 	       !take_one(&tuner->form_grants);
 }
 
-uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted)
-{
-	double best = atomic_load_explicit(&tuner->best_ratio, memory_order_relaxed);
-	uint64_t native = atomic_load_explicit(&tuner->native, memory_order_relaxed);
-
-	if (best >= 1 || predicted >= native)
-		return predicted;
-	uint64_t most = (uint64_t)((double)predicted / best);
-	return most < native ? most : native;
-}
-
 /* Clients whose launches overtake this one's short blocks do not wait for the kernel. */
 static enum waiting waiting_settled(const struct autotuner *tuner,
 				    const struct autotune_situation *at,
@@ -118,12 +107,6 @@ void autotune_refused(struct autotuner *tuner)
 	atomic_store(&tuner->refused, 1);
 	atomic_store(&tuner->comparing, 0);
 	candidate_use(tuner, 0);
-}
-
-void autotune_not_launched(struct autotuner *tuner)
-{
-	if (atomic_load_explicit(&tuner->comparing, memory_order_relaxed))
-		atomic_fetch_add_explicit(&tuner->form_grants, 1, memory_order_relaxed);
 }
 
 /* Worker: the chain of continuations. */

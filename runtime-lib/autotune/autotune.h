@@ -31,12 +31,25 @@ struct autotune_decision autotune_decide(struct autotuner *tuner,
 					 const struct autotune_situation *at,
 					 const struct autotune_launch *launch);
 /* Launch path: the launch was made natively instead. */
-void autotune_not_launched(struct autotuner *tuner);
+static inline void autotune_not_launched(struct autotuner *tuner)
+{
+	if (atomic_load_explicit(&tuner->comparing, memory_order_relaxed))
+		atomic_fetch_add_explicit(&tuner->form_grants, 1, memory_order_relaxed);
+}
 /* Launch path: the driver refuses launches in forms; no more are made. */
 void autotune_refused(struct autotuner *tuner);
 /* Launch path: native time of a kernel that is predicted to take @predicted. The prediction may be
  * of a form that is faster, and must not end the use of that form. */
-uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted);
+static inline uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted)
+{
+	double best = atomic_load_explicit(&tuner->best_ratio, memory_order_relaxed);
+	uint64_t native = atomic_load_explicit(&tuner->native, memory_order_relaxed);
+
+	if (best >= 1 || predicted >= native)
+		return predicted;
+	uint64_t most = (uint64_t)((double)predicted / best);
+	return most < native ? most : native;
+}
 
 void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,
 		     const struct autotune_sample *sample);

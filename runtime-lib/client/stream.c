@@ -335,20 +335,12 @@ void stream_fork(void)
 	}
 }
 
-static void raise_to(_Atomic uint64_t *counter, uint64_t count)
-{
-	uint64_t seen = atomic_load(counter);
-
-	while (seen < count && !atomic_compare_exchange_weak(counter, &seen, count))
-		;
-}
-
 void stream_completed(struct stream *stream, const struct progress *progress)
 {
 	if (atomic_load(&stream->life) != progress->life)
 		return;
-	raise_to(&stream->completed, progress->issued);
-	raise_to(&stream->executed, progress->predicted);
+	stream_raise_to(&stream->completed, progress->issued);
+	stream_raise_to(&stream->executed, progress->predicted);
 }
 
 bool stream_broken(CUresult result)
@@ -373,11 +365,6 @@ bool stream_broken(CUresult result)
 	default:
 		return false;
 	}
-}
-
-void stream_unknown(struct stream *stream, uint64_t number)
-{
-	raise_to(&stream->unknown, number);
 }
 
 static void add_up(struct client *client, struct totals *totals)

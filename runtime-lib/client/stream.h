@@ -103,8 +103,19 @@ void stream_completed(struct stream *stream, const struct progress *progress);
  * later, and the driver gives the same answer to everything. */
 bool stream_broken(CUresult result);
 
-/* The launch of this number may run for ever. */
-void stream_unknown(struct stream *stream, uint64_t number);
+static inline void stream_raise_to(_Atomic uint64_t *counter, uint64_t count)
+{
+	uint64_t seen = atomic_load(counter);
+
+	while (seen < count && !atomic_compare_exchange_weak(counter, &seen, count))
+		;
+}
+
+/* Launch path: the launch of this number may run for ever. */
+static inline void stream_unknown(struct stream *stream, uint64_t number)
+{
+	stream_raise_to(&stream->unknown, number);
+}
 
 /* All outstanding launches are of known time, so they will end. */
 static inline bool stream_will_end(struct stream *stream)

@@ -16,14 +16,6 @@ struct preempting preemptings[CLIENTS_MAX];
  * one: ours would move the program's. */
 #define BLOCK (2ull << 20)
 
-void preempt_want(struct stream *stream)
-{
-	if (atomic_load_explicit(&stream->slot_wanted, memory_order_relaxed))
-		return;
-	atomic_store(&stream->slot_wanted, 1);
-	atomic_store(&preempting_of(stream->client)->slots_wanted, 1);
-}
-
 /* The program's parameters, packed as the kernel has them. False: not all are there, or they come
  * in a way that is not known. */
 static bool pack(uint8_t *packed, const struct launch_decision *decision,

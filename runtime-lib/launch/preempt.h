@@ -103,9 +103,6 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		    const struct launch_decision *decision, struct sample *sample,
 		    CUresult *result);
 
-/* Launch path: the stream should have a slot. */
-void preempt_want(struct stream *stream);
-
 /* Worker: all that is outstanding in the stream was finished at the last look. */
 bool preempt_done(struct stream *stream);
 
@@ -120,6 +117,15 @@ extern struct preempting preemptings[CLIENTS_MAX];
 static inline struct preempting *preempting_of(const struct client *client)
 {
 	return &preemptings[client->index];
+}
+
+/* Launch path: the stream should have a slot. */
+static inline void preempt_want(struct stream *stream)
+{
+	if (atomic_load_explicit(&stream->slot_wanted, memory_order_relaxed))
+		return;
+	atomic_store(&stream->slot_wanted, 1);
+	atomic_store(&preempting_of(stream->client)->slots_wanted, 1);
 }
 
 /* Columns of the table. */

@@ -1,4 +1,3 @@
-/* The real driver, found behind our own SONAME, and its functions. */
 #include "shim/driver.h"
 
 #include "shim/weak-libc.h"
@@ -18,7 +17,7 @@ struct hook driver_hooks[HOOKS] = {
 #undef USE
 };
 
-/* What stands in for a function that this driver does not have. */
+/* For a function that this driver does not have. */
 static CUresult function_missing(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -60,11 +59,6 @@ const struct shim shim = {
 	.library_missing = (void *)driver_missing,
 	.forwarded = forwarded_names,
 };
-
-bool driver_ready(void)
-{
-	return shim_ready();
-}
 
 void *driver_swap(void *address)
 {

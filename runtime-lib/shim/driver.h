@@ -19,9 +19,9 @@ enum hook_id {
 
 struct hook {
 	const char *name;
-	void *replacement; /* NULL: only used, not hooked */
-	void *real;        /* never NULL once the driver is loaded: functions that it lacks answer
-			      NOT_SUPPORTED */
+	void *replacement; /* NULL: called, but not hooked */
+	/* Never NULL once the driver is loaded: a function that it lacks answers NOT_SUPPORTED. */
+	void *real;
 };
 
 extern struct hook driver_hooks[HOOKS];
@@ -31,7 +31,10 @@ extern struct hook driver_hooks[HOOKS];
 
 /* Loads the driver on the first call. False: there is none here. Every hook calls it before real().
  */
-bool driver_ready(void);
+static inline bool driver_ready(void)
+{
+	return shim_ready();
+}
 
 /* Our function in place of the driver's at @address, or @address itself. */
 void *driver_swap(void *address);

@@ -6,12 +6,11 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdatomic.h>
 
-extern void *forward_slots[]; /* of the stubs: where each goes */
+extern void *forward_slots[]; /* where each stub jumps to */
 
-static void *library;      /* from dlopen() */
-static _Atomic int opened; /* 0: not tried, 1: ready, -1: there is none */
+static void *library; /* from dlopen() */
+_Atomic int shim_opened;
 
 void *shim_function(const char *name)
 {
@@ -34,22 +33,18 @@ static void open_library(void)
 	else
 		log_debug("there is no %s here", shim.name);
 	shim.opened(library);
-	atomic_store(&opened, library ? 1 : -1);
+	atomic_store(&shim_opened, library ? 1 : -1);
 }
 
-bool shim_ready(void)
+bool shim_open(void)
 {
 	static struct once opening;
 
-	int state = atomic_load_explicit(&opened, memory_order_acquire);
-	if (!state) {
-		once(&opening, open_library);
-		state = atomic_load(&opened);
-	}
-	return state > 0;
+	once(&opening, open_library);
+	return atomic_load(&shim_opened) > 0;
 }
 
-/* Called by the forwarders' stubs, once for each function that is used. */
+/* The forwarders' stubs call it once for each function that is used. */
 void *forward_resolve(size_t index);
 void *forward_resolve(size_t index)
 {

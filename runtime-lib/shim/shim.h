@@ -1,7 +1,9 @@
-/* The library that ours stands before: found and opened by absolute path on the first call, once.
- * libweir.so stands before the driver, libweir-nvml.so before NVML; each defines `shim`. */
+/* The library that ours stands in front of: found and opened by absolute path on the first call.
+ * libweir.so stands in front of the driver, libweir-nvml.so in front of NVML; each defines `shim`.
+ */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -9,14 +11,23 @@
 struct shim {
 	const char *name;              /* for the log */
 	bool (*find)(char *path);      /* room for PATH_MAX; false: there is none */
-	void (*opened)(void *library); /* NULL: there is none; the place to look functions up */
-	/* What answers in place of a function that it lacks, and of all where there is none. */
+	void (*opened)(void *library); /* looks functions up; NULL: there is no library */
+	/* Stand-ins for a function that the library lacks, and for all if there is no library. */
 	void *function_missing, *library_missing;
-	const char *const *forwarded; /* functions in the order of the forwarders' stubs */
+	const char *const *forwarded; /* names, in the order of the forwarders' stubs */
 };
 extern const struct shim shim;
 
+extern _Atomic int shim_opened; /* 0: not tried, 1: ready, -1: there is none */
+bool shim_open(void);
+
 /* Opens it on the first call. False: there is none here. */
-bool shim_ready(void);
+static inline bool shim_ready(void)
+{
+	int state = atomic_load_explicit(&shim_opened, memory_order_acquire);
+
+	return state ? state > 0 : shim_open();
+}
+
 /* Never NULL. Valid from shim.opened() on. */
 void *shim_function(const char *name);
