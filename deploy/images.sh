@@ -14,20 +14,20 @@ out=$B/images
 
 # in_root FOLDER COMMAND...: with that folder as root, by whoever builds.
 in_root() {
-	if [ "$(id -u)" = 0 ]; then chroot "$@"; else unshare -r chroot "$@"; fi
+    if [ "$(id -u)" = 0 ]; then chroot "$@"; else unshare -r chroot "$@"; fi
 }
 
 image() { # IMAGE NAME CONFIG
-	local root=$out/$1 tarball=$out/$2-$VERSION.tar entrypoint="[\"/usr/local/bin/$2\"]"
-	deploy/image-root.sh "$1" "$root"
-	in_root "$root" "/usr/local/bin/$2" --help > /dev/null
-	deploy/image.py "$tarball" "${REGISTRY:+$REGISTRY/}$2:$VERSION" "$root" --gzip \
-		--entrypoint "$entrypoint" --cmd "[\"--config\", \"/etc/weir/$3\"]" | tee "$out/$1.txt"
-	awk -v limit=$LIMIT_MB '{ exit !($2 <= limit) }' "$out/$1.txt" || {
-		echo "images: $2 is larger than $LIMIT_MB MB" >&2
-		exit 1
-	}
-	rm -rf "$root" "$out/$1.txt"
+    local root=$out/$1 tarball=$out/$2-$VERSION.tar entrypoint="[\"/usr/local/bin/$2\"]"
+    deploy/image-root.sh "$1" "$root"
+    in_root "$root" "/usr/local/bin/$2" --help > /dev/null
+    deploy/image.py "$tarball" "${REGISTRY:+$REGISTRY/}$2:$VERSION" "$root" --gzip \
+        --entrypoint "$entrypoint" --cmd "[\"--config\", \"/etc/weir/$3\"]" | tee "$out/$1.txt"
+    awk -v limit=$LIMIT_MB '{ exit !($2 <= limit) }' "$out/$1.txt" || {
+        echo "images: $2 is larger than $LIMIT_MB MB" >&2
+        exit 1
+    }
+    rm -rf "$root" "$out/$1.txt"
 }
 
 mkdir -p "$out"

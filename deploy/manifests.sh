@@ -9,13 +9,13 @@ helm=$1
 file=deploy/manifests/weir.yaml
 
 render() {
-	echo "# Made from charts/weir by deploy/manifests.sh; not to be edited."
-	"$helm" template weir charts/weir --namespace weir-system --kube-version 1.30.0 --no-hooks |
-		grep -vE '^# Source: |^ *(app.kubernetes.io/managed-by|helm.sh/chart): '
+    echo "# Made from charts/weir by deploy/manifests.sh; not to be edited."
+    "$helm" template weir charts/weir --namespace weir-system --kube-version 1.30.0 --no-hooks |
+        grep -vE '^# Source: |^ *(app.kubernetes.io/managed-by|helm.sh/chart): '
 }
 
 if [ "${2:-}" = --check ]; then
-	diff -u "$file" <(render)
+    diff -u "$file" <(render)
 else
-	render > "$file"
+    render > "$file"
 fi

@@ -23,116 +23,116 @@ tarball=$B/$name.tar.gz
 root=$B/bundle/$name
 
 fail() {
-	echo "bundle: $*" >&2
-	exit 1
+    echo "bundle: $*" >&2
+    exit 1
 }
 
 is_elf() {
-	[ "$(head -c 4 "$1" | tail -c 3)" = ELF ]
+    [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]
 }
 
 # Glibc's own, which every machine has in a fitting version, and the driver's, which must be its own.
 is_system_library() {
-	case "$1" in
-	ld-linux* | libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | \
-		libanl.so.* | libutil.so.* | libcuda.so.* | libnvidia-ml.so.* | linux-vdso*) return 0 ;;
-	esac
-	return 1
+    case "$1" in
+    ld-linux* | libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | \
+        libanl.so.* | libutil.so.* | libcuda.so.* | libnvidia-ml.so.* | linux-vdso*) return 0 ;;
+    esac
+    return 1
 }
 
 copy_programs() { # FOLDER FILE...
-	mkdir -p "$root/$1"
-	local to=$root/$1 file
-	shift
-	for file in "$@"; do
-		if [ -f "$file" ] && [ -x "$file" ]; then
-			install -m 755 "$file" "$to/"
-		fi
-	done
+    mkdir -p "$root/$1"
+    local to=$root/$1 file
+    shift
+    for file in "$@"; do
+        if [ -f "$file" ] && [ -x "$file" ]; then
+            install -m 755 "$file" "$to/"
+        fi
+    done
 }
 
 # All that the programs need, through ldd, which follows libraries of libraries.
 copy_libraries() {
-	local file library path
-	for file in "$root"/{bin,bench,tests,simcuda}/*; do
-		is_elf "$file" || continue
-		while read -r library path; do
-			[ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
-			is_system_library "$library" || [ -e "$root/lib/$library" ] ||
-				install -m 644 "$path" "$root/lib/$library"
-		done < <(LD_LIBRARY_PATH=$PWD/$B/simcuda ldd "$file" | awk '$2 == "=>" {print $1, ($3 ~ /^\//) ? $3 : ""}')
-	done
+    local file library path
+    for file in "$root"/{bin,bench,tests,simcuda}/*; do
+        is_elf "$file" || continue
+        while read -r library path; do
+            [ -n "$path" ] || fail "$(basename "$file") needs $library, which is not here"
+            is_system_library "$library" || [ -e "$root/lib/$library" ] ||
+                install -m 644 "$path" "$root/lib/$library"
+        done < <(LD_LIBRARY_PATH=$PWD/$B/simcuda ldd "$file" | awk '$2 == "=>" {print $1, ($3 ~ /^\//) ? $3 : ""}')
+    done
 }
 
 # The libraries that the file itself names.
 needed() {
-	objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'
+    objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'
 }
 
 set_run_paths() {
-	local file
-	for file in "$root"/{bin,bench,tests,simcuda}/*; do
-		if is_elf "$file"; then
-			patchelf --set-rpath "\$ORIGIN/../lib" "$file"
-		fi
-	done
-	for file in "$root"/lib/*; do
-		# libweir is left as it was linked: it needs nothing of ours.
-		[[ $(basename "$file") = libweir*.so ]] || patchelf --set-rpath "\$ORIGIN" "$file"
-	done
+    local file
+    for file in "$root"/{bin,bench,tests,simcuda}/*; do
+        if is_elf "$file"; then
+            patchelf --set-rpath "\$ORIGIN/../lib" "$file"
+        fi
+    done
+    for file in "$root"/lib/*; do
+        # libweir is left as it was linked: it needs nothing of ours.
+        [[ $(basename "$file") = libweir*.so ]] || patchelf --set-rpath "\$ORIGIN" "$file"
+    done
 }
 
 strip_all() {
-	local file
-	for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
-		if is_elf "$file"; then
-			strip --strip-unneeded "$file"
-		fi
-	done
+    local file
+    for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+        if is_elf "$file"; then
+            strip --strip-unneeded "$file"
+        fi
+    done
 }
 
 check_glibc() {
-	local file version
-	for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
-		is_elf "$file" || continue
-		version=$(objdump -T "$file" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -1)
-		[ "$(printf '%s\n' "$version" "$GLIBC_MAX" | sort -V | tail -1)" = "$GLIBC_MAX" ] ||
-			fail "$(basename "$file") needs glibc $version"
-	done
+    local file version
+    for file in "$root"/{bin,bench,tests,lib,simcuda}/*; do
+        is_elf "$file" || continue
+        version=$(objdump -T "$file" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -1)
+        [ "$(printf '%s\n' "$version" "$GLIBC_MAX" | sort -V | tail -1)" = "$GLIBC_MAX" ] ||
+            fail "$(basename "$file") needs glibc $version"
+    done
 }
 
 check_libweir() {
-	local file library
-	for file in "$root"/lib/libweir*.so; do
-		for library in $(needed "$file"); do
-			case "$library" in
-			libc.so.6 | ld-linux-*) ;;
-			*) fail "$(basename "$file") needs $library" ;;
-			esac
-		done
-	done
+    local file library
+    for file in "$root"/lib/libweir*.so; do
+        for library in $(needed "$file"); do
+            case "$library" in
+            libc.so.6 | ld-linux-*) ;;
+            *) fail "$(basename "$file") needs $library" ;;
+            esac
+        done
+    done
 }
 
 # Everything must resolve inside the bundle or be the system's; the services must say their version.
 check_start() {
-	local file missing copy
-	copy=$(mktemp -d)
-	tar -xzf "$tarball" -C "$copy"
-	for file in "$copy/$name"/{bin,bench,tests,simcuda}/*; do
-		is_elf "$file" || continue
-		missing=$(cd / && env -i ldd "$file" | awk '/not found/ && $1 !~ /^lib(cuda|nvidia-ml)\.so/ {print $1}')
-		[ -z "$missing" ] || fail "$(basename "$file") misses $missing"
-		missing=$(cd / && env -i ldd "$file" | awk -v here="$copy/" '$2 == "=>" && index($3, here) != 1 {print $1}' |
-			while read -r library; do is_system_library "$library" || echo "$library"; done)
-		[ -z "$missing" ] || fail "$(basename "$file") takes $missing from the system"
-	done
-	for file in weir-agent weir-compile weir-mps weirctl weir-device-plugin; do
-		(cd / && env -i "$copy/$name/bin/$file" --help >/dev/null) || fail "$file does not start"
-	done
-	(cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
-		"$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
-	"$copy/$name/e2e/bench/run" --list >/dev/null || fail "e2e/bench/run does not start"
-	rm -rf "$copy"
+    local file missing copy
+    copy=$(mktemp -d)
+    tar -xzf "$tarball" -C "$copy"
+    for file in "$copy/$name"/{bin,bench,tests,simcuda}/*; do
+        is_elf "$file" || continue
+        missing=$(cd / && env -i ldd "$file" | awk '/not found/ && $1 !~ /^lib(cuda|nvidia-ml)\.so/ {print $1}')
+        [ -z "$missing" ] || fail "$(basename "$file") misses $missing"
+        missing=$(cd / && env -i ldd "$file" | awk -v here="$copy/" '$2 == "=>" && index($3, here) != 1 {print $1}' |
+            while read -r library; do is_system_library "$library" || echo "$library"; done)
+        [ -z "$missing" ] || fail "$(basename "$file") takes $missing from the system"
+    done
+    for file in weir-agent weir-compile weir-mps weirctl weir-device-plugin; do
+        (cd / && env -i "$copy/$name/bin/$file" --help >/dev/null) || fail "$file does not start"
+    done
+    (cd / && env -i LD_LIBRARY_PATH="$copy/$name/simcuda" WEIR_SIM_DIR="$copy/sim" \
+        "$copy/$name/bin/vector-add" >/dev/null) || fail "vector-add does not run on the simulated GPU"
+    "$copy/$name/e2e/bench/run" --list >/dev/null || fail "e2e/bench/run does not start"
+    rm -rf "$copy"
 }
 
 rm -rf "$root" "$tarball"

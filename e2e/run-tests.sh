@@ -96,7 +96,8 @@ judge() { # KIND:PATH STATUS SECONDS
     printf '%-6s %-52s %3d passed %3d failed %4ds\n' "${1%%:*}" "$path" "$good" "$bad" "$3"
     if [ "$bad" -gt 0 ]; then
         echo "------ $log (exit status $status)"
-        grep -avE '^[[:space:]]*ok( |$)' "$log" | tail -n 60
+        grep -aE '^[[:space:]]*not ok( |$)' "$log" | grep -av '# SKIP'
+        grep -avE '^[[:space:]]*(not )?ok( |$)' "$log" | tail -n 60
         echo "------"
     fi
 }

@@ -1,17 +1,13 @@
 #!/bin/bash
 # The programs as they are started: what they say when something is wrong, and that an idle agent sleeps.
-# shellcheck disable=SC2317 # `is` calls the functions
+# shellcheck disable=SC2317 # `check` calls the functions
 set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 dir=$(mktemp -d /tmp/weir-agent-XXXXXX)
 agent=$B/bin/weir-agent
-failed=0 pid=
+pid=
 trap 'stop KILL; rm -rf "$dir"' EXIT
-
-is() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
-}
 
 configure() { # MORE
     printf 'socket: %s/run/agent.sock\nstateDir: %s/state\ncontrol: {socket: %s/run/control.sock}\n%s\n' \
@@ -80,72 +76,72 @@ pretended() { # STATUS WORD...: weirctl ends with this status, and says somethin
 }
 
 configure 'metrics: {addresses: ""}'
-is "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
+check "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
 configure 'metrics: {address: ""}'
-is "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
-is "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
-is "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
+check "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
+check "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
+check "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
 
 pretend '{}'
-is "an answer without clients is shown" pretended 0 status
-output=/dev/full is "what cannot be written is an error" pretended 1 status
-output=/dev/full is "nor JSON" pretended 1 status --json
-output=/dev/full is "and top ends with it" timeout 10 bash -c "$(declare -f pretended); B=$B dir=$dir pretended 1 top -f 10ms"
-is "one without a policy is an error" pretended 1 policy
-is "one without a trace is an error" pretended 1 trace
+check "an answer without clients is shown" pretended 0 status
+output=/dev/full check "what cannot be written is an error" pretended 1 status
+output=/dev/full check "nor JSON" pretended 1 status --json
+output=/dev/full check "and top ends with it" timeout 10 bash -c "$(declare -f pretended); B=$B dir=$dir pretended 1 top -f 10ms"
+check "one without a policy is an error" pretended 1 policy
+check "one without a trace is an error" pretended 1 trace
 stop KILL
 pretend 'no JSON'
-is "an answer that is no JSON is an error" pretended 1 status --json
+check "an answer that is no JSON is an error" pretended 1 status --json
 stop KILL
 pretend
-is "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash -c \
+check "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash -c \
     "$(declare -f pretended); B=$B dir=$dir pretended 1 status && grep -q 'does not answer' $dir/said"
 stop KILL
 
 start
-is "no GPU: says so and goes on" says "no NVML"
-is "weirctl shows a table" status
-is "with no clients in it" grep -q "no clients" "$dir/status"
-is "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
+check "no GPU: says so and goes on" says "no NVML"
+check "weirctl shows a table" status
+check "with no clients in it" grep -q "no clients" "$dir/status"
+check "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
 ctl() { timeout 10 "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
-is "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
-is "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
-is "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
-is "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"
-is "weirctl top looks again and again" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
-is "top is JSON, too" bash -c "$B/bin/weirctl -s $dir/run/control.sock top -n 1 -f 10ms --json | jq -e '.clients == []'"
+check "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
+check "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
+check "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
+check "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"
+check "weirctl top looks again and again" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
+check "top is JSON, too" bash -c "$B/bin/weirctl -s $dir/run/control.sock top -n 1 -f 10ms --json | jq -e '.clients == []'"
 for times in 1x -1 0 4294967297; do
-    is "top's times are a number, not $times" [ "$(ctl top -n "$times" -f 1ms 2>&1 | grep -c 'expected a number')" = 1 ]
+    check "top's times are a number, not $times" [ "$(ctl top -n "$times" -f 1ms 2>&1 | grep -c 'expected a number')" = 1 ]
 done
-is "hold wants a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
-is "and one that is there" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
-is "no GPU: no trace" bash -c "! $B/bin/weirctl -s $dir/run/control.sock trace -f 10ms"
-is "clients of all users may connect" [ "$(stat -c %a "$dir/run/agent.sock")" = 666 ]
-is "only the owner may control" [ "$(stat -c %a "$dir/run/control.sock")" = 600 ]
+check "hold wants a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
+check "and one that is there" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
+check "no GPU: no trace" bash -c "! $B/bin/weirctl -s $dir/run/control.sock trace -f 10ms"
+check "clients of all users may connect" [ "$(stat -c %a "$dir/run/agent.sock")" = 666 ]
+check "only the owner may control" [ "$(stat -c %a "$dir/run/control.sock")" = 600 ]
 before=$(wakeups)
 sleep 1
-is "an idle agent does not wake up" [ "$(wakeups)" = "$before" ]
+check "an idle agent does not wake up" [ "$(wakeups)" = "$before" ]
 mv "$dir/log" "$dir/first"
-is "a second agent does not start" refuses "another agent listens there"
-is "nor disturb the first" status
+check "a second agent does not start" refuses "another agent listens there"
+check "nor disturb the first" status
 
 stop KILL
 # As in a pod: root, but with no right to more open files than it was given.
 (ulimit -Sn 256 && ulimit -Hn 2048 && exec setpriv --bounding-set -sys_resource "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log") &
 pid=$!
 for _ in $(seq 100); do status && break; sleep 0.1; done 2>/dev/null
-is "an agent takes as many open files as it may have" [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
-is "and says that they are few" says "open files are limited"
+check "an agent takes as many open files as it may have" [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
+check "and says that they are few" says "open files are limited"
 stop KILL
 start
-is "a killed agent's sockets are taken over" status
+check "a killed agent's sockets are taken over" status
 stop TERM
-is "a stopped agent removes its sockets" [ ! -e "$dir/run/agent.sock" ]
+check "a stopped agent removes its sockets" [ ! -e "$dir/run/agent.sock" ]
 
 configure 'metrics: {address: "192.0.2.1:1"}'
-is "an address that is not ours is an error" refuses "metrics.address 192.0.2.1:1"
+check "an address that is not ours is an error" refuses "metrics.address 192.0.2.1:1"
 configure 'metrics: {address: ""}'
 rm -rf "$dir/state"
 touch "$dir/state"
-is "a stateDir that is a file is an error" refuses "stateDir $dir/state"
+check "a stateDir that is a file is an error" refuses "stateDir $dir/state"
 exit $failed

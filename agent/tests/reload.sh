@@ -1,11 +1,13 @@
 #!/bin/bash
 # A running agent takes a new configuration: by its file, by a ConfigMap's links, by SIGHUP. A bad one is refused with
 # its place. What is said of single GPUs reaches them; MPS daemons (a stand-in) come and go with the mode of their GPU.
-# shellcheck disable=SC2317 # `is` and `becomes` call the functions
+# shellcheck disable=SC2317 # `check` and `becomes` call the functions
 set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 B=$(realpath "$B")
 dir=$(mktemp -d /tmp/weir-reload-XXXXXX)
-failed=0 pid='' client=''
+pid='' client=''
 export WEIR_SIM_DIR=$dir/sim WEIR_SIM_GPUS=2
 trap 'finish; rm -rf "$dir"' EXIT
 
@@ -14,22 +16,8 @@ finish() {
     wait 2>/dev/null
 }
 
-is() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
-}
-
-becomes() { # WHAT COMMAND...: sooner or later
-    local what=$1
-    shift
-    for _ in $(seq 200); do
-        if "$@" >/dev/null 2>&1; then echo "ok - $what"; return; fi
-        sleep 0.1
-    done
-    echo "not ok - $what"
-    sed 's/^/# /' "$dir/log" | tail -5
-    failed=1
+becomes() { # WHAT COMMAND...: within 20 s
+    check "$1" eventually 20 "${@:2}"
 }
 
 fixed() {
@@ -56,7 +44,7 @@ start() {
 }
 
 metric() { # LINE
-    curl -s "http://127.0.0.1:$port/metrics" | grep -qxF "$1"
+    curl -s "http://127.0.0.1:$port/metrics" | grep -xF "$1" >/dev/null
 }
 fits_clients() { # N: as many descriptors as they take
     metric 'weir_config_last_reload_successful 1' && [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" -ge $((7 * $1)) ]
@@ -112,7 +100,7 @@ becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
 becomes "a mistake is said with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
 becomes "and in a metric" metric 'weir_config_last_reload_successful 0'
-is "what was before stays in force" policy_is wfq
+check "what was before stays in force" policy_is wfq
 publish 'policy: ffs'
 becomes "a good one is taken again" policy_is ffs
 becomes "which is told" metric 'weir_config_last_reload_successful 1'
@@ -125,14 +113,14 @@ becomes "a key that is there twice is a mistake, too" says "key \`socket\` is th
 publish $'policy: hpf\ncompile: {helpers: 7}'
 becomes "what only a new agent takes is said" says "waits for the agent's next start: compile.helpers"
 becomes "and in a metric" metric 'weir_config_restart_needed 1'
-is "the rest is taken" policy_is hpf
+check "the rest is taken" policy_is hpf
 
 publish $'policy: hpf\ngpus:\n- {index: 1, policy: dynamic, mode: mps}'
 becomes "one GPU has its own policy" gpu_has 1 policy dynamic
-is "the other has the node's" gpu_has 0 policy hpf
+check "the other has the node's" gpu_has 0 policy hpf
 becomes "and its MPS daemon answers" has "$gpu1/ready"
 becomes "which is told" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
-is "the other has none" test "$(find "$dir/mps" -mindepth 1 -maxdepth 1 | wc -l)" = 1
+check "the other has none" test "$(find "$dir/mps" -mindepth 1 -maxdepth 1 | wc -l)" = 1
 first=$(daemon)
 kill -KILL "$first"
 becomes "a killed daemon is started again" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 2"
@@ -141,21 +129,21 @@ tell "sim_enter $client"
 kept=$(daemon)
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
-is "the daemon goes on without the agent" kill -0 "$kept"
+check "the daemon goes on without the agent" kill -0 "$kept"
 start
 becomes "the next agent finds it" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
 becomes "and has started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
-is "it is the same" test "$(daemon)" = "$kept"
+check "it is the same" test "$(daemon)" = "$kept"
 publish 'mode: timeslice'
 becomes "with another mode nobody new is sent to it" has_not "$gpu1/ready"
-is "its clients go on" kill -0 "$kept"
+check "its clients go on" kill -0 "$kept"
 tell "sim_leave $client"
 becomes "with the last of them it ends" has_not "$gpu1/daemon"
-is "it is gone" bash -c "! grep '^State:.[RSDT]' /proc/$kept/status"
+check "it is gone" bash -c "! grep '^State:.[RSDT]' /proc/$kept/status"
 publish $'mode: mps\nmps: {}'
 becomes "a section that is there twice is a mistake" says "key \`mps\` is there twice"
 kill -TERM "$pid"
 wait "$pid" 2>/dev/null
 pid=
-is "a stopped agent has stopped" has_not "$gpu1/ready"
+check "a stopped agent has stopped" has_not "$gpu1/ready"
 exit $failed

@@ -2,20 +2,15 @@
 # weir-sim over the traces in traces/: NAME.POLICY.want is what it must say, event by event, with an agent that
 # sees everything at once; NAME.POLICY-mps.want below MPS. UPDATE=1 writes them anew. And: mistakes in a trace are said with their place, the
 # result depends on nothing but trace, options and seed, and hours with a thousand clients are simulated.
-# shellcheck disable=SC2317 # `is` calls the functions
+# shellcheck disable=SC2317 # `check` calls the functions
 set -uo pipefail
-cd "$(dirname "$0")/traces" || exit
-case $B in /*) ;; *) B=../../../$B ;; esac
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
+B=$(realpath "$B")
+cd agent/tests/traces || exit
 sim=$B/bin/weir-sim
-failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-is() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@"; then echo "ok - $what"; else echo "not ok - $what"; failed=1; fi
-}
 
 golden() { # NAME POLICY[-mps]
     local mps=()
@@ -32,20 +27,20 @@ refuses() { # TRACE-TEXT MESSAGE
 
 for want in *.want; do
     name=${want%.want}
-    is "${name#*.} on ${name%.*}" golden "${name%.*}" "${name#*.}"
+    check "${name#*.} on ${name%.*}" golden "${name%.*}" "${name#*.}"
 done
 
-is "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end, not `run`'
-is "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
-is "a client that is there twice" refuses 'client a\nclient a' '2: client `a` is defined twice'
-is "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
-is "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a duration like 250us or 1.5s, not `2`'
-is "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
-is "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
-is "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
-is "a bad name" refuses 'client a"' '1: expected a name of letters, digits and ._/-, not `a"`'
-is "too few words" refuses 'client a\nwork 1ms a' '2: expected a duration at the end of the line'
-is "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
+check "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end, not `run`'
+check "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
+check "a client that is there twice" refuses 'client a\nclient a' '2: client `a` is defined twice'
+check "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
+check "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a duration like 250us or 1.5s, not `2`'
+check "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
+check "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
+check "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
+check "a bad name" refuses 'client a"' '1: expected a name of letters, digits and ._/-, not `a"`'
+check "too few words" refuses 'client a\nwork 1ms a' '2: expected a duration at the end of the line'
+check "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
 
 crowd() { # SEED
     "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
@@ -54,10 +49,10 @@ impossible() { # OPTION...: it is a mistake to ask for this, and not one that ta
     timeout 10 "$sim" "$@" crowd.trace >"$work/out" 2>&1
     [ $? -eq 64 ]
 }
-is "no time slice is no length of one" impossible --slice 0s --switch 0s
-is "nor is no cost one of a switch" impossible --policy ffs --cost 0s
-is "nor is no quantum" impossible --policy wfq --quantum 0s --late 0s
-is "nor no shortest turn" impossible --policy wfq --min-quantum 0s --late 0s
+check "no time slice is no length of one" impossible --slice 0s --switch 0s
+check "nor is no cost one of a switch" impossible --policy ffs --cost 0s
+check "nor is no quantum" impossible --policy wfq --quantum 0s --late 0s
+check "nor no shortest turn" impossible --policy wfq --min-quantum 0s --late 0s
 
 switches() { # OPTION...: in 10 s of two by turns
     echo 'client a copies=2 always' | "$sim" --policy ffs --mps --evict 30us --look 0ns --late 0ns --for 10s --json "$@" - | jq .switches
@@ -65,27 +60,27 @@ switches() { # OPTION...: in 10 s of two by turns
 rounds() { # of 2 ms, where switches of 30 us are 3 %; of 20 ms
     [ "$(switches)" -eq 10000 ] && [ "$(switches --cost 300us)" -eq 1000 ]
 }
-is "ffs has longer rounds where it reckons with more for a switch" rounds
+check "ffs has longer rounds where it reckons with more for a switch" rounds
 
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
     [ $? -eq 1 ] && grep -q '^weir-sim: ' "$work/out"
 }
-is "a result that cannot be written is an error" unwritten
-is "so is JSON" unwritten --json
+check "a result that cannot be written is an error" unwritten
+check "so is JSON" unwritten --json
 
 for policy in hpf ffs static dynamic wfq; do
     crowd 1 >"$work/first"
-    is "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
+    check "$policy: an hour with a thousand clients" grep -q '^time 3600' "$work/first"
 done
 crowd 1 >"$work/again"
-is "the same seed gives the same result" cmp -s "$work/first" "$work/again"
+check "the same seed gives the same result" cmp -s "$work/first" "$work/again"
 crowd 2 >"$work/again"
-is "another seed gives another" bash -c "! cmp -s $work/first $work/again"
+check "another seed gives another" bash -c "! cmp -s $work/first $work/again"
 adds_up() {
     "$sim" --mps --json ends.trace | jq -e '.sharedSeconds > 0 and (
         ([.clients[].gpuSeconds] | add) - .busySeconds - .sharedSeconds | fabs < 1e-8)' >/dev/null
 }
-is "what clients had is what the GPU gave, and what two of them shared" adds_up
-is "JSON is JSON" bash -c "$sim --json crowd.trace | jq -e '.clients | length == 1000' >/dev/null"
+check "what clients had is what the GPU gave, and what two of them shared" adds_up
+check "JSON is JSON" bash -c "$sim --json crowd.trace | jq -e '.clients | length == 1000' >/dev/null"
 exit $failed

@@ -2,9 +2,10 @@
 # weir-compile by itself, over all PTX that the build has made with nvcc: each kernel in all forms that can
 # leave, as PTX and as machine code.
 set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 dir=$(mktemp -d /tmp/weir-compile-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-failed=0
 
 word() { # VALUE BYTES: little endian
     local i
@@ -51,9 +52,6 @@ while read -r input; do
             echo "# $kernel: $(head -c 200 "$dir/object")"
         fi
     done < <(sed -n 's/^\(\.visible \|\.weak \)\?\.entry \([^ (]*\).*/\2/p' "$input")
-    if [ "$good" = "$n" ]; then echo "ok - ${input#"$B"/gen/}, $n kernels"; else
-        echo "not ok - ${input#"$B"/gen/}, $good of $n kernels"
-        failed=1
-    fi
+    check "${input#"$B"/gen/}: $good of $n kernels" [ "$good" = "$n" ]
 done < <(find "$B/gen" -name '*.ptx' -not -path '*/reprint/*' | sort)
 exit $failed

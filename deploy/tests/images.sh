@@ -1,11 +1,10 @@
 #!/bin/bash
 # What is in the images, that they start with nothing else, and that they are the same each time.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-B=${B:-build}
+. e2e/tap.sh
 dir=$(mktemp -d /tmp/weir-images-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 in_root() { # IMAGE COMMAND...
     local root=$dir/$1
@@ -58,4 +57,4 @@ check "with programs and links" grep -qx usr/bin/sh "$dir/names"
 check "the same root" deploy/image-root.sh plugin "$dir/plugin"
 check "makes a tarball" archive second
 check "of the same bytes" cmp "$dir/first.tar" "$dir/second.tar"
-exit $status
+exit $failed

@@ -1,10 +1,10 @@
 #!/bin/bash
 # What install-runtime.sh leaves on a node, and what it refuses.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 dir=$(mktemp -d /tmp/weir-install-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 install_runtime() {
     deploy/install-runtime.sh "$@"
@@ -50,4 +50,4 @@ check "refuses a library that is not there" refuses "cannot read" "$dir/none.so"
 check "refuses a version that is a path" refuses "not a version" "$dir/library.so" ../x "$host"
 check "refuses a folder it cannot make" refuses "cannot make" "$dir/library.so" 2.0 "$dir/library.so/x"
 check "left nothing of these" test ! -e "$host/2.0"
-exit $status
+exit $failed

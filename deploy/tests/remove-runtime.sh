@@ -1,7 +1,8 @@
 #!/bin/bash
 # What remove-runtime.sh takes from a node, and what it leaves to a container that has the library mounted.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 if [ "$(id -u)" != 0 ]; then
     echo "ok - removal # SKIP mounts and guarded files are root's"
     exit 0
@@ -10,7 +11,6 @@ fi
 [ -n "${APART:-}" ] || APART=1 exec unshare --pid --fork --kill-child --mount-proc "$0"
 dir=$(mktemp -d /tmp/weir-remove-XXXXXX)
 trap 'chattr -R -f -i "$dir"; rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 fill() {
     mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir/GPU-a "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir "$dir"/cdi
@@ -49,4 +49,4 @@ mkdir "$dir/lib/weir/others"
 touch "$dir/lib/weir/others/program"
 check "with what others have beside the library" remove
 check "that stays, and nothing of ours" test "$(left)" = "./lib/weir ./lib/weir/others ./lib/weir/others/program "
-exit $status
+exit $failed

@@ -1,14 +1,14 @@
 #!/bin/bash
 # Which versions of the library remove-versions.sh takes from a node.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 if [ "$(id -u)" != 0 ]; then
     echo "ok - versions # SKIP mounts are root's"
     exit 0
 fi
 dir=$(mktemp -d /tmp/weir-versions-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 # Versions 1 to 4 by the installer, and one that somebody else put there.
 fill() {
@@ -70,4 +70,4 @@ check "everything stays, too" left 1.0 2.0+a 3.0 4.0
 note
 check "with none" remove
 check "the newest stays alone" left 4.0
-exit $status
+exit $failed

@@ -1,10 +1,10 @@
 #!/bin/bash
 # The script against an API server that a `curl` of ours plays: what it asks for, and what it changes.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
 dir=$(mktemp -d /tmp/weir-unlabel-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 cat > "$dir/curl" << 'C'
 #!/bin/sh
@@ -54,4 +54,4 @@ check "no nodes are no error" script
 check "and nothing is changed" test "$(grep -c PATCH "$SEEN")" = 0
 KUBERNETES_SERVICE_HOST=fd00::1 script
 check "an address of IPv6 stands in brackets" saw 'GET https://[fd00::1]:443/api/v1/nodes?labelSelector=weir.dev/gpu.weir-version&pretty=false '
-exit $status
+exit $failed

@@ -17,73 +17,73 @@ declare -A programs=([kube]="kubelet kube-apiserver kube-scheduler kube-controll
 say() { echo "cluster/build: $*" >&2; }
 
 built() {
-	local program
-	for program in ${programs[$what]}; do
-		[ -x "$bin/$program" ] || return 1
-	done
+    local program
+    for program in ${programs[$what]}; do
+        [ -x "$bin/$program" ] || return 1
+    done
 }
 
 # The linker sets the version that Kubernetes reports.
 version_flags() {
-	local kubernetes minor version=k8s.io/component-base/version
-	kubernetes=$(sed -n "s/^require k8s.io.kubernetes //p" "$here/go.mod")
-	minor=${kubernetes#v1.}
-	echo "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}"
+    local kubernetes minor version=k8s.io/component-base/version
+    kubernetes=$(sed -n "s/^require k8s.io.kubernetes //p" "$here/go.mod")
+    minor=${kubernetes#v1.}
+    echo "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}"
 }
 
 if built; then
-	echo "$bin"
-	exit 0
+    echo "$bin"
+    exit 0
 fi
 
 new_enough() {
-	[ -x "$1" ] && printf 'go1.24\n%s\n' "$("$1" env GOVERSION)" | sort -VC
+    [ -x "$1" ] && printf 'go1.24\n%s\n' "$("$1" env GOVERSION)" | sort -VC
 }
 
 # Prints a go of 1.24 or later: the one on the PATH, or the toolchain that Go's module proxy serves
 # to any older one.
 find_go() {
-	local go
-	go=$(command -v go || true)
-	if new_enough "$go"; then
-		echo "$go"
-		return
-	fi
-	if [ -z "$go" ]; then
-		say "installing Debian's Go to fetch a newer one"
-		$([ "$(id -u)" = 0 ] || echo sudo) apt-get install -y --no-install-recommends golang-go >&2
-		go=$(command -v go)
-	fi
-	say "fetching $toolchain"
-	local root=$cache/go
-	if ! new_enough "$root/bin/go"; then
-		local fetched
-		fetched=$(cd / && GOFLAGS=-modcacherw GOMODCACHE=$cache/go-fetch "$go" mod download -json "$toolchain" |
-			jq -re .Dir)
-		rm -rf "$root"
-		mv "$fetched" "$root"
-		rm -rf "$cache/go-fetch"
-		chmod -R +x "$root/bin" "$root/pkg/tool"
-	fi
-	echo "$root/bin/go"
+    local go
+    go=$(command -v go || true)
+    if new_enough "$go"; then
+        echo "$go"
+        return
+    fi
+    if [ -z "$go" ]; then
+        say "installing Debian's Go to fetch a newer one"
+        $([ "$(id -u)" = 0 ] || echo sudo) apt-get install -y --no-install-recommends golang-go >&2
+        go=$(command -v go)
+    fi
+    say "fetching $toolchain"
+    local root=$cache/go
+    if ! new_enough "$root/bin/go"; then
+        local fetched
+        fetched=$(cd / && GOFLAGS=-modcacherw GOMODCACHE=$cache/go-fetch "$go" mod download -json "$toolchain" |
+            jq -re .Dir)
+        rm -rf "$root"
+        mv "$fetched" "$root"
+        rm -rf "$cache/go-fetch"
+        chmod -R +x "$root/bin" "$root/pkg/tool"
+    fi
+    echo "$root/bin/go"
 }
 
 build_kube() {
-	local program
-	"$go" build -ldflags "$(version_flags)" -o "$out/kube-all" .
-	for program in ${programs[kube]}; do ln -s kube-all "$out/$program"; done
+    local program
+    "$go" build -ldflags "$(version_flags)" -o "$out/kube-all" .
+    for program in ${programs[kube]}; do ln -s kube-all "$out/$program"; done
 }
 
 build_helm() {
-	"$go" build -ldflags '-s -w' -o "$out/" helm.sh/helm/v3/cmd/helm
+    "$go" build -ldflags '-s -w' -o "$out/" helm.sh/helm/v3/cmd/helm
 }
 
 mkdir -p "$cache"
 exec 9> "$cache/build.lock"
 flock 9
 if built; then # another run has built it meanwhile
-	echo "$bin"
-	exit 0
+    echo "$bin"
+    exit 0
 fi
 go=$(find_go)
 # A compiler that collects less garbage needs a fifth less time. Nobody debugs these programs.

@@ -23,123 +23,123 @@ IMAGE=localhost/weir-test:1
 here=${here:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
 
 die() {
-	echo "kubelet: $*" >&2
-	exit 1
+    echo "kubelet: $*" >&2
+    exit 1
 }
 
 # until SECONDS COMMAND...: false when the time is over.
 until_ok() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@" > /dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.1
-	done
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
 }
 
 must() {
-	until_ok "$@" && return
-	for log in "$W"/*.log; do
-		echo "# ${log##*/}:"
-		tail -n 5 "$log" | cut -c1-300 | sed 's/^/#   /'
-	done
-	die "waited $1 s in vain for: ${*:2}"
+    until_ok "$@" && return
+    for log in "$W"/*.log; do
+        echo "# ${log##*/}:"
+        tail -n 5 "$log" | cut -c1-300 | sed 's/^/#   /'
+    done
+    die "waited $1 s in vain for: ${*:2}"
 }
 
 # Processes
 
 started_at() {
-	# Field 22, counted behind the name, which may hold anything.
-	sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -d' ' -f20
+    # Field 22, counted behind the name, which may hold anything.
+    sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -d' ' -f20
 }
 
 # start NAME COMMAND...: in the background; log in NAME.log.
 start() {
-	local name=$1
-	shift
-	setsid "$@" >> "$W/$name.log" 2>&1 < /dev/null 9>&- &
-	echo "$! $(started_at $!)" > "$W/$name.pid"
-	disown $!
+    local name=$1
+    shift
+    setsid "$@" >> "$W/$name.log" 2>&1 < /dev/null 9>&- &
+    echo "$! $(started_at $!)" > "$W/$name.pid"
+    disown $!
 }
 
 # The pid of NAME, if it runs and is the one that we started.
 pid_of() {
-	local pid began
-	read -r pid began 2> /dev/null < "$W/$1.pid" || return 1
-	[ "$(started_at "$pid")" = "$began" ] && echo "$pid"
+    local pid began
+    read -r pid began 2> /dev/null < "$W/$1.pid" || return 1
+    [ "$(started_at "$pid")" = "$began" ] && echo "$pid"
 }
 
 stop() {
-	local name=$1 signal=${2:-TERM} pid
-	if pid=$(pid_of "$name"); then
-		kill "-$signal" "$pid" 2> /dev/null
-		until_ok 10 stopped "$name" || kill -KILL "$pid" 2> /dev/null
-		until_ok 5 stopped "$name"
-	fi
-	rm -f "$W/$name.pid"
+    local name=$1 signal=${2:-TERM} pid
+    if pid=$(pid_of "$name"); then
+        kill "-$signal" "$pid" 2> /dev/null
+        until_ok 10 stopped "$name" || kill -KILL "$pid" 2> /dev/null
+        until_ok 5 stopped "$name"
+    fi
+    rm -f "$W/$name.pid"
 }
 
 stopped() {
-	local state
-	pid_of "$1" > /dev/null || return 0
-	state=$(sed 's/.*) //' "/proc/$(pid_of "$1")/stat" 2> /dev/null | cut -d' ' -f1)
-	[ "${state:-Z}" = Z ]
+    local state
+    pid_of "$1" > /dev/null || return 0
+    state=$(sed 's/.*) //' "/proc/$(pid_of "$1")/stat" 2> /dev/null | cut -d' ' -f1)
+    [ "${state:-Z}" = Z ]
 }
 
 # Cgroups: every hierarchy of v1, the one of v2, or both side by side.
 
 cgroup_roots() {
-	awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/self/mounts
+    awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/self/mounts
 }
 
 cgroup_make() {
-	local root
-	for root in $(cgroup_roots); do
-		mkdir -p "$root/$CGROUP"
-		[ -f "$root/cpuset.cpus" ] || continue
-		cat "$root/cpuset.cpus" > "$root/$CGROUP/cpuset.cpus"
-		cat "$root/cpuset.mems" > "$root/$CGROUP/cpuset.mems"
-	done
+    local root
+    for root in $(cgroup_roots); do
+        mkdir -p "$root/$CGROUP"
+        [ -f "$root/cpuset.cpus" ] || continue
+        cat "$root/cpuset.cpus" > "$root/$CGROUP/cpuset.cpus"
+        cat "$root/cpuset.mems" > "$root/$CGROUP/cpuset.mems"
+    done
 }
 
 cgroup_pids() {
-	local root
-	for root in $(cgroup_roots); do
-		find "$root/$CGROUP" -name cgroup.procs -exec cat {} + 2> /dev/null
-	done | sort -u
+    local root
+    for root in $(cgroup_roots); do
+        find "$root/$CGROUP" -name cgroup.procs -exec cat {} + 2> /dev/null
+    done | sort -u
 }
 
 cgroup_empty() {
-	local pid
-	for pid in $(cgroup_pids); do
-		kill -KILL "$pid" 2> /dev/null
-	done
-	[ -z "$(cgroup_pids)" ]
+    local pid
+    for pid in $(cgroup_pids); do
+        kill -KILL "$pid" 2> /dev/null
+    done
+    [ -z "$(cgroup_pids)" ]
 }
 
 cgroup_remove() {
-	local root
-	until_ok 10 cgroup_empty
-	for root in $(cgroup_roots); do
-		[ -d "$root/$CGROUP" ] && find "$root/$CGROUP" -depth -type d -exec rmdir {} \; 2> /dev/null
-	done
-	return 0
+    local root
+    until_ok 10 cgroup_empty
+    for root in $(cgroup_roots); do
+        [ -d "$root/$CGROUP" ] && find "$root/$CGROUP" -depth -type d -exec rmdir {} \; 2> /dev/null
+    done
+    return 0
 }
 
 # Ports that are free now, noted so that a restarted process finds them again.
 pick_ports() {
-	local port=26400 name
-	for name in api etcd etcd_peer kubelet kubelet_health scheduler controllers; do
-		while ss -Hltn | awk '{print $4}' | grep -q ":$port\$"; do port=$((port + 1)); done
-		echo "port_$name=$port"
-		port=$((port + 1))
-	done
+    local port=26400 name
+    for name in api etcd etcd_peer kubelet kubelet_health scheduler controllers; do
+        while ss -Hltn | awk '{print $4}' | grep -q ":$port\$"; do port=$((port + 1)); done
+        echo "port_$name=$port"
+        port=$((port + 1))
+    done
 }
 
 # Configuration
 
 kubeconfig_for() {
-	cat << K
+    cat << K
 apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:$port_api", certificate-authority: "$W/pki/api/apiserver.crt"}}]
@@ -150,10 +150,10 @@ K
 }
 
 write_containerd() {
-	local cdi=
-	[ -z "$CONTAINERD" ] || cdi="enable_cdi = true
+    local cdi=
+    [ -z "$CONTAINERD" ] || cdi="enable_cdi = true
   cdi_spec_dirs = [\"$W/cdi\"]"
-	cat > "$W/containerd.toml" << T
+    cat > "$W/containerd.toml" << T
 version = 2
 root = "$W/ctd/root"
 state = "$W/ctd/state"
@@ -179,15 +179,15 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         BinaryName = "$(command -v runc)"
         SystemdCgroup = false
 T
-	# For the node to be ready, and for pods that do not use the host's network.
-	cat > "$W/cni/10-none.conflist" << T
+    # For the node to be ready, and for pods that do not use the host's network.
+    cat > "$W/cni/10-none.conflist" << T
 {"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "bridge", "bridge": "$CGROUP", "isGateway": true,
  "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.254.78.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "$W/cni-ipam"}}]}
 T
 }
 
 write_kubelet() {
-	cat > "$W/kubelet.yaml" << T
+    cat > "$W/kubelet.yaml" << T
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: $NODE_ADDRESS
@@ -218,267 +218,267 @@ T
 
 # Users: an admin, the kubelet, and the agent with the rights that the chart gives it.
 write_users() {
-	umask 077
-	cat > "$W/tokens.csv" << 'T'
+    umask 077
+    cat > "$W/tokens.csv" << 'T'
 token-admin,admin,admin,"system:masters"
 token-node,system:node:weir-test,node,"system:nodes"
 token-agent,weir-agent,agent,"weir"
 T
-	kubeconfig_for token-node > "$W/kubelet.kubeconfig"
-	kubeconfig_for token-agent > "$W/agent.kubeconfig"
-	kubeconfig_for token-admin > "$W/admin.kubeconfig"
-	umask 022
-	openssl genrsa -out "$W/pki/sa.key" 2048 2> /dev/null
-	openssl rsa -in "$W/pki/sa.key" -pubout -out "$W/pki/sa.pub" 2> /dev/null
+    kubeconfig_for token-node > "$W/kubelet.kubeconfig"
+    kubeconfig_for token-agent > "$W/agent.kubeconfig"
+    kubeconfig_for token-admin > "$W/admin.kubeconfig"
+    umask 022
+    openssl genrsa -out "$W/pki/sa.key" 2048 2> /dev/null
+    openssl rsa -in "$W/pki/sa.key" -pubout -out "$W/pki/sa.pub" 2> /dev/null
 }
 
 # The image: a shell, our test programs, and the libraries that they, libweir and the driver need.
 make_image() {
-	local root=$W/image program library
-	mkdir -p "$root"/{bin,tmp,etc,dev,proc,sys}
-	chmod 1777 "$root/tmp"
-	cp "$(command -v busybox)" "$root/bin/sh"
-	for program in $(busybox --list); do
-		[ "$program" = sh ] || ln -s sh "$root/bin/$program"
-	done
-	for program in "$@"; do
-		[ -r "$program" ] || die "no $program; make all builds it"
-		case $program in
-		*.so*) ;;
-		*) cp "$program" "$root/bin/" ;;
-		esac
-		for library in $(ldd "$program" | grep -o '/[^ ]*'); do
-			case $library in
-			*libcuda* | *libnvidia* | *libweir*) continue ;;
-			esac
-			mkdir -p "$root$(dirname "$library")"
-			cp -L "$library" "$root$library"
-		done
-	done
-	deploy/image.py "$W/image.tar" "$IMAGE" "$root" --cmd '["/bin/sleep", "1000000"]' > /dev/null
+    local root=$W/image program library
+    mkdir -p "$root"/{bin,tmp,etc,dev,proc,sys}
+    chmod 1777 "$root/tmp"
+    cp "$(command -v busybox)" "$root/bin/sh"
+    for program in $(busybox --list); do
+        [ "$program" = sh ] || ln -s sh "$root/bin/$program"
+    done
+    for program in "$@"; do
+        [ -r "$program" ] || die "no $program; make all builds it"
+        case $program in
+        *.so*) ;;
+        *) cp "$program" "$root/bin/" ;;
+        esac
+        for library in $(ldd "$program" | grep -o '/[^ ]*'); do
+            case $library in
+            *libcuda* | *libnvidia* | *libweir*) continue ;;
+            esac
+            mkdir -p "$root$(dirname "$library")"
+            cp -L "$library" "$root$library"
+        done
+    done
+    deploy/image.py "$W/image.tar" "$IMAGE" "$root" --cmd '["/bin/sleep", "1000000"]' > /dev/null
 }
 
 # The API
 
 # api METHOD PATH [JSON] [CONTENT-TYPE]: the answer's body; fails on an error status.
 api() {
-	curl -sS --fail-with-body -m 10 --cacert "$W/pki/api/apiserver.crt" -X "$1" \
-		-H 'Authorization: Bearer token-admin' -H "Content-Type: ${4:-application/json}" \
-		${3:+--data-binary "$3"} "https://127.0.0.1:$port_api$2"
+    curl -sS --fail-with-body -m 10 --cacert "$W/pki/api/apiserver.crt" -X "$1" \
+        -H 'Authorization: Bearer token-admin' -H "Content-Type: ${4:-application/json}" \
+        ${3:+--data-binary "$3"} "https://127.0.0.1:$port_api$2"
 }
 
 node_ready() {
-	api GET "/api/v1/nodes/$NODE" |
-		jq -e '.status.conditions[] | select(.type == "Ready" and .status == "True")'
+    api GET "/api/v1/nodes/$NODE" |
+        jq -e '.status.conditions[] | select(.type == "Ready" and .status == "True")'
 }
 
 # Starting
 
 start_etcd() {
-	start etcd "$kube/etcd" --data-dir="$W/etcd" --unsafe-no-fsync --log-level=warn \
-		--listen-client-urls="http://127.0.0.1:$port_etcd" --advertise-client-urls="http://127.0.0.1:$port_etcd" \
-		--listen-peer-urls="http://127.0.0.1:$port_etcd_peer" \
-		--initial-advertise-peer-urls="http://127.0.0.1:$port_etcd_peer" \
-		--initial-cluster="default=http://127.0.0.1:$port_etcd_peer"
+    start etcd "$kube/etcd" --data-dir="$W/etcd" --unsafe-no-fsync --log-level=warn \
+        --listen-client-urls="http://127.0.0.1:$port_etcd" --advertise-client-urls="http://127.0.0.1:$port_etcd" \
+        --listen-peer-urls="http://127.0.0.1:$port_etcd_peer" \
+        --initial-advertise-peer-urls="http://127.0.0.1:$port_etcd_peer" \
+        --initial-cluster="default=http://127.0.0.1:$port_etcd_peer"
 }
 
 # Pods without a token need no controllers.
 admission() {
-	[ -n "$CONTROLLERS" ] || echo --disable-admission-plugins=ServiceAccount
+    [ -n "$CONTROLLERS" ] || echo --disable-admission-plugins=ServiceAccount
 }
 
 start_apiserver() {
-	# shellcheck disable=SC2046
-	start apiserver "$kube/kube-apiserver" --etcd-servers="http://127.0.0.1:$port_etcd" \
-		--bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="$port_api" \
-		--cert-dir="$W/pki/api" --authorization-mode=Node,RBAC --anonymous-auth=false \
-		--token-auth-file="$W/tokens.csv" --service-account-issuer=https://kubernetes.default.svc \
-		--service-account-key-file="$W/pki/sa.pub" --service-account-signing-key-file="$W/pki/sa.key" \
-		--service-cluster-ip-range=10.99.0.0/24 --endpoint-reconciler-type=none \
-		--allow-privileged=true $(admission) \
-		--shutdown-delay-duration=0s --v=1
+    # shellcheck disable=SC2046
+    start apiserver "$kube/kube-apiserver" --etcd-servers="http://127.0.0.1:$port_etcd" \
+        --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="$port_api" \
+        --cert-dir="$W/pki/api" --authorization-mode=Node,RBAC --anonymous-auth=false \
+        --token-auth-file="$W/tokens.csv" --service-account-issuer=https://kubernetes.default.svc \
+        --service-account-key-file="$W/pki/sa.pub" --service-account-signing-key-file="$W/pki/sa.key" \
+        --service-cluster-ip-range=10.99.0.0/24 --endpoint-reconciler-type=none \
+        --allow-privileged=true $(admission) \
+        --shutdown-delay-duration=0s --v=1
 }
 
 # start_controller NAME PORT COMMAND...
 start_controller() {
-	local name=$1 port=$2
-	shift 2
-	start "$name" "$@" --kubeconfig="$W/admin.kubeconfig" --authentication-kubeconfig="$W/admin.kubeconfig" \
-		--authorization-kubeconfig="$W/admin.kubeconfig" --bind-address=127.0.0.1 --secure-port="$port" \
-		--cert-dir="$W/pki/$name" --leader-elect=false
+    local name=$1 port=$2
+    shift 2
+    start "$name" "$@" --kubeconfig="$W/admin.kubeconfig" --authentication-kubeconfig="$W/admin.kubeconfig" \
+        --authorization-kubeconfig="$W/admin.kubeconfig" --bind-address=127.0.0.1 --secure-port="$port" \
+        --cert-dir="$W/pki/$name" --leader-elect=false
 }
 
 start_controllers() {
-	start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
-	start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
-		--controllers=daemonset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
-		--service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
-	# The service of the API server, which kube-proxy would make.
-	ip addr replace "$SERVICE_ADDRESS/32" dev lo
-	start service "$here/forward.py" "$SERVICE_ADDRESS" 443 127.0.0.1 "$port_api"
+    start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
+    start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
+        --controllers=daemonset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
+        --service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
+    # The service of the API server, which kube-proxy would make.
+    ip addr replace "$SERVICE_ADDRESS/32" dev lo
+    start service "$here/forward.py" "$SERVICE_ADDRESS" 443 127.0.0.1 "$port_api"
 }
 
 has_no_taint() {
-	api GET "/api/v1/nodes/$NODE" | jq -e '.spec.taints // [] | length == 0'
+    api GET "/api/v1/nodes/$NODE" | jq -e '.spec.taints // [] | length == 0'
 }
 
 start_containerd() {
-	PATH=${CONTAINERD:+$CONTAINERD:}$PATH start containerd containerd -c "$W/containerd.toml"
+    PATH=${CONTAINERD:+$CONTAINERD:}$PATH start containerd containerd -c "$W/containerd.toml"
 }
 
 start_kubelet() {
-	start kubelet "$kube/kubelet" --config="$W/kubelet.yaml" --kubeconfig="$W/kubelet.kubeconfig" \
-		--hostname-override="$NODE" --node-ip="$NODE_ADDRESS" --cert-dir="$W/pki/kubelet" \
-		--root-dir="$W/lib" --v="${KUBELET_V:-2}"
+    start kubelet "$kube/kubelet" --config="$W/kubelet.yaml" --kubeconfig="$W/kubelet.kubeconfig" \
+        --hostname-override="$NODE" --node-ip="$NODE_ADDRESS" --cert-dir="$W/pki/kubelet" \
+        --root-dir="$W/lib" --v="${KUBELET_V:-2}"
 }
 
 ctr_k8s() {
-	ctr -a "$W/ctd/ctd.sock" -n k8s.io "$@"
+    ctr -a "$W/ctd/ctd.sock" -n k8s.io "$@"
 }
 
 apiserver_ready() {
-	api GET /readyz
+    api GET /readyz
 }
 
 check_machine() {
-	local program
-	[ "$(id -u)" = 0 ] || die "these tests start containers and need root (WEIR_SKIP_KUBELET=1 leaves them out)"
-	for program in containerd ctr runc jq curl ss ip openssl python3 busybox; do
-		command -v "$program" > /dev/null || die "$program is missing; make setup installs it"
-	done
-	[ -x "$CNI/bridge" ] || die "containernetworking-plugins is missing; make setup installs it"
+    local program
+    [ "$(id -u)" = 0 ] || die "these tests start containers and need root (WEIR_SKIP_KUBELET=1 leaves them out)"
+    for program in containerd ctr runc jq curl ss ip openssl python3 busybox; do
+        command -v "$program" > /dev/null || die "$program is missing; make setup installs it"
+    done
+    [ -x "$CNI/bridge" ] || die "containernetworking-plugins is missing; make setup installs it"
 }
 
 check_alone() {
-	if ss -Hlx | grep -q " $PLUGINS/kubelet.sock "; then
-		die "another kubelet runs on this machine; a second one would take its device plugins"
-	fi
+    if ss -Hlx | grep -q " $PLUGINS/kubelet.sock "; then
+        die "another kubelet runs on this machine; a second one would take its device plugins"
+    fi
 }
 
 # cluster_apart SCRIPT ARGUMENT...: restarts the script with mounts and a network of its own, so that its node can
 # run beside others. Such a script also has its own $CGROUP and $W. Only one run of it at a time.
 cluster_apart() {
-	local folder
-	[ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private "$@"
-	exec 9> "/tmp/$CGROUP.lock"
-	flock -w 600 9 || die "another run of this test has not ended"
-	ip link set lo up || die "cannot configure the network namespace"
-	# Folders of fixed place that kubelet and CNI write.
-	for folder in /var/lib/{kubelet,cni}; do
-		mkdir -p "$folder" && mount -t tmpfs weir-e2e "$folder" || die "cannot mount $folder"
-	done
+    local folder
+    [ -n "${CLUSTER_APART:-}" ] || CLUSTER_APART=1 exec unshare --mount --net --propagation private "$@"
+    exec 9> "/tmp/$CGROUP.lock"
+    flock -w 600 9 || die "another run of this test has not ended"
+    ip link set lo up || die "cannot configure the network namespace"
+    # Folders of fixed place that kubelet and CNI write.
+    for folder in /var/lib/{kubelet,cni}; do
+        mkdir -p "$folder" && mount -t tmpfs weir-e2e "$folder" || die "cannot mount $folder"
+    done
 }
 
 # overlayfs, unless $W is on a file system that cannot carry it.
 pick_snapshotter() {
-	local try=$W/try
-	mkdir -p "$try"/{lower,upper,work,merged}
-	snapshotter=native
-	if mount -t overlay weir-e2e -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" "$try/merged" 2> /dev/null; then
-		umount "$try/merged"
-		snapshotter=overlayfs
-	fi
-	rm -rf "$try"
+    local try=$W/try
+    mkdir -p "$try"/{lower,upper,work,merged}
+    snapshotter=native
+    if mount -t overlay weir-e2e -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" "$try/merged" 2> /dev/null; then
+        umount "$try/merged"
+        snapshotter=overlayfs
+    fi
+    rm -rf "$try"
 }
 
 # cluster_up PROGRAM...: until the node is ready; the programs are in the image's /bin.
 cluster_up() {
-	check_machine
-	kube=${KUBE:-$("$here/build.sh" kube)} || die "cannot build the kubelet"
-	cluster_down
-	check_alone
-	mkdir -p "$W"/{pki,cni,manifests,ctd,pods}
-	{
-		pick_ports
-		echo "kube=$kube"
-		echo "ip_forward=$(cat /proc/sys/net/ipv4/ip_forward)" # the bridge switches it on
-	} > "$W/settings"
-	cluster_join
-	pick_snapshotter
-	write_users
-	write_containerd
-	write_kubelet
-	ip addr replace "$NODE_ADDRESS/32" dev lo
-	cgroup_make
-	start_etcd
-	start_containerd
-	start_apiserver
-	make_image "$@"
-	must 20 ctr_k8s version
-	ctr_k8s images import "$W/image.tar" > /dev/null || die "containerd refused the image"
-	must 120 apiserver_ready
-	start_kubelet
-	must 120 node_ready
-	must 10 test -S "$PLUGINS/kubelet.sock"
-	must 20 api GET /api/v1/namespaces/default
-	[ -z "$CONTROLLERS" ] || {
-		start_controllers
-		must 60 has_no_taint
-		must 20 api GET /api/v1/namespaces/default/serviceaccounts/default
-	}
+    check_machine
+    kube=${KUBE:-$("$here/build.sh" kube)} || die "cannot build the kubelet"
+    cluster_down
+    check_alone
+    mkdir -p "$W"/{pki,cni,manifests,ctd,pods}
+    {
+        pick_ports
+        echo "kube=$kube"
+        echo "ip_forward=$(cat /proc/sys/net/ipv4/ip_forward)" # the bridge switches it on
+    } > "$W/settings"
+    cluster_join
+    pick_snapshotter
+    write_users
+    write_containerd
+    write_kubelet
+    ip addr replace "$NODE_ADDRESS/32" dev lo
+    cgroup_make
+    start_etcd
+    start_containerd
+    start_apiserver
+    make_image "$@"
+    must 20 ctr_k8s version
+    ctr_k8s images import "$W/image.tar" > /dev/null || die "containerd refused the image"
+    must 120 apiserver_ready
+    start_kubelet
+    must 120 node_ready
+    must 10 test -S "$PLUGINS/kubelet.sock"
+    must 20 api GET /api/v1/namespaces/default
+    [ -z "$CONTROLLERS" ] || {
+        start_controllers
+        must 60 has_no_taint
+        must 20 api GET /api/v1/namespaces/default/serviceaccounts/default
+    }
 }
 
 # What cluster_up found out, for another shell.
 cluster_join() {
-	# shellcheck disable=SC1091
-	. "$W/settings"
+    # shellcheck disable=SC1091
+    . "$W/settings"
 }
 
 # Stopping
 
 unmount_all() {
-	local mount
-	awk -v w="$W/" 'index($2, w) == 1 { print $2 }' /proc/self/mounts | tac | while read -r mount; do
-		umount -l "$mount" 2> /dev/null
-	done
+    local mount
+    awk -v w="$W/" 'index($2, w) == 1 { print $2 }' /proc/self/mounts | tac | while read -r mount; do
+        umount -l "$mount" 2> /dev/null
+    done
 }
 
 # A shim outlives its containerd; ours have our socket's name in their arguments.
 stop_shims() {
-	local pid
-	for pid in $(pgrep -f "containerd-shim.* -address $W/ctd/ctd.sock"); do
-		kill -KILL "$pid" 2> /dev/null
-	done
-	return 0
+    local pid
+    for pid in $(pgrep -f "containerd-shim.* -address $W/ctd/ctd.sock"); do
+        kill -KILL "$pid" 2> /dev/null
+    done
+    return 0
 }
 
 remove_log_links() {
-	local link
-	for link in /var/log/containers/*; do
-		case $(readlink "$link" 2> /dev/null) in
-		"$W"/*) rm -f "$link" ;;
-		esac
-	done
-	rmdir /var/log/containers 2> /dev/null
-	return 0
+    local link
+    for link in /var/log/containers/*; do
+        case $(readlink "$link" 2> /dev/null) in
+        "$W"/*) rm -f "$link" ;;
+        esac
+    done
+    rmdir /var/log/containers 2> /dev/null
+    return 0
 }
 
 cluster_down() {
-	local name address
-	[ -d "$W" ] || return 0
-	stop kubelet
-	for name in "$W"/*.pid; do
-		name=$(basename "$name" .pid)
-		case $name in
-		'*' | apiserver | etcd | containerd) ;;
-		*) stop "$name" ;;
-		esac
-	done
-	cgroup_remove
-	# The API server before etcd: without it, it takes a minute to stop.
-	stop apiserver KILL
-	stop etcd KILL
-	stop containerd
-	stop_shims
-	unmount_all
-	cgroup_remove
-	ip link del "$CGROUP" 2> /dev/null
-	for address in "$NODE_ADDRESS" "$SERVICE_ADDRESS"; do ip addr del "$address/32" dev lo 2> /dev/null; done
-	remove_log_links
-	if [ -f "$W/settings" ]; then
-		sed -n 's/^ip_forward=//p' "$W/settings" > /proc/sys/net/ipv4/ip_forward
-		rm -rf "$PLUGINS"
-		rmdir /var/lib/kubelet 2> /dev/null
-	fi
-	rm -rf "$W"
+    local name address
+    [ -d "$W" ] || return 0
+    stop kubelet
+    for name in "$W"/*.pid; do
+        name=$(basename "$name" .pid)
+        case $name in
+        '*' | apiserver | etcd | containerd) ;;
+        *) stop "$name" ;;
+        esac
+    done
+    cgroup_remove
+    # The API server before etcd: without it, it takes a minute to stop.
+    stop apiserver KILL
+    stop etcd KILL
+    stop containerd
+    stop_shims
+    unmount_all
+    cgroup_remove
+    ip link del "$CGROUP" 2> /dev/null
+    for address in "$NODE_ADDRESS" "$SERVICE_ADDRESS"; do ip addr del "$address/32" dev lo 2> /dev/null; done
+    remove_log_links
+    if [ -f "$W/settings" ]; then
+        sed -n 's/^ip_forward=//p' "$W/settings" > /proc/sys/net/ipv4/ip_forward
+        rm -rf "$PLUGINS"
+        rmdir /var/lib/kubelet 2> /dev/null
+    fi
+    rm -rf "$W"
 }

@@ -12,136 +12,136 @@ low=''
 low_user=65534
 
 finish() {
-	local pid
-	for pid in $low $agent; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	rm -rf "$tmp"
+    local pid
+    for pid in $low $agent; do
+        kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+    done
+    rm -rf "$tmp"
 }
 trap finish EXIT
 
 fail() {
-	echo "demo: $*" >&2
-	tail -n 3 "$tmp"/*.log >&2 2>/dev/null || true
-	exit 1
+    echo "demo: $*" >&2
+    tail -n 3 "$tmp"/*.log >&2 2>/dev/null || true
+    exit 1
 }
 
 # The driver of a real GPU, if both are there.
 real_driver() {
-	local path
-	command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 || return 1
-	for path in /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib/wsl/lib; do
-		if [ -e "$path/libcuda.so.1" ]; then
-			echo "$path/libcuda.so.1"
-			return 0
-		fi
-	done
-	ldconfig -p 2>/dev/null | awk '/libcuda\.so\.1.*x86-64/ {print $NF; found = 1; exit} END {exit !found}'
+    local path
+    command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 || return 1
+    for path in /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib/wsl/lib; do
+        if [ -e "$path/libcuda.so.1" ]; then
+            echo "$path/libcuda.so.1"
+            return 0
+        fi
+    done
+    ldconfig -p 2>/dev/null | awk '/libcuda\.so\.1.*x86-64/ {print $NF; found = 1; exit} END {exit !found}'
 }
 
 # LOW's kernels are several times longer than HIGH's, and a request of HIGH is many kernels: the case
 # in which first come, first served hurts most. Simulated blocks last a fixed time, asleep, so the
 # figures do not depend on the machine's speed.
 choose_gpu() {
-	if driver=$(real_driver); then
-		gpu=$(nvidia-smi -L | head -1 | sed 's/^GPU 0: //; s/ (.*//')
-		high_options=(--gpu --length-us 175 --kernels 20 --requests 200)
-		low_options=(--gpu --waves 8)
-	else
-		gpu="simulated GPU"
-		cp -L "$B/simcuda/libcuda.so.1" "$tmp/libcuda.so.1"
-		driver=$tmp/libcuda.so.1
-		mkdir -m 777 "$tmp/sim"
-		export WEIR_SIM_DIR=$tmp/sim WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=1000
-		high_options=(--kernels 40 --requests 12 --gap-min-us 10000 --gap-max-us 30000)
-		low_options=(--waves 8)
-	fi
-	export WEIR_DRIVER=$driver
-	LD_LIBRARY_PATH=$(dirname "$driver")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-	export LD_LIBRARY_PATH
+    if driver=$(real_driver); then
+        gpu=$(nvidia-smi -L | head -1 | sed 's/^GPU 0: //; s/ (.*//')
+        high_options=(--gpu --length-us 175 --kernels 20 --requests 200)
+        low_options=(--gpu --waves 8)
+    else
+        gpu="simulated GPU"
+        cp -L "$B/simcuda/libcuda.so.1" "$tmp/libcuda.so.1"
+        driver=$tmp/libcuda.so.1
+        mkdir -m 777 "$tmp/sim"
+        export WEIR_SIM_DIR=$tmp/sim WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=1000
+        high_options=(--kernels 40 --requests 12 --gap-min-us 10000 --gap-max-us 30000)
+        low_options=(--waves 8)
+    fi
+    export WEIR_DRIVER=$driver
+    LD_LIBRARY_PATH=$(dirname "$driver")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
 }
 
 start_agent() {
-	cat >"$tmp/agent.yaml" <<-END
-		socket: $tmp/agent.sock
-		stateDir: $tmp/state
-		control:
-		  socket: $tmp/control.sock
-		metrics:
-		  address: ""
-		standalone:
-		  rules:
-		    - uid: $low_user
-		      level: low
-		    - uid: 0
-		      level: high
-	END
-	mkdir -p "$tmp/state"
-	"$B/bin/weir-agent" --config "$tmp/agent.yaml" --standalone 2>"$tmp/agent.log" &
-	agent=$!
-	export WEIR_SOCKET=$tmp/agent.sock
-	for _ in $(seq 100); do
-		[ ! -S "$WEIR_SOCKET" ] || return 0
-		kill -0 "$agent" 2>/dev/null || break
-		sleep 0.1
-	done
-	fail "the agent does not start"
+    cat >"$tmp/agent.yaml" <<END
+socket: $tmp/agent.sock
+stateDir: $tmp/state
+control:
+  socket: $tmp/control.sock
+metrics:
+  address: ""
+standalone:
+  rules:
+    - uid: $low_user
+      level: low
+    - uid: 0
+      level: high
+END
+    mkdir -p "$tmp/state"
+    "$B/bin/weir-agent" --config "$tmp/agent.yaml" --standalone 2>"$tmp/agent.log" &
+    agent=$!
+    export WEIR_SOCKET=$tmp/agent.sock
+    for _ in $(seq 100); do
+        [ ! -S "$WEIR_SOCKET" ] || return 0
+        kill -0 "$agent" 2>/dev/null || break
+        sleep 0.1
+    done
+    fail "the agent does not start"
 }
 
 # $preload: libweir.so or nothing.
 run_high() { # NAME
-	LD_PRELOAD=$preload "$tmp/burst" "${high_options[@]}" >"$tmp/$1.json" 2>"$tmp/$1.log" ||
-		fail "HIGH failed ($1)"
+    LD_PRELOAD=$preload "$tmp/burst" "${high_options[@]}" >"$tmp/$1.json" 2>"$tmp/$1.log" ||
+        fail "HIGH failed ($1)"
 }
 
 start_low() { # NAME
-	rm -f "$tmp/stop"
-	LD_PRELOAD=$preload setpriv --reuid=$low_user --regid=$low_user --clear-groups \
-		"$tmp/filler" "${low_options[@]}" --ready-file "$tmp/low/$1" --stop-file "$tmp/stop" \
-		>"$tmp/$1-low.json" 2>"$tmp/$1-low.log" &
-	low=$!
-	for _ in $(seq 300); do
-		[ ! -e "$tmp/low/$1" ] || return 0
-		kill -0 "$low" 2>/dev/null || break
-		sleep 0.1
-	done
-	fail "LOW does not start ($1)"
+    rm -f "$tmp/stop"
+    LD_PRELOAD=$preload setpriv --reuid=$low_user --regid=$low_user --clear-groups \
+        "$tmp/filler" "${low_options[@]}" --ready-file "$tmp/low/$1" --stop-file "$tmp/stop" \
+        >"$tmp/$1-low.json" 2>"$tmp/$1-low.log" &
+    low=$!
+    for _ in $(seq 300); do
+        [ ! -e "$tmp/low/$1" ] || return 0
+        kill -0 "$low" 2>/dev/null || break
+        sleep 0.1
+    done
+    fail "LOW does not start ($1)"
 }
 
 stop_low() { # NAME
-	touch "$tmp/stop"
-	wait "$low" || fail "LOW failed ($1)"
-	low=
+    touch "$tmp/stop"
+    wait "$low" || fail "LOW failed ($1)"
+    low=
 }
 
 shared() { # NAME
-	start_low "$1"
-	run_high "$1"
-	[ -z "$preload" ] || "$B/bin/weirctl" --socket "$tmp/control.sock" status --json >"$tmp/status.json" ||
-		fail "weirctl status failed"
-	stop_low "$1"
+    start_low "$1"
+    run_high "$1"
+    [ -z "$preload" ] || "$B/bin/weirctl" --socket "$tmp/control.sock" status --json >"$tmp/status.json" ||
+        fail "weirctl status failed"
+    stop_low "$1"
 }
 
 figure() { # NAME FIELD
-	jq -r ".$2" "$tmp/$1.json"
+    jq -r ".$2" "$tmp/$1.json"
 }
 
 slowdown() { # NAME
-	jq -rn --slurpfile a "$tmp/alone.json" --slurpfile b "$tmp/$1.json" \
-		'$b[0].median / $a[0].median * 100 | round | "\(. / 100 | floor).\(. % 100 | if . < 10 then "0\(.)" else . end)"'
+    jq -rn --slurpfile a "$tmp/alone.json" --slurpfile b "$tmp/$1.json" \
+        '$b[0].median / $a[0].median * 100 | round | "\(. / 100 | floor).\(. % 100 | if . < 10 then "0\(.)" else . end)"'
 }
 
 row() { # LABEL NAME THROUGHPUT GATES WAITS
-	printf '%-22s %10.1f %10.1f %9s %14s %7s %7s\n' "$1" "$(figure "$2" 'median / 1000')" \
-		"$(figure "$2" 'p99 / 1000')" "$(slowdown "$2")x" "$3" "$4" "$5"
+    printf '%-22s %10.1f %10.1f %9s %14s %7s %7s\n' "$1" "$(figure "$2" 'median / 1000')" \
+        "$(figure "$2" 'p99 / 1000')" "$(slowdown "$2")x" "$3" "$4" "$5"
 }
 
 low_rate() { # NAME
-	jq -r '.kernels_per_second | round' "$tmp/$1-low.json"
+    jq -r '.kernels_per_second | round' "$tmp/$1-low.json"
 }
 
 low_counter() { # FIELD
-	jq -r "[.clients[] | select(.level == \"low\" or .level == 0) | .$1] | add // 0" "$tmp/status.json"
+    jq -r "[.clients[] | select(.level == \"low\" or .level == 0) | .$1] | add // 0" "$tmp/status.json"
 }
 
 [ "$(id -u)" = 0 ] || fail "run it as root: it starts the low-priority client as another user"
@@ -158,10 +158,10 @@ preload=$tmp/libweir.so
 shared weir
 
 printf '\n%-22s %10s %10s %9s %14s %7s %7s\n' "HIGH's requests" 'median ms' 'p99 ms' slowdown \
-	"LOW kernels/s" gates waits
+    "LOW kernels/s" gates waits
 row 'alone' alone - - -
 row 'beside LOW' plain "$(low_rate plain)" - -
 row 'beside LOW, with Weir' weir "$(low_rate weir)" "$(low_counter gates)" "$(low_counter waits)"
 printf "\nWithout Weir each kernel of HIGH waits for one of LOW's; with Weir LOW's streams stood still %s times, as long as HIGH had work.\n\n" \
-	"$(low_counter waits)"
+    "$(low_counter waits)"
 echo "demo: high-priority slowdown alone=1.00 shared=$(slowdown plain) weir=$(slowdown weir)"

@@ -4,26 +4,21 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-B=${B:-build} CUDA_HOME=${CUDA_HOME:-build/cuda}
+. e2e/tap.sh
+CUDA_HOME=${CUDA_HOME:-build/cuda}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-failed=0
 
 for seed in 1 2 3 4 5 6; do
-	"$B/tests/test-forms" print $seed >"$tmp/generated-$seed.ptx"
+    "$B/tests/test-forms" print $seed >"$tmp/generated-$seed.ptx"
 done
 for ptx in "$B"/gen/e2e/workloads/*.ptx "$B"/gen/e2e/workloads/papers/*.ptx "$tmp"/generated-*.ptx; do
-	name=$(basename "$ptx" .ptx)
-	"$B/bin/weir-transform" -f sliced -f persistent -f resumable "$ptx" "$tmp/out.ptx"
-	status=$?
-	for sm in 75 80 90 100 120; do
-		"$CUDA_HOME/bin/ptxas" -arch=sm_$sm -o /dev/null "$tmp/out.ptx" || status=1
-	done
-	if [ $status -eq 0 ]; then
-		echo "ok - $name"
-	else
-		echo "not ok - $name"
-		failed=1
-	fi
+    name=$(basename "$ptx" .ptx)
+    "$B/bin/weir-transform" -f sliced -f persistent -f resumable "$ptx" "$tmp/out.ptx"
+    status=$?
+    for sm in 75 80 90 100 120; do
+        "$CUDA_HOME/bin/ptxas" -arch=sm_$sm -o /dev/null "$tmp/out.ptx" || status=1
+    done
+    report $status "$name"
 done
 exit $failed

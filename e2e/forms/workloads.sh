@@ -9,17 +9,14 @@ cd "$(dirname "$0")/../.." || exit
 eaters='^(work-queue|polling-server|endless-simulation) '
 names=$("$B/bin/kernels" --list | grep -vE "$eaters" | cut -d ' ' -f 1 | paste -sd ,)
 for form in sliced persistent resumable; do
-	FORMS_FORM=$form timeout 100 env LD_PRELOAD="$B/lib/evict.so" "$B/bin/kernels" \
-		--class "${CLASS:-trivial}" --only "$names" >"$tmp/out" 2>&1
-	status=$?
-	for name in ${names//,/ }; do
-		grep -q "^$name: ok" "$tmp/out"
-		say $? "$name, $form: the result is right"
-	done
-	say $status "$form: ends well"
-	grep -q '^forms: [1-9].* 0 native$' "$tmp/out"
-	say $? "$form: no kernel ran natively"
+    FORMS_FORM=$form timeout 100 env LD_PRELOAD="$B/lib/evict.so" "$B/bin/kernels" \
+        --class "${CLASS:-trivial}" --only "$names" >"$tmp/out" 2>&1
+    status=$?
+    for name in ${names//,/ }; do
+        check "$name, $form: the result is right" grep -q "^$name: ok" "$tmp/out"
+    done
+    report $status "$form: ends well"
+    check "$form: no kernel ran natively" grep -q '^forms: [1-9].* 0 native$' "$tmp/out"
 done
-grep -q '^forms: .* [1-9][0-9]* continuations' "$tmp/out"
-say $? "kernels were evicted"
+check "kernels were evicted" grep -q '^forms: .* [1-9][0-9]* continuations' "$tmp/out"
 exit $failed

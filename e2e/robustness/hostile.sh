@@ -9,8 +9,7 @@ prepare hostile
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
 printf '%s\n' 'logLevel: debug' "nvml: $B/simcuda/libnvidia-ml.so.1" >>"$work/agent.yaml"
 export WEIR_SIM_GPUS=2
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 gpu=$(status -r '.gpus[0].gpu')
 
 descriptors() { find "/proc/$agent/fd" -mindepth 1 2>/dev/null | wc -l; }
@@ -21,15 +20,14 @@ nobody() { [ "$(status '.clients | length')" = 0 ]; }
 # withstands ATTACK TEXT
 withstands() {
     timeout -k 5 60 "$work/bin/hostile" "$work/agent.sock" "$gpu" "$1" >"$work/$1.log" 2>&1
-    say $? "$2"
+    report $? "$2"
     grep '^#' "$work/$1.log"
     kill -0 "$agent" && eventually 10 nobody && eventually 5 as_before
-    say $? "then the agent lives, with the descriptors that it had"
+    report $? "then the agent lives, with the descriptors that it had"
 }
 
 # Once, so that all is open that stays open.
-timeout 60 "$work/bin/hostile" "$work/agent.sock" "$gpu" orphan >"$work/orphan.log" 2>&1
-say $? "a connection ends with the process that made it, whoever holds it"
+check "a connection ends with the process that made it, whoever holds it" timeout 60 "$work/bin/hostile" "$work/agent.sock" "$gpu" orphan
 eventually 10 nobody
 sleep 0.3
 before=$(descriptors)
@@ -39,24 +37,21 @@ withstands rights "descriptors that do not belong, and too many: none is taken"
 withstands garbage "3000 packets of garbage"
 withstands liar "one that always says it is almost done: its equal gets its turns"
 other=$(status -r '.gpus[1].gpu')
-timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" door >"$work/door.log" 2>&1
-say $? "at the socket of one GPU another one cannot be had"
+check "at the socket of one GPU another one cannot be had" timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" door
 ! timeout 60 "$work/bin/hostile" "$work/$gpu/agent.sock" "$gpu" door >"$work/own.log" 2>&1 && grep -q 'are given out' "$work/own.log"
-say $? "but its own"
+report $? "but its own"
 resident=$(memory_kib)
 echo "# resident: $resident KiB"
-[ "$resident" -lt 65536 ]
-say $? "the agent has not grown beyond 64 MiB"
+check "the agent has not grown beyond 64 MiB" [ "$resident" -lt 65536 ]
 
 "$work/bin/hostile" "$work/agent.sock" "$gpu" words >"$work/words.log" 2>&1 &
 clients[$!]=words
-eventually 10 grep -q ready "$work/words.log"
-say $? "one whose names are made to be printed"
+check "one whose names are made to be printed" eventually 10 grep -q ready "$work/words.log"
 "$B/bin/weirctl" status --socket "$work/control.sock" >"$work/table" 2>&1 &&
     "$B/bin/weirctl" status --json --socket "$work/control.sock" >"$work/status.json"
-say $? "is shown"
+report $? "is shown"
 ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' "$work/table" "$work/status.json" "$work/agent.log"
-say $? "and no byte of it does anything to a terminal"
+report $? "and no byte of it does anything to a terminal"
 jq -e '.clients | length == 1 and .[0].level == 0' "$work/status.json" >/dev/null
-say $? "nor to the status"
+report $? "nor to the status"
 [ $failed -eq 0 ] || { tail -n 3 "$work"/*.log; exit 1; }

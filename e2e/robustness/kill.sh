@@ -12,8 +12,7 @@ echo "# SEED=$seed"
 prepare filler burst stream-order vector-add
 export WEIR_SIM_SMS=4 WEIR_SIM_BLOCK_US=300
 
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 
 uids=(65534 65533 0)
 declare -A logs
@@ -48,7 +47,7 @@ for ((round = 0; round < rounds; round++)); do
     unset "clients[$victim]"
     start
 done
-say $ended "$rounds clients were killed at random moments"
+report $ended "$rounds clients were killed at random moments"
 
 touch "$work/stop"
 stuck=0
@@ -62,16 +61,13 @@ for pid in "${!clients[@]}"; do
     wait "$pid" || { echo "# exit status $?: ${clients[$pid]}"; stuck=1; }
     unset "clients[$pid]"
 done
-say $stuck "those that live on come to a right end"
+report $stuck "those that live on come to a right end"
 
 no_demand() {
     [ "$(cat "$work"/state/*/demand-* | od -An -v -t x8 -w4096 | awk '{ print $1 }' | sort -u)" = 0000000000000000 ]
 }
-eventually 3 no_demand
-say $? "no demand bit is left"
+check "no demand bit is left" eventually 3 no_demand
 nobody() { [ "$(status '.clients | length')" = 0 ]; }
-eventually 3 nobody
-say $? "the agent knows nobody any more"
-governed 65534 vector-add >"$work/last.log" 2>&1
-say $? "the GPU is free for the lowest"
+check "the agent knows nobody any more" eventually 3 nobody
+check "the GPU is free for the lowest" governed 65534 vector-add
 [ $failed -eq 0 ] || { tail -n 3 "$work"/*.log; exit 1; }

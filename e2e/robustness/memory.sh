@@ -14,19 +14,17 @@ cat >>"$work/agent.yaml" <<END
     - {uid: 65532, level: low, memory: 96Mi}
 END
 
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 
 # Sees what the GPU has given, whatever libweir says.
 LD_LIBRARY_PATH=$work timeout -s KILL 900 "$work/bin/memory-storm" --watch $limit --stop-file "$work/stop" \
     --ready-file "$work/ready" >"$work/watch.log" 2>&1 &
 watch=$!
 clients[$watch]=watch
-eventually 10 test -e "$work/ready"
-say $? "somebody looks on"
+check "somebody looks on" eventually 10 test -e "$work/ready"
 
 governed 65532 memory-storm --seed "$seed" --kills "$kills" >"$work/storm.log" 2>&1
-say $? "the limit holds, and all of it can be had"
+report $? "the limit holds, and all of it can be had"
 grep '^[0-9]* processes' "$work/storm.log" | sed 's/^/# /'
 
 # The agent dies, too, and another one comes: accounts and limits are where they were.
@@ -38,19 +36,15 @@ kill -KILL "$agent"
 wait "$agent" 2>/dev/null
 rm -f "$work/control.sock"
 sleep 0.3
-start_agent
-say $? "another agent comes while they race"
-wait "$storm"
-say $? "the limit held all the time"
+check "another agent comes while they race" start_agent
+check "the limit held all the time" wait "$storm"
 unset "clients[$storm]"
 grep '^[0-9]* processes' "$work/storm-2.log" | sed 's/^/# /'
 
 nobody() { [ -z "$(ls "$work/state/memory")" ]; }
-eventually 5 nobody
-say $? "no account is left"
+check "no account is left" eventually 5 nobody
 touch "$work/stop"
-wait "$watch"
-say $? "the GPU never gave more, and has it all back"
+check "the GPU never gave more, and has it all back" wait "$watch"
 unset "clients[$watch]"
 sed 's/^/# /' "$work/watch.log"
 [ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

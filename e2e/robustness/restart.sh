@@ -9,8 +9,7 @@ export WEIR_SIM_GPUS=2 WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=2000
 rounds=${ROUNDS:-6} n=9
 uids=(65534 65533 0)
 
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 for ((i = 0; i < n; i++)); do
     CUDA_VISIBLE_DEVICES=$((i % 2)) governed "${uids[i % 3]}" burst --kernels 2 --requests 1000000 --gap-min-us 20000 \
         --gap-max-us 100000 --stop-file "$work/stop" >"$work/burst-$i.log" 2>&1 &
@@ -22,8 +21,7 @@ all_seen() {
     [ "$(status '[.clients[] | select(.launches > 0 and .level == ({"65534": 0, "65533": 1, "0": 2}[.uid | tostring]))] | length')" = "$n" ]
 }
 
-eventually 60 all_seen
-say $? "$n clients work"
+check "$n clients work" eventually 60 all_seen
 for ((round = 1; round <= rounds; round++)); do
     { kill -KILL "$agent" && wait "$agent"; } 2>/dev/null
     rm -f "$work/control.sock"
@@ -31,8 +29,7 @@ for ((round = 1; round <= rounds; round++)); do
     start_agent
     eventually 60 all_seen || break
 done
-[ "$round" -gt "$rounds" ]
-say $? "after each of $rounds restarts the agent sees what all of them do"
+check "after each of $rounds restarts the agent sees what all of them do" [ "$round" -gt "$rounds" ]
 [ $failed = 0 ] || status -c '.clients[] | [.pid, .uid, .level, .launches, .state]'
 
 touch "$work/stop"
@@ -41,6 +38,5 @@ for pid in "${!clients[@]}"; do
     wait "$pid" || bad=$((bad + 1))
     unset "clients[$pid]"
 done
-[ $bad = 0 ]
-say $? "the clients' own values are right"
+check "the clients' own values are right" [ $bad = 0 ]
 exit $failed

@@ -60,23 +60,18 @@ end_programs() {
 }
 
 # Clients and agents that know no more than the first version of the protocol says.
-start_agent
-say $? "the agent is up"
-timeout 30 "$work/bin/compat-client" "$work/agent.sock" >"$work/compat-client.log" 2>&1
-say $? "a client of the protocol's first version"
+check "the agent is up" start_agent
+check "a client of the protocol's first version" timeout 30 "$work/bin/compat-client" "$work/agent.sock"
 end_agent
 rm -f "$work/agent.sock"
 "$work/bin/compat-agent" "$work/agent.sock" >"$work/compat-agent.log" 2>&1 &
 clients[$!]="compat agent"
 compat=$!
 eventually 10 test -S "$work/agent.sock"
-governed 0 vector-add >"$work/compat-high.log" 2>&1
-say $? "this library with an agent of the first version: the top level"
-governed 65534 vector-add >"$work/compat-low.log" 2>&1
-say $? "and the lowest"
+check "this library with an agent of the first version: the top level" governed 0 vector-add
+check "and the lowest" governed 65534 vector-add
 kill -TERM "$compat"
-wait "$compat"
-say $? "which it has told what it did"
+check "which it has told what it did" wait "$compat"
 unset "clients[$compat]"
 rm -f "$work/agent.sock"
 
@@ -88,25 +83,23 @@ if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
     exit $failed
 fi
 [ -x "$previous/bin/weir-agent" ] || e2e/robustness/compat/build.sh "$commit" "$previous" >"$work/build.log" 2>&1
-say $? "the previous release ($commit) is built"
+report $? "the previous release ($commit) is built"
 [ -x "$previous/bin/weir-agent" ] || { tail -n 20 "$work/build.log"; exit 1; }
 
 agent_of "$previous"
 use "$previous/lib/libweir.so"
 begin old-low 65534 "${FILLER[@]}" && begin old-high 0 "${BURST[@]}"
-say $? "the previous library with its own agent"
+report $? "the previous library with its own agent"
 use "$this/lib/libweir.so"
 begin new-low 65534 "${FILLER[@]}" && eventually 10 levels_are '[0,0,2]' && held
-say $? "beside this library"
+report $? "beside this library"
 for round in upgrade roll-back upgrade; do
     end_agent
     [ $round = upgrade ] && folder=$this || folder=$previous
     agent_of "$folder" && eventually 10 levels_are '[0,0,2]' && held
-    say $? "$round of the agent: all come back, and who is below is held"
+    report $? "$round of the agent: all come back, and who is below is held"
 done
 use "$previous/lib/libweir.so"
-governed 65534 vector-add >"$work/late.log" 2>&1
-say $? "a program that starts with the previous library under this agent"
-end_programs
-say $? "they all come to a right end"
+check "a program that starts with the previous library under this agent" governed 65534 vector-add
+check "they all come to a right end" end_programs
 [ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

@@ -1,9 +1,9 @@
 # For cases on a bare machine: sourced, gives a scratch folder with programs that every user may run, an
 # agent, and clients of levels by user. Everything started is ended at exit.
 # shellcheck shell=bash disable=SC2034
+. e2e/tap.sh
 work=$(mktemp -d)
 chmod 755 "$work"
-failed=0 # for the case to end with
 agent=
 declare -A clients # pid -> what it is
 
@@ -25,19 +25,6 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
-
-say() { # STATUS TEXT
-    if [ "$1" -eq 0 ]; then echo "ok - $2"; else echo "not ok - $2"; failed=1; fi
-}
-
-eventually() { # SECONDS COMMAND...
-    local until=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $until ] || return 1
-        sleep 0.1
-    done
-}
 
 # Programs of ours that clients will run.
 prepare() { # PROGRAM...
@@ -85,12 +72,10 @@ start_busy() {
         --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
     busy=$!
     clients[$busy]=burst
-    eventually 30 test -e "$work/ready"
-    say $? "a busy client is there"
+    check "a busy client is there" eventually 30 test -e "$work/ready"
 }
 
 stop_busy() {
     touch "$work/stop"
-    wait "$busy"
-    say $? "the busy client's own values are right"
+    check "the busy client's own values are right" wait "$busy"
 }

@@ -27,21 +27,18 @@ shows() { # TEXT FILE: that line is in it
 }
 
 LD_LIBRARY_PATH=$work "$work/bin/nvml-view" >"$work/card" 2>&1
-say $? "without libweir NVML is there"
+report $? "without libweir NVML is there"
 shows "gpus 2" "$work/card" && shows "memory total 1024 used 0 free 1024 MiB" "$work/card"
-say $? "and shows the machine"
+report $? "and shows the machine"
 CUDA_VISIBLE_DEVICES=1 LD_LIBRARY_PATH=$work "$work/bin/nvml-view" --allocate 7 | sed -n '/^gpu 1/,$p' >"$work/view"
-shows "memory total 1024 used 7 free 1017 MiB" "$work/view"
-say $? "and what is on which GPU"
+check "and what is on which GPU" shows "memory total 1024 used 7 free 1017 MiB" "$work/view"
 in_pod 65532 "$work/bin/nvml-view" >"$work/view" 2>&1
-diff "$work/card" "$work/view"
-say $? "no agent: nothing else is shown"
+check "no agent: nothing else is shown" diff "$work/card" "$work/view"
 maps() { LD_PRELOAD="$work/libweir.so:$work/libweir-nvml.so" LD_LIBRARY_PATH=$work cat /proc/self/maps; }
-! maps | grep -q libnvidia-ml
-say $? "a program that never asks does not load NVML"
+! maps | grep libnvidia-ml >/dev/null
+report $? "a program that never asks does not load NVML"
 
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 gpu=$(sed -n 's/^gpu 1 //p' "$work/card")
 cat >"$work/view.py" <<'END'
 import ctypes
@@ -59,22 +56,19 @@ END
 gpu=$(sed -n 's/^gpu 0 //p' "$work/card")
 in_pod 0 "$work/bin/nvml-view" --allocate 200 --stop-file "$work/stop" --ready-file "$work/ready" >"$work/other" 2>&1 &
 clients[$!]=other
-eventually 20 test -e "$work/ready"
-say $? "somebody else uses the GPU"
+check "somebody else uses the GPU" eventually 20 test -e "$work/ready"
 for program in nvml-view nvml-view-linked; do
     in_pod 65532 "$work/bin/$program" --allocate 40 >"$work/view" 2>&1
-    say $? "$program runs"
+    report $? "$program runs"
     shows "gpus 1" "$work/view" && shows "gpu 0 $gpu" "$work/view"
-    say $? "$program sees the container's GPU"
+    report $? "$program sees the container's GPU"
     shows "memory total 96 used 40 free 56 MiB" "$work/view" &&
-        shows "memory_v2 total 96 used 40 free 56 reserved 0 MiB" "$work/view"
-    say $? "$program sees the limit, and what is used of it"
-    shows "process .*/$program 40 MiB" "$work/view"
-    say $? "$program sees itself"
+        check "$program sees the limit, and what is used of it" shows "memory_v2 total 96 used 40 free 56 reserved 0 MiB" "$work/view"
+    check "$program sees itself" shows "process .*/$program 40 MiB" "$work/view"
 done
 in_pod 65532 python3 "$work/view.py" >"$work/view" 2>&1
 shows "gpus 1" "$work/view" && shows "memory total 96 used 0 free 96 MiB" "$work/view"
-say $? "Python sees it, too"
+report $? "Python sees it, too"
 
 # Where cgroups can be made: another's processes are not the container's.
 root=$(awk '$3 == "cgroup2" || $4 ~ /(^|,)pids(,|$)/ { print $2; exit }' /proc/self/mounts)
@@ -82,26 +76,24 @@ group=$root/weir-nvml-$$
 if [ -n "$root" ] && mkdir "$group" 2>/dev/null; then
     (echo "$BASHPID" >"$group/cgroup.procs" && in_pod 65532 "$work/bin/nvml-view" --allocate 10) >"$work/view" 2>&1
     shows "processes 1" "$work/view" && shows "process .*/nvml-view 10 MiB" "$work/view"
-    say $? "other containers' processes are not shown"
+    report $? "other containers' processes are not shown"
     rmdir "$group"
 else
     echo "ok - other containers' processes are not shown # SKIP no cgroup can be made here"
 fi
 
 in_pod 0 "$work/bin/nvml-view" >"$work/view" 2>&1
-shows "memory total 1024 used 200 free 824 MiB" "$work/view"
-say $? "without a limit the card's memory is shown"
+check "without a limit the card's memory is shown" shows "memory total 1024 used 200 free 824 MiB" "$work/view"
 gpu=$(sed -n 's/^gpu 1 //p' "$work/card")
 in_pod 65532 "$work/bin/nvml-view" >"$work/view" 2>&1
 shows "gpus 1" "$work/view" && shows "gpu 0 $gpu" "$work/view" && shows "memory total 96 used 0 free 96 MiB" "$work/view"
-say $? "a container of another GPU sees that, as its number 0"
+report $? "a container of another GPU sees that, as its number 0"
 gpu=
 in_pod 65532 "$work/bin/nvml-view" >"$work/view" 2>&1
-shows "gpus 2" "$work/view"
-say $? "where no GPU is named all are shown"
+check "where no GPU is named all are shown" shows "gpus 2" "$work/view"
 rm "$work/libnvidia-ml.so.1"
 in_pod 65532 "$work/bin/nvml-view" >"$work/view" 2>&1
 [ $? -eq 1 ] && grep -q 'nvmlInit_v2: .*Not Found' "$work/view"
-say $? "without NVML a program is told so"
+report $? "without NVML a program is told so"
 touch "$work/stop"
 [ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

@@ -19,8 +19,7 @@ END
 mkdir "$work/mps" && touch "$work/mps/control"
 export CUDA_MPS_PIPE_DIRECTORY=$work/mps
 
-start_agent
-say $? "the agent is up"
+check "the agent is up" start_agent
 uids=(65532 65531 65530)
 for uid in "${uids[@]}"; do
     mkdir -m 777 "$work/$uid"
@@ -29,8 +28,7 @@ for uid in "${uids[@]}"; do
     clients[$!]="filler of $uid"
 done
 all_ready() { [ -e "$work/65532/ready" ] && [ -e "$work/65531/ready" ] && [ -e "$work/65530/ready" ]; }
-eventually 60 all_ready
-say $? "three equals are there"
+check "three equals are there" eventually 60 all_ready
 
 launches() { # of each, in the order of the uids
     status '[.clients[] | {uid, launches}] | sort_by(-.uid) | map(.launches) | @tsv' | tr -d '"' | sed 's/\\t/ /g'
@@ -54,32 +52,26 @@ measure() { # LAUNCHES
 }
 within() { [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
 
-measure 1500
-say $? "they work"
+check "they work" measure 1500
 [ "$(status -c '[.clients[].concurrent] | unique')" = '[true]' ]
-say $? "and say that their kernels run at the same time"
+report $? "and say that their kernels run at the same time"
 within "${parts[0]}" 40 60 && within "${parts[1]}" 15 35 && within "${parts[2]}" 15 35
-say $? "shares of 2:1:1 are parts of 2:1:1"
+report $? "shares of 2:1:1 are parts of 2:1:1"
 
 "$B/bin/weirctl" --socket "$work/control.sock" trace --for 1s >"$work/trace"
-say $? "what they do is recorded"
+report $? "what they do is recorded"
 "$B/bin/weir-sim" --policy wfq --json "$work/trace" >"$work/sim.json"
 [ "$(jq '[.clients[] | select(.requests > 0)] | length' "$work/sim.json")" = 3 ]
-say $? "and weir-sim runs it"
+report $? "and weir-sim runs it"
 
-[ "$("$B/bin/weirctl" --socket "$work/control.sock" policy hpf)" = hpf ]
-say $? "the policy that has them run so"
-measure 1000
-say $? "they work on"
+check "the policy that has them run so" [ "$("$B/bin/weirctl" --socket "$work/control.sock" policy hpf)" = hpf ]
+check "they work on" measure 1000
 within "${parts[0]}" 3 94 && within "${parts[1]}" 3 94 && within "${parts[2]}" 3 94
-say $? "all of them"
-[ "$("$B/bin/weirctl" --socket "$work/control.sock" policy levels)" = levels ]
-say $? "another policy, while they run"
+report $? "all of them"
+check "another policy, while they run" [ "$("$B/bin/weirctl" --socket "$work/control.sock" policy levels)" = levels ]
 none_held() { [ "$(status '[.clients[] | select(.state == "held")] | length')" = 0 ]; }
-none_held
-say $? "nobody is held any more"
-measure 300
-say $? "they work on"
+check "nobody is held any more" none_held
+check "they work on" measure 300
 
 touch "$work/stop"
 wrong=0
@@ -87,5 +79,5 @@ for pid in "${!clients[@]}"; do
     wait "$pid" || wrong=1
     unset "clients[$pid]"
 done
-say $wrong "every value is right"
+report $wrong "every value is right"
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

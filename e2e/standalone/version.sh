@@ -1,13 +1,14 @@
 #!/bin/bash
-# Each program says its name and version.
-set -u
-failed=0
+# Each program prints its name and version.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
+
+prints_version() { # PROGRAM
+    [[ $("$B/bin/$1" --version) =~ ^$1\ [0-9]+\.[0-9]+\.[0-9]+ ]]
+}
+
 for program in weir-agent weir-compile weir-device-plugin weir-sim weir-transform weirctl; do
-    if said=$("$B/bin/$program" --version) && [[ $said =~ ^$program\ [0-9]+\.[0-9]+\.[0-9]+ ]]; then
-        echo "ok - $said"
-    else
-        echo "not ok - $program --version: $said"
-        failed=1
-    fi
+    check "$program --version" prints_version "$program"
 done
-exit "$failed"
+exit $failed

@@ -1,51 +1,42 @@
-#!/bin/sh
-# libweir exports the complete driver API of the installed cuda.h, and nothing else.
-set -eu
-want=$B/gen/driver-symbols.txt
-have=$B/gen/libweir-exports.txt
-nm -D --defined-only "$B/lib/libweir.so" | awk '{ print $3 }' | LC_ALL=C sort >"$have"
+#!/bin/bash
+# libweir exports the complete driver API of the installed cuda.h and nothing else, libweir-nvml NVML's. Both need
+# no library but libc, and no glibc younger than 2.17.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
+include=${CUDA_HOME:-build/cuda}/include
 
-if diff "$want" "$have" >"$have.diff"; then
-    echo "ok - libweir exports the $(wc -l <"$want") functions of the driver"
-else
-    cat "$have.diff"
-    echo "not ok - libweir exports the driver's functions and no others"
-    exit 1
-fi
-# The list itself: each function that the header declares, read in another way than it was made.
-missing=$(grep -oE '\bCUDAAPI +cu[A-Z][A-Za-z0-9_]*' "${CUDA_HOME:-build/cuda}/include/cuda.h" |
-    awk '{ print $2 }' | sort -u | while read -r name; do grep -qx "$name" "$have" || grep -qx "${name}_v2" "$have" || echo "$name"; done)
-if [ -z "$missing" ]; then
-    echo "ok - no declaration of cuda.h is missing"
-else
-    echo "missing: $missing"
-    echo "not ok - no declaration of cuda.h is missing"
-    exit 1
-fi
+exports() { # LIBRARY LIST
+    nm -D --defined-only "$B/lib/$1.so" | awk '{ print $3 }' | LC_ALL=C sort >"$B/gen/$1-exports.txt"
+    diff "$2" "$B/gen/$1-exports.txt"
+}
+# The header's declarations, found in another way than the list was made.
+none_missing() {
+    local name missing=0
+    while read -r name; do
+        grep -qxE "${name}(_v2)?" "$B/gen/libweir-exports.txt" || { echo "missing: $name"; missing=1; }
+    done < <(grep -oE '\bCUDAAPI +cu[A-Z][A-Za-z0-9_]*' "$include/cuda.h" | awk '{ print $2 }' | sort -u)
+    return $missing
+}
+has_all_of_nvml() {
+    [ "$(grep -cE 'DECLDIR +nvml' "$include/nvml.h")" -le "$(wc -l <"$B/gen/libweir-nvml-exports.txt")" ]
+}
+needs_libc_only() { # LIBRARY
+    ! objdump -p "$B/lib/$1.so" | grep NEEDED | grep -vE 'libc\.so|ld-linux'
+}
+glibc_is_old() { # LIBRARY
+    local young
+    young=$(objdump -T "$B/lib/$1.so" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | awk -F. '$2 > 17')
+    echo "$young"
+    [ -z "$young" ]
+}
 
-want=$B/gen/nvml-symbols.txt
-have=$B/gen/libweir-nvml-exports.txt
-nm -D --defined-only "$B/lib/libweir-nvml.so" | awk '{ print $3 }' | LC_ALL=C sort >"$have"
-if diff "$want" "$have" >"$have.diff" && [ "$(grep -cE 'DECLDIR +nvml' "${CUDA_HOME:-build/cuda}/include/nvml.h")" -le "$(wc -l <"$have")" ]; then
-    echo "ok - libweir-nvml exports the $(wc -l <"$want") functions of NVML"
-else
-    cat "$have.diff"
-    echo "not ok - libweir-nvml exports NVML's functions and no others"
-    exit 1
-fi
-
+check "libweir exports the functions of the driver and no others" exports libweir "$B/gen/driver-symbols.txt"
+check "no declaration of cuda.h is missing" none_missing
+check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
+check "no declaration of nvml.h is missing" has_all_of_nvml
 for library in libweir libweir-nvml; do
-    if objdump -p "$B/lib/$library.so" | grep -E 'NEEDED' | grep -vE 'libc\.so|ld-linux'; then
-        echo "not ok - $library depends on libc only"
-        exit 1
-    fi
-    echo "ok - $library depends on libc only"
-
-    young=$(objdump -T "$B/lib/$library.so" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | awk -F. '$2 > 17')
-    if [ -n "$young" ]; then
-        objdump -T "$B/lib/$library.so" | grep -E "$(echo "$young" | paste -sd'|')"
-        echo "not ok - glibc 2.17 is enough for $library"
-        exit 1
-    fi
-    echo "ok - glibc 2.17 is enough for $library"
+    check "$library needs libc only" needs_libc_only $library
+    check "glibc 2.17 is enough for $library" glibc_is_old $library
 done
+exit $failed

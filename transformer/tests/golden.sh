@@ -3,23 +3,17 @@
 # golden/NAME.want.ptx, or the error message golden/NAME.err. UPDATE=1 writes these files instead. ptxas, if there
 # is one, must accept the output.
 set -uo pipefail
-cd "$(dirname "$0")/golden" || exit
-top=$(cd ../../.. && pwd)
-transform=$top/${B:-build}/bin/weir-transform
-ptxas=${CUDA_HOME:-build/cuda}/bin/ptxas
-case $ptxas in /*) ;; *) ptxas=$top/$ptxas ;; esac
+cd "$(dirname "$0")/../.." || exit
+. e2e/tap.sh
+transform=$(realpath "$B")/bin/weir-transform
+ptxas=$(realpath "${CUDA_HOME:-build/cuda}")/bin/ptxas
+cd transformer/tests/golden || exit
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-status=0
-
-report() { # GOOD? WHAT
-    if [ "$1" -eq 0 ]; then echo "ok - $2"; else echo "not ok - $2"; status=1; fi
-}
 
 compare() { # NAME WANT GOT
     if [ -n "${UPDATE:-}" ]; then cp "$3" "$2"; fi
-    diff -u "$2" "$3"
-    report $? "$1"
+    check "$1" diff -u "$2" "$3"
 }
 
 for input in *.ptx; do
@@ -32,10 +26,9 @@ for input in *.ptx; do
         [ ! -s "$scratch/list" ] || continue
         [ -x "$ptxas" ] || continue
         target=$(sed -n 's/^\.target \([a-z0-9_]*\).*/\1/p' "$input")
-        "$ptxas" -arch="$target" -o /dev/null "$scratch/out"
-        report $? "$name assembles"
+        check "$name assembles" "$ptxas" -arch="$target" -o /dev/null "$scratch/out"
     else
         compare "$name" "$name.err" "$scratch/err"
     fi
 done
-exit $status
+exit $failed

@@ -3,16 +3,11 @@
 # the output is a fixed point, and ptxas accepts it. (e2e/forms/ptxas.sh assembles the forms.)
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-B=${B:-build}
+. e2e/tap.sh
 transform=$B/bin/weir-transform
 ptxas=${CUDA_HOME:-build/cuda}/bin/ptxas
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-status=0
-
-report() { # GOOD? WHAT
-    if [ "$1" -eq 0 ]; then echo "ok - $2"; else echo "not ok - $2"; status=1; fi
-}
 
 assemble() { # FILE
     local own sm
@@ -30,4 +25,4 @@ while read -r input; do
         "$transform" --reprint "$scratch/new.ptx" | cmp - "$scratch/new.ptx" && assemble "$scratch/new.ptx"
     report $? "$name is printed"
 done < <(find "$B/gen" -name '*.ptx' -not -path '*/reprint/*' | sort)
-exit $status
+exit $failed

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Alerts and dashboard: promtool takes the rules and their tests, and every expression of the dashboard.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit
+. e2e/tap.sh
 files=charts/weir/files
 dir=$(mktemp -d /tmp/weir-monitoring-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 # Grafana's variables as Grafana would fill them in; each expression a rule.
 dashboard_rules() {
@@ -39,10 +39,10 @@ check "all of which its document lists" none_of "$dir/unlisted"
 promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
 if [ ! -x "$promtool" ]; then
     echo "ok - rules and expressions # SKIP no promtool; make setup fetches it on Debian and Ubuntu"
-    exit $status
+    exit $failed
 fi
 check "the alerts are good" "$promtool" check rules $files/alerts.yaml
 check "they come when they should, and only then" "$promtool" test rules charts/weir/tests/alerts.yaml
 check "the dashboard can be read" dashboard_rules
 check "all its expressions are good" "$promtool" check rules --lint=none "$dir/rules.yaml"
-exit $status
+exit $failed

@@ -1,13 +1,12 @@
 #!/bin/bash
 # Renders the chart in the ways that differ and looks at what matters, and that deploy/manifests is what the chart
 # says. Without helm (WEIR_SKIP_KUBELET=1 and none on the PATH) it checks that the files are what they claim to be.
-set -u
+set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit
+. e2e/tap.sh
 chart=charts/weir
-B=${B:-build}
 dir=$(mktemp -d /tmp/weir-chart-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-. e2e/tap.sh
 
 same_version() {
     grep -qx "appVersion: $(sed -n 's/^VERSION *:= *//p' Makefile)" $chart/Chart.yaml
@@ -39,7 +38,7 @@ check "so has the device plugin's" program_takes weir-device-plugin deviceplugin
 check "the schema is JSON" jq -e .properties $chart/values.schema.json
 check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
 helm=$(type -P helm) || {
-    [ "${WEIR_SKIP_KUBELET:-}" != 1 ] || exit $status
+    [ "${WEIR_SKIP_KUBELET:-}" != 1 ] || exit $failed
     helm=$(e2e/cluster/build.sh helm)/helm || exit
 }
 # Nothing of the caller's own.
@@ -60,7 +59,7 @@ document() { # FILE KIND NAME
     awk -v RS='---\n' -v kind="$2" -v name="$3" 'index($0, "\nkind: " kind "\n") && $0 ~ "\n  name: " name "\n"' "$dir/$1"
 }
 in_document() { # TEXT FILE KIND NAME
-    document "${@:2}" | grep -qF -- "$1"
+    document "${@:2}" | grep -F -- "$1" > /dev/null
 }
 has() { # FILE TEXT
     grep -qF -- "$2" "$dir/$1"
@@ -165,4 +164,4 @@ check "the others do not" in_document "operator: NotIn" all DaemonSet weir
 check "with an affinity of the user's" render affine --set profiles.batch.agent.policy=wfq --set-json \
     'affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"b","operator":"Exists"}]}]}}}'
 check "neither, whichever term fits" test "$(document affine DaemonSet weir | grep -c 'operator: NotIn')" = 2
-exit $status
+exit $failed

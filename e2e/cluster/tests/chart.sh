@@ -21,28 +21,28 @@ VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
 export VERSION
 
 helm() {
-	# 9 is our lock.
-	HELM_CACHE_HOME=$W/helm HELM_CONFIG_HOME=$W/helm HELM_DATA_HOME=$W/helm KUBECONFIG=$W/admin.kubeconfig \
-		"$helm" --namespace "$RELEASE_NAMESPACE" "$@" 9>&- > "$W/helm.log" 2>&1 && return
-	sed 's/^/# helm: /' "$W/helm.log"
-	describe
-	return 1
+    # 9 is our lock.
+    HELM_CACHE_HOME=$W/helm HELM_CONFIG_HOME=$W/helm HELM_DATA_HOME=$W/helm KUBECONFIG=$W/admin.kubeconfig \
+        "$helm" --namespace "$RELEASE_NAMESPACE" "$@" 9>&- > "$W/helm.log" 2>&1 && return
+    sed 's/^/# helm: /' "$W/helm.log"
+    describe
+    return 1
 }
 
 # Why pods of the release are not what they should be.
 describe() {
-	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[] | {name: .metadata.name, phase: .status.phase,
-		containers: [(.status.initContainerStatuses // [])[], (.status.containerStatuses // [])[] | {name, state, restartCount}]}' |
-		cut -c1-600 | sed 's/^/# /'
-	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/events" | jq -r '.items[] | .reason + ": " + .message' |
-		tail -n 10 | cut -c1-300 | sed 's/^/# /'
-	tail -qn 5 "$W/pods/$RELEASE_NAMESPACE"_*/*/*.log | cut -c1-300 | sed 's/^/# log: /'
+    api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[] | {name: .metadata.name, phase: .status.phase,
+        containers: [(.status.initContainerStatuses // [])[], (.status.containerStatuses // [])[] | {name, state, restartCount}]}' |
+        cut -c1-600 | sed 's/^/# /'
+    api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/events" | jq -r '.items[] | .reason + ": " + .message' |
+        tail -n 10 | cut -c1-300 | sed 's/^/# /'
+    tail -qn 5 "$W/pods/$RELEASE_NAMESPACE"_*/*/*.log | cut -c1-300 | sed 's/^/# log: /'
 }
 
 # As the chart is, but for where the simulated driver and the folders are.
 write_values() {
-	mkdir -p "$W"/node/{lib,cache} "$W/cdi" "$W/tmpfs/run"
-	cat > "$W/values.yaml" << Y
+    mkdir -p "$W"/node/{lib,cache} "$W/cdi" "$W/tmpfs/run"
+    cat > "$W/values.yaml" << Y
 image: {pullPolicy: Never}
 nvidiaRuntime: {className: ""}
 driver: {nvml: $W/host/driver/libnvidia-ml.so.1}
@@ -64,223 +64,223 @@ extraVolumeMounts:
 - {name: sim, mountPath: /dev/weir-sim}
 - {name: driver, mountPath: $W/host/driver, readOnly: true}
 Y
-	ln -s "$W/tmpfs/run/weir-agent/control.sock" "$W/control.sock"
+    ln -s "$W/tmpfs/run/weir-agent/control.sock" "$W/control.sock"
 }
 
 import_images() {
-	deploy/images.sh > "$W/images.log" || die "make images fails: $(tail -n 1 "$W/images.log")"
-	local image
-	for image in weir-agent weir-device-plugin; do
-		ctr_k8s images import "$B/images/$image-$VERSION.tar" > /dev/null &&
-			ctr_k8s images tag "docker.io/library/$image:$VERSION" "docker.io/library/$image:next" > /dev/null ||
-			die "containerd refuses $image"
-	done
+    deploy/images.sh > "$W/images.log" || die "make images fails: $(tail -n 1 "$W/images.log")"
+    local image
+    for image in weir-agent weir-device-plugin; do
+        ctr_k8s images import "$B/images/$image-$VERSION.tar" > /dev/null &&
+            ctr_k8s images tag "docker.io/library/$image:$VERSION" "docker.io/library/$image:next" > /dev/null ||
+            die "containerd refuses $image"
+    done
 }
 
 # install ARGUMENT...: of helm's, beside the values.
 install() {
-	helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
-		until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
-		describe
-		return 1
-	}
+    helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
+        until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
+        describe
+        return 1
+    }
 }
 
 unprivileged() {
-	api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
-		jq -e '[.items[].spec.containers[]] | length == 2 and all(.securityContext.privileged != true)' > /dev/null
+    api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
+        jq -e '[.items[].spec.containers[]] | length == 2 and all(.securityContext.privileged != true)' > /dev/null
 }
 
 tests() {
-	helm test weir --timeout 60s && grep -q 'Phase: *Succeeded' "$W/helm.log"
+    helm test weir --timeout 60s && grep -q 'Phase: *Succeeded' "$W/helm.log"
 }
 
 # The agent labels its own node, and its token can do no more than that, with RBAC and the policy together.
 labels() {
-	local token node=/api/v1/nodes/$NODE
-	until_ok 20 node_label weir-version "$VERSION" && node_label count $SIM_GPUS || return 1
-	token=$(agent_token) || return 1
-	api POST /api/v1/nodes '{"metadata": {"name": "other"}}' > /dev/null || return 1
-	# A new policy takes a moment; its own label may be changed at any time.
-	until_ok 20 denied "$token" /api/v1/nodes/other '{"metadata": {"labels": {"weir.dev/gpu.count": "8"}}}' &&
-		denied "$token" "$node" '{"metadata": {"labels": {"kubernetes.io/os": "windows"}}}' &&
-		denied "$token" "$node" '{"metadata": {"annotations": {"a": "b"}}}' &&
-		denied "$token" "$node" '{"spec": {"unschedulable": true}}' &&
-		denied "$token" /api/v1/namespaces/default/pods/low '{"metadata": {"labels": {"a": "b"}}}' &&
-		! denied "$token" "$node" '{"metadata": {"labels": {"weir.dev/gpu.count": "'$SIM_GPUS'"}}}'
-	local result=$?
-	api DELETE /api/v1/nodes/other > /dev/null
-	return $result
+    local token node=/api/v1/nodes/$NODE
+    until_ok 20 node_label weir-version "$VERSION" && node_label count $SIM_GPUS || return 1
+    token=$(agent_token) || return 1
+    api POST /api/v1/nodes '{"metadata": {"name": "other"}}' > /dev/null || return 1
+    # A new policy takes a moment; its own label may be changed at any time.
+    until_ok 20 denied "$token" /api/v1/nodes/other '{"metadata": {"labels": {"weir.dev/gpu.count": "8"}}}' &&
+        denied "$token" "$node" '{"metadata": {"labels": {"kubernetes.io/os": "windows"}}}' &&
+        denied "$token" "$node" '{"metadata": {"annotations": {"a": "b"}}}' &&
+        denied "$token" "$node" '{"spec": {"unschedulable": true}}' &&
+        denied "$token" /api/v1/namespaces/default/pods/low '{"metadata": {"labels": {"a": "b"}}}' &&
+        ! denied "$token" "$node" '{"metadata": {"labels": {"weir.dev/gpu.count": "'$SIM_GPUS'"}}}'
+    local result=$?
+    api DELETE /api/v1/nodes/other > /dev/null
+    return $result
 }
 
 node_label() {
-	[ "$(api GET "/api/v1/nodes/$NODE" | jq -r ".metadata.labels[\"weir.dev/gpu.$1\"]")" = "$2" ]
+    [ "$(api GET "/api/v1/nodes/$NODE" | jq -r ".metadata.labels[\"weir.dev/gpu.$1\"]")" = "$2" ]
 }
 
 # The one that the agent has in its pod.
 agent_token() {
-	local id pid
-	id=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
-		jq -re '.items[0].status.containerStatuses[] | select(.name == "agent") | .containerID | sub("^containerd://"; "")') || return 1
-	pid=$(ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }')
-	(cd "/proc/$pid/root" && cat var/run/secrets/kubernetes.io/serviceaccount/token)
+    local id pid
+    id=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
+        jq -re '.items[0].status.containerStatuses[] | select(.name == "agent") | .containerID | sub("^containerd://"; "")') || return 1
+    pid=$(ctr_k8s tasks ls | awk -v id="$id" '$1 == id { print $2 }')
+    (cd "/proc/$pid/root" && cat var/run/secrets/kubernetes.io/serviceaccount/token)
 }
 
 # denied TOKEN PATH PATCH
 denied() {
-	# shellcheck disable=SC2154
-	[ "$(curl -sS -o "$W/denied" -w '%{http_code}' -m 10 --cacert "$W/pki/api/apiserver.crt" -X PATCH -H "Authorization: Bearer $1" \
-		-H 'Content-Type: application/merge-patch+json' --data "$3" "https://127.0.0.1:$port_api$2")" -ge 400 ] && return
-	echo "# allowed: $2 $3"
-	return 1
+    # shellcheck disable=SC2154
+    [ "$(curl -sS -o "$W/denied" -w '%{http_code}' -m 10 --cacert "$W/pki/api/apiserver.crt" -X PATCH -H "Authorization: Bearer $1" \
+        -H 'Content-Type: application/merge-patch+json' --data "$3" "https://127.0.0.1:$port_api$2")" -ge 400 ] && return
+    echo "# allowed: $2 $3"
+    return 1
 }
 
 preempts() {
-	local waits
-	starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
-	waits=$(client low .waits)
-	qos=guaranteed starts high 20 "$(worker high)" && has_level high 2 || return 1
-	until_ok 20 more low .waits $((waits + 3)) || {
-		echo "# LOW is not held: $(status | jq -c .clients)"
-		return 1
-	}
-	[ "$(client high .waits)" = 0 ]
+    local waits
+    starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
+    waits=$(client low .waits)
+    qos=guaranteed starts high 20 "$(worker high)" && has_level high 2 || return 1
+    until_ok 20 more low .waits $((waits + 3)) || {
+        echo "# LOW is not held: $(status | jq -c .clients)"
+        return 1
+    }
+    [ "$(client high .waits)" = 0 ]
 }
 
 # What the agent serves is as Prometheus wants it, and has all that alerts and dashboard ask for. `up` is
 # Prometheus's own.
 metrics() {
-	local address name promtool
-	address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP')
-	curl -sS --fail -m 10 "http://$address:9477/metrics" > "$W/metrics" || return 1
-	grep -q '^weir_gpu_seconds_total{namespace="default",pod="low",container="main",gpu="GPU-.*"} [0-9.]*[1-9]' "$W/metrics" || {
-		grep weir_gpu_seconds_total "$W/metrics" | sed 's/^/# /'
-		return 1
-	}
-	promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
-	[ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
-	for name in $(grep -ohE '\b(weir|process)_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
-		grep -q "^# TYPE $name " "$W/metrics" || {
-			echo "# nobody tells $name"
-			return 1
-		}
-	done
+    local address name promtool
+    address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP')
+    curl -sS --fail -m 10 "http://$address:9477/metrics" > "$W/metrics" || return 1
+    grep -q '^weir_gpu_seconds_total{namespace="default",pod="low",container="main",gpu="GPU-.*"} [0-9.]*[1-9]' "$W/metrics" || {
+        grep weir_gpu_seconds_total "$W/metrics" | sed 's/^/# /'
+        return 1
+    }
+    promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
+    [ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
+    for name in $(grep -ohE '\b(weir|process)_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
+        grep -q "^# TYPE $name " "$W/metrics" || {
+            echo "# nobody tells $name"
+            return 1
+        }
+    done
 }
 
 # A new version, another policy and no labels any more, under pods that go on and then have the same levels. A version before
 # theirs that no pod has goes; that the node had yet another one is made up.
 upgrades() {
-	local noted
-	noted=$(containers low high)
-	cp -r charts/weir "$W/next" && sed -i 's/^appVersion: .*/appVersion: next/' "$W/next/Chart.yaml" &&
-		cp -r "$W/node/lib/weir/$VERSION" "$W/node/lib/weir/previous" || return 1
-	helm upgrade weir "$W/next" -f "$W/values.yaml" --set policy=wfq --set nodeLabels.enabled=false --wait --timeout 90s &&
-		until_ok 60 policy_is wfq && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
-		describe
-		return 1
-	}
-	has_level low 0 && has_level high 2 && unharmed "$noted" low high &&
-		pod after-upgrade 10 "vector-add && grep -q /next/libweir.so /proc/self/mountinfo" && succeeds after-upgrade 30 || return 1
-	[ "$(cd "$W/node/lib/weir" && echo *)" = "$VERSION next" ] && no_labels || {
-		echo "# versions: $(ls "$W/node/lib/weir"), labels: $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
-		return 1
-	}
+    local noted
+    noted=$(containers low high)
+    cp -r charts/weir "$W/next" && sed -i 's/^appVersion: .*/appVersion: next/' "$W/next/Chart.yaml" &&
+        cp -r "$W/node/lib/weir/$VERSION" "$W/node/lib/weir/previous" || return 1
+    helm upgrade weir "$W/next" -f "$W/values.yaml" --set policy=wfq --set nodeLabels.enabled=false --wait --timeout 90s &&
+        until_ok 60 policy_is wfq && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
+        describe
+        return 1
+    }
+    has_level low 0 && has_level high 2 && unharmed "$noted" low high &&
+        pod after-upgrade 10 "vector-add && grep -q /next/libweir.so /proc/self/mountinfo" && succeeds after-upgrade 30 || return 1
+    [ "$(cd "$W/node/lib/weir" && echo *)" = "$VERSION next" ] && no_labels || {
+        echo "# versions: $(ls "$W/node/lib/weir"), labels: $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
+        return 1
+    }
 }
 
 no_labels() {
-	[ "$(api GET "/api/v1/nodes/$NODE" | jq '[.metadata.labels | keys[] | select(startswith("weir.dev/gpu."))] | length')" = 0 ]
+    [ "$(api GET "/api/v1/nodes/$NODE" | jq '[.metadata.labels | keys[] | select(startswith("weir.dev/gpu."))] | length')" = 0 ]
 }
 
 policy_is() {
-	[ "$(status | jq -r .policy)" = "$1" ]
+    [ "$(status | jq -r .policy)" = "$1" ]
 }
 
 # With a pod that still runs: its library is left to it, and the place where it finds an agent.
 uninstalls_under_pods() {
-	local noted
-	noted=$(containers low)
-	finishes high && helm uninstall weir --wait --timeout 120s || return 1
-	[ "$(find "$W"/node/* "$W/tmpfs/run" -mindepth 1 ! -type d | sort)" = \
-		"$(printf '%s\n' "$W/node/lib/weir/$VERSION/"{ld.so.preload,libweir-nvml.so,libweir.so})" ] || {
-		echo "# left: $(left)"
-		return 1
-	}
-	# Now as it is without NVIDIA's runtime: the host's root is mounted, and it is privileged.
-	install --set nvidiaRuntime.enabled=false --set host.mountPropagation=None && ! unprivileged &&
-		has_level low 0 && unharmed "$noted" low && finishes low
+    local noted
+    noted=$(containers low)
+    finishes high && helm uninstall weir --wait --timeout 120s || return 1
+    [ "$(find "$W"/node/* "$W/tmpfs/run" -mindepth 1 ! -type d | sort)" = \
+        "$(printf '%s\n' "$W/node/lib/weir/$VERSION/"{ld.so.preload,libweir-nvml.so,libweir.so})" ] || {
+        echo "# left: $(left)"
+        return 1
+    }
+    # Now as it is without NVIDIA's runtime: the host's root is mounted, and it is privileged.
+    install --set nvidiaRuntime.enabled=false --set host.mountPropagation=None && ! unprivileged &&
+        has_level low 0 && unharmed "$noted" low && finishes low
 }
 
 # The GPUs by the Container Device Interface, which the node's runtime has switched on; unprivileged again.
 cdi() {
-	[ -n "$CONTAINERD" ] || return 77
-	helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
-		--set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && unprivileged || {
-		describe
-		return 1
-	}
-	pod named 30 '[ "$NVIDIA_VISIBLE_DEVICES" = void ] && vector-add' && succeeds named 30 && pod_delete named &&
-		jq -e --argjson gpus $SIM_GPUS '.kind == "weir.dev/gpu" and (.devices | length) == $gpus' "$W/cdi/weir.dev-gpu.json" > /dev/null
+    [ -n "$CONTAINERD" ] || return 77
+    helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
+        --set host.mountPropagation=None --wait --timeout 90s && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && unprivileged || {
+        describe
+        return 1
+    }
+    pod named 30 '[ "$NVIDIA_VISIBLE_DEVICES" = void ] && vector-add' && succeeds named 30 && pod_delete named &&
+        jq -e --argjson gpus $SIM_GPUS '.kind == "weir.dev/gpu" and (.devices | length) == $gpus' "$W/cdi/weir.dev-gpu.json" > /dev/null
 }
 
 uninstalls() {
-	clear_pods
-	pod again 10 vector-add && succeeds again 30 && pod_delete again &&
-		helm uninstall weir --wait --timeout 120s || return 1
-	until_ok 20 nothing_left || {
-		echo "# left: $(left)"
-		return 1
-	}
-	until_ok 30 allocatable_is 0 && no_labels || {
-		echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
-		return 1
-	}
+    clear_pods
+    pod again 10 vector-add && succeeds again 30 && pod_delete again &&
+        helm uninstall weir --wait --timeout 120s || return 1
+    until_ok 20 nothing_left || {
+        echo "# left: $(left)"
+        return 1
+    }
+    until_ok 30 allocatable_is 0 && no_labels || {
+        echo "# the node says $(api GET "/api/v1/nodes/$NODE" | jq -c '[.status.allocatable, .metadata.labels]')"
+        return 1
+    }
 }
 
 # Files, mounts, processes and objects of the release.
 left() {
-	find "$W"/node "$W"/tmpfs/run -mindepth 2
-	find "$W"/tmpfs/run "$W"/cdi -mindepth 1
-	find "$PLUGINS" -name 'weir*'
-	local pid mounts=' [^ ]*/(libweir.so|run/weir[^ ]*) '
-	grep -oE "$mounts" /proc/self/mountinfo
-	for pid in $(cgroup_pids); do
-		grep -soE "$mounts" "/proc/$pid/mountinfo"
-		grep -sxE 'weir-.*' "/proc/$pid/comm"
-	done
-	local path
-	for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
-		/apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings} \
-		/apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings}; do
-		api GET "$path" | jq -r --arg namespace "$RELEASE_NAMESPACE" '.items[].metadata |
-			select(.namespace == $namespace or (.name | startswith("weir"))) |
-			select(.name != "default" and .name != "kube-root-ca.crt") | "'"$path"'/" + .name'
-	done
+    find "$W"/node "$W"/tmpfs/run -mindepth 2
+    find "$W"/tmpfs/run "$W"/cdi -mindepth 1
+    find "$PLUGINS" -name 'weir*'
+    local pid mounts=' [^ ]*/(libweir.so|run/weir[^ ]*) '
+    grep -oE "$mounts" /proc/self/mountinfo
+    for pid in $(cgroup_pids); do
+        grep -soE "$mounts" "/proc/$pid/mountinfo"
+        grep -sxE 'weir-.*' "/proc/$pid/comm"
+    done
+    local path
+    for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
+        /apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings} \
+        /apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings}; do
+        api GET "$path" | jq -r --arg namespace "$RELEASE_NAMESPACE" '.items[].metadata |
+            select(.namespace == $namespace or (.name | startswith("weir"))) |
+            select(.name != "default" and .name != "kube-root-ca.crt") | "'"$path"'/" + .name'
+    done
 }
 
 nothing_left() {
-	[ -z "$(left)" ]
+    [ -z "$(left)" ]
 }
 
 cases=(
-	"install|helm install, without privileges: its pods are ready, and the node has shares"
-	"unprivileged|none of them is privileged"
-	"tests|helm test: a pod gets a share, and what goes with it"
-	"labels|the agent labels its own node, and may change nothing else of any"
-	"preempts|a Guaranteed pod preempts a BestEffort one"
-	"metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
-	"upgrades|helm upgrade under both: they go on with their library; an older one goes, and labels that are switched off"
-	"uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
-	"cdi|helm upgrade to CDI: a pod gets its GPU by name"
-	"uninstalls|helm uninstall leaves no file, mount, process or object"
+    "install|helm install, without privileges: its pods are ready, and the node has shares"
+    "unprivileged|none of them is privileged"
+    "tests|helm test: a pod gets a share, and what goes with it"
+    "labels|the agent labels its own node, and may change nothing else of any"
+    "preempts|a Guaranteed pod preempts a BestEffort one"
+    "metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
+    "upgrades|helm upgrade under both: they go on with their library; an older one goes, and labels that are switched off"
+    "uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
+    "cdi|helm upgrade to CDI: a pod gets its GPU by name"
+    "uninstalls|helm uninstall leaves no file, mount, process or object"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-	echo "ok - chart # SKIP because WEIR_SKIP_KUBELET=1"
-	exit 0
+    echo "ok - chart # SKIP because WEIR_SKIP_KUBELET=1"
+    exit 0
 fi
 if ldd "$B/lib/libweir.so" | grep -q libasan; then
-	echo "ok - chart # SKIP because a sanitizer cannot be preloaded into containers"
-	exit 0
+    echo "ok - chart # SKIP because a sanitizer cannot be preloaded into containers"
+    exit 0
 fi
 check_machine
 helm=$("$here/build.sh" helm)/helm || die "cannot build helm"
@@ -298,14 +298,14 @@ write_values
 import_images
 # Each stands on the one before.
 for case in "${cases[@]}"; do
-	began=$SECONDS
-	"${case%%|*}"
-	case $? in
-	0) echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)" ;;
-	77) echo "ok - chart: ${case#*|} # SKIP no containerd with it here" ;;
-	*)
-		echo "not ok - chart: ${case#*|}"
-		exit 1
-		;;
-	esac
+    began=$SECONDS
+    "${case%%|*}"
+    case $? in
+    0) echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)" ;;
+    77) echo "ok - chart: ${case#*|} # SKIP no containerd with it here" ;;
+    *)
+        echo "not ok - chart: ${case#*|}"
+        exit 1
+        ;;
+    esac
 done

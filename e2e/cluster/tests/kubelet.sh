@@ -20,281 +20,281 @@ W=${W:-$PWD/${B:-build}/kubelet}
 MEMORY_DEFAULT=share
 
 clients_seen() {
-	grep -c 'client .* of GPU-.* libweir [0-9]' "$W/agent.log"
+    grep -c 'client .* of GPU-.* libweir [0-9]' "$W/agent.log"
 }
 
 share() {
-	local before
-	before=$(clients_seen)
-	# shellcheck disable=SC2016
-	pod share 30 'set -e; vector-add; matrix-multiply; reduction; long-block; echo gpu $WEIR_GPU' || return 1
-	succeeds share 60 || return 1
-	[ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-' &&
-		[ "$(clients_seen)" = $((before + 4)) ]
+    local before
+    before=$(clients_seen)
+    # shellcheck disable=SC2016
+    pod share 30 'set -e; vector-add; matrix-multiply; reduction; long-block; echo gpu $WEIR_GPU' || return 1
+    succeeds share 60 || return 1
+    [ "$(pod_log share | grep -c ': ok')" = 4 ] && pod_log share | grep -q '^gpu GPU-' &&
+        [ "$(clients_seen)" = $((before + 4)) ]
 }
 
 refused() {
-	pod greedy 150 true || return 1
-	until_ok 10 phase_is greedy Failed
-	[ "$(pod_get greedy .status.reason)" = UnexpectedAdmissionError ] &&
-		pod_get greedy .status.message | grep -q '150 shares do not fit on one GPU' && return
-	explain greedy
-	return 1
+    pod greedy 150 true || return 1
+    until_ok 10 phase_is greedy Failed
+    [ "$(pod_get greedy .status.reason)" = UnexpectedAdmissionError ] &&
+        pod_get greedy .status.message | grep -q '150 shares do not fit on one GPU' && return
+    explain greedy
+    return 1
 }
 
 # LOW has the GPU full; what HIGH does is seen in LOW's gates and not in HIGH's.
 guaranteed() {
-	local waits
-	starts low 20 "$(filler low)" || return 1
-	has_level low 0 || return 1
-	works low || return 1
-	waits=$(client low .waits)
-	qos=guaranteed starts high 20 "$(worker high)" || return 1
-	has_level high 2 || return 1
-	until_ok 20 more low .waits $((waits + 3)) || {
-		echo "# LOW is not held: $(status | jq -c .clients)"
-		return 1
-	}
-	[ "$(client high .gatesClosed)" = 0 ] && [ "$(client high .waits)" = 0 ] || {
-		echo "# HIGH was held: $(status | jq -c .clients)"
-		return 1
-	}
-	finishes high && works low && finishes low
+    local waits
+    starts low 20 "$(filler low)" || return 1
+    has_level low 0 || return 1
+    works low || return 1
+    waits=$(client low .waits)
+    qos=guaranteed starts high 20 "$(worker high)" || return 1
+    has_level high 2 || return 1
+    until_ok 20 more low .waits $((waits + 3)) || {
+        echo "# LOW is not held: $(status | jq -c .clients)"
+        return 1
+    }
+    [ "$(client high .gatesClosed)" = 0 ] && [ "$(client high .waits)" = 0 ] || {
+        echo "# HIGH was held: $(status | jq -c .clients)"
+        return 1
+    }
+    finishes high && works low && finishes low
 }
 
 annotation() {
-	qos=guaranteed annotation=low starts humble 10 "$(worker humble)" &&
-		namespace=trusted annotation=critical starts chosen 10 "$(worker chosen)" &&
-		annotation=critical starts pretender 10 "$(worker pretender)" || return 1
-	has_level humble 0 && has_level chosen 3 && has_level pretender 0 || return 1
-	client pretender .reason | grep -q refused || return 1
-	# Edits of running pods.
-	pod_annotate humble null && has_level humble 2 &&
-		namespace=trusted pod_annotate chosen '"high"' && has_level chosen 2 &&
-		pod_annotate pretender '"normal"' && has_level pretender 0 &&
-		finishes humble pretender && namespace=trusted finishes chosen
+    qos=guaranteed annotation=low starts humble 10 "$(worker humble)" &&
+        namespace=trusted annotation=critical starts chosen 10 "$(worker chosen)" &&
+        annotation=critical starts pretender 10 "$(worker pretender)" || return 1
+    has_level humble 0 && has_level chosen 3 && has_level pretender 0 || return 1
+    client pretender .reason | grep -q refused || return 1
+    # Edits of running pods.
+    pod_annotate humble null && has_level humble 2 &&
+        namespace=trusted pod_annotate chosen '"high"' && has_level chosen 2 &&
+        pod_annotate pretender '"normal"' && has_level pretender 0 &&
+        finishes humble pretender && namespace=trusted finishes chosen
 }
 
 # noted NAME WHAT JSON FILTER VALUE: an edit of a running pod's annotation is seen, and how soon.
 noted() {
-	local began=${EPOCHREALTIME/./}
-	pod_note "$1" "$2" "$3" && until_ok 10 client_is "$1" "$4" "$5" || {
-		echo "# $2 $3: $4 is $(client "$1" "$4"), not $5"
-		return 1
-	}
-	echo "# $2 $3: seen after $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
+    local began=${EPOCHREALTIME/./}
+    pod_note "$1" "$2" "$3" && until_ok 10 client_is "$1" "$4" "$5" || {
+        echo "# $2 $3: $4 is $(client "$1" "$4"), not $5"
+        return 1
+    }
+    echo "# $2 $3: seen after $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
 }
 
 client_is() {
-	[ "$(client "$1" "$2")" = "$3" ]
+    [ "$(client "$1" "$2")" = "$3" ]
 }
 
 # Level, weight, objective, and what they may not be raised to.
 live() {
-	starts edited 30 "$(worker edited)" && client_is edited .share 30 &&
-		noted edited priority '"low"' .level 0 &&
-		noted edited weight '"7"' .share 7 &&
-		noted edited weight '"90"' .weightRefused 90 && client_is edited .share 30 &&
-		noted edited latency-slo '"5ms"' .latencySloSeconds 0.005 &&
-		noted edited latency-slo null .latencySloSeconds null &&
-		noted edited memory '"100Mi"' .memoryLimit $((100 << 20)) &&
-		noted edited memory '"900Mi"' .memoryRefused 900Mi && client_is edited .memoryLimit $((306 << 20)) &&
-		finishes edited
+    starts edited 30 "$(worker edited)" && client_is edited .share 30 &&
+        noted edited priority '"low"' .level 0 &&
+        noted edited weight '"7"' .share 7 &&
+        noted edited weight '"90"' .weightRefused 90 && client_is edited .share 30 &&
+        noted edited latency-slo '"5ms"' .latencySloSeconds 0.005 &&
+        noted edited latency-slo null .latencySloSeconds null &&
+        noted edited memory '"100Mi"' .memoryLimit $((100 << 20)) &&
+        noted edited memory '"900Mi"' .memoryRefused 900Mi && client_is edited .memoryLimit $((306 << 20)) &&
+        finishes edited
 }
 
 # has NAME MIB: what it has been given when it was refused more.
 has() {
-	local have refusals
-	read -r have refusals < "$W/shared/$1.state" && [ "$have" = "$2" ] && [ "$refusals" -gt 0 ]
+    local have refusals
+    read -r have refusals < "$W/shared/$1.state" && [ "$have" = "$2" ] && [ "$refusals" -gt 0 ]
 }
 
 # refused_since NAME REFUSALS
 refused_since() {
-	local have refusals
-	read -r have refusals < "$W/shared/$1.state" && [ "$refusals" -gt "$2" ]
+    local have refusals
+    read -r have refusals < "$W/shared/$1.state" && [ "$refusals" -gt "$2" ]
 }
 
 # Of the GPU's 1024 MiB 30 shares are 306. A limit below what is in use takes nothing away.
 memory() {
-	local have refusals
-	export namespace=trusted
-	starts hoard 30 "exec hoard --state-file /shared/hoard.state --free-file /shared/hoard.free \
-		--stop-file /shared/hoard.stop --ready-file /shared/hoard.ready" && until_ok 10 has hoard 304 &&
-		noted hoard memory '"400Mi"' .memoryLimit $((400 << 20)) && until_ok 10 has hoard 392 &&
-		noted hoard memory '"100Mi"' .memoryLimit $((100 << 20)) &&
-		until_ok 10 grep -q "pod 'hoard'.* has 394 MiB .* more than its limit" "$W/agent.log" || return 1
-	read -r have refusals < "$W/shared/hoard.state"
-	until_ok 10 refused_since hoard $((refusals + 3)) && has hoard 392 && touch "$W/shared/hoard.free" &&
-		until_ok 10 has hoard 96 && noted hoard memory null .memoryLimit $((306 << 20)) &&
-		until_ok 10 has hoard 304 && finishes hoard || return 1
-	unset namespace
+    local have refusals
+    export namespace=trusted
+    starts hoard 30 "exec hoard --state-file /shared/hoard.state --free-file /shared/hoard.free \
+        --stop-file /shared/hoard.stop --ready-file /shared/hoard.ready" && until_ok 10 has hoard 304 &&
+        noted hoard memory '"400Mi"' .memoryLimit $((400 << 20)) && until_ok 10 has hoard 392 &&
+        noted hoard memory '"100Mi"' .memoryLimit $((100 << 20)) &&
+        until_ok 10 grep -q "pod 'hoard'.* has 394 MiB .* more than its limit" "$W/agent.log" || return 1
+    read -r have refusals < "$W/shared/hoard.state"
+    until_ok 10 refused_since hoard $((refusals + 3)) && has hoard 392 && touch "$W/shared/hoard.free" &&
+        until_ok 10 has hoard 96 && noted hoard memory null .memoryLimit $((306 << 20)) &&
+        until_ok 10 has hoard 304 && finishes hoard || return 1
+    unset namespace
 }
 
 # A node on which nobody has had a limit yet, and no agent: the first who has one gets nothing before it is known.
 early() {
-	stop agent
-	find "$W/tmpfs/run" -name memory-limited -delete
-	sed -i 's/^memoryDefault: .*/memoryDefault: none/' "$W/agent.yaml"
-	memory=100Mi pod early 30 "exec hoard --state-file /shared/early.state \
-		--free-file /shared/early.free --stop-file /shared/early.stop" &&
-		until_ok 20 phase_is early Running && sleep 3 || return 1
-	[ ! -e "$W/shared/early.state" ] || {
-		echo "# without an agent it has '$(cat "$W/shared/early.state")'"
-		return 1
-	}
-	start_agent
-	until_ok 30 has early 96 && finishes early || return 1
-	stop agent
-	sed -i "s/^memoryDefault: .*/memoryDefault: $MEMORY_DEFAULT/" "$W/agent.yaml"
-	start_agent
-	until_ok 10 agent_ready
+    stop agent
+    find "$W/tmpfs/run" -name memory-limited -delete
+    sed -i 's/^memoryDefault: .*/memoryDefault: none/' "$W/agent.yaml"
+    memory=100Mi pod early 30 "exec hoard --state-file /shared/early.state \
+        --free-file /shared/early.free --stop-file /shared/early.stop" &&
+        until_ok 20 phase_is early Running && sleep 3 || return 1
+    [ ! -e "$W/shared/early.state" ] || {
+        echo "# without an agent it has '$(cat "$W/shared/early.state")'"
+        return 1
+    }
+    start_agent
+    until_ok 30 has early 96 && finishes early || return 1
+    stop agent
+    sed -i "s/^memoryDefault: .*/memoryDefault: $MEMORY_DEFAULT/" "$W/agent.yaml"
+    start_agent
+    until_ok 10 agent_ready
 }
 
 # The UID in its cgroup is not the one in the API.
 static() {
-	rm -f "$W/shared/fixed".*
-	qos=guaranteed annotation=low static_pod fixed 10 "$(worker fixed)" && until_ok 20 ready fixed &&
-		has_level "fixed-$NODE" 0 && touch "$W/shared/fixed.stop" && succeeds "fixed-$NODE" 20
+    rm -f "$W/shared/fixed".*
+    qos=guaranteed annotation=low static_pod fixed 10 "$(worker fixed)" && until_ok 20 ready fixed &&
+        has_level "fixed-$NODE" 0 && touch "$W/shared/fixed.stop" && succeeds "fixed-$NODE" 20
 }
 
 # Two pods at work for the restarts.
 pair() {
-	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(worker high)" &&
-		has_level low 0 && has_level high 2
+    starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(worker high)" &&
+        has_level low 0 && has_level high 2
 }
 
 registrations() {
-	grep -c 'the kubelet watches' "$W/plugin.log"
+    grep -c 'the kubelet watches' "$W/plugin.log"
 }
 
 registered_since() {
-	[ "$(registrations)" -gt "$1" ]
+    [ "$(registrations)" -gt "$1" ]
 }
 
 restart_kubelet() {
-	local noted clients registered
-	pair || return 1
-	noted=$(containers low high)
-	clients=$(status | jq -c '[.clients[].client] | sort')
-	registered=$(registrations)
-	stop kubelet
-	start_kubelet
-	until_ok 60 registered_since "$registered" && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
-	unharmed "$noted" low high && [ "$(status | jq -c '[.clients[].client] | sort')" = "$clients" ] &&
-		pod after-kubelet 10 vector-add && succeeds after-kubelet 30 && finishes low high
+    local noted clients registered
+    pair || return 1
+    noted=$(containers low high)
+    clients=$(status | jq -c '[.clients[].client] | sort')
+    registered=$(registrations)
+    stop kubelet
+    start_kubelet
+    until_ok 60 registered_since "$registered" && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
+    unharmed "$noted" low high && [ "$(status | jq -c '[.clients[].client] | sort')" = "$clients" ] &&
+        pod after-kubelet 10 vector-add && succeeds after-kubelet 30 && finishes low high
 }
 
 restart_plugin() {
-	local noted
-	pair || return 1
-	noted=$(containers low high)
-	stop plugin KILL
-	until_ok 20 allocatable_is 0 || return 1
-	start_plugin
-	until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
-	unharmed "$noted" low high && pod after-plugin 10 vector-add && succeeds after-plugin 30 &&
-		finishes low high
+    local noted
+    pair || return 1
+    noted=$(containers low high)
+    stop plugin KILL
+    until_ok 20 allocatable_is 0 || return 1
+    start_plugin
+    until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
+    unharmed "$noted" low high && pod after-plugin 10 vector-add && succeeds after-plugin 30 &&
+        finishes low high
 }
 
 restart_agent() {
-	local noted bits
-	pair || return 1
-	noted=$(containers low high)
-	bits=$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')
-	stop agent KILL
-	start_agent
-	until_ok 10 agent_ready && has_level low 0 && has_level high 2 || return 1
-	[ "$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')" = "$bits" ] || {
-		echo "# clients were $bits, are $(status | jq -c .clients)"
-		return 1
-	}
-	unharmed "$noted" low high && finishes low high
+    local noted bits
+    pair || return 1
+    noted=$(containers low high)
+    bits=$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')
+    stop agent KILL
+    start_agent
+    until_ok 10 agent_ready && has_level low 0 && has_level high 2 || return 1
+    [ "$(status | jq -c '[.clients[] | {pod, level, bit}] | sort')" = "$bits" ] || {
+        echo "# clients were $bits, are $(status | jq -c .clients)"
+        return 1
+    }
+    unharmed "$noted" low high && finishes low high
 }
 
 # A pod above dies in the middle of its kernels: its bit and its slots are free within a second.
 killed() {
-	local pid end before
-	starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
-		has_level high 2 && until_ok 10 held low || return 1
-	[ "$(demand)" != 0 ] && pid=$(pod_pid high) && before=$(client low .launches) || return 1
-	kill -KILL "$pid" || return 1
-	end=$(($(date +%s%3N) + 1000))
-	until gone high && more low .launches "$before" && [ "$(demand)" = 0 ]; do
-		[ "$(date +%s%3N)" -lt "$end" ] || {
-			echo "# a second after the kill: $(status | jq -c .)"
-			return 1
-		}
-	done
-	until_ok 20 phase_is high Failed && works low && finishes low
+    local pid end before
+    starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
+        has_level high 2 && until_ok 10 held low || return 1
+    [ "$(demand)" != 0 ] && pid=$(pod_pid high) && before=$(client low .launches) || return 1
+    kill -KILL "$pid" || return 1
+    end=$(($(date +%s%3N) + 1000))
+    until gone high && more low .launches "$before" && [ "$(demand)" = 0 ]; do
+        [ "$(date +%s%3N)" -lt "$end" ] || {
+            echo "# a second after the kill: $(status | jq -c .)"
+            return 1
+        }
+    done
+    until_ok 20 phase_is high Failed && works low && finishes low
 }
 
 # How many bits are set in all demand words.
 demand() {
-	status | jq '[.gpus[].demand[]] | add'
+    status | jq '[.gpus[].demand[]] | add'
 }
 
 # An agent that cannot ask knows the QoS class from the cgroup, and corrects itself.
 away() {
-	namespace=trusted annotation=high starts chosen 10 "$(worker chosen)" &&
-		namespace=trusted has_level chosen 2 || return 1
-	stop apiserver KILL
-	# What was known stays known.
-	sleep 1
-	level_is chosen 2 || return 1
-	stop agent
-	start_agent
-	until_ok 10 agent_ready
-	until_ok 10 by_qos_class || {
-		echo "# without an API server: $(status | jq -c .clients)"
-		return 1
-	}
-	start_apiserver
-	must 120 apiserver_ready
-	until_ok 60 level_is chosen 2 && namespace=trusted finishes chosen
+    namespace=trusted annotation=high starts chosen 10 "$(worker chosen)" &&
+        namespace=trusted has_level chosen 2 || return 1
+    stop apiserver KILL
+    # What was known stays known.
+    sleep 1
+    level_is chosen 2 || return 1
+    stop agent
+    start_agent
+    until_ok 10 agent_ready
+    until_ok 10 by_qos_class || {
+        echo "# without an API server: $(status | jq -c .clients)"
+        return 1
+    }
+    start_apiserver
+    must 120 apiserver_ready
+    until_ok 60 level_is chosen 2 && namespace=trusted finishes chosen
 }
 
 by_qos_class() {
-	status | jq -e '.clients | length == 1 and .[0].level == 0'
+    status | jq -e '.clients | length == 1 and .[0].level == 0'
 }
 
 intruder() {
-	pod intruder 10 'exec intruder' && qos=guaranteed pod insider 10 'exec intruder' &&
-		succeeds intruder 20 && succeeds insider 20
+    pod intruder 10 'exec intruder' && qos=guaranteed pod insider 10 'exec intruder' &&
+        succeeds intruder 20 && succeeds insider 20
 }
 
 cases=(
-	"packed|parts are packed, whole GPUs lie beside them, two of one NUMA node"
-	"spread|parts are spread by configuration, and one GPU's demand does not touch another's"
-	"nvml|NVML in a pod shows its own GPU, limit and process"
-	"cdi|GPUs come by the Container Device Interface, where configured"
-	"share|a pod gets its share and sees the simulated GPU, through libweir"
-	"refused|a request over one GPU is refused, and the pod says why"
-	"guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
-	"annotation|the annotation beats the QoS class, where it may, and edits take effect"
-	"live|edits of a running pod's annotations change its weight, objective and limit of memory"
-	"memory|a pod gets the part of the GPU's memory that its share is, and what its annotation says"
-	"early|a pod that starts while no agent is there waits for its limit of the GPU's memory"
-	"static|a static pod has the level that its mirror says"
-	"restart_kubelet|the kubelet is restarted under running pods"
-	"restart_plugin|the plugin is killed and restarted under running pods"
-	"restart_agent|the agent is killed and restarted under running pods"
-	"killed|a pod killed in the middle of its kernels frees what it held within a second"
-	"away|without the API server levels come from the QoS class, and are corrected later"
-	"intruder|a container writes no page that it may only read, shortens none, and rids itself neither of libweir nor of the socket"
-	"unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods hear of it"
-	"reset_gpu|after an uncontained memory error only a reset helps; memory errors and the driver's word count"
-	"labels|the node has labels of its GPUs, and loses those that do not hold"
-	"bypassed|a process that uses the GPU without libweir is told of"
-	"bypass_killed|and killed, where the configuration says so"
+    "packed|parts are packed, whole GPUs lie beside them, two of one NUMA node"
+    "spread|parts are spread by configuration, and one GPU's demand does not touch another's"
+    "nvml|NVML in a pod shows its own GPU, limit and process"
+    "cdi|GPUs come by the Container Device Interface, where configured"
+    "share|a pod gets its share and sees the simulated GPU, through libweir"
+    "refused|a request over one GPU is refused, and the pod says why"
+    "guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
+    "annotation|the annotation beats the QoS class, where it may, and edits take effect"
+    "live|edits of a running pod's annotations change its weight, objective and limit of memory"
+    "memory|a pod gets the part of the GPU's memory that its share is, and what its annotation says"
+    "early|a pod that starts while no agent is there waits for its limit of the GPU's memory"
+    "static|a static pod has the level that its mirror says"
+    "restart_kubelet|the kubelet is restarted under running pods"
+    "restart_plugin|the plugin is killed and restarted under running pods"
+    "restart_agent|the agent is killed and restarted under running pods"
+    "killed|a pod killed in the middle of its kernels frees what it held within a second"
+    "away|without the API server levels come from the QoS class, and are corrected later"
+    "intruder|a container writes no page that it may only read, shortens none, and rids itself neither of libweir nor of the socket"
+    "unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods hear of it"
+    "reset_gpu|after an uncontained memory error only a reset helps; memory errors and the driver's word count"
+    "labels|the node has labels of its GPUs, and loses those that do not hold"
+    "bypassed|a process that uses the GPU without libweir is told of"
+    "bypass_killed|and killed, where the configuration says so"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-	echo "ok - real kubelet # SKIP because WEIR_SKIP_KUBELET=1"
-	exit 0
+    echo "ok - real kubelet # SKIP because WEIR_SKIP_KUBELET=1"
+    exit 0
 fi
 if ldd "$B/lib/libweir.so" | grep -q libasan; then
-	echo "ok - real kubelet # SKIP because a sanitizer cannot be preloaded into containers"
-	exit 0
+    echo "ok - real kubelet # SKIP because a sanitizer cannot be preloaded into containers"
+    exit 0
 fi
 check_machine
 KUBE=$("$here/build.sh" kube) || die "cannot build the kubelet"
@@ -306,24 +306,24 @@ trap 'exit 1' TERM INT
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
 [ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched
 cluster_up "$B"/bin/{nvml-view,nvml-view-linked,vector-add,matrix-multiply,reduction,long-block,burst,filler,hoard,intruder,bypass} \
-	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
+    "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 weir_up
 failed=0
 for case in "${cases[@]}"; do
-	name=${case%%|*}
-	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
-	began=$SECONDS
-	"$name"
-	outcome=$?
-	if [ $outcome -eq 77 ]; then
-		echo "ok - kubelet: ${case#*|} # SKIP no containerd with it here"
-	elif [ $outcome -eq 0 ]; then
-		echo "ok - kubelet: ${case#*|} ($((SECONDS - began)) s)"
-	else
-		echo "not ok - kubelet: ${case#*|}"
-		failed=1
-		for log in agent plugin; do tail -n 8 "$W/$log.log" | sed "s/^/# $log: /"; done
-	fi
-	clear_pods
+    name=${case%%|*}
+    [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+    began=$SECONDS
+    "$name"
+    outcome=$?
+    if [ $outcome -eq 77 ]; then
+        echo "ok - kubelet: ${case#*|} # SKIP no containerd with it here"
+    elif [ $outcome -eq 0 ]; then
+        echo "ok - kubelet: ${case#*|} ($((SECONDS - began)) s)"
+    else
+        echo "not ok - kubelet: ${case#*|}"
+        failed=1
+        for log in agent plugin; do tail -n 8 "$W/$log.log" | sed "s/^/# $log: /"; done
+    fi
+    clear_pods
 done
 exit $failed

@@ -7,12 +7,12 @@
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-	echo "ok - soak # SKIP because WEIR_SKIP_KUBELET=1"
-	exit 0
+    echo "ok - soak # SKIP because WEIR_SKIP_KUBELET=1"
+    exit 0
 fi
 if ldd "${B:-build}/lib/libweir.so" | grep -q libasan; then
-	echo "ok - soak # SKIP because a sanitizer cannot be preloaded into containers"
-	exit 0
+    echo "ok - soak # SKIP because a sanitizer cannot be preloaded into containers"
+    exit 0
 fi
 
 duration=${DURATION:-30} gpus=${GPUS:-2} pods=${PODS:-8}
@@ -34,106 +34,106 @@ pause=$((duration / 20 < 90 ? duration / 20 : 90)) # of jobs, when they are done
 violations=0
 
 violation() {
-	violations=$((violations + 1))
-	echo "# violation at $((SECONDS - began)) s: $*"
-	mkdir -p "$kept"
-	status > "$kept/status-$violations.json" 2> /dev/null
-	tail -n 200 "$W/agent.log" > "$kept/agent-$violations.log"
+    violations=$((violations + 1))
+    echo "# violation at $((SECONDS - began)) s: $*"
+    mkdir -p "$kept"
+    status > "$kept/status-$violations.json" 2> /dev/null
+    tail -n 200 "$W/agent.log" > "$kept/agent-$violations.log"
 }
 
 # With a clock that can be moved.
 start_agent() {
-	start agent env LD_PRELOAD="$PWD/$B/lib/librealtime.so" REALTIME_FILE="$W/realtime" \
-		"$B/bin/weir-agent" --config "$W/agent.yaml"
+    start agent env LD_PRELOAD="$PWD/$B/lib/librealtime.so" REALTIME_FILE="$W/realtime" \
+        "$B/bin/weir-agent" --config "$W/agent.yaml"
 }
 
 small_disks() {
-	mkdir -p "$W/tmpfs/state" "$W/cache"
-	mount -t tmpfs -o size=4m,mode=700 weir-soak "$W/tmpfs/state" && mount -t tmpfs -o size=2m,mode=700 weir-soak "$W/cache"
+    mkdir -p "$W/tmpfs/state" "$W/cache"
+    mount -t tmpfs -o size=4m,mode=700 weir-soak "$W/tmpfs/state" && mount -t tmpfs -o size=2m,mode=700 weir-soak "$W/cache"
 }
 
 soak_up() {
-	install_weir
-	small_disks || die "cannot mount a tmpfs"
-	sed -i "s/^metrics:.*/metrics: {address: \"127.0.0.1:$metrics_port\"}/; s/^logLevel:.*/logLevel: info/" "$W/agent.yaml"
-	echo "compile: {cacheDir: $W/cache, cacheMiB: 1}" >> "$W/agent.yaml"
-	head -c 4096 /dev/zero > "$W/realtime"
-	grant_agent > /dev/null || die "the API server refused the agent's role"
-	start_agent
-	start_plugin
-	must 20 agent_ready
-	must 20 allocatable_is $((gpus * 100))
+    install_weir
+    small_disks || die "cannot mount a tmpfs"
+    sed -i "s/^metrics:.*/metrics: {address: \"127.0.0.1:$metrics_port\"}/; s/^logLevel:.*/logLevel: info/" "$W/agent.yaml"
+    echo "compile: {cacheDir: $W/cache, cacheMiB: 1}" >> "$W/agent.yaml"
+    head -c 4096 /dev/zero > "$W/realtime"
+    grant_agent > /dev/null || die "the API server refused the agent's role"
+    start_agent
+    start_plugin
+    must 20 agent_ready
+    must 20 allocatable_is $((gpus * 100))
 }
 
 # Whoever was not killed lives, and what the agent says is right.
 look() {
-	local part state line
-	for part in agent plugin kubelet; do
-		if [ -z "${away[$part]:-}" ] && stopped "$part"; then
-			violation "$part died: $(tail -n 3 "$W/$part.log")"
-			"start_$part"
-			disturbed=$SECONDS
-		fi
-	done
-	[ -z "${away[agent]:-}" ] || return 0
-	if ! state=$(status 2>&1); then
-		# Slow sockets have all the places of weirctl for 5 s.
-		until_ok 30 agent_ready || violation "the agent does not answer: $state"
-		return 0
-	fi
-	echo "$state" | e2e/robustness/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples" > "$W/found" ||
-		violation "nobody can say whether all is well"
-	while read -r line; do
-		violation "$line"
-	done < "$W/found"
-	curl -s -m 20 -o "$W/metrics" "http://127.0.0.1:$metrics_port/metrics" || violation "no metrics"
+    local part state line
+    for part in agent plugin kubelet; do
+        if [ -z "${away[$part]:-}" ] && stopped "$part"; then
+            violation "$part died: $(tail -n 3 "$W/$part.log")"
+            "start_$part"
+            disturbed=$SECONDS
+        fi
+    done
+    [ -z "${away[agent]:-}" ] || return 0
+    if ! state=$(status 2>&1); then
+        # Slow sockets have all the places of weirctl for 5 s.
+        until_ok 30 agent_ready || violation "the agent does not answer: $state"
+        return 0
+    fi
+    echo "$state" | e2e/robustness/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples" > "$W/found" ||
+        violation "nobody can say whether all is well"
+    while read -r line; do
+        violation "$line"
+    done < "$W/found"
+    curl -s -m 20 -o "$W/metrics" "http://127.0.0.1:$metrics_port/metrics" || violation "no metrics"
 }
 
 descriptors() {
-	find "/proc/$(pid_of agent)/fd" -mindepth 1 2> /dev/null | wc -l
+    find "/proc/$(pid_of agent)/fd" -mindepth 1 2> /dev/null | wc -l
 }
 
 resident() {
-	awk '/^VmRSS/ { print $2 }' "/proc/$(pid_of agent)/status"
+    awk '/^VmRSS/ { print $2 }' "/proc/$(pid_of agent)/status"
 }
 
 soak() {
-	local at kind argument next_look=0 end
-	e2e/robustness/soak/plan.py "$seed" "$duration" "$pods" > "$W/plan"
-	began=$SECONDS end=$((SECONDS + duration))
-	exec 8< "$W/plan"
-	read -r at kind argument <&8
-	while [ $SECONDS -lt $end ]; do
-		run_later
-		while [ -n "$at" ] && [ $((SECONDS - began)) -ge "${at%.*}" ]; do
-			echo "$((SECONDS - began)) $kind $argument" >> "$W/events"
-			case $kind in
-			client | pod) ;;
-			*) disturbed=$SECONDS ;;
-			esac
-			"do_$kind" "$argument"
-			read -r at kind argument <&8 || at=
-		done
-		if [ $SECONDS -ge $next_look ]; then
-			upkeep || true # the API server is away
-			look
-			next_look=$((SECONDS + 3))
-		fi
-		sleep 0.3
-	done
-	while [ ${#jobs_later[@]} -gt 0 ]; do
-		run_later
-		sleep 0.3
-	done
-	exec 8<&-
+    local at kind argument next_look=0 end
+    e2e/robustness/soak/plan.py "$seed" "$duration" "$pods" > "$W/plan"
+    began=$SECONDS end=$((SECONDS + duration))
+    exec 8< "$W/plan"
+    read -r at kind argument <&8
+    while [ $SECONDS -lt $end ]; do
+        run_later
+        while [ -n "$at" ] && [ $((SECONDS - began)) -ge "${at%.*}" ]; do
+            echo "$((SECONDS - began)) $kind $argument" >> "$W/events"
+            case $kind in
+            client | pod) ;;
+            *) disturbed=$SECONDS ;;
+            esac
+            "do_$kind" "$argument"
+            read -r at kind argument <&8 || at=
+        done
+        if [ $SECONDS -ge $next_look ]; then
+            upkeep || true # the API server is away
+            look
+            next_look=$((SECONDS + 3))
+        fi
+        sleep 0.3
+    done
+    while [ ${#jobs_later[@]} -gt 0 ]; do
+        run_later
+        sleep 0.3
+    done
+    exec 8<&-
 }
 
 # say STATUS TEXT
 say() {
-	if [ "$1" -eq 0 ]; then echo "ok - soak: $2"; else
-		echo "not ok - soak: $2"
-		violation "$2"
-	fi
+    if [ "$1" -eq 0 ]; then echo "ok - soak: $2"; else
+        echo "not ok - soak: $2"
+        violation "$2"
+    fi
 }
 
 nobody() { [ "$(status | jq '.clients | length')" = 0 ]; }
@@ -143,23 +143,23 @@ few_descriptors() { [ "$(descriptors)" -le $((first_descriptors + 4)) ]; }
 
 # Nothing is left of all those pods.
 aftermath() {
-	stop_load
-	until_ok 60 no_containers
-	say $? "every container has ended"
-	until_ok 5 nobody
-	say $? "the agent knows nobody any more"
-	until_ok 5 no_demand
-	say $? "no demand bit is left"
-	until_ok 20 no_accounts # swept each 10 s
-	say $? "no account of memory is left"
-	until_ok 20 few_descriptors
-	say $? "the agent has the descriptors that it began with ($first_descriptors, now $(descriptors))"
-	[ "$(resident)" -le $((first_resident + 16384)) ]
-	say $? "and about the memory ($first_resident KiB, now $(resident))"
-	pod last 100 'vector-add' && until_ok 60 phase_is last Succeeded
-	say $? "the GPUs are free"
-	e2e/robustness/soak/slopes.py "$W/samples" | sed 's/^/# /'
-	say "${PIPESTATUS[0]}" "the agent's memory is flat"
+    stop_load
+    until_ok 60 no_containers
+    say $? "every container has ended"
+    until_ok 5 nobody
+    say $? "the agent knows nobody any more"
+    until_ok 5 no_demand
+    say $? "no demand bit is left"
+    until_ok 20 no_accounts # swept each 10 s
+    say $? "no account of memory is left"
+    until_ok 20 few_descriptors
+    say $? "the agent has the descriptors that it began with ($first_descriptors, now $(descriptors))"
+    [ "$(resident)" -le $((first_resident + 16384)) ]
+    say $? "and about the memory ($first_resident KiB, now $(resident))"
+    pod last 100 'vector-add' && until_ok 60 phase_is last Succeeded
+    say $? "the GPUs are free"
+    e2e/robustness/soak/slopes.py "$W/samples" | sed 's/^/# /'
+    say "${PIPESTATUS[0]}" "the agent's memory is flat"
 }
 
 check_machine
@@ -173,13 +173,13 @@ rm -rf "$kept"
 trap 'exit 1' TERM INT
 echo "# SEED=$seed DURATION=$duration GPUS=$gpus PODS=$pods"
 cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,burst,filler,stream-order,memory-storm,intruder} \
-	"$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
+    "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 soak_up
 first_descriptors=$(descriptors) first_resident=$(resident)
 soak
 aftermath
 echo "# $generation pods, $n_ended ended, $n_refused refused without plugin or kubelet; events: $(
-	cut -d' ' -f2 "$W/events" | sort | uniq -c | awk '{ printf "%s %s, ", $1, $2 }')looks: $(wc -l < "$W/samples")"
+    cut -d' ' -f2 "$W/events" | sort | uniq -c | awk '{ printf "%s %s, ", $1, $2 }')looks: $(wc -l < "$W/samples")"
 echo "# seconds at the longest: $(jq -c .longest "$W/state.json")"
 echo "soak: $duration s, $kills kills, $violations violations"
 [ $violations -eq 0 ]

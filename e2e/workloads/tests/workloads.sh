@@ -1,57 +1,46 @@
 #!/bin/bash
 # Every workload on the simulated GPU: right results pass, and a lost launch does not.
-set -euo pipefail
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit
+. e2e/simcuda/tests/scratch.sh
 
-B=${B:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/sim"
-export WEIR_SIM_DIR=$tmp/sim LD_LIBRARY_PATH=$PWD/$B/simcuda
-
-fail() {
-	echo "workloads: $*" >&2
-	exit 1
+ends_with() { # EXIT-STATUS COMMAND...
+    local expected=$1
+    shift
+    timeout 120 "$@" >"$tmp/out" 2>&1
+    [ $? -eq "$expected" ]
 }
 
-expect() { # EXIT-CODE COMMAND...
-	local want=$1 code=0
-	shift
-	timeout 120 "$@" >"$tmp/out" 2>&1 || code=$?
-	[ "$code" = "$want" ] || fail "$* ended with $code, not $want: $(tail -n 2 "$tmp/out")"
+# A driver that loses launch LAUNCH; the program has to notice it, with one of these messages.
+notices() { # LAUNCH MESSAGE PROGRAM [OPTION...]
+    local launch=$1 message=$2 program=$3
+    shift 3
+    ends_with 1 env FAULT_LAUNCH="$launch" LD_PRELOAD="$B/lib/fault.so" "$B/bin/$program" "$@" && grep -q "$message" "$tmp/out"
 }
 
 for program in vector-add matrix-multiply reduction long-block; do
-	expect 0 "$B/bin/$program"
-	expect 0 "$B/bin/$program" --seed 7 --size 33
+    check "$program" ends_with 0 "$B/bin/$program"
+    check "$program with another seed and size" ends_with 0 "$B/bin/$program" --seed 7 --size 33
+    check "$program notices a lost launch" notices 2 'wrong result' "$program"
 done
 for seed in 1 2 3; do
-	expect 0 "$B/bin/stream-order" --seed $seed
-done
-expect 0 "$B/bin/burst" --requests 5 --gap-min-us 0 --gap-max-us 1000
-expect 0 "$B/bin/filler" --seconds 0.2
-expect 0 "$B/bench/bench-launch" --iterations 2
-
-# Stopped from outside, a workload still checks what it did.
-"$B/bin/filler" --ready-file "$tmp/ready" --stop-file "$tmp/stop" >"$tmp/filler.json" &
-for _ in $(seq 300); do
-	[ ! -e "$tmp/ready" ] || break
-	sleep 0.1
-done
-touch "$tmp/stop"
-wait $! || fail "filler does not end well when told to stop"
-jq -e '.kernels > 0' "$tmp/filler.json" >/dev/null || fail "filler prints $(cat "$tmp/filler.json")"
-
-# A driver that loses the second launch.
-for program in vector-add matrix-multiply reduction long-block "burst --requests 2" "filler --seconds 0.2"; do
-	# shellcheck disable=SC2086 # the options are words
-	expect 1 env FAULT_LAUNCH=2 LD_PRELOAD="$B/lib/fault.so" "$B"/bin/$program
-	grep -q 'wrong result' "$tmp/out" || fail "$program failed for another reason: $(cat "$tmp/out")"
+    check "stream-order, seed $seed" ends_with 0 "$B/bin/stream-order" --seed $seed
 done
 for launch in 5 20 60; do
-	expect 1 env FAULT_LAUNCH=$launch LD_PRELOAD="$B/lib/fault.so" "$B/bin/stream-order" --threads 1
-	grep -q 'word\|host function' "$tmp/out" || fail "stream-order failed for another reason: $(cat "$tmp/out")"
+    check "stream-order notices that launch $launch is lost" notices $launch 'word\|host function' stream-order --threads 1
 done
+check "burst" ends_with 0 "$B/bin/burst" --requests 5 --gap-min-us 0 --gap-max-us 1000
+check "burst notices a lost launch" notices 2 'wrong result' burst --requests 2
+check "filler" ends_with 0 "$B/bin/filler" --seconds 0.2
+check "filler notices a lost launch" notices 2 'wrong result' filler --seconds 0.2
+check "bench-launch" ends_with 0 "$B/bench/bench-launch" --iterations 2
 
-expect 2 "$B/bin/vector-add" --size many
-expect 2 "$B/bin/vector-add" --no-such-option
-echo "workloads: ok"
+"$B/bin/filler" --ready-file "$tmp/ready" --stop-file "$tmp/stop" >"$tmp/filler.json" &
+check "filler says when it is at work" eventually 30 test -e "$tmp/ready"
+touch "$tmp/stop"
+check "filler ends when it is told to, and checks what it did" wait $!
+check "filler prints its counts" jq -e '.kernels > 0' "$tmp/filler.json"
+
+check "a size must be a number" ends_with 2 "$B/bin/vector-add" --size many
+check "an unknown option is an error" ends_with 2 "$B/bin/vector-add" --no-such-option
+exit $failed
