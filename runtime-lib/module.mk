@@ -26,7 +26,7 @@ $(CUDA_HOME)/include/cuda.h: | $(SETUP_STAMP)
 # The same before NVML, for nvidia-smi and the like: a library of its own, because it has a SONAME of its own.
 SHARED += libweir-nvml.so
 libweir-nvml.so_SRC      := $(wildcard runtime-lib/nvml/*.c) $(patsubst %,runtime-lib/%.c,shim/connect memory/memory-account \
-	memory/memory-ask shim/shim shim/weak-libc shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
+	shim/shim shim/weak-libc shim/loader-cache shim/search) nvml-forward.S $(base_SRC)
 libweir-nvml.so_CPPFLAGS := $(libweir.so_CPPFLAGS)
 libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
 libweir-nvml.so_DEPS     := $(GEN)/nvml-forward-names.inc

@@ -1,12 +1,31 @@
 #include "memory/memory-account.h"
 
+#include "shim/connect.h"
+
+#include "weir/base.h"
+#include "weir/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 
-/* The lock is held for as long as 252 words are added up. Who waits gives way first, then sleeps:
- * tries are counted, not time, which goes on while a container is frozen. */
+/* The lock is held while 252 words are added. A waiting thread yields first, then sleeps. Tries are
+ * counted, not time: time passes while a container is frozen. */
 #define YIELDS 200
-#define SLEEPS 3000 /* of 1 ms; the agent frees the lock of a dead process much sooner */
+#define SLEEPS 3000 /* of 1 ms; the agent frees a dead process's lock much sooner */
+
+#define ANSWER_WITHIN_MS 1000
+#define TRY_MS           100
+#define WAIT_AWAY_NS     30000000000u /* for an agent to come: an upgrade takes less */
+#define WAIT_SILENT_NS   5000000000u  /* for one that says nothing: it may be too old */
 
 static bool lock(struct weir_account_page *account, uint32_t slot)
 {
@@ -24,7 +43,7 @@ static bool lock(struct weir_account_page *account, uint32_t slot)
 	return false;
 }
 
-/* The agent may have taken it from us, and somebody else has it. */
+/* The agent may have taken the lock from us, and another process may hold it now. */
 static void unlock(struct weir_account_page *account, uint32_t slot)
 {
 	uint32_t own = slot + 1;
@@ -69,4 +88,138 @@ enum account_answer account_reserve(struct weir_account_page *account,
 void account_set(struct weir_account_page *account, uint32_t slot, uint64_t bytes)
 {
 	atomic_store(&account->slots[slot].reserved, bytes);
+}
+
+/* Asking the agent. */
+
+/* Not inherited by forked children. */
+static void *map(int fd, int protection, struct stat *info)
+{
+	if (fstat(fd, info) < 0 || !S_ISREG(info->st_mode) || info->st_size < WEIR_PAGE_SIZE)
+		return NULL;
+	void *page = mmap(NULL, WEIR_PAGE_SIZE, protection, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	madvise(page, WEIR_PAGE_SIZE, MADV_DONTFORK);
+	return page;
+}
+
+void memory_unmap(const struct memory_pages *pages)
+{
+	if (pages->limit)
+		munmap((void *)pages->limit, WEIR_PAGE_SIZE);
+	if (pages->account)
+		munmap(pages->account, WEIR_PAGE_SIZE);
+}
+
+static enum memory_answer take_account(struct memory_pages *out, const struct weir_account *message,
+				       const int *fds)
+{
+	struct stat info;
+	struct memory_pages pages = {
+		.limit = map(fds[0], PROT_READ, &info),
+		.account = map(fds[1], PROT_READ | PROT_WRITE, &info),
+		.slot = message->slot,
+	};
+
+	if (!pages.limit || !pages.account) {
+		memory_unmap(&pages);
+		log_limited(LOG_WARNING, 60, "the agent's memory pages cannot be mapped");
+		return MEMORY_CLOSED;
+	}
+	pages.id = info.st_ino;
+	*out = pages;
+	return MEMORY_ACCOUNT;
+}
+
+/* The device plugin sets the variable in containers with shares. Only an agent can tell these that
+ * they have no limit. */
+static bool may_be_limited(void)
+{
+	const char *told = getenv(WEIR_LIMITED_VARIABLE);
+
+	return told && strcmp(told, "0") != 0;
+}
+
+/* An agent that has not heard of the pod yet refuses, too. */
+static enum memory_answer refusal(const struct weir_refused *refused)
+{
+	bool not_now =
+		refused->reason == WEIR_REFUSED_INTERNAL || refused->reason == WEIR_REFUSED_LIMIT;
+
+	return refused->flags & WEIR_REFUSED_LIMITED || (not_now && may_be_limited())
+		       ? MEMORY_CLOSED
+		       : MEMORY_NOBODY;
+}
+
+static enum memory_answer hear(struct memory_pages *out, int socket)
+{
+	enum memory_answer answer = MEMORY_CLOSED;
+	struct pollfd wait = {.fd = socket, .events = POLLIN};
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n = 0;
+
+	if (poll(&wait, 1, ANSWER_WITHIN_MS) != 1)
+		return MEMORY_CLOSED;
+	int r = weir_message_receive(socket, &message, fds, &n);
+	if (r != 0)
+		return r == -EPIPE || r == -ECONNRESET ? MEMORY_SILENT : MEMORY_CLOSED;
+	if (message.header.type == WEIR_ACCOUNT)
+		answer = take_account(out, &message.account, fds);
+	else if (message.header.type == WEIR_REFUSED)
+		answer = refusal(&message.refused);
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	return answer;
+}
+
+static bool node_has_limits(void)
+{
+	char path[PATH_MAX];
+	struct stat info;
+	const char *socket = connect_path(), *end = strrchr(socket, '/');
+	int n = end ? snprintf(path, sizeof(path), "%.*s/" WEIR_LIMITED_NAME, (int)(end - socket),
+			       socket)
+		    : 0;
+
+	return n > 0 && n < (int)sizeof(path) && stat(path, &info) == 0;
+}
+
+static enum memory_answer ask_once(struct memory_pages *out, const uint8_t gpu[16])
+{
+	struct weir_memory question = {0};
+	cleanup(closep) int socket = connect_agent();
+
+	weir_header_init(&question.header, WEIR_MEMORY, sizeof(question));
+	memcpy(question.gpu, gpu, sizeof(question.gpu));
+	if (socket < 0 || weir_message_send(socket, &question, sizeof(question), NULL, 0) < 0)
+		return MEMORY_CLOSED;
+	shutdown(socket, SHUT_WR);
+	return hear(out, socket);
+}
+
+static bool unknown(enum memory_answer answer)
+{
+	return answer == MEMORY_CLOSED || answer == MEMORY_SILENT;
+}
+
+static uint64_t wait_for(enum memory_answer answer)
+{
+	return answer == MEMORY_SILENT ? WAIT_SILENT_NS : WAIT_AWAY_NS;
+}
+
+enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
+{
+	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
+	uint64_t began = monotonic_now();
+	enum memory_answer answer = ask_once(out, gpu);
+
+	if (unknown(answer) && !may_be_limited() && !node_has_limits())
+		return MEMORY_NOBODY;
+	while (unknown(answer) && patient && monotonic_now() - began < wait_for(answer)) {
+		nanosleep(&moment, NULL);
+		answer = ask_once(out, gpu);
+	}
+	return answer;
 }

@@ -1,7 +1,6 @@
 #include "memory/memory-ledger.h"
 
 #include "memory/memory-account.h"
-#include "memory/memory-ask.h"
 #include "shim/thread.h"
 
 #include "weir/base.h"
@@ -16,15 +15,15 @@
 #define RETRY_NS    1000000000u
 
 struct ledger {
-	_Atomic int asked; /* the account, or that there is none, is known and not stale */
+	_Atomic int asked; /* the account is known and not stale */
 	pthread_mutex_t asking;
 	_Atomic uint64_t retry_at;
 	_Atomic int closed;
 
-	pthread_mutex_t lock; /* of all below; never held over a driver call */
+	pthread_mutex_t lock; /* of the fields below; never held over a driver call */
 	struct memory_pages pages;
 	_Atomic int counted;
-	uint64_t large; /* whole chunks */
+	uint64_t large; /* bytes in whole chunks */
 	uint64_t small; /* bytes that share chunks */
 	uint64_t pooled;
 	uint64_t published;
@@ -32,7 +31,7 @@ struct ledger {
 	size_t n_pools;
 	bool graphs;
 	uint64_t tickets, settled;
-	_Atomic int readers; /* threads that have handles of pools in their hands */
+	_Atomic int readers; /* threads that use handles of pools */
 };
 
 static struct ledger ledgers[DEVICES_MAX] = {
@@ -59,7 +58,7 @@ static void attach(struct ledger *ledger, const struct memory_pages *pages)
 
 	pthread_mutex_lock(&ledger->lock);
 	old = ledger->pages;
-	/* Elsewhere we have nothing any more. */
+	/* Another slot than before: the old one becomes empty. */
 	if (old.account && (old.id != pages->id || old.slot != pages->slot))
 		account_set(old.account, old.slot, 0);
 	ledger->pages = *pages;
@@ -69,11 +68,11 @@ static void attach(struct ledger *ledger, const struct memory_pages *pages)
 	memory_unmap(&old);
 }
 
-/* An agent that hears the question again and again, and ends without a word, is an old one, with
- * which nothing is counted. */
+/* Nothing may be allocated. An agent that dies at the first question and at every later one is too
+ * old for accounts, so nothing is counted. */
 static bool is_closed(const struct ledger *ledger, enum memory_answer answer, bool first)
 {
-	if (atomic_load(&ledger->counted)) /* a limit that was known holds without its agent */
+	if (atomic_load(&ledger->counted)) /* the last limit holds without an agent */
 		return false;
 	if (answer == MEMORY_SILENT)
 		return !first && atomic_load(&ledger->closed);
@@ -91,8 +90,7 @@ static void ask(struct ledger *ledger, const CUuuid *gpu)
 	bool closed = is_closed(ledger, answer, first);
 	if (closed)
 		log_limited(LOG_ERROR, 60,
-			    "no agent says what limit of memory this container has: nothing is "
-			    "allocated");
+			    "no agent tells this container's memory limit: nothing is allocated");
 	atomic_store(&ledger->closed, closed);
 	atomic_store(&ledger->retry_at, monotonic_now() + RETRY_NS);
 	atomic_store(&ledger->asked, answer == MEMORY_ACCOUNT);
@@ -126,13 +124,13 @@ struct ledger *ledger_here(void)
 
 static void count(struct ledger *ledger, uint64_t bytes, bool more)
 {
-	uint64_t *sort = bytes < WEIR_MEMORY_CHUNK / 2 ? &ledger->small : &ledger->large;
-	uint64_t n = sort == &ledger->large ? account_chunks(bytes) : bytes;
+	uint64_t *kind = bytes < WEIR_MEMORY_CHUNK / 2 ? &ledger->small : &ledger->large;
+	uint64_t n = kind == &ledger->large ? account_chunks(bytes) : bytes;
 
-	*sort += more ? n : -n;
+	*kind += more ? n : -n;
 }
 
-/* Reserves what the sums say, up from what was. */
+/* Brings the account in line with the sums. False: it does not fit. */
 static bool reserve(struct ledger *ledger)
 {
 	uint64_t wanted = sum(ledger);
@@ -142,7 +140,8 @@ static bool reserve(struct ledger *ledger)
 			account_reserve(ledger->pages.account, ledger->pages.limit,
 					ledger->pages.slot, wanted - ledger->published);
 		if (answer == ACCOUNT_BUSY)
-			log_limited(LOG_ERROR, 60, "the account of memory is locked for seconds");
+			log_limited(LOG_ERROR, 60,
+				    "the memory account has been locked for seconds");
 		if (answer != ACCOUNT_RESERVED)
 			return false;
 		ledger->published = wanted;
@@ -152,7 +151,7 @@ static bool reserve(struct ledger *ledger)
 	return true;
 }
 
-/* More than any GPU has, and so much that sums could wrap. */
+/* More than any GPU has: sums could wrap. */
 static bool absurd(uint64_t bytes)
 {
 	return bytes >= 1ull << 56;
@@ -191,7 +190,7 @@ void ledger_drop(struct ledger *ledger, uint64_t bytes)
 	pthread_mutex_unlock(&ledger->lock);
 }
 
-/* Handles of the pools that stay valid until pools_release(). */
+/* The handles stay valid until pools_release(). */
 static size_t pools_hold(struct ledger *ledger, CUmemoryPool *out)
 {
 	pthread_mutex_lock(&ledger->lock);
@@ -239,7 +238,7 @@ static void trim_pools(struct ledger *ledger)
 	pools_release(ledger);
 }
 
-/* What was read later than what is known counts. */
+/* Ignores a reading that is older than the last. */
 static void note_pools(struct ledger *ledger, uint64_t ticket, uint64_t bytes)
 {
 	if (ticket < ledger->settled)
@@ -250,7 +249,7 @@ static void note_pools(struct ledger *ledger, uint64_t ticket, uint64_t bytes)
 	ledger->pooled = bytes;
 }
 
-/* Gives back @taken. True: what the pools have fits. */
+/* Reads the pools and gives back @taken. True: they fit. */
 static bool look(struct ledger *ledger, uint64_t taken)
 {
 	pthread_mutex_lock(&ledger->lock);
@@ -278,7 +277,7 @@ bool ledger_settle(struct ledger *ledger, uint64_t taken)
 	return !ledger_view(ledger, &limit, &reserved) || reserved <= limit;
 }
 
-/* Pools may have given back some, and can be made to. */
+/* Pools may have shrunk, or can be trimmed. */
 static bool try_again(struct ledger *ledger, uint64_t bytes)
 {
 	if (!ledger->n_pools)
@@ -378,7 +377,7 @@ void ledger_settle_here(void)
 		look(ledger, 0);
 }
 
-/* Those that were in use ask again. */
+/* For the ledgers that were used. */
 static void *ask_again(void *unused)
 {
 	(void)unused;

@@ -1,5 +1,5 @@
-/* Memory and addresses apart. Physical memory is there until its handles are released and its
- * mappings undone; of what another process made, that one is charged. */
+/* Physical memory and address ranges. Physical memory exists until its handles are released and its
+ * mappings undone. The process that created it is charged. */
 #include "memory/memory.h"
 
 #include <pthread.h>
@@ -11,13 +11,13 @@ struct physical {
 	unsigned handles, mappings;
 };
 
-/* Counts, and which records there are of them; never held over a driver call. A physical that can
- * be found is there. */
+/* Of the counts and their records; never held over a driver call. A physical with a record exists.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void memory_map_forget(void)
 {
-	pthread_mutex_init(&lock, NULL); /* whoever had it is not in this process */
+	pthread_mutex_init(&lock, NULL); /* its holder is not in this process */
 }
 
 static void put(enum record_kind kind, uint64_t key, uint64_t size, struct physical *physical)
@@ -27,7 +27,7 @@ static void put(enum record_kind kind, uint64_t key, uint64_t size, struct physi
 	table_put(&record);
 }
 
-/* After one of its records is out. */
+/* Frees it after its last handle and mapping. */
 static void let_go(struct physical *physical)
 {
 	if (!physical || physical->handles || physical->mappings)
@@ -68,8 +68,8 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 	return real(cuMemCreate)(out, size, properties, flags);
 }
 
-/* The driver may give out the number again once its last handle is released, so its record is out
- * before. The physical stays until release_end(); NULL: not ours. */
+/* The driver may reuse the number of the last handle at once, so its record goes first. The
+ * physical stays until release_end(). NULL: imported. */
 static struct physical *release_begin(CUmemGenericAllocationHandle handle)
 {
 	struct record record;
@@ -135,7 +135,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	/* Also where it is not ours: cuMemUnmap() goes over all that lies in a range. */
+	/* Imported memory is recorded, too: cuMemUnmap() walks all mappings of a range. */
 	if (!table_find(RECORD_HANDLE, handle, &record))
 		record.physical = NULL;
 	if (record.physical)

@@ -1,12 +1,12 @@
-/* Memory in stream order, and what graphs own. What counts is what pools hold of the GPU: the
- * driver makes them larger in steps of its own, and leaves them so for a while. */
+/* Stream-ordered memory, and memory that graphs own. Pools count as what they hold of the GPU: the
+ * driver grows them in its own steps, and shrinks them late. */
 #include "memory/memory.h"
 
 #include "weir/log.h"
 
 #include <stddef.h>
 
-/* The device's own pool is one of its pools from now on. False: there are too many. */
+/* Counts the device's own pool. False: too many pools. */
 static bool keep_own_pool(struct ledger *ledger, CUdevice device)
 {
 	CUmemoryPool pool;
@@ -15,7 +15,7 @@ static bool keep_own_pool(struct ledger *ledger, CUdevice device)
 	       ledger_add_pool(ledger, pool);
 }
 
-/* Of the current device. NULL: not counted. False: nothing may be allocated. */
+/* @out: ledger of the current device; NULL: not counted. False: nothing may be allocated. */
 static bool pools_here(struct ledger **out)
 {
 	struct ledger *ledger = ledger_here();
@@ -34,7 +34,7 @@ struct stream_claim {
 	CUmemoryPool pool;
 };
 
-/* Whatever a stream's capture makes of it is seen at the next look. */
+/* A capture makes the allocation a graph's, which the next look counts. */
 static void note_capture(struct ledger *ledger, CUstream stream, bool per_thread)
 {
 	CUstream asked = stream || !per_thread ? stream : CU_STREAM_PER_THREAD;
@@ -57,7 +57,7 @@ static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CU
 	return ledger_take_for_pool(claim->ledger, size);
 }
 
-/* The pool may have grown by more than was asked for, which is then not to be had. */
+/* If the pool grew beyond the limit, the allocation is undone. */
 static CUresult made(const struct stream_claim *claim, CUresult result, CUdeviceptr *out,
 		     CUstream stream, CUresult (*give_back)(CUdeviceptr, CUstream))
 {
@@ -69,7 +69,7 @@ static CUresult made(const struct stream_claim *claim, CUresult result, CUdevice
 	if (!fits) {
 		give_back(*out, stream);
 		ledger_settle(claim->ledger, 0);
-		log_limited(LOG_WARNING, 10, "a pool grew beyond the container's limit of memory");
+		log_limited(LOG_WARNING, 10, "a pool grew beyond the container's memory limit");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	struct record record = {.kind = RECORD_POINTER,
@@ -130,20 +130,20 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
 	return release(address, stream, real(cuMemFreeAsync_ptsz));
 }
 
-/* On a device: others take the host's memory. */
+/* NULL: host memory. */
 static struct ledger *ledger_at(const CUmemLocation *location)
 {
 	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? ledger_of(location->id) : NULL;
 }
 
-/* The device's own one has its place before others take the last. */
+/* The device's own pool is counted first, before others take the last place. */
 static CUresult keep_pool(const CUmemLocation *location, CUmemoryPool pool, bool ours)
 {
 	struct ledger *ledger = ledger_at(location);
 
 	if (!ledger || (keep_own_pool(ledger, location->id) && ledger_add_pool(ledger, pool)))
 		return CUDA_SUCCESS;
-	log_limited(LOG_WARNING, 60, "more pools of memory than can be counted");
+	log_limited(LOG_WARNING, 60, "more memory pools than can be counted: this one is refused");
 	if (ours)
 		real(cuMemPoolDestroy)(pool);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -177,7 +177,7 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location,
 	return result ? result : keep_pool(location, *out, false);
 }
 
-/* What is still handed out of a pool that goes is counted by itself. */
+/* Memory of a destroyed pool counts by itself until it is freed. */
 static bool outlives(struct record *record, void *pool)
 {
 	if (record->pool != pool || !pool)
@@ -206,7 +206,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 	return result;
 }
 
-/* The graph takes its memory when it is launched: it must fit now, and is counted then. */
+/* The memory must fit now, and counts when the graph is launched. */
 static bool node_fits(size_t size)
 {
 	struct ledger *ledger;
@@ -232,7 +232,6 @@ EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
 	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);
 }
 
-/* Of any kind. */
 static bool fits(const CUgraphNodeParams *parameters)
 {
 	return !parameters || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Open addressing; a place is free (0), taken, or was taken (a grave, which look-ups pass). */
+/* Open addressing. A look-up passes graves: places whose record was taken out. */
 enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_GRAVE };
 
 struct place {
@@ -39,7 +39,7 @@ static struct place *find(enum record_kind kind, uint64_t key)
 	return NULL;
 }
 
-/* There is room, and no such record. */
+/* The caller made sure of room, and that there is no such record. */
 static void insert(const struct record *record)
 {
 	size_t i = hash(record->kind, record->key);
@@ -52,7 +52,7 @@ static void insert(const struct record *record)
 	table.taken++;
 }
 
-/* A third of the places stays free, graves not counted. */
+/* Keeps a third of the places neither taken nor graves. */
 static bool make_room(void)
 {
 	struct place *old = table.places;
@@ -96,13 +96,13 @@ bool table_put(const struct record *record)
 	return done;
 }
 
-static bool look(enum record_kind kind, uint64_t key, struct record *out, bool out_of_it)
+static bool look(enum record_kind kind, uint64_t key, struct record *out, bool take)
 {
 	pthread_mutex_lock(&table.lock);
 	struct place *place = find(kind, key);
 	if (place)
 		*out = place->record;
-	if (place && out_of_it)
+	if (place && take)
 		bury(place);
 	pthread_mutex_unlock(&table.lock);
 	return place;

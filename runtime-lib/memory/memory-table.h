@@ -1,4 +1,4 @@
-/* What this process has allocated: by address, array or handle. Any thread. */
+/* What this process has allocated, by address, array or handle. Any thread. */
 #pragma once
 
 #include "shim/driver.h"
@@ -8,10 +8,10 @@
 struct ledger;
 
 enum record_kind {
-	RECORD_POINTER, /* an address that cuMemFree() and cuMemFreeAsync() take */
+	RECORD_POINTER, /* for cuMemFree() and cuMemFreeAsync() */
 	RECORD_ARRAY,
 	RECORD_MIPMAP,
-	RECORD_HANDLE, /* physical memory, as cuMemCreate() made it */
+	RECORD_HANDLE, /* of cuMemCreate() */
 	RECORD_MAPPING,
 };
 
@@ -19,23 +19,23 @@ struct record {
 	enum record_kind kind;
 	uint64_t key;
 	struct ledger *ledger;
-	uint64_t size;             /* charged; of a mapping: addresses */
-	CUcontext context;         /* goes with it; NULL: with none */
-	CUmemoryPool pool;         /* charged as a part of it; NULL: of none */
-	uint64_t asked;            /* of the pool */
-	struct physical *physical; /* of a handle or a mapping; NULL: not made here */
+	uint64_t size;             /* bytes charged; of a mapping: bytes of addresses */
+	CUcontext context;         /* the memory goes with it; NULL: with none */
+	CUmemoryPool pool;         /* whose charge includes it; NULL: none */
+	uint64_t asked;            /* bytes, of the pool */
+	struct physical *physical; /* of a handle or mapping; NULL: imported */
 };
 
-/* Takes the place of an older one. False: no memory. */
+/* Replaces an older record with the same key. False: no memory. */
 bool table_put(const struct record *record);
-/* Takes it out. False: no such record. */
+/* Takes the record out. False: no such record. */
 bool table_take(enum record_kind kind, uint64_t key, struct record *out);
 /* False: no such record. */
 bool table_find(enum record_kind kind, uint64_t key, struct record *out);
 /* The mapping that @address lies in. */
 bool table_find_mapping(uint64_t address, struct record *out);
-/* For each: true takes it out. Under the table's lock: @visit does not come back here, nor call the
- * driver. */
+/* Takes out each record for which @visit returns true. The table is locked, so @visit calls neither
+ * the table nor the driver. */
 void table_sift(bool (*visit)(struct record *record, void *userdata), void *userdata);
-/* In a forked child: empty. */
+/* In a forked child: empties the table. */
 void table_forget(void);

@@ -1,4 +1,4 @@
-/* Hooks that allocate: what each of them does around the driver's call. */
+/* What hooks that allocate do around the driver's call. */
 #pragma once
 
 #include "memory/memory-ledger.h"
@@ -6,28 +6,28 @@
 
 /* An allocation that is about to be made. */
 struct memory_claim {
-	struct ledger *ledger; /* NULL: none, the driver will say what is wrong */
+	struct ledger *ledger; /* NULL: no context; the driver reports the error */
 	CUcontext context;
 	uint64_t size;
 };
 
-/* In the current context. False: CUDA_ERROR_OUT_OF_MEMORY. */
+/* In the current context. False: the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
 bool memory_claim(struct memory_claim *claim, uint64_t size);
-/* What came of it: recorded under @key, or given back. Returns @result. */
+/* After the call: records the allocation under @key, or gives it back. Returns @result. */
 CUresult memory_made(const struct memory_claim *claim, CUresult result, enum record_kind kind,
 		     uint64_t key);
 /* After a release, whose hook has taken the record out of the table before the driver could give
  * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
-/* The context goes, and all memory that was allocated in it. */
+/* The context ends, and with it the memory that was allocated in it. */
 void memory_forget_context(CUcontext context);
 /* In a forked child. */
 void memory_forget(void);
-/* The part of memory-map.c in that. */
+/* Its part in memory-map.c. */
 void memory_map_forget(void);
 
-/* Work has ended: pools may have given memory back. */
+/* After a synchronisation: pools may have given memory back. */
 static inline void memory_look(void)
 {
 	if (atomic_load_explicit(&ledger_pools, memory_order_relaxed))

@@ -1,5 +1,5 @@
-/* The GPUs of the container: the one that it has shares of, as number 0. The device plugin says
- * which (WEIR_GPU); where it says none, or one that is not there, all that the driver shows. */
+/* The GPUs that the container sees: the one of WEIR_GPU, which the device plugin sets, as number 0.
+ * Without the variable, or if NVML does not know that GPU, all of them. */
 #include "nvml/nvml.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static bool own_gpu(nvmlDevice_t *out)
 	return nvml_ready() && uuid && real(nvmlDeviceGetHandleByUUID)(uuid, out) == NVML_SUCCESS;
 }
 
-/* Takes it back if it is another container's. */
+/* Hides another container's GPU. */
 static nvmlReturn_t found(nvmlReturn_t result, const nvmlDevice_t *device)
 {
 	nvmlDevice_t own;

@@ -1,7 +1,6 @@
-/* The GPU's memory as its container may use it: its limit, and what its processes have reserved of
- * that. Without a limit, or as long as no agent says one, the card's. */
+/* The GPU's memory as the container may use it: the limit, and what its processes have reserved.
+ * Without a limit, or before an agent tells it, the card's memory. */
 #include "memory/memory-account.h"
-#include "memory/memory-ask.h"
 #include "nvml/nvml.h"
 
 #include "weir/base.h"
@@ -11,14 +10,14 @@
 #include <string.h>
 
 #define GPUS_MAX 64u
-#define ASK_NS   1000000000u /* an agent that was restarted may have another account */
+#define ASK_NS   1000000000u /* a restarted agent may have another account */
 
 static struct {
 	pthread_mutex_t lock;
 	struct {
 		uint8_t gpu[16];
 		uint64_t ask_at;
-		struct memory_pages pages; /* the last that were heard of hold */
+		struct memory_pages pages; /* of the last answer with an account */
 	} views[GPUS_MAX];
 	size_t n;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -42,7 +41,7 @@ static bool read_uuid(uint8_t out[16], nvmlDevice_t device)
 	return true;
 }
 
-/* Under the lock. NULL: no room. */
+/* With the lock held. NULL: no room. */
 static const struct memory_pages *look(const uint8_t gpu[16])
 {
 	struct memory_pages heard;
@@ -64,7 +63,7 @@ static const struct memory_pages *look(const uint8_t gpu[16])
 	return &state.views[i].pages;
 }
 
-/* False: it has no limit. */
+/* False: no limit. */
 static bool view(nvmlDevice_t device, uint64_t *limit, uint64_t *reserved)
 {
 	uint8_t gpu[16];
@@ -104,7 +103,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 	return result;
 }
 
-/* What the driver keeps for itself is not the container's. */
+/* The driver's own memory is not the container's, so `reserved` is 0. */
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
 	uint64_t limit, reserved;

@@ -1,6 +1,5 @@
-/* Processes on a GPU: those of the container. The driver itself leaves out what is not in the PID
- * namespace of who asks, which is not enough for a pod with the host's, or with one for all its
- * containers. A process is the container's if it is in the same cgroup. */
+/* Processes on a GPU: those of the container, which are in the same cgroup. The driver shows all
+ * processes of the PID namespace, which a pod may share with the host or among its containers. */
 #include "nvml/nvml.h"
 
 #include "weir/base.h"
@@ -13,12 +12,12 @@
 #include <unistd.h>
 
 #define CGROUP_MAX 4096u
-#define SPARE      16u /* processes that may come between two questions */
+#define SPARE      16u /* processes that may start between two calls */
 #define TRIES      4
 
 struct cgroup {
 	char text[CGROUP_MAX];
-	ssize_t size; /* negative: not known */
+	ssize_t size; /* negative: unknown */
 };
 
 static void read_cgroup(struct cgroup *out, unsigned pid)
@@ -42,7 +41,8 @@ static bool is_ours(const struct cgroup *own, unsigned pid)
 	return its.size == own->size && memcmp(its.text, own->text, (size_t)own->size) == 0;
 }
 
-/* Keeps those of ours among @n entries of @size bytes, each of which begins with the pid. */
+/* Keeps our processes among @n entries of @size bytes, each beginning with a pid. Returns how many.
+ */
 static unsigned keep(void *list, unsigned n, size_t size)
 {
 	struct cgroup own;
@@ -61,7 +61,7 @@ static unsigned keep(void *list, unsigned n, size_t size)
 
 typedef nvmlReturn_t list_fn(nvmlDevice_t device, unsigned *count, void *list);
 
-/* All of them, for the caller to free. */
+/* All processes; the caller frees @out. */
 static nvmlReturn_t read_all(list_fn *list, nvmlDevice_t device, unsigned *count, void **out,
 			     size_t size)
 {
@@ -87,7 +87,7 @@ static nvmlReturn_t list_ours(void *function, nvmlDevice_t device, unsigned *cou
 	list_fn *list = (list_fn *)function;
 	unsigned n, room;
 
-	if (!count || (*count && !out)) /* the driver says what is wrong */
+	if (!count || (*count && !out)) /* the driver reports the error */
 		return list(device, count, out);
 	nvmlReturn_t result = read_all(list, device, &n, &all, size);
 	if (result != NVML_SUCCESS)

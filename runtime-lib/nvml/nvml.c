@@ -27,7 +27,7 @@ static nvmlReturn_t library_missing(void)
 	return NVML_ERROR_LIBRARY_NOT_FOUND;
 }
 
-/* Where we mount the driver it lies beside libcuda.so.1. */
+/* NVML lies beside the driver that WEIR_DRIVER names. */
 static bool find(char *path)
 {
 	const char *driver = getenv("WEIR_DRIVER");
@@ -61,7 +61,7 @@ bool nvml_ready(void)
 	return shim_ready();
 }
 
-/* The one that does not answer with a number. */
+/* The only function that does not return a number. */
 EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 {
 	return nvml_ready() ? real(nvmlErrorString)(result) : "NVML Shared Library Not Found";

@@ -18,15 +18,15 @@ enum nvml_id {
 	NVML_IDS
 };
 
-/* Never NULL once it is loaded: functions that it lacks answer FUNCTION_NOT_FOUND, and all do
- * LIBRARY_NOT_FOUND where there is none. */
+/* Never NULL once NVML is loaded. Missing functions return FUNCTION_NOT_FOUND; without NVML all
+ * return LIBRARY_NOT_FOUND. */
 extern void *nvml_functions[NVML_IDS];
 
 /* NVML's own function, with nvml.h's prototype. Valid after nvml_ready(). */
 #define real(function) ((__typeof__(&(function)))nvml_functions[NVML_##function])
 
-/* Loads it on the first call. Every hook calls this before real(). False: there is none here. */
+/* Loads NVML on the first call. Every hook calls this before real(). False: there is no NVML. */
 bool nvml_ready(void);
 
-/* In a forked child: pages of memory are not there. */
+/* In a forked child, which has no memory pages. */
 void nvml_memory_forget(void);
