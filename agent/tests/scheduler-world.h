@@ -1,5 +1,4 @@
-/* A scheduler with one GPU and the pages of its clients, which the test writes in their place.
- * Looks are at times that the test chooses. */
+/* A scheduler with one GPU. The test writes the clients' pages and chooses the times of looks. */
 #pragma once
 
 #include <setjmp.h>
@@ -34,5 +33,5 @@ int world_tear_down(void **state);
 void come(unsigned i, uint8_t level, uint32_t share);
 void go(unsigned i);
 void work(unsigned i, uint64_t remaining);
-/* How long until the next look. */
+/* Returns the time until the next look. */
 uint64_t look_after(uint64_t ns);

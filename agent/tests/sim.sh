@@ -1,7 +1,7 @@
 #!/bin/bash
-# weir-sim over the traces in traces/: NAME.POLICY.want is what it must say, event by event, with an agent that
-# sees everything at once; NAME.POLICY-mps.want below MPS. UPDATE=1 writes them anew. And: mistakes in a trace are said with their place, the
-# result depends on nothing but trace, options and seed, and hours with a thousand clients are simulated.
+# Runs weir-sim on the traces in traces/. NAME.POLICY.want is its output, event by event, with an agent that sees all
+# at once; NAME.POLICY-mps.want is that under MPS. UPDATE=1 writes them. Also: errors in a trace name their place, the
+# result depends on trace, options and seed alone, and an hour with a thousand clients is simulated.
 # shellcheck disable=SC2317 # `check` calls the functions
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -32,10 +32,10 @@ done
 
 check "an unknown word" refuses 'client a\nrun a' '2: expected client, work or end, not `run`'
 check "an unknown client" refuses 'work 1ms a 1ms' '1: no client `a` above'
-check "a client that is there twice" refuses 'client a\nclient a' '2: client `a` is defined twice'
+check "a client that is defined twice" refuses 'client a\nclient a' '2: client `a` is defined twice'
 check "a bad duration" refuses 'client a slo=2' '1: expected a duration like 250us or 1.5s, not `2`'
 check "a bad overlap" refuses 'client a\nclient b overlap=2' '2: expected a duration like 250us or 1.5s, not `2`'
-check "kernels that leave some time" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
+check "a bad time to leave" refuses 'client a evict=once' '1: expected a duration like 5ms or never, not `once`'
 check "a bad share" refuses 'client a share=0' '1: expected a number from 1 to 100, not `0`'
 check "a bad level" refuses 'client a level=top' '1: expected low, normal, high or critical, not `top`'
 check "a bad name" refuses 'client a"' '1: expected a name of letters, digits and ._/-, not `a"`'
@@ -45,22 +45,22 @@ check "too many words" refuses 'end 1s 2s' '1: expected nothing more, not `2s`'
 crowd() { # SEED
     "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
 }
-impossible() { # OPTION...: it is a mistake to ask for this, and not one that takes for ever
+impossible() { # OPTION...: is refused at once
     timeout 10 "$sim" "$@" crowd.trace >"$work/out" 2>&1
     [ $? -eq 64 ]
 }
-check "no time slice is no length of one" impossible --slice 0s --switch 0s
-check "nor is no cost one of a switch" impossible --policy ffs --cost 0s
-check "nor is no quantum" impossible --policy wfq --quantum 0s --late 0s
-check "nor no shortest turn" impossible --policy wfq --min-quantum 0s --late 0s
+check "a time slice of no length is refused" impossible --slice 0s --switch 0s
+check "so is a switch that costs nothing" impossible --policy ffs --cost 0s
+check "so is no quantum" impossible --policy wfq --quantum 0s --late 0s
+check "so is no shortest run" impossible --policy wfq --min-quantum 0s --late 0s
 
-switches() { # OPTION...: in 10 s of two by turns
+switches() { # OPTION...: in 10 s of two clients
     echo 'client a copies=2 always' | "$sim" --policy ffs --mps --evict 30us --look 0ns --late 0ns --for 10s --json "$@" - | jq .switches
 }
 rounds() { # of 2 ms, where switches of 30 us are 3 %; of 20 ms
     [ "$(switches)" -eq 10000 ] && [ "$(switches --cost 300us)" -eq 1000 ]
 }
-check "ffs has longer rounds where it reckons with more for a switch" rounds
+check "ffs has longer rounds where a switch costs more" rounds
 
 unwritten() { # OPTION...
     "$sim" "$@" --rows 1000 crowd.trace >/dev/full 2>"$work/out"
@@ -81,6 +81,6 @@ adds_up() {
     "$sim" --mps --json ends.trace | jq -e '.sharedSeconds > 0 and (
         ([.clients[].gpuSeconds] | add) - .busySeconds - .sharedSeconds | fabs < 1e-8)' >/dev/null
 }
-check "what clients had is what the GPU gave, and what two of them shared" adds_up
+check "the clients' time is the GPU's, plus what two of them shared" adds_up
 check "JSON is JSON" bash -c "$sim --json crowd.trace | jq -e '.clients | length == 1000' >/dev/null"
 exit $failed

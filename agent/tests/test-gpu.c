@@ -1,4 +1,4 @@
-/* Bits, demand words and the counts of who is above, on one GPU. */
+/* Bits, demand words and the counts of higher-level clients, on one GPU. */
 #include "scheduler/gpu.h"
 
 #include <setjmp.h>
@@ -121,7 +121,7 @@ static void test_dead_client_leaves_no_demand(void **state)
 	assert_true(word(0) == 1ull << b && word(1) == 1ull << b && word(2) == 1ull << b);
 }
 
-static void test_sweep_keeps_what_is_owned(void **state)
+static void test_sweep_keeps_owned_bits(void **state)
 {
 	(void)state;
 	uint8_t bit = add(0, 1, WEIR_BIT_NONE);
@@ -160,7 +160,7 @@ static void test_claims_after_restart(void **state)
 	uint8_t a = add(0, 2, WEIR_BIT_NONE), b = add(1, 2, WEIR_BIT_NONE);
 	set_words(1ull << a | 1ull << b);
 	reopen();
-	/* A newcomer gets neither of the bits that may be claimed, and keeps on gating. */
+	/* A new client gets none of the bits that may be claimed, and keeps gating. */
 	uint8_t c = add(2, 1, WEIR_BIT_NONE);
 	assert_true(c != a && c != b);
 	assert_int_equal(controls[2].above, 2);
@@ -169,7 +169,7 @@ static void test_claims_after_restart(void **state)
 	gpu_sweep(&gpu, loop_now() + GPU_GRACE_NS);
 	assert_true(word(0) == 1ull << b && word(1) == 1ull << b && word(2) == 0);
 	assert_int_equal(controls[2].above, 1);
-	/* Late: the bit is free again, and may go to anybody. */
+	/* Too late: the bit is free for any client. */
 	assert_int_equal(add(0, 2, a), a);
 }
 
@@ -199,7 +199,7 @@ static void test_shared_bit(void **state)
 	assert_true(word(0) == 1ull << 63 && word(1) == 0);
 	gpu_remove(&gpu, &clients[64], false);
 	assert_true(word(0) == 0);
-	/* An own bit is free again after its owner is gone. */
+	/* A bit is free again when its owner is gone. */
 	gpu_remove(&gpu, &clients[7], false);
 	assert_true(add(65, 0, WEIR_BIT_NONE) < WEIR_BITS_OWN);
 }
@@ -218,7 +218,7 @@ static int remove_folder(void **state)
 
 #define GPU_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
-/* Others come and go all the time, each with a grace of its own. */
+/* Other clients come and go all the time, each with a grace period of its own. */
 static void test_swept_while_others_come_and_go(void **state)
 {
 	uint64_t begun, now;
@@ -242,7 +242,7 @@ static void test_swept_while_others_come_and_go(void **state)
 	}
 	assert_true(word(0) == 0);
 	assert_true(gpu.reserved == 0);
-	/* And not before. */
+	/* Not before. */
 	assert_true(now - begun >= GPU_GRACE_NS / 2);
 }
 
@@ -252,7 +252,7 @@ int main(void)
 		cmocka_unit_test(test_ids),
 		GPU_TEST(test_above),
 		GPU_TEST(test_dead_client_leaves_no_demand),
-		GPU_TEST(test_sweep_keeps_what_is_owned),
+		GPU_TEST(test_sweep_keeps_owned_bits),
 		GPU_TEST(test_grace_after_lowering),
 		GPU_TEST(test_claims_after_restart),
 		GPU_TEST(test_claim_of_taken_bit),

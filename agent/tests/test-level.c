@@ -1,4 +1,4 @@
-/* Annotation before PriorityClass before QoS class, and who may raise. */
+/* Annotation before PriorityClass before QoS class, and which namespaces may raise. */
 #include "scheduler/level.h"
 
 #include <setjmp.h>
@@ -38,11 +38,11 @@ static const struct {
 	{{NULL, "any", "gold", CONTAINER_QOS_BEST_EFFORT, true}, 3, false, "PriorityClass gold"},
 	{{NULL, "any", "dirt", CONTAINER_QOS_GUARANTEED, true}, 0, false, "PriorityClass dirt"},
 	{{NULL, "any", "wood", CONTAINER_QOS_GUARANTEED, true}, 2, false, "QoS class Guaranteed"},
-	/* the annotation beats both; down is free */
+	/* the annotation beats both; lowering is always allowed */
 	{{"low", "any", "gold", CONTAINER_QOS_GUARANTEED, true}, 0, false, "annotation low"},
 	{{"high", "any", NULL, CONTAINER_QOS_GUARANTEED, true}, 2, false, "annotation high"},
 	{{"normal", "any", "gold", CONTAINER_QOS_BEST_EFFORT, true}, 1, false, "annotation normal"},
-	/* up is not */
+	/* raising is not */
 	{{"high", "any", NULL, CONTAINER_QOS_BEST_EFFORT, true},
 	 0,
 	 true,
@@ -51,10 +51,10 @@ static const struct {
 	{{"high", "trusted", NULL, CONTAINER_QOS_BEST_EFFORT, true}, 2, false, "annotation high"},
 	{{"critical", "system", "dirt", CONTAINER_QOS_NONE, true}, 3, false, "annotation critical"},
 	{{"high", "trusted2", "dirt", CONTAINER_QOS_NONE, true}, 0, true, "refused"},
-	/* no level at all */
+	/* invalid annotations */
 	{{"HIGH", "trusted", NULL, CONTAINER_QOS_BURSTABLE, true}, 1, false, "HIGH is no level"},
 	{{"2", "trusted", "gold", CONTAINER_QOS_BURSTABLE, true}, 3, false, "2 is no level"},
-	/* nothing of an unknown pod counts but the QoS class */
+	/* of an unknown pod only the QoS class counts */
 	{{"critical", "trusted", "gold", CONTAINER_QOS_BEST_EFFORT, false}, 0, false, "BestEffort"},
 };
 

@@ -1,4 +1,4 @@
-/* For how long kernels may keep those above waiting, on one GPU. */
+/* For how long kernels may keep higher-level clients waiting, on one GPU. */
 #include "scheduler/max-blocking-time.h"
 
 #include <setjmp.h>
@@ -55,15 +55,15 @@ static int close_all(void **state)
 	return 0;
 }
 
-/* A client that has had work, and says that it took so long. */
-static void come(unsigned i, uint8_t level, uint64_t burst)
+/* A client that has had work, and reports how long its work takes. */
+static void come(unsigned i, uint8_t level, uint64_t busy_period)
 {
 	clients[i].pages = (struct region_pages){&controls[i], &statuses[i], -1, -1};
 	clients[i].level = level;
 	statuses[i].launches = 1;
-	statuses[i].busy_period = burst;
+	statuses[i].busy_period = busy_period;
 	gpu_add(&gpu, &clients[i], WEIR_BIT_NONE);
-	now = loop_now(); /* behind its first look, which is by that clock */
+	now = loop_now(); /* after the first look, which is by that clock */
 }
 
 static uint32_t told(unsigned i)
@@ -72,7 +72,7 @@ static uint32_t told(unsigned i)
 	return controls[i].max_blocking_time;
 }
 
-static void test_the_least_patient_above_counts(void **state)
+static void test_the_shortest_busy_period_above_counts(void **state)
 {
 	(void)state;
 	come(0, 0, 3 * MS);
@@ -103,7 +103,7 @@ static void test_levels_change(void **state)
 	assert_int_equal(controls[1].max_blocking_time, 1000 * US);
 }
 
-static void test_who_says_nothing_may_be_in_a_hurry(void **state)
+static void test_an_unreported_busy_period_is_short(void **state)
 {
 	(void)state;
 	come(0, 0, 0);
@@ -112,7 +112,7 @@ static void test_who_says_nothing_may_be_in_a_hurry(void **state)
 	assert_int_equal(told(0), 0);
 }
 
-static void test_who_has_no_work_does_not_count(void **state)
+static void test_idle_clients_are_ignored(void **state)
 {
 	(void)state;
 	come(0, 0, 0);
@@ -127,7 +127,7 @@ static void test_who_has_no_work_does_not_count(void **state)
 	assert_int_equal(told(0), 250 * US);
 	now += MAX_BLOCKING_TIME_IDLE_NS / 2 + MS;
 	assert_int_equal(told(0), 500 * US);
-	/* A launch that goes on. */
+	/* A launch that is still running. */
 	statuses[1].outstanding = 1;
 	now += MAX_BLOCKING_TIME_IDLE_NS;
 	assert_int_equal(told(0), 500 * US);
@@ -138,7 +138,7 @@ static void test_who_has_no_work_does_not_count(void **state)
 	assert_int_equal(told(0), 0);
 }
 
-static void test_nobody_is_believed_too_much(void **state)
+static void test_garbage(void **state)
 {
 	(void)state;
 	come(0, 0, UINT64_MAX);
@@ -146,7 +146,7 @@ static void test_nobody_is_believed_too_much(void **state)
 	assert_int_equal(told(0), MAX_BLOCKING_TIME_MAX);
 	statuses[1].busy_period = 19;
 	assert_int_equal(told(0), 0);
-	controls[0].max_blocking_time = UINT32_MAX; /* its own page, too, a client can write */
+	controls[0].max_blocking_time = UINT32_MAX; /* a client can write its control page */
 	assert_int_equal(told(0), 0);
 }
 
@@ -161,8 +161,8 @@ static void test_objectives_are_kept(void **state)
 	assert_int_equal(told(0), 500 * US);
 }
 
-/* Below MPS: one above waits for both. */
-static void test_those_beside_share_it(void **state)
+/* Under MPS a higher client waits for both. */
+static void test_concurrent_clients_share_it(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -198,7 +198,7 @@ static void test_looks_where_there_are_levels(void **state)
 	assert_int_equal(loop_step(&loop, 3 * MAX_BLOCKING_TIME_LOOK_NS / MS), 0);
 }
 
-static void test_who_may_come_back_is_not_known(void **state)
+static void test_clients_may_come_back(void **state)
 {
 	(void)state;
 	come(0, 0, 0);
@@ -214,15 +214,15 @@ static void test_who_may_come_back_is_not_known(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		GPU_TEST(test_the_least_patient_above_counts),
+		GPU_TEST(test_the_shortest_busy_period_above_counts),
 		GPU_TEST(test_levels_change),
-		GPU_TEST(test_who_says_nothing_may_be_in_a_hurry),
-		GPU_TEST(test_who_has_no_work_does_not_count),
-		GPU_TEST(test_nobody_is_believed_too_much),
+		GPU_TEST(test_an_unreported_busy_period_is_short),
+		GPU_TEST(test_idle_clients_are_ignored),
+		GPU_TEST(test_garbage),
 		GPU_TEST(test_objectives_are_kept),
-		GPU_TEST(test_those_beside_share_it),
+		GPU_TEST(test_concurrent_clients_share_it),
 		GPU_TEST(test_looks_where_there_are_levels),
-		GPU_TEST(test_who_may_come_back_is_not_known),
+		GPU_TEST(test_clients_may_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

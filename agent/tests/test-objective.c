@@ -1,4 +1,4 @@
-/* Durations and latency objectives: what may be said, and what is made of it. */
+/* Durations and latency objectives: their syntax, limits, counts and verdicts. */
 #include "common/units.h"
 #include "policy/objective.h"
 
@@ -54,8 +54,8 @@ static void test_limits(void **state)
 	assert_false(objective_parse("", &ns));
 }
 
-/* A libweir that counts starts is believed; of one that does not, the most that can have been late.
- */
+/* A libweir that counts starts is believed. Without such counts the upper bound of late starts
+ * counts. */
 static void test_counting(void **state)
 {
 	struct objective objective = {0};

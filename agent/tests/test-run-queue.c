@@ -1,5 +1,5 @@
-/* What must hold under every policy, whatever happens: random events on the turns themselves, and
- * random traces on the simulated GPU. SEED=N repeats a run. */
+/* What must hold under every policy: random events on the run queues, and random traces on the
+ * simulated GPU. SEED=N repeats a run. */
 #include "sim/sim.h"
 #include "policy/run-queue.h"
 
@@ -30,7 +30,7 @@ static uint64_t below(uint64_t n)
 	return (state >> 33) % n;
 }
 
-/* Events on the turns. */
+/* Events on the run queues. */
 #define CLIENTS 12
 
 static struct run_queue_entry clients[CLIENTS];
@@ -41,41 +41,41 @@ static void hold(struct run_queues *queues, struct run_queue_entry *client, bool
 	assert_int_equal(client->held, held);
 }
 
-/* Whether launches of @client are so long that @running, with less left, is better off alone. */
+/* Whether launches of @client are so long that @current, with less left, must run alone. */
 static bool is_in_the_way(const struct run_queue_entry *client,
-			  const struct run_queue_entry *running)
+			  const struct run_queue_entry *current)
 {
 	uint64_t launch = client->remaining / client->launches;
 	uint64_t cost = client->cost ? client->cost : policy_defaults.cost;
 
-	return launch > cost && launch - cost > running->remaining;
+	return launch > cost && launch - cost > current->remaining;
 }
 
-/* Of a level's clients with work one has the turn, and all are held but it and its group; of the
- * others nobody. Abreast it is the one with the least left, and only those are held that are in its
- * way, but in a turn that was given for age. */
-static void check_turns(const struct run_queues *queues)
+/* Of a level's clients with work one is current, and all others are held but those of its group. No
+ * client without work is held. Concurrent clients: the one with the least left is current, and only
+ * those in its way are held, except in a run that was given for age. */
+static void check_queues(const struct run_queues *queues)
 {
 	for (unsigned level = 0; level < WEIR_LEVELS; level++) {
 		const struct run_queue *queue = &queues->levels[level];
-		const struct run_queue_entry *running = queue->current;
+		const struct run_queue_entry *current = queue->current;
 		bool shared = queues->policy->concurrent && queue->all_concurrent &&
-			      queue->n_slo == 0 && running && !queue->forced;
+			      queue->n_slo == 0 && current && !queue->forced;
 		unsigned active = 0;
 		for (unsigned i = 0; i < CLIENTS; i++) {
 			const struct run_queue_entry *client = &clients[i];
 			if (client->level != level)
 				continue;
 			active += client->active;
-			bool free = !client->active || client == running ||
-				    (running && client->group && client->group == running->group) ||
-				    (shared && !is_in_the_way(client, running));
+			bool free = !client->active || client == current ||
+				    (current && client->group && client->group == current->group) ||
+				    (shared && !is_in_the_way(client, current));
 			assert_int_equal(client->held, !free);
 			if (shared && client->active)
-				assert_true(running->remaining <= client->remaining);
+				assert_true(current->remaining <= client->remaining);
 		}
 		assert_int_equal(queues->levels[level].n_active, active);
-		assert_int_equal(running != NULL, active != 0);
+		assert_int_equal(current != NULL, active != 0);
 	}
 }
 
@@ -133,7 +133,7 @@ static void test_events(void **unused)
 				event(&queues, run % 2, now);
 			next = run_queues_decide(&queues, now);
 			assert_true(next > now);
-			check_turns(&queues);
+			check_queues(&queues);
 			now += 1 + below(2 * MS);
 		}
 	}
@@ -175,7 +175,7 @@ static void run(const char *policy, struct sim_options options, struct sim_resul
 	options.settings.late = options.look + options.late;
 	options.seed = state;
 	assert_int_equal(sim_run(result, &trace, &options), 0);
-	/* Whatever happened: all time is accounted for, and who ran in it. */
+	/* All time is accounted for, and all that ran in it. */
 	uint64_t ran = 0;
 	for (size_t i = 0; i < result->n; i++) {
 		assert_in_range(result->clients[i].ran, 0, result->clients[i].busy);
@@ -195,7 +195,7 @@ static struct sim_options options_for(uint64_t end)
 	return options;
 }
 
-/* With an agent that sees everything at once, there is never work while all who have it are held.
+/* With an agent that sees all at once, there is never work while all clients that have it are held.
  */
 static void test_work_conserving(void **unused)
 {
@@ -246,10 +246,9 @@ static uint64_t longest_launch(void)
 	return longest;
 }
 
-/* Who waits has its turn after aging, and all who waited for longer: each a quantum, what it takes
- * to leave, and a switch. Below MPS who is not held is served behind a launch of each of the
- * others.
- */
+/* A client that waits is current after aging, and after all that have waited longer. Each takes a
+ * quantum, the time to leave, and a switch. Under MPS a client that is not held is served behind a
+ * launch of each of the others. */
 static void check_starvation(const struct sim_options *options)
 {
 	uint64_t each = options->settings.quantum + 500 * US + options->switching +
@@ -267,8 +266,8 @@ static void check_starvation(const struct sim_options *options)
 
 static void test_no_starvation(void **unused)
 {
-	/* In the second, one that was told to leave and ran until it had seemed to have run
-	 * abreast. */
+	/* In the second, a client that was evicted ran on until it seemed to have run
+	 * concurrently. */
 	const uint64_t seeds[] = {state, 66149852230104672};
 
 	(void)unused;
@@ -287,7 +286,7 @@ static void test_no_starvation(void **unused)
 	state = seeds[0];
 }
 
-/* By weight within a hundredth of the GPU, with timers that are late and evictions that differ. */
+/* By weight, within 1 % of the GPU, although timers are late and evictions differ. */
 static void test_shares(void **unused)
 {
 	static const char *const fair[] = {"ffs", "wfq"};
@@ -311,8 +310,8 @@ static void test_shares(void **unused)
 	}
 }
 
-/* hpf of equals is shortest remaining time first: of long and short work the slowdown is less than
- * first come first served, which is `static` with equal shares. */
+/* hpf among same-level clients is shortest remaining time first. With long and short work the
+ * slowdown is less than first come first served, which is `static` with equal shares. */
 static void test_shortest_first(void **unused)
 {
 	static const char *const both[] = {"hpf", "static"};
@@ -331,7 +330,7 @@ static void test_shortest_first(void **unused)
 			traits[c].always = false;
 			traits[c].launch = 0;
 			traits[c].work = c % 2 ? 20 * MS : MS;
-			/* Half of what the GPU can do. */
+			/* Half of the GPU's capacity. */
 			traits[c].every = 2 * trace.n_clients * traits[c].work;
 		}
 		for (unsigned r = 0; r < 2; r++) {
@@ -347,8 +346,8 @@ static void test_shortest_first(void **unused)
 	assert_true(slowdown[1][0] < slowdown[1][1]);
 }
 
-/* Below MPS nobody is held for others' launches that are no longer than a switch costs, and the GPU
- * is never without work. With time slices they take turns. */
+/* Under MPS no client is held for launches that are no longer than a switch costs, and the GPU is
+ * never without work. With time slices one client runs at a time. */
 static void test_short_launches(void **unused)
 {
 	(void)unused;
@@ -370,10 +369,9 @@ static void test_short_launches(void **unused)
 	}
 }
 
-/* wfq: two that always have work, and one with an objective that it waits for in their turns. It
- * costs the one that has to make room no part of its turn, and the turn is as long as without it.
- */
-static void test_rest_of_turn(void **unused)
+/* wfq: two clients that always have work, and one with an objective. The client that makes room for
+ * it loses no part of its run, and the run is as long as without it. */
+static void test_rest_of_run(void **unused)
 {
 	const uint64_t slo = 5 * MS, quantum = policy_defaults.quantum;
 	struct run_queue_entry *asks = &clients[2];
@@ -434,7 +432,7 @@ int main(void)
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shortest_first),
 		cmocka_unit_test(test_short_launches),
-		cmocka_unit_test(test_rest_of_turn),
+		cmocka_unit_test(test_rest_of_run),
 	};
 	const char *seed = getenv("SEED");
 

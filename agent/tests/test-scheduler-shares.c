@@ -1,11 +1,11 @@
-/* What each client has of the GPU's time is its share: whatever its kernels take, however late or
- * wrongly it tells of them, and whatever it costs to evict it. */
+/* Each client gets its share of the GPU's time: however long its kernels are, however late or
+ * wrongly it reports them, and whatever its evictions cost. */
 #include "scheduler-world.h"
 
 #include <stdio.h>
 
-/* Runs who is not held, @late at most behind the time that was asked for; ns of each. */
-static void run_turns(uint64_t total[WORLD_CLIENTS], uint64_t duration, uint64_t late)
+/* Runs the clients that are not held. Looks are up to @late behind time. @total: ns of each. */
+static void run_clients(uint64_t total[WORLD_CLIENTS], uint64_t duration, uint64_t late)
 {
 	uint64_t end = world.now + duration;
 	unsigned random = 1;
@@ -34,7 +34,7 @@ static void test_shares(void **state)
 		uint64_t total[WORLD_CLIENTS] = {0};
 		scheduler_set_policy(&world.scheduler, policy_find(policies[i]));
 		world.now = loop_now();
-		run_turns(total, 10000 * MS, 700000);
+		run_clients(total, 10000 * MS, 700000);
 		double sum = (double)(total[0] + total[1] + total[2]);
 		assert_float_equal((double)total[0] / sum, 0.5, 0.01);
 		assert_float_equal((double)total[1] / sum, 0.25, 0.01);
@@ -42,8 +42,8 @@ static void test_shares(void **state)
 	}
 }
 
-/* Its kernels do not leave, and it says that they ran on: it pays for that, once. What it says is
- * late, and in lumps. */
+/* Its kernels do not leave, and it reports that they ran on: it pays for that once. It reports late
+ * and in lumps. */
 static void test_overhang(void **state)
 {
 	uint64_t total[WORLD_CLIENTS] = {0}, ran = 0;
@@ -54,7 +54,7 @@ static void test_overhang(void **state)
 	work(0, 50 * MS);
 	work(1, 50 * MS);
 	uint64_t left = 0;
-	/* What it ran before we knew it is nobody's. */
+	/* What it ran before the agent knew it is not charged. */
 	for (unsigned i = 0; i < 2; i++) {
 		total[i] = 3600000 * MS;
 		world.status[i].executed = total[i];
@@ -81,7 +81,7 @@ static void test_overhang(void **state)
 	assert_float_equal((double)total[0] / sum, 0.5, 0.01);
 }
 
-/* Its kernels are shorter than it predicts, and it leaves at once: late tellings are no debt. */
+/* Its kernels are shorter than it predicts, and it leaves at once: late reports are no debt. */
 static void test_wrong_predictions(void **state)
 {
 	uint64_t total[2] = {0};
@@ -103,9 +103,9 @@ static void test_wrong_predictions(void **state)
 	assert_float_equal((double)total[0] / (double)(total[0] + total[1]), 0.5, 0.004);
 }
 
-/* Kernels that were predicted to be far longer than they are: there was no time for what it tells
- * that they took. */
-static void test_told_too_much(void **state)
+/* Kernels that were predicted to be far longer than they are: the client cannot have run for as
+ * long as it reports. */
+static void test_reported_too_much(void **state)
 {
 	uint64_t total[WORLD_CLIENTS] = {0};
 
@@ -115,58 +115,58 @@ static void test_told_too_much(void **state)
 		work(c, 50 * MS);
 		world.status[c].executed = 1;
 	}
-	run_turns(total, 100 * MS, 0);
+	run_clients(total, 100 * MS, 0);
 	for (unsigned c = 0; c < 2; c++)
 		world.status[c].executed += total[c];
 	look_after(MS);
 	world.status[0].executed += 60 * MS;
 	total[0] = total[1] = 0;
-	run_turns(total, 200 * MS, 0);
+	run_clients(total, 200 * MS, 0);
 	assert_in_range(total[0], 90 * MS, 110 * MS);
 }
 
-/* A client of a GPU: it always has kernels of so many ns, and so long they need to leave. */
-struct player {
+/* A client that always has work: kernels of `kernel` ns, which need `leave` ns to leave. */
+struct worker {
 	uint64_t kernel, leave;
-	uint64_t total, begun, leaving; /* ns that it ran; of the kernel; until it has left */
-	uint64_t tick, ended, ran;      /* when it tells; total of kernels that had ended then */
-	double tells;                   /* of each ns that it ran */
+	uint64_t total, begun, leaving; /* ns: in all; of its kernel; until it has left */
+	uint64_t tick, ended, ran;      /* of its last report: when; kernels ended */
+	double reports;                 /* ns for each that it ran */
 };
 
-/* As libweir does: kernels that ended, and what it has seen of the next. */
-static void tell(struct player *player, volatile struct weir_status_page *status, bool held)
+/* Reports as libweir does: kernels that ended, and what it has seen of the next. */
+static void report(struct worker *worker, volatile struct weir_status_page *status, bool held)
 {
-	const uint64_t tick = 550000, queued = 4 * player->kernel;
-	uint64_t ended = player->total - player->begun;
+	const uint64_t tick = 550000, queued = 4 * worker->kernel;
+	uint64_t ended = worker->total - worker->begun;
 
-	player->ran = ended == player->ended ? player->ran + (held ? 0 : tick) : 0;
-	player->ended = ended;
-	player->tick += tick;
-	status->executed = 1 + (uint64_t)(player->tells * (double)ended);
+	worker->ran = ended == worker->ended ? worker->ran + (held ? 0 : tick) : 0;
+	worker->ended = ended;
+	worker->tick += tick;
+	status->executed = 1 + (uint64_t)(worker->reports * (double)ended);
 	status->gpu_time = status->executed + queued;
-	status->remaining = queued > player->ran ? queued - player->ran : 1;
+	status->remaining = queued > worker->ran ? queued - worker->ran : 1;
 	status->outstanding = 4;
 }
 
-/* It had the GPU for @ns. */
-static void play(struct player *player, uint64_t ns)
+/* It runs for @ns. */
+static void run(struct worker *worker, uint64_t ns)
 {
-	player->total += ns;
-	player->begun = (player->begun + ns) % player->kernel;
-	player->leaving -= ns < player->leaving ? ns : player->leaving;
+	worker->total += ns;
+	worker->begun = (worker->begun + ns) % worker->kernel;
+	worker->leaving -= ns < worker->leaving ? ns : worker->leaving;
 }
 
-/* Who is still leaving, else who may run. */
-static unsigned who_runs(const struct player players[2])
+/* The client that is still leaving, else the one that is not held. */
+static unsigned who_runs(const struct worker workers[2])
 {
 	for (unsigned i = 0; i < 2; i++)
-		if (players[i].leaving)
+		if (workers[i].leaving)
 			return i;
 	return world.control[0].hold ? 1 : 0;
 }
 
-/* The first one's part of the GPU. */
-static double play_both(struct player players[2], uint64_t seconds)
+/* The first client's part of the GPU. */
+static double run_both(struct worker workers[2], uint64_t seconds)
 {
 	const uint64_t step = 10000, end = world.now + seconds * 1000 * MS;
 	uint64_t next = world.now;
@@ -179,61 +179,66 @@ static double play_both(struct player players[2], uint64_t seconds)
 			next += (random = random * 1103515245 + 12345) / 65536 % 60000;
 		}
 		for (unsigned i = 0; i < 2; i++) {
-			struct player *player = &players[i];
+			struct worker *worker = &workers[i];
 			if (!held[i] && world.control[i].hold)
-				player->leaving = player->leave ? player->leave
-								: player->kernel - player->begun;
-			if (world.now >= player->tick)
-				tell(player, &world.status[i], held[i]);
+				worker->leaving = worker->leave ? worker->leave
+								: worker->kernel - worker->begun;
+			if (world.now >= worker->tick)
+				report(worker, &world.status[i], held[i]);
 		}
-		play(&players[who_runs(players)], step);
+		run(&workers[who_runs(workers)], step);
 	}
-	return (double)players[0].total / (double)(players[0].total + players[1].total);
+	return (double)workers[0].total / (double)(workers[0].total + workers[1].total);
 }
 
-/* Kernels that are waited for to their end, and such that leave: what each has is its share,
- * whatever part of a turn a kernel is; and what short ones tell wrongly is put right. A telling
- * cannot be of more time than passed since the one before; where each has two kernels or one, that
- * cuts some: how many is known only after a longer time. */
+/* Kernels that run to their end, and kernels that leave: each client gets its share, whatever part
+ * of a run a kernel is, and wrong predictions of short kernels are corrected. A report is believed
+ * only for the time since the one before. Where a run has one or two kernels, that cuts off some,
+ * so the shares are exact only after a longer time. */
 static void test_kernels_and_shares(void **state)
 {
 	static const struct {
-		struct player players[2];
+		struct worker workers[2];
 		uint64_t seconds;
 		double within;
 	} pairs[] = {
-		{{{.kernel = 550000, .tells = 1}, {.kernel = 7400000, .leave = 150000, .tells = 1}},
+		{{{.kernel = 550000, .reports = 1},
+		  {.kernel = 7400000, .leave = 150000, .reports = 1}},
 		 20,
 		 0.003},
-		{{{.kernel = 720000, .tells = 1},
-		  {.kernel = 14600000, .leave = 100000, .tells = 1}},
+		{{{.kernel = 720000, .reports = 1},
+		  {.kernel = 14600000, .leave = 100000, .reports = 1}},
 		 20,
 		 0.003},
-		{{{.kernel = 1500000, .tells = 1},
-		  {.kernel = 7400000, .leave = 150000, .tells = 1}},
+		{{{.kernel = 1500000, .reports = 1},
+		  {.kernel = 7400000, .leave = 150000, .reports = 1}},
 		 640,
 		 0.006},
-		{{{.kernel = 520000, .leave = 60000, .tells = 1}, {.kernel = 950000, .tells = 1}},
+		{{{.kernel = 520000, .leave = 60000, .reports = 1},
+		  {.kernel = 950000, .reports = 1}},
 		 20,
 		 0.003},
-		{{{.kernel = 100000, .tells = 1}, {.kernel = 5000000, .leave = 150000, .tells = 1}},
+		{{{.kernel = 100000, .reports = 1},
+		  {.kernel = 5000000, .leave = 150000, .reports = 1}},
 		 20,
 		 0.003},
-		{{{.kernel = 100000, .tells = 1}, {.kernel = 550000, .tells = 1}}, 20, 0.003},
-		{{{.kernel = 100000, .tells = 1.3}, {.kernel = 100000, .tells = 0.9}}, 20, 0.003},
+		{{{.kernel = 100000, .reports = 1}, {.kernel = 550000, .reports = 1}}, 20, 0.003},
+		{{{.kernel = 100000, .reports = 1.3}, {.kernel = 100000, .reports = 0.9}},
+		 20,
+		 0.003},
 	};
 
 	(void)state;
 	scheduler_set_policy(&world.scheduler, policy_find("ffs"));
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		struct player players[2] = {pairs[i].players[0], pairs[i].players[1]};
+		struct worker workers[2] = {pairs[i].workers[0], pairs[i].workers[1]};
 		for (unsigned c = 0; c < 2; c++) {
 			world.status[c].executed = 0;
 			come(c, 1, c ? 33 : 66);
 			work(c, 50 * MS);
 		}
-		players[0].tick = players[1].tick = world.now;
-		double part = play_both(players, pairs[i].seconds);
+		workers[0].tick = workers[1].tick = world.now;
+		double part = run_both(workers, pairs[i].seconds);
 		printf("# %zu: %.4f\n", i, part);
 		assert_float_equal(part, 66.0 / 99, pairs[i].within);
 		for (unsigned c = 0; c < 2; c++) {
@@ -243,7 +248,7 @@ static void test_kernels_and_shares(void **state)
 	}
 }
 
-/* Below a level with demand no turn gets older. */
+/* Below a level with demand no run gets older. */
 static void test_blocked(void **state)
 {
 	(void)state;
@@ -270,7 +275,7 @@ static void test_share(void **state)
 	come(1, 1, 60);
 	assert_int_equal(world.control[0].share, 40);
 	assert_int_equal(world.clients[0].entry.weight, 40 * POLICY_WEIGHT_ONE);
-	/* Another process of the first one's container. */
+	/* Another process of the first client's container. */
 	world.tenants[0].clients->tenant_next = &world.clients[2];
 	world.clients[2] = (struct client){.gpu = &world.gpu};
 	scheduler_change(&world.scheduler, &world.gpu);
@@ -280,7 +285,7 @@ static void test_share(void **state)
 	assert_int_equal(world.control[0].latency_slo, 2 * MS);
 }
 
-/* What evictions cost reaches the policy, if it is more than any switch does. */
+/* The cost of evictions reaches the policy, if it is more than that of any switch. */
 static void test_costly_evictions(void **state)
 {
 	const uint64_t least = policy_defaults.cost;
@@ -317,10 +322,14 @@ static void test_costly_evictions(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		WORLD_TEST(test_shares),        WORLD_TEST(test_overhang),
-		WORLD_TEST(test_blocked),       WORLD_TEST(test_wrong_predictions),
-		WORLD_TEST(test_told_too_much), WORLD_TEST(test_kernels_and_shares),
-		WORLD_TEST(test_share),         WORLD_TEST(test_costly_evictions),
+		WORLD_TEST(test_shares),
+		WORLD_TEST(test_overhang),
+		WORLD_TEST(test_blocked),
+		WORLD_TEST(test_wrong_predictions),
+		WORLD_TEST(test_reported_too_much),
+		WORLD_TEST(test_kernels_and_shares),
+		WORLD_TEST(test_share),
+		WORLD_TEST(test_costly_evictions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* What the policy decides reaches the pages of clients, and what their pages say reaches the
- * policy. */
+/* The policy's decisions reach the clients' pages, and what pages report reaches the policy. */
 #include "scheduler/contention.h"
 #include "scheduler-world.h"
 
@@ -47,7 +46,7 @@ static void test_contention(void **state)
 	assert_int_equal(held(), 1);
 	assert_true(world.control[1].hold);
 	assert_true(world.control[1].hold_until > world.now);
-	world.control[1].hold = 0; /* as its client does when we do not look for long */
+	world.control[1].hold = 0; /* as a client does when the agent does not look for long */
 	look_after(MS);
 	assert_true(world.control[1].hold);
 	work(0, 0);
@@ -75,7 +74,7 @@ static void test_timer(void **state)
 	assert_int_equal(held(), 1);
 }
 
-/* A client that predicts nothing is not taken for one that is as good as done. */
+/* A client without predictions is not taken for one that is nearly done. */
 static void test_unpredicted(void **state)
 {
 	(void)state;
@@ -95,8 +94,8 @@ static void test_unpredicted(void **state)
 	assert_false(world.control[1].hold);
 }
 
-/* Who is done hears of it, whoever has the turn; what it launches then is held as ever. */
-static void test_who_is_done_passes(void **state)
+/* A client that is done is released, whichever client is current. Its next launch is held. */
+static void test_a_client_that_is_done_passes(void **state)
 {
 	(void)state;
 	come(0, 1, 100);
@@ -125,21 +124,21 @@ static void launch(unsigned i, uint64_t launches, uint64_t each)
 	world.status[i].remaining = launches * each;
 }
 
-static void come_below_mps(unsigned i)
+static void come_under_mps(unsigned i)
 {
 	world.status[i].flags = WEIR_STATUS_CONCURRENT;
 	come(i, 1, 100);
 }
 
-/* Below MPS `hpf` holds whose kernels are long, as long as somebody has less left, and tells it to
- * expect that; all others run side by side. */
+/* Under MPS `hpf` holds a client with long kernels while another has less left, and tells it to
+ * expect that. All others run concurrently. */
 static void test_concurrent(void **state)
 {
 	const uint32_t told = WEIR_CONTROL_CONTENDED | WEIR_CONTROL_URGENT;
 
 	(void)state;
-	come_below_mps(0);
-	come_below_mps(1);
+	come_under_mps(0);
+	come_under_mps(1);
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
 	world.now = loop_now();
 	launch(0, 100, MS / 20);
@@ -178,17 +177,17 @@ static bool goes_ahead(void)
 	return world.control[0].flags & WEIR_CONTROL_AHEAD;
 }
 
-/* Who has short launches goes ahead only where all run side by side, and can be told apart. */
+/* Short launches go ahead only where all clients are concurrent and can order their launches. */
 static void test_ahead(void **state)
 {
 	const uint32_t all = WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
 
 	(void)state;
-	come_below_mps(0);
+	come_under_mps(0);
 	world.status[0].flags = world.status[1].flags = all;
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
 	world.now = loop_now();
-	assert_false(goes_ahead()); /* of one */
+	assert_false(goes_ahead()); /* of one client */
 	come(1, 1, 100);
 	assert_true(goes_ahead());
 	world.status[1].flags = WEIR_STATUS_ORDERED;
@@ -197,19 +196,19 @@ static void test_ahead(void **state)
 	assert_false(goes_ahead());
 	world.status[1].flags = all;
 	assert_true(goes_ahead());
-	come(2, 2, 100); /* other levels are nothing to them, and it is alone on its own */
+	come(2, 2, 100); /* other levels do not matter; it is alone on its own */
 	assert_true(goes_ahead());
 	assert_false(world.control[2].flags & WEIR_CONTROL_AHEAD);
 	scheduler_set_policy(&world.scheduler, &policy_wfq);
 	assert_false(goes_ahead());
 }
 
-/* Whoever is ahead of it, somebody who has work gets on. */
-static void test_nobody_is_ahead_for_ever(void **state)
+/* A client with work makes progress, whichever clients are ahead of it. */
+static void test_no_client_is_ahead_for_ever(void **state)
 {
 	(void)state;
-	come_below_mps(0);
-	come_below_mps(1);
+	come_under_mps(0);
+	come_under_mps(1);
 	world.status[0].flags = world.status[1].flags =
 		WEIR_STATUS_CONCURRENT | WEIR_STATUS_ORDERED;
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
@@ -234,7 +233,7 @@ static void test_nobody_is_ahead_for_ever(void **state)
 	for (uint64_t idle = 0; idle < 2 * POLICY_AGING; idle += MS)
 		assert_true(goes_ahead());
 
-	/* Nor of one who has the turn for its age, whatever it tells. */
+	/* Nor of a client that is current for its age, whatever it reports. */
 	bool ahead = true;
 	launch(0, 100, MS / 20);
 	launch(1, 1, 5 * MS);
@@ -247,8 +246,8 @@ static void test_nobody_is_ahead_for_ever(void **state)
 	assert_true(world.control[0].hold);
 }
 
-/* Forms that leave at once cost more: only for a policy that wants them. All of those that let an
- * equal take the turn see its work soon. */
+/* Forms that leave at once cost more, so only some policies want them. All policies that let a
+ * client take over see its work soon. */
 static void test_urgent(void **state)
 {
 	const struct {
@@ -277,8 +276,8 @@ static void test_urgent(void **state)
 	}
 }
 
-/* Who says that it has got work has the turn at once, where it may take that. */
-static void test_heard(void **state)
+/* A client that reports new work is current at once, where it may take over. */
+static void test_reported_work(void **state)
 {
 	const char *const policies[] = {"ffs", "hpf"};
 
@@ -297,12 +296,12 @@ static void test_heard(void **state)
 	}
 }
 
-/* Turns are for all of a level as soon as one of it runs in time slices, or has an objective. */
+/* No client of a level is concurrent if one is time-sliced, or has an objective. */
 static void test_not_concurrent(void **state)
 {
 	(void)state;
-	come_below_mps(0);
-	come_below_mps(1);
+	come_under_mps(0);
+	come_under_mps(1);
 	scheduler_set_policy(&world.scheduler, &policy_hpf);
 	world.now = loop_now();
 	launch(0, 100, MS / 20);
@@ -327,7 +326,7 @@ static bool is_urgent(unsigned i)
 	return world.control[i].flags & WEIR_CONTROL_URGENT;
 }
 
-/* Who has an objective needs not leave for its own sake. */
+/* An objective makes other tenants' kernels leave, never the client's own. */
 static void test_urgent_for_others(void **state)
 {
 	(void)state;
@@ -352,8 +351,8 @@ static void test_urgent_for_others(void **state)
 	assert_true(is_urgent(1));
 }
 
-/* The GPU is idle until the end of a turn is seen: where turns are short and many, that is soon. */
-static void test_end_is_looked_for(void **state)
+/* The GPU is idle until the end of a run is seen. Where runs are short and many, that is soon. */
+static void test_end_is_polled_for(void **state)
 {
 	(void)state;
 	come(0, 1, 100);
@@ -369,14 +368,14 @@ static void test_end_is_looked_for(void **state)
 	world.now = loop_now();
 	while (world.control[0].hold)
 		look_after(MS);
-	work(0, 3 * MS / 10 + 1); /* news */
+	work(0, 3 * MS / 10 + 1); /* a new prediction */
 	assert_true(look_after(0) <= 3 * MS / 10 + 1 - SCHEDULER_LATE_NS);
 	assert_int_equal(world.control[0].hold, 0);
 	assert_int_equal(look_after(3 * MS / 10 + 1 - SCHEDULER_LATE_NS), 1);
 	assert_int_equal(look_after(SCHEDULER_SPIN_NS - 1), 1);
-	assert_int_equal(look_after(1), SCHEDULER_END_NS); /* it is not kept up for ever */
+	assert_int_equal(look_after(1), SCHEDULER_END_NS); /* not for ever */
 	assert_int_equal(look_after(SCHEDULER_END_NS), SCHEDULER_END_NS);
-	work(1, 0); /* nobody waits for it */
+	work(1, 0); /* no client waits for it */
 	assert_true(look_after(SCHEDULER_END_NS) > SCHEDULER_END_NS);
 }
 
@@ -405,7 +404,7 @@ static void test_change_of_policy(void **state)
 	}
 }
 
-/* Each client that comes has its GPU configured once more. */
+/* Each client that comes makes the agent configure its GPU again. */
 static void test_commanded(void **state)
 {
 	struct scheduler *scheduler = &world.scheduler;
@@ -463,7 +462,7 @@ static void test_by_hand(void **state)
 	assert_false(world.control[0].hold);
 }
 
-/* Takes @text. */
+/* Frees @text. */
 static void read_back(char *text, struct trace *trace)
 {
 	char message[128];
@@ -504,7 +503,7 @@ static void test_recording(void **state)
 	trace_deinit(&trace);
 }
 
-/* A pod may become known in the middle; its client is the same. */
+/* A pod may become known during a recording; its client keeps its name. */
 static void test_recording_keeps_names(void **state)
 {
 	struct tenant *tenant = &world.tenants[0];
@@ -521,7 +520,7 @@ static void test_recording_keeps_names(void **state)
 	trace_deinit(&trace);
 }
 
-/* Whoever comes and goes without end makes a recording no larger, nor one that cannot be read. */
+/* However many clients come, a recording stays below its limit and can be read. */
 static void test_recording_of_many(void **state)
 {
 	struct record *record = &world.scheduler.record;
@@ -556,15 +555,15 @@ int main(void)
 		WORLD_TEST(test_recording_keeps_names),
 		WORLD_TEST(test_recording_of_many),
 		WORLD_TEST(test_unpredicted),
-		WORLD_TEST(test_who_is_done_passes),
+		WORLD_TEST(test_a_client_that_is_done_passes),
 		WORLD_TEST(test_concurrent),
 		WORLD_TEST(test_ahead),
-		WORLD_TEST(test_nobody_is_ahead_for_ever),
+		WORLD_TEST(test_no_client_is_ahead_for_ever),
 		WORLD_TEST(test_urgent),
 		WORLD_TEST(test_urgent_for_others),
-		WORLD_TEST(test_heard),
+		WORLD_TEST(test_reported_work),
 		WORLD_TEST(test_not_concurrent),
-		WORLD_TEST(test_end_is_looked_for),
+		WORLD_TEST(test_end_is_polled_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What the simulated GPU does where launches of two clients meet below MPS. */
+/* The simulated GPU where launches of two clients overlap under MPS. */
 #include "sim/sim.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #define US 1000ull
 #define MS 1000000ull
 
-/* Below MPS, with an agent that sees everything at once. */
+/* Under MPS, with an agent that sees all at once. */
 static struct sim_options options_for(const char *policy)
 {
 	struct sim_options options = sim_defaults;
@@ -43,7 +43,7 @@ static struct sim_result play(const char *text, struct sim_options options)
 	return result;
 }
 
-/* How long two ran at the same time. */
+/* For how long two clients ran at the same time. */
 static uint64_t shared(const char *text, struct sim_options options)
 {
 	struct sim_result result = play(text, options);
@@ -70,7 +70,7 @@ static void test_ends_of_two(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Each end leaves as much as its own client's does. */
+/* Each end leaves the room of its own client's `overlap`. */
 static void test_ends_that_differ(void **unused)
 {
 	(void)unused;
@@ -102,9 +102,8 @@ static void test_not_time_sliced(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Turns of 1 ms: of ten launches the last is behind another's, and the others behind it are held.
- */
-static void test_ends_of_turns(void **unused)
+/* Runs of 1 ms: of ten launches the last overlaps another client's; launches behind it are held. */
+static void test_ends_of_runs(void **unused)
 {
 	struct sim_options options = options_for("ffs");
 
@@ -119,7 +118,7 @@ static void test_ends_of_turns(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Those that leave before their end do not: the turn is over 30 us after one began. */
+/* A launch that is evicted leaves no room: the run is over 30 us after it began. */
 static void test_not_of_evicted(void **unused)
 {
 	struct sim_options options = options_for("wfq");
@@ -136,7 +135,7 @@ static void test_not_of_evicted(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Whose launch still ends begins no other: two that are done meanwhile gain nobody a third. */
+/* A client whose launch still ends begins no other, though two others are done meanwhile. */
 static void test_own_order(void **unused)
 {
 	(void)unused;
@@ -152,7 +151,7 @@ static void test_own_order(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Launches that are shorter than that run abreast, one of each client in turn. */
+/* Launches shorter than the overlap run concurrently, one of each client in alternation. */
 static void test_short_launches(void **unused)
 {
 	(void)unused;
@@ -165,7 +164,7 @@ static void test_short_launches(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* Whatever happens meanwhile: who comes waits for one of the two. */
+/* A third client waits for one of the two. */
 static void test_no_third(void **unused)
 {
 	static const uint64_t turnarounds[] = {100 * US, 100 * US, 200 * US, 80 * US};
@@ -180,7 +179,7 @@ static void test_no_third(void **unused)
 	sim_result_deinit(&result);
 }
 
-/* A gate below is closed until the demand above is gone; nobody is held for one above. */
+/* A gate below is closed until the demand above is gone. No client is held for a higher level. */
 static void test_levels(void **unused)
 {
 	(void)unused;
@@ -199,7 +198,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends_of_two),    cmocka_unit_test(test_ends_that_differ),
 		cmocka_unit_test(test_not_of_one),     cmocka_unit_test(test_not_time_sliced),
-		cmocka_unit_test(test_ends_of_turns),  cmocka_unit_test(test_not_of_evicted),
+		cmocka_unit_test(test_ends_of_runs),   cmocka_unit_test(test_not_of_evicted),
 		cmocka_unit_test(test_own_order),      cmocka_unit_test(test_no_third),
 		cmocka_unit_test(test_short_launches), cmocka_unit_test(test_levels),
 	};

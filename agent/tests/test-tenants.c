@@ -81,7 +81,7 @@ static void test_idle_limit(void **state)
 	tenants_deinit(&tenants);
 }
 
-/* A container that was restarted has another id and the same name: nothing is lost. */
+/* A restarted container has another id and the same name: its counters go on. */
 static void test_heir(void **state)
 {
 	struct tenants tenants = {0};

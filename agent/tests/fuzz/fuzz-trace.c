@@ -1,4 +1,4 @@
-/* Any text as a trace: it is refused with a place, or every value is in its range. */
+/* Reads any text as a trace: it is refused with its place, or all values are in range. */
 #include "scheduler/trace.h"
 
 #include <stdlib.h>
