@@ -9,8 +9,8 @@
 
 #include "weir/base.h"
 
-/* The letter behind the number in `.target sm_90a`, or NUL: such PTX is for that architecture (a)
- * or family (f) alone, and so must be the machine code. */
+/* The letter after the number in `.target sm_90a`, or NUL. Such PTX is for one architecture (a) or
+ * family (f) only, and the machine code must be, too. */
 static char target_suffix(const char *ptx, size_t len)
 {
 	static const char directive[] = ".target";
@@ -29,14 +29,13 @@ static char target_suffix(const char *ptx, size_t len)
 	return at < end && (*at == 'a' || *at == 'f') ? *at : '\0';
 }
 
-/* What the compiler says of missing memory it says to stderr alone, and otherwise it is any other
- * failure. */
+/* The compiler reports missing memory on stderr only; its result code is that of any failure. */
 static bool lacked_memory(const char *said)
 {
 	return strstr(said, "Memory allocation failure");
 }
 
-/* The first line of what the compiler complains about. */
+/* Copies the first line of the compiler's error log. */
 static void explain(nvPTXCompilerHandle compiler, struct weir_error *error)
 {
 	size_t size = 0;

@@ -17,7 +17,7 @@
 #define NAME_SIZE (2 * DIGEST_TEXT) /* KEY-CONTENT and NUL */
 #define BLOCK     4096u
 
-/* What a file takes: so the number of entries is bounded, too. */
+/* Counts whole blocks, so that the number of entries is bounded, too. */
 static uint64_t charge(uint64_t size)
 {
 	return (size + BLOCK - 1) / BLOCK * BLOCK;
@@ -116,7 +116,7 @@ static int compare_found(const void *left, const void *right)
 	return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
 }
 
-/* All of ours; what else lies there goes, if it is a file. */
+/* Lists the objects, and removes all other files. */
 static int list(struct cache *cache, struct found **out, size_t *n_out)
 {
 	int fd = openat(cache->folder.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -237,7 +237,7 @@ struct cache_entry *cache_find(struct cache *cache, const struct digest *key)
 		return NULL;
 	DL_DELETE(cache->by_use, entry);
 	DL_APPEND(cache->by_use, entry);
-	/* For the next agent. */
+	/* The next agent sorts by time. */
 	format_name(&entry->key, &entry->content, name);
 	utimensat(cache->folder.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
 	return entry;
@@ -286,7 +286,7 @@ int cache_keep(struct cache *cache, struct cache_draft *draft, const struct dige
 	format_name(key, content, name);
 	if (same)
 		cache_drop(cache, same);
-	make_room(cache, charge(draft->size)); /* others were kept since */
+	make_room(cache, charge(draft->size)); /* other objects may have come meanwhile */
 	int r = renameat(cache->folder.dir, old, cache->folder.dir, name) < 0 ? -errno : 0;
 	if (r == 0)
 		r = add(cache, key, content, draft->size);

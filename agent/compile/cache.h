@@ -24,7 +24,7 @@ struct cache_entry {
 	struct digest key, content;
 	uint64_t size;
 	UT_hash_handle hh;
-	struct cache_entry *prev, *next; /* by use, the oldest first */
+	struct cache_entry *prev, *next; /* least recently used first */
 };
 
 struct cache_failure {
@@ -38,33 +38,33 @@ struct cache_failure {
 struct cache {
 	struct folder folder;
 	struct cache_entry *all, *by_use;
-	uint64_t bytes, max; /* as the files' blocks are counted */
+	uint64_t bytes, max; /* in whole blocks */
 	uint64_t evicted;
-	unsigned drafts; /* names given out */
+	unsigned drafts; /* number of names used */
 	struct cache_failure *failures, *failures_by_age;
 };
 
-/* Takes over what an earlier agent left in @path. Logs what fails. */
+/* Finds the objects that an earlier agent left in @path. Logs errors. */
 int cache_init(struct cache *cache, const char *path, uint64_t max);
 void cache_deinit(struct cache *cache);
 
-/* NULL: not there. It counts as used now. */
+/* Marks the entry as used. NULL: not there. */
 struct cache_entry *cache_find(struct cache *cache, const struct digest *key);
-/* A descriptor that only reads; or a negative errno: also where the file has another size. */
+/* A read-only descriptor, or a negative errno, also if the file has another size. */
 int cache_open(const struct cache *cache, const struct cache_entry *entry);
-/* Out of the cache, and off the disk. */
+/* Removes the entry and its file. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);
 
-/* A file that becomes an entry, or nothing. */
+/* A file that is being written. */
 struct cache_draft {
-	int fd; /* to be written; -1: none */
+	int fd; /* -1: no draft */
 	unsigned number;
 	uint64_t size;
 };
 
-/* Makes room for @size bytes first. -EFBIG: the whole cache would be too small. */
+/* Makes room for @size bytes. -EFBIG: larger than the cache. */
 int cache_draft(struct cache *cache, uint64_t size, struct cache_draft *out);
-/* Each ends the draft. Where keeping it fails, nothing is left of it. */
+/* Each ends the draft. cache_keep() makes it an entry, or removes the file if it fails. */
 int cache_keep(struct cache *cache, struct cache_draft *draft, const struct digest *key,
 	       const struct digest *content);
 void cache_discard(struct cache *cache, struct cache_draft *draft);

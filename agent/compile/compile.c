@@ -24,15 +24,15 @@ struct compile_request {
 	struct compile_client *client;
 	struct compile_request *prev, *next; /* of the client */
 	uint32_t id;
-	int fd, object; /* the client's file; what the cache has for it, -1 */
+	int fd, object; /* the client's file; the cached object, or -1 */
 	struct request head;
 	struct async_hash hash;
 	struct digest key;
-	struct compile_job *job; /* NULL: not waiting for one */
+	struct compile_job *job; /* NULL: does not wait for a job */
 	struct compile_request *job_prev, *job_next;
 };
 
-/* What goes into the key beside name and image. */
+/* Hashed before name and image. */
 struct salt {
 	struct digest fingerprint;
 	uint32_t abi, object_version, machine_code, memory_mib, sm, forms, registers, reserved;
@@ -63,7 +63,7 @@ static void tell(struct compile *compile, struct compile_client *client, uint32_
 	client->answer(client, &message, fd);
 }
 
-/* The last of a request. */
+/* Answers and frees the request. */
 static void answer(struct compile_request *request, enum weir_compile_status status,
 		   const char *text, int fd)
 {
@@ -102,7 +102,7 @@ static void job_free(struct compile_job *job)
 	free(job);
 }
 
-/* Maps a file that cannot change; NULL: no memory. */
+/* The file is sealed or only the agent has it. NULL: no memory. */
 static const void *map(int fd, size_t size)
 {
 	const void *object = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
@@ -121,7 +121,7 @@ static bool is_object(int fd, uint64_t size)
 	return r == 0;
 }
 
-/* A program's own text, fit for a log and a label. */
+/* Makes a program's text fit for the log and for labels. */
 static void clean(char *text)
 {
 	for (; *text; text++)
@@ -186,8 +186,8 @@ static void finish(struct compile_job *job, enum weir_compile_status status, con
 	schedule(compile);
 }
 
-/* The cache has no room, but those who wait can have it. It is sealed only here: that may take
- * milliseconds, and fails while the kernel itself holds a page of it. */
+/* The cache has no room, but the waiting clients get the object. It is sealed only here, because
+ * sealing may take milliseconds, and fails while the kernel holds one of its pages. */
 static void finish_unkept(struct compile_job *job, int error)
 {
 	static const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
@@ -240,8 +240,8 @@ static void take_object(struct compile_job *job)
 	if (fstat(job->helper.result, &info) < 0 || info.st_size > (off_t)WEIR_OBJECT_MAX ||
 	    !is_object(job->helper.result, (uint64_t)info.st_size)) {
 		compile->counters.outcomes[HELPER_CRASH]++;
-		log_limited(LOG_ERROR, 5, "weir-compile made no object");
-		finish(job, WEIR_COMPILE_FAILED, "the compiler made no object", -1);
+		log_limited(LOG_ERROR, 5, "weir-compile wrote no object");
+		finish(job, WEIR_COMPILE_FAILED, "the compiler wrote no object", -1);
 		return;
 	}
 	job->size = (uint64_t)info.st_size;
@@ -281,20 +281,19 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 		    helper_outcome_name(outcome), text);
 	enum weir_compile_status status =
 		outcome == HELPER_REFUSED ? WEIR_COMPILE_REFUSED : WEIR_COMPILE_FAILED;
-	/* The others say nothing of the kernel. */
+	/* Other outcomes say nothing about the kernel. */
 	if (outcome != HELPER_KILLED && outcome != HELPER_TROUBLE)
 		cache_add_failure(&job->compile->cache, &job->key, status, text);
 	finish(job, status, text, -1);
 }
 
-/* Whether @left was served longer ago than @right. */
 static bool is_before(const struct compile_client *left, const struct compile_client *right)
 {
 	return *left->container != *right->container ? *left->container < *right->container
 						     : left->served < right->served;
 }
 
-/* Of those who wait for it, the one whose turn comes first. */
+/* The waiting client that is served first. */
 static const struct compile_client *first_of(const struct compile_job *job)
 {
 	const struct compile_client *first = job->requests->client;
@@ -337,7 +336,7 @@ static void schedule(struct compile *compile)
 	}
 }
 
-/* There is none in the cache. */
+/* The cache has no object for the request. */
 static void join_job(struct compile_request *request)
 {
 	struct compile *compile = request->compile;
@@ -387,7 +386,8 @@ static void verified(struct async_hash *hash, int error, const struct digest *co
 	}
 	if (entry) {
 		compile->counters.damaged++;
-		log_limited(LOG_WARNING, 5, "an object in the cache is damaged: made anew");
+		log_limited(LOG_WARNING, 5,
+			    "an object in the cache is damaged; compiling it again");
 		cache_drop(&compile->cache, entry);
 	}
 	join_job(request);
@@ -423,7 +423,7 @@ static void hashed(struct async_hash *hash, int error, const struct digest *key)
 	join_job(request);
 }
 
-/* What a client can get wrong about a file; NULL: nothing. */
+/* What is wrong with the client's file; NULL: nothing. */
 static const char *examine(int fd, struct request *out)
 {
 	static const int needed = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
@@ -447,7 +447,7 @@ static int start_hashing(struct compile_request *request)
 		.abi = WEIR_PREEMPT_ABI,
 		.object_version = WEIR_OBJECT_VERSION,
 		.machine_code = compile->program.machine_code,
-		/* A form may be refused for want of it. */
+		/* A form may be refused for lack of memory. */
 		.memory_mib = compile->program.memory_mib,
 		.sm = head->sm,
 		.forms = head->forms,
@@ -515,7 +515,7 @@ void compile_leave(struct compile_client *client)
 	}
 }
 
-/* @configured, or the one beside the agent. */
+/* Opens @configured, or weir-compile beside the agent. */
 static int open_program(const char *configured)
 {
 	char path[PATH_MAX];

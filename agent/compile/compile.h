@@ -1,14 +1,14 @@
-/* The compile service: clients' kernels in forms that can leave, from the cache, or made by
- * weir-compile.
+/* The compile service: gives clients their kernels in forms that can leave, from the cache or made
+ * by weir-compile.
  *
  *   COMPILE -> checked -> hashed -> cache ------------------> verified -> COMPILED
  *                                     \-> job -> weir-compile -> kept --/
  *
- * What is made is found by a hash of all that it is made from; the agent computes it, so that
- * nobody can say what somebody else will get. Requests for the same thing share a job. Jobs run a
- * few at a time; the next is that of the container that was served longest ago, and of its client.
- * A client that is gone has its requests dropped, and the jobs that nobody else waits for; one that
- * runs already goes on, for the cache. */
+ * The key of an object is a hash of all that it is made from. The agent computes it, so that no
+ * client decides what another one gets. Requests for the same key share a job. A few jobs run at a
+ * time. The next one is that of the container, and then of its client, that was served longest ago.
+ * When a client goes, its requests are dropped, and its jobs unless others wait for them or they
+ * run already. */
 #pragma once
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "weir/transform.h"
 
 #define COMPILE_REQUESTS_MAX 512 /* of all clients */
-#define COMPILE_REASONS_MAX  48  /* that metrics tell apart */
+#define COMPILE_REASONS_MAX  48  /* with a counter of their own */
 #define COMPILE_REASON_SIZE  96
 
 struct compile_client;
@@ -29,13 +29,13 @@ struct compile_client;
 typedef void compile_answer_fn(struct compile_client *client, const struct weir_compiled *message,
 			       int fd);
 
-/* To be embedded; zeroed but for `answer` and `container`. */
+/* To be embedded; zero except `answer` and `container`. */
 struct compile_client {
 	compile_answer_fn *answer;
 	struct compile_request *requests;
 	unsigned n;
-	/* The service's count when a job was last started: of it, and of any client of its
-	 * container, so that many processes, or ever new ones, are served no sooner than one. */
+	/* Number of the last job started for this client, and for its container. The container's
+	 * number comes first, so that more processes do not get more service. */
 	uint64_t served, *container;
 };
 
@@ -53,18 +53,17 @@ struct compile_counters {
 	uint64_t hits, misses, known_failures, damaged, unkept;
 	uint64_t outcomes[HELPER_OUTCOMES];
 	uint64_t nanoseconds, buckets[COMPILE_BUCKETS];
-	/* Forms refused in objects that were made; the last row of all that found no room. */
+	/* Forms refused in finished objects. Reasons beyond the table count in other_reasons. */
 	struct compile_reason reasons[COMPILE_REASONS_MAX];
 	unsigned n_reasons;
 	uint64_t other_reasons;
 };
 
-/* Waits, runs, or keeps its result. */
 struct compile_job {
 	struct compile *compile;
 	struct digest key;
 	UT_hash_handle hh;
-	struct compile_job *prev, *next; /* waiting */
+	struct compile_job *prev, *next; /* of the waiting jobs */
 	bool running;
 	struct compile_request *requests;
 	int fd;
@@ -79,13 +78,13 @@ struct compile {
 	struct loop *loop;
 	bool on;
 	struct helper_program program;
-	/* Of weir-compile: what changes in transformer or compiler changes its bytes. */
+	/* Hash of the program weir-compile: a new transformer or compiler gives new keys. */
 	struct digest fingerprint;
 	unsigned helpers;
 	struct hash_queue hashes;
 	struct cache cache;
 	struct compile_job *jobs;    /* hash by key */
-	struct compile_job *waiting; /* the oldest first */
+	struct compile_job *waiting; /* oldest first */
 	unsigned n_running, n_requests;
 	uint64_t started;
 	struct compile_counters counters;
@@ -93,13 +92,13 @@ struct compile {
 
 #define COMPILE_NONE ((struct compile){.program = {.fd = -1}, .cache = {.folder = {-1, -1}}})
 
-/* @machine_code: what COMPILE_AUTO means on this node. An agent without weir-compile, or without a
- * cache folder, has the service off, and says so. */
+/* @machine_code: the meaning of COMPILE_AUTO on this node. Without weir-compile or a cache folder
+ * the service is off, and the log says so. */
 int compile_init(struct compile *compile, struct loop *loop, const struct config_compile *config,
 		 const char *cache_dir, bool machine_code);
 void compile_deinit(struct compile *compile);
 
-/* Takes @fd. The client is answered once, now or later. */
+/* Takes @fd. Answers the client once, now or later. */
 void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd);
 /* The client is gone. */
 void compile_leave(struct compile_client *client);

@@ -18,10 +18,10 @@
 /* Above the descriptors that the program inherits. */
 #define FDS_ABOVE 16
 
-/* Its own limit is of CPU time; a node may be busy, and a program may wait forever. */
+/* weir-compile limits its CPU time itself. This limits its real time, on a busy node, too. */
 #define DEADLINE_FACTOR 4
 
-/* In the child, which has nothing but async-signal-safe functions. */
+/* In the child after fork(): only async-signal-safe functions. */
 static void be_the_helper(const struct helper_program *program, int request, int result,
 			  char *const argv[])
 {
@@ -37,7 +37,7 @@ static void be_the_helper(const struct helper_program *program, int request, int
 	for (int fd = 0; fd <= 2; fd++)
 		if (dup2(null, fd) < 0)
 			_exit(REQUEST_NO_SANDBOX);
-	/* Close on exec first: all that is opened below is meant. */
+	/* All descriptors close on exec except those made below. */
 	if (syscall(SYS_close_range, 3, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0 ||
 	    dup2(request, REQUEST_FD) < 0 || dup2(result, RESULT_FD) < 0)
 		_exit(REQUEST_NO_SANDBOX);
@@ -79,7 +79,7 @@ static enum helper_outcome judge(const siginfo_t *info, bool late)
 		return HELPER_TIME;
 	if (info->si_code == CLD_EXITED) {
 		unsigned status = (unsigned)info->si_status;
-		/* The gap between 0 and 10 is no exit of ours. */
+		/* The table has a gap between 0 and 10. */
 		if (status >= countof(by_exit) || (status && !by_exit[status]))
 			return HELPER_TROUBLE;
 		return by_exit[status];

@@ -1,5 +1,5 @@
-/* One run of weir-compile: started with a client's file, watched until it ends or its time is up.
- * What it leaves is a file that nobody else has any more, and that nobody has looked at yet. */
+/* One run of weir-compile: started with a client's file, and watched until it ends or its time is
+ * up. Its result is a file that nobody else has, and that is not checked yet. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,25 +16,25 @@ struct helper_program {
 
 enum helper_outcome {
 	HELPER_DONE,    /* the result may be an object */
-	HELPER_REFUSED, /* in all others it may be a line of text */
-	HELPER_FAILED,  /* the compiler says no */
+	HELPER_REFUSED, /* from here on the result may be a line of text */
+	HELPER_FAILED,  /* the compiler refuses the kernel */
 	HELPER_TIME,
 	HELPER_MEMORY, /* or a file too large */
 	HELPER_CRASH,
-	HELPER_KILLED, /* by somebody else */
+	HELPER_KILLED, /* not by the agent */
 	HELPER_TROUBLE,
 	HELPER_OUTCOMES,
 };
 
 struct helper;
-/* The helper is gone; its result is there until helper_stop(). */
+/* The process is gone; the result stays until helper_stop(). */
 typedef void helper_ended_fn(struct helper *helper, enum helper_outcome outcome);
 
 /* To be embedded. */
 struct helper {
 	struct loop_io death;
 	struct loop_timer deadline;
-	pid_t pid; /* 0: does not run */
+	pid_t pid; /* 0: no process */
 	int process, result;
 	bool late;
 	helper_ended_fn *ended;

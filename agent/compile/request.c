@@ -12,7 +12,6 @@
 
 #define REGISTERS_MAX 255
 
-/* Behind the head, and inside the file. */
 static bool lies_inside(uint64_t offset, uint64_t length, uint64_t size)
 {
 	return offset >= sizeof(struct weir_compile_file) && offset <= size &&

@@ -1,5 +1,5 @@
-/* The file that comes with a COMPILE message (weir/protocol.h), checked by its head and its size;
- * and how the agent hands it to weir-compile. Pure. */
+/* The file of a COMPILE message (weir/protocol.h), checked by its head and size; and how
+ * weir-compile gets it. Pure. */
 #pragma once
 
 #include <stdint.h>
@@ -12,12 +12,12 @@ struct request {
 	uint64_t image, image_size;
 };
 
-/* @size: of the whole file. NULL and @out, or what is wrong with it. Name and image lie inside the
- * file; what stands there was not looked at. */
+/* Fills @out and returns NULL, or says what is wrong. Name and image lie inside the file of @size
+ * bytes; their contents are not checked. */
 const char *request_check(struct request *out, const struct weir_compile_file *head, uint64_t size);
 
-/* The descriptors that weir-compile inherits, and its exit status. The result is the object, or one
- * line of text for whoever asked. */
+/* Descriptors that weir-compile inherits, and its exit status. The result is the object, or one
+ * line of text for the client. */
 #define REQUEST_FD 3
 #define RESULT_FD  4
 
@@ -25,6 +25,6 @@ enum request_exit {
 	REQUEST_DONE = 0,
 	REQUEST_NO_SANDBOX = 10, /* nothing was read */
 	REQUEST_REFUSED = 11,    /* malformed, no PTX in it, no such kernel */
-	REQUEST_FAILED = 12,     /* the compiler says no */
+	REQUEST_FAILED = 12,     /* the compiler refuses the kernel */
 	REQUEST_NO_MEMORY = 13,
 };

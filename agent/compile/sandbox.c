@@ -21,7 +21,7 @@
 
 #define NOBODY 65534
 
-/* What a compiler needs once its files are open. */
+/* System calls that a compiler needs once its files are open. */
 static const int allowed[] = {
 	SYS_read,      SYS_write,        SYS_pread64,        SYS_pwrite64,     SYS_brk,
 	SYS_munmap,    SYS_mremap,       SYS_madvise,        SYS_futex,        SYS_sched_yield,
@@ -29,7 +29,7 @@ static const int allowed[] = {
 	SYS_getrandom, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall,
 	SYS_exit,      SYS_exit_group,
 };
-/* Memory, but never to execute: argument 2 must not have PROT_EXEC. */
+/* Without PROT_EXEC in argument 2. */
 static const int allowed_without_exec[] = {SYS_mmap, SYS_mprotect};
 
 #if defined(__x86_64__)
@@ -47,9 +47,8 @@ static const int allowed_without_exec[] = {SYS_mmap, SYS_mprotect};
 
 #define FILTER_MAX (8 + 2 * countof(allowed) + 5 * (countof(allowed_without_exec) + 1))
 
-/* A system call of another architecture kills; one that is not listed fails with EPERM, so that a
- * library which only asks goes on without the answer. (x32's calls have a bit that no listed number
- * has.) */
+/* System calls of another architecture kill the process. Other calls fail with EPERM, so that a
+ * library that only tries goes on. (Calls of x32 have a bit that no listed number has.) */
 static int install_filter(void)
 {
 	struct sock_filter filter[FILTER_MAX];
@@ -71,7 +70,7 @@ static int install_filter(void)
 		ADD(ANSWER(SECCOMP_RET_ALLOW));
 		ADD(ANSWER(REFUSE));
 	}
-	/* abort() signals a thread, but of this process alone. */
+	/* abort() signals a thread; only threads of this process are allowed. */
 	ADD(UNLESS(SYS_tgkill, 4));
 	ADD(LOAD(args[0]));
 	ADD(UNLESS((uint32_t)getpid(), 1));
@@ -109,7 +108,7 @@ static int set_limits(const struct sandbox *sandbox)
 	return 0;
 }
 
-/* Killed first when memory runs out, and never in the way of others. */
+/* The kernel kills it first when memory runs out, and schedules it last. */
 static void step_back(void)
 {
 	cleanup(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -119,7 +118,7 @@ static void step_back(void)
 	setpriority(PRIO_PROCESS, 0, 10);
 }
 
-/* An empty file system that cannot be written, as root of a mount namespace of our own. */
+/* Makes an empty read-only file system the root. Needs a mount namespace of its own. */
 static void empty_root(void)
 {
 	cleanup(closep) int context = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
@@ -130,10 +129,10 @@ static void empty_root(void)
 						 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC |
 							 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (mount >= 0 && fchdir(mount) == 0 && chroot(".") < 0)
-		errno = 0; /* the filter, which comes next, holds without it */
+		errno = 0; /* not fatal: the filter forbids opening files anyway */
 }
 
-/* Each by itself: one that is not permitted must not cost the others. */
+/* One by one: some may not be permitted. */
 static void leave_namespaces(void)
 {
 	static const int kinds[] = {CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS};
@@ -146,7 +145,7 @@ static void leave_namespaces(void)
 	empty_root();
 }
 
-/* Root becomes nobody; whoever it is keeps no capability. */
+/* Root becomes nobody. Nobody keeps a capability. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -164,7 +163,7 @@ int sandbox_enter(const struct sandbox *sandbox, const char **what)
 	leave_namespaces();
 	*what = "dropping rights";
 	int r = drop_rights();
-	/* A change of user clears it. */
+	/* After the change of user, which clears it. */
 	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		r = -errno;
 	if (r == 0) {

@@ -1,6 +1,6 @@
-/* Where weir-compile does its work: after sandbox_enter() the process can read and write the
- * descriptors that it has, take memory up to a limit, and end. It opens nothing, starts nothing,
- * sends nothing, and is nobody. */
+/* The sandbox of weir-compile. After sandbox_enter() the process can read and write its open
+ * descriptors, take memory up to a limit, and exit. It cannot open, start or send anything, and
+ * runs as nobody. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ struct sandbox {
 	uint64_t file_max;   /* bytes that a file may grow to; then SIGXFSZ */
 };
 
-/* Irrevocable, for the calling thread, which must be the only one. Namespaces and an empty root are
- * taken where they are permitted; all else must succeed: 0, or a negative errno and in *@what what
+/* Cannot be undone. The calling thread must be the only one. Namespaces and the empty root are
+ * optional; everything else must succeed. 0, or a negative errno and in *@what the step that
  * failed. */
 int sandbox_enter(const struct sandbox *sandbox, const char **what);

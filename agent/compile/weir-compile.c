@@ -1,5 +1,5 @@
-/* weir-compile: answers one COMPILE request, and ends. weir-agent runs it with the client's file
- * and an empty one for the result (request.h); it enters a sandbox before it reads a byte. */
+/* weir-compile: answers one COMPILE request, and exits. weir-agent runs it with the client's file
+ * and an empty file for the result (request.h). It enters the sandbox before it reads a byte. */
 #include <argp.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -86,8 +86,8 @@ static enum request_exit say(enum request_exit code, const char *text)
 	return code;
 }
 
-/* With NUL behind it, and for free(); NULL: errno says why not. Read, not mapped: the file's holes
- * are not made into memory that way. */
+/* With a NUL after it; the caller frees it. NULL: see errno. Read instead of mapped, because holes
+ * of a mapped file would become memory. */
 static char *read_part(uint64_t offset, uint64_t size)
 {
 	char *part = malloc(size + 1);

@@ -53,7 +53,7 @@ static char *policy(const struct commands *commands, const cJSON *request, uint6
 	return print(json);
 }
 
-/* A number of seconds from 0 to @max. Negative: something else. */
+/* The request's seconds, 0 to @max; negative: none, or out of range. */
 static double seconds_of(const cJSON *request, double max)
 {
 	const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(request, "seconds");
@@ -93,7 +93,7 @@ static char *hold(const struct commands *commands, const cJSON *request, uint64_
 	return print(json);
 }
 
-/* NULL: none of that name, or several and no name. */
+/* NULL: no such GPU, or several GPUs and no @id. */
 static const struct gpu *find_gpu(const struct commands *commands, const char *id)
 {
 	const struct gpu *only = commands->decider->gpus->all;

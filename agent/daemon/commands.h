@@ -1,13 +1,13 @@
-/* What the control socket answers: JSON in, JSON out.
+/* Commands of the control socket: JSON in, JSON out.
  *
- *   {"command": "status"}                               ->  {"version", "policy", "gpus",
- * "clients"}
- *   {"command": "policy"}                               ->  {"policy", "policies"}
- *   {"command": "policy", "name": NAME}                     the same, and it is in force
- *   {"command": "hold", "client": N, "seconds": S}      ->  {"client", "heldSeconds"}; 0: no more
- *   {"command": "trace", "seconds": S, "gpu": ID}       ->  {"gpu", "trace"} after that time; "gpu"
- * may be left out where there is only one anything else                                       ->
- * {"error"} */
+ *   {"command": "status"}                           -> {"version", "policy", "gpus", "clients"}
+ *   {"command": "policy"}                           -> {"policy", "policies"}
+ *   {"command": "policy", "name": NAME}             sets the policy; the same answer
+ *   {"command": "hold", "client": N, "seconds": S}  -> {"client", "heldSeconds"}; 0 ends the hold
+ *   {"command": "trace", "seconds": S, "gpu": ID}   -> {"gpu", "trace"} after that time
+ *   anything else                                   -> {"error"}
+ *
+ * "gpu" may be left out if the node has only one. */
 #pragma once
 
 #include "daemon/decider.h"
@@ -21,8 +21,8 @@ struct commands {
 	const struct monitor *monitor;
 };
 
-/* The answer, to be freed by the caller. NULL: no memory; or, if *@later is not 0, commands_trace()
- * gives the answer after that many ns. */
+/* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the
+ * answer after that many ns. */
 char *commands_answer(const struct commands *commands, const char *request, size_t size,
 		      uint64_t *later);
 /* Ends the recording. */

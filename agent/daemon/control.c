@@ -17,8 +17,8 @@ struct control_peer {
 	struct loop_timer late;
 	char request[CONTROL_REQUEST_MAX];
 	size_t n_request;
-	bool recording; /* its answer is the trace */
-	char *answer;   /* NULL: the request is not complete, or the recording */
+	bool recording; /* the answer comes when the recording ends */
+	char *answer;   /* NULL: the request or the recording goes on */
 	size_t n_answer, at;
 };
 
@@ -53,7 +53,7 @@ static void send_answer(struct control_peer *peer)
 	peer_free(peer);
 }
 
-/* True: the whole line is there, or as much as we take. */
+/* 1: the line is complete, or as long as it may be; 0: not yet; or a negative errno. */
 static int read_request(struct control_peer *peer)
 {
 	ssize_t n = recv(peer->fd, peer->request + peer->n_request,
@@ -103,7 +103,7 @@ static void peer_ready(struct loop_io *io, uint32_t events)
 
 	(void)events;
 	if (peer->recording)
-		peer_free(peer); /* it has gone, or does not wait */
+		peer_free(peer); /* it hung up, or sent more */
 	else if (peer->answer)
 		send_answer(peer);
 	else
@@ -123,7 +123,7 @@ static void peer_late(struct loop_timer *timer)
 	give_answer(peer, commands_trace(peer->control->commands));
 }
 
-/* The socket's mode says it already; but modes can be changed by mistake. */
+/* The socket's mode allows root only, but modes can be changed by mistake. */
 static bool may_control(int fd)
 {
 	struct ucred peer;

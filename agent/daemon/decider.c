@@ -22,7 +22,6 @@ static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 		snprintf(tenant->container, sizeof(tenant->container), "%s", container->name);
 }
 
-/* NULL: not known (yet), or none. */
 const struct pod *decider_pod(const struct decider *decider, const struct tenant *tenant)
 {
 	return decider->pods && tenant->identity.in_pod
@@ -72,7 +71,6 @@ static void apply_level(struct tenant *tenant, const struct level_decision *deci
 		 decision->reason);
 }
 
-/* A process that finds no agent is not to allocate from now on. */
 void decider_mark(struct decider *decider)
 {
 	if (!decider->limited)
@@ -82,7 +80,7 @@ void decider_mark(struct decider *decider)
 	decider->limited = true;
 }
 
-/* Whose container this is, for the log. */
+/* Names the container in the log. */
 #define WHOSE       "namespace '%s', pod '%s', container '%s': "
 #define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
 
@@ -189,7 +187,7 @@ static void say_memory(const struct tenant *tenant, const struct gpu *gpu, uint6
 	if (limit && reserved > limit)
 		log_warning(WHOSE
 			    "has %llu MiB of %s, more than its limit: it keeps them, and gets "
-			    "no more before it has freed some",
+			    "no more until it has freed some",
 			    WHO(tenant), (unsigned long long)(reserved >> 20), gpu->id);
 }
 
@@ -212,7 +210,7 @@ static void limit_memory(struct decider *decider, const struct tenant *tenant,
 			    WHO(tenant), tenant->wanted_memory, gpu->id);
 }
 
-/* Its words make no sense, and the limit before holds. */
+/* True: the annotation is wrong, and the previous limit holds. */
 static bool refuse_memory(struct tenant *tenant, const struct tenant_spec *spec)
 {
 	bool same_words = strcmp(tenant->wanted_memory, spec->wanted_memory) == 0;
@@ -254,15 +252,15 @@ static void apply_memory(struct decider *decider, struct tenant *tenant,
 	    tenant->memory.share == wanted.share && tenant->memory.may_raise == wanted.may_raise)
 		return;
 	tenant->memory = wanted;
-	/* Of words that never made sense nothing is known but the default. */
+	/* The annotation was never right: the default limit, if any, applies. */
 	if (refused && !tenant->memory_known && !decider_has_limit(decider, tenant))
 		return;
 	tenant->memory_known = true;
 	decider_apply_limits(decider, tenant);
 }
 
-/* Deleted by force, it is unknown to the API server while the kubelet has yet to end it: what was
- * said of it holds until its processes are gone. */
+/* A pod deleted by force is unknown to the API server while the kubelet has yet to end it. The
+ * decision holds until its processes are gone. */
 static bool outlives_pod(const struct decider *decider, const struct tenant *tenant)
 {
 	return tenant->pod_known && !decider_pod(decider, tenant);

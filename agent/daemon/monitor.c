@@ -9,8 +9,8 @@
 
 #define SECOND        1000000000ull
 #define PROBE_NS      (2 * SECOND)
-#define OPEN_NS       (5 * SECOND) /* to start NVML anew, for a GPU that is lost */
-#define ERRORS_AT_ONE 32           /* taken at one time */
+#define OPEN_NS       (5 * SECOND) /* between attempts to open NVML again for a lost GPU */
+#define ERRORS_AT_ONE 32           /* errors read at a time */
 
 static struct monitor_gpu *find(struct monitor *monitor, nvmlDevice_t device)
 {
@@ -66,7 +66,7 @@ static void open_nvml(struct monitor *monitor, uint64_t now)
 	monitor->opened = now;
 	monitor->next_probe = 0;
 	if (nvml_open(&monitor->nvml, monitor->path, message, sizeof(message)) < 0) {
-		log_limited(LOG_WARNING, 600, "%s; nobody looks after the GPUs", message);
+		log_limited(LOG_WARNING, 600, "%s; the health of the GPUs is unknown", message);
 		for (unsigned i = 0; i < monitor->n; i++)
 			health_asked(&monitor->all[i].health, HEALTH_SILENT);
 		return;
@@ -112,7 +112,7 @@ static void take_errors(struct monitor *monitor, uint64_t now)
 		count(gpu, xid);
 		log_limited(LOG_WARNING, 1, "%s: XID %llu (%s)%s", gpu->gpu->id,
 			    (unsigned long long)xid, xid_name(xid), counts ? "" : ", ignored");
-		/* The driver may want a recovery now. */
+		/* The driver may ask for a recovery now. */
 		monitor->next_probe = 0;
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "weir/base.h"
 
-/* Pods that use a GPU; more than so many do not hear of it. */
+/* Pods that use a GPU; the first 64 get events. */
 struct audience {
 	const struct pod *pods[64];
 	size_t n;
@@ -31,7 +31,7 @@ static void add(struct audience *audience, const struct report *report,
 	audience->pods[audience->n++] = pod;
 }
 
-/* Its clients', and those of all processes that NVML saw there last. */
+/* The pods of its clients and of the processes that NVML saw on it last. */
 static void find_audience(struct audience *out, const struct report *report, const struct gpu *gpu)
 {
 	*out = (struct audience){0};
@@ -80,7 +80,7 @@ static void set_number(struct labels *labels, enum label label, uint64_t value)
 	labels_set(labels, label, text);
 }
 
-/* One value that all GPUs have, or that they differ. */
+/* "mixed" if the GPUs differ. */
 static const char *common(const char *so_far, const char *value)
 {
 	return !so_far || strcmp(so_far, value) == 0 ? value : "mixed";

@@ -55,7 +55,7 @@ static void describe_objective(cJSON *object, const struct client *client)
 	cJSON_AddBoolToObject(object, "latencySloMissed", usage->objective.missed);
 }
 
-/* The mean error relative to what was measured, and what the policy reckons with. */
+/* Mean error relative to the measured time; cost of a switch that the policy assumes. */
 static void describe_predictions(cJSON *object, const struct client *client)
 {
 	const uint64_t *total = client->account.own.total;
@@ -69,8 +69,8 @@ static void describe_predictions(cJSON *object, const struct client *client)
 		add_seconds(object, "switchSeconds", client->entry.cost);
 }
 
-/* How long its work takes when some comes, as it says, and what those above it can wait. */
-static void describe_patience(cJSON *object, const struct client *client)
+/* Reported by the client; told to the client. */
+static void describe_blocking(cJSON *object, const struct client *client)
 {
 	uint64_t burst = atomic_load(&client->pages.status->busy_period);
 	uint32_t patience = atomic_load(&client->pages.control->max_blocking_time);
@@ -81,7 +81,7 @@ static void describe_patience(cJSON *object, const struct client *client)
 		add_seconds(object, "maxBlockingSeconds", patience);
 }
 
-/* The container's, on this GPU. */
+/* Of the whole container on this GPU. */
 static void describe_memory(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -96,7 +96,7 @@ static void describe_memory(cJSON *object, const struct client *client)
 	add_number(object, "memoryReserved", usage->memory_reserved);
 }
 
-/* Old names of fields, which this release still writes. */
+/* Old names of fields, written for one more release. */
 static void add_deprecated(cJSON *object)
 {
 	static const struct {
@@ -163,7 +163,7 @@ static cJSON *describe_client(const struct client *client)
 	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);
 	add_seconds(object, "speculativeDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
 	describe_predictions(object, client);
-	describe_patience(object, client);
+	describe_blocking(object, client);
 	add_deprecated(object);
 	return object;
 }
@@ -191,7 +191,7 @@ static cJSON *describe_gpu(const struct decider *decider, const struct monitor *
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
 		add_text(object, "health", watched->reason);
 	}
-	/* Words of 64 bits do not fit JSON's numbers: how many demand, not who. */
+	/* JSON numbers cannot hold 64 bits, so this is how many clients demand, not which. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
 		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
 		cJSON_AddItemToArray(demand, cJSON_CreateNumber(__builtin_popcountll(word)));

@@ -25,7 +25,7 @@ static bool is_client(const struct gpu *gpu, pid_t pid)
 	return false;
 }
 
-/* The container, if it is known to have shares; @pod is its pod then. */
+/* The process's container if it has a share, and *@pod; otherwise NULL. */
 static const struct pod_container *sharing_container(const struct unregistered *unregistered,
 						     const struct gpu_process *process,
 						     const struct pod **pod)
@@ -40,7 +40,7 @@ static const struct pod_container *sharing_container(const struct unregistered *
 	return container && container->share > 0 && container->share < 100 ? container : NULL;
 }
 
-/* By a descriptor, so that it is the process that was seen. */
+/* By a pidfd, so that another process with the same PID is never killed. */
 static int kill_process(const struct gpu_process *process)
 {
 	pid_t pid = (pid_t)process->key.pid;
@@ -108,9 +108,9 @@ static void judge(struct unregistered *unregistered, struct gpu_process *process
 		end(unregistered, process, pod, container);
 }
 
-/* NULL: it is gone, or not to be known. */
-static struct gpu_process *meet(struct unregistered *unregistered, const struct gpu *gpu, pid_t pid,
-				uint64_t now)
+/* The process's entry, made if it is new. NULL: the process is gone or cannot be identified. */
+static struct gpu_process *find_or_add(struct unregistered *unregistered, const struct gpu *gpu,
+				       pid_t pid, uint64_t now)
 {
 	struct gpu_process *process, fresh = {.since = now};
 
@@ -143,7 +143,7 @@ static void look_at(struct unregistered *unregistered, const struct monitor_gpu 
 {
 	for (unsigned i = 0; i < n && i < UNREGISTERED_PROCESSES_MAX; i++) {
 		struct gpu_process *process =
-			meet(unregistered, gpu->gpu, (pid_t)unregistered->list[i].pid, now);
+			find_or_add(unregistered, gpu->gpu, (pid_t)unregistered->list[i].pid, now);
 		if (!process)
 			continue;
 		process->look = unregistered->look;
@@ -160,7 +160,7 @@ static void look_at_gpu(struct unregistered *unregistered, const struct nvml *nv
 	    nvml->nvmlDeviceGetComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
 		    NVML_SUCCESS)
 		look_at(unregistered, gpu, n, now);
-	/* Clients of an MPS server are not among those. */
+	/* The first list lacks clients of an MPS server. */
 	n = UNREGISTERED_PROCESSES_MAX;
 	if (nvml->nvmlDeviceGetMPSComputeRunningProcesses &&
 	    nvml->nvmlDeviceGetMPSComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
@@ -174,7 +174,8 @@ static void forget_gone(struct unregistered *unregistered)
 		next = process->hh.next;
 		if (process->look == unregistered->look)
 			continue;
-		/* The table goes with its last. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): uthash frees the table with its last
+		 * entry */
 		HASH_DEL(unregistered->all, process);
 		free(process);
 	}
@@ -202,7 +203,7 @@ void unregistered_deinit(struct unregistered *unregistered)
 	}
 }
 
-/* How many of the same container and GPU come before @end: a row has all of them. */
+/* Reported processes of the same container and GPU before @end. They share a series. */
 static unsigned count_same(const struct gpu_process *begin, const struct gpu_process *end,
 			   const struct gpu_process *like)
 {

@@ -17,7 +17,7 @@
 #include "weir/log.h"
 
 #define PROGRAM "nvidia-cuda-mps-control"
-#define PREFIX  "/usr/local/nvidia/" /* a driver there may be unknown to the dynamic loader */
+#define PREFIX  "/usr/local/nvidia/" /* the dynamic loader may not know a driver there */
 #define NS      1000000000ull
 
 #define QUIT_SECONDS 3
@@ -52,8 +52,8 @@ bool mps_program_find(struct mps_program *out, const struct config_mps *config)
 	return false;
 }
 
-/* What a program is started with. The environment is made anew: nothing of ours is its business but
- * where libraries are. */
+/* Arguments and environment of the program. Of our environment it gets only the path of libraries.
+ */
 struct start {
 	char *argv[4];
 	char pipes[MPS_PATH_MAX + 64], logs[MPS_PATH_MAX + 64], device[96], libraries[1024];
@@ -87,7 +87,7 @@ static void prepare(struct start *start, const struct mps_program *program, cons
 	}
 }
 
-/* In the child, which has nothing but async-signal-safe functions. */
+/* In the child after fork(): only async-signal-safe functions. */
 static void become(const struct start *start, const struct mps_program *program, int input,
 		   int output)
 {
@@ -240,13 +240,12 @@ pid_t mps_daemon_read(const char *folder)
 		return 0;
 	int n = fscanf(file, "%d %llu", &pid, &start);
 	fclose(file);
-	/* Half a file is one that is being written. */
+	/* A half file is being written. */
 	if (n != 2 || pid <= 0 || !start)
 		return 0;
 	return process_started(pid) == start ? pid : -ESRCH;
 }
 
-/* Gives it the time to end that a container has. */
 void mps_daemon_end(pid_t pid)
 {
 	if (kill(pid, SIGTERM) < 0)

@@ -1,6 +1,6 @@
-/* NVIDIA's program for MPS, nvidia-cuda-mps-control: as a daemon, and as the one that asks a daemon
- * things (it reads a command from its input). Nothing of it is linked, and its socket is spoken to
- * by itself alone. */
+/* NVIDIA's program nvidia-cuda-mps-control. It runs as a daemon, or as a client that reads a
+ * command from its input and asks the daemon. Weir links none of it and does not speak its
+ * protocol. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,43 +15,42 @@
 
 struct config_mps;
 
-/* How the program is started. */
 struct mps_program {
-	char path[MPS_PATH_MAX]; /* empty: it is nowhere */
-	const char *root;        /* of its file system; empty: ours */
+	char path[MPS_PATH_MAX]; /* empty: not found */
+	const char *root;        /* root of its file system; empty: ours */
 };
 
-/* Looks for the program, again at each call. False: it is nowhere, or not executable. */
+/* Searches for the program at each call. False: not found, or not executable. */
 bool mps_program_find(struct mps_program *out, const struct config_mps *config);
 
-/* A daemon for the GPU of that UUID, with its pipes in @folder/pipe. Its words go to @folder/log.
+/* Starts a daemon for the GPU @gpu (a UUID), with pipes in @folder/pipe and output in @folder/log.
  * It outlives us. The pid, or a negative errno. */
 pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
 			bool multi_user);
 
 struct mps_question;
-/* @answer: what it said, cut off at MPS_ANSWER_MAX; NULL: it failed, or took too long. The question
- * may be put anew from here. */
+/* @answer: the program's output, at most MPS_ANSWER_MAX bytes; NULL: it failed or took too long.
+ * The callee may ask again. */
 typedef void mps_answered_fn(struct mps_question *question, const char *answer);
 
-/* To be embedded. */
+/* A running question; to be embedded. */
 struct mps_question {
 	struct loop_io death;
 	struct loop_timer deadline;
-	pid_t pid; /* 0: none is out */
+	pid_t pid; /* 0: no question runs */
 	int process, output;
 	mps_answered_fn *answered;
 };
 
-/* @seconds: until it is given up. 0 or a negative errno. */
+/* Gives up after @seconds. 0 or a negative errno. */
 int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_program *program,
 	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered);
-/* Forgets it. Accepts a zeroed one. */
+/* Cancels the question. Accepts a zeroed one. */
 void mps_question_stop(struct mps_question *question);
 
-/* @folder/daemon: which process a GPU's daemon is. */
+/* The file @folder/daemon names the process of a GPU's daemon. */
 void mps_daemon_write(const char *folder, pid_t pid);
-/* 0: the file names none; -ESRCH: one that is dead. */
+/* The pid; 0: the file names none; -ESRCH: the process is dead. */
 pid_t mps_daemon_read(const char *folder);
-/* Returns when it is gone: it gets SIGTERM, and SIGKILL after some seconds. */
+/* Sends SIGTERM, and SIGKILL after 3 s; returns when the process is gone. */
 void mps_daemon_end(pid_t pid);

@@ -33,7 +33,7 @@ int mps_supervisor_ask(const char *dir, const char *gpu, bool multi_user)
 	cleanup(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_origin(-errno);
-	/* Its absence is no error of ours: it comes when it comes. */
+	/* weir-mps may not run yet, so this is no error_origin(). */
 	ssize_t n = sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&address,
 			   sizeof(address));
 	return n < 0 ? -errno : 0;
@@ -52,7 +52,7 @@ int mps_supervisor_listen(const char *dir)
 	if (fd < 0)
 		return error_origin(-errno);
 	unlink(address.sun_path);
-	/* The mode of the socket is that of the file, which is made with it. */
+	/* bind() makes the file with the socket's mode. */
 	if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return error_origin(-errno);
 	return take_fd(fd);

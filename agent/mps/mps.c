@@ -20,12 +20,12 @@
 #define MS             1000000ull
 #define PAUSE_MIN      (100 * MS)
 #define PAUSE_MAX      (30000 * MS)
-#define STEADY         (60000 * MS) /* one that was up for as long starts without a pause again */
-#define LOOK_SOON      (200 * MS)   /* while it starts, or is to end */
-#define START_TIME     (10000 * MS) /* until it answers */
+#define STEADY         (60000 * MS) /* after this long up, the next pause is the shortest again */
+#define LOOK_SOON      (200 * MS)   /* while it starts or ends */
+#define START_TIME     (10000 * MS) /* to answer */
 #define ANSWER_SECONDS 5
 #define QUIT_SECONDS   3
-#define LOG_MAX        (1 << 20) /* bytes of a daemon's words */
+#define LOG_MAX        (1 << 20) /* bytes */
 #define STRANDED_MAX   3
 #define SILENT_MAX     3
 
@@ -83,7 +83,7 @@ static void start_later(struct mps_daemon *daemon)
 	daemon->pause = daemon->pause * 2 > PAUSE_MAX ? PAUSE_MAX : daemon->pause * 2;
 }
 
-/* It ended by itself before it answered. */
+/* The daemon ended before it answered: an old program may not know -multiuser-server. */
 static void note_refusal(const struct mps_daemon *daemon)
 {
 	if (daemon->mps->single_user)
@@ -100,7 +100,7 @@ static void died(struct loop_io *io, uint32_t events)
 	int status = 0;
 
 	(void)events;
-	/* One that weir-mps or an earlier agent started is not our child. */
+	/* A daemon that weir-mps or an earlier agent started is not our child. */
 	bool ours = waitpid(daemon->pid, &status, WNOHANG) == daemon->pid;
 	forget_process(daemon);
 	if (!daemon->wanted) {
@@ -110,7 +110,7 @@ static void died(struct loop_io *io, uint32_t events)
 		return;
 	}
 	if (state == MPS_ENDING) {
-		log_info("MPS daemon of %s: ended, to be started anew", daemon->gpu);
+		log_info("MPS daemon of %s: ended, starts again", daemon->gpu);
 		start_later(daemon);
 		return;
 	}
@@ -119,7 +119,7 @@ static void died(struct loop_io *io, uint32_t events)
 		note_refusal(daemon);
 	if (state == MPS_UP && loop_now() - daemon->since > STEADY)
 		daemon->pause = PAUSE_MIN;
-	log_warning("MPS daemon of %s: died (%s %d); its clients have failed; again in %llu ms",
+	log_warning("MPS daemon of %s: died (%s %d); its clients failed; next start in %llu ms",
 		    daemon->gpu, WIFSIGNALED(status) ? "signal" : "status",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		    (unsigned long long)(daemon->pause / MS));
@@ -135,7 +135,7 @@ static int watch(struct mps_daemon *daemon, pid_t pid)
 	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
 }
 
-/* A daemon that died leaves its sockets, which the next one takes over. */
+/* The next daemon takes over the sockets of one that died. */
 static int make_folders(const struct mps_daemon *daemon)
 {
 	char path[MPS_PATH_MAX + 16];
@@ -145,7 +145,7 @@ static int make_folders(const struct mps_daemon *daemon)
 	    (mkdir(daemon->folder, 0755) < 0 && errno != EEXIST) ||
 	    (mkdir(path, 0755) < 0 && errno != EEXIST))
 		return -errno;
-	/* Whatever the umask: tenants of all users connect in it. */
+	/* Despite the umask: users of all containers connect here. */
 	return chmod(daemon->folder, 0755) < 0 || chmod(path, 0755) < 0 ? -errno : 0;
 }
 
@@ -166,8 +166,8 @@ static int start_child(struct mps_daemon *daemon)
 	return r;
 }
 
-/* Which process it is, weir-mps tells by the folder's file. */
-static int have_started(const struct mps_daemon *daemon)
+/* weir-mps writes the process to the folder's file, where find_started() reads it. */
+static int ask_supervisor(const struct mps_daemon *daemon)
 {
 	char path[MPS_PATH_MAX + 16];
 
@@ -182,7 +182,7 @@ static void start(struct mps_daemon *daemon)
 
 	if (!mps_program_find(&mps->program, mps->config)) {
 		if (!mps->complained)
-			log_error("%s is not here: GPUs of mode mps are time-sliced",
+			log_error("%s not found: GPUs of mode mps are time-sliced",
 				  *mps->config->program ? mps->config->program
 							: "nvidia-cuda-mps-control");
 		mps->complained = true;
@@ -193,7 +193,7 @@ static void start(struct mps_daemon *daemon)
 	mps->complained = false;
 	int r = make_folders(daemon);
 	if (r == 0)
-		r = mps->config->supervisor ? have_started(daemon) : start_child(daemon);
+		r = mps->config->supervisor ? ask_supervisor(daemon) : start_child(daemon);
 	if (r < 0) {
 		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s: %s", daemon->gpu,
 			    mps->config->supervisor ? "weir-mps" : daemon->folder, strerror(-r));
@@ -238,7 +238,7 @@ static void quit(struct mps_daemon *daemon)
 	ask(daemon, "quit", quit_answered);
 }
 
-/* Nobody is connected. */
+/* The daemon has no clients. */
 static void note_empty(struct mps_daemon *daemon)
 {
 	if (daemon->state == MPS_DRAINING) {
@@ -246,7 +246,7 @@ static void note_empty(struct mps_daemon *daemon)
 		return;
 	}
 	if (daemon->faulted && ++daemon->stranded >= STRANDED_MAX) {
-		log_warning("MPS server of %s: does not recover without clients; starting anew",
+		log_warning("MPS server of %s: does not recover without clients; restarting it",
 			    daemon->gpu);
 		end_now(daemon);
 		return;
@@ -273,9 +273,10 @@ static void note_status(struct mps_daemon *daemon, const char *answer)
 
 	if (faulted && !daemon->faulted) {
 		daemon->faults++;
-		log_warning("MPS server of %s: a client's fault has ended the work of all; no new "
-			    "ones until those are gone",
-			    daemon->gpu);
+		log_warning(
+			"MPS server of %s: a client's fault ended the work of all clients; no new "
+			"clients until these are gone",
+			daemon->gpu);
 	} else if (!faulted && daemon->faulted) {
 		log_info("MPS server of %s: has recovered", daemon->gpu);
 	}
@@ -297,8 +298,8 @@ static void status_answered(struct mps_question *question, const char *answer)
 	ask(daemon, command, clients_answered);
 }
 
-/* What containers get of the daemon's pipes: that by which one becomes its client. The other one,
- * by which root can end it, is no business of theirs. */
+/* Containers get the socket that admits clients, but not the one by which root can end the daemon.
+ */
 static int show_clients(const struct mps_daemon *daemon)
 {
 	char pipe[MPS_PATH_MAX + 16], shown[MPS_PATH_MAX + 16];
@@ -308,7 +309,7 @@ static int show_clients(const struct mps_daemon *daemon)
 		return -errno;
 	path_of(pipe, daemon, "pipe/control");
 	path_of(shown, daemon, "client/control");
-	/* Of the daemon before. */
+	/* From the previous daemon. */
 	unlink(shown);
 	return link(pipe, shown) < 0 ? -errno : 0;
 }
@@ -329,11 +330,11 @@ static void came_up(struct mps_daemon *daemon)
 	set_ready(daemon, true);
 }
 
-/* One that starts is ended; one that has clients may still serve them. */
+/* Restarts a daemon that never answered. One that was up may still serve its clients. */
 static void note_silence(struct mps_daemon *daemon)
 {
 	if (daemon->state == MPS_STARTING && loop_now() - daemon->since > START_TIME) {
-		log_warning("MPS daemon of %s: does not answer; starting anew", daemon->gpu);
+		log_warning("MPS daemon of %s: does not answer; restarting it", daemon->gpu);
 		end_now(daemon);
 		return;
 	}
@@ -369,7 +370,7 @@ static void servers_answered(struct mps_question *question, const char *answer)
 	ask(daemon, command, status_answered);
 }
 
-/* So many words that nobody will read them. It appends, so they may be cut off at any time. */
+/* The daemon opened its log for appending, so the file can be truncated at any time. */
 static void trim_log(const struct mps_daemon *daemon)
 {
 	char path[MPS_PATH_MAX + 16];
@@ -380,8 +381,8 @@ static void trim_log(const struct mps_daemon *daemon)
 		log_limited(LOG_WARNING, 3600, "%s: %s", path, strerror(errno));
 }
 
-/* Looks whether the daemon that weir-mps was asked for is there. */
-static void meet(struct mps_daemon *daemon)
+/* Looks for the daemon that weir-mps was asked to start. */
+static void find_started(struct mps_daemon *daemon)
 {
 	pid_t pid = mps_daemon_read(daemon->folder);
 
@@ -417,12 +418,11 @@ static void due(struct loop_timer *timer)
 		start(daemon);
 		return;
 	case MPS_ENDING:
-		/* It does not want to. */
 		kill(daemon->pid, SIGKILL);
 		return;
 	default:
 		if (!daemon->pid) {
-			meet(daemon);
+			find_started(daemon);
 			return;
 		}
 		trim_log(daemon);
@@ -457,7 +457,7 @@ static struct mps_daemon *add(struct mps *mps, const char *gpu)
 	return daemon;
 }
 
-/* One that an earlier agent started. */
+/* Takes over a daemon that an earlier agent started. */
 static void adopt(struct mps *mps, const char *gpu)
 {
 	uint8_t uuid[16];
@@ -469,10 +469,10 @@ static void adopt(struct mps *mps, const char *gpu)
 	set_ready(daemon, false);
 	if (pid <= 0 || watch(daemon, pid) < 0)
 		return;
-	log_info("MPS daemon of %s: goes on, process %d", gpu, (int)pid);
+	log_info("MPS daemon of %s: found running, process %d", gpu, (int)pid);
 	daemon->state = MPS_STARTING;
 	daemon->since = loop_now();
-	/* Whether it is wanted is said soon. */
+	/* mps_want() comes soon. */
 	look_in(daemon, LOOK_SOON);
 }
 

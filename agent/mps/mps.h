@@ -1,15 +1,18 @@
 /* MPS daemons: one for each GPU whose mode is mps, so that a fault stays on its GPU and a container
- * is shown no other GPU's pipes.
+ * sees no other GPU's pipes.
  *
- *   starting ──answers──▶ up ──dies──▶ waiting ──▶ starting …       (pauses of 0.1 s to 30 s)
- *                          └── not wanted any more ──▶ draining ── no clients ──▶ ended
+ *   starting ──answers──▶ up ──dies──▶ waiting ──▶ starting ...     (pauses of 0.1 s to 30 s)
+ *                          └── not wanted ──▶ draining ── no clients ──▶ ended
  *
- * A GPU's folder, in mps.dir, has `pipe` (the daemon's), `client` (what containers get of that),
- * `log` (the daemon's words), `daemon` (its pid and start, by which the next agent finds it) and,
- * while the daemon answers, `ready`, by which the device plugin knows.
+ * A GPU's folder in mps.dir has:
+ *   pipe     the daemon's pipes
+ *   client   the part of them that containers get
+ *   log      the daemon's output
+ *   daemon   its pid and start time, by which the next agent finds it
+ *   ready    exists while the daemon answers; for the device plugin
  *
- * A server that has met a fault takes no clients until those that it has are gone, and then
- * recovers by itself. Where it does not, the daemon is started anew. */
+ * After a fault the server admits no clients until its clients are gone, and then recovers. The
+ * agent restarts a daemon that does not recover. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +30,9 @@ enum mps_state {
 	MPS_ENDED,
 	MPS_STARTING,
 	MPS_UP,
-	MPS_SILENT,   /* was up, and does not answer any more */
-	MPS_WAITING,  /* to be started again */
-	MPS_DRAINING, /* until its last client is gone */
+	MPS_SILENT,   /* was up, and stopped answering */
+	MPS_WAITING,  /* pause before the next start */
+	MPS_DRAINING, /* ends with its last client */
 	MPS_ENDING,
 };
 
@@ -41,17 +44,17 @@ struct mps_daemon {
 	bool wanted;
 	enum mps_state state;
 
-	pid_t pid; /* 0: none runs */
+	pid_t pid; /* 0: no process */
 	int process;
 	struct loop_io death;
-	struct loop_timer timer; /* whatever is next */
+	struct loop_timer timer; /* next look, start or kill, by state */
 	struct mps_question question;
-	uint64_t since, pause; /* when it came up; before the next start, ns */
+	uint64_t since, pause; /* start of the state; pause before the next start, ns */
 
-	pid_t server;      /* of the answer in hand; 0: none */
-	bool faulted;      /* by the last look */
+	pid_t server;      /* as the last answer says; 0: none */
+	bool faulted;      /* as of the last look */
 	unsigned stranded; /* looks at a faulted server without clients */
-	unsigned silent;   /* questions in a row without an answer */
+	unsigned silent;   /* unanswered questions in a row */
 	uint64_t starts, deaths, faults;
 };
 
@@ -59,18 +62,18 @@ struct mps {
 	struct loop *loop;
 	const struct config_mps *config;
 	struct mps_program program;
-	bool single_user; /* the program knows no other way */
-	bool complained;  /* about its absence */
+	bool single_user; /* the program does not know -multiuser-server */
+	bool complained;  /* logged that the program is missing */
 	struct mps_daemon *daemons;
 };
 
 /* Finds the daemons that an earlier agent left. @config stays the caller's. */
 int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config);
-/* Leaves the daemons to the next agent, or ends them, as the configuration says. */
+/* Leaves the daemons to the next agent (mps.keep), or ends them. */
 void mps_deinit(struct mps *mps);
 
-/* A GPU is to have a daemon, or none. Those that nobody wants end when their last client does. */
+/* Says whether a GPU should have a daemon. One that is not wanted ends with its last client. */
 void mps_want(struct mps *mps, const char *gpu, bool wanted);
-/* Whether every daemon that is wanted answers. */
+/* All wanted daemons answer. */
 bool mps_complete(const struct mps *mps);
 void mps_metrics_write(FILE *out, const struct mps *mps);

@@ -1,6 +1,5 @@
-/* weir-mps: father of a node's MPS daemons. It starts those that the agent asks for
- * (mps-supervisor.h), and ends them when it is ended; all that is known of them, the agent knows.
- */
+/* weir-mps: the supervisor of a node's MPS daemons. It starts daemons on the agent's request
+ * (mps-supervisor.h), and ends them when it ends. The agent does everything else. */
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@
 __attribute__((visibility("default"))) const char *argp_program_version = "weir-mps " WEIR_VERSION;
 
 struct child {
-	pid_t pid; /* 0: none */
+	pid_t pid;
 	char gpu[GPU_ID_SIZE];
 };
 
@@ -32,7 +31,7 @@ struct supervisor {
 	struct child children[CHILDREN_MAX];
 };
 
-/* The GPU's, or else a free one; NULL: there is neither. */
+/* The GPU's entry, or a free one. NULL: all are in use. */
 static struct child *child_of(struct supervisor *supervisor, const char *gpu)
 {
 	struct child *empty = NULL;
@@ -56,7 +55,7 @@ static void start(struct supervisor *supervisor, const struct mps_request *reque
 	if (!child || child->pid)
 		return;
 	snprintf(folder, sizeof(folder), "%s/%s", supervisor->config.mps.dir, request->gpu);
-	/* Without the program the agent does not ask: it needs it, too. */
+	/* The agent asks only if it found the program itself. */
 	pid_t pid = mps_program_find(&program, &supervisor->config.mps)
 			    ? mps_program_start(&program, folder, request->gpu, request->multi_user)
 			    : -ENOENT;
@@ -138,14 +137,14 @@ static error_t parse(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-	{"config", 'c', "FILE", 0, "The agent's configuration, of which it reads mps", 0},
+	{"config", 'c', "FILE", 0, "The agent's configuration; only `mps` is used", 0},
 	{0},
 };
 
 static const struct argp description = {
 	.options = options,
 	.parser = parse,
-	.doc = "Keeps the MPS daemons that weir-agent asks for, also while there is no agent.",
+	.doc = "Runs the MPS daemons that weir-agent asks for, also while there is no agent.",
 };
 
 int main(int argc, char **argv)

@@ -51,7 +51,7 @@ static void remove_files(const struct folder *root, const char *name)
 	region_page_remove(root, FOLDER, file);
 }
 
-/* In the page of the dead, and where nobody is: nothing reserved, and no lock. */
+/* A free slot has nothing reserved, and does not hold the lock. */
 static void clear_slot(struct weir_account_page *account, uint32_t index)
 {
 	uint32_t held = index + 1;
@@ -61,7 +61,7 @@ static void clear_slot(struct weir_account_page *account, uint32_t index)
 	atomic_compare_exchange_strong(&account->lock, &held, 0);
 }
 
-/* Forgets the process; what it reserved stays. */
+/* Forgets the process, but leaves what the page says. */
 static void slot_free(struct memory_slot *slot)
 {
 	struct memory *memory = slot->memory;
@@ -85,7 +85,7 @@ static void memory_free(struct memory *memory)
 	free(memory);
 }
 
-/* Nobody is left. */
+/* No process is left. */
 static void memory_end(struct memory *memory)
 {
 	remove_files(memory->memories->root, memory->name);
@@ -104,7 +104,7 @@ static void process_died(struct loop_io *io, uint32_t events)
 		memory_end(memory);
 }
 
-/* Takes @process, also when it fails. */
+/* Takes @process, even if it fails. */
 static int slot_new(struct memory *memory, uint32_t index, pid_t pid, int process)
 {
 	struct memory_slot *slot = process < 0 ? NULL : calloc(1, sizeof(*slot));
@@ -137,7 +137,7 @@ static bool same_container(const struct container_identity *a, const struct cont
 	return a->uid == b->uid && strcmp(a->cgroup, b->cgroup) == 0;
 }
 
-/* The pid is what the page says: a process of the container itself, or nobody. */
+/* A pidfd, or -1. The page says @pid, so check that it is a process of the container. */
 static int open_process(const struct container_identity *identity, uint32_t pid)
 {
 	struct container_identity found = {0};
@@ -149,7 +149,7 @@ static int open_process(const struct container_identity *identity, uint32_t pid)
 	return take_fd(process);
 }
 
-/* The account of before the restart: whose process lives keeps its slot. */
+/* Processes that live keep their slots from before the agent's restart. */
 static void adopt(struct memory *memory, const struct container_identity *identity)
 {
 	struct weir_account_page *account = memory_account_page(memory);
@@ -211,13 +211,13 @@ static struct memory *memory_new(struct memories *memories, const char *key,
 	HASH_ADD_STR(memories->all, key, memory);
 	int r = format_name(memory->name, key) ? open_pages(memory) : -EIO;
 	if (r < 0) {
-		log_limited(LOG_ERROR, 1, "an account of memory in stateDir: %s", strerror(-r));
+		log_limited(LOG_ERROR, 1, "a memory account in stateDir: %s", strerror(-r));
 		memory_free(memory);
-		/* One of its files may be there. */
+		/* The sweep removes a file that was made. */
 		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
 		return NULL;
 	}
-	/* First, so that a slot is never free without its limit. */
+	/* Before adopt(), so that a slot is never without its limit. */
 	if (owner->known)
 		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
 	adopt(memory, owner->identity);
@@ -272,7 +272,7 @@ static int find_slot(const struct memory *memory, pid_t pid)
 	return -1;
 }
 
-/* In turn, so that one is not given out again at once. */
+/* Round robin, so that a slot is not used again at once. */
 static int free_slot(struct memory *memory)
 {
 	if (memory->memories->n >= memory->memories->max)
@@ -308,7 +308,7 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 					    fcntl(process, F_DUPFD_CLOEXEC, 0));
 		slot = r < 0 ? r : slot;
 	}
-	/* Nobody else would end it. */
+	/* No process's death would end it. */
 	if (memory->n == 0)
 		memory_end(memory);
 	return slot;
@@ -354,7 +354,7 @@ bool memories_marked(const struct memories *memories)
 	return faccessat(AT_FDCWD, memories->mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static bool someone_lives(const struct weir_account_page *account)
+static bool any_lives(const struct weir_account_page *account)
 {
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		cleanup(closep) int process =
@@ -375,7 +375,7 @@ static bool is_open(const struct memories *memories, const char *name)
 	return false;
 }
 
-/* An account of before the restart stays while one of its processes may live. */
+/* An account from before the restart stays while one of its processes may live. */
 static bool may_live(int folder, const char *name)
 {
 	struct weir_account_page account;
@@ -384,10 +384,10 @@ static bool may_live(int folder, const char *name)
 	file_name(file, sizeof(file), "account", name);
 	cleanup(closep) int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	return fd >= 0 && pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
-	       someone_lives(&account);
+	       any_lives(&account);
 }
 
-/* True: nobody has it open, and it stays. */
+/* True: the file stays although no account has it open. */
 static bool look_at(const struct memories *memories, int folder, const char *file)
 {
 	const char *dash = strchr(file, '-');

@@ -1,11 +1,11 @@
-/* Accounts of memory: one for each container on each GPU, as long as a process of it lives. The
- * processes reserve in it by themselves (weir/protocol.h); the agent says the limit, gives out
- * slots, and takes back what the dead had.
+/* Memory accounts: one for each container on each GPU, while a process of the container lives. The
+ * processes reserve by themselves (weir/protocol.h). The agent writes the limit, gives out slots,
+ * and clears the slots of dead processes: when the kernel reports the death (a pidfd), because the
+ * driver has the memory back only then.
  *
- * Both pages are files, in stateDir/memory: what is reserved and what the limit was outlive the
- * agent. A slot carries the pid of its process; the next agent frees those whose processes have
- * died meanwhile. The account page is its container's to write: what lies in it is shown, and used
- * for nothing else. */
+ * Account and limit pages are files in stateDir/memory, so both outlive the agent. A slot carries
+ * the PID of its process; the next agent frees the slots of those that died meanwhile. The
+ * container can write the account page, so the agent only displays its contents. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,43 +39,44 @@ struct memories {
 	char *mark;                /* path of WEIR_LIMITED_NAME */
 	struct memory *all;        /* hash by key */
 	unsigned n, max;           /* slots */
-	struct loop_timer sweep;   /* while files are there that nobody has open */
+	struct loop_timer sweep;   /* runs while there are files without an open account */
 };
 
-/* @root and @socket's folder must be there. Files of the dead go. @max: processes. */
+/* @root and @socket's folder must exist. Removes files without living processes. @max: slots. */
 int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
 		  const char *socket, unsigned max);
-/* The files stay: processes live on. */
+/* Leaves the files to the next agent. */
 void memories_deinit(struct memories *memories);
 
-/* What the timer does, for tests: files of accounts that no living process has, nor claims, go. */
+/* Removes the files of accounts without living processes. The timer calls it; public for tests. */
 void memories_sweep(struct memories *memories);
 
-/* A container of this node has a limit: processes that find no agent are not to allocate. */
+/* Marks the node: some container has a limit. A process that finds no agent must not allocate then.
+ */
 void memories_mark(const struct memories *memories);
-/* An agent of this node, maybe an earlier one, has said so. */
+/* This agent or an earlier one marked the node. */
 bool memories_marked(const struct memories *memories);
 
 struct memory_owner {
 	const char *tenant; /* its key */
 	const char *gpu;
 	const struct container_identity *identity;
-	bool known;     /* else the limit of before holds */
+	bool known;     /* false: keep the limit in the page */
 	uint64_t limit; /* 0: none */
 };
 
-/* The account that is there, or was before the agent's restart. NULL: none, or trouble that is
- * said. */
+/* The account, opened if there are files from before the agent's restart. NULL: none, or an error
+ * that is logged. */
 struct memory *memories_find(struct memories *memories, const struct memory_owner *owner);
-/* The slot of a process, which it keeps until it is dead; @process is its pidfd and stays the
- * caller's. A slot number, or -ENOSPC: too many processes, or another negative errno. */
+/* The slot of a process, which keeps it until it is dead. @process is its pidfd and stays the
+ * caller's. -ENOSPC: too many processes; or another negative errno. */
 int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
 		   int process, struct memory **out);
-/* Of an account that is there; else nothing. */
+/* Does nothing without an open account. */
 void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit);
 
-/* NULL: none that is open. */
+/* NULL: none is open. */
 struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu);
 uint64_t memory_limit(const struct memory *memory);
-/* Of all processes, as they say. */
+/* Sum of what the container's processes report. */
 uint64_t memory_reserved(const struct memory *memory);

@@ -44,7 +44,7 @@ static int deny_truncation(void)
 	return 0;
 }
 
-/* Restrictions are a thread's own, and go with it. */
+/* Runs in a thread of its own: the restriction applies to the thread. */
 static void *open_denied(void *argument)
 {
 	struct open_request *request = argument;
@@ -111,8 +111,8 @@ int region_root_init(struct folder *root, const char *path)
 			   "read");
 }
 
-/* A file of one page of zeros under @name, there as a whole or not at all. Its memory is taken now:
- * a full disk is an error here, not a SIGBUS later. */
+/* Makes a file of one zero page, whole or not at all. Allocates its memory now: a full disk is an
+ * error here instead of a SIGBUS later. */
 static int create_page(int folder, const char *name)
 {
 	char fresh[64];
@@ -134,7 +134,7 @@ static int create_page(int folder, const char *name)
 	return take_fd(fd);
 }
 
-/* Also where the file is guarded, or no file. */
+/* Also removes a protected file, or a folder in its place. */
 static void remove_page(int folder, const char *name)
 {
 	cleanup(closep) int fd =
@@ -146,7 +146,7 @@ static void remove_page(int folder, const char *name)
 		unlinkat(folder, name, AT_REMOVEDIR);
 }
 
-/* The file, unguarded, for ourselves. */
+/* Opens the file for the agent itself, without protection. */
 static int open_page(int folder, const char *name)
 {
 	cleanup(closep) int fd =
@@ -155,12 +155,12 @@ static int open_page(int folder, const char *name)
 
 	if (fd < 0 && errno == ENOENT)
 		return create_page(folder, name);
-	/* A link is replaced; other errors are trouble of our own. */
+	/* ELOOP: a symbolic link, which is replaced below. */
 	if (fd < 0 && errno != ELOOP)
 		return -errno;
 	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
 	    info.st_size != WEIR_PAGE_SIZE || info.st_nlink != 1) {
-		log_warning("%s in stateDir is no page of ours, replacing it", name);
+		log_warning("%s in stateDir is not a page file; replacing it", name);
 		remove_page(folder, name);
 		return create_page(folder, name);
 	}

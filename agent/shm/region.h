@@ -12,8 +12,8 @@
  *
  * A client that may write a page must not be able to damage its file, or other clients of the GPU
  * would fault on it or use another page.
- * - Truncation: a thread opens the descriptor under a Landlock rule that denies it. The denial stays
- *   with the descriptor wherever it goes.
+ * - Truncation: a thread opens the descriptor under a Landlock rule that denies it. The denial
+ * stays with the descriptor wherever it goes.
  * - Holes, and opening the file again without the denial: the file is immutable while in use. This
  *   works on tmpfs only, because other file systems refuse to map an immutable file for writing.
  * Where the kernel or our capabilities do not allow this, the agent logs one warning and goes on.
@@ -28,17 +28,16 @@
 
 #include "weir/protocol.h"
 
-/* Opens stateDir, which is made where it is missing. */
+/* Opens stateDir, and makes it if it is missing. */
 int region_root_init(struct folder *root, const char *path);
 
-/* A file of one page in a folder of stateDir, and descriptors of it for clients: one that may be
- * written, and one that can only be read. */
+/* A file of one page in a folder of stateDir, mapped, with two descriptors for clients. */
 struct region_page {
 	void *page;
 	int writable, readonly;
 };
 
-/* Makes folder and file where they are missing. A negative errno. */
+/* Makes folder and file if they are missing. 0, or a negative errno. */
 int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
 		     const char *file);
 /* Unmaps; the file stays. */
@@ -51,8 +50,8 @@ struct region {
 	_Atomic uint64_t *taken;
 };
 
-/* Opens the folder @name, or makes it. A file that cannot be one of ours is replaced. Logs what
- * fails. */
+/* Opens the pages in folder @name; makes what is missing, and replaces what is no page file. Logs
+ * errors. */
 int region_init(struct region *region, const struct folder *root, const char *name);
 /* Unmaps; the files stay. */
 void region_deinit(struct region *region);
