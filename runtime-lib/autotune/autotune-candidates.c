@@ -111,17 +111,6 @@ static void describe_all(const struct autotuner *tuner, const char *why)
 	}
 }
 
-static void describe_tried(const struct autotuner *tuner, const struct candidate *tried)
-{
-	const struct launch_config *config = &tried->config;
-
-	if (log_enabled(LOG_DEBUG))
-		log_debug("kernel %s: %s, chunk %u%s%s, %u workers: %.3f", tuner->name,
-			  form_name(config->form), config->hidden.chunk,
-			  config->hidden.ahead ? " ahead" : "", build_names[config->build],
-			  config->workers, tried->ratio);
-}
-
 /* Which candidate is best; 0: none is good enough. */
 
 static bool leaves_within(const struct autotuner *tuner, const struct candidate *candidate,
@@ -325,7 +314,8 @@ static void next_candidate(struct autotuner *tuner, const struct autotune_situat
 	enum waiting waiting = waiting_for(at->waiting, tuner->native);
 
 	tried->ratio = ratio_of(tuner, tried);
-	describe_tried(tuner, tried);
+	log_debug("kernel %s: candidate %u takes %.3f of the native time", tuner->name, current,
+		  tried->ratio);
 	bool more = next < tuner->n && !tried->confirming;
 	bool other = more && tuner->candidates[next].config.form != tried->config.form;
 	bool enough = is_enough(tuner, waiting, other);

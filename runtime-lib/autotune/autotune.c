@@ -69,11 +69,10 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
 }
 
-struct autotune_decision autotune_decide(struct autotuner *tuner,
-					 const struct autotune_situation *at,
-					 const struct autotune_launch *launch)
+struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
+				       const struct autotune_launch *launch)
 {
-	struct autotune_decision decision = {0};
+	struct launch_decision decision = {0};
 	const struct autotune_settings *settings = tuner->settings;
 	enum waiting settled = waiting_settled(tuner, at, launch), waiting = settled;
 	uint64_t too_short = settled == WAITING_NOBODY ? launch->short_alone : launch->short_waited;

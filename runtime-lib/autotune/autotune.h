@@ -9,13 +9,17 @@
 
 #include "autotune/autotuner.h"
 
-struct autotune_decision {
+/* How to launch a kernel. */
+struct launch_decision {
 	const struct launch_config *config; /* NULL: native */
 	uint32_t candidate;
 	uint32_t chain;
 	bool yields; /* leaves for same-level clients, too */
 	bool sample; /* measure this launch */
 	bool forms;  /* the kernel runs in a form now or soon: prepare its stream */
+	/* Filled in by the caller. */
+	struct tuned_kernel *tuned; /* NULL: not tuned */
+	int priority;               /* priority.h */
 };
 
 /* Does a kernel of @ns need tuning? */
@@ -27,9 +31,8 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 		   const unsigned grid[3], uint64_t ns, uint64_t now);
 
 /* Launch path: how to launch the kernel. */
-struct autotune_decision autotune_decide(struct autotuner *tuner,
-					 const struct autotune_situation *at,
-					 const struct autotune_launch *launch);
+struct launch_decision autotune_decide(struct autotuner *tuner, const struct autotune_situation *at,
+				       const struct autotune_launch *launch);
 /* Launch path: the launch was made natively instead. */
 static inline void autotune_not_launched(struct autotuner *tuner)
 {

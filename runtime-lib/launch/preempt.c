@@ -21,7 +21,7 @@ struct preempting preemptings[CLIENTS_MAX];
 static bool pack(uint8_t *packed, const struct launch_decision *decision,
 		 const struct kernel_call *call)
 {
-	const struct rewritten *rewritten = decision->rewritten;
+	const struct rewritten *rewritten = decision->config->rewritten;
 	const void *buffer;
 	size_t size;
 
@@ -61,7 +61,8 @@ static CUresult start(const struct kernel_call *call, const struct launch_decisi
 		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
 {
 	const struct launch_config *config = decision->config;
-	CUfunction function = decision->rewritten->variants[config->form][config->build].function;
+	CUfunction function =
+		decision->config->rewritten->variants[config->form][config->build].function;
 	const struct geometry *geometry = &call->geometry;
 	size_t size = config->packed_size;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -96,8 +97,9 @@ static bool refused(const struct launch_decision *decision, CUresult result)
 static void fill_symbols(uint8_t *packed, const struct launch_decision *decision,
 			 size_t hidden_size)
 {
-	memcpy(packed + decision->config->hidden_at + hidden_size, decision->rewritten->symbols,
-	       decision->rewritten->n_symbols * sizeof(uint64_t));
+	memcpy(packed + decision->config->hidden_at + hidden_size,
+	       decision->config->rewritten->symbols,
+	       decision->config->rewritten->n_symbols * sizeof(uint64_t));
 }
 
 static bool launch_sliced(struct stream *stream, const struct level_binding *binding,
@@ -114,7 +116,7 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 		return false;
 	*slice = (struct weir_slice){.grid = {grid[0], grid[1], grid[2]}};
 	fill_symbols(packed, decision, sizeof(*slice));
-	*result = copy_constants(decision->rewritten, stream->handle);
+	*result = copy_constants(decision->config->rewritten, stream->handle);
 	if (*result != CUDA_SUCCESS)
 		return refused(decision, *result);
 	while (slice->first[config->axis] < grid[config->axis]) {
@@ -196,7 +198,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	fill_hidden(hidden, slot, config, &words, serial);
 	fill_symbols(packed, decision, sizeof(*hidden));
 
-	*result = copy_constants(decision->rewritten, stream->handle);
+	*result = copy_constants(decision->config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
 		*result =
 			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);

@@ -18,7 +18,7 @@
  * continuation that finds nothing left costs 2.5 us and an open gate 2.1 us.
  *
  * Who is held when its kernel ends says so (WEIR_STATUS_DONE), and the agent lets it pass: else the
- * program would not hear of that until its next decision.
+ * program would not hear of that until it runs again.
  *
  * A sliced launch is a number of launches of a part of the grid each, with gates between.
  */

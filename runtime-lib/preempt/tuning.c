@@ -62,23 +62,15 @@ struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct cl
 	    atomic_load_explicit(&tuned->client, memory_order_relaxed) != client)
 		return decision;
 	struct autotune_situation at = situation(client, 0);
-	struct autotune_decision decided = autotune_decide(&tuned->tuner, &at, launch);
+	decision = autotune_decide(&tuned->tuner, &at, launch);
 	decision.tuned = tuned;
-	decision.candidate = decided.candidate;
-	decision.sample = decided.sample;
-	decision.forms = decided.forms;
-	if (!decided.config)
-		return decision;
-	decision.yields = decided.yields;
-	struct function *function = atomic_load_explicit(&tuned->function, memory_order_relaxed);
-	const struct rewritten *rewritten =
-		atomic_load_explicit(&function->rewritten, memory_order_acquire);
-	/* Else the program has changed the kernel in a way that its forms cannot follow. */
-	if (rewritten == decided.config->rewritten) {
-		decision.rewritten = rewritten;
-		decision.config = decided.config;
-		decision.chain = decided.chain;
-	}
+	/* The program may have changed the kernel in a way that its forms cannot follow. */
+	const struct function *function =
+		atomic_load_explicit(&tuned->function, memory_order_relaxed);
+	if (decision.config &&
+	    decision.config->rewritten !=
+		    atomic_load_explicit(&function->rewritten, memory_order_acquire))
+		decision.config = NULL;
 	return decision;
 }
 

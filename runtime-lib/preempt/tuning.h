@@ -18,19 +18,6 @@ struct tuned_kernel {
 	struct autotuner tuner;
 };
 
-/* How to launch a kernel. */
-struct launch_decision {
-	struct tuned_kernel *tuned;         /* NULL: not tuned */
-	const struct launch_config *config; /* NULL: native */
-	const struct rewritten *rewritten;
-	uint32_t candidate;
-	uint32_t chain;
-	int priority; /* priority.h */
-	bool yields;  /* leaves for same-level clients, too */
-	bool sample;  /* measure this launch */
-	bool forms;   /* the kernel runs in a form now or soon: prepare its stream */
-};
-
 /* Reads the settings from the environment; before the first client. */
 void tuning_init(void);
 

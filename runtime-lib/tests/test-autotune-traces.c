@@ -132,7 +132,7 @@ static void do_launch(struct replay *r, char *words)
 					 .short_alone = too_short,
 					 .short_waited = too_short,
 					 .overtaken = strstr(words, "overtaken") != NULL};
-	struct autotune_decision d = autotune_decide(&r->tuner, &r->at, &launch);
+	struct launch_decision d = autotune_decide(&r->tuner, &r->at, &launch);
 	snprintf(decision, sizeof(decision), "launch %u%s%s%s chain %u", d.candidate,
 		 d.sample ? " sample" : "", d.forms ? " forms" : "", d.yields ? " yields" : "",
 		 d.chain);

@@ -343,7 +343,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 	gone(n);
 }
 
-/* Whether the next launch leaves when the agent gives an equal the decision. */
+/* Whether the next launch leaves when the agent lets a same-level client run. */
 static bool leaves_for_equals(unsigned n, CUfunction kernel)
 {
 	size_t i = 0;
