@@ -69,8 +69,10 @@ struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct cl
 		atomic_load_explicit(&tuned->function, memory_order_relaxed);
 	if (decision.config &&
 	    decision.config->rewritten !=
-		    atomic_load_explicit(&function->rewritten, memory_order_acquire))
+		    atomic_load_explicit(&function->rewritten, memory_order_acquire)) {
 		decision.config = NULL;
+		decision.candidate = 0;
+	}
 	return decision;
 }
 

@@ -98,7 +98,7 @@ static void launch(struct program *program)
 		       .geometry = program->geometry,
 		       .formable = true,
 		       .tuned = decision.tuned,
-		       .candidate = decision.config ? decision.candidate : 0},
+		       .candidate = decision.candidate},
 		.flight = !decision.config ? SAMPLE_PLAIN
 			  : over           ? SAMPLE_EVICTED
 					   : SAMPLE_CLEAN,
@@ -248,6 +248,22 @@ static void other_candidates_do_not_end_the_comparison(void **state)
 	tuning_forget(client);
 }
 
+/* The program changed it, for instance its attributes. The native launches are no samples of a
+ * form. */
+static void a_kernel_that_lost_its_forms_is_settled_as_native(void **state)
+{
+	struct program program = program_of(5 * MS, 101);
+	CUfunction handle = (CUfunction)program.geometry.function;
+
+	(void)state;
+	tries(&program, 3);
+	atomic_store(&function_find(client, handle)->rewritten, NULL);
+	assert_in_range(settles_within(&program), 350, 500);
+	for (enum waiting waiting = WAITING_NOBODY; waiting < WAITING_COUNT; waiting++)
+		assert_int_equal(tuned_of(&program)->tuner.in_use[waiting], 0);
+	tuning_forget(client);
+}
+
 static void active_kernels_are_counted(void **state)
 {
 	struct program one = program_of(5 * MS, 101), other = program_of(1 * MS, 101);
@@ -296,6 +312,7 @@ int main(void)
 		cmocka_unit_test(
 			a_candidate_good_enough_for_same_level_clients_ends_the_comparison),
 		cmocka_unit_test(other_candidates_do_not_end_the_comparison),
+		cmocka_unit_test(a_kernel_that_lost_its_forms_is_settled_as_native),
 		cmocka_unit_test(active_kernels_are_counted),
 		cmocka_unit_test(a_kernel_that_needs_no_form_is_not_counted),
 	};
