@@ -1,6 +1,6 @@
 #!/bin/bash
 # A hostile client against a real agent: whatever it tries, the agent lives, others are served, and nothing of
-# the attack is left. What each attack is: deploy/README.md, "What a hostile pod can try".
+# the attack is left. What each attack is: deploy/docs/security.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -37,8 +37,8 @@ withstands rights "descriptors that do not belong, and too many: none is taken"
 withstands garbage "3000 packets of garbage"
 withstands liar "one that always says it is almost done: its equal gets its turns"
 other=$(status -r '.gpus[1].gpu')
-check "at the socket of one GPU another one cannot be had" timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" door
-! timeout 60 "$work/bin/hostile" "$work/$gpu/agent.sock" "$gpu" door >"$work/own.log" 2>&1 && grep -q 'are given out' "$work/own.log"
+check "at the socket of one GPU another one cannot be had" timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" socket
+! timeout 60 "$work/bin/hostile" "$work/$gpu/agent.sock" "$gpu" socket >"$work/own.log" 2>&1 && grep -q 'are given out' "$work/own.log"
 report $? "but its own"
 resident=$(memory_kib)
 echo "# resident: $resident KiB"

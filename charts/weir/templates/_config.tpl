@@ -1,7 +1,7 @@
-{{/* The programs' configuration, as the values say it: what profiles and `config` are merged into. */}}
+{{/* The programs' configuration from the values, before profiles and `config` are merged into it. */}}
 
 {{- define "weir.agentConfig" -}}
-# Pods see the folder of `socket` alone, not the agent's state or its control socket.
+# Pods see only the folder of `socket`, not the agent's state or its control socket.
 socket: /run/weir/agent.sock
 stateDir: /run/weir-agent/state
 control: {socket: /run/weir-agent/control.sock}
@@ -20,7 +20,7 @@ gpus:
 - {{ omit . "shares" | toJson }}
 {{- else }} []
 {{- end }}
-# The same path on the node, here, and where the daemon runs.
+# The same path on the node, in the agent's pod, and where the daemon runs.
 mps:
   dir: {{ .Values.host.runDir }}-mps
   root: {{ ternary "\"\"" "/host" .Values.nvidiaRuntime.enabled }}
@@ -97,8 +97,8 @@ plugin.yaml: |
   {{- include "weir.configFile" (list (index . 0) "plugin" (index . 1)) | nindent 2 }}
 {{- end }}
 
-{{/* What of a profile's configuration a running agent does not take by itself (agent/config/config.h): a change
-of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
+{{/* The part of a profile's configuration that only a start of the agent applies (at_start in
+agent/config/config.c): a change of it restarts the pods. The plugin applies everything. (list $ PROFILE) */}}
 {{- define "weir.fixedConfig" -}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
 {{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" }}
@@ -107,8 +107,8 @@ of it restarts the pods. The plugin takes all. (list $ PROFILE) */}}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 
-{{/* "true" where some GPU is of mode mps: (list $ PROFILE). Then there is a pod that keeps the daemons, and the agent,
-which asks them things by NVIDIA's program, needs the driver's libraries. */}}
+{{/* "true" if some GPU has mode mps: (list $ PROFILE). Then a pod of its own runs the daemons, and the agent needs the
+driver's libraries, because it queries the daemons by NVIDIA's program. */}}
 {{- define "weir.usesMps" -}}
 {{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.supervisor | default false }}
 {{- end }}

@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- index . 1 }}:{{ default $top.Chart.AppVersion $top.Values.image.tag }}
 {{- end }}
 
-{{/* "true": a CDI specification is ours to write. */}}
+{{/* "true": the plugin writes a CDI specification. */}}
 {{- define "weir.cdi" -}}
 {{ and (ne .Values.deviceListStrategy "envvar") (hasPrefix "weir.dev/" .Values.cdiKind) }}
 {{- end }}
@@ -50,12 +50,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ or (not .Values.nvidiaRuntime.enabled) (eq (include "weir.cdi" .) "true") }}
 {{- end }}
 
-{{/* Where this version's library is on the node. */}}
+{{/* The folder of this version's library on the node. */}}
 {{- define "weir.libraryDir" -}}
 {{ .Values.host.libraryDir }}/{{ .Chart.AppVersion }}
 {{- end }}
 
-{{/* The affinity of pods for nodes of no profile: that of the values, on none that a profile names. */}}
+{{/* The affinity of pods for nodes without profile: the values' affinity, but not on nodes that a profile names. */}}
 {{- define "weir.affinity" -}}
 {{- $affinity := deepCopy .Values.affinity }}
 {{- if .Values.profiles }}
@@ -72,7 +72,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $affinity }}
 {{- end }}
 
-{{/* What there is a DaemonSet and a ConfigMap for, by name: the nodes of no profile, and those of each. */}}
+{{/* By name, everything that has a DaemonSet and a ConfigMap: the nodes without profile, and the nodes of each profile. */}}
 {{- define "weir.profiles" -}}
 {{- $base := dict "label" "" "config" dict "nodeSelector" .Values.nodeSelector "affinity" (include "weir.affinity" . | fromYaml) }}
 {{- $all := dict (include "weir.fullname" .) $base }}
@@ -84,7 +84,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $all }}
 {{- end }}
 
-{{/* On which nodes a profile's pods are, and how they get there: (list $ PROFILE). */}}
+{{/* How a profile's pods are scheduled: (list $ PROFILE). */}}
 {{- define "weir.placement" -}}
 {{- $top := index . 0 }}
 {{- $profile := index . 1 }}
@@ -112,7 +112,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* Of what keeps the MPS daemons of a profile's nodes. */}}
+{{/* Name of the DaemonSet that runs the MPS daemons of a profile's nodes. */}}
 {{- define "weir.mpsLabels" -}}
 app.kubernetes.io/name: {{ include "weir.name" (index . 0) }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name }}

@@ -1,4 +1,4 @@
-{{/* What hooks are made of. Annotations: EVENTS. */}}
+{{/* Parts of hooks. Annotations: EVENTS. */}}
 {{- define "weir.hook" }}
     helm.sh/hook: {{ . }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
@@ -12,7 +12,7 @@
     app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* An account that may take labels from nodes, for as long as the hook lasts: (list $ NAME COMPONENT EVENTS). */}}
+{{/* An account that may remove labels from nodes while the hook runs: (list $ NAME COMPONENT EVENTS). */}}
 {{- define "weir.unlabelAccount" }}
 {{- $top := index . 0 }}
 {{- $name := index . 1 }}
@@ -59,7 +59,7 @@ subjects:
   namespace: {{ $top.Release.Namespace }}
 {{- end }}
 
-{{/* The container that does, of a Job's pod. */}}
+{{/* The container that removes the labels, for a Job's pod. */}}
 {{- define "weir.unlabelContainer" }}
       - name: unlabel
         image: {{ include "weir.image" (list . .Values.image.plugin) }}

@@ -34,7 +34,7 @@ none_of() { # FILE
 }
 comm -13 <(told) <(asked) > "$dir/untold"
 check "they ask for what the agent tells" none_of "$dir/untold"
-comm -13 <(grep -owE 'weir_[a-z_]+' deploy/docs/agent.md | families) <(told | grep ^weir_) > "$dir/unlisted"
+comm -13 <(grep -owE 'weir_[a-z_]+' deploy/docs/metrics.md | families) <(told | grep ^weir_) > "$dir/unlisted"
 check "all of which its document lists" none_of "$dir/unlisted"
 promtool=$(type -P promtool || echo "${XDG_CACHE_HOME:-$HOME/.cache}/weir/promtool")
 if [ ! -x "$promtool" ]; then

@@ -26,15 +26,13 @@ programs_accept() { # MANIFEST
         NODE_NAME=n "$B/bin/weir-agent" --check-config --config "$dir/agent.yaml"
 }
 
-# What a folder's README has as an example of all keys.
-program_takes() { # PROGRAM README
-    sed -n '/^```yaml$/,/^```$/{/^```/d; p}' "$2" > "$dir/example.yaml"
-    test -s "$dir/example.yaml" && NODE_NAME=n "$B/bin/$1" --check-config --config "$dir/example.yaml"
+program_takes() { # PROGRAM FILE
+    NODE_NAME=n "$B/bin/$1" --check-config --config "$2"
 }
 
 check "the chart has the version of the programs" same_version
-check "the agent's document has a good configuration" program_takes weir-agent deploy/docs/agent.md
-check "so has the device plugin's" program_takes weir-device-plugin deviceplugin/README.md
+check "the example of the agent's configuration is good" program_takes weir-agent deploy/docs/agent.yaml
+check "so is that of the device plugin" program_takes weir-device-plugin deploy/docs/plugin.yaml
 check "the schema is JSON" jq -e .properties $chart/values.schema.json
 check "the manifests' configuration is good" programs_accept deploy/manifests/weir.yaml
 helm=$(type -P helm) || {

@@ -44,4 +44,4 @@ void attack_garbage(void);
 void attack_orphan(void);
 void attack_words(void);
 void attack_liar(void);
-void attack_door(void);
+void attack_socket(void);

@@ -16,7 +16,7 @@ static const struct {
 	{"orphan", attack_orphan, false},
 	{"words", attack_words, false},
 	{"liar", attack_liar, true},
-	{"door", attack_door, false},
+	{"socket", attack_socket, false},
 };
 
 int main(int argc, char **argv)
@@ -32,6 +32,6 @@ int main(int argc, char **argv)
 		attacks[i].attack();
 		return 0;
 	}
-	puts("usage: hostile SOCKET GPU connections|flood|rights|garbage|orphan|words|liar|door");
+	puts("usage: hostile SOCKET GPU connections|flood|rights|garbage|orphan|words|liar|socket");
 	return 2;
 }

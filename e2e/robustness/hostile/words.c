@@ -207,7 +207,7 @@ void attack_liar(void)
 }
 
 /* At the socket of another GPU, as a container that has a part of that one. */
-void attack_door(void)
+void attack_socket(void)
 {
 	struct weir_memory question = {0};
 	union weir_message answer;

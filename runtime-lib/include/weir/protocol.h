@@ -1,7 +1,7 @@
 /* What an agent and the clients of its node share: messages on /run/weir/agent.sock and five kinds
  * of pages. Fixed widths, little endian, versioned; old libraries in running pods meet new agents,
  * so fields are added in reserved space, never moved, and unknown flags are ignored. What an older
- * party cannot ignore makes a new WEIR_PROTOCOL_VERSION (deploy/README.md says what fits together).
+ * party cannot ignore makes a new WEIR_PROTOCOL_VERSION (deploy/docs/upgrade.md).
  *
  * The hand-shake (SOCK_SEQPACKET, one message a packet):
  *
