@@ -1,7 +1,7 @@
 /* How clients are charged for GPU time. Pure: no clock, no pages, no objects of the agent.
  *
- * Two sources tell what a client used, and both are wrong. The agent's clock knows who was the
- * current client of its run queue, but not that another client's kernels had not left yet. A
+ * Two sources tell what a client used, and both are wrong. The agent's clock knows which was
+ * the current client of its run queue, but not that another client's kernels had not left yet. A
  * client's report (`executed` on its status page) knows whose kernels ran, but comes late, is a sum
  * of predictions, and may be a lie. So the current client is charged by the clock at once, and each
  * report then corrects that.

@@ -96,12 +96,10 @@ static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64
 		dynamic->queue = active->queue + 1;
 }
 
-const struct policy policy_dynamic = {
-	.name = "dynamic",
-	.shares = true,
-	.rank = rank,
-	.quantum = quantum,
-	.preempts = preempts,
-	.arrived = arrived,
-	.ended = ended,
-};
+const struct policy policy_dynamic = {.name = "dynamic",
+				      .shares = true,
+				      .rank = rank,
+				      .quantum = quantum,
+				      .preempts = preempts,
+				      .arrived = arrived,
+				      .ended = ended};

@@ -113,12 +113,10 @@ static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64
 		go_last(queue, policy_state(entry));
 }
 
-const struct policy policy_ffs = {
-	.name = "ffs",
-	.shares = true,
-	.rank = rank,
-	.quantum = quantum,
-	.arrived = arrived,
-	.ran = ran,
-	.ended = ended,
-};
+const struct policy policy_ffs = {.name = "ffs",
+				  .shares = true,
+				  .rank = rank,
+				  .quantum = quantum,
+				  .arrived = arrived,
+				  .ran = ran,
+				  .ended = ended};

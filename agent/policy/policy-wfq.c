@@ -74,12 +74,10 @@ static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64
 	wfq->left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;
 }
 
-const struct policy policy_wfq = {
-	.name = "wfq",
-	.shares = true,
-	.rank = rank,
-	.quantum = quantum,
-	.arrived = arrived,
-	.ran = ran,
-	.ended = ended,
-};
+const struct policy policy_wfq = {.name = "wfq",
+				  .shares = true,
+				  .rank = rank,
+				  .quantum = quantum,
+				  .arrived = arrived,
+				  .ran = ran,
+				  .ended = ended};

@@ -3,8 +3,8 @@
  * Levels need no policy. The demand words keep every client behind those of higher levels, within
  * microseconds. Of the clients of one level that have work outstanding, one is the current client
  * of the level's run queue, and the others are held. run-queue.c does that, and all that policies
- * have in common. A policy is a file with one `const struct policy`, which says who is next, for
- * how long, and who may take over, and a row in policies.def.
+ * have in common. A policy is a file with one `const struct policy`, which says which
+ * client is next, for how long, and which may take over, and a row in policies.def.
  *
  * All of it is pure: events and the time come in as numbers, and the only effect is a call for each
  * hold word that changes. So it runs the same on the agent's clock and on the simulator's. */

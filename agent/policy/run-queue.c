@@ -168,7 +168,7 @@ static void note_ran(struct run_queue_entry *entry, uint64_t ns)
 	entry->ran |= ns > 0 && !entry->held;
 }
 
-/* While nobody waits the client owes nothing for what it runs, but its run gets older. */
+/* While no client waits, the current one owes nothing for what it runs, but its run gets older. */
 void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
 {
 	struct run_queue *queue = queue_of(queues, entry);
@@ -326,7 +326,7 @@ static bool preempted(struct run_queue *queue)
 	return policy->preempts(queue, queue->candidate, queue->current);
 }
 
-/* Ends the current run if it is time. True: nobody is current. */
+/* Ends the current run if it is time. True: no client is current. */
 static bool vacate(struct run_queue *queue, bool due)
 {
 	if (!queue->current)
@@ -406,7 +406,7 @@ static void set_concurrent(struct run_queue *queue)
 			if (!entry->held)
 				wait_from_now(queue, entry);
 	}
-	/* Who is held depends on remaining times, which change all the time. */
+	/* Holds depend on remaining times, which change all the time. */
 	if (queue->concurrent || concurrent)
 		queue->settled = false;
 	queue->concurrent = concurrent;

@@ -7,7 +7,7 @@
  *    has waited too long: for the settings' aging, or until its latency objective is in danger.
  *  - A run that was given for waiting too long (`forced`) lasts a quantum, whatever the policy
  *    says.
- *  - Levels do not know of each other. Nobody runs below a level that is busy, so runs there get no
+ *  - Levels do not know of each other. Below a busy level no client runs, so runs there get no
  *    older. When the GPU is free again, the current client goes on.
  *  - Clients are concurrent where the GPU runs kernels of several at the same time, the policy
  *    makes use of that, and no active client has an objective. Then only those clients are held

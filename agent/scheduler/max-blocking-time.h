@@ -1,7 +1,7 @@
 /* For how long kernels may keep clients of higher levels waiting. A client whose work takes 5 ms
  * hardly feels a wait of 0.2 ms. So kernels below it that are no longer than that need no form that
  * leaves, which would cost them up to a tenth. Clients report how long their work takes
- * (`busy_period`); lower levels are told what follows from that. Pure. */
+ * (`busy_period`); the agent tells lower levels what follows from that. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ void max_blocking_time_begin(struct max_blocking_look *look);
 void max_blocking_time_add(struct max_blocking_look *look, struct max_blocking_client *client,
 			   const struct weir_status_page *status, uint8_t level, uint64_t slo,
 			   uint64_t now);
-/* What each level is to be told, in ns. @may_return: clients of any level may come back after the
+/* The result for each level, in ns. @may_return: clients of any level may come back after the
  * agent's restart. */
 void max_blocking_time_find(const struct max_blocking_look *look, bool may_return,
 			    uint32_t out[WEIR_LEVELS]);

@@ -142,7 +142,7 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 		run_queues_refund(&gpu->queues, &client->entry, charges.refund);
 }
 
-/* Below a level with demand nobody runs. */
+/* Below a level with demand no client runs. */
 static bool is_blocked(const struct gpu *gpu, uint8_t level)
 {
 	return level < WEIR_DEMAND_LEVELS && gpu->open &&

@@ -1,7 +1,6 @@
-/* Shares on a model of a GPU whose kernels stand behind gates: one runs after the other, the
- * running kernel of one who is held ends first, or leaves if it can, clients tell late and in whole
- * kernels what they ran, and the agent's timers are late. All of it in virtual time, and the same
- * each time. */
+/* Shares of clients, on a model of a GPU whose kernels stand behind gates. One kernel runs at a
+ * time. A held client's running kernel runs to its end, or leaves if it can. Clients report late
+ * and in whole kernels, and the agent's timers are late. All in virtual time, and deterministic. */
 #include "scheduler/scheduler.h"
 
 #include <setjmp.h>
@@ -24,16 +23,16 @@
 #define N      8
 #define STEP   (10 * US)
 #define TICK   (560 * US) /* between two looks of a client's worker */
-#define BEFORE (400 * MS) /* that no window has */
+#define BEFORE (400 * MS) /* the first window */
 #define WINDOW (200 * MS)
 #define ROUNDS 20        /* windows */
 #define LEAVE  (40 * US) /* GPU time that is lost when a kernel leaves */
 
 struct model_client {
 	uint64_t length;          /* ns of a kernel */
-	bool leaves;              /* while it runs; */
-	uint64_t rest;            /* ns of the one that left */
-	uint64_t done, next_tick; /* ns of those that ended */
+	bool leaves;              /* its kernels can be evicted */
+	uint64_t rest;            /* ns left of the evicted kernel */
+	uint64_t done, next_tick; /* ns of kernels that ended */
 	uint64_t ran;             /* ns in this window */
 };
 
@@ -50,9 +49,9 @@ static struct {
 	unsigned n, total_share;
 	unsigned queue[N], queued; /* clients with a kernel behind its gate; the first one runs */
 	uint64_t left;             /* ns of it */
-	uint64_t switching;        /* ns that a switch of contexts takes; */
-	uint64_t switched;         /* ns left of this one */
-	unsigned context;          /* whose it is */
+	uint64_t switching;        /* ns of a context switch */
+	uint64_t switched;         /* ns left of the current one */
+	unsigned context;          /* of the client that is on the GPU */
 	uint64_t now, next_look, random;
 } world;
 
@@ -126,7 +125,7 @@ static void start_first(void)
 	client->rest = 0;
 }
 
-/* Gates are looked at by the GPU itself. */
+/* The GPU itself looks at gates. */
 static void pass_gates(void)
 {
 	for (unsigned i = 0; i < world.n; i++) {
@@ -154,7 +153,7 @@ static void end_kernel(void)
 	take_first();
 }
 
-/* The running kernel of one who is held. */
+/* Evicts the running kernel of a held client. */
 static void evict(void)
 {
 	unsigned i = world.queued ? world.queue[0] : 0;
@@ -180,7 +179,7 @@ static void run_kernels(uint64_t ns)
 	}
 }
 
-static void tell(unsigned i)
+static void report(unsigned i)
 {
 	struct model_client *client = &world.model[i];
 
@@ -208,14 +207,14 @@ static void run_until(uint64_t end)
 		evict();
 		run_kernels(STEP);
 		for (unsigned i = 0; i < world.n; i++)
-			tell(i);
+			report(i);
 		look();
 	}
 }
 
 struct result {
 	double worst; /* percentage points off its share, of any client in any window */
-	double first; /* per cent of the first one, over all windows */
+	double first; /* the first client's per cent, over all windows */
 };
 
 static double part_of(unsigned i, uint64_t sum)
@@ -268,7 +267,7 @@ static void test_windows(void **state)
 	}
 }
 
-/* As before, but one or all of the others can be evicted. */
+/* As before, but some or all of the other clients can be evicted. */
 static void test_some_leave(void **state)
 {
 	const unsigned leave[] = {1, 3, 7};
@@ -287,7 +286,7 @@ static void test_some_leave(void **state)
 	}
 }
 
-/* Kernels that nobody can evict, longer than any turn. */
+/* Kernels that cannot be evicted, longer than any run. */
 static void test_long_kernels(void **state)
 {
 	(void)state;
@@ -299,8 +298,8 @@ static void test_long_kernels(void **state)
 	come(66, 5 * MS);
 	come(34, 500 * US);
 	assert_float_equal(run().first, 66, 3);
-	/* The other one leaves, and most of its turns were theirs: it has them later, however many
-	 * they were. */
+	/* The second client leaves, and the first one's kernels run on in its runs. It gets that
+	 * time back later, however much it is. */
 	set_up("ffs", 10 * MS);
 	come(66, 7220 * US);
 	come(34, 3560 * US);
@@ -308,8 +307,8 @@ static void test_long_kernels(void **state)
 	assert_float_equal(run().first, 66, 3);
 }
 
-/* Time slices: a turn begins with a switch of contexts, which is nobody's share. It costs a client
- * no more of its own than it is of the shortest turn. */
+/* Time slices: a run begins with a context switch, which counts for no client. A client loses no
+ * more by it than the switch's part of the shortest run. */
 static void test_switches(void **state)
 {
 	static const struct {

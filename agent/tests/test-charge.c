@@ -131,7 +131,7 @@ static void test_each_nanosecond_is_charged_once(void **unused)
 }
 
 /* Whatever clients report: together they never get back more than they admit to have run. */
-static void test_lies_pay_nobody(void **unused)
+static void test_lies_gain_nothing(void **unused)
 {
 	(void)unused;
 	for (unsigned step = 0; step < 100000; step++) {
@@ -199,7 +199,7 @@ static void test_refunds_come_from_the_pool(void **unused)
 	assert_int_equal(paid(one) + paid(other), 5 * MS);
 }
 
-/* Nobody else wants the GPU: nothing to charge, nothing to refund. */
+/* No other client wants the GPU: nothing to charge, nothing to refund. */
 static void test_alone_nothing_is_extra(void **unused)
 {
 	struct client *client = &level.clients[0];
@@ -292,7 +292,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(test_each_nanosecond_is_charged_once),
-		TEST(test_lies_pay_nobody),
+		TEST(test_lies_gain_nothing),
 		TEST(test_what_a_client_ran_before_is_not_charged),
 		TEST(test_refunds_come_from_the_pool),
 		TEST(test_alone_nothing_is_extra),
