@@ -35,60 +35,59 @@ static uint64_t gained(const struct run_queue_entry *entry)
 	return dynamic->rest && dynamic->priority > own ? dynamic->priority - own : 0;
 }
 
-static uint64_t priority(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t priority(const struct run_queue_entry *entry)
 {
-	const struct active *active = policy_state(queue);
+	const struct active *active = policy_state(entry->queue);
 	const struct dynamic *dynamic = policy_state(entry);
 	uint64_t since =
 		entry->waiting_since > active->since ? entry->waiting_since : active->since;
 	uint64_t age = gained(entry);
 
-	if (dynamic->queue == active->queue && queue->now > since)
-		age += (queue->now - since) / MS;
+	if (dynamic->queue == active->queue && entry->queue->now > since)
+		age += (entry->queue->now - since) / MS;
 	return policy_priority(entry) + (age < AGE_MAX ? age : AGE_MAX);
 }
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue_entry *entry)
 {
 	const struct dynamic *dynamic = policy_state(entry);
 
-	return dynamic->queue << 6 | (63 - priority(queue, entry));
+	return dynamic->queue << 6 | (63 - priority(entry));
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
+static void arrived(struct run_queue_entry *entry)
 {
-	const struct active *active = policy_state(queue);
+	const struct active *active = policy_state(entry->queue);
 	struct dynamic *dynamic = policy_state(entry);
 
 	dynamic->queue = active->queue;
 	dynamic->rest = 0;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
+static uint64_t quantum(struct run_queue_entry *entry)
 {
 	struct dynamic *dynamic = policy_state(entry);
-	struct active *active = policy_state(queue);
+	struct active *active = policy_state(entry->queue);
 
 	/* The first by rank waits in the inactive queue, so the active one is empty. */
-	if (dynamic->queue > active->queue && !queue->forced)
-		*active = (struct active){.queue = dynamic->queue, .since = queue->now};
-	dynamic->priority = priority(queue, entry);
+	if (dynamic->queue > active->queue && !entry->queue->forced)
+		*active = (struct active){.queue = dynamic->queue, .since = entry->queue->now};
+	dynamic->priority = priority(entry);
 	return dynamic->rest ? dynamic->rest : (policy_priority(entry) + 1) * MS / 2;
 }
 
-static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *current)
+static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
 {
 	const struct dynamic *next = policy_state(waiting), *now = policy_state(current);
-	const struct active *active = policy_state(queue);
+	const struct active *active = policy_state(current->queue);
 
-	return !waiting->waited && waiting->arrived >= queue->started &&
+	return !waiting->waited && waiting->arrived >= current->queue->started &&
 	       next->queue == active->queue && policy_priority(waiting) > now->priority;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
+static void ended(struct run_queue_entry *entry, uint64_t left)
 {
-	const struct active *active = policy_state(queue);
+	const struct active *active = policy_state(entry->queue);
 	struct dynamic *dynamic = policy_state(entry);
 
 	dynamic->rest = left;

@@ -40,9 +40,10 @@ static uint64_t round_length(const struct run_queue *queue)
 }
 
 /* T * Wi. */
-static int64_t part(const struct run_queue *queue, const struct run_queue_entry *entry)
+static int64_t part(const struct run_queue_entry *entry)
 {
-	return (int64_t)((unsigned __int128)round_length(queue) * entry->weight / queue->weights) +
+	return (int64_t)((unsigned __int128)round_length(entry->queue) * entry->weight /
+			 entry->queue->weights) +
 	       1;
 }
 
@@ -56,27 +57,26 @@ static int64_t least(const struct run_queue *queue, int64_t whole)
 	return queue->slo || whole >= shortest ? 0 : shortest;
 }
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue_entry *entry)
 {
 	const struct ffs *ffs = policy_state(entry);
 
-	(void)queue;
 	return ffs->ticket;
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
+static void arrived(struct run_queue_entry *entry)
 {
 	struct ffs *ffs = policy_state(entry);
 
-	go_last(queue, ffs);
+	go_last(entry->queue, ffs);
 	if (ffs->balance > 0)
 		ffs->balance = 0;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
+static uint64_t quantum(struct run_queue_entry *entry)
 {
 	struct ffs *ffs = policy_state(entry);
-	int64_t whole = part(queue, entry), shortest = least(queue, whole);
+	int64_t whole = part(entry), shortest = least(entry->queue, whole);
 	int64_t debts = shortest > ROUNDS_MAX * whole ? shortest : ROUNDS_MAX * whole;
 
 	if (ffs->balance < -debts)
@@ -96,21 +96,20 @@ static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
 	return (uint64_t)(ffs->balance < shortest ? shortest : ffs->balance);
 }
 
-static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
+static void ran(struct run_queue_entry *entry, int64_t ns)
 {
 	struct ffs *ffs = policy_state(entry);
 
-	(void)queue;
 	if (ns < 0)
 		ffs->back -= ns;
 	else
 		ffs->balance -= ns;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
+static void ended(struct run_queue_entry *entry, uint64_t left)
 {
 	if (left == 0)
-		go_last(queue, policy_state(entry));
+		go_last(entry->queue, policy_state(entry));
 }
 
 const struct policy policy_ffs = {.name = "ffs",

@@ -8,21 +8,19 @@
  * long launches, and not for many short ones. Elsewhere all its outstanding work counts. */
 #include "policy/policy.h"
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue_entry *entry)
 {
-	(void)queue;
 	return entry->remaining;
 }
 
-static uint64_t in_the_way(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t in_the_way(const struct run_queue_entry *entry)
 {
-	return queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
+	return entry->queue->concurrent ? entry->remaining / entry->launches : entry->remaining;
 }
 
-static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *current)
+static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
 {
-	uint64_t cost = policy_cost(queue, current), left = in_the_way(queue, current);
+	uint64_t cost = policy_cost(current), left = in_the_way(current);
 
 	return left > cost && left - cost > waiting->remaining;
 }

@@ -3,16 +3,13 @@
  * first served. The share is the priority among same-level clients. */
 #include "policy/policy.h"
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue_entry *entry)
 {
-	(void)queue;
 	return (POLICY_PRIORITY_MAX - policy_priority(entry)) << 59 | entry->arrived;
 }
 
-static bool preempts(const struct run_queue *queue, const struct run_queue_entry *waiting,
-		     const struct run_queue_entry *current)
+static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)
 {
-	(void)queue;
 	return policy_priority(waiting) > policy_priority(current);
 }
 

@@ -22,17 +22,16 @@ struct wfq {
 /* The queue's state is the virtual time of the client in service. */
 static_assert(sizeof(struct wfq) <= POLICY_STATE_SIZE, "fits");
 
-static uint64_t rank(const struct run_queue *queue, const struct run_queue_entry *entry)
+static uint64_t rank(const struct run_queue_entry *entry)
 {
 	const struct wfq *wfq = policy_state(entry);
 
-	(void)queue;
 	return wfq->left ? 0 : wfq->virtual_time + 1;
 }
 
-static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
+static void arrived(struct run_queue_entry *entry)
 {
-	const uint64_t *service = policy_state(queue);
+	const uint64_t *service = policy_state(entry->queue);
 	struct wfq *wfq = policy_state(entry);
 
 	wfq->left = 0;
@@ -40,10 +39,11 @@ static void arrived(struct run_queue *queue, struct run_queue_entry *entry)
 		wfq->virtual_time = *service;
 }
 
-static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
+static uint64_t quantum(struct run_queue_entry *entry)
 {
+	const struct run_queue *queue = entry->queue;
 	const struct policy_settings *settings = queue->settings;
-	uint64_t *service = policy_state(queue);
+	uint64_t *service = policy_state(entry->queue);
 	struct wfq *wfq = policy_state(entry);
 	uint64_t length = wfq->left ? wfq->left : settings->quantum;
 
@@ -55,20 +55,20 @@ static uint64_t quantum(struct run_queue *queue, struct run_queue_entry *entry)
 	return length > settings->min_quantum ? length : settings->min_quantum;
 }
 
-static void ran(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns)
+static void ran(struct run_queue_entry *entry, int64_t ns)
 {
 	int64_t step = (int64_t)((__int128)ns * (int64_t)SCALE / entry->weight);
 	struct wfq *wfq = policy_state(entry);
 
-	(void)queue;
 	if (step < 0 && wfq->virtual_time < (uint64_t)-step)
 		wfq->virtual_time = 0;
 	else
 		wfq->virtual_time += (uint64_t)step;
 }
 
-static void ended(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left)
+static void ended(struct run_queue_entry *entry, uint64_t left)
 {
+	const struct run_queue *queue = entry->queue;
 	struct wfq *wfq = policy_state(entry);
 
 	wfq->left = queue->n_slo && left >= queue->settings->min_quantum ? left : 0;

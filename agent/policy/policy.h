@@ -45,12 +45,13 @@ struct run_queue_entry {
 	uint64_t remaining; /* ns of these, predicted; may be a lie */
 
 	/* run-queue.c's. */
-	bool active;            /* has work outstanding */
-	bool held;              /* its hold word */
-	bool waited;            /* was current since its work arrived, and is not any more */
-	bool ran;               /* since it began to wait, beside the current client */
-	uint64_t arrived;       /* when it became active */
-	uint64_t waiting_since; /* and when it began to wait */
+	struct run_queue *queue; /* of its level */
+	bool active;             /* has work outstanding */
+	bool held;               /* its hold word */
+	bool waited;             /* was current since its work arrived, and is not any more */
+	bool ran;                /* since it began to wait, beside the current client */
+	uint64_t arrived;        /* when it became active */
+	uint64_t waiting_since;  /* and when it began to wait */
 	struct run_queue_entry *prev, *next;
 
 	/* The policy's, zero when the client comes: see policy_state(). */
@@ -98,19 +99,19 @@ struct policy {
 	bool concurrent;
 	/* The waiting client with the smallest is next; of equal ones the one that waits longest.
 	 */
-	uint64_t (*rank)(const struct run_queue *queue, const struct run_queue_entry *entry);
+	uint64_t (*rank)(const struct run_queue_entry *entry);
 	/* How long the run that @entry begins may be. NULL: until its work is done. 0: not now;
 	 * ended() follows at once. */
-	uint64_t (*quantum)(struct run_queue *queue, struct run_queue_entry *entry);
+	uint64_t (*quantum)(struct run_queue_entry *entry);
 	/* Whether @waiting, the first by rank, takes over from @current. NULL: never. */
-	bool (*preempts)(const struct run_queue *queue, const struct run_queue_entry *waiting,
+	bool (*preempts)(const struct run_queue_entry *waiting,
 			 const struct run_queue_entry *current);
 	/* The rest may be NULL. @entry has become active. */
-	void (*arrived)(struct run_queue *queue, struct run_queue_entry *entry);
+	void (*arrived)(struct run_queue_entry *entry);
 	/* @entry is charged @ns while others wait, current or not. < 0: a refund. */
-	void (*ran)(struct run_queue *queue, struct run_queue_entry *entry, int64_t ns);
+	void (*ran)(struct run_queue_entry *entry, int64_t ns);
 	/* A run of @entry is over, and it has work left. @left: ns of what it was allowed. */
-	void (*ended)(struct run_queue *queue, struct run_queue_entry *entry, uint64_t left);
+	void (*ended)(struct run_queue_entry *entry, uint64_t left);
 };
 
 #define POLICY(name) extern const struct policy policy_##name;
@@ -125,10 +126,9 @@ const char *policy_names(void);
 extern const struct policy_settings policy_defaults;
 
 /* What it costs to evict @entry. */
-static inline uint64_t policy_cost(const struct run_queue *queue,
-				   const struct run_queue_entry *entry)
+static inline uint64_t policy_cost(const struct run_queue_entry *entry)
 {
-	return entry->cost ? entry->cost : queue->settings->cost;
+	return entry->cost ? entry->cost : entry->queue->settings->cost;
 }
 
 /* EffiSha's priorities, 1..20, of a weight: 20 is a whole GPU. */

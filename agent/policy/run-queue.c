@@ -15,11 +15,6 @@ void run_queues_init(struct run_queues *queues, const struct policy *policy,
 			.policy = policy, .settings = &queues->settings, .due = POLICY_NEVER};
 }
 
-static struct run_queue *queue_of(struct run_queues *queues, const struct run_queue_entry *entry)
-{
-	return &queues->levels[entry->level];
-}
-
 static void set_now(struct run_queues *queues, uint64_t now)
 {
 	for (unsigned level = 0; level < WEIR_LEVELS; level++)
@@ -52,7 +47,7 @@ static void count(struct run_queue *queue, const struct run_queue_entry *entry, 
 {
 	queue->n_active += (unsigned)sign;
 	queue->weights += (uint64_t)sign * entry->weight;
-	queue->costs += (uint64_t)sign * policy_cost(queue, entry);
+	queue->costs += (uint64_t)sign * policy_cost(entry);
 	queue->n_slo += entry->slo ? (unsigned)sign : 0;
 	queue->settled = false;
 }
@@ -63,7 +58,7 @@ static struct run_queue_entry *find_first(const struct run_queue *queue)
 	uint64_t smallest = 0;
 
 	DL_FOREACH (queue->waiting, entry) {
-		uint64_t rank = queue->policy->rank(queue, entry);
+		uint64_t rank = queue->policy->rank(entry);
 		if (!first || rank < smallest) {
 			first = entry;
 			smallest = rank;
@@ -79,7 +74,7 @@ static void note_waiting(struct run_queue *queue, const struct run_queue_entry *
 
 	queue->n_free += !entry->held;
 	if (queue->candidate && policy->preempts &&
-	    policy->rank(queue, entry) < policy->rank(queue, queue->candidate))
+	    policy->rank(entry) < policy->rank(queue->candidate))
 		queue->candidate = entry;
 }
 
@@ -93,14 +88,14 @@ static void withdraw(struct run_queue *queue, struct run_queue_entry *entry)
 
 static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 {
-	struct run_queue *queue = queue_of(queues, entry);
+	struct run_queue *queue = entry->queue;
 
 	entry->active = true;
 	entry->waited = entry->ran = false;
 	entry->arrived = entry->waiting_since = queue->now;
 	count(queue, entry, 1);
 	if (queues->policy->arrived)
-		queues->policy->arrived(queue, entry);
+		queues->policy->arrived(entry);
 	DL_APPEND(queue->waiting, entry);
 	note_waiting(queue, entry);
 	find_objective(queue);
@@ -108,7 +103,7 @@ static void enter(struct run_queues *queues, struct run_queue_entry *entry)
 
 static void leave(struct run_queues *queues, struct run_queue_entry *entry)
 {
-	struct run_queue *queue = queue_of(queues, entry);
+	struct run_queue *queue = entry->queue;
 
 	if (queue->current == entry)
 		queue->current = NULL;
@@ -122,8 +117,8 @@ static void leave(struct run_queues *queues, struct run_queue_entry *entry)
 
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 {
-	(void)queues;
-	*entry = (struct run_queue_entry){.level = entry->level,
+	*entry = (struct run_queue_entry){.queue = &queues->levels[entry->level],
+					  .level = entry->level,
 					  .group = entry->group,
 					  .weight = entry->weight,
 					  .slo = entry->slo,
@@ -138,7 +133,7 @@ void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry,
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
 		     uint64_t remaining, uint64_t now)
 {
-	struct run_queue *queue = queue_of(queues, entry);
+	struct run_queue *queue = entry->queue;
 	bool active = launches > 0;
 
 	set_now(queues, now);
@@ -171,7 +166,7 @@ static void note_ran(struct run_queue_entry *entry, uint64_t ns)
 /* While no client waits, the current one owes nothing for what it runs, but its run gets older. */
 void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
 {
-	struct run_queue *queue = queue_of(queues, entry);
+	struct run_queue *queue = entry->queue;
 
 	entry->remaining -= ns < entry->remaining ? ns : entry->remaining;
 	note_ran(entry, ns);
@@ -180,22 +175,22 @@ void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, ui
 	else
 		queue->candidate = NULL;
 	if (queue->waiting && queues->policy->ran)
-		queues->policy->ran(queue, entry, (int64_t)ns);
+		queues->policy->ran(entry, (int64_t)ns);
 }
 
 void run_queues_overran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
 {
-	struct run_queue *queue = queue_of(queues, entry);
+	struct run_queue *queue = entry->queue;
 
 	note_ran(entry, ns);
 	if (queue->waiting && queues->policy->ran)
-		queues->policy->ran(queue, entry, (int64_t)ns);
+		queues->policy->ran(entry, (int64_t)ns);
 }
 
 void run_queues_refund(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
 {
 	if (queues->policy->ran)
-		queues->policy->ran(queue_of(queues, entry), entry, -(int64_t)ns);
+		queues->policy->ran(entry, -(int64_t)ns);
 }
 
 void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
@@ -207,17 +202,18 @@ void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 	if (active && moves)
 		leave(queues, entry);
 	else if (active)
-		count(queue_of(queues, entry), entry, -1);
+		count(entry->queue, entry, -1);
 	entry->level = news->level;
+	entry->queue = &queues->levels[entry->level];
 	entry->weight = news->weight;
 	entry->slo = news->slo;
 	entry->cost = news->cost;
 	if (active && moves) {
 		enter(queues, entry);
 	} else if (active) {
-		count(queue_of(queues, entry), entry, 1);
-		find_objective(queue_of(queues, entry));
-		queue_of(queues, entry)->candidate = NULL;
+		count(entry->queue, entry, 1);
+		find_objective(entry->queue);
+		entry->queue->candidate = NULL;
 	}
 }
 
@@ -233,7 +229,7 @@ static uint64_t due_of(const struct run_queue *queue, const struct run_queue_ent
 	if (aging < POLICY_NEVER - entry->waiting_since)
 		due = entry->waiting_since + aging;
 	if (entry->slo && !entry->waited) {
-		lead += queue->current ? policy_cost(queue, queue->current) : 0;
+		lead += queue->current ? policy_cost(queue->current) : 0;
 		uint64_t wait = entry->slo > lead ? entry->slo - lead : 0;
 		if (entry->arrived + wait < due)
 			due = entry->arrived + wait;
@@ -293,7 +289,7 @@ static void stop(struct run_queue *queue)
 		put_back(queue, entry);
 	}
 	if (queue->policy->ended)
-		queue->policy->ended(queue, entry, left);
+		queue->policy->ended(entry, left);
 	note_waiting(queue, entry);
 }
 
@@ -306,7 +302,7 @@ static void start(struct run_queue *queue, struct run_queue_entry *entry, bool f
 	queue->current = entry;
 	queue->started = queue->now;
 	queue->used = 0;
-	queue->allowed = policy->quantum ? policy->quantum(queue, entry) : POLICY_NEVER;
+	queue->allowed = policy->quantum ? policy->quantum(entry) : POLICY_NEVER;
 	if (forced && queue->allowed > queue->settings->quantum)
 		queue->allowed = queue->settings->quantum;
 	if (forced && queue->allowed < queue->settings->min_quantum)
@@ -322,8 +318,8 @@ static bool preempted(struct run_queue *queue)
 	if (!queue->candidate)
 		queue->candidate = find_first(queue);
 	if (queue->concurrent)
-		return policy->rank(queue, queue->candidate) < policy->rank(queue, queue->current);
-	return policy->preempts(queue, queue->candidate, queue->current);
+		return policy->rank(queue->candidate) < policy->rank(queue->current);
+	return policy->preempts(queue->candidate, queue->current);
 }
 
 /* Ends the current run if it is time. True: no client is current. */
@@ -344,8 +340,7 @@ static bool must_wait(const struct run_queue *queue, const struct run_queue_entr
 
 	if (running->group && entry->group == running->group)
 		return false;
-	return !queue->concurrent || queue->forced ||
-	       queue->policy->preempts(queue, running, entry);
+	return !queue->concurrent || queue->forced || queue->policy->preempts(running, entry);
 }
 
 /* It was free to run concurrently until now. If it did not, it has waited all the time. */
