@@ -125,11 +125,6 @@ void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry)
 					  .cost = entry->cost};
 }
 
-void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now)
-{
-	run_queues_work(queues, entry, 0, 0, now);
-}
-
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
 		     uint64_t remaining, uint64_t now)
 {
@@ -157,40 +152,27 @@ void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, boo
 	queues->levels[level].all_concurrent = concurrent;
 }
 
-/* A held client that still runs is leaving: that is the end of its last run. */
-static void note_ran(struct run_queue_entry *entry, uint64_t ns)
-{
-	entry->ran |= ns > 0 && !entry->held;
-}
-
-/* While no client waits, the current one owes nothing for what it runs, but its run gets older. */
-void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
+/* A held client that still runs is leaving: that is the end of its last run. While no client waits,
+ * the current one owes nothing for what it runs, but its run gets older. */
+void run_queues_ran(struct run_queue_entry *entry, uint64_t ns)
 {
 	struct run_queue *queue = entry->queue;
 
 	entry->remaining -= ns < entry->remaining ? ns : entry->remaining;
-	note_ran(entry, ns);
 	if (queue->current == entry)
 		queue->used += ns;
 	else
 		queue->candidate = NULL;
-	if (queue->waiting && queues->policy->ran)
-		queues->policy->ran(entry, (int64_t)ns);
+	run_queues_correct(entry, (int64_t)ns);
 }
 
-void run_queues_overran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
+void run_queues_correct(struct run_queue_entry *entry, int64_t ns)
 {
 	struct run_queue *queue = entry->queue;
 
-	note_ran(entry, ns);
-	if (queue->waiting && queues->policy->ran)
-		queues->policy->ran(entry, (int64_t)ns);
-}
-
-void run_queues_refund(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns)
-{
-	if (queues->policy->ran)
-		queues->policy->ran(entry, -(int64_t)ns);
+	entry->ran |= ns > 0 && !entry->held;
+	if ((queue->waiting || ns < 0) && queue->policy->ran)
+		queue->policy->ran(entry, ns);
 }
 
 void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,

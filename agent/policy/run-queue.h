@@ -38,18 +38,16 @@ void run_queues_init(struct run_queues *queues, const struct policy *policy,
 
 /* @entry's level, group, weight, slo and cost are filled in; the rest becomes zero. */
 void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
-/* Releases it, too. */
-void run_queues_remove(struct run_queues *queues, struct run_queue_entry *entry, uint64_t now);
-/* It has @launches outstanding, 0: none, and @remaining ns of work. */
+/* It has @launches outstanding and @remaining ns of work. 0: none, and it is released; call so
+ * before it goes. */
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
 		     uint64_t remaining, uint64_t now);
 /* Whether kernels of all clients of @level may run at the same time. */
 void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, bool all_concurrent);
 /* It ran for @ns since the last call, by the clock. */
-void run_queues_ran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
-/* charge.h's `extra` and `refund`: it ran for @ns more, or less. */
-void run_queues_overran(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
-void run_queues_refund(struct run_queues *queues, struct run_queue_entry *entry, uint64_t ns);
+void run_queues_ran(struct run_queue_entry *entry, uint64_t ns);
+/* charge.h's `extra`, or `refund` as a negative number. */
+void run_queues_correct(struct run_queue_entry *entry, int64_t ns);
 /* Takes @news' level, weight, objective and cost. */
 void run_queues_change(struct run_queues *queues, struct run_queue_entry *entry,
 		       const struct run_queue_entry *news, uint64_t now);

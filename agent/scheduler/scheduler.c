@@ -136,10 +136,9 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 	struct charges charges =
 		charge_report(&client->charge, &gpu->refunds[client->level], &report, &run);
 
-	if (charges.extra)
-		run_queues_overran(&gpu->queues, &client->entry, charges.extra);
-	if (charges.refund)
-		run_queues_refund(&gpu->queues, &client->entry, charges.refund);
+	if (charges.extra || charges.refund)
+		run_queues_correct(&client->entry,
+				   (int64_t)charges.extra - (int64_t)charges.refund);
 }
 
 /* Below a level with demand no client runs. */
@@ -155,7 +154,7 @@ static void charge_current(struct gpu *gpu, uint8_t level, uint64_t passed)
 
 	if (!current || is_blocked(gpu, level))
 		return;
-	run_queues_ran(&gpu->queues, current, passed);
+	run_queues_ran(current, passed);
 	charge_by_clock(&container_of(current, struct client, entry)->charge, passed);
 }
 
@@ -383,7 +382,7 @@ static void start_over(struct scheduler *scheduler, struct gpu *gpu)
 	struct client *client;
 
 	for (client = gpu->clients; client; client = client->gpu_next)
-		run_queues_remove(&gpu->queues, &client->entry, loop_now());
+		run_queues_work(&gpu->queues, &client->entry, 0, 0, loop_now());
 	begin(scheduler, gpu);
 	for (client = gpu->clients; client; client = client->gpu_next)
 		run_queues_add(&gpu->queues, &client->entry);
@@ -462,7 +461,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 void scheduler_remove(struct client *client)
 {
 	if (client->gpu->queues.policy)
-		run_queues_remove(&client->gpu->queues, &client->entry, loop_now());
+		run_queues_work(&client->gpu->queues, &client->entry, 0, 0, loop_now());
 }
 
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)

@@ -79,7 +79,7 @@ static void look(struct sim *sim)
 	struct actor *changed = take(sim->changed);
 
 	for (actor = changed; actor; actor = actor->changed) {
-		run_queues_ran(&sim->queues, &actor->entry, actor->unseen);
+		run_queues_ran(&actor->entry, actor->unseen);
 		actor->unseen = 0;
 	}
 	for (actor = changed; actor; actor = next) {

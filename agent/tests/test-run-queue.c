@@ -93,7 +93,7 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 				now);
 		break;
 	case 2:
-		run_queues_remove(queues, client, now);
+		run_queues_work(queues, client, 0, 0, now);
 		run_queues_add(queues, client);
 		break;
 	case 3:
@@ -104,13 +104,13 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 		run_queues_change(queues, client, &news, now);
 		break;
 	case 4:
-		run_queues_overran(queues, client, below(3) * MS);
+		run_queues_correct(client, ((int64_t)below(5) - 2) * (int64_t)MS);
 		break;
 	case 5:
 		run_queues_set_all_concurrent(queues, (uint8_t)below(WEIR_LEVELS), below(4));
 		break;
 	default:
-		run_queues_ran(queues, client, below(3) * MS);
+		run_queues_ran(client, below(3) * MS);
 	}
 }
 
@@ -394,16 +394,16 @@ static void test_rest_of_run(void **unused)
 	run_queues_work(&queues, asks, 1, MS, now);
 	assert_true(run_queues_decide(&queues, now) <= now + slo);
 	assert_ptr_equal(queue->current, first);
-	run_queues_ran(&queues, &clients[first - clients], slo);
+	run_queues_ran(&clients[first - clients], slo);
 	now += slo;
 	run_queues_decide(&queues, now);
 	assert_ptr_equal(queue->current, asks);
-	run_queues_ran(&queues, asks, MS);
+	run_queues_ran(asks, MS);
 	run_queues_work(&queues, asks, 0, 0, now += MS);
 	run_queues_decide(&queues, now);
 	assert_ptr_equal(queue->current, first);
 	assert_int_equal(queue->allowed, quantum - slo);
-	run_queues_ran(&queues, &clients[first - clients], quantum - slo);
+	run_queues_ran(&clients[first - clients], quantum - slo);
 	run_queues_decide(&queues, now += quantum - slo);
 	assert_ptr_not_equal(queue->current, first);
 	assert_int_equal(queue->allowed, quantum);
