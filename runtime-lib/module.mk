@@ -97,10 +97,10 @@ $(foreach t,test-function test-function-end,$(eval $t_SRC += runtime-lib/tests/i
 $(foreach t,test-preempt test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time,$(eval $t_SRC += runtime-lib/tests/inside.c runtime-lib/tests/formed.c))
 $(foreach t,test-demand test-stream test-thread,$(eval $t_SRC += runtime-lib/tests/inside.c))
 # Without the rest of libweir: the autotuner is pure.
-UNIT_TESTS += test-autotune-traces
-test-autotune-traces_SRC    := runtime-lib/tests/test-autotune-traces.c $(wildcard runtime-lib/autotune/*.c)
-test-autotune-traces_STATIC := base
-test-autotune-traces_LIBS   := -lcmocka -lm
+UNIT_TESTS += test-autotune-core
+test-autotune-core_SRC    := runtime-lib/tests/test-autotune-core.c $(wildcard runtime-lib/autotune/*.c)
+test-autotune-core_STATIC := base
+test-autotune-core_LIBS   := -lcmocka -lm
 UNIT_TESTS += test-image
 test-image_SRC      := runtime-lib/tests/test-image.c runtime-lib/preempt/image.c
 test-image_STATIC   := base
