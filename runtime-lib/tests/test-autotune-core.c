@@ -19,6 +19,7 @@
  *
  * +NS is the time since the line before with one. */
 #include "autotune/autotune.h"
+#include "autotune/autotune-candidates.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -363,6 +364,19 @@ static void model_settle(struct model *m)
 	assert_int_equal(m->tuner->state, AUTOTUNE_SETTLED);
 }
 
+static void the_median_decides_and_the_smaller_of_two(void **state)
+{
+	static const uint64_t times[] = {7, 3, 5};
+	struct candidate candidate = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		static const uint64_t wants[] = {7, 3, 5};
+		candidate_add(&candidate, &(struct autotune_sample){.ns = times[i]});
+		assert_int_equal(candidate_time(&candidate), wants[i]);
+	}
+}
+
 static void overheads_have_limits(void **state)
 {
 	static const struct {
@@ -465,6 +479,7 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traces_lead_to_the_same_decisions),
+		cmocka_unit_test(the_median_decides_and_the_smaller_of_two),
 		cmocka_unit_test(overheads_have_limits),
 		cmocka_unit_test(a_hopeless_candidate_is_launched_once),
 		cmocka_unit_test(a_form_that_is_never_launched_is_given_up),
