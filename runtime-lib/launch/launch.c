@@ -1,7 +1,6 @@
-/* The launch path: every function that starts kernels. Around the driver's own call stand
- * launch_begin() and launch_end(); neither allocates, locks, or makes a system call once the stream
- * is known. A plain launch of a kernel may go another way between them, in a form that leaves
- * (launch_formed()).
+/* The launch path: hooks of all functions that start kernels. launch_begin() and launch_end() stand
+ * around the driver's call. Once the stream is known neither of them allocates, locks, or makes a
+ * system call. Between them a plain launch may be made in a form that can leave (launch_formed()).
  */
 #include "client/stream.h"
 #include "gates/demand.h"
@@ -25,19 +24,19 @@ struct launch {
 	struct launch_decision decision; /* how a kernel is launched */
 	struct sample *sample;
 	uint64_t predicted; /* ns; 0: not known */
-	bool ordered;       /* it can have a priority of ours */
+	bool ordered;       /* it can have a priority by its length */
 };
 
 /* What a launch is allowed to become. */
 enum launch_kind {
-	LAUNCH_PLAIN,   /* a kernel that nothing ties to others: in any form */
-	LAUNCH_WHOLE,   /* as it is: cooperative, a graph, with attributes that forms do not have */
-	LAUNCH_OVERLAP, /* and overlaps the launch before it in its stream by programmatic
-			   dependence: nothing may come between those two in a graph, nor for a
-			   sample */
+	LAUNCH_PLAIN, /* in any form */
+	LAUNCH_WHOLE, /* native: cooperative, a graph, or with attributes that forms cannot have */
+	/* Native, and overlaps the launch before it by programmatic dependence: no event, and no
+	 * gate in a graph, may come between these two. */
+	LAUNCH_OVERLAP,
 };
 
-/* What a kernel of unknown time counts for inside a graph, where it cannot be sampled. */
+/* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
 #define CAPTURED_UNKNOWN 20000u /* ns */
 
 static void launch_captured(struct stream *stream, const struct level_binding *binding,
@@ -53,8 +52,8 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 			uint64_t started)
 {
 	struct stream *stream = launch->stream;
-	/* What an eviction costs is learned where there are some, and never while forms are
-	 * compared: the events in the chain take time, too. */
+	/* The cost of an eviction is measured where there are evictions, but never while forms are
+	 * compared: the events in the chain take time. */
 	bool parts = launch->decision.config && !launch->decision.sample &&
 		     gate_is_contended(stream->client);
 	bool due = sampler_is_due(sampler_of(stream->client), launch->predicted, starts);
@@ -103,8 +102,8 @@ static struct launch_decision decide(struct tuned_kernel *tuned, const struct cl
 							  memory_order_relaxed)});
 }
 
-/* Read again behind the growth of `begun`: who raises the client waits for launches that may have
- * another binding (worker.c). @binding: of a client that is gone meanwhile. */
+/* Reads the binding again after `begun` has grown: a change of level waits for launches that may
+ * use the former one (level-change.c). NULL there: the client is gone, the former one will do. */
 static const struct level_binding *binding_now(const struct client *client,
 					       const struct level_binding *binding)
 {
@@ -113,7 +112,7 @@ static const struct level_binding *binding_now(const struct client *client,
 	return now ? now : binding;
 }
 
-/* Fills @launch in place: a copy of what was just written would be waited for. */
+/* Filled in place: returning the structure by value would stall on store forwarding. */
 static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
 			 const struct kernel_call *call, enum launch_kind kind)
 {
@@ -160,8 +159,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 		start_begin(stream->client, closed);
 }
 
-/* Launches in the form that the kernel is to have now. False: it was not launched, and runs as it
- * is. */
+/* Launches in the form that was decided. False: not launched; launch natively. */
 static bool launch_formed(struct launch *launch, const struct kernel_call *call, CUresult *result)
 {
 	if (!launch->decision.config)
@@ -170,13 +168,13 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 					   &launch->decision, launch->sample, result))
 		return true;
 	autotune_not_launched(&launch->decision.tuned->tuner);
-	/* What the sample shows is the native kernel. */
+	/* The sample is one of the native kernel. */
 	if (launch->sample)
 		launch->sample->of.candidate = 0;
 	return false;
 }
 
-/* With the priority of its level, or of its length. False: it was not launched. */
+/* Launches with a priority of ours. False: not launched. */
 static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
 			 CUstream handle, bool per_thread, CUresult *result)
 {
@@ -212,8 +210,7 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 	return result;
 }
 
-/* Attributes that a rewritten kernel takes as the native one does; all others make the launch one
- * that runs as it is. */
+/* Plain: only attributes that a form takes as the native kernel does. */
 static enum launch_kind kind_of(const CUlaunchConfig *config)
 {
 	enum launch_kind kind = LAUNCH_PLAIN;
@@ -339,7 +336,7 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsign
 									shared, stream, params));
 }
 
-/* One launch on several devices: each stream is gated as for a launch of its own. */
+/* One launch on several devices. Each stream is gated as for a launch of its own. */
 EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count,
 						     unsigned flags)
 {
@@ -354,7 +351,7 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 							l->sharedMemBytes},
 					   .params = l->kernelParams};
 		launch_begin(&launches[i], l->hStream, false, &call, LAUNCH_OVERLAP);
-		/* Not kept locked: who launches the same in another order would stand in our way.
+		/* Not kept locked: a thread with the same streams in another order would deadlock.
 		 */
 		if (launches[i].slot)
 			preempt_slot_unlock(take(launches[i].slot));
@@ -365,8 +362,7 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 	return result;
 }
 
-/* A function of the old interface has its block size set by cuFuncSetBlockShape(), which is not
- * seen. */
+/* The old interface sets the block size by cuFuncSetBlockShape(), which is not hooked. */
 static void begin_old(struct launch *launch, CUfunction f, int width, int height, CUstream stream)
 {
 	launch_begin(launch, stream, false,

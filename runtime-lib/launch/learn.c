@@ -11,7 +11,7 @@
 #define SAMPLE_EVERY  5000000u  /* ns: one launch is measured, whatever is known of it; */
 #define SAMPLE_WITHIN 20000000u /* then a short one, too */
 
-/* What a chain's continuation that finds nothing to do costs with its gate (H200). */
+/* ns, of a continuation that finds nothing to do, with its gate (H200). */
 #define LINK_NS 4600u
 #define KEEP    (7.0 / 8)
 
@@ -25,8 +25,7 @@ static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 	learning_of(client)->prediction_error += (uint64_t)(kernel_error(of->predicted, ns) * 1e6);
 }
 
-/* GPU time lost: that of the two parts, less what the kernel takes when nobody wants it to leave.
- */
+/* An eviction costs the time of the two parts, less the time of the whole kernel. */
 static void learn_eviction(const struct sample *sample)
 {
 	struct kernel_time *kernel = sample->of.kernel;
@@ -36,7 +35,7 @@ static void learn_eviction(const struct sample *sample)
 		kernel_learn_eviction(kernel, sample->of.key, ran > mean ? ran - mean : 1);
 }
 
-/* Without the chain that it went through for nothing, whose length is another one each time. */
+/* The time without that of continuations, whose number varies. */
 static uint64_t without_links(const struct sample *sample, uint64_t ns)
 {
 	bool flew = atomic_load(&sample->flight) != SAMPLE_PLAIN;
@@ -45,26 +44,25 @@ static uint64_t without_links(const struct sample *sample, uint64_t ns)
 	return links < ns / 2 ? ns - links : ns / 2;
 }
 
-/* Who runs for longer is more likely to be evicted. A kernel that cannot leave is not; the gate
- * behind it costs nothing worth counting. One that was launched as it is for comparison says
- * nothing. */
+/* A kernel is evicted in proportion to its time. A kernel that cannot leave costs nothing. A launch
+ * that only served a comparison does not count. */
 static void weigh(struct client *client, const struct sample *sample)
 {
 	const struct sampled *of = &sample->of;
 	bool leaves = atomic_load(&sample->flight) != SAMPLE_PLAIN;
-	bool in_turn = of->tuned && !autotune_uses(&of->tuned->tuner, of->candidate);
+	bool compared = of->tuned && !autotune_uses(&of->tuned->tuner, of->candidate);
 	double cost = (double)atomic_load(&of->kernel->eviction);
 	double time = (double)kernel_mean(of->kernel);
 
-	if (in_turn || (leaves && cost <= 0))
+	if (compared || (leaves && cost <= 0))
 		return;
 	learning_of(client)->run_time = learning_of(client)->run_time * KEEP + time;
 	learning_of(client)->eviction_cost =
 		learning_of(client)->eviction_cost * KEEP + (leaves ? cost * time : 0);
 }
 
-/* What changes by so much is measured again soon: equals run beside it until the agent sees that
- * they have work. */
+/* After such a change another launch is measured soon. Same-level clients may run beside the kernel
+ * until the agent sees that they have work. */
 static void watch_change(struct client *client, uint64_t before, uint64_t ns)
 {
 	if (before && (ns > 2 * before || before > 2 * ns))
@@ -107,7 +105,7 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 	bool crowded = gate_is_contended(client) || sample->disturbed;
 	uint64_t before = kernel_mean(sample->of.kernel);
 
-	/* Among others it runs for longer than it takes. */
+	/* Others on the GPU lengthen it: then only a first estimate counts. */
 	if (!sample->disturbed || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));

@@ -12,12 +12,12 @@
 struct preempting preemptings[CLIENTS_MAX];
 
 #define SAVES_MAX (1ull << 30)
-/* The driver gives out memory in blocks of this size, and of smaller allocations puts several into
- * one: ours would move the program's. */
+/* The driver allocates blocks of this size, and puts several smaller allocations into one: ours
+ * would share a block with the program's, and move it. */
 #define BLOCK (2ull << 20)
 
-/* The program's parameters, packed as the kernel has them. False: not all are there, or they come
- * in a way that is not known. */
+/* Packs the program's parameters in the kernel's layout. False: some are missing, or come in an
+ * unknown way. */
 static bool pack(uint8_t *packed, const struct launch_decision *decision,
 		 const struct kernel_call *call)
 {
@@ -56,7 +56,7 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 	return result;
 }
 
-/* A launch of @grid blocks with packed parameters, in all else as the program wanted it. */
+/* Launches @grid blocks with packed parameters, otherwise as the program asked for. */
 static CUresult start(const struct kernel_call *call, const struct launch_decision *decision,
 		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
 {
@@ -85,7 +85,7 @@ static CUresult start(const struct kernel_call *call, const struct launch_decisi
 				    stream->handle, NULL, extra);
 }
 
-/* Nobody can say why here; the native launch that follows tells the program. */
+/* The native launch that follows tells the program if something is wrong with its call. */
 static bool refused(const struct launch_decision *decision, CUresult result)
 {
 	autotune_refused(&decision->tuned->tuner);
@@ -134,7 +134,7 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 	return true;
 }
 
-/* Room for the workers' saves; else the worker is asked for it. */
+/* Is there room for the saves? If not, the worker is asked for it. */
 static bool has_saves(struct stream *stream, struct preempt_slot *slot,
 		      const struct launch_config *config)
 {
@@ -163,7 +163,7 @@ static void fill_hidden(struct weir_persistent *hidden, struct preempt_slot *slo
 	hidden->saves = hidden->save_stride ? atomic_load(&slot->saves) : 0;
 }
 
-/* Continuations for another launch in the slot. */
+/* How many continuations another launch in the slot can have. */
 static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 {
 	uint32_t links = atomic_load(&slot->links);
@@ -173,7 +173,7 @@ static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 	return wanted < most ? wanted : most;
 }
 
-/* A sample whose event is not recorded has no time between. */
+/* If the recording fails, the sample has no time between its events. */
 static void mark(CUevent event, const struct stream *stream)
 {
 	if (event)
@@ -210,7 +210,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	for (uint32_t left = chain; left-- && *result == CUDA_SUCCESS;) {
 		struct sample *first = parts && left + 1 == chain ? sample : NULL;
 		mark(first ? first->away : NULL, stream);
-		/* The last one of these serves the next launch as well. */
+		/* The last gate serves the next launch as well. */
 		gate_put(stream, binding, decision->yields);
 		mark(first ? first->back : NULL, stream);
 		if (!left)
@@ -219,7 +219,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
-	if (*result != CUDA_SUCCESS) /* it is given back */
+	if (*result != CUDA_SUCCESS) /* sample_end() gives it back */
 		sample = NULL;
 	if (sample) {
 		sample->chain = chain;
@@ -269,8 +269,8 @@ static void landed(struct client *client, const struct flight *flight, uint32_t 
 	autotune_evicted(&flight->tuned->tuner, evictions, flight->chain);
 }
 
-/* In their order: one that is finished was begun after those before it were. True: some are left.
- */
+/* Takes finished launches, in order: if one is finished, so are those before it. True: some are
+ * left. */
 static bool look_at_slot(struct client *client, struct preempt_slot *slot)
 {
 	uint32_t last = atomic_load(&slot->last), seen = atomic_load(&slot->seen);
@@ -297,7 +297,7 @@ static bool look_at_slot(struct client *client, struct preempt_slot *slot)
 	return seen != last;
 }
 
-/* What was there belonged to a context that is gone. */
+/* All resources ended with their context. */
 static void renew(struct preempt_slots *slots)
 {
 	slots->state = SLOTS_NONE;
@@ -325,7 +325,7 @@ static bool look_at_slots(struct client *client)
 	return flying;
 }
 
-/* The newest was: so were those before it. */
+/* If the newest launch is finished, all are. */
 bool preempt_done(struct stream *stream)
 {
 	const struct preempt_slot *slot = atomic_load(&stream->slot);
@@ -351,7 +351,7 @@ static size_t reports_size(void)
 	return PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(uint64_t);
 }
 
-/* Words that become zero in a stream of their own, and host memory for reports. */
+/* Device words, cleared in a stream of their own, and host memory for reports. */
 static enum slots_state make(struct preempt_slots *slots)
 {
 	if (!slots->reports) {
@@ -395,7 +395,7 @@ static void advance(struct preempt_slots *slots)
 	case SLOTS_NONE:
 		slots->state = make(slots);
 		if (slots->state == SLOTS_REFUSED)
-			log_warning("no memory for kernels that leave: all run as they are");
+			log_warning("no memory for kernels that can leave: all run natively");
 		break;
 	case SLOTS_ZEROING:
 		result = real(cuStreamQuery)(slots->zeroing);
@@ -433,13 +433,13 @@ static void give_slots(struct client *client, struct preempt_slots *slots)
 		slot->landed = 0;
 		atomic_store(&slot->taken, 1);
 		atomic_store(&s->slot, slot);
-		if (atomic_load(&s->key) <= STREAM_GOES) /* it went meanwhile */
+		if (atomic_load(&s->key) <= STREAM_GOES) /* the stream ended meanwhile */
 			preempt_stream_gone(s);
 	}
 }
 
-/* A larger area beside the old one, which launches in flight may still use: to free it would wait
- * for all that the GPU has to do. So it at least doubles. */
+/* Makes a larger area. The old one stays, because launches in flight may use it, and freeing it
+ * would wait for the GPU. So the size at least doubles. */
 static void grow_saves(struct preempt_slot *slot)
 {
 	uint64_t wanted = atomic_load(&slot->saves_wanted), size = atomic_load(&slot->saves_size);

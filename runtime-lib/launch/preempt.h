@@ -1,26 +1,26 @@
-/* Launching kernels in forms that leave (weir/preempt-abi.h).
+/* Launching kernels in forms that can leave (weir/preempt-abi.h). preempt/README.md has the model.
  *
  * A launch in the form persistent or resumable is a chain in the program's own stream:
  *
  *	kernel, gate, continuation, gate, continuation, … gate, last continuation
  *
- * The kernel, and all continuations but the last, leave when somebody above wants the GPU. Then the
- * next gate is closed until nobody does, and the continuation behind it goes on. The last one is
- * never asked to leave, so the launch is finished when the chain is, and whatever the program puts
- * behind it stands in its right order. Nothing here waits for a word that we would have to write,
- * and nobody has to launch anything later: measured on an H200, a launch in another stream cannot
- *be relied upon while one is blocked. It sits behind the blocked one wherever streams share a
- *hardware channel (under MPS always, else with CUDA_DEVICE_MAX_CONNECTIONS=1), whatever its
- *priority; and cuMemFree, cuMemFreeHost, cuModuleLoadData and copies that synchronise hold a lock
- *of the driver, under which no other thread can launch, until the blocked stream is done.
+ * The kernel, and all continuations but the last, leave when a higher level wants the GPU. Then the
+ *next gate is closed until it does not, and the continuation behind goes on. The last one is never
+ *asked to leave, so the launch is finished when the chain is. Nothing waits for a word that we
+ *would have to write, and nobody has to launch anything later: while a stream is blocked, a launch
+ *in another stream may be stuck behind it (README.md, traps).
  *
- * How long a chain must be is learned from how often launches were evicted (tuning.c). A
- * continuation that finds nothing left costs 2.5 us and an open gate 2.1 us.
+ * How many continuations a launch needs is learned from evictions (autotune). A client whose kernel
+ *is finished while gates are closed says so (WEIR_STATUS_DONE), and the agent lets it pass.
  *
+<<<<<<< HEAD
  * Who is held when its kernel ends says so (WEIR_STATUS_DONE), and the agent lets it pass: else the
  * program would not hear of that until it runs again.
  *
  * A sliced launch is a number of launches of a part of the grid each, with gates between.
+=======
+ * A sliced launch is several launches, each of a part of the grid, with gates between.
+>>>>>>> 3ef08e2 (runtime-lib: plain words in the protocol, launches, measuring, forms and the shim)
  */
 #pragma once
 
@@ -31,12 +31,11 @@
 
 #include <sched.h>
 
-#define PREEMPT_SLOTS_MAX 64  /* of a client: streams with such kernels */
-#define FLIGHTS_MAX       512 /* of a slot: launches not seen to be finished; a power of two */
-/* What is put into a stream and not begun takes one of about 1000 places, and a continuation and
- * its gate take two. When there are none left a launch waits in the driver, with its lock, for as
- * long as the stream stands still. So the launches in flight have so many together: each at most
- * half of what is left, or the least. */
+#define PREEMPT_SLOTS_MAX 64  /* of a client */
+#define FLIGHTS_MAX       512 /* of a slot, not seen to be finished; a power of two */
+/* Continuations of all launches in flight of a stream. The driver queues about 1000 operations, a
+ * continuation and its gate are two, and a launch into a full queue blocks in the driver with its
+ * lock. A launch gets at most half of what is left, but never fewer than the least. */
 #define LINKS_MAX   448
 #define LINKS_LEAST 4
 
@@ -46,27 +45,27 @@ struct flight {
 	struct sample *sample; /* or NULL */
 	enum weir_form form;
 	uint32_t chain;
-	uint64_t number; /* of the launch, as its stream counts them */
+	uint64_t number; /* of the launch in its stream */
 };
 
-/* What a stream needs for such kernels. Taken by the worker for a stream that wants one, and given
- * back when the stream is gone and its last launch finished. */
+/* What a stream needs for such kernels. The worker takes one for a stream that wants it, and frees
+ * it when the stream is gone and its last launch finished. */
 struct preempt_slot {
 	_Atomic int taken;
 	_Atomic int orphan; /* its stream is gone */
 	_Atomic int busy;   /* a thread is putting a launch into the stream */
 	CUdeviceptr words;
-	_Atomic uint64_t *reports; /* FLIGHTS_MAX, written by the GPU: evictions << 32 | done */
+	_Atomic uint64_t *reports; /* FLIGHTS_MAX; the GPU writes: evictions << 32 | serial */
 	CUdeviceptr reports_gpu;
-	_Atomic uint64_t saves, saves_size; /* device memory; size is published last */
+	_Atomic uint64_t saves, saves_size; /* device memory; the size is published last */
 	_Atomic uint64_t saves_wanted;
 	uint64_t saves_refused; /* worker */
 
 	_Atomic uint32_t links; /* continuations of the launches in flight */
-	_Atomic uint32_t last;  /* serial of the last launch that is all in the stream */
-	_Atomic uint32_t seen;  /* worker: and of the last one seen to be finished */
-	uint32_t evictions;     /* worker: as reported with that one, */
-	uint64_t landed;        /* and its number; 0: there was none */
+	_Atomic uint32_t last;  /* serial of the last launch whose chain is complete */
+	_Atomic uint32_t seen;  /* worker: serial of the last one seen to be finished; */
+	uint32_t evictions;     /* worker: evictions reported with it; */
+	uint64_t landed;        /* its number; 0: none */
 	struct flight flights[FLIGHTS_MAX];
 };
 
@@ -74,17 +73,17 @@ enum slots_state { SLOTS_NONE, SLOTS_ZEROING, SLOTS_READY, SLOTS_REFUSED };
 
 /* Of a client. Made by the worker, never freed: a thread may be in the middle of a launch. */
 struct preempt_slots {
-	_Atomic int stale; /* its context is gone: the worker begins anew */
+	_Atomic int stale; /* the context is gone: the worker starts over */
 	enum slots_state state;
 	CUdeviceptr words;
-	CUstream zeroing; /* in which the words become zero; then NULL */
+	CUstream zeroing; /* clears the words; then NULL */
 	_Atomic uint64_t *reports;
 	CUdeviceptr reports_gpu;
 	struct preempt_slot slot[PREEMPT_SLOTS_MAX];
 };
 
-/* Around everything that launches into a stream with a slot: nothing may come into the middle of a
- * chain. Only threads that launch into one stream at the same time meet here. */
+/* Around every launch into a stream with a slot: nothing may come into the middle of a chain. Only
+ * threads that launch into the same stream meet here. */
 static inline void preempt_slot_lock(struct preempt_slot *slot)
 {
 	while (atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire))
@@ -96,8 +95,8 @@ static inline void preempt_slot_unlock(struct preempt_slot *slot)
 	atomic_store_explicit(&slot->busy, 0, memory_order_release);
 }
 
-/* Launch path, with the slot locked: launches in the form of the turn's plan. False: it cannot be,
- * nothing was launched, and the kernel is to run as it is. */
+/* Launch path, with the slot locked: launches as the decision's config says. False: nothing was
+ * launched; launch natively. */
 bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		    const struct level_binding *binding, const struct kernel_call *call,
 		    const struct launch_decision *decision, struct sample *sample,

@@ -10,19 +10,19 @@
 #define WAYS          4u
 #define FIRST_SAMPLES 4u
 #define SAMPLE_EVERY  128u
-#define FELT_EVERY    512u /* of short ones, which feel the events */
+#define FELT_EVERY    512u /* of short kernels, which the events disturb */
 #define WANTED_EVERY  16u
 #define VARYING       0.01 /* variance of errors of 10 % */
 #define BETTER        4    /* times less variance */
 #define ERROR_MAX     10.0
-/* So many samples in a row are laid to others on the GPU; or so many, if none is twice as long. */
+/* Longer samples in a row that are not believed; the latter if one is less than twice the mean. */
 #define LONGER_MOST   8u
 #define LITTLE_LONGER 32u
 
 static struct kernel_time table[ENTRIES];
 _Atomic uint32_t code_unloads;
 
-/* Both halves of the product: each bit of it depends on all of both. */
+/* Each bit of the result depends on all bits of both. */
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
@@ -35,8 +35,8 @@ static uint64_t pair(unsigned high, unsigned low)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Folded multiplications, of which two run at a time (the mixing of wyhash, Wang Yi, public domain;
- * the constants are the hexadecimal digits of pi). */
+/* Folded multiplications as in wyhash (Wang Yi, public domain), two of them independent. The
+ * constants are the hexadecimal digits of pi. */
 uint64_t kernel_key(const struct geometry *geometry)
 {
 	const unsigned *grid = geometry->grid, *block = geometry->block;
@@ -51,7 +51,7 @@ uint64_t kernel_key(const struct geometry *geometry)
 	return key ? key : 1;
 }
 
-/* Takes over an entry; readers in between see a kernel of unknown time. */
+/* Overwrites an entry; readers in between see a kernel of unknown time. */
 static void claim(struct kernel_time *entry, uint64_t key)
 {
 	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
@@ -86,13 +86,13 @@ struct kernel_time *kernel_find(uint64_t key)
 	return victim;
 }
 
-/* Each case a remainder of its own: by a constant it takes no division. */
+/* A remainder by a constant takes no division. */
 static bool is_turn(uint32_t n, bool wanted, bool felt)
 {
 	return (wanted ? n % WANTED_EVERY : felt ? n % FELT_EVERY : n % SAMPLE_EVERY) == 0;
 }
 
-/* Others made the last ones much longer, or what is known of it is wrong: the next ones tell. */
+/* The latest samples were much longer: because of others, or the mean is wrong. */
 static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
 {
 	return atomic_load_explicit(&kernel->longer, memory_order_relaxed) &&
@@ -103,7 +103,7 @@ bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
 	bool wanted = kernel_varies(kernel) ||
 		      (leaves && !atomic_load_explicit(&kernel->eviction, memory_order_relaxed));
-	/* Relaxed and not atomic as a whole: a sample more or less is no matter. */
+	/* Not atomic as a whole: a sample more or less does no harm. */
 	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
 	uint64_t mean = kernel_mean(kernel);
 
@@ -118,7 +118,7 @@ void kernel_learn_eviction(struct kernel_time *kernel, uint64_t key, uint64_t ns
 
 	if (atomic_load(&kernel->key) != key)
 		return;
-	/* A difference of two times, of which the mean one is the shortest or so: so is this. */
+	/* As for the mean, shorter values count for more. */
 	mean = (uint64_t)ridge_mean((double)mean, (double)ns);
 	atomic_store(&kernel->eviction, mean ? mean : 1);
 }
@@ -140,7 +140,7 @@ static double learn_variance(_Atomic double *variance, double error)
 	return now;
 }
 
-/* Before anything is known the mean is no worse than the regression. */
+/* Without a prediction by the regression the mean counts as its prediction. */
 static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint64_t by_sizes)
 {
 	double of_mean = learn_variance(&kernel->variance, kernel_error(mean, ns));
@@ -150,8 +150,7 @@ static void compare(struct kernel_time *kernel, uint64_t mean, uint64_t ns, uint
 	atomic_store(&kernel->varies, by_sizes && of_mean > VARYING && of_sizes * BETTER < of_mean);
 }
 
-/* Each of those in a row was lengthened by others, if not all; so the least says most. 0: there are
- * not enough of them yet. */
+/* Others lengthened most samples of the row, so the least is the best. 0: the row is too short. */
 static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_t ns)
 {
 	uint32_t n = atomic_load(&kernel->longer);
@@ -176,8 +175,8 @@ uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, b
 	return ns;
 }
 
-/* Others only ever make it longer: of a mean that is longer by more than a sixteenth nothing is
- * kept among them. */
+/* Others only lengthen a kernel: a crowded sample that is shorter by a sixteenth replaces the mean.
+ */
 static uint64_t mean_with(uint64_t mean, uint64_t ns, bool crowded)
 {
 	uint64_t next = crowded && ns < mean - mean / 16

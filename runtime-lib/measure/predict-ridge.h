@@ -1,7 +1,6 @@
-/* Kernel times by regression: what a kernel took at several sizes says what it takes at others
- * (FLEP, section 4.2). A model of one kernel is ridge regression in closed form over a few features
- * of its launches. Two shapes are tried, and the one stays that predicts each point best from the
- * others:
+/* Kernel times by regression: from a kernel's times at several sizes to its times at others (FLEP,
+ *section 4.2). A model of one kernel is ridge regression in closed form over a few features of its
+ *launches. Of two shapes the one stays that predicts each point best from the others:
  *
  *	linear	ns = bias + sum(weight * x), with relative errors minimised
  *	power	log ns = bias + sum(weight * log(1 + x)): times of products and powers of sizes
@@ -13,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RIDGE_SCALARS  9 /* arguments that are looked at */
+#define RIDGE_SCALARS  9 /* arguments that a model uses */
 #define RIDGE_FEATURES (3 + RIDGE_SCALARS)
 #define RIDGE_POINTS   24
 #define RIDGE_LEAST    3 /* points that make a model */
@@ -25,7 +24,7 @@ struct ridge_point {
 };
 
 struct ridge {
-	struct ridge_point points[RIDGE_POINTS]; /* the least recently new one first */
+	struct ridge_point points[RIDGE_POINTS]; /* oldest first */
 	size_t n;
 };
 
@@ -34,37 +33,38 @@ struct ridge {
 
 enum ridge_shape { RIDGE_NONE, RIDGE_LINEAR, RIDGE_POWER };
 
-/* What is read at launches. */
+/* What the launch path reads. */
 struct ridge_model {
 	enum ridge_shape shape;
-	double bias, weights[RIDGE_FEATURES];             /* 0: does not matter, or never varied */
-	double low[RIDGE_FEATURES], high[RIDGE_FEATURES]; /* that were seen */
-	double shortest, longest;                         /* ns, likewise */
-	double error; /* mean of the relative ones, each point being predicted by the others */
+	double bias, weights[RIDGE_FEATURES];             /* 0: irrelevant, or never varied */
+	double low[RIDGE_FEATURES], high[RIDGE_FEATURES]; /* of the points */
+	double shortest, longest;                         /* ns, of the points */
+	double error; /* mean relative error, each point predicted by the others */
 };
 
 /* The features of a launch: blocks, threads of a block, dynamic shared memory, and the arguments of
- * 1 to 8 bytes as unsigned numbers. What cannot be a size, as pointers, counts as 0. */
+ * 1 to 8 bytes as unsigned numbers. A value that cannot be a size, such as a pointer, counts as 0.
+ */
 void ridge_describe(double x[RIDGE_FEATURES], const unsigned grid[3], const unsigned block[3],
 		    unsigned shared, const uint64_t scalars[RIDGE_SCALARS]);
 
-/* Takes a measurement in. Values out of range are ignored. When all points are taken, of the two
- * that are most alike the older one goes. True: a model may now say something else. */
+/* Learns a measurement; ignores values out of range. If all points are taken it replaces the older
+ * of the two most similar ones. True: a model may change. */
 bool ridge_learn(struct ridge *ridge, const double x[RIDGE_FEATURES], double ns);
 
-/* False: there are too few sizes, or no model predicts them; @model is then of RIDGE_NONE. */
+/* False: too few sizes, or no model predicts them; then @model is RIDGE_NONE. */
 bool ridge_fit(const struct ridge *ridge, struct ridge_model *model);
 
-/* ns; 0: not known, for a size far from all that were seen as well. */
+/* ns; 0: not known, also for a size far from all points. */
 double ridge_predict(const struct ridge_model *model, const double x[RIDGE_FEATURES]);
 
-/* A running mean of times. Others on the GPU can only lengthen what is measured, so a shorter time
- * counts for more. */
+/* A running mean of times. Others on the GPU can only lengthen a kernel, so a shorter time counts
+ * for more. */
 static inline double ridge_mean(double mean, double ns)
 {
 	return mean <= 0 || ns < mean ? ns : mean + (ns - mean) / 8;
 }
 
-/* Good to 1e-9, for finite positive numbers; and for -1000 .. 1000. */
+/* Exact to 1e-9: for finite positive numbers, and for -1000 .. 1000. */
 double ridge_log2(double x);
 double ridge_exp2(double x);

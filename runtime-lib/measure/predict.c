@@ -34,13 +34,13 @@ struct model {
 	bool known; /* where arguments lie */
 	struct view view;
 	struct ridge ridge;
-	bool stale;       /* the model does not say what was learned */
-	uint64_t learned; /* when last, by `samples` */
+	bool stale;       /* it has learned something since it was fitted */
+	uint64_t learned; /* `samples` when it last learned */
 };
 
 static struct model models[MODELS];
 static _Atomic uint32_t stale; /* models */
-static uint64_t samples;       /* worker: how many were learned from */
+static uint64_t samples;       /* worker: learned from by all models */
 
 static struct model *set_of(uint64_t key)
 {
@@ -59,8 +59,8 @@ static struct model *find(const void *function)
 	return NULL;
 }
 
-/* False: none, or the worker is at it. Loads of words come before the second one of the sequence,
- * and a word of a later view is seen only after its odd sequence. */
+/* False: there is none, or the worker writes it. Words are loaded before the sequence is loaded
+ * again, and a reader that sees a word of a later view sees its odd sequence, too. */
 static bool look_up(struct view *view, const void *function)
 {
 	const struct model *model = find(function);
@@ -156,7 +156,7 @@ uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *cal
 
 /* Worker. */
 
-/* The one that has learned nothing for the longest goes. */
+/* Overwrites the model that has learned nothing for the longest time. */
 static struct model *claim(const void *function)
 {
 	uint64_t key = (uint64_t)(uintptr_t)function;
@@ -188,7 +188,7 @@ static void publish(struct model *model)
 	atomic_store(&model->sequence, sequence + 1 ? sequence + 1 : 2);
 }
 
-/* Not every driver says: then it has none that are looked at. */
+/* Not every driver tells: then the model uses no arguments. */
 static void find_slots(struct view *view, const void *function)
 {
 	CUlibrary library = NULL;
@@ -210,7 +210,7 @@ static void find_slots(struct view *view, const void *function)
 	}
 }
 
-/* What was learned of another kernel that had this handle is nothing worth. */
+/* Another kernel may have this handle now. */
 static void renew(struct model *model, const void *function, uint32_t unloads)
 {
 	struct view view = {.unloads = unloads};

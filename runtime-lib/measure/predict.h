@@ -1,16 +1,16 @@
-/* How long a launch will take: what its kernel took in this geometry, or, where that is not known
- * or varies with the arguments, what a regression over the kernel's sizes says (predict-ridge.h).
+/* How long a launch will take: the mean of its kernel in this geometry; or, where that is not known
+ * or varies with the arguments, the prediction of a regression over the kernel's sizes.
  *
- * A model for each kernel that was sampled, in a table of fixed size that forgets by being
- * overwritten. The worker makes models; the launch path reads them without a lock: a snapshot that
- * was torn counts as none. Where the kernel's arguments lie the driver says, of handles that are
- * ones, so a model's arguments are only looked at while no code was unloaded since. */
+ * Each sampled kernel has a model, in a table of fixed size whose entries are overwritten. The
+ * worker makes models; the launch path reads them without a lock and ignores a torn snapshot. The
+ * driver tells where arguments lie, but only for valid handles. So a model's arguments are read
+ * only while no code has been unloaded since. */
 #pragma once
 
 #include "measure/kernel.h"
 #include "measure/predict-ridge.h"
 
-/* The arguments that a model looks at; `known` is false when where they lie is not. */
+/* The arguments that a model uses. */
 struct arguments {
 	bool known;
 	uint64_t scalars[RIDGE_SCALARS];
@@ -21,12 +21,12 @@ uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *cal
 /* Launch path, for a sample. */
 struct arguments predict_arguments(const struct kernel_call *call);
 
-/* Worker: makes a model anew that has learned something; one at a time, and not all the time. */
+/* Worker: fits a model again that has learned something; one at a time, every 10 ms at most. */
 void predict_work(uint64_t now);
-/* Any thread: some have not been made anew. */
+/* Any thread: some models are to be fitted. */
 bool predict_pending(void);
 
-/* Worker, with the context current: a launch took so long, nothing else being in that time. What
- * was predicted, by the regression for this size; 0: nothing. */
+/* Worker, with the context current: learns that a launch took @ns. @unloads: kernel_unloads()
+ * before it. Returns what the regression predicted; 0: nothing. */
 uint64_t predict_learn(const struct geometry *geometry, const struct arguments *arguments,
 		       uint32_t unloads, uint64_t ns);

@@ -19,7 +19,7 @@ void sampler_init(struct sampler *sampler)
 		free |= 1u << i;
 	}
 out:
-	/* Of a context that is gone some may not have been read. */
+	/* Some of the former context may not have been read. */
 	atomic_store(&sampler->armed, 0);
 	atomic_store(&sampler->free, free);
 }
@@ -72,7 +72,7 @@ uint64_t sample_ran(const struct sample *sample)
 	return (uint64_t)(((double)before + (double)after) * 1e6);
 }
 
-/* Time since gates were last seen closed: until then it may have been away, or behind others. */
+/* Counts from when gates were last seen closed: before, it may have been away, or behind others. */
 static void watch(struct sample *sample, const struct sample_reader *reader)
 {
 	sample->open = reader->now;

@@ -1,5 +1,5 @@
-/* Samples of kernel times: a pair of events around a launch now and then, read later by the worker,
- * so that the application is never synchronised. */
+/* Samples of kernel times: a pair of events around a launch now and then. The worker reads them
+ * later, so the application is never synchronised. */
 #pragma once
 
 #include "client/client.h"
@@ -12,24 +12,25 @@
 
 /* Short kernels feel the events: this many in a row are passed over for a longer one. */
 #define SAMPLE_PASSES 16u
-/* A launch into an idle stream feels them more, about 20 us: mostly somebody waits for its end. */
+/* Launches into an idle stream in a row that are passed over: events cost them about 20 us, and
+ * mostly somebody waits for their end. */
 #define SAMPLE_STARTS 6u
 
-/* Whether a launch is to be measured, whatever is known of it. */
+/* Should some launch be measured, whatever is known of it? */
 enum sample_due {
 	SAMPLE_NOT_DUE,
 	SAMPLE_DUE,
-	SAMPLE_OVERDUE, /* short ones, too: so few come that they may not be as short as is known */
-	SAMPLE_DOUBTED, /* the next one, whichever: one ran for far longer than was predicted */
+	SAMPLE_OVERDUE, /* short ones, too: too few long ones came */
+	SAMPLE_DOUBTED, /* the very next: something ran far longer than predicted */
 };
 
-/* Whether a kernel that can leave did. */
+/* Did a kernel that can leave do so? */
 enum sample_flight {
 	SAMPLE_PLAIN,  /* it cannot */
-	SAMPLE_FLYING, /* not yet known: not to be read */
+	SAMPLE_FLYING, /* not known yet: do not read the sample */
 	SAMPLE_CLEAN,
-	SAMPLE_EVICTED,      /* the time is that of others as well */
-	SAMPLE_EVICTED_ONCE, /* so is this, but its parts are known */
+	SAMPLE_EVICTED,      /* the time includes others' */
+	SAMPLE_EVICTED_ONCE, /* the same, but the times of its parts are known */
 };
 
 /* What was launched, and how. */
@@ -37,20 +38,19 @@ struct sampled {
 	struct kernel_time *kernel;
 	uint64_t key;
 	struct geometry geometry;
-	uint32_t unloads;   /* of code before the launch (function.h) */
+	uint32_t unloads;   /* kernel_unloads() before the launch */
 	bool formable;      /* may be launched in a form */
-	uint64_t predicted; /* ns; 0: nothing was */
+	uint64_t predicted; /* ns; 0: not known */
 	uint64_t started;   /* ns, when it was launched into an idle stream (start.h); or 0 */
 	bool held;          /* gates were closed */
 	struct arguments arguments;
-	struct tuned_kernel *tuned; /* NULL: there was none */
+	struct tuned_kernel *tuned; /* NULL: not tuned */
 	uint32_t candidate;         /* of `tuned` */
 };
 
 struct sample {
 	CUevent start, end;
-	/* Of a chain (preempt.h), if @parts: behind its kernel, its first gate, and its first
-	 * continuation. */
+	/* If `parts`: behind the chain's kernel, its first gate, and its first continuation. */
 	CUevent away, back, done;
 	bool parts;
 	uint32_t chain; /* continuations */
@@ -60,11 +60,11 @@ struct sample {
 
 	/* Worker, while it is open. */
 	bool begun;
-	bool disturbed;  /* gates were closed meanwhile: it may have been away, or among others */
-	uint64_t waited; /* ns, when it was last seen not to have begun; 0: never */
-	uint64_t open;   /* ns, when it was last seen not to have ended; 0: never */
-	uint64_t seen;   /* ns, when it was last seen to run; 0: it was not yet */
-	uint64_t ran;    /* ns, that it has run since gates were last closed */
+	bool disturbed;  /* gates were closed meanwhile: others may have run */
+	uint64_t waited; /* ns, when it was last seen not begun; 0: never */
+	uint64_t open;   /* ns, when it was last seen not ended; 0: never */
+	uint64_t seen;   /* ns, when it was last seen running; 0: never */
+	uint64_t ran;    /* ns that it has run since gates were last closed */
 };
 
 static inline bool sample_evicted(const struct sample *sample)
@@ -77,7 +77,7 @@ struct sampler {
 	_Atomic uint32_t free;        /* bit i: samples[i] can be taken */
 	_Atomic uint32_t armed;       /* bit i: both events are recorded, to be read */
 	_Atomic int due;              /* enum sample_due */
-	_Atomic unsigned passed_over; /* short ones, since that */
+	_Atomic unsigned passed_over; /* launches since `due` was set */
 	struct sample samples[SAMPLES];
 };
 extern struct sampler samplers[CLIENTS_MAX];
@@ -86,19 +86,18 @@ static inline struct sampler *sampler_of(const struct client *client)
 	return &samplers[client->index];
 }
 
-/* With the context current. Where the driver gives no events there are no samples. */
+/* With the context current. Without events from the driver there are no samples. */
 void sampler_init(struct sampler *sampler);
 
-/* Before a launch that is to be measured: records the start, or NULL if none is free or it fails.
- */
+/* Before a launch: records the start. NULL: no sample is free, or the driver fails. */
 struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream);
-/* After it. @launched: false when the launch failed, the sample is given back. */
+/* After it. @launched: false: the launch failed, and the sample is given back. */
 void sample_end(struct sampler *sampler, struct sample *sample, CUstream stream, bool launched);
 
-/* Worker: how long one ran that was evicted once, without the time between; 0: not known. */
+/* Worker: how long a kernel that was evicted once ran, without the time away; 0: not known. */
 uint64_t sample_ran(const struct sample *sample);
 
-/* How many such launches in a row are passed over. */
+/* How many launches like this are passed over. */
 static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
 {
 	if (!predicted || due == SAMPLE_DOUBTED)
@@ -108,9 +107,9 @@ static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
 	return starts ? SAMPLE_STARTS : 0;
 }
 
-/* Launch path: one launch each time that the worker has set `due`. What a kernel took when it was
- * first launched need not be what it takes today. @predicted: ns; 0: not known. @starts: nothing is
- * outstanding in its stream. */
+/* Launch path: true once each time that the worker has set `due`, because a kernel's time may
+ * change.
+ * @predicted: ns; 0: not known. @starts: nothing is outstanding in its stream. */
 static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted, bool starts)
 {
 	int due = atomic_load_explicit(&sampler->due, memory_order_relaxed);
@@ -125,17 +124,16 @@ static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted, b
 	return atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);
 }
 
-/* What has become of a sample. */
+/* What the reader wants to hear. */
 struct sample_reader {
 	void (*ended)(void *data, const struct sample *sample, uint64_t ns);
-	/* It goes on, and has run for @ns already. */
+	/* It has run for @ns and goes on. */
 	void (*runs)(void *data, const struct sample *sample, uint64_t ns);
 	void *data;
 	uint64_t now;
-	/* Gates are closed, or may have been since the last time: who runs may wait for others'
-	 * blocks to end. */
+	/* Gates are closed, or may have been since the last look: kernels may have waited. */
 	bool held;
 };
 
-/* Worker: reads all that are open. True: some still are. */
+/* Worker: reads all samples that are open. True: some remain open. */
 bool sampler_read(struct sampler *sampler, const struct sample_reader *reader);

@@ -21,20 +21,20 @@
 
 /* Worker: an answer that is to be loaded. */
 struct load_wait {
-	uint64_t since;     /* 0: there is none */
-	uint64_t completed; /* launches, as last seen; */
+	uint64_t since;     /* 0: there is no answer */
+	uint64_t completed; /* launches, when last seen; */
 	uint64_t moved;     /* when that was seen to change; 0: not yet */
 };
 
 static struct function table[FUNCTIONS_MAX];
 static struct load_wait load_waits[CLIENTS_MAX];
 static _Atomic uint32_t used;                /* records in the table */
-static _Atomic uint32_t kernels_ready;       /* of libraries */
-static _Atomic uint32_t wanted[CLIENTS_MAX]; /* a record of this client was wanted since */
+static _Atomic uint32_t kernels_ready;       /* CUkernels with forms */
+static _Atomic uint32_t wanted[CLIENTS_MAX]; /* forms of a kernel of this client are wanted */
 
 #define function_for_each(f) for (struct function * (f) = table; (f) < table + FUNCTIONS_MAX; (f)++)
 
-/* User-space addresses have 47 bits, so the client's number fits above. */
+/* User-space addresses have 47 bits: the client's number fits above. */
 static uint64_t key_of(const struct client *client, CUfunction handle)
 {
 	return (uint64_t)(uintptr_t)handle | (uint64_t)(client->index + 1) << 48;
@@ -45,8 +45,7 @@ static struct function *set_of(uint64_t key)
 	return &table[(key * 0x9e3779b97f4a7c15u >> 32) % SETS * WAYS];
 }
 
-/* What a handle belongs to: it may be a context-less kernel or a function. Not every driver says.
- */
+/* The code that a CUkernel or CUfunction belongs to. NULL: this driver does not tell. */
 static const void *owner_of(CUfunction handle, bool *is_kernel)
 {
 	CUlibrary library = NULL;
@@ -70,7 +69,8 @@ static struct function *lookup(uint64_t key)
 	return NULL;
 }
 
-/* Whoever finds the key before the state is set takes the kernel for native, as it is. */
+/* A thread that finds the key before the state is set takes the kernel for native, which is right.
+ */
 static bool take_record(struct function *function, uint64_t key, struct client *client,
 			CUfunction handle)
 {
@@ -101,7 +101,7 @@ struct function *function_find(struct client *client, CUfunction handle)
 	return found;
 }
 
-/* False: it was in another state. */
+/* False: it is in another state. */
 static bool move(struct function *function, int from, enum function_state to)
 {
 	return atomic_compare_exchange_strong(&function->state, &from, to);
@@ -114,10 +114,9 @@ void function_want(struct function *function)
 		atomic_store(&wanted[function->client->index], 1);
 }
 
-/* Loading code waits for all that runs in the context, and nobody launches meanwhile (measured on
- * an H200). So at best nothing runs. If that moment does not come, what runs must be known to end,
- * and seem to do so: a kernel may wait for something that the program has still to do. Never while
- * somebody above is at work. */
+/* Loading code waits for all that runs in the context, and nobody launches meanwhile (H200). So
+ * preferably nothing runs. Otherwise all that runs must be of known time, and must be seen to end:
+ * a kernel may wait for something that the program has yet to do. Never while a gate is closed. */
 static bool can_load(struct client *client)
 {
 	const struct level_binding *binding = atomic_load(&client->binding);
@@ -141,7 +140,7 @@ static bool can_load(struct client *client)
 			now - wait->moved < MOVING);
 }
 
-/* One that need not be loaded, or can be now. */
+/* An answer that need not be loaded, or can be loaded now. */
 static struct request *ready_answer(struct client *client)
 {
 	struct request *answer = request_answered(client);
@@ -155,7 +154,7 @@ static bool pending(struct client *client)
 	       (atomic_load(&wanted[client->index]) && request_room(client));
 }
 
-/* As the driver says it, which keeps it for as long as the code is loaded. */
+/* The driver keeps it as long as the code is loaded. */
 static const char *name_of(const struct function *function)
 {
 	const char *name = NULL;
@@ -168,7 +167,7 @@ static const char *name_of(const struct function *function)
 
 static void refuse(struct function *function, int from, const char *name, const char *reason)
 {
-	log_debug("kernel %s runs as it is: %s", name ? name : "?", reason);
+	log_debug("kernel %s runs natively: %s", name ? name : "?", reason);
 	move(function, from, FUNCTION_REFUSED);
 }
 
@@ -203,7 +202,8 @@ static void ask(struct client *client, struct function *function)
 	const char *reason;
 
 	if (!name) {
-		refuse(function, FUNCTION_WANTED, name, "the driver does not say where it is from");
+		refuse(function, FUNCTION_WANTED, name,
+		       "the driver does not tell where it comes from");
 		return;
 	}
 	struct image *image = code_image(owner, &reason);
@@ -235,16 +235,16 @@ static struct function *requester(const struct client *client, uint32_t id)
 		    f->request == id)
 			return f;
 	}
-	return NULL; /* it is gone */
+	return NULL; /* its code was unloaded */
 }
 
 static void withdraw(struct function *function)
 {
 	atomic_store(&function->rewritten, NULL);
-	log_debug("a kernel runs as it is again: its forms cannot have its attributes");
+	log_debug("a kernel runs natively again: its forms cannot have its attributes");
 }
 
-/* What the program changed meanwhile is followed: either we see it here, or who changed it sees
+/* Either we see here that the program changed attributes meanwhile, or the changing thread sees
  * that the kernel is ready. */
 static void publish(struct function *function, const struct rewritten *rewritten)
 {
@@ -298,7 +298,7 @@ static void watch(struct client *client)
 
 static void work(struct client *client)
 {
-	/* One at a time: loading takes a while, and the worker has more to do. */
+	/* One at a time: loading takes a while. */
 	struct request *answer = ready_answer(client);
 
 	if (answer) {
@@ -333,8 +333,7 @@ void function_drive(struct client *client, struct tick *tick)
 		work(client);
 }
 
-/* A kernel of a library may be launched as such, and be changed as the function that it is in this
- * context. */
+/* A CUkernel may be launched as such, and be changed as its CUfunction in this context. */
 static struct function *find_original(const struct client *client, CUfunction original)
 {
 	if (!atomic_load(&kernels_ready))
@@ -366,8 +365,7 @@ void function_changed(struct client *client, CUfunction handle)
 	real(cuCtxPopCurrent_v2)(&dropped);
 }
 
-/* It cannot be asked for, so a record keeps it; before the first launch in a context there is none,
- * and this hint is lost. */
+/* The driver does not tell this hint, so the record keeps it. */
 void function_prefers(struct client *client, CUfunction handle, CUfunc_cache config)
 {
 	struct function *function = function_find(client, handle);
@@ -391,14 +389,14 @@ static void forget(struct function *function, bool module)
 	atomic_fetch_sub(&used, 1);
 }
 
-/* False: somebody else forgets it. */
+/* False: another thread forgets it. */
 static bool is_ours_to_forget(struct function *function)
 {
 	return move(function, FUNCTION_GONE, FUNCTION_FREE);
 }
 
-/* What was launched may not be finished, and uses our modules and the program's variables; but
- * while a stream is captured nobody may wait, and our modules stay. */
+/* Launches in flight use our modules and the program's variables, so this waits for them. While a
+ * stream is captured nobody may wait; then our modules stay loaded. */
 static void unload(struct client *client, const void *owner)
 {
 	bool entered = false, finished = false;
@@ -423,9 +421,9 @@ static void unload(struct client *client, const void *owner)
 
 void function_unload(const void *owner)
 {
-	uint32_t concerned = 0; /* bit: a client */
+	uint32_t concerned = 0; /* bit i: clients[i] */
 
-	/* The CUDA runtime unloads its code at exit, when the driver may be no more. */
+	/* The CUDA runtime unloads its code at exit, when the driver may be gone. */
 	if (!owner || worker_stopped())
 		return;
 	atomic_fetch_add(&code_unloads, 1);

@@ -17,10 +17,10 @@
 #define KEPT_FOR     1000000000u /* ns that a launch may take */
 #define ARGUMENT_MAX 32764u      /* bytes of all parameters of a kernel */
 
-/* With the tables behind it. */
+/* The tables follow it. */
 struct loaded {
 	struct rewritten rewritten;
-	struct loaded *next; /* of those that are kept for a while */
+	struct loaded *next; /* in `kept`, oldest first */
 	uint64_t until;
 };
 
@@ -69,7 +69,7 @@ int rewrite_request(const struct image *image, const char *kernel, unsigned sm, 
 	return take_fd(file);
 }
 
-/* A copy, which nobody can change while we look at it. */
+/* A copy: nobody can change it while it is checked. */
 static struct weir_object *read_object(int file)
 {
 	struct stat info;
@@ -99,7 +99,7 @@ static const struct weir_object_form *forms_of(const struct weir_object *object)
 	return at(object, object->forms);
 }
 
-/* Is it what was asked for, and of a kind that can be loaded? NULL: yes. */
+/* Is it the answer to the question, and can it be loaded? NULL: yes. */
 static const char *unfit(const struct weir_object *object, const char *kernel, unsigned sm)
 {
 	const struct weir_object_param *params = at(object, object->params);
@@ -108,13 +108,13 @@ static const char *unfit(const struct weir_object *object, const char *kernel, u
 	if (object->abi != WEIR_PREEMPT_ABI)
 		return "the compile service is of another version";
 	if (strcmp(at(object, object->kernel), kernel) != 0 || object->sm != sm)
-		return "the compile service answers what was not asked";
+		return "the compile service answers another question";
 	if (object->n_params > PARAMETERS_MAX || object->n_symbols > SYMBOLS_MAX)
 		return "too many parameters or variables";
 	for (uint32_t i = 0; i < object->n_params; i++) {
 		if (params[i].offset > ARGUMENT_MAX ||
 		    params[i].size > ARGUMENT_MAX - params[i].offset)
-			return "parameters that cannot be";
+			return "impossible parameters";
 	}
 	if (object->flags & WEIR_OBJECT_IS_PTX
 		    ? !object->image_size || image[object->image_size - 1]
@@ -123,7 +123,7 @@ static const char *unfit(const struct weir_object *object, const char *kernel, u
 	return NULL;
 }
 
-/* Which forms there are, and why not the others. */
+/* @text: which forms there are, and why not the others. False: none. */
 static bool describe(const struct weir_object *object, char text[REWRITE_TEXT])
 {
 	const struct weir_object_form *forms = forms_of(object);
@@ -193,7 +193,7 @@ static const char *bind_variables(struct rewritten *rewritten, const struct orig
 		size_t size = 0, copy = 0;
 		if (!find_variable(origin, at(object, symbols[i].name), &theirs, &size) ||
 		    !theirs || size < symbols[i].size)
-			return "the driver does not say where a variable of it lies";
+			return "the driver does not tell where one of its variables lies";
 		if (symbols[i].space == WEIR_OBJECT_GLOBAL) {
 			addresses[rewritten->n_symbols++] = theirs;
 			continue;
@@ -231,7 +231,7 @@ static const char *bind_forms(struct rewritten *rewritten, const struct weir_obj
 			continue;
 		if (real(cuModuleGetFunction)(&variant->function, rewritten->module,
 					      at(object, forms[i].entry)) != CUDA_SUCCESS)
-			return "a form of it is missing";
+			return "one of its forms is missing";
 		variant->save_fixed = forms[i].save_fixed;
 		variant->save_per_thread = forms[i].save_per_thread;
 	}
@@ -288,7 +288,7 @@ static const char *load(struct rewritten *rewritten, const struct origin *origin
 {
 	if (real(cuModuleLoadData)(&rewritten->module, at(object, object->image)) != CUDA_SUCCESS) {
 		rewritten->module = NULL;
-		return "the driver does not load what was made of it";
+		return "the driver does not load its forms";
 	}
 	const char *reason = bind_forms(rewritten, object);
 	reason = reason ? reason : bind_variables(rewritten, origin, object);
@@ -330,7 +330,7 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	loaded->next = NULL;
 	loaded->until = now + KEPT_FOR;
 	pthread_mutex_lock(&lock);
-	while (kept && kept->until < now) { /* the oldest first */
+	while (kept && kept->until < now) {
 		struct loaded *old = kept;
 		kept = kept->next;
 		free(old);

@@ -1,5 +1,5 @@
-/* A kernel's way through the compile service: what is sent there, and what is made of the answer.
- * On the worker, with the client's context current. */
+/* The request of a kernel to the compile service, and the loading of the answer. On the worker,
+ * with the client's context current. */
 #pragma once
 
 #include "autotune/autotuner.h"
@@ -24,7 +24,7 @@ struct variant {
 	uint32_t save_fixed, save_per_thread;
 };
 
-/* A constant variable: its bytes are copied in front of each launch. */
+/* A constant variable: its bytes are copied before each launch. */
 struct constant_copy {
 	CUdeviceptr to, from;
 	size_t size;
@@ -33,9 +33,9 @@ struct constant_copy {
 /* Immutable once published. */
 struct rewritten {
 	struct variant variants[WEIR_FORM_COUNT][BUILDS_MAX];
-	size_t n_params; /* the program's own; the hidden one comes behind */
+	size_t n_params; /* the program's own, before the hidden one */
 	const struct weir_object_param *params;
-	size_t n_symbols; /* behind the hidden struct; at most SYMBOLS_MAX */
+	size_t n_symbols; /* addresses behind the hidden struct; at most SYMBOLS_MAX */
 	const uint64_t *symbols;
 	size_t n_constants; /* at most SYMBOLS_MAX */
 	const struct constant_copy *constants;
@@ -50,27 +50,26 @@ struct origin {
 	_Atomic int cache_config;    /* CUfunc_cache; NONE: the program did not say */
 };
 
-/* The sealed file of a request (struct weir_compile_file) for an image of PTX alone, or a negative
- * errno. @registers: of a thread of the kernel; 0: not known. */
+/* The sealed file of a request (struct weir_compile_file) for an image that is PTX alone, or a
+ * negative errno. @registers: of a thread of the native kernel; 0: not known. */
 int rewrite_request(const struct image *image, const char *kernel, unsigned sm, unsigned registers);
 
 #define REWRITE_TEXT 512
 
-/* Loads the object in @file beside the program's code. NULL: not a form of it can be used. @text
- * says why, or which forms there are. */
+/* Loads the object in @file beside the program's code. NULL: no form can be used. @text says why,
+ * or which forms there are. */
 const struct rewritten *rewrite_load(const struct origin *origin, const char *kernel, unsigned sm,
 				     int file, char text[REWRITE_TEXT]);
 
-/* The function that is launched in this context: what is asked about a kernel must be asked about
- * it. NULL: the driver does not say. */
+/* The CUfunction of the kernel in this context, about which the driver can be asked. NULL: not
+ * known. */
 CUfunction rewrite_original(const struct origin *origin);
 
-/* Gives the variants the attributes that the program gave its kernel. False: one cannot have them.
- */
+/* Gives the variants the attributes of the program's kernel. False: one cannot have them. */
 bool rewrite_follow(const struct origin *origin, const struct rewritten *rewritten);
 
-/* The module goes, unless its context does or it is to stay. A launch that has just read it may
- * still do so for a while. NULL is fine. */
+/* @module: unloads the module, too. The record stays readable for a while, for a launch that has
+ * just found it. NULL is fine. */
 void rewrite_unload(const struct rewritten *rewritten, bool module);
 
 /* In a forked child. */

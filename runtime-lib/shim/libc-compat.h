@@ -1,9 +1,9 @@
-/* Lets one libweir.so run in any container. A preloaded library that asks for a symbol version or a
- * library which the container lacks keeps every program in it from starting, so libweir needs
- * libc.so.6 alone, and nothing in it younger than glibc 2.17. Before 2.34 some functions lie in
- * libdl and libpthread, which a process may have loaded or not: those are weak here and bound late,
- * when the driver, which needs these libraries itself, brings them. Included before everything
- * else; tests/symbols.sh checks the result. */
+/* Lets one libweir.so run in any container. If a preloaded library needs a symbol version or a
+ * library that the container lacks, no program in it starts. So libweir needs libc.so.6 alone, and
+ * nothing in it that is younger than glibc 2.17. Before glibc 2.34 some functions lie in libdl and
+ * libpthread, which the process need not have loaded. These are weak here, and bound when the
+ * driver, which needs these libraries, is loaded. Included before everything else; tests/symbols.sh
+ * checks the result. */
 #pragma once
 
 #include <dlfcn.h>

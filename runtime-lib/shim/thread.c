@@ -12,11 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* All signals but 32 and 33. Those are libc's own: by the latter every thread of the process
- * follows a setuid(), which waits until all have. */
+/* All signals but libc's own 32 and 33. A setuid() sends the latter to all threads and waits for
+ * them. */
 #define APPLICATIONS (~(3ull << 31))
 
-/* Of the calling thread, which inherits it to those that it starts. */
+/* Of the calling thread; threads that it starts inherit the mask. */
 static void block_signals(uint64_t set, uint64_t *before)
 {
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, before, sizeof(set));

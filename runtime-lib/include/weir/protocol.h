@@ -1,41 +1,38 @@
-/* What an agent and the clients of its node share: messages on /run/weir/agent.sock and five kinds
- * of pages. Fixed widths, little endian, versioned; old libraries in running pods meet new agents,
- * so fields are added in reserved space, never moved, and unknown flags are ignored. What an older
- * party cannot ignore makes a new WEIR_PROTOCOL_VERSION (deploy/docs/upgrade.md).
+// clang-format off
+/* What an agent and the clients of its node share: messages on /run/weir/agent.sock, and five kinds of
+ * pages. All is of fixed width, little endian, and versioned. Old libraries in running pods meet new agents,
+ * so fields are added in reserved space and never moved, and unknown flags are ignored. A change that an
+ * older party cannot ignore makes a new WEIR_PROTOCOL_VERSION (deploy/docs/upgrade.md).
  *
- * The hand-shake (SOCK_SEQPACKET, one message a packet):
+ * The handshake (SOCK_SEQPACKET, one message a packet):
  *
- *   client                                       agent
- *   HELLO: GPU, versions, what it had before ->
- *                                             <- WELCOME: level, bit, file descriptors; or REFUSED:
- * why
- *   COMPILE: a kernel to be rewritten       ->
- *                                             <- COMPILED: the result, or why there is none
- *                                             <- LEVEL: another level and the pages for it, at any
- * time end of file: the client is gone              end of file: the agent is gone
+ *   client                                          agent
+ *   HELLO: GPU, version, the bit it had before  ->
+ *                                               <-  WELCOME: level, bit, file descriptors; or REFUSED: why
+ *   COMPILE: a kernel to be rewritten           ->
+ *                                               <-  COMPILED: the result, or why there is none
+ *                                               <-  LEVEL: another level and its pages, at any time
+ *   end of file: the client is gone                 end of file: the agent is gone
  *
- * On a connection of its own, of which nothing else is asked, a process learns where its memory is
- * counted:
+ * On a connection of its own a process asks for its memory account:
  *
- *   MEMORY: which GPU                        ->
- *                                             <- ACCOUNT: its slot, and two pages; or REFUSED
+ *   MEMORY: which GPU                           ->
+ *                                               <-  ACCOUNT: its slot, and two pages; or REFUSED
  *
  * Identity (pod, container, user) is never in a message: the agent asks the kernel.
  *
- * Memory. A container has an account and a limit on each GPU. A process writes what it has into its
- * slot of the account *before* the driver is asked for it, under the account's lock, and only if
- * the sum of all slots stays within the limit; so the agent is not on that path, and its death
- * changes nothing. The limit page is the agent's alone. A slot is freed by the agent when its
- * process is dead, and a lock that a dead process held, too. What one container can do to its
- * account harms nobody else.
+ * Memory. A container has an account and a limit on each GPU. A process reserves in its slot of the account
+ * before it asks the driver, under the account's lock, and only if the sum of all slots stays within the
+ * limit. So the agent is not on that path, and its death changes nothing. Only the agent writes the limit
+ * page. It frees the slot, and the lock, of a dead process. A container can harm its own account only.
  *
- * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q
- * is non-zero while a client *above* q has work outstanding; a client of level p sets its bit in
- * the words of all levels below p, and its own gates wait for the one word of level p. So holding
- * page q writable is exactly the right to preempt level q, and a gate is one wait, not three.
- * Measured on an H200: an open gate of one wait costs 2.5 us of GPU time, each further wait in
- * it 1.0 us more.
+ * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q is
+ * non-zero while a client above q has work outstanding. A client of level p sets its bit in the words of all
+ * levels below p, and its own gates wait for the word of level p alone. So a writable mapping of page q is
+ * exactly the right to preempt level q. On an H200 an open gate with one wait costs 2.5 us of GPU time; each
+ * further wait in it would cost 1.0 us.
  */
+// clang-format on
 #pragma once
 
 #include <assert.h>
@@ -48,13 +45,12 @@
 #define WEIR_SOCKET_PATH      "/run/weir/agent.sock"
 #define WEIR_PAGE_SIZE        4096u
 #define WEIR_LEVELS           4u                 /* 0 lowest .. 3 highest */
-#define WEIR_DEMAND_LEVELS    (WEIR_LEVELS - 1u) /* levels that somebody can be above of */
+#define WEIR_DEMAND_LEVELS    (WEIR_LEVELS - 1u) /* levels that can be preempted */
 #define WEIR_MESSAGE_MAX      512u               /* no message is longer */
 #define WEIR_FDS_MAX          8u                 /* no message carries more */
 
-/* Clients have bits 0..62 of the demand words for themselves. Beyond those the agent gives out
- * WEIR_BIT_SHARED: such a client sets no bit, and the agent keeps bit 63 for all of them from their
- * status pages. */
+/* Each of the first 63 clients has a bit of the demand words of its own, 0..62. Further clients get
+ * WEIR_BIT_SHARED and set no bit; the agent sets bit 63 for all of them by their status pages. */
 #define WEIR_BITS_OWN   63u
 #define WEIR_BIT_SHARED 63u
 #define WEIR_BIT_NONE   0xffu
@@ -82,11 +78,11 @@ struct weir_header {
 struct weir_hello {
 	struct weir_header header;
 	uint8_t gpu[16]; /* CUuuid of the device */
-	/* A client that lost its agent says what it had; WEIR_BIT_NONE: nothing. The new agent
-	 * gives the same bit again where it is free, whatever level it decides on. */
+	/* The bit that a client had with its former agent; WEIR_BIT_NONE: none. The new agent gives
+	 * the same bit again if it is free. */
 	uint8_t claimed_bit;
 	uint8_t reserved0[3];
-	uint32_t context; /* which of the process's contexts: 0, 1, … */
+	uint32_t context; /* number among the process's contexts */
 	char library[32]; /* version of libweir, NUL-padded */
 	uint8_t reserved[64];
 };
@@ -120,7 +116,7 @@ enum weir_refusal {
 };
 
 enum weir_refused_flags {
-	WEIR_REFUSED_LIMITED = 1u << 0, /* its container has a limit of memory */
+	WEIR_REFUSED_LIMITED = 1u << 0, /* the container has a memory limit */
 };
 
 struct weir_refused {
@@ -130,38 +126,38 @@ struct weir_refused {
 	char text[128];  /* one line for the log, NUL-padded */
 };
 
-/* Asks for a kernel in the forms that can leave. One descriptor: a memory file sealed against
- * writing, growing and shrinking, with a struct weir_compile_file at its start. The agent answers
- * each with one COMPILED, in any order. */
+/* Asks for a kernel in the forms that can leave. One descriptor: a memory file, sealed against
+ * writing, growing and shrinking, that starts with a struct weir_compile_file. The agent answers
+ * each request with one COMPILED, in any order. */
 struct weir_compile {
 	struct weir_header header;
-	uint32_t id; /* the client's own, given back */
+	uint32_t id; /* chosen by the client, repeated in the answer */
 	uint32_t reserved0;
 	uint8_t reserved[64];
 };
 
 #define WEIR_COMPILE_MAGIC    0x4c504d43u /* "CMPL" */
 #define WEIR_COMPILE_FILE_MAX (64u << 20)
-#define WEIR_COMPILE_PENDING  8u    /* requests of one client that the agent keeps waiting */
+#define WEIR_COMPILE_PENDING  8u    /* requests of one client that the agent queues */
 #define WEIR_KERNEL_NAME_MAX  8192u /* with its NUL */
 
 struct weir_compile_file {
 	uint32_t magic, version;
 	uint32_t sm;        /* 90: compute capability 9.0 */
 	uint32_t forms;     /* bits 1 << enum weir_form (weir/transform.h) */
-	uint64_t name;      /* offset of the kernel's name, which ends with NUL */
+	uint64_t name;      /* offset of the kernel's name */
 	uint64_t name_size; /* with the NUL */
 	uint64_t image;     /* offset of PTX, or of fatbinary containers */
 	uint64_t image_size;
-	uint32_t registers; /* of a thread of the kernel as it is; 0: not known */
+	uint32_t registers; /* of a thread of the native kernel; 0: not known */
 	uint8_t reserved[12];
 };
 
 enum weir_compile_status {
 	WEIR_COMPILE_OK = 0,      /* one descriptor: an object (weir/object.h), read only */
-	WEIR_COMPILE_REFUSED = 1, /* malformed, no PTX in it, no such kernel: never ask again */
-	WEIR_COMPILE_FAILED = 2,  /* the compiler did not manage within its limits: nor then */
-	WEIR_COMPILE_BUSY = 3,    /* too many requests: later */
+	WEIR_COMPILE_REFUSED = 1, /* malformed, no PTX, no such kernel: do not ask again */
+	WEIR_COMPILE_FAILED = 2,  /* the compiler failed or exceeded its limits: do not ask again */
+	WEIR_COMPILE_BUSY = 3,    /* too many requests: ask later */
 	WEIR_COMPILE_OFF = 4,     /* this agent has no compile service */
 };
 
@@ -173,8 +169,8 @@ struct weir_compiled {
 	uint8_t reserved[64];
 };
 
-/* Sent first on a connection of its own, which ends with the answer: the account is the process's,
- * not a context's. An old agent leaves it unanswered, so the asker shuts its side down behind it,
+/* The first message on a connection of its own, which ends with the answer: the account belongs to
+ * the process, not to a context. An old agent does not answer. So the sender shuts its side down,
  * and reads to the end. */
 struct weir_memory {
 	struct weir_header header;
@@ -182,7 +178,7 @@ struct weir_memory {
 	uint8_t reserved[64];
 };
 
-/* Descriptors: limit page (read only), account page (read and write). The slot is the process's
+/* Descriptors: limit page (read only), account page (read and write). The process has the slot
  * until it is dead. */
 struct weir_account {
 	struct weir_header header;
@@ -191,154 +187,150 @@ struct weir_account {
 	uint8_t reserved[64];
 };
 
-/* The client had no work outstanding and has some now. Of who has WEIR_CONTROL_TELL only, and not
- * each time: the agent looks by itself soon. */
+/* The client had no work outstanding and has some now. Sent only while WEIR_CONTROL_TELL is set, at
+ * most every 2 ms. */
 struct weir_work {
 	struct weir_header header;
 	uint8_t reserved[16];
 };
 
 #define WEIR_MEMORY_SLOTS 252u
-/* Memory is reserved in chunks of this size, as drivers give it out: an allocation of half a chunk
- * or more takes whole ones, smaller ones of a process share some. */
+/* Memory is reserved in chunks, the unit in which drivers take it from the GPU. An allocation of
+ * half a chunk or more takes whole chunks; a process's smaller ones share chunks. */
 #define WEIR_MEMORY_CHUNK (2u << 20)
-/* Beside the socket while some container of the node has a limit: who finds it, and no agent, is
- * not to allocate. */
+/* A file beside the socket while some container of the node has a limit. A process that finds it,
+ * but no agent, must not allocate. */
 #define WEIR_LIMITED_NAME "memory-limited"
-/* In the environment of a container that may have a limit, other than 0: who finds no agent that
- * says is not to allocate. */
+/* Set, and not 0, in the environment of a container that may have a limit. A process that finds no
+ * agent must not allocate. */
 #define WEIR_LIMITED_VARIABLE "WEIR_MEMORY_LIMITED"
 
-/* Of a container on a GPU. Survives the agent: the last limit known holds. */
+/* Of a container on a GPU. It outlives the agent: the last limit holds. */
 struct weir_limit_page {
 	uint32_t magic, version;
 	_Atomic uint64_t limit; /* bytes, 0: none */
 	uint8_t reserved[WEIR_PAGE_SIZE - 16];
 };
 
-/* Of a container on a GPU: written by its processes, each its own slot. Survives the agent. */
+/* Of a container on a GPU. Each of its processes writes its own slot. It outlives the agent. */
 struct weir_account_page {
 	uint32_t magic, version;
-	_Atomic uint32_t lock; /* slot + 1 of who holds it */
+	_Atomic uint32_t lock; /* slot + 1 of the process that holds it; 0: free */
 	uint8_t reserved[64 - 12];
 	struct {
 		_Atomic uint64_t reserved; /* bytes, a multiple of the chunk */
-		_Atomic uint32_t pid;      /* by the agent, in its namespace; 0: free */
+		_Atomic uint32_t pid;      /* in the agent's namespace, which writes it; 0: free */
 		uint32_t reserved0;
 	} slots[WEIR_MEMORY_SLOTS];
 };
 
-/* File `demand-q` of a GPU. Survives the agent. */
+/* File `demand-q` of a GPU. It outlives the agent. */
 struct weir_demand_page {
-	_Atomic uint64_t
-		word; /* bit b: the client of bit b, which is above level q, has work outstanding */
+	_Atomic uint64_t word; /* bit b: its client, of a level above q, has work outstanding */
 	uint8_t reserved[WEIR_PAGE_SIZE - 8];
 };
 
 enum weir_control_flags {
 	WEIR_CONTROL_HOLDABLE = 1u << 0, /* the policy uses hold words: gates wait for it, too */
-	/* A hold is to be expected: others of its level have work, whether or not it has some
-	 * itself. Where they run at the same time it is held only if it is in their way, and then
-	 * this is set. */
+	/* The client may be held soon: same-level clients have work. If they run at the same time
+	 * as this client, it is set only while the client is in their way. */
 	WEIR_CONTROL_CONTENDED = 1u << 1,
-	/* Others of its level are not to wait until kernels of its end: a form that leaves soon is
-	 * worth its price. */
+	/* Same-level clients must not wait for this client's kernels to end: use a form that leaves
+	 * soon. */
 	WEIR_CONTROL_URGENT = 1u << 2,
-	/* Work that comes when there was none is to be told (struct weir_work). */
+	/* Send struct weir_work when work comes to the idle client. */
 	WEIR_CONTROL_TELL = 1u << 3,
-	/* Clients of its level run at the same time, those with short launches first: below MPS
-	 * each launch has a priority by its length; where there are other levels, by whether its
-	 * client was the first of its equals to have work. */
+	/* Same-level clients run at the same time, short launches first: under MPS each launch gets
+	 * a priority by its length. If there are other levels, the client that had work first is
+	 * ahead. */
 	WEIR_CONTROL_AHEAD = 1u << 4,
 };
 
-/* The agent writes, the client reads; but a client that lost its agent clears its own hold word. */
+/* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
 struct weir_control_page {
 	uint32_t magic;
 	uint32_t version;
 	_Atomic uint32_t level;        /* for display; LEVEL messages carry the pages */
 	_Atomic uint32_t flags;        /* enum weir_control_flags */
-	_Atomic uint32_t above;        /* how many clients of this GPU are above this one */
+	_Atomic uint32_t above;        /* higher-level clients of this GPU */
 	_Atomic uint32_t epoch;        /* counts changes of this page */
 	_Atomic uint64_t memory_limit; /* bytes, 0: none; for display (struct weir_limit_page) */
 	_Atomic uint32_t share;        /* 1..100, hundredths of the GPU */
-	/* How many clients of this GPU run at the same time (WEIR_STATUS_CONCURRENT) below others:
-	 * who comes above waits for what all of them have begun. 0: not known. */
+	/* Clients of this GPU that run at the same time (WEIR_STATUS_CONCURRENT) and have a
+	 * higher-level client: that one waits for what all of them have begun. 0: not known. */
 	_Atomic uint32_t beside;
-	/* CLOCK_MONOTONIC in ns: a hold that lasts longer has been forgotten; the client clears it.
+	/* CLOCK_MONOTONIC in ns: the client clears a hold that the agent does not renew until then.
 	 */
 	_Atomic uint64_t hold_until;
 	_Atomic uint64_t latency_slo; /* ns from launch to start that the pod wants; 0: none */
-	_Atomic uint32_t below;       /* how many clients of this GPU are below this one */
-	/* ns: kernels no longer than this need not leave for those above, whose work takes many
-	 * times as long. 0: not known. */
+	_Atomic uint32_t below;       /* lower-level clients of this GPU */
+	/* ns: kernels up to this long need not leave for higher-level clients, whose work takes
+	 * many times as long. 0: not known. */
 	_Atomic uint32_t max_blocking_time;
-	_Atomic uint32_t hold; /* non-zero: not your turn. A line of its own: the GPU waits on it */
+	_Atomic uint32_t
+		hold; /* non-zero: gates are closed. On a cache line of its own: the GPU polls it */
 	uint8_t reserved[WEIR_PAGE_SIZE - 68];
 };
 
-#define WEIR_STATUS_FORMS 8u /* forms that there may ever be */
+#define WEIR_STATUS_FORMS 8u /* at most */
 
 enum weir_status_flags {
-	/* Its kernels run at the same time as those of others who say so (MPS): equals need not
-	 * take turns. */
+	/* The client's kernels run at the same time as those of others with this flag (MPS):
+	 * same-level clients need not take turns. */
 	WEIR_STATUS_CONCURRENT = 1u << 0,
-	/* All that it launched of late can have priorities by length (WEIR_CONTROL_AHEAD); what has
-	 * none, as graphs, or the program's own, would be behind long launches, or ahead of short
-	 * ones. */
+	/* All launches of the last 10 s could have priorities by length (WEIR_CONTROL_AHEAD).
+	 * Graphs have none, and the program's own priorities do not follow the length. */
 	WEIR_STATUS_ORDERED = 1u << 1,
-	/* All that is outstanding is done but for its way past gates, behind which nothing is left
-	 * to do: to hold it would only keep the program from hearing of it. As of some moment ago.
-	 */
+	/* All outstanding kernels are finished; only gates are left in the streams. A hold would
+	 * only delay the news to the program. As of the last look. */
 	WEIR_STATUS_DONE = 1u << 2,
 };
 
-/* The client writes, the agent reads and trusts nothing of it beyond showing it. Times in
+/* The client writes, the agent reads, and trusts it for no more than display. Times are in
  * nanoseconds; counters only grow. */
 struct weir_status_page {
 	uint32_t magic;
 	uint32_t version;
-	_Atomic uint64_t launches;     /* kernels and graphs launched */
-	_Atomic uint64_t outstanding;  /* of these not known to be finished */
-	_Atomic uint64_t gpu_time;     /* predicted time of all that were launched */
-	_Atomic uint64_t remaining;    /* of those outstanding, less what they have run */
-	_Atomic uint64_t gates;        /* put into streams */
-	_Atomic uint64_t gates_closed; /* of these closed at that moment */
-	_Atomic uint64_t waits;        /* times that work began to be held */
-	_Atomic uint64_t wait_time;    /* time with work outstanding and held */
+	_Atomic uint64_t launches;    /* kernels and graphs launched */
+	_Atomic uint64_t outstanding; /* launches that are not known to be finished */
+	_Atomic uint64_t gpu_time;    /* predicted, of all launches */
+	_Atomic uint64_t
+		remaining;      /* predicted, of outstanding launches, less what they have run */
+	_Atomic uint64_t gates; /* put into streams */
+	_Atomic uint64_t gates_closed; /* gates that were closed when they were put */
+	_Atomic uint64_t waits;        /* times that outstanding work began to wait for a gate */
+	_Atomic uint64_t wait_time;    /* of that */
 	_Atomic uint64_t evictions;    /* running kernels that left early */
 	_Atomic uint32_t level;        /* the level at which the client acts now */
-	_Atomic uint32_t flags;        /* enum weir_status_flags; of an older client none */
-	/* By form (enum weir_form of weir/transform.h), the native one left at 0. */
+	_Atomic uint32_t flags;        /* enum weir_status_flags; an older client has none */
+	/* By enum weir_form (weir/transform.h); the native form's stay 0. */
 	_Atomic uint64_t form_launches[WEIR_STATUS_FORMS];
 	_Atomic uint64_t form_evictions[WEIR_STATUS_FORMS];
 	uint8_t reserved1[256 - 216];
-	/* GPU time of what is known to be finished, as predicted at its launch: what is not
-	 * predicted counts nothing. 0: this library does not say. */
+	/* Predicted GPU time of finished launches; launches of unknown time count nothing. 0: an
+	 * older library. */
 	_Atomic uint64_t executed;
-	/* Times that work began after a launch into a stream in which nothing was outstanding, and
-	 * of these later than latency_slo after the launch: as far as its end tells, less the time
-	 * that was predicted; and where none was, by the gate before it alone. Launches of these
-	 * that wait behind the same closed gates are one. */
+	/* Launches into an idle stream, and how many of them started later than latency_slo. With a
+	 * predicted time their end tells, else the gate before them. Launches that wait behind the
+	 * same closed gates count once. */
 	_Atomic uint64_t starts;
 	_Atomic uint64_t starts_late;
-	/* Measured launches that had been predicted, and the sum of their errors relative to what
-	 * was measured, in millionths, each 10 at most. */
+	/* Launches that were predicted and measured, and the sum of their relative errors in
+	 * millionths, each 10 at most. */
 	_Atomic uint64_t predictions;
 	_Atomic uint64_t prediction_error;
-	/* GPU time that it costs to evict what runs at some moment, expected; 0: not known. */
+	/* Expected GPU time that an eviction costs now; 0: not known. */
 	_Atomic uint64_t eviction_cost;
-	_Atomic uint64_t demand_time; /* with work outstanding, as of some moment ago */
-	/* Times that demand was shown before a launch that a copy to the GPU told of; of these for
-	 * nothing; and the time until it came, or until that was known. */
+	_Atomic uint64_t demand_time; /* with work outstanding */
+	/* Speculative demand: times, times in vain, and the time until the launch or its end. */
 	_Atomic uint64_t speculative;
 	_Atomic uint64_t speculative_misses;
 	_Atomic uint64_t speculative_time;
-	/* Kernels launched within the last second or so whose form is not decided: it is being
-	 * made, or compared with the native one. */
+	/* Kernels launched within the last second whose form is not settled: it is compiled, or
+	 * compared with the native one. */
 	_Atomic uint64_t comparing;
-	/* ns from when work comes to the idle client until it is done, the shortest of late; 0: not
-	 * known, or this library does not say. */
+	/* From when work comes to the idle client until all is done, the shortest of the latest
+	 * periods; 0: not known, or an older library. */
 	_Atomic uint64_t busy_period;
 	uint8_t reserved[WEIR_PAGE_SIZE - 352];
 };
@@ -396,18 +388,18 @@ union weir_message {
 
 enum weir_check {
 	WEIR_CHECK_OK = 0,
-	WEIR_CHECK_SHORT = 1,   /* fewer bytes than its header says, or than its type needs */
-	WEIR_CHECK_LONG = 2,    /* more than WEIR_MESSAGE_MAX, or bytes behind its end */
+	WEIR_CHECK_SHORT = 1,   /* fewer bytes than its header says or its type needs */
+	WEIR_CHECK_LONG = 2,    /* more than WEIR_MESSAGE_MAX, or bytes after its end */
 	WEIR_CHECK_MAGIC = 3,   /* not ours */
 	WEIR_CHECK_VERSION = 4, /* version 0 */
 	WEIR_CHECK_TYPE = 5,    /* unknown: ignore it */
 	WEIR_CHECK_VALUE = 6,   /* a field out of its range */
-	WEIR_CHECK_FDS = 7,     /* not the descriptors that belong to it */
+	WEIR_CHECK_FDS = 7,     /* not the descriptors of its type */
 };
 
-/* Checks a packet of @size bytes that came with @fds descriptors, and copies it to @out
- * (zero-filled behind its end, so that fields which an older sender does not know read 0). Every
- * string in @out ends with NUL. */
+/* Checks a packet of @size bytes that came with @fds descriptors, and copies it to @out. The rest
+ * of @out is zero, so fields that an older sender does not know read 0. Every string in @out ends
+ * with NUL. */
 enum weir_check weir_message_check(union weir_message *out, const void *packet, size_t size,
 				   size_t fds);
 const char *weir_check_text(enum weir_check check);
