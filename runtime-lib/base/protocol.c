@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What a type of message needs. Version 1's sizes: a later sender may send more, never less. */
+/* What a type of message needs. Sizes are version 1's: a later sender may send more, never less. */
 static const struct {
 	size_t size;
 	size_t fds_min, fds_max;
@@ -148,7 +148,7 @@ int weir_message_send(int socket, const void *message, size_t size, const int *f
 	return sent < 0 ? -errno : 0;
 }
 
-/* The descriptors of a received packet, however many control messages they came in. */
+/* The descriptors of a received packet, from all of its control messages. */
 static size_t collect_fds(struct msghdr *header, int *fds)
 {
 	size_t n = 0;
@@ -186,7 +186,7 @@ int weir_message_receive(int socket, union weir_message *out, int *fds, size_t *
 		return -errno;
 
 	size_t n = collect_fds(&header, fds);
-	/* A packet of no bytes is what end of file looks like on this kind of socket. */
+	/* On this kind of socket an empty packet means end of file. */
 	if (size == 0 && n == 0)
 		return -EPIPE;
 

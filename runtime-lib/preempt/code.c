@@ -13,13 +13,13 @@
 struct code {
 	struct code *next;
 	const void *handle;
-	const void *library; /* the CUlibrary that this CUmodule is the part of for one context */
-	CUcontext context;   /* that it goes with; NULL for a library */
-	struct image *image; /* NULL: there is PTX, but it cannot be used: `reason` */
+	const void *library; /* the CUlibrary of which this CUmodule is a part */
+	CUcontext context;   /* NULL for a library */
+	struct image *image; /* NULL: its PTX cannot be used, for `reason` */
 	const char *reason;
 };
 
-/* Machine code that the driver's linker made: known by its contents, since programs copy it. */
+/* Machine code of the driver's linker, known by its contents because programs copy it. */
 struct linked {
 	size_t size; /* 0: free */
 	uint64_t hash;
@@ -30,7 +30,7 @@ struct linked {
 static struct {
 	pthread_mutex_t lock; /* never held over a driver call */
 	struct code *buckets[BUCKETS];
-	struct linked linked[LINKED_MAX]; /* used in turn */
+	struct linked linked[LINKED_MAX]; /* a ring */
 	size_t n_linked;
 	_Atomic int any_linked;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};

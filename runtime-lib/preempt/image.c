@@ -12,12 +12,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What compilers put into a program's data: the container lies elsewhere. */
+/* Compilers put this into a program's data; the container lies elsewhere. */
 #define WRAPPER_MAGIC 0x466243b1u
 struct wrapper {
 	uint32_t magic, version;
 	const void *container;
-	const void *more; /* what a linked container was made of */
+	const void *more; /* the input of a linked container */
 };
 
 static _Atomic size_t total;
@@ -38,7 +38,7 @@ static struct image *image_new(size_t size)
 	else
 		log_limited(
 			LOG_WARNING, 86400,
-			"more than %u MiB of PTX: kernels of what is loaded now run as they are",
+			"more than %u MiB of PTX: kernels of code that is loaded now run natively",
 			IMAGES_MAX >> 20);
 	if (!image) {
 		atomic_fetch_sub(&total, size);
@@ -64,18 +64,18 @@ void image_unref(struct image *image)
 	free(image);
 }
 
-/* Of one architecture, or family of them, only. */
+/* For one architecture, or one family, only. */
 #define SPECIAL (FATBIN_EXACT | FATBIN_FAMILY)
 
-/* What is to be kept of a container. */
+/* Which entries of a container to keep. */
 struct filter {
-	bool machine_code; /* headers of such entries */
+	bool machine_code; /* headers of its entries */
 	uint32_t sm;       /* 0: PTX of any architecture */
 	uint64_t special;
 };
 
-/* The next entry of a container, of which @left bytes are to come. 0: there is none; what is larger
- * than what is around it ends the walk. */
+/* The size of the next entry of a container that has @left bytes left. 0: no more, or an entry
+ * larger than its container. */
 static uint64_t next_entry(const char *at, uint64_t left, struct fatbin_entry *entry)
 {
 	if (left < sizeof(*entry))
@@ -109,7 +109,7 @@ static size_t keep_entry(const struct filter *filter, const struct fatbin_entry 
 	return sizeof(header);
 }
 
-/* How many bytes of the entries are to be kept; @out: where to. */
+/* How many bytes of the entries to keep; @out, if not NULL: copies them there. */
 static size_t collect(const struct filter *filter, const char *at, uint64_t left, char *out,
 		      bool *any_ptx)
 {
@@ -126,7 +126,7 @@ static size_t collect(const struct filter *filter, const char *at, uint64_t left
 	return sum;
 }
 
-/* A container of what is to be kept of @size bytes of entries. */
+/* A new container of the entries to keep, among @size bytes. */
 static struct image *new_container(const struct filter *filter, const char *entries, uint64_t size)
 {
 	struct fatbin_container container = {FATBIN_MAGIC, 1, sizeof(container), 0};
@@ -163,8 +163,8 @@ static bool runs_on(const struct fatbin_entry *entry, unsigned sm)
 	return !(entry->flags & FATBIN_EXACT) || entry->sm == sm;
 }
 
-/* Of the machine code that the device can run, the newest. False: there is some for the same
- * architecture with and without what is special to it, and the choice is the driver's. */
+/* The newest machine code that the device can run. False: there is some for the same architecture
+ * with and without its special features; it is not known which one the driver chooses. */
 static bool find_machine_code(const char *at, uint64_t left, unsigned sm, struct filter *filter)
 {
 	struct fatbin_entry entry;
@@ -215,7 +215,7 @@ static struct image *keep_text(const char *data, size_t size)
 	return image;
 }
 
-/* The first four bytes, or 0 of what is shorter. */
+/* The first four bytes; 0 if there are fewer. */
 static uint32_t magic_of(const char *data, size_t size)
 {
 	uint32_t magic = 0;
@@ -243,7 +243,7 @@ struct image *image_keep(const void *data, size_t size)
 	return magic && is_text(*(const char *)data) ? keep_text(data, size) : NULL;
 }
 
-/* A file with machine code is not read. */
+/* NULL for a file with machine code. */
 static char *read_file(int fd, size_t *size)
 {
 	char head[4];
