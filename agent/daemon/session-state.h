@@ -1,14 +1,15 @@
 /* The states of a session and the events that move it. Pure: no socket, no memory. Everything that
  * a client can say passes through one table, session_next().
  *
- *            HELLO, level known                          DEADLINE or misuse
- *   OPEN ─────────────────────────────▶ CLIENT           in any state: REFUSED, then GONE
- *    │ ▲ └─ HELLO ──▶ AWAITS_LEVEL ──────▲
- *    │ └──── POD_KNOWN ───────┐          POD_KNOWN or DEADLINE
- *    └─ MEMORY ──▶ AWAITS_LIMIT
+ *   OPEN ── HELLO ─────────────────▶ CLIENT
+ *   OPEN ── HELLO, level unknown ──▶ AWAITS_LEVEL ── pod known, or deadline ──▶ CLIENT
+ *   OPEN ── MEMORY ────────────────▶ OPEN
+ *   OPEN ── MEMORY, limit unknown ─▶ AWAITS_LIMIT ── pod known ──▶ OPEN
+ *   any  ── misuse, or deadline ───▶ GONE, with REFUSED
+ *   any  ── end of the connection ─▶ GONE
  *
- * OPEN also answers MEMORY at once if the limit is known. While a session waits, the agent reads
- * nothing from it. Each state has one deadline (session.c). */
+ * While a session waits, the agent reads nothing from it. Each state has one deadline (session.c).
+ */
 #pragma once
 
 #include <stdint.h>

@@ -95,7 +95,6 @@ void rig_start(bool standalone)
 	assert_int_equal(agent_init(&agent, &config, standalone), 0);
 }
 
-/* Everything that is ready, and what becomes ready by it. */
 void rig_pump(void)
 {
 	while (loop_step(&agent.loop, 0) > 0)

@@ -1,7 +1,6 @@
-/* A whole agent in this process, and clients that speak the protocol.
- *
- * Who a client is, and what the API server knows of its pod, says the test (the linker puts the
- * fixture's functions in the place of the real ones). */
+/* A whole agent in the test's process, and clients that speak the protocol. The test sets the
+ * identity of clients and the pods of the API server: the linker replaces the real functions by the
+ * fixture's. */
 #pragma once
 
 #include <setjmp.h>
@@ -18,18 +17,18 @@
 #include "weir/protocol.h"
 
 extern struct agent agent;
-extern char rig_folder[]; /* with its sockets and its state */
+extern char rig_folder[]; /* sockets and state */
 
-/* Of whoever connects next; identify_error: cannot be found out, -errno. */
+/* Identity of the next connection; identify_error: -errno if it cannot be found out. */
 extern struct container_identity next_identity;
 extern int identify_error;
-/* All that the API server knows; NULL: it is not connected. To be told by tell_changed(). */
+/* The only pod of the API server; NULL: not connected. Call tell_changed() after a change. */
 extern struct pod *known_pod;
 extern pods_changed_fn *tell_changed;
-extern unsigned rig_hurried; /* how often news of pods were asked for */
+extern unsigned rig_hurried; /* calls of pods_hurry() */
 
 void rig_start(bool standalone);
-/* Everything that is ready, and what becomes ready by it. */
+/* Handles events until none is ready. */
 void rig_pump(void);
 /* The answer to GET @path, with its headers. */
 void rig_fetch(const char *path, char *answer, size_t size);
@@ -41,7 +40,7 @@ int rig_tear_down(void **state);
 #define AGENT_TEST(name)       cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 #define RUN_AGENT_TESTS(tests) cmocka_run_group_tests(tests, rig_make_folder, rig_remove_folder)
 
-/* A client as libweir is one. */
+/* A client that does what libweir does. */
 struct fake {
 	int fd;
 	uint8_t level, bit;
@@ -53,18 +52,18 @@ struct fake {
 
 int fake_connect(void);
 struct weir_hello fake_hello(uint8_t claim);
-/* -EAGAIN: nothing has come. */
+/* -EAGAIN: no message. */
 int fake_receive(int fd, union weir_message *message, int *fds);
-/* Reads the answer to a hello. */
+/* Reads WELCOME. */
 void fake_welcome(struct fake *fake);
-/* What LEVEL brought. */
+/* Maps the pages of a LEVEL message. */
 void fake_take_level(struct fake *fake, uint8_t level, const int *fds);
-/* Has said its hello, and no more. */
+/* Has sent HELLO, and not read the answer. */
 struct fake fake_claim(uid_t uid, uint8_t claim);
 struct fake fake_join_claiming(uid_t uid, uint8_t claim);
 struct fake fake_join(uid_t uid);
 void fake_leave(struct fake *fake);
 void fake_demand(const struct fake *fake);
 
-/* REFUSED comes, with a text, then the end. */
+/* Expects REFUSED with a text, then the end of the connection. */
 void expect_refused(int fd, enum weir_refusal reason);

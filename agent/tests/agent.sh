@@ -1,5 +1,5 @@
 #!/bin/bash
-# The programs as they are started: what they say when something is wrong, and that an idle agent sleeps.
+# The programs at their command lines: errors, weirctl's answers, and that an idle agent sleeps.
 # shellcheck disable=SC2317 # `check` calls the functions
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -36,7 +36,7 @@ says() {
     grep -qF "$1" "$dir/log"
 }
 
-refuses() { # TEXT; the agent does not start
+refuses() { # TEXT: the agent does not start, and logs TEXT
     "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log" && return 1
     [ "$(wc -l <"$dir/log")" -ge 1 ] && says "$1"
 }
@@ -45,7 +45,7 @@ wakeups() {
     awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$pid/status"
 }
 
-pretend() { # ANSWER; something that answers each request so, and is no agent. Without: it does not answer.
+pretend() { # [ANSWER]: a false agent that gives this answer to each request, or none
     rm -f "$dir/pretended"
     python3 - "$dir/pretended" "$@" <<'END' &
 import socket, sys, time
@@ -68,7 +68,7 @@ END
     done
 }
 
-pretended() { # STATUS WORD...: weirctl ends with this status, and says something unless that is 0
+pretended() { # STATUS WORD...: weirctl exits with STATUS, and prints an error unless that is 0
     local expected=$1
     shift
     "$B/bin/weirctl" -s "$dir/pretended" "$@" 2>"$dir/said" >"${output:-/dev/null}"
@@ -76,22 +76,22 @@ pretended() { # STATUS WORD...: weirctl ends with this status, and says somethin
 }
 
 configure 'metrics: {addresses: ""}'
-check "a typo in the configuration is said with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
+check "a typo in the configuration is reported with its place" refuses "config.yaml:4:11: unknown key \`addresses\`"
 configure 'metrics: {address: ""}'
-check "a good configuration is called good" "$agent" --config "$dir/config.yaml" --check-config
+check "a good configuration passes the check" "$agent" --config "$dir/config.yaml" --check-config
 check "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
 check "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
 
 pretend '{}'
 check "an answer without clients is shown" pretended 0 status
-output=/dev/full check "what cannot be written is an error" pretended 1 status
-output=/dev/full check "nor JSON" pretended 1 status --json
+output=/dev/full check "output that cannot be written is an error" pretended 1 status
+output=/dev/full check "so is JSON" pretended 1 status --json
 output=/dev/full check "and top ends with it" timeout 10 bash -c "$(declare -f pretended); B=$B dir=$dir pretended 1 top -f 10ms"
 check "one without a policy is an error" pretended 1 policy
 check "one without a trace is an error" pretended 1 trace
 stop KILL
 pretend 'no JSON'
-check "an answer that is no JSON is an error" pretended 1 status --json
+check "an answer other than JSON is an error" pretended 1 status --json
 stop KILL
 pretend
 check "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash -c \
@@ -99,7 +99,7 @@ check "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash 
 stop KILL
 
 start
-check "no GPU: says so and goes on" says "no NVML"
+check "without a GPU it logs that and runs" says "no NVML"
 check "weirctl shows a table" status
 check "with no clients in it" grep -q "no clients" "$dir/status"
 check "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
@@ -108,13 +108,13 @@ check "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
 check "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
 check "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
 check "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"
-check "weirctl top looks again and again" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
+check "weirctl top repeats" [ "$(ctl top -n 2 -f 10ms | grep -c 'no clients')" = 2 ]
 check "top is JSON, too" bash -c "$B/bin/weirctl -s $dir/run/control.sock top -n 1 -f 10ms --json | jq -e '.clients == []'"
 for times in 1x -1 0 4294967297; do
     check "top's times are a number, not $times" [ "$(ctl top -n "$times" -f 1ms 2>&1 | grep -c 'expected a number')" = 1 ]
 done
-check "hold wants a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
-check "and one that is there" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
+check "hold needs a client" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold"
+check "and one that exists" bash -c "! $B/bin/weirctl -s $dir/run/control.sock hold 5"
 check "no GPU: no trace" bash -c "! $B/bin/weirctl -s $dir/run/control.sock trace -f 10ms"
 check "clients of all users may connect" [ "$(stat -c %a "$dir/run/agent.sock")" = 666 ]
 check "only the owner may control" [ "$(stat -c %a "$dir/run/control.sock")" = 600 ]
@@ -126,15 +126,15 @@ check "a second agent does not start" refuses "another agent listens there"
 check "nor disturb the first" status
 
 stop KILL
-# As in a pod: root, but with no right to more open files than it was given.
+# As in a pod: root, without the right to raise the limit of open files.
 (ulimit -Sn 256 && ulimit -Hn 2048 && exec setpriv --bounding-set -sys_resource "$agent" --config "$dir/config.yaml" --standalone 2>"$dir/log") &
 pid=$!
 for _ in $(seq 100); do status && break; sleep 0.1; done 2>/dev/null
-check "an agent takes as many open files as it may have" [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
-check "and says that they are few" says "open files are limited"
+check "an agent takes all open files that it may have" [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 2048 ]
+check "and warns that they are few" says "open files are limited"
 stop KILL
 start
-check "a killed agent's sockets are taken over" status
+check "the next agent takes over a killed agent's sockets" status
 stop TERM
 check "a stopped agent removes its sockets" [ ! -e "$dir/run/agent.sock" ]
 

@@ -1,5 +1,5 @@
-/* What a cached answer costs the agent, by the size of the client's image: time on its one thread,
- * of which it does other work in between. Prints a line of JSON each. */
+/* CPU time of a cached answer on the agent's thread, by the size of the client's image. Prints one
+ * line of JSON for each size. */
 #include "compile-fixture.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static double microseconds(clockid_t clock)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* The kernel, and a comment that makes it as large. */
+/* The kernel, with a comment that makes it that large. */
 static char *make_image(size_t size)
 {
 	char *image = malloc(size);
@@ -52,7 +52,7 @@ static void measure(struct loop *loop, struct compile *compile, size_t size)
 
 		compile_ask(compile, &requester.client, i, fd);
 		fixture_wait(loop, &requester, i + 1);
-		/* The first one was compiled. */
+		/* The first answer was compiled. */
 		if (i) {
 			cpu += microseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_began;
 			wall += microseconds(CLOCK_MONOTONIC) - began;

@@ -27,7 +27,7 @@ int fixture_sealed(const void *bytes, size_t size, int seals)
 			die("write");
 		at += (size_t)n;
 	}
-	/* Busy: the kernel holds a page of it for a moment. */
+	/* EBUSY: the kernel holds a page of the file for a moment. */
 	while (fcntl(fd, F_ADD_SEALS, seals) < 0)
 		if (errno != EBUSY)
 			die("seals");

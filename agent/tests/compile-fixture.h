@@ -1,4 +1,4 @@
-/* A compile service with clients that are no sockets, for tests and for the bench. */
+/* A compile service whose clients are structs instead of sockets, for tests and the bench. */
 #pragma once
 
 #include "compile/compile.h"
@@ -7,22 +7,22 @@
 
 struct requester {
 	struct compile_client client;
-	uint64_t container; /* its own */
+	uint64_t container; /* its container's number */
 	unsigned n;         /* answers so far */
 	uint32_t ids[FIXTURE_ANSWERS];
-	enum weir_compile_status status; /* the last one's, as all that follows */
+	enum weir_compile_status status; /* of the last answer, like all that follows */
 	char text[128];
-	int fd; /* of its object; -1 */
+	int fd; /* the object; -1: none */
 };
 
-/* A file for COMPILE, sealed. */
+/* Makes a sealed file for COMPILE. */
 int fixture_file(const char *kernel, const void *image, size_t size, uint32_t sm, uint32_t forms);
-/* The same from bytes as they are. */
+/* Makes a sealed file of these bytes. */
 int fixture_sealed(const void *bytes, size_t size, int seals);
 #define FIXTURE_SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 
 void fixture_init(struct requester *requester);
-/* Until it has had @n answers. */
+/* Handles events until it has @n answers. */
 void fixture_wait(struct loop *loop, const struct requester *requester, unsigned n);
-/* weir-compile as the build or the bundle has it, for a program in the folder beside. */
+/* Path of weir-compile in the build or in the bundle. */
 const char *fixture_program(void);

@@ -1,5 +1,5 @@
-/* The compile service of a test: with the real weir-compile, or with one that misbehaves, which is
- * the test itself, started under that name. Two clients ask it for kernels. */
+/* A compile service for tests, with the real weir-compile or one that misbehaves: the test itself,
+ * started under that name. It has two clients. */
 #pragma once
 
 #include "compile-fixture.h"
@@ -16,7 +16,7 @@
 #define PERSISTENT (1u << WEIR_PERSISTENT)
 #define PTX_SIZE   (sizeof(ptx) - 1)
 
-/* With a kernel `add`. */
+/* PTX with a kernel `add`. */
 static const char ptx[] = ".version 7.0\n"
 			  ".target sm_75\n"
 			  ".address_size 64\n"
@@ -42,23 +42,23 @@ static const char ptx[] = ".version 7.0\n"
 			  "	ret;\n"
 			  "}\n";
 
-extern char folder[]; /* of the cache */
+extern char folder[]; /* the cache's */
 extern struct loop loop;
 extern struct compile compile;
 extern struct requester a, b;
 
-/* --memory of the program that misbehaves says how. */
+/* The misbehaviour, given as --memory. */
 enum trick { WAITS = 300, SPINS, WRITES_JUNK, WRITES_NOTHING, ABORTS, EXITS_ODDLY, IS_DONE };
 
-/* For main(), first: does not return in a program that is to misbehave. */
+/* Call it first in main(). It does not return in the program that misbehaves. */
 void misbehave_if_asked(int argc, char **argv);
-/* For cmocka: around all tests, and around each. */
+/* For cmocka: set-up and tear-down of the group and of each test. */
 int make_name(void **state);
 int set_up(void **state);
 int tear_down(void **state);
 #define COMPILE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-/* What is not said is as usual. */
+/* Members left out have their usual values. */
 void start(const struct config_compile *config);
 void start_trick(enum trick trick, uint32_t helpers);
 void stop(void);
@@ -68,12 +68,12 @@ void empty(void);
 /* A request for `add`. */
 int file_for(uint32_t sm);
 void ask(struct requester *requester, uint32_t id, int fd);
-/* Asks and waits. */
+/* Asks for `add`, and waits for the answer. */
 void get(struct requester *requester, int fd);
-/* All that can be done without waiting. */
+/* Handles all events that are ready. */
 void pump(void);
-/* Of the last answer: mapped for the rest of the test. */
+/* The object of the last answer, mapped until the test ends. */
 const struct weir_object *object_of(const struct requester *requester);
-/* As `add` must become. */
+/* Checks that it is the object of `add`. */
 void check_object(const struct weir_object *object, bool is_ptx);
 void expect_text(enum weir_compile_status status, const char *part);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A running agent takes a new configuration: by its file, by a ConfigMap's links, by SIGHUP. A bad one is refused with
-# its place. What is said of single GPUs reaches them; MPS daemons (a stand-in) come and go with the mode of their GPU.
+# A running agent takes a new configuration: from its file, through a ConfigMap's links, at SIGHUP. It refuses a wrong one
+# with its place. Entries of single GPUs apply to them; MPS daemons (stand-ins) come and go with the mode of their GPU.
 # shellcheck disable=SC2317 # `check` and `becomes` call the functions
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -16,7 +16,7 @@ finish() {
     wait 2>/dev/null
 }
 
-becomes() { # WHAT COMMAND...: within 20 s
+becomes() { # TITLE COMMAND...: it succeeds within 20 s
     check "$1" eventually 20 "${@:2}"
 }
 
@@ -26,7 +26,7 @@ fixed() {
     printf 'mps: {program: %s/bin/sim-mps-control, dir: %s/mps, check: 100ms}\n' "$B" "$dir"
 }
 
-# The kubelet's way: a new folder, then a link that is renamed over the old one.
+# As the kubelet does: a new folder, then a new link renamed over the old one.
 publish() { # MORE
     local version=..$RANDOM$RANDOM old
     old=$(readlink "$dir/etc/..data")
@@ -46,7 +46,7 @@ start() {
 metric() { # LINE
     curl -s "http://127.0.0.1:$port/metrics" | grep -xF "$1" >/dev/null
 }
-fits_clients() { # N: as many descriptors as they take
+fits_clients() { # N: the limit of open files suffices for N clients
     metric 'weir_config_last_reload_successful 1' && [ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" -ge $((7 * $1)) ]
 }
 ctl() {
@@ -86,32 +86,32 @@ ln -s ..data/agent.yaml "$dir/etc/agent.yaml"
 publish 'policy: hpf'
 start
 becomes "an agent with GPUs is ready" ready 200
-becomes "its configuration's hash is told" hash_is_of_file
+becomes "a metric has the configuration's hash" hash_is_of_file
 gpu1=$(ctl status --json | jq -r '.gpus[] | select(.index == 1) | .gpu')
 sleep 100 &
 client=$!
 
 publish 'limits: {clients: 2500}'
-becomes "more clients than before find descriptors" fits_clients 2500
+becomes "a higher limit of clients raises that of open files" fits_clients 2500
 publish 'policy: wfq'
 becomes "a ConfigMap's new content is taken" policy_is wfq
-becomes "and told" metric 'weir_config_reloads_total{result="taken"} 2'
+becomes "and counted" metric 'weir_config_reloads_total{result="taken"} 2'
 becomes "with its hash" hash_is_of_file
 publish 'policy: wqf'
-becomes "a mistake is said with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
+becomes "a mistake is logged with its place" says "agent.yaml:7:9: expected a policy (hpf, ffs, static, dynamic, wfq, levels), not \`wqf\`; the configuration from before stays"
 becomes "and in a metric" metric 'weir_config_last_reload_successful 0'
-check "what was before stays in force" policy_is wfq
+check "the previous configuration stays in force" policy_is wfq
 publish 'policy: ffs'
 becomes "a good one is taken again" policy_is ffs
-becomes "which is told" metric 'weir_config_last_reload_successful 1'
+becomes "as the metric says" metric 'weir_config_last_reload_successful 1'
 
 ctl policy static >/dev/null
 kill -HUP "$pid"
 becomes "SIGHUP reads it again" policy_is ffs
 publish 'socket: /elsewhere/agent.sock'
-becomes "a key that is there twice is a mistake, too" says "key \`socket\` is there twice"
+becomes "a repeated key is a mistake, too" says "key \`socket\` is there twice"
 publish $'policy: hpf\ncompile: {helpers: 7}'
-becomes "what only a new agent takes is said" says "waits for the agent's next start: compile.helpers"
+becomes "keys that need a restart are logged" says "waits for the agent's next start: compile.helpers"
 becomes "and in a metric" metric 'weir_config_restart_needed 1'
 check "the rest is taken" policy_is hpf
 
@@ -119,7 +119,7 @@ publish $'policy: hpf\ngpus:\n- {index: 1, policy: dynamic, mode: mps}'
 becomes "one GPU has its own policy" gpu_has 1 policy dynamic
 check "the other has the node's" gpu_has 0 policy hpf
 becomes "and its MPS daemon answers" has "$gpu1/ready"
-becomes "which is told" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
+becomes "as the metric says" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
 check "the other has none" test "$(find "$dir/mps" -mindepth 1 -maxdepth 1 | wc -l)" = 1
 first=$(daemon)
 kill -KILL "$first"
@@ -132,16 +132,16 @@ wait "$pid" 2>/dev/null
 check "the daemon goes on without the agent" kill -0 "$kept"
 start
 becomes "the next agent finds it" metric "weir_mps_up{gpu=\"$gpu1\"} 1"
-becomes "and has started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
+becomes "and started none" metric "weir_mps_starts_total{gpu=\"$gpu1\"} 0"
 check "it is the same" test "$(daemon)" = "$kept"
 publish 'mode: timeslice'
-becomes "with another mode nobody new is sent to it" has_not "$gpu1/ready"
+becomes "with another mode it gets no new clients" has_not "$gpu1/ready"
 check "its clients go on" kill -0 "$kept"
 tell "sim_leave $client"
 becomes "with the last of them it ends" has_not "$gpu1/daemon"
 check "it is gone" bash -c "! grep '^State:.[RSDT]' /proc/$kept/status"
 publish $'mode: mps\nmps: {}'
-becomes "a section that is there twice is a mistake" says "key \`mps\` is there twice"
+becomes "a repeated section is a mistake" says "key \`mps\` is there twice"
 kill -TERM "$pid"
 wait "$pid" 2>/dev/null
 pid=

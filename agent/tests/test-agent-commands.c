@@ -1,4 +1,4 @@
-/* What operators ask an agent: over HTTP, and by weirctl. */
+/* What operators ask an agent, over HTTP and by weirctl. */
 #include "agent-fixture.h"
 
 #include <arpa/inet.h>
@@ -37,7 +37,7 @@ static void test_http(void **state)
 	fake_leave(&fake);
 }
 
-/* Of a container all its processes' together, as they are now. */
+/* The metric is the sum of a container's processes. */
 static void test_kernels_that_are_tuned(void **state)
 {
 	static char answer[32768];
@@ -62,7 +62,7 @@ static void test_kernels_that_are_tuned(void **state)
 	fake_leave(&other);
 }
 
-/* How late the scheduler's looks are, which weir-sim can be told. */
+/* The lateness of timers is an input of weir-sim. */
 static void test_timers_are_counted(void **state)
 {
 	static char answer[32768];
@@ -73,11 +73,11 @@ static void test_timers_are_counted(void **state)
 	struct fake one = fake_join(4), other = fake_join(4);
 	struct scheduler_timers before = agent.scheduler.timers;
 	one.status->outstanding = other.status->outstanding = 1;
-	nanosleep(&pause, NULL); /* nobody looks: the agent is this thread */
+	nanosleep(&pause, NULL); /* this thread is the agent, so nobody looks meanwhile */
 	rig_fetch("/metrics", answer, sizeof(answer));
 	struct scheduler_timers now = agent.scheduler.timers;
 	uint64_t passed = loop_now() - began;
-	assert_in_range(now.n - before.n, 1, passed / 300000); /* each 0.3 ms or more */
+	assert_in_range(now.n - before.n, 1, passed / 300000); /* the interval is 0.3 ms or more */
 	assert_in_range(now.late - before.late, pause.tv_nsec / 2, passed);
 	char *line = strstr(answer, "\nweir_scheduler_timers_total ");
 	assert_non_null(line);
@@ -107,7 +107,7 @@ static void test_refusals_are_counted(void **state)
 	agent.sessions.refused[WEIR_REFUSED_GPU] = before;
 }
 
-/* Each has an address of its own: 127.0.0.@host. */
+/* From the address 127.0.0.@host. */
 static int connect_from(uint8_t host)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -121,7 +121,7 @@ static int connect_from(uint8_t host)
 	return fd;
 }
 
-/* A pod that reaches the port and says nothing. */
+/* A pod that connects and sends nothing. */
 static void test_http_is_kept_open(void **state)
 {
 	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -189,13 +189,13 @@ static void test_control(void **state)
 	fake_leave(&fake);
 }
 
-/* Prometheus refuses a whole page for one such byte, and readers of JSON an answer. */
+/* One invalid byte makes Prometheus refuse the page, and JSON parsers refuse the answer. */
 static bool is_utf8(const char *text)
 {
 	return mbstowcs(NULL, text, 0) != (size_t)-1;
 }
 
-/* A user names his cgroups as he likes; a path that is too long is cut anywhere. */
+/* Users choose names of cgroups. A path that is too long is cut at any byte. */
 static void test_names_of_any_bytes(void **state)
 {
 	static const char *const names[] = {"/a\xff\xc3", "/caf\xc3\xa9",
@@ -225,7 +225,7 @@ static void test_names_of_any_bytes(void **state)
 		fake_leave(&fakes[i]);
 }
 
-/* An annotation of any language is cut where there is no room. */
+/* A long annotation may be cut inside a UTF-8 character. */
 static void test_words_of_any_language(void **state)
 {
 	static char answer[8192];
@@ -242,7 +242,7 @@ static void test_words_of_any_language(void **state)
 	fake_leave(&fake);
 }
 
-/* Its file may change between the agent's start, which takes a while, and its first look at it. */
+/* The file may change between the agent's start and its first look at the file. */
 static void test_file_changes_at_start(void **state)
 {
 	static char answer[32768];
@@ -303,7 +303,7 @@ static void test_policy_by_command(void **state)
 	char answer[512];
 
 	(void)state;
-	/* Two containers; the second has two processes, which may wait for each other. */
+	/* The second of two containers has two processes, which may wait for each other. */
 	struct fake a = fake_join(0), b = fake_join(4), c = fake_join(4);
 	a.status->outstanding = b.status->outstanding = c.status->outstanding = 1;
 	ask("{\"command\":\"policy\",\"name\":\"wfq\"}\n", answer, sizeof(answer));
@@ -378,7 +378,7 @@ static void test_trace_by_command(void **state)
 	assert_non_null(strstr(answer, " 7000000ns\\nend "));
 	close(fd);
 
-	/* One who does not wait for it. */
+	/* A peer that hangs up ends its recording. */
 	close(start_recording(60));
 	for (int i = 0; i < 100 && agent.scheduler.record.gpu; i++)
 		loop_step(&agent.loop, 10);

@@ -1,4 +1,4 @@
-/* Requests to compile: from a client to the service, and back. */
+/* Compile requests: the way from a client to the service and back. */
 #include "agent-fixture.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "compile-fixture.h"
 
-/* The service itself has tests of its own; this is the way there and back. */
+/* test-compile* test the service itself. */
 static void ask_to_compile(int fd, uint32_t id)
 {
 	struct weir_compile message = {.id = id};
@@ -73,7 +73,7 @@ static void test_compile_before_hello(void **state)
 	expect_refused(fd, WEIR_REFUSED_MESSAGE);
 }
 
-/* One that takes no answers is cut off. */
+/* A client that takes no answers is cut off. */
 static void test_compile_deaf(void **state)
 {
 	(void)state;

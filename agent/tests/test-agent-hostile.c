@@ -1,4 +1,4 @@
-/* What clients may send and be: refused with a reason, and nothing is lost. */
+/* Hostile and broken clients are refused with a reason, and the agent leaks nothing. */
 #include "agent-fixture.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void test_bad_messages(void **state)
 	assert_non_null(strstr(answer, "\nweir_refused_total{reason=\"gpu\"} 0\n"));
 }
 
-/* A later library's message is no offence, before and after the hello. */
+/* The agent ignores messages of a later library, before and after HELLO. */
 static void test_unknown_type(void **state)
 {
 	struct weir_hello message = fake_hello(WEIR_BIT_NONE), odd = message;
@@ -61,7 +61,7 @@ static void test_unknown_type(void **state)
 	fake_leave(&fake);
 }
 
-/* NVML lists GPUs, and this one is not among them. */
+/* NVML lists other GPUs only. */
 static void test_unknown_gpu(void **state)
 {
 	struct weir_hello message = fake_hello(WEIR_BIT_NONE);
@@ -118,7 +118,7 @@ static void test_limits(void **state)
 	assert_int_equal(agent.sessions.n, 0);
 }
 
-/* As with a full disk: refused, and welcome once there is room. */
+/* Refused while the disk is full, and welcome once there is room. */
 static void test_no_room_for_pages(void **state)
 {
 	struct weir_hello message = fake_hello(WEIR_BIT_NONE);
@@ -150,7 +150,7 @@ static void test_silent(void **state)
 	expect_refused(fd, WEIR_REFUSED_MESSAGE);
 }
 
-/* Whatever a status page says, it is only shown. */
+/* The agent only shows what a status page says. */
 static void test_garbage_status(void **state)
 {
 	(void)state;

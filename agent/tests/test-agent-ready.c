@@ -1,4 +1,4 @@
-/* When an agent says that it is ready, and what it says when it is not. */
+/* /readyz: when the agent is ready, and the reason when it is not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void no_pods(void **state)
 	(void)state;
 	struct fake fake = fake_join(1);
 	expect("503", "not ready: the API server has not told");
-	/* It tells, and goes away again. */
+	/* The API server answers, and goes away again. */
 	known_pod = &pod;
 	expect("200 OK", "ok\n");
 	tell_changed(&agent);

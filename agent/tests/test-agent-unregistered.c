@@ -1,5 +1,4 @@
-/* Processes that NVML lists, real ones, in pods that the test makes up: who is told of, and killed.
- */
+/* Processes without libweir: reported or killed. The processes are real, their pods made up. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* A container of a pod that is known, with so many shares. */
+/* A known pod with one container of that share. */
 static void make_pod(uint32_t share)
 {
 	known_pod = calloc(1, sizeof(*known_pod) + sizeof(known_pod->containers[0]));
@@ -56,7 +55,7 @@ static void make_pod(uint32_t share)
 	known_pod->containers[0].share = share;
 }
 
-/* With a GPU that this process is a client of. */
+/* This process is a client of the GPU. */
 static int set_up(void **state)
 {
 	(void)state;
@@ -81,7 +80,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What the metrics say, behind the labels of the container. */
+/* The container's metric has this value. */
 static bool metric_says(const char *value)
 {
 	char line[256], *text = NULL;
@@ -99,7 +98,7 @@ static bool metric_says(const char *value)
 	return found;
 }
 
-static void a_process_is_told_of_when_it_does_not_come_back(void **state)
+static void a_process_is_reported_when_it_does_not_come_back(void **state)
 {
 	(void)state;
 	make_pod(30);
@@ -111,13 +110,13 @@ static void a_process_is_told_of_when_it_does_not_come_back(void **state)
 	assert_true(metric_says("1"));
 	assert_int_equal(agent.report.unregistered.n_killed, 0);
 	end_process(listed);
-	/* NVML may show it for a while yet. */
+	/* NVML may list a dead process for a while. */
 	unregistered_look(&agent.report.unregistered, &monitor, T + 2 * AFTER);
 	assert_false(metric_says("1"));
 	assert_null(agent.report.unregistered.all);
 }
 
-static void a_client_is_not(void **state)
+static void a_client_is_not_reported(void **state)
 {
 	(void)state;
 	make_pod(30);
@@ -127,12 +126,12 @@ static void a_client_is_not(void **state)
 	assert_false(metric_says("1"));
 }
 
-static void nor_is_one_that_weir_leaves_alone(void **state)
+static void processes_without_a_share_are_not_reported(void **state)
 {
 	(void)state;
 	listed = start_process();
 	unregistered_look(&agent.report.unregistered, &monitor, T);
-	/* In a pod that is not known; with a whole GPU; without any; in another container. */
+	/* In an unknown pod, with a whole GPU, without a share, in another container. */
 	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
 	assert_false(agent.report.unregistered.all->reported);
 	make_pod(100);
@@ -151,7 +150,7 @@ static void nor_is_one_that_weir_leaves_alone(void **state)
 	end_process(listed);
 }
 
-static void it_is_killed_where_the_configuration_says_so(void **state)
+static void it_is_killed_if_the_configuration_says_so(void **state)
 {
 	int status;
 
@@ -167,14 +166,14 @@ static void it_is_killed_where_the_configuration_says_so(void **state)
 	assert_int_equal(agent.report.unregistered.n_killed, 1);
 }
 
-static void another_process_of_its_number_begins_anew(void **state)
+static void a_new_process_with_its_pid_starts_from_zero(void **state)
 {
 	(void)state;
 	make_pod(30);
 	agent.config.unregistered.action = UNREGISTERED_KILL;
 	listed = start_process();
 	unregistered_look(&agent.report.unregistered, &monitor, T);
-	agent.report.unregistered.all->started--; /* as if it were the number of one before */
+	agent.report.unregistered.all->started--; /* as if another process had this PID before */
 	unregistered_look(&agent.report.unregistered, &monitor, T + AFTER);
 	assert_int_equal(agent.report.unregistered.n_killed, 0);
 	assert_int_equal(waitpid(listed, NULL, WNOHANG), 0);
@@ -187,11 +186,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(a_process_is_told_of_when_it_does_not_come_back),
-		TEST(a_client_is_not),
-		TEST(nor_is_one_that_weir_leaves_alone),
-		TEST(it_is_killed_where_the_configuration_says_so),
-		TEST(another_process_of_its_number_begins_anew),
+		TEST(a_process_is_reported_when_it_does_not_come_back),
+		TEST(a_client_is_not_reported),
+		TEST(processes_without_a_share_are_not_reported),
+		TEST(it_is_killed_if_the_configuration_says_so),
+		TEST(a_new_process_with_its_pid_starts_from_zero),
 	};
 
 	return RUN_AGENT_TESTS(tests);

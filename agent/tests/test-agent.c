@@ -1,5 +1,4 @@
-/* Clients of an agent: welcomed, lowered, killed, many, and there again after the agent's restart.
- */
+/* The life of clients: welcome, change of level, death, sharing of bits, restart of the agent. */
 #include "agent-fixture.h"
 
 #include <errno.h>
@@ -80,7 +79,7 @@ static void test_level_changes_live(void **state)
 	fake_leave(&other);
 }
 
-/* One that does not read its messages is cut off, and nobody waits for it. */
+/* A client that does not read its messages is cut off, and nobody waits for it. */
 static void test_deaf_client(void **state)
 {
 	(void)state;
@@ -140,7 +139,7 @@ static void test_killed(void **state)
 	assert_true(atomic_load(&low.wait->word) != 0);
 	assert_int_equal(low.control->above, 1);
 
-	/* The process, not its own child, which still has the socket. */
+	/* Its process has died, though a child still has the socket. */
 	kill(child, SIGKILL);
 	while (agent.sessions.n > 1)
 		assert_true(loop_step(&agent.loop, -1) >= 0);
@@ -176,7 +175,7 @@ static void test_many_share(void **state)
 	rig_pump();
 	assert_int_equal(agent.sessions.n, 1);
 	fake_leave(&low);
-	/* With the last of them, the agent stops looking. */
+	/* After the last of them the agent stops looking. */
 	assert_int_equal(loop_step(&agent.loop, 5), 0);
 }
 
@@ -187,7 +186,7 @@ static void test_restart(void **state)
 	fake_demand(&a);
 	fake_demand(&b);
 	agent_deinit(&agent);
-	/* Nothing changes for those who run. */
+	/* Clients that run keep their pages and bits. */
 	assert_true(atomic_load(&low.wait->word) == (1ull << a.bit | 1ull << b.bit));
 
 	rig_start(true);
@@ -265,8 +264,8 @@ static void expect_level(struct fake *fake, uint8_t level)
 	fake_take_level(fake, level, fds);
 }
 
-/* The news of its pod is under way: what it would be without is not said for a moment; but without
- * an API server it is, soon. */
+/* A client from before the restart is welcomed when its pod is known, or soon if there is no API
+ * server. It never hears another level in between. */
 static void test_level_is_waited_for_after_a_restart(void **state)
 {
 	(void)state;
@@ -315,7 +314,7 @@ static void test_second_hello_while_the_first_waits(void **state)
 	assert_int_equal(agent.sessions.last_number, 0);
 }
 
-/* By QoS class until the API server tells more; then as the annotation says, at once. */
+/* The level comes from the QoS class first, and from the annotation once the pod is known. */
 static void test_pod(void **state)
 {
 	union weir_message message;
@@ -345,13 +344,13 @@ static void test_pod(void **state)
 	tell_changed(&agent);
 	expect_level(&fake, 0);
 
-	/* Its share of the GPU, and what latency it wants, where that makes sense. */
+	/* Share and latency objective. */
 	known_pod->containers[0].share = 40;
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->share, 40);
 	assert_int_equal(fake.control->latency_slo, 5000000);
-	/* Its weight may be less than that, and more where annotations may raise. */
+	/* The weight may be less than the share, and more in raiseNamespaces. */
 	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "7");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->share, 7);
@@ -372,7 +371,7 @@ static void test_pod(void **state)
 	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
 
-	/* May lower itself anywhere, but raise itself only where that is allowed. */
+	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");
 	snprintf(known_pod->priority, sizeof(known_pod->priority), "%s", "high");
 	tell_changed(&agent);
@@ -381,7 +380,7 @@ static void test_pod(void **state)
 	rig_pump();
 	assert_int_equal(fake_receive(fake.fd, &message, fds), -EAGAIN);
 
-	/* Gone with its pod. */
+	/* The tenant goes with its pod. */
 	fake_leave(&fake);
 	snprintf(known_pod->uid, sizeof(known_pod->uid), "%s", "u-2");
 	tell_changed(&agent);
@@ -390,7 +389,7 @@ static void test_pod(void **state)
 	known_pod = NULL;
 }
 
-/* The API server forgets it at once; the kubelet, which may be cut off, ends it when it hears. */
+/* The API server forgets the pod at once, but the kubelet ends it only when it hears of that. */
 static void test_pod_deleted_by_force(void **state)
 {
 	union weir_message message;
@@ -417,7 +416,7 @@ static void test_pod_deleted_by_force(void **state)
 	assert_int_equal(fake.control->level, 0);
 	assert_int_equal(fake.control->share, 40);
 	assert_int_equal(fake.control->latency_slo, 5000000);
-	/* Another process of it. */
+	/* Another process of the pod. */
 	struct fake late = fake_join(0);
 	assert_int_equal(late.level, 0);
 
@@ -429,7 +428,7 @@ static void test_pod_deleted_by_force(void **state)
 	known_pod = NULL;
 }
 
-/* The second agent does not take the first one's place. */
+/* A second agent does not start, and the first one stays. */
 static void test_second_agent(void **state)
 {
 	struct server server;

@@ -1,4 +1,4 @@
-/* The cache by itself: bounded, the least used first, and the same after a restart. */
+/* The cache: bounded, drops the least recently used object, survives a restart. */
 #include "compile/cache.h"
 
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void keep(int n)
 	assert_int_equal(cache_draft(&cache, FILE_SIZE, &draft), 0);
 	assert_int_equal(write(draft.fd, bytes, FILE_SIZE), FILE_SIZE);
 	assert_int_equal(cache_keep(&cache, &draft, &key, &content), 0);
-	/* File systems tell times apart by a tick. */
+	/* Times of files differ only after a tick of the clock. */
 	usleep(20000);
 }
 
@@ -141,7 +141,7 @@ static void test_restart_keeps_the_order(void **state)
 	assert_int_equal(count_files(), 2);
 }
 
-/* What lies in the folder and is none of ours goes; a folder stays, and is no entry. */
+/* Foreign files are removed; a folder stays, and is no entry. */
 static void test_junk(void **state)
 {
 	char path[256];
@@ -174,7 +174,7 @@ static void test_too_large(void **state)
 	assert_true(holds(1));
 }
 
-/* The same thing twice: the later one is kept. */
+/* The later object of a key is kept. */
 static void test_replaces(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* What is wrong with a request, with the image in it, or with a run of weir-compile: the client is
- * told, and nothing else happens. */
+/* Bad requests, bad images and bad runs of weir-compile: the client is told, and nothing else
+ * happens. */
 #include "compile-service.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void expect_head_refused(struct weir_compile_file head)
 	assert_true(strlen(a.text) > 0);
 }
 
-/* Refused by the agent itself: no weir-compile starts. */
+/* The agent refuses these itself, without starting weir-compile. */
 static void test_lying_files(void **state)
 {
 	struct weir_compile_file head;
@@ -75,7 +75,7 @@ static void test_lying_files(void **state)
 	assert_int_equal(compile.started, 0);
 }
 
-/* What could still change, or block, or is no memory file, is not even looked at. */
+/* The agent does not read files that could change or block. */
 static void test_not_sealed(void **state)
 {
 	static const int seals[] = {0, F_SEAL_WRITE, F_SEAL_GROW | F_SEAL_SHRINK,
@@ -100,7 +100,7 @@ static void test_not_sealed(void **state)
 	assert_int_equal(compile.started, 0);
 }
 
-/* Refused by weir-compile. */
+/* weir-compile refuses these. */
 static void test_hostile_images(void **state)
 {
 	char junk[4096];
@@ -126,7 +126,7 @@ static void test_hostile_images(void **state)
 	assert_int_equal(HASH_COUNT(compile.cache.all), 0);
 }
 
-/* A kernel that no form fits is an object as well: it says why, and so do the metrics. */
+/* If no form is possible, the object gives the reasons, and so do the metrics. */
 static void test_forms_refused(void **state)
 {
 	static const char refused[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -195,7 +195,7 @@ static void test_failures_are_remembered(void **state)
 	get(&b, file_for(90));
 	assert_int_equal(compile.started, CACHE_FAILURES_MAX + 2);
 	stop();
-	/* What is no fault of the kernel's is tried again. */
+	/* Failures that are not the kernel's fault are not remembered. */
 	start_trick(EXITS_ODDLY, 1);
 	get(&a, file_for(90));
 	get(&a, file_for(90));
@@ -215,7 +215,7 @@ static void test_killed_in_the_middle(void **state)
 	assert_int_equal(compile.counters.outcomes[HELPER_KILLED], 1);
 }
 
-/* Time and memory, really: a text that keeps the compiler busy. */
+/* A text that really takes the compiler's time and memory. */
 static char *bomb(size_t *size)
 {
 	enum { VALUES = 6000, ROUNDS = 60 };
@@ -248,7 +248,7 @@ static void expect_limit(const struct config_compile *config, enum helper_outcom
 	start(config);
 	ask(&a, 1, fixture_file("add", text, size, 90, PERSISTENT));
 	free(text);
-	/* Meanwhile others are served. */
+	/* The service answers others meanwhile. */
 	get(&b, file_for(90));
 	assert_int_equal(b.status, WEIR_COMPILE_OK);
 	fixture_wait(&loop, &a, 1);

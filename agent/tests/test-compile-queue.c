@@ -1,10 +1,10 @@
-/* Many that ask the compile service at a time: how many may wait, who is next, and what becomes of
- * the requests of those who go. */
+/* The queue of the compile service: how many may wait, who is next, and what happens when clients
+ * go. */
 #include "compile-service.h"
 
 #include "weir/base.h"
 
-/* No more than the protocol says wait; the others are told at once. */
+/* Only as many requests wait as the protocol says; the others are refused at once. */
 static void test_flood(void **state)
 {
 	(void)state;
@@ -38,7 +38,7 @@ static void test_all_together_are_bounded(void **state)
 	assert_int_equal(compile.n_requests, 0);
 }
 
-/* Behind eight of the one, the other waits for one, not for eight. */
+/* A client waits for one request of another client that has eight, not for all eight. */
 static void test_fair(void **state)
 {
 	static const uint32_t sms[WEIR_COMPILE_PENDING] = {75, 80, 86, 87, 89, 90, 100, 120};
@@ -56,7 +56,7 @@ static void test_fair(void **state)
 	assert_int_equal(compile.started, WEIR_COMPILE_PENDING + 1);
 }
 
-/* Nor do new processes of one container come before the other container. */
+/* New processes of one container do not overtake another container. */
 static void test_fair_to_containers(void **state)
 {
 	static const uint32_t sms[] = {75, 80, 86, 87};
@@ -66,7 +66,7 @@ static void test_fair_to_containers(void **state)
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
 	get(&a, file_for(90));
 	get(&b, file_for(100));
-	/* All of a's container. */
+	/* All in the container of a. */
 	for (size_t i = 0; i < countof(sms); i++) {
 		fixture_init(&fresh[i]);
 		fresh[i].client.container = &a.container;
@@ -80,7 +80,7 @@ static void test_fair_to_containers(void **state)
 		close(fresh[i].fd);
 }
 
-/* What waits goes with the client; what runs goes on, for the cache. */
+/* Waiting jobs go with their client; a running job goes on, for the cache. */
 static void test_client_dies(void **state)
 {
 	(void)state;
@@ -102,7 +102,7 @@ static void test_client_dies(void **state)
 	assert_int_equal(compile.started, 1);
 }
 
-/* While it is hashed, and while one that others share waits. */
+/* The client goes while its request is hashed, and while it waits for a shared job. */
 static void test_client_dies_early(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Objects from the compile service: made once, kept, and served as they were made. */
+/* Objects from the compile service: made once, cached, and served unchanged. */
 #include "compile-service.h"
 
 #include <dirent.h>
@@ -39,7 +39,7 @@ static void test_off(void **state)
 	assert_int_equal(a.status, WEIR_COMPILE_OFF);
 }
 
-/* The second one comes from the cache, and cannot be written. */
+/* The second answer comes from the cache, read-only. */
 static void test_hit(void **state)
 {
 	char path[64];
@@ -60,7 +60,7 @@ static void test_hit(void **state)
 		assert_int_equal(open(path, O_RDWR), -1);
 }
 
-/* Whatever goes into the object makes another. */
+/* Each input of an object changes its key. */
 static void test_keys(void **state)
 {
 	char other[sizeof(ptx)];
@@ -139,7 +139,7 @@ static void flip(int fd, off_t at)
 	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 }
 
-/* In its head, in its image, cut, or gone: it is made again. */
+/* An object damaged in its head or image, cut or removed is made again. */
 static void test_damaged(void **state)
 {
 	struct stat info;
@@ -166,7 +166,7 @@ static void test_damaged(void **state)
 	}
 }
 
-/* A disk without room costs the cache, not the client. */
+/* The client gets its object although the disk is full. */
 static void test_full_disk(void **state)
 {
 	(void)state;

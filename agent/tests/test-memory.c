@@ -1,4 +1,4 @@
-/* Accounts of memory: pages and slots, what is taken back, what outlives an agent; amounts. */
+/* Memory accounts: pages and slots, dead processes, restarts of the agent, limits. */
 #include "agent-fixture.h"
 
 #include <dirent.h>
@@ -96,7 +96,7 @@ static struct view read_account(int fd)
 			     page_at(fds[1], PROT_READ | PROT_WRITE)};
 }
 
-/* Of a process of next_identity. */
+/* Of a process with next_identity. */
 static struct view view_of_next(void)
 {
 	int fd = ask();
@@ -111,7 +111,7 @@ static struct view view_of(uid_t uid)
 	return view_of_next();
 }
 
-/* A client of next_identity. */
+/* A client with next_identity. */
 static struct fake fake_join_pod(void)
 {
 	struct weir_hello hello = fake_hello(WEIR_BIT_NONE);
@@ -148,7 +148,7 @@ static void test_one_account_a_container(void **state)
 	one = view_of(1000);
 	again = view_of(1000);
 	other = view_of(1001);
-	assert_int_equal(one.slot, again.slot); /* of one process */
+	assert_int_equal(one.slot, again.slot); /* in one process */
 	one.account->slots[one.slot].reserved = 5 << 20;
 	assert_true(again.account->slots[one.slot].reserved == 5 << 20);
 	assert_true(other.account->slots[other.slot].reserved == 0);
@@ -169,7 +169,7 @@ static void test_limit_cannot_be_written(void **state)
 	assert_true(mmap(NULL, WEIR_PAGE_SIZE, PROT_WRITE, MAP_SHARED, view.limit_fd, 0) ==
 		    MAP_FAILED);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", view.limit_fd);
-	/* Root may where the mount could not be cloned, which the agent warns of. */
+	/* Root may if the mount could not be cloned; the agent warns then. */
 	if (agent.gpus.root.readonly >= 0)
 		assert_int_equal(open(path, O_RDWR | O_CLOEXEC), -1);
 	leave(&view);
@@ -184,7 +184,7 @@ static void wait_for_slots(unsigned n)
 	assert_int_equal(agent.memories.n, n);
 }
 
-/* Another process of the container, which asks and lives on. */
+/* Another process of the container, which asks for the account and lives on. */
 static pid_t sleeper(void)
 {
 	pid_t child = fork();
@@ -212,7 +212,7 @@ static void end(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void test_the_dead_have_nothing(void **state)
+static void test_dead_processes_are_cleared(void **state)
 {
 	struct view own = view_of(1000);
 	pid_t child = sleeper();
@@ -230,7 +230,8 @@ static void test_the_dead_have_nothing(void **state)
 	leave(&own);
 }
 
-/* Who lives keeps its slot; who died meanwhile is cleared, and so is one that only says a pid. */
+/* The next agent keeps slots of live processes. It clears slots of dead ones, and of PIDs that
+ * belong to other containers. */
 static void test_outlives_the_agent(void **state)
 {
 	struct view own = view_of(1000), after;
@@ -288,8 +289,8 @@ static unsigned count_files(void)
 	return n;
 }
 
-/* An account whose processes die after the restart, before they say hello; and half of one, of a
- * time when the disk was full. */
+/* Files are removed if their processes die after the restart without a HELLO, and if a full disk
+ * left only half of an account. */
 static void test_nothing_is_left(void **state)
 {
 	struct view own = view_of(1000);
@@ -335,7 +336,7 @@ static bool marked(void)
 	return access(mark, F_OK) == 0;
 }
 
-/* Its processes may start while no agent is there. */
+/* The pod's processes may start while there is no agent. */
 static void test_pod_is_marked_before_its_processes(void **state)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
@@ -367,8 +368,8 @@ static void test_rule_is_marked_before_its_processes(void **state)
 	remove_mark();
 }
 
-/* An edited annotation is there at once; one that makes no sense, or that nobody knows any more,
- * leaves what was. */
+/* An edited annotation applies at once. A wrong one, and the pod's disappearance, leave the
+ * previous limit. */
 static void test_limit_is_live(void **state)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
@@ -395,7 +396,7 @@ static void test_limit_is_live(void **state)
 	tell_changed(&agent);
 	assert_true(view.limit->limit == 2ull << 30);
 
-	/* Nor does an agent that knows nothing yet. */
+	/* An agent that knows no pods yet leaves it, too. */
 	fake_leave(&fake);
 	agent_deinit(&agent);
 	rig_start(false);
@@ -413,7 +414,7 @@ static void test_limit_is_live(void **state)
 	remove_mark();
 }
 
-/* For a container of which no news comes the answer is no. */
+/* Without news of the pod the answer is REFUSED. */
 static void expect_no(const char *uid)
 {
 	union weir_message message;
@@ -429,8 +430,8 @@ static void expect_no(const char *uid)
 	close(fd);
 }
 
-/* A container that is faster than the news of its pod has no slot before its limit. Whoever asked
- * has closed its half of the connection. */
+/* A container that is faster than the news of its pod gets no slot before its limit is known, even
+ * if the client has closed its half of the connection. */
 static void test_limit_is_waited_for(void **state)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
@@ -449,7 +450,7 @@ static void test_limit_is_waited_for(void **state)
 	rig_pump();
 	assert_true(rig_hurried > hurried);
 	assert_int_equal(fake_receive(fd, &message, fds), -EAGAIN);
-	close(late); /* does not wait */
+	close(late); /* hangs up */
 	rig_pump();
 	assert_int_equal(agent.sessions.n, 1);
 
@@ -464,15 +465,14 @@ static void test_limit_is_waited_for(void **state)
 	known_pod = NULL;
 	free(pod);
 
-	/* Nor does another agent forget that containers here have limits, which knows no pod yet.
-	 */
+	/* The next agent keeps the node marked although it knows no pods yet. */
 	agent_deinit(&agent);
 	rig_start(false);
 	expect_no("third");
 	remove_mark();
 }
 
-/* Whoever has memory need not be connected. */
+/* Processes with memory need not be connected. */
 static void test_new_default_without_connections(void **state)
 {
 	char path[64];
@@ -522,7 +522,7 @@ static struct view start_with_shares(struct pod *pod)
 	return view_of_next();
 }
 
-/* A container's share of the GPU is its limit, and an annotation raises it only where it may. */
+/* The share is the limit; an annotation raises it in raiseNamespaces only. */
 static void test_limit_of_share(void **state)
 {
 	struct pod *pod = pod_with_share("other", 30);
@@ -540,7 +540,7 @@ static void test_limit_of_share(void **state)
 	snprintf(pod->memory, sizeof(pod->memory), "400Mi");
 	tell_changed(&agent);
 	assert_true(view.limit->limit == 400ull << 20);
-	/* A whole GPU is whole. */
+	/* A whole GPU has no limit. */
 	*pod->memory = '\0';
 	pod->containers[0].share = 100;
 	tell_changed(&agent);
@@ -551,7 +551,7 @@ static void test_limit_of_share(void **state)
 	remove_mark();
 }
 
-/* Before the API server has told of the container it is the smallest share of its pod. */
+/* Until the container is known, its share is the smallest of its pod. */
 static void test_least_share(void **state)
 {
 	struct pod *pod = pod_with_share("other", 30);
@@ -576,7 +576,7 @@ int main(void)
 		cmocka_unit_test(test_quantities),
 		AGENT_TEST(test_one_account_a_container),
 		AGENT_TEST(test_limit_cannot_be_written),
-		AGENT_TEST(test_the_dead_have_nothing),
+		AGENT_TEST(test_dead_processes_are_cleared),
 		AGENT_TEST(test_outlives_the_agent),
 		AGENT_TEST(test_nothing_is_left),
 		AGENT_TEST(test_pod_is_marked_before_its_processes),

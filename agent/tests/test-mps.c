@@ -1,4 +1,4 @@
-/* Life with an MPS daemon: e2e/simcuda/mps-control.c, which is a process as the real one is. */
+/* MPS daemons, played by e2e/simcuda's mps-control: a process like the real one. */
 #include "mps/mps.h"
 
 #include <dirent.h>
@@ -95,7 +95,7 @@ static struct mps_daemon *daemon_of(const char *gpu)
 	return daemon;
 }
 
-/* Handles events until it is so. */
+/* Handles events until the condition holds. */
 #define AWAIT(condition)                                            \
 	do {                                                        \
 		uint64_t end_ = loop_now() + PATIENCE * 1000000ull; \
@@ -127,7 +127,7 @@ static bool lives(pid_t pid)
 	return process_started(pid) != 0;
 }
 
-/* Whether containers have the way to this daemon, not to the one before, and nothing besides. */
+/* Containers have the socket of this daemon, not of the previous one, and no other. */
 static bool clients_have(const char *gpu)
 {
 	struct stat shown, own;
@@ -215,12 +215,12 @@ static void goes_on_without_the_agent(void **state)
 	daemon = have_daemon(GPU_A);
 	assert_int_equal(daemon->pid, pid);
 	assert_int_equal(daemon->starts, 0);
-	/* And is watched as any other. */
+	/* The daemon that was found is watched, too. */
 	kill(pid, SIGKILL);
 	AWAIT(daemon->starts == 1 && daemon->state == MPS_UP);
 }
 
-static void ends_with_the_agent_where_it_is_to(void **state)
+static void ends_with_the_agent_without_keep(void **state)
 {
 	pid_t pid = have_daemon(GPU_A)->pid;
 
@@ -232,7 +232,7 @@ static void ends_with_the_agent_where_it_is_to(void **state)
 	assert_false(exists(GPU_A, "daemon"));
 }
 
-static void one_that_nobody_wants_any_more_is_found(void **state)
+static void an_unwanted_one_is_found(void **state)
 {
 	pid_t pid = have_daemon(GPU_A)->pid;
 
@@ -243,7 +243,7 @@ static void one_that_nobody_wants_any_more_is_found(void **state)
 	AWAIT(!lives(pid) && daemon_of(GPU_A)->state == MPS_ENDED);
 }
 
-static void somebody_elses_process_is_left_alone(void **state)
+static void a_foreign_process_is_left_alone(void **state)
 {
 	(void)state;
 	make(GPU_A, "daemon");
@@ -345,7 +345,7 @@ static void an_old_program_serves_one_user(void **state)
 	assert_int_equal(daemon->starts, 2);
 }
 
-static void no_program_is_no_end(void **state)
+static void a_missing_program_is_no_error(void **state)
 {
 	struct mps_daemon *daemon;
 
@@ -412,7 +412,7 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-static void another_program_keeps_them(void **state)
+static void the_supervisor_starts_them(void **state)
 {
 	pid_t supervisor = start_supervisor();
 
@@ -421,7 +421,7 @@ static void another_program_keeps_them(void **state)
 	struct mps_daemon *daemon = have_daemon(GPU_A);
 	pid_t first = daemon->pid;
 	assert_int_equal(parent_of(first), supervisor);
-	/* It is watched and started as any other. */
+	/* It is watched and restarted, too. */
 	kill(first, SIGKILL);
 	AWAIT(daemon->starts >= 2 && daemon->state == MPS_UP);
 	assert_int_not_equal(daemon->pid, first);
@@ -449,7 +449,7 @@ static void daemons_end_with_the_supervisor(void **state)
 	end_supervisor(supervisor);
 }
 
-/* Who reads its log may go, as a container's runtime does when it is renewed. */
+/* A container runtime closes the reading end of the log when it is upgraded. */
 static void the_supervisor_goes_on_without_a_log(void **state)
 {
 	int ends[2], log = dup(STDERR_FILENO);
@@ -491,7 +491,7 @@ static char *metrics(void)
 	return text;
 }
 
-static void is_told_in_metrics(void **state)
+static void has_metrics(void **state)
 {
 	(void)state;
 	have_daemon(GPU_A);
@@ -537,21 +537,21 @@ int main(void)
 		MPS_TEST(a_killed_one_is_started_again),
 		MPS_TEST(pauses_grow),
 		MPS_TEST(goes_on_without_the_agent),
-		MPS_TEST(ends_with_the_agent_where_it_is_to),
-		MPS_TEST(one_that_nobody_wants_any_more_is_found),
-		MPS_TEST(somebody_elses_process_is_left_alone),
+		MPS_TEST(ends_with_the_agent_without_keep),
+		MPS_TEST(an_unwanted_one_is_found),
+		MPS_TEST(a_foreign_process_is_left_alone),
 		MPS_TEST(clients_may_finish),
 		MPS_TEST(may_be_wanted_again),
 		MPS_TEST(a_fault_is_seen_and_passes),
 		MPS_TEST(a_server_that_stays_in_fault_is_replaced),
 		MPS_TEST(one_that_is_silent_is_not_ended),
 		MPS_TEST(an_old_program_serves_one_user),
-		MPS_TEST(no_program_is_no_end),
-		MPS_TEST(another_program_keeps_them),
+		MPS_TEST(a_missing_program_is_no_error),
+		MPS_TEST(the_supervisor_starts_them),
 		MPS_TEST(daemons_end_with_the_supervisor),
 		MPS_TEST(the_supervisor_goes_on_without_a_log),
 		MPS_TEST(the_supervisor_starts_old_programs_too),
-		MPS_TEST(is_told_in_metrics),
+		MPS_TEST(has_metrics),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

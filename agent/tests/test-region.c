@@ -24,7 +24,7 @@
 
 #define NAME "GPU-1"
 
-/* A mount namespace and a small tmpfs of our own; only root can have them. */
+/* Needs root: a mount namespace and a small tmpfs of its own. */
 static bool is_tmpfs;
 static char folder[] = "/tmp/weir-test-XXXXXX";
 
@@ -120,7 +120,7 @@ static void test_odd_files(void **state)
 	folder_close(&root);
 }
 
-/* Same page by both descriptors; nothing of it writable by the one for reading. */
+/* Both descriptors show the same page, and the read-only one cannot write it. */
 static void test_readonly(void **state)
 {
 	struct folder root;
@@ -155,8 +155,8 @@ static bool can_guard(const struct region *region)
 	return is_tmpfs && fd < 0;
 }
 
-/* A client that may write a page can do nothing else to it. */
-static void test_guarded(void **state)
+/* A client can write the page, but neither truncate nor punch nor reopen the file. */
+static void test_protected(void **state)
 {
 	struct folder root;
 	struct region region;
@@ -228,7 +228,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_survives),  cmocka_unit_test(test_odd_files),
-		cmocka_unit_test(test_readonly),  cmocka_unit_test(test_guarded),
+		cmocka_unit_test(test_readonly),  cmocka_unit_test(test_protected),
 		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_client_pages),
 	};
 

@@ -1,5 +1,5 @@
-/* Events and labels as an API server on loopback gets them; server and client take turns in one
- * thread. */
+/* Events and labels, sent to an API server on loopback. Server and client alternate in one thread.
+ */
 #include "config/config.h"
 #include "kubernetes/events.h"
 #include "kubernetes/labels.h"
@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#define STEPS_MAX 20000 /* of a millisecond: only a test that fails waits so long */
+#define STEPS_MAX 20000 /* of a millisecond; only a failing test waits that long */
 #define SEEN_MAX  64
 
 struct seen {
@@ -31,7 +31,7 @@ struct seen {
 static struct {
 	struct MHD_Daemon *daemon;
 	uint16_t port;
-	unsigned status, failures; /* the first so many are answered 503 */
+	unsigned status, failures; /* number of first requests that are answered 503 */
 	size_t n;
 	struct seen seen[SEEN_MAX];
 } server;
@@ -137,7 +137,7 @@ static int tear_down(void **state)
 	return unlink(client.kubeconfig);
 }
 
-/* Until the server has seen @n requests, and for a moment more. */
+/* Runs until the server has seen @n requests, and 50 steps more. */
 static void run_at_least(size_t n)
 {
 	unsigned more = 50;
@@ -196,7 +196,7 @@ static void a_pods_event_has_what_kubectl_shows(void **state)
 	cJSON_Delete(json);
 }
 
-/* Cut where it may not end, its event's name would be none, and the API server would not take it.
+/* The event's name must not end in a dot or dash where it is cut: the API server would refuse it.
  */
 static void a_long_name_is_cut_well(void **state)
 {
@@ -231,7 +231,7 @@ static void a_nodes_event_is_in_the_default_namespace(void **state)
 	cJSON_Delete(json);
 }
 
-static void what_repeats_is_one_event(void **state)
+static void repetitions_are_one_event(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 5; i++)
@@ -241,7 +241,7 @@ static void what_repeats_is_one_event(void **state)
 	cJSON *json = cJSON_Parse(server.seen[0].body);
 	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 5);
 	cJSON_Delete(json);
-	/* Its count is told later, not each time. */
+	/* The count follows later, not each time. */
 	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of this");
 	run_until(2);
 }
@@ -267,7 +267,7 @@ static void a_server_in_trouble_is_asked_again(void **state)
 	assert_string_equal(server.seen[0].body, server.seen[1].body);
 }
 
-static void a_refusal_is_taken(void **state)
+static void a_refused_event_is_dropped(void **state)
 {
 	(void)state;
 	server.status = 403;
@@ -310,7 +310,7 @@ static void labels_are_set_and_taken_away(void **state)
 	cJSON_Delete(json);
 }
 
-static void a_labels_value_is_one(void **state)
+static void a_label_value_is_made_valid(void **state)
 {
 	static const struct {
 		const char *text, *value;
@@ -332,7 +332,7 @@ static void a_labels_value_is_one(void **state)
 	}
 }
 
-static void nobody_needs_to_be_told(void **state)
+static void works_without_events_and_labels(void **state)
 {
 	(void)state;
 	events_tell_pod(NULL, pod, EVENT_WARNING, "Because", "of this");
@@ -349,13 +349,13 @@ int main(void)
 		TEST(a_pods_event_has_what_kubectl_shows),
 		TEST(a_long_name_is_cut_well),
 		TEST(a_nodes_event_is_in_the_default_namespace),
-		TEST(what_repeats_is_one_event),
+		TEST(repetitions_are_one_event),
 		TEST(no_more_are_sent_at_once_than_allowed),
 		TEST(a_server_in_trouble_is_asked_again),
-		TEST(a_refusal_is_taken),
+		TEST(a_refused_event_is_dropped),
 		TEST(labels_are_set_and_taken_away),
-		TEST(a_labels_value_is_one),
-		TEST(nobody_needs_to_be_told),
+		TEST(a_label_value_is_made_valid),
+		TEST(works_without_events_and_labels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What a process can still do after sandbox_enter(): each probe runs in a child of its own. */
+/* What a process can do after sandbox_enter(). Each probe runs in its own child. */
 #include "compile/sandbox.h"
 
 #include <setjmp.h>
@@ -28,12 +28,12 @@
 
 static const struct sandbox limits = {.memory_mib = 256, .seconds = 1, .file_max = 1 << 20};
 
-/* What a probe returns: 0 where it could, else errno. */
+/* A probe returns 0 if the action was possible, otherwise errno. */
 typedef int probe_fn(void);
 
 enum { NO_SANDBOX = 200 };
 
-/* The wait status of a child that enters the sandbox, and then probes. */
+/* Runs the probe in a child that has entered the sandbox. Returns the wait status. */
 static int run(probe_fn *probe)
 {
 	const char *what;
@@ -199,7 +199,7 @@ static int shared;
 
 static pid_t neighbour;
 
-/* What abort() does, to somebody else. */
+/* Signals another process the way abort() signals itself. */
 static int end_neighbour(void)
 {
 	return outcome(syscall(SYS_tgkill, neighbour, neighbour, SIGKILL));
@@ -210,7 +210,7 @@ static int abort_itself(void)
 	abort();
 }
 
-/* All who run the program are the same nobody, whoever asked. */
+/* All runs of the program are the same user, whichever client asked. */
 static void test_neighbours(void **state)
 {
 	int ends[2], forever[2], status;
@@ -266,7 +266,7 @@ static int leave_namespace(void)
 	return outcome(unshare(CLONE_NEWNS));
 }
 
-/* Root of a container may not. */
+/* Root of a container may lack the right. */
 static bool may_unshare(void)
 {
 	int status;
@@ -298,7 +298,7 @@ static void check_namespaces(pid_t child)
 	closedir(root);
 }
 
-/* What the kernel says of a process that has entered. */
+/* What the kernel reports about a process in the sandbox. */
 static void test_nobody(void **state)
 {
 	char path[64], text[4096], byte;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# weir-compile by itself, over all PTX that the build has made with nvcc: each kernel in all forms that can
+# weir-compile without an agent, for all PTX that the build made with nvcc: each kernel in all forms that can
 # leave, as PTX and as machine code.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit

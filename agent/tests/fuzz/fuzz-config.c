@@ -16,8 +16,8 @@ static void check(const struct config *config)
 	const struct config_levels *levels = &config->levels;
 
 	if (config->socket[0] != '/' || config->state_dir[0] != '/' ||
-	    config->control_socket[0] != '/' || !config->gpu.policy ||
-	    config->clients == 0 || config->clients_per_container == 0)
+	    config->control_socket[0] != '/' || !config->gpu.policy || config->clients == 0 ||
+	    config->clients_per_container == 0)
 		abort();
 	if (config->compile.mode > COMPILE_OFF || config->compile.helpers == 0 ||
 	    config->compile.memory_mib < 256 || config->compile.seconds == 0 ||

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The packet in memory of its own, so that reading behind its end is seen. */
+/* Copies the packet, so that the sanitizer sees reads beyond its end. */
 static enum weir_check check(union weir_message *message, const uint8_t *data, size_t size,
 			     size_t fds)
 {

@@ -17,10 +17,10 @@ static void check(const struct pod *pod)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct pod_names names = {.priority = "weir.dev/priority",
-						   .latency_slo = "weir.dev/latency-slo",
-						   .memory = "weir.dev/memory",
-						   .weight = "weir.dev/weight",
-						   .share = "weir.dev/gpu-share"};
+					       .latency_slo = "weir.dev/latency-slo",
+					       .memory = "weir.dev/memory",
+					       .weight = "weir.dev/weight",
+					       .share = "weir.dev/gpu-share"};
 	const char *text = (const char *)data;
 	struct podlist_event event;
 	struct podlist list;

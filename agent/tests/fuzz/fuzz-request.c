@@ -1,5 +1,5 @@
-/* Any file that comes with a COMPILE: refused, or name and image lie inside it; and what
- * weir-compile makes of those, without the machine code, is an object. */
+/* Random files of COMPILE: refused, or name and image lie inside the file. weir-compile's PTX
+ * output for accepted files is an object. */
 #include "compile/request.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&head, data, size < sizeof(head) ? size : sizeof(head));
 	if (request_check(&request, &head, size))
 		return 0;
-	/* In memory of their own, so that reading beyond an end is seen. */
+	/* Copies, so that the sanitizer sees reads beyond an end. */
 	char *name = copy_of(data + request.name, request.name_size);
 	void *image = copy_of(data + request.image, request.image_size);
 	if (strnlen(name, request.name_size) == request.name_size - 1)

@@ -1,4 +1,4 @@
-/* A status page that changes from garbage to garbage: totals only grow, and metrics stay text. */
+/* Random status pages, one after the other: totals only grow, and metrics stay valid text. */
 #include "metrics/metrics.h"
 
 #include <stdlib.h>
