@@ -1,5 +1,5 @@
-/* A limit of memory: what counts against it, for how long, and what holds without an agent. The
- * driver only counts. */
+/* The memory limit: what counts against it, until when, and what holds without an agent. On the
+ * null driver. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
 #include "fake-agent.h"
@@ -42,7 +42,7 @@ static uint64_t reserved(void)
 	return account->slots[SLOT].reserved;
 }
 
-/* Threads in the places of processes: at no moment is there more than the limit. */
+/* Threads play processes. The sum never exceeds the limit. */
 #define RACERS 4u
 
 static _Atomic int racing;
@@ -64,7 +64,7 @@ static void *race(void *argument)
 	return NULL;
 }
 
-static void never_more_than_the_limit(void **state)
+static void the_limit_is_never_exceeded(void **state)
 {
 	pthread_t threads[RACERS];
 
@@ -92,8 +92,8 @@ static void sums_do_not_wrap(void **state)
 	assert_true(account_chunks(WEIR_MEMORY_CHUNK) == WEIR_MEMORY_CHUNK);
 }
 
-/* Somebody else's lock that nobody gives back. */
-static void a_lock_that_stays_is_no_hang(void **state)
+/* Another process holds the lock for ever. */
+static void a_lost_lock_does_not_hang(void **state)
 {
 	(void)state;
 	memset(&shared, 0, sizeof(shared));
@@ -102,7 +102,7 @@ static void a_lock_that_stays_is_no_hang(void **state)
 	assert_int_equal(shared.lock, 77);
 }
 
-/* A connection on which the question has come. */
+/* A connection on which the library has asked. */
 static int asked(void)
 {
 	struct pollfd wait = {.fd = agent.listener, .events = POLLIN};
@@ -156,7 +156,7 @@ static void everything_counts(void **state)
 	assert_int_equal(cuMemCreate(&handle, UINT64_MAX, &device, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_true(reserved() == 8 * MIB);
 
-	/* Memory that is there until nothing maps it. */
+	/* Physical memory exists until nothing maps it. */
 	assert_int_equal(cuMemMap(0x1000000, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
 	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
 	assert_true(reserved() == 8 * MIB);
@@ -188,7 +188,7 @@ static void arrays_count_all_of_their_bits(void **state)
 	uint64_t counted = reserved();
 	assert_int_equal(cuArrayDestroy(array), CUDA_SUCCESS);
 	assert_true(counted == 4 * MIB);
-	/* All six sides of both levels. */
+	/* Six sides of two levels. */
 	assert_int_equal(cuMipmappedArrayCreate(&levels, &cube, 2), CUDA_SUCCESS);
 	counted = reserved();
 	assert_int_equal(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
@@ -196,8 +196,8 @@ static void arrays_count_all_of_their_bits(void **state)
 	assert_true(counted == 30 * MIB);
 }
 
-/* Host memory, and what another process made and is charged for. */
-static void what_does_not_count(void **state)
+/* Host memory and imported memory. */
+static void host_and_imported_memory_do_not_count(void **state)
 {
 	CUmemAllocationProp host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
@@ -218,7 +218,7 @@ static void what_does_not_count(void **state)
 	assert_true(reserved() == 0);
 }
 
-static void small_ones_share_a_chunk(void **state)
+static void small_allocations_share_a_chunk(void **state)
 {
 	CUdeviceptr addresses[3];
 
@@ -231,7 +231,7 @@ static void small_ones_share_a_chunk(void **state)
 	assert_true(reserved() == 0);
 }
 
-/* What is there stays when the limit falls below it. */
+/* Memory above a lowered limit stays. */
 static void limits_change_live(void **state)
 {
 	size_t free_bytes = 100 * MIB, total = 200 * MIB;
@@ -257,7 +257,7 @@ static void limits_change_live(void **state)
 	assert_true(reserved() == 0);
 }
 
-/* Pools that have what was allocated from them: the device's own one is number 1. */
+/* Pools hold what was allocated from them. The device's own pool is number 1. */
 #define POOLS 128u
 
 static uint64_t pooled[POOLS], in_graphs;
@@ -306,14 +306,14 @@ static CUresult from_own_pool(CUdeviceptr *out, size_t size, CUstream stream)
 	return from_pool(out, size, (CUmemoryPool)1, stream);
 }
 
-/* Of a kind that the device's own pool has not, by a name of its own. */
+/* Of a kind that only this function returns. */
 static CUresult current_pool(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
 {
 	(void)location, (void)type;
 	return new_pool(out, NULL);
 }
 
-/* The thread's own default stream is captured, and what is allocated in it is a graph's. */
+/* The per-thread default stream is captured, so a graph owns what it allocates. */
 static CUresult is_own_captured(CUstream stream, CUstreamCaptureStatus *status)
 {
 	*status = stream == CU_STREAM_PER_THREAD ? CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -366,7 +366,7 @@ static void pools_finish(void)
 	assert_true(reserved() == 0);
 }
 
-static void the_own_pool_has_its_place(void **state)
+static void the_devices_own_pool_is_always_counted(void **state)
 {
 	CUmemPoolProps properties = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUmemoryPool pool;
@@ -383,8 +383,8 @@ static void the_own_pool_has_its_place(void **state)
 	assert_true(counted == 6 * MIB);
 }
 
-/* The driver has made it, so it is never seen otherwise. */
-static void a_pool_that_is_asked_for_counts(void **state)
+/* No hook sees the driver create it. */
+static void a_requested_pool_counts(void **state)
 {
 	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 	CUmemoryPool pool;
@@ -402,7 +402,7 @@ static void a_pool_that_is_asked_for_counts(void **state)
 	assert_true(counted == 6 * MIB);
 }
 
-/* This must come before the next one, by which there are graphs for good. */
+/* Before the next test, after which graphs count for good. */
 static void captured_memory_counts(void **state)
 {
 	CUdeviceptr address;
@@ -417,7 +417,6 @@ static void captured_memory_counts(void **state)
 	assert_true(counted == 6 * MIB);
 }
 
-/* By each function that makes them. */
 static void nodes_of_graphs_count(void **state)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS old = {.bytesize = 16 * MIB};
@@ -438,7 +437,7 @@ static void nodes_of_graphs_count(void **state)
 	assert_int_equal(other, CUDA_SUCCESS);
 }
 
-static void goes_with_its_context(void **state)
+static void memory_goes_with_its_context(void **state)
 {
 	CUdeviceptr address;
 
@@ -450,25 +449,24 @@ static void goes_with_its_context(void **state)
 	assert_true(reserved() == 0);
 }
 
-/* Sleeps of a thread that has this pass at once, and are counted; the agent is there after @back of
- * them. */
-static _Thread_local struct naps {
+/* Sleeps of this thread, which take no time. The agent comes back after @back of them. */
+static _Thread_local struct sleeps {
 	unsigned n, back;
-	time_t seconds; /* that passed, by naps */
+	time_t seconds; /* virtual, by sleeps */
 	pthread_t helper;
-} * naps;
+} * sleeps;
 
 int __real_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 {
-	if (!naps)
+	if (!sleeps)
 		return __real_nanosleep(time, left);
 	assert_int_equal(time->tv_nsec, 100 * 1000000);
-	naps->seconds = ++naps->n / 10;
-	if (naps->n == naps->back) {
+	sleeps->seconds = ++sleeps->n / 10;
+	if (sleeps->n == sleeps->back) {
 		fake_agent_start(&agent);
-		assert_int_equal(pthread_create(&naps->helper, NULL, answer, NULL), 0);
+		assert_int_equal(pthread_create(&sleeps->helper, NULL, answer, NULL), 0);
 	}
 	return 0;
 }
@@ -479,11 +477,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
 	int r = __real_clock_gettime(clock, out);
 
-	out->tv_sec += naps ? naps->seconds : 0;
+	out->tv_sec += sleeps ? sleeps->seconds : 0;
 	return r;
 }
 
-/* On a GPU of which nothing was said yet. */
+/* On a GPU that the agent was not asked about. */
 static CUresult start_on(int device, size_t bytes)
 {
 	CUmemAllocationProp there = {
@@ -497,8 +495,8 @@ static CUresult start_on(int device, size_t bytes)
 	return result;
 }
 
-/* There was none when memory was taken, and nothing is taken when it has come. */
-static void counted_once_an_agent_answers(void **state)
+/* Memory that was allocated before the agent came counts. */
+static void earlier_memory_counts_when_an_agent_comes(void **state)
 {
 	CUmemAllocationProp there = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 4}};
@@ -520,12 +518,11 @@ static void counted_once_an_agent_answers(void **state)
 	assert_int_equal(cuCtxDestroy_v2((CUcontext)6), CUDA_SUCCESS);
 }
 
-/* The agent has gone: what it said last holds. And for another GPU of which it said nothing: where
- * no container has a limit, nothing is refused; where one has, everything is, unless an agent comes
- * within 30 s. */
+/* The last limit holds. On a GPU without an answer yet, allocations are refused only on a node with
+ * limits, and only if no agent comes within 30 s. */
 static void without_an_agent(void **state)
 {
-	struct naps all = {0}, some = {.back = 250};
+	struct sleeps all = {0}, some = {.back = 250};
 	char folder[] = "/tmp/weir-test-XXXXXX", mark[64];
 	CUdeviceptr address;
 
@@ -541,21 +538,21 @@ static void without_an_agent(void **state)
 	fclose(file);
 	snprintf(agent.socket_path, sizeof(agent.socket_path), "%s/agent.sock", folder);
 	setenv("WEIR_SOCKET", agent.socket_path, 1);
-	naps = &all;
+	sleeps = &all;
 	assert_int_equal(start_on(2, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_in_range(all.n, 250, 300); /* of a tenth of a second */
+	assert_in_range(all.n, 250, 300); /* sleeps of 0.1 s */
 
-	naps = &some;
+	sleeps = &some;
 	assert_int_equal(start_on(3, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(some.n, 250);
 	pthread_join(some.helper, NULL);
-	naps = NULL;
+	sleeps = NULL;
 	fake_agent_stop(&agent);
 	unlink(mark);
 	rmdir(folder);
 }
 
-/* An agent that has not heard of the pod yet, and then has. */
+/* An agent that hears of the pod after the first question. */
 static void *refuse_and_answer(void *unused)
 {
 	struct weir_refused message = {.reason = WEIR_REFUSED_INTERNAL};
@@ -567,26 +564,26 @@ static void *refuse_and_answer(void *unused)
 	return answer(unused);
 }
 
-/* No container here has had a limit so far, but this one may: so the device plugin says. */
-static void who_may_be_limited_waits(void **state)
+/* No container here has a limit, but the device plugin says that this one may have one. */
+static void a_container_that_may_be_limited_waits(void **state)
 {
-	struct naps all = {0}, some = {0};
+	struct sleeps all = {0}, some = {0};
 	pthread_t helper;
 
 	(void)state;
 	setenv(WEIR_LIMITED_VARIABLE, "1", 1);
-	naps = &all;
+	sleeps = &all;
 	assert_int_equal(start_on(5, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_in_range(all.n, 250, 300);
 
 	agent.listener = -1;
 	fake_agent_init(&agent);
 	assert_int_equal(pthread_create(&helper, NULL, refuse_and_answer, NULL), 0);
-	naps = &some;
+	sleeps = &some;
 	assert_int_equal(start_on(6, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(some.n, 1);
 	pthread_join(helper, NULL);
-	naps = NULL;
+	sleeps = NULL;
 
 	fake_agent_stop(&agent);
 	setenv(WEIR_LIMITED_VARIABLE, "0", 1);
@@ -606,22 +603,22 @@ static int begin(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(never_more_than_the_limit),
+		cmocka_unit_test(the_limit_is_never_exceeded),
 		cmocka_unit_test(sums_do_not_wrap),
-		cmocka_unit_test(a_lock_that_stays_is_no_hang),
+		cmocka_unit_test(a_lost_lock_does_not_hang),
 		cmocka_unit_test(everything_counts),
 		cmocka_unit_test(arrays_count_all_of_their_bits),
-		cmocka_unit_test(what_does_not_count),
-		cmocka_unit_test(small_ones_share_a_chunk),
+		cmocka_unit_test(host_and_imported_memory_do_not_count),
+		cmocka_unit_test(small_allocations_share_a_chunk),
 		cmocka_unit_test(limits_change_live),
-		cmocka_unit_test(the_own_pool_has_its_place),
-		cmocka_unit_test(a_pool_that_is_asked_for_counts),
+		cmocka_unit_test(the_devices_own_pool_is_always_counted),
+		cmocka_unit_test(a_requested_pool_counts),
 		cmocka_unit_test(captured_memory_counts),
 		cmocka_unit_test(nodes_of_graphs_count),
-		cmocka_unit_test(goes_with_its_context),
-		cmocka_unit_test(counted_once_an_agent_answers),
+		cmocka_unit_test(memory_goes_with_its_context),
+		cmocka_unit_test(earlier_memory_counts_when_an_agent_comes),
 		cmocka_unit_test(without_an_agent),
-		cmocka_unit_test(who_may_be_limited_waits),
+		cmocka_unit_test(a_container_that_may_be_limited_waits),
 	};
 
 	setenv("WEIR_DRIVER", NULL_DRIVER, 1);
