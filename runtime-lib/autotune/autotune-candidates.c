@@ -2,6 +2,7 @@
 
 #include "autotune/launch-config.h"
 
+#include "weir/base.h"
 #include "weir/log.h"
 
 static const struct sampling {
@@ -113,27 +114,41 @@ static void describe_all(const struct autotuner *tuner, const char *why)
 
 /* Which candidate is best; 0: none is good enough. */
 
-static bool leaves_within(const struct autotuner *tuner, const struct candidate *candidate,
-			  uint64_t ns)
+/* Of a launch, relative to a native one. */
+static double launch_cost(const struct autotuner *tuner, const struct candidate *candidate)
 {
-	return launch_config_leave_time(tuner, &candidate->config) <= ns;
+	(void)tuner;
+	return candidate->ratio;
 }
 
-/* Its overhead is at most @most, and it leaves within the latency if @soon. */
-static bool qualifies(const struct autotuner *tuner, size_t candidate, double most, bool soon)
+/* Of a quantum among same-level clients, relative to native launches: the form makes all of it
+ * longer, and at its end the GPU waits for the last block. Slices have no such end: the next client
+ * begins where a slice ends. */
+static double quantum_cost(const struct autotuner *tuner, const struct candidate *candidate)
 {
-	const struct candidate *c = &tuner->candidates[candidate];
+	double end = (double)launch_config_leave_time(tuner, &candidate->config) / LONG_KERNEL_NS;
 
-	return c->ratio <= most && (!soon || leaves_within(tuner, c, tuner->settings->latency));
+	return candidate->ratio + (candidate->config.form == WEIR_SLICED ? 0 : end);
 }
 
-static uint32_t fastest(const struct autotuner *tuner, double most, bool soon)
+typedef double cost_fn(const struct autotuner *tuner, const struct candidate *candidate);
+
+/* Its overhead is at most @most, and it leaves within @ns. */
+static bool qualifies(const struct autotuner *tuner, const struct candidate *candidate, double most,
+		      uint64_t ns)
 {
+	return candidate->ratio <= most &&
+	       launch_config_leave_time(tuner, &candidate->config) <= ns;
+}
+
+static uint32_t cheapest(const struct autotuner *tuner, cost_fn *cost, double most, uint64_t ns)
+{
+	const struct candidate *candidates = tuner->candidates;
 	uint32_t best = 0;
 
 	for (size_t i = tuner->first; i < tuner->n; i++) {
-		if (qualifies(tuner, i, most, soon) &&
-		    (!best || tuner->candidates[i].ratio < tuner->candidates[best].ratio))
+		if (qualifies(tuner, &candidates[i], most, ns) &&
+		    (!best || cost(tuner, &candidates[i]) < cost(tuner, &candidates[best])))
 			best = (uint32_t)i;
 	}
 	return best;
@@ -142,7 +157,7 @@ static uint32_t fastest(const struct autotuner *tuner, double most, bool soon)
 /* While nobody waits. */
 static uint32_t winner(const struct autotuner *tuner)
 {
-	uint32_t best = fastest(tuner, OVERHEAD_MAX, false);
+	uint32_t best = cheapest(tuner, launch_cost, OVERHEAD_MAX, UINT64_MAX);
 
 	return candidate_time(&tuner->candidates[best]) ? best : 0;
 }
@@ -155,13 +170,13 @@ static bool leaves_as_soon(const struct launch_config *config, const struct laun
 
 /* Candidates are tried in the order in which they leave. So take the first with an acceptable
  * overhead, or a faster one that leaves as soon. */
-static uint32_t soonest(const struct autotuner *tuner, bool soon)
+static uint32_t soonest(const struct autotuner *tuner, uint64_t ns)
 {
 	const struct candidate *candidates = tuner->candidates;
 	uint32_t best = 0;
 
 	for (size_t i = tuner->first; i < tuner->n; i++) {
-		if (qualifies(tuner, i, OVERHEAD_SOON, soon) &&
+		if (qualifies(tuner, &candidates[i], OVERHEAD_SOON, ns) &&
 		    (!best || (leaves_as_soon(&candidates[i].config, &candidates[best].config) &&
 			       candidates[i].ratio < candidates[best].ratio)))
 			best = (uint32_t)i;
@@ -172,62 +187,38 @@ static uint32_t soonest(const struct autotuner *tuner, bool soon)
 /* While somebody waits: one that leaves later than the latency only if there is no other. */
 static uint32_t winner_waited(const struct autotuner *tuner)
 {
-	for (int late = 0; late < 2; late++) {
-		uint32_t first = soonest(tuner, !late);
-		uint32_t best = first ? first : fastest(tuner, OVERHEAD_WAITED, !late);
+	const uint64_t within[] = {tuner->settings->latency, UINT64_MAX};
+
+	for (size_t i = 0; i < countof(within); i++) {
+		uint32_t first = soonest(tuner, within[i]);
+		uint32_t best =
+			first ? first : cheapest(tuner, launch_cost, OVERHEAD_WAITED, within[i]);
 		if (best)
 			return best;
 	}
 	return 0;
 }
 
-/* Of a quantum among same-level clients, relative to native launches: the form makes all of it
- * longer, and at its end the GPU waits for the last block. Slices have no such end: the next client
- * begins where a slice ends. */
-static double quantum_cost(const struct autotuner *tuner, size_t candidate)
-{
-	const struct candidate *c = &tuner->candidates[candidate];
-
-	return c->config.form == WEIR_SLICED
-		       ? c->ratio
-		       : c->ratio + (double)launch_config_leave_time(tuner, &c->config) /
-					    LONG_KERNEL_NS;
-}
-
-static uint32_t cheapest_quantum(const struct autotuner *tuner, bool soon)
-{
-	uint32_t best = 0;
-
-	for (size_t i = tuner->first; i < tuner->n; i++) {
-		const struct candidate *c = &tuner->candidates[i];
-		if (c->ratio <= OVERHEAD_WAITED &&
-		    (!soon || leaves_within(tuner, c, LEAVE_QUANTUM_NS)) &&
-		    (!best || quantum_cost(tuner, i) < quantum_cost(tuner, best)))
-			best = (uint32_t)i;
-	}
-	return best;
-}
-
 static uint32_t winner_same_level(const struct autotuner *tuner)
 {
-	uint32_t soon = cheapest_quantum(tuner, true);
+	uint32_t soon = cheapest(tuner, quantum_cost, OVERHEAD_WAITED, LEAVE_QUANTUM_NS);
 
-	return soon ? soon : cheapest_quantum(tuner, false);
+	return soon ? soon : cheapest(tuner, quantum_cost, OVERHEAD_WAITED, UINT64_MAX);
 }
 
 /* The candidates that are left could not be much better for those who wait. @other_form: they are
  * of another form than those that were tried. */
 static bool is_enough(const struct autotuner *tuner, enum waiting waiting, bool other_form)
 {
-	uint32_t cheapest;
+	uint32_t best;
 
 	switch (waiting) {
 	case WAITING_SAME_LEVEL:
-		cheapest = cheapest_quantum(tuner, true);
-		return cheapest && quantum_cost(tuner, cheapest) <= OVERHEAD_QUANTUM;
+		best = cheapest(tuner, quantum_cost, OVERHEAD_WAITED, LEAVE_QUANTUM_NS);
+		return best && quantum_cost(tuner, &tuner->candidates[best]) <= OVERHEAD_QUANTUM;
 	case WAITING_URGENT:
 		return other_form ? winner(tuner) || winner_waited(tuner)
-				  : soonest(tuner, false) != 0;
+				  : soonest(tuner, UINT64_MAX) != 0;
 	default:
 		return other_form && winner(tuner);
 	}

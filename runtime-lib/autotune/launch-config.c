@@ -16,17 +16,10 @@ const char *form_name(enum weir_form form)
 	return names[form];
 }
 
-struct planner {
-	struct autotuner *tuner;
-	const struct kernel_facts *facts;
-	const struct autotune_settings *settings;
-};
-
 /* What all configurations of a build have in common. False: the kernel has no such build. */
-static bool config_init(struct launch_config *config, const struct planner *planner,
+static bool config_init(struct launch_config *config, const struct kernel_facts *facts,
 			enum weir_form form, uint32_t build)
 {
-	const struct kernel_facts *facts = planner->facts;
 	const struct build_facts *of = &facts->builds[form][build];
 	uint32_t hidden =
 		form == WEIR_SLICED ? sizeof(struct weir_slice) : sizeof(struct weir_persistent);
@@ -45,14 +38,14 @@ static bool config_init(struct launch_config *config, const struct planner *plan
 }
 
 /* The first build with the most blocks on the GPU at once. */
-static bool best_build(struct launch_config *config, const struct planner *planner,
+static bool best_build(struct launch_config *config, const struct kernel_facts *facts,
 		       enum weir_form form)
 {
 	struct launch_config next;
 
 	*config = (struct launch_config){.workers = 0};
 	for (uint32_t build = 0; build < BUILDS_MAX; build++) {
-		if (config_init(&next, planner, form, build) && next.workers > config->workers)
+		if (config_init(&next, facts, form, build) && next.workers > config->workers)
 			*config = next;
 	}
 	return config->workers != 0;
@@ -144,25 +137,24 @@ void launch_config_refine(struct autotuner *tuner, uint32_t candidate)
 
 /* Two variations: blocks that run at a time lie together, as natively, so neighbours share what
  * they read; and one worker less on each SM, so fewer blocks compete for its cache. */
-static void add_variations(const struct planner *planner, const struct launch_config *config,
-			   uint64_t chunk, bool ahead)
+static void add_variations(struct autotuner *tuner, const struct launch_config *config,
+			   uint32_t sms, uint64_t chunk, bool ahead)
 {
 	struct launch_config apart = *config, spare = *config;
-	uint32_t sms = planner->facts->sms;
 
 	apart.refines = spare.refines = true;
 	apart.order = WEIR_TICKETS_APART;
-	add_tickets(planner->tuner, &apart, chunk, ahead);
+	add_tickets(tuner, &apart, chunk, ahead);
 	if (config->workers < 4 * sms)
 		return;
 	spare.workers -= sms;
-	add_tickets(planner->tuner, &spare, chunk, ahead);
+	add_tickets(tuner, &spare, chunk, ahead);
 }
 
 /* Largest ticket that leaves within the latency, if a block takes @time and one block more runs. */
-static uint64_t chunk_max(const struct planner *planner, uint64_t time)
+static uint64_t chunk_max(const struct autotuner *tuner, uint64_t time)
 {
-	uint64_t latency = planner->settings->latency;
+	uint64_t latency = tuner->settings->latency;
 	uint64_t blocks = latency > POLL_NS ? (latency - POLL_NS) / time : 0;
 
 	return blocks > 1 ? blocks - 1 : 0;
@@ -170,19 +162,18 @@ static uint64_t chunk_max(const struct planner *planner, uint64_t time)
 
 /* Tickets of about TICKET_NS, then larger ones as the latency allows, a smaller one, and variations
  * of the best of them. */
-static void add_build(const struct planner *planner, const struct launch_config *config)
+static void add_build(struct autotuner *tuner, const struct launch_config *config, uint32_t sms)
 {
-	struct autotuner *tuner = planner->tuner;
 	uint64_t time = block_time(tuner, config->workers) + 1;
 	uint64_t most = launch_blocks(tuner) / (4ull * config->workers);
-	uint64_t latest = chunk_max(planner, time), chunk = TICKET_NS / time;
+	uint64_t latest = chunk_max(tuner, time), chunk = TICKET_NS / time;
 	bool ahead = chunk != 0;
 
 	most = most < latest ? most : latest;
 	chunk = chunk < most ? chunk : most;
 	chunk = chunk ? chunk : 1;
 	add_tickets(tuner, config, chunk, ahead);
-	if (autotune_forces(planner->settings))
+	if (autotune_forces(tuner->settings))
 		return;
 	for (uint64_t more = 2 * chunk; more <= most && more <= TICKET_GROWTH_MAX * chunk;
 	     more *= 2)
@@ -191,33 +182,33 @@ static void add_build(const struct planner *planner, const struct launch_config 
 		add_tickets(tuner, config, chunk / 2, true);
 	if (ahead)
 		add_tickets(tuner, config, chunk, false);
-	add_variations(planner, config, chunk, ahead);
+	add_variations(tuner, config, sms, chunk, ahead);
 }
 
 /* The other builds have other numbers of registers; only a measurement tells whether that helps. */
-static void add_other_builds(const struct planner *planner, const struct launch_config *best)
+static void add_other_builds(struct autotuner *tuner, const struct kernel_facts *facts,
+			     const struct launch_config *best)
 {
 	struct launch_config config;
 
 	for (uint32_t build = best->build + 1; build < BUILDS_MAX; build++) {
-		if (autotune_forces(planner->settings) ||
-		    !config_init(&config, planner, WEIR_PERSISTENT, build))
+		if (autotune_forces(tuner->settings) ||
+		    !config_init(&config, facts, WEIR_PERSISTENT, build))
 			return;
 		config.refines = true;
-		add_tickets(planner->tuner, &config, 1, false);
+		add_tickets(tuner, &config, 1, false);
 	}
 }
 
 /* Only for grids that do not fit on the GPU as a whole. In one that fits, blocks may wait for each
  * other, and a block whose ticket was refused would never come. Also nobody would draw a ticket,
  * and so look at the demand, once all blocks run. */
-static void add_persistent(const struct planner *planner)
+static void add_persistent(struct autotuner *tuner, const struct kernel_facts *facts)
 {
-	struct autotuner *tuner = planner->tuner;
-	uint64_t blocks = launch_blocks(tuner), chunk = planner->settings->chunk;
+	uint64_t blocks = launch_blocks(tuner), chunk = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!best_build(&config, planner, WEIR_PERSISTENT) || whole_grid_fits(tuner) ||
+	if (!best_build(&config, facts, WEIR_PERSISTENT) || whole_grid_fits(tuner) ||
 	    blocks <= config.workers)
 		return;
 	if (chunk) {
@@ -225,18 +216,17 @@ static void add_persistent(const struct planner *planner)
 			    chunk > 1 && blocks > 1);
 		return;
 	}
-	add_build(planner, &config);
-	add_other_builds(planner, &config);
+	add_build(tuner, &config, facts->sms);
+	add_other_builds(tuner, facts, &config);
 }
 
 /* A grid that fits on the GPU as a whole must fit in this form as well. */
-static void add_resumable(const struct planner *planner)
+static void add_resumable(struct autotuner *tuner, const struct kernel_facts *facts)
 {
-	struct autotuner *tuner = planner->tuner;
-	uint64_t blocks = launch_blocks(tuner), forced = planner->settings->chunk;
+	uint64_t blocks = launch_blocks(tuner), forced = tuner->settings->chunk;
 	struct launch_config config;
 
-	if (!config_init(&config, planner, WEIR_RESUMABLE, 0) ||
+	if (!config_init(&config, facts, WEIR_RESUMABLE, 0) ||
 	    (whole_grid_fits(tuner) && blocks > config.workers))
 		return;
 	uint64_t chunk = TICKET_NS / (block_time(tuner, config.workers) + 1);
@@ -248,13 +238,12 @@ static void add_resumable(const struct planner *planner)
 }
 
 /* Slices of about @ns along the longest axis. */
-static void add_slices(const struct planner *planner, uint64_t ns)
+static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts, uint64_t ns)
 {
-	struct autotuner *tuner = planner->tuner;
 	const unsigned *grid = tuner->grid;
 	struct launch_config config;
 
-	if (!config_init(&config, planner, WEIR_SLICED, 0) || whole_grid_fits(tuner))
+	if (!config_init(&config, facts, WEIR_SLICED, 0) || whole_grid_fits(tuner))
 		return;
 	for (unsigned i = 1; i < 3; i++)
 		config.axis = grid[i] > grid[config.axis] ? i : config.axis;
@@ -271,22 +260,23 @@ static void add_slices(const struct planner *planner, uint64_t ns)
 	add(tuner, &config);
 }
 
-static void add_short_slices(const struct planner *planner)
+static void add_short_slices(struct autotuner *tuner, const struct kernel_facts *facts)
 {
-	add_slices(planner, planner->settings->latency * SHORT_SLICE_PARTS / 8);
+	add_slices(tuner, facts, tuner->settings->latency * SHORT_SLICE_PARTS / 8);
 }
 
 /* For same-level clients, whom a launch this long delays. */
-static void add_long_slices(const struct planner *planner)
+static void add_long_slices(struct autotuner *tuner, const struct kernel_facts *facts)
 {
-	if (planner->tuner->native >= LONG_KERNEL_NS && !autotune_forces(planner->settings))
-		add_slices(planner, LONG_SLICE_NS);
+	if (tuner->native >= LONG_KERNEL_NS && !autotune_forces(tuner->settings))
+		add_slices(tuner, facts, LONG_SLICE_NS);
 }
 
 void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *facts,
 			enum waiting waiting)
 {
-	static void (*const by_form[WEIR_FORM_COUNT])(const struct planner *planner) = {
+	static void (*const by_form[WEIR_FORM_COUNT])(struct autotuner * tuner,
+						      const struct kernel_facts *facts) = {
 		[WEIR_SLICED] = add_short_slices,
 		[WEIR_PERSISTENT] = add_persistent,
 		[WEIR_RESUMABLE] = add_resumable,
@@ -294,18 +284,17 @@ void launch_configs_add(struct autotuner *tuner, const struct kernel_facts *fact
 	static const enum weir_form short_blocks[] = {WEIR_PERSISTENT, WEIR_RESUMABLE, WEIR_SLICED},
 				    long_blocks[] = {WEIR_RESUMABLE, WEIR_PERSISTENT, WEIR_SLICED};
 	const struct autotune_settings *settings = tuner->settings;
-	const struct planner planner = {tuner, facts, settings};
 
 	tuner->resident = facts->resident;
 	bool is_short = block_time(tuner, tuner->resident) <= settings->latency;
 	const enum weir_form *order = is_short ? short_blocks : long_blocks;
 	atomic_store(&tuner->short_blocks, is_short && tuner->resident);
 	if (waiting == WAITING_SAME_LEVEL)
-		add_long_slices(&planner);
+		add_long_slices(tuner, facts);
 	for (size_t i = 0; i < countof(short_blocks); i++) {
 		if (!autotune_forces(settings) || order[i] == settings->forced)
-			by_form[order[i]](&planner);
+			by_form[order[i]](tuner, facts);
 	}
 	if (waiting != WAITING_SAME_LEVEL)
-		add_long_slices(&planner);
+		add_long_slices(tuner, facts);
 }

@@ -81,54 +81,38 @@ static CUresult made(const struct stream_claim *claim, CUresult result, CUdevice
 	return result;
 }
 
-#define ALLOCATE(name, give_back, per_thread)                                                 \
-	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUstream stream)                  \
-	{                                                                                     \
-		struct stream_claim c;                                                        \
-                                                                                              \
-		if (!claim(&c, size, NULL, stream, per_thread))                               \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                      \
-		return made(&c, real(name)(out, size, stream), out, stream, real(give_back)); \
+#define ALLOCATE(function, from, parameters, arguments, give_back, per_thread)           \
+	EXPORT CUresult function parameters                                              \
+	{                                                                                \
+		struct stream_claim c;                                                   \
+                                                                                         \
+		if (!claim(&c, size, from, stream, per_thread))                          \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                 \
+		return made(&c, real(function) arguments, out, stream, real(give_back)); \
 	}
-ALLOCATE(cuMemAllocAsync, cuMemFreeAsync, false)
-ALLOCATE(cuMemAllocAsync_ptsz, cuMemFreeAsync_ptsz, true)
-#undef ALLOCATE
+ALLOCATE(cuMemAllocAsync, NULL, (CUdeviceptr * out, size_t size, CUstream stream),
+	 (out, size, stream), cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocAsync_ptsz, NULL, (CUdeviceptr * out, size_t size, CUstream stream),
+	 (out, size, stream), cuMemFreeAsync_ptsz, true)
+ALLOCATE(cuMemAllocFromPoolAsync, pool,
+	 (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
+	 (out, size, pool, stream), cuMemFreeAsync, false)
+ALLOCATE(cuMemAllocFromPoolAsync_ptsz, pool,
+	 (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
+	 (out, size, pool, stream), cuMemFreeAsync_ptsz, true)
 
-#define ALLOCATE(name, give_back, per_thread)                                                   \
-	EXPORT CUresult name(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) \
-	{                                                                                       \
-		struct stream_claim c;                                                          \
-                                                                                                \
-		if (!claim(&c, size, pool, stream, per_thread))                                 \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                        \
-		return made(&c, real(name)(out, size, pool, stream), out, stream,               \
-			    real(give_back));                                                   \
+#define RELEASE(function)                                                  \
+	EXPORT CUresult function(CUdeviceptr address, CUstream stream)     \
+	{                                                                  \
+		struct record record;                                      \
+		bool known = table_take(RECORD_POINTER, address, &record); \
+                                                                           \
+		driver_ready();                                            \
+		CUresult result = real(function)(address, stream);         \
+		return known ? memory_released(&record, result) : result;  \
 	}
-ALLOCATE(cuMemAllocFromPoolAsync, cuMemFreeAsync, false)
-ALLOCATE(cuMemAllocFromPoolAsync_ptsz, cuMemFreeAsync_ptsz, true)
-#undef ALLOCATE
-
-static CUresult release(CUdeviceptr address, CUstream stream,
-			CUresult (*function)(CUdeviceptr, CUstream))
-{
-	struct record record;
-	bool known = table_take(RECORD_POINTER, address, &record);
-	CUresult result = function(address, stream);
-
-	return known ? memory_released(&record, result) : result;
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-	driver_ready();
-	return release(address, stream, real(cuMemFreeAsync));
-}
-
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
-{
-	driver_ready();
-	return release(address, stream, real(cuMemFreeAsync_ptsz));
-}
+RELEASE(cuMemFreeAsync)
+RELEASE(cuMemFreeAsync_ptsz)
 
 /* NULL: host memory. */
 static struct ledger *ledger_at(const CUmemLocation *location)
@@ -159,23 +143,17 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *propert
 	return keep_pool(&properties->location, *out, true);
 }
 
-EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location,
-				       CUmemAllocationType type)
-{
-	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-
-	result = result ? result : real(cuMemGetDefaultMemPool)(out, location, type);
-	return result ? result : keep_pool(location, *out, false);
-}
-
-EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location,
-				CUmemAllocationType type)
-{
-	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-
-	result = result ? result : real(cuMemGetMemPool)(out, location, type);
-	return result ? result : keep_pool(location, *out, false);
-}
+#define GET_POOL(function)                                                              \
+	EXPORT CUresult function(CUmemoryPool *out, CUmemLocation *location,            \
+				 CUmemAllocationType type)                              \
+	{                                                                               \
+		CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; \
+                                                                                        \
+		result = result ? result : real(function)(out, location, type);         \
+		return result ? result : keep_pool(location, *out, false);              \
+	}
+GET_POOL(cuMemGetDefaultMemPool)
+GET_POOL(cuMemGetMemPool)
 
 /* Memory of a destroyed pool counts by itself until it is freed. */
 static bool outlives(struct record *record, void *pool)
