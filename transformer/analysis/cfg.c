@@ -25,25 +25,20 @@ static bool is_over(struct builder *b)
 	return ++b->steps > b->max_steps;
 }
 
-static unsigned target_count(const struct instruction *i)
+/* Where an instruction may jump to. */
+static struct block *const *targets_of(const struct instruction *i, unsigned *count)
 {
-	if (i->mnemonic->op_class == OP_BRANCH)
-		return i->operand_count ? 1 : 0;
-	if (i->mnemonic->op_class != OP_TABLE)
-		return 0;
-	for (size_t k = 0; k < i->operand_count; k++)
-		if (i->operands[k].kind == OPERAND_TABLE)
-			return (unsigned)i->operands[k].table->target_count;
-	return 0;
-}
+	enum opcode_class op_class = i->mnemonic->op_class;
 
-static struct block *target(const struct instruction *i, unsigned index)
-{
-	if (i->mnemonic->op_class == OP_BRANCH)
-		return i->operands[0].block;
-	for (size_t k = 0; k < i->operand_count; k++)
-		if (i->operands[k].kind == OPERAND_TABLE)
-			return i->operands[k].table->targets[index];
+	*count = op_class == OP_BRANCH && i->operand_count;
+	if (*count)
+		return &i->operands[0].block;
+	for (size_t k = 0; op_class == OP_TABLE && k < i->operand_count; k++) {
+		if (i->operands[k].kind == OPERAND_TABLE) {
+			*count = (unsigned)i->operands[k].table->target_count;
+			return i->operands[k].table->targets;
+		}
+	}
 	return NULL;
 }
 
@@ -66,14 +61,15 @@ static int number_blocks(struct builder *b)
 
 static int link_successors(struct builder *b, struct block *x)
 {
-	unsigned jumps = x->last ? target_count(x->last) : 0;
+	unsigned jumps = 0;
+	struct block *const *targets = x->last ? targets_of(x->last, &jumps) : NULL;
 	bool falls = block_falls_through(x) && x->next;
 
 	x->succs = arena_array(b->f->arena, jumps + falls, sizeof(*x->succs));
 	if (!x->succs)
 		return -ENOMEM;
 	for (unsigned k = 0; k < jumps; k++)
-		x->succs[x->succ_count++] = target(x->last, k);
+		x->succs[x->succ_count++] = targets[k];
 	if (falls)
 		x->succs[x->succ_count++] = x->next;
 	b->edge_count += x->succ_count;
@@ -344,11 +340,7 @@ int cfg_build(struct function *function, struct cfg *cfg)
 	int r;
 
 	*cfg = (struct cfg){0};
-	r = number_blocks(&b);
-	if (!r)
-		r = link_edges(&b);
-	if (!r)
-		r = number_order(&b);
+	r = number_blocks(&b) ?: link_edges(&b) ?: number_order(&b);
 	if (r)
 		return r;
 	link_predecessors(&b);

@@ -247,19 +247,12 @@ static enum stop stop_of(const struct block *b)
 	return stop;
 }
 
-static bool has_barrier(const struct cfg *cfg)
+/* With @postdominator, only a barrier that a thread may reach again for ever. */
+static bool has_barrier(const struct cfg *cfg, const unsigned *postdominator)
 {
 	for (unsigned k = 0; k < cfg->count; k++)
-		if (stop_of(cfg->order[k]))
-			return true;
-	return false;
-}
-
-/* A barrier that a thread may reach again for ever. */
-static bool has_endless_barrier(const struct cfg *cfg, const unsigned *postdominator)
-{
-	for (unsigned k = 0; k < cfg->count; k++)
-		if (postdominator[k] == POSTDOMINATOR_NONE && stop_of(cfg->order[k]))
+		if ((!postdominator || postdominator[k] == POSTDOMINATOR_NONE) &&
+		    stop_of(cfg->order[k]))
 			return true;
 	return false;
 }
@@ -336,13 +329,13 @@ int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out
 	struct analysis a = {.f = function, .cfg = cfg};
 	int r;
 
-	*out = !has_barrier(cfg);
+	*out = !has_barrier(cfg, NULL);
 	if (*out)
 		return 0;
 	r = postdominator_build(function, cfg, &a.postdominator);
 	if (r)
 		return r == -E2BIG ? 0 : r;
-	if (has_endless_barrier(cfg, a.postdominator))
+	if (has_barrier(cfg, a.postdominator))
 		return 0;
 	r = analysis_init(&a);
 	if (r)

@@ -28,6 +28,16 @@ void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite)
 		  op_variable(barriers->finished));
 }
 
+/* To @left, unless that is NULL, if a thread has left at this barrier. */
+static void check_left(struct cursor *at, const struct exit_barriers *barriers, struct block *left)
+{
+	if (left)
+		edit_code(at,
+			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
+			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
+			  op_variable(barriers->told), op_reg(barriers->next), op_block(left));
+}
+
 static void advance(struct cursor *at, const struct exit_barriers *barriers,
 		    const struct instruction *like)
 {
@@ -45,11 +55,7 @@ void exit_barrier_wait(struct cursor *at, struct rewrite *rewrite, struct block 
 	edit_code(at, "barrier.sync %0;", op_int(rewrite->barrier));
 	if (like)
 		edit_guard_like(at, like);
-	if (left)
-		edit_code(at,
-			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
-			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
-			  op_variable(barriers->told), op_reg(barriers->next), op_block(left));
+	check_left(at, barriers, left);
 	advance(at, barriers, like);
 }
 
@@ -84,11 +90,7 @@ struct reg *exit_barrier_absent(struct cursor *at, struct rewrite *rewrite, stru
 		  "  setp.eq.u32 %2, %done, %3; }",
 		  op_int(rewrite->barrier), op_variable(barriers->told), op_reg(none),
 		  op_reg(barriers->next));
-	if (left)
-		edit_code(at,
-			  "{ .reg .pred %p; .reg .b32 %left; ld.shared.u32 %left, [%0];"
-			  "  setp.eq.u32 %p, %left, %1; @%p bra %2; }",
-			  op_variable(barriers->told), op_reg(barriers->next), op_block(left));
+	check_left(at, barriers, left);
 	advance(at, barriers, NULL);
 	return none;
 }

@@ -223,10 +223,8 @@ static int find_awaited(struct selector *c)
 static void unguard(struct function *f, struct instruction *i)
 {
 	struct cursor behind = cursor_after(f, i), before = cursor_before(f, i);
-	struct block *skip = edit_new_block(f);
+	struct block *skip = edit_unplaced_block(f);
 
-	if (!skip)
-		return;
 	cursor_place(&behind, skip);
 	edit_code(&before, i->guard_negated ? "@%0 bra %1;" : "@!%0 bra %1;", op_reg(i->guard),
 		  op_block(skip));
@@ -259,9 +257,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
 	tally = op_variable(rewrite->tally);
 	reconverge_for_barrier(at, rewrite, i);
-	begin = edit_new_block(f);
-	if (!begin)
-		return;
+	begin = edit_unplaced_block(f);
 	cursor_place(at, begin);
 	edit_code(at,
 		  (barrier->predicate->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
@@ -342,10 +338,8 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
-	struct block *mark = edit_new_block(f);
+	struct block *mark = edit_unplaced_block(f);
 
-	if (!mark)
-		return;
 	edit_code(at,
 		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; and.b32 %w, %w, %3;"
 		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %0, %w64, %1, %2; }",
@@ -409,11 +403,9 @@ static void add_check(struct selector *c, struct block *head, bool together)
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
 	struct cursor at = cursor_start(f, head);
-	struct block *check = edit_block(f, f->last, "check"), *on = edit_new_block(f);
+	struct block *check = edit_block(f, f->last, "check"), *on = edit_unplaced_block(f);
 	struct safe_point *point;
 
-	if (!on)
-		return;
 	edit_code(&at,
 		  "{ .reg .pred %p; .reg .b32 %now; mov.u32 %now, %clock; xor.b32 %now, %now, %0;"
 		  "  setp.lt.s32 %p, %3, 0; setp.ge.or.u32 %p, %now, %1, %p; @%p bra %2; }",
@@ -458,15 +450,8 @@ static int run(struct rewrite *rewrite)
 		return pass_refuse(rewrite, c.f->at, "PTX before 6.2 has no activemask");
 	if (c.cfg.irreducible)
 		return pass_refuse(rewrite, c.f->at, "a loop with several entries");
-	r = select_loops(&c);
-	if (!r)
-		r = look_at_barriers(&c);
-	if (!r)
-		r = find_awaited(&c);
-	if (!r)
-		r = init_safe(&c);
-	if (!r)
-		r = unroll_loops(&c);
+	r = select_loops(&c) ?: look_at_barriers(&c) ?: find_awaited(&c);
+	r = r ?: init_safe(&c) ?: unroll_loops(&c);
 	if (r)
 		return r;
 	replace_barriers(&c);

@@ -38,10 +38,8 @@ struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *poi
 /* Begins a new block at the cursor. */
 static struct block *begin_block(struct cursor *at)
 {
-	struct block *block = edit_new_block(at->function);
+	struct block *block = edit_unplaced_block(at->function);
 
-	if (!block)
-		return at->block;
 	cursor_place(at, block);
 	return block;
 }

@@ -93,10 +93,8 @@ static void write_barrier(struct cursor *at, struct frame *fr)
 static void write_look(struct cursor *at, struct frame *fr, struct operand resume)
 {
 	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
-	struct block *looked = edit_new_block(fr->f);
+	struct block *looked = edit_unplaced_block(fr->f);
 
-	if (!looked)
-		return;
 	edit_code(at, "@!%0 bra %1;", leader(at, fr), op_block(looked));
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %done; ld.volatile.global.u32 %done, [%0+8];"
@@ -127,10 +125,8 @@ static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
 	struct operand base = op_int(0);
-	struct block *begin = edit_new_block(fr->f);
+	struct block *begin = edit_unplaced_block(fr->f);
 
-	if (!begin)
-		return;
 	if (fr->rewrite->safe) {
 		write_stale(&at, fr);
 	} else {
@@ -421,10 +417,8 @@ static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
 			   struct operand done, struct block *tell)
 {
-	struct block *closed = edit_new_block(fr->f);
+	struct block *closed = edit_unplaced_block(fr->f);
 
-	if (!closed)
-		return;
 	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
 		  op_block(closed));
 	edit_code(at,
@@ -443,10 +437,8 @@ static void write_leave(struct frame *fr)
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand restart = op_reg(edit_register(fr->f, TYPE_b32));
-	struct block *tell = edit_new_block(fr->f);
+	struct block *tell = edit_unplaced_block(fr->f);
 
-	if (!tell)
-		return;
 	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
 	serial = hidden32(&at, fr->rewrite, HIDDEN(serial));

@@ -192,13 +192,13 @@ static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 /* Finished threads join the others' barriers until all have finished. */
 static void leave_together(struct cursor *at, struct rewrite *rewrite)
 {
-	struct block *again = edit_new_block(rewrite->function);
+	struct block *again = edit_unplaced_block(rewrite->function);
 
 	if (rewrite->exit_barriers)
 		exit_barrier_done(at, rewrite);
 	if (rewrite->reconvergence)
 		reconverge_done(at, rewrite, rewrite->exit_barriers ? at_barrier_of_others : NULL);
-	if (!rewrite->exit_barriers || !again)
+	if (!rewrite->exit_barriers)
 		return;
 	cursor_place(at, again);
 	edit_code(at, "@!%0 bra %1;", op_reg(exit_barrier_absent(at, rewrite, NULL)),

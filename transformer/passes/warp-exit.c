@@ -140,9 +140,7 @@ static int run(struct rewrite *rewrite)
 
 	if (!may_wait(l.f))
 		return PASS_DONE;
-	r = cfg_build(l.f, &cfg);
-	if (!r)
-		r = uniform_find_exited(l.f, &cfg, &l.left);
+	r = cfg_build(l.f, &cfg) ?: uniform_find_exited(l.f, &cfg, &l.left);
 	l.masks = r ? NULL : warp_masks(l.f);
 	if (!r)
 		r = l.masks ? look_at_all(&l) : -ENOMEM;

@@ -55,6 +55,8 @@ struct cursor cursor_end(struct function *function, struct block *block)
 
 void cursor_place(struct cursor *cursor, struct block *block)
 {
+	if (block == &cursor->function->module->broken_block)
+		return;
 	link_block(cursor->function, cursor->block, block);
 	if (cursor->before)
 		move_tail(cursor->before, block);
@@ -240,28 +242,24 @@ struct variable *edit_variable(struct function *function, enum space space, cons
 	return v;
 }
 
-static struct variable *add_parameter(struct function *f, struct variable *like, const char *name)
-{
-	struct variable **end = &f->params;
-
-	if (has_failed(f))
-		return &f->module->broken_variable;
-	like->space = SPACE_PARAM;
-	like->vector = 1;
-	like->name = intern_string(&f->module->names, name);
-	while (*end)
-		end = &(*end)->next;
-	return add_variable(f, like, end);
-}
-
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes)
 {
-	struct variable like = {.type = TYPE_b8, .align = align, .size = bytes};
+	struct variable like = {.name = intern_string(&function->module->names, name),
+				.space = SPACE_PARAM,
+				.type = TYPE_b8,
+				.vector = 1,
+				.align = align,
+				.size = bytes};
+	struct variable **end = &function->params;
 
+	if (has_failed(function))
+		return &function->module->broken_variable;
 	like.before = print_name(function, ".param .align %u .b8 ", align);
 	like.after = print_name(function, "[%u]", (unsigned)bytes);
-	return add_parameter(function, &like, name);
+	while (*end)
+		end = &(*end)->next;
+	return add_variable(function, &like, end);
 }
 
 void edit_directive(struct function *function, const char *name, unsigned value)
@@ -293,14 +291,19 @@ struct block *edit_new_block(struct function *function)
 	return block;
 }
 
+struct block *edit_unplaced_block(struct function *function)
+{
+	struct block *block = has_failed(function) ? NULL : edit_new_block(function);
+
+	return block ? block : &function->module->broken_block;
+}
+
 struct block *edit_block(struct function *function, struct block *after, const char *name)
 {
-	struct block *block = NULL;
+	struct block *block = edit_unplaced_block(function);
 
-	if (!has_failed(function))
-		block = edit_new_block(function);
-	if (!block)
-		return &function->module->broken_block;
+	if (block == &function->module->broken_block)
+		return block;
 	block->label = edit_fresh_name(function, name);
 	link_block(function, after, block);
 	return block;

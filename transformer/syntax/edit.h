@@ -68,6 +68,8 @@ void edit_directive(struct function *function, const char *name, unsigned value)
 
 /* An empty block behind @after. NULL: in front of all others, as the new entry. */
 struct block *edit_block(struct function *function, struct block *after, const char *name);
+/* An empty block for cursor_place(). */
+struct block *edit_unplaced_block(struct function *function);
 /* Gives the instruction in front of the cursor the guard of @like. */
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
 void edit_remove(struct function *function, struct instruction *instruction);

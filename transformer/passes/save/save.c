@@ -149,11 +149,9 @@ static void write_enter(struct saver *s)
 	struct safe *safe = s->safe;
 	struct cursor at = cursor_end(f, safe->enter);
 	struct slot slot;
-	struct block *draw = edit_new_block(f);
+	struct block *draw = edit_unplaced_block(f);
 	struct operand words, serial;
 
-	if (!draw)
-		return;
 	edit_code(&at,
 		  "{ .reg .b32 %zero; mov.u32 %0, %clock; mov.u32 %zero, 0;"
 		  "  st.shared.u32 [%1], %zero; st.shared.u32 [%1+4], %zero; }",
@@ -336,9 +334,7 @@ static int run(struct rewrite *rewrite)
 	r = measure(&s);
 	if (r)
 		return r;
-	s.leave_rest = edit_new_block(s.f);
-	if (!s.leave_rest)
-		return -ENOMEM;
+	s.leave_rest = edit_unplaced_block(s.f);
 	s.final = edit_block(s.f, s.f->last, "final");
 	restore = edit_block(s.f, s.f->last, "restore");
 	at = cursor_end(s.f, restore);
