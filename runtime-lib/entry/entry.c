@@ -46,20 +46,6 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ver
 	return swap(real(cuGetProcAddress_v2)(symbol, function, version, flags, status), function);
 }
 
-EXPORT CUresult cuStreamDestroy(CUstream stream)
-{
-	if (driver_ready())
-		stream_gone(stream);
-	return real(cuStreamDestroy)(stream);
-}
-
-EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
-{
-	if (driver_ready())
-		stream_gone(stream);
-	return real(cuStreamDestroy_v2)(stream);
-}
-
 static void remove_context(CUcontext context)
 {
 	if (!context)
@@ -69,19 +55,20 @@ static void remove_context(CUcontext context)
 	memory_forget_context(context);
 }
 
-EXPORT CUresult cuCtxDestroy(CUcontext context)
-{
-	if (driver_ready())
-		remove_context(context);
-	return real(cuCtxDestroy)(context);
-}
-
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
-{
-	if (driver_ready())
-		remove_context(context);
-	return real(cuCtxDestroy_v2)(context);
-}
+/* @ends runs before the driver's function. */
+#define ENDS(name, type, handle, ends)     \
+	EXPORT CUresult name(type handle)  \
+	{                                  \
+		if (driver_ready())        \
+			ends;              \
+		return real(name)(handle); \
+	}
+ENDS(cuStreamDestroy, CUstream, stream, stream_gone(stream))
+ENDS(cuStreamDestroy_v2, CUstream, stream, stream_gone(stream))
+ENDS(cuCtxDestroy, CUcontext, context, remove_context(context))
+ENDS(cuCtxDestroy_v2, CUcontext, context, remove_context(context))
+ENDS(cuDevicePrimaryCtxReset, CUdevice, device, remove_context(client_primary(device)))
+ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, device, remove_context(client_primary(device)))
 
 /* The last release destroys the context, but only afterwards is it known which one is the last. The
  * worker pauses in between. */
@@ -120,20 +107,6 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	driver_ready();
 	return release(device, real(cuDevicePrimaryCtxRelease_v2));
-}
-
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
-{
-	if (driver_ready())
-		remove_context(client_primary(device));
-	return real(cuDevicePrimaryCtxReset)(device);
-}
-
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
-{
-	if (driver_ready())
-		remove_context(client_primary(device));
-	return real(cuDevicePrimaryCtxReset_v2)(device);
 }
 
 /* The device of any context. */

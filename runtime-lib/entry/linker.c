@@ -88,70 +88,45 @@ void linker_fork(void)
 	linkers = NULL;
 }
 
-static CUresult create(CUresult result, const CUlinkState *handle)
-{
-	if (result == CUDA_SUCCESS && handle)
-		created(*handle);
-	return result;
-}
-
-EXPORT CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkState *handle)
-{
-	driver_ready();
-	return create(real(cuLinkCreate)(n, options, values, handle), handle);
-}
-
-EXPORT CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values,
-				CUlinkState *handle)
-{
-	driver_ready();
-	return create(real(cuLinkCreate_v2)(n, options, values, handle), handle);
-}
-
-EXPORT CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void *data, size_t size,
-			      const char *name, unsigned n, CUjit_option *options, void **values)
-{
-	driver_ready();
-	CUresult result = real(cuLinkAddData)(handle, type, data, size, name, n, options, values);
-
-	if (result == CUDA_SUCCESS && size)
-		added(handle, image_keep(data, size));
-	return result;
-}
-
-EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data, size_t size,
-				 const char *name, unsigned n, CUjit_option *options, void **values)
-{
-	driver_ready();
-	CUresult result =
-		real(cuLinkAddData_v2)(handle, type, data, size, name, n, options, values);
-
-	if (result == CUDA_SUCCESS && size)
-		added(handle, image_keep(data, size));
-	return result;
-}
-
-EXPORT CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char *path, unsigned n,
-			      CUjit_option *options, void **values)
-{
-	driver_ready();
-	CUresult result = real(cuLinkAddFile)(handle, type, path, n, options, values);
-
-	if (result == CUDA_SUCCESS)
-		added(handle, image_keep_file(path));
-	return result;
-}
-
-EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path,
-				 unsigned n, CUjit_option *options, void **values)
-{
-	driver_ready();
-	CUresult result = real(cuLinkAddFile_v2)(handle, type, path, n, options, values);
-
-	if (result == CUDA_SUCCESS)
-		added(handle, image_keep_file(path));
-	return result;
-}
+#define CREATE(name)                                                           \
+	EXPORT CUresult name(unsigned n, CUjit_option *options, void **values, \
+			     CUlinkState *handle)                              \
+	{                                                                      \
+		driver_ready();                                                \
+		CUresult result = real(name)(n, options, values, handle);      \
+                                                                               \
+		if (result == CUDA_SUCCESS && handle)                          \
+			created(*handle);                                      \
+		return result;                                                 \
+	}
+#define ADD_DATA(name)                                                                             \
+	EXPORT CUresult name(CUlinkState handle, CUjitInputType type, void *data, size_t size,     \
+			     const char *label, unsigned n, CUjit_option *options, void **values)  \
+	{                                                                                          \
+		driver_ready();                                                                    \
+		CUresult result = real(name)(handle, type, data, size, label, n, options, values); \
+                                                                                                   \
+		if (result == CUDA_SUCCESS && size)                                                \
+			added(handle, image_keep(data, size));                                     \
+		return result;                                                                     \
+	}
+#define ADD_FILE(name)                                                                  \
+	EXPORT CUresult name(CUlinkState handle, CUjitInputType type, const char *path, \
+			     unsigned n, CUjit_option *options, void **values)          \
+	{                                                                               \
+		driver_ready();                                                         \
+		CUresult result = real(name)(handle, type, path, n, options, values);   \
+                                                                                        \
+		if (result == CUDA_SUCCESS)                                             \
+			added(handle, image_keep_file(path));                           \
+		return result;                                                          \
+	}
+CREATE(cuLinkCreate)
+CREATE(cuLinkCreate_v2)
+ADD_DATA(cuLinkAddData)
+ADD_DATA(cuLinkAddData_v2)
+ADD_FILE(cuLinkAddFile)
+ADD_FILE(cuLinkAddFile_v2)
 
 EXPORT CUresult cuLinkComplete(CUlinkState handle, void **code, size_t *size)
 {

@@ -359,27 +359,15 @@ static void copy_begins(void)
 		speculate(client);
 }
 
-EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
-{
-	copy_begins();
-	return real(cuMemcpyHtoD_v2)(to, from, size);
-}
-
-EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size)
-{
-	copy_begins();
-	return real(cuMemcpyHtoD_v2_ptds)(to, from, size);
-}
-
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
-{
-	copy_begins();
-	return real(cuMemcpyHtoDAsync_v2)(to, from, size, stream);
-}
-
-EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size,
-					  CUstream stream)
-{
-	copy_begins();
-	return real(cuMemcpyHtoDAsync_v2_ptsz)(to, from, size, stream);
-}
+#define COPY(name, parameters, arguments)    \
+	EXPORT CUresult name parameters      \
+	{                                    \
+		copy_begins();               \
+		return real(name) arguments; \
+	}
+#define TO_GPU       (CUdeviceptr to, const void *from, size_t size)
+#define TO_GPU_ASYNC (CUdeviceptr to, const void *from, size_t size, CUstream stream)
+COPY(cuMemcpyHtoD_v2, TO_GPU, (to, from, size))
+COPY(cuMemcpyHtoD_v2_ptds, TO_GPU, (to, from, size))
+COPY(cuMemcpyHtoDAsync_v2, TO_GPU_ASYNC, (to, from, size, stream))
+COPY(cuMemcpyHtoDAsync_v2_ptsz, TO_GPU_ASYNC, (to, from, size, stream))

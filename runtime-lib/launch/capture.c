@@ -65,63 +65,29 @@ static CUresult end(CUstream handle, bool per_thread, CUgraph *graph,
 	return result;
 }
 
-EXPORT CUresult cuStreamBeginCapture(CUstream stream)
-{
-	struct stream *captured = begin(stream, false);
+#define BEGIN(name, per_thread, parameters, arguments)               \
+	EXPORT CUresult name parameters                              \
+	{                                                            \
+		struct stream *captured = begin(stream, per_thread); \
+                                                                     \
+		return begun(captured, real(name) arguments);        \
+	}
+#define END(name, per_thread)                                      \
+	EXPORT CUresult name(CUstream stream, CUgraph *graph)      \
+	{                                                          \
+		driver_ready();                                    \
+		return end(stream, per_thread, graph, real(name)); \
+	}
+#define TO_GRAPH                                                                                 \
+	(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, \
+	 size_t count, CUstreamCaptureMode mode)
 
-	return begun(captured, real(cuStreamBeginCapture)(stream));
-}
-
-EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream stream)
-{
-	struct stream *captured = begin(stream, true);
-
-	return begun(captured, real(cuStreamBeginCapture_ptsz)(stream));
-}
-
-EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
-{
-	struct stream *captured = begin(stream, false);
-
-	return begun(captured, real(cuStreamBeginCapture_v2)(stream, mode));
-}
-
-EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
-{
-	struct stream *captured = begin(stream, true);
-
-	return begun(captured, real(cuStreamBeginCapture_v2_ptsz)(stream, mode));
-}
-
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
-					    const CUgraphNode *nodes, const CUgraphEdgeData *edges,
-					    size_t count, CUstreamCaptureMode mode)
-{
-	struct stream *captured = begin(stream, false);
-
-	return begun(captured,
-		     real(cuStreamBeginCaptureToGraph)(stream, graph, nodes, edges, count, mode));
-}
-
-EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
-						 const CUgraphNode *nodes,
-						 const CUgraphEdgeData *edges, size_t count,
-						 CUstreamCaptureMode mode)
-{
-	struct stream *captured = begin(stream, true);
-
-	return begun(captured, real(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges,
-								      count, mode));
-}
-
-EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-	driver_ready();
-	return end(stream, false, graph, real(cuStreamEndCapture));
-}
-
-EXPORT CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
-{
-	driver_ready();
-	return end(stream, true, graph, real(cuStreamEndCapture_ptsz));
-}
+BEGIN(cuStreamBeginCapture, false, (CUstream stream), (stream))
+BEGIN(cuStreamBeginCapture_ptsz, true, (CUstream stream), (stream))
+BEGIN(cuStreamBeginCapture_v2, false, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BEGIN(cuStreamBeginCapture_v2_ptsz, true, (CUstream stream, CUstreamCaptureMode mode),
+      (stream, mode))
+BEGIN(cuStreamBeginCaptureToGraph, false, TO_GRAPH, (stream, graph, nodes, edges, count, mode))
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, TO_GRAPH, (stream, graph, nodes, edges, count, mode))
+END(cuStreamEndCapture, false)
+END(cuStreamEndCapture_ptsz, true)

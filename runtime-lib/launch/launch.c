@@ -294,47 +294,47 @@ EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsi
 		stream, true, real(cuLaunchKernel_ptsz));
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
-				 void **extra)
-{
-	driver_ready();
-	return launch_ex(config, f, params, extra, false, real(cuLaunchKernelEx));
-}
+#define LAUNCH_EX(name, per_thread)                                                     \
+	EXPORT CUresult name(const CUlaunchConfig *config, CUfunction f, void **params, \
+			     void **extra)                                              \
+	{                                                                               \
+		driver_ready();                                                         \
+		return launch_ex(config, f, params, extra, per_thread, real(name));     \
+	}
+LAUNCH_EX(cuLaunchKernelEx, false)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
-EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
-				      void **extra)
-{
-	driver_ready();
-	return launch_ex(config, f, params, extra, true, real(cuLaunchKernelEx_ptsz));
-}
-
-EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-					  unsigned bx, unsigned by, unsigned bz, unsigned shared,
-					  CUstream stream, void **params)
-{
-	struct launch launch;
-
-	launch_begin(
-		&launch, stream, false,
-		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
-		LAUNCH_WHOLE);
-	return launch_end(&launch, real(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by, bz,
-								   shared, stream, params));
-}
-
-EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-					       unsigned bx, unsigned by, unsigned bz,
-					       unsigned shared, CUstream stream, void **params)
-{
-	struct launch launch;
-
-	launch_begin(
-		&launch, stream, true,
-		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, NULL, NULL},
-		LAUNCH_WHOLE);
-	return launch_end(&launch, real(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
-									shared, stream, params));
-}
+/* A launch that is always native; the last arguments initialise its struct kernel_call. */
+#define NATIVE_LAUNCH(name, stream, per_thread, parameters, arguments, ...)                   \
+	EXPORT CUresult name parameters                                                       \
+	{                                                                                     \
+		struct launch launch;                                                         \
+                                                                                              \
+		launch_begin(&launch, stream, per_thread, &(struct kernel_call){__VA_ARGS__}, \
+			     LAUNCH_WHOLE);                                                   \
+		return launch_end(&launch, real(name) arguments);                             \
+	}
+#define COOPERATIVE(name, per_thread)                                                              \
+	NATIVE_LAUNCH(name, stream, per_thread,                                                    \
+		      (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,           \
+		       unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params), \
+		      (f, gx, gy, gz, bx, by, bz, shared, stream, params),                         \
+		      {f, {gx, gy, gz}, {bx, by, bz}, shared}, params)
+/* The old interface sets the block size by cuFuncSetBlockShape(), which is not hooked. */
+#define OLD(name, stream, width, height, parameters, arguments)   \
+	NATIVE_LAUNCH(name, stream, false, parameters, arguments, \
+		      {.function = f, .grid = {(unsigned)(width), (unsigned)(height), 1}})
+#define GRAPH(name, per_thread)                                                       \
+	NATIVE_LAUNCH(name, stream, per_thread, (CUgraphExec graph, CUstream stream), \
+		      (graph, stream), {.function = graph})
+COOPERATIVE(cuLaunchCooperativeKernel, false)
+COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
+OLD(cuLaunch, NULL, 1, 1, (CUfunction f), (f))
+OLD(cuLaunchGrid, NULL, width, height, (CUfunction f, int width, int height), (f, width, height))
+OLD(cuLaunchGridAsync, stream, width, height,
+    (CUfunction f, int width, int height, CUstream stream), (f, width, height, stream))
+GRAPH(cuGraphLaunch, false)
+GRAPH(cuGraphLaunch_ptsz, true)
 
 /* One launch on several devices. Each stream is gated as for a launch of its own. */
 EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count,
@@ -360,55 +360,4 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
 	for (unsigned i = 0; i < n && i < 16; i++)
 		launch_end(&launches[i], result);
 	return result;
-}
-
-/* The old interface sets the block size by cuFuncSetBlockShape(), which is not hooked. */
-static void begin_old(struct launch *launch, CUfunction f, int width, int height, CUstream stream)
-{
-	launch_begin(launch, stream, false,
-		     &(struct kernel_call){
-			     {.function = f, .grid = {(unsigned)width, (unsigned)height, 1}}},
-		     LAUNCH_WHOLE);
-}
-
-EXPORT CUresult cuLaunch(CUfunction f)
-{
-	struct launch launch;
-
-	begin_old(&launch, f, 1, 1, NULL);
-	return launch_end(&launch, real(cuLaunch)(f));
-}
-
-EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
-{
-	struct launch launch;
-
-	begin_old(&launch, f, width, height, NULL);
-	return launch_end(&launch, real(cuLaunchGrid)(f, width, height));
-}
-
-EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
-{
-	struct launch launch;
-
-	begin_old(&launch, f, width, height, stream);
-	return launch_end(&launch, real(cuLaunchGridAsync)(f, width, height, stream));
-}
-
-EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
-{
-	struct launch launch;
-
-	launch_begin(&launch, stream, false, &(struct kernel_call){{.function = graph}},
-		     LAUNCH_WHOLE);
-	return launch_end(&launch, real(cuGraphLaunch)(graph, stream));
-}
-
-EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
-{
-	struct launch launch;
-
-	launch_begin(&launch, stream, true, &(struct kernel_call){{.function = graph}},
-		     LAUNCH_WHOLE);
-	return launch_end(&launch, real(cuGraphLaunch_ptsz)(graph, stream));
 }

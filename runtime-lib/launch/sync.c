@@ -30,33 +30,17 @@ static CUresult finish_end(const struct finish *finish, CUresult result)
 	return result;
 }
 
-EXPORT CUresult cuStreamSynchronize(CUstream stream)
-{
-	struct finish finish = finish_begin(stream, false);
-
-	return finish_end(&finish, real(cuStreamSynchronize)(stream));
-}
-
-EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream)
-{
-	struct finish finish = finish_begin(stream, true);
-
-	return finish_end(&finish, real(cuStreamSynchronize_ptsz)(stream));
-}
-
-EXPORT CUresult cuStreamQuery(CUstream stream)
-{
-	struct finish finish = finish_begin(stream, false);
-
-	return finish_end(&finish, real(cuStreamQuery)(stream));
-}
-
-EXPORT CUresult cuStreamQuery_ptsz(CUstream stream)
-{
-	struct finish finish = finish_begin(stream, true);
-
-	return finish_end(&finish, real(cuStreamQuery_ptsz)(stream));
-}
+#define FINISHES_STREAM(name, per_thread)                                \
+	EXPORT CUresult name(CUstream stream)                            \
+	{                                                                \
+		struct finish finish = finish_begin(stream, per_thread); \
+                                                                         \
+		return finish_end(&finish, real(name)(stream));          \
+	}
+FINISHES_STREAM(cuStreamSynchronize, false)
+FINISHES_STREAM(cuStreamSynchronize_ptsz, true)
+FINISHES_STREAM(cuStreamQuery, false)
+FINISHES_STREAM(cuStreamQuery_ptsz, true)
 
 /* Of a whole context. The worker sees to streams beyond the first few. */
 struct finish_all {
@@ -119,32 +103,14 @@ static CUresult finish_some(CUresult result)
 	return result;
 }
 
-EXPORT CUresult cuEventSynchronize(CUevent event)
-{
-	driver_ready();
-	return finish_some(real(cuEventSynchronize)(event));
-}
-
-EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-	driver_ready();
-	return finish_some(real(cuMemcpy)(to, from, size));
-}
-
-EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-	driver_ready();
-	return finish_some(real(cuMemcpy_ptds)(to, from, size));
-}
-
-EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
-{
-	driver_ready();
-	return finish_some(real(cuMemcpyDtoH_v2)(to, from, size));
-}
-
-EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size)
-{
-	driver_ready();
-	return finish_some(real(cuMemcpyDtoH_v2_ptds)(to, from, size));
-}
+#define FINISHES_SOME(name, parameters, arguments)        \
+	EXPORT CUresult name parameters                   \
+	{                                                 \
+		driver_ready();                           \
+		return finish_some(real(name) arguments); \
+	}
+FINISHES_SOME(cuEventSynchronize, (CUevent event), (event))
+FINISHES_SOME(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size))
+FINISHES_SOME(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size))
+FINISHES_SOME(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size), (to, from, size))
+FINISHES_SOME(cuMemcpyDtoH_v2_ptds, (void *to, CUdeviceptr from, size_t size), (to, from, size))
