@@ -1,4 +1,4 @@
-# The agent's Kubernetes side: who a client is, and what its pod says.
+# The agent's room kubernetes.
 KUBERNETES_LIBS := -lcurl -lcjson -lyaml
 
 UNIT_TESTS += test-container test-level test-podlist test-kubeconfig test-pods
@@ -31,7 +31,7 @@ fuzz-kubeconfig_SRC    := agent/tests/fuzz/fuzz-kubeconfig.c agent/kubernetes/ku
 fuzz-kubeconfig_STATIC := base
 fuzz-kubeconfig_LIBS   := -lyaml
 
-# Events and labels, to an API server on loopback.
+# Events and labels, with an API server on loopback.
 UNIT_TESTS += test-report
 test-report_SRC      := agent/tests/test-report.c
 test-report_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include

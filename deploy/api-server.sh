@@ -1,4 +1,4 @@
-# Sourced: asks the API server, with the pod's own credentials.
+# Sourced. Sends requests to the API server with the pod's credentials.
 # shellcheck shell=sh
 
 account=/var/run/secrets/kubernetes.io/serviceaccount
@@ -7,7 +7,7 @@ case $KUBERNETES_SERVICE_HOST in
 *) server=https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT ;;
 esac
 
-# api METHOD PATH ARGUMENT...: of curl
+# api METHOD PATH [CURL_ARGUMENT...]
 api() {
     method=$1 path=$2
     shift 2

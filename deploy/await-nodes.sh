@@ -1,5 +1,5 @@
 #!/bin/sh
-# Waits until a DaemonSet is ready on each node that it is for, with the pod's own credentials.
+# Waits until a DaemonSet is ready on all its nodes, with the pod's credentials.
 #
 #   await-nodes.sh NAMESPACE NAME
 set -eu

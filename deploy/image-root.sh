@@ -1,16 +1,14 @@
 #!/bin/bash
-# Makes the root folder of one of Weir's images out of the built programs and the shared libraries that they
-# need: no shell and no package manager where no script runs. deploy/Dockerfile copies such a folder into an
-# image, images.sh makes a tarball of it.
+# Makes the root folder of an image from the built programs and their shared libraries. There is no package manager, and
+# a shell only if scripts run in the image. deploy/Dockerfile copies the folder into an image, images.sh makes a tarball.
 #
 #   image-root.sh agent|plugin FOLDER
 #
 #   agent     weir-agent, weir-compile, weir-mps, weirctl
-#   plugin    weir-device-plugin, libweir.so and libweir-nvml.so, and the scripts that put it on a node and take it away, with
-#             the few programs that these call
+#   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, the scripts that install and remove them on a node, and
+#             the programs that these scripts call
 #
-# Each package that a file comes from leaves its licence in /usr/share/doc, and its version in
-# /usr/share/weir/packages.
+# For each package used, its licence is in /usr/share/doc and its version in /usr/share/weir/packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +21,7 @@ fail() {
     exit 1
 }
 
-# A file of this system, at the place where it really lies; Debian's /bin and /lib are links to below /usr.
+# Copies a file of this system to its real path: Debian's /bin and /lib are links into /usr.
 copy() {
     local file target
     for file in "$@"; do
@@ -38,7 +36,7 @@ copy() {
 
 note_package() {
     local package
-    # The package may know the file by its name below / or below /usr.
+    # The package may list the file under / or under /usr.
     package=$(dpkg -S "$(realpath "$1")" 2> /dev/null || dpkg -S "$(realpath "$1" | sed 's|^/usr||')" 2> /dev/null) ||
         fail "no package has $1"
     package=${package%%: *}
@@ -47,7 +45,7 @@ note_package() {
     install -D -m 644 "/usr/share/doc/${package%%:*}/copyright" "$root/usr/share/doc/${package%%:*}/copyright"
 }
 
-# Through ldd, which follows libraries of libraries.
+# By ldd, which also lists libraries of libraries.
 copy_libraries() {
     local file libraries
     for file in "$@"; do
@@ -58,7 +56,7 @@ copy_libraries() {
     done
 }
 
-# The driver's NVML, which is loaded at run time, needs all of glibc's.
+# The driver's NVML is loaded at run time and needs all of glibc's libraries.
 copy_glibc() {
     local name
     for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1; do
@@ -75,7 +73,7 @@ program() {
     done
 }
 
-# What a script calls.
+# Programs that the scripts call.
 tool() {
     local file
     for file in "$@"; do
@@ -103,7 +101,7 @@ make_agent() {
 
 make_plugin() {
     program weir-device-plugin
-    # As it was linked, so that it needs nothing of ours; debug information is of no use in a tenant.
+    # Unchanged but for debug information, which is useless in a pod.
     mkdir -p "$root/usr/local/lib/weir"
     for library in libweir libweir-nvml; do
         strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"

@@ -74,7 +74,7 @@ def write(options):
                                "org.opencontainers.image.ref.name": options.name.rpartition(":")[2]}
     archive.add("index.json", encode({"schemaVersion": 2, "manifests": [manifest]}))
     archive.add("oci-layout", encode({"imageLayoutVersion": "1.0.0"}))
-    # What `docker load` reads.
+    # For `docker load`.
     archive.add("manifest.json", encode([{"Config": path_of(config_blob), "RepoTags": [options.name],
                                           "Layers": [path_of(layer_blob)]}]))
     archive.tar.close()

@@ -3,8 +3,8 @@
 #
 #   build/images/weir-agent-VERSION.tar  weir-device-plugin-VERSION.tar
 #
-# `ctr -n k8s.io images import FILE` puts one on a node. $REGISTRY is put in front of the names. Neither may
-# be larger than 60 MB, and its program must start with nothing but the image.
+# `ctr -n k8s.io images import FILE` puts one on a node. $REGISTRY becomes the prefix of the names. An image
+# must not exceed 60 MB, and its program must start in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export B=${B:-build}
@@ -12,7 +12,7 @@ VERSION=${VERSION:?}
 LIMIT_MB=60
 out=$B/images
 
-# in_root FOLDER COMMAND...: with that folder as root, by whoever builds.
+# in_root FOLDER COMMAND...: runs it with FOLDER as the root folder; needs no privileges.
 in_root() {
     if [ "$(id -u)" = 0 ]; then chroot "$@"; else unshare -r chroot "$@"; fi
 }

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Puts libweir.so on a node, where containers get it mounted from, with libweir-nvml.so, which lies beside it:
+# Puts libweir.so and libweir-nvml.so on a node, from where containers mount them:
 #
 #   DIR/VERSION/libweir.so, libweir-nvml.so
-#                                never change once they are there: running pods have them mapped, and a
-#                                container that restarts gets the same mounts again
-#   DIR/VERSION/ld.so.preload    names the libraries as containers see them
+#                                never change: running pods have mapped them, and a container that restarts
+#                                gets the same mounts again
+#   DIR/VERSION/ld.so.preload    has the libraries' paths inside containers
 #
-# Each file comes by a rename, the one that names the libraries last, so that no process ever sees half
-# of it. Older versions stay. Safe to run again, and by several at a time.
+# Each file is renamed into place, ld.so.preload last, so that no process sees a part of it. Older versions stay. The
+# script may run again, and several times at once.
 #
 #   install-runtime.sh LIBRARY VERSION DIR [HOST_DIR]
 #
-# DIR is where we see the node's folder, HOST_DIR (the same when left out) what it is called there.
+# DIR is the node's folder in this container, HOST_DIR (default: DIR) its path on the node.
 set -eu
 
 die() {
@@ -27,7 +27,7 @@ case $version in
 '' | *[!0-9A-Za-z.+-]* | .*) die "not a version: '$version'" ;;
 esac
 
-# The loader complains about, and then ignores, what it cannot preload: no pod should find that out.
+# The loader only warns about a library that it cannot preload. Fail here instead of in pods.
 for file in "$library" "$nvml"; do
     [ -r "$file" ] || die "cannot read $file"
     complaint=$(LD_PRELOAD="$file" /bin/true 2>&1) || die "$file breaks programs: $complaint"
@@ -41,7 +41,7 @@ umask 022
 temporary=$target/.new.$$
 trap 'rm -f "$temporary"' EXIT
 
-# put NAME: what comes in becomes that file, unless it is there already.
+# put NAME: writes standard input to that file, unless it has this content already.
 put() {
     cat > "$temporary" || die "cannot write to $target"
     chmod 644 "$temporary"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# manifests/weir.yaml is the chart with its own values, for who has no Helm:
+# manifests/weir.yaml is the chart with its default values, for use without Helm:
 #
 #   manifests.sh HELM           writes it
-#   manifests.sh HELM --check   fails where it is not what the chart says
+#   manifests.sh HELM --check   fails if it differs from the chart
 set -euo pipefail
 cd "$(dirname "$0")/.."
 helm=$1

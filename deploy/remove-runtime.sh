@@ -1,11 +1,11 @@
 #!/bin/sh
-# Takes from a node what Weir put there, after its agent and weir-mps have gone:
+# Removes Weir's files from a node after its agent and weir-mps have ended:
 #
 #   remove-runtime.sh LIBRARY_DIR RUN_DIR FOLDER_OR_FILE...
 #
-# A version of the library that a container still has mounted stays, because the container would not start
-# again without it; so does RUN_DIR, emptied, where that container will find a later agent. Needs the host's
-# processes in /proc.
+# If a container has mounted a version of the library, this version stays, because the container could not restart without
+# it. Then RUN_DIR stays, too, but empty: the container will find a later agent there. /proc must show the host's
+# processes.
 set -eu
 # shellcheck source-path=SCRIPTDIR source=library-use.sh
 . "${0%/*}/library-use.sh"
@@ -13,7 +13,7 @@ set -eu
 library_dir=$1 run_dir=$2
 shift 2
 
-# In a pod; one that somebody runs by hand is not ours.
+# Only agents in pods, not one that was started by hand.
 agent_runs() {
     for process in /proc/[0-9]*; do
         read -r name < "$process/comm" || continue
@@ -24,12 +24,12 @@ agent_runs() {
 }
 
 empty() {
-    # Pages of the agent's are guarded against tenants.
+    # The agent's pages are immutable.
     chattr -R -f -i "$1" || true
     rm -rf "${1:?}/"* "${1:?}/".[!.]*
 }
 
-# Files go, folders stay: containers have them mounted.
+# Removes files only: containers have mounted the folders.
 empty_folders() {
     for file in "$1"/* "$1"/.[!.]* "$1"/*/* "$1"/*/.[!.]*; do
         [ -d "$file" ] || rm -f "$file"
@@ -69,14 +69,14 @@ done
 if [ -n "$used" ]; then
     empty_folders "$run_dir"
 else
-    # What others have there stays, and so does the folder.
+    # A folder with other files stays.
     rmdir "$library_dir" 2> /dev/null || true
     remove "$run_dir"
 fi
 for path in "$@"; do
     if [ ! -f "$path" ]; then
         remove "$path"
-    elif [ -z "$used" ]; then # a CDI specification, without which such a container would not start either
+    elif [ -z "$used" ]; then # a CDI specification: such a container could not restart without it
         rm "$path"
         echo "remove-runtime: removed $path"
     fi

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Takes from a node the versions of the library that no container has, nor will have again:
+# Removes versions of the library that no container uses or will use again:
 #
 #   remove-versions.sh DIR VERSION PLUGIN_DIR
 #
-# What stays: VERSION; what a container has mounted; what the kubelet has noted for a pod (in PLUGIN_DIR, where device plugins
-# are), since it mounts that again when a container restarts, or first when its image has come; and what install-runtime.sh
-# did not put there. Where that cannot be found out everything stays.
+# These stay: VERSION; versions that a container has mounted; versions in the kubelet's checkpoint in PLUGIN_DIR, because
+# the kubelet mounts them when a container starts or restarts; and files that install-runtime.sh did not create. If the
+# script cannot find this out, everything stays.
 set -eu
 # shellcheck source-path=SCRIPTDIR source=library-use.sh
 . "${0%/*}/library-use.sh"
@@ -18,12 +18,12 @@ all_stay() {
     exit 0
 }
 
-# Device plugins' answers as the kubelet keeps them, one for each resource of a container.
+# The answers of device plugins in the kubelet's checkpoint, one for each resource of a container.
 answers() {
     grep -oE '"AllocResp":"[A-Za-z0-9+/=]*"' "$notes" | sed 's/.*:"//; s/"$//'
 }
 
-# Paths are plain text in them.
+# Paths are plain text in an answer.
 read_answers() {
     answers | while read -r answer; do printf '%s' "$answer" | base64 -d; done | grep -aoE '/[^/]+/libweir\.so' || true
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes the labels weir.dev/gpu.* from all nodes, with the pod's own credentials; after `helm uninstall`.
+# Removes the labels weir.dev/gpu.* from all nodes, with the pod's credentials; after `helm uninstall`.
 set -eu
 # shellcheck source-path=SCRIPTDIR source=api-server.sh
 . "${0%/*}/api-server.sh"

@@ -4,13 +4,12 @@ DEVICEPLUGIN_PB       := $(GEN)/deviceplugin/deviceplugin-v1beta1.pb-c
 DEVICEPLUGIN_DEPS     := $(DEVICEPLUGIN_PB).h
 .SECONDARY: $(DEVICEPLUGIN_PB).c $(DEVICEPLUGIN_PB).h
 
-# The kubelet's messages, by protobuf-c from the field tables in proto/.
+# The kubelet's messages: protobuf-c generates C from proto/.
 $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.proto | $(SETUP_STAMP)
 	@mkdir -p $(@D)
 	$(Q)protoc-c --c_out=$(@D) --proto_path=$(<D) $<
 
-# All but main(), which tests link as well. kubelet-rpc: gRPC and messages, which the tests' kubelet
-# needs, too.
+# Everything except main(), for the tests. kubelet-rpc: gRPC and messages, also for the tests' kubelet.
 LIBRARIES += kubelet-rpc plugin
 kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
@@ -27,13 +26,13 @@ weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 weir-device-plugin_STATIC   := plugin kubelet-rpc node base
 weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
-# A driver for tests, and what runs against it.
+# A fake NVML for tests.
 SHARED += libfake-nvml.so
 libfake-nvml.so_SRC      := deviceplugin/tests/fake-nvml.c
 libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
-# All that tests link.
+# Libraries of the tests.
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc node base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
@@ -46,7 +45,7 @@ $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_STATIC   := $(DEVICEPLUGIN_STATIC)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_LIBS     := $(DEVICEPLUGIN_LIBS)))
 test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
 test-cdi_LIBS += -lcjson
-# What they run or load.
+# Programs and libraries that the tests run or load.
 $(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
 $(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so
 
@@ -58,7 +57,7 @@ bench-allocate_STATIC   := $(DEVICEPLUGIN_STATIC)
 bench-allocate_LIBS     := $(DEVICEPLUGIN_LIBS)
 $(B)/bench/bench-allocate: | $(B)/bin/weir-device-plugin
 
-# From sources, not libraries, so that libFuzzer sees where it has been.
+# From sources, not libraries, so that libFuzzer sees their branches.
 FUZZERS += fuzz-codec fuzz-plugin-config
 fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin/codec.c \
                                deviceplugin/deviceplugin-v1beta1.pb-c.c
@@ -71,5 +70,5 @@ fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml
 
-# What puts it on a node.
+# Scripts and chart that install it on a node.
 SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh

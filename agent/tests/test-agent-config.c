@@ -1,4 +1,4 @@
-/* The configuration file: what it may say, and what is said when it is wrong. */
+/* The configuration file: its keys, and the messages about mistakes. */
 #include "config/config.h"
 
 #include <setjmp.h>
@@ -46,8 +46,8 @@ static void test_defaults(void **state)
 	config_deinit(&config);
 }
 
-/* As the README shows them. */
-static void test_nothing_said_is_a_default(void **state)
+/* Empty values, as in deploy/docs/agent.yaml. */
+static void test_empty_values_are_defaults(void **state)
 {
 	struct config config;
 
@@ -160,7 +160,7 @@ static void test_everything(void **state)
 	config_deinit(&config);
 }
 
-/* An old key still works, with a warning; both keys at once are a mistake. */
+/* A deprecated key still works. The old and the new key together are a mistake. */
 static void test_deprecated_key(void **state)
 {
 	struct config config;
@@ -302,7 +302,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_nothing_said_is_a_default),
+		cmocka_unit_test(test_empty_values_are_defaults),
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_long_text),

@@ -1,4 +1,4 @@
-/* What is said of single GPUs: whose word holds, and what is said when it is wrong. */
+/* Settings for some GPUs: which entry wins, and the messages about mistakes. */
 #include "config/config.h"
 #include "common/units.h"
 
@@ -70,8 +70,8 @@ static void test_others_are_left_alone(void **state)
 	assert_ptr_equal(settings.policy, &policy_hpf);
 }
 
-/* By UUID before by index before by product, whatever their order; key by key. */
-static void test_the_nearest_holds(void **state)
+/* For each key, UUID wins before index before product, whatever their order in the file. */
+static void test_the_most_specific_wins(void **state)
 {
 	static const char text[] =
 		"policy: static\n"
@@ -137,7 +137,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_node),
 		cmocka_unit_test(test_others_are_left_alone),
-		cmocka_unit_test(test_the_nearest_holds),
+		cmocka_unit_test(test_the_most_specific_wins),
 		cmocka_unit_test(test_unknown_index),
 		cmocka_unit_test(test_mistakes),
 	};

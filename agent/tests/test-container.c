@@ -1,4 +1,4 @@
-/* Which pod and container a cgroup path names. */
+/* Finding the pod and the container in a cgroup path. */
 #include "kubernetes/container.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static const struct {
 	{"0::/system.slice/containerd.service/kubepods-besteffort-pod" UID_
 	 ".slice:cri-containerd:" ID "\n",
 	 UID, ID, CONTAINER_QOS_BEST_EFFORT},
-	/* a cgroup of its own below the container */
+	/* a cgroup inside the container */
 	{"0::/kubepods/burstable/pod" UID "/" ID "/init\n", UID, ID, CONTAINER_QOS_BURSTABLE},
 	{"0::/kubepods.slice/kubepods-pod" UID_ ".slice/cri-containerd-" ID
 	 ".scope/system.slice/sshd.service\n",
@@ -66,11 +66,11 @@ static const struct {
 	{"0::/kubepods/burstable/pod" HASH "/" ID "\n", HASH, ID, CONTAINER_QOS_BURSTABLE},
 	{"0::/kubepods.slice/kubepods-pod" HASH ".slice/crio-" ID ".scope\n", HASH, ID,
 	 CONTAINER_QOS_GUARANTEED},
-	/* the runtime's process beside the container, and the pod's own cgroup */
+	/* a process of the container runtime; the pod's own cgroup */
 	{"0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-conmon-" ID ".scope\n", UID, "",
 	 CONTAINER_QOS_GUARANTEED},
 	{"0::/kubepods/pod" UID "\n", UID, "", CONTAINER_QOS_GUARANTEED},
-	/* cgroup v1 and hybrid: only some of the lines know */
+	/* cgroup v1 and hybrid: only some lines name the pod */
 	{"12:pids:/kubepods/besteffort/pod" UID "/" ID
 	 "\n11:cpu,cpuacct:/kubepods/besteffort/pod" UID "/" ID
 	 "\n1:name=systemd:/kubepods/besteffort/pod" UID "/" ID "\n0::/\n",
@@ -78,7 +78,7 @@ static const struct {
 	{"9:name=systemd:/\n8:pids:/kubepods/pod" UID "\n4:memory:/kubepods/pod" UID "/" ID
 	 "\n0::/system.slice/containerd.service\n",
 	 UID, ID, CONTAINER_QOS_GUARANTEED},
-	/* what a container names itself does not count */
+	/* names that a container chose do not count */
 	{"0::/kubepods/besteffort/pod" UID "/" ID "/kubepods/pod" HASH "/" ID "\n", UID, ID,
 	 CONTAINER_QOS_BEST_EFFORT},
 };
@@ -109,7 +109,7 @@ static void finds_no_pod(void **state)
 		"0::/kubepods-podx.txt/" ID "\n",
 		"0::/mykubepods-pod" UID_ ".slice/" ID "\n",
 		"0::/user.slice/user-1000.slice/kubepods/pod" UID "/" ID "\n",
-		/* the same, seen from the agent's own cgroup namespace */
+		/* the same from the agent's own cgroup namespace */
 		"0::/../../../user.slice/user-1000.slice/kubepods/pod" UID "/" ID "\n",
 		"0::/../user.slice/user-1000.slice/x-kubepods-pod" UID_ ".slice/" ID "\n",
 	};
@@ -132,7 +132,7 @@ static void keeps_the_path_down_to_the_container(void **state)
 	assert_string_equal(parse("2:cpu:/\n1:pids:/batch/jobs\n0::/\n").cgroup, "/batch/jobs");
 }
 
-static void refuses_what_is_no_cgroup_file(void **state)
+static void refuses_malformed_cgroup_files(void **state)
 {
 	struct container_identity found;
 
@@ -184,7 +184,7 @@ int main(void)
 		cmocka_unit_test(finds_pods),
 		cmocka_unit_test(finds_no_pod),
 		cmocka_unit_test(keeps_the_path_down_to_the_container),
-		cmocka_unit_test(refuses_what_is_no_cgroup_file),
+		cmocka_unit_test(refuses_malformed_cgroup_files),
 		cmocka_unit_test(survives_long_names),
 		cmocka_unit_test(identifies_processes),
 		cmocka_unit_test(names_classes),

@@ -1,4 +1,4 @@
-/* A file that changes, in the ways in which files do. */
+/* A file that changes: written, replaced, or behind a ConfigMap's links. */
 #include "weir/file-watch.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE 30000000000ull /* ns, on any machine */
+#define WAIT_MAX 30000000000ull /* ns; enough on any machine */
 
 static char folder[] = "/tmp/weir-watch-XXXXXX", path[64];
 static struct loop loop;
@@ -35,7 +35,7 @@ static void sh(const char *command)
 static void expect_change(void)
 {
 	unsigned before = seen;
-	uint64_t end = loop_now() + PATIENCE;
+	uint64_t end = loop_now() + WAIT_MAX;
 
 	while (seen == before && loop_now() < end)
 		loop_step(&loop, 100);
@@ -79,7 +79,7 @@ static void test_written(void **state)
 	expect_change();
 }
 
-/* As the kubelet does it. */
+/* Like the kubelet. */
 static void test_config_map(void **state)
 {
 	(void)state;
@@ -90,7 +90,7 @@ static void test_config_map(void **state)
 	expect_change();
 }
 
-static void test_others(void **state)
+static void test_other_files_are_ignored(void **state)
 {
 	unsigned before = seen;
 
@@ -126,8 +126,8 @@ static unsigned long queue_max(void)
 	return n;
 }
 
-/* What the kernel has no room to tell: anything may have happened. */
-static void test_too_much_to_tell(void **state)
+/* The kernel's event queue overflows: anything may have changed. */
+static void test_queue_overflow(void **state)
 {
 	unsigned long n = queue_max();
 	char other[2][64];
@@ -150,9 +150,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_config_map, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_other_files_are_ignored, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_folder_goes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_too_much_to_tell, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_queue_overflow, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Sick and well again, on a virtual clock. */
+/* A GPU becomes unhealthy and healthy again, on a virtual clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "weir/base.h"
 #include "weir/health.h"
 
-#define T    1000000000000ull /* some time, ns */
+#define T    1000000000000ull /* an arbitrary time, ns */
 #define REST (60 * 1000000000ull)
 
 static const struct health_settings *const settings = &health_defaults;
@@ -90,7 +90,7 @@ static void after_some_errors_only_a_reset_helps(void **state)
 	assert_false(health_good(&health, T + 1000 * REST));
 	expect_reason(&health, T + 1000 * REST,
 		      "XID 95 (uncontained memory error), until it is reset");
-	/* Not to answer for a moment is no reset. */
+	/* A GPU that does not answer for a moment was not reset. */
 	health_asked(&health, HEALTH_SILENT);
 	health_asked(&health, HEALTH_ANSWERS);
 	assert_false(health_good(&health, T + 1000 * REST));
@@ -101,13 +101,13 @@ static void after_some_errors_only_a_reset_helps(void **state)
 	assert_true(health_good(&health, T + REST));
 }
 
-static void a_count_that_went_back_was_reset(void **state)
+static void a_lower_error_count_means_a_reset(void **state)
 {
 	struct health health = {0};
 
 	(void)state;
 	health_errors(&health, settings, 5, T);
-	assert_true(health_good(&health, T)); /* that was before us */
+	assert_true(health_good(&health, T)); /* these errors are older than the program */
 	health_xid(&health, settings, 48, T);
 	health_errors(&health, settings, 6, T);
 	expect_reason(&health, T, "XID 48 (double bit ECC error), until it is reset");
@@ -116,7 +116,7 @@ static void a_count_that_went_back_was_reset(void **state)
 	assert_true(health_good(&health, T + 2 * REST));
 }
 
-static void new_memory_errors_make_it_sick_for_a_while(void **state)
+static void new_memory_errors_make_it_unhealthy_for_a_while(void **state)
 {
 	static const struct health_settings careless = {.recovery = 60, .ecc = false};
 	struct health health = {0};
@@ -135,7 +135,7 @@ static void new_memory_errors_make_it_sick_for_a_while(void **state)
 	expect_reason(&health, T, "rows of its memory could not be remapped");
 }
 
-static void the_drivers_own_word_goes_before_the_table(void **state)
+static void the_drivers_action_overrides_the_table(void **state)
 {
 	struct health health = {0};
 
@@ -153,7 +153,7 @@ static void the_drivers_own_word_goes_before_the_table(void **state)
 	assert_true(health_good(&health, T + 1000 * REST));
 }
 
-static void a_silent_gpu_is_sick_until_it_answers(void **state)
+static void a_silent_gpu_is_unhealthy_until_it_answers(void **state)
 {
 	struct health health = {0};
 
@@ -178,10 +178,10 @@ int main(void)
 		cmocka_unit_test(a_second_error_prolongs_it),
 		cmocka_unit_test(harmless_and_ignored_errors_change_nothing),
 		cmocka_unit_test(after_some_errors_only_a_reset_helps),
-		cmocka_unit_test(a_count_that_went_back_was_reset),
-		cmocka_unit_test(new_memory_errors_make_it_sick_for_a_while),
-		cmocka_unit_test(the_drivers_own_word_goes_before_the_table),
-		cmocka_unit_test(a_silent_gpu_is_sick_until_it_answers),
+		cmocka_unit_test(a_lower_error_count_means_a_reset),
+		cmocka_unit_test(new_memory_errors_make_it_unhealthy_for_a_while),
+		cmocka_unit_test(the_drivers_action_overrides_the_table),
+		cmocka_unit_test(a_silent_gpu_is_unhealthy_until_it_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Credentials: what a kubeconfig says, and what a pod is given. */
+/* Credentials from a kubeconfig and from a pod's mounted files. */
 #include "kubernetes/kubeconfig.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static void decodes_base64(void **state)
 	}
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_mistakes(void **state)
 {
 	static const struct {
 		const char *text, *want;
@@ -125,7 +125,7 @@ static void write_token(const char *path, const char *token)
 	fclose(file);
 }
 
-static void follows_a_pods_token(void **state)
+static void reads_a_rotated_token(void **state)
 {
 	char folder[] = "/tmp/weir-test-XXXXXX", path[64], token[64];
 	struct kubeconfig config;
@@ -161,8 +161,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_the_current_context),
 		cmocka_unit_test(decodes_base64),
-		cmocka_unit_test(says_what_is_wrong),
-		cmocka_unit_test(follows_a_pods_token),
+		cmocka_unit_test(reports_mistakes),
+		cmocka_unit_test(reads_a_rotated_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Sources tell their handlers, and may go away at any moment. */
+/* The loop calls the handlers of its sources. A handler may remove any source. */
 #include "weir/loop.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 struct pipe_end {
 	struct loop_io io;
-	struct pipe_end *other; /* deinited when this one is ready */
+	struct pipe_end *other; /* deinited by this one's handler */
 	int count;
 };
 
@@ -148,7 +148,7 @@ static void changed(struct loop_watch *watch, const struct inotify_event *event)
 	loop_watch_deinit(watch);
 }
 
-/* Two events wait; the handler of the first removes the watch. */
+/* Two events are queued; the handler of the first one removes the watch. */
 static void test_watch(void **state)
 {
 	char folder[] = "/tmp/weir-test-XXXXXX", path[64];

@@ -1,4 +1,4 @@
-/* Numbers to text: names, labels, escapes, units; and the table for people. */
+/* Metrics: names, labels, escapes, units. And weirctl's table. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void test_metrics(void **state)
 	assert_null(strstr(text, "form=\"sliced\""));
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_non_null(strstr(text, lines[i]));
-	/* No series twice, also when two containers have one name. */
+	/* No series occurs twice, even if two containers have the same name. */
 	const char *first = strstr(text, lines[5]);
 	assert_null(strstr(first + 1, "weir_launches_total{namespace=\"ns\",pod=\"web\\\\\\\"\\n\","
 				      "container=\"main\""));
@@ -98,7 +98,7 @@ static void test_metrics(void **state)
 	tenants_deinit(&tenants);
 }
 
-/* For one release, a renamed metric has its old name, too. */
+/* A renamed metric is also exported under its old name. */
 static void test_deprecated_names(void **state)
 {
 	static const char *const names[][2] = {
@@ -149,7 +149,7 @@ static void test_standalone(void **state)
 	free(text);
 }
 
-/* What all reserve, and the limit of those who have one. */
+/* Reserved memory of all containers, and the limit of those that have one. */
 static void test_memory(void **state)
 {
 	struct tenants tenants = {0};
@@ -172,7 +172,7 @@ static void test_memory(void **state)
 	tenants_deinit(&tenants);
 }
 
-/* Who has an objective, and only they. */
+/* Only containers with an objective have these metrics. */
 static void test_objective(void **state)
 {
 	struct tenants tenants = {0};
@@ -197,7 +197,7 @@ static void test_objective(void **state)
 	tenants_deinit(&tenants);
 }
 
-/* Monitoring counts its changes as restarts. */
+/* A changed start time would look like a restart. */
 static void test_start_time_stays(void **state)
 {
 	static const char name[] = "\nprocess_start_time_seconds ";
@@ -255,7 +255,7 @@ static void test_table(void **state)
 	free(text);
 }
 
-/* Rates of who was there before, and of nobody else. */
+/* Rates of clients that are in both answers. */
 static void test_top(void **state)
 {
 	cJSON *before = cJSON_Parse("{\"clients\":[{\"client\":1,\"gpuSeconds\":1,"

@@ -1,4 +1,4 @@
-/* What is read from the API server's JSON, and what is not. */
+/* Parsing the API server's JSON. */
 #include "kubernetes/podlist.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static const struct pod_names names = {.priority = "weir.dev/priority",
 	"\"annotations\":{\"kubernetes.io/config.hash\":\"abc\","                               \
 	"\"kubernetes.io/config.mirror\":\"abc\"}}}"
 
-/* Says that it is the static pod abc, but the kubelet did not make it a mirror. */
+/* Claims to be the static pod abc, but is not a mirror pod. */
 #define PRETENDER                                                              \
 	"{\"metadata\":{\"uid\":\"u3\",\"namespace\":\"evil\",\"name\":\"p\"," \
 	"\"annotations\":{\"kubernetes.io/config.hash\":\"abc\"}}}"
@@ -82,7 +82,7 @@ static void reads_a_pod(void **state)
 	podlist_deinit(&l);
 }
 
-/* The API server writes quantities in as few digits as it can. */
+/* The API server writes quantities in their shortest form. */
 static void reads_shares(void **state)
 {
 	static const struct {
@@ -123,7 +123,7 @@ static void knows_static_pods_by_their_hash(void **state)
 	podlist_deinit(&l);
 }
 
-static void leaves_out_what_is_no_pod(void **state)
+static void skips_malformed_pods(void **state)
 {
 	struct podlist l;
 
@@ -141,7 +141,7 @@ static void leaves_out_what_is_no_pod(void **state)
 	podlist_deinit(&l);
 }
 
-static void refuses_what_is_no_list(void **state)
+static void refuses_malformed_lists(void **state)
 {
 	struct podlist l;
 
@@ -214,8 +214,8 @@ int main(void)
 		cmocka_unit_test(reads_a_pod),
 		cmocka_unit_test(reads_shares),
 		cmocka_unit_test(knows_static_pods_by_their_hash),
-		cmocka_unit_test(leaves_out_what_is_no_pod),
-		cmocka_unit_test(refuses_what_is_no_list),
+		cmocka_unit_test(skips_malformed_pods),
+		cmocka_unit_test(refuses_malformed_lists),
 		cmocka_unit_test(reads_events),
 		cmocka_unit_test(compares_pods),
 	};

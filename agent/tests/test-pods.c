@@ -1,5 +1,5 @@
-/* List and watch against a small API server on loopback that answers, ends, breaks off, refuses and
- * goes away. Server and client take turns in one thread. */
+/* List and watch with a small API server on loopback that answers, ends, breaks connections,
+ * refuses and goes away. Server and client alternate in one thread. */
 #include "config/config.h"
 #include "kubernetes/pods.h"
 
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define STEPS_MAX 20000 /* of a millisecond: only a test that fails waits so long */
+#define STEPS_MAX 20000 /* of 1 ms; only a failing test waits this long */
 
 enum ending { GOES_ON, ENDS, BREAKS };
 
@@ -31,7 +31,7 @@ static struct {
 	char list2[65536]; /* the page for `continue=more` */
 	char events[65536];
 	size_t n_events;
-	size_t from; /* of @events: where a new watch begins */
+	size_t from; /* index of @events where a new watch starts */
 	enum ending ending;
 	unsigned lists, watches;
 	char authorization[256], version[64], selector[128];
@@ -61,7 +61,7 @@ static ssize_t read_events(void *userdata, uint64_t position, char *out, size_t 
 		return server.ending == ENDS     ? MHD_CONTENT_READER_END_OF_STREAM
 		       : server.ending == BREAKS ? MHD_CONTENT_READER_END_WITH_ERROR
 						 : 0;
-	/* Small pieces: lines must come together again. */
+	/* Small pieces: the client must reassemble the lines. */
 	n = n < 7 ? n : 7;
 	n = n < room ? n : room;
 	memcpy(out, server.events + stream->at, n);
@@ -147,7 +147,7 @@ static void server_stop(void)
 	server.daemon = NULL;
 }
 
-/* @text becomes part of the running watches. */
+/* Sends @text to the running watches. */
 static void say(const char *text)
 {
 	size_t n = strlen(text);
@@ -336,7 +336,7 @@ static void lists_again_when_the_version_is_gone(void **state)
 	assert_string_equal(server.version, "30");
 	assert_string_equal(priority("a"), "high");
 
-	/* Refused at once, not in the stream. */
+	/* Refused by the HTTP status, not by an event of the stream. */
 	server.watch_status = 410;
 	server.ending = BREAKS;
 	until(server.watches == 3);
@@ -365,7 +365,7 @@ static void keeps_the_pods_while_the_server_is_away(void **state)
 	assert_string_equal(server.version, "5");
 }
 
-static void tries_again_when_refused(void **state)
+static void retries_when_refused(void **state)
 {
 	(void)state;
 	server.list_status = 403;
@@ -379,15 +379,15 @@ static void tries_again_when_refused(void **state)
 	assert_string_equal(priority("a"), "low");
 }
 
-/* Whoever is in a hurry is served soon, and does not make the agent patient: it would wait for 15 s
- * at least after so many refusals. */
-static void is_hurried(void **state)
+/* pods_hurry() shortens the pause but does not increase the back-off, which would be at least 15 s
+ * after so many refusals. */
+static void hurrying_shortens_the_pause(void **state)
 {
 	(void)state;
 	server.list_status = 403;
 	for (unsigned n = 1; n < 10; n++) {
 		until(server.lists == n);
-		for (unsigned i = 0; i < 50; i++) /* the answer comes */
+		for (unsigned i = 0; i < 50; i++) /* wait for the answer */
 			turn();
 		pods_hurry(client.pods);
 	}
@@ -409,7 +409,7 @@ static void gives_up_on_malformed_and_endless_events(void **state)
 	assert_string_equal(priority("a"), "low");
 }
 
-static void is_freed_in_the_middle(void **state)
+static void can_be_freed_during_a_request(void **state)
 {
 	(void)state;
 	until(server.lists == 1);
@@ -439,11 +439,11 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(keeps_the_pods_while_the_server_is_away, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(tries_again_when_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(is_hurried, setup, teardown),
+		cmocka_unit_test_setup_teardown(retries_when_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(hurrying_shortens_the_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(gives_up_on_malformed_and_endless_events, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(is_freed_in_the_middle, setup, teardown),
+		cmocka_unit_test_setup_teardown(can_be_freed_during_a_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses_bad_credentials, setup, teardown),
 	};
 

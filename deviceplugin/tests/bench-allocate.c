@@ -1,5 +1,5 @@
-/* How long Allocate takes, from the kubelet's side of the socket: a plugin as a process, on the
- * GPUs that $BENCH_NVML lists. Prints one line of JSON. */
+/* Measures Allocate at the kubelet's end of the socket, with a plugin process and the GPUs of
+ * $BENCH_NVML. Prints one line of JSON. */
 #include "fake-kubelet.h"
 
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include "deviceplugin-v1beta1.pb-c.h"
 #include "weir/base.h"
 
-#define PATIENCE 30000000000ull /* ns */
+#define WAIT_MAX 30000000000ull /* ns */
 
 static void path_of(const struct fake_kubelet *kubelet, char out[RPC_PATH_MAX], const char *name)
 {
@@ -213,16 +213,16 @@ void fake_kubelet_until(struct fake_kubelet *kubelet,
 			bool (*done)(const struct fake_kubelet *kubelet))
 {
 	kubelet->timed_out = false;
-	assert_int_equal(loop_timer_set(&kubelet->alarm, PATIENCE, 0), 0);
+	assert_int_equal(loop_timer_set(&kubelet->alarm, WAIT_MAX, 0), 0);
 	while (!done(kubelet)) {
 		assert_true(loop_step(&kubelet->loop, 100) >= 0);
 		if (kubelet->timed_out)
-			fail_msg("waited in vain");
+			fail_msg("timed out");
 	}
 	loop_timer_clear(&kubelet->alarm);
 }
 
-/* One call of the test's. */
+/* A call by the test. */
 struct question {
 	struct fake_kubelet *kubelet;
 	const ProtobufCMessageDescriptor *type;
@@ -260,7 +260,7 @@ enum rpc_status fake_kubelet_call(struct fake_kubelet *kubelet, const char *meth
 	struct rpc_request *ignored;
 
 	start_request(kubelet, &ignored, method, request, &receiver, &question);
-	assert_int_equal(loop_timer_set(&kubelet->alarm, PATIENCE, 0), 0);
+	assert_int_equal(loop_timer_set(&kubelet->alarm, WAIT_MAX, 0), 0);
 	kubelet->timed_out = false;
 	while (!question.done && !kubelet->timed_out)
 		assert_true(loop_step(&kubelet->loop, 100) >= 0);

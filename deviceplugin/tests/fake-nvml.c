@@ -1,9 +1,9 @@
-/* An NVML that reads its GPUs from the file $FAKE_NVML, anew at each call, so that a test can
- * change them under a running program. One line a GPU:
+/* An NVML that reads its GPUs from the file $FAKE_NVML at each call, so that a test can change them
+ * while a program runs. One line per GPU:
  *
  *   UUID MINOR MIB ok|lost|mig
  *
- * and from $FAKE_NVML.xid the errors to report: GPU's index and XID a line, each told once.
+ * and errors from $FAKE_NVML.xid: index of the GPU and XID per line, each reported once.
  */
 #include <nvml.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Which shares are chosen, and which sets of shares are a possible grant. */
+/* Choosing shares, and checking sets of shares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -222,7 +222,7 @@ static void explains_each_refusal(void **state)
 	assert_non_null(strstr(text, "no 2 whole GPUs free"));
 }
 
-static void explains_in_the_room_there_is(void **state)
+static void truncates_explanations(void **state)
 {
 	struct node all = {.n_gpus = GPUS_MAX};
 	struct shares taken = {0};
@@ -254,7 +254,7 @@ int main(void)
 		cmocka_unit_test(grants_a_part_of_one_gpu),
 		cmocka_unit_test(grants_whole_gpus),
 		cmocka_unit_test(explains_each_refusal),
-		cmocka_unit_test(explains_in_the_room_there_is),
+		cmocka_unit_test(truncates_explanations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* The CDI specification that we write, by the rules of its schema, and how answers name its
- * devices. */
+/* The CDI specification, checked by the rules of its schema, and the device names in answers. */
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
@@ -99,7 +98,7 @@ static void build(struct fixture *f)
 	assert_non_null(f->spec);
 }
 
-/* The schema: which members an object may have, which it must, and what they are. */
+/* The schema: optional and required members of an object, and their types. */
 struct rule {
 	const char *name;
 	bool required;
@@ -230,7 +229,7 @@ static void check_edits(const cJSON *value)
 	check_object(value, rules);
 }
 
-/* A device without edits is an error for runtimes. */
+/* Container runtimes refuse a device without edits. */
 static void check_device_edits(const cJSON *value)
 {
 	check_edits(value);
@@ -315,7 +314,7 @@ static void all_have_what_the_driver_needs(void **state)
 	assert_string_equal(text_at(mounts, 0, "containerPath"), DRIVER_DIR_DEBIAN "/libcuda.so.1");
 }
 
-static void the_driver_is_left_out_where_it_is_not_ours_to_mount(void **state)
+static void the_driver_is_omitted_if_the_plugin_does_not_mount_it(void **state)
 {
 	struct fixture *f = *state;
 
@@ -384,7 +383,7 @@ static void annotations_say_the_same(void **state)
 			    "weir.dev/gpu=GPU-a1b2,weir.dev/gpu=GPU-\"odd\\");
 }
 
-static void another_vendors_kind_is_only_named(void **state)
+static void another_vendors_specification_is_not_written(void **state)
 {
 	struct fixture *f = *state;
 
@@ -395,7 +394,7 @@ static void another_vendors_kind_is_only_named(void **state)
 	assert_false(has_env(f, "WEIR_DRIVER", DRIVER_DIR_DEBIAN "/libcuda.so.1"));
 }
 
-static void writes_once_for_everybody_to_read(void **state)
+static void writes_a_readable_file_once(void **state)
 {
 	struct fixture *f = *state;
 	struct stat first, second;
@@ -439,12 +438,12 @@ int main(void)
 		TEST(keeps_to_the_schema),
 		TEST(a_device_has_its_gpus_node),
 		TEST(all_have_what_the_driver_needs),
-		TEST(the_driver_is_left_out_where_it_is_not_ours_to_mount),
+		TEST(the_driver_is_omitted_if_the_plugin_does_not_mount_it),
 		TEST(an_answer_names_the_device_and_has_weirs_part),
 		TEST(whole_gpus_are_several_devices),
 		TEST(annotations_say_the_same),
-		TEST(another_vendors_kind_is_only_named),
-		TEST(writes_once_for_everybody_to_read),
+		TEST(another_vendors_specification_is_not_written),
+		TEST(writes_a_readable_file_once),
 		cmocka_unit_test(knows_kinds),
 	};
 

@@ -1,4 +1,4 @@
-/* Messages to bytes and back, as they are on the wire. */
+/* Messages to bytes and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static void writes_the_kubelets_wire_format(void **state)
 	assert_memory_equal(bytes.data, expected, sizeof(expected));
 }
 
-/* A node of 0 is an empty message, but the message is there. */
+/* NUMA node 0 is an empty message, but the message exists. */
 static void keeps_the_first_numa_node(void **state)
 {
 	static const uint8_t expected[] = {0x1a, 2, 0x0a, 0};
@@ -85,7 +85,7 @@ static void refuses_a_message_cut_short(void **state)
 				 sizeof(bytes)));
 }
 
-/* Two bytes make a pair of forty, and as much again while reading. */
+/* Two bytes decode to a pair of 40 bytes, and need as much again while decoding. */
 static void refuses_a_message_that_blows_up(void **state)
 {
 	enum { SIZE = 1 << 20 };

@@ -1,4 +1,4 @@
-/* What a container gets, on hosts that are folders made by the test. */
+/* What a container gets. The hosts are folders that the tests create. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -109,7 +109,7 @@ static void make_driver(const struct fixture *f, const char *dir)
 	}
 }
 
-/* Instead of what it built before. */
+/* Replaces the specification built before. */
 static void build(struct fixture *f, const struct grant *grant)
 {
 	unbuild(f);
@@ -225,7 +225,7 @@ static void the_driver_is_mounted_where_nobody_else_does(void **state)
 	assert_string_equal(env(f, "LD_LIBRARY_PATH"), "(unset)");
 }
 
-static void a_dangling_library_is_left_out(void **state)
+static void a_dangling_library_is_skipped(void **state)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -234,7 +234,7 @@ static void a_dangling_library_is_left_out(void **state)
 	snprintf(path, sizeof(path), "%s/usr/lib64/libnvidia-nvvm.so.4", f->root);
 	assert_int_equal(symlink("gone.so", path), 0);
 	snprintf(path, sizeof(path), "%s/usr/lib64/libnvidia-cfg.so.1", f->root);
-	assert_int_equal(symlink("/usr/lib64/libGL.so.1", path), 0); /* as the host sees it */
+	assert_int_equal(symlink("/usr/lib64/libGL.so.1", path), 0); /* in the host's file system */
 	build(f, &part);
 	assert_null(mounted(f, "/usr/lib64/libnvidia-nvvm.so.4"));
 	assert_non_null(mounted(f, "/usr/lib64/libnvidia-cfg.so.1"));
@@ -255,7 +255,7 @@ static void the_nvidia_runtime_mounts_the_driver_itself(void **state)
 }
 
 /* As containerd 2 writes it: in single quotes. */
-static void so_it_does_however_its_name_is_quoted(void **state)
+static void the_nvidia_runtime_is_found_with_any_quotes(void **state)
 {
 	struct fixture *f = *state;
 
@@ -265,7 +265,7 @@ static void so_it_does_however_its_name_is_quoted(void **state)
 	assert_null(mounted(f, DRIVER_DIR_DEBIAN "/libcuda.so.1"));
 }
 
-static void a_comment_names_no_runtime(void **state)
+static void the_nvidia_runtime_in_a_comment_does_not_count(void **state)
 {
 	struct fixture *f = *state;
 
@@ -278,7 +278,7 @@ static void a_comment_names_no_runtime(void **state)
 	assert_non_null(mounted(f, DRIVER_DIR_DEBIAN "/libcuda.so.1"));
 }
 
-static void the_config_overrules_what_is_found(void **state)
+static void the_config_overrides_the_search(void **state)
 {
 	struct fixture *f = *state;
 
@@ -299,7 +299,7 @@ static void mps_needs_a_running_daemon(void **state)
 	f->config.gpu.mode = GPU_MODE_MPS;
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
-	/* Another GPU's. */
+	/* Of another GPU. */
 	make_file(f, "/run/weir-mps/GPU-a/ready", "");
 	build(f, &part);
 	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
@@ -327,7 +327,7 @@ static void mps_may_be_required(void **state)
 	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
 }
 
-static void the_configs_own_mounts_and_variables_follow(void **state)
+static void adds_mounts_and_variables_of_the_config(void **state)
 {
 	struct fixture *f = *state;
 	struct config_mount *mount = calloc(1, sizeof(*mount));
@@ -354,14 +354,14 @@ int main(void)
 		TEST(without_nodes_a_variable_selects_the_gpu),
 		TEST(whole_gpus_are_left_alone),
 		TEST(the_driver_is_mounted_where_nobody_else_does),
-		TEST(a_dangling_library_is_left_out),
+		TEST(a_dangling_library_is_skipped),
 		TEST(the_nvidia_runtime_mounts_the_driver_itself),
-		TEST(so_it_does_however_its_name_is_quoted),
-		TEST(a_comment_names_no_runtime),
-		TEST(the_config_overrules_what_is_found),
+		TEST(the_nvidia_runtime_is_found_with_any_quotes),
+		TEST(the_nvidia_runtime_in_a_comment_does_not_count),
+		TEST(the_config_overrides_the_search),
 		TEST(mps_needs_a_running_daemon),
 		TEST(mps_may_be_required),
-		TEST(the_configs_own_mounts_and_variables_follow),
+		TEST(adds_mounts_and_variables_of_the_config),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

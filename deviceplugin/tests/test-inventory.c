@@ -1,4 +1,4 @@
-/* Device ids, and the list as NVML fills it. */
+/* Device ids, and the list of GPUs from NVML. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@ static void an_id_leads_back_to_its_share(void **state)
 	assert_int_equal(share, 99);
 }
 
-static void other_ids_lead_nowhere(void **state)
+static void refuses_other_ids(void **state)
 {
 	static const char *const ids[] = {
 		"",
@@ -127,7 +127,7 @@ static void lists_what_nvml_has(void **state)
 	assert_true(gpu->healthy);
 }
 
-static void leaves_out_what_it_cannot_share(void **state)
+static void ignores_gpus_it_cannot_share(void **state)
 {
 	struct fixture *f = *state;
 
@@ -152,9 +152,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_id_leads_back_to_its_share),
-		cmocka_unit_test(other_ids_lead_nowhere),
+		cmocka_unit_test(refuses_other_ids),
 		cmocka_unit_test_setup_teardown(lists_what_nvml_has, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(leaves_out_what_it_cannot_share, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ignores_gpus_it_cannot_share, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stops_at_as_many_as_it_can_hold, set_up, tear_down),
 	};
 

@@ -1,4 +1,4 @@
-/* What a configuration file may say, and where its mistakes are. */
+/* The configuration file: its keys, and the messages about mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static void reads_every_key(void **state)
 	assert_false(config.health.ecc);
 }
 
-static void names_the_place_of_a_mistake(void **state)
+static void reports_where_a_mistake_is(void **state)
 {
 	static const struct {
 		const char *text, *message;
@@ -141,7 +141,7 @@ static void names_the_place_of_a_mistake(void **state)
 	}
 }
 
-static void says_which_file_is_missing(void **state)
+static void reports_a_missing_file(void **state)
 {
 	struct config config;
 	char message[256];
@@ -185,8 +185,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_defaults_for_everything),
 		cmocka_unit_test(reads_every_key),
-		cmocka_unit_test(names_the_place_of_a_mistake),
-		cmocka_unit_test(says_which_file_is_missing),
+		cmocka_unit_test(reports_where_a_mistake_is),
+		cmocka_unit_test(reports_a_missing_file),
 		cmocka_unit_test(knows_names_of_extended_resources),
 	};
 

@@ -1,5 +1,4 @@
-/* The plugin as a process, from end to end, against a kubelet that behaves and misbehaves and an
- * NVML that the test controls. */
+/* The plugin as a process, end to end, with a fake kubelet that may misbehave and a fake NVML. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,11 +23,11 @@
 #define GPU_B "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 
 struct fixture {
-	struct fake_kubelet kubelet; /* first: the predicates below get it */
+	struct fake_kubelet kubelet; /* first member: the predicates below cast it */
 	pid_t plugin;
-	char state[96]; /* folder of the files that follow */
+	char state[96]; /* folder of the following files */
 	char gpus[128], config[128], log[128];
-	unsigned before; /* what a count was */
+	unsigned before; /* an earlier count */
 	const char *expected_line;
 };
 
@@ -36,7 +35,7 @@ static void write_file(const char *path, const char *text)
 {
 	char temporary[160];
 
-	/* At once: the plugin reads it at any time. */
+	/* Atomically: the plugin may read it at any time. */
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
 	FILE *file = fopen(temporary, "we");
 	assert_non_null(file);
@@ -71,7 +70,7 @@ static void spawn(struct fixture *f)
 	}
 }
 
-/* Its exit status. */
+/* Returns the plugin's exit status. */
 static int reap(struct fixture *f)
 {
 	int status;
@@ -133,7 +132,7 @@ static bool has_stream(const struct fake_kubelet *kubelet)
 	return kubelet->stream && kubelet->lists;
 }
 
-/* A registration more than before, with its stream. */
+/* True: one more registration than before, with its stream. */
 static bool is_back(const struct fake_kubelet *kubelet)
 {
 	const struct fixture *f = container_of(kubelet, struct fixture, kubelet);
@@ -340,7 +339,7 @@ static void registers_again_when_its_socket_is_deleted(void **state)
 	assert_int_equal(count_sockets(f), 1);
 }
 
-/* Kubelets up to 1.36 take the late end of an old stream for the new one's. */
+/* Kubelets up to 1.36 mistake the late end of an old stream for the end of the new one. */
 static void registers_again_when_its_stream_is_ended(void **state)
 {
 	struct fixture *f = *state;
@@ -376,7 +375,7 @@ static void waits_for_a_directory_that_is_not_there(void **state)
 	assert_int_equal(reap(f), 0);
 }
 
-static void goes_on_when_the_kubelet_refuses(void **state)
+static void retries_when_the_kubelet_refuses(void **state)
 {
 	struct fixture *f = *state;
 
@@ -443,7 +442,7 @@ static bool all_healthy(const struct fake_kubelet *kubelet)
 	return kubelet->devices == 200 && kubelet->healthy == 200;
 }
 
-static void tells_when_a_gpu_is_lost_and_when_it_is_back(void **state)
+static void reports_lost_and_returned_gpus(void **state)
 {
 	struct fixture *f = *state;
 
@@ -455,7 +454,7 @@ static void tells_when_a_gpu_is_lost_and_when_it_is_back(void **state)
 	assert_int_equal(f->kubelet.registrations, 1);
 }
 
-/* What NVML tells from now on; NULL: nothing. */
+/* The errors that NVML reports from now on; NULL: none. */
 static void set_errors(struct fixture *f, const char *errors)
 {
 	char path[160];
@@ -467,7 +466,7 @@ static void set_errors(struct fixture *f, const char *errors)
 		assert_int_equal(unlink(path), 0);
 }
 
-static void tells_of_errors_that_count(void **state)
+static void reports_errors_that_count(void **state)
 {
 	struct fixture *f = *state;
 
@@ -478,7 +477,7 @@ static void tells_of_errors_that_count(void **state)
 	assert_true(log_says(&f->kubelet));
 }
 
-static void tells_when_a_gpu_has_recovered(void **state)
+static void reports_recovered_gpus(void **state)
 {
 	struct fixture *f = *state;
 
@@ -488,7 +487,7 @@ static void tells_when_a_gpu_has_recovered(void **state)
 	fake_kubelet_until(&f->kubelet, half_healthy);
 	fake_kubelet_until(&f->kubelet, all_healthy);
 
-	/* This one wants a reset, which looks like this. */
+	/* XID 95 needs a reset. A reset looks like this: the GPU is lost and comes back. */
 	set_errors(f, "0 74\n1 95\n");
 	fake_kubelet_until(&f->kubelet, half_healthy);
 	set_errors(f, NULL);
@@ -501,7 +500,7 @@ static void tells_when_a_gpu_has_recovered(void **state)
 	fake_kubelet_until(&f->kubelet, all_healthy);
 }
 
-static void leaves_a_mig_gpu_out(void **state)
+static void ignores_a_mig_gpu(void **state)
 {
 	struct fixture *f = *state;
 
@@ -516,7 +515,7 @@ static bool has_140_devices(const struct fake_kubelet *kubelet)
 	return is_back(kubelet) && kubelet->devices == 140;
 }
 
-static void takes_a_new_config(void **state)
+static void applies_a_new_config(void **state)
 {
 	struct fixture *f = *state;
 
@@ -538,8 +537,8 @@ static bool half_healthy_again(const struct fake_kubelet *kubelet)
 	return is_back(kubelet) && half_healthy(kubelet);
 }
 
-/* A new configuration resets no GPU, and brings back none that is lost. */
-static void a_new_config_heals_nothing(void **state)
+/* A new configuration does not make an unhealthy or lost GPU healthy. */
+static void a_new_config_keeps_the_health(void **state)
 {
 	struct fixture *f = *state;
 
@@ -611,16 +610,16 @@ int main(void)
 		TEST(registers_again_when_its_stream_is_ended),
 		TEST(waits_for_a_kubelet_that_is_not_there),
 		TEST(waits_for_a_directory_that_is_not_there),
-		TEST(goes_on_when_the_kubelet_refuses),
+		TEST(retries_when_the_kubelet_refuses),
 		TEST(removes_sockets_of_the_dead_only),
 		TEST(registers_without_any_gpu),
 		TEST(registers_without_nvml),
-		TEST(tells_when_a_gpu_is_lost_and_when_it_is_back),
-		TEST(tells_of_errors_that_count),
-		TEST(tells_when_a_gpu_has_recovered),
-		TEST(leaves_a_mig_gpu_out),
-		TEST(takes_a_new_config),
-		TEST(a_new_config_heals_nothing),
+		TEST(reports_lost_and_returned_gpus),
+		TEST(reports_errors_that_count),
+		TEST(reports_recovered_gpus),
+		TEST(ignores_a_mig_gpu),
+		TEST(applies_a_new_config),
+		TEST(a_new_config_keeps_the_health),
 		TEST(keeps_its_config_when_the_new_one_is_wrong),
 		TEST(stops_on_sigterm_and_removes_its_socket),
 		TEST(refuses_a_bad_config_in_one_line),

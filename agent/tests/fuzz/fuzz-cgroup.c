@@ -1,4 +1,4 @@
-/* Any text of /proc/PID/cgroup: whatever is found must be well-formed. */
+/* Any text as /proc/PID/cgroup: the result must be well-formed. */
 #include "kubernetes/container.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
-/* Any text as configuration: it is taken, with every value in its range, or refused with a place.
+/* Any text as a configuration: accepted with every value in its range, or refused with line and
+ * column.
  */
 #include "config/config.h"
 

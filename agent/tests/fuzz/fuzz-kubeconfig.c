@@ -1,4 +1,4 @@
-/* Any kubeconfig: it is read, or one line says why not. */
+/* Any text as a kubeconfig: accepted, or refused with one line. */
 #include "kubernetes/kubeconfig.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Bytes as any of the messages that the kubelet sends: refused, or read; and what was read can be
- * written. The first byte says which message. */
+/* Any bytes as a message of the kubelet: refused or decoded; a decoded message can be encoded. The
+ * first byte chooses the type of the message. */
 #include <assert.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Not all that can be read can be read again: protobuf-c keeps unknown fields of number 0, and the
- * budget is by the bytes. But what can must be the same. */
+/* Some encoded messages cannot be decoded again, because protobuf-c keeps unknown fields of number
+ * 0 and the memory budget depends on the size. If one can, it must be equal. */
 static void check_again(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message)
 {
 	struct bytes first = {0}, second = {0};

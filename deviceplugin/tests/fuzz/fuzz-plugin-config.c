@@ -1,4 +1,4 @@
-/* Any text as a configuration: read, or refused in one line. */
+/* Any text as a configuration: accepted, or refused with one line. */
 #include <assert.h>
 #include <string.h>
 
