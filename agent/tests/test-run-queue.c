@@ -404,7 +404,7 @@ static void test_rest_of_run(void **unused)
 	assert_ptr_equal(queue->current, first);
 	assert_int_equal(queue->allowed, quantum - slo);
 	run_queues_ran(&clients[first - clients], quantum - slo);
-	run_queues_decide(&queues, now += quantum - slo);
+	run_queues_decide(&queues, now + quantum - slo);
 	assert_ptr_not_equal(queue->current, first);
 	assert_int_equal(queue->allowed, quantum);
 }
