@@ -31,7 +31,7 @@ const struct policy *policy_find(const char *name)
 
 const char *policy_names(void)
 {
-	static const char names[] =
+	static const char names[] = ""
 #define POLICY(name) ", " #name
 #include "policy/policies.def"
 #undef POLICY
