@@ -1,5 +1,5 @@
 /* Barriers that finished threads (done with the block) and threads that left (at a safe point,
- * safe.h) take part in, so that the others do not wait for ever.
+ * safe-point.h) take part in, so that the others do not wait for ever.
  *
  * Each thread counts the barriers that it passes. All threads pass the same ones; `next` is the
  * number of the next. A thread that left stores this number in a word of shared memory, and the
@@ -16,8 +16,9 @@
 #include "passes/pass.h"
 
 struct exit_barriers {
-	struct reg *next;          /* live through the body */
-	struct variable *told;     /* shared memory, barrier numbers: somebody left; all finished */
+	struct reg *next; /* live through the body */
+	struct variable
+		*announced;        /* shared memory, barrier numbers: somebody left; all finished */
 	struct variable *finished; /* shared memory: number of finished threads */
 };
 

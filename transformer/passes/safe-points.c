@@ -1,6 +1,6 @@
 // clang-format off
 /* Selects safe points at loop heads, where threads may leave inside a block. Replaces barriers by
- * exit barriers (safe.h), so that threads that left are not missed there.
+ * exit barriers (safe-point.h), so that threads that left are not missed there.
  *
  * head:  now = %clock; (now ^ since) >= period, or on the way to a safe point (save.c)?  check
  *        ... the loop
@@ -16,7 +16,7 @@
  * - Each thread compares %clock with the time of its last check at every loop head.
  * - Each warp reads the block's words in shared memory once a period.
  * - Each block reads its group's flag in device memory once a period. There is one flag for every
- *   SAFE_GROUP workers, because all workers would read a single flag too often.
+ *   SAFE_POINT_GROUP workers, because all workers would read a single flag too often.
  * - Each group looks once a period whether the GPU is due to poll host memory (hidden.c). The
  *   thread that learns of a request to leave sets all flags.
  *
@@ -37,7 +37,7 @@
 #include "passes/hidden.h"
 #include "passes/pass.h"
 #include "passes/reconvergence.h"
-#include "passes/safe.h"
+#include "passes/safe-point.h"
 #include "passes/unroll.h"
 
 #include <errno.h>
@@ -264,7 +264,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 							      : "selp.u32 %0, 1, 0, %1;",
 		  op_reg(mine), op_reg(barrier->predicate->reg));
 	edit_code(at, "red.shared.add.u32 [%0], %1; neg.s32 %1, %1;", tally, op_reg(mine));
-	point = safe_barrier(at, rewrite);
+	point = safe_point_barrier(at, rewrite);
 	point->at = begin;
 	leaving = safe_point_leaving(rewrite, point);
 	edit_code(&leaving, "red.shared.add.u32 [%0], %1;", tally, op_reg(mine));
@@ -292,7 +292,7 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 		replace_reduction(&at, rewrite, i, &barrier);
 	} else {
 		reconverge_for_barrier(&at, rewrite, i);
-		safe_barrier(&at, rewrite);
+		safe_point_barrier(&at, rewrite);
 	}
 	edit_remove(f, i);
 }
@@ -343,7 +343,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	edit_code(at,
 		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; and.b32 %w, %w, %3;"
 		  "  cvt.u64.u32 %w64, %w; mad.lo.u64 %0, %w64, %1, %2; }",
-		  group, stride, saves, op_int(~(uint64_t)(SAFE_GROUP - 1) & UINT32_MAX));
+		  group, stride, saves, op_int(~(uint64_t)(SAFE_POINT_GROUP - 1) & UINT32_MAX));
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %flag, %lo, %hi, %x; .reg .b64 %now, %period64;"
 		  "  ld.volatile.global.v4.u32 {%x, %flag, %lo, %hi}, [%0];"
@@ -355,7 +355,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	words = hidden64(at, rewrite, HIDDEN(words));
 	edit_code(at, "ld.volatile.global.u64 %0, [%1];", next, words);
 	hidden_poll(at, rewrite, words, next, op_block(decide));
-	safe_tell(at, rewrite, id);
+	safe_point_set_flags(at, rewrite, id);
 	edit_code(at, "mov.pred %0, 1;", op_reg(go));
 	cursor_place(at, mark);
 	edit_code(at, "{ .reg .b32 %x; mov.u32 %x, 1; st.volatile.shared.u32 [%0], %x; }",

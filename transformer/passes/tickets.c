@@ -31,7 +31,7 @@
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
 #include "passes/pass.h"
-#include "passes/safe.h"
+#include "passes/safe-point.h"
 
 /* Older targets have only the strongest fences. */
 #define FENCE_SM 70
@@ -76,12 +76,12 @@ static void write_poll_filter(struct cursor *at, struct block *otherwise)
 		  op_block(otherwise));
 }
 
-/* Synchronises all threads that have not left (safe.h). bar.sync makes better code, but needs whole
- * warps, which exit barriers and reconvergence.h do not guarantee. */
+/* Synchronises all threads that have not left (safe-point.h). bar.sync makes better code, but needs
+ * whole warps, which exit barriers and reconvergence.h do not guarantee. */
 static void write_barrier(struct cursor *at, struct frame *fr)
 {
 	if (fr->rewrite->safe)
-		safe_barrier(at, fr->rewrite);
+		safe_point_barrier(at, fr->rewrite);
 	else if (fr->rewrite->exits_at_barrier || fr->rewrite->reconvergence)
 		edit_code(at, "barrier.sync %0;", op_int(fr->rewrite->barrier));
 	else
@@ -201,7 +201,7 @@ static void write_poll(struct cursor *at, struct frame *fr)
 
 		edit_code(at, "ld.volatile.shared.u32 %0, [%1+8];", id,
 			  op_variable(fr->rewrite->safe->watch));
-		safe_tell(at, fr->rewrite, id);
+		safe_point_set_flags(at, fr->rewrite, id);
 	}
 }
 

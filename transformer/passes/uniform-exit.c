@@ -7,8 +7,8 @@
  *
  *	bar.sync 0;     ->  barrier.sync N;  next += 1
  *	ret;            ->  bra done;
- *	done:               finished += 1;  the last one?  told.done = next
- *	again:              barrier.sync N;  told.done != next?  next += 1, again
+ *	done:               finished += 1;  the last one?  announced.done = next
+ *	again:              barrier.sync N;  announced.done != next?  next += 1, again
  *
  * The last of these barriers also separates two blocks of the loop. N is a number that no barrier
  * with a thread count uses. A barrier.red counts its predicate in shared memory, between two exit
@@ -19,7 +19,7 @@
 #include "analysis/uniform.h"
 #include "passes/exit-barrier.h"
 #include "passes/reconvergence.h"
-#include "passes/safe.h"
+#include "passes/safe-point.h"
 
 /* Earlier targets have barriers of warps, not of threads. */
 #define SM_MIN 70
@@ -243,7 +243,7 @@ static int run(struct rewrite *rewrite)
 	if (has_copies)
 		edit_code(&at, "cp.async.wait_all;");
 	if (rewrite->safe)
-		safe_barrier_done(&at, rewrite);
+		safe_point_barrier_done(&at, rewrite);
 	else
 		leave_together(&at, rewrite);
 	rewrite->exits_at_barrier = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;

@@ -36,7 +36,7 @@ static void add(struct variable_set *set, struct variable *v)
 /* Variables that the passes use while threads leave are not saved. */
 static void find(struct search *s, struct variable *v)
 {
-	if (v != s->rewrite->safe->watch && v != s->rewrite->exit_barriers->told)
+	if (v != s->rewrite->safe->watch && v != s->rewrite->exit_barriers->announced)
 		add(s->set, v);
 }
 

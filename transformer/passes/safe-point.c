@@ -1,4 +1,4 @@
-#include "passes/safe.h"
+#include "passes/safe-point.h"
 
 #include "passes/exit-barrier.h"
 #include "passes/hidden.h"
@@ -44,7 +44,7 @@ static struct block *begin_block(struct cursor *at)
 	return block;
 }
 
-struct safe_point *safe_barrier(struct cursor *at, struct rewrite *rewrite)
+struct safe_point *safe_point_barrier(struct cursor *at, struct rewrite *rewrite)
 {
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
 
@@ -52,7 +52,7 @@ struct safe_point *safe_barrier(struct cursor *at, struct rewrite *rewrite)
 	return point;
 }
 
-struct reg *safe_barrier_absent(struct cursor *at, struct rewrite *rewrite)
+struct reg *safe_point_barrier_absent(struct cursor *at, struct rewrite *rewrite)
 {
 	struct safe_point *point = safe_point_new(rewrite, begin_block(at), true);
 
@@ -61,10 +61,10 @@ struct reg *safe_barrier_absent(struct cursor *at, struct rewrite *rewrite)
 
 static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 {
-	safe_barrier_absent(at, rewrite);
+	safe_point_barrier_absent(at, rewrite);
 }
 
-void safe_barrier_done(struct cursor *at, struct rewrite *rewrite)
+void safe_point_barrier_done(struct cursor *at, struct rewrite *rewrite)
 {
 	bool is_uniform = rewrite->safe->is_uniform;
 	struct block *again;
@@ -76,10 +76,11 @@ void safe_barrier_done(struct cursor *at, struct rewrite *rewrite)
 	if (is_uniform)
 		return;
 	again = begin_block(at);
-	edit_code(at, "@!%0 bra %1;", op_reg(safe_barrier_absent(at, rewrite)), op_block(again));
+	edit_code(at, "@!%0 bra %1;", op_reg(safe_point_barrier_absent(at, rewrite)),
+		  op_block(again));
 }
 
-void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)
+void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id)
 {
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
@@ -90,5 +91,5 @@ void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id)
 		  "  mul.lo.u64 %step, %2, %3;"
 		  "again: st.volatile.global.u32 [%flag], %0; add.u64 %flag, %flag, %step;"
 		  "  add.u32 %w, %w, %3; setp.lt.u32 %p, %w, %all; @%p bra again; }",
-		  id, saves, stride, op_int(SAFE_GROUP));
+		  id, saves, stride, op_int(SAFE_POINT_GROUP));
 }

@@ -35,23 +35,23 @@ struct safe {
 
 /* A save begins with the serial of its launch if it holds a block. In the save of each group's
  * first worker, the group's words follow: the flag, and the time of its next poll (64 bits). */
-#define SAFE_GROUP 16u
+#define SAFE_POINT_GROUP 16u
 
 /* Special values of a ticket. */
 #define SAFE_RESUME 0xffffffffu /* a saved block resumes */
 #define SAFE_REDRAW 0xfffffffeu /* the saved ticket was refused by an earlier launch */
 
 /* Sets the flags of all groups to @id, the number of the launch, after it was closed. */
-void safe_tell(struct cursor *at, struct rewrite *rewrite, struct operand id);
+void safe_point_set_flags(struct cursor *at, struct rewrite *rewrite, struct operand id);
 
 /* A safe point at @at. Code for leaving is inserted in front of the trap that ends `leave`. */
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common);
 struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *point);
 
 /* An exit barrier, and a safe point in front of it. */
-struct safe_point *safe_barrier(struct cursor *at, struct rewrite *rewrite);
+struct safe_point *safe_point_barrier(struct cursor *at, struct rewrite *rewrite);
 /* For a finished thread at a barrier of the others. Returns a predicate: all threads have finished.
  */
-struct reg *safe_barrier_absent(struct cursor *at, struct rewrite *rewrite);
+struct reg *safe_point_barrier_absent(struct cursor *at, struct rewrite *rewrite);
 /* For threads that have finished a block. */
-void safe_barrier_done(struct cursor *at, struct rewrite *rewrite);
+void safe_point_barrier_done(struct cursor *at, struct rewrite *rewrite);
