@@ -299,10 +299,10 @@ bool ledger_take(struct ledger *ledger, uint64_t bytes)
 	if (try_take(ledger, bytes) || try_again(ledger, bytes))
 		return true;
 	ledger_view(ledger, &limit, &reserved);
-	log_limited(LOG_WARNING, 10,
-		    "out of memory: %llu bytes more than %llu of the container's limit of %llu",
-		    (unsigned long long)bytes, (unsigned long long)reserved,
-		    (unsigned long long)limit);
+	log_limited(
+		LOG_WARNING, 10,
+		"out of memory: %llu bytes do not fit, %llu of the container's %llu are reserved",
+		(unsigned long long)bytes, (unsigned long long)reserved, (unsigned long long)limit);
 	return false;
 }
 

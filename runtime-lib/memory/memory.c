@@ -91,30 +91,21 @@ ALLOCATE(cuMemAllocPitch, pitched(width, height),
 	 (out, pitch, width, height, element))
 #undef ALLOCATE
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
-{
-	struct record record;
-	bool known = table_take(RECORD_POINTER, address, &record);
-
-	driver_ready();
-	CUresult result = real(cuMemFree_v2)(address);
-	if (known)
-		memory_released(&record, result);
-	memory_look();
-	return result;
-}
-
-EXPORT CUresult cuMemFree(CUdeviceptr_v1 address)
-{
-	struct record record;
-	bool known = table_take(RECORD_POINTER, address, &record);
-
-	driver_ready();
-	CUresult result = real(cuMemFree)(address);
-	if (known)
-		memory_released(&record, result);
-	return result;
-}
+#define RELEASE(function, type)                                            \
+	EXPORT CUresult function(type address)                             \
+	{                                                                  \
+		struct record record;                                      \
+		bool known = table_take(RECORD_POINTER, address, &record); \
+                                                                           \
+		driver_ready();                                            \
+		CUresult result = real(function)(address);                 \
+		if (known)                                                 \
+			memory_released(&record, result);                  \
+		memory_look();                                             \
+		return result;                                             \
+	}
+RELEASE(cuMemFree_v2, CUdeviceptr)
+RELEASE(cuMemFree, CUdeviceptr_v1)
 
 /* The GPU's memory as the container may use it. */
 

@@ -21,52 +21,35 @@ static nvmlReturn_t found(nvmlReturn_t result, const nvmlDevice_t *device)
 	return result;
 }
 
-static nvmlReturn_t get_count(__typeof__(&nvmlDeviceGetCount) function, unsigned *count)
-{
-	nvmlDevice_t own;
+#define COUNT(function)                                      \
+	EXPORT nvmlReturn_t function(unsigned *count)        \
+	{                                                    \
+		nvmlDevice_t own;                            \
+                                                             \
+		nvml_ready();                                \
+		nvmlReturn_t result = real(function)(count); \
+		if (result == NVML_SUCCESS && own_gpu(&own)) \
+			*count = 1;                          \
+		return result;                               \
+	}
+COUNT(nvmlDeviceGetCount)
+COUNT(nvmlDeviceGetCount_v2)
 
-	nvmlReturn_t result = function(count);
-	if (result == NVML_SUCCESS && own_gpu(&own))
-		*count = 1;
-	return result;
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
-{
-	nvml_ready();
-	return get_count(real(nvmlDeviceGetCount), count);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
-{
-	nvml_ready();
-	return get_count(real(nvmlDeviceGetCount_v2), count);
-}
-
-static nvmlReturn_t get_by_index(__typeof__(&nvmlDeviceGetHandleByIndex) function, unsigned index,
-				 nvmlDevice_t *device)
-{
-	nvmlDevice_t own;
-
-	if (!device || !own_gpu(&own))
-		return function(index, device);
-	if (index)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*device = own;
-	return NVML_SUCCESS;
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return get_by_index(real(nvmlDeviceGetHandleByIndex), index, device);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
-{
-	nvml_ready();
-	return get_by_index(real(nvmlDeviceGetHandleByIndex_v2), index, device);
-}
+#define BY_INDEX(function)                                                 \
+	EXPORT nvmlReturn_t function(unsigned index, nvmlDevice_t *device) \
+	{                                                                  \
+		nvmlDevice_t own;                                          \
+                                                                           \
+		nvml_ready();                                              \
+		if (!device || !own_gpu(&own))                             \
+			return real(function)(index, device);              \
+		if (index)                                                 \
+			return NVML_ERROR_INVALID_ARGUMENT;                \
+		*device = own;                                             \
+		return NVML_SUCCESS;                                       \
+	}
+BY_INDEX(nvmlDeviceGetHandleByIndex)
+BY_INDEX(nvmlDeviceGetHandleByIndex_v2)
 
 EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
