@@ -29,7 +29,8 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	tuner->state = AUTOTUNE_WANTED;
 	tuner->native = ns ? ns : 1;
 	tuner->tuned_for = 0;
-	tuner->evictions = tuner->chain_unsure = tuner->chain = 0;
+	tuner->evictions = tuner->chain_unsure = 0;
+	tuner->chain = 0;
 	tuner->outliers = tuner->postponed = 0;
 	tuner->seen_at = now;
 	tuner->n = 1;

@@ -30,14 +30,15 @@
 
 #include <cmocka.h>
 
-#define TRACES "runtime-lib/tests/autotune-traces"
+#define TEXT_MAX 256
+#define TRACES   "runtime-lib/tests/autotune-traces"
 
 struct replay {
 	struct autotune_settings settings;
 	struct autotune_situation at;
 	struct autotuner tuner;
 	unsigned line;
-	char launch[128], state[256]; /* the last decisions */
+	char launch[TEXT_MAX], state[TEXT_MAX]; /* the last decisions */
 	FILE *decisions;
 };
 
@@ -50,11 +51,11 @@ static enum weir_form form_of(const char *name)
 	return form;
 }
 
-static void tell(struct replay *r, char *last, const char *decision)
+static void tell(struct replay *r, char last[TEXT_MAX], const char *decision)
 {
 	if (strcmp(last, decision) != 0)
 		fprintf(r->decisions, "%u %s\n", r->line, decision);
-	strcpy(last, decision);
+	snprintf(last, TEXT_MAX, "%s", decision);
 }
 
 static const char *config_text(const struct launch_config *c, char text[128])
@@ -75,7 +76,7 @@ static void tell_state(struct replay *r)
 	static const char *const states[] = {"wanted", "comparing", "settled"},
 				 *const needs[] = {"", ", needs forms", ", needs resume"};
 	const struct autotuner *t = &r->tuner;
-	char state[256], config[128];
+	char state[TEXT_MAX], config[128];
 
 	snprintf(state, sizeof(state),
 		 "%s%s, in use %u %u %u (%s), chain %u, postponed %u, native %llu, best %.4f%s",
@@ -126,7 +127,7 @@ static void do_client(struct replay *r, char *words)
 static void do_launch(struct replay *r, char *words)
 {
 	unsigned long long native, too_short;
-	char decision[128];
+	char decision[TEXT_MAX];
 
 	assert_int_equal(sscanf(words, "%llu %llu", &native, &too_short), 2);
 	struct autotune_launch launch = {.native = native,
