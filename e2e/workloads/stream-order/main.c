@@ -1,4 +1,4 @@
-/* Stream-order torture: threads that each drive lanes of every kind (blocking and non-blocking
+/* Stream-order torture: threads that each drive streams of every kind (blocking and non-blocking
  * streams, the legacy and the per-thread default stream) through a random schedule of kernels,
  * copies, host functions, events, memory operations and graphs, in every spelling of the API. Every
  * value is checked; the seed repeats a schedule.
@@ -56,15 +56,15 @@ static const struct operation *pick_operation(struct random *random)
 	}
 }
 
-static struct lane *pick_lane(struct run *run, const struct operation *operation)
+static struct checked_stream *pick_stream(struct run *run, const struct operation *operation)
 {
-	struct lane *lane;
+	struct checked_stream *checked;
 
 	do
-		lane = &run->lanes[random_below(&run->kit.random, LANES)];
-	while ((operation->created_stream && !lane->stream) ||
-	       (operation->non_blocking && lane->kind != LANE_NON_BLOCKING));
-	return lane;
+		checked = &run->streams[random_below(&run->kit.random, LANES)];
+	while ((operation->created_stream && !checked->stream) ||
+	       (operation->non_blocking && checked->kind != STREAM_NON_BLOCKING));
+	return checked;
 }
 
 static void run_init(struct run *run, struct torture *torture, unsigned thread)
@@ -78,12 +78,12 @@ static void run_init(struct run *run, struct torture *torture, unsigned thread)
 				    .delay = (uint32_t)torture->delay}};
 	for (unsigned i = 0; i < LANES; i++) {
 		/* One of each default stream; the others in equal parts. */
-		enum lane_kind kind = i == 0   ? LANE_LEGACY
-				      : i == 1 ? LANE_PER_THREAD
-				      : i % 2  ? LANE_BLOCKING
-					       : LANE_NON_BLOCKING;
+		enum stream_kind kind = i == 0   ? STREAM_LEGACY
+					: i == 1 ? STREAM_PER_THREAD
+					: i % 2  ? STREAM_BLOCKING
+						 : STREAM_NON_BLOCKING;
 
-		lane_init(&run->lanes[i], &run->kit, i, kind);
+		checked_stream_init(&run->streams[i], &run->kit, i, kind);
 	}
 }
 
@@ -98,19 +98,19 @@ static void *work(void *argument)
 	pthread_barrier_wait(&torture->all_ready);
 	for (; run->step < w->iterations && !workload_stopped(w); run->step++) {
 		const struct operation *operation = pick_operation(&run->kit.random);
-		struct lane *lane = pick_lane(run, operation);
+		struct checked_stream *checked = pick_stream(run, operation);
 
 		if (torture->verbose)
-			fprintf(stderr, "thread %u step %llu lane %u: %s\n", worker->number,
-				(unsigned long long)run->step, lane->number, operation->name);
-		operation->issue(run, lane);
+			fprintf(stderr, "thread %u step %llu checked %u: %s\n", worker->number,
+				(unsigned long long)run->step, checked->number, operation->name);
+		operation->issue(run, checked);
 	}
 	run_check(run);
 	worker->steps = run->step;
 	/* Nobody frees anything while others are still at work: freeing waits for the device. */
 	pthread_barrier_wait(&torture->all_ready);
 	for (unsigned i = 0; i < LANES; i++)
-		lane_deinit(&run->lanes[i]);
+		checked_stream_deinit(&run->streams[i]);
 	return NULL;
 }
 
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	struct torture torture = {.workload = {.seed = 1}};
 	struct workload *w = &torture.workload;
 	const struct workload_option own[] = {
-		{"threads", OPTION_NUMBER, &torture.threads, "that drive lanes"},
+		{"threads", OPTION_NUMBER, &torture.threads, "that drive streams"},
 		{"delay", OPTION_NUMBER, &torture.delay, "longest kernel, in iterations"},
 		{"verbose", OPTION_FLAG, &torture.verbose, "print every step"},
 		{0},

@@ -5,54 +5,56 @@
 
 #include <weir/base.h>
 
-#define DATA_BYTES (LANE_WORDS * sizeof(uint32_t))
+#define DATA_BYTES (STREAM_WORDS * sizeof(uint32_t))
 
-struct lane *other_lane(struct run *run, const struct lane *lane)
+struct checked_stream *other_stream(struct run *run, const struct checked_stream *checked)
 {
-	size_t index = (size_t)(lane - run->lanes);
+	size_t index = (size_t)(checked - run->streams);
 
-	return &run->lanes[(index + 1 + random_below(&run->kit.random, LANES - 1)) % LANES];
+	return &run->streams[(index + 1 + random_below(&run->kit.random, LANES - 1)) % LANES];
 }
 
-static void operation_actions(struct run *run, struct lane *lane)
+static void operation_actions(struct run *run, struct checked_stream *checked)
 {
 	for (uint32_t n = 1 + random_below(&run->kit.random, 4); n; n--) {
 		struct action action = action_random(&run->kit);
 
-		action_issue(lane, &action, false);
-		action_expect(lane, &action);
+		action_issue(checked, &action, false);
+		action_expect(checked, &action);
 	}
 }
 
-/* Two lanes and an event each way: the copy waits for the source, which then waits for the copy. */
-static void operation_hand_over(struct run *run, struct lane *lane)
+/* Two streams and an event each way: the copy waits for the source, which then waits for the copy.
+ */
+static void operation_hand_over(struct run *run, struct checked_stream *checked)
 {
-	struct lane *other = other_lane(run, lane);
+	struct checked_stream *other = other_stream(run, checked);
 	struct target to;
 
-	lane_order(lane, other);
-	to = lane_target(other);
-	lane_copy(lane, other, &to);
-	lane_order(other, lane);
+	checked_stream_order(checked, other);
+	to = checked_stream_target(other);
+	checked_stream_copy(checked, other, &to);
+	checked_stream_order(other, checked);
 }
 
-static void signal_flag(struct run *run, struct lane *lane)
+static void signal_flag(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	CUstreamBatchMemOpParams write = {
 		.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
-			       .address = lane->flag,
-			       .value = ++lane->flag_value}};
+			       .address = checked->flag,
+			       .value = ++checked->flag_value}};
 
 	if (random_below(&run->kit.random, 2))
-		CU(to.calls->write_value(to.stream, lane->flag, lane->flag_value, 0));
+		CU(to.calls->write_value(to.stream, checked->flag, checked->flag_value, 0));
 	else
 		CU(to.calls->batch(to.stream, 1, &write, 0));
 }
 
-static void await_flag(struct run *run, struct lane *lane, const struct lane *signaller)
+static void await_flag(struct run *run, struct checked_stream *checked,
+		       const struct checked_stream *signaller)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	CUstreamBatchMemOpParams wait = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
 						       .address = signaller->flag,
 						       .value = signaller->flag_value,
@@ -66,45 +68,45 @@ static void await_flag(struct run *run, struct lane *lane, const struct lane *si
 }
 
 /* The same hand-over with words in device memory instead of events. */
-static void operation_memory_words(struct run *run, struct lane *lane)
+static void operation_memory_words(struct run *run, struct checked_stream *checked)
 {
-	struct lane *other = other_lane(run, lane);
+	struct checked_stream *other = other_stream(run, checked);
 	struct target to;
 
 	if (!other->stream)
 		return;
-	signal_flag(run, lane);
-	await_flag(run, other, lane);
-	to = lane_target(other);
-	lane_copy(lane, other, &to);
+	signal_flag(run, checked);
+	await_flag(run, other, checked);
+	to = checked_stream_target(other);
+	checked_stream_copy(checked, other, &to);
 	signal_flag(run, other);
-	await_flag(run, lane, other);
+	await_flag(run, checked, other);
 }
 
 /* A copy in the legacy stream, which waits for all blocking streams and they for it: no event. */
-static void operation_legacy_copy(struct run *run, struct lane *lane)
+static void operation_legacy_copy(struct run *run, struct checked_stream *checked)
 {
-	struct lane *other = other_lane(run, lane);
-	struct target to = lane_legacy(&run->kit);
+	struct checked_stream *other = other_stream(run, checked);
+	struct target to = checked_stream_legacy(&run->kit);
 
-	if (lane->kind == LANE_NON_BLOCKING || other->kind == LANE_NON_BLOCKING)
+	if (checked->kind == STREAM_NON_BLOCKING || other->kind == STREAM_NON_BLOCKING)
 		return;
-	lane_copy(lane, other, &to);
+	checked_stream_copy(checked, other, &to);
 }
 
-static void operation_launch_ex(struct run *run, struct lane *lane)
+static void operation_launch_ex(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	struct action action = action_random(&run->kit);
-	uint32_t words = LANE_WORDS, is_cooperative = random_below(&run->kit.random, 2);
-	void *parameters[] = {&lane->data, &words, &action.multiply, &action.add, &action.delay};
+	uint32_t words = STREAM_WORDS, is_cooperative = random_below(&run->kit.random, 2);
+	void *parameters[] = {&checked->data, &words, &action.multiply, &action.add, &action.delay};
 	CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					 .value.cooperative = 1};
-	CUlaunchConfig config = {.gridDimX = LANE_WORDS /
-					     (is_cooperative ? LANE_THREADS : STEP_THREADS),
+	CUlaunchConfig config = {.gridDimX = STREAM_WORDS /
+					     (is_cooperative ? STREAM_THREADS : STEP_THREADS),
 				 .gridDimY = 1,
 				 .gridDimZ = 1,
-				 .blockDimX = is_cooperative ? LANE_THREADS : STEP_THREADS,
+				 .blockDimX = is_cooperative ? STREAM_THREADS : STEP_THREADS,
 				 .blockDimY = 1,
 				 .blockDimZ = 1,
 				 .hStream = to.stream,
@@ -113,81 +115,82 @@ static void operation_launch_ex(struct run *run, struct lane *lane)
 
 	action.kind = ACTION_STEP;
 	CU(to.calls->launch_kernel_ex(&config, run->kit.step, parameters, NULL));
-	action_expect(lane, &action);
+	action_expect(checked, &action);
 }
 
 /* Parameters as one buffer. */
-static void operation_launch_buffer(struct run *run, struct lane *lane)
+static void operation_launch_buffer(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	struct action action = action_random(&run->kit);
 	struct {
 		CUdeviceptr data;
 		uint32_t words, multiply, add, delay;
-	} buffer = {lane->data, LANE_WORDS, action.multiply, action.add, action.delay};
+	} buffer = {checked->data, STREAM_WORDS, action.multiply, action.add, action.delay};
 	size_t size = sizeof(buffer);
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
 			 &size, CU_LAUNCH_PARAM_END};
 
 	action.kind = ACTION_STEP;
-	CU(to.calls->launch_kernel(run->kit.step, LANE_WORDS / STEP_THREADS, 1, 1, STEP_THREADS, 1,
-				   1, 0, to.stream, NULL, extra));
-	action_expect(lane, &action);
+	CU(to.calls->launch_kernel(run->kit.step, STREAM_WORDS / STEP_THREADS, 1, 1, STEP_THREADS,
+				   1, 1, 0, to.stream, NULL, extra));
+	action_expect(checked, &action);
 }
 
 /* Blocks that wait for one another. */
-static void operation_cooperative(struct run *run, struct lane *lane)
+static void operation_cooperative(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
-	void *parameters[] = {&lane->data, &lane->arrived};
-	uint32_t old[LANE_WORDS];
+	struct target to = checked_stream_target(checked);
+	void *parameters[] = {&checked->data, &checked->arrived};
+	uint32_t old[STREAM_WORDS];
 
 	(void)run;
-	CU(to.calls->set(lane->arrived, 0, 1, to.stream));
-	to = lane_target(lane);
-	CU(to.calls->launch_cooperative(lane->kit->rotate, LANE_WORDS / LANE_THREADS, 1, 1,
-					LANE_THREADS, 1, 1, 0, to.stream, parameters));
-	memcpy(old, lane->expected_data, sizeof(old));
-	for (uint32_t i = 0; i < LANE_WORDS; i++)
-		lane->expected_data[i] = old[(i + LANE_THREADS) % LANE_WORDS];
+	CU(to.calls->set(checked->arrived, 0, 1, to.stream));
+	to = checked_stream_target(checked);
+	CU(to.calls->launch_cooperative(checked->kit->rotate, STREAM_WORDS / STREAM_THREADS, 1, 1,
+					STREAM_THREADS, 1, 1, 0, to.stream, parameters));
+	memcpy(old, checked->expected_data, sizeof(old));
+	for (uint32_t i = 0; i < STREAM_WORDS; i++)
+		checked->expected_data[i] = old[(i + STREAM_THREADS) % STREAM_WORDS];
 }
 
 /* By way of memory that lives in the stream only. */
-static void operation_pool_memory(struct run *run, struct lane *lane)
+static void operation_pool_memory(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	CUdeviceptr memory;
 
 	(void)run;
 	CU(to.calls->alloc(&memory, DATA_BYTES, to.stream));
-	to = lane_target(lane);
-	CU(to.calls->copy_on_device(memory, lane->data, DATA_BYTES, to.stream));
-	to = lane_target(lane);
-	CU(to.calls->set(lane->data, 0xdeadbeef, LANE_WORDS, to.stream));
-	to = lane_target(lane);
-	CU(to.calls->copy_on_device(lane->data, memory, DATA_BYTES, to.stream));
-	to = lane_target(lane);
+	to = checked_stream_target(checked);
+	CU(to.calls->copy_on_device(memory, checked->data, DATA_BYTES, to.stream));
+	to = checked_stream_target(checked);
+	CU(to.calls->set(checked->data, 0xdeadbeef, STREAM_WORDS, to.stream));
+	to = checked_stream_target(checked);
+	CU(to.calls->copy_on_device(checked->data, memory, DATA_BYTES, to.stream));
+	to = checked_stream_target(checked);
 	CU(to.calls->free(memory, to.stream));
 }
 
 /* A stream is destroyed with work in it; its successor waits for that work. */
-static void operation_new_stream(struct run *run, struct lane *lane)
+static void operation_new_stream(struct run *run, struct checked_stream *checked)
 {
-	unsigned flags = lane->kind == LANE_BLOCKING ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+	unsigned flags =
+		checked->kind == STREAM_BLOCKING ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
 	CUstream stream;
 
 	(void)run;
 	CU(cuStreamCreate(&stream, flags));
-	CU(cuEventRecord(lane->event, lane->stream));
-	CU(cuStreamWaitEvent(stream, lane->event, 0));
-	CU(cuStreamDestroy(lane->stream));
-	lane->stream = stream;
+	CU(cuEventRecord(checked->event, checked->stream));
+	CU(cuStreamWaitEvent(stream, checked->event, 0));
+	CU(cuStreamDestroy(checked->stream));
+	checked->stream = stream;
 }
 
-/* Synchronise in one of four ways, then check the lane. */
-static void operation_synchronize(struct run *run, struct lane *lane)
+/* Synchronise in one of four ways, then check the checked. */
+static void operation_synchronize(struct run *run, struct checked_stream *checked)
 {
-	struct target to = lane_target(lane);
+	struct target to = checked_stream_target(checked);
 	CUresult result;
 
 	switch (random_below(&run->kit.random, 4)) {
@@ -195,8 +198,8 @@ static void operation_synchronize(struct run *run, struct lane *lane)
 		CU(to.calls->synchronize(to.stream));
 		break;
 	case 1:
-		CU(to.calls->record(lane->event, to.stream));
-		CU(cuEventSynchronize(lane->event));
+		CU(to.calls->record(checked->event, to.stream));
+		CU(cuEventSynchronize(checked->event));
 		break;
 	case 2:
 		while ((result = to.calls->query(to.stream)) == CUDA_ERROR_NOT_READY)
@@ -204,12 +207,12 @@ static void operation_synchronize(struct run *run, struct lane *lane)
 		CU(result);
 		break;
 	default:
-		CU(to.calls->record(lane->event, to.stream));
-		while ((result = cuEventQuery(lane->event)) == CUDA_ERROR_NOT_READY)
+		CU(to.calls->record(checked->event, to.stream));
+		while ((result = cuEventQuery(checked->event)) == CUDA_ERROR_NOT_READY)
 			sched_yield();
 		CU(result);
 	}
-	lane_check(lane);
+	checked_stream_check(checked);
 }
 
 void run_check(struct run *run)
@@ -218,13 +221,13 @@ void run_check(struct run *run)
 	CU(cuCtxSynchronize());
 	capture_unlock();
 	for (size_t i = 0; i < LANES; i++)
-		lane_check(&run->lanes[i]);
+		checked_stream_check(&run->streams[i]);
 	kit_forget_host_calls(&run->kit);
 }
 
-static void operation_check_all(struct run *run, struct lane *lane)
+static void operation_check_all(struct run *run, struct checked_stream *checked)
 {
-	(void)lane;
+	(void)checked;
 	run_check(run);
 }
 
