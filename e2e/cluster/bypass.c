@@ -1,5 +1,5 @@
-/* Uses the GPU without libweir: it opens the driver by the path that the environment names, and
- * stays until --stop-file is there. What only looks for libcuda.so.1 gets libweir instead. */
+/* Uses the GPU without libweir: opens the driver by its path and holds the GPU until the stop file
+ * appears. Programs that look for libcuda.so.1 get libweir instead. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

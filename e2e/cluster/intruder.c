@@ -1,7 +1,8 @@
-/* What root in a container may try with the pages that the agent hands it: to write the one that it
- * may only read, and so to hold up or let go whom it likes; and to shorten those that it may write,
- * which would fault whoever looks at them; and to get rid of libweir, or of the agent's socket.
- * Prints a line and exits with 0 if every attempt failed; 1: one worked. Has no need of a GPU. */
+/* An attack by root in a container on the pages from the agent and on libweir. It tries to write a
+ * read-only page, which would hold or release other clients; to truncate writable pages, so that
+ * readers fault; and to remove libweir or the agent's socket. Prints a line and exits with 0 if
+ * every attempt failed, with 1 if one worked. Needs no GPU.
+ */
 #include "weir/base.h"
 #include "weir/protocol.h"
 
@@ -19,7 +20,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-#define TRIES  300 /* for an agent that is away, or goes away as it hears us */
+#define TRIES  300 /* for an agent that is away or restarts meanwhile */
 #define TRY_NS 100000000
 
 static int failures;
@@ -32,7 +33,7 @@ static void must_fail(const char *what, bool worked)
 	}
 }
 
-/* GPU-01234567-89ab-… as the kubelet's plugin says it. */
+/* GPU-01234567-89ab-…, from the device plugin. */
 static bool parse_uuid(uint8_t out[16], const char *text)
 {
 	size_t n = 0;
@@ -61,7 +62,7 @@ static int connect_agent(void)
 	return fd;
 }
 
-/* Says HELLO and keeps what comes with the WELCOME. */
+/* Sends HELLO and keeps the descriptors of the WELCOME. */
 static bool join(int socket, union weir_message *welcome, int *fds, size_t *n_fds)
 {
 	struct weir_hello hello = {.claimed_bit = WEIR_BIT_NONE};
@@ -75,7 +76,7 @@ static bool join(int socket, union weir_message *welcome, int *fds, size_t *n_fd
 	       welcome->header.type == WEIR_WELCOME;
 }
 
-/* Until an agent lets us in; -1: none does. */
+/* Retries until an agent accepts the connection; -1: none does. */
 static int enter(union weir_message *welcome, int *fds, size_t *n_fds)
 {
 	static const struct timespec moment = {.tv_nsec = TRY_NS};
@@ -136,7 +137,8 @@ static bool can_create(const char *path)
 	return fd >= 0;
 }
 
-/* What puts libweir into every process of the container, and the folder of the agent's socket. */
+/* The file that preloads libweir into every process of the container, and the folder of the agent's
+ * socket. */
 static void attack_mounts(void)
 {
 	static const char *const mounts[] = {"/etc/ld.so.preload", "/run/weir"};
@@ -157,7 +159,7 @@ static void attack_mounts(void)
 	must_fail("a file beside the socket", can_create("/run/weir/mine"));
 }
 
-/* The agent's own folder, by way of a page that it gave. */
+/* Reaches for the agent's own folder through the descriptor of a page. */
 static void attack_others(pid_t agent)
 {
 	char path[64];
@@ -168,7 +170,7 @@ static void attack_others(pid_t agent)
 	must_fail("the agent's state", can_open("/run/weir-agent", O_RDONLY | O_DIRECTORY));
 }
 
-/* As the agent is seen from here; 0: it is not. */
+/* The agent's pid in this namespace; 0: not visible. */
 static pid_t peer_of(int socket)
 {
 	struct ucred peer = {0};

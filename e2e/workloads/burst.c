@@ -1,7 +1,6 @@
-/* The client that measures: requests of a number of kernels each, arriving at random, and the time
- * from the first launch to the return of the synchronise. A request may begin with a copy to the
- * GPU, which is over before that time begins. Prints one line of JSON, in us.
- */
+/* The measuring client. Requests of several kernels arrive at random; each is timed from its first
+ * launch to the return of the synchronise. A request may begin with a copy to the GPU, which is not
+ * timed. Prints one line of JSON, in us. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ struct burst {
 	bool priority, calibrate;
 	const char *log;
 
-	void *input; /* of requests, and where it goes; NULL: they have none */
+	void *input; /* copied at the start of each request, and its destination; NULL: none */
 	CUdeviceptr input_gpu;
 };
 

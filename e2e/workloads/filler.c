@@ -1,6 +1,5 @@
-/* The client that takes all it can get: kernels of a given block length, queued so that the GPU is
- * never without one. Prints its throughput as one line of JSON.
- */
+/* The client that keeps the GPU full: it always has kernels of a given block length queued. Prints
+ * its throughput as one line of JSON. */
 #include <stdio.h>
 
 #include "spin.h"

@@ -1,6 +1,6 @@
-/* Takes all the memory that it gets, in pieces, and goes on asking: what a limit lets it have, now
- * and after the limit has changed. --state-file says `MIB REFUSALS`; when --free-file appears it
- * gives everything back, removes that file and begins anew. */
+/* Allocates all the memory that its limit allows, in pieces, and keeps asking while the limit
+ * changes. --state-file gets `MIB REFUSALS`. When --free-file appears, it frees everything, removes
+ * that file and starts again. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static void give_back(struct hoard *hoard)
 	unlink(hoard->free_file);
 }
 
-/* Whole, or not at all, for whoever reads it. */
+/* Readers see the old or the new content, never a part. */
 static void tell(const struct hoard *hoard)
 {
 	char draft[4096];
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	if (!hoard.state_file || !hoard.free_file || !w.stop_file)
 		workload_fail("--state-file, --free-file and --stop-file are needed");
 	workload_open(&w, spin_ptx);
-	/* Someone who runs something, too. */
+	/* Runs a kernel, too, like other clients. */
 	spin_init(&spin, &w, 1, 1, 1);
 	spin_launch(&spin, NULL);
 	CU(cuCtxSynchronize());

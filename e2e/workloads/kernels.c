@@ -1,7 +1,6 @@
-/* The benchmarks of the papers on preemptible kernels: each is a plan (plan.h) that its row in
- * papers/benchmarks.def names. This program carries out those that are asked for, checks every
- * result against the CPU's, and measures if told to.
- */
+/* The benchmarks of the papers on preemptible kernels. Each row of papers/benchmarks.def names a
+ * plan (plan.h). This program runs the selected plans, checks every result against the CPU's, and
+ * measures on request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -78,7 +77,7 @@ static bool chosen(const struct choice *choice, const struct benchmark *benchmar
 	return !choice->only || listed(choice->only, benchmark->name);
 }
 
-/* A misspelled name must not pass as a benchmark without faults. */
+/* A misspelled name must not pass as success. */
 static void check_names(const struct choice *choice)
 {
 	for (const char *at = choice->only; at; at = strchr(at, ',')) {
@@ -149,7 +148,7 @@ static void print_times(struct plan *plan, const char *class, uint64_t rounds)
 	puts("]}");
 }
 
-/* A descriptor that keeps the others waiting until it is closed, or -1. */
+/* A lock that keeps other holders of the file waiting until it is closed, or -1. */
 static int take_turn(const char *file)
 {
 	int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
@@ -159,7 +158,7 @@ static int take_turn(const char *file)
 	return fd;
 }
 
-/* The first round, in which the driver loads what it had put off, and more for so many seconds. */
+/* The first round, in which the driver does lazy loading, and more rounds for @seconds. */
 static void warm_up(struct plan *plan, double seconds)
 {
 	uint64_t begin;
@@ -171,7 +170,7 @@ static void warm_up(struct plan *plan, double seconds)
 	plan_forget(plan);
 }
 
-/* Rounds that are measured, and perhaps a check of the last; returns how many. */
+/* Measures rounds and perhaps checks the last. Returns their number. */
 static uint64_t measure(struct workload *w, const struct choice *choice, struct plan *plan,
 			uint64_t rounds, bool check)
 {
@@ -186,7 +185,7 @@ static uint64_t measure(struct workload *w, const struct choice *choice, struct 
 	return done;
 }
 
-/* Between two turns the others have theirs. */
+/* Others may take the lock between two measurements. */
 static void measure_often(struct workload *w, const struct choice *choice, struct plan *plan,
 			  uint64_t rounds)
 {
@@ -209,8 +208,8 @@ static uint64_t repeat(struct workload *w, const struct choice *choice, struct p
 	return done;
 }
 
-/* Rounds of one benchmark: as many as asked for, else until its time is over, else one, or some
- * with --time. */
+/* Rounds of one benchmark: --iterations, else as many as --seconds allow, else one, or a few with
+ * --time. */
 static void run(struct workload *w, const struct choice *choice, const struct benchmark *benchmark)
 {
 	uint64_t few = !choice->time ? 1 : w->gpu ? 20 : 3;
@@ -246,7 +245,7 @@ int main(int argc, char **argv)
 		write_all_ptx(choice.folder);
 		return 0;
 	}
-	/* What one benchmark gives back serves the next: new pages take longer than their use. */
+	/* Keeps freed memory for the next benchmark: new pages take longer than their use. */
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_TRIM_THRESHOLD, -1);
 	workload_open(&w, NULL);

@@ -1,8 +1,8 @@
-/* A few blocks, each of them long, with state in registers and in shared memory and with barriers
- * all along: what only an eviction inside the block can stop. Every word is checked.
+/* Few, long blocks with state in registers and shared memory and with many barriers. Only an
+ * eviction inside the block can stop them. Every word is checked.
  *
- * Thread t of a block carries a word on (spin.cu) and takes over its right neighbour's after each
- * period, so after k periods it holds the word of thread t + k, carried k periods on.
+ * Thread t of a block advances a word (spin.cu) and takes its right neighbour's word after each
+ * period. So after k periods it holds the word of thread t + k, advanced by k periods.
  */
 #include <stdio.h>
 #include <stdlib.h>

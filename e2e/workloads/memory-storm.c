@@ -243,7 +243,7 @@ static void run_one(struct workload *workload, struct board *board, unsigned ind
 	open_all(storm, workload);
 	for (uint64_t i = 0; i < workload->iterations; i++)
 		storm_once(storm);
-	/* One that is to be killed goes on. */
+	/* A process that is to be killed goes on. */
 	atomic_fetch_add(&board->stormed, 1);
 	while (atomic_load(&board->phase) == PHASE_STORM)
 		storm_once(storm);
@@ -265,7 +265,7 @@ static pid_t start(struct workload *workload, struct board *board, unsigned inde
 	if (child < 0)
 		workload_fail("fork");
 	if (child == 0) {
-		/* Or it would wait for ever for the board's next phase. */
+		/* Otherwise it would wait for ever for the next phase. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 			_exit(1);
 		run_one(workload, board, index, seed);

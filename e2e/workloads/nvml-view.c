@@ -1,6 +1,6 @@
-/* What NVML shows to a program, in lines that a script can compare. Built twice: nvml-view finds
- * the library with dlopen, as nvidia-smi does; nvml-view-linked is linked with it. With --allocate
- * it has that many MiB of the GPU's memory itself meanwhile. */
+/* Prints what NVML shows to a program, in lines that a script can compare. Built twice: nvml-view
+ * opens the library with dlopen, as nvidia-smi does; nvml-view-linked is linked with it.
+ * --allocate: holds this many MiB of the GPU's memory meanwhile. */
 #include <dlfcn.h>
 #include <stdio.h>
 

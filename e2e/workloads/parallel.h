@@ -1,4 +1,4 @@
-/* Work of the host on all processors: what the CPU says must come out, and random inputs. */
+/* Host work on all processors: expected results and random inputs. */
 #pragma once
 
 #include "workload.h"

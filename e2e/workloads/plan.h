@@ -1,7 +1,6 @@
-/* What a benchmark does on the device, as data: buffers with their contents before and after, and
- * launches in their order. A benchmark's file makes a plan once, with what the CPU says must come
- * out; plan_round() then carries it out as often as one likes and compares.
- */
+/* A benchmark as data: buffers with their contents before and after, and launches in order. A
+ * benchmark's file makes a plan once, with the results that the CPU computed. plan_round() runs it
+ * any number of times and compares. */
 #pragma once
 
 #include "parallel.h"
@@ -20,8 +19,8 @@ struct buffer {
 	CUdeviceptr device;
 	void *input;
 	CUdeviceptr original; /* a copy of @input on the device, of buffers that kernels write to */
-	void *want;           /* what it must hold after a round; NULL: any */
-	void *result;         /* what it held */
+	void *want;           /* expected content after a round; NULL: any */
+	void *result;         /* its content after a round */
 	double tolerance; /* 0: every bit is as wanted; else floats, relative to the larger of 1 and
 			     @want */
 	bool mapped;      /* host memory that the device sees: @result; zeroed before a round */
@@ -38,9 +37,8 @@ struct benchmark {
 	const char *name, *source, *ptx, *unit;
 	uint32_t sizes[2][CLASS_COUNT]; /* on the simulated GPU, on a real one */
 	void (*plan)(struct plan *plan, uint32_t size);
-	/* For kernels that only stop when they are told to: the host's part while they run. It gets
-	 * the plan when all is launched and has to see to it that the kernels end. Then it may
-	 * judge the results that vary. */
+	/* The host's part, for kernels that stop only when they are told to. It is called when all
+	 * is launched and must end the kernels. Then it may judge results that vary. */
 	void (*meanwhile)(struct plan *plan);
 	void (*judge)(struct plan *plan);
 };
@@ -79,8 +77,7 @@ struct plan {
 	uint64_t rounds;     /* so far */
 	uint64_t hash;       /* of the last round's results, 0: they vary */
 	void *state;         /* the benchmark's own, for free() */
-	/* Launches instead of cuLaunchKernel; NULL: nobody does. @parameters has room for another
-	 * one. */
+	/* Called instead of cuLaunchKernel unless NULL. @parameters has room for one more. */
 	void (*launcher)(void *data, struct plan *plan, const struct plan_launch *launch,
 			 void **parameters);
 	void *launcher_data;
@@ -106,13 +103,14 @@ void plan_measure(struct plan *plan);
 void plan_forget(struct plan *plan); /* the samples so far */
 void plan_check(struct plan *plan);
 
-/* For who plays rounds by himself. plan_prepare() comes first, once, and waits. plan_renew() queues
- * what makes the buffers that kernels both read and write as they were; plan_queue() all launches.
- * After any number of those pairs plan_check() may be called. */
+/* For programs with their own rounds. plan_prepare() comes first, once, and waits. plan_renew()
+ * queues the reset of buffers that kernels read and write; plan_queue() queues all launches. After
+ * any number of such pairs plan_check() may be called. */
 void plan_prepare(struct plan *plan);
 void plan_renew(const struct plan *plan);
 void plan_queue(struct plan *plan);
-/* The first launch of @kernel, or NULL; and it alone, in a shape that its caller may change. */
+/* The first launch of @kernel, or NULL; and that launch alone, whose shape the caller may change.
+ */
 struct plan_launch *plan_find_launch(struct plan *plan, const char *kernel);
 void plan_queue_launch(struct plan *plan, struct plan_launch *launch);
 
@@ -124,7 +122,7 @@ void *buffer_input(struct buffer *buffer); /* kernels only read it */
 void *buffer_start(struct buffer *buffer); /* they also write to it */
 void *buffer_zeros(struct buffer *buffer); /* as buffer_start(), all 0 */
 void *buffer_want(struct buffer *buffer);
-/* Looked at by the benchmark's own judge(). */
+/* Checked by the benchmark's own judge(). */
 void buffer_keep(struct buffer *buffer);
 /* Fills the module's variable @name. */
 void plan_constant(struct plan *plan, const char *name, const void *data, size_t bytes);

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
 	workload_ready(&w);
 	for (; done < rounds && !workload_stopped(&w); done++) {
-		/* Other numbers in each round, for the price of one. */
+		/* Different numbers in each round at the cost of one. */
 		host[random_below(&random, n)] = (uint32_t)random_next(&random);
 		workload_upload(values, host, n * sizeof(*host));
 		uint32_t blocks = 1 + random_below(&random, 4 * (uint32_t)w.sm_count);

@@ -5,7 +5,7 @@ static __device__ unsigned step(unsigned x)
 	return x * 1664525u + 1013904223u;
 }
 
-/* Every thread carries its word @iterations steps on. A kernel that is lost, run twice or started
+/* Every thread advances its word by @iterations steps. A kernel that is lost, run twice or started
  * too early leaves wrong words. */
 extern "C" __global__ void spin(unsigned *state, unsigned iterations)
 {

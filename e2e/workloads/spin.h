@@ -1,6 +1,6 @@
-/* Kernels of any length whose result is exactly known: every thread's word goes @iterations steps
- * of a generator on with each launch, and the host computes where it must be by now. A launch that
- * was lost, repeated or started too early shows. */
+/* Kernels of any length with a known result. Each launch advances every thread's word by
+ * @iterations steps of a generator, and the host computes the expected word. A launch that was
+ * lost, repeated or started too early shows. */
 #pragma once
 
 #include "workload.h"

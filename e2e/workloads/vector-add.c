@@ -1,5 +1,5 @@
-/* c = a + b, then c = c + b some times, so that a launch lost or run twice shows; again and again
- * with other numbers. Every element is checked. */
+/* c = a + b, then c = c + b several times, so that a lost or repeated launch shows; each round has
+ * other numbers. Every element is checked. */
 #include <stdio.h>
 #include <stdlib.h>
 

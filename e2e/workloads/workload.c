@@ -125,7 +125,7 @@ void *workload_alloc(size_t size)
 
 	if (!memory)
 		workload_fail("out of memory");
-	if (is_large) /* small pages would take longer than what is done with them */
+	if (is_large) /* small pages would cost more than their use */
 		madvise(memory, size, MADV_HUGEPAGE);
 	return memory;
 }

@@ -1,7 +1,6 @@
-/* What every workload shares: its options, a context with a module, ways to fail, time and
- * randomness. Workloads speak the driver API alone and are linked with libcuda.so.1 without a run
- * path, so the same program runs on whichever driver the loader finds: a real one or the simulated
- * one.
+/* Shared by all workloads: options, a context with a module, ways to fail, time and randomness.
+ * Workloads use the driver API only and are linked with libcuda.so.1 without a run path. The same
+ * program runs on the driver that the loader finds, real or simulated.
  *
  * A workload that finds a wrong value says so in one line and exits with 1.
  */
@@ -43,9 +42,8 @@ struct workload {
 void workload_parse(struct workload *workload, int argc, char **argv, const char *summary,
 		    const struct workload_option *own);
 
-/* Copies to the device and waits until the bytes are there: from pageable memory the driver's own
- * call returns when it has staged them, and a kernel in a non-blocking stream could overtake the
- * rest. */
+/* Copies to the device and waits until the bytes are there. The driver's call returns once pageable
+ * memory is staged, and a kernel in a non-blocking stream could overtake the rest. */
 void workload_upload(CUdeviceptr to, const void *from, size_t bytes);
 
 /* Makes device 0's primary context current and loads @ptx into it; NULL: nothing. */
@@ -62,7 +60,7 @@ bool workload_stopped(const struct workload *workload);
 /* Never NULL: without memory the program ends. For free(). */
 void *workload_alloc(size_t size);
 
-/* What was given, or the default for where we run. */
+/* The option's value, or the default for this GPU. */
 uint64_t workload_pick(const struct workload *workload, uint64_t given, uint64_t simulated,
 		       uint64_t gpu);
 

@@ -1,6 +1,6 @@
-/* compat-agent SOCKET: an agent as the first ones were, for libraries of today: HELLO and nothing
- * else is understood, and what is not is left unanswered. Root has level 2, others 0. On SIGTERM it
- * exits with 0 if clients of both levels came, and said what they launched. */
+/* compat-agent SOCKET: an agent of the protocol's first version, for today's libraries. It
+ * understands HELLO only and leaves other messages unanswered. Root has level 2, other users 0. On
+ * SIGTERM it exits with 0 if clients of both levels came and reported launches. */
 #include "robustness/compat/protocol-1.h"
 #include "robustness/compat/socket.h"
 
@@ -71,7 +71,7 @@ static void gone(nfds_t i)
 	if (sides[i].status)
 		launches[sides[i].level] += sides[i].status->launches;
 	close(all[i].fd);
-	/* Its place is not given out again: few ever come. */
+	/* The slot is not reused: few clients come. */
 	all[i].fd = -1;
 }
 

@@ -1,5 +1,5 @@
-/* compat-client SOCKET: two clients as the first libraries were, one above the other, of an agent
- * of today. Run as root, whose level is above that of user 65534. */
+/* compat-client SOCKET: two clients of the protocol's first version, of different levels, at
+ * today's agent. Run it as root, whose level is above that of user 65534. */
 #include "robustness/compat/protocol-1.h"
 #include "robustness/compat/socket.h"
 
@@ -67,7 +67,7 @@ static void join(struct old_client *client, const char *path, unsigned level)
 	take_pages(client, fds, n);
 }
 
-/* Who is below sees who is above; until it is dead. */
+/* The lower client sees the demand of the higher one until that one dies. */
 static void be_low(const char *path, int told)
 {
 	struct old_client low = {0};
@@ -89,13 +89,13 @@ static void be_low(const char *path, int told)
 		usleep(10000);
 	if (low.wait->word != 0)
 		old_fail("the demand of the dead stands");
-	/* The agent may say what we do not know; it has not ended the connection. */
+	/* The agent may send unknown messages, but it has not closed the connection. */
 	if (recv(low.socket, &byte, 1, MSG_DONTWAIT) == 0)
 		old_fail("cut off");
 	_exit(0);
 }
 
-/* Shows its demand, and dies with it. */
+/* Sets its demand bit and dies. */
 static void be_high(struct old_client *high)
 {
 	for (unsigned level = 0; level < high->welcome.level; level++)
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	join(&high, argv[1], 2);
 	pid_t low = fork();
 	if (low == 0) {
-		close(high.socket); /* whose end is the end of its demand */
+		close(high.socket); /* its death must clear its demand */
 		be_low(argv[1], ends[1]);
 	}
 	close(ends[1]);

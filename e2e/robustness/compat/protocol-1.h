@@ -1,5 +1,5 @@
-/* The protocol as it was in its first version (a881674), and never to be edited: what libraries and
- * agents know that were made then. Fields that came later are reserved here. */
+/* The protocol's first version (a881674), as its libraries and agents know it. Never edit it.
+ * Fields that came later are reserved here. */
 #pragma once
 
 #include <stdatomic.h>

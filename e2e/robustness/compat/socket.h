@@ -1,4 +1,4 @@
-/* Packets with descriptors, for both sides; nothing of it is the library's or the agent's. */
+/* Packets with descriptors, for both sides. Shares no code with the library or the agent. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #define OLD_SIDE_MAX 64 /* connections */
 
 int old_socket(const char *path, int listens);
-/* The size of the packet; 0 or less: the end. Descriptors that came are in @fds, *@n of them. */
+/* Returns the size of the packet; 0 or less: the end. @fds gets *@n descriptors. */
 ssize_t old_receive(int socket, void *packet, size_t size, int *fds, size_t *n);
 void old_send(int socket, const void *packet, size_t size, const int *fds, size_t n);
 void *old_map(int fd, int protection);

@@ -1,6 +1,6 @@
-/* What attacks have in common: connections to an agent, under whichever user, and ways to fail. An
- * attack exits with 0 if the agent withstood it, with 1 and one line if it did not, with 2 if it
- * could not be tried. */
+/* Shared by the attacks: connections to an agent as any user, and ways to fail. An attack exits
+ * with 0 if the agent withstood it, with 1 and one line if it did not, with 2 if it could not be
+ * tried. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 /* Where the agent listens; set once by main(). */
 extern const char *agent_socket;
 
-/* The GPU that everybody asks for, GPU-01234567-…; false: that is none. */
+/* Sets the GPU that all connections name, GPU-01234567-…; false: invalid. */
 bool client_set_gpu(const char *id);
-/* Of a message that names one. */
+/* The GPU for a message that names one. */
 void client_copy_gpu(uint8_t out[16]);
 void become(uid_t uid);   /* or ends */
 int client_connect(void); /* never fails */
@@ -26,10 +26,10 @@ struct weir_hello client_hello(void);
 int client_join(union weir_message *welcome, int *fds);
 /* The next message within @ms. False: none, or the end. */
 bool client_hear(int socket, union weir_message *message, int *fds, size_t *n_fds, int ms);
-/* The agent ends the connection within @ms; what it sends before is thrown away. */
+/* The agent closes the connection within @ms; messages before that are ignored. */
 bool client_is_cut_off(int socket, int ms);
 
-/* Another user's process, which comes and goes @times; false: it was kept out. */
+/* Another user's process connects and leaves @times; false: it was refused. */
 bool bystander_gets_in(int times);
 
 uint64_t clock_ms(void);

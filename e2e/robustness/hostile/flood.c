@@ -1,4 +1,4 @@
-/* Too much of everything: connections, messages. */
+/* Floods: connections and messages. */
 #include "robustness/hostile/client.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 #define ALLOWED          64 /* limits.clientsPerContainer */
 #define FLOODERS         8
 #define FLOOD_MS         2000
-#define RATE             1024 /* messages a second that the agent takes of one, at most */
-#define KEPT_IN_A_SOCKET 1024 /* that the kernel keeps for it */
+#define RATE             1024 /* messages a second that the agent reads from one client, at most */
+#define KEPT_IN_A_SOCKET 1024 /* messages that the kernel queues for it */
 
-/* Runs @attack as the hostile user; the caller stays who it is. */
+/* Runs @attack as the hostile user; the caller keeps its user. */
 static pid_t run_hostile(void (*attack)(void *), void *argument)
 {
 	pid_t child = fork();
@@ -58,7 +58,7 @@ static void *shared(size_t size)
 	return page;
 }
 
-/* As many clients as can be had, which all stay. */
+/* Opens as many clients as the agent accepts; all stay connected. */
 static void come_in_a_crowd(void *argument)
 {
 	struct crowd *crowd = argument;
@@ -100,7 +100,7 @@ struct torrent {
 	_Atomic bool begun;
 };
 
-/* Messages that the agent has to look at, and may not take offence at. */
+/* Valid messages that the agent has to process. */
 static void pour(void *argument)
 {
 	struct torrent *torrent = argument;

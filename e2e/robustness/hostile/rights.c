@@ -1,4 +1,4 @@
-/* Descriptors: more than there should be, and of every kind but the right one. */
+/* Sends too many descriptors, and descriptors of every wrong kind. */
 #include "robustness/hostile/client.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int memory_file(uint64_t size, bool seals)
 	return fd;
 }
 
-/* @self: the connection itself, which would be a circle of descriptors. */
+/* @self: the connection itself, so a circle of descriptors. */
 static void open_kinds(int kinds[FD_KINDS], int self)
 {
 	int ends[2];
@@ -64,7 +64,7 @@ static struct weir_compile question(uint32_t id)
 	return message;
 }
 
-/* One answer each, none of which is an object. */
+/* One answer each; none has an object. */
 static void ask_for_all(int socket, const int kinds[FD_KINDS])
 {
 	union weir_message answer;

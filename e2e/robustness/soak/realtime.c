@@ -1,6 +1,5 @@
-/* Preloaded: the wall clock of this process is as many seconds off as stand in the file
- * $REALTIME_FILE (8 bytes, of the machine's order), which whoever tests may change at any time. The
- * monotonic clock is as it was. */
+/* Preloaded: shifts the wall clock of this process by the seconds in $REALTIME_FILE (8 bytes,
+ * native order). The test may change the file at any time. The monotonic clock is untouched. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

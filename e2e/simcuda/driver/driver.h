@@ -1,9 +1,9 @@
-/* What the files of the simulated driver share: the one state, the objects behind handles, and how
- * an API function begins.
+/* Shared by the files of the simulated driver: the state, the objects behind handles, and the
+ * beginning of an API function.
  *
- * One lock (`sim.lock`) guards every object and the executor; it is never held while a block, a
- * copy or a host function runs, nor while a caller sleeps. What runs without it is given all it
- * needs in its `struct op`.
+ * One lock, `sim.lock`, guards every object and the executor. It is never held while a block, a
+ * copy or a host function runs, nor while a caller sleeps. Code that runs without the lock uses
+ * only its `struct op`.
  */
 #pragma once
 
@@ -34,17 +34,17 @@ struct node;
 struct pool;
 struct physical;
 
-struct lane { /* threads that run ops of one kind, in order of arrival */
+struct worker_pool { /* threads that run ops of one kind, in order of arrival */
 	pthread_cond_t cond;
 	struct op *first, *last;
 	unsigned threads, idle, max;
 };
 
-/* Kernels of this process on their way to a slot. */
+/* Kernels of this process that wait for slots. */
 struct block_queue {
 	pthread_cond_t cond;
 	struct op *first, *last; /* not yet in the machine's queue */
-	unsigned pushed;         /* there, with unstarted blocks */
+	unsigned pushed;         /* in the machine's queue, with unstarted blocks */
 	unsigned threads, idle;
 	bool leader; /* a thread is asking for a slot */
 };
@@ -82,7 +82,7 @@ struct context {
 	struct context *next;
 	bool primary;
 	bool dying;
-	unsigned sleepers; /* in op_wait(); they keep the struct alive */
+	unsigned sleepers; /* threads in op_wait(); they keep the struct alive */
 	unsigned flags;
 	size_t limits[LIMIT_COUNT];
 	CUresult fault;    /* sticky */
@@ -132,9 +132,9 @@ struct sim {
 	_Atomic int state;   /* enum sim_state */
 	struct machine machine;
 	struct device devices[MACHINE_GPUS];
-	unsigned n_devices; /* those that CUDA_VISIBLE_DEVICES names */
+	unsigned n_devices; /* named by CUDA_VISIBLE_DEVICES */
 	struct context *contexts;
-	struct lane copies, hosts;
+	struct worker_pool copies, hosts;
 	struct op *ready_first, *ready_last;
 	bool draining;
 	uint64_t next_id; /* of contexts and streams */
@@ -147,10 +147,11 @@ extern struct sim sim;
 int sim_enter(void);
 void sim_leave(const int *entered);
 
-/* A line on stderr, if WEIR_SIM_LOG is set: why a kernel failed, which the API has no words for. */
+/* Writes a line to stderr if WEIR_SIM_LOG is set: the API cannot say why a kernel failed. */
 void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* How an API function begins. They return from it when there is nothing to do it with. */
+/* The beginning of an API function. These macros return from it if the driver or the context is
+ * missing. */
 #define API_ENTER()                                \
 	if (atomic_load(&sim.state) != SIM_READY)  \
 		return CUDA_ERROR_NOT_INITIALIZED; \
@@ -168,7 +169,7 @@ void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 			return r_;      \
 	} while (0)
 
-/* Handles are numbers, never addresses: whatever a caller passes is looked up. */
+/* Handles are numbers, never addresses: every handle from a caller is looked up. */
 enum handle_type {
 	HANDLE_CONTEXT = 1,
 	HANDLE_MODULE,
@@ -191,12 +192,12 @@ void *handle_get(enum handle_type type, const void *handle); /* null: no such ob
 /* core/context.c */
 CUresult context_current(struct context **out); /* with its sticky error */
 CUresult context_get(struct context **out, CUcontext handle);
-CUresult context_any(struct context **out);    /* current; a broken one will do */
+CUresult context_any(struct context **out);    /* the current one, which may be broken */
 bool context_lives(const struct context *ctx); /* only compared, never followed */
 CUresult device_get(struct device **out, CUdevice dev);
 /* Waits for all work of @ctx; its sticky error. */
 CUresult context_wait(struct context *ctx);
-/* An error that ends the context: nothing more is executed in it. */
+/* Reports an error that ends the context: it executes nothing from here on. */
 void context_fault(struct context *ctx, CUresult error);
 const void *thread_self(void); /* a name of the calling thread, unique while it lives */
 CUstreamCaptureMode *thread_capture_mode(void);
@@ -208,7 +209,7 @@ void stream_deinit(struct stream *s);
 bool stream_blocking(const struct stream *s);
 void stream_thread_exit(const void *thread);
 
-/* What a per-thread spelling means by stream 0. */
+/* The stream that a per-thread spelling means by 0. */
 static inline CUstream per_thread(CUstream stream)
 {
 	return stream ? stream : CU_STREAM_PER_THREAD;

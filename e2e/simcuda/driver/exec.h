@@ -1,8 +1,7 @@
-/* The executor. An op is one piece of work with the ops it comes after; when all of those are done
- * it starts, and when it is done those after it may. Streams, events and graphs are nothing but
- * rules for who comes after whom.
+/* The executor. An op is one piece of work. It starts when all ops before it are done; then the ops
+ * after it may start. Streams, events and graphs only define which op comes after which.
  *
- * All functions here are called with sim.lock held, except where said.
+ * All functions here are called with sim.lock held unless their comment says otherwise.
  */
 #pragma once
 
@@ -30,7 +29,7 @@ struct copy_side {
 	size_t pitch, height; /* of a row, and rows of a slice */
 };
 
-/* What is to be done. Plain data, deeply copied by work_clone(). */
+/* One piece of work. Plain data; work_clone() copies it deeply. */
 struct work {
 	enum work_kind kind;
 	struct context *ctx;
@@ -77,14 +76,14 @@ void work_deinit(struct work *w);
 struct op {
 	struct work work;
 	unsigned refs;
-	unsigned unmet; /* ops that it comes after and that are not done, +1 before submission */
+	unsigned unmet; /* unfinished ops before it, +1 before submission */
 	bool started, done;
 	uint64_t sequence; /* in its context */
 	uint64_t done_at;  /* nanoseconds, monotonic */
-	struct op **after; /* those that come after this one */
+	struct op **after; /* ops that come after this one */
 	size_t n_after, room;
 	struct op *prev, *next; /* outstanding in the context */
-	struct op *queued;      /* behind it in whatever queue it stands in */
+	struct op *queued;      /* the next op in the queue that it is in */
 	union {
 		struct {
 			uint64_t blocks, started, running, ticket;
@@ -96,8 +95,9 @@ struct op {
 	};
 };
 
-/* What a kind of work does. @start returns at once; the op calls op_done() itself, now or later.
- * @run is called without the lock by a lane. @cancel: the context ends, a started op should too. */
+/* A kind of work. @start returns at once; the op calls op_done() itself, now or later. A worker
+ * thread calls @run without the lock. @cancel: the context ends, so a started op should end, too.
+ */
 struct op_type {
 	void (*start)(struct op *op);
 	void (*run)(struct op *op);
@@ -106,7 +106,7 @@ struct op_type {
 };
 extern const struct op_type kernel_type, copy_type, set_type, host_type, memops_type, free_type;
 
-/* Takes @work over, also when it fails (null). */
+/* Takes over @work, also when it fails (null). */
 struct op *op_new(struct work *work);
 struct op *op_ref(struct op *op);
 void op_unref(struct op *op);
@@ -116,12 +116,12 @@ void op_submit(struct op *op);
 void op_done(struct op *op);
 void op_wait(struct op *op); /* sleeps without the lock */
 
-void lane_push(struct lane *lane, struct op *op);
+void worker_pool_push(struct worker_pool *pool, struct op *op);
 bool thread_start(void *(*run)(void *), void *data);
 uint64_t time_now(void);
 
-/* Puts work behind what is in the stream; under capture it becomes a node. Takes @work over. @out:
- * the op (counted), or null under capture; may be null. */
+/* Appends work to the stream; under capture it becomes a node. Takes over @work. @out: the op
+ * (counted), or null under capture; may be null. */
 CUresult stream_submit(struct stream *s, struct work *work, struct op **out);
 CUresult capture_add(struct stream *s, struct work *work);
 /* Puts @op at the end of @s. */
@@ -162,7 +162,7 @@ struct range {
 	enum range_kind kind;
 	unsigned flags; /* of the call that made it */
 	bool read_only, no_access;
-	bool given_up;       /* its release stands in a stream */
+	bool given_up;       /* its release is queued in a stream */
 	struct context *ctx; /* null for RANGE_MAPPED, which belongs to none */
 	unsigned device;
 	struct physical *memory; /* of RANGE_MAPPED */
@@ -176,7 +176,7 @@ CUresult range_add(const struct range *range);
 bool range_remove(uintptr_t base, struct range *out);
 void range_set_access(uintptr_t base, bool read, bool write);
 bool range_give_up(uintptr_t base); /* false: nothing that can be released there, or already */
-/* Takes out a range of @ctx, and of @owner unless null. False: there is none any more. */
+/* Removes one range of @ctx, and of @owner unless null. False: none is left. */
 bool range_take(const struct context *ctx, const void *owner, struct range *out);
 void range_free_context(struct context *ctx);
 CUresult memory_new(CUdeviceptr *out, struct context *ctx, size_t size, enum range_kind kind,

@@ -1,5 +1,5 @@
-/* Graphs: nodes with what is to be done and what they come after; made by hand or by capture, and
- * copied into an executable form that is launched. */
+/* Graphs: nodes of work and their order. They are built by hand or captured, then copied into an
+ * executable that can be launched. */
 #pragma once
 
 #include "simcuda/driver/exec.h"
@@ -9,14 +9,14 @@ struct node {
 	struct graph *graph;
 	struct node *next;
 	struct work work;
-	struct node **from; /* what it comes after */
+	struct node **from; /* the nodes before it */
 	size_t n_from;
 	CUgraphNode origin; /* in a copy: the node that it is a copy of */
 	struct node *twin;  /* scratch of graph_copy(): the copy */
 	bool placed;        /* scratch of graph_sort() and of capture */
 	struct op *op;      /* scratch of a launch; counted */
 	bool disabled;
-	void *shown; /* what cuGraphKernelNodeGetParams() and the like point into */
+	void *shown; /* cuGraphKernelNodeGetParams() and the like point into it */
 };
 
 struct graph {
@@ -41,9 +41,9 @@ bool graph_give_handles(struct graph *g);
 CUresult graph_add(struct node **out, struct graph *g, struct work *work, struct node *const *from,
 		   size_t n_from);
 void graph_remove(struct node *n);
-/* Puts nodes behind what they come after. False: there is a cycle. */
+/* Sorts the nodes topologically. False: there is a cycle. */
 bool graph_sort(struct graph *g);
-/* The nodes behind @handles, all of @g. False: one is not. */
+/* The nodes behind @handles. False: one is not a node of @g. */
 bool graph_nodes(struct node **out, const CUgraphNode *handles, size_t n, const struct graph *g);
 struct node *graph_find_origin(const struct graph *g, CUgraphNode origin);
 

@@ -1,5 +1,4 @@
-/* Code: images, modules, libraries. Between code/module.c, code/library.c and
- * code/function.c. */
+/* Images, modules and libraries: shared by code/module.c, code/library.c and code/function.c. */
 #pragma once
 
 #include "simcuda/driver/driver.h"
@@ -18,7 +17,7 @@ struct kernel {
 	CUkernel handle;
 	struct library *library;
 	const struct ptx_kernel *ptx;
-	int max_dynamic_shared; /* what functions of new contexts begin with */
+	int max_dynamic_shared; /* initial attributes of functions in new contexts */
 };
 
 CUresult image_load(struct ptx_module **out, const void *image, size_t size,
@@ -26,12 +25,12 @@ CUresult image_load(struct ptx_module **out, const void *image, size_t size,
 CUresult image_read(const char *path, char **out, size_t *size);
 void jit_log(unsigned n, const CUjit_option *options, void *const *values,
 	     const struct ptx_error *error);
-/* Takes @ptx over. */
+/* Takes over @ptx. */
 CUresult module_new(struct module **out, struct context *ctx, struct ptx_module *ptx);
 struct function *module_function(struct module *m, const char *name);
 CUresult module_global(struct module *m, const char *name, CUdeviceptr *address, size_t *bytes);
 
-/* What functions and kernels answer alike. */
+/* Attributes that functions and kernels share. */
 CUresult kernel_attribute(int *out, CUfunction_attribute attribute, const struct ptx_kernel *kernel,
 			  int max_dynamic_shared, int carveout);
 CUresult kernel_set_attribute(CUfunction_attribute attribute, int value,

@@ -1,4 +1,4 @@
-/* What lies in the shared file, and its lock. Private to this folder. */
+/* The layout of the shared file, and its lock. Private to this folder. */
 #pragma once
 
 #include "simcuda/machine/machine.h"
@@ -10,7 +10,7 @@
 struct shared_process {
 	uint32_t role;               /* 0: free */
 	_Atomic uint32_t generation; /* how often the entry was claimed */
-	uint32_t joined;             /* the generation that all the rest is of */
+	uint32_t joined;             /* the generation that wrote the other fields */
 	uint32_t pid;                /* in its own namespace */
 	uint32_t touched;            /* bit g: has a context on GPU g */
 	uint64_t memory[MACHINE_GPUS];
@@ -41,7 +41,7 @@ struct shared {
 	struct shared_gpu gpus[MACHINE_GPUS];
 };
 
-/* A lock that survives the death of who holds it. */
+/* A lock that survives the death of its holder. */
 void shared_lock(struct machine *m);
 void shared_unlock(struct machine *m);
 
@@ -50,9 +50,9 @@ bool shared_wait(struct shared_gpu *gpu, uint32_t sequence);
 void shared_moved(struct shared_gpu *gpu);
 
 bool shared_alive(const struct machine *m, uint32_t index);
-/* Entry @index becomes ours if nobody lives in it. What the dead left there stays theirs until
- * shared_forget(). The caller is the only one who joins. */
+/* Claims entry @index if no live process owns it. What a dead owner left stays until
+ * shared_forget(). Only one process may join at a time. */
 bool shared_claim(struct machine *m, uint32_t index);
 uint32_t shared_pid(const struct machine *m, uint32_t index);
-/* Takes away all that process @index held. The lock is held. */
+/* Frees everything that process @index held. The caller holds the lock. */
 void shared_forget(struct shared *s, uint32_t index);

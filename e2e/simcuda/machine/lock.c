@@ -1,11 +1,11 @@
-/* The lock of the shared file, waiting, and who is alive.
+/* The lock of the shared file, waiting, and liveness of processes.
  *
- * Life is an open-file-description lock on byte `index` of the file `lock`: it goes with the last
- * descriptor, and a child of fork() closes its copy. The pid is a lock of the classic kind on
- * another byte, because only that kind tells the owner's pid, in the asker's own namespace.
+ * A live process holds an open-file-description lock on byte `index` of the file `lock`. The kernel
+ * drops it with the last descriptor; a child of fork() closes its copy. A classic lock on another
+ * byte carries the pid: only such a lock tells the owner's pid in the reader's own namespace.
  *
- * The mutex cannot be a robust pthread mutex: those name their owner by thread id, and the same id
- * exists in several pid namespaces. Ours names the entry of the process table and its generation.
+ * A robust pthread mutex cannot serve: it names its owner by thread id, and several pid namespaces
+ * have the same id. This mutex names the entry of the process table and its generation.
  */
 #include "simcuda/machine/file.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define LOCK_WAIT_NS 5000000l  /* then: is the holder alive? */
-#define MOVE_WAIT_NS 20000000l /* then: are those before us alive? */
+#define MOVE_WAIT_NS 20000000l /* then: are the owners of earlier kernels alive? */
 #define PID_OFFSET   0x10000
 
 static int futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
@@ -42,9 +42,8 @@ bool shared_alive(const struct machine *m, uint32_t index)
 	return fcntl(m->lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* The generation is a new one before the entry looks alive again: what is there is of the one
- * before, whoever looks. It is a new name, too: the last owner may have died with the shared lock
- * in hand. */
+/* The generation changes before the entry looks alive again, so that every reader sees its contents
+ * as the dead owner's. The lock's name changes with it: the dead owner may have held the lock. */
 bool shared_claim(struct machine *m, uint32_t index)
 {
 	struct flock life = {.l_type = F_WRLCK, .l_start = index, .l_len = 1};
@@ -58,7 +57,7 @@ bool shared_claim(struct machine *m, uint32_t index)
 	return true;
 }
 
-/* A lock of our own process does not show: then the pid that stands there is in our words. */
+/* The query does not report our own lock; the stored pid is then in our own namespace. */
 uint32_t shared_pid(const struct machine *m, uint32_t index)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_start = PID_OFFSET + index, .l_len = 1};
@@ -73,7 +72,7 @@ static uint32_t lock_word(const struct machine *m)
 	return m->shared->processes[m->self].generation << 16 | (m->self + 1);
 }
 
-/* Our own entry's word of an earlier generation is a dead one's, whose place we have taken. */
+/* A lock word with our entry but an earlier generation is the dead owner's whose entry we took. */
 static bool lock_holder_lives(const struct machine *m, uint32_t holder)
 {
 	uint32_t index = (holder & 0xffff) - 1;
@@ -105,7 +104,7 @@ void shared_unlock(struct machine *m)
 	struct shared *s = m->shared;
 
 	atomic_store(&s->lock, 0);
-	/* Who announces itself after this will see 0, or sleeps a bounded time. */
+	/* A process that starts to wait after this reads 0, or sleeps a bounded time. */
 	if (atomic_exchange(&s->lock_waiting, 0))
 		futex_wake(&s->lock, INT_MAX);
 }

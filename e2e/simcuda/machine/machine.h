@@ -1,16 +1,16 @@
-/* The simulated hardware that all processes of a machine share: SM slots, the queue of kernels
- * before them, and the memory that each process holds. It is a file in $WEIR_SIM_DIR (default
- * /dev/shm/weir-sim) that every process maps, so containers meet there when they mount the folder.
+/* The simulated hardware that all processes of a machine share: SM slots, the queue of kernels for
+ * them, and the memory of each process. It is a file in $WEIR_SIM_DIR (default /dev/shm/weir-sim)
+ * that every process maps. Containers that mount the same folder share the machine.
  *
- * Each GPU has `sms` slots; a block occupies one while it runs. Kernels stand in one queue per GPU
- * in the order in which they became ready; blocks of the oldest kernel with unstarted blocks start
- * first, and a later kernel's blocks start only when no older kernel has any left. That is how the
- * hardware's block scheduler treats equals.
+ * Each GPU has `sms` slots; a running block occupies one. Each GPU has one queue of kernels in the
+ * order in which they became ready. Blocks of the oldest kernel start first; a later kernel's
+ * blocks start only when no older kernel has unstarted blocks. The hardware's block scheduler does
+ * the same at equal priority.
  *
- * A process owns an entry of the process table for as long as it holds a file lock, which the
- * kernel drops when the process dies, however it dies. Whoever waits looks after at most 20 ms
- * whether those it waits for are alive, and takes away what the dead held. Everything in the file
- * belongs to an entry, there are no sums, so taking away is just forgetting.
+ * A process owns an entry of the process table while it holds a file lock, which the Linux kernel
+ * drops when the process dies. A waiting process checks at least every 20 ms whether the others are
+ * alive, and frees what dead ones held. Everything in the file belongs to one entry and there are
+ * no sums, so freeing is forgetting the entry.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct machine_config {
 	uint32_t sms;      /* slots of a GPU */
 	uint32_t block_us; /* a block occupies its slot at least this long */
 	uint64_t memory;   /* bytes of a GPU */
-	uint32_t numa;     /* nodes, the first ones have the first GPUs; 0: NVML knows none */
+	uint32_t numa; /* NUMA nodes, the first ones have the first GPUs; 0: NVML reports none */
 };
 
 enum machine_role {
@@ -44,9 +44,8 @@ struct machine {
 	struct machine_config config;
 	struct shared *shared;
 	char folder[256];
-	int lock_fd; /* open file description that owns our byte: our life */
-	int pid_fd;  /* carries a lock of the process, by which others learn our pid in their words
-		      */
+	int lock_fd; /* holds the lock that says we are alive */
+	int pid_fd;  /* carries the lock that tells others our pid in their namespace */
 	uint32_t self;
 };
 
@@ -56,12 +55,12 @@ enum machine_outcome {
 	MACHINE_FULL = 2, /* no place in the table, the queue or the memory */
 };
 
-/* Maps the machine, and creates it if nobody lives there: the first process decides what it is
- * like, from the environment, else from the file `config`, else by default. MACHINE_FULL: too many
+/* Maps the machine and creates it if no live process uses it. The first process takes the settings
+ * from the environment, else from the file `config`, else the defaults. MACHINE_FULL: too many
  * processes; else a negative errno. */
 int machine_open(struct machine *m, enum machine_role role);
 void machine_close(struct machine *m);
-/* In a child of fork(): lets go of the parent's life. */
+/* In a child of fork(): closes the parent's locks. */
 void machine_forget(struct machine *m);
 
 /* Reads "512M", "2Gi", "1073741824". False: not a size. */
@@ -71,7 +70,7 @@ bool machine_parse_size(const char *text, uint64_t *out);
  * machine_start(). MACHINE_FULL: try again when another kernel is finished. */
 int machine_push(struct machine *m, uint32_t gpu, uint64_t cookie, uint64_t blocks,
 		 uint64_t *ticket);
-/* Takes the unstarted blocks of a kernel out; how many there were. */
+/* Removes the unstarted blocks of a kernel and returns their number. */
 uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket);
 /* Starts one block if the oldest kernel is ours and a slot is free. MACHINE_BUSY: @sequence is for
  * machine_wait(). */
@@ -80,20 +79,20 @@ int machine_start(struct machine *m, uint32_t gpu, uint64_t *cookie, uint32_t *s
 /* A block on @slot is done. Starts another one there if the oldest kernel is ours; else the slot is
  * free (MACHINE_BUSY). */
 int machine_next(struct machine *m, uint32_t gpu, uint32_t slot, uint64_t *cookie);
-/* Sleeps until the queue may have moved on since @sequence; a bounded time, after which the dead
- * are looked for. */
+/* Sleeps until the queue may have moved on since @sequence, or a bounded time; then checks for dead
+ * processes. */
 void machine_wait(struct machine *m, uint32_t gpu, uint32_t sequence);
 /* Ends everybody's machine_wait(). */
 void machine_wake(struct machine *m, uint32_t gpu);
 
-/* Memory of @gpu for this process. MACHINE_FULL: not that much is left. */
+/* Charges memory of @gpu to this process. MACHINE_FULL: too little is left. */
 int machine_charge(struct machine *m, uint32_t gpu, uint64_t bytes);
 void machine_refund(struct machine *m, uint32_t gpu, uint64_t bytes);
 uint64_t machine_used(struct machine *m, uint32_t gpu);
 
 /* A live process that has touched @gpu. */
 struct machine_process {
-	uint32_t pid; /* in the caller's pid namespace; 0: it is not in there */
+	uint32_t pid; /* in the caller's pid namespace; 0: not visible there */
 	uint64_t memory;
 };
 void machine_touch(struct machine *m, uint32_t gpu); /* this process has a context there */

@@ -62,7 +62,7 @@ static void start_server(void)
 	state.server = fork();
 	if (state.server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The connections are its father's. */
+		/* The connections belong to the parent. */
 		close_range(3, ~0u, 0);
 		for (;;)
 			pause();

@@ -94,8 +94,7 @@ static void read_config(struct machine_config *c, const char *folder)
 	}
 }
 
-/* A file appears under its name only when everybody may open it, whatever the umask of who makes
- * it. */
+/* A file gets its name only when everybody may open it, whatever the creator's umask is. */
 static int make_shared(const char *path)
 {
 	char made[320];
@@ -148,8 +147,8 @@ static bool anybody_lives(const struct machine *m)
 	return fcntl(m->lock_fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
 }
 
-/* Joining is done under flock(): a machine in which nobody lives is made anew, as the environment
- * of the one who comes first wants it. */
+/* Joining is done under flock(). A machine without a live process is created again with the
+ * settings of the first process. */
 static int map(struct machine *m, int fd)
 {
 	struct stat st;
@@ -220,7 +219,7 @@ int machine_open(struct machine *m, enum machine_role role)
 		r = join(m, role);
 	if (!r)
 		make_gpu_folders(m);
-	(void)flock(fd, LOCK_UN); /* the mapping keeps the open file, so closing is not enough */
+	(void)flock(fd, LOCK_UN); /* the mapping keeps the file open, so closing is not enough */
 	if (r)
 		machine_close(m);
 	return r;

@@ -70,7 +70,7 @@ void shared_forget(struct shared *s, uint32_t index)
 	p->role = 0;
 }
 
-/* Also while another process takes the place of a dead one, and has not joined yet. */
+/* Also while another process has claimed a dead one's entry and has not joined yet. */
 static bool is_dead(const struct machine *m, uint32_t index)
 {
 	const struct shared_process *p = &m->shared->processes[index];

@@ -1,6 +1,6 @@
-/* What a GPU tells about its health, from files in its folder: `ecc` has its uncorrected memory
- * errors (none), `remap-failed` exists when rows of its memory could not be remapped, `recovery`
- * has the recovery that the driver wants (a driver that tells none). */
+/* A GPU's health, read from files in its folder. `ecc`: the number of uncorrected memory errors
+ * (default 0). `remap-failed`: exists when rows of memory could not be remapped. `recovery`: the
+ * recovery that the driver wants (no file: the driver reports none). */
 #include "simcuda/nvml/state.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* libnvidia-ml.so.1 of the simulated machine: what a device plugin and an agent ask for. It
- * observes the shared file that the drivers of all processes write. */
+/* libnvidia-ml.so.1 of the simulated machine: the functions that the device plugin and the agent
+ * use. It reads the shared file that the drivers of all processes write. */
 #include "simcuda/nvml/state.h"
 
 #include <pthread.h>
@@ -41,8 +41,7 @@ static void forked(void)
 	machine_forget(&nvml.machine);
 }
 
-/* The machine stays open for good: closing its files would drop locks of the driver in this
- * process. */
+/* The machine stays open: closing its files would drop the locks of the driver in this process. */
 static nvmlReturn_t init(void)
 {
 	int r = 0;
@@ -292,7 +291,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 	return put(name, length, MACHINE_GPU_NAME);
 }
 
-/* Those that answer with one number. */
+/* Functions that return one number. */
 #define NUMBER(function, type, value)                        \
 	nvmlReturn_t function(nvmlDevice_t device, type out) \
 	{                                                    \
@@ -454,7 +453,7 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uns
 	return no_processes(device, count);
 }
 
-/* The share of time with a block on the GPU, since the last question. */
+/* The part of the time since the last call in which a block ran on the GPU. */
 static unsigned utilization(struct machine *m, unsigned gpu)
 {
 	struct timespec t;

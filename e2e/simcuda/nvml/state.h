@@ -1,4 +1,4 @@
-/* What the files of the simulated NVML share. */
+/* Shared by the files of the simulated NVML. */
 #pragma once
 
 #define NVML_NO_UNVERSIONED_FUNC_DEFS /* every spelling is declared, none is renamed */

@@ -1,9 +1,9 @@
-/* The PTX interpreter: text in, executed blocks out. It knows nothing of the driver API, of streams
- * or of other processes; driver files call it. Device addresses are addresses of this process.
+/* The PTX interpreter. It loads PTX text and executes blocks. It does not know the driver API,
+ * streams or other processes. Device addresses are addresses of this process.
  *
- * A module is parsed and checked once (an unknown directive, instruction or modifier is an error
- * with a line number, never a wrong result), compiled to an internal form, and then executed block
- * by block. Threads of a block run on one CPU thread, warp by warp, in a fixed order between
+ * A module is parsed and checked once, compiled to an internal form, and executed block by block.
+ * An unknown directive, instruction or modifier is an error with a line number, never a wrong
+ * result. The threads of a block run on one CPU thread, warp by warp, in a fixed order between
  * barriers.
  */
 #pragma once
@@ -40,10 +40,9 @@ struct ptx_launch {
 				      Beyond it the block ends with -ETIME. */
 };
 
-/* Is [@address, @address + @size) memory that kernels may touch? Asked from any thread that runs a
- * block, for each global or generic access outside the running module's variables, the block's own
- * shared and local memory and its parameters; often once for a whole warp, so it should be quick.
- */
+/* Is [@address, @address + @size) memory that kernels may touch? Threads that run blocks call it
+ * for every global or generic access outside the module's variables and the block's own memory and
+ * parameters, often once for a whole warp. It must be fast. */
 typedef bool ptx_address_check(uintptr_t address, size_t size);
 
 /* For the whole process; NULL, the default: every address is tried. */
@@ -61,13 +60,13 @@ struct ptx_kernel *ptx_module_kernel_at(struct ptx_module *module,
 /* A .global or .const variable. False: none of this name. */
 bool ptx_module_global(struct ptx_module *module, const char *name, void **address, size_t *size);
 
-/* The one range that holds all variables of the module. A module's kernels may always touch their
- * own module's; the address check answers for other modules'. Size 0: it has none. */
+/* The range that holds all variables of the module. Kernels may always touch their own module's
+ * variables; for other modules' the address check decides. Size 0: there are none. */
 void ptx_module_memory(struct ptx_module *module, void **address, size_t *size);
 
-/* An instruction that the interpreter does not know makes no error at load, it makes the kernels
- * that contain it (or call a function that does) unusable: -ENOTSUP with @error filled, from here
- * and from ptx_run_block. 0: the kernel can run. */
+/* 0: the kernel can run. An unknown instruction is no error at load. It makes the kernels that
+ * contain it, or call a function that does, unusable: this and ptx_run_block() then return -ENOTSUP
+ * and fill @error. */
 int ptx_kernel_check(const struct ptx_kernel *kernel, struct ptx_error *error);
 
 const char *ptx_kernel_name(const struct ptx_kernel *kernel);

@@ -126,7 +126,7 @@ static inline void add(CUstream stream, unsigned blocks, uint32_t value)
 	ok(launch2(fx.add, blocks, stream, &fx.memory, &value));
 }
 
-/* Appends @value to the list in the host memory. */
+/* Appends @value to the list in host memory. */
 static inline void append(CUstream stream, uint32_t value)
 {
 	CUdeviceptr list = pointer_to(fx.host + 512);
@@ -163,7 +163,7 @@ static inline CUstream new_stream(unsigned flags)
 	return stream;
 }
 
-/* A machine that no other process is on. To be called before cuInit(). */
+/* Creates a machine without other processes. Call it before cuInit(). */
 static inline void own_machine(const char *sms, const char *memory)
 {
 	static char folder[] = "/tmp/weir-sim-XXXXXX";

@@ -25,9 +25,9 @@ int fixture_run(struct ptx_module *module, const char *kernel, struct ptx_dim gr
 void fixture_must_run(struct ptx_module *module, const char *kernel, struct ptx_dim grid,
 		      struct ptx_dim block, uint32_t dynamic_shared, const void *params);
 
-/* An instruction with its operands and what it must give. Registers %h, %r and %d of 16, 32 and 64
- * bits: 1 to 4 hold in[0] to in[3] (as much as fits), %p1 to %p4 whether these are odd; the result
- * is in number 0 of the first kind that the text names. */
+/* An instruction and its expected result. Registers %h, %r and %d have 16, 32 and 64 bits. Numbers
+ * 1 to 4 hold in[0] to in[3], cut to their width; %p1 to %p4 tell whether these are odd. The result
+ * is number 0 of the first kind that the text names. */
 struct fixture_row {
 	const char *text;
 	uint64_t in[4];

@@ -217,8 +217,8 @@ static void test_library(void **state)
 	fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* Every spelling that cuda.h declares is there; what the driver does not do says so, and is not
- * found by cuGetProcAddress(). */
+/* Every spelling that cuda.h declares exists. Functions that the driver does not implement say so,
+ * and cuGetProcAddress() does not find them. */
 static void test_names(void **state)
 {
 	static const struct {
@@ -277,7 +277,7 @@ static void test_names(void **state)
 	assert_null(text);
 }
 
-/* An argument that is no handle, or one of another kind, or of something that is gone. */
+/* Arguments that are no handle, a handle of another kind, or a handle of a destroyed object. */
 static void test_hostile_handles(void **state)
 {
 	const uintptr_t wrong[] = {3,

@@ -65,7 +65,7 @@ static void test_capture_and_replay(void **state)
 	ok(cuGraphExecDestroy(exec));
 }
 
-/* A wait that is captured holds each replay, between the kernels before and behind it. */
+/* A captured wait holds each replay between the kernels before and after it. */
 static void test_captured_gate(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -94,7 +94,8 @@ static void test_captured_gate(void **state)
 	}
 }
 
-/* An event of a capturing stream draws other streams in; they must come back. */
+/* Waiting for an event of a capturing stream joins the capture; such streams must be joined back.
+ */
 static void test_fork_and_join(void **state)
 {
 	CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING);
@@ -149,7 +150,7 @@ static void test_fork_and_join(void **state)
 	fails(cuStreamEndCapture(a, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 }
 
-/* Begins a capture, lets @forbidden break it, and looks at what is left of it. */
+/* Begins a capture, lets @forbidden invalidate it, and checks its end. */
 static void broken_by(CUstream s, CUresult result, CUresult expected)
 {
 	CUstreamCaptureStatus status;
@@ -235,7 +236,7 @@ static CUresult alloc_elsewhere(bool relaxed)
 	return (CUresult)(uintptr_t)result;
 }
 
-/* A global capture forbids unsafe calls to all threads that have not relaxed, the others do not. */
+/* A global capture forbids unsafe calls to all threads that are not relaxed; other modes do not. */
 static void test_modes_and_threads(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);

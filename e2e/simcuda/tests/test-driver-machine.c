@@ -1,5 +1,5 @@
-/* Several processes on one machine: who runs when, who holds what, and what becomes of the dead. A
- * second process is this program again with the name of what it should do. */
+/* Several processes on one machine: order of kernels, memory and slots, death of a process. The
+ * second process is this program, started with the name of its task. */
 #include "driver-test.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define BLOCK_MS 2
 
-/* What the processes tell each other. */
+/* Memory that the processes share. */
 struct board {
 	_Atomic uint32_t ready, go, list[64];
 };
@@ -130,7 +130,7 @@ static int other(const char *what)
 	return 0;
 }
 
-/* Kernels of all processes stand in one queue: ours came last, and starts after theirs. */
+/* Kernels of all processes are in one queue: ours came last, so it starts after theirs. */
 static void test_fifo_between_processes(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -149,7 +149,7 @@ static void test_fifo_between_processes(void **state)
 	assert_int_equal(board->list[1] + board->list[2], 5);
 }
 
-/* One that is killed in the middle gives its slots and its place in the queue back at once. */
+/* A killed process frees its slots and its place in the queue at once. */
 static void test_kill_frees_slots(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -170,7 +170,7 @@ static void test_kill_frees_slots(void **state)
 	assert_int_equal(board->list[0], 5);
 }
 
-/* At any moment, also while it holds the lock of the shared file. */
+/* Kills at any moment, also while the victim holds the lock of the shared file. */
 static void test_kill_anywhere(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -188,7 +188,8 @@ static void test_kill_anywhere(void **state)
 	assert_int_equal(device_word(0), 20 * 40);
 }
 
-/* A closed gate holds nothing, so others do not notice it, alive or killed. */
+/* A closed gate occupies nothing, so other processes run on, whether its process lives or is
+ * killed. */
 static void test_gate_disturbs_nobody(void **state)
 {
 	pid_t gated = start("gate");
@@ -201,8 +202,7 @@ static void test_gate_disturbs_nobody(void **state)
 	assert_int_equal(device_word(0), 40);
 }
 
-/* A block occupies its slot for a while, however quick it is: six blocks on two slots are three
- * turns. */
+/* A block occupies its slot for a minimum time: six blocks on two slots need three times that. */
 static void test_block_time(void **state)
 {
 	int64_t began = now_ms();

@@ -1,4 +1,4 @@
-/* Memory: allocation, registration, copies, sets, pools, what pointers are. */
+/* Memory: allocation, registration, copies, sets, pools, pointer attributes. */
 #include "driver-test.h"
 
 #include <sys/mman.h>
@@ -55,7 +55,7 @@ static void test_context_gives_back(void **state)
 	assert_int_equal(free_memory(), before);
 }
 
-/* To free is to wait, as with the driver. */
+/* Freeing waits for all work, as with the driver. */
 static void test_free_waits(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -92,8 +92,8 @@ static void test_linear_copies(void **state)
 	fails(cuMemcpyDtoH(NULL, p, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* From pageable memory: what was there when it was called. From pinned memory: what is there when
- * its turn comes. */
+/* A copy from pageable memory reads it during the call. One from pinned memory reads it when the
+ * copy runs. */
 static void test_asynchronous_copies(void **state)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -208,7 +208,7 @@ static void test_registered_memory(void **state)
 	fails(cuMemHostRegister(page, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* A page that can only be read is registered as such, can be waited on and not written. */
+/* A read-only page can be registered read-only; it can be waited on and not written. */
 static void test_read_only_registration(void **state)
 {
 	uint32_t *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -233,8 +233,8 @@ static uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute)
 	return number;
 }
 
-/* Released memory is gone when the release's turn in the stream has come, and stays in the pool up
- * to the threshold. */
+/* Released memory goes back to the pool in stream order, and the pool keeps it up to the threshold.
+ */
 static void test_pools(void **state)
 {
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

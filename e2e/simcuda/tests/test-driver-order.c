@@ -1,7 +1,6 @@
 /* Random programs against the rules of streams. A program is a list of calls on a few streams:
- * appends to a list by kernels, host functions and graphs, records and waits of events. From the
- * rules alone, written down here once more, follows which append must come before which; the list
- * must agree. */
+ * kernels, host functions and graphs that append to a list, records and waits of events. The model
+ * here knows only the rules and tells which append must come before which; the list must agree. */
 #include "driver-test.h"
 
 #define CALLS  120u
@@ -10,8 +9,7 @@
 
 enum { LEGACY, BLOCKING_A, BLOCKING_B, PER_THREAD, APART_A, APART_B, STREAMS };
 
-/* For each call, and each moment that streams and events stand at: the calls that are over by then.
- */
+/* For each call, stream and event: the calls that must be over by then. */
 struct past {
 	uint64_t bits[(CALLS + 63) / 64];
 };

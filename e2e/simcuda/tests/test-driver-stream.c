@@ -66,8 +66,8 @@ static void test_event_orders_streams(void **state)
 	assert_int_equal(list_at(1) + list_at(2), 5);
 }
 
-/* A wait is for what was recorded when it was called, whatever the event is recorded for later; and
- * a destroyed event still orders. */
+/* A wait is for the record at the time of the call, not for later records. A destroyed event still
+ * orders. */
 static void test_event_is_a_moment(void **state)
 {
 	CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING);
@@ -116,8 +116,7 @@ static void test_elapsed_time(void **state)
 	fails(cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* The legacy stream and blocking streams wait for each other, non-blocking ones do not take part.
- */
+/* The legacy stream and blocking streams wait for each other; non-blocking streams do not. */
 static void test_legacy_stream(void **state)
 {
 	CUstream blocking = new_stream(CU_STREAM_DEFAULT);
@@ -167,7 +166,7 @@ static void *append_in_own_stream(void *value)
 	return NULL;
 }
 
-/* Each thread has its own; it is a blocking stream. */
+/* Each thread has its own per-thread default stream, a blocking stream. */
 static void test_per_thread_stream(void **state)
 {
 	uint32_t value = 2;
@@ -226,7 +225,7 @@ static void test_host_functions(void **state)
 	assert_int_equal(list_at(0), 5);
 }
 
-/* When a wait of @flags for @value goes on, counted by hand from the driver's rules. */
+/* Whether a wait with @flags for @value is satisfied, by the driver's documentation. */
 static void wait_case(unsigned flags, uint32_t value, uint32_t closed, uint32_t open)
 {
 	CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -296,7 +295,7 @@ static void test_batch(void **state)
 	fails(cuStreamBatchMemOp(s, 4, ops, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* As many closed gates as there are slots, and more, hold nobody else up. */
+/* More closed gates than slots delay no other stream. */
 static void test_gates_hold_no_slot(void **state)
 {
 	CUstream gated[8], s = new_stream(CU_STREAM_NON_BLOCKING);
@@ -314,7 +313,7 @@ static void test_gates_hold_no_slot(void **state)
 	assert_int_equal(device_word(0), 1080);
 }
 
-/* Blocks of the older kernel first: one that came later and would fit has to wait for its turn. */
+/* Blocks of the older kernel run first: a later kernel that would fit has to wait. */
 static void test_fifo(void **state)
 {
 	CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING);
@@ -385,7 +384,7 @@ static void test_launch_config(void **state)
 	assert_true(list[0] < 2 && list[1] < 2);
 }
 
-/* A kernel that goes wrong ends its context, and no other. */
+/* A faulting kernel ends its own context only. */
 static void test_fault_is_sticky(void **state)
 {
 	CUdeviceptr nowhere = 0x10, p;
@@ -413,7 +412,7 @@ static void test_fault_is_sticky(void **state)
 	assert_int_equal(device_word(0), 5);
 }
 
-/* What waits and what runs when a context is destroyed ends. */
+/* Destroying a context ends its queued and running work. */
 static void test_destroy_ends_work(void **state)
 {
 	CUcontext other;

@@ -1,4 +1,4 @@
-/* The shared file's lock, found in the hands of the dead. */
+/* The shared file's lock, held by dead processes. */
 #include "simcuda/machine/file.h"
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static uint32_t word(uint32_t process, uint32_t generation)
 	return generation << 16 | (process + 1);
 }
 
-/* Whose place nobody has, and the one whose place we have taken. */
+/* A dead holder whose entry is free, and one whose entry this process took. */
 static void the_dead_hold_nothing(void **state)
 {
 	const uint32_t own = machine.shared->processes[machine.self].generation;
@@ -79,6 +79,6 @@ int main(void)
 		cmocka_unit_test(what_the_dead_held_is_free_at_once),
 	};
 
-	alarm(20); /* else a lock that is not taken is waited for without end */
+	alarm(20); /* otherwise a wait for the lock never ends */
 	return cmocka_run_group_tests(tests, begin, finish);
 }

@@ -1,4 +1,4 @@
-/* Threads that go different ways, wait for each other, call, and end. */
+/* Threads that diverge, wait for each other, call, and end. */
 #include "ptx-fixture.h"
 
 #include <errno.h>
@@ -227,7 +227,7 @@ static void barriers_that_cannot_be_met(void **state)
 	must_fault(
 		KERNEL("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 1, 96; ret;"),
 		160, "do not agree");
-	/* A warp's meeting whose member never comes, as it waits elsewhere. */
+	/* A warp operation whose member never arrives, because it waits elsewhere. */
 	must_fault(KERNEL("setp.eq.u32 %p1, %r1, 0; @%p1 bar.sync 1;\n"
 			  "@!%p1 bar.warp.sync -1; ret;"),
 		   32, "never be met");
@@ -294,7 +294,7 @@ static void shuffles(void **state)
 	}
 }
 
-/* Both halves of a warp come to a shuffle of all lanes at different places. */
+/* Both halves of a warp reach a shuffle of all lanes at different instructions. */
 static void meeting_on_two_paths(void **state)
 {
 	uint32_t out[32];

@@ -1,5 +1,5 @@
-/* State spaces, addresses and who may touch what; atomic operations; variables and their first
- * values. */
+/* State spaces, addresses and access checks; atomic operations; variables and their initial values.
+ */
 #include "ptx-fixture.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ static void shared_memory(void **state)
 			  "selp.u64 %d5, 100, 0, %p2; add.u64 %d4, %d4, %d5; st.global.u64 [%d1], "
 			  "%d4;"),
 		  15);
-	/* Behind what the kernel has itself. */
+	/* Placed behind the kernel's own shared memory. */
 	must_give(PTX_HEAD
 		  ".extern .shared .align 16 .b8 dynamic[];\n.shared .b8 own[20];\n" KERNEL(
 			  "st.shared.u8 [own+19], 3; mov.u32 %r2, dynamic; st.shared.u32 "
@@ -209,7 +209,7 @@ static void wild_addresses(void **state)
 	allowed_bytes = sizeof(out);
 	ptx_set_address_check(only_allowed);
 	struct ptx_error error;
-	/* One question for a whole warp. */
+	/* One address check for a whole warp. */
 	asked = 0;
 	assert_int_equal(run(PTX_HEAD KERNEL("mul.wide.u32 %d2, %r1, 8; add.u64 %d2, %d1, %d2;\n"
 					     "st.global.u64 [%d2], %d2;"),
@@ -222,7 +222,7 @@ static void wild_addresses(void **state)
 			     65, 0, out, &error),
 			 -EFAULT);
 	assert_int_equal(error.line, 9);
-	/* What the block has itself is no global memory, and parameters cannot be written. */
+	/* The block's own memory is no global memory, and parameters cannot be written. */
 	assert_int_equal(
 		run(PTX_HEAD ".shared .u32 own;\n" KERNEL(
 			    "mov.u64 %d2, own; cvta.shared.u64 %d2, %d2; st.global.u32 [%d2], 1;"),
@@ -233,13 +233,13 @@ static void wild_addresses(void **state)
 			     1, 0, out, &error),
 			 -EFAULT);
 	assert_int_equal(error.line, 9);
-	/* Wide apart, each is asked for: the first and the last element are allowed. */
+	/* Accesses far apart are checked one by one: the first and the last element are allowed. */
 	assert_int_equal(run(PTX_HEAD KERNEL("st.global.u64 [%d1+512], 1;"), 1, 0, out, &error),
 			 -EFAULT);
 	assert_int_equal(
 		run(PTX_HEAD KERNEL("atom.global.add.u32 %r2, [%d1+512], 1;"), 1, 0, out, &error),
 		-EFAULT);
-	/* A module's own variables need no question. */
+	/* A module's own variables need no check. */
 	asked = 0;
 	assert_int_equal(run(PTX_HEAD ".global .u64 mine;\n" KERNEL("st.global.u64 [mine], 1;"), 1,
 			     0, out, &error),

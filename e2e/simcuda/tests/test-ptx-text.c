@@ -1,4 +1,4 @@
-/* Texts that are wrong, or hostile: each is refused with the line and a reason. */
+/* Wrong and hostile texts: each is refused with its line and a reason. */
 #include "ptx-fixture.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What canny.cu and its host share. */
+/* Shared by canny.cu and its host. */
 #pragma once
 
 #define CANNY_SIDE 16 /* of a block */

@@ -1,4 +1,4 @@
-/* What count.cu and its host share. */
+/* Shared by count.cu and its host. */
 #pragma once
 
 #define HISTOGRAM_BINS    256

@@ -1,5 +1,5 @@
-/* GPU eaters: the host's side. It gives the kernels what they work on, and tells them to stop. As
- * many blocks as the GPU has SMs, so that all of them run at once. */
+/* GPU eaters: the host's side. It gives the kernels their work and tells them to stop. They have as
+ * many blocks as the GPU has SMs, so that all run at once. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -66,7 +66,7 @@ static uint32_t steps(uint32_t x, unsigned count)
 	return x;
 }
 
-/* What the task @value and those that come of it leave in @results. */
+/* Adds to @results what task @value and its children produce. */
 static void do_task(uint32_t *results, uint32_t value, uint32_t depth)
 {
 	for (uint32_t i = 0; i < EATER_THREADS; i++)
@@ -167,7 +167,7 @@ void meanwhile_eater_server(struct plan *plan)
 	stop(eater);
 }
 
-/* None has answered what nobody asked. */
+/* No block answered more than it was asked. */
 void judge_eater_server(struct plan *plan)
 {
 	const struct eater *eater = plan->state;

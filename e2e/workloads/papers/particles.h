@@ -1,4 +1,4 @@
-/* What particles.cu and its host share. */
+/* Shared by particles.cu and its host. */
 #pragma once
 
 #define MD_NEIGHBOURS 48 /* of an atom */

@@ -1,4 +1,4 @@
-/* What sort.cu and its host share. */
+/* Shared by sort.cu and its host. */
 #pragma once
 
 #define SCAN_THREADS 256

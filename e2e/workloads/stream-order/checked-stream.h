@@ -1,7 +1,6 @@
-/* A checked: one stream, some words on the device, as many in pinned host memory, and what both
- * must hold once everything issued so far is done. An action changes the words and the expectation
- * alike; actions do not commute, so any operation out of order shows in the end.
- */
+/* A checked stream: a stream, words on the device, as many in pinned host memory, and the expected
+ * values of both once everything issued is done. An action changes words and expectation alike.
+ * Actions do not commute, so an operation out of order shows in the end. */
 #pragma once
 
 #include "workloads/stream-order/driver.h"
@@ -75,7 +74,7 @@ void checked_stream_init(struct checked_stream *checked, struct kit *kit, unsign
 			 enum stream_kind kind);
 void checked_stream_deinit(struct checked_stream *checked);
 
-/* A spelling and a stream handle that mean this checked, chosen at random. */
+/* A random spelling and stream handle that mean this stream. */
 struct target {
 	const struct stream_calls *calls;
 	CUstream stream;
@@ -86,8 +85,8 @@ struct target checked_stream_legacy(struct kit *kit);
 
 struct range range_random(struct kit *kit);
 struct action action_random(struct kit *kit);
-/* Issues it into the checked's stream, which may be under capture; the expectation is the caller's.
- */
+/* Issues the action into the stream, which may be under capture. The caller updates the
+ * expectation. */
 void action_issue(struct checked_stream *checked, const struct action *action, bool captured);
 void action_expect(struct checked_stream *checked, const struct action *action);
 void action_host_function(void *host_call);
@@ -96,11 +95,12 @@ struct host_call *host_call_new(struct checked_stream *checked, const struct act
 /* Everything issued later into @after waits for everything issued so far into @before. */
 void checked_stream_order(struct checked_stream *before, struct checked_stream *after);
 
-/* Copies some words of one checked to another in stream @to, and expects that. */
+/* Copies some words from one checked stream to the other in stream @to, and updates the
+ * expectation. */
 void checked_stream_copy(struct checked_stream *from, struct checked_stream *to,
 			 const struct target *target);
 
-/* Fails the program when the words are wrong. The checked must be idle. */
+/* Fails the program when the words are wrong. The stream must be idle. */
 void checked_stream_check(const struct checked_stream *checked);
 
 /* No host call of this kit may be pending. */

@@ -1,7 +1,5 @@
-/* The driver's stream functions in every spelling in which programs reach them: linked, asked of
- * cuGetProcAddress, looked up by name; and each of the last two for the per-thread default stream,
- * too.
- */
+/* The driver's stream functions in every way that programs reach them: linked, by cuGetProcAddress,
+ * by dlsym; the last two also for the per-thread default stream. */
 #pragma once
 
 #include <cuda.h>

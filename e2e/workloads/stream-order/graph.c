@@ -63,7 +63,7 @@ void operation_graph_captured(struct run *run, struct checked_stream *checked)
 	CU(cuGraphExecDestroy(exec));
 }
 
-/* Another stream joins the capture and leaves it again; its checked's words change in the graph. */
+/* Another stream joins the capture and leaves it again; the graph changes its words. */
 void operation_graph_forked(struct run *run, struct checked_stream *checked)
 {
 	struct checked_stream *other = other_stream(run, checked);

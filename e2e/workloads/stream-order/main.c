@@ -107,7 +107,7 @@ static void *work(void *argument)
 	}
 	run_check(run);
 	worker->steps = run->step;
-	/* Nobody frees anything while others are still at work: freeing waits for the device. */
+	/* No thread frees anything before all are done: freeing waits for the device. */
 	pthread_barrier_wait(&torture->all_ready);
 	for (unsigned i = 0; i < LANES; i++)
 		checked_stream_deinit(&run->streams[i]);

@@ -154,7 +154,7 @@ static void operation_cooperative(struct run *run, struct checked_stream *checke
 		checked->expected_data[i] = old[(i + STREAM_THREADS) % STREAM_WORDS];
 }
 
-/* By way of memory that lives in the stream only. */
+/* Through stream-ordered memory. */
 static void operation_pool_memory(struct run *run, struct checked_stream *checked)
 {
 	struct target to = checked_stream_target(checked);
@@ -187,7 +187,7 @@ static void operation_new_stream(struct run *run, struct checked_stream *checked
 	checked->stream = stream;
 }
 
-/* Synchronise in one of four ways, then check the checked. */
+/* Synchronises in one of four ways, then checks the words. */
 static void operation_synchronize(struct run *run, struct checked_stream *checked)
 {
 	struct target to = checked_stream_target(checked);

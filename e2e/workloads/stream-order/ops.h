@@ -14,7 +14,7 @@ struct run {
 struct operation {
 	const char *name;
 	uint32_t weight;
-	/* @checked: chosen at random among all, or those of one kind. */
+	/* @checked: chosen at random among all streams, or those of one kind. */
 	void (*issue)(struct run *run, struct checked_stream *checked);
 	bool created_stream; /* not on default streams */
 	bool non_blocking;   /* only on non-blocking streams */
@@ -23,12 +23,12 @@ struct operation {
 extern const struct operation operations[];
 extern const size_t operations_count;
 
-/* Of the same run, not @checked. */
+/* Another stream of the same run. */
 struct checked_stream *other_stream(struct run *run, const struct checked_stream *checked);
-/* Waits for everything and checks every checked. */
+/* Waits for everything and checks every stream. */
 void run_check(struct run *run);
 
-/* Graphs, in stream-order-graph.c. */
+/* graph.c */
 void operation_graph_captured(struct run *run, struct checked_stream *checked);
 void operation_graph_forked(struct run *run, struct checked_stream *checked);
 void operation_graph_by_hand(struct run *run, struct checked_stream *checked);

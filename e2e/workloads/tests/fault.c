@@ -1,5 +1,5 @@
-/* Preloaded into a workload: a driver that loses the kernel launch of number $FAULT_LAUNCH and says
- * that all is well. A workload that does not notice checks nothing. */
+/* Preloaded into a workload: drops kernel launch number $FAULT_LAUNCH and reports success. A
+ * workload that does not notice checks nothing. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>

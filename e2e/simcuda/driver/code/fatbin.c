@@ -1,8 +1,10 @@
-/* The PTX in an image: text, a fatbinary container, or the wrapper that compilers put around one.
+/* Finds the PTX in an image: text, a fatbinary container, or the wrapper that compilers put around
+ * one.
  *
- * A container is a 16-byte header and entries one behind the other, each a header and a payload.
- * Sizes come from the image and are checked against what is around them. Of several PTX entries
- * that this GPU could use the one for the newest architecture is taken. */
+ * A container is a 16-byte header and then entries, each a header and a payload. Every size comes
+ * from the image, so it is checked against the bytes that are left. Of several PTX entries for this
+ * GPU, the one for the newest architecture is used.
+ */
 #include "simcuda/driver/driver.h"
 
 #include <lz4.h>

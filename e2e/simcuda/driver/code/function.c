@@ -1,4 +1,4 @@
-/* What can be asked of functions, and how many blocks of one fit. */
+/* Attributes of functions, and occupancy. */
 #include "simcuda/driver/exec.h"
 #include "simcuda/driver/library.h"
 

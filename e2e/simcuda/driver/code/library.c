@@ -102,7 +102,7 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *jit, 
 	struct ptx_error error = {0};
 	CUresult r = load(out, code, 0, &error);
 
-	(void)options; /* of all there are today, none changes what happens here */
+	(void)options; /* no option that exists changes anything here */
 	(void)values;
 	(void)n;
 	jit_log(n_jit, jit, jit_values, &error);
@@ -154,7 +154,7 @@ static CUresult have_module(struct module **out, struct library *l, struct conte
 	if (*out)
 		return CUDA_SUCCESS;
 	if (ptx_module_load(&ptx, l->text, l->length, &error))
-		return CUDA_ERROR_OUT_OF_MEMORY; /* it was good before */
+		return CUDA_ERROR_OUT_OF_MEMORY; /* cannot fail: it was checked before */
 	RETURN_IF(module_new(out, ctx, ptx));
 	link_kernels(l, *out);
 	return CUDA_SUCCESS;
@@ -188,7 +188,7 @@ CUresult cuLibraryUnload(CUlibrary handle)
 
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
-	handle_free(handle); /* nobody else can unload it while we wait */
+	handle_free(handle); /* so that no other thread unloads it while we wait */
 	(void)wait_users(l);
 	for (struct context *ctx = sim.contexts; ctx; ctx = ctx->next) {
 		m = module_in(l, ctx);

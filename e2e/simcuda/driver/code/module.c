@@ -93,7 +93,7 @@ CUresult module_new(struct module **out, struct context *ctx, struct ptx_module 
 	return CUDA_SUCCESS;
 }
 
-/* Graphs that use it may keep the code, nobody can name it any more. */
+/* Graphs that use it may keep the code; its handle is invalid from here on. */
 void module_unload(struct module *m)
 {
 	struct range range;
@@ -138,7 +138,7 @@ static CUresult load(CUmodule *out, const void *image, size_t size, struct ptx_e
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(image_load(&ptx, image, size, error)); /* may take long: without the lock */
+	RETURN_IF(image_load(&ptx, image, size, error)); /* without the lock: it may take long */
 
 	cleanup(sim_leave) int entered __attribute__((unused)) = sim_enter();
 	CUresult r = context_current(&ctx);
@@ -152,7 +152,7 @@ static CUresult load(CUmodule *out, const void *image, size_t size, struct ptx_e
 	return CUDA_SUCCESS;
 }
 
-/* Tells what was wrong in the caller's log buffer, if there is one. */
+/* Writes the error to the caller's log buffer, if there is one. */
 void jit_log(unsigned n, const CUjit_option *options, void *const *values,
 	     const struct ptx_error *error)
 {
@@ -196,7 +196,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 	return load(out, image, 0, &error);
 }
 
-/* Behind the end stand zeros, so that text ends. */
+/* Zeros behind the end terminate text. */
 CUresult image_read(const char *path, char **out, size_t *size)
 {
 	cleanup(closep) int fd = -1;
@@ -244,7 +244,7 @@ CUresult cuModuleUnload(CUmodule handle)
 	if (!ctx->fault)
 		RETURN_IF(context_wait(ctx));
 	if (handle_get(HANDLE_MODULE, handle) != m)
-		return CUDA_ERROR_INVALID_HANDLE; /* another thread was faster */
+		return CUDA_ERROR_INVALID_HANDLE; /* another thread did it meanwhile */
 	module_unload(m);
 	return CUDA_SUCCESS;
 }

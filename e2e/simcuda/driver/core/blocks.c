@@ -1,15 +1,15 @@
-/* Kernels on SM slots. A kernel whose turn it is in its stream joins the machine's queue; the block
- * threads of this process take slots when the queue gives them to one of our kernels. One thread,
- * the leader, asks; when it has a slot another becomes the leader, and it runs the block itself. */
+/* Kernels on SM slots. A kernel joins the machine's queue when it is the next op of its stream. One
+ * block thread of this process, the leader, asks the queue for a slot. When the leader gets a slot,
+ * it runs the block itself and another thread becomes the leader. */
 #include "simcuda/driver/exec.h"
 
 #include <errno.h>
 #include <time.h>
 
-#define PUSHED_MAX                                                                               \
-	128u            /* kernels of a process in the machine's queue; more wait here, in order \
-			 */
-#define NAP_NS 5000000l /* how long a block that only fills its time may not notice its end */
+/* Kernels of a process in the machine's queue; more wait here, in order. */
+#define PUSHED_MAX 128u
+/* A block that only fills its time checks this often for its end. */
+#define CHECK_NS 5000000l
 
 static struct block_queue *queue_of(const struct op *op)
 {
@@ -41,8 +41,8 @@ static bool push(struct device *d)
 	return true;
 }
 
-/* Runs one block, and occupies the slot as long as the machine wants, unless the block found
- * nothing to do. Without the lock. */
+/* Runs one block and occupies the slot for block_us, unless the block wrote nothing. Called without
+ * the lock. */
 static int run_block(const struct op *op, uint64_t block, uint32_t slot)
 {
 	const struct context *ctx = op->work.ctx;
@@ -58,7 +58,7 @@ static int run_block(const struct op *op, uint64_t block, uint32_t slot)
 	while (wrote && !__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
 	       (spent = time_now() - began) < floor) {
 		uint64_t left = floor - spent;
-		const struct timespec nap = {.tv_nsec = left < NAP_NS ? (long)left : NAP_NS};
+		const struct timespec nap = {.tv_nsec = left < CHECK_NS ? (long)left : CHECK_NS};
 
 		nanosleep(&nap, NULL);
 	}
@@ -92,7 +92,7 @@ static void use_slot(struct device *d, uint64_t cookie, uint32_t slot)
 	} while (machine_next(&sim.machine, d->gpu, slot, &cookie) == MACHINE_OK);
 }
 
-/* As leader: one attempt to get a slot. */
+/* The leader's attempt to get one slot. */
 static void lead(struct device *d)
 {
 	uint64_t cookie = 0;
@@ -130,8 +130,8 @@ static void *block_thread(void *data)
 	return NULL;
 }
 
-/* Enough threads that all blocks of a kernel which fits can run at once: those of a cooperative one
- * wait for each other. */
+/* Starts enough threads to run all blocks that fit at once: blocks of a cooperative kernel wait for
+ * each other. */
 static void have_threads(struct device *d, uint64_t blocks)
 {
 	struct block_queue *q = &d->blocks;
@@ -139,7 +139,7 @@ static void have_threads(struct device *d, uint64_t blocks)
 	while (q->threads < sim.machine.config.sms && q->idle < blocks &&
 	       thread_start(block_thread, d)) {
 		q->threads++;
-		blocks--; /* that thread will be idle, or busy with it */
+		blocks--; /* that thread runs it or becomes idle */
 	}
 }
 
@@ -178,7 +178,7 @@ static void unqueue(struct block_queue *q, struct op *op)
 		q->last = before;
 }
 
-/* The context ends: blocks that run leave by themselves, the others never start. */
+/* The context ends: running blocks stop by themselves, the others never start. */
 static void cancel_kernel(struct op *op)
 {
 	struct block_queue *q = queue_of(op);

@@ -124,7 +124,7 @@ static void free_streams(struct context *ctx)
 	stream_deinit(&ctx->legacy);
 }
 
-/* Work that has not started never will; what runs is waited for. */
+/* Cancels work that has not started and waits for the rest. */
 static void destroy(struct context *ctx)
 {
 	handle_free(ctx->handle);
@@ -150,7 +150,7 @@ bool context_lives(const struct context *ctx)
 	return false;
 }
 
-/* All that was submitted before now; later work of other threads is not waited for. */
+/* Waits for what was submitted before this call, not for later work of other threads. */
 CUresult context_wait(struct context *ctx)
 {
 	uint64_t last = ctx->sequence;

@@ -1,13 +1,12 @@
-/* The devices: a small relative of the H200, with as many SMs and as much memory as the machine
- * has. */
+/* The devices: a small H200 with the machine's number of SMs and amount of memory. */
 #include "simcuda/driver/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What does not depend on the machine; absent: 0. Each SM runs one block at a time, so a block may
- * use all of it. */
+/* Attributes that do not depend on the machine; absent ones are 0. An SM runs one block at a time,
+ * so a block may use all of it. */
 static const int attributes[CU_DEVICE_ATTRIBUTE_MAX] = {
 	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = MAX_THREADS,
 	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
@@ -125,7 +124,8 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels of all processes run at the same time anyhow; the daemon is only asked for. */
+/* Kernels of all processes share the GPU with or without the daemon; only its presence is reported.
+ */
 static bool mps_daemon_is_there(void)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");

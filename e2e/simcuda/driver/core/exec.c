@@ -1,4 +1,4 @@
-/* Ops, who comes after whom, and the threads that run them. */
+/* Ops, their order, and the threads that run them. */
 #include "simcuda/driver/exec.h"
 
 #include <signal.h>
@@ -64,7 +64,7 @@ void op_unrefp(struct op **op)
 	op_unref(*op);
 }
 
-/* Without memory for the edge the order cannot be kept, so nothing of the context runs any more. */
+/* No memory for the edge: the order is lost, so the context executes nothing from here on. */
 void op_after(struct op *op, struct op *earlier)
 {
 	if (!op || !earlier || earlier->done || earlier == op)
@@ -94,7 +94,7 @@ static void make_ready(struct op *op)
 	sim.ready_last = op;
 }
 
-/* Ops that are done as soon as they start make others ready, hence a queue instead of recursion. */
+/* A queue instead of recursion: an op that is done at once makes others ready. */
 static void drain(void)
 {
 	if (sim.draining)
@@ -194,7 +194,7 @@ void context_fault(struct context *ctx, CUresult error)
 	if (!ctx->fault)
 		ctx->fault = error;
 	__atomic_store_n(&ctx->stop, 1, __ATOMIC_RELAXED);
-	sim.draining = true; /* the list of ops must not change but by what is cancelled */
+	sim.draining = true; /* only cancelled ops may leave the list */
 	cancel_started(ctx);
 	sim.draining = draining;
 	drain();
@@ -218,23 +218,23 @@ bool thread_start(void *(*run)(void *), void *data)
 	return r == 0;
 }
 
-static void *lane_run(void *data)
+static void *worker_pool_run(void *data)
 {
-	struct lane *lane = data;
+	struct worker_pool *pool = data;
 
 	pthread_mutex_lock(&sim.lock);
 	for (;;) {
-		struct op *op = lane->first;
+		struct op *op = pool->first;
 
 		if (!op) {
-			lane->idle++;
-			pthread_cond_wait(&lane->cond, &sim.lock);
-			lane->idle--;
+			pool->idle++;
+			pthread_cond_wait(&pool->cond, &sim.lock);
+			pool->idle--;
 			continue;
 		}
-		lane->first = op->queued;
-		if (!lane->first)
-			lane->last = NULL;
+		pool->first = op->queued;
+		if (!pool->first)
+			pool->last = NULL;
 		pthread_mutex_unlock(&sim.lock);
 		types[op->work.kind]->run(op);
 		pthread_mutex_lock(&sim.lock);
@@ -243,21 +243,21 @@ static void *lane_run(void *data)
 	return NULL;
 }
 
-/* If not even one thread can be had, the work is done right here. */
-void lane_push(struct lane *lane, struct op *op)
+/* If no thread can be started, the caller does the work. */
+void worker_pool_push(struct worker_pool *pool, struct op *op)
 {
-	if (!lane->idle && lane->threads < lane->max && thread_start(lane_run, lane))
-		lane->threads++;
-	if (!lane->threads) {
+	if (!pool->idle && pool->threads < pool->max && thread_start(worker_pool_run, pool))
+		pool->threads++;
+	if (!pool->threads) {
 		types[op->work.kind]->run(op);
 		op_done(op);
 		return;
 	}
 	op->queued = NULL;
-	if (lane->last)
-		lane->last->queued = op;
+	if (pool->last)
+		pool->last->queued = op;
 	else
-		lane->first = op;
-	lane->last = op;
-	pthread_cond_signal(&lane->cond);
+		pool->first = op;
+	pool->last = op;
+	pthread_cond_signal(&pool->cond);
 }

@@ -1,6 +1,5 @@
-/* The table behind handles. A handle is a number that holds the type, the place in the table and
- * the generation of that place, so a stale or made-up one is told from a good one without being
- * followed. */
+/* The table of handles. A handle is a number with the type, the table index and the index's
+ * generation, so that stale and invented handles are found without following a pointer. */
 #include "simcuda/driver/driver.h"
 
 #include <stdlib.h>
@@ -8,8 +7,8 @@
 #define CHUNK  1024u
 #define CHUNKS 1024u /* a million handles */
 
-/* Looks like an address to who prints it, is none: low 4 bits 0, then 20 bits of place, 16 bits of
- * generation, 4 bits of type, and a mark. */
+/* Printed, it looks like an address: low 4 bits 0, then 20 bits of index, 16 bits of generation, 4
+ * bits of type, and a mark. */
 #define MARK (1ull << 46)
 
 struct place {

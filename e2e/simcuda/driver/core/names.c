@@ -4,14 +4,13 @@
 
 #include <string.h>
 
-/* What stands behind every function that the driver does not have. A compiler takes for granted
- * that two functions are not the same one, so the address has to come from where it does not look.
- */
+/* The stub behind every function that the driver does not implement. A compiler assumes that two
+ * functions have different addresses, so the address is hidden from it. */
 void *sim_unsupported_address(void);
 
 struct name {
 	const char *base;
-	int version;     /* since when `symbol` is what the base name means */
+	int version;     /* the CUDA version since which the base name means `symbol` */
 	bool per_thread; /* for programs with per-thread default streams */
 	void *symbol;
 };
@@ -22,8 +21,8 @@ static const struct name names[] = {
 #undef NAME
 };
 
-/* The newest form that the caller's version has, of those for his kind of default stream if there
- * are such, else of the others. */
+/* The newest form that the caller's version has. Forms for the caller's kind of default stream are
+ * preferred. */
 static const struct name *look_up(const char *base, int version, bool per_thread, bool *known)
 {
 	const struct name *best = NULL;
@@ -93,7 +92,7 @@ CUresult cuGetErrorName(CUresult error, const char **out)
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The name says it all; there is no second text to keep. */
+/* The name serves as the description. */
 CUresult cuGetErrorString(CUresult error, const char **out)
 {
 	static const char prefix[] = "CUDA_ERROR_";

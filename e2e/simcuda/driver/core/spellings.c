@@ -1,6 +1,6 @@
-/* The other spellings of functions: per-thread ones, in which stream 0 is the calling thread's, and
- * versions that differ in name only. Spellings that take more than a forward stand beside their
- * function. */
+/* Other spellings of functions: per-thread ones, in which stream 0 is the calling thread's, and
+ * versions that differ in name only. A spelling that needs more than a forward is defined next to
+ * its function. */
 #include "simcuda/driver/driver.h"
 
 #define FORWARD(name, params, to, arguments) \
@@ -35,7 +35,7 @@ FORWARD(cuEventRecord_ptsz, (CUevent e, CUstream s), cuEventRecord, (e, per_thre
 FORWARD(cuEventRecordWithFlags_ptsz, (CUevent e, CUstream s, unsigned int flags),
 	cuEventRecordWithFlags, (e, per_thread(s), flags))
 
-/* The second version of these differs from the first in what devices it needs. */
+/* Their second versions only demand other devices. */
 #define MEMORY_OPERATION(name, type)                                                       \
 	FORWARD(name##_v2, (CUstream s, CUdeviceptr a, type v, unsigned int f), name,      \
 		(s, a, v, f))                                                              \

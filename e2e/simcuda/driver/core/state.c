@@ -1,4 +1,4 @@
-/* The one state, its lock, and what a fork does: a child has no driver, whatever it calls. */
+/* The state of the driver, its lock, and fork: a child has no driver. */
 #include "simcuda/driver/exec.h"
 
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static int named_gpu(const char *word, size_t length)
 	return -1;
 }
 
-/* All, or those that are named, up to the first that is none. */
+/* All GPUs, or the named ones up to the first invalid name, as CUDA does. */
 static void find_devices(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -110,7 +110,7 @@ static CUresult start(void)
 CUresult cuInit(unsigned int flags)
 {
 	if (atomic_load(&sim.state) == SIM_FORKED)
-		return CUDA_ERROR_NOT_INITIALIZED; /* and the lock may be a lost thread's */
+		return CUDA_ERROR_NOT_INITIALIZED; /* the lock may be held for ever */
 
 	cleanup(sim_leave) int entered __attribute__((unused)) = sim_enter();
 

@@ -1,5 +1,5 @@
-/* Every function of cuda.h, weak: what the driver defines itself wins, the others are not
- * supported. cuda.h is not included, its prototypes would not fit. */
+/* Every function of cuda.h as a weak symbol that answers "not supported"; functions that the driver
+ * defines replace it. cuda.h is not included, because its prototypes differ from the stubs'. */
 
 enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
 

@@ -1,4 +1,4 @@
-/* Copies of what is to be done, for ops and for the nodes of graphs. */
+/* Copies of struct work, for ops and for nodes of graphs. */
 #include "simcuda/driver/exec.h"
 
 #include "simcuda/driver/graph.h"
@@ -20,7 +20,7 @@ static size_t copy_bytes(const struct work *w)
 	return w->copy.width * w->copy.rows * w->copy.slices;
 }
 
-/* A copy of what @w owns; null: it owns nothing, or there is no memory. */
+/* A copy of what @w owns; null: it owns nothing, or no memory. */
 static void *copy_owned(const struct work *w)
 {
 	switch (w->kind) {

@@ -1,9 +1,10 @@
-/* Stream capture: what is put into a capturing stream becomes nodes of a graph. A stream under
- * capture has `heads`, the nodes that its next node comes after; events carry heads from one stream
- * to another, and a stream that waits for such an event joins the capture.
+/* Stream capture: work in a capturing stream becomes nodes of a graph. `heads` of such a stream are
+ * the nodes before its next node. Events carry heads to other streams; a stream that waits for such
+ * an event joins the capture.
  *
- * Calls that cannot be captured invalidate the capture: it goes on, every further call says so, and
- * its end yields no graph. */
+ * A call that cannot be captured invalidates the capture. It stays open, every further call fails,
+ * and its end yields no graph.
+ */
 #include "simcuda/driver/graph.h"
 
 #include <stdlib.h>
@@ -132,7 +133,7 @@ static void leave(struct stream *s)
 	s->n_heads = 0;
 }
 
-/* Lets all streams and events go. The graph stays. */
+/* Releases all streams and events. The graph stays. */
 static void end(struct capture *c)
 {
 	struct capture **at = &sessions;
@@ -290,8 +291,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 	return set_heads(s, heads, n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Marks what @n comes after, and itself. Depth is bounded by the graph being in order of creation:
- * the marks are spread in one sweep from the newest node back. */
+/* Marks @n and all nodes before it. Nodes are in order of creation, so one sweep from the newest
+ * node back needs no recursion. */
 static void mark_before(struct graph *g, const struct stream *origin)
 {
 	size_t n = 0;
@@ -311,7 +312,7 @@ static void mark_before(struct graph *g, const struct stream *origin)
 	free(order);
 }
 
-/* All that other streams captured must have come back to the first one. */
+/* All work captured in other streams must have been joined into the first one. */
 static bool joined(const struct capture *c)
 {
 	mark_before(c->graph, c->origin);

@@ -16,7 +16,7 @@ static CUresult get_node(struct node **out, CUgraphNode handle)
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Only edges that mean: after all of it. */
+/* Only full dependencies: after all of a node's work. */
 bool edges_plain(const CUgraphEdgeData *edges, size_t n)
 {
 	for (size_t i = 0; edges && i < n; i++)
@@ -47,7 +47,7 @@ CUresult cuGraphDestroy(CUgraph handle)
 	struct graph *g;
 
 	RETURN_IF(get(&g, handle));
-	if (g->child || capture_uses(g)) /* its node's; or a capture's, that goes on */
+	if (g->child || capture_uses(g)) /* owned by its node, or by an open capture */
 		return CUDA_ERROR_INVALID_VALUE;
 	graph_free(g);
 	return CUDA_SUCCESS;
@@ -125,8 +125,8 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *out)
 	return CUDA_SUCCESS;
 }
 
-/* How all lists are handed out: the number alone if there is no place, else as many as fit and the
- * rest of the place zeroed. */
+/* Returns a list: only its length if the caller gives no room, else the entries that fit, and zeros
+ * in the rest of the room. */
 struct list {
 	CUgraphNode *nodes, *to;
 	CUgraphEdgeData *edges;

@@ -178,7 +178,7 @@ bool graph_sort(struct graph *g)
 			moved = true;
 		}
 	}
-	while (left) { /* a cycle: what is in it still belongs to the graph */
+	while (left) { /* a cycle: its nodes still belong to the graph */
 		struct node *n = left;
 
 		left = n->next;

@@ -1,5 +1,5 @@
-/* Nodes of each kind: what the caller describes becomes `struct work`, and back. The same
- * description serves to add a node, to change it, and to change its copy in an executable graph. */
+/* Nodes of each kind: the caller's description becomes `struct work`, and back. The same
+ * description adds a node, changes it, and changes its copy in an executable graph. */
 #include "simcuda/driver/graph.h"
 
 #include <assert.h>
@@ -104,7 +104,7 @@ static CUresult graph_from(struct work *out, CUgraph child)
 	return CUDA_SUCCESS;
 }
 
-/* Adds @w, which it takes over, if @made says that it is good. */
+/* Adds @w if @made is success. Takes over @w. */
 static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
 		    struct work *w, CUresult made)
 {
@@ -125,7 +125,7 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, si
 	return CUDA_SUCCESS;
 }
 
-/* Puts @w in the place of what the node does. */
+/* Replaces the node's work by @w. */
 static CUresult change(struct node *n, struct work *w, CUresult made)
 {
 	if (made)
@@ -422,8 +422,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
 		      params ? any_from(&w, params) : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The other way round. What the answer points to belongs to the node and lives as long as it is not
- * asked again. */
+/* The other direction. The answer points into the node and is valid until the next such call. */
 
 static struct node *shown(CUgraphNode handle, enum work_kind kind, const void *out)
 {

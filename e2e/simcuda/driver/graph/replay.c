@@ -89,7 +89,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
 	return r;
 }
 
-/* What already runs goes on: ops have their own copies. */
+/* A launch that runs goes on: ops have their own copies. */
 CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
 	API_ENTER();
@@ -157,7 +157,7 @@ static void order_node(const struct node *n, struct op *op, struct op *begin)
 		op_after(op, n->from[i]->op);
 }
 
-/* A recorded event points to this launch's op; a waited-for one is waited for as it is now. */
+/* A recorded event points to this launch's op. A wait is for the event's record at launch. */
 static void tie_event(const struct node *n, struct op *op)
 {
 	struct event *e = handle_get(HANDLE_EVENT, n->work.event);

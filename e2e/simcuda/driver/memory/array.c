@@ -1,5 +1,5 @@
-/* Arrays, as far as they are memory: made and destroyed. Nothing reads or writes them, there being
- * no textures and no copies of arrays. */
+/* Arrays, only as memory that is created and destroyed. There are no textures and no copies of
+ * arrays. */
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>

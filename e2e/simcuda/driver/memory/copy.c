@@ -10,7 +10,7 @@
 
 static void start_copy(struct op *op)
 {
-	lane_push(&sim.copies, op);
+	worker_pool_push(&sim.copies, op);
 }
 
 static char *row_of(const struct copy_side *side, size_t slice, size_t row)
@@ -112,7 +112,7 @@ static CUresult stage(struct work *w)
 	return CUDA_SUCCESS;
 }
 
-/* @sync: as the calls without a stream have it. */
+/* @sync: the call has no stream. */
 static CUresult submit(struct work *w, CUstream stream, bool sync)
 {
 	cleanup(op_unrefp) struct op *op = NULL;
@@ -182,7 +182,7 @@ LINEAR(cuMemcpyHtoD, _v2, TO_DEVICE, CUdeviceptr, const void *)
 LINEAR(cuMemcpyDtoH, _v2, FROM_DEVICE, void *, CUdeviceptr)
 LINEAR(cuMemcpyDtoD, _v2, FROM_DEVICE | TO_DEVICE, CUdeviceptr, CUdeviceptr)
 
-/* All addresses are good in every context, so it does not matter which ones are named. */
+/* Addresses are valid in every context, so the named contexts do not matter. */
 #define PEER(name, suffix, extra, stream, sync)                                            \
 	CUresult name##suffix(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from,          \
 			      CUcontext from_ctx, size_t size extra)                       \

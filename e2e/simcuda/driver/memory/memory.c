@@ -128,7 +128,7 @@ static CUresult free_range(CUdeviceptr address, bool device)
 	if (!range.ctx->fault)
 		RETURN_IF(context_wait(range.ctx));
 	if (!range_remove(address, &range))
-		return CUDA_ERROR_INVALID_VALUE; /* another thread was faster */
+		return CUDA_ERROR_INVALID_VALUE; /* another thread did it meanwhile */
 	if (range.pool)
 		pool_take_back(&range);
 	else
@@ -197,8 +197,8 @@ CUresult cuMemFreeHost(void *address)
 	return free_range((CUdeviceptr)address, false);
 }
 
-/* Brings the pages in, which also tells whether they may be used so. A kernel that cannot do this
- * says EINVAL for any pages, also for good ones. */
+/* Faults the pages in, which also shows whether the access is allowed. A Linux kernel that cannot
+ * do this answers EINVAL for all pages. */
 static bool pages_allow(void *address, size_t size, bool write)
 {
 	static char good[2 * PAGE];

@@ -1,4 +1,4 @@
-/* What can be asked of an address. */
+/* Attributes of addresses. */
 #include "simcuda/driver/exec.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ static bool of_host(const struct range *r)
 	return r->kind == RANGE_HOST || r->kind == RANGE_REGISTERED;
 }
 
-/* The answer of @attribute for an address in @r, as the bytes at @out. @r of size 0: an address
- * that is not known, for which most attributes are zero. */
+/* Writes @attribute of an address in @r to @out. @r of size 0: an unknown address, for which most
+ * attributes are zero. */
 static CUresult answer(void *out, CUpointer_attribute attribute, const struct range *r,
 		       CUdeviceptr address)
 {
@@ -107,7 +107,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 
 	if (!value || !range_find(address, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Copies of a range that synchronises are already as the driver would do them. */
+	/* Nothing to do: all copies synchronise as such a range wants. */
 	return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS
 							     : CUDA_ERROR_INVALID_VALUE;
 }

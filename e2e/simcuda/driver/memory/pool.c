@@ -1,6 +1,6 @@
-/* Memory in stream order. An allocation is there at once, which no correct program can tell from
- * later; its release is an op of the stream. A pool keeps released memory up to its threshold for
- * the next request, and it counts as used by the process until it is given back. */
+/* Stream-ordered memory. An allocation is usable at once, which no correct program can notice; its
+ * release is an op of the stream. A pool keeps released memory up to its threshold for later
+ * requests. Such memory counts as used by the process. */
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct pool {
 	uint64_t max;                     /* 0: none */
 	int reuse[3];
 	bool is_default;
-	bool destroyed; /* lives on for what is still handed out */
+	bool destroyed; /* stays until its last allocation is released */
 };
 
 static struct pool *pool_new(struct device *d)
@@ -122,7 +122,7 @@ static CUresult allocate(CUdeviceptr *out, struct pool *p, struct context *ctx, 
 	return CUDA_SUCCESS;
 }
 
-/* Gives a range that is out of the table back to its pool. */
+/* Returns a range that is not in the table any more to its pool. */
 void pool_take_back(const struct range *range)
 {
 	struct pool *p = range->pool;
@@ -324,7 +324,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 	return CUDA_SUCCESS;
 }
 
-/* Where an attribute lies; null: it does not exist. */
+/* The attribute's variable; null: there is no such attribute. */
 static uint64_t *counter(struct pool *p, CUmemPool_attribute attribute)
 {
 	switch (attribute) {

@@ -1,6 +1,5 @@
-/* Which addresses the device may use: a sorted table of ranges. Blocks ask it for every address
- * they are not sure of, from many threads, so it has its own lock and each thread remembers its
- * last answer. */
+/* Addresses that the device may use: a sorted table of ranges. Blocks look up addresses from many
+ * threads, so the table has its own lock and each thread caches its last answer. */
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@ static struct {
 	pthread_rwlock_t lock;
 	struct range *ranges; /* by base */
 	size_t n, room;
-	_Atomic uint64_t generation; /* counts what takes something away */
+	_Atomic uint64_t generation; /* counts removals, which invalidate the threads' caches */
 	uint64_t next_id;
 } table = {.lock = PTHREAD_RWLOCK_INITIALIZER, .generation = 1};
 
@@ -46,7 +45,7 @@ bool range_find(uintptr_t address, struct range *out)
 	return found;
 }
 
-/* An access may go over the end of a mapping into the next one, of other memory never. */
+/* Only an access to mappings may cross from one into the next. */
 static bool allows_slowly(uintptr_t address, size_t size, bool write, struct range *first)
 {
 	uintptr_t at = address;
@@ -167,7 +166,7 @@ bool range_take(const struct context *ctx, const void *owner, struct range *out)
 	return found;
 }
 
-/* Not the same memory twice, however often a program frees it. */
+/* A range is freed only once, however often a program asks for it. */
 bool range_give_up(uintptr_t base)
 {
 	bool found = false;

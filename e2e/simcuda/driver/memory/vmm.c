@@ -1,5 +1,5 @@
-/* Memory and addresses apart: physical memory (a memfd) is made, mapped into reserved addresses,
- * and given access. A mapping keeps its memory alive after the handle is released. */
+/* Virtual memory management: physical memory (a memfd) is created, mapped to reserved addresses,
+ * and made accessible. A mapping keeps its memory alive after the handle is released. */
 #include "simcuda/driver/exec.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct physical {
 	unsigned handles, mappings;
 	size_t size;
 	int fd;
-	bool charged; /* to this process; imported memory is its maker's */
+	bool charged; /* to this process; imported memory is charged to its creator */
 };
 
 struct reservation {
@@ -55,7 +55,7 @@ static bool good_prop(const CUmemAllocationProp *prop)
 	       !(prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
-/* Its memory is still to be given. */
+/* Not charged yet. */
 static CUresult physical_new(struct physical **out, size_t size, unsigned device)
 {
 	struct physical *p = calloc(1, sizeof(*p));

@@ -1,12 +1,12 @@
-/* Host functions, on one thread of their own, in the order in which their turn comes. */
+/* Host functions: one thread runs them in the order in which they become ready. */
 #include "simcuda/driver/exec.h"
 
 static void start_host(struct op *op)
 {
-	lane_push(&sim.hosts, op);
+	worker_pool_push(&sim.hosts, op);
 }
 
-/* A callback of the older kind is told of an error, a function of the newer kind is left out. */
+/* After an error, old-style callbacks are called with it; host functions are skipped. */
 static void run_host(struct op *op)
 {
 	if (op->work.host.callback)

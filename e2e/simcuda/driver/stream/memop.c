@@ -1,6 +1,6 @@
-/* Stream memory operations. A batch is done in order; at a wait that is not yet satisfied it stands
- * on the list of the poller, a thread that looks at the words, more and more seldom while nothing
- * happens. It holds no slot and no other thread meanwhile. */
+/* Stream memory operations. A batch is done in order. At an unsatisfied wait it joins the list of
+ * the poller, a thread that reads the words, less and less often while nothing changes. A waiting
+ * batch occupies no slot and no other thread. */
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static bool advance(struct op *op)
 		if (!do_one(&op->work.memops.ops[op->memops.next]))
 			return false;
 		op->memops.next++;
-		poller.pause = POLL_MIN_NS; /* what was written may be what others wait for */
+		poller.pause = POLL_MIN_NS; /* others may wait for this word */
 	}
 	return true;
 }

@@ -1,9 +1,9 @@
-/* Streams: who comes after whom.
+/* Streams and the order of their ops.
  *
- * An op comes after the one before it in its stream. The legacy stream and the blocking streams of
- * its context wait for each other: an op in the legacy stream comes after all that is in blocking
- * streams, and an op in a blocking stream after the last one of the legacy stream. The per-thread
- * default stream is a blocking stream. */
+ * An op comes after the previous op of its stream. An op in the legacy stream also comes after all
+ * earlier ops in blocking streams of its context. An op in a blocking stream also comes after the
+ * last op of the legacy stream. The per-thread default stream is a blocking stream.
+ */
 #include "simcuda/driver/exec.h"
 
 #include <stdlib.h>
@@ -165,7 +165,7 @@ bool stream_idle(const struct stream *s)
 	return true;
 }
 
-/* The stream may be destroyed by another thread meanwhile: only ops are looked at while waiting. */
+/* Another thread may destroy the stream meanwhile, so only ops are used while waiting. */
 CUresult stream_wait(struct stream *s)
 {
 	cleanup(op_unrefp) struct op *mark = NULL;
@@ -213,7 +213,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 	return cuStreamCreateWithPriority(out, flags, LEAST_PRIORITY);
 }
 
-/* Returns at once; what is in the stream is still done. */
+/* Returns at once; queued work is still done. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
 	API_ENTER();

@@ -1,4 +1,4 @@
-/* Decoders of what computes from registers to registers. */
+/* Decoders of instructions that compute from registers to registers. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/executors.h"

@@ -1,4 +1,4 @@
-/* Decoders of branches, calls, barriers and what a warp's lanes do together. */
+/* Decoders of branches, calls and barriers. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/executors.h"
@@ -43,7 +43,7 @@ int ptx_decode_hint(struct ptx_parser *p, struct ptx_statement *s)
 	return ptx_emit(p, s, &insn);
 }
 
-/* A name, not what happens to be declared by it: labels have scopes of their own. */
+/* Only a name, not a symbol: labels have scopes of their own. */
 static int decode_jump(struct ptx_parser *p, struct ptx_statement *s, uint32_t at, ptx_exec *exec,
 		       bool is_list)
 {

@@ -1,4 +1,4 @@
-/* What all decoders use: modifiers, operands, constants, emission. */
+/* Shared by all decoders: modifiers, operands, constants, emission. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/warp.h"
@@ -165,7 +165,8 @@ uint32_t ptx_constant(struct ptx_parser *p, uint64_t bits, uint32_t bytes,
 	return constant->offset | PTX_CONSTANTS;
 }
 
-/* An address as an operand: a constant, but for extern .shared, whose offset the launch tells. */
+/* An address as an operand is a constant, except for extern .shared: the launch decides its offset.
+ */
 static int variable_source(struct ptx_parser *p, struct ptx_statement *s,
 			   const struct ptx_operand *operand, enum ptx_type type, uint32_t *ref)
 {

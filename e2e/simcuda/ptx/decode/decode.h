@@ -1,11 +1,11 @@
-/* The decoder: a parsed statement to a compiled instruction. opcodes.def says which function
- * decodes which opcode; it takes the modifiers that it knows, and what is left over is an error.
- */
+/* The decoder turns a parsed statement into a compiled instruction. opcodes.def maps opcodes to
+ * decoder functions. A decoder takes the modifiers that it knows; a modifier that is left is an
+ * error. */
 #pragma once
 
 #include "simcuda/ptx/parse/parse.h"
 
-/* Unknown opcode or modifier: not a failure of the parse; the function cannot be run. */
+/* Reports an unknown opcode or modifier. The parse goes on; only this function cannot be run. */
 int ptx_unknown(struct ptx_parser *p, const struct ptx_token *at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -30,7 +30,7 @@ int ptx_take_last_type(struct ptx_parser *p, struct ptx_statement *s, enum ptx_t
 #define PTX_ROUNDS 5
 extern const char *const ptx_rounds[PTX_ROUNDS];
 
-/* Operands. Each fails with the operand's number when it is not what is wanted. */
+/* Operands. Each fails with the operand's number if the operand has another kind. */
 int ptx_want(struct ptx_parser *p, struct ptx_statement *s, uint32_t least, uint32_t most);
 int ptx_source(struct ptx_parser *p, struct ptx_statement *s, const struct ptx_operand *operand,
 	       enum ptx_type type, uint32_t *ref);
@@ -39,20 +39,20 @@ int ptx_destination(struct ptx_parser *p, struct ptx_statement *s,
 /* A predicate; @negated NULL: a ! is not allowed. */
 int ptx_predicate(struct ptx_parser *p, struct ptx_statement *s, const struct ptx_operand *operand,
 		  uint32_t *ref, bool *negated);
-/* A row for a destination that nobody looks at. */
+/* A row for a destination that is never read. */
 uint32_t ptx_sink(struct ptx_parser *p, uint32_t bytes);
 uint32_t ptx_constant(struct ptx_parser *p, uint64_t bits, uint32_t bytes,
 		      struct ptx_variable *variable);
 
 /* Appends an instruction. @s NULL: no guard, and its own line. */
 int ptx_emit(struct ptx_parser *p, const struct ptx_statement *s, const struct ptx_insn *insn);
-/* The same, of one whose address ptx_decode_address found to be @variable's, or NULL. */
+/* The same for a memory instruction; @variable: from ptx_decode_address(), may be NULL. */
 int ptx_emit_memory(struct ptx_parser *p, const struct ptx_statement *s,
 		    const struct ptx_insn *insn, struct ptx_variable *variable);
-/* The function uses a variable. When its address is known it is added to the imm of this
- * instruction; SIZE_MAX: of none. */
+/* Notes that the function uses a variable. Its address is later added to the imm of instruction
+ * @insn; SIZE_MAX: of none. */
 int ptx_use(struct ptx_parser *p, struct ptx_variable *variable, size_t insn);
-/* The last instruction's imm, or its targets, become known with the labels. */
+/* The imm of the last instruction, or its targets, is filled in when labels are resolved. */
 int ptx_pend(struct ptx_parser *p, const struct ptx_token *name, bool is_list);
 
 /* The table of plain instructions; NULL: none of this name. */
@@ -60,12 +60,12 @@ const struct ptx_plain *ptx_plain_find(const char *name);
 /* Opcode and remaining modifiers, joined by '_'. False: too long. */
 bool ptx_full_name(const struct ptx_statement *s, char *out, size_t room);
 
-/* Where and how a memory operand is: fills access.space, .address_wide, .in_frame, op[0] and imm;
- * the variable to be used, or NULL. */
+/* Decodes a memory operand: fills access.space, .address_wide, .in_frame, op[0] and imm. @variable:
+ * the variable that it names, or NULL. */
 int ptx_decode_address(struct ptx_parser *p, struct ptx_statement *s,
 		       const struct ptx_operand *operand, struct ptx_insn *insn,
 		       struct ptx_variable **variable);
-/* Takes what only a cache would notice. True: an operand with a cache policy follows. */
+/* Drops modifiers that only affect caches. True: an operand with a cache policy follows. */
 bool ptx_drop_cache_hints(struct ptx_statement *s);
 /* .global, .shared::cta …; generic when none is named. */
 enum ptx_space ptx_take_space(struct ptx_statement *s);
@@ -76,5 +76,5 @@ enum ptx_space ptx_take_space(struct ptx_statement *s);
 #undef OPCODE
 #undef DECODER
 
-/* cp.async.mbarrier.arrive, which cp's decoder found. */
+/* cp.async.mbarrier.arrive; called by cp's decoder. */
 ptx_decoder ptx_decode_copy_arrive;

@@ -14,7 +14,7 @@ static const struct {
 	{"test_wait", PTX_MBARRIER_WAIT, true}, {"try_wait", PTX_MBARRIER_WAIT, true},
 };
 
-/* What an operation takes: a state, a parity, or a count that is 1 if it is not said. */
+/* The operand: a state, a parity, or a count (default 1). */
 static int decode_operand(struct ptx_parser *p, struct ptx_statement *s, uint32_t at,
 			  struct ptx_insn *insn)
 {
@@ -58,7 +58,7 @@ int ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_statement *s)
 	ptx_take_one_of(s, meaningless, 6);
 	insn.access.space = ptx_take_space(s);
 	uint32_t at = forms[k].has_result;
-	/* A wait's time limit is not looked at: it looks once. */
+	/* A wait's time limit is ignored: it looks once. */
 	if (!ptx_take(s, "b64"))
 		return ptx_unknown(p, &s->opcode, "this form of mbarrier");
 	if ((r = ptx_no_more(p, s)) || (r = ptx_want(p, s, at + 1, at + 3)) ||
@@ -69,8 +69,8 @@ int ptx_decode_mbarrier(struct ptx_parser *p, struct ptx_statement *s)
 	return ptx_emit_memory(p, s, &insn, variable);
 }
 
-/* cp.async.mbarrier.arrive: when this thread's copies are done, which they are. Without .noinc it
- * adds the arrival that it makes. */
+/* cp.async.mbarrier.arrive: arrives when this thread's copies are done, so at once. Without .noinc
+ * it first adds one expected arrival, so nothing changes. */
 int ptx_decode_copy_arrive(struct ptx_parser *p, struct ptx_statement *s)
 {
 	struct ptx_insn insn = {.exec = ptx_exec_mbarrier, .op = {[1] = PTX_NO_ROW}};

@@ -1,5 +1,4 @@
-/* Decoders of what touches memory: ld, st, atom, red, cvta, isspacep, fences, asynchronous copies.
- */
+/* Decoders of ld, st, atom and red. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/executors.h"
@@ -30,7 +29,7 @@ enum ptx_space ptx_take_space(struct ptx_statement *s)
 
 static const char *const scopes[] = {"cta", "cluster", "gpu", "sys"};
 
-/* What only a cache or another GPU would notice. */
+/* Modifiers that only affect caches or other GPUs. */
 static bool is_cache_hint(const struct ptx_token *word)
 {
 	static const char *const words[] = {"ca", "cg",   "cs",      "lu",       "cv",   "wb", "wt",
@@ -115,7 +114,7 @@ int ptx_decode_address(struct ptx_parser *p, struct ptx_statement *s,
 				   operand->symbol->bytes * 8);
 	insn->op[0] = operand->symbol->row;
 	insn->access.address_wide = operand->symbol->bytes == 8;
-	/* A function's parameters are in its frame, whose addresses `mov` gave. */
+	/* A function's parameters are in its frame; `mov` takes their addresses. */
 	if (insn->access.space == PTX_SPACE_PARAM && !p->function->is_kernel)
 		insn->access.space = PTX_SPACE_LOCAL;
 	return 0;

@@ -1,4 +1,4 @@
-/* Decoders of cvt and mov, whose forms are many. */
+/* Decoders of cvt and mov. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/executors.h"

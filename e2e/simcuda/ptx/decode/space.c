@@ -43,7 +43,7 @@ int ptx_decode_isspacep(struct ptx_parser *p, struct ptx_statement *s)
 	int r;
 
 	insn.access.space = ptx_take_space(s);
-	/* Constants lie among the global variables: nobody could tell. */
+	/* Constants lie among the global variables; no program can tell. */
 	if (insn.access.space == PTX_SPACE_GENERIC || insn.access.space == PTX_SPACE_CONST)
 		return ptx_unknown(p, &s->opcode, "isspacep of this space");
 	if ((r = ptx_no_more(p, s)) || (r = ptx_want(p, s, 2, 2)) ||
@@ -86,7 +86,7 @@ int ptx_decode_fence(struct ptx_parser *p, struct ptx_statement *s)
 	return ptx_emit(p, s, &insn);
 }
 
-/* cp.async copies at once: nobody can tell, as nobody may look before the wait. */
+/* cp.async copies at once: no program may read the destination before the wait. */
 static int decode_copy(struct ptx_parser *p, struct ptx_statement *s)
 {
 	struct ptx_insn insn = {.exec = ptx_exec_copy};
@@ -118,7 +118,7 @@ static int decode_copy(struct ptx_parser *p, struct ptx_statement *s)
 	insn.op[2] = ptx_constant(p, (uint64_t)from->addend, 8, NULL);
 	insn.op[3] = PTX_NO_ROW;
 	if (s->n == 4 + (uint32_t)policy) {
-		/* Fewer bytes from the source, the rest zero; or a predicate that says: none. */
+		/* Optional: copy fewer bytes and zero the rest, or a predicate that copies none. */
 		const struct ptx_operand *less = &s->operands[3];
 		if (less->kind == PTX_OPERAND_REGISTER && less->symbol->bytes == 0)
 			return ptx_unknown(p, &s->opcode, "cp.async with ignore-src");

@@ -1,4 +1,4 @@
-/* Decoders of what the lanes of a warp do together. */
+/* Decoders of instructions for which the lanes of a warp synchronise. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include "simcuda/ptx/execute/executors.h"

@@ -1,7 +1,6 @@
-/* Which memory a lane may touch: its block's shared memory, its own local memory, the parameters,
- * the module's variables, and whatever the address check says. A warp's accesses are checked as one
- * range where they lie close together.
- */
+/* Checks which memory a lane may touch: its block's shared memory, its own local memory, the
+ * parameters, the module's variables, and what the address check allows. Accesses of a warp that
+ * lie close together are checked as one range. */
 #include "simcuda/ptx/execute/memory.h"
 
 #define CLOSE (64 * 1024) /* bytes */
@@ -87,7 +86,7 @@ bool ptx_resolve_global(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m
 	if (misaligned(w, i, &span, size))
 		return false;
 	PTX_FOR_LANES(mask, lane, host[lane] = (uint8_t *)(uintptr_t)address[lane];);
-	/* A generic address that is near none of the block's own memory is a global one. */
+	/* A generic address outside the block's own memory is a global one. */
 	bool global = i->access.space != PTX_SPACE_GENERIC ||
 		      (!touches(&span, size, block->stacks, block->stacks_bytes) &&
 		       !touches(&span, size, block->shared, block->shared_bytes) &&

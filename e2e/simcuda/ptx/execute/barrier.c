@@ -1,6 +1,5 @@
-/* Barriers of a block. A warp counts as arrived when all its lanes that have not exited have come,
- * on whatever paths; a barrier without a thread count waits for all warps that have not ended.
- */
+/* Barriers of a block. A warp has arrived when all its lanes that have not exited have arrived, on
+ * any path. A barrier without a thread count waits for all warps that have not ended. */
 #include "simcuda/ptx/execute/executors.h"
 
 #include "simcuda/ptx/execute/sync.h"
@@ -11,7 +10,7 @@ static uint32_t *lane_word(const struct ptx_warp *w, uint32_t lane, uint32_t ref
 	return (uint32_t *)(w->registers + w->lane_regs[lane] + (ref & ~3u));
 }
 
-/* A lane goes on; what it waited at may want a result. */
+/* Lanes continue; the barrier instruction may have a result for them. */
 static void release_lane(struct ptx_warp *w, uint32_t lane, const struct ptx_barrier *barrier)
 {
 	const struct ptx_insn *i = &w->block->kernel->module->code[w->lane_pc[lane]];
@@ -46,7 +45,7 @@ static void release_if_complete(struct ptx_block *block, uint32_t id)
 	*barrier = (struct ptx_barrier){0};
 }
 
-/* Have all lanes of the warp come that can? */
+/* Have all live lanes of the warp arrived? */
 static void count_warp(struct ptx_block *block, struct ptx_warp *w, uint32_t id)
 {
 	uint32_t *partial = &block->partial[w->index][id];
@@ -67,7 +66,7 @@ void ptx_barriers_recheck(struct ptx_block *block, struct ptx_warp *w)
 		release_if_complete(block, id);
 }
 
-/* Without a count, and with all threads of the block for one, is the same. */
+/* A count of all threads of the block means the same as no count. */
 static bool agree(const struct ptx_block *block, uint32_t count, uint32_t other)
 {
 	uint32_t all = block->n_warps * PTX_LANES;

@@ -1,6 +1,5 @@
-/* A block from launch to end: its memory, its warps, and what special registers say. All its memory
- * is one allocation of the CPU thread, kept for its next block.
- */
+/* A block from launch to end: its memory, its warps and its special registers. All its memory is
+ * one allocation of the CPU thread, which keeps it for the next block. */
 #include "simcuda/ptx/execute/warp.h"
 
 #include <errno.h>

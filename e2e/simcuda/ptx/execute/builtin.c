@@ -50,7 +50,7 @@ static bool read_string(struct ptx_warp *w, const struct ptx_insn *i, uint32_t l
 	return true;
 }
 
-/* What printf is doing for one thread. */
+/* The state of printf for one thread. */
 struct printing {
 	struct ptx_warp *warp;
 	const struct ptx_insn *insn;
@@ -129,8 +129,8 @@ static bool is_printable(const char *at, size_t n)
 	return n < 16 && at[n] && strchr("diouxXcaAeEfFgGsp", at[n]);
 }
 
-/* At a %: true and *@used characters consumed, or a fault. What is no conversion is printed as it
- * is. */
+/* At a %: true and *@used characters consumed, or a fault. Text that is no conversion is printed
+ * unchanged. */
 static bool print_conversion(struct printing *p, const char *at, size_t *used)
 {
 	size_t n = 1 + strspn(at + 1, "-+ #0123456789.");
@@ -145,7 +145,7 @@ static bool print_conversion(struct printing *p, const char *at, size_t *used)
 	memcpy(format, at, n + 1);
 	format[n + 1] = '\0';
 	*used = n + 1;
-	/* All wide integers are 64 bits on both sides; h and j, z, t do not change that. */
+	/* Device and host agree on 64-bit integers; h, j, z and t need no translation. */
 	return print_value(p, format, n + 1);
 }
 

@@ -1,7 +1,7 @@
-/* Device functions that are not in the text. */
+/* Device functions that the system provides. */
 #pragma once
 
 #include "simcuda/ptx/program/program.h"
 
-/* What runs instead of a function that is declared but not defined; NULL: nothing does. */
+/* The implementation of a function that is declared but not defined; NULL: there is none. */
 ptx_exec *ptx_builtin_find(const struct ptx_function *f);

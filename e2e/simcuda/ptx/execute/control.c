@@ -118,7 +118,8 @@ static bool enter(struct ptx_warp *w, const struct ptx_insn *i, uint32_t lane,
 	return true;
 }
 
-/* Lanes that call different functions go one after the other: the rest stays at the call. */
+/* Lanes that call different functions run one group after the other: the others stay at the call.
+ */
 enum ptx_flow ptx_exec_call(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
 	const struct ptx_function *callee = i->call->function;
@@ -181,7 +182,7 @@ enum ptx_flow ptx_exec_exit(struct ptx_warp *w, const struct ptx_insn *i, uint32
 	(void)i;
 	ptx_park(w, w->group & ~mask, w->pc + 1);
 	w->live &= ~mask;
-	/* Who waited for these lanes looks again. */
+	/* Wakes lanes that waited for these. */
 	w->at_sync = 0;
 	ptx_barriers_recheck(w->block, w);
 	return PTX_REGROUP;

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* A value on its way: a floating-point number or an integer. */
+/* The value between source and destination: a floating-point number or an integer. */
 struct number {
 	bool is_float, is_negative; /* is_negative: of an integer */
 	double value;
@@ -179,7 +179,7 @@ static double to_double(const struct number *n)
 	return result;
 }
 
-/* Exact enough for a format that is much narrower. */
+/* Exact enough: the destination format is much narrower. */
 static double to_odd(const struct number *n)
 {
 	double value = n->is_float ? n->value : ptx_integer_odd(n->magnitude);
@@ -196,7 +196,7 @@ static uint64_t write_float(const struct ptx_convert *c, struct number n)
 		n.value = round_integral(n.value, c->round);
 	if (n.is_float)
 		n.value = limit_float(c, n.value);
-	/* What is left to be rounded is not: an integral value, or the same type. */
+	/* Nothing is left to round: an integral value, or the same type. */
 	enum ptx_round round = c->to_integral ? PTX_RN : (enum ptx_round)c->round;
 	switch ((enum ptx_type)c->to) {
 	case PTX_f16:

@@ -1,14 +1,13 @@
-/* Runs the warps of a block, each for a slice, until all have ended. Within a
- * warp, the groups of lanes take turns the same way (warp.h says which comes first), so a
- * thread that spins until another one writes does not spin forever.
- */
+/* Runs the warps of a block in slices until all have ended. Within a warp, groups of lanes also run
+ * in slices (warp.h has their order), so a thread that spins until another thread writes does not
+ * spin forever. */
 #include "simcuda/ptx/execute/warp.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#define SLICE 4096 /* instructions of a warp before the next one's turn */
+#define SLICE 4096 /* instructions of a warp before the next warp runs */
 
 enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, const char *format, ...)
 {
@@ -22,7 +21,7 @@ enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, cons
 	return PTX_FAULT;
 }
 
-/* Who runs next: false, if nobody can. */
+/* Selects the group that runs next. False: none can run. */
 static bool choose_group(struct ptx_warp *w)
 {
 	uint32_t runnable = ptx_runnable(w), candidates = runnable & ~w->skip;
@@ -66,7 +65,7 @@ static bool choose_group(struct ptx_warp *w)
 	return true;
 }
 
-/* The lanes whose guard lets them. */
+/* The lanes whose guard is true. */
 static uint32_t guarded(const struct ptx_warp *w, const struct ptx_insn *i)
 {
 	uint32_t predicate = *(const uint32_t *)ptx_row(w, i->guard);
@@ -74,7 +73,7 @@ static uint32_t guarded(const struct ptx_warp *w, const struct ptx_insn *i)
 	return w->group & (i->guard_negated ? ~predicate : predicate);
 }
 
-/* Until the group has to be chosen anew, or *@budget is used up. */
+/* Runs until another group has to be selected, or *@budget is used up. */
 static enum ptx_flow run_group(struct ptx_warp *w, uint32_t *budget)
 {
 	const struct ptx_insn *code = w->block->kernel->module->code;
@@ -109,7 +108,7 @@ static enum ptx_flow run_warp(struct ptx_warp *w, uint32_t slice, uint32_t *ran)
 			return PTX_FAULT;
 	}
 	*ran = slice - budget;
-	/* Groups that did not come to an end in their slice let the others go first. */
+	/* Groups that used up their slice go behind the others. */
 	if (!budget && w->group != ptx_runnable(w))
 		w->skip |= w->group;
 	else

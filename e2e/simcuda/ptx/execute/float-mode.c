@@ -1,6 +1,6 @@
-/* Rounding modes, flushing of subnormals and saturation, around the plain form of an instruction:
- * sources are copied to scratch rows where they have to be flushed, the plain form runs, and its
- * result is put right. */
+/* Rounding modes, flushing of subnormals and saturation around the plain form of an instruction.
+ * Sources that must be flushed are copied to scratch rows; then the plain form runs, and its result
+ * is flushed and saturated. */
 #include "simcuda/ptx/execute/executors.h"
 
 #include "simcuda/ptx/execute/warp.h"

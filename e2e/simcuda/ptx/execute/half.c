@@ -103,13 +103,13 @@ double ptx_fma_odd(double a, double b, double c)
 
 	if (!isfinite(sum))
 		return sum;
-	/* What the sum lost, exactly. */
+	/* The exact rounding error of the sum. */
 	double part = sum - product;
 	double lost = (product - (sum - part)) + (c - part);
 	memcpy(&bits, &sum, sizeof(bits));
 	if (lost == 0 || (bits & 1))
 		return sum;
-	/* Towards what was lost, to the odd neighbour. */
+	/* Rounds to the odd neighbour, in the direction of the error. */
 	return nextafter(sum, lost > 0 ? INFINITY : -INFINITY);
 }
 

@@ -44,7 +44,7 @@ static bool arrive(struct word *word, uint32_t count, bool drop)
 	return true;
 }
 
-/* One lane's turn; the result is the state before, or whether the wait is over. */
+/* Executes one lane. The result is the previous state, or whether the wait is over. */
 static bool operate(const struct ptx_insn *i, uint64_t *at, uint64_t operand, uint64_t *result)
 {
 	struct word word = unpack(*at);

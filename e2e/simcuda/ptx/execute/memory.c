@@ -1,5 +1,5 @@
-/* Loads, stores, fences, and conversions between generic and other addresses. Memory that others
- * use at the same time is read and written with one access an element, as the hardware does. */
+/* Loads, stores, fences, and conversions between generic and other addresses. Each element of
+ * shared memory is read or written with one access, as the hardware does. */
 #include "simcuda/ptx/execute/memory.h"
 
 #include "simcuda/ptx/execute/executors.h"
@@ -131,7 +131,7 @@ enum ptx_flow ptx_exec_store(struct ptx_warp *w, const struct ptx_insn *i, uint3
 	return PTX_NEXT;
 }
 
-/* A kernel's parameter at a fixed place: the same for all lanes, at whatever alignment it came. */
+/* A kernel's parameter at a fixed offset: the same for all lanes, of any alignment. */
 enum ptx_flow ptx_exec_load_param(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
 	const struct ptx_access *access = &i->access;

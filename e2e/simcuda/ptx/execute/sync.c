@@ -1,7 +1,6 @@
-/* What lanes of a warp do together: shuffles, votes, matches, reductions. Each names the lanes that
- * take part; those that come first wait, also when they come on different paths, until all that
- * have not exited are there. Then the operation is done at once for all of them.
- */
+/* Operations across the lanes of a warp: shuffles, votes, matches, reductions. Each names its
+ * lanes. A lane waits until all named lanes that have not exited have arrived, on any path. Then
+ * the operation is done for all of them at once. */
 #include "simcuda/ptx/execute/sync.h"
 
 #include "simcuda/ptx/execute/executors.h"
@@ -9,7 +8,7 @@
 
 #include <sched.h>
 
-/* Lanes that meet, each at its own instruction. */
+/* Lanes that synchronise, each at its own instruction. */
 struct meeting {
 	struct ptx_warp *warp;
 	uint32_t lanes;
@@ -190,7 +189,7 @@ static void (*const operations[])(const struct meeting *m, uint8_t variant) = {
 	[PTX_SYNC_MATCH] = match,     [PTX_SYNC_REDUX] = redux,  [PTX_SYNC_ELECT] = elect,
 };
 
-/* The lanes that wait for the same meeting as @i. */
+/* The lanes that wait for the same operation as @i. */
 static uint32_t waiting_for(const struct meeting *m, const struct ptx_insn *i, uint32_t members)
 {
 	const struct ptx_insn *code = m->warp->block->kernel->module->code;
@@ -266,7 +265,7 @@ enum ptx_flow ptx_exec_activemask(struct ptx_warp *w, const struct ptx_insn *i, 
 	return PTX_NEXT;
 }
 
-/* nanosleep: whoever is waited for may need this CPU. */
+/* nanosleep: the thread that this one waits for may need this CPU. */
 enum ptx_flow ptx_exec_pause(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
 	(void)w;

@@ -1,4 +1,4 @@
-/* What the decoder and the executor of synchronising instructions agree on. */
+/* Encodings of synchronising instructions, for the decoder and the executor. */
 #pragma once
 
 enum ptx_barrier_variant {

@@ -1,8 +1,8 @@
-/* A block while it runs: 32 threads are a warp, each with its own pc; the lanes at the same pc of
- * the same frame are a group and execute together. Of all runnable groups the innermost call's,
- * then the one with the smallest pc runs first, and it stops where another group waits: so lanes
- * that went different ways come together again. A lane that waits (for a barrier, or for the lanes
- * that a `.sync` instruction names) keeps the pc of the instruction that it waits at.
+/* A running block. 32 threads are a warp, each with its own pc. Lanes at the same pc of the same
+ * frame are a group and execute together. Of all runnable groups, the one in the innermost call
+ * runs first, then the one with the smallest pc. It stops where another group waits, so diverged
+ * lanes reconverge. A lane that waits (at a barrier, or for the lanes of a `.sync` instruction)
+ * keeps the pc of that instruction.
  *
  * Everything here belongs to the CPU thread that runs the block. Only global memory is shared.
  */
@@ -63,7 +63,7 @@ enum ptx_special {
 
 #define PTX_SPECIAL_REF(name) (PTX_SPECIAL_##name * (uint32_t)PTX_ROW_BYTES | PTX_SPECIALS)
 
-/* Special registers that are read anew each time. */
+/* Special registers whose value changes between reads. */
 enum ptx_clock {
 	PTX_CLOCK_LOW,
 	PTX_CLOCK_HIGH,
@@ -84,12 +84,12 @@ struct ptx_warp {
 	uint8_t *base[4]; /* by enum ptx_base */
 	uint32_t pc, group;
 	uint32_t stop;       /* the next pc at which other lanes of this frame wait */
-	uint32_t jump_limit; /* a jump to below here leaves the group the one to run */
+	uint32_t jump_limit; /* after a jump below this pc the group still runs first */
 	uint32_t regs;       /* frame: offset of its registers */
 
 	uint32_t index;
 	uint32_t live, at_barrier, at_sync,
-		skip;   /* lane masks; skip: had their turn, others did not */
+		skip;   /* lane masks; skip: ran in this round, others have not */
 	uint32_t carry; /* CC.CF */
 	uint32_t lane_pc[PTX_LANES], lane_regs[PTX_LANES], lane_locals[PTX_LANES];
 	uint32_t lane_depth[PTX_LANES];
@@ -140,7 +140,7 @@ static inline uint32_t ptx_runnable(const struct ptx_warp *warp)
 	return warp->live & ~warp->at_barrier & ~warp->at_sync;
 }
 
-/* Lanes @mask wait at, or go on from, @pc. */
+/* Sets the pc of the lanes @mask, which wait there or continue there. */
 static inline void ptx_park(struct ptx_warp *warp, uint32_t mask, uint32_t pc)
 {
 	for (; mask; mask &= mask - 1)
@@ -154,11 +154,11 @@ enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, cons
 /* Until all warps have ended; what ptx_run_block returns. exec.c */
 int ptx_run_warps(struct ptx_block *block, const volatile int *stop);
 
-/* Lanes have exited: whoever waited for them may go on. barrier.c */
+/* Lanes have exited: releases lanes that waited for them. barrier.c */
 void ptx_barriers_recheck(struct ptx_block *block, struct ptx_warp *warp);
 
-/* Every lane of @mask, as one loop that the compiler can make vectors of when all are there: rows
- * are either the same or do not overlap. */
+/* Loops over the lanes of @mask. The compiler can vectorise it when all lanes are active: rows are
+ * identical or do not overlap. */
 #ifdef __clang__
 #define PTX_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else

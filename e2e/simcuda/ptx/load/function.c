@@ -142,7 +142,7 @@ static int parse_dimensions(struct ptx_parser *p, struct ptx_dim *out)
 	return p->result;
 }
 
-/* Words between head and body that say nothing about the result; with a number behind each. */
+/* Directives between head and body that do not change the result, each with a number. */
 static const char *const hints[] = {
 	"minnctapersm", "maxnctapersm",    "maxnreg",      "maxclusterrank",
 	"noreturn",     "explicitcluster", "abi_preserve", "abi_preserve_control",
@@ -257,7 +257,7 @@ static int parse_body(struct ptx_parser *p, struct ptx_function *f)
 	f->frame_max = f->frame_bytes;
 	if (parse_block(p))
 		return p->result;
-	/* Whoever falls off the end returns. */
+	/* Code that falls off the end returns. */
 	if (ptx_emit(p, NULL, &end))
 		return p->result;
 	f->end = (uint32_t)p->module->n_code;
@@ -282,8 +282,8 @@ static void end_function(struct ptx_parser *p)
 	p->function = NULL;
 }
 
-/* Results stand before the name, which is not known yet: they are parsed for a function that hands
- * them over. */
+/* Results stand before the name, which is not known yet. They are parsed into a temporary function.
+ */
 static int parse_head(struct ptx_parser *p, struct ptx_function *results, bool is_kernel,
 		      struct ptx_function **out)
 {

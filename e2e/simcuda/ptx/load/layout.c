@@ -1,8 +1,8 @@
-/* When the whole text is known: gives variables their addresses, puts these into the code, and adds
- * up what each kernel and its callees need.
+/* Runs when the whole text is known. Gives variables their addresses, puts them into the code, and
+ * adds up what each kernel and its callees need.
  *
- * Shared variables that only one kernel uses are laid out for that kernel, from 0. Those that a
- * device function uses have one offset for all kernels, in front of the kernels' own.
+ * A shared variable that one kernel uses is laid out for that kernel, from 0. One that a device
+ * function uses has one offset for all kernels, before the kernels' own.
  */
 #include "simcuda/ptx/parse/parse.h"
 
@@ -44,7 +44,7 @@ static void place_shared(struct ptx_variable *v, uint64_t *end)
 	v->placed = true;
 }
 
-/* Of what device functions use. */
+/* Shared variables that device functions use. */
 static int place_function_shared(struct ptx_parser *p)
 {
 	struct ptx_function *f;
@@ -150,7 +150,7 @@ static void find_dynamic(struct ptx_function *f)
 			f->dynamic_align = (uint32_t)use->variable->align;
 }
 
-/* Where the depth of calls is not known, there is room for so many of the largest frame. */
+/* If the depth of calls is unknown, reserves room for this many of the largest frame. */
 static void make_room(struct ptx_module *module, struct ptx_function *f)
 {
 	if (!f->deep)

@@ -1,4 +1,4 @@
-/* Loading, freeing and asking a module: the outer half of ptx.h. */
+/* Loads, frees and queries modules: the module functions of ptx.h. */
 #include "simcuda/ptx/parse/parse.h"
 
 #include "simcuda/ptx/execute/warp.h"

@@ -1,7 +1,6 @@
-/* How many registers a real compiler would need, about: PTX names as many as it likes, of which few
- * are alive at once. A register is taken to live from its first mention to its last, and through
- * each loop that it is alive at the head of.
- */
+/* Estimates how many registers a real compiler would need. PTX names many registers, few of them
+ * alive at once. A register is alive from its first to its last mention, and through each loop at
+ * whose head it is alive. */
 #include "simcuda/ptx/load/pressure.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What a kernel's registers would be on the hardware. */
+/* A kernel's registers on real hardware, estimated. */
 #pragma once
 
 #include "simcuda/ptx/program/program.h"

@@ -1,4 +1,4 @@
-/* Statements: guard, opcode, modifiers, operands. What they mean, the decoders say. */
+/* Parses statements: guard, opcode, modifiers, operands. Decoders give them a meaning. */
 #include "simcuda/ptx/decode/decode.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* First values of variables. They are noted while the text is read, and written when all addresses
- * are known. */
+/* Initial values of variables. They are recorded while parsing and written when all addresses are
+ * known. */
 #include "simcuda/ptx/parse/parse.h"
 
 static int add_initial(struct ptx_parser *p, const struct ptx_initial *initial)
@@ -59,7 +59,7 @@ static int parse_initial(struct ptx_parser *p, struct ptx_initial *initial, enum
 	return ptx_parse_constant(p, type, &initial->bits);
 }
 
-/* An array that gets its values. */
+/* An array and its initial values. */
 struct filling {
 	struct ptx_initial initial;
 	enum ptx_type type;

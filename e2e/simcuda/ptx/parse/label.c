@@ -1,5 +1,5 @@
-/* Labels and lists of labels. A label may be used before it is there: its users wait until the
- * function ends. */
+/* Labels and lists of labels. A label may be used before its definition: uses are resolved at the
+ * function's end. */
 #include "simcuda/ptx/parse/parse.h"
 
 static int parse_targets(struct ptx_parser *p, const struct ptx_token *name)
@@ -27,7 +27,7 @@ static int parse_targets(struct ptx_parser *p, const struct ptx_token *name)
 	return ptx_expect(p, ";");
 }
 
-/* name: at the name. What kind of name, the word behind the colon says. */
+/* name: at the name. The word after the colon tells what kind of name it is. */
 int ptx_parse_label(struct ptx_parser *p)
 {
 	struct ptx_token name = p->token;

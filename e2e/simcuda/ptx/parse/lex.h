@@ -32,7 +32,7 @@ struct ptx_lexer {
 	bool open_comment; /* the text ends in one */
 };
 
-/* The next token; END again and again behind the last. */
+/* The next token; behind the last one always END. */
 struct ptx_token ptx_lex(struct ptx_lexer *lexer);
 
 bool ptx_token_is(const struct ptx_token *token, enum ptx_token_kind kind, const char *text);

@@ -25,7 +25,7 @@ static int parse_unary(struct ptx_parser *p, int depth, uint64_t *out)
 		return p->result;
 	}
 	if (ptx_accept(p, "(")) {
-		/* A cast, (.s64), changes nothing that matters here. */
+		/* A cast, (.s64), has no effect here. */
 		if (ptx_at_dot(p, "s64") || ptx_at_dot(p, "u64")) {
 			ptx_advance(p);
 			r = ptx_expect(p, ")");
@@ -197,7 +197,7 @@ int ptx_parse_constant(struct ptx_parser *p, enum ptx_type type, uint64_t *out)
 			return r;
 		token.kind = PTX_TOKEN_INTEGER;
 		token.bits = *out;
-		/* An initialiser may say 0 where a number with a point is meant. */
+		/* An initialiser may write 0 for 0.0. */
 		if (ptx_types[type].class == PTX_FLOAT && ptx_types[type].bytes > 2) {
 			double value = (double)(int64_t)token.bits;
 			token.kind = PTX_TOKEN_DOUBLE;

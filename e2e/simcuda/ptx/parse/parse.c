@@ -34,7 +34,7 @@ void ptx_advance(struct ptx_parser *p)
 	p->token = p->next;
 	if (p->token.kind == PTX_TOKEN_BAD)
 		ptx_fail(p, "%.*s", PTX_SHOW(&p->token));
-	/* Nothing follows a failure: whoever loops over tokens comes to the end. */
+	/* After a failure only END follows, so that loops over tokens end. */
 	if (p->result)
 		p->token.kind = PTX_TOKEN_END;
 	else

@@ -1,6 +1,5 @@
-/* The parser: tokens to variables, functions and statements. One pass; names must be declared
- * before they are used, labels and what initialisers name excepted. The first error sticks.
- */
+/* The parser turns tokens into variables, functions and statements in one pass. Names must be
+ * declared before use, except labels and names in initialisers. The first error sticks. */
 #pragma once
 
 #include "simcuda/ptx/parse/lex.h"
@@ -61,7 +60,7 @@ struct ptx_target_list {
 	struct ptx_scope *scope;
 };
 
-/* A value of an initialiser: bits, or what an address becomes. */
+/* A value of an initialiser: bits, or an address that is resolved later. */
 struct ptx_initial {
 	struct ptx_variable *variable;
 	uint64_t offset;
@@ -124,7 +123,7 @@ struct ptx_parser {
 	bool version_seen, address_size_seen;
 };
 
-/* -EINVAL, or what failed before. @token's line is named. */
+/* Reports an error at @token's line. Returns -EINVAL, or the first error's code. */
 int ptx_fail_at(struct ptx_parser *p, const struct ptx_token *token, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ptx_no_memory(struct ptx_parser *p);
@@ -150,7 +149,7 @@ void ptx_scopes_free(struct ptx_scope *scopes);
 /* NULL and failed: already there, or no memory. */
 struct ptx_symbol *ptx_declare(struct ptx_parser *p, struct ptx_scope *scope,
 			       const struct ptx_token *name, enum ptx_symbol_kind kind);
-/* Looks from @scope outwards; registers of a family come to be. NULL: not declared. */
+/* Looks from @scope outwards and creates registers of a family. NULL: not declared. */
 struct ptx_symbol *ptx_lookup(struct ptx_parser *p, struct ptx_scope *scope,
 			      const struct ptx_token *name);
 /* PTX_TYPES: none. */
@@ -174,11 +173,11 @@ int ptx_parse_formal(struct ptx_parser *p, struct ptx_variable **out, struct ptx
 /* initial.c: at the first token of a value of the variable, an array of @n @dimensions. */
 int ptx_parse_initials(struct ptx_parser *p, struct ptx_variable *variable, enum ptx_type type,
 		       const uint64_t *dimensions, unsigned n);
-/* At the =: how many values there are for a first dimension that is open. */
+/* At the =: counts the values of an array whose first dimension is open. */
 uint64_t ptx_count_initials(const struct ptx_parser *p);
 int ptx_apply_initials(struct ptx_parser *p);
 
-/* label.c: at a name before a colon; and at the end of a function, for what used labels. */
+/* label.c: at a name before a colon; and at a function's end, to resolve uses of labels. */
 int ptx_parse_label(struct ptx_parser *p);
 int ptx_resolve_labels(struct ptx_parser *p);
 
@@ -188,5 +187,5 @@ int ptx_parse_function(struct ptx_parser *p, bool is_kernel, bool is_extern);
 /* load/statement.c: an instruction, from its guard to its semicolon. */
 int ptx_parse_statement(struct ptx_parser *p);
 
-/* load/layout.c: what is known when the whole text is. */
+/* load/layout.c: after the whole text is parsed. */
 int ptx_layout(struct ptx_parser *p);

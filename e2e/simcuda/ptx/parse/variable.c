@@ -1,13 +1,11 @@
-/* Declarations of variables, parameters and registers, and initialisers. Where a variable lies is
- * known at once in a frame and among parameters; .global, .const and .shared ones are laid out at
- * the end.
- */
+/* Declarations of variables, parameters and registers, and initialisers. Variables in a frame and
+ * parameters get their offset at once; .global, .const and .shared variables at the end. */
 #include "simcuda/ptx/parse/parse.h"
 
 #define ALIGN_MAX      1024
 #define DIMENSIONS_MAX 8
 
-/* What stands before the name of a variable. */
+/* The part of a declaration before the name. */
 struct shape {
 	enum ptx_type type;
 	uint64_t align; /* 0: the type's */
@@ -26,7 +24,7 @@ static int parse_align(struct ptx_parser *p, uint64_t *out)
 	return p->result;
 }
 
-/* `.ptr .global .align 4`: of what a pointer points to. */
+/* `.ptr .global .align 4` describes a pointer's target. */
 static int skip_pointer(struct ptx_parser *p)
 {
 	uint64_t align;
@@ -138,8 +136,7 @@ static struct ptx_variable *new_variable(struct ptx_parser *p, const struct ptx_
 	return v;
 }
 
-/* A variable of the module is there once for all functions; a later declaration defines an extern.
- */
+/* A module variable exists once for all functions; a later declaration may define an extern one. */
 static int place(struct ptx_parser *p, struct ptx_variable *v)
 {
 	struct ptx_function *f = p->function;

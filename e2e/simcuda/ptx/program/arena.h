@@ -1,5 +1,4 @@
-/* Memory that lives and dies together: what a module's text was compiled to, or what one function's
- * parsing needs. */
+/* Memory that is freed together: of a compiled module, or of one function's parse. */
 #pragma once
 
 #include <stddef.h>

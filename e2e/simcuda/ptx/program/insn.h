@@ -1,8 +1,7 @@
-/* A compiled instruction. Its operands are rows: a register of a warp is 32 values beside each
- * other, one a lane, so that an instruction is one loop over the active lanes. A predicate is one
- * word with a bit a lane. A row is named by its offset from one of four bases, the base in the two
- * low bits; immediate operands are rows of the function's constants, special registers rows of the
- * warp.
+/* A compiled instruction. Operands are rows: a warp's register is an array of 32 values, one a
+ * lane, so an instruction is one loop over the active lanes. A predicate is one word with a bit a
+ * lane. A row reference is an offset from one of four bases, with the base in the two low bits.
+ * Immediate operands are rows of the function's constants; special registers are rows of the warp.
  */
 #pragma once
 
@@ -47,22 +46,22 @@ enum ptx_base { PTX_REGISTERS, PTX_CONSTANTS, PTX_SPECIALS, PTX_SCRATCH };
 
 #define PTX_NO_ROW UINT32_MAX
 
-/* What an instruction did to the control flow. */
+/* The effect of an instruction on the control flow. */
 enum ptx_flow {
 	PTX_NEXT,    /* on to the next instruction */
 	PTX_JUMPED,  /* the whole group goes on at warp->pc */
-	PTX_REGROUP, /* lanes went different ways or wait; the lanes' own pcs are right */
+	PTX_REGROUP, /* lanes diverged or wait; their own pcs are valid */
 	PTX_FAULT,   /* warp->error says what */
 };
 
 typedef enum ptx_flow ptx_exec(struct ptx_warp *warp, const struct ptx_insn *insn, uint32_t mask);
 ptx_exec ptx_exec_bra;
-/* All lanes at once; what it says of inactive ones is not looked at. */
+/* Compares all lanes; results of inactive lanes are ignored. */
 typedef uint32_t ptx_compare(const void *a, const void *b);
 
 enum ptx_round { PTX_RN, PTX_RZ, PTX_RM, PTX_RP, PTX_RNA };
 
-/* How a memory instruction addresses and moves; of atomics too. */
+/* Addressing and size of a memory instruction, atomics included. */
 struct ptx_access {
 	uint8_t space;        /* enum ptx_space */
 	uint8_t bytes;        /* of one element */
@@ -93,7 +92,7 @@ struct ptx_convert {
 };
 
 struct ptx_sync {
-	uint8_t kind;    /* what has to match between the lanes that meet */
+	uint8_t kind;    /* equal for the lanes of one operation */
 	uint8_t variant; /* of the kind: shfl's mode, vote's, a barrier's reduction */
 	uint8_t count;   /* a barrier has a thread count */
 	uint8_t negated; /* the predicate operand */
@@ -106,7 +105,7 @@ struct ptx_logic {
 	uint8_t result;  /* set: enum ptx_set_result */
 	uint8_t pair;    /* two halves are compared */
 };
-/* What true is; of two halves, in each half. */
+/* The value of true; for two halves, of each half. */
 enum ptx_set_result { PTX_ALL_ONES, PTX_ONE_F32, PTX_ONE_F16, PTX_ONE_BF16 };
 enum ptx_combine { PTX_ALONE, PTX_AND, PTX_OR, PTX_XOR };
 
@@ -134,8 +133,8 @@ struct ptx_insn {
 	};
 };
 
-/* One row of the table of plain instructions: destination and sources are rows of a fixed width,
- * and what it does depends on nothing else. The name has '_' where PTX has '.'. */
+/* One row of the table of plain instructions: the result depends only on source rows of a fixed
+ * width. The name has '_' where PTX has '.'. */
 struct ptx_plain {
 	const char *name;
 	ptx_exec *exec;

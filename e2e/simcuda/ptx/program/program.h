@@ -1,6 +1,5 @@
-/* What a module's text was compiled to. Read-only once loaded: any number of threads may run its
- * kernels. Everything but the code, the constants and the variables lies in the module's arena.
- */
+/* A compiled module. It is read-only once loaded, so any number of threads may run its kernels.
+ * Everything except code, constants and variables lies in the module's arena. */
 #pragma once
 
 #include "simcuda/ptx/program/arena.h"
@@ -14,7 +13,7 @@
 #define PTX_LOCAL_BYTES_MAX    (512 * 1024)
 #define PTX_MODULE_BYTES_MAX   (4ULL << 30)
 #define PTX_REGISTER_BYTES_MAX (64 << 20)
-#define PTX_FRAMES_MAX         24 /* nested calls, where recursion or function pointers hide the depth */
+#define PTX_FRAMES_MAX         24 /* nested calls, if recursion or function pointers hide the depth */
 
 struct ptx_variable {
 	const char *name;
@@ -28,7 +27,7 @@ struct ptx_variable {
 	UT_hash_handle hh; /* module->globals */
 };
 
-/* A value that a function's immediates have: one row. */
+/* A constant of a function: one row for all its uses. */
 struct ptx_constant {
 	struct ptx_constant_key {
 		uint64_t bits, bytes;
@@ -38,7 +37,7 @@ struct ptx_constant {
 	UT_hash_handle hh;
 };
 
-/* An instruction whose imm an address of a variable is added to once all are laid out. */
+/* An instruction to whose imm a variable's address is added after layout. */
 struct ptx_use {
 	struct ptx_variable *variable;
 	size_t insn; /* SIZE_MAX: none, it was used in a constant */
@@ -91,7 +90,7 @@ struct ptx_function {
 	ptx_exec *builtin;      /* not defined, but the system provides it */
 	struct ptx_error error; /* message set: it cannot be run */
 
-	/* With all that it calls. */
+	/* Including everything that it calls. */
 	struct ptx_error unusable;
 	bool deep;          /* recursion or calls by address: PTX_FRAMES_MAX frames */
 	bool shares;        /* uses .shared variables that functions use */

@@ -1,5 +1,5 @@
-/* A hostile module is loaded, and a block of each of its kernels run for a bounded time; every
- * address but the parameters' own buffer is refused. */
+/* Loads a hostile module and runs one block of each of its kernels for a bounded time. Only
+ * addresses in the parameters' buffer are allowed. */
 #include "simcuda/ptx/ptx.h"
 
 #include <stdlib.h>

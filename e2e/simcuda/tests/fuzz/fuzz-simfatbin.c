@@ -1,4 +1,5 @@
-/* Images of any kind from a file: found PTX lies within the image or in memory of its own. */
+/* Reads an image of any kind from a file. PTX that is found lies in the image or in its own memory.
+ */
 #include "simcuda/driver/driver.h"
 
 #include <stdlib.h>
