@@ -1,4 +1,5 @@
-/* hostile SOCKET GPU ATTACK: a client that means harm. Run as root, it becomes who it has to be. */
+/* hostile SOCKET GPU ATTACK: a hostile client. Run as root, it changes to the user that an attack
+ * needs. */
 #include "robustness/hostile/client.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 static const struct {
 	const char *name;
 	void (*attack)(void);
-	bool as_root; /* it forks, and becomes others itself */
+	bool as_root; /* it forks and changes users itself */
 } attacks[] = {
 	{"connections", attack_connections, true},
 	{"flood", attack_flood, true},

@@ -1,4 +1,4 @@
-/* What is said: garbage, names that are no names, and lies about work; and who says it. */
+/* Hostile contents: garbage, bad names, lies about work, and messages from the wrong process. */
 #include "robustness/hostile/client.h"
 
 #include <signal.h>
@@ -60,8 +60,8 @@ void attack_garbage(void)
 	}
 }
 
-/* A connection belongs to the process that made it, whoever has the descriptor: one that hands it
- * on and ends gives nobody its place. */
+/* A connection belongs to the process that made it. A process that passes the descriptor on and
+ * ends also ends the client. */
 void attack_orphan(void)
 {
 	int sockets[2];
@@ -78,7 +78,7 @@ void attack_orphan(void)
 		int own = client_join(&welcome, fds);
 		_exit(own < 0 || weir_message_send(sockets[1], &hello, sizeof(hello), &own, 1) < 0);
 	}
-	/* Not by weir_message_receive(): no descriptor belongs to HELLO. */
+	/* weir_message_receive() cannot be used: HELLO has no descriptor. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
 	struct iovec data = {.iov_base = &hello, .iov_len = sizeof(hello)};
 	struct msghdr header = {.msg_iov = &data,
@@ -92,15 +92,15 @@ void attack_orphan(void)
 	waitpid(child, NULL, 0);
 	if (!client_is_cut_off(taken, 10000))
 		harm("the connection of a dead process stands");
-	/* One that was never welcomed is as dead. */
+	/* The same for a connection before WELCOME. */
 	hello = client_hello();
 	if (weir_message_send(socket, &hello, sizeof(hello), NULL, 0) < 0 ||
 	    !client_hear(socket, &welcome, fds, &n, 10000))
 		harm("the living are not let in");
 }
 
-/* Names that would write into logs, tables and terminals. The case looks for what became of them;
- * the client stays until it is killed. */
+/* Names that would inject text into logs, tables and terminals. The test checks these outputs; the
+ * client stays until it is killed. */
 void attack_words(void)
 {
 	struct weir_hello hello = client_hello();
@@ -127,8 +127,7 @@ static void *map_page(int fd)
 	return page;
 }
 
-/* Says again and again that next to nothing is left of what it does, which hpf would always prefer.
- */
+/* Always reports that its work is almost done, which hpf would prefer. */
 static void lie(struct weir_status_page *status)
 {
 	for (;;) {
@@ -153,7 +152,7 @@ static void be_liar(void)
 
 #define TURNS 5
 
-/* Held, then not, several times. */
+/* Waits to be held and released several times. */
 static void be_honest(void)
 {
 	union weir_message welcome;
@@ -192,7 +191,7 @@ static pid_t start_as(uid_t uid, void (*what)(void))
 	exit(0);
 }
 
-/* The honest one is its equal, and has its turns all the same. */
+/* The honest client of the same level gets its share nevertheless. */
 void attack_liar(void)
 {
 	pid_t liar = start_as(HOSTILE_UID, be_liar);
@@ -206,7 +205,7 @@ void attack_liar(void)
 		exit(1);
 }
 
-/* At the socket of another GPU, as a container that has a part of that one. */
+/* Connects to another GPU's socket, like a container with a part of that GPU. */
 void attack_socket(void)
 {
 	struct weir_memory question = {0};
