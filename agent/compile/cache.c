@@ -38,6 +38,11 @@ static bool parse_name(const char *name, struct digest *key, struct digest *cont
 	       digest_parse(content, name + DIGEST_TEXT, DIGEST_TEXT - 1);
 }
 
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
 static void format_draft(unsigned number, char name[32])
 {
 	snprintf(name, 32, "new-%u", number);
@@ -86,86 +91,50 @@ static int add(struct cache *cache, const struct digest *key, const struct diges
 	return 0;
 }
 
-/* A file of an earlier agent. */
-struct found {
-	struct digest key, content;
-	uint64_t size;
-	struct timespec used;
-};
-
-static bool examine(const struct cache *cache, const char *name, struct found *out)
+/* Adds an object of an earlier agent. False: the file is none. */
+static bool recall(struct cache *cache, const char *name)
 {
+	struct digest key, content;
 	struct stat info;
 
-	if (!parse_name(name, &out->key, &out->content) ||
+	if (!parse_name(name, &key, &content) ||
 	    fstatat(cache->folder.dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(info.st_mode) || info.st_nlink != 1 || info.st_size <= 0 ||
 	    info.st_size > (off_t)WEIR_OBJECT_MAX)
 		return false;
-	out->size = (uint64_t)info.st_size;
-	out->used = info.st_mtim;
+	struct cache_entry *same = look(cache, &key);
+	if (same && is_newer(&same->used, &info.st_mtim))
+		return false;
+	if (same)
+		cache_drop(cache, same);
+	if (add(cache, &key, &content, (uint64_t)info.st_size) == 0)
+		cache->by_use->prev->used = info.st_mtim;
 	return true;
 }
 
-static int compare_found(const void *left, const void *right)
+static int compare_use(const struct cache_entry *a, const struct cache_entry *b)
 {
-	const struct found *a = left, *b = right;
-
-	if (a->used.tv_sec != b->used.tv_sec)
-		return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
-	return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
+	return is_newer(&a->used, &b->used) - is_newer(&b->used, &a->used);
 }
 
 /* Lists the objects, and removes all other files. */
-static int list(struct cache *cache, struct found **out, size_t *n_out)
+static int recall_all(struct cache *cache)
 {
 	int fd = openat(cache->folder.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	cleanup(freep) struct found *found = NULL;
-	size_t n = 0, room = 0;
 
 	if (!folder) {
 		int r = error_origin(-errno);
 		closep(&fd);
 		return r;
 	}
-	for (struct dirent *file; (file = readdir(folder));) {
-		if (n == room) {
-			room = room ? 2 * room : 64;
-			struct found *more = reallocarray(found, room, sizeof(*found));
-			if (!more) {
-				closedir(folder);
-				return error_origin(-ENOMEM);
-			}
-			found = more;
-		}
-		if (examine(cache, file->d_name, &found[n]))
-			n++;
-		else
+	for (struct dirent *file; (file = readdir(folder));)
+		if (!recall(cache, file->d_name))
 			unlinkat(cache->folder.dir, file->d_name, 0);
-	}
 	closedir(folder);
-	*out = take(found);
-	*n_out = n;
-	return 0;
-}
-
-static int recall(struct cache *cache)
-{
-	cleanup(freep) struct found *found = NULL;
-	size_t n = 0;
-	int r = list(cache, &found, &n);
-
-	if (r == 0 && n)
-		qsort(found, n, sizeof(*found), compare_found);
-	for (size_t i = 0; i < n && r == 0; i++) {
-		struct cache_entry *same = look(cache, &found[i].key);
-		if (same)
-			cache_drop(cache, same);
-		r = add(cache, &found[i].key, &found[i].content, found[i].size);
-	}
+	DL_SORT(cache->by_use, compare_use);
 	make_room(cache, 0);
-	return r;
+	return 0;
 }
 
 const struct cache_failure *cache_find_failure(const struct cache *cache, const struct digest *key)
@@ -207,7 +176,7 @@ int cache_init(struct cache *cache, const char *path, uint64_t max)
 	int r = folder_open(&cache->folder, path, "compile.cacheDir",
 			    "root in a container can change objects that others will run");
 	if (r == 0)
-		r = recall(cache);
+		r = recall_all(cache);
 	if (r < 0)
 		cache_deinit(cache);
 	return r;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 #include <uthash.h>
 
 #include "common/async-hash.h"
@@ -23,6 +24,7 @@
 struct cache_entry {
 	struct digest key, content;
 	uint64_t size;
+	struct timespec used; /* by an earlier agent */
 	UT_hash_handle hh;
 	struct cache_entry *prev, *next; /* least recently used first */
 };

@@ -4,10 +4,235 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/status.h"
+#include "common/text.h"
+#include "config/config.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
+
+/* Status */
+
+static void add_number(cJSON *object, const char *name, uint64_t value)
+{
+	cJSON_AddNumberToObject(object, name, (double)value);
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	cleanup(freep) char *mended = strdup(text);
+
+	if (mended) {
+		text_mend(mended);
+		cJSON_AddStringToObject(object, name, mended);
+	}
+}
+
+static void add_seconds(cJSON *object, const char *name, uint64_t ns)
+{
+	cJSON_AddNumberToObject(object, name, (double)ns / 1e9);
+}
+
+static const char *state_of(const struct client *client)
+{
+	const struct weir_control_page *control = client->pages.control;
+	uint64_t demand = 0;
+
+	if (client->account.outstanding == 0)
+		return "idle";
+	if (client->level < WEIR_DEMAND_LEVELS)
+		demand = atomic_load(&client->gpu->region.demand[client->level]->word);
+	return demand || atomic_load(&control->hold) ? "held" : "running";
+}
+
+static void describe_objective(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_latency && !tenant->slo)
+		add_text(object, "latencySloRefused", tenant->wanted_latency);
+	if (!tenant->slo || !usage)
+		return;
+	add_seconds(object, "latencySloSeconds", tenant->slo);
+	add_number(object, "starts", usage->objective.starts);
+	add_number(object, "startsLate", usage->objective.late);
+	cJSON_AddBoolToObject(object, "latencySloMissed", usage->objective.missed);
+}
+
+/* Mean error relative to the measured time; cost of a switch that the policy assumes. */
+static void describe_predictions(cJSON *object, const struct client *client)
+{
+	const uint64_t *total = client->account.own.total;
+	double n = (double)total[ACCOUNT_PREDICTIONS];
+
+	add_number(object, "predictions", total[ACCOUNT_PREDICTIONS]);
+	if (n > 0)
+		cJSON_AddNumberToObject(object, "predictionError",
+					(double)total[ACCOUNT_PREDICTION_ERROR] / 1e6 / n);
+	if (client->entry.cost)
+		add_seconds(object, "switchSeconds", client->entry.cost);
+}
+
+/* Reported by the client; told to the client. */
+static void describe_blocking(cJSON *object, const struct client *client)
+{
+	uint64_t burst = atomic_load(&client->pages.status->busy_period);
+	uint32_t patience = atomic_load(&client->pages.control->max_blocking_time);
+
+	if (burst)
+		add_seconds(object, "busyPeriodSeconds", burst);
+	if (patience)
+		add_seconds(object, "maxBlockingSeconds", patience);
+}
+
+/* Of the whole container on this GPU. */
+static void describe_memory(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (tenant->memory_refused || (usage && usage->memory_cut))
+		add_text(object, "memoryRefused", tenant->wanted_memory);
+	if (!usage)
+		return;
+	if (usage->memory_limit)
+		add_number(object, "memoryLimit", usage->memory_limit);
+	add_number(object, "memoryReserved", usage->memory_reserved);
+}
+
+/* Old names of fields, written for one more release. */
+static void add_deprecated(cJSON *object)
+{
+	static const struct {
+		const char *old, *new;
+	} fields[] = {
+		{"comparing", "tuning"},
+		{"earlyDemands", "speculativeDemands"},
+		{"earlyDemandsVain", "speculativeDemandMisses"},
+		{"earlyDemandSeconds", "speculativeDemandSeconds"},
+		{"burstSeconds", "busyPeriodSeconds"},
+		{"patienceSeconds", "maxBlockingSeconds"},
+	};
+
+	for (size_t i = 0; i < countof(fields); i++) {
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, fields[i].new);
+		if (item)
+			cJSON_AddItemToObject(object, fields[i].old, cJSON_Duplicate(item, false));
+	}
+}
+
+static cJSON *describe_client(const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const uint64_t *total = client->account.own.total;
+	cJSON *object = cJSON_CreateObject();
+
+	if (!object)
+		return NULL;
+	add_number(object, "client", client->number);
+	add_number(object, "pid", (uint64_t)client->pid);
+	add_text(object, "command", client->command);
+	add_text(object, "library", client->library);
+	add_text(object, "namespace", tenant->namespace_);
+	add_text(object, "pod", tenant->pod);
+	add_text(object, "container", tenant->container);
+	add_number(object, "uid", tenant->identity.uid);
+	add_text(object, "cgroup", tenant->identity.cgroup);
+	add_text(object, "gpu", client->gpu->id);
+	add_number(object, "level", client->level);
+	add_text(object, "reason", tenant->reason);
+	if (client->account.level < WEIR_LEVELS)
+		add_number(object, "actingLevel", client->account.level);
+	add_number(object, "bit", client->bit);
+	add_number(object, "share", tenant->share);
+	if (tenant->weight_refused)
+		add_text(object, "weightRefused", tenant->wanted_weight);
+	describe_objective(object, client);
+	describe_memory(object, client);
+	if (client->held_until)
+		cJSON_AddTrueToObject(object, "heldByHand");
+	add_text(object, "state", state_of(client));
+	cJSON_AddBoolToObject(object, "concurrent", client_is_concurrent(client));
+	add_number(object, "outstanding", client->account.outstanding);
+	add_seconds(object, "remainingSeconds", client->account.remaining);
+	add_number(object, "launches", total[ACCOUNT_LAUNCHES]);
+	add_seconds(object, "gpuSeconds", total[ACCOUNT_GPU_TIME]);
+	add_number(object, "gates", total[ACCOUNT_GATES]);
+	add_number(object, "gatesClosed", total[ACCOUNT_GATES_CLOSED]);
+	add_number(object, "waits", total[ACCOUNT_WAITS]);
+	add_seconds(object, "waitSeconds", total[ACCOUNT_WAIT_TIME]);
+	add_number(object, "evictions", total[ACCOUNT_EVICTIONS]);
+	add_number(object, "tuning", client->account.tuning);
+	add_number(object, "speculativeDemands", total[ACCOUNT_SPECULATIVE]);
+	add_number(object, "speculativeDemandMisses", total[ACCOUNT_SPECULATIVE_MISSES]);
+	add_seconds(object, "speculativeDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
+	describe_predictions(object, client);
+	describe_blocking(object, client);
+	add_deprecated(object);
+	return object;
+}
+
+static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gpu)
+{
+	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
+	const struct monitor_gpu *watched = monitor_find(commands->monitor, gpu);
+	cJSON *object = cJSON_CreateObject();
+	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
+
+	if (!demand) {
+		cJSON_Delete(object);
+		return NULL;
+	}
+	add_text(object, "gpu", gpu->id);
+	add_text(object, "name", gpu->name);
+	add_number(object, "memory", gpu->memory);
+	if (gpu->index >= 0)
+		add_number(object, "index", (uint64_t)gpu->index);
+	add_text(object, "policy",
+		 (gpu->policy ? gpu->policy : commands->decider->scheduler->policy)->name);
+	add_text(object, "mode",
+		 gpu_mode_words[config_for_gpu(commands->decider->config, &traits).mode]);
+	if (watched) {
+		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
+		add_text(object, "health", watched->reason);
+	}
+	/* JSON numbers cannot hold 64 bits, so this is how many clients demand, not which. */
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
+		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		cJSON_AddItemToArray(demand, cJSON_CreateNumber(__builtin_popcountll(word)));
+	}
+	return object;
+}
+
+char *commands_status(const struct commands *commands)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
+	cJSON *clients = root ? cJSON_AddArrayToObject(root, "clients") : NULL;
+	struct tenant *tenant;
+	struct decider *decider = commands->decider;
+	char *text = NULL;
+
+	decider_read_memory(decider);
+	if (gpus && clients) {
+		add_text(root, "version", WEIR_VERSION);
+		add_text(root, "policy", decider->scheduler->policy->name);
+		add_number(root, "timers", decider->scheduler->timers.n);
+		add_seconds(root, "timersLateSeconds", decider->scheduler->timers.late);
+		for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
+			cJSON_AddItemToArray(gpus, describe_gpu(commands, gpu));
+		for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
+			tenant_read(tenant);
+			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
+				cJSON_AddItemToArray(clients, describe_client(c));
+		}
+		text = cJSON_PrintUnformatted(root);
+	}
+	cJSON_Delete(root);
+	return text;
+}
+
+/* Commands */
 
 static char *print(cJSON *json)
 {
@@ -28,7 +253,7 @@ static char *error(const char *text)
 static char *status(const struct commands *commands, const cJSON *request, uint64_t *later)
 {
 	(void)request, (void)later;
-	return status_print(commands->decider, commands->monitor);
+	return commands_status(commands);
 }
 
 static char *policy(const struct commands *commands, const cJSON *request, uint64_t *later)

@@ -73,10 +73,10 @@ static void apply_level(struct tenant *tenant, const struct level_decision *deci
 
 void decider_mark(struct decider *decider)
 {
-	if (!decider->limited)
-		memories_mark(decider->memories);
-	if (!decider->limited)
-		gpu_sockets_mark(decider->gpu_sockets);
+	if (decider->limited)
+		return;
+	memories_mark(decider->memories);
+	gpu_sockets_mark(decider->gpu_sockets);
 	decider->limited = true;
 }
 
@@ -84,40 +84,30 @@ void decider_mark(struct decider *decider)
 #define WHOSE       "namespace '%s', pod '%s', container '%s': "
 #define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
 
-static void apply_slo(struct tenant *tenant, const struct tenant_spec *spec)
-{
-	if (strcmp(tenant->wanted_latency, spec->wanted_latency) != 0 && *spec->wanted_latency &&
-	    !spec->slo)
-		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
-				  ", not '%s'",
-			    WHO(tenant), spec->wanted_latency);
-	tenant->slo = spec->slo;
-	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
-		 spec->wanted_latency);
-}
-
-static void apply_weight(struct tenant *tenant, const struct tenant_spec *spec)
-{
-	if (strcmp(tenant->wanted_weight, spec->wanted_weight) != 0 && spec->weight_refused)
-		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
-				  ", above its share of %u only in levels.raiseNamespaces",
-			    WHO(tenant), spec->wanted_weight, spec->weight);
-	tenant->share = spec->weight;
-	tenant->weight_refused = spec->weight_refused;
-	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", spec->wanted_weight);
-}
-
 static void apply_spec(struct decider *decider, struct tenant *tenant,
 		       const struct tenant_spec *spec)
 {
+	bool same_latency = strcmp(tenant->wanted_latency, spec->wanted_latency) == 0;
+	bool same_weight = strcmp(tenant->wanted_weight, spec->wanted_weight) == 0;
 	struct client *client;
 
-	if (tenant->share == spec->weight && tenant->slo == spec->slo &&
-	    strcmp(tenant->wanted_latency, spec->wanted_latency) == 0 &&
-	    strcmp(tenant->wanted_weight, spec->wanted_weight) == 0)
+	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
+	    same_weight)
 		return;
-	apply_slo(tenant, spec);
-	apply_weight(tenant, spec);
+	if (!same_latency && *spec->wanted_latency && !spec->slo)
+		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
+				  ", not '%s'",
+			    WHO(tenant), spec->wanted_latency);
+	if (!same_weight && spec->weight_refused)
+		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
+				  ", above its share of %u only in levels.raiseNamespaces",
+			    WHO(tenant), spec->wanted_weight, spec->weight);
+	tenant->slo = spec->slo;
+	tenant->share = spec->weight;
+	tenant->weight_refused = spec->weight_refused;
+	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
+		 spec->wanted_latency);
+	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", spec->wanted_weight);
 	for (client = tenant->clients; client; client = client->tenant_next)
 		scheduler_change(decider->scheduler, client->gpu);
 }

@@ -507,11 +507,8 @@ static struct session *session_new(struct sessions *sessions, int fd, int proces
 		error_origin(-ENOMEM);
 		return NULL;
 	}
-	*session = (struct session){.sessions = sessions,
-				    .state = SESSION_OPEN,
-				    .fd = fd,
-				    .process = process,
-				    .pid = identity->pid};
+	*session = (struct session){
+		.sessions = sessions, .fd = fd, .process = process, .pid = identity->pid};
 	DL_APPEND(sessions->all, session);
 	sessions->n++;
 	int r = session_start(session, identity);

@@ -10,7 +10,6 @@
 
 #include "config/config.h"
 #include "common/metric.h"
-#include "mps/mps-supervisor.h"
 #include "common/process.h"
 
 #include "weir/base.h"

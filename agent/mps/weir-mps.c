@@ -1,5 +1,5 @@
 /* weir-mps: the supervisor of a node's MPS daemons. It starts daemons on the agent's request
- * (mps-supervisor.h), and ends them when it ends. The agent does everything else. */
+ * (mps-process.h), and ends them when it ends. The agent does everything else. */
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include "config/config.h"
-#include "mps/mps-supervisor.h"
 #include "mps/mps-process.h"
 
 #include "weir/base.h"

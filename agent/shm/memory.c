@@ -195,8 +195,12 @@ static bool format_name(char out[65], const char *key)
 	return true;
 }
 
-static struct memory *memory_new(struct memories *memories, const char *key,
-				 const struct memory_owner *owner)
+static void format_key(char *out, size_t size, const char *tenant, const char *gpu)
+{
+	snprintf(out, size, "%s %s", gpu, tenant);
+}
+
+static struct memory *memory_new(struct memories *memories, const struct memory_owner *owner)
 {
 	struct memory *memory = calloc(1, sizeof(*memory));
 
@@ -207,9 +211,9 @@ static struct memory *memory_new(struct memories *memories, const char *key,
 	memory->memories = memories;
 	memory->limit.writable = memory->limit.readonly = -1;
 	memory->account.writable = memory->account.readonly = -1;
-	snprintf(memory->key, sizeof(memory->key), "%s", key);
+	format_key(memory->key, sizeof(memory->key), owner->tenant, owner->gpu);
 	HASH_ADD_STR(memories->all, key, memory);
-	int r = format_name(memory->name, key) ? open_pages(memory) : -EIO;
+	int r = format_name(memory->name, memory->key) ? open_pages(memory) : -EIO;
 	if (r < 0) {
 		log_limited(LOG_ERROR, 1, "a memory account in stateDir: %s", strerror(-r));
 		memory_free(memory);
@@ -222,11 +226,6 @@ static struct memory *memory_new(struct memories *memories, const char *key,
 		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
 	adopt(memory, owner->identity);
 	return memory;
-}
-
-static void format_key(char *out, size_t size, const char *tenant, const char *gpu)
-{
-	snprintf(out, size, "%s %s", gpu, tenant);
 }
 
 static bool has_files(const struct memories *memories, const char *key)
@@ -258,7 +257,7 @@ struct memory *memories_find(struct memories *memories, const struct memory_owne
 	format_key(key, sizeof(key), owner->tenant, owner->gpu);
 	if (memory || !has_files(memories, key))
 		return memory;
-	memory = memory_new(memories, key, owner);
+	memory = memory_new(memories, owner);
 	if (memory && memory->n == 0)
 		memory_end(take(memory));
 	return memory;
@@ -292,11 +291,9 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 		   int process, struct memory **out)
 {
 	struct memory *memory = memories_find(memories, owner);
-	char key[sizeof(memory->key)];
 
-	format_key(key, sizeof(key), owner->tenant, owner->gpu);
 	if (!memory)
-		memory = memory_new(memories, key, owner);
+		memory = memory_new(memories, owner);
 	if (!memory)
 		return -EIO;
 	*out = memory;

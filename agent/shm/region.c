@@ -185,25 +185,19 @@ static void unmap_page(const void *page)
 		munmap((void *)page, WEIR_PAGE_SIZE);
 }
 
-static int open_readonly(const struct folder *root, const char *name, const char *file)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", name, file);
-	return folder_open_readonly(root, path);
-}
-
 static int fill_page(struct region_page *page, const struct folder *root, int folder,
 		     const char *name, const char *file)
 {
 	cleanup(closep) int fd = open_page(folder, file);
+	char path[128];
 
 	if (fd < 0)
 		return fd;
 	page->writable = open_protected(folder, file);
 	if (page->writable < 0)
 		return page->writable;
-	page->readonly = open_readonly(root, name, file);
+	snprintf(path, sizeof(path), "%s/%s", name, file);
+	page->readonly = folder_open_readonly(root, path);
 	if (page->readonly < 0)
 		return page->readonly;
 	protect(fd);
@@ -276,29 +270,21 @@ static int init_taken(struct region *region, int folder)
 	return fd < 0 ? fd : map_page(fd, PROT_READ | PROT_WRITE, &region->taken);
 }
 
-static void regionp(struct region *region)
+int region_init(struct region *region, const struct folder *root, const char *name)
 {
-	region_deinit(region);
-}
-
-int region_init(struct region *out, const struct folder *root, const char *name)
-{
-	cleanup(regionp) struct region region = {.writable = {-1, -1, -1},
-						 .readonly = {-1, -1, -1}};
+	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
 	cleanup(closep) int folder = open_folder(root, name);
 	int r = folder < 0 ? folder : 0;
 
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++)
-		r = init_demand(&region, root, folder, name, level);
+		r = init_demand(region, root, folder, name, level);
 	if (r == 0)
-		r = init_taken(&region, folder);
+		r = init_taken(region, folder);
 	if (r < 0) {
 		log_limited(LOG_ERROR, 1, "demand pages of %s in stateDir: %s", name, strerror(-r));
-		return r;
+		region_deinit(region);
 	}
-	*out = region;
-	region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
-	return 0;
+	return r;
 }
 
 void region_deinit(struct region *region)
@@ -307,11 +293,9 @@ void region_deinit(struct region *region)
 		unmap_page(region->demand[level]);
 		closep(&region->writable[level]);
 		closep(&region->readonly[level]);
-		region->writable[level] = region->readonly[level] = -1;
-		region->demand[level] = NULL;
 	}
 	unmap_page(region->taken);
-	region->taken = NULL;
+	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
 }
 
 void region_remove(const struct folder *root, const char *name)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/session.h"
-#include "daemon/status.h"
+#include "daemon/commands.h"
 
 static void expect_bad(const void *packet, size_t size, enum weir_refusal reason)
 {
@@ -156,7 +156,7 @@ static void test_garbage_status(void **state)
 	(void)state;
 	struct fake fake = fake_join(1);
 	memset(fake.status, 0xa5, WEIR_PAGE_SIZE);
-	char *text = status_print(&agent.decider, &agent.report.monitor);
+	char *text = commands_status(&agent.commands);
 	assert_non_null(strstr(text, "\"launches\":0"));
 	free(text);
 	fake_leave(&fake);

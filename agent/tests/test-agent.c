@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/session.h"
-#include "daemon/status.h"
+#include "daemon/commands.h"
 
 static void test_welcome(void **state)
 {
@@ -368,7 +368,7 @@ static void test_pod(void **state)
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->latency_slo, 0);
-	cleanup(freep) char *status = status_print(&agent.decider, &agent.report.monitor);
+	cleanup(freep) char *status = commands_status(&agent.commands);
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
