@@ -1,11 +1,11 @@
 #!/bin/bash
-# A hostile client against a real agent: whatever it tries, the agent lives, others are served, and nothing of
-# the attack is left. What each attack is: deploy/docs/security.md.
+# A hostile client against a real agent. After each attack the agent lives, serves others, and has nothing left of it. deploy/docs/security.md
+# describes the attacks.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
 prepare hostile
-# The bystander is an equal, so that turns are between them.
+# The bystander has the same level, so that the two share the GPU.
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
 printf '%s\n' 'logLevel: debug' "nvml: $B/simcuda/libnvidia-ml.so.1" >>"$work/agent.yaml"
 export WEIR_SIM_GPUS=2

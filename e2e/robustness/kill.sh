@@ -1,7 +1,6 @@
 #!/bin/bash
-# Clients of all levels share the simulated GPU, and are killed at random moments with SIGKILL. Then: those
-# that were not killed come to a right end, no demand bit is left, the agent knows nobody any more, and the
-# GPU is free. ROUNDS: how many are killed.
+# Clients of all levels share the simulated GPU and are killed at random moments with SIGKILL. Then the others end
+# with right values, no demand bit is left, the agent has no clients, and the GPU is free. ROUNDS: how many are killed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -61,13 +60,13 @@ for pid in "${!clients[@]}"; do
     wait "$pid" || { echo "# exit status $?: ${clients[$pid]}"; stuck=1; }
     unset "clients[$pid]"
 done
-report $stuck "those that live on come to a right end"
+report $stuck "the others end with right values"
 
 no_demand() {
     [ "$(cat "$work"/state/*/demand-* | od -An -v -t x8 -w4096 | awk '{ print $1 }' | sort -u)" = 0000000000000000 ]
 }
 check "no demand bit is left" eventually 3 no_demand
 nobody() { [ "$(status '.clients | length')" = 0 ]; }
-check "the agent knows nobody any more" eventually 3 nobody
-check "the GPU is free for the lowest" governed 65534 vector-add
+check "the agent has no clients" eventually 3 nobody
+check "the GPU is free for the lowest level" governed 65534 vector-add
 [ $failed -eq 0 ] || { tail -n 3 "$work"/*.log; exit 1; }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sixteen processes of one container race at its limit of memory through every way to allocate, and are killed
-# at random moments: never over the limit, never under it by more than a chunk, and nothing is lost. KILLS: how
-# many die.
+# Sixteen processes of one container race at its memory limit through every way to allocate, and are killed at random
+# moments. They never have more than the limit, can always have all of it but a chunk, and nothing is lost. KILLS: how
+# many are killed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -21,7 +21,7 @@ LD_LIBRARY_PATH=$work timeout -s KILL 900 "$work/bin/memory-storm" --watch $limi
     --ready-file "$work/ready" >"$work/watch.log" 2>&1 &
 watch=$!
 clients[$watch]=watch
-check "somebody looks on" eventually 10 test -e "$work/ready"
+check "an observer is at work" eventually 10 test -e "$work/ready"
 
 governed 65532 memory-storm --seed "$seed" --kills "$kills" >"$work/storm.log" 2>&1
 report $? "the limit holds, and all of it can be had"

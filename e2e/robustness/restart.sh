@@ -1,6 +1,6 @@
 #!/bin/bash
-# The agent is killed again and again below clients of three levels on two simulated GPUs: each time all are known again,
-# and what they launch is seen by the new agent.
+# The agent is killed again and again while clients of three levels use two simulated GPUs. Each new agent knows all
+# clients and sees their launches.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh

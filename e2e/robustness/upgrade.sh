@@ -1,8 +1,8 @@
 #!/bin/bash
-# Upgrade and roll-back under programs that run: the previous release's library and this agent, this library and
-# the previous agent, and agents of both that take turns. What the previous release is: e2e/robustness/compat/previous, a
-# tag or a commit, which is built here. A clone without it (a shallow one) skips that, and has the protocol's
-# first version in e2e/compat all the same.
+# Upgrade and roll-back under running programs: the previous library with this agent, this library with the previous
+# agent, and agents of both releases in turn. e2e/robustness/compat/previous names the previous release, a tag or a
+# commit, which is built here. A shallow clone does not have it and skips that part. The
+# protocol's first version is in e2e/robustness/compat.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -42,7 +42,7 @@ levels() { status -c '[.clients[] | .level] | sort'; }
 levels_are() { [ "$(levels)" = "$1" ]; }
 waits() { status '[.clients[] | select(.level == 0) | .waits] | add'; }
 waits_more() { [ "$(waits)" -gt "$1" ]; }
-# Those below are held for those above, now and not only once.
+# Clients of the lower level are held now, not only once before.
 held() {
     local before
     before=$(waits) && eventually 20 waits_more "$before"
@@ -97,9 +97,9 @@ for round in upgrade roll-back upgrade; do
     end_agent
     [ $round = upgrade ] && folder=$this || folder=$previous
     agent_of "$folder" && eventually 10 levels_are '[0,0,2]' && held
-    report $? "$round of the agent: all come back, and who is below is held"
+    report $? "$round of the agent: all come back, and the lower level is held"
 done
 use "$previous/lib/libweir.so"
 check "a program that starts with the previous library under this agent" governed 65534 vector-add
-check "they all come to a right end" end_programs
+check "they all end with right values" end_programs
 [ $failed -eq 0 ] || { tail -n 5 "$work"/*.log; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Applications whose kernels run in forms that leave, below a busy client that makes them leave all the time:
-# every value is right, order is kept, and they were evicted indeed. The compile service is the agent's own.
+# Applications whose kernels run in preemptible forms, beside a busy client of a higher level that evicts them all the
+# time: every value is right, order is kept, and evictions did happen. The compile service is the agent's own.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -12,7 +12,7 @@ echo "compile: {mode: ptx, cacheDir: $work/cache}" >>"$work/agent.yaml"
 check "the agent is up" start_agent
 start_busy
 
-# What the low client is seen to have done, while it runs: launches in forms, and evictions.
+# A counter of the low client, while it runs.
 of_low() { status "[.clients[] | select(.level == 0) | .$1] | add // 0"; }
 was_evicted() { [ "$(of_low evictions)" -gt 0 ]; }
 
@@ -60,17 +60,17 @@ for form in persistent resumable sliced; do
     in_form $form "$evicted" kernels --repeat 3 --seconds 0.2
     for seed in 1 $RANDOM; do in_form $form "$evicted" stream-order --seed "$seed" --seconds 3; done
 done
-# Tickets of several blocks, smaller ones at the end, drawn ahead.
+# Tickets of several blocks, drawn ahead; smaller ones at the end.
 export WEIR_CHUNK=5
 in_form persistent evicted matrix-multiply --size 64 --seconds 20 --stop-file "$work/enough"
 in_form persistent evicted kernels --repeat 3 --seconds 0.2
-# Of the tickets there must be more than workers, whose first ones are theirs.
+# There must be more tickets than workers, because each worker starts with one.
 WEIR_CHUNK=2 in_form persistent evicted stream-order --seed 7 --seconds 3
 unset WEIR_CHUNK
 in_form auto "" kernels --repeat 3 --seconds 0.2
 in_form auto "" vector-add --seconds 2
 
-# Killed while it is evicted, or about to be: nothing of it is left.
+# A client that is killed around its eviction leaves nothing.
 for _ in 1 2 3; do
     WEIR_FORM=persistent governed 65534 filler --waves 10 --seconds 60 >"$work/filler.log" 2>&1 &
     low=$!

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Applications under libweir, held back again and again by a busy client above them: every value that they
-# compute is still right, and they were held indeed. And a program that libweir meets without an agent,
-# without a driver, or without any use of CUDA, runs as if it were not there.
+# Applications under libweir beside a busy client of a higher level: they are held again and again, and every value
+# that they compute is right. Without an agent, without a driver or without CUDA, a program runs as if libweir were
+# not there.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -22,20 +22,20 @@ check "the agent is up" start_agent
 start_busy
 
 for program in vector-add matrix-multiply reduction long-block; do
-    check "$program below a busy client: every value is right" governed 65534 "$program" --seconds 1
+    check "$program under a busy client: every value is right" governed 65534 "$program" --seconds 1
 done
-check "the papers' benchmarks below a busy client: every value is right" governed 65534 kernels
+check "the papers' benchmarks under a busy client: every value is right" governed 65534 kernels
 for seed in 1 2 $RANDOM; do
-    check "stream-order below a busy client, seed $seed: order is kept" governed 65534 stream-order --seed "$seed"
+    check "stream-order under a busy client, seed $seed: order is kept" governed 65534 stream-order --seed "$seed"
 done
-check "stream-order beside an equal: order is kept" governed 0 stream-order --seed 4
+check "stream-order beside a client of the same level: order is kept" governed 0 stream-order --seed 4
 
 governed 65534 stream-order --seconds 4 --seed 5 >"$work/held.log" 2>&1 &
 held=$!
 clients[$held]=stream-order
 was_held() { [ "$(status '[.clients[] | select(.level == 0) | .waits] | add // 0')" -gt 0 ]; }
-check "those below are held" eventually 4 was_held
-check "and right all the same" wait $held
+check "clients of the lower level are held" eventually 4 was_held
+check "and compute the right values" wait $held
 
 stop_busy
 [ $failed -eq 0 ] || { tail -n 4 "$work"/*.log; exit 1; }

@@ -1,5 +1,5 @@
-# For cases on a bare machine: sourced, gives a scratch folder with programs that every user may run, an
-# agent, and clients of levels by user. Everything started is ended at exit.
+# Sourced by tests on one machine without Kubernetes: a scratch folder with programs that every user may run, an agent,
+# and clients whose user decides their level. Everything that was started is ended at exit.
 # shellcheck shell=bash disable=SC2034
 . e2e/tap.sh
 work=$(mktemp -d)
@@ -7,7 +7,7 @@ chmod 755 "$work"
 agent=
 declare -A clients # pid -> what it is
 
-# The process that runs the program of a client, which is a shell around it.
+# The pid of a client's program; the client itself is a shell around it.
 program_of() { # PID
     local pid=$1 child
     while child=$(pgrep -P "$pid" | head -n 1) && [ -n "$child" ]; do pid=$child; done
@@ -20,7 +20,7 @@ finish() {
         kill -KILL "$(program_of "$pid")" 2>/dev/null
         wait "$pid" 2>/dev/null
     done
-    # Itself: the compile service is a child of the agent, and goes with it.
+    # The compile service is a child of the agent and ends with it.
     [ -z "$agent" ] || { kill -KILL "$agent"; wait "$agent"; } 2>/dev/null
     rm -rf "$work"
 }
@@ -65,14 +65,14 @@ governed() { # UID PROGRAM ARGUMENTS...
         timeout -s KILL 900 "$work/bin/$program" "$@"
 }
 
-# A client of the top level that wants the GPU again and again; its program is burst.
+# A client of the highest level that uses the GPU again and again; its program is burst.
 busy=
 start_busy() {
     governed 0 burst --kernels 20 --gap-min-us 500 --gap-max-us 3000 --requests 100000000 \
         --stop-file "$work/stop" --ready-file "$work/ready" >"$work/burst.log" 2>&1 &
     busy=$!
     clients[$busy]=burst
-    check "a busy client is there" eventually 30 test -e "$work/ready"
+    check "a busy client is at work" eventually 30 test -e "$work/ready"
 }
 
 stop_busy() {

@@ -1,7 +1,7 @@
 #!/bin/bash
-# NVML in a container with shares of a GPU, on the simulated one: its GPU alone, its limit, what it uses of that,
-# its processes. For programs that are linked with NVML, that open it, and for Python; and as ever without libweir,
-# without an agent, without a limit.
+# NVML in a container with a part of a simulated GPU shows its GPU, its limit, its memory and its processes only. This
+# holds for programs that are linked with NVML, that open it, and for Python. Without libweir, agent or limit NVML is
+# unchanged.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh

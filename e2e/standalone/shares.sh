@@ -1,7 +1,7 @@
 #!/bin/bash
-# Three equals that always have work, with shares of 2:1:1, on the simulated GPU: they get it in these parts
-# while the policy is fair, below MPS, too, and nobody is held once it is told to leave them alone. Work is counted, not
-# time, and the bounds are wide: what is right to a hundredth is for the simulator's tests and the benchmarks.
+# Three same-level clients with shares of 2:1:1 that always have work. Under a fair policy they get the GPU in these
+# parts, also under MPS; under other policies nobody is held. The test counts work, not time, and its bounds are wide:
+# exact shares are tested in the simulator and measured by the benchmarks.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/standalone/machine.sh
@@ -28,7 +28,7 @@ for uid in "${uids[@]}"; do
     clients[$!]="filler of $uid"
 done
 all_ready() { [ -e "$work/65532/ready" ] && [ -e "$work/65531/ready" ] && [ -e "$work/65530/ready" ]; }
-check "three equals are there" eventually 60 all_ready
+check "three same-level clients are at work" eventually 60 all_ready
 
 launches() { # of each, in the order of the uids
     status '[.clients[] | {uid, launches}] | sort_by(-.uid) | map(.launches) | @tsv' | tr -d '"' | sed 's/\\t/ /g'
