@@ -20,8 +20,9 @@ static bool has_tight_slo(const struct tenant *tenant)
 }
 
 /* A tight objective preempts other tenants' kernels, never the client's own. */
-void contention_find_urgent(struct gpu *gpu, const struct policy *policy)
+void contention_find_urgent(struct gpu *gpu)
 {
+	const struct policy *policy = gpu->queues.policy;
 	const struct client *client;
 
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {

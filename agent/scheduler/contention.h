@@ -12,8 +12,8 @@
 
 /* @flag: of enum weir_control_flags. */
 void contention_set_flag(struct client *client, uint32_t flag, bool set);
-/* Call when clients of @gpu, their levels or their objectives change. @policy: the GPU's. */
-void contention_find_urgent(struct gpu *gpu, const struct policy *policy);
+/* Call when clients of @gpu, their levels or their objectives change, or its policy. */
+void contention_find_urgent(struct gpu *gpu);
 /* Whether work of clients of @level must be seen at once. */
 bool contention_polls_fast(const struct gpu *gpu, uint8_t level);
 /* Call after each decision. */

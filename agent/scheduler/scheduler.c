@@ -50,10 +50,9 @@ static const struct policy_settings *settings_of(const struct scheduler *schedul
 	return gpu->policy ? &gpu->settings : &scheduler->settings;
 }
 
-static bool may_contend_on_level(const struct scheduler *scheduler, const struct client *client)
+static bool may_contend_on_level(const struct client *client)
 {
-	return !policy_of(scheduler, client->gpu)->never_holds &&
-	       client->gpu->n_level[client->level] > 1;
+	return !client->gpu->queues.policy->never_holds && client->gpu->n_level[client->level] > 1;
 }
 
 /* All clients of a container on a GPU divide its share. */
@@ -71,10 +70,10 @@ static uint32_t weight_of(const struct client *client)
 /* What the client reports that its evictions cost; 0: no more than any switch. It is not believed
  * beyond a limit, because it lengthens the rounds of all. A change of less than an eighth is
  * ignored. */
-static uint64_t cost_of(const struct scheduler *scheduler, const struct client *client)
+static uint64_t cost_of(const struct client *client)
 {
 	uint64_t reported = atomic_load(&client->pages.status->eviction_cost);
-	uint64_t least = settings_of(scheduler, client->gpu)->cost, before = client->entry.cost;
+	uint64_t least = client->gpu->queues.settings.cost, before = client->entry.cost;
 
 	if (reported <= least)
 		return 0;
@@ -83,14 +82,13 @@ static uint64_t cost_of(const struct scheduler *scheduler, const struct client *
 	return reported > before - before / 8 && reported < before + before / 8 ? before : reported;
 }
 
-static struct run_queue_entry describe(const struct scheduler *scheduler,
-				       const struct client *client)
+static struct run_queue_entry describe(const struct client *client)
 {
 	return (struct run_queue_entry){.level = client->level,
 					.group = (uintptr_t)client->tenant,
 					.weight = weight_of(client),
 					.slo = client->tenant->slo,
-					.cost = cost_of(scheduler, client)};
+					.cost = cost_of(client)};
 }
 
 static bool differs(const struct run_queue_entry *a, const struct run_queue_entry *b)
@@ -99,20 +97,19 @@ static bool differs(const struct run_queue_entry *a, const struct run_queue_entr
 	       a->cost != b->cost;
 }
 
-static void refresh(struct scheduler *scheduler, struct gpu *gpu, uint64_t now)
+static void refresh(struct gpu *gpu, uint64_t now)
 {
 	struct client *client;
 
-	contention_find_urgent(gpu, policy_of(scheduler, gpu));
+	contention_find_urgent(gpu);
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		struct run_queue_entry news = describe(scheduler, client);
+		struct run_queue_entry news = describe(client);
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->entry, &news))
 			run_queues_change(&gpu->queues, &client->entry, &news, now);
 		/* Gates look at the hold word only where this is set. */
 		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
-				    may_contend_on_level(scheduler, client) ||
-					    is_held_by_hand(client));
+				    may_contend_on_level(client) || is_held_by_hand(client));
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
@@ -170,14 +167,14 @@ static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 }
 
 /* ns of work that it has left: as it reported last, less what it ran since then. */
-static uint64_t left(const struct scheduler *scheduler, struct client *client, uint64_t reported)
+static uint64_t left(struct client *client, uint64_t reported)
 {
 	bool news = reported != client->reported_remaining || !client->entry.active;
 
 	client->reported_remaining = reported;
 	/* 0: not predicted. */
 	if (!reported)
-		return settings_of(scheduler, client->gpu)->quantum;
+		return client->gpu->queues.settings.quantum;
 	if (news)
 		return reported;
 	return client->entry.remaining ? client->entry.remaining : 1;
@@ -193,8 +190,8 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	if (scheduler->record.gpu == client->gpu)
 		record_launches(&scheduler->record, &client->recorded,
 				atomic_load(&status->gpu_time), now);
-	if (cost_of(scheduler, client) != client->entry.cost) {
-		struct run_queue_entry news = describe(scheduler, client);
+	if (cost_of(client) != client->entry.cost) {
+		struct run_queue_entry news = describe(client);
 		run_queues_change(&client->gpu->queues, &client->entry, &news, now);
 	}
 	if (is_held_by_hand(client) && now >= client->held_until) {
@@ -203,7 +200,7 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	}
 	run_queues_work(&client->gpu->queues, &client->entry,
 			is_held_by_hand(client) ? 0 : outstanding,
-			outstanding ? left(scheduler, client, remaining) : 0, now);
+			outstanding ? left(client, remaining) : 0, now);
 	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
 		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* A client clears its hold word when it has waited too long for the agent. */
@@ -296,7 +293,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	gpu->looked = now;
 	charge(gpu, passed, now);
 	for (client = gpu->clients; client; client = client->gpu_next) {
-		bool contends = may_contend_on_level(scheduler, client) || is_held_by_hand(client);
+		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
 		may_contend |= contends;
 		concurrent[client->level] &= client_is_concurrent(client);
@@ -386,7 +383,7 @@ static void start_over(struct scheduler *scheduler, struct gpu *gpu)
 	begin(scheduler, gpu);
 	for (client = gpu->clients; client; client = client->gpu_next)
 		run_queues_add(&gpu->queues, &client->entry);
-	refresh(scheduler, gpu, loop_now());
+	refresh(gpu, loop_now());
 }
 
 void scheduler_set_policy(struct scheduler *scheduler, const struct policy *policy)
@@ -451,10 +448,10 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 	struct gpu *gpu = client->gpu;
 
 	begin_once(scheduler, gpu);
-	client->entry = describe(scheduler, client);
+	client->entry = describe(client);
 	run_queues_add(&gpu->queues, &client->entry);
 	record(scheduler, client);
-	refresh(scheduler, gpu, loop_now());
+	refresh(gpu, loop_now());
 	look(scheduler);
 }
 
@@ -466,7 +463,7 @@ void scheduler_remove(struct client *client)
 
 void scheduler_change(struct scheduler *scheduler, struct gpu *gpu)
 {
-	refresh(scheduler, gpu, loop_now());
+	refresh(gpu, loop_now());
 	look(scheduler);
 }
 
@@ -476,7 +473,7 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 
 	client->held_until = ns ? now + ns : 0;
 	write_hold(client, ns || client->entry.held, now);
-	refresh(scheduler, client->gpu, now);
+	refresh(client->gpu, now);
 	look(scheduler);
 }
 
