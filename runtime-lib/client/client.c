@@ -7,6 +7,7 @@
 #include "weir/log.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define START_AGAIN 1000000000u /* ns, after threads could not be started */
 
@@ -85,6 +86,12 @@ static bool claim(struct client *client, CUcontext context)
 	    !atomic_compare_exchange_strong(&client->state, &state, CLIENT_NEW))
 		return false;
 	client->context = context;
+	for (size_t i = 0; i < n_subsystems; i++) {
+		const struct subsystem *row = &subsystems[i];
+		if (row->state)
+			memset((char *)row->state + client->index * row->state_size, 0,
+			       row->state_size);
+	}
 	each_subsystem(init, client);
 	return true;
 }
@@ -137,7 +144,7 @@ static struct client *client_new(CUcontext context)
 			return NULL;
 		}
 		atomic_store(&client->state, CLIENT_LIVE);
-		each_subsystem(ready, client);
+		each_subsystem(ready);
 		return client;
 	}
 	log_limited(LOG_WARNING, 3600, "more than %d contexts: the others are not governed",

@@ -35,6 +35,14 @@ struct client {
 
 extern struct client clients[CLIENTS_MAX];
 
+/* Declares NAME_of(client), a subsystem's struct NAME for a client, in NAME_table[CLIENTS_MAX]. */
+#define PER_CLIENT(name)                                                  \
+	extern struct name name##_table[CLIENTS_MAX];                     \
+	static inline struct name *name##_of(const struct client *client) \
+	{                                                                 \
+		return &name##_table[client->index];                      \
+	}
+
 /* The client of any context, set up if there was none. NULL: not governed, because the table is
  * full, another thread sets it up just now, or the context is unusable. */
 struct client *client_of(CUcontext context);

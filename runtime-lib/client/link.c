@@ -23,7 +23,7 @@
 #define RETRY_MAX     400000000u
 #define WORK_EVERY    2000000u /* ns: the agent delays a client that tells more often */
 
-struct link links[CLIENTS_MAX];
+struct link link_table[CLIENTS_MAX];
 
 static struct {
 	bool started;
@@ -38,12 +38,6 @@ void link_wake(void)
 	if (state.wake >= 0 && write(state.wake, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		log_limited(LOG_WARNING, 60, "the link thread cannot be woken: %s",
 			    strerror(errno));
-}
-
-void link_ready(struct client *client)
-{
-	(void)client;
-	link_wake();
 }
 
 static int say_hello(const struct client *client, int socket)
@@ -290,7 +284,7 @@ static int prepare_poll(struct pollfd *sockets, uint64_t now)
 			continue;
 		uint64_t due = look_after(&clients[i], now);
 		next = due < next ? due : next;
-		sockets[i].fd = links[i].socket;
+		sockets[i].fd = link_table[i].socket;
 	}
 	sockets[CLIENTS_MAX] = (struct pollfd){.fd = state.wake, .events = POLLIN};
 	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / 1000000 + 1);
@@ -317,7 +311,7 @@ static void *run(void *unused)
 		for (size_t i = 0; i < CLIENTS_MAX; i++) {
 			/* Is it still the socket that poll() was about? */
 			if (sockets[i].fd >= 0 && sockets[i].revents &&
-			    links[i].socket == sockets[i].fd)
+			    link_table[i].socket == sockets[i].fd)
 				link_receive(&clients[i], client_now());
 		}
 		pthread_mutex_unlock(&state.lock);
@@ -378,15 +372,15 @@ void link_fork(void)
 	state.wake = -1;
 	state.started = false;
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		int shared = atomic_exchange(&links[i].work_socket, 0);
+		int shared = atomic_exchange(&link_table[i].work_socket, 0);
 		if (shared)
 			close(shared);
 		if (clients[i].state == CLIENT_FREE)
 			continue;
-		if (links[i].socket >= 0)
-			close(links[i].socket);
-		links[i].socket = -1;
-		links[i].newest = NULL;
+		if (link_table[i].socket >= 0)
+			close(link_table[i].socket);
+		link_table[i].socket = -1;
+		link_table[i].newest = NULL;
 		request_reset(&clients[i]);
 	}
 }

@@ -19,8 +19,6 @@ void link_close(struct client *client);
 
 /* Any thread: there is something to send. */
 void link_wake(void);
-/* The same when a client has become live. */
-void link_ready(struct client *client);
 
 /* Any thread, the launch path too: tells the agent at once that there is work now. */
 void link_tell_work(struct client *client, uint64_t now);
@@ -42,8 +40,4 @@ struct link {
 	/* The newest binding that was handed over, settled or not: a LEVEL message is about it. */
 	const struct level_binding *newest;
 };
-extern struct link links[CLIENTS_MAX];
-static inline struct link *link_of(const struct client *client)
-{
-	return &links[client->index];
-}
+PER_CLIENT(link)

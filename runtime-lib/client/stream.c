@@ -19,7 +19,7 @@ _Atomic int capture_count;
 
 static struct {
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
-	uint64_t begun;                                 /* worker: at the last look */
+	uint64_t begun, executed;                       /* worker: at the last look */
 } states[CLIENTS_MAX];
 
 static _Atomic size_t used;
@@ -146,8 +146,7 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 }
 
 /* Bit: a living thread has this number. Two must not share one, and with it a record. 0 is
- * nobody's.
- */
+ * nobody's. */
 static _Atomic uint64_t numbers[NUMBERS / 64] = {1};
 
 /* 0: none left. Begins after the last one taken, so that numbers come again as late as possible. */
@@ -453,6 +452,10 @@ void stream_work(struct client *client, struct tick *tick)
 	if (tick->driven)
 		add_up(client, &tick->totals);
 	states[client->index].begun = tick->totals.begun;
+	/* A stream that ends while all are added up is missed once; the sum must not fall. */
+	if (tick->totals.executed < states[client->index].executed)
+		tick->totals.executed = states[client->index].executed;
+	states[client->index].executed = tick->totals.executed;
 }
 
 /* ns that the stream's work has run since some of it was seen finished, if @streams share the GPU.
@@ -490,5 +493,5 @@ uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late)
 void stream_init(struct client *client)
 {
 	states[client->index].gone_launches = states[client->index].gone_predicted = 0;
-	states[client->index].begun = 0;
+	states[client->index].begun = states[client->index].executed = 0;
 }

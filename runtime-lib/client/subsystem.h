@@ -53,11 +53,14 @@ struct subsystem {
 	/* Before each client, by one thread at a time: threads, if they do not run. 0 or an errno.
 	 */
 	int (*start)(void);
-	/* A client takes a slot: the state of its predecessor is reset. No driver call. */
+	/* A client takes a slot: its entry of the table @state is cleared, then @init runs. No
+	 * driver call. */
+	void *state;
+	size_t state_size; /* of an entry */
 	void (*init)(struct client *client);
 	/* Afterwards, with its context current; and when it is live. */
 	void (*open)(struct client *client);
-	void (*ready)(struct client *client);
+	void (*ready)(void);
 
 	/* A stream's record was made; a stream is gone, and the worker is through with it. */
 	void (*stream_made)(struct stream *stream);

@@ -4,81 +4,41 @@
 #include "preempt/code.h"
 #include "preempt/function.h"
 
-static CUresult module_loaded(CUresult result, const CUmodule *module, const void *data,
-			      const char *path)
-{
-	if (result == CUDA_SUCCESS && module)
-		code_loaded(*module, false, data, path);
-	return result;
-}
-
-static CUresult library_loaded(CUresult result, const CUlibrary *library, const void *data,
-			       const char *path)
-{
-	if (result == CUDA_SUCCESS && library)
-		code_loaded(*library, true, data, path);
-	return result;
-}
-
-EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoad)(module, path), module, NULL, path);
-}
-
-EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadData)(module, image), module, image, NULL);
-}
-
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n,
-				   CUjit_option *options, void **values)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadDataEx)(module, image, n, options, values), module,
-			     image, NULL);
-}
-
-EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
-{
-	driver_ready();
-	return module_loaded(real(cuModuleLoadFatBinary)(module, image), module, image, NULL);
-}
-
-EXPORT CUresult cuModuleUnload(CUmodule module)
-{
-	if (driver_ready())
-		code_unload(module, function_unload);
-	return real(cuModuleUnload)(module);
-}
-
-EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit,
-				  void **jit_values, unsigned n_jit, CUlibraryOption *options,
-				  void **values, unsigned n)
-{
-	driver_ready();
-	return library_loaded(
-		real(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n),
-		library, image, NULL);
-}
-
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
-				      void **jit_values, unsigned n_jit, CUlibraryOption *options,
-				      void **values, unsigned n)
-{
-	driver_ready();
-	return library_loaded(real(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit,
-							  options, values, n),
-			      library, NULL, path);
-}
-
-EXPORT CUresult cuLibraryUnload(CUlibrary library)
-{
-	if (driver_ready())
-		code_unload(library, function_unload);
-	return real(cuLibraryUnload)(library);
-}
+/* @code: the parameter that receives the handle; @data or @path: where the code comes from. */
+#define LOADS(name, code, library, parameters, arguments, data, path) \
+	EXPORT CUresult name parameters                               \
+	{                                                             \
+		driver_ready();                                       \
+		CUresult result = real(name) arguments;               \
+                                                                      \
+		if (result == CUDA_SUCCESS && (code))                 \
+			code_loaded(*(code), library, data, path);    \
+		return result;                                        \
+	}
+#define UNLOADS(name, type)                                 \
+	EXPORT CUresult name(type code)                     \
+	{                                                   \
+		if (driver_ready())                         \
+			code_unload(code, function_unload); \
+		return real(name)(code);                    \
+	}
+#define FROM_IMAGE (CUmodule * module, const void *image)
+#define LIBRARY(source)                                                                      \
+	(CUlibrary * library, source, CUjit_option * jit, void **jit_values, unsigned n_jit, \
+	 CUlibraryOption *options, void **values, unsigned n)
+LOADS(cuModuleLoad, module, false, (CUmodule * module, const char *path), (module, path), NULL,
+      path)
+LOADS(cuModuleLoadData, module, false, FROM_IMAGE, (module, image), image, NULL)
+LOADS(cuModuleLoadDataEx, module, false,
+      (CUmodule * module, const void *image, unsigned n, CUjit_option *options, void **values),
+      (module, image, n, options, values), image, NULL)
+LOADS(cuModuleLoadFatBinary, module, false, FROM_IMAGE, (module, image), image, NULL)
+LOADS(cuLibraryLoadData, library, true, LIBRARY(const void *image),
+      (library, image, jit, jit_values, n_jit, options, values, n), image, NULL)
+LOADS(cuLibraryLoadFromFile, library, true, LIBRARY(const char *path),
+      (library, path, jit, jit_values, n_jit, options, values, n), NULL, path)
+UNLOADS(cuModuleUnload, CUmodule)
+UNLOADS(cuLibraryUnload, CUlibrary)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
@@ -109,50 +69,38 @@ static bool is_on(const struct client *client, CUdevice device)
 	return atomic_load(&client->state) == CLIENT_LIVE && client->device == device;
 }
 
-EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
-{
-	driver_ready();
-	CUresult result = real(cuFuncSetAttribute)(function, attribute, value);
-	struct client *client = result == CUDA_SUCCESS ? client_here() : NULL;
-
-	if (client)
-		function_changed(client, function);
-	return result;
-}
-
-/* In all contexts of the device. */
-EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
-				     CUdevice device)
-{
-	driver_ready();
-	CUresult result = real(cuKernelSetAttribute)(attribute, value, kernel, device);
-
-	for (size_t i = 0; result == CUDA_SUCCESS && i < CLIENTS_MAX; i++) {
-		if (is_on(&clients[i], device))
-			function_changed(&clients[i], (CUfunction)kernel);
+/* @tell is called for the @client of the current context; */
+#define CHANGES(name, parameters, arguments, tell)                                     \
+	EXPORT CUresult name parameters                                                \
+	{                                                                              \
+		driver_ready();                                                        \
+		CUresult result = real(name) arguments;                                \
+		struct client *client = result == CUDA_SUCCESS ? client_here() : NULL; \
+                                                                                       \
+		if (client)                                                            \
+			tell;                                                          \
+		return result;                                                         \
 	}
-	return result;
-}
-
-EXPORT CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
-{
-	driver_ready();
-	CUresult result = real(cuFuncSetCacheConfig)(function, config);
-	struct client *client = result == CUDA_SUCCESS ? client_here() : NULL;
-
-	if (client)
-		function_prefers(client, function, config);
-	return result;
-}
-
-EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
-{
-	driver_ready();
-	CUresult result = real(cuKernelSetCacheConfig)(kernel, config, device);
-
-	for (size_t i = 0; result == CUDA_SUCCESS && i < CLIENTS_MAX; i++) {
-		if (is_on(&clients[i], device))
-			function_prefers(&clients[i], (CUfunction)kernel, config);
+/* or for each client of the device. */
+#define CHANGES_ON_DEVICE(name, parameters, arguments, tell)                         \
+	EXPORT CUresult name parameters                                              \
+	{                                                                            \
+		driver_ready();                                                      \
+		CUresult result = real(name) arguments;                              \
+                                                                                     \
+		for (size_t i = 0; result == CUDA_SUCCESS && i < CLIENTS_MAX; i++) { \
+			struct client *client = &clients[i];                         \
+			if (is_on(client, device))                                   \
+				tell;                                                \
+		}                                                                    \
+		return result;                                                       \
 	}
-	return result;
-}
+CHANGES(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
+	(function, attribute, value), function_changed(client, function))
+CHANGES_ON_DEVICE(cuKernelSetAttribute,
+		  (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device),
+		  (attribute, value, kernel, device), function_changed(client, (CUfunction)kernel))
+CHANGES(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), (function, config),
+	function_prefers(client, function, config))
+CHANGES_ON_DEVICE(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device),
+		  (kernel, config, device), function_prefers(client, (CUfunction)kernel, config))

@@ -10,13 +10,6 @@
 #include "launch/preempt.h"
 #include "preempt/tuning.h"
 
-static uint64_t executed[CLIENTS_MAX]; /* worker: as told */
-
-void status_init(struct client *client)
-{
-	executed[client->index] = 0;
-}
-
 /* Outstanding work is finished but for gates behind it, and they are closed, or soon may be. */
 static bool is_done(struct client *client, const struct level_binding *binding)
 {
@@ -59,10 +52,7 @@ void status_work(struct client *client, struct tick *tick)
 	atomic_store(&status->gpu_time, totals->predicted);
 	atomic_store(&status->remaining,
 		     streams_remaining(client, passed, &learning_of(client)->late));
-	/* A stream that ends while all are added up is missed once; the counter must not fall. */
-	if (totals->executed > executed[client->index])
-		executed[client->index] = totals->executed;
-	atomic_store(&status->executed, executed[client->index]);
+	atomic_store(&status->executed, totals->executed);
 	atomic_store(&status->starts, atomic_load(&start_of(client)->starts));
 	atomic_store(&status->starts_late, start_of(client)->late);
 	atomic_store(&status->predictions, learning->predictions);

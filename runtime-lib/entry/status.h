@@ -5,5 +5,4 @@
 #include "client/subsystem.h"
 
 /* Columns of the table. */
-void status_init(struct client *client);
 void status_work(struct client *client, struct tick *tick);

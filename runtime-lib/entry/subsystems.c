@@ -44,24 +44,26 @@ static void tuning_drive(struct client *client, struct tick *tick)
 		tuning_work(client);
 }
 
+#define STATE(name) .state = name##_table, .state_size = sizeof(name##_table[0])
+
 // clang-format off
 const struct subsystem subsystems[] = {
 	{"memory", .fork = memory_forget},
-	{"link", .start = link_start, .init = link_init, .open = link_open, .ready = link_ready,
+	{"link", .start = link_start, .init = link_init, .open = link_open, .ready = link_wake,
 	 .forget = link_close, .fork = link_fork},
 	{"level", .init = level_init, .open = level_open, .look = level_look, .drive = level_drive,
 	 .work = level_work, .forget = level_forget},
-	{"learn", .init = learn_init, .open = learn_open, .look = learn_look, .drive = learn_drive,
+	{"learn", STATE(learning), .open = learn_open, .look = learn_look, .drive = learn_drive,
 	 .work = learn_work},
 	{"stream", .init = stream_init, .look = stream_look, .drive = stream_drive, .work = stream_work,
 	 .forget = stream_forget, .fork = stream_fork},
-	{"demand", .settings = demand_settings, .init = demand_init, .stream_gone = demand_stream_gone,
+	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
 	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
-	{"gate", .init = gate_init, .look = gate_look, .work = gate_work},
-	{"waiting", .init = waiting_init, .look = waiting_look, .work = waiting_work},
-	{"priority", .init = priority_init, .open = priority_open, .stream_made = priority_stream_made,
+	{"gate", STATE(gating), .init = gate_init, .look = gate_look, .work = gate_work},
+	{"waiting", STATE(waiters), .look = waiting_look, .work = waiting_work},
+	{"priority", STATE(launch_order), .open = priority_open, .stream_made = priority_stream_made,
 	 .work = priority_work},
-	{"start", .init = start_init, .look = start_look, .work = start_work},
+	{"start", STATE(start), .look = start_look, .work = start_work},
 	{"predict", .round = predict_work},
 	{"code", .fork = code_fork},
 	{"linker", .fork = linker_fork},
@@ -71,7 +73,7 @@ const struct subsystem subsystems[] = {
 	 .drive = tuning_drive, .forget = tuning_forget},
 	{"preempt", .init = preempt_init, .stream_gone = preempt_stream_gone, .look = preempt_look,
 	 .drive = preempt_drive, .forget = preempt_forget},
-	{"status", .init = status_init, .work = status_work},
+	{"status", .work = status_work},
 	{"worker", .start = worker_start, .forget = worker_forget, .fork = worker_fork},
 };
 // clang-format on

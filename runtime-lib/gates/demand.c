@@ -20,7 +20,7 @@
 #define KEPT      8u     /* the mean is of about this many copies */
 #define SLACK     50000u /* ns */
 
-struct demand demands[CLIENTS_MAX];
+struct demand demand_table[CLIENTS_MAX];
 static bool speculation_off;
 
 void demand_settings(void)
@@ -83,8 +83,7 @@ static void speculation_missed(struct client *client, const struct level_binding
 }
 
 /* True: no client of our level or higher had work then. Of several that come at once, one is told
- * so.
- */
+ * so. */
 static bool set_bits(const struct level_binding *binding)
 {
 	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
@@ -293,11 +292,6 @@ void demand_work(struct client *client, struct tick *tick)
 void demand_stream_gone(struct stream *stream)
 {
 	demand_settle(stream->client);
-}
-
-void demand_init(struct client *client)
-{
-	*demand_of(client) = (struct demand){0};
 }
 
 void demand_drop(struct client *client)

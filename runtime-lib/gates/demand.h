@@ -36,11 +36,7 @@ struct demand {
 	struct busy_period busy;
 	struct speculation speculation;
 };
-extern struct demand demands[CLIENTS_MAX];
-static inline struct demand *demand_of(const struct client *client)
-{
-	return &demands[client->index];
-}
+PER_CLIENT(demand)
 
 /* @predicted: ns of the work that comes. */
 void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted);
@@ -74,7 +70,6 @@ bool speculation_pays(const struct speculation *speculation);
 
 /* Columns of the table. */
 void demand_settings(void);
-void demand_init(struct client *client);
 void demand_stream_gone(struct stream *stream);
 void demand_work(struct client *client, struct tick *tick);
 /* Clears the bits whatever is outstanding. */

@@ -5,7 +5,7 @@
 #define GATE_FELT     100000u     /* ns of kernels of which a gate is more than a fortieth */
 #define CONTENDED_FOR 1000000000u /* ns that gates stay dense */
 
-struct gating gatings[CLIENTS_MAX];
+struct gating gating_table[CLIENTS_MAX];
 
 static bool holdable(const struct level_binding *binding)
 {
@@ -146,7 +146,7 @@ void gate_capture(struct stream *stream, const struct level_binding *binding)
 
 void gate_init(struct client *client)
 {
-	*gating_of(client) = (struct gating){.interval = GATE_INTERVAL_CONTENDED};
+	gating_of(client)->interval = GATE_INTERVAL_CONTENDED;
 }
 
 void gate_look(struct client *client, struct tick *tick)

@@ -34,11 +34,7 @@ struct gating {
 	uint64_t waits, wait_time; /* as in the status page */
 	bool held;                 /* work was outstanding behind closed gates at the last look */
 };
-extern struct gating gatings[CLIENTS_MAX];
-static inline struct gating *gating_of(const struct client *client)
-{
-	return &gatings[client->index];
-}
+PER_CLIENT(gating)
 
 /* Launch path: gates are as dense as for one contended client, or denser. */
 static inline bool gate_is_contended(const struct client *client)

@@ -10,12 +10,7 @@
 #define LONGER         2            /* and up to two, four and eight times that */
 #define ORDERED_AFTER  10000000000u /* ns after the last launch that had no order */
 
-struct launch_order launch_orders[CLIENTS_MAX];
-
-void priority_init(struct client *client)
-{
-	*launch_order_of(client) = (struct launch_order){0};
-}
+struct launch_order launch_order_table[CLIENTS_MAX];
 
 void priority_open(struct client *client)
 {

@@ -27,11 +27,7 @@ struct launch_order {
 	uint64_t ordered_at; /* ns, from when all launches count as ordered */
 	bool ordered;        /* WEIR_STATUS_ORDERED */
 };
-extern struct launch_order launch_orders[CLIENTS_MAX];
-static inline struct launch_order *launch_order_of(const struct client *client)
-{
-	return &launch_orders[client->index];
-}
+PER_CLIENT(launch_order)
 
 /* ns: all launches that are longer have the least priority of their level. */
 #define PRIORITY_LONG_NS (8u * LONG_KERNEL_NS)
@@ -63,7 +59,6 @@ bool priority_launch(struct client *client, int priority, const CUlaunchConfig *
 		     CUresult *result);
 
 /* Columns of the table. */
-void priority_init(struct client *client);
 void priority_open(struct client *client);
 void priority_stream_made(struct stream *stream);
 void priority_work(struct client *client, struct tick *tick);

@@ -1,6 +1,6 @@
 #include "gates/start.h"
 
-struct start start_states[CLIENTS_MAX];
+struct start start_table[CLIENTS_MAX];
 
 static uint64_t objective(const struct level_binding *binding)
 {
@@ -36,11 +36,6 @@ void start_ended(struct client *client, const struct sample *sample)
 	if (slo && seen > since && seen - since > allowed && seen - since - allowed > slo)
 		start->late++;
 	atomic_fetch_add(&start->starts, 1);
-}
-
-void start_init(struct client *client)
-{
-	*start_of(client) = (struct start){0};
 }
 
 void start_look(struct client *client, struct tick *tick)

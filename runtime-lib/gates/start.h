@@ -15,11 +15,7 @@ struct start {
 	_Atomic uint64_t since; /* ns, of the launch that waits to start; 0: none */
 	uint64_t late;          /* worker */
 };
-extern struct start start_states[CLIENTS_MAX];
-static inline struct start *start_of(const struct client *client)
-{
-	return &start_states[client->index];
-}
+PER_CLIENT(start)
 
 /* Launch path: non-zero: such a launch is to be measured, and was made at this time. */
 static inline uint64_t start_measured(const struct level_binding *binding, uint64_t predicted)
@@ -47,6 +43,5 @@ void start_done(struct client *client, const struct level_binding *binding);
 void start_ended(struct client *client, const struct sample *sample);
 
 /* Columns of the table. */
-void start_init(struct client *client);
 void start_look(struct client *client, struct tick *tick);
 void start_work(struct client *client, struct tick *tick);

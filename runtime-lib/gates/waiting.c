@@ -5,12 +5,7 @@
 /* ns: others that want the GPU now and then must not find a long native kernel each time. */
 #define WAITED_FOR 10000000000u
 
-struct waiters waiter_states[CLIENTS_MAX];
-
-void waiting_init(struct client *client)
-{
-	*waiters_of(client) = (struct waiters){0};
-}
+struct waiters waiters_table[CLIENTS_MAX];
 
 void waiting_look(struct client *client, struct tick *tick)
 {

@@ -14,13 +14,8 @@ struct waiters {
 	/* Worker: until when something that was seen counts, ns. */
 	uint64_t waited_until, urgent_until, held_until;
 };
-extern struct waiters waiter_states[CLIENTS_MAX];
-static inline struct waiters *waiters_of(const struct client *client)
-{
-	return &waiter_states[client->index];
-}
+PER_CLIENT(waiters)
 
 /* Columns of the table. */
-void waiting_init(struct client *client);
 void waiting_look(struct client *client, struct tick *tick);
 void waiting_work(struct client *client, struct tick *tick);

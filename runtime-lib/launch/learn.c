@@ -15,7 +15,7 @@
 #define LINK_NS 4600u
 #define KEEP    (7.0 / 8)
 
-struct learning learnings[CLIENTS_MAX];
+struct learning learning_table[CLIENTS_MAX];
 
 static void judge(struct client *client, const struct sampled *of, uint64_t ns)
 {
@@ -110,11 +110,6 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
 	tuning_runs(client, sample, ns, crowded);
-}
-
-void learn_init(struct client *client)
-{
-	*learning_of(client) = (struct learning){0};
 }
 
 void learn_open(struct client *client)

@@ -16,14 +16,9 @@ struct learning {
 	bool late;                   /* something ran far longer than predicted */
 };
 /* Worker. */
-extern struct learning learnings[CLIENTS_MAX];
-static inline struct learning *learning_of(const struct client *client)
-{
-	return &learnings[client->index];
-}
+PER_CLIENT(learning)
 
 /* Columns of the table. */
-void learn_init(struct client *client);
 void learn_open(struct client *client);
 void learn_look(struct client *client, struct tick *tick);
 void learn_drive(struct client *client, struct tick *tick);

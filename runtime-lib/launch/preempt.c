@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct preempting preemptings[CLIENTS_MAX];
+struct preempting preempting_table[CLIENTS_MAX];
 
 #define SAVES_MAX (1ull << 30)
 /* The driver allocates blocks of this size, and puts several smaller allocations into one: ours

@@ -112,11 +112,7 @@ struct preempting {
 	_Atomic uint64_t launches[WEIR_STATUS_FORMS];
 	uint64_t evictions[WEIR_STATUS_FORMS]; /* worker */
 };
-extern struct preempting preemptings[CLIENTS_MAX];
-static inline struct preempting *preempting_of(const struct client *client)
-{
-	return &preemptings[client->index];
-}
+PER_CLIENT(preempting)
 
 /* Launch path: the stream should have a slot. */
 static inline void preempt_want(struct stream *stream)

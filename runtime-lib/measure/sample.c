@@ -2,7 +2,7 @@
 
 #include "weir/base.h"
 
-struct sampler samplers[CLIENTS_MAX];
+struct sampler sampler_table[CLIENTS_MAX];
 
 void sampler_init(struct sampler *sampler)
 {

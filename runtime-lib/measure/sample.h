@@ -80,11 +80,7 @@ struct sampler {
 	_Atomic unsigned passed_over; /* launches since `due` was set */
 	struct sample samples[SAMPLES];
 };
-extern struct sampler samplers[CLIENTS_MAX];
-static inline struct sampler *sampler_of(const struct client *client)
-{
-	return &samplers[client->index];
-}
+PER_CLIENT(sampler)
 
 /* With the context current. Without events from the driver there are no samples. */
 void sampler_init(struct sampler *sampler);
@@ -108,8 +104,7 @@ static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
 }
 
 /* Launch path: true once each time that the worker has set `due`, because a kernel's time may
- * change.
- * @predicted: ns; 0: not known. @starts: nothing is outstanding in its stream. */
+ * change. @predicted: ns; 0: not known. @starts: nothing is outstanding in its stream. */
 static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted, bool starts)
 {
 	int due = atomic_load_explicit(&sampler->due, memory_order_relaxed);

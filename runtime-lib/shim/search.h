@@ -1,7 +1,6 @@
 /* Finds the absolute path of a real library that has our own SONAME, by which the loader would find
  * us. The order is the loader's: $LD_LIBRARY_PATH, the loader's cache, then folders where drivers
- * usually lie.
- * @path: room for PATH_MAX. */
+ * usually lie. @path: room for PATH_MAX. */
 #pragma once
 
 #include <stdbool.h>

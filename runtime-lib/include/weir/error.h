@@ -1,7 +1,6 @@
 /* The error convention: 0 is success, a positive value is an outcome named by the module's enum
  * that the caller must handle, a negative errno is fatal and travels up unchanged, traced once
- * where it began.
- */
+ * where it began. */
 #pragma once
 
 /* Logs @error with the place it began and returns it. */
