@@ -6,29 +6,29 @@
 
 /* What counts as long */
 #define LATENCY_NS        100000u   /* default target from a demand until the GPU is free: preemptLatency */
-#define LONG_KERNEL_NS    2000000u  /* shorter kernels end soon enough for same-level clients, whose quanta are milliseconds */
+#define LONG_KERNEL_NS    2000000u  /* a shorter kernel delays no same-level client: their quanta are milliseconds */
 #define GATES_APART_NS    1000000u  /* largest distance of gates: a shorter kernel ends before a gate would stop it */
 
 /* How soon a form leaves */
 #define POLL_PERIOD_NS    8000u     /* between two looks at demand and hold, by one block for the whole GPU */
-#define POLL_NS           15000u    /* from the demand until a block sees it, and from the last block to the end of the kernel */
+#define POLL_NS           15000u    /* from the demand until a block sees it, plus from the last block to the end */
 #define SAFE_POINT_NS     10000u    /* largest distance of two safe points (transformer/FORMS.md) */
 
 /* Which configurations are worth a comparison */
 #define CANDIDATES_MAX    24u       /* native, and those of a few rounds of tuning */
 #define TICKET_NS         10000u    /* work of a ticket: much more than drawing it costs */
-#define TICKET_GROWTH_MAX 8u        /* larger tickets are tried up to this factor: neighbouring blocks share what they read */
-#define SHORT_SLICE_PARTS 7u        /* of 8 parts of the latency: slices take longer than their part of the native time */
+#define TICKET_GROWTH_MAX 8u        /* larger tickets are tried up to this factor: neighbouring blocks share data */
+#define SHORT_SLICE_PARTS 7u        /* of 8 parts of the latency: slices take longer than their share of the time */
 #define LONG_SLICE_NS     500000u   /* slice for same-level clients: costs little, and is short beside their quantum */
 #define WORKERS_MAX       65535u    /* of resumable kernels: the ABI's limit */
 
 /* How many samples decide. Measurement noise is a smaller part of a long kernel's time, so long
  * kernels need fewer. `most`: evictions spoil samples, so the comparison ends after this many. */
-#define SAMPLE_TIMES      16u       /* samples of a candidate that are kept: more than a median needs */
+#define SAMPLE_TIMES      16u       /* samples of a candidate that are kept: a confirmation takes 15 */
 #define SAMPLING          { LONG_KERNEL_NS, 5, 16 }, /* below 2 ms: median of five */ \
 			  { 8000000, 3, 12 },        /* below 8 ms: median of three */ \
 			  { UINT64_MAX, 2, 10 }      /* the smaller of two */
-#define CONFIRM_FACTOR    3u        /* the best is confirmed with more samples: the smallest of many ratios is too small */
+#define CONFIRM_FACTOR    3u        /* more samples confirm the best: the smallest of many ratios is too small */
 #define NATIVE_ONE_IN     3u        /* launches while comparing, at random: a program's own period must not alias */
 #define REGRANT_EVERY     8u        /* native samples without one of the candidate: its grant was lost, give another */
 #define GIVE_UP_AFTER     400u      /* native samples without one of the candidate: it is never launched */
@@ -45,7 +45,7 @@
 #define FIRST_WAITED      4         /* launches in a form until it is known not to be hopeless */
 #define GRANTED_WAITED    (1 << 30) /* and afterwards: no limit */
 #define NATIVE_EVERY_NS   200000000u /* distance of native launches */
-#define NATIVE_PARTS      10u       /* among same-level clients at most this many times their length: a tenth of the time */
+#define NATIVE_PARTS      10u       /* among same-level clients at most so many times their length: a tenth of the time */
 
 /* When an old decision is reviewed */
 #define OUTLIERS          3u        /* samples in a row that are twice or half the expected time */
@@ -54,7 +54,7 @@
 #define LAUNCHED_FOR_NS   1000000000u /* a kernel without a sample for this long is not launched now */
 
 /* How many continuations a launch has */
-#define CHAIN_MAX         256u      /* more would fill the driver's queue of about 1000 places */
+#define CHAIN_MAX         256u      /* each takes two of the driver's about 1000 places for queued work */
 #define EVICTION_EVERY_NS 100000u   /* work between two evictions at least: demand lingers that long */
 #define EVICTION_WAITED_NS 5000000u /* first launches while somebody waits: one eviction expected for this much work */
 #define CHAIN_UNSURE      8u        /* launches with the longest chain after one that ran out of continuations */

@@ -265,7 +265,7 @@ static void add_short_slices(struct autotuner *tuner, const struct kernel_facts 
 	add_slices(tuner, facts, tuner->settings->latency * SHORT_SLICE_PARTS / 8);
 }
 
-/* For same-level clients, whom a launch this long delays. */
+/* For same-level clients: a launch this long delays them. */
 static void add_long_slices(struct autotuner *tuner, const struct kernel_facts *facts)
 {
 	if (tuner->native >= LONG_KERNEL_NS && !autotune_forces(tuner->settings))

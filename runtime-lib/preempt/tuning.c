@@ -1,12 +1,15 @@
 #include "preempt/tuning.h"
 
 #include "client/level-binding.h"
+#include "gates/gate.h"
 #include "gates/waiting.h"
 
 #include "weir/log.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static_assert(GATES_APART_NS == GATE_INTERVAL_ALONE, "one largest distance of gates");
 
 static struct autotune_settings settings;
 static struct tuned_kernel kernels[TUNED_KERNELS_MAX];
