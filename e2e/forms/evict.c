@@ -58,7 +58,7 @@ static struct {
 	volatile uint64_t *demand;
 	CUdeviceptr demand_address;
 	_Atomic bool stop;
-	pthread_t asker;
+	pthread_t demand_thread;
 	uint64_t random;
 	unsigned natives, launches, continuations;
 } state;
@@ -90,8 +90,8 @@ static void *ask(void *data)
 static void report(void)
 {
 	state.stop = true;
-	if (state.asker)
-		pthread_join(state.asker, NULL);
+	if (state.demand_thread)
+		pthread_join(state.demand_thread, NULL);
 	fprintf(stderr, "forms: %u launches, %u continuations, %u native\n", state.launches,
 		state.continuations, state.natives);
 }
@@ -114,7 +114,7 @@ static void init(void)
 	MUST(cuMemHostGetDevicePointer(&state.demand_address, page, 0));
 	state.demand = page;
 	if (!state.is_calm)
-		pthread_create(&state.asker, NULL, ask, NULL);
+		pthread_create(&state.demand_thread, NULL, ask, NULL);
 	atexit(report);
 }
 
