@@ -316,7 +316,7 @@ static const struct yaml_field mps_fields[] = {
 	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps", .at_start = true},
 	{"keep", yaml_read_bool, AT(mps.keep)},
 	{"supervisor", yaml_read_bool, AT(mps.supervisor)},
-	{"keeper", yaml_read_bool, .instead = "supervisor"},
+	{"keeper", yaml_read_bool, .instead = "supervisor"}, /* deprecated */
 	{"multiUser", yaml_read_bool, AT(mps.multi_user)},
 	{"required", yaml_read_bool, AT(mps.required)},
 	{"check", yaml_read_typed, AT(mps.check), .type = &duration},

@@ -166,13 +166,13 @@ static void test_deprecated_key(void **state)
 	struct config config;
 
 	(void)state;
-	assert_int_equal(parse(&config, "mps: {keeper: true}"), 0);
+	assert_int_equal(parse(&config, "mps: {keeper: true}"), 0); /* deprecated */
 	assert_true(config.mps.supervisor);
 	config_deinit(&config);
 	assert_int_equal(parse(&config, "mps: {supervisor: true}"), 0);
 	assert_true(config.mps.supervisor);
 	config_deinit(&config);
-	assert_true(parse(&config, "mps: {keeper: true, supervisor: false}") < 0);
+	assert_true(parse(&config, "mps: {keeper: true, supervisor: false}") < 0); /* deprecated */
 	assert_string_equal(message, "f.yaml:1:21: key `supervisor` is there twice");
 }
 

@@ -96,7 +96,7 @@ static void fill_row(struct row *row, const cJSON *client)
 		else if (cJSON_IsNumber(item))
 			put_number(cell, columns[i].kind, item->valuedouble);
 		if (!*cell)
-			strcpy(cell, "-");
+			snprintf(cell, CELL, "-");
 		/* The terminal must see no control characters. */
 		for (char *c = cell; *c; c++)
 			if ((unsigned char)*c < 0x20 || *c == 0x7f)

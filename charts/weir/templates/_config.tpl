@@ -82,9 +82,9 @@ health: {{ toJson .Values.health }}
 {{- if and (eq "agent" (index . 1)) (contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson)) }}
 {{- $_ := set $file.mps "supervisor" true }}
 {{- end }}
-{{- if and $file.mps (hasKey $file.mps "keeper") }}{{/* its name in 0.1.0 */}}
-{{- $_ := set $file.mps "supervisor" (or $file.mps.supervisor $file.mps.keeper) }}
-{{- $_ := unset $file.mps "keeper" }}
+{{- if and $file.mps (hasKey $file.mps "keeper") }}{{/* deprecated */}}
+{{- $_ := set $file.mps "supervisor" (or $file.mps.supervisor $file.mps.keeper) }}{{/* deprecated */}}
+{{- $_ := unset $file.mps "keeper" }}{{/* deprecated */}}
 {{- end }}
 {{- toYaml $file }}
 {{- end }}

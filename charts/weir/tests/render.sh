@@ -121,6 +121,9 @@ check "shares are the plugin's" grep -qF 'shares: 0' "$dir/plugin.yaml"
 check "and policies the agent's" grep -qF 'quantum: 5ms' "$dir/agent.yaml"
 check "with MPS the agent has the driver" has gpus 'value: "compute,utility"'
 check "and another pod its daemons" in_document "supervisor: true" gpus ConfigMap weir
+check "also by the deprecated key" render deprecated --set config.agent.mps.keeper=true
+check "which becomes the new one" in_document "supervisor: true" deprecated ConfigMap weir
+check "and is accepted" programs_accept "$dir/deprecated"
 check "which no upgrade ends" in_document "updateStrategy: {type: OnDelete}" gpus DaemonSet weir-mps
 check "unprivileged" has_not gpus "privileged: true"
 check "without MPS there is none" has_not plain "name: weir-mps"
