@@ -86,7 +86,7 @@ const struct session_step *session_next(enum session_state state, enum session_e
 	return &steps[state][event];
 }
 
-const char *session_refusal_name(enum weir_refusal reason)
+const char *session_refusal_name(unsigned reason)
 {
 	static const char *const names[SESSION_REFUSALS] = {
 		[WEIR_REFUSED_VERSION] = "version",   [WEIR_REFUSED_GPU] = "gpu",
@@ -94,7 +94,7 @@ const char *session_refusal_name(enum weir_refusal reason)
 		[WEIR_REFUSED_INTERNAL] = "internal",
 	};
 
-	return (unsigned)reason < SESSION_REFUSALS && names[reason] ? names[reason] : "?";
+	return reason < SESSION_REFUSALS && names[reason] ? names[reason] : "?";
 }
 
 struct weir_refused session_refused(enum weir_refusal reason, const char *text)

@@ -65,5 +65,5 @@ const struct session_step *session_next(enum session_state state, enum session_e
 
 #define SESSION_REFUSALS (WEIR_REFUSED_INTERNAL + 1)
 /* Short names of refusals, for metrics and the log. */
-const char *session_refusal_name(enum weir_refusal reason);
+const char *session_refusal_name(unsigned reason);
 struct weir_refused session_refused(enum weir_refusal reason, const char *text);

@@ -351,7 +351,7 @@ static void enter(struct session *session, enum session_state state)
 	read_if_wanted(session);
 }
 
-/* Performs the table's action and enters the next state. May free the session. @packet is NULL
+/* Performs the table's action and enters the next state. May free the session. @packet is empty
  * unless the event is a message. */
 static void step(struct session *session, enum session_event event, struct packet *packet)
 {
@@ -386,6 +386,14 @@ static void step(struct session *session, enum session_event event, struct packe
 		enter(session, step->next);
 	else
 		session_free(session);
+}
+
+/* A step that no message causes. */
+static void step_by_itself(struct session *session, enum session_event event)
+{
+	struct packet none = {.n_fds = 0};
+
+	step(session, event, &none);
 }
 
 static enum session_event event_of(struct session *session, const struct packet *packet)
@@ -441,7 +449,7 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 	if (r == -EAGAIN)
 		return;
 	if (r < 0) {
-		step(session, SESSION_END, NULL);
+		step_by_itself(session, SESSION_END);
 		return;
 	}
 	packet.check = (enum weir_check)r;
@@ -454,12 +462,12 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 static void process_died(struct loop_io *io, uint32_t events)
 {
 	(void)events;
-	step(container_of(io, struct session, death), SESSION_END, NULL);
+	step_by_itself(container_of(io, struct session, death), SESSION_END);
 }
 
 static void deadline_over(struct loop_timer *timer)
 {
-	step(container_of(timer, struct session, deadline), SESSION_DEADLINE, NULL);
+	step_by_itself(container_of(timer, struct session, deadline), SESSION_DEADLINE);
 }
 
 void sessions_pods_changed(struct sessions *sessions)
@@ -468,7 +476,7 @@ void sessions_pods_changed(struct sessions *sessions)
 		next = session->next;
 		if ((session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
 		    (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)))
-			step(session, SESSION_POD_KNOWN, NULL);
+			step_by_itself(session, SESSION_POD_KNOWN);
 	}
 }
 
@@ -582,17 +590,12 @@ void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 	}
 }
 
-static const char *refusal_name(unsigned reason)
-{
-	return session_refusal_name((enum weir_refusal)reason);
-}
-
 void sessions_metrics_write(FILE *out, const struct sessions *sessions)
 {
 	static const struct metric table[] = {
 		{"weir_refused_total", "Clients refused, by reason.", METRIC_COUNTER,
 		 METRIC_ARRAY(struct sessions, refused), .label = "reason",
-		 .label_value = refusal_name, .first = WEIR_REFUSED_VERSION,
+		 .label_value = session_refusal_name, .first = WEIR_REFUSED_VERSION,
 		 .end = SESSION_REFUSALS},
 		{0},
 	};

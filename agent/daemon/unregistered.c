@@ -138,9 +138,15 @@ static struct gpu_process *find_or_add(struct unregistered *unregistered, const 
 	return process;
 }
 
-static void look_at(struct unregistered *unregistered, const struct monitor_gpu *gpu, unsigned n,
+typedef nvmlReturn_t list_fn(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *out);
+
+static void look_at(struct unregistered *unregistered, const struct monitor_gpu *gpu, list_fn *list,
 		    uint64_t now)
 {
+	unsigned n = UNREGISTERED_PROCESSES_MAX;
+
+	if (!list || list(gpu->device, &n, unregistered->list) != NVML_SUCCESS)
+		return;
 	for (unsigned i = 0; i < n && i < UNREGISTERED_PROCESSES_MAX; i++) {
 		struct gpu_process *process =
 			find_or_add(unregistered, gpu->gpu, (pid_t)unregistered->list[i].pid, now);
@@ -151,31 +157,14 @@ static void look_at(struct unregistered *unregistered, const struct monitor_gpu 
 	}
 }
 
-static void look_at_gpu(struct unregistered *unregistered, const struct nvml *nvml,
-			const struct monitor_gpu *gpu, uint64_t now)
-{
-	unsigned n = UNREGISTERED_PROCESSES_MAX;
-
-	if (nvml->nvmlDeviceGetComputeRunningProcesses &&
-	    nvml->nvmlDeviceGetComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
-		    NVML_SUCCESS)
-		look_at(unregistered, gpu, n, now);
-	/* The first list lacks clients of an MPS server. */
-	n = UNREGISTERED_PROCESSES_MAX;
-	if (nvml->nvmlDeviceGetMPSComputeRunningProcesses &&
-	    nvml->nvmlDeviceGetMPSComputeRunningProcesses(gpu->device, &n, unregistered->list) ==
-		    NVML_SUCCESS)
-		look_at(unregistered, gpu, n, now);
-}
-
 static void forget_gone(struct unregistered *unregistered)
 {
 	for (struct gpu_process *process = unregistered->all, *next; process; process = next) {
 		next = process->hh.next;
 		if (process->look == unregistered->look)
 			continue;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): uthash frees the table with its last
-		 * entry */
+		/* The last deletion frees uthash's table. */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DEL(unregistered->all, process);
 		free(process);
 	}
@@ -183,12 +172,19 @@ static void forget_gone(struct unregistered *unregistered)
 
 void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now)
 {
+	const struct nvml *nvml = &monitor->nvml;
+
 	if (unregistered->config->action == UNREGISTERED_IGNORE)
 		return;
 	unregistered->look++;
-	for (unsigned i = 0; i < monitor->n; i++)
-		if (monitor->all[i].device)
-			look_at_gpu(unregistered, &monitor->nvml, &monitor->all[i], now);
+	for (unsigned i = 0; i < monitor->n; i++) {
+		const struct monitor_gpu *gpu = &monitor->all[i];
+		if (!gpu->device)
+			continue;
+		look_at(unregistered, gpu, nvml->nvmlDeviceGetComputeRunningProcesses, now);
+		/* The first list lacks clients of an MPS server. */
+		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, now);
+	}
 	forget_gone(unregistered);
 }
 
