@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs what the build and the tests need on Debian 12 or Ubuntu (by apt-get, only what is missing), promtool, and
-# a CUDA toolkit into build/cuda where there is none: the compiler, headers and NVML's header from NVIDIA's
-# wheels, pinned; and a containerd with CDI for tests. Run by make; safe to run again.
+# Installs what the build and the tests need on Debian 12 or Ubuntu: missing packages (apt-get), promtool, a containerd
+# with CDI, and, if there is no CUDA toolkit, a pinned one from NVIDIA's wheels in build/cuda. make runs it; it is safe to
+# run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
@@ -20,7 +20,7 @@ wheels=(
     nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
     nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-nvml-dev==13.0.87
 )
-# weir-compile's: of the toolkit, but not in every installed one.
+# For weir-compile; not every installed toolkit has it.
 compiler=nvidia-nvptxcompiler==13.0.88
 
 as_root() {
@@ -52,7 +52,7 @@ unpack() { # FOLDER WHEEL...
     done
 }
 
-# Only the one program of a package that would start a server.
+# The package would start a server; only its program is unpacked.
 fetch_promtool() {
     local part=$cache/promtool.part
     [ ! -x "$cache/promtool" ] && ! command -v promtool >/dev/null || return 0
@@ -65,8 +65,8 @@ fetch_promtool() {
     rm -rf "$part"
 }
 
-# Debian 12's containerd knows nothing of CDI. Debian 13's runs here as well; the real-kubelet cases take it from
-# this folder, nothing is installed. It comes from where this machine has its Debian from.
+# Debian 12's containerd does not support CDI, and Debian 13's also runs here. The cluster tests use it from this folder;
+# nothing is installed. It comes from the mirror that this machine uses.
 fetch_containerd() {
     local part=$cache/containerd.part program mirror
     [ ! -x "$cache/containerd/containerd" ] || return 0
@@ -108,7 +108,7 @@ install_toolkit() {
     rm -rf build/cuda.part
 }
 
-# Beside the toolkit's own files, whole or not at all: the library comes last.
+# Next to the toolkit's files. The library is moved last, so that an interrupted run is repeated.
 install_compiler() {
     local part=build/compiler.part folder
     for folder in build/cuda/lib "${CUDA_HOME:-/usr/local/cuda}"/{lib,lib64}; do

@@ -1,12 +1,11 @@
-# Sourced: one node from nothing. etcd, API server, containerd and kubelet as plain processes. With
-# CONTROLLERS=1 also the scheduler and the controllers that workloads need, service accounts, and a network
-# on which pods reach the API server; without, pods name their node and use the host's network.
+# Sourced: a node of etcd, API server, containerd and kubelet as plain processes. CONTROLLERS=1 adds the scheduler, the
+# controllers that workloads need, service accounts, and a network on which pods reach the API server. Without it pods
+# name their node and use the host's network.
 #
-# Everything lies in one folder, $W; what cannot is taken away again by cluster_down, whatever state
-# an earlier run died in: the cgroup /$CGROUP, in which every pod is, and the kubelet's folder of
-# device plugins, whose place is fixed. Every process that we start is known by pid and start time.
+# Everything is in one folder, $W, except the cgroup /$CGROUP of all pods and the kubelet's folder of device plugins.
+# cluster_down removes all three, also after a run that died. Every process is known by its pid and start time.
 # shellcheck shell=bash
-# The ports come out of the file `settings`.
+# The file `settings` sets the ports.
 # shellcheck disable=SC2154
 
 B=${B:-build}
@@ -43,13 +42,13 @@ must() {
         echo "# ${log##*/}:"
         tail -n 5 "$log" | cut -c1-300 | sed 's/^/#   /'
     done
-    die "waited $1 s in vain for: ${*:2}"
+    die "waited $1 s for: ${*:2}"
 }
 
 # Processes
 
 started_at() {
-    # Field 22, counted behind the name, which may hold anything.
+    # Field 22, counted after the name, which may contain anything.
     sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -d' ' -f20
 }
 
@@ -126,7 +125,7 @@ cgroup_remove() {
     return 0
 }
 
-# Ports that are free now, noted so that a restarted process finds them again.
+# Free ports, recorded so that a restarted process uses them again.
 pick_ports() {
     local port=26400 name
     for name in api etcd etcd_peer kubelet kubelet_health scheduler controllers; do
@@ -165,7 +164,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   netns_mounts_under_state_dir = true
   $cdi
   disable_apparmor = true
-  # Root without CAP_SYS_RESOURCE may not lower the score as the kubelet wishes.
+  # Root without CAP_SYS_RESOURCE may not lower the score as the kubelet wants.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$CNI"
@@ -216,7 +215,7 @@ volumeStatsAggPeriod: 0s
 T
 }
 
-# Users: an admin, the kubelet, and the agent with the rights that the chart gives it.
+# Users: an admin, the kubelet, and the agent with the permissions of the chart.
 write_users() {
     umask 077
     cat > "$W/tokens.csv" << 'T'
@@ -313,7 +312,7 @@ start_controllers() {
     start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
         --controllers=daemonset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
         --service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
-    # The service of the API server, which kube-proxy would make.
+    # The service of the API server, which kube-proxy would provide.
     ip addr replace "$SERVICE_ADDRESS/32" dev lo
     start service "$here/forward.py" "$SERVICE_ADDRESS" 443 127.0.0.1 "$port_api"
 }
@@ -363,13 +362,13 @@ cluster_apart() {
     exec 9> "/tmp/$CGROUP.lock"
     flock -w 600 9 || die "another run of this test has not ended"
     ip link set lo up || die "cannot configure the network namespace"
-    # Folders of fixed place that kubelet and CNI write.
+    # Folders that kubelet and CNI write, whose paths are fixed.
     for folder in /var/lib/{kubelet,cni}; do
         mkdir -p "$folder" && mount -t tmpfs weir-e2e "$folder" || die "cannot mount $folder"
     done
 }
 
-# overlayfs, unless $W is on a file system that cannot carry it.
+# overlayfs, unless the file system of $W does not support it.
 pick_snapshotter() {
     local try=$W/try
     mkdir -p "$try"/{lower,upper,work,merged}
@@ -381,7 +380,7 @@ pick_snapshotter() {
     rm -rf "$try"
 }
 
-# cluster_up PROGRAM...: until the node is ready; the programs are in the image's /bin.
+# cluster_up PROGRAM...: starts the node and waits until it is ready. The programs are in the image's /bin.
 cluster_up() {
     check_machine
     kube=${KUBE:-$("$here/build.sh" kube)} || die "cannot build the kubelet"
@@ -418,7 +417,7 @@ cluster_up() {
     }
 }
 
-# What cluster_up found out, for another shell.
+# Reads the settings of cluster_up in another shell.
 cluster_join() {
     # shellcheck disable=SC1091
     . "$W/settings"

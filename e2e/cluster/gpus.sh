@@ -1,7 +1,7 @@
-# Sourced after work.sh: what pods are given on a node with several GPUs, and by which way it comes.
+# Sourced after work.sh: which GPUs pods get on a node with several, and how they get them.
 # shellcheck shell=bash
 
-# A container that says what it was given, and stays until it is told to end.
+# A container that records what it was given and stays until it is told to end.
 resident() { # NAME
     echo "env | grep -E '^(WEIR|NVIDIA|CUDA)_' > /shared/.$1; grep -E ' /(etc/ld.so.preload|[^ ]*libcuda.so.1) ' /proc/mounts >> /shared/.$1;
         mv /shared/.$1 /shared/$1.given; until [ -e /shared/$1.stop ]; do sleep 1; done"
@@ -11,7 +11,7 @@ has_given() {
     test -e "$W/shared/$1.given"
 }
 
-# resides NAME SHARES: such a pod, until it has said so.
+# resides NAME SHARES: creates such a pod and waits for its record.
 resides() {
     rm -f "$W/shared/$1".*
     pod "$1" "$2" "$(resident "$1")" && until_ok 20 has_given "$1" || {
@@ -20,7 +20,7 @@ resides() {
     }
 }
 
-# One with two containers; the second is NAME-2.
+# The same with two containers; the second is NAME-2.
 resides_twice() { # NAME SHARES
     local first second
     rm -f "$W/shared/$1".* "$W/shared/$1-2".*
@@ -39,12 +39,12 @@ given() {
     sed -n "s/^$2=//p" "$W/shared/$1.given"
 }
 
-# mounted NAME PATTERN: something of the kind is, in the container.
+# mounted NAME PATTERN: the container has such a mount.
 mounted() {
     grep -q "^[^ =]* [^ ]*$2 " "$W/shared/$1.given"
 }
 
-# The GPUs' numbers, of UUIDs separated by commas.
+# The indices of GPUs, given by UUIDs separated by commas.
 numbers() {
     local uuid
     for uuid in ${1//,/ }; do
@@ -59,7 +59,7 @@ expect() {
     return 1
 }
 
-# plugin_with LINE...: the plugin again, with these lines in its configuration.
+# plugin_with LINE...: restarts the plugin with these lines in its configuration.
 plugin_with() {
     local before
     before=$(registrations)
@@ -73,7 +73,7 @@ plugin_with() {
     until_ok 30 registered_since "$before" && until_ok 30 allocatable_is $((SIM_GPUS * 100))
 }
 
-# Parts on GPU 0 and 1 of NUMA node 0; whole ones beside them, two from the other node.
+# Parts are on GPU 0 and 1 of NUMA node 0; a whole GPU is next to them, and a pair is on the other NUMA node.
 packed() {
     resides a 30 && resides b 60 && resides c 50 && resides one 100 && resides two 200 || return 1
     expect "a has" "$(numbers "$(given a WEIR_GPU)")" 0 &&
@@ -81,17 +81,17 @@ packed() {
         expect "c has" "$(numbers "$(given c WEIR_GPU)")" 1 &&
         expect "one has" "$(numbers "$(given one NVIDIA_VISIBLE_DEVICES)")" 2 &&
         expect "two has" "$(numbers "$(given two NVIDIA_VISIBLE_DEVICES)")" "4 5" || return 1
-    # A part has libweir; whole GPUs are left alone. All have the driver, and see no others' GPUs.
+    # A part has libweir; whole GPUs do not. All have the driver, and see only their own GPUs.
     expect "a sees" "$(given a CUDA_VISIBLE_DEVICES)" "$(given a WEIR_GPU)" &&
         expect "two sees" "$(given two CUDA_VISIBLE_DEVICES)" "$(given two NVIDIA_VISIBLE_DEVICES)" &&
         mounted a /etc/ld.so.preload && mounted a libcuda.so.1 && mounted two libcuda.so.1 &&
         ! mounted one /etc/ld.so.preload && expect "one is of Weir" "$(given one WEIR_GPU)" "" || return 1
-    # Both containers of a pod, as there is room on GPU 1.
+    # Both containers of a pod are on GPU 1, which has room.
     resides_twice both 20 && expect "both have" \
         "$(numbers "$(given both WEIR_GPU),$(given both-2 WEIR_GPU)")" "1 1"
 }
 
-# What is done on one GPU is not seen on another.
+# Work on one GPU does not affect clients of another.
 spread() {
     local waits low
     plugin_with 'allocation: spread' && resides_twice both 20 || return 1
@@ -107,7 +107,7 @@ spread() {
         finishes low high && clear_pods && plugin_with
 }
 
-# The GPUs come by name, the driver with them; Weir's part as ever.
+# CDI: containerd provides the GPUs by name with the driver; Weir's own mounts are unchanged.
 cdi() {
     local strategy
     [ -n "$CONTAINERD" ] || return 77
@@ -123,7 +123,7 @@ cdi() {
     jq -e '.kind == "weir.dev/gpu" and (.devices | length) == 8' "$W/cdi/weir.dev-gpu.json" > /dev/null && plugin_with
 }
 
-# NVML shows a container its own: GPU, limit, process; others are on the same GPU.
+# NVML shows a container its own GPU, limit and process, while others use the same GPU.
 nvml() {
     starts low 20 "$(filler low)" && pod view 30 'nvml-view --allocate 40 && nvml-view-linked' && succeeds view 30 &&
         finishes low || return 1

@@ -1,19 +1,19 @@
-# Sourced after work.sh: what goes wrong with GPUs, and who hears of it.
+# Sourced after work.sh: broken GPUs, and who is told.
 # shellcheck shell=bash
 
-# gpu_of NAME: the index of the simulated GPU that the pod has.
+# gpu_of NAME: the index of the pod's simulated GPU.
 gpu_of() {
     local gpu
     gpu=$(client "$1" .gpu)
     echo $((16#${gpu: -2}))
 }
 
-# inject GPU FILE [TEXT]: into its folder, as e2e/simcuda/README.md says.
+# inject GPU FILE [TEXT]: writes a file that makes the GPU sick (e2e/simcuda/README.md).
 inject() {
     echo "${3:-}" > "$W/tmpfs/sim/gpu$1/$2"
 }
 
-# What the agent says of GPU's health.
+# A GPU's health in the agent's status.
 health_of() {
     status | jq -r --arg suffix "$(printf %02x "$1")" '.gpus[] | select(.gpu | endswith($suffix)) | .health'
 }
@@ -22,7 +22,7 @@ health_is() {
     [ "$(health_of "$1")" = "$2" ]
 }
 
-# has_event KIND NAME REASON [WORDS]: there is such an event on the object.
+# has_event KIND NAME REASON [WORDS]: the object has such an event.
 has_event() {
     api GET "/api/v1/events?fieldSelector=involvedObject.kind=$1,involvedObject.name=$2,reason=$3" |
         jq -e --arg words "${4:-}" '.items | any(.message | contains($words))' > /dev/null
@@ -36,7 +36,7 @@ hears() {
     return 1
 }
 
-# since BEGAN: seconds since then, which `date +%s%3N` said.
+# since BEGAN: the seconds since BEGAN, a result of `date +%s%3N`.
 since() {
     local ms=$(($(date +%s%3N) - $1))
     printf '%d.%03d' $((ms / 1000)) $((ms % 1000))
@@ -55,11 +55,11 @@ unhealthy() {
     until_ok 30 allocatable_is $((SIM_GPUS * 100)) || return 1
     echo "# an XID took the GPU out of the node's resources in $sick s; back $(since $((began + RECOVERY_S * 1000))) s after it recovered"
     hears Node "$NODE" GPUHealthy && hears Pod patient GPUHealthy || return 1
-    # The pod went on all the time.
+    # The pod ran on all the time.
     finishes patient
 }
 
-# After some errors nothing but a reset helps, which the GPU's being lost and back again stands for.
+# Some errors need a reset of the GPU. A GPU that is lost and comes back simulates it.
 reset_gpu() {
     inject 1 xid 95
     until_ok 20 allocatable_is $(((SIM_GPUS - 1) * 100)) &&
@@ -70,7 +70,7 @@ reset_gpu() {
     until_ok 10 health_is 1 'the driver has lost it' && until_ok 10 grep -q 'GPU 1 does not answer' "$W/plugin.log" || return 1
     rm "$W/tmpfs/sim/gpu1/lost"
     until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 health_is 1 good || return 1
-    # Uncorrected memory errors, and a recovery that the driver asks for.
+    # Uncorrected memory errors, and a recovery that the driver requests.
     inject 0 ecc 2
     until_ok 10 health_is 0 'uncorrected memory errors' && until_ok 30 health_is 0 good || return 1
     inject 0 recovery 1
@@ -87,7 +87,7 @@ label_is() {
 labels() {
     until_ok 10 label_is count $SIM_GPUS && label_is product Weir-Simulated-GPU && label_is cuda-version 13.0 &&
         label_is sharing-mode timeslice && label_is weir-version "$(status | jq -r .version)" || return 1
-    # One that does not hold, and one that is not ours.
+    # A wrong label of ours, and a label of somebody else.
     api PATCH "/api/v1/nodes/$NODE" '{"metadata": {"labels": {"weir.dev/gpu.mig": "true", "weir.dev/other": "x"}}}' \
         application/merge-patch+json > /dev/null || return 1
     stop agent
@@ -101,7 +101,7 @@ bypass_at_work() {
     pod_log "$1" | grep -q 'at work'
 }
 
-# A process that found the driver by itself is told of, and a proper one beside it is not.
+# A process that uses the driver without libweir is reported; a governed one is not.
 bypassed() {
     pod sneak 10 'exec bypass /shared/sneak.stop' && until_ok 20 bypass_at_work sneak &&
         starts proper 10 "$(worker proper)" || return 1
@@ -111,7 +111,7 @@ bypassed() {
     succeeds sneak 20 && finishes proper
 }
 
-# The same where the configuration says that it is to be killed.
+# The same with a configuration that kills it.
 bypass_killed() {
     stop agent
     sed -i 's/action: report/action: kill/' "$W/agent.yaml"

@@ -8,7 +8,7 @@ SIM_SMS=2
 RECOVERY_S=3      # after an error of a GPU; a minute by default
 SIM_BLOCK_US=2000 # a block sleeps so long, so that the figures do not depend on the machine
 
-# The simulated GPUs. What pods get mounted stays where it is for as long as they run, as on a real node.
+# The simulated GPUs. Files that pods mount stay in place while the pods run, as on a real node.
 install_driver() {
     mkdir -p "$W"/{host/driver,shared,tmpfs}
     mount -t tmpfs weir-e2e "$W/tmpfs" || die "cannot mount a tmpfs"
@@ -57,7 +57,7 @@ container:
 Y
 }
 
-# The agent's rights, as the chart gives them.
+# The agent's permissions, as in the chart.
 grant_agent() {
     api POST /apis/rbac.authorization.k8s.io/v1/clusterroles '{"metadata": {"name": "weir-agent"},
         "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
@@ -94,7 +94,7 @@ weir_up() {
     must 20 allocatable_is $((SIM_GPUS * 100))
 }
 
-# What the agent knows, as JSON.
+# The agent's status as JSON.
 status() {
     timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" status --json
 }
@@ -102,7 +102,7 @@ status() {
 # Pods
 
 # pod_manifest NAME SHARES COMMAND: with $qos (besteffort, burstable, guaranteed), $annotation, $memory (its
-# limit on the GPU), $cpu (what it asks for, if anything) and $namespace of the environment.
+# limit on the GPU), $cpu (its request, optional) and $namespace of the environment.
 pod_manifest() {
     jq -n --arg name "$1" --arg shares "$2" --arg command "$3" --arg node "$NODE" \
         --arg image "$IMAGE" --arg resource "$RESOURCE" --arg annotation "${annotation:-}" \
@@ -129,7 +129,7 @@ pod() {
     api POST "/api/v1/namespaces/${namespace:-default}/pods" "$(pod_manifest "$@")" > /dev/null
 }
 
-# The kubelet finds it in a folder and shows it to the API server under NAME-$NODE.
+# The kubelet reads it from a folder and reports it to the API server as NAME-$NODE.
 static_pod() {
     pod_manifest "$@" | jq 'del(.spec.nodeName)' > "$W/manifests/.new" &&
         mv "$W/manifests/.new" "$W/manifests/$1.json"
@@ -169,7 +169,7 @@ explain() {
     pod_log "$1" | tail -20 | sed "s/^/# $1: /"
 }
 
-# The container's first process, as the host knows it.
+# The host's pid of the container's first process.
 pod_pid() {
     local id
     id=$(pod_get "$1" '.status.containerStatuses[0].containerID | sub("^containerd://"; "")')
@@ -193,7 +193,7 @@ pod_annotate() {
     pod_note "$1" priority "$2"
 }
 
-# Whatever a case left behind.
+# Removes everything that a case left.
 clear_pods() {
     local namespace name
     rm -f "$W"/manifests/*

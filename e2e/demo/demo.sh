@@ -1,7 +1,7 @@
 #!/bin/bash
 # Two clients of different priority share the GPU: the real one where there is one, else the simulated
 # one. Three runs: HIGH alone, HIGH beside LOW without Weir, HIGH beside LOW with Weir. The last line
-# says how much slower HIGH's requests became.
+# tells how much slower HIGH's requests became.
 set -euo pipefail
 
 B=${B:-build}

@@ -1,7 +1,6 @@
 #!/bin/bash
-# The chart on a real kubelet with simulated GPUs: helm install, two pods of which one preempts, helm upgrade
-# under them, helm uninstall, which leaves nothing. The images are those of `make images`, the pods those that
-# the DaemonSet controller makes and the scheduler places, without privileges.
+# The chart on a real kubelet with simulated GPUs: helm install, a pod that preempts another, helm upgrade under both,
+# and helm uninstall, which leaves nothing. It uses the images of `make images` and unprivileged pods.
 # WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
@@ -21,7 +20,7 @@ VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
 export VERSION
 
 helm() {
-    # 9 is our lock.
+    # Descriptor 9 is our lock.
     HELM_CACHE_HOME=$W/helm HELM_CONFIG_HOME=$W/helm HELM_DATA_HOME=$W/helm KUBECONFIG=$W/admin.kubeconfig \
         "$helm" --namespace "$RELEASE_NAMESPACE" "$@" 9>&- > "$W/helm.log" 2>&1 && return
     sed 's/^/# helm: /' "$W/helm.log"
@@ -29,7 +28,7 @@ helm() {
     return 1
 }
 
-# Why pods of the release are not what they should be.
+# Prints why pods of the release are not as expected.
 describe() {
     api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[] | {name: .metadata.name, phase: .status.phase,
         containers: [(.status.initContainerStatuses // [])[], (.status.containerStatuses // [])[] | {name, state, restartCount}]}' |
@@ -39,7 +38,7 @@ describe() {
     tail -qn 5 "$W/pods/$RELEASE_NAMESPACE"_*/*/*.log | cut -c1-300 | sed 's/^/# log: /'
 }
 
-# As the chart is, but for where the simulated driver and the folders are.
+# The chart's defaults except the simulated driver and the folders.
 write_values() {
     mkdir -p "$W"/node/{lib,cache} "$W/cdi" "$W/tmpfs/run"
     cat > "$W/values.yaml" << Y
@@ -77,7 +76,7 @@ import_images() {
     done
 }
 
-# install ARGUMENT...: of helm's, beside the values.
+# install ARGUMENT...: helm install with the values and these arguments.
 install() {
     helm install weir charts/weir --create-namespace -f "$W/values.yaml" "$@" --wait --timeout 90s &&
         until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 10 agent_ready || {
@@ -95,13 +94,13 @@ tests() {
     helm test weir --timeout 60s && grep -q 'Phase: *Succeeded' "$W/helm.log"
 }
 
-# The agent labels its own node, and its token can do no more than that, with RBAC and the policy together.
+# The agent labels its own node. RBAC and the admission policy allow its token nothing else.
 labels() {
     local token node=/api/v1/nodes/$NODE
     until_ok 20 node_label weir-version "$VERSION" && node_label count $SIM_GPUS || return 1
     token=$(agent_token) || return 1
     api POST /api/v1/nodes '{"metadata": {"name": "other"}}' > /dev/null || return 1
-    # A new policy takes a moment; its own label may be changed at any time.
+    # A new policy takes a moment; the agent's own label may be changed at any time.
     until_ok 20 denied "$token" /api/v1/nodes/other '{"metadata": {"labels": {"weir.dev/gpu.count": "8"}}}' &&
         denied "$token" "$node" '{"metadata": {"labels": {"kubernetes.io/os": "windows"}}}' &&
         denied "$token" "$node" '{"metadata": {"annotations": {"a": "b"}}}' &&
@@ -117,7 +116,7 @@ node_label() {
     [ "$(api GET "/api/v1/nodes/$NODE" | jq -r ".metadata.labels[\"weir.dev/gpu.$1\"]")" = "$2" ]
 }
 
-# The one that the agent has in its pod.
+# The token in the agent's pod.
 agent_token() {
     local id pid
     id=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
@@ -147,8 +146,7 @@ preempts() {
     [ "$(client high .waits)" = 0 ]
 }
 
-# What the agent serves is as Prometheus wants it, and has all that alerts and dashboard ask for. `up` is
-# Prometheus's own.
+# The agent's metrics are valid and include all that alerts and dashboard use, except Prometheus's own `up`.
 metrics() {
     local address name promtool
     address=$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -re '.items[0].status.podIP')
@@ -161,14 +159,14 @@ metrics() {
     [ ! -x "$promtool" ] || "$promtool" check metrics < "$W/metrics" || return 1
     for name in $(grep -ohE '\b(weir|process)_[a-z_]+' charts/weir/files/* | sed 's/_bucket$//' | sort -u); do
         grep -q "^# TYPE $name " "$W/metrics" || {
-            echo "# nobody tells $name"
+            echo "# the agent has no metric $name"
             return 1
         }
     done
 }
 
-# A new version, another policy and no labels any more, under pods that go on and then have the same levels. A version before
-# theirs that no pod has goes; that the node had yet another one is made up.
+# helm upgrade to a new version with another policy and without node labels, under running pods, which keep their levels.
+# An older library version that no pod uses is removed; the test adds such a version by hand.
 upgrades() {
     local noted
     noted=$(containers low high)
@@ -195,7 +193,7 @@ policy_is() {
     [ "$(status | jq -r .policy)" = "$1" ]
 }
 
-# With a pod that still runs: its library is left to it, and the place where it finds an agent.
+# helm uninstall leaves a running pod its library and the folder in which it finds an agent.
 uninstalls_under_pods() {
     local noted
     noted=$(containers low)
@@ -205,12 +203,12 @@ uninstalls_under_pods() {
         echo "# left: $(left)"
         return 1
     }
-    # Now as it is without NVIDIA's runtime: the host's root is mounted, and it is privileged.
+    # Without NVIDIA's runtime the plugin mounts the host's root and is privileged.
     install --set nvidiaRuntime.enabled=false --set host.mountPropagation=None && ! unprivileged &&
         has_level low 0 && unharmed "$noted" low && finishes low
 }
 
-# The GPUs by the Container Device Interface, which the node's runtime has switched on; unprivileged again.
+# GPUs by the Container Device Interface, which this containerd supports; unprivileged again.
 cdi() {
     [ -n "$CONTAINERD" ] || return 77
     helm upgrade weir charts/weir -f "$W/values.yaml" --set deviceListStrategy=cdi-cri --set host.cdiDir="$W/cdi" \
@@ -264,12 +262,12 @@ nothing_left() {
 cases=(
     "install|helm install, without privileges: its pods are ready, and the node has shares"
     "unprivileged|none of them is privileged"
-    "tests|helm test: a pod gets a share, and what goes with it"
-    "labels|the agent labels its own node, and may change nothing else of any"
+    "tests|helm test: a pod gets a share and everything with it"
+    "labels|the agent labels its own node and may change nothing else"
     "preempts|a Guaranteed pod preempts a BestEffort one"
-    "metrics|the agent's metrics are good, and alerts and dashboard ask for no others"
-    "upgrades|helm upgrade under both: they go on with their library; an older one goes, and labels that are switched off"
-    "uninstalls_under_pods|helm uninstall under a pod leaves it its library, with which it finds the agent of the next install"
+    "metrics|the agent's metrics are valid, and include all that alerts and dashboard use"
+    "upgrades|helm upgrade under both: they keep their library; an older version and disabled labels are removed"
+    "uninstalls_under_pods|helm uninstall leaves a running pod its library, which finds the next install's agent"
     "cdi|helm upgrade to CDI: a pod gets its GPU by name"
     "uninstalls|helm uninstall leaves no file, mount, process or object"
 )
@@ -296,7 +294,7 @@ cluster_up "$B"/bin/{vector-add,burst,filler} "$B"/lib/libweir.so "$B"/simcuda/{
 install_driver
 write_values
 import_images
-# Each stands on the one before.
+# Each case needs the state that the previous one left.
 for case in "${cases[@]}"; do
     began=$SECONDS
     "${case%%|*}"

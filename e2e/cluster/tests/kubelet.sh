@@ -1,5 +1,5 @@
 #!/bin/bash
-# Weir on a real kubelet, with simulated GPUs: pods get shares and levels, and keep them whatever is
+# Weir on a real kubelet, with simulated GPUs: pods get shares and levels, and keep them when parts are
 # restarted. WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end; arguments
 # are the names of the cases to run, all by default.
 set -uo pipefail
@@ -42,7 +42,7 @@ refused() {
     return 1
 }
 
-# LOW has the GPU full; what HIGH does is seen in LOW's gates and not in HIGH's.
+# LOW keeps the GPU full. Work of HIGH closes LOW's gates, never HIGH's.
 guaranteed() {
     local waits
     starts low 20 "$(filler low)" || return 1
@@ -75,7 +75,7 @@ annotation() {
         finishes humble pretender && namespace=trusted finishes chosen
 }
 
-# noted NAME WHAT JSON FILTER VALUE: an edit of a running pod's annotation is seen, and how soon.
+# noted NAME WHAT JSON FILTER VALUE: edits a running pod's annotation and prints how soon the agent has seen it.
 noted() {
     local began=${EPOCHREALTIME/./}
     pod_note "$1" "$2" "$3" && until_ok 10 client_is "$1" "$4" "$5" || {
@@ -89,7 +89,7 @@ client_is() {
     [ "$(client "$1" "$2")" = "$3" ]
 }
 
-# Level, weight, objective, and what they may not be raised to.
+# Edits of level, weight, objective and limit, also to values that are refused.
 live() {
     starts edited 30 "$(worker edited)" && client_is edited .share 30 &&
         noted edited priority '"low"' .level 0 &&
@@ -102,7 +102,7 @@ live() {
         finishes edited
 }
 
-# has NAME MIB: what it has been given when it was refused more.
+# has NAME MIB: it has this much memory and was refused more.
 has() {
     local have refusals
     read -r have refusals < "$W/shared/$1.state" && [ "$have" = "$2" ] && [ "$refusals" -gt 0 ]
@@ -114,7 +114,7 @@ refused_since() {
     read -r have refusals < "$W/shared/$1.state" && [ "$refusals" -gt "$2" ]
 }
 
-# Of the GPU's 1024 MiB 30 shares are 306. A limit below what is in use takes nothing away.
+# 30 shares of the GPU's 1024 MiB are 306 MiB. A limit below the memory in use frees nothing.
 memory() {
     local have refusals
     export namespace=trusted
@@ -130,7 +130,7 @@ memory() {
     unset namespace
 }
 
-# A node on which nobody has had a limit yet, and no agent: the first who has one gets nothing before it is known.
+# On a node without an agent, the first pod with a limit gets no memory before an agent knows the limit.
 early() {
     stop agent
     find "$W/tmpfs/run" -name memory-limited -delete
@@ -150,7 +150,7 @@ early() {
     until_ok 10 agent_ready
 }
 
-# The UID in its cgroup is not the one in the API.
+# A static pod: the UID in its cgroup differs from the one in the API.
 static() {
     rm -f "$W/shared/fixed".*
     qos=guaranteed annotation=low static_pod fixed 10 "$(worker fixed)" && until_ok 20 ready fixed &&
@@ -211,7 +211,7 @@ restart_agent() {
     unharmed "$noted" low high && finishes low high
 }
 
-# A pod above dies in the middle of its kernels: its bit and its slots are free within a second.
+# A pod of a higher level dies in the middle of its kernels: its demand bit and its slots are free within a second.
 killed() {
     local pid end before
     starts low 20 "$(filler low)" && qos=guaranteed starts high 20 "$(filler high)" &&
@@ -233,12 +233,12 @@ demand() {
     status | jq '[.gpus[].demand[]] | add'
 }
 
-# An agent that cannot ask knows the QoS class from the cgroup, and corrects itself.
+# Without the API server the agent takes the QoS class from the cgroup, and corrects the level later.
 away() {
     namespace=trusted annotation=high starts chosen 10 "$(worker chosen)" &&
         namespace=trusted has_level chosen 2 || return 1
     stop apiserver KILL
-    # What was known stays known.
+    # The agent keeps what it knew.
     sleep 1
     level_is chosen 2 || return 1
     stop agent
@@ -263,29 +263,29 @@ intruder() {
 }
 
 cases=(
-    "packed|parts are packed, whole GPUs lie beside them, two of one NUMA node"
+    "packed|parts are packed, whole GPUs next to them, a pair on one NUMA node"
     "spread|parts are spread by configuration, and one GPU's demand does not touch another's"
     "nvml|NVML in a pod shows its own GPU, limit and process"
     "cdi|GPUs come by the Container Device Interface, where configured"
     "share|a pod gets its share and sees the simulated GPU, through libweir"
-    "refused|a request over one GPU is refused, and the pod says why"
-    "guaranteed|a Guaranteed pod is not held, a BestEffort one is held for it"
-    "annotation|the annotation beats the QoS class, where it may, and edits take effect"
+    "refused|a request over one GPU is refused, and the pod's status says why"
+    "guaranteed|a Guaranteed pod is never held; a BestEffort pod is held for it"
+    "annotation|the annotation overrides the QoS class where it is allowed, and edits take effect"
     "live|edits of a running pod's annotations change its weight, objective and limit of memory"
-    "memory|a pod gets the part of the GPU's memory that its share is, and what its annotation says"
-    "early|a pod that starts while no agent is there waits for its limit of the GPU's memory"
-    "static|a static pod has the level that its mirror says"
+    "memory|a pod's memory limit comes from its share or its annotation"
+    "early|a pod that starts without an agent waits for its memory limit"
+    "static|a static pod has the level of its mirror pod"
     "restart_kubelet|the kubelet is restarted under running pods"
     "restart_plugin|the plugin is killed and restarted under running pods"
     "restart_agent|the agent is killed and restarted under running pods"
     "killed|a pod killed in the middle of its kernels frees what it held within a second"
     "away|without the API server levels come from the QoS class, and are corrected later"
-    "intruder|a container writes no page that it may only read, shortens none, and rids itself neither of libweir nor of the socket"
-    "unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods hear of it"
-    "reset_gpu|after an uncontained memory error only a reset helps; memory errors and the driver's word count"
-    "labels|the node has labels of its GPUs, and loses those that do not hold"
-    "bypassed|a process that uses the GPU without libweir is told of"
-    "bypass_killed|and killed, where the configuration says so"
+    "intruder|a container cannot write a read-only page, truncate one, or remove libweir or the socket"
+    "unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods get events"
+    "reset_gpu|an uncontained memory error needs a reset; memory errors and the driver's recovery action count"
+    "labels|the node gets labels of its GPUs and loses wrong ones"
+    "bypassed|a process that uses the GPU without libweir is reported"
+    "bypass_killed|and killed if the configuration says so"
 )
 
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then

@@ -1,4 +1,4 @@
-# Sourced: what a soak does to a node, by kind. What has to be made good again is done `later`.
+# Sourced: the events of a soak, one function each. Repairs are scheduled with `later`.
 # shellcheck shell=bash disable=SC2004,SC2034,SC2154
 
 kills=0 n_slow=0
@@ -24,7 +24,7 @@ run_later() {
     done
 }
 
-# take_away NAME SECONDS: SIGKILL; so much later it starts again, whatever we are at then.
+# take_away NAME SECONDS: kills a part; it starts again that much later, in the background.
 take_away() {
     [ -z "${away[$1]:-}" ] || return 0
     away[$1]=1
@@ -38,7 +38,7 @@ take_away() {
     later $(($2 + 1)) is_back "$1" $((SECONDS + $2 + 60))
 }
 
-# Looked at now and then, as pods are to come and go meanwhile.
+# Polled, because pods come and go meanwhile.
 is_back() { # NAME DEADLINE
     if ! "is_well_$1" > /dev/null 2>&1; then
         [ $SECONDS -lt "$2" ] || violation "$1 does not come back"
@@ -64,7 +64,7 @@ do_plugin() { take_away plugin "$1"; }
 do_kubelet() { take_away kubelet "$1"; }
 do_api() { take_away apiserver "$1"; }
 
-# The pod and the pid of the client in a slot, or in the next one that has any.
+# The pod and the pid of the client in a slot, or in the next slot that has one.
 victim() {
     local i name pid
     local -A clients
@@ -97,7 +97,7 @@ do_pod() {
     kills=$((kills + 1))
 }
 
-# The folders of the agent's state and of its cache are full, for so long and no longer, whatever we are at then.
+# Fills the folders of the agent's state and cache for SECONDS, in the background.
 do_disk() {
     local folder
     [ -z "${away[disk]:-}" ] || return 0
@@ -126,7 +126,7 @@ set_clock() {
 open(sys.argv[1], "r+b").write(struct.pack("q", int(sys.argv[2])))' "$W/realtime" "$1"
 }
 
-# What it complains about counts if the agent lived meanwhile.
+# Its complaints count only if the agent lived all the time.
 do_slow() {
     local log=$W/loiter-$((n_slow += 1)).log
     { e2e/robustness/soak/loiter.py "$W/tmpfs/run/agent.sock" "$W/control.sock" "$metrics_port" "$1" 10 2>&1 ||

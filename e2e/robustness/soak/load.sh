@@ -1,5 +1,5 @@
-# Sourced: the pods of a soak. Each slot always has one; when that ends or is killed the next one comes. A
-# pod's name says its slot, its level and its number, for the checks.
+# Sourced: the pods of a soak. Each slot always has one pod; a pod that ends or is killed is replaced. A pod's name has
+# its slot, its level and its number, for the checks.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 declare -A killed  # pods that we ended ourselves
@@ -8,11 +8,10 @@ slot_pod=()        # of each slot; empty: none yet
 generation=0
 n_ended=0 n_refused=0
 
-# Of a processor. All of a node's pods fit on two, and half as many that are still being ended.
+# A pod's CPU. All pods of a node fit on two CPUs, with half as many that are still being ended.
 cpu=35m
 
-# What slot I runs: services until they are told to stop, jobs that end by themselves. All check what they
-# computed.
+# The programs by slot: services run until they are told to stop, jobs end by themselves. All check their results.
 kinds=(filler busy busy order storm busy sums intruder)
 
 command_of() { # KIND NAME
@@ -34,13 +33,13 @@ is_service() { # SLOT
     esac
 }
 
-# A pod for slot I, of the class and with the annotations that go with the slot.
+# A pod for slot I, with the slot's QoS class and annotations.
 launch() {
     local slot=$1 kind=${kinds[$1 % ${#kinds[@]}]} level=$(($1 % 3)) classes=(besteffort burstable guaranteed)
     local qos=${classes[level]} annotation='' memory='' name
     case $kind in
     filler) qos=besteffort level=0 ;;
-    # Of the class that has a limit on its time: they would take a whole processor.
+    # Guaranteed, so that their CPU is limited: they would take a whole CPU.
     order | storm) qos=guaranteed level=2 ;;
     busy) [ $((slot % 8)) != 5 ] || { annotation=low level=0; } ;;
     esac
@@ -57,7 +56,7 @@ list_pods() {
         select(.metadata.deletionTimestamp == null) | "\(.metadata.name) \(.status.phase) \(.status.reason // "-")"'
 }
 
-# A pod has ended: was it we, or was it done?
+# Judges the end of a pod: was it killed by us, was it done, or is it a violation?
 judge_end() { # SLOT NAME PHASE REASON
     local why
     [ -z "${killed[$2]:-}" ] || return 0
@@ -101,7 +100,7 @@ upkeep() {
     done
 }
 
-# All are told to stop; those that were not killed end well.
+# Tells all pods to stop; those that were not killed must succeed.
 none_left() {
     upkeep && [ -z "$(list_pods)" ]
 }

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Soak and chaos: pods on a real kubelet share simulated GPUs, while clients, pods, agent, plugin, kubelet and
-# API server are killed, disks are full, the clock jumps and sockets are slow. What DESIGN section 10 says must hold is
-# looked at all the time. DURATION (30) seconds, GPUS (2), PODS (8); SEED repeats a plan.
-#
-# The node has mounts, network and cgroup of its own, so it can run beside another one.
+# API server are killed, disks are full, the clock jumps and sockets are slow. The README lists what must hold and is
+# checked all the time. DURATION (30) seconds, GPUS (2), PODS (8); SEED repeats a plan.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
@@ -41,7 +39,7 @@ violation() {
     tail -n 200 "$W/agent.log" > "$kept/agent-$violations.log"
 }
 
-# With a clock that can be moved.
+# With a wall clock that the test can move.
 start_agent() {
     start agent env LD_PRELOAD="$PWD/$B/lib/librealtime.so" REALTIME_FILE="$W/realtime" \
         "$B/bin/weir-agent" --config "$W/agent.yaml"
@@ -65,7 +63,7 @@ soak_up() {
     must 20 allocatable_is $((gpus * 100))
 }
 
-# Whoever was not killed lives, and what the agent says is right.
+# Parts that were not killed live, and the agent's status is right.
 look() {
     local part state line
     for part in agent plugin kubelet; do
@@ -77,12 +75,12 @@ look() {
     done
     [ -z "${away[agent]:-}" ] || return 0
     if ! state=$(status 2>&1); then
-        # Slow sockets have all the places of weirctl for 5 s.
+        # Slow connections occupy all of the control socket's slots for 5 s.
         until_ok 30 agent_ready || violation "the agent does not answer: $state"
         return 0
     fi
     echo "$state" | e2e/robustness/soak/check.py "$W/state.json" "$(pid_of agent)" $((SECONDS - disturbed)) "$W/samples" > "$W/found" ||
-        violation "nobody can say whether all is well"
+        violation "check.py failed"
     while read -r line; do
         violation "$line"
     done < "$W/found"
@@ -128,9 +126,11 @@ soak() {
     exec 8<&-
 }
 
-# say STATUS TEXT
-say() {
-    if [ "$1" -eq 0 ]; then echo "ok - soak: $2"; else
+# As in tap.sh; a failure is a violation, too.
+report() { # STATUS WHAT
+    if [ "$1" -eq 0 ]; then
+        echo "ok - soak: $2"
+    else
         echo "not ok - soak: $2"
         violation "$2"
     fi
@@ -141,25 +141,25 @@ no_demand() { [ "$(status | jq '[.gpus[].demand[]] | add')" = 0 ]; }
 no_accounts() { [ -z "$(ls "$W/tmpfs/state/memory" 2> /dev/null)" ]; }
 few_descriptors() { [ "$(descriptors)" -le $((first_descriptors + 4)) ]; }
 
-# Nothing is left of all those pods.
+# All pods end and leave nothing.
 aftermath() {
     stop_load
     until_ok 60 no_containers
-    say $? "every container has ended"
+    report $? "every container has ended"
     until_ok 5 nobody
-    say $? "the agent knows nobody any more"
+    report $? "the agent has no clients"
     until_ok 5 no_demand
-    say $? "no demand bit is left"
+    report $? "no demand bit is left"
     until_ok 20 no_accounts # swept each 10 s
-    say $? "no account of memory is left"
+    report $? "no account of memory is left"
     until_ok 20 few_descriptors
-    say $? "the agent has the descriptors that it began with ($first_descriptors, now $(descriptors))"
+    report $? "the agent has the descriptors that it began with ($first_descriptors, now $(descriptors))"
     [ "$(resident)" -le $((first_resident + 16384)) ]
-    say $? "and about the memory ($first_resident KiB, now $(resident))"
+    report $? "and about the memory ($first_resident KiB, now $(resident))"
     pod last 100 'vector-add' && until_ok 60 phase_is last Succeeded
-    say $? "the GPUs are free"
+    report $? "the GPUs are free"
     e2e/robustness/soak/slopes.py "$W/samples" | sed 's/^/# /'
-    say "${PIPESTATUS[0]}" "the agent's memory is flat"
+    report "${PIPESTATUS[0]}" "the agent's memory is flat"
 }
 
 check_machine
