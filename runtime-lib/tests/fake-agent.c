@@ -106,10 +106,10 @@ void fake_agent_accept(struct fake_agent *agent)
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds;
 
-	must(poll(&wait, 1, PATIENCE_MS) == 1);
+	must(poll(&wait, 1, EVENTUALLY_MS) == 1);
 	agent->client = accept4(agent->listener, NULL, NULL, SOCK_CLOEXEC);
 	wait.fd = agent->client;
-	must(poll(&wait, 1, PATIENCE_MS) == 1);
+	must(poll(&wait, 1, EVENTUALLY_MS) == 1);
 	must(weir_message_receive(agent->client, &message, fds, &n_fds) == 0);
 	must(message.header.type == WEIR_HELLO);
 	agent->hello = message.hello;
@@ -131,7 +131,7 @@ static void say(struct fake_agent *agent, const void *message, size_t size, cons
 {
 	struct pollfd wait = {.fd = agent->client, .events = POLLOUT};
 
-	must(poll(&wait, 1, PATIENCE_MS) == 1);
+	must(poll(&wait, 1, EVENTUALLY_MS) == 1);
 	must(weir_message_send(agent->client, message, size, fds, n) == 0);
 }
 
@@ -161,7 +161,7 @@ void fake_agent_asked(struct fake_agent *agent, struct fake_request *request)
 	int fds[WEIR_FDS_MAX];
 	size_t n_fds;
 
-	must(poll(&wait, 1, PATIENCE_MS) == 1);
+	must(poll(&wait, 1, EVENTUALLY_MS) == 1);
 	must(weir_message_receive(agent->client, &message, fds, &n_fds) == 0);
 	must(message.header.type == WEIR_COMPILE);
 	request->id = message.compile.id;

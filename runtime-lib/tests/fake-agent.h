@@ -1,4 +1,4 @@
-/* An agent in the test's own hands: it says exactly what a test wants it to say. */
+/* An agent that the test plays. */
 #pragma once
 
 #include "weir/protocol.h"
@@ -24,7 +24,7 @@ void fake_agent_deinit(struct fake_agent *agent);
 /* Listens again on the same path after fake_agent_stop(). The pages stay. */
 void fake_agent_start(struct fake_agent *agent);
 void fake_agent_stop(struct fake_agent *agent);
-/* Another agent from now on: a client's own pages are new ones, those of demand stay. */
+/* Another agent from now on: the client's own pages are new, the demand pages stay. */
 void fake_agent_renew(struct fake_agent *agent);
 
 /* Accepts a connection and takes its HELLO. Fails the test when none comes within 5 s. */
@@ -36,8 +36,7 @@ void fake_agent_join(void);
 void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit);
 void fake_agent_level(struct fake_agent *agent, uint8_t level);
 
-/* The next COMPILE: its number, and what is asked for in @file. Fails the test when none comes
- * within 5 s. */
+/* The next COMPILE. Fails the test when none comes within 5 s. */
 struct fake_request {
 	uint32_t id;
 	struct weir_compile_file *file; /* for free() */
@@ -50,13 +49,13 @@ bool fake_agent_quiet(struct fake_agent *agent);
 void fake_agent_compiled(struct fake_agent *agent, uint32_t id, uint32_t status, const void *object,
 			 size_t size);
 
-/* For what must come: only a test that fails waits so long, or one whose machine has much to do. */
-#define PATIENCE_MS 30000
+/* Only a failing test waits this long, or one on a busy machine. */
+#define EVENTUALLY_MS 30000
 
-/* Waits until the condition holds; false when patience is at its end. */
+/* Waits until the condition holds. False: it did not in time. */
 #define eventually(condition)                       \
 	({                                          \
-		int left_ = PATIENCE_MS;            \
+		int left_ = EVENTUALLY_MS;          \
 		while (!(condition) && left_-- > 0) \
 			usleep(1000);               \
 		(condition);                        \

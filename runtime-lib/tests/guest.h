@@ -1,6 +1,5 @@
-/* libweir as an application meets it, on a driver that does nothing but be observable, with an
- * agent that says what the test wants. Linked against libweir.so by its SONAME, as every CUDA
- * program is. */
+/* libweir as an application sees it, on the null driver, with an agent that the test plays. Linked
+ * against libweir.so by its SONAME, like every CUDA program. */
 #pragma once
 
 #include "fake-agent.h"

@@ -1,5 +1,5 @@
-/* For tests of libweir's own sources, on a driver that does nothing but be observable, with an
- * agent in the test's own hands. */
+/* For tests of libweir's own sources, on a driver that only records, with an agent that the test
+ * plays. */
 #pragma once
 
 #include "fake-agent.h"
@@ -31,7 +31,7 @@ int agent_finish(void **state);
 
 /* A new context, current, whose first launch has been welcomed; its number. */
 unsigned context_welcomed(uint8_t level);
-/* The next launch is measured, whatever comes of it: none is passed over. */
+/* The next launch is measured. */
 void measure_next(void);
-/* It is destroyed, and its connection with it. */
+/* Destroys the context, and ends its connection. */
 void context_gone(unsigned n);

@@ -1,5 +1,4 @@
-/* When demand is shown though nothing is outstanding: before a launch that a copy tells of.
- * libweir's own sources, on a driver that does nothing but be observable. */
+/* Speculative demand, shown for a copy before a launch; busy periods, on the null driver. */
 #include "gates/demand.h"
 #include "client/link.h"
 
@@ -94,7 +93,7 @@ static bool copy_shows_demand(unsigned n)
 	return false;
 }
 
-static void a_copy_shows_demand_early(void **state)
+static void a_copy_shows_speculative_demand(void **state)
 {
 	unsigned n = context_welcomed(2);
 
@@ -107,7 +106,8 @@ static void a_copy_shows_demand_early(void **state)
 	assert_true(copy_shows_demand(n));
 	assert_int_equal(agent.demand[1]->word, agent.demand[0]->word);
 	assert_true(agent.status->speculative > 0);
-	assert_int_equal(agent.status->outstanding, 0); /* it is not our turn for it among equals */
+	assert_int_equal(agent.status->outstanding,
+			 0); /* speculative demand is not told to the agent */
 
 	/* The launch comes: demand stays until it is finished. */
 	driver->streams_busy = 1;
@@ -128,18 +128,18 @@ static void what_nothing_follows_is_taken_back(void **state)
 	(void)state;
 	finish_work(n);
 	assert_true(copy_shows_demand(n));
-	uint64_t vain = agent.status->speculative_misses;
+	uint64_t misses = agent.status->speculative_misses;
 	assert_true(eventually(!shown()));
-	assert_true(eventually(agent.status->speculative_misses == vain + 1));
+	assert_true(eventually(agent.status->speculative_misses == misses + 1));
 
-	/* Nor is it shown for long by who only copies. */
-	uint64_t early = agent.status->speculative;
+	/* A client that only copies shows it rarely. */
+	uint64_t before = agent.status->speculative;
 	for (unsigned i = 0; i < 50; i++) {
 		copy();
 		assert_true(eventually(!shown()));
 		usleep(1000);
 	}
-	assert_in_range(agent.status->speculative - early, 0, 4);
+	assert_in_range(agent.status->speculative - before, 0, 4);
 	gone(n);
 }
 
@@ -404,7 +404,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trust_follows_what_came),
-		cmocka_unit_test(a_copy_shows_demand_early),
+		cmocka_unit_test(a_copy_shows_speculative_demand),
 		cmocka_unit_test(what_nothing_follows_is_taken_back),
 		cmocka_unit_test(at_the_bottom_nothing_is_shown),
 		cmocka_unit_test(short_bursts_count),

@@ -1,5 +1,5 @@
-/* Code that goes while kernels of it are in forms, or are wanted: with its module, its context, its
- * process, from one thread or several. Nothing of ours is left of it. */
+/* Code is unloaded while its kernels have forms or are wanted: with its module, its context or its
+ * process, by one thread or several. Nothing of ours must be left. */
 #include "wanted.h"
 
 #include "preempt/image.h"

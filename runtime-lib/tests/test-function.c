@@ -24,7 +24,7 @@ static void a_wanted_kernel_is_rewritten(void **state)
 	CUfunction handle = get(module, "add");
 	struct function *function = function_find(client, handle);
 	usleep(50000);
-	assert_true(fake_agent_quiet(&agent)); /* only who is wanted */
+	assert_true(fake_agent_quiet(&agent)); /* only the wanted kernel */
 	assert_null(atomic_load(&function->rewritten));
 
 	wanted(handle);

@@ -1,4 +1,4 @@
-/* Gates, what is told of progress and starts, and priorities of launches. */
+/* Gates, reported progress and starts, and priorities of launches. */
 #include "guest.h"
 
 #include <unistd.h>
@@ -62,8 +62,8 @@ static void gates_by_predicted_work(void **state)
 	assert_true(driver->gates > gates);
 	assert_int_equal(driver->waits_in_gates - waits, 2 * (driver->gates - gates));
 
-	/* With nobody above gates are dense as long as equals have work; equals that have none cost
-	 * nothing. What came before is forgotten after a second. */
+	/* Without higher-level clients gates are dense while same-level clients have work. Earlier
+	 * contention is forgotten after a second. */
 	agent.control->above = 0;
 	usleep(1300000);
 	gates = driver->gates;
@@ -98,11 +98,11 @@ static void short_kernels_go_before_a_gate(void **state)
 			launch_on(STREAM(n, 1), 161);
 		assert_int_equal(driver->gates, gates);
 	}
-	/* But not many of them. */
+	/* But only a few of them. */
 	int gates = driver->gates;
 	launch_on(STREAM(n, 1), 161);
 	assert_int_equal(driver->gates, gates + 1);
-	/* And none while those above come and go. */
+	/* And none while higher-level clients come and go. */
 	agent.control->above = 1;
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 1), 160);
@@ -134,7 +134,7 @@ static void a_gate_that_would_be_open_is_not_put_before_a_start(void **state)
 	usleep(100000);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(gates_at_a_start(n, 170), 0);
-	/* What is queued behind it has one. */
+	/* A launch that is queued behind it has one. */
 	int before = driver->gates;
 	launch_on(STREAM(n, 1), 170);
 	assert_int_equal(driver->gates, before + 1);
@@ -184,7 +184,7 @@ static void few_starts_are_measured(void **state)
 	gone(n);
 }
 
-/* It is outstanding for so long, and then waited for. True: it is measured. */
+/* Launches, waits so long, and synchronises. True: the launch was measured. */
 static bool measured_for(unsigned n, unsigned kernel, useconds_t us)
 {
 	int before = driver->events_recorded;
@@ -229,7 +229,7 @@ static void progress_is_told(void **state)
 	assert_in_range(agent.status->remaining, 1, 4 * 50000);
 	assert_int_equal(agent.status->executed, before);
 
-	/* Equals contend: what is finished is seen though the stream never runs dry. */
+	/* Under contention finished launches are seen though the stream never runs dry. */
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
 	usleep(50000);
 	launch_on(STREAM(n, 1), 100); /* with a marker behind it */
@@ -294,7 +294,7 @@ static void late_starts_are_counted(void **state)
 	assert_true(eventually(agent.status->starts == 3));
 	assert_int_equal(agent.status->starts_late, 1);
 
-	agent.control->latency_slo = UINT64_MAX; /* who waits that long is not late */
+	agent.control->latency_slo = UINT64_MAX; /* nothing is late */
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 5), 703);
 	usleep(50000);
@@ -397,7 +397,8 @@ static void launches_have_their_levels_priority(void **state)
 	driver->mps = 0;
 }
 
-/* Where clients of one level run at the same time: what is twice as long has one less. */
+/* Clients of one level run at the same time: a launch twice as long has a priority one step less.
+ */
 static void launches_have_their_lengths_priority(void **state)
 {
 	static const struct {
@@ -441,7 +442,7 @@ static int priority_now(unsigned n)
 	return priority_of_kernel(STREAM(n, 1), 620);
 }
 
-/* Of equals above others who has work first is ahead, for a while, of those who come then. */
+/* Among same-level clients above others, the one that had work first is ahead for a while. */
 static void who_comes_first_is_ahead(void **state)
 {
 	(void)state;
@@ -530,7 +531,7 @@ static void unordered_launches_are_told(void **state)
 static void priorities_may_be_unknown(void **state)
 {
 	(void)state;
-	unsigned n = welcomed(2, 9); /* not below MPS */
+	unsigned n = welcomed(2, 9); /* not under MPS */
 	agent.control->below = 1;
 	assert_int_equal(priority_of_launch(STREAM(n, 1)), 1);
 	gone(n);

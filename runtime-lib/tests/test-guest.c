@@ -45,7 +45,7 @@ static void demand_follows_work(void **state)
 	assert_int_equal(agent.demand[0]->word, 1u << 5);
 	assert_int_equal(agent.demand[1]->word, 1u << 5);
 	assert_int_equal(agent.demand[2]->word,
-			 0); /* its own level and those above are not its to hold */
+			 0); /* it may not hold its own level or higher ones */
 
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	assert_int_equal(agent.demand[0]->word, 0);
@@ -159,7 +159,7 @@ static void streams_come_and_go(void **state)
 		assert_int_equal(cuStreamDestroy_v2(STREAM(n, 2 + i % 8)), CUDA_SUCCESS);
 	}
 	assert_true(
-		eventually(agent.demand[0]->word == 0)); /* what was destroyed is not waited for */
+		eventually(agent.demand[0]->word == 0)); /* a destroyed stream counts as finished */
 	assert_true(eventually(agent.status->launches == 20001));
 	gone(n);
 }

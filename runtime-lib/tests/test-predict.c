@@ -1,5 +1,5 @@
-/* What is predicted of launches that the driver is told to have taken so and so long: libweir's own
- * sources, on a driver that does nothing but be observable. */
+/* What is predicted of launches that the driver is told to have taken so and so long: on the null
+ * driver. */
 #include "fake-agent.h"
 #include "null-driver.h"
 
@@ -76,11 +76,11 @@ static void takes(CUfunction kernel, unsigned blocks, uint64_t n, uint64_t ns)
 	struct kernel_time *time = time_of(kernel, blocks);
 	uint32_t samples = time->samples;
 
-	/* None is left of launches before, which took something else. */
+	/* Samples of earlier launches have been read. */
 	assert_true(eventually(!sampler_of(client_find(CONTEXT))->armed));
 	driver->elapsed_ns = ns;
 	for (int i = 0; i < 512 && time->samples == samples; i++) {
-		/* None but by its turn. */
+		/* Only samples that are due by count. */
 		atomic_store(&sampler_of(client_find(CONTEXT))->due, 0);
 		uint32_t before = time->launches;
 		bool sampled = before < 4 || (before + 1) % every(time) == 0;
@@ -378,7 +378,7 @@ static void what_others_lengthen_is_not_learned(void **state)
 	assert_true(kernel_mean(time) > before);
 }
 
-/* A launch that is measured, and what is predicted then. */
+/* The prediction after a measured launch. */
 static uint64_t predicted_after(CUfunction kernel, uint64_t ns)
 {
 	driver->elapsed_ns = ns;

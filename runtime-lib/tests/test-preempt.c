@@ -1,5 +1,5 @@
-/* Launches in forms that leave, as the driver meets them: in what order, with which parameters and
- * gates. libweir's own sources, on a driver that does nothing but be observable. */
+/* Launches in forms, as the driver sees them: their order, parameters and
+ * gates. On the null driver. */
 #include "formed.h"
 
 #include "gates/gate.h"
@@ -276,7 +276,7 @@ static void a_chain_that_was_too_short_is_long_for_a_while(void **state)
 		land(continuations + 2);
 		assert_true(eventually(agent.status->evictions == before + continuations + 2));
 	}
-	/* Twice that, or what was feared at first. */
+	/* Twice that, or the first expectation. */
 	driver->n_ops = 0;
 	launch_call(n, kernel, BLOCKS);
 	assert_in_range(driver->n_ops, 1 + 2 * (3 + 2 * (continuations + 2) - 1),
@@ -344,7 +344,7 @@ static void what_an_eviction_costs_is_learned(void **state)
 }
 
 /* Whether the next launch leaves when the agent lets a same-level client run. */
-static bool leaves_for_equals(unsigned n, CUfunction kernel)
+static bool leaves_for_same_level(unsigned n, CUfunction kernel)
 {
 	size_t i = 0;
 
@@ -356,7 +356,7 @@ static bool leaves_for_equals(unsigned n, CUfunction kernel)
 	return hidden_of(&driver->ops[i])->hold != 0;
 }
 
-static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
+static void short_kernels_leave_only_for_same_level_clients_that_must_not_wait(void **state)
 {
 	unsigned n = welcomed(0);
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -367,16 +367,16 @@ static void short_kernels_leave_only_for_equals_that_must_not_wait(void **state)
 	CUfunction longer = kernel_of(3000000, &rewritten);
 	assert_true(settles(n, longer, BLOCKS));
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	assert_false(leaves_for_equals(n, shorter));
-	assert_true(leaves_for_equals(n, longer));
+	assert_false(leaves_for_same_level(n, shorter));
+	assert_true(leaves_for_same_level(n, longer));
 	agent.control->flags |= WEIR_CONTROL_URGENT;
 	assert_true(eventually(atomic_load(&waiters_of(client)->waiting) == WAITING_URGENT));
-	assert_true(leaves_for_equals(n, shorter));
+	assert_true(leaves_for_same_level(n, shorter));
 	agent.control->flags = 0;
 	gone(n);
 }
 
-/* The GPU has told that the kernel is done, but its gates are closed for a turn of others. */
+/* The GPU reports that the kernel is finished while its gates are closed for other clients. */
 static void who_is_held_says_when_it_is_done(void **state)
 {
 	struct rewritten rewritten = in_forms(1u << WEIR_PERSISTENT);
@@ -426,7 +426,7 @@ static void slots_outlive_streams(void **state)
 
 	/* The next stream gets it, and goes on with its serials. */
 	uint32_t last = atomic_load(&slot->last);
-	launch_call(n, kernel, BLOCKS); /* makes the stream's record anew */
+	launch_call(n, kernel, BLOCKS); /* makes a new record of the stream */
 	assert_true(eventually(atomic_load(&slot->taken)));
 	ops_of(n, kernel, BLOCKS);
 	assert_int_equal(hidden_of(&driver->ops[driver->n_ops - 1])->serial, last + 1);
@@ -492,7 +492,8 @@ int main(void)
 		cmocka_unit_test(a_chain_that_was_too_short_is_long_for_a_while),
 		cmocka_unit_test(predictions_leave_chains_out),
 		cmocka_unit_test(what_an_eviction_costs_is_learned),
-		cmocka_unit_test(short_kernels_leave_only_for_equals_that_must_not_wait),
+		cmocka_unit_test(
+			short_kernels_leave_only_for_same_level_clients_that_must_not_wait),
 		cmocka_unit_test(who_is_held_says_when_it_is_done),
 		cmocka_unit_test(slots_outlive_streams),
 		cmocka_unit_test(chains_are_not_mixed),

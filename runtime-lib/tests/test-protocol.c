@@ -1,4 +1,4 @@
-/* Messages at the door: what is malformed is refused, and descriptors never leak. */
+/* Malformed messages are refused, and descriptors never leak. */
 #include "weir/protocol.h"
 
 #include <dirent.h>

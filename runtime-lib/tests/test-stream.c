@@ -1,5 +1,4 @@
-/* Records of streams, whose threads and contexts come and go: libweir's own sources, on a driver
- * that does nothing but be observable. */
+/* Records of streams, whose threads and contexts come and go, on the null driver. */
 #include "client/stream.h"
 
 #include "inside.h"

@@ -1,5 +1,5 @@
-/* Processes that may have no more threads, as at the pids limit of their pod. libweir's own
- * sources, on a driver that does nothing but be observable. */
+/* Processes that may have no more threads, as at the pids limit of their pod. On the null driver.
+ */
 #include "inside.h"
 #include "shim/weak-libc.h"
 

@@ -1,4 +1,4 @@
-/* Kernels that are wanted in forms, and what a compile service answers. */
+/* Kernels whose forms are wanted, and answers of a compile service. */
 #pragma once
 
 #include "inside.h"

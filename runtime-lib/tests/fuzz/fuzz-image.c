@@ -1,5 +1,4 @@
-/* A hostile file: what is taken of it for a device must be PTX and nothing else, and lie inside it.
- */
+/* A hostile file: only PTX that lies inside it may be taken from it. */
 #include "preempt/image.h"
 
 #include "weir/fatbin.h"

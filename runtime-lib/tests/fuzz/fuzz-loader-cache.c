@@ -1,4 +1,4 @@
-/* Any bytes as the loader's cache: what is found in it lies in it and ends in it. */
+/* Any bytes as the loader's cache: a path that is found lies inside it, with its end. */
 #include "shim/loader-cache.h"
 
 #include <stdint.h>
