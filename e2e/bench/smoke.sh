@@ -60,4 +60,4 @@ all forms form-coverage form-leave-time queue-leave-time form-overhead module-fi
 all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf latency-objectives \
 	servers-batch queue-dynamic prediction-error speculative-demand
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
-exit "$status"
+exit "$failed"
