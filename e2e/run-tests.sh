@@ -11,7 +11,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 passed=0 failed=0 skipped=0
-limit=${TEST_TIMEOUT:-900}
+limit=${TEST_TIMEOUT:-1200}
 jobs=${JOBS:-$((4 * $(nproc)))} # most tests wait most of the time
 main_build=${B:-build}
 declare -A running=() # pid -> KIND:PATH
