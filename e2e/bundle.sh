@@ -7,8 +7,8 @@
 #     lib/      libweir.so, libweir-nvml.so and the libraries that the programs need, without glibc's and the driver's
 #     bench/ tests/   programs of experiments; unit tests
 #     simcuda/  the simulated driver and NVML
-#     e2e/bench/      run and its experiments
-#     commit    of the programs
+#     e2e/bench/         run and its experiments
+#     commit    the commit that the programs were built from
 #
 # then checks it: glibc 2.36 is enough, libweir.so needs libc alone, and every program starts from
 # another folder without LD_LIBRARY_PATH.
@@ -31,7 +31,7 @@ is_elf() {
     [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]
 }
 
-# Glibc's own, which every machine has in a fitting version, and the driver's, which must be its own.
+# Libraries that the machine provides: glibc's, and the driver's.
 is_system_library() {
     case "$1" in
     ld-linux* | libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | \
@@ -51,7 +51,7 @@ copy_programs() { # FOLDER FILE...
     done
 }
 
-# All that the programs need, through ldd, which follows libraries of libraries.
+# ldd also follows the libraries of libraries.
 copy_libraries() {
     local file library path
     for file in "$root"/{bin,bench,tests,simcuda}/*; do
@@ -64,7 +64,7 @@ copy_libraries() {
     done
 }
 
-# The libraries that the file itself names.
+# The libraries that the file names directly.
 needed() {
     objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'
 }
@@ -77,7 +77,7 @@ set_run_paths() {
         fi
     done
     for file in "$root"/lib/*; do
-        # libweir is left as it was linked: it needs nothing of ours.
+        # libweir needs no library of ours.
         [[ $(basename "$file") = libweir*.so ]] || patchelf --set-rpath "\$ORIGIN" "$file"
     done
 }

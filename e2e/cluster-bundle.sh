@@ -9,7 +9,7 @@
 #     build/cluster/       the images' roots; the chart's manifests, as JSON, for a real and a simulated GPU
 #     e2e/ deploy/         the scripts
 #
-# It takes a few minutes: everything is compressed as far as it goes, since such a machine takes little.
+# It takes a few minutes, as everything is compressed as far as possible.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 B=${B:-build}
@@ -24,7 +24,7 @@ fail() {
     exit 1
 }
 
-# tool PROGRAM...: a program of this system, with its libraries but for glibc's.
+# tool PROGRAM...: programs of this system, with their libraries except glibc's.
 tool() {
     local program path library
     for program in "$@"; do
@@ -46,7 +46,7 @@ S
     done
 }
 
-# Those that need nothing but glibc.
+# plain PROGRAM...: programs that need only glibc.
 plain() {
     local program
     for program in "$@"; do
@@ -74,7 +74,7 @@ copy_weir() {
     cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$root/build/simcuda/"
     strip --strip-unneeded "$root"/build/simcuda/*.so.1
     for program in agent plugin; do deploy/image-root.sh "$program" "$root/build/cluster/images/$program"; done
-    # With the image's own libraries.
+    # It runs with the libraries of the agent's image.
     cat > "$root/build/bin/weirctl" << 'S'
 #!/bin/sh
 image=$(dirname "$(dirname "$(readlink -f "$0")")")/cluster/images/agent
@@ -103,7 +103,7 @@ if [ -n "${UNPACKED:-}" ]; then
     echo "cluster-bundle: $root"
     exit 0
 fi
-# The node's part comes first and is compressed once for all: two streams behind each other are one.
+# The node's part seldom changes, so its compressed stream is cached. xz reads two streams in a row as one.
 pack() {
     tar -C "$B/cluster-bundle" --owner=0 --group=0 --sort=name -cf - "$@" |
         xz -T1 -c --x86 --lzma2="preset=$PRESET,dict=256MiB"

@@ -1,5 +1,4 @@
-# bench-launch: what libweir adds to a launch; run it with and without. bench-gate: what a gate costs the GPU.
-# bench-form: what the forms persistent and resumable cost, and how soon it leaves. bench-channels: whom a closed wait blocks.
+# Programs that measure. Each one's source says what.
 BENCHES += bench-launch bench-gate bench-form bench-channels
 $(foreach n,bench-launch bench-gate bench-form bench-channels,\
 	$(eval $n_SRC := e2e/bench/programs/$n.c e2e/workloads/samples.c e2e/workloads/workload.c e2e/workloads/spin.c)\
@@ -73,7 +72,7 @@ bench-predict_CFLAGS    = $(kernels_CFLAGS)
 bench-predict_LIBS     := -ldl -lm
 $(B)/bench/bench-predict: $(B)/simcuda/libcuda.so.1
 
-# bench-agent: what an agent of many clients costs, and how soon it decides; run by node.py.
+# bench-agent: what an agent of many clients costs, and how soon it decides; run by the experiment agent-cost.
 BENCHES += bench-agent
 bench-agent_SRC      := $(addprefix e2e/bench/programs/,bench-agent.c fake-clients.c) e2e/workloads/workload.c e2e/workloads/samples.c
 bench-agent_STATIC   := base

@@ -17,7 +17,7 @@ def run(bench):
     cluster = bench.node
 
     def kubelet():
-        # What the API server shows is from before for a while.
+        # For a while the API server shows the state before the kill.
         health = 'curl -sf "http://127.0.0.1:$port_kubelet_health/healthz"'
         cluster.shell(f"stop kubelet KILL; start_kubelet; must 60 {health}; sleep 2; must 60 node_ready")
         kube.wait_for("shares", 60, cluster.allocatable)

@@ -13,7 +13,7 @@ SIMULATED = True
 
 
 def left(cluster):
-    """Files, mounts, processes and objects of the release."""
+    """Files, mounts, processes and objects of the release that are still there."""
     found = [str(p) for top in ("node", "tmpfs/run") for p in pathlib.Path(cluster.work, top).rglob("*") if not p.is_dir() or "weir" in p.name]
     found += [str(p) for p in pathlib.Path("/var/lib/kubelet/device-plugins").glob("weir*")]
     library = f"/{cluster.work.name}/node/lib/"

@@ -33,7 +33,7 @@ WAITED, SAME_LEVEL = "while somebody waits", "while same-level clients wait"
 class Choice(typing.NamedTuple):
     form: str
     chunk: int  # blocks of a ticket, or of a slice
-    us: int  # natively
+    us: int  # without a form
     blocks: int
     why: str
 
@@ -48,7 +48,7 @@ def start_times(bench, weir, of, turn):
 
 
 def kernel_times(client):
-    """Kernel to the mean of its launches in a round, of the median round."""
+    """Kernel to the mean time of its launches, in the median round."""
     client.result(400)
     return {
         f"{line['workload']}/{kernel['name']}": kernel["round_us"] / kernel["launches"]
@@ -74,7 +74,7 @@ def choices(client):
 
 
 def reach(bench, name, us, chosen):
-    """The longest that it may take until this kernel has left, in us, and in which form."""
+    """The longest time in us until this kernel has left, and its form."""
     if not chosen:
         return us, "native"
     worst = (0, "")

@@ -12,13 +12,13 @@ SIMULATED = True
 
 
 def measure(bench):
-    """Two pods with a part of a GPU each; below somebody on one of them."""
+    """Two pods with a part of a GPU each, under a HIGH pod on one of the GPUs."""
     cluster = bench.node
     if cluster.simulated:
         bench.report.skipped("all-reduce of two pods: no PyTorch")
         return
     _, plain = ranks(bench, False)
-    with two_gpus.above(bench, weir=True), Watch(cluster) as watch:
+    with two_gpus.high_pod(bench, weir=True), Watch(cluster) as watch:
         clients, weir = ranks(bench, True)
     what = "NCCL's all-reduce of two pods, gated and contended"
     two_gpus.same(bench, what, plain, weir)
@@ -27,7 +27,7 @@ def measure(bench):
 
 
 def ranks(bench, weir):
-    """The two, and what they found."""
+    """The two clients, and their hashes."""
     clients = []
     for rank in range(2):
         # A pod is a host to NCCL: the two see neither each other's GPU nor memory.

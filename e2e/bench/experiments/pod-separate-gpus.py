@@ -17,7 +17,7 @@ SIMULATED = True
 
 
 class Span:
-    """What clients do for a while: of each its GPU, how often it was held, and how fast it was."""
+    """Looks at clients before and after a while: the GPU of each, how often it was held, how fast it was."""
 
     def __init__(self, bench, clients):
         self.first = self.look(bench.node, clients)
@@ -33,8 +33,8 @@ class Span:
         return {gpu: held - before for (gpu, before, _, _), (_, held, _, _) in zip(self.first, self.last)}
 
     def rates(self, results):
-        """Of each GPU, steps a second of @results. Who issues many steps at once says when they were done; launches are
-        seen when they are issued."""
+        """GPU to steps a second. PyTorch issues many steps at once, so its own @results say when they ended; of other
+        clients the agent's count of launches will do."""
         return {first[0]: self.rate(result, first, last) for result, first, last in zip(results, self.first, self.last)}
 
     @staticmethod
@@ -47,7 +47,6 @@ class Span:
 
 
 def measure(bench):
-    """LOW pods on two GPUs, HIGH on one of them."""
     cluster, name = bench.node, "LOW pods on two GPUs, HIGH on one"
     low = [cluster.start("low", bursts.low_of(bench, "mm").argv, LOW, True, share=two_gpus.HALF) for _ in range(2)]
     for client in low:
@@ -55,7 +54,7 @@ def measure(bench):
     kube.wait_for("both to be known", 10, lambda: all(cluster.client_of(client) for client in low))
     time.sleep(1)  # the clock settles
     alone = Span(bench, low)
-    with two_gpus.above(bench, weir=True) as high:
+    with two_gpus.high_pod(bench, weir=True) as high:
         gpu = kube.wait_for("HIGH to be known", 10, lambda: cluster.client_of(high))["gpu"]
         beside = Span(bench, low)
     again = Span(bench, low)
@@ -65,10 +64,10 @@ def measure(bench):
     alone, rates, again = (span.rates(results) for span in (alone, beside, again))
     held = beside.held()
     bench.report.holds(f"{name}: they are on two", len(held) == 2 and gpu in held, ", ".join(held))
-    bench.report.holds(f"{name}: who is below it is held", held[gpu] > 0, f"{held[gpu]} times", f"{rates[gpu]:.0f} steps/s, alone {alone[gpu]:.0f}")
+    bench.report.holds(f"{name}: the LOW pod on HIGH's GPU is held", held[gpu] > 0, f"{held[gpu]} times", f"{rates[gpu]:.0f} steps/s, alone {alone[gpu]:.0f}")
     other = next(other for other in held if other != gpu)
-    bench.report.holds(f"{name}: on the other GPU nobody is", held[other] == 0, f"{held[other]} times")
-    # A GPU at its power limit grows slower as it grows warm: before and after.
+    bench.report.holds(f"{name}: the other LOW pod is not held", held[other] == 0, f"{held[other]} times")
+    # A GPU at its power limit slows down as it warms up: hence the mean of before and after.
     usual = (alone[other] + again[other]) / 2
     bench.report.judge(f"{name}: the rate on the other GPU", rates[other] / usual, BOUNDS["rate on the other GPU"],
                        f"{rates[other]:.0f} steps/s, alone {alone[other]:.0f} before, {again[other]:.0f} after")

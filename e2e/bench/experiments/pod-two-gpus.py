@@ -24,13 +24,13 @@ def measure(bench):
         argv = ["stream-order", "--iterations", "50", "--seed", "7"]
     plain = cluster.start("whole", argv, LOW, True, files=False, env=two_gpus.NCCL, share=WHOLE).result(two_gpus.DEADLINE)
     first = {} if cluster.simulated else {"CUDA_VISIBLE_DEVICES": "0"}
-    with two_gpus.above(bench, weir=False, by_hand=True, env=first) as high, Watch(cluster) as watch:
+    with two_gpus.high_pod(bench, weir=False, by_hand=True, env=first) as high, Watch(cluster) as watch:
         client = cluster.start("whole", argv, LOW, True, files=False, env=two_gpus.NCCL, share=WHOLE, by_hand=True)
         two_gpus.same(bench, what, plain, client.result(two_gpus.DEADLINE))
     held = watch.held(client)
     wanted = 1 if cluster.simulated else 2
     bench.report.holds(f"{what}: the agent knew it on both", len(held) >= wanted, ", ".join(held))
-    bench.report.holds(f"{what}: it was held below HIGH", any(held.get(gpu, 0) for gpu in watch.held(high)), f"{held}")
+    bench.report.holds(f"{what}: it was held under HIGH", any(held.get(gpu, 0) for gpu in watch.held(high)), f"{held}")
 
 
 def run(bench):

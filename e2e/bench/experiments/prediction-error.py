@@ -16,7 +16,7 @@ TENANTS = SLOTS
 
 
 def live_errors(bench):
-    """What libweir predicted of launches that it then measured, as the agent counts it: the papers' benchmarks, each
+    """Errors of launches that libweir predicted and then measured, as the agent counts them: the papers' benchmarks, each
     alone, then all at the same time."""
     pool = pool_of(bench)
     names = dict.fromkeys([workload for workload, *_ in FLEP.values()] + [workload for workload, _ in EFFISHA])
@@ -34,7 +34,7 @@ def live_errors(bench):
 
 
 def predictions(pool, jobs):
-    """(launches, sum of their errors) of each so far; what the last ones told comes a moment later."""
+    """(launches, sum of their errors) of each so far, after the last reports have arrived."""
     time.sleep(0.2)
     known = {client["pid"]: client for client in pool.node.status()}
     clients = [known[pool.workers["Weir", job].client.process.pid] for job in jobs]
@@ -42,7 +42,7 @@ def predictions(pool, jobs):
 
 
 def mean_error(counted):
-    """Per cent, of (launches, sum of errors) of each."""
+    """The mean over jobs in per cent, of (launches, sum of errors) of each."""
     errors = [100 * error / n for n, error in counted if n]
     return sum(errors) / max(1, len(errors))
 

@@ -16,28 +16,28 @@ BASELINES = ("each alone", "time-slicing", "MPS", "MPS with stream priority")
 NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = False
 
-
 BATCH = ("train", "train", "train", "infer", "infer", "infer")
-SERVERS = 2  # that answer requests by an `infer` each, with priority
-# Each is a container of its own, as pods are.
+SERVERS = 2  # each request is an `infer`
+# Each client is a container of its own.
 BATCH_TENANTS = [Tenant(f"torch-{i}", "low") for i in range(len(BATCH))]
 SERVER_TENANTS = [Tenant(f"torch-server-{i}", "high") for i in range(SERVERS)]
 TENANTS = (*BATCH_TENANTS, *SERVER_TENANTS)
-GAP_MS = 30  # between the requests of one, on average
-SECONDS = 20  # for each of --seconds: three of these are the minute
-SETTLE = 2.0  # seconds in which all are there, before what is counted
-# Then the batch clients are held by hand now and then: a request that comes meanwhile has the GPU to itself, but not its clock.
+GAP_MS = 30  # between requests of a server, on average
+SECONDS = 20  # for each of --seconds
+SETTLE = 2.0  # seconds of all clients before the time that counts
+# Then `weirctl hold` stops the batch clients now and then: a request in that time has the GPU to itself, at a clock
+# that the others' load has lowered.
 HELD_MS, HELD_EVERY_MS, LEFT_MS = 60, 400, 5
-HELD_PART = 0.6  # of the time that was counted
-MEET_MS = 1  # so soon behind one server's request the other's has come
-# Ways of sharing: libweir, under the MPS daemon, servers in streams of the greatest priority; the agent's policy.
+HELD_PART = 0.6  # of the time that counts
+MEET_MS = 1  # requests of both servers meet if they come within this time
+# Ways of sharing: libweir or not, MPS or not, servers' streams with priority or not; the agent's policy.
 MODES = {
     "time-slicing": (False, False, False, None),
     "MPS": (False, True, False, None),
     "MPS + stream priority": (False, True, True, None),
     "Weir": (True, True, False, "hpf"),
 }
-JUDGED = "Weir"  # with the agent's own policy
+JUDGED = "Weir"
 
 
 def server_argv(bench, seed, priority):
@@ -50,8 +50,8 @@ def all_ready(clients):
         client.wait_ready()
 
 
-def show_said(bench, clients, mps):
-    """Whether these know that their kernels run at the same time as others', or do not."""
+def show_concurrency(bench, clients, mps):
+    """Whether the clients know if their kernels run at the same time as those of others."""
     pids = {client.process.pid for client in clients}
     said = [known["concurrent"] for known in bench.node.status() if known["pid"] in pids]
     right = len(said) >= len(clients) and set(said) == {mps}
@@ -60,9 +60,9 @@ def show_said(bench, clients, mps):
 
 
 @dataclasses.dataclass
-class Played:
-    """Results of `low.py`; when what counts began and ended, and the SM clock meanwhile. @held: of a second such time, the
-    parts in which the batch clients were held."""
+class Measured:
+    """Results of `low.py`; begin and end of the time that counts, and the SM clock in it. @held: the windows in which the
+    batch clients were held, if they were."""
 
     batch: list
     servers: list
@@ -73,7 +73,7 @@ class Played:
 
 
 def now_and_then_held(bench, clients, seconds):
-    """(begin, end) of each time in which all of @clients were held and had left the GPU."""
+    """Holds @clients now and then; (begin, end) of each time in which all were held and had left the GPU."""
     numbers = {known["pid"]: str(known["client"]) for known in bench.node.status()}
     windows, over = [], time.monotonic() + seconds
     while time.monotonic() < over:
@@ -86,16 +86,15 @@ def now_and_then_held(bench, clients, seconds):
 
 
 def count(bench, seconds, held=()):
-    """Plays on for so long; (begin, end, clock, windows): of @held, who are held now and then."""
+    """Waits for so long; (begin, end, clock, windows in which @held were held)."""
     begin = time.monotonic()
     with bench.node.sm_clock() as clock:
         windows = now_and_then_held(bench, held, seconds) if held else time.sleep(seconds)
     return begin, time.monotonic(), clock, windows
 
 
-def play(bench, batch, seconds, weir, mps, priority, hold=False):
-    """What all of them and the servers did, in a first time, and if they are to be held now and then, in a second one:
-    Played of each."""
+def measure(bench, batch, seconds, weir, mps, priority, hold=False):
+    """Runs @batch and the servers. Returns a Measured, and a second one of a time with holds if @hold."""
     node = bench.node
     if mps:
         node.ensure_mps()
@@ -108,7 +107,7 @@ def play(bench, batch, seconds, weir, mps, priority, hold=False):
         all_ready(clients)
         time.sleep(SETTLE)
         if weir:
-            show_said(bench, clients, mps)
+            show_concurrency(bench, clients, mps)
         times = [count(bench, seconds)] + ([count(bench, HELD_PART * seconds, jobs)] if hold else [])
     except Failure:
         for client in clients:
@@ -117,44 +116,44 @@ def play(bench, batch, seconds, weir, mps, priority, hold=False):
     for client in clients:
         client.stop()
     results = [next(iter(client.result().values())) for client in clients]
-    return [Played(results[: len(jobs)], results[len(jobs) :], *some) for some in times]
+    return [Measured(results[: len(jobs)], results[len(jobs) :], *some) for some in times]
 
 
 def mhz(clock):
-    """As text; the board's power limit lowers it for all clients alike."""
+    """The clock as text; the board's power limit lowers it for all clients alike."""
     return f"{statistics.median(clock):.0f} MHz" if clock else "clock not known"
 
 
 def steps_done(result, begin, end):
-    """Between two times, with parts of windows."""
+    """Steps between two times; a window that lies only partly inside counts in part."""
     inside = (max(0, min(e, end) - max(b, begin)) / (e - b) for b, e in result["windows"])
     return result["steps"] * sum(inside)
 
 
-def rates(played, alone):
-    """Of all of them, each against alone."""
+def rates(measured, alone):
+    """Each client's rate, divided by its rate alone."""
     workloads = (*BATCH, *["infer"] * SERVERS)
-    steps = [steps_done(result, played.begin, played.end) for result in played.batch + played.servers]
-    return [n / (played.end - played.begin) / alone[workload] for n, workload in zip(steps, workloads)]
+    steps = [steps_done(result, measured.begin, measured.end) for result in measured.batch + measured.servers]
+    return [n / (measured.end - measured.begin) / alone[workload] for n, workload in zip(steps, workloads)]
 
 
-def answered(played, windows=None):
-    """Seconds that each request took, of those that came in what counts, or that came and were answered in one of @windows."""
-    requests = [request for result in played.servers for request in result["windows"]]
+def answered(measured, windows=None):
+    """Seconds of each request in the time that counts, or that lies within one of @windows."""
+    requests = [request for result in measured.servers for request in result["windows"]]
     if windows is None:
-        return [e - b for b, e in requests if played.begin <= b < played.end]
+        return [e - b for b, e in requests if measured.begin <= b < measured.end]
     return [e - b for b, e in requests if any(begin <= b and e <= end for begin, end in windows)]
 
 
-def meetings(played):
-    """(seconds of the first, of the second) of requests of both servers that came soon one behind the other."""
-    came = sorted((b, e, i) for i, result in enumerate(played.servers) for b, e in result["windows"] if played.begin <= b < played.end)
+def meetings(measured):
+    """(seconds of the first, of the second) of each two requests of both servers that meet."""
+    came = sorted((b, e, i) for i, result in enumerate(measured.servers) for b, e in result["windows"] if measured.begin <= b < measured.end)
     near = [(a, b) for a, b in zip(came, came[1:]) if a[2] != b[2] and b[0] - a[0] < MEET_MS / 1e3]
     return [(a[1] - a[0], b[1] - b[0]) for a, b in near]
 
 
-def shown_meetings(played, base):
-    met = meetings(played)
+def shown_meetings(measured, base):
+    met = meetings(measured)
     if not met:
         return "none"
     first, second = (statistics.median(times) / statistics.median(answered(base)) for times in zip(*met))
@@ -165,35 +164,35 @@ def p99(values):
     return sorted(values)[int(0.99 * len(values))]
 
 
-def show_held(bench, played, alone, base, best):
-    """What is left of the delay when nobody is in the way, and what follows if all others do less."""
-    free = answered(played, played.held)
+def show_held(bench, measured, alone, base, best):
+    """The delay of requests while all others are held, and the throughput that remains."""
+    free = answered(measured, measured.held)
     if not free:
         bench.report.add("requests while all others were held", "none came")
         return
     what = f"requests while all others were held: median of {len(free)} against alone"
     bench.report.add(what, f"{statistics.median(free) / statistics.median(answered(base)):.2f}x")
-    late, total = p99(answered(played)) / p99(answered(base)), 100 * sum(rates(played, alone)) / best
+    late, total = p99(answered(measured)) / p99(answered(base)), 100 * sum(rates(measured, alone)) / best
     what = f"others held for {HELD_MS} ms of each {HELD_EVERY_MS}: high-priority p99 against alone"
-    bench.report.add(what, f"{late:.2f}x", baselines=f"throughput {total:.2f} % of the best baseline, {mhz(played.clock)}")
+    bench.report.add(what, f"{late:.2f}x", baselines=f"throughput {total:.2f} % of the best baseline, {mhz(measured.clock)}")
 
 
 def run(bench):
     seconds = SECONDS * bench.seconds
     found = bench.node.start("alone", bench.low_argv(",".join(sorted(set(BATCH))), 1), LOW, False).result()
     alone = {workload: found[workload]["rate"] for workload in BATCH}
-    (base,) = play(bench, (), seconds, False, True, False)
+    (base,) = measure(bench, (), seconds, False, True, False)
     totals, latencies, medians, met, notes = {}, {}, {}, {}, []
     for mode, (*way, policy) in MODES.items():
         if policy:
             pool_of(bench).set_policy(policy)
-        played, *held = play(bench, BATCH, seconds, *way, hold=mode == JUDGED)
-        each = rates(played, alone)
-        latencies[mode] = p99(answered(played)) / p99(answered(base))
-        medians[mode] = statistics.median(answered(played)) / statistics.median(answered(base))
+        measured, *held = measure(bench, BATCH, seconds, *way, hold=mode == JUDGED)
+        each = rates(measured, alone)
+        latencies[mode] = p99(answered(measured)) / p99(answered(base))
+        medians[mode] = statistics.median(answered(measured)) / statistics.median(answered(base))
         totals[mode] = sum(each)
-        met[mode] = shown_meetings(played, base)
-        notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x, {mhz(played.clock)}")
+        met[mode] = shown_meetings(measured, base)
+        notes.append(f"{mode} {totals[mode]:.3f}, p99 {latencies[mode]:.2f}x, {mhz(measured.clock)}")
         print(f"    {notes[-1]}: " + ":".join(f"{100 * rate:.1f}" for rate in each), flush=True)
     best = max(total for mode, total in totals.items() if not MODES[mode][0])
     what = f"8 clients, {seconds:.0f} s"

@@ -44,7 +44,7 @@ def run(bench):
     for _ in range(2):  # forms for a client that others wait for are still compared
         turnarounds.medians(bench, "Weir", jobs, offsets)
     for column, setting in enumerate(("random", "group", "SJF"), 1):
-        # The agent has priorities up to 20: in proportion, so that the order stays.
+        # Shares are in proportion to EffiSha's priorities, so that the order stays.
         most = max(row[column] for row in rows.values())
         shares = {job: max(1, round(100 * row[column] / most)) for job, row in rows.items()}
         pool.set_policy("dynamic", shares)
@@ -61,7 +61,7 @@ def run(bench):
         bench.report.judge(f"{setting}: STP against MPS", gain, BOUNDS[f"{setting}: STP"], note)
         bench.report.judge(f"{setting}: ANTT against time-slicing", sliced[0] / turnarounds.antt(together, by), BOUNDS["ANTT against time-slicing"])
         later.append(100 * (all_done(offsets, together) / all_done(offsets, plain["MPS"]) - 1))
-    # Each alone, in the form that it has since others waited for it: what of the overhead is its kernel's.
+    # Each alone, in the form that it got among others: the part of the overhead that the form costs.
     forms = turnarounds.singles(bench, jobs, "Weir")
     print(f"    alone in these forms: {turnarounds.shown(forms[job] for job in jobs)} us", flush=True)
     note = f"MPS {all_done(offsets, plain['MPS']) / 1e3:.1f} ms; by what the kernels' forms cost alone {100 * (sum(forms.values()) / sum(by) - 1):.1f} %"

@@ -20,7 +20,7 @@ EVICTIONS = 1000  # of each workload
 GROUP = 9  # workloads at once
 PASSES = (("small", GROUP), ("large", 3))  # class of the input, workloads at once
 EVICTION_SECONDS = 6  # for so many evictions
-ALONE = 30  # seconds of a form, after which none that failed is tried again by itself
+ALONE = 30  # seconds for workloads of a form that failed and are tried again alone
 # Sums of floats by atomics depend on their order. None of ours has one: all sums are of integers.
 EXCEPTIONS = ()
 
@@ -30,7 +30,7 @@ class Run:
     form: str
     input_class: str
     names: list
-    group: int  # so many of them at once
+    group: int  # workloads at once
 
 
 def hashes(text):
@@ -50,7 +50,7 @@ def native_hashes(bench, input_class, only):
 
 
 def wait_evicted(watch, clients, want):
-    """Until each was evicted so often, or has ended, or the time is over; then tells them to stop."""
+    """Stops the clients when each was evicted @want times or has ended, or when the time is over."""
     end = time.monotonic() + EVICTION_SECONDS
     left = list(clients)
     while left and time.monotonic() < end:
@@ -80,8 +80,8 @@ def group_result(bench, watch, group, form, input_class, want):
 
 
 def form_results(bench, watch, run, want):
-    """In groups; with MPS a fault of one is one of all, so those that failed get a second chance by
-    themselves, as long as there is time."""
+    """Results of all workloads, run in groups. Under MPS a fault of one client hits all, so workloads that failed run
+    again alone, as long as there is time."""
     results, end = {}, time.monotonic() + ALONE
     for i in range(0, len(run.names), run.group):
         results.update(group_result(bench, watch, run.names[i : i + run.group], run.form, run.input_class, want))
@@ -104,7 +104,7 @@ def show_truth(bench, run, results, native):
 def show_counts(bench, counts, want):
     few = {name: count for name, count in counts.items() if count < want}
     figure = f"{len(counts) - len(few)} of {len(counts)} workloads"
-    if bench.node.simulated:  # too slow to say it of each
+    if bench.node.simulated:  # too slow for all of them
         bench.report.holds("evicted at all", len(few) < len(counts), figure)
         return
     named = ", ".join(f"{name} {count}" for name, count in few.items())
@@ -112,7 +112,7 @@ def show_counts(bench, counts, want):
 
 
 def truth(bench, watch, input_class, group, counts, want):
-    """One pass over those that were not evicted so often yet; adds to @counts."""
+    """One pass over the workloads with fewer than @want evictions; adds to @counts."""
     few = [name for name, count in counts.items() if count < want]
     if not few:
         return
@@ -126,8 +126,8 @@ def truth(bench, watch, input_class, group, counts, want):
 
 
 def run(bench):
-    """Every kernel in a form, however short it is: libweir's own choice leaves short ones alone. Where
-    small inputs bring too few evictions, as blocks all run at once, large ones follow."""
+    """WEIR_FORM gives every kernel a form; libweir's own choice would leave short kernels native. Large inputs follow
+    where small ones bring too few evictions because all blocks run at once."""
     node = bench.node
     node.ensure_mps()
     node.ensure_agent()

@@ -27,8 +27,7 @@ PLAIN = [name for name, mode in WAYS.items() if mode != "Weir"]
 
 
 class Consolidation:
-    """Servers that are busy a fifth of the time each, and a batch job; in TOLD Weir is told for how long kernels of each may keep
-    others waiting."""
+    """The servers and the batch job, by way of sharing. In TOLD, the pods say how long their kernels may block others."""
 
     def __init__(self, bench, us):
         self.pool = pool_of(bench)
@@ -61,11 +60,11 @@ class Consolidation:
         return servers.turnarounds(self.pool.ask("MPS", self.commands(self.servers["MPS"]), self.seconds))
 
     def batch_alone(self, name):
-        """What part of a GPU without libweir the batch job gets alone, in the forms that it has since servers came."""
+        """The batch job's rate alone, in the forms that it got beside servers, divided by its rate without libweir."""
         return self.pool.alone["MPS", self.plain] / self.pool.round_us(WAYS[name], self.batch[name], 0.5)
 
     def beside(self, name):
-        """Turnarounds of the servers, missed shots, and what part of a GPU without servers the batch job got."""
+        """Turnarounds of the servers, missed rounds, and the part of the GPU that the batch job got."""
         end = int(self.seconds * 1e9)
         commands = [*self.commands(self.servers[name]), (self.batch[name], ("endless", 0, end, DEPTH, 0))]
         *answers, answer = self.pool.ask(WAYS[name], commands, self.seconds)
@@ -82,7 +81,7 @@ def consolidate(bench, us, bounded):
     for name, mode in WAYS.items():
         batch = scene.batch[name]
         before = None
-        if mode == "Weir":  # how long servers can wait is learned from what they do, and they alone count
+        if mode == "Weir":  # Weir learns how long servers can wait
             scene.enter(name)
             scene.beside(name)
             before = scene.pool.counters([batch])

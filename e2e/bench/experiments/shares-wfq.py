@@ -20,7 +20,7 @@ SCHEDULING = f"scheduling: {{quantum: {sharing.QUANTUM}, minQuantum: {sharing.QU
 def run(bench):
     pool = pool_of(bench)
     counts = (2,) if bench.node.simulated else (2, 4, 8)
-    # Single launches: what else a round does, as its fills of memory, passes no gate, and is nobody's turn.
+    # Rounds are single launches: other work of a round, such as fills of memory, passes no gate and is not shared.
     target = Job("md5-search", copy=99, kernel="md5_search", us=THROTTLE_US)
     throttles = [Job("matrix-multiply", copy=i, kernel="matrix_multiply", us=THROTTLE_US) for i in range(max(counts))]
     pool.set_policy("wfq", scheduling=SCHEDULING)
@@ -32,7 +32,7 @@ def run(bench):
         others = throttles[: n - 1]
         of = [target, *others]
         found.append((f"{n} equal", sharing.co_run(bench, f"{n} equal", of, [100 // n] * n, window, "wfq", seconds, ("MPS",), SCHEDULING), of))
-        # Shares are whole numbers: those of one tenant would be divided, these are rounded.
+        # Shares are whole numbers, so these are rounded.
         shares = [TARGET, *[max(1, round((100 - TARGET) / len(others)))] * len(others)]
         what = f"{shares[0]} of {sum(shares)}, beside {len(others)}"
         found.append((what, sharing.co_run(bench, what, of, shares, window, "wfq", seconds, (), SCHEDULING), of))

@@ -22,16 +22,15 @@ SHORT_US, EVICT, COST, LOOK = 1000, "50us", "200us", "800us"
 
 
 def overlap_us(us, lost):
-    """How much of the end of each launch leaves room for another client's, in the mean, by what is lost under MPS alone. There
-    clients that always have work are served launch by launch, so that each ends beside another's begin, and one of each
-    takes sum(us) / used in all instead of sum(us). What is lost indeed has other reasons, and is no overlap."""
+    """By how many us the end of a launch overlaps another client's begin, on average. MPS serves busy clients launch by
+    launch, so one launch of each takes sum(us) / used instead of sum(us). A real loss has other reasons."""
     used = max(1, 1 - lost / 100)
     return sum(us) / len(us) * (1 - 1 / used)
 
 
 def client_line(i, share, us, plain, overlap):
-    """A round is one launch, of so many @us below Weir, and @plain without. Where it runs as it is the rest is its gate, and what
-    libweir does, before it begins: another client's may run meanwhile."""
+    """A line of the trace. A round is one launch of @us with Weir, and of @plain without. The difference is the gate and
+    libweir's own work, during which another client's kernel may run if this one has no form."""
     launch, leaves = round(1e3 * us), ""
     if us <= SHORT_US:
         overlap += max(0, us - plain)
@@ -40,8 +39,8 @@ def client_line(i, share, us, plain, overlap):
 
 
 def simulate(bench, co_run, overlap, us):
-    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each, without Weir. What it is below Weir, each
-    alone, is no matter of who runs when: it is put in as it was measured."""
+    """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each, without Weir. The time with Weir is
+    an input, as it was measured alone: weir-sim only decides who runs when."""
     launches = zip(co_run.shares, us, co_run.windows.plain)
     trace = "".join(client_line(i, share, u / part, u, overlap) for i, (share, u, part) in enumerate(launches))
     argv = [bench.node.program("weir-sim"), "--policy", co_run.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "--look", LOOK]
@@ -55,7 +54,7 @@ def simulate(bench, co_run, overlap, us):
 
 
 def plain_loss(bench, jobs):
-    """By whichever co_run of these jobs was played under MPS alone."""
+    """The loss under MPS without Weir, from the co-run of these jobs that measured it."""
     return next(co_run.plain for co_run in bench.co_runs if co_run.jobs == jobs and co_run.plain is not None)
 
 

@@ -18,7 +18,7 @@ ROUNDS = 3  # of each way, in turn
 COPY_KIB = 2048  # 0.1 to 0.3 ms
 GAPS = ["--gap-min-us", "2000", "--gap-max-us", "5000"]
 OFF = {"WEIR_EARLY": "off"}
-# LOW's kernel: us, and the form that it is to have; as it is, it is waited for to its end.
+# LOW's kernel: us, and its form. A native kernel runs to its end.
 STAY, LEAVE = "kernels of 1 ms that stay", "kernels of 5 ms that leave"
 LOWS = {STAY: (1000, "native"), LEAVE: (5000, "persistent")}
 KERNEL_US = 20
@@ -31,21 +31,21 @@ def high_of(bench, iterations, env=None):
 
 
 def known(bench, client):
-    """What the agent knows of a client, and when that was."""
+    """The client in the agent's status, and the time of that status."""
     now = time.monotonic()
     return next((c for c in bench.node.status() if c["pid"] == client.process.pid), {}), now
 
 
 def measure(bench, low, iterations, env):
-    """HIGH's figures, how many kernels LOW had a second meanwhile, and what came of early demand."""
+    """HIGH's figures, LOW's kernels a second meanwhile, and the counters of speculative demand."""
     high = high_of(bench, iterations, env)
     high.wait_ready()
     before, begin = known(bench, low)
     time.sleep(0.9 * bench.seconds)
-    (after, end), (early, _) = known(bench, low), known(bench, high)
-    counts = f"{early.get('speculativeDemands', 0)} early, {early.get('speculativeDemandMisses', 0)} in vain"
+    (after, end), (high_status, _) = known(bench, low), known(bench, high)
+    counts = f"{high_status.get('speculativeDemands', 0)} speculative, {high_status.get('speculativeDemandMisses', 0)} missed"
     rate = (after["launches"] - before["launches"]) / (end - begin)
-    return high.result(), rate, f"{counts}, {1e3 * early.get('speculativeDemandSeconds', 0):.1f} ms"
+    return high.result(), rate, f"{counts}, {1e3 * high_status.get('speculativeDemandSeconds', 0):.1f} ms"
 
 
 def middle(rounds):

@@ -28,7 +28,7 @@ def run(bench):
             client = node.start(name, argv, LOW, True)
             clients.append(client)
             try:
-                bench.report.holds(f"{name} below a busy client", True, client.result()["output"])
+                bench.report.holds(f"{name} under a busy client", True, client.result()["output"])
             except Exception as error:
-                bench.report.holds(f"{name} below a busy client", False, str(error))
+                bench.report.holds(f"{name} under a busy client", False, str(error))
     show_gated(bench, watch, clients)

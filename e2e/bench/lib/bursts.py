@@ -8,20 +8,20 @@ from experiment import PROGRAMS
 
 KERNELS = 20  # in a burst
 KERNEL_US = 175
-ROUNDS = 3  # measurements of what has a bound; the median of them counts
+ROUNDS = 3  # of a measurement with a bound; the median counts
 
 HIGH, LOW, TOP = "high", "low", "critical"
 
 
 @dataclasses.dataclass
 class Low:
-    """A client that takes all it can get."""
+    """A client that keeps the GPU full."""
 
     name: str
     argv: list
     unit: str
-    rate: object  # of its result, in units a second
-    warm_up: float = 0  # seconds of bursts beside it before the measured ones, with Weir
+    rate: object  # function from its result to @unit a second
+    warm_up: float = 0  # seconds of bursts beside it before the measurement, with Weir
 
 
 @dataclasses.dataclass
@@ -33,7 +33,7 @@ class Bench:
     seconds: float  # of one measurement; sizes of the rest follow from it
     rounds: int = 1  # of experiments without a GPU
     iterations: int = 0  # of a kernel of KERNEL_US on this GPU
-    kernels: dict = dataclasses.field(default_factory=dict)  # of leaving.measure(): by class of inputs and name
+    kernels: dict = dataclasses.field(default_factory=dict)  # of forms.measure(): by class of inputs and name
     pool: object = None  # workers.pool_of()
     co_runs: list = dataclasses.field(default_factory=list)  # of sharing.co_run()
     plots: pathlib.Path = None  # a folder for figures
@@ -65,7 +65,7 @@ class Bench:
 
 
 def low_of(bench, workload):
-    """PyTorch, or on the simulated GPU our own that keeps it full."""
+    """PyTorch, or filler on the simulated GPU."""
     if not bench.node.simulated:
         return bench.torch_low(workload)
     return Low(workload, [bench.node.program("filler"), "--depth", "4"], "kernels", lambda result: result["kernels_per_second"])
@@ -80,8 +80,8 @@ def ratios(result, alone):
 
 
 def beside(bench, low, weir, extras=((),)):
-    """Bursts beside a LOW, one for each of @extras; LOW's rate meanwhile, and with Weir what the agent
-    knows of it."""
+    """Bursts beside a LOW, once for each options of @extras. Returns HIGH's results, LOW's rate, and with Weir LOW's
+    status."""
     known = {}
     with bench.node.running(f"low-{low.name}", low.argv, LOW, weir) as client:
         if weir and low.warm_up:
@@ -93,7 +93,7 @@ def beside(bench, low, weir, extras=((),)):
 
 
 def middle(results):
-    """Of several measurements of the same: the median of each figure."""
+    """The median of each figure of several measurements."""
     median = {figure: statistics.median(r[figure] for r in results) for figure in ("median", "p99")}
     return {**median, "requests": sum(r["requests"] for r in results)}
 
@@ -111,7 +111,7 @@ def bounded(bench, what, value, bound, baselines=""):
 
 
 def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
-    """Alone, plain, plain with stream priority, Weir; the last one has bounds."""
+    """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds."""
     mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
     with bench.node.sm_clock() as clock_alone:
         alone = bench.burst(False)

@@ -34,7 +34,7 @@ unpack() {
 	root=$(echo "$folder"/weir-cluster-*)
 }
 
-# What pods with PyTorch have as /usr: this machine's, in which mount points can be made.
+# Pods with PyTorch get this machine's /usr through an overlay, in which mount points can be made.
 mount_usr() {
 	local name
 	for name in weir plain; do
@@ -43,7 +43,7 @@ mount_usr() {
 	done
 }
 
-# A root in which that is mounted.
+# The image of these pods: a root on which /usr is mounted.
 host_image() {
 	local root=$W/host-image link
 	mkdir -p "$root"/{etc,tmp,dev,proc,sys,usr,opt,var/tmp}

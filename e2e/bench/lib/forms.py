@@ -5,10 +5,10 @@ import math
 from bursts import LOW
 from node import Failure
 
-EATERS = ("work-queue", "polling-server", "endless-simulation")  # the host says how long these last
+EATERS = ("work-queue", "polling-server", "endless-simulation")  # they end only when the host tells them to
 TRIALS = 50  # evictions of each variant
-ROUNDS = 5  # that say what a variant costs
-FEW = 10  # evictions that say nothing of a p99
+ROUNDS = 5  # measured for the cost of a variant
+FEW = 10  # evictions, too few for a p99 below this
 
 
 def modules(bench):

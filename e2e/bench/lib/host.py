@@ -1,5 +1,5 @@
 """Agent, plugin and kubelet on simulated GPUs, for experiments on what they cost a node. Needs root: they and the measuring
-programs have real-time priority, so that it is they that are measured and not what else the machine does."""
+programs have real-time priority, so that other work on the machine does not change the figures."""
 
 import contextlib
 import json
@@ -33,12 +33,12 @@ def output_of(argv, env, what, seconds=500):
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=seconds)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        raise RuntimeError(f"{what}: {(done.stderr.strip() or 'nothing is said').splitlines()[-1]}")
+        raise RuntimeError(f"{what}: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
     return json.loads(lines[-1])
 
 
 def cgroup_folder():
-    """Where pods' cgroups can be: the one hierarchy of v2, or one of v1 that asks for no settings."""
+    """A folder for pods' cgroups: in the hierarchy of v2, or in one of v1 that needs no settings."""
     root = pathlib.Path("/sys/fs/cgroup")
     return (root if (root / "cgroup.procs").exists() else root / "pids") / "weir-bench-agent"
 
@@ -75,7 +75,7 @@ def agent(folder, env):
 
 
 def middle(runs, *path):
-    """Of what was measured several times."""
+    """The median of one figure of several runs."""
     values = []
     for run in runs:
         for key in path:

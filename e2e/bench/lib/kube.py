@@ -1,4 +1,4 @@
-"""As much of a Kubernetes client as the scripts need: objects as JSON, and a release as Helm would keep it."""
+"""A small Kubernetes client: objects as JSON, and a release that behaves as Helm's."""
 
 import json
 import ssl
@@ -26,7 +26,7 @@ KINDS = {
 
 
 class ApiError(Exception):
-    """What the API server says, in one line."""
+    """The API server's message, in one line."""
 
     def __init__(self, code, message):
         super().__init__(f"API server: {code}: {message}")
@@ -94,14 +94,14 @@ class Api:
 
 
 def wait_for(what, seconds, condition, pause=0.1):
-    """Returns what @condition returns once that is true."""
+    """Waits until @condition returns something true, and returns it."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {seconds} s in vain for {what}")
+            raise TimeoutError(f"{what} did not come within {seconds} s")
         time.sleep(pause)
 
 
@@ -120,7 +120,7 @@ class Release:
         self.api, self.namespace, self.items = api, namespace, []
 
     def install(self, items, seconds=90):
-        """Also an upgrade: what is no longer among @items goes."""
+        """Installs, or upgrades: objects that are missing in @items are removed."""
         hooks = [item for item in items if hook_of(item)]
         items = [item for item in items if not hook_of(item)]
         before = {self.api.path_of(item, self.namespace): item for item in self.items if not hook_of(item)}
@@ -145,7 +145,7 @@ class Release:
         if not found:
             return False
         if found["spec"]["updateStrategy"]["type"] == "OnDelete":
-            return True  # as Helm has it
+            return True  # Helm does not wait for these
         status = found["status"]
         wanted = status.get("desiredNumberScheduled", 0)
         return (

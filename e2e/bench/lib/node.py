@@ -1,5 +1,5 @@
-"""The machine as a node: an agent, an MPS daemon, clients in cgroups of their level; every process is
-remembered and ended by its id."""
+"""The machine as a node: an agent, an MPS daemon, and clients in a cgroup for each tenant. Processes are ended by their
+ids."""
 
 import contextlib
 import dataclasses
@@ -20,20 +20,20 @@ UID_BASE = 64000
 
 @dataclasses.dataclass(frozen=True)
 class Tenant:
-    """Whom the agent knows as one container: a level, and what its rule says besides."""
+    """What the agent takes for one container: a rule of its configuration."""
 
     name: str
     level: str
-    share: int = 0  # 0: the agent's own
+    share: int = 0  # 0: the agent's default
     slo: str = ""
 
 
 class Failure(RuntimeError):
-    """Something that was needed did not work; the message says what."""
+    """An experiment cannot go on; the message says why."""
 
 
 class Cgroups:
-    """A tenant is a cgroup of its own."""
+    """Each tenant is a cgroup."""
 
     def __init__(self, names):
         root = pathlib.Path("/sys/fs/cgroup")
@@ -59,8 +59,7 @@ class Cgroups:
 
 
 class Users:
-    """A tenant is a user of its own: where cgroups cannot be written. MPS then needs one server for
-    all users."""
+    """Each tenant is a user, on a machine where cgroups cannot be written. MPS then needs one server for all users."""
 
     def __init__(self, names):
         self.ids = {name: UID_BASE + i for i, name in enumerate(names)}
@@ -89,7 +88,7 @@ class Client:
 
     def __init__(self, name, process, folder):
         self.name, self.process, self.folder = name, process, folder
-        self.heard = 0  # bytes of its output that were answers
+        self.heard = 0  # bytes of its output that answer() has read
 
     @property
     def ready_file(self):
@@ -124,12 +123,12 @@ class Client:
         return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
 
     def tell(self, *command):
-        """A line for a program that was started with a pipe as its input."""
+        """Sends a line to a program that was started with a pipe as its input."""
         self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
         self.process.stdin.flush()
 
     def answer(self, timeout):
-        """The next line that it says, which is JSON."""
+        """The next line of its output, as JSON."""
         end = time.monotonic() + timeout
         with open(self.folder / "stdout") as file:
             file.seek(self.heard)
@@ -146,7 +145,7 @@ class Client:
         return json.loads(line)
 
     def wait_end(self, timeout):
-        """A failed program is a Failure."""
+        """Raises Failure if the program fails, or does not end in time."""
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -155,7 +154,7 @@ class Client:
             raise Failure(f"{self.name}: {self.last_words()}")
 
     def leave(self, timeout=60):
-        """Ends one that listens; it must not have failed."""
+        """Closes its input, upon which it ends; raises Failure if it fails."""
         self.process.stdin.close()
         self.wait_end(timeout)
 
@@ -163,7 +162,7 @@ class Client:
         self.stop_file.touch()
 
     def result(self, timeout=120):
-        """Its last line of output, which is JSON; a failed program is a Failure."""
+        """Its last line of output, as JSON; raises Failure if the program fails."""
         self.wait_end(timeout)
         lines = self.output.strip().splitlines()
         try:
@@ -178,7 +177,7 @@ class Client:
 
 
 def fastest(text):
-    """Lines of a GPU's index and its clock, GPU by GPU and again, to the largest of each turn."""
+    """The fastest GPU's clock of each sample. The text has lines of an index and a clock, GPU after GPU in each sample."""
     largest = []
     for line in text.splitlines():
         index, _, mhz = line.partition(", ")
@@ -191,8 +190,8 @@ def fastest(text):
 
 
 class Node:
-    """@simulated: on the simulated GPU, which is shared as MPS shares a real one, whether or not there is what its
-    driver takes for a daemon. @tenants: besides one of each level, which is called as the level is."""
+    """@simulated: on the simulated GPU, which is always shared as MPS shares a real one. @tenants: besides one for each
+    level with the level's name."""
 
     def __init__(self, bundle, name, simulated=False, tenants=()):
         self.bundle, self.simulated = pathlib.Path(bundle), simulated
@@ -207,7 +206,7 @@ class Node:
         self.scheduling = ""  # a part of the agent's configuration
 
     def close(self):
-        """Ends everything; what was written stays until remove()."""
+        """Ends all processes. Files stay until remove()."""
         for client in self.clients:
             client.kill()
         self.stop_agent()
@@ -227,7 +226,7 @@ class Node:
 
     @property
     def sizes(self):
-        """The option by which our programs know how large their defaults may be."""
+        """The option that selects our programs' defaults for a real GPU."""
         return [] if self.simulated else ["--gpu"]
 
     def environment(self, weir, mps=True):
@@ -244,7 +243,7 @@ class Node:
         return env
 
     def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, stdin=subprocess.DEVNULL):
-        """Starts @argv as a client of @tenant; @files: it knows --ready-file and --stop-file.
+        """Starts @argv as a client of @tenant. @files: the program has --ready-file and --stop-file.
         @mps: under the MPS daemon, if one runs."""
         self.started[name] = self.started.get(name, 0) + 1
         folder = self.folder / f"{name}-{self.started[name]}"
@@ -267,7 +266,7 @@ class Node:
 
     @contextlib.contextmanager
     def running(self, name, argv, level, weir, **more):
-        """A client at work in the background; yields it when it is ready, stops it at the end."""
+        """Starts a client, yields it when it is ready, and stops it at the end."""
         client = self.start(name, argv, level, weir, **more)
         try:
             client.wait_ready()
@@ -281,8 +280,8 @@ class Node:
 
     @contextlib.contextmanager
     def sm_clock(self):
-        """Yields a list that holds the clock in MHz, each 20 ms, when the block is over; of several GPUs the fastest's,
-        since the others are idle."""
+        """Yields a list. At the end of the block it holds the clock in MHz, each 20 ms: of several GPUs the fastest's, as
+        the others are idle."""
         samples = []
         if self.simulated:
             yield samples
@@ -296,7 +295,7 @@ class Node:
             samples.extend(fastest(process.communicate()[0]))
 
     def identity(self, client):
-        """What identity_of() finds of it in what the agent knows."""
+        """The same key as identity_of() has for this client in the agent's status."""
         return client.process.pid
 
     def identity_of(self, known):
@@ -349,7 +348,7 @@ class Node:
             time.sleep(0.05)
 
     def renew_agent(self):
-        """An agent that has never compiled anything."""
+        """Starts an agent with an empty cache of compiled kernels."""
         self.stop_agent()
         shutil.rmtree(self.folder / "state", ignore_errors=True)
         self.ensure_agent()
@@ -376,11 +375,11 @@ class Node:
         return done.stdout
 
     def status(self):
-        """What `weirctl status` knows of each client: a list of dicts."""
+        """The clients in `weirctl status`: a list of dicts."""
         return json.loads(self.weirctl("status", "--json"))["clients"]
 
     def timers_late(self):
-        """us, the mean of the agent's since it was started."""
+        """us that the agent's timers were late, on average, since it started."""
         said = json.loads(self.weirctl("status", "--json"))
         return 1e6 * said["timersLateSeconds"] / max(1, said["timers"])
 

@@ -1,10 +1,9 @@
-"""The kernels of FLEP and EffiSha, and how long each lasts there. A round of ours goes over its data so often that it lasts
-as long: with inputs that fit into an H200's memory, kernels would end within 0.1 to 1.5 ms."""
+"""The kernels of FLEP and EffiSha, and how long each lasts there. A round of ours repeats its passes over the data until it
+lasts as long: otherwise kernels would end within 0.1 to 1.5 ms on an H200."""
 
 from workers import Job
 
-
-# FLEP, table 1: our name of it, its kernel, us of that with the large input and with the small one.
+# FLEP, table 1: our workload, its kernel, us of the kernel with the large and with the small input.
 FLEP = {
     "CFD": ("euler", "euler_fluxes", 11106, 521),
     "NN": ("nearest-neighbour", "nearest_distance", 15775, 728),
@@ -15,11 +14,11 @@ FLEP = {
     "MM": ("matrix-multiply", "matrix_multiply", 2579, 1499),
     "VA": ("vector-add", "vector_add", 30634, 720),
 }
-# Elements of the small input, where whole passes over that of the class make the time off by more than 2 %.
+# Elements of the small input, where whole passes over the usual one would miss the time by more than 2 %.
 FINER = {"MD": 64, "SPMV": 1 << 15, "MM": 320, "VA": 1 << 23}
-LARGE = ("CFD", "NN", "PF", "PL")  # section 6.3.1: the low-priority ones
-SHORT = ("MD", "MM", "SPMV", "VA")  # FLEP, section 6.3.1: the small ones of figure 10
-# EffiSha, table 2: our name of it and the kernel, ms alone, then priorities: random, in groups, shortest first.
+LARGE = ("CFD", "NN", "PF", "PL")  # section 6.3.1: kernels of low priority
+SHORT = ("MD", "MM", "SPMV", "VA")  # section 6.3.1: small kernels of figure 10
+# EffiSha, table 2: our workload and its kernel; ms alone, then priorities: random, in groups, shortest first.
 EFFISHA = {
     ("neural-net", "net_layer"): (14.25, 2, 2, 1), ("radix-sort", "radix_count"): (5.46, 17, 2, 4),
     ("reduction", "reduction"): (2.06, 17, 2, 7), ("md5-search", "md5_search"): (3.29, 22, 5, 6),

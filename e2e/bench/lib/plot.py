@@ -1,4 +1,4 @@
-"""Figures as SVG: bars in groups, and lines over time. No more than that."""
+"""Figures as SVG: bars in groups, and lines over time."""
 
 import html
 import pathlib

@@ -9,7 +9,7 @@ from bursts import HIGH, LOW
 
 
 class Pair:
-    """LOW and HIGH at work, and whether both are the same later."""
+    """Starts both pods; check() says whether they survive something unchanged."""
 
     def __init__(self, bench):
         self.bench, self.cluster = bench, bench.node
@@ -22,7 +22,7 @@ class Pair:
         for client in (self.low, self.high):
             client.wait_ready(60)
         kube.wait_for("their levels", 10, self.levels)
-        # The API server hears of containers a little after they run.
+        # Containers run a little before the API server shows them.
         kube.wait_for("their containers", 20, lambda: all(container for container, _ in self.identity()))
         self.identities = self.identity()
         return self

@@ -24,7 +24,7 @@ NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"
 
 
 class PodProcess:
-    """What subprocess.Popen is to a process."""
+    """A pod with the interface of subprocess.Popen."""
 
     def __init__(self, cluster, name):
         self.cluster, self.name, self.code, self.why = cluster, name, None, ""
@@ -65,13 +65,13 @@ class PodProcess:
         self.code = -1 if self.code is None else self.code
 
     def identity(self):
-        """What must stay when nothing happens to it."""
+        """Changes if the container is started again."""
         container = self.container()
         return container.get("containerID"), container.get("restartCount")
 
     @property
     def pid(self):
-        """Of the container's first process, on the host."""
+        """Pid of the container's first process, on the host."""
         name = (self.container().get("containerID") or "").removeprefix("containerd://")
         for line in self.cluster.ctr("tasks", "ls").splitlines():
             fields = line.split()
@@ -109,10 +109,10 @@ class Cluster(node.Node):
     def remove(self):
         pass  # with the node
 
-    # The machine
+    # The node
 
     def shell(self, command, timeout=120):
-        """Runs @command where the functions of cluster.sh are known."""
+        """Runs @command in a shell that has the functions of cluster.sh."""
         script = f". e2e/cluster/cluster.sh && cluster_join && {{ {command}; }}"
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.bundle, capture_output=True, text=True, timeout=timeout, check=False)
@@ -149,7 +149,7 @@ class Cluster(node.Node):
         return pids
 
     def memory_used(self):
-        """Bytes of the GPU in use; None where there is no telling."""
+        """Bytes of the GPU in use; None on the simulated GPU."""
         if self.simulated:
             return None
         argv = [self.find_tool("nvidia-smi"), "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
@@ -157,7 +157,7 @@ class Cluster(node.Node):
         return sum(int(line) for line in done.stdout.split()) << 20
 
     def take_other_gpus(self):
-        """Pods that do nothing have all GPUs but one, so that all others meet on that."""
+        """Idle pods take all GPUs but one, so that all clients share that one."""
         argv = ["sleep", "1000000"]
         self.idle = [self.start("idle", argv, "low", True, files=False, share=100) for _ in range(self.gpus() - 1)]
         kube.wait_for("the other GPUs to be taken", 30, lambda: all(client.process.running() for client in self.idle))
@@ -217,7 +217,7 @@ class Cluster(node.Node):
         if mps and self.mps and not weir:
             mounts["/run/weir-mps"] = self.mps
             env["CUDA_MPS_PIPE_DIRECTORY"] = "/run/weir-mps"
-            env["CUDA_VISIBLE_DEVICES"] = "0"  # NVML, by which PyTorch counts, would see the others too
+            env["CUDA_VISIBLE_DEVICES"] = "0"  # PyTorch counts GPUs by NVML, which shows the others, too
         volumes = [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(mounts.values())]
         return {
             "apiVersion": "v1",
@@ -245,7 +245,7 @@ class Cluster(node.Node):
         }
 
     def give_gpu(self, mounts, env):
-        """What the plugin would do, without libweir."""
+        """Mounts what the plugin would mount, but for libweir."""
         if self.simulated:
             mounts["/dev/weir-sim"] = str(self.work / "tmpfs/sim")
             mounts["/opt/driver"] = str(self.work / "host/driver")
@@ -255,7 +255,7 @@ class Cluster(node.Node):
             env["LD_LIBRARY_PATH"] = f"{DRIVER}/lib64"
 
     def give_libweir(self, mounts, env, weir):
-        """By the socket for all GPUs; the driver is where the plugin or give_gpu() has it."""
+        """Mounts libweir and the socket for all GPUs. The driver is where the plugin or give_gpu() has mounted it."""
         version = (self.bundle / "build/cluster/version").read_text().strip()
         folder = self.work / "node/lib/weir" / version
         mounts.update({str(folder): str(folder), "/run/weir": str(self.work / "tmpfs/run/weir")})
@@ -275,18 +275,18 @@ class Cluster(node.Node):
         return done.stdout
 
     def client_of(self, client):
-        """What the agent knows of the pod's process, or None."""
+        """The pod's client in the agent's status, or None."""
         return next((c for c in self.status() if c.get("pod") == client.name), None)
 
     # MPS: the agent's daemons.
 
     def ensure_mps(self):
-        """What pods without Weir must have mounted to be its clients."""
+        """Waits for the daemons; pods without Weir then mount their pipes."""
         ready = kube.wait_for("the MPS daemons", 30, lambda: self.mps_ready() if len(self.mps_ready()) >= self.gpus() else None)
         self.mps = str(pathlib.Path(ready[0]).parent / "client")
 
     def mps_daemons(self):
-        """The process of each."""
+        """Their pids."""
         files = sorted(glob.glob(f"{self.work}/tmpfs/run/weir-mps/*/daemon"))
         return [int(pathlib.Path(file).read_text().split()[0]) for file in files]
 

@@ -15,9 +15,9 @@ QUANTUM = "500us"
 
 
 class Windows:
-    """What each got in each window, as parts of a hundred of what all got; and how much of the time is
-    accounted for by what it takes without Weir. @us: that a round of each takes alone. @tuning: forms of
-    theirs were not settled at the end. @plain: by job, of what a round takes below Weir the part that it takes without."""
+    """@shares: of each window, each client's per cent of the work of all. @used: of each window, the per cent of its time
+    that the same work takes without Weir. @us: of a round of each, alone. @tuning: at the end libweir still compared
+    forms. @plain: of each, the time of a round without Weir, divided by that with Weir."""
 
     def __init__(self, pool, jobs, ends, us, window, seconds, tuning):
         self.tuning = tuning
@@ -36,7 +36,7 @@ class Windows:
         return progress(ends, (start + window) * 1e9) - progress(ends, start * 1e9)
 
     def worst(self, targets):
-        """Percentage points off, at most."""
+        """The furthest that a window is from a target, in percentage points."""
         return max((abs(s - t) for row in self.shares for s, t in zip(row, targets)), default=0)
 
     def mean(self, i):
@@ -66,7 +66,7 @@ def measure(bench, mode, jobs, window, seconds, priorities=()):
     pool = pool_of(bench)
     ends = pool.endless(mode, jobs, seconds, priorities)
     tuning = mode == "Weir" and pool.tuning(jobs)
-    if mode == "Weir":  # in the form that it has since others waited for it
+    if mode == "Weir":  # in the form that the kernel got among others
         us = [pool.round_us(mode, job, FORMED_S) for job in jobs]
     else:
         us = [pool.alone[mode, job] for job in jobs]
@@ -86,7 +86,7 @@ def shown(windows, n):
 
 
 def learn(bench, jobs, window, seconds):
-    """A co_run in pieces, until no forms are compared among others any more: the windows of each piece."""
+    """Runs in pieces until libweir has compared its forms. Returns the windows of each piece."""
     pieces = [measure(bench, "Weir", jobs, window, seconds)]
     while pieces[-1].tuning and len(pieces) < PIECES:
         pieces.append(measure(bench, "Weir", jobs, window, seconds))
@@ -94,8 +94,8 @@ def learn(bench, jobs, window, seconds):
 
 
 def co_run(bench, what, jobs, shares, window, policy, seconds, baselines, scheduling="", first=0):
-    """One co_run; its windows. The baselines have no weights, and are shown as they are. @first: before it
-    counts it is played in pieces of so many seconds while forms are still compared among others; how the first was is shown as well."""
+    """Runs @jobs with @shares and the baselines without; returns the windows and their targets. @first: seconds of each
+    piece of learn() before the run that counts; 0: none."""
     pool = pool_of(bench)
     plain = {mode: measure(bench, mode, jobs, window, seconds) for mode in baselines}
     others = [f"{mode} {shown(of, len(jobs))}, loss {of.loss:.1f} %" for mode, of in plain.items()]

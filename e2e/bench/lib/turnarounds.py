@@ -1,4 +1,4 @@
-"""Kernels that are launched right behind others, once each, and when they are done."""
+"""Kernels that are launched in groups, one right behind the other, and how long each takes until its end."""
 
 import statistics
 
@@ -25,7 +25,7 @@ def budget(bench, what):
 
 
 def medians(bench, mode, jobs, offsets, priorities=()):
-    """us from the launch to the end of each."""
+    """us from the launch to the end of each job."""
     pool = pool_of(bench)
     every = 10 + 2.5 * sum(pool.alone[mode, job] for job in jobs) / 1e3 + max(offsets) / 1e3
     every = 60 if bench.node.simulated else every
@@ -38,20 +38,20 @@ def singles(bench, jobs, mode="MPS"):
 
 
 def ensure_all(bench, jobs, governed):
-    """All of them, in the ways without libweir, and then @governed below it."""
+    """Starts @jobs without libweir, then @governed with it."""
     pool = pool_of(bench)
     first = [job for job in jobs if (job.kernel, job.us) not in pool.passes]
     for mode in ("MPS", "time-slicing"):
         pool.ensure(mode, jobs)
     if not bench.node.simulated:
-        pool.fit_again(singles(bench, first))  # before libweir has learned any
+        pool.fit_again(singles(bench, first))  # before libweir learns their times
     pool.ensure("Weir", governed)
     if not bench.node.simulated:
         fit(bench, jobs, governed)
 
 
 def fit(bench, jobs, governed):
-    """What is long is so among all that are there: some kernels take a few per cent more or less then."""
+    """Corrects passes while all workers are there: some kernels then take a few per cent more or less than alone."""
     pool = pool_of(bench)
     changed = set()
     for _ in range(FITS):
@@ -82,8 +82,8 @@ def mean(values):
 
 
 def reordered_times(bench, group, offsets, by):
-    """Without preemption, but with who waits in the order of their lengths: MPS serves first come first,
-    so they come in that order, and what each is late or early is its own."""
+    """Times without preemption if waiting kernels ran shortest first. MPS serves in the order of launches, so they are
+    launched in that order, and each time is corrected by the difference of the launches."""
     order = [0, *sorted(range(1, len(group)), key=lambda i: by[i])]
     jobs = [group[i] for i in order]
     found = medians(bench, "MPS", jobs, offsets)
@@ -96,21 +96,21 @@ def behind(group):
 
 
 def still_comparing(bench, group):
-    """Plays it, and says whether forms are still compared then."""
+    """Runs the group; whether libweir still compares forms afterwards."""
     medians(bench, "Weir", list(group), behind(group))
     return pool_of(bench).tuning(group)
 
 
 def learn(bench, groups):
-    """Plays each while what runs among others is still being compared."""
+    """Runs the groups until libweir has compared its forms, LEARNING times at most."""
     for _ in range(LEARNING):
         groups = [group for group in groups if still_comparing(bench, group)]
     if groups:
-        print(f"    forms are not settled in {len(groups)} contests", flush=True)
+        print(f"    forms are not settled in {len(groups)} groups", flush=True)
 
 
 def antt_ideal(by):
-    """Shortest first with preemption that costs nothing, all there at once."""
+    """ANTT of shortest first, if all arrive at once and preemption costs nothing."""
     done, total = 0, 0
     for us in sorted(by):
         done += us

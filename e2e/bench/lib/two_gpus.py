@@ -9,7 +9,8 @@ DEADLINE = 60  # s for a program on two GPUs
 NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}  # nothing but this machine
 
 
-def above(bench, **more):
+def high_pod(bench, **more):
+    """A HIGH pod that keeps its GPU full."""
     return bench.node.running("burst", bench.burst_argv(1 << 40), HIGH, **more)
 
 

@@ -1,5 +1,5 @@
-"""Players (bench/worker.c) on a pool: programs that are started once, and play their benchmark when they
-are told to, alone or together, in each way of sharing a GPU."""
+"""Workers (programs/worker.c): programs that start once and run their benchmark on command, alone or together, in each way
+of sharing a GPU."""
 
 import bisect
 import dataclasses
@@ -9,27 +9,27 @@ import time
 
 from node import Failure, Tenant
 
-# Ways of sharing: under the MPS daemon, with libweir.
+# Ways of sharing: whether under the MPS daemon, and whether with libweir.
 MODES = {"time-slicing": (False, False), "MPS": (True, False), "Weir": (True, True)}
 SLOTS = tuple(Tenant(f"slot-{i:02}", "low") for i in range(40))  # TENANTS of experiments with workers
 MS = 1_000_000  # ns
-LEAD = 30 * MS  # from a command to its begin
+LEAD = 30 * MS  # from a command to the begin of its rounds
 DEPTH = 4  # rounds queued
-COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # that the agent shows of a client
-PROBE = 4  # passes over the data, to see how long they are,
-FITS = 3  # times, each with the number that seems right after the one before,
-TIMED_ROUNDS, ROUND_GAP_MS = 9, 5  # by so many launches
-CLOSE = 0.01  # to what a kernel is to last; how long it lasts varies by as much
-SETTLE = 1.0  # seconds of each worker with Weir alone: measured, compiled, the form chosen;
-SETTLE_ROUNDS = 300  # at least, for there may be a dozen forms to compare, and the best once more
+COUNTERS = ("launches", "evictions", "gates", "gatesClosed", "waits", "waitSeconds")  # of a client, in the agent's status
+# The number of passes of a kernel starts at PROBE and is corrected FITS times, each time by the median of TIMED_ROUNDS.
+PROBE, FITS = 4, 3
+TIMED_ROUNDS, ROUND_GAP_MS = 9, 5
+CLOSE = 0.01  # relative error of a kernel's length that is not corrected: it varies by as much
+# Each worker with Weir first runs alone for so long: libweir measures, compiles and compares up to a dozen forms.
+SETTLE = 1.0  # seconds
+SETTLE_ROUNDS = 300  # at least
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """@tenant: "": a seat of its own, of the lowest level. @copy: tells equal ones apart. @us: a round is
-    one launch of @kernel over the data of class @size, so often that it takes so long, from the launch to the end; 0: a round is all
-    that the benchmark does. @latency: us, what shorter kernels need no form that leaves for; 0: as by default.
-    @elements: of the input, instead of those of the class; 0: these."""
+    """@tenant: empty: a slot of its own, of the lowest level. @copy: distinguishes jobs that are otherwise the same. @us: a
+    round is one launch of @kernel, with as many passes over its data as take so long; 0: a round is the whole
+    benchmark. @latency: us, WEIR_PREEMPT_LATENCY_US; 0: unset. @elements: size of the input; 0: that of class @size."""
 
     workload: str
     size: str = "small"
@@ -50,15 +50,14 @@ class Worker:
 
 
 class WorkerPool:
-    """@alone: us of a round of each job, by mode. @passes: over its data, of a kernel and how long it is to
-    last."""
+    """@alone: us of a round, by mode and job. @passes: by kernel and the time that it is to last."""
 
     def __init__(self, node):
         self.node, self.workers, self.alone, self.shares, self.passes = node, {}, {}, {}, {}
         self.slots = [tenant.name for tenant in SLOTS]
 
     def ensure(self, mode, jobs):
-        """Starts who is not there yet; each is measured alone, behind the others."""
+        """Starts the jobs that do not run yet. When all are ready, each is measured alone."""
         mps, weir = MODES[mode]
         if mps:
             self.node.ensure_mps()
@@ -85,7 +84,7 @@ class WorkerPool:
         return Worker(client, tenant)
 
     def round_us(self, mode, job, seconds):
-        """Of the later half of those of so long a time, or of a longer one if none was done."""
+        """Mean time of a round, in the later half of @seconds. The time doubles until a round ends in it."""
         seconds = 0.05 if self.node.simulated else seconds
         ends = []
         while not ends:
@@ -95,7 +94,7 @@ class WorkerPool:
         return (later[-1] - later[0]) / 1e3 / (len(later) - 1) if len(later) > 1 else ends[0] / 1e3
 
     def set_passes(self, mode, job):
-        """What is found in one mode holds for all: it is the same kernel."""
+        """The number of passes is found once and holds for all modes, as the kernel is the same."""
         if (job.kernel, job.us) not in self.passes:
             n = 2 if job.us > 2000 else 1
             self.passes[job.kernel, job.us] = n if self.node.simulated else self.fitting_passes(mode, job)
@@ -114,15 +113,15 @@ class WorkerPool:
         return statistics.median(alone)
 
     def fitting_passes(self, mode, job):
-        """So many that a round lasts as long as it is to; it has a launch besides, and passes are not all as long."""
+        """The number of passes with which a round lasts as long as it is to. A round also has a launch, and passes differ."""
         n = PROBE
         for _ in range(FITS):
             n = max(1, round(n * job.us / self.turnaround(mode, job, n)))
         return n
 
     def fit_again(self, known):
-        """@known: us from the launch to the end of single kernels, by job, where they are played. Returns those that are
-        another kernel for libweir now: they last otherwise by more than CLOSE, which passes can mend."""
+        """Corrects passes of kernels that are off by more than CLOSE, and returns their jobs: to libweir they are other
+        kernels now. @known: us from the launch to the end, by job."""
         changed = []
         for job, us in known.items():
             key = job.kernel, job.us
@@ -155,8 +154,8 @@ class WorkerPool:
             self.leave(mode, [job for m, job in self.workers if m == mode])
 
     def set_policy(self, name, shares=None, scheduling=""):
-        """@shares: job to hundredths of the GPU. Who is known by none has the agent's own. Before who plays is cast:
-        what it finds alone is of use then from the first moment."""
+        """@shares: job to hundredths of the GPU; others have the agent's default. Call it before ensure(), so that what
+        libweir learns alone is of use from the first moment."""
         tenants = {self.workers["Weir", job].tenant: share for job, share in (shares or {}).items()}
         if (tenants, scheduling) != (self.shares, self.node.scheduling):
             self.shares, self.node.scheduling = tenants, scheduling
@@ -167,7 +166,7 @@ class WorkerPool:
         self.node.weirctl("policy", name)
 
     def wait_known(self):
-        """Until all workers have found the agent."""
+        """Waits until all workers have registered with the agent."""
         want = {worker.client.process.pid for (mode, _), worker in self.workers.items() if mode == "Weir"}
         end = time.monotonic() + 15
         while not want <= {client["pid"] for client in self.node.status()}:
@@ -176,23 +175,22 @@ class WorkerPool:
             time.sleep(0.05)
 
     def clients(self, jobs):
-        """What the agent says of each."""
+        """The agent's status of each job's client."""
         known = {client["pid"]: client for client in self.node.status()}
         return [known[self.workers["Weir", job].client.process.pid] for job in jobs]
 
     def counters(self, jobs):
-        """What the agent has counted of each so far; what its client told last is seen a moment later."""
+        """The agent's counters of each job, after its client's last report has arrived."""
         time.sleep(0.2)
         return [{name: client[name] for name in COUNTERS} for client in self.clients(jobs)]
 
     def tuning(self, jobs):
-        """Whether kernels that they launched within the last second are not in the form yet that they will have. What
-        their clients told last is seen a moment later."""
+        """Whether libweir still compares forms of kernels that these jobs launched within the last second."""
         time.sleep(0.2)
         return any(client["tuning"] for client in self.clients(jobs))
 
     def ask(self, mode, commands, seconds):
-        """@commands: (job, words); times in them count from a common begin."""
+        """Sends @commands, (job, words), and returns the answers. Times in them count from a common begin."""
         begin = time.monotonic_ns() + LEAD
         for job, (verb, at, *rest) in commands:
             if verb == "endless":
@@ -201,7 +199,7 @@ class WorkerPool:
         return [self.workers[mode, job].client.answer(seconds + 60) for job, _ in commands]
 
     def endless(self, mode, jobs, seconds, priorities=()):
-        """Ends of the rounds of each, in ns."""
+        """The ends of each job's rounds, in ns."""
         commands = [
             (job, ("endless", 0, int(seconds * 1e9), DEPTH, priorities[i] if priorities else 0))
             for i, job in enumerate(jobs)
@@ -209,7 +207,7 @@ class WorkerPool:
         return [answer["ends"] for answer in self.ask(mode, commands, seconds)]
 
     def timed_rounds(self, mode, jobs, offsets_us, every_ms, n, priorities=()):
-        """Turnarounds of each in us: a list for each job; each of the @n times together."""
+        """The turnarounds of each job in us. The jobs start together, @n times."""
         commands = [
             (job, ("rounds", int(offset * 1e3), int(every_ms * MS), n, priorities[i] if priorities else 0))
             for i, (job, offset) in enumerate(zip(jobs, offsets_us))
@@ -217,31 +215,31 @@ class WorkerPool:
         answers = self.ask(mode, commands, every_ms * n / 1e3)
         for job, answer in zip(jobs, answers):
             if not answer["rounds"]:
-                raise Failure(f"{job} missed all its {n} shots")
+                raise Failure(f"{job} missed all its {n} rounds")
         return [[(end - launch) / 1e3 for launch, end in answer["rounds"]] for answer in answers]
 
 
 def counted(before, after):
-    """What came of a time, in words: counters of one job at its begin and at its end."""
+    """The difference of two counters() of a job, as text."""
     return ", ".join(f"{after[name] - before[name]:.4g} {name}" for name in COUNTERS)
 
 
 def pool_of(bench):
-    """One for all parts."""
+    """The pool of all experiments of a run."""
     if not bench.pool:
         bench.pool = WorkerPool(bench.node)
     return bench.pool
 
 
 def sample(items, n):
-    """@n of them, evenly; all if there are fewer."""
+    """@n of the items, evenly spaced; all if there are fewer."""
     items = list(items)
     n = max(1, min(n, len(items)))
     return [items[i * len(items) // n] for i in range(n)]
 
 
 def progress(ends, at):
-    """Rounds done at a time, with the part of the one that was running."""
+    """Rounds done until a time; the round that runs then counts in part."""
     i = bisect.bisect_right(ends, at)
     if i == len(ends):
         return float(i)

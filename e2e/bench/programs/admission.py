@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long the kubelet took to admit pods, and of that each of the plugin's two answers, by its log at verbosity 4: which
-devices it prefers, and Allocate, with the kubelet's own note of it. Usage: admission.py LOG."""
+"""Reads from the kubelet's log at verbosity 4 how long it took to admit pods, and how long each of the plugin's two answers
+took: GetPreferredAllocation, and Allocate with the kubelet's checkpoint. Usage: admission.py LOG."""
 
 import datetime
 import json
@@ -10,7 +10,7 @@ import sys
 
 ADDED, ADMITTED = "SyncLoop ADD", "Pod Admit Result"
 PREFERENCE, ALLOCATE = "Issuing a GetPreferredAllocation call for container", "Making allocation request for device plugin"
-# From one message to another; those between name the pod by its uid, and pods come one after the other.
+# From one message to another. Pods come one after the other, as the messages between name a pod only by its uid.
 SPANS = {"admission": (ADDED, ADMITTED), "preference": (PREFERENCE, ALLOCATE), "allocate": (ALLOCATE, ADMITTED)}
 LINE = re.compile(rf'^I(\d{{4}} [\d:]+\.\d{{6}}) .*?\] "({ADDED}|{PREFERENCE}|{ALLOCATE}|{ADMITTED})"(.*)')
 POD = re.compile(r"default/p\d+")
@@ -39,7 +39,7 @@ def main():
                 spans[name].append((seen[end] - seen[begin]).total_seconds() * 1e3)
             seen = {}
     if not spans["admission"]:
-        sys.exit("the kubelet's log says nothing of admissions")
+        sys.exit("the kubelet's log has no admissions")
     print(json.dumps({name: quantiles(values) for name, values in spans.items()}))
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# How long a real kubelet takes to admit pods that want shares of a GPU, one after the other: from `SyncLoop
-# ADD` in its log to `Pod Admit Result`, with the plugin's answers in between. Both have real-time priority, so that containers
-# that start or end, and what else the machine does, are not measured with them. PODS (100), GPUS (8). Prints one line of JSON.
+# How long a real kubelet takes to admit pods with shares of a GPU, one after the other: from `SyncLoop ADD` in its log to
+# `Pod Admit Result`, with the plugin's answers in between. Kubelet and plugin have real-time priority, so that other work
+# on the machine does not change the figures. PODS (100), GPUS (8). Prints one line of JSON.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD/e2e/cluster

@@ -31,7 +31,7 @@ static int connect_agent(void)
 	return fd;
 }
 
-/* Takes all descriptors. */
+/* The caller closes the descriptors. */
 static void receive(const struct agent_client *client, union weir_message *message, int *fds,
 		    size_t *n_fds)
 {
@@ -80,7 +80,8 @@ void agent_client_join(struct agent_client *client, CUdevice device)
 		workload_fail("the agent's answer is of type %u", message.header.type);
 	client->level = message.welcome.level;
 	client->bit = message.welcome.bit;
-	/* Control page, status page, the page to wait for; then those below. */
+	/* Control page, status page, the own level's demand page; then those of the lower levels.
+	 */
 	first = 2 + (client->level < WEIR_DEMAND_LEVELS);
 	for (unsigned level = 0; level < client->level; level++)
 		client->below[level] = map_demand(fds[first + level]);

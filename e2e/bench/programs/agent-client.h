@@ -1,5 +1,5 @@
-/* A client of the agent without libweir: for programs that play a part of it, and measure. Fails
- * the program when the agent does not answer as it should.
+/* A client of the agent without libweir, for programs that measure. Each function ends the program
+ * when the agent does not answer as it should.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 struct agent_client {
 	int socket;
 	uint8_t level, bit;
-	struct weir_demand_page *below[WEIR_DEMAND_LEVELS]; /* of the levels below */
+	struct weir_demand_page *below[WEIR_DEMAND_LEVELS]; /* of the lower levels */
 };
 
-/* Says hello to $WEIR_SOCKET, as a client on @device. */
+/* Registers at $WEIR_SOCKET as a client on @device. */
 void agent_client_join(struct agent_client *client, CUdevice device);
 
-/* Sets or clears the own bit in the words of all levels below. */
+/* Sets or clears this client's bit in the demand words of all lower levels. */
 void agent_client_demand(const struct agent_client *client, bool wanted);
 
 /* The next message of @type; others are dropped. *@fd: its first descriptor, or -1. */

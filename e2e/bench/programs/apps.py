@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What people run on a GPU, one function an application, with fixed seeds: prints the SHA-256 of the
-raw bytes of every output, so that two runs can be compared bit by bit.
+"""Applications of a GPU, one function each, with fixed seeds. Prints the SHA-256 of every output, so that two runs can
+be compared bit by bit.
 
     apps.py [--rounds N] NAME...          prints one line of JSON: {"NAME/OUTPUT": "sha256"}
 
@@ -23,7 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def sha256(array):
-    """Of the bytes of a numpy array."""
+    """SHA-256 of a numpy array's bytes."""
     return hashlib.sha256(array.tobytes()).hexdigest()
 
 

@@ -1,10 +1,10 @@
 /* What an agent of many clients costs, and how soon it decides. Prints one line of JSON.
  *
  *   idle     all are connected, none has work: the agent's time on a processor, and its memory
- *   hold     one works, and an equal with less to do comes: until the first one's hold word is set
- *   wake     the second one is done: until somebody has the turn
- *   busy     the same while all have work, and the agent's time meanwhile
- *   asleep   nobody had work for a second; then two at once: until one of them is held */
+ *   hold     a client works, and one of its level with less work comes: until the first is held
+ *   wake     the second client is done: until another client may run
+ *   busy     the same while all clients have work, and the agent's time meanwhile
+ *   asleep   no client had work for a second; then two have: until one of them is held */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define LONG_NS    10000000000ull
 #define SHORT_NS   100000ull
-#define DECIDED_NS 2000000000ull /* then it never will be */
+#define DECIDED_NS 2000000000ull /* longer than this counts as never */
 
 static uint64_t agent_pid;
 
@@ -53,7 +53,7 @@ static unsigned resident_kib(void)
 	return kib;
 }
 
-/* Hundredths of a processor. */
+/* In hundredths of a processor. */
 static double share_of_processor(double seconds)
 {
 	uint64_t began = now_ns(), before = processor_time();
@@ -91,28 +91,28 @@ static void print_samples(const char *name, struct samples *samples)
 	samples_deinit(samples);
 }
 
-/* They wait for each other's turns. */
-static bool are_equals(const struct fake_client *a, const struct fake_client *b)
+/* Clients of one level on one GPU run in turn. */
+static bool are_same_level(const struct fake_client *a, const struct fake_client *b)
 {
 	return a->gpu == b->gpu && a->level == b->level && a->pod != b->pod;
 }
 
-static const struct fake_client *equal_of(const struct fake_clients *fake,
-					  const struct fake_client *client)
+static const struct fake_client *same_level_of(const struct fake_clients *fake,
+					       const struct fake_client *client)
 {
 	for (size_t i = 0; i < fake->n; i++)
-		if (are_equals(&fake->clients[i], client))
+		if (are_same_level(&fake->clients[i], client))
 			return &fake->clients[i];
 	workload_fail("no two clients are equals: more of them, or fewer pods");
 }
 
-/* Whose turn it is, of the equals of @other. NULL: none yet. */
+/* The client of @other's level that may run. NULL: none yet. */
 static const struct fake_client *running(const struct fake_clients *fake,
 					 const struct fake_client *other)
 {
 	for (size_t i = 0; i < fake->n; i++) {
 		const struct fake_client *client = &fake->clients[i];
-		if (client != other && are_equals(client, other) &&
+		if (client != other && are_same_level(client, other) &&
 		    atomic_load(&client->status->outstanding) &&
 		    !atomic_load(&client->control->hold))
 			return client;
@@ -125,7 +125,7 @@ static void pause_randomly(struct random *random)
 	sleep_until_ns(now_ns() + 2000000 + random_below(random, 3000000));
 }
 
-/* us, until somebody has the turn. */
+/* us until a client may run. */
 static double until_running(const struct fake_clients *fake, const struct fake_client *other,
 			    uint64_t since)
 {
@@ -134,7 +134,7 @@ static double until_running(const struct fake_clients *fake, const struct fake_c
 	return (double)(now_ns() - since) / 1e3;
 }
 
-/* @name: of what is printed, with -hold and -wake behind it. */
+/* @name: prefix of the printed names. */
 static void measure(struct workload *workload, const struct fake_clients *fake, const char *name)
 {
 	const struct fake_client *comer = &fake->clients[fake->n - 1], *first;
@@ -162,7 +162,7 @@ static void measure(struct workload *workload, const struct fake_clients *fake, 
 
 static void measure_asleep(const struct fake_clients *fake, unsigned rounds)
 {
-	const struct fake_client *one = &fake->clients[0], *other = equal_of(fake, one);
+	const struct fake_client *one = &fake->clients[0], *other = same_level_of(fake, one);
 	struct samples samples = {0};
 
 	while (rounds--) {
@@ -177,7 +177,7 @@ static void measure_asleep(const struct fake_clients *fake, unsigned rounds)
 	print_samples("asleep", &samples);
 }
 
-/* We wait without sleeping, and are not to be in its way. */
+/* This program spins, so the agent gets processors of its own. */
 static void part_from_agent(void)
 {
 	cpu_set_t ours, rest;
@@ -195,12 +195,12 @@ static void part_from_agent(void)
 static void measure_all(struct workload *workload, const struct fake_clients *fake)
 {
 	part_from_agent();
-	usleep(2500000); /* what came with the clients is over */
+	usleep(2500000); /* until the work of their registration is over */
 	double idle = share_of_processor(workload->seconds);
 	printf("{\"clients\": %zu, \"pods\": %zu, \"idle_percent\": %.3f, \"rss_kib\": %u", fake->n,
 	       fake->n_pods, idle, resident_kib());
 	measure_asleep(fake, 8);
-	work(equal_of(fake, &fake->clients[fake->n - 1]), LONG_NS);
+	work(same_level_of(fake, &fake->clients[fake->n - 1]), LONG_NS);
 	measure(workload, fake, "");
 	for (size_t i = 0; i + 1 < fake->n; i++)
 		work(&fake->clients[i], LONG_NS);

@@ -1,9 +1,9 @@
-/* Does a stream of ours get through while streams of the program sit at closed waits? A wait blocks
- * the hardware channel that its stream was given, and there are CUDA_DEVICE_MAX_CONNECTIONS of them
- * for all streams of a process; so what a wait waits for must never depend on another stream. It is
- * why an evicted kernel's continuations stand in its own stream, and the last one stays. Run it
- * without libweir; on the simulated GPU each stream has a channel of its own. Prints one line of
- * JSON for each number of blocked streams and priority of ours.
+/* Does a stream get through while other streams of its process sit at closed waits? A wait blocks
+ * the hardware channel of its stream, and all streams of a process share
+ * CUDA_DEVICE_MAX_CONNECTIONS channels. So the end of a wait must never depend on another stream.
+ * That is why continuations of an evicted kernel stand in its own stream. Run it without libweir;
+ * on the simulated GPU each stream has a channel. Prints one line of JSON for each number of
+ * blocked streams and priority of the free one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 #include "spin.h"
 
 #define STREAMS_MAX 64u
-#define PATIENCE    200000000u /* ns */
+#define TIMEOUT_NS  200000000u /* ns */
 
 struct probe {
 	struct spin spin;
-	volatile uint32_t *open; /* what the waits wait for */
+	volatile uint32_t *open; /* 1 opens all waits */
 	CUdeviceptr open_address;
 	CUstream blocked[STREAMS_MAX], ours;
 };
@@ -38,7 +38,7 @@ static bool is_idle_soon(CUstream stream)
 {
 	uint64_t begin = now_ns();
 
-	while (now_ns() - begin < PATIENCE) {
+	while (now_ns() - begin < TIMEOUT_NS) {
 		if (cuStreamQuery(stream) == CUDA_SUCCESS)
 			return true;
 	}

@@ -29,7 +29,7 @@ struct module {
 	char *kernels[KERNELS_MAX];
 };
 
-/* Milliseconds, and what became of the kernels. */
+/* Milliseconds, and the number of kernels by answer. */
 struct round {
 	double answer, load;
 	unsigned compiled, refused;

@@ -75,7 +75,7 @@ static void form_init(struct form *form, const struct workload *w, const struct 
 	form->hidden.saves = form->saves;
 }
 
-/* Starts the launch, or goes on with it. */
+/* Starts the launch, or continues it. */
 static void form_launch(struct form *form, struct spin *spin, CUstream stream)
 {
 	void *parameters[] = {&spin->state, &spin->iterations, &form->hidden, &form->hidden};

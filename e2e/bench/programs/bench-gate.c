@@ -1,6 +1,6 @@
 /* What an open gate costs the GPU: kernels in one stream, each behind a batch of 0 to 4 satisfied
- * waits on 64-bit words in host pages registered read-only, as libweir's gates are. It is why a
- * level has one demand word, set by all above it, and not one for each level above. Run it without
+ * waits on 64-bit words in host pages registered read-only, as libweir's gates are. That is
+ * why a level has one demand word for all higher levels, and not one for each. Run it without
  * libweir. Prints one line of JSON, ns a kernel by number of waits: the shortest of a few runs.
  */
 #include <stdio.h>
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 
 	workload_parse(&w, argc, argv, "ns of an open gate", NULL);
 	workload_open(&w, spin_ptx);
-	/* Long enough that the GPU, not the launching thread, is what takes the time. */
+	/* Long enough that the GPU takes the time, not the launching thread. */
 	spin_init(&spin, &w, 1, 32, (uint32_t)workload_pick(&w, w.iterations, 32, 256));
 	uint64_t kernels = workload_pick(&w, w.size, 20, 500);
 	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -43,17 +43,17 @@ static const struct variant variants[] = {
 };
 #define VARIANTS countof(variants)
 
-/* A variant is cheap if it costs no more than this, or than so many times the least; ... */
+/* A variant is cheap if it costs at most this, or so many times the least. */
 #define OVERHEAD_MAX 1.03
 #define CHEAP        1.01
-/* ... and this is what the one that leaves soonest may cost. */
+/* The variant that leaves soonest may cost this. */
 #define OVERHEAD_SOON 1.10
 #define SMALL_PARTS   8
 
-/* Of one kernel in one variant: microseconds of all of a round, against native, and to leave. */
+/* A kernel in a variant: us of its launches in a round, the ratio to native, us to leave. */
 struct cell {
 	struct samples us, ratio, delay;
-	unsigned unseen; /* evictions (form.h) */
+	unsigned unseen; /* evictions (form-launcher.h) */
 };
 
 struct choice {
@@ -88,8 +88,8 @@ static double block_us(const struct table *table, const struct plan_launch *laun
 	return launch->us / blocks * (resident < blocks ? resident : blocks);
 }
 
-/* Of a kernel that has been launched natively: the time of a block in the launch where they take
- * longest, as that is what one has to wait for. */
+/* The time of a block in the launch with the longest blocks, natively: a client may have to wait so
+ * long. */
 static double longest_block(const struct table *table, const struct plan_kernel *kernel)
 {
 	double longest = 0;
@@ -140,7 +140,7 @@ static double ratio(struct table *table, unsigned kernel, size_t v)
 	return quantile(&table->cells[kernel][v].ratio, 0.5);
 }
 
-/* Of a kernel's variants in this form, the least that one costs. */
+/* The least cost of the kernel's variants in this form. */
 static double cheapest(struct table *table, unsigned kernel, enum weir_form form)
 {
 	double least = 1e9;
@@ -164,7 +164,7 @@ static uint32_t rest_of(size_t v)
 	return variants[v].parts + variants[v].ahead;
 }
 
-/* Of those that would do while somebody waits, none leaves sooner. */
+/* No other affordable variant leaves sooner. */
 static bool is_soonest(struct table *table, unsigned kernel, size_t v)
 {
 	if (ratio(table, kernel, v) > OVERHEAD_SOON)
@@ -176,14 +176,14 @@ static bool is_soonest(struct table *table, unsigned kernel, size_t v)
 	return true;
 }
 
-/* Few blocks a ticket: what leaving soon costs can be read from these. */
+/* With few blocks a ticket, the cost of leaving soon shows. */
 static bool has_small_parts(size_t v)
 {
 	return variants[v].form == WEIR_PERSISTENT && variants[v].parts <= SMALL_PARTS &&
 	       !variants[v].spare && variants[v].order != WEIR_TICKETS_APART;
 }
 
-/* Nobody would use the others: they are not asked to leave. */
+/* Only variants that libweir would use are evicted. */
 static bool is_of_use(struct table *table, size_t v)
 {
 	if (has_small_parts(v))
@@ -213,7 +213,7 @@ static uint64_t most_unseen(const struct form *form, const struct plan *plan, ui
 	return most < trials ? most : trials;
 }
 
-/* Rounds in which every launch is asked to leave. */
+/* Rounds in which every launch is evicted once. */
 static void evict(struct table *table)
 {
 	uint64_t trials = table->choice->trials;
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
 		workload_fail("no class '%s'", choice.class);
 	workload_open(&w, NULL);
 	for (size_t i = 0; i < benchmark_count; i++)
-		/* Kernels that have to be told to end have no time. */
+		/* Kernels that run until they are told to end have no time. */
 		if (!benchmarks[i].meanwhile &&
 		    (!choice.only || strcmp(choice.only, benchmarks[i].name) == 0))
 			run(&w, &choice, &benchmarks[i]);

@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 		workload_fail("no class '%s'", choice.class);
 	workload_open(&w, NULL);
 	for (size_t i = 0; i < benchmark_count; i++) {
-		/* Kernels that have to be told to end have no time. */
+		/* Kernels that run until they are told to end have no time. */
 		if (benchmarks[i].meanwhile ||
 		    (choice.only && strcmp(choice.only, benchmarks[i].name) != 0))
 			continue;

@@ -1,9 +1,9 @@
-/* How soon a stream stands still that has 64 kernels queued behind gates, of which one runs: from a
- * plain store to the demand word until the running launch has reported that it left, and no other
- * has begun. XSched's experiment: few blocks that watch the clock, for a time or without end.
+/* How soon a stream with 64 kernels queued behind gates stands still: from a plain store to the
+ * demand word until the running launch has reported that it left, and no other has begun. XSched's
+ * experiment: few blocks that watch the clock, for a time or without end.
  *
- * Each launch has a gate in front of it and a wait for its `done` behind it, as libweir's have; one
- * that left is carried on from a stream of its own. Run it without libweir. Prints one line of
+ * Each launch has a gate in front of it and a wait for its `done` behind it, as libweir's have; a
+ * launch that left is continued from another stream. Run it without libweir. Prints one line of
  * JSON.
  */
 #include <stdio.h>
@@ -22,12 +22,12 @@ extern const char spin_clock_ptx[];
 
 #define QUEUED      64u
 #define ENDLESS_NS  (UINT64_MAX / 2)
-#define START_NS    50000u   /* until a launch surely runs */
-#define MOMENT_NS   1000000u /* of the demand: at most so long after that */
+#define START_NS    50000u   /* after which a launch surely runs */
+#define MOMENT_NS   1000000u /* the demand comes within this time */
 #define QUIET_NS    300000u  /* without a report: nothing runs */
 #define PATIENCE_NS 500000000u
 
-/* What host and GPU both see. */
+/* Shared by host and GPU. */
 struct shared {
 	volatile uint64_t demand, report;
 };
@@ -36,13 +36,13 @@ struct queue {
 	CUstream stream, carry_on;
 	struct object object;
 	uint32_t blocks, threads;
-	uint64_t ns; /* that a block watches the clock */
+	uint64_t ns; /* for which a block watches the clock */
 	CUdeviceptr counts, words, demand;
 	struct shared *shared;
 	struct weir_persistent hidden; /* of the launch queued last */
 	struct samples delays;
-	unsigned idle;    /* times that nothing ran */
-	uint32_t carried; /* launches that left and were carried on */
+	unsigned idle;    /* demands while nothing ran */
+	uint32_t carried; /* launches that left and were continued */
 };
 
 static void queue_init(struct queue *queue, const struct workload *w, enum weir_form form)
@@ -74,7 +74,7 @@ static void queue_init(struct queue *queue, const struct workload *w, enum weir_
 	object_saves(&queue->object, &queue->hidden, queue->blocks, queue->threads);
 }
 
-/* As many workers as blocks: they are few. */
+/* There are few blocks, so each has a worker. */
 static void launch(struct queue *queue, CUstream stream)
 {
 	void *parameters[] = {&queue->counts, &queue->ns, &queue->hidden};
@@ -94,7 +94,7 @@ static uint32_t evicted(uint64_t report)
 	return (uint32_t)(report >> 32);
 }
 
-/* Until there are so many again. */
+/* Fills the queue again. */
 static void fill(struct queue *queue)
 {
 	while (queue->hidden.serial - finished(queue->shared->report) < QUEUED) {

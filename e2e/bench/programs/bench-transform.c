@@ -18,7 +18,7 @@
 #define FILES_MAX 64
 #define FILE_MAX  (8u << 20)
 #define RUNS      3
-#define LONG_S    4.0 /* a run that takes as long is the only one */
+#define LONG_S    4.0 /* a run of this length is not repeated */
 
 #define SLICED     (1u << WEIR_SLICED)
 #define PERSISTENT (1u << WEIR_PERSISTENT)
@@ -97,7 +97,7 @@ static int measure(const struct corpus *corpus, const char *name, unsigned forms
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Memory that one run took is not there for the next. */
+/* Each run is a process, so that memory of one does not help the next. */
 static int measure_apart(const struct corpus *corpus, const char *name, unsigned forms)
 {
 	int status = -1;

@@ -12,7 +12,7 @@
 #define NAMES_MAX 512
 #define GENERATED 64 /* different ones */
 
-/* A text, and what it names outside of bodies. */
+/* A text, and the names that it declares outside of bodies. */
 struct source {
 	const char *text;
 	char *names[NAMES_MAX];
@@ -48,7 +48,7 @@ static bool knows(const struct source *s, const char *name, size_t len)
 	return false;
 }
 
-/* Outside of braces and brackets a name that is not a directive's is declared there. */
+/* Outside of braces and brackets, a name that is no directive is a declaration. */
 static void find_names(struct source *s)
 {
 	size_t depth = 0, len;
@@ -67,7 +67,7 @@ static void find_names(struct source *s)
 	}
 }
 
-/* Without its head, its names with a number behind. */
+/* Copies the text without its head, with a number behind its names. */
 static void print_again(FILE *out, const struct source *s, unsigned number)
 {
 	static const char *const heads[] = {".version", ".target", ".address_size"};

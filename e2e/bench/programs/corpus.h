@@ -1,5 +1,5 @@
-/* A module of any size: texts of PTX over and over, and generated kernels between them. What a text
- * names outside of bodies has another name each time.
+/* A module of any size: texts of PTX over and over, and generated kernels between them. Names
+ * that a text declares outside of bodies differ in each copy.
  */
 #pragma once
 
@@ -11,5 +11,5 @@ struct corpus {
 	unsigned kernels;
 };
 
-/* @texts: each with a head (.version ...) of its own, which is left out. -ENOMEM, or 0. */
+/* The heads (.version ...) of @texts are left out. Returns -ENOMEM or 0. */
 int corpus_make(struct corpus *corpus, const char *const *texts, size_t n, size_t size);

@@ -1,5 +1,5 @@
-/* A client that wants the GPU at random moments, for random times, and does nothing with it: those
- * below it leave and come back all the time. Prints one line of JSON.
+/* A client that shows demand at random moments, for random times, and does nothing with the GPU.
+ * Clients of lower levels leave and come back all the time. Prints one line of JSON.
  */
 #include <stdio.h>
 
@@ -33,7 +33,8 @@ int main(int argc, char **argv)
 	CU(cuDeviceGet(&w.device, 0));
 	agent_client_join(&client, w.device);
 	if (!client.level || client.bit >= WEIR_BITS_OWN)
-		workload_fail("level %u, bit %u: nobody to ask", client.level, client.bit);
+		workload_fail("level %u, bit %u: there is no lower level", client.level,
+			      client.bit);
 	struct random random = {w.seed};
 	workload_ready(&w);
 	for (; !workload_stopped(&w); times++) {

@@ -68,7 +68,7 @@ static int connect_agent(void)
 	return fd;
 }
 
-/* A pod's process: its connections go to whoever measures, and it lives until it is killed. */
+/* A pod's process: it sends its connections to the measuring process, and waits to be killed. */
 static _Noreturn void be_pod(const struct fake_clients *fake, unsigned pod, unsigned clients,
 			     int out)
 {
@@ -100,7 +100,7 @@ static size_t take_packet(int fd, union weir_message *out, int *fds)
 	struct pollfd wait = {fd, POLLIN, 0};
 
 	if (poll(&wait, 1, ANSWER_TIMEOUT_MS) != 1 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0)
-		workload_fail("nothing comes: %s", strerror(errno));
+		workload_fail("no message: %s", strerror(errno));
 	*out = packet;
 	if (packet.header.type == WEIR_REFUSED)
 		workload_fail("refused: %.100s", packet.refused.text);

@@ -1,6 +1,6 @@
-/* Many clients of the agent in many pods, as far as the agent can tell: processes in cgroups named
- * as the kubelet names them connect, and the one process that measures speaks for all. No GPU work
- * is done. */
+/* Many clients in many pods, for the agent's eyes: a process in each pod's cgroup, named as the
+ * kubelet names it, connects, and the measuring process takes the connections over. There is no GPU
+ * work. */
 #pragma once
 
 #include <stddef.h>
@@ -19,15 +19,15 @@ struct fake_client {
 };
 
 struct fake_clients {
-	const char *root; /* a cgroup folder that is ours */
+	const char *root; /* our cgroup folder */
 	size_t n_pods, n;
 	pid_t pods[FAKE_PODS_MAX];
 	struct fake_client clients[FAKE_CLIENTS_MAX];
 };
 
-/* @clients of @pods, which are of all QoS classes, in turn on all GPUs of the machine, are welcomed
- * at $WEIR_SOCKET. Fails the program when the agent does not take them. */
+/* Registers @clients of @pods at $WEIR_SOCKET, of all QoS classes and on all GPUs in turn. Ends the
+ * program when the agent refuses one. */
 void fake_clients_start(struct fake_clients *fake, const char *root, unsigned pods,
 			unsigned clients);
-/* They die, and their cgroups go. */
+/* Kills the pods' processes and removes their cgroups. */
 void fake_clients_stop(struct fake_clients *fake);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define PERIOD_NS     8000u
-#define UNSEEN_NS     10000u /* of a trial: it says nothing of the kernel */
+#define UNSEEN_NS     10000u /* an eviction in which nobody looked for so long has no delay */
 #define REGISTERS_MAX 255u   /* of a thread */
 
 struct names {
@@ -36,7 +36,7 @@ static char *transform(const char *ptx, const char *benchmark,
 	return out;
 }
 
-/* Of a thread of the kernel. */
+/* Registers of a thread of the kernel. */
 static unsigned registers_of(CUmodule module, const char *name)
 {
 	CUfunction function;
@@ -47,7 +47,7 @@ static unsigned registers_of(CUmodule module, const char *name)
 	return (unsigned)registers;
 }
 
-/* Every kernel's persistent form with as many registers as it likes. */
+/* The persistent form of every kernel, without a limit on registers. */
 static CUmodule load_free(const struct benchmark *benchmark)
 {
 	struct weir_transform_options options = {.forms = 1u << WEIR_PERSISTENT};
@@ -59,7 +59,7 @@ static CUmodule load_free(const struct benchmark *benchmark)
 	return module;
 }
 
-/* Those of a thread of @kernel's persistent form in @module; 0: it has none. */
+/* Registers of a thread of @kernel's persistent form in @module; 0: there is no such form. */
 static unsigned registers_free(CUmodule module, const char *kernel)
 {
 	char name[256];
@@ -73,7 +73,7 @@ static unsigned registers_free(CUmodule module, const char *kernel)
 	return (unsigned)registers;
 }
 
-/* 0: none is needed. */
+/* The limit on registers; 0: none is needed. */
 static unsigned limit(unsigned native, unsigned freely, unsigned more)
 {
 	unsigned registers = weir_registers_max(native) + more;
@@ -94,8 +94,8 @@ static void note_save(void *data, const struct weir_verdict *verdict)
 	form->save_count++;
 }
 
-/* As the compile service does: persistent kernels with as many registers as they have natively, or
- * some more, resumable ones with as many as they like. */
+/* As in the compile service: persistent kernels have as many registers as natively, or a few more;
+ * resumable ones have no limit. */
 static char *transform_all(struct form *form, const struct benchmark *benchmark)
 {
 	struct names names = {0};
@@ -180,7 +180,7 @@ static void start(const struct plan *plan, const struct plan_launch *launch, CUf
 			  shape->block[2], shape->shared, plan->stream, parameters, NULL));
 }
 
-/* Parts of the outermost axis that is long enough, else of the longest. */
+/* Slices cut the outermost axis that is long enough, else the longest one. */
 static void run_sliced(struct form *form, const struct plan *plan, const struct plan_launch *launch,
 		       CUfunction function, uint32_t parts, void **parameters)
 {
@@ -217,8 +217,8 @@ static void await(const struct plan *plan)
 	CU(cuStreamSynchronize(plan->stream));
 }
 
-/* Waits for the end; ns, the longest time since @last in which nobody looked: a virtual machine's
- * processor is away now and then for longer than a kernel takes to leave. */
+/* Waits for the end. Returns the longest time in ns between two looks: now and then a virtual
+ * machine's processor is away for longer than a kernel takes to leave. */
 static uint64_t watch_end(const struct plan *plan, uint64_t last)
 {
 	uint64_t longest = 0;
@@ -234,7 +234,7 @@ static uint64_t watch_end(const struct plan *plan, uint64_t last)
 	return longest;
 }
 
-/* Asks the launch to leave; the delay counts if it had to stop before its end, and was seen. */
+/* Evicts the launch. The delay counts if the launch stopped before its end, and was seen. */
 static void evict(struct form *form, const struct plan *plan, unsigned index)
 {
 	double moment = form->us[index] * 1e3 * random_below(&form->random, 1000) / 1000;
@@ -255,7 +255,7 @@ static void evict(struct form *form, const struct plan *plan, unsigned index)
 		samples_add(&form->delays[index], us);
 }
 
-/* Room for all workers to save what they have. */
+/* Room for the state of all workers. */
 static void prepare_saves(struct form_kernel *kernel, const struct shape *shape, unsigned workers,
 			  struct weir_persistent *hidden)
 {
@@ -299,7 +299,7 @@ static void run_persistent(struct form *form, const struct plan *plan,
 	if (kind == WEIR_RESUMABLE && kernel->save_fixed)
 		prepare_saves(kernel, &launch->shape, workers[0], hidden);
 	parameters[launch->argument_count] = hidden;
-	if (form->evict) /* what stands in front of it is not to count */
+	if (form->evict) /* earlier work must not count */
 		await(plan);
 	start(plan, launch, kernel->function[kind], workers, parameters);
 	if (form->chained && !form->evict) {

@@ -1,5 +1,5 @@
-/* Launches of a plan's kernels in forms: what a launcher has to do for preempt-abi.h, and no more.
- * Unlike libweir it knows nothing about other processes; it measures.
+/* Launches a plan's kernels in forms: the least that preempt-abi.h asks of a launcher. Unlike
+ * libweir it ignores other processes; it only measures.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 struct variant {
 	enum weir_form form;
 	uint32_t parts;
-	bool ahead; /* the next ticket is drawn ahead */
+	bool ahead; /* workers draw the next ticket early */
 	bool even;  /* all tickets are of one size */
-	bool spare; /* an SM has one worker less than it could */
+	bool spare; /* one worker less on each SM */
 	enum weir_ticket_order order;
 };
 
@@ -28,7 +28,7 @@ struct form_kernel {
 	size_t saves_size;
 };
 
-/* What a kernel's workers save. */
+/* The state that a kernel's workers save. */
 struct form_save {
 	char name[128];
 	uint32_t fixed, per_thread;
@@ -43,28 +43,27 @@ struct form {
 	unsigned more;                            /* registers */
 	struct form_save saves[PLAN_KERNELS_MAX]; /* of all kernels of the module */
 	unsigned save_count;
-	bool chained; /* behind each launch that nobody asks to leave stands a continuation */
+	bool chained;            /* a continuation stands behind each launch that is not evicted */
 	struct weir_slice slice; /* of the last launch */
 	struct weir_persistent persistent;
 
-	/* Evictions: each launch is asked to leave once, at a random moment of its time. */
+	/* Evictions: each launch must leave once, at a random moment of its time. */
 	bool evict;
 	struct random random;
-	double us[PLAN_KERNELS_MAX];             /* that a launch takes natively */
+	double us[PLAN_KERNELS_MAX];             /* of a native launch */
 	struct samples delays[PLAN_KERNELS_MAX]; /* from the demand until the GPU is idle */
-	/* Evictions whose delay is not known: this process did not run meanwhile. */
+	/* Evictions whose delay is unknown, because this process did not run meanwhile. */
 	unsigned unseen[PLAN_KERNELS_MAX];
 };
 
-/* @benchmark's copy with rewritten kernels beside the others; its plan then is to be made of it.
- * @more: registers that their threads may have besides those with which as many blocks fit as
- * natively. */
+/* Copies @benchmark with rewritten kernels beside the others; the plan is made of the copy. @more:
+ * registers of a thread beyond those with which as many blocks fit on an SM as natively. */
 void form_init(struct form *form, struct benchmark *copy, const struct benchmark *benchmark,
 	       unsigned more);
 void form_deinit(struct form *form);
-/* Has @plan's kernels launched in @form->variant from now on. */
+/* @plan launches its kernels in @form->variant from now on. */
 void form_attach(struct form *form, struct plan *plan);
-/* Are all kernels of the plan there? */
+/* Whether all kernels of the plan have the form. */
 bool form_has(const struct form *form, const struct plan *plan, enum weir_form kind);
 /* Blocks of the launch's kernel that run at once on the whole GPU. */
 uint32_t form_resident(const struct form *form, const struct plan *plan,

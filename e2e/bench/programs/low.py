@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch as the client that takes all it can get: endless matrix products, training steps or forward
-passes.
+"""A PyTorch client that keeps the GPU full: endless matrix products, training steps or forward passes.
 
     low.py mm,train,infer [--seconds S] [--ready-file F] [--stop-file F]
 
@@ -14,7 +13,7 @@ answers requests: a window is one iteration, and random times pass between them,
 
     low.py mm,train --turns
 
-reads lines `WORKLOAD SECONDS`, does so much and answers each with such a line, until there are no more.
+reads lines `WORKLOAD SECONDS`, runs each for so long and answers it with such a line, until there are no more.
 """
 
 import argparse

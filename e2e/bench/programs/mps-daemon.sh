@@ -1,6 +1,6 @@
 #!/bin/bash
-# A real agent with NVIDIA's MPS daemon: it starts, serves two users with preemption, meets dying clients, faults and its
-# own death, goes on without the agent, and ends with its last client. Prints what clients saw; takes half a minute.
+# A real agent with NVIDIA's MPS daemon, which serves two users with preemption. Clients die, a kernel faults, the daemon is
+# killed, the agent is killed, the mode changes. Prints what clients see; takes half a minute.
 #
 #   mps-daemon.sh FOLDER [PROGRAM]     FOLDER: of an unpacked bundle; PROGRAM: instead of nvidia-cuda-mps-control
 #
@@ -52,7 +52,7 @@ ready() {
     [ -e "$dir/mps/$gpu/ready" ] && echo "ready: $gpu"
 }
 
-# A client of the daemon: at the lower level, with libweir if $weir is set; of another user, the upper one.
+# A client of the daemon at the lower level; other(): another user, at the upper level. With libweir if $weir is set.
 run() { # NAME SECONDS KERNEL_MS [fault]
     env CUDA_MPS_PIPE_DIRECTORY="$dir/mps/$gpu/client" ${weir:+LD_PRELOAD="$root/lib/libweir.so"} \
         WEIR_SOCKET="$dir/run/agent.sock" python3 "$client" "$@"
@@ -62,7 +62,7 @@ other() {
         WEIR_SOCKET="$dir/run/agent.sock" GAP=0.01 setpriv --reuid 1001 --clear-groups python3 "$client" "$@"
 }
 
-# Every process of NVIDIA's that has our pipes.
+# NVIDIA's processes that use our pipes.
 daemons() {
     local process
     for process in /proc/[0-9]*; do
@@ -82,7 +82,7 @@ finish() {
     rm -rf "$dir"
 }
 
-# A client that is killed in a kernel of so many ms, while another has short ones.
+# Kills a client in a kernel of so many ms, while another one runs short kernels.
 kill_one() { # KERNEL_MS
     say "a client is killed in a kernel of $1 ms"
     run victim 9 "$1" &

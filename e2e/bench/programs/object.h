@@ -1,4 +1,5 @@
-/* A kernel in one form, as an object (weir/object.h) that the transformer builds here and now. */
+/* A kernel in one form, as an object (weir/object.h) that the transformer builds in this process.
+ */
 #pragma once
 
 #include <cuda.h>
@@ -12,14 +13,13 @@ struct object {
 	uint32_t save_fixed, save_per_thread;
 };
 
-/* 90: compute capability 9.0. */
+/* The compute capability times ten: 90 is 9.0. */
 unsigned object_sm(CUdevice device);
 
-/* Fails the program when the kernel cannot be had in this form, and for one that uses variables of
- * its module. */
+/* Ends the program if the kernel cannot have this form, or uses variables of its module. */
 void object_load(struct object *object, const char *ptx, const char *kernel, enum weir_form form,
 		 CUdevice device);
 
-/* Memory for what @workers of @threads save, as @hidden must say it. It goes with the context. */
+/* Allocates save areas of @workers of @threads into @hidden. They live as long as the context. */
 void object_saves(const struct object *object, struct weir_persistent *hidden, uint32_t workers,
 		  uint32_t threads);

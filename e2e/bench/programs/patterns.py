@@ -3,7 +3,7 @@
 prints SHA-256 of what came out, so that two runs can be compared bit by bit.
 
     patterns.py vmm|expandable|pools|graphs|nccl [--rounds N]
-    patterns.py limit | spin                      used by cluster.sh's parts m and k
+    patterns.py limit | spin                      used by pod-memory-limit and pod-killed
 """
 
 import argparse
@@ -17,7 +17,7 @@ ENVIRONMENT = {
     "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
     "pools": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
 }
-BLOCK = 256 << 20  # of part m
+BLOCK = 256 << 20  # of `limit`
 
 
 class Location(ctypes.Structure):
@@ -146,7 +146,7 @@ PATTERNS = {"vmm": vmm, "expandable": cache_growth, "pools": cache_growth, "grap
 
 
 def limit():
-    """Allocates until PyTorch says that there is no more, and goes on to work."""
+    """Allocates until PyTorch fails, and then works on."""
     import torch
 
     free, total = torch.cuda.mem_get_info()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A program on two GPUs: copies from one to the other, and NCCL's all-reduce between a process on each, with fixed seeds.
-Prints SHA-256 of what came out, so that two runs can be compared bit by bit."""
+Prints the SHA-256 of the outputs, so that two runs can be compared bit by bit."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def hashed(tensor):
 
 
 def copies(torch):
-    """From GPU to GPU and back, by the driver's peer copies where there are any."""
+    """Copies from GPU to GPU and back; peer copies where the driver has them."""
     generator = torch.Generator().manual_seed(11)
     first = torch.randn(16 * MIB, generator=generator).to("cuda:0")
     for _ in range(20):
@@ -46,7 +46,7 @@ def rank(number, meeting, results):
 
 
 def all_reduce(torch):
-    """A process for each GPU; what they add up is the same in any order."""
+    """A process on each GPU; the sum is the same in any order."""
     context = torch.multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,20 +1,19 @@
-/* A client that plays a benchmark when it is told to, for experiments on scheduling: it makes its
- * plan once, and then takes commands, a line each, from standard input. Times are CLOCK_MONOTONIC
- * in ns, so that the players of an experiment agree on them.
+/* A client that runs a benchmark on command, for experiments on scheduling. It prepares the
+ * benchmark once, and then reads commands from standard input, a line each. Times are
+ * CLOCK_MONOTONIC in ns, so that all workers of an experiment agree on them.
  *
- *   shots BEGIN EVERY N PRIORITY       a round at BEGIN + k * EVERY, each waited for
+ *   rounds BEGIN EVERY N PRIORITY      a round at each BEGIN + k * EVERY
  *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
- *   passes N                           from now on, with --kernel
+ *   passes N                           the number of passes of --kernel from now on
  *
- * PRIORITY is 0, or 1 for a stream of the greatest. The answer is a line of JSON: `shots` with
- * [launch, end] of each, or `ends` of all rounds, in ns after BEGIN; `missed` are shots whose time
- * had gone when the one before was done; or `passes`. At the end of its input it checks the results
- * of a last round.
+ * PRIORITY is 0, or 1 for a stream of the greatest priority. The answer is a line of JSON: `rounds`
+ * with [launch, end] of each round, `ends` of all endless rounds, both in ns after BEGIN, or
+ * `passes`. A round is `missed` if the one before ended after its time. At the end of the input the
+ * worker checks the results of a last round.
  *
- * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, which
- * goes N times over its data: its grid is N deep, and no kernel that may be named looks at that. So
- * a single kernel lasts as long as in the papers, whose GPUs had a seventeenth of the memory's
- * speed.
+ * With --kernel NAME a round is one launch, the first one of that kernel in the benchmark, with N
+ * passes over its data: the grid is N deep, which none of these kernels looks at. So a kernel lasts
+ * as long as in the papers, whose GPUs had a seventeenth of the memory's speed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 #define DEPTH_MAX  64u
 #define ROUNDS_MAX 10000000u
 #define PASSES_MAX 60000u   /* a grid is at most 65535 deep */
-#define LEAD_NS    3000000u /* before a shot: what it changes is made new */
+#define LEAD_NS    3000000u /* before a round, to renew what it changes */
 
 struct choice {
 	const char *only, *class, *kernel;
@@ -37,7 +36,7 @@ struct choice {
 
 struct worker {
 	struct plan plan;
-	struct plan_launch *single; /* NULL: rounds are whole ones */
+	struct plan_launch *single; /* NULL: a round is the whole benchmark */
 	CUstream streams[2];        /* by priority */
 	CUevent events[DEPTH_MAX];
 };
@@ -63,7 +62,7 @@ static void open_worker(struct worker *worker, const struct workload *w,
 		CU(cuEventCreate(&worker->events[i], CU_EVENT_DISABLE_TIMING));
 }
 
-/* What one round needs that the one before has changed. */
+/* Restores data that the round before has changed. */
 static void renew(struct worker *worker)
 {
 	if (!worker->single)
@@ -94,7 +93,7 @@ static void close_worker(struct worker *worker)
 	plan_deinit(&worker->plan);
 }
 
-/* Sleeps until shortly before, for who sleeps is woken late. */
+/* Spins at the end, because a sleeper wakes up late. */
 static void wait_until_ns(uint64_t when)
 {
 	sleep_until_ns(when - 500000);
@@ -192,7 +191,7 @@ static void execute(struct worker *worker, const char *line)
 	fflush(stdout);
 }
 
-/* The driver loads what it had put off; libweir measures, compiles and chooses. */
+/* Rounds in which the driver loads lazily, and libweir measures, compiles and chooses. */
 static void warm_up(struct worker *worker, double seconds)
 {
 	uint64_t begin = now_ns();
@@ -218,7 +217,7 @@ int main(int argc, char **argv)
 	struct worker worker = {0};
 	char line[256];
 
-	workload_parse(&w, argc, argv, "plays a benchmark on command", own);
+	workload_parse(&w, argc, argv, "runs a benchmark on command", own);
 	for (size_t i = 0; i < benchmark_count; i++)
 		if (choice.only && strcmp(benchmarks[i].name, choice.only) == 0)
 			benchmark = &benchmarks[i];
