@@ -4,11 +4,10 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-B=${B:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 # shellcheck source=e2e/tap.sh
 . e2e/tap.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 
 # In a folder that clients with other user ids may read.
 mkdir -p "$tmp/node/lib"
@@ -17,15 +16,15 @@ cp "$B/lib/libweir.so" "$tmp/node/lib"
 chmod -R a+rX "$tmp"
 
 run() { # NAMES
-	timeout 300 e2e/bench/run "$1" --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/out"
+    timeout 300 e2e/bench/run "$1" --bundle "$tmp/node" --simulated --seconds 0.2 --out "$tmp/out"
 }
 
 is_listed() { # NAME
-	grep -q "^$1 " "$tmp/list"
+    grep -q "^$1 " "$tmp/list"
 }
 
 has_figures() { # NAME
-	python3 -c '
+    python3 -c '
 import json, sys
 record = json.load(open(sys.argv[1]))
 assert record["experiment"] == sys.argv[2] and record["rows"] and record["command"] and record["gpu"] == "simulated GPU"
@@ -33,31 +32,31 @@ assert all(row["verdict"] in ("PASS", "") for row in record["rows"])' "$tmp/out/
 }
 
 refuses() { # ARGUMENT...
-	! e2e/bench/run "$@"
+    ! e2e/bench/run "$@"
 }
 
 all() { # SET EXPERIMENT...
-	local set=$1 name
-	shift
-	check "$set: every experiment passes" run "$(tr ' ' , <<< "$*")"
-	for name in "$@"; do check "$set: $name has figures" has_figures "$name"; done
+    local set=$1 name
+    shift
+    check "$set: every experiment passes" run "$(tr ' ' , <<< "$*")"
+    for name in "$@"; do check "$set: $name has figures" has_figures "$name"; done
 }
 
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 e2e/bench/run --list > "$tmp/list"
 for set in first-light forms sched cluster node mps; do
-	check "run lists $set" e2e/bench/run "$set" --list
+    check "run lists $set" e2e/bench/run "$set" --list
 done
 for file in e2e/bench/experiments/*.py; do
-	check "run lists $(basename "$file" .py)" is_listed "$(basename "$file" .py)"
+    check "run lists $(basename "$file" .py)" is_listed "$(basename "$file" .py)"
 done
 
 all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
 all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
-	results-under-eviction burst-blocks-mps
+    results-under-eviction burst-blocks-mps
 all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf latency-objectives \
-	servers-batch queue-dynamic prediction-error speculative-demand
+    servers-batch queue-dynamic prediction-error speculative-demand
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
 exit "$failed"

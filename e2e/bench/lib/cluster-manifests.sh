@@ -12,7 +12,7 @@ values=$(mktemp)
 trap 'rm -f "$values"' EXIT
 
 common() {
-	cat << Y
+    cat << Y
 image: {pullPolicy: Never}
 host: {libraryDir: $W/node/lib/weir, runDir: $W/tmpfs/run/weir, cacheDir: $W/node/cache/weir, mountPropagation: None}
 levels: {raiseNamespaces: [default]}
@@ -21,8 +21,8 @@ Y
 
 # Under NVIDIA's own runtime there would be no privileges; such a machine has none.
 gpu() {
-	common
-	cat << Y
+    common
+    cat << Y
 nvidiaRuntime: {enabled: false}
 config:
   plugin: {driver: {mount: always, libraries: /usr/local/nvidia/lib64}}
@@ -30,8 +30,8 @@ Y
 }
 
 simulated() {
-	common
-	cat << Y
+    common
+    cat << Y
 nvidiaRuntime: {className: ""}
 driver: {nvml: $W/host/driver/libnvidia-ml.so.1}
 container:
@@ -52,18 +52,18 @@ Y
 }
 
 render() { # FILE ARGUMENT...
-	local file=$1
-	shift
-	"$helm" template weir charts/weir --namespace weir-system --kube-version 1.34.0 -f "$values" "$@" |
-		python3 -c 'import json, sys, yaml
+    local file=$1
+    shift
+    "$helm" template weir charts/weir --namespace weir-system --kube-version 1.34.0 -f "$values" "$@" |
+        python3 -c 'import json, sys, yaml
 print(json.dumps([item for item in yaml.safe_load_all(sys.stdin) if item]))' > "$to/$file.json"
 }
 
 for kind in gpu simulated; do
-	"$kind" > "$values"
-	render "$kind-install"
-	render "$kind-upgrade" --set image.tag=next --set policy=wfq
-	# Another image, so that both programs start with it.
-	render "$kind-mps" --set mode=mps --set image.tag=next
-	render "$kind-mps-upgrade" --set mode=mps
+    "$kind" > "$values"
+    render "$kind-install"
+    render "$kind-upgrade" --set image.tag=next --set policy=wfq
+    # Another image, so that both programs start with it.
+    render "$kind-mps" --set mode=mps --set image.tag=next
+    render "$kind-mps-upgrade" --set mode=mps
 done

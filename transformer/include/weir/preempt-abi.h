@@ -35,7 +35,7 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
  * kernel is visible behind the launch in its stream, as natively.
  *
  * A wait for `done` cannot replace the last continuation: streams share channels, so a wait must
- * not depend on work of another stream (e2e/bench/bench-channels.c).
+ * not depend on work of another stream (bench-channels.c).
  *
  * A launch that finds (int32_t)(done - serial) >= 0 is stale and touches nothing, because its words
  * may belong to a later launch. Other launches that share words must not overlap. */
