@@ -163,10 +163,12 @@ struct client *client_of(CUcontext context)
 
 void client_remove(struct client *client)
 {
-	if (!client)
+	int live = CLIENT_LIVE;
+
+	if (!client || !atomic_compare_exchange_strong(&client->state, &live, CLIENT_ENDING))
 		return;
-	atomic_store(&client->state, CLIENT_DEAD);
 	each_subsystem_back(forget, client);
+	atomic_store(&client->state, CLIENT_DEAD);
 }
 
 void client_fork(void)

@@ -16,7 +16,8 @@ enum client_state {
 	CLIENT_FREE,
 	CLIENT_NEW, /* one thread sets it up */
 	CLIENT_LIVE,
-	CLIENT_DEAD, /* its context ends or has ended */
+	CLIENT_ENDING, /* subsystems forget it; its slot is not free yet */
+	CLIENT_DEAD,   /* its context has ended; another may take the slot */
 };
 
 struct level_binding;

@@ -5,7 +5,7 @@
  * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
  * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
  * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
- * the GPU is idle in between. The worker clears bits that were set in vain. */
+ * the GPU is idle in between. The worker clears bits that no launch followed. */
 #pragma once
 
 #include "client/level-binding.h"

@@ -142,8 +142,10 @@ CUresult cuStreamQuery(CUstream stream)
 {
 	(void)stream;
 	null_driver.spoilt += null_driver.captured != NULL;
+	null_driver.queries_stuck++;
 	while (null_driver.streams_stuck)
 		usleep(1000);
+	null_driver.queries_stuck--;
 	if (null_driver.broken)
 		return null_driver.broken;
 	return null_driver.streams_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

@@ -31,6 +31,7 @@ struct null_driver {
 	_Atomic int streams_busy, events_busy; /* what queries answer */
 	_Atomic int last_busy;                 /* and of the event that was recorded last */
 	_Atomic int streams_stuck;             /* queries of streams do not return, */
+	_Atomic int queries_stuck;             /* how many are in one; */
 	_Atomic int launches_stuck;            /* nor launches; */
 	_Atomic int launches_waiting;          /* those that do not */
 	void *_Atomic captured;                /* the stream */

@@ -233,7 +233,7 @@ static void the_service_may_be_away(void **state)
 	context_gone(n);
 }
 
-static void late_answers_are_nobodys(void **state)
+static void answers_after_the_end_belong_to_no_client(void **state)
 {
 	struct fake_request request;
 
@@ -446,7 +446,7 @@ int main(void)
 		cmocka_unit_test(bad_answers_do_no_harm),
 		cmocka_unit_test(requests_wait_their_turn),
 		cmocka_unit_test(the_service_may_be_away),
-		cmocka_unit_test(late_answers_are_nobodys),
+		cmocka_unit_test(answers_after_the_end_belong_to_no_client),
 		cmocka_unit_test(code_is_loaded_when_nothing_can_hang),
 		cmocka_unit_test(attributes_hold_for_forms),
 		cmocka_unit_test(libraries_are_in_each_context_their_own),

@@ -271,7 +271,7 @@ static void progress_at_gates_is_told(void **state)
 	gone(n);
 }
 
-static void late_starts_are_counted(void **state)
+static void starts_after_the_objective_are_counted(void **state)
 {
 	(void)state;
 	agent.control->latency_slo = 10000000;
@@ -562,7 +562,7 @@ int main(void)
 		cmocka_unit_test(a_start_behind_one_that_took_far_too_long_is_measured),
 		cmocka_unit_test(progress_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
-		cmocka_unit_test(late_starts_are_counted),
+		cmocka_unit_test(starts_after_the_objective_are_counted),
 		cmocka_unit_test(starts_behind_others_are_late),
 		cmocka_unit_test(launches_have_their_levels_priority),
 		cmocka_unit_test(launches_have_their_lengths_priority),

@@ -227,6 +227,34 @@ static void threads_that_live_have_their_own(void **state)
 	assert_ptr_not_equal(first, last);
 }
 
+static void *end_context(void *context)
+{
+	cuCtxDestroy_v2(context);
+	return NULL;
+}
+
+/* While the worker still looks at the client that ends, a new context takes another slot. */
+static void slot_is_free_when_its_client_is_forgotten(void **state)
+{
+	unsigned n = context_welcomed(0), other = n + 50;
+	const struct client *ending = client;
+	pthread_t ender;
+
+	(void)state;
+	driver->streams_busy = 1;
+	driver->streams_stuck = 1;
+	assert_true(eventually(driver->queries_stuck > 0));
+	pthread_create(&ender, NULL, end_context, CONTEXT(n));
+	assert_true(eventually(client_find(CONTEXT(n)) == NULL));
+	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(other, 1), NULL, NULL);
+	assert_non_null(client_find(CONTEXT(other)));
+	assert_ptr_not_equal(client_find(CONTEXT(other)), ending);
+	driver->streams_stuck = 0;
+	driver->streams_busy = 0;
+	pthread_join(ender, NULL);
+	context_gone(other);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -237,6 +265,7 @@ int main(void)
 		cmocka_unit_test(samples_go_with_their_context),
 		cmocka_unit_test(launches_stay_counted),
 		cmocka_unit_test(threads_that_live_have_their_own),
+		cmocka_unit_test(slot_is_free_when_its_client_is_forgotten),
 	};
 
 	driver_load();

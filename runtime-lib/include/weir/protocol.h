@@ -322,7 +322,7 @@ struct weir_status_page {
 	/* Expected GPU time that an eviction costs now; 0: not known. */
 	_Atomic uint64_t eviction_cost;
 	_Atomic uint64_t demand_time; /* with work outstanding */
-	/* Speculative demand: times, times in vain, and the time until the launch or its end. */
+	/* Speculative demand: times, misses, and the time until the launch or its end. */
 	_Atomic uint64_t speculative;
 	_Atomic uint64_t speculative_misses;
 	_Atomic uint64_t speculative_time;
