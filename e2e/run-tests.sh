@@ -5,7 +5,7 @@
 #   fuzz:PROGRAM   runs over its corpus; fuzzes for FUZZ_SECONDS where it is a libFuzzer
 #   shell:SCRIPT   prints TAP ("ok - what", "not ok - what"); $B is the build folder
 #
-# Runs JOBS tests at a time: those named in LONG_TESTS first, the others in the order given. Those named in
+# Runs JOBS tests at a time: those named in LONG_TESTS first, in its order, the others in the order given. Those named in
 # SERIAL_TESTS run alone, after all others. Each test has its own TMPDIR, its own simulated GPUs (WEIR_SIM_DIR) and its own log.
 # Prints one line when a test ends, the log of a failed test, the slowest tests, and last `N passed, N failed`.
 set -uo pipefail
@@ -120,11 +120,14 @@ long=() middle=() serial=()
 for test in "$@"; do
     if is_in "${SERIAL_TESTS:-}" "$test"; then
         serial+=("$test")
-    elif is_in "${LONG_TESTS:-}" "$test"; then
-        long+=("$test")
-    else
+    elif ! is_in "${LONG_TESTS:-}" "$test"; then
         middle+=("$test")
     fi
+done
+for name in ${LONG_TESTS:-}; do
+    for test in "$@"; do
+        if is_in "$name" "$test" && ! is_in "${SERIAL_TESTS:-}" "$test"; then long+=("$test"); fi
+    done
 done
 for test in "${long[@]}" "${middle[@]}"; do
     while [ ${#running[@]} -ge "$jobs" ]; do reap; done
