@@ -13,7 +13,7 @@ BASELINES = ("the same launches without Weir",)
 NEEDS = ("gpu",)
 SIMULATED = True
 
-ROUNDS = 3  # with and without Weir
+ROUNDS = 5  # with and without Weir
 
 
 def listed(rates):

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -42,7 +43,9 @@ def parse(arguments):
     parser.add_argument("--cluster", help=argparse.SUPPRESS)  # lib/cluster.sh has made the node in this folder
     parser.add_argument("--command", help=argparse.SUPPRESS)  # what the user gave, where lib/cluster.sh calls this
     options = parser.parse_args(arguments)
-    options.command = options.command or shlex.join(["e2e/bench/run", *arguments])
+    # Where the results lie says nothing about them.
+    said = re.sub(r" --out[ =]\S+", "", shlex.join(["e2e/bench/run", *arguments]))
+    options.command = options.command or said
     options.out = (options.out or pathlib.Path(os.environ.get("OUT") or BUILD / "results")).absolute()
     return options
 
