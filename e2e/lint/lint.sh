@@ -59,10 +59,16 @@ format() {
     clang-format-14 --dry-run -Werror "${sources[@]}" "${headers[@]}"
 }
 
+# Each folder by itself: an include names a room, and rooms of two folders may have the same name. uninitvar: it does
+# not understand utlist's loops, and clang-tidy looks for the same.
 cpp() {
-    cppcheck --quiet --error-exitcode=1 --enable=warning,portability --inline-suppr --std=c11 \
-        --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective -D_GNU_SOURCE \
-        -j "$(nproc)" -Iruntime-lib/include -Iagent/include "${sources[@]}"
+    local folder bad=0
+    for folder in transformer runtime-lib agent deviceplugin e2e; do
+        git ls-files "$folder/*.c" | cppcheck --quiet --error-exitcode=1 --enable=warning,portability --inline-suppr \
+            --std=c11 --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective \
+            --suppress=uninitvar -D_GNU_SOURCE -j "$(nproc)" -I"$folder" -Iruntime-lib/include -Iagent/include --file-list=- || bad=1
+    done
+    return $bad
 }
 
 check format format

@@ -310,7 +310,7 @@ void demand_scrub(struct client *client, const struct level_binding *former)
 	clear_bits(former, now && now->bit == former->bit ? now->level : 0);
 }
 
-void demand_move(struct client *client, const struct level_binding *next)
+void demand_move(struct client *client, struct level_binding *next)
 {
 	const struct level_binding *now = atomic_load(&client->binding);
 

@@ -58,8 +58,8 @@ bool demand_set_speculatively(struct client *client, const struct level_binding 
  * clears them a little later. Any thread, never on the launch path. */
 void demand_settle(struct client *client);
 
-/* Worker: publishes another binding. Demand moves to its words. */
-void demand_move(struct client *client, const struct level_binding *next);
+/* Worker: publishes another binding, and takes @next. Demand moves to its words. */
+void demand_move(struct client *client, struct level_binding *next);
 
 /* Worker: clears what a launch may still set by @former, which it had read just before. */
 void demand_scrub(struct client *client, const struct level_binding *former);

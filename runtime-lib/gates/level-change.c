@@ -14,7 +14,7 @@
 
 /* Worker. */
 static struct level_change {
-	const struct level_binding *raise;  /* higher level, until gates of the lower are passed */
+	struct level_binding *raise;        /* higher level, until gates of the lower are passed */
 	const struct level_binding *former; /* the binding before, for a while; or NULL */
 	uint64_t former_until, settle_at;   /* ns */
 } changes[CLIENTS_MAX];
@@ -72,12 +72,14 @@ static struct level_binding *keep_level(const struct level_binding *now,
  * stream gets a marker, behind which gates are of the new level. A launch that still uses the lower
  * binding has counted itself as begun before it read that (launch.c). */
 static void begin_raise(struct client *client, const struct level_binding *now,
-			const struct level_binding *next)
+			struct level_binding *next)
 {
 	struct level_binding *between = keep_level(now, next);
 
-	if (!between)
+	if (!between) {
+		free(next);
 		return;
+	}
 	between->wait = next->wait;
 	atomic_store(&client->binding, between);
 	stream_for_each (s, client) {
@@ -87,7 +89,7 @@ static void begin_raise(struct client *client, const struct level_binding *now,
 	changes[client->index].raise = next;
 }
 
-static void change_to(struct client *client, const struct level_binding *next, uint64_t now)
+static void change_to(struct client *client, struct level_binding *next, uint64_t now)
 {
 	changes[client->index].former = atomic_load(&client->binding);
 	changes[client->index].former_until = now + FORMER_FOR;
@@ -104,7 +106,8 @@ static bool raise_passed(struct client *client)
 	return true;
 }
 
-static void adopt(struct client *client, const struct level_binding *next, uint64_t time)
+/* Takes @next. */
+static void adopt(struct client *client, struct level_binding *next, uint64_t time)
 {
 	const struct level_binding *now = atomic_load(&client->binding);
 	bool raised = now && next->level > now->level;
@@ -113,7 +116,9 @@ static void adopt(struct client *client, const struct level_binding *next, uint6
 		  next->bit);
 	if (raised && atomic_load(&gating_of(client)->graph_levels) & ((1u << next->level) - 1)) {
 		log_info("stays at level %u: graphs with gates of that level exist", now->level);
-		next = keep_level(now, next);
+		struct level_binding *kept = keep_level(now, next);
+		free(next);
+		next = kept;
 		raised = false;
 	}
 	if (raised)

@@ -40,7 +40,7 @@ static void guest_start(struct guest *guest, unsigned n, unsigned launches)
 {
 	*guest = (struct guest){.context = CONTEXT(n), .launches = launches};
 	assert_int_equal(pthread_create(&guest->thread, NULL, launch_and_wait, guest), 0);
-	assert_true(eventually(guest->launched));
+	assert_true(eventually(atomic_load(&guest->launched)));
 }
 
 static void guest_end(struct guest *guest)
@@ -77,7 +77,7 @@ static void what_was_asked_of_one_is_not_anothers(void **state)
 	driver->streams_busy = 1;
 	guest_start(&first, n, 10);
 	atomic_store(&stuck, first.stream->marker);
-	assert_true(eventually(waiting));
+	assert_true(eventually(atomic_load(&waiting)));
 	guest_end(&first);
 	guest_start(&second, n, 1);
 	atomic_store(&stuck, NULL);
