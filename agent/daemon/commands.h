@@ -1,5 +1,6 @@
 /* Commands of the control socket: JSON in, JSON out.
  *
+ *   {"command": "health"}                           -> {"health": "ok"}: the agent's loop runs
  *   {"command": "status"}                           -> {"version", "policy", "gpus", "clients"}
  *   {"command": "policy"}                           -> {"policy", "policies"}
  *   {"command": "policy", "name": NAME}             sets the policy; the same answer

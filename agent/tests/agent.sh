@@ -81,6 +81,7 @@ configure 'metrics: {address: ""}'
 check "a good configuration passes the check" "$agent" --config "$dir/config.yaml" --check-config
 check "no arguments are an error for weirctl" bash -c "! $B/bin/weirctl"
 check "no agent is an error for weirctl" bash -c "! $B/bin/weirctl -s $dir/none status"
+check "no agent is not alive" bash -c "! $B/bin/weirctl -s $dir/none health"
 
 pretend '{}'
 check "an answer without clients is shown" pretended 0 status
@@ -96,6 +97,9 @@ stop KILL
 pretend
 check "weirctl waits for an agent that hangs, but not for ever" timeout 30 bash -c \
     "$(declare -f pretended); B=$B dir=$dir pretended 1 status && grep -q 'does not answer' $dir/said"
+# The probe of the chart has 5 s.
+check "which is not alive after 3 s" timeout 5 bash -c \
+    "$(declare -f pretended); B=$B dir=$dir pretended 1 health && grep -q 'does not answer' $dir/said"
 stop KILL
 
 start
@@ -105,6 +109,7 @@ check "with no clients in it" grep -q "no clients" "$dir/status"
 check "weirctl shows JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock status --json | jq -e '.clients == []'"
 ctl() { timeout 10 "$B/bin/weirctl" -s "$dir/run/control.sock" "$@"; }
 check "weirctl shows the policy" [ "$(ctl policy)" = hpf ]
+check "weirctl says that the agent is alive" [ "$(ctl health)" = ok ]
 check "weirctl changes it" [ "$(ctl policy ffs)$(ctl policy)" = ffsffs ]
 check "and says it as JSON" bash -c "$B/bin/weirctl -s $dir/run/control.sock policy hpf --json | jq -e '.policy == \"hpf\"'"
 check "an unknown policy is an error" bash -c "! $B/bin/weirctl -s $dir/run/control.sock policy best"

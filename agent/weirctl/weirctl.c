@@ -21,12 +21,14 @@
 #define ANSWER_MAX     (64u << 20)
 #define SECOND         1000000000ull
 #define WAIT           (10 * SECOND) /* before the agent counts as dead */
+#define HEALTH_WAIT    (3 * SECOND)  /* less than the timeout of the chart's livenessProbe */
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
 
 struct arguments {
 	const char *socket;
 	const char *command, *operand, *gpu;
+	uint64_t wait;     /* ns */
 	uint64_t duration; /* ns; 0: the command's default */
 	uint64_t records;  /* ns that the agent records before it answers */
 	unsigned times;    /* of top; 0: until interrupted */
@@ -80,7 +82,8 @@ static int read_all(int fd, char **out)
 static int exchange(const struct arguments *arguments, const cJSON *request, char **answer)
 {
 	cleanup(freep) char *text = cJSON_PrintUnformatted(request);
-	cleanup(closep) int fd = connect_to(arguments->socket, WAIT + arguments->records);
+	cleanup(closep) int fd =
+		connect_to(arguments->socket, arguments->wait + arguments->records);
 
 	if (fd < 0)
 		return fd;
@@ -161,6 +164,14 @@ static int run_status(const struct arguments *arguments)
 		table_print(stdout, answer, TABLE_STATUS);
 	cJSON_Delete(answer);
 	return 0;
+}
+
+static int run_health(const struct arguments *arguments)
+{
+	struct arguments health = *arguments;
+
+	health.wait = HEALTH_WAIT;
+	return ask_and_print(&health, cJSON_CreateObject(), "health", "\n");
 }
 
 static double seconds_now(void)
@@ -271,6 +282,7 @@ static const struct {
 	{"status", run_status, false, false}, {"top", run_top, false, false},
 	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
 	{"release", run_release, true, true}, {"trace", run_trace, false, false},
+	{"health", run_health, false, false},
 };
 
 /* countof(commands): unknown. */
@@ -358,19 +370,20 @@ static const struct argp_option options[] = {
 static const struct argp description = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace",
+	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace\nhealth",
 	.doc = "Controls the Weir agent of this node.\v"
 	       "status   show all clients of the GPUs\n"
 	       "top      show what clients do now, updated every second\n"
 	       "policy   show the policy, or set it until the next start or configuration change\n"
 	       "hold     keep a client from running\n"
 	       "release  let a held client run again\n"
-	       "trace    record what clients do, for weir-sim\n",
+	       "trace    record what clients do, for weir-sim\n"
+	       "health   ask whether the agent answers within 3 s\n",
 };
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = {.socket = DEFAULT_SOCKET};
+	struct arguments arguments = {.socket = DEFAULT_SOCKET, .wait = WAIT};
 
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);
 	int r = commands[find_command(arguments.command)].run(&arguments);
