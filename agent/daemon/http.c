@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <utlist.h>
 
 #include "common/address.h"
 
@@ -13,29 +14,87 @@
 #include "weir/log.h"
 #include "weir/loop.h"
 
-#define CONNECTIONS_MAX  32
-#define OF_ONE_ADDRESS   8 /* connections, so that one peer cannot keep others away */
-#define TIMEOUT_S        10
+#define CONNECTIONS_MAX  64
+#define OF_ONE_ADDRESS   4 /* connections, so that a few peers cannot keep others away */
 #define CONNECTION_BYTES (16 * 1024)
+
+/* libmicrohttpd's own timeout counts only idle time: a peer that sends a byte now and then would
+ * stay. So each connection has a deadline, HTTP_CONNECTION_NS after we accepted it. */
+struct connection {
+	struct connection *prev, *next;
+	int fd;
+	uint64_t deadline; /* loop_now() */
+	bool late;         /* shut down, and in no list */
+};
 
 struct http {
 	struct loop *loop;
 	const struct http_pages *pages;
 	struct MHD_Daemon *daemon;
+	struct connection *connections; /* oldest first, so the first deadline is the next */
 	struct loop_io io;
 	struct loop_timer timer;
 };
 
-/* The timer is for connections that time out: the epoll descriptor does not report them. */
-static void run(struct http *http)
+/* The daemon sees that the connection hung up, and closes it. */
+static void shut_down_late(struct http *http)
+{
+	uint64_t now = loop_now();
+
+	while (http->connections && http->connections->deadline <= now) {
+		struct connection *connection = http->connections;
+		DL_DELETE(http->connections, connection);
+		connection->late = true;
+		shutdown(connection->fd, SHUT_RDWR);
+	}
+}
+
+static void set_timer(struct http *http)
 {
 	MHD_UNSIGNED_LONG_LONG milliseconds;
+	uint64_t now = loop_now(), delay = UINT64_MAX;
 
-	MHD_run(http->daemon);
-	if (MHD_get_timeout(http->daemon, &milliseconds) == MHD_YES)
-		loop_timer_set(&http->timer, milliseconds * 1000000ull, 0);
+	if (http->connections)
+		delay = http->connections->deadline > now ? http->connections->deadline - now : 0;
+	if (MHD_get_timeout(http->daemon, &milliseconds) == MHD_YES &&
+	    milliseconds * 1000000ull < delay)
+		delay = milliseconds * 1000000ull;
+	if (delay != UINT64_MAX)
+		loop_timer_set(&http->timer, delay, 0);
 	else
 		loop_timer_clear(&http->timer);
+}
+
+/* The timer is for what the epoll descriptor does not report: deadlines, and work left over. */
+static void run(struct http *http)
+{
+	shut_down_late(http);
+	MHD_run(http->daemon);
+	set_timer(http);
+}
+
+static void notify(void *userdata, struct MHD_Connection *peer, void **context,
+		   enum MHD_ConnectionNotificationCode code)
+{
+	struct http *http = userdata;
+	struct connection *connection = *context;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (connection && !connection->late)
+			DL_DELETE(http->connections, connection);
+		free(connection);
+		*context = NULL;
+		return;
+	}
+	int fd = MHD_get_connection_info(peer, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	connection = malloc(sizeof(*connection));
+	if (!connection) {
+		shutdown(fd, SHUT_RDWR);
+		return;
+	}
+	*connection = (struct connection){.fd = fd, .deadline = loop_now() + HTTP_CONNECTION_NS};
+	DL_APPEND(http->connections, connection);
+	*context = connection;
 }
 
 static void http_ready(struct loop_io *io, uint32_t events)
@@ -60,6 +119,7 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
 		return MHD_NO;
 	}
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	enum MHD_Result result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -140,8 +200,8 @@ static int start(struct http *http, int fd)
 		MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
 		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)OF_ONE_ADDRESS,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, notify, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_END);
 	if (!http->daemon) {
 		close(fd);
 		return error_origin(-ENOMEM);

@@ -1,10 +1,15 @@
 /* /metrics, /healthz and /readyz: libmicrohttpd without threads, its epoll descriptor on our loop.
- */
+ *
+ * Whoever reaches the port can use up its connections, so the kubelet's liveness probe does not
+ * come here: it is `weirctl health`, over the control socket. A connection is for one request. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* From accept until the whole answer is taken, however many bytes still drip. */
+#define HTTP_CONNECTION_NS 5000000000ull
 
 struct loop;
 struct http;

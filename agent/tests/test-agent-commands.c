@@ -2,6 +2,7 @@
 #include "agent-fixture.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,104 @@ static void ask(const char *request, char *answer, size_t size)
 	close(fd);
 	rig_pump();
 	assert_int_equal(agent.control.n_peers, 0);
+}
+
+static void fetch_without_wait(int fd, char *answer, size_t size)
+{
+	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+
+	assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
+	rig_pump();
+	ssize_t n = recv(fd, answer, size - 1, MSG_DONTWAIT);
+	answer[n > 0 ? n : 0] = '\0';
+}
+
+/* A pod that never completes its request. */
+static int slow_from(uint8_t host)
+{
+	static const char part[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n";
+	int fd = connect_from(host);
+
+	assert_true(send(fd, part, strlen(part), MSG_NOSIGNAL) > 0);
+	rig_pump();
+	return fd;
+}
+
+/* One byte on each connection; so none is idle. Returns how many are still open. */
+static unsigned drip(const int *fds, size_t n)
+{
+	unsigned open = 0;
+	char byte;
+
+	for (size_t i = 0; i < n; i++) {
+		(void)send(fds[i], "a", 1, MSG_NOSIGNAL);
+		ssize_t r = recv(fds[i], &byte, 1, MSG_DONTWAIT);
+		open += r < 0 && errno == EAGAIN;
+	}
+	rig_pump();
+	return open;
+}
+
+static void close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	rig_pump();
+}
+
+static void expect_alive(void)
+{
+	char answer[64];
+	uint64_t start = loop_now();
+
+	ask("{\"command\": \"health\"}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"health\":\"ok\"}");
+	assert_true(loop_now() - start < 1000000000);
+}
+
+/* Four pods cannot use up the connections: the limit of an address is well below the whole. */
+static void test_http_slow_peers(void **state)
+{
+	static char answer[32768];
+	int slow[32];
+
+	(void)state;
+	for (size_t i = 0; i < countof(slow); i++)
+		slow[i] = slow_from((uint8_t)(1 + i / 8));
+	assert_true(drip(slow, countof(slow)) <= 16);
+	expect_alive();
+	int fd = connect_from(5);
+	fetch_without_wait(fd, answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
+	close(fd);
+	close_all(slow, countof(slow));
+}
+
+/* More addresses use up the connections, but not for ever, and liveness does not depend on them. */
+static void test_http_slow_everywhere(void **state)
+{
+	static char answer[32768];
+	int slow[64];
+	uint64_t start = loop_now();
+
+	(void)state;
+	for (size_t i = 0; i < countof(slow); i++)
+		slow[i] = slow_from((uint8_t)(2 + i / 4));
+	assert_int_equal(drip(slow, countof(slow)), 64);
+	int fd = connect_from(60);
+	fetch_without_wait(fd, answer, sizeof(answer));
+	assert_string_equal(answer, "");
+	while (drip(slow, countof(slow)) > 0) {
+		assert_true(loop_now() - start < 4 * HTTP_CONNECTION_NS);
+		expect_alive();
+		assert_true(loop_step(&agent.loop, 500) >= 0);
+	}
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
+	ssize_t n = recv(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
+	assert_true(n > 0 && memmem(answer, (size_t)n, "200 OK", 6));
+	close(fd);
+	close_all(slow, countof(slow));
 }
 
 static void test_control(void **state)
@@ -393,6 +492,8 @@ int main(void)
 		AGENT_TEST(test_timers_are_counted),
 		AGENT_TEST(test_refusals_are_counted),
 		AGENT_TEST(test_http_is_kept_open),
+		AGENT_TEST(test_http_slow_peers),
+		AGENT_TEST(test_http_slow_everywhere),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),
 		AGENT_TEST(test_words_of_any_language),
