@@ -112,3 +112,8 @@ driver's libraries, because it queries the daemons by NVIDIA's program. */}}
 {{- define "weir.usesMps" -}}
 {{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.supervisor | default false }}
 {{- end }}
+
+{{/* Path of the agent's control socket: (list $ PROFILE). */}}
+{{- define "weir.controlSocket" -}}
+{{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).control.socket }}
+{{- end }}

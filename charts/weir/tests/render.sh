@@ -138,6 +138,20 @@ check "so does another folder" other_checksum --set host.runDir=/run/other
 check "without NVIDIA's runtime" render bare --set nvidiaRuntime.enabled=false
 check "they are" has bare "privileged: true"
 check "and their configuration is good" programs_accept "$dir/bare"
+# Tenants reach the HTTP port, and can use up its connections.
+probe() { # FILE
+    sed -n '/livenessProbe:/,/readinessProbe:/p' "$dir/$1"
+}
+probe_says() { # FILE TEXT
+    probe "$1" | grep -qF -- "$2"
+}
+check "liveness is asked over the control socket" probe_says plain \
+    'command: [/usr/local/bin/weirctl, --socket, "/run/weir-agent/control.sock", health]'
+check "with a timeout" probe_says plain "timeoutSeconds: 5"
+check "not over HTTP" bash -c "! grep -qE 'httpGet|port' <<< '$(probe plain)'"
+check "a control socket elsewhere" render elsewhere --set config.agent.control.socket=/run/weir-agent/c.sock
+check "is asked there" probe_says elsewhere '"/run/weir-agent/c.sock", health]'
+check "no pod but the agent's sees it" test "$(grep -c 'name: state, mountPath: /run/weir-agent' "$dir/plain")" = 1
 check "only the agent has a token" test "$(grep -c 'name: token, mountPath' "$dir/plain")" = 1
 # rules FILE: as one line without comments.
 rules() {
