@@ -3,7 +3,7 @@
  *   storm    each allocates and frees at random; being refused is no error. --kills N: of them N
  *            die by SIGKILL at random moments, and others take their places
  *   fill     each takes chunks, in every way in turn, until all are refused: together they have the
- *            limit, to less than a chunk
+ *            limit, to less than a chunk. Meanwhile they try to destroy their primary contexts
  *   after    a last process fills alone: nothing was lost
  *
  * --watch BYTES: instead looks on what the GPU says is in use, which is never more. */
@@ -48,6 +48,7 @@ struct storm {
 	struct board *board;
 	unsigned index;
 	struct random random;
+	CUcontext context; /* primary */
 	CUstream stream;
 	CUmemoryPool pool;
 	struct item items[ITEMS];
@@ -200,6 +201,13 @@ static void storm_once(struct storm *storm)
 		workload_fail("a view of %zu free of %zu", free_bytes, total);
 }
 
+/* The driver destroys no primary context, so what was allocated in it stays charged. */
+static void end_in_vain(const struct storm *storm)
+{
+	if (cuCtxDestroy(storm->context) != CUDA_ERROR_INVALID_CONTEXT)
+		workload_fail("a primary context was destroyed");
+}
+
 static void fill(struct storm *storm)
 {
 	size_t refused = 0;
@@ -209,6 +217,8 @@ static void fill(struct storm *storm)
 			refused = 0;
 		else
 			refused++;
+		if (storm->n % 2)
+			end_in_vain(storm);
 	}
 	atomic_store(&storm->board->held[storm->index], storm->n);
 }
@@ -226,6 +236,7 @@ static void open_all(struct storm *storm, struct workload *workload)
 	size_t free_bytes, total;
 
 	workload_open(workload, NULL);
+	storm->context = workload->context;
 	CU(cuStreamCreate(&storm->stream, CU_STREAM_NON_BLOCKING));
 	CU(cuMemPoolCreate(&storm->pool, &properties));
 	CU(cuMemGetInfo(&free_bytes, &total));

@@ -46,29 +46,64 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ver
 	return swap(real(cuGetProcAddress_v2)(symbol, function, version, flags, status), function);
 }
 
-static void remove_context(CUcontext context)
+#define STREAM_ENDS(name)                     \
+	EXPORT CUresult name(CUstream stream) \
+	{                                     \
+		if (driver_ready())           \
+			stream_gone(stream);  \
+		return real(name)(stream);    \
+	}
+STREAM_ENDS(cuStreamDestroy)
+STREAM_ENDS(cuStreamDestroy_v2)
+
+/* A context that the driver is asked to destroy. Its code and memory are taken off its handle
+ * first, because the driver may give the handle to a new context at once. If the driver refuses, as
+ * for a primary context, they go back to it. Its client is set up again by the next launch. */
+struct ending {
+	CUcontext context; /* NULL: there is none */
+	struct code *code;
+	CUcontext memory;
+};
+
+static struct ending end_begin(CUcontext context)
 {
+	struct ending ending = {.context = context};
+
 	if (!context)
-		return;
+		return ending;
 	client_remove(client_find(context));
-	code_forget(context);
-	memory_forget_context(context);
+	ending.code = code_take(context);
+	ending.memory = memory_take_context(context);
+	return ending;
 }
 
-/* @ends runs before the driver's function. */
-#define ENDS(name, type, handle, ends)     \
-	EXPORT CUresult name(type handle)  \
-	{                                  \
-		if (driver_ready())        \
-			ends;              \
-		return real(name)(handle); \
+static CUresult end_finish(const struct ending *ending, CUresult result)
+{
+	if (!ending->context)
+		return result;
+	if (result == CUDA_SUCCESS) {
+		code_forget(ending->code);
+		memory_forget_context(ending->memory);
+	} else {
+		code_put_back(ending->code);
+		memory_put_back(ending->memory, ending->context);
 	}
-ENDS(cuStreamDestroy, CUstream, stream, stream_gone(stream))
-ENDS(cuStreamDestroy_v2, CUstream, stream, stream_gone(stream))
-ENDS(cuCtxDestroy, CUcontext, context, remove_context(context))
-ENDS(cuCtxDestroy_v2, CUcontext, context, remove_context(context))
-ENDS(cuDevicePrimaryCtxReset, CUdevice, device, remove_context(client_primary(device)))
-ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, device, remove_context(client_primary(device)))
+	return result;
+}
+
+#define CONTEXT_ENDS(name, type, handle, context)               \
+	EXPORT CUresult name(type handle)                       \
+	{                                                       \
+		struct ending ending = {0};                     \
+                                                                \
+		if (driver_ready())                             \
+			ending = end_begin(context);            \
+		return end_finish(&ending, real(name)(handle)); \
+	}
+CONTEXT_ENDS(cuCtxDestroy, CUcontext, context, context)
+CONTEXT_ENDS(cuCtxDestroy_v2, CUcontext, context, context)
+CONTEXT_ENDS(cuDevicePrimaryCtxReset, CUdevice, device, client_primary(device))
+CONTEXT_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, device, client_primary(device))
 
 /* The last release destroys the context, but only afterwards is it known which one is the last. The
  * worker pauses in between. */
@@ -83,8 +118,10 @@ static void released(CUdevice device, CUcontext primary)
 	unsigned flags;
 	int active = 1;
 
-	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
-		remove_context(primary);
+	if (real(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active) {
+		struct ending ending = end_begin(primary);
+		end_finish(&ending, CUDA_SUCCESS);
+	}
 	worker_resume();
 }
 

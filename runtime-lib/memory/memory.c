@@ -42,17 +42,45 @@ CUresult memory_released(const struct record *record, CUresult result)
 	return result;
 }
 
-static bool goes(struct record *record, void *context)
+struct renaming {
+	CUcontext from, to;
+};
+
+static bool rename_context(struct record *record, void *userdata)
 {
-	if (!record->context || record->context != context)
+	const struct renaming *renaming = userdata;
+
+	if (record->context && record->context == renaming->from)
+		record->context = renaming->to;
+	return false;
+}
+
+/* No driver's handle has the highest bit: it is an address of the process. */
+CUcontext memory_take_context(CUcontext context)
+{
+	static _Atomic uint64_t names;
+	CUcontext name = (CUcontext)(uintptr_t)(1ull << 63 | atomic_fetch_add(&names, 1));
+
+	table_sift(rename_context, &(struct renaming){context, name});
+	return name;
+}
+
+void memory_put_back(CUcontext taken, CUcontext context)
+{
+	table_sift(rename_context, &(struct renaming){taken, context});
+}
+
+static bool goes(struct record *record, void *taken)
+{
+	if (!record->context || record->context != taken)
 		return false;
 	ledger_drop(record->ledger, record->size);
 	return true;
 }
 
-void memory_forget_context(CUcontext context)
+void memory_forget_context(CUcontext taken)
 {
-	table_sift(goes, context);
+	table_sift(goes, taken);
 }
 
 void memory_forget(void)

@@ -20,8 +20,13 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
  * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
-/* The context ends, and with it the memory that was allocated in it. */
-void memory_forget_context(CUcontext context);
+/* Before the context ends: takes the records of its memory off its handle. They stay charged, and
+ * can be released, under the returned name. */
+CUcontext memory_take_context(CUcontext context);
+/* Afterwards, with that name: the context has ended, and its memory with it; */
+void memory_forget_context(CUcontext taken);
+/* or it has not. */
+void memory_put_back(CUcontext taken, CUcontext context);
 /* In a forked child. */
 void memory_forget(void);
 /* Its part in memory-map.c. */

@@ -201,10 +201,32 @@ void code_unload(const void *handle, void (*unload)(const void *handle))
 	free_all(gone);
 }
 
-void code_forget(CUcontext context)
+struct code *code_take(CUcontext context)
 {
-	if (context)
-		free_all(take_out(NULL, context));
+	return context ? take_out(NULL, context) : NULL;
+}
+
+void code_forget(struct code *gone)
+{
+	free_all(gone);
+}
+
+void code_put_back(struct code *taken)
+{
+	while (taken) {
+		struct code *next = taken->next, *former = NULL;
+
+		pthread_mutex_lock(&state.lock);
+		struct code **at = find(taken->handle);
+		if (*at) /* a new record of the same module */
+			former = unlink_code(at);
+		at = bucket_of(taken->handle);
+		taken->next = *at;
+		*at = taken;
+		pthread_mutex_unlock(&state.lock);
+		code_free(former);
+		taken = next;
+	}
 }
 
 void code_fork(void)

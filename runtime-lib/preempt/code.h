@@ -27,8 +27,14 @@ struct image *code_image(const void *handle, const char **reason);
 /* Before code is unloaded: calls @unload for it and for its parts. */
 void code_unload(const void *handle, void (*unload)(const void *handle));
 
-/* The context ends, and its modules with it. */
-void code_forget(CUcontext context);
+struct code;
+
+/* Before the context ends: takes out the records of its modules. NULL: there are none. */
+struct code *code_take(CUcontext context);
+/* Afterwards, with what code_take() returned: the context has ended; */
+void code_forget(struct code *gone);
+/* or it has not. */
+void code_put_back(struct code *taken);
 
 /* In a forked child. */
 void code_fork(void);

@@ -61,6 +61,8 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	(void)context;
+	if (null_driver.destroy_fails)
+		return null_driver.destroy_fails;
 	null_driver.contexts_destroyed++;
 	return CUDA_SUCCESS;
 }

@@ -40,6 +40,7 @@ struct null_driver {
 	_Atomic int refuses_pages;             /* cuMemHostRegister has no memory */
 	_Atomic int pages_refused;
 	_Atomic int contexts_destroyed, streams_destroyed;
+	_Atomic int destroy_fails;        /* what destroying a context answers */
 	_Atomic uint64_t elapsed_ns;      /* of every sample */
 	_Atomic uint64_t form_elapsed_ns; /* but of those of kernels in forms; */
 	_Atomic uint64_t wide_elapsed_ns; /* and of NULL_WIDE; 0: as of those */

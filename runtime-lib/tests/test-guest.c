@@ -113,6 +113,24 @@ static void dead_context_leaves_no_demand(void **state)
 	leaves_no_demand(destroy_green);
 }
 
+/* The driver destroys no primary context. The next launch is governed again. */
+static void refused_end_is_no_end(void **state)
+{
+	(void)state;
+	driver->streams_busy = 1;
+	unsigned n = welcomed(2, 5);
+	driver->destroy_fails = CUDA_ERROR_INVALID_CONTEXT;
+	assert_int_equal(cuCtxDestroy_v2(CONTEXT(n)), CUDA_ERROR_INVALID_CONTEXT);
+	driver->destroy_fails = 0;
+	close(agent.client);
+	fake_agent_welcome_next(&agent, 2, 6);
+	launch_on(STREAM(n, 1), n);
+	fake_agent_join();
+	assert_true(eventually(agent.demand[0]->word & 1u << 6));
+	driver->streams_busy = 0;
+	gone(n);
+}
+
 /* A program may live on for long with a context in which a kernel failed (a notebook does), and all
  * that is asked about it is answered with that error. */
 static void broken_context_has_no_demand(void **state)
@@ -271,6 +289,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(demand_follows_work),
 		cmocka_unit_test(identity_can_be_changed),
 		cmocka_unit_test(dead_context_leaves_no_demand),
+		cmocka_unit_test(refused_end_is_no_end),
 		cmocka_unit_test(broken_context_has_no_demand),
 		cmocka_unit_test(top_level_has_no_gates),
 		cmocka_unit_test(streams_come_and_go),

@@ -2,6 +2,7 @@
  * null driver. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
+#include "preempt/code.h"
 #include "fake-agent.h"
 
 #include "weir/base.h"
@@ -437,6 +438,23 @@ static void nodes_of_graphs_count(void **state)
 	assert_int_equal(other, CUDA_SUCCESS);
 }
 
+static CUresult refuse(CUcontext context)
+{
+	(void)context;
+	return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static bool destroy_refused(CUcontext context)
+{
+	struct hook *hook = &driver_hooks[HOOK_cuCtxDestroy_v2];
+	void *before = hook->real;
+
+	hook->real = refuse;
+	CUresult result = cuCtxDestroy_v2(context);
+	hook->real = before;
+	return result == CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static void memory_goes_with_its_context(void **state)
 {
 	CUdeviceptr address;
@@ -447,6 +465,43 @@ static void memory_goes_with_its_context(void **state)
 	assert_true(reserved() == 2 * MIB);
 	assert_int_equal(cuCtxDestroy_v2((CUcontext)5), CUDA_SUCCESS);
 	assert_true(reserved() == 0);
+}
+
+/* The driver destroys no primary context: its memory stays charged, and can be released. */
+static void memory_stays_if_its_context_stays(void **state)
+{
+	CUdeviceptr address;
+
+	(void)state;
+	cuCtxSetCurrent((CUcontext)5);
+	assert_int_equal(cuMemAlloc_v2(&address, 6 * MIB), CUDA_SUCCESS);
+	assert_true(destroy_refused((CUcontext)5));
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuMemFree_v2(address), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+
+	assert_int_equal(cuMemAlloc_v2(&address, 2 * MIB), CUDA_SUCCESS);
+	assert_true(destroy_refused((CUcontext)5));
+	assert_int_equal(cuCtxDestroy_v2((CUcontext)5), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+}
+
+static void code_stays_if_its_context_stays(void **state)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_90\n";
+	const char *reason;
+	CUmodule module;
+
+	(void)state;
+	cuCtxSetCurrent((CUcontext)5);
+	assert_int_equal(cuModuleLoadData(&module, ptx), CUDA_SUCCESS);
+	assert_true(destroy_refused((CUcontext)5));
+	struct image *image = code_image(module, &reason);
+	assert_non_null(image);
+	image_unref(image);
+	assert_int_equal(cuCtxDestroy_v2((CUcontext)5), CUDA_SUCCESS);
+	assert_null(code_image(module, &reason));
+	assert_int_equal(image_total(), 0);
 }
 
 /* Sleeps of this thread, which take no time. The agent comes back after @back of them. */
@@ -616,6 +671,8 @@ int main(void)
 		cmocka_unit_test(captured_memory_counts),
 		cmocka_unit_test(nodes_of_graphs_count),
 		cmocka_unit_test(memory_goes_with_its_context),
+		cmocka_unit_test(memory_stays_if_its_context_stays),
+		cmocka_unit_test(code_stays_if_its_context_stays),
 		cmocka_unit_test(earlier_memory_counts_when_an_agent_comes),
 		cmocka_unit_test(without_an_agent),
 		cmocka_unit_test(a_container_that_may_be_limited_waits),
