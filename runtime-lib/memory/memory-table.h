@@ -13,6 +13,8 @@ enum record_kind {
 	RECORD_MIPMAP,
 	RECORD_HANDLE, /* of cuMemCreate() */
 	RECORD_MAPPING,
+	RECORD_HEAP, /* of malloc() in kernels, by context */
+	RECORD_FIFO, /* of printf() in kernels, by context */
 };
 
 struct record {

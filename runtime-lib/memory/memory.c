@@ -87,6 +87,7 @@ void memory_forget(void)
 {
 	table_forget();
 	memory_map_forget();
+	memory_limit_forget();
 	ledger_forget();
 }
 

@@ -29,8 +29,9 @@ void memory_forget_context(CUcontext taken);
 void memory_put_back(CUcontext taken, CUcontext context);
 /* In a forked child. */
 void memory_forget(void);
-/* Its part in memory-map.c. */
+/* Its parts in memory-map.c and memory-limit.c. */
 void memory_map_forget(void);
+void memory_limit_forget(void);
 
 /* After a synchronisation: pools may have given memory back. */
 static inline void memory_look(void)

@@ -504,6 +504,88 @@ static void code_stays_if_its_context_stays(void **state)
 	assert_int_equal(image_total(), 0);
 }
 
+static CUresult refuse_limit(CUlimit which, size_t value)
+{
+	(void)which, (void)value;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Another thread sets a size while this one's call is in the driver. */
+static void *shrink(void *unused)
+{
+	(void)unused;
+	cuCtxSetCurrent((CUcontext)8);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * MIB), CUDA_SUCCESS);
+	return NULL;
+}
+
+static CUresult accept_limit(CUlimit which, size_t value)
+{
+	pthread_t other;
+
+	(void)which;
+	if (value != 12 * MIB)
+		return CUDA_SUCCESS;
+	assert_int_equal(pthread_create(&other, NULL, shrink, NULL), 0);
+	pthread_join(other, NULL);
+	return CUDA_SUCCESS;
+}
+
+/* The heap of malloc() in kernels, beyond the 8 MiB that each context has, and printf()'s buffer,
+ * beyond 1 MiB. */
+static void buffers_of_a_context_count(void **state)
+{
+	struct hook *hook = &driver_hooks[HOOK_cuCtxSetLimit];
+	void *before = hook->real;
+	size_t unlimited = 1024 * MIB;
+
+	(void)state;
+	limit->limit = 8 * MIB;
+	hook->real = accept_limit;
+	cuCtxSetCurrent((CUcontext)8);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, unlimited), CUDA_SUCCESS);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 0);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 14 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 17 * MIB),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 8 * MIB);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 3 * MIB),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+
+	hook->real = refuse_limit;
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_true(reserved() == 8 * MIB);
+	hook->real = accept_limit;
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 2 * MIB);
+	hook->real = refuse_limit;
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 14 * MIB),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_true(reserved() == 2 * MIB);
+	hook->real = accept_limit;
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 3 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 4 * MIB);
+
+	/* Of two sizes at the same time the larger one counts. */
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 6 * MIB);
+	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * MIB), CUDA_SUCCESS);
+	assert_true(reserved() == 2 * MIB);
+
+	assert_true(destroy_refused((CUcontext)8));
+	assert_true(reserved() == 2 * MIB);
+	assert_int_equal(cuCtxDestroy_v2((CUcontext)8), CUDA_SUCCESS);
+	hook->real = before;
+	assert_true(reserved() == 0);
+}
+
 /* Sleeps of this thread, which take no time. The agent comes back after @back of them. */
 static _Thread_local struct sleeps {
 	unsigned n, back;
@@ -673,6 +755,7 @@ int main(void)
 		cmocka_unit_test(memory_goes_with_its_context),
 		cmocka_unit_test(memory_stays_if_its_context_stays),
 		cmocka_unit_test(code_stays_if_its_context_stays),
+		cmocka_unit_test(buffers_of_a_context_count),
 		cmocka_unit_test(earlier_memory_counts_when_an_agent_comes),
 		cmocka_unit_test(without_an_agent),
 		cmocka_unit_test(a_container_that_may_be_limited_waits),
