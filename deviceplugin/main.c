@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "config.h"
+#include "library-hold.h"
 #include "plugin.h"
 #include "weir/base.h"
 #include "weir/file-watch.h"
@@ -196,6 +197,8 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	umask(077); /* only the kubelet may connect to our socket */
+	log_init("weir-device-plugin", config.log_level);
+	library_hold(&config);
 
 	r = serve(&options, &config, text);
 	if (r < 0)

@@ -15,7 +15,7 @@ kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/de
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
-                   container-spec.c cdi.c driver.c config.c)
+                   container-spec.c cdi.c driver.c config.c library-hold.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 
@@ -36,7 +36,7 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc node base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
 
-DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-plugin test-plugin-config
+DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_SRC      := deviceplugin/tests/$t.c))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_DEPS     := $(DEVICEPLUGIN_DEPS)))
