@@ -52,9 +52,9 @@ void gpu_sockets_mark(const struct gpu_sockets *sockets)
 		char path[PATH_MAX];
 		snprintf(path, sizeof(path), "%s/%s/" WEIR_LIMITED_NAME, sockets->dir,
 			 sockets->all[i].gpu->id);
-		cleanup(closep) int fd =
-			open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
-		if (fd < 0)
+		/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
+		cleanup(closep) int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (fd < 0 && errno != EEXIST)
 			log_limited(LOG_ERROR, 60,
 				    "%s: %s; its pods have no limit of memory "
 				    "without an agent",

@@ -42,7 +42,7 @@ static void set_ready(const struct mps_daemon *daemon, bool ready)
 		unlink(path);
 		return;
 	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	closep(&fd);
 }
 

@@ -337,9 +337,10 @@ uint64_t memory_reserved(const struct memory *memory)
 
 void memories_mark(const struct memories *memories)
 {
-	int fd = open(memories->mark, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
+	/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
+	int fd = open(memories->mark, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
-	if (fd < 0)
+	if (fd < 0 && errno != EEXIST)
 		log_limited(LOG_ERROR, 60,
 			    "%s: %s; processes that start without an agent have no limit of memory",
 			    memories->mark, strerror(errno));
@@ -379,7 +380,10 @@ static bool may_live(int folder, const char *name)
 	char file[96];
 
 	file_name(file, sizeof(file), "account", name);
-	cleanup(closep) int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup(closep) int fd =
+		openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == EWOULDBLOCK)
+		return true; /* A process of the container has a lease on it, so it lives. */
 	return fd >= 0 && pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
 	       any_lives(&account);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <linux/landlock.h>
 #include <linux/magic.h>
@@ -54,7 +55,8 @@ static void *open_denied(void *argument)
 		log_limited(LOG_WARNING, WARNING_S,
 			    "no Landlock (%s): clients can truncate the demand pages they write",
 			    strerror(-r));
-	request->result = openat(request->folder, request->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	request->result = openat(request->folder, request->name,
+				 O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (request->result < 0)
 		request->result = -errno;
 	return NULL;
@@ -102,7 +104,9 @@ static void unprotect(int fd)
 }
 
 static const char *const demand_names[WEIR_DEMAND_LEVELS] = {"demand-0", "demand-1", "demand-2"};
-#define TAKEN_NAME "taken"
+#define TAKEN_NAME   "taken"
+#define ASIDE_PREFIX ".leased-"
+#define ASIDE_MAX    16
 
 int region_root_init(struct folder *root, const char *path)
 {
@@ -146,6 +150,16 @@ static void remove_page(int folder, const char *name)
 		unlinkat(folder, name, AT_REMOVEDIR);
 }
 
+/* -EWOULDBLOCK: the file is immutable, and a write lease prevents the open that would change this.
+ */
+static int replace_leased(int folder, const char *name)
+{
+	log_limited(LOG_WARNING, 60, "a process has a lease on %s in stateDir; replacing it", name);
+	remove_page(folder, name);
+	int fd = create_page(folder, name);
+	return fd == -EPERM ? -EWOULDBLOCK : fd;
+}
+
 /* Opens the file for the agent itself, without protection. */
 static int open_page(int folder, const char *name)
 {
@@ -155,6 +169,8 @@ static int open_page(int folder, const char *name)
 
 	if (fd < 0 && errno == ENOENT)
 		return create_page(folder, name);
+	if (fd < 0 && errno == EWOULDBLOCK)
+		return replace_leased(folder, name);
 	/* ELOOP: a symbolic link, which is replaced below. */
 	if (fd < 0 && errno != ELOOP)
 		return -errno;
@@ -165,7 +181,9 @@ static int open_page(int folder, const char *name)
 		return create_page(folder, name);
 	}
 	unprotect(fd);
-	int writable = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int writable = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (writable < 0 && errno == EWOULDBLOCK)
+		return replace_leased(folder, name);
 	return writable < 0 ? -errno : writable;
 }
 
@@ -270,7 +288,7 @@ static int init_taken(struct region *region, int folder)
 	return fd < 0 ? fd : map_page(fd, PROT_READ | PROT_WRITE, &region->taken);
 }
 
-int region_init(struct region *region, const struct folder *root, const char *name)
+static int open_region(struct region *region, const struct folder *root, const char *name)
 {
 	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
 	cleanup(closep) int folder = open_folder(root, name);
@@ -280,10 +298,35 @@ int region_init(struct region *region, const struct folder *root, const char *na
 		r = init_demand(region, root, folder, name, level);
 	if (r == 0)
 		r = init_taken(region, folder);
-	if (r < 0) {
-		log_limited(LOG_ERROR, 1, "demand pages of %s in stateDir: %s", name, strerror(-r));
+	if (r < 0)
 		region_deinit(region);
+	return r;
+}
+
+/* Renames the folder of a leased file that cannot be removed. Removes such folders of earlier
+ * calls, if their leases have ended. */
+static void move_aside(const struct folder *root, const char *name)
+{
+	char aside[NAME_MAX + 1];
+
+	for (unsigned i = 0; i < ASIDE_MAX; i++) {
+		snprintf(aside, sizeof(aside), ASIDE_PREFIX "%u-%s", i, name);
+		region_remove(root, aside);
+		if (renameat(root->dir, name, root->dir, aside) == 0)
+			return;
 	}
+}
+
+int region_init(struct region *region, const struct folder *root, const char *name)
+{
+	int r = open_region(region, root, name);
+
+	if (r == -EWOULDBLOCK) {
+		move_aside(root, name);
+		r = open_region(region, root, name);
+	}
+	if (r < 0)
+		log_limited(LOG_ERROR, 1, "demand pages of %s in stateDir: %s", name, strerror(-r));
 	return r;
 }
 

@@ -16,6 +16,11 @@
  * stays with the descriptor wherever it goes.
  * - Holes, and opening the file again without the denial: the file is immutable while in use. This
  *   works on tmpfs only, because other file systems refuse to map an immutable file for writing.
+ * A client may also take a lease (fcntl(2)) on its descriptor while no agent runs: an open of the
+ * file would then wait for 45 s. All opens here have O_NONBLOCK, and a leased file is replaced. An
+ * immutable file with a write lease cannot even be removed. Its folder is renamed then; a page of
+ * memory/, which only one container has, fails with -EWOULDBLOCK while the lease lasts.
+ *
  * Where the kernel or our capabilities do not allow this, the agent logs one warning and goes on.
  */
 #pragma once

@@ -357,6 +357,55 @@ static void test_pod_is_marked_before_its_processes(void **state)
 	remove_mark();
 }
 
+static int lease(int fd, int type)
+{
+	signal(SIGIO, SIG_IGN);
+	return fcntl(fd, F_SETLEASE, type);
+}
+
+/* A blocking open would wait for 45 s; alarm() ends this test after 10 s. */
+static void test_lease_on_an_account(void **state)
+{
+	struct view own = view_of(1000);
+
+	(void)state;
+	agent_deinit(&agent);
+	assert_int_equal(lease(own.account_fd, F_WRLCK), 0);
+	assert_int_equal(lease(own.limit_fd, F_RDLCK), 0);
+	alarm(10);
+	rig_start(true);
+	assert_int_equal(count_files(), 2); /* the sweep leaves them: their holder lives */
+
+	int fd = ask();
+	for (int i = 0; i < 10; i++)
+		rig_pump();
+	close(fd);
+	rig_pump();
+	alarm(0);
+	assert_int_equal(lease(own.account_fd, F_UNLCK), 0);
+	assert_int_equal(lease(own.limit_fd, F_UNLCK), 0);
+	leave(&own);
+	own = view_of(1000);
+	leave(&own);
+}
+
+static void test_lease_on_the_mark(void **state)
+{
+	char mark[128];
+
+	(void)state;
+	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
+	memories_mark(&agent.memories);
+	int fd = open(mark, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(lease(fd, F_WRLCK), 0);
+	alarm(10);
+	memories_mark(&agent.memories);
+	alarm(0);
+	close(fd);
+	assert_true(marked());
+	remove_mark();
+}
+
 static void test_rule_is_marked_before_its_processes(void **state)
 {
 	(void)state;
@@ -580,6 +629,8 @@ int main(void)
 		AGENT_TEST(test_outlives_the_agent),
 		AGENT_TEST(test_nothing_is_left),
 		AGENT_TEST(test_pod_is_marked_before_its_processes),
+		AGENT_TEST(test_lease_on_an_account),
+		AGENT_TEST(test_lease_on_the_mark),
 		AGENT_TEST(test_rule_is_marked_before_its_processes),
 		AGENT_TEST(test_limit_is_live),
 		AGENT_TEST(test_limit_is_waited_for),

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,50 @@ static void test_full_disk(void **state)
 	folder_close(&root);
 }
 
+/* A client that outlives the agent takes a lease of @type on its descriptor of demand-0. A blocking
+ * open would wait for 45 s (/proc/sys/fs/lease-break-time); alarm() ends this test after 10 s. */
+static void start_despite_lease(int type)
+{
+	struct folder root;
+	struct region region;
+
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	atomic_store(&region.demand[0]->word, 5);
+	int client = fcntl(region.readonly[0], F_DUPFD_CLOEXEC, 0);
+	region_deinit(&region);
+	signal(SIGIO, SIG_IGN);
+	assert_int_equal(fcntl(client, F_SETLEASE, type), 0);
+
+	alarm(10);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	alarm(0);
+	assert_int_equal(atomic_load(&region.demand[0]->word), 0); /* a new page */
+	assert_int_equal(fcntl(client, F_SETLEASE, F_UNLCK), 0);
+	region_deinit(&region);
+
+	close(client);
+	region_remove(&root, NAME);
+	for (unsigned i = 0; i < 16; i++) {
+		char aside[64];
+		snprintf(aside, sizeof(aside), ".leased-%u-" NAME, i);
+		region_remove(&root, aside);
+	}
+	folder_close(&root);
+}
+
+static void test_read_lease(void **state)
+{
+	(void)state;
+	start_despite_lease(F_RDLCK);
+}
+
+static void test_write_lease(void **state)
+{
+	(void)state;
+	start_despite_lease(F_WRLCK);
+}
+
 static void test_client_pages(void **state)
 {
 	struct region_pages pages;
@@ -227,9 +272,10 @@ static void test_client_pages(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_survives),  cmocka_unit_test(test_odd_files),
-		cmocka_unit_test(test_readonly),  cmocka_unit_test(test_protected),
-		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_client_pages),
+		cmocka_unit_test(test_survives),    cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_readonly),    cmocka_unit_test(test_protected),
+		cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_read_lease),
+		cmocka_unit_test(test_write_lease), cmocka_unit_test(test_client_pages),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
