@@ -46,6 +46,7 @@ static void request_free(struct compile_request *request)
 		DL_DELETE2(request->job->requests, request, job_prev, job_next);
 	DL_DELETE(request->client->requests, request);
 	request->client->n--;
+	request->client->container->n_requests--;
 	request->compile->n_requests--;
 	closep(&request->object);
 	closep(&request->fd);
@@ -253,6 +254,22 @@ static void take_object(struct compile_job *job)
 		finish_unkept(job, r);
 }
 
+/* Its helper is gone, for another container's job. */
+static void wait_again(struct compile_job *job)
+{
+	struct compile *compile = job->compile;
+
+	if (job->requests) {
+		helper_stop(&job->helper);
+		job->running = job->yields = false;
+		compile->n_running--;
+		DL_PREPEND(compile->waiting, job);
+	} else {
+		job_free(job);
+	}
+	schedule(compile);
+}
+
 static void ended(struct helper *helper, enum helper_outcome outcome)
 {
 	struct compile_job *job = container_of(helper, struct compile_job, helper);
@@ -269,6 +286,10 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 
 	if (outcome == HELPER_DONE) {
 		take_object(job);
+		return;
+	}
+	if (outcome == HELPER_KILLED && job->yields) {
+		wait_again(job);
 		return;
 	}
 	job->compile->counters.outcomes[outcome]++;
@@ -289,8 +310,11 @@ static void ended(struct helper *helper, enum helper_outcome outcome)
 
 static bool is_before(const struct compile_client *left, const struct compile_client *right)
 {
-	return *left->container != *right->container ? *left->container < *right->container
-						     : left->served < right->served;
+	uint64_t left_container = left->container->served;
+	uint64_t right_container = right->container->served;
+
+	return left_container != right_container ? left_container < right_container
+						 : left->served < right->served;
 }
 
 /* The waiting client that is served first. */
@@ -314,17 +338,81 @@ static struct compile_job *choose(struct compile *compile)
 	return best;
 }
 
+static bool waits_for(const struct compile_container *container, const struct compile_job *job)
+{
+	for (const struct compile_request *r = job->requests; r; r = r->job_next)
+		if (r->client->container == container)
+			return true;
+	return false;
+}
+
+/* NULL: nobody waits for it, or several containers do. */
+static const struct compile_container *owner_of(const struct compile_job *job)
+{
+	const struct compile_container *owner =
+		job->requests ? job->requests->client->container : NULL;
+
+	for (const struct compile_request *r = job->requests; r; r = r->job_next)
+		if (r->client->container != owner)
+			return NULL;
+	return owner;
+}
+
+static unsigned count_running(const struct compile *compile,
+			      const struct compile_container *container)
+{
+	unsigned n = 0;
+
+	for (const struct compile_job *job = compile->jobs; job; job = job->hh.next)
+		n += job->running && waits_for(container, job);
+	return n;
+}
+
+static bool may_yield(const struct compile_job *job)
+{
+	const struct compile_container *owner = owner_of(job);
+
+	if (!job->running || !job->helper.pid)
+		return false;
+	return !job->requests || (owner && count_running(job->compile, owner) > 1);
+}
+
+/* All helpers are busy. Takes the youngest job that may yield, if the container of @waiting has
+ * none that runs. One at a time: the helper is free when the kernel reports its death. */
+static void make_room_for(const struct compile_job *waiting)
+{
+	const struct compile *compile = waiting->compile;
+	struct compile_job *youngest = NULL;
+
+	if (count_running(compile, first_of(waiting)->container))
+		return;
+	for (struct compile_job *job = compile->jobs; job; job = job->hh.next) {
+		if (job->yields)
+			return;
+		if (may_yield(job) && (!youngest || job->began > youngest->began))
+			youngest = job;
+	}
+	if (!youngest)
+		return;
+	youngest->yields = true;
+	helper_kill(&youngest->helper);
+}
+
 static void schedule(struct compile *compile)
 {
-	while (compile->on && compile->waiting && compile->n_running < compile->helpers) {
+	while (compile->on && compile->waiting) {
 		struct compile_job *job = choose(compile);
 
+		if (compile->n_running >= compile->helpers) {
+			make_room_for(job);
+			return;
+		}
 		DL_DELETE(compile->waiting, job);
 		job->running = true;
 		compile->n_running++;
 		compile->started++;
 		for (struct compile_request *r = job->requests; r; r = r->job_next)
-			*r->client->container = r->client->served = compile->started;
+			r->client->container->served = r->client->served = compile->started;
 		job->began = loop_now();
 		int r = helper_start(&job->helper, compile->loop, &compile->program, job->fd,
 				     ended);
@@ -464,6 +552,14 @@ static int start_hashing(struct compile_request *request)
 	return async_hash_start(&request->hash, &request->compile->hashes, &salt, sizeof(salt));
 }
 
+static bool has_room(const struct compile *compile, const struct compile_client *client)
+{
+	unsigned n = client->container->n_requests;
+
+	return client->n < WEIR_COMPILE_PENDING && n < COMPILE_CONTAINER_MAX &&
+	       (n < COMPILE_FIRST || compile->n_requests < COMPILE_REQUESTS_MAX);
+}
+
 void compile_ask(struct compile *compile, struct compile_client *client, uint32_t id, int fd_taken)
 {
 	cleanup(closep) int fd = fd_taken;
@@ -473,7 +569,7 @@ void compile_ask(struct compile *compile, struct compile_client *client, uint32_
 		tell(compile, client, id, WEIR_COMPILE_OFF, "this agent does not compile", -1);
 		return;
 	}
-	if (client->n >= WEIR_COMPILE_PENDING || compile->n_requests >= COMPILE_REQUESTS_MAX) {
+	if (!has_room(compile, client)) {
 		tell(compile, client, id, WEIR_COMPILE_BUSY, "too many requests wait", -1);
 		return;
 	}
@@ -496,6 +592,7 @@ void compile_ask(struct compile *compile, struct compile_client *client, uint32_
 					    .head = head};
 	DL_APPEND(client->requests, request);
 	client->n++;
+	client->container->n_requests++;
 	compile->n_requests++;
 	if (start_hashing(request) < 0)
 		answer(request, WEIR_COMPILE_BUSY, "the agent has no memory", -1);

@@ -8,7 +8,12 @@
  * client decides what another one gets. Requests for the same key share a job. A few jobs run at a
  * time. The next one is that of the container, and then of its client, that was served longest ago.
  * When a client goes, its requests are dropped, and its jobs unless others wait for them or they
- * run already. */
+ * run already.
+ *
+ * Containers do not crowd each other out. A container has a limit of requests, and finds room for a
+ * few even if all others together fill the queue. If a container without a running job waits while
+ * no helper is free, a job that nobody waits for, or one of a container that has several, goes back
+ * to the queue. */
 #pragma once
 
 #include <stdio.h>
@@ -16,13 +21,16 @@
 #include "compile/cache.h"
 #include "config/config.h"
 #include "compile/helper.h"
+#include "scheduler/compile-container.h"
 
 #include "weir/protocol.h"
 #include "weir/transform.h"
 
-#define COMPILE_REQUESTS_MAX 512 /* of all clients */
-#define COMPILE_REASONS_MAX  48  /* with a counter of their own */
-#define COMPILE_REASON_SIZE  96
+#define COMPILE_REQUESTS_MAX  512 /* of all clients, beyond the first few of each container */
+#define COMPILE_CONTAINER_MAX 64  /* of a container's clients */
+#define COMPILE_FIRST         8   /* a container's requests that always find room */
+#define COMPILE_REASONS_MAX   48  /* with a counter of their own */
+#define COMPILE_REASON_SIZE   96
 
 struct compile_client;
 /* @fd is -1 unless the status is OK, and stays the caller's. Must not free the client. */
@@ -34,9 +42,10 @@ struct compile_client {
 	compile_answer_fn *answer;
 	struct compile_request *requests;
 	unsigned n;
-	/* Number of the last job started for this client, and for its container. The container's
-	 * number comes first, so that more processes do not get more service. */
-	uint64_t served, *container;
+	/* Number of the last job started for this client. The container's number comes first, so
+	 * that more processes do not get more service. */
+	uint64_t served;
+	struct compile_container *container;
 };
 
 enum compile_bucket { COMPILE_BUCKETS = 8 };
@@ -65,6 +74,7 @@ struct compile_job {
 	UT_hash_handle hh;
 	struct compile_job *prev, *next; /* of the waiting jobs */
 	bool running;
+	bool yields; /* its helper was killed for another container's job */
 	struct compile_request *requests;
 	int fd;
 	uint64_t began;

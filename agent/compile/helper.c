@@ -149,6 +149,12 @@ int helper_start(struct helper *helper, struct loop *loop, const struct helper_p
 	return r;
 }
 
+void helper_kill(const struct helper *helper)
+{
+	if (helper->pid)
+		kill(helper->pid, SIGKILL);
+}
+
 void helper_stop(struct helper *helper)
 {
 	siginfo_t info;

@@ -43,6 +43,8 @@ struct helper {
 /* @request stays the caller's. */
 int helper_start(struct helper *helper, struct loop *loop, const struct helper_program *program,
 		 int request, helper_ended_fn *ended);
+/* Kills it, if it runs. It ends as HELPER_KILLED later, or as what it became just before. */
+void helper_kill(const struct helper *helper);
 /* Kills it if it runs; frees the result. Accepts a zeroed one. */
 void helper_stop(struct helper *helper);
 

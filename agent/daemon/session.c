@@ -177,7 +177,7 @@ static int make_client(struct session *session, struct gpu *gpu)
 	make_printable(client->library);
 	read_command(session->pid, client->command, sizeof(client->command));
 	session->compile.answer = send_compiled;
-	session->compile.container = &session->tenant->compiled;
+	session->compile.container = &session->tenant->compiling;
 	atomic_store(&client->pages.control->level, client->level);
 	atomic_store(&client->pages.control->memory_limit,
 		     decider_memory_limit(sessions->decider, session->tenant, gpu, NULL));

@@ -9,6 +9,7 @@
 
 #include "policy/account.h"
 #include "scheduler/client.h"
+#include "scheduler/compile-container.h"
 #include "kubernetes/container.h"
 #include "scheduler/gpu.h"
 #include "policy/objective.h"
@@ -49,7 +50,7 @@ struct tenant {
 	bool memory_refused;       /* `wanted_memory` is invalid */
 	bool memory_known;         /* whether there is a limit is known */
 	unsigned n_sessions;
-	uint64_t compiled; /* the compile service's: when it was last served */
+	struct compile_container compiling; /* the compile service's */
 	struct client *clients;
 	struct usage *usages;
 	uint64_t idle_since;

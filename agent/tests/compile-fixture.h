@@ -7,8 +7,8 @@
 
 struct requester {
 	struct compile_client client;
-	uint64_t container; /* its container's number */
-	unsigned n;         /* answers so far */
+	struct compile_container container;
+	unsigned n; /* answers so far */
 	uint32_t ids[FIXTURE_ANSWERS];
 	enum weir_compile_status status; /* of the last answer, like all that follows */
 	char text[128];

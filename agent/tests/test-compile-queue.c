@@ -19,22 +19,70 @@ static void test_flood(void **state)
 	assert_int_equal(compile.n_requests, WEIR_COMPILE_PENDING + 1);
 }
 
-static void test_all_together_are_bounded(void **state)
+/* @n clients of @container ask for all that they may, and none of it is refused. */
+static void flood(struct requester *many, size_t n, struct compile_container *container)
 {
-	static struct requester many[COMPILE_REQUESTS_MAX / WEIR_COMPILE_PENDING];
-
-	(void)state;
-	start_trick(WAITS, 1);
-	for (size_t i = 0; i < countof(many); i++) {
+	for (size_t i = 0; i < n; i++) {
 		fixture_init(&many[i]);
+		many[i].client.container = container;
 		for (unsigned k = 0; k < WEIR_COMPILE_PENDING; k++)
 			ask(&many[i], k, file_for(90));
 		assert_int_equal(many[i].n, 0);
 	}
-	get(&a, file_for(90));
-	assert_int_equal(a.status, WEIR_COMPILE_BUSY);
-	for (size_t i = 0; i < countof(many); i++)
+}
+
+static void dry(struct requester *many, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
 		compile_leave(&many[i].client);
+}
+
+/* One container cannot fill the queue, however many clients it has. */
+static void test_container_is_bounded(void **state)
+{
+	struct requester many[COMPILE_CONTAINER_MAX / WEIR_COMPILE_PENDING], another;
+	struct compile_container container = {0};
+
+	(void)state;
+	start_trick(WAITS, 1);
+	flood(many, countof(many), &container);
+	fixture_init(&another);
+	another.client.container = &container;
+	get(&another, file_for(90));
+	assert_int_equal(another.status, WEIR_COMPILE_BUSY);
+	assert_int_equal(compile.counters.answers[WEIR_COMPILE_BUSY], 1);
+	ask(&a, 1, file_for(90));
+	assert_int_equal(a.n, 0);
+	/* The room of requests that are gone is free again. */
+	compile_leave(&many[0].client);
+	ask(&another, 1, file_for(90));
+	assert_int_equal(another.n, 1);
+	compile_leave(&another.client);
+	dry(many, countof(many));
+	assert_int_equal(container.n_requests, 0);
+}
+
+/* Many containers fill the queue. Another one finds room for its first requests only. */
+static void test_all_together_are_bounded(void **state)
+{
+	enum { CLIENTS = COMPILE_CONTAINER_MAX / WEIR_COMPILE_PENDING };
+	static struct requester many[COMPILE_REQUESTS_MAX / COMPILE_CONTAINER_MAX][CLIENTS];
+	struct compile_container containers[countof(many)] = {{0}};
+
+	(void)state;
+	start_trick(WAITS, 1);
+	for (size_t i = 0; i < countof(many); i++)
+		flood(many[i], CLIENTS, &containers[i]);
+	assert_int_equal(compile.n_requests, COMPILE_REQUESTS_MAX);
+	for (unsigned i = 0; i < COMPILE_FIRST; i++)
+		ask(&a, i, file_for(90));
+	assert_int_equal(a.n, 0);
+	b.client.container = a.client.container;
+	get(&b, file_for(90));
+	assert_int_equal(b.status, WEIR_COMPILE_BUSY);
+	for (size_t i = 0; i < countof(many); i++)
+		dry(many[i], CLIENTS);
+	compile_leave(&a.client);
 	assert_int_equal(compile.n_requests, 0);
 }
 
@@ -78,6 +126,63 @@ static void test_fair_to_containers(void **state)
 	fixture_wait(&loop, &fresh[3], 1);
 	for (size_t i = 0; i < countof(sms); i++)
 		close(fresh[i].fd);
+}
+
+/* The job that its oldest request waits for, alone. */
+static const struct compile_job *job_of(const struct requester *requester)
+{
+	struct compile_job *job = compile.jobs;
+
+	while (job && job->requests != requester->client.requests)
+		job = job->hh.next;
+	return job;
+}
+
+/* A container that has all helpers gives one to another container, and asks for it again later. */
+static void test_helper_is_given_up(void **state)
+{
+	(void)state;
+	start_trick(WAITS, 2);
+	ask(&a, 1, file_for(75));
+	ask(&a, 2, file_for(80));
+	while (compile.n_running < 2)
+		loop_step(&loop, -1);
+	const struct compile_job *oldest = job_of(&a);
+	ask(&b, 1, file_for(90));
+	while (!job_of(&b) || !job_of(&b)->running)
+		loop_step(&loop, -1);
+	assert_int_equal(a.n, 0);
+	assert_int_equal(b.n, 0);
+	assert_int_equal(compile.n_running, 2);
+	assert_true(oldest->running);
+	assert_non_null(compile.waiting);
+	assert_false(compile.waiting->yields);
+	/* Each has one helper now, and keeps it. */
+	ask(&b, 2, file_for(86));
+	pump();
+	assert_true(oldest->running && !oldest->yields);
+	assert_int_equal(compile.started, 3);
+	/* Still waits, and is not known as a failure. */
+	compile_leave(&b.client);
+	assert_int_equal(HASH_COUNT(compile.cache.failures), 0);
+}
+
+/* Clients that ask and leave do not keep the helpers. */
+static void test_helper_is_taken_from_the_gone(void **state)
+{
+	(void)state;
+	start_trick(WAITS, 1);
+	ask(&a, 1, file_for(75));
+	while (!compile.n_running)
+		loop_step(&loop, -1);
+	compile_leave(&a.client);
+	ask(&b, 1, file_for(90));
+	while (!job_of(&b) || !job_of(&b)->running)
+		loop_step(&loop, -1);
+	assert_int_equal(HASH_COUNT(compile.jobs), 1);
+	assert_int_equal(b.n, 0);
+	/* It was not its time that ended the other job. */
+	assert_int_equal(compile.counters.outcomes[HELPER_TIME], 0);
 }
 
 /* Waiting jobs go with their client; a running job goes on, for the cache. */
@@ -126,9 +231,15 @@ static void test_client_dies_early(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		COMPILE_TEST(test_flood),       COMPILE_TEST(test_all_together_are_bounded),
-		COMPILE_TEST(test_fair),        COMPILE_TEST(test_fair_to_containers),
-		COMPILE_TEST(test_client_dies), COMPILE_TEST(test_client_dies_early),
+		COMPILE_TEST(test_flood),
+		COMPILE_TEST(test_container_is_bounded),
+		COMPILE_TEST(test_all_together_are_bounded),
+		COMPILE_TEST(test_fair),
+		COMPILE_TEST(test_fair_to_containers),
+		COMPILE_TEST(test_helper_is_given_up),
+		COMPILE_TEST(test_helper_is_taken_from_the_gone),
+		COMPILE_TEST(test_client_dies),
+		COMPILE_TEST(test_client_dies_early),
 	};
 
 	misbehave_if_asked(argc, argv);
