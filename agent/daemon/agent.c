@@ -67,6 +67,7 @@ static void apply_config(struct reload *reload)
 	if (!getenv("WEIR_LOG"))
 		log_set_level(config->log_level);
 	agent->memories.max = config->clients;
+	agent->memories.max_of_container = config->clients_per_container;
 	raise_limits(agent);
 	scheduler_take(&agent->scheduler, config->gpu.policy, &config->gpu.scheduling);
 	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
@@ -201,7 +202,7 @@ static int init_parts(struct agent *agent)
 		r = gpus_init(&agent->gpus, &agent->loop, config->state_dir, config->nvml);
 	if (r == 0)
 		r = memories_init(&agent->memories, &agent->loop, &agent->gpus.root, config->socket,
-				  config->clients);
+				  config->clients, config->clients_per_container);
 	if (r == 0)
 		r = scheduler_init(&agent->scheduler, &agent->loop, config->gpu.policy,
 				   &config->gpu.scheduling, &agent->gpus.all);

@@ -137,33 +137,53 @@ static bool same_container(const struct container_identity *a, const struct cont
 	return a->uid == b->uid && strcmp(a->cgroup, b->cgroup) == 0;
 }
 
-/* A pidfd, or -1. The page says @pid, so check that it is a process of the container. */
+/* The error is the agent's own trouble, and does not tell whether a process lives. */
+static bool is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+/* A pidfd, or a negative errno. The page says @pid, so check that it is a process of the container.
+ */
 static int open_process(const struct container_identity *identity, uint32_t pid)
 {
 	struct container_identity found = {0};
 
 	cleanup(closep) int process = process_open((pid_t)pid);
-	if (process < 0 || container_identify(&found, (pid_t)pid) < 0 ||
-	    !same_container(&found, identity))
-		return -1;
-	return take_fd(process);
+	int r = process < 0 ? process : container_identify(&found, (pid_t)pid);
+	if (r < 0)
+		return r;
+	return same_container(&found, identity) ? take_fd(process) : -ESRCH;
 }
 
-/* Processes that live keep their slots from before the agent's restart. */
-static void adopt(struct memory *memory, const struct container_identity *identity)
+static int find_slot(const struct memory *memory, pid_t pid)
+{
+	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
+		if (memory->slots[i] && memory->slots[i]->pid == pid)
+			return (int)i;
+	return -1;
+}
+
+/* Processes that live keep their slots from before the agent's restart, even if the node is full.
+ * A container can write the page, but not take more slots than it has processes. An error leaves
+ * the slots as they are. */
+static int adopt(struct memory *memory, const struct container_identity *identity)
 {
 	struct weir_account_page *account = memory_account_page(memory);
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		uint32_t pid = atomic_load(&account->slots[i].pid);
-		int process = open_process(identity, pid);
-		if (process < 0 || memory->memories->n >= memory->memories->max) {
-			closep(&process);
+		int r = find_slot(memory, (pid_t)pid) >= 0 ? -ESRCH : open_process(identity, pid);
+		if (r >= 0)
+			r = slot_new(memory, i, (pid_t)pid, r);
+		else if (!is_shortage(r)) {
 			clear_slot(account, i);
-		} else if (slot_new(memory, i, (pid_t)pid, process) < 0) {
-			clear_slot(account, i);
+			r = 0;
 		}
+		if (r < 0)
+			return r;
 	}
+	return 0;
 }
 
 static int open_pages(struct memory *memory)
@@ -212,8 +232,14 @@ static struct memory *memory_new(struct memories *memories, const struct memory_
 	memory->limit.writable = memory->limit.readonly = -1;
 	memory->account.writable = memory->account.readonly = -1;
 	format_key(memory->key, sizeof(memory->key), owner->tenant, owner->gpu);
+	memory->tenant = strchr(memory->key, ' ') + 1;
 	HASH_ADD_STR(memories->all, key, memory);
 	int r = format_name(memory->name, memory->key) ? open_pages(memory) : -EIO;
+	/* Before adopt(), so that a slot is never without its limit. */
+	if (r == 0 && owner->known)
+		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
+	if (r == 0)
+		r = adopt(memory, owner->identity);
 	if (r < 0) {
 		log_limited(LOG_ERROR, 1, "a memory account in stateDir: %s", strerror(-r));
 		memory_free(memory);
@@ -221,10 +247,6 @@ static struct memory *memory_new(struct memories *memories, const struct memory_
 		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
 		return NULL;
 	}
-	/* Before adopt(), so that a slot is never without its limit. */
-	if (owner->known)
-		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
-	adopt(memory, owner->identity);
 	return memory;
 }
 
@@ -263,18 +285,23 @@ struct memory *memories_find(struct memories *memories, const struct memory_owne
 	return memory;
 }
 
-static int find_slot(const struct memory *memory, pid_t pid)
+/* A container that has a limit of memory cannot work without a slot. Therefore other containers
+ * cannot take its first ones. */
+static bool has_room(const struct memory *memory)
 {
-	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
-		if (memory->slots[i] && memory->slots[i]->pid == pid)
-			return (int)i;
-	return -1;
+	const struct memories *memories = memory->memories;
+	unsigned n = 0;
+
+	for (const struct memory *other = memories->all; other; other = other->hh.next)
+		if (strcmp(other->tenant, memory->tenant) == 0)
+			n += other->n;
+	return n < memories->max_of_container && (n < MEMORY_FIRST || memories->n < memories->max);
 }
 
 /* Round robin, so that a slot is not used again at once. */
 static int free_slot(struct memory *memory)
 {
-	if (memory->memories->n >= memory->memories->max)
+	if (!has_room(memory))
 		return -ENOSPC;
 	for (unsigned i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		uint32_t at = (memory->next + i) % WEIR_MEMORY_SLOTS;
@@ -357,7 +384,7 @@ static bool any_lives(const struct weir_account_page *account)
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		cleanup(closep) int process =
 			process_open((pid_t)atomic_load(&account->slots[i].pid));
-		if (process >= 0)
+		if (process >= 0 || is_shortage(process))
 			return true;
 	}
 	return false;
@@ -382,9 +409,10 @@ static bool may_live(int folder, const char *name)
 	file_name(file, sizeof(file), "account", name);
 	cleanup(closep) int fd =
 		openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == EWOULDBLOCK)
-		return true; /* A process of the container has a lease on it, so it lives. */
-	return fd >= 0 && pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
+	/* EWOULDBLOCK: a process of the container has a lease on it, so it lives. */
+	if (fd < 0)
+		return errno == EWOULDBLOCK || is_shortage(-errno);
+	return pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
 	       any_lives(&account);
 }
 
@@ -423,11 +451,12 @@ static void sweep_due(struct loop_timer *timer)
 }
 
 int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
-		  const char *socket, unsigned max)
+		  const char *socket, unsigned max, unsigned max_of_container)
 {
 	const char *end = strrchr(socket, '/');
 
-	*memories = (struct memories){.loop = loop, .root = root, .max = max};
+	*memories = (struct memories){
+		.loop = loop, .root = root, .max = max, .max_of_container = max_of_container};
 	if (asprintf(&memories->mark, "%.*s" WEIR_LIMITED_NAME, end ? (int)(end - socket + 1) : 0,
 		     socket) < 0) {
 		memories->mark = NULL;

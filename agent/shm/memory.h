@@ -20,11 +20,13 @@
 #include "weir/loop.h"
 
 #define MEMORY_SWEEP_NS 10000000000ull
+#define MEMORY_FIRST    8 /* a container's slots that it gets on a full node */
 
 struct memory_slot;
 
 struct memory {
-	char key[704]; /* GPU and tenant */
+	char key[704];      /* GPU and tenant */
+	const char *tenant; /* in `key` */
 	UT_hash_handle hh;
 	struct memories *memories;
 	char name[65]; /* of its files */
@@ -39,12 +41,15 @@ struct memories {
 	char *mark;                /* path of WEIR_LIMITED_NAME */
 	struct memory *all;        /* hash by key */
 	unsigned n, max;           /* slots */
+	unsigned max_of_container; /* on all GPUs */
 	struct loop_timer sweep;   /* runs while there are files without an open account */
 };
 
-/* @root and @socket's folder must exist. Removes files without living processes. @max: slots. */
+/* @root and @socket's folder must exist. Removes files without living processes. @max: slots of
+ * the node, beyond the first few of each container. @max_of_container: slots of a container on all
+ * GPUs. */
 int memories_init(struct memories *memories, struct loop *loop, const struct folder *root,
-		  const char *socket, unsigned max);
+		  const char *socket, unsigned max, unsigned max_of_container);
 /* Leaves the files to the next agent. */
 void memories_deinit(struct memories *memories);
 
@@ -69,7 +74,8 @@ struct memory_owner {
  * that is logged. */
 struct memory *memories_find(struct memories *memories, const struct memory_owner *owner);
 /* The slot of a process, which keeps it until it is dead. @process is its pidfd and stays the
- * caller's. -ENOSPC: too many processes; or another negative errno. */
+ * caller's. -ENOSPC: too many processes, of the container or on the node; or another negative
+ * errno. */
 int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
 		   int process, struct memory **out);
 /* Does nothing without an open account. */

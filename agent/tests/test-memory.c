@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -257,22 +258,89 @@ static void test_outlives_the_agent(void **state)
 	leave(&after);
 }
 
-static void test_more_processes_than_slots(void **state)
+/* A process whose request for an account is refused. */
+static pid_t refused_sleeper(void)
 {
-	struct view view = view_of(1000);
-
-	(void)state;
-	agent.memories.max = 1;
 	uint64_t before = agent.sessions.refused[WEIR_REFUSED_LIMIT];
 	pid_t child = sleeper();
+
 	for (int i = 0; i < 1000 && agent.sessions.refused[WEIR_REFUSED_LIMIT] == before; i++) {
 		usleep(1000);
 		rig_pump();
 	}
 	assert_true(agent.sessions.refused[WEIR_REFUSED_LIMIT] == before + 1);
+	return child;
+}
+
+/* A container has a limit of processes; others have room. */
+static void test_more_processes_than_slots(void **state)
+{
+	struct view view = view_of(1000), other;
+	char answer[32768];
+
+	(void)state;
+	agent.memories.max_of_container = 1;
+	pid_t child = refused_sleeper();
 	assert_int_equal(agent.memories.n, 1);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\nweir_refused_total{reason=\"limit\"} 1\n"));
+	other = view_of(1001);
+	assert_int_equal(agent.memories.n, 2);
 	end(child);
 	leave(&view);
+	leave(&other);
+}
+
+/* One container has all slots of the node. It gets no more of them, but another one gets its first
+ * ones. */
+static void test_full_node_has_room_for_others(void **state)
+{
+	struct view view = view_of(1000), other;
+	pid_t children[MEMORY_FIRST];
+
+	(void)state;
+	agent.memories.max = 4;
+	for (unsigned i = 0; i < MEMORY_FIRST - 1; i++) {
+		children[i] = sleeper();
+		wait_for_slots(i + 2);
+	}
+	children[MEMORY_FIRST - 1] = refused_sleeper();
+	other = view_of(1001);
+	assert_int_equal(agent.memories.n, MEMORY_FIRST + 1);
+	for (unsigned i = 0; i < MEMORY_FIRST; i++)
+		end(children[i]);
+	leave(&view);
+	leave(&other);
+}
+
+/* The next agent finds more processes than there is room for: they keep their slots. */
+static void test_full_node_restarts(void **state)
+{
+	struct view own = view_of(1000), after, other;
+	pid_t child = sleeper();
+
+	(void)state;
+	wait_for_slots(2);
+	uint32_t slot = slot_of(&own, child);
+	own.account->slots[own.slot].reserved = 6 << 20;
+	own.account->slots[slot].reserved = 8 << 20;
+	agent_deinit(&agent);
+
+	rig_start(true);
+	agent.memories.max = 1;
+	other = view_of(1001);
+	after = view_of(1000);
+	assert_int_equal(after.slot, own.slot);
+	assert_int_equal(slot_of(&own, child), slot);
+	assert_true(own.account->slots[own.slot].reserved == 6 << 20);
+	assert_true(own.account->slots[slot].reserved == 8 << 20);
+	wait_for_slots(3);
+	end(child);
+	wait_for_slots(2);
+	assert_true(own.account->slots[slot].reserved == 0);
+	leave(&own);
+	leave(&after);
+	leave(&other);
 }
 
 static unsigned count_files(void)
@@ -287,6 +355,66 @@ static unsigned count_files(void)
 		n += *entry->d_name != '.';
 	closedir(folder);
 	return n;
+}
+
+/* From now on @n descriptors can be opened, or a few more. */
+static void allow_descriptors(unsigned n)
+{
+	struct rlimit limit;
+	int lowest = dup(0);
+
+	assert_true(lowest >= 0);
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)lowest + n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* An agent that is short of descriptors does not know who lives. It forgets nobody. */
+static void test_short_of_descriptors(void **state)
+{
+	struct view own = view_of(1000);
+	const struct container_identity identity = next_identity;
+	struct memory *memory = NULL;
+	struct rlimit limit;
+	char gpu[GPU_ID_SIZE];
+
+	(void)state;
+	gpu_format_id(fake_hello(WEIR_BIT_NONE).gpu, gpu);
+	const struct memory_owner owner = {
+		.tenant = "1000 /test", .gpu = gpu, .identity = &identity};
+	own.account->slots[own.slot].reserved = 6 << 20;
+	agent_deinit(&agent);
+	rig_start(true);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (unsigned n = 1; n < 32 && !memory; n++) {
+		allow_descriptors(n);
+		memories_sweep(&agent.memories);
+		memory = memories_find(&agent.memories, &owner);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		assert_int_equal(count_files(), 2);
+		assert_int_equal(own.account->slots[own.slot].pid, getpid());
+		assert_true(own.account->slots[own.slot].reserved == 6 << 20);
+	}
+	assert_non_null(memory);
+	assert_int_equal(agent.memories.n, 1);
+	leave(&own);
+}
+
+/* A container that writes one PID into many slots gets one. */
+static void test_a_process_has_one_slot(void **state)
+{
+	struct view own = view_of(1000), after;
+
+	(void)state;
+	agent_deinit(&agent);
+	for (unsigned i = 100; i < 110; i++)
+		own.account->slots[i].pid = (uint32_t)getpid();
+	rig_start(true);
+	after = view_of(1000);
+	assert_int_equal(agent.memories.n, 1);
+	leave(&own);
+	leave(&after);
 }
 
 /* Files are removed if their processes die after the restart without a HELLO, and if a full disk
@@ -638,6 +766,10 @@ int main(void)
 		AGENT_TEST(test_limit_of_share),
 		AGENT_TEST(test_least_share),
 		AGENT_TEST(test_more_processes_than_slots),
+		AGENT_TEST(test_full_node_has_room_for_others),
+		AGENT_TEST(test_full_node_restarts),
+		AGENT_TEST(test_a_process_has_one_slot),
+		AGENT_TEST(test_short_of_descriptors),
 	};
 
 	return RUN_AGENT_TESTS(tests);
