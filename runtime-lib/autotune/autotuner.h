@@ -13,7 +13,7 @@
 
 #define BUILDS_MAX 3 /* of a form: register budgets of the compiler (weir/transform.h) */
 
-/* Who waits for what runs on the GPU, or did within the last seconds. */
+/* Which clients wait, or waited within the last seconds, for what runs on the GPU. */
 enum waiting {
 	WAITING_NOBODY,
 	WAITING_SAME_LEVEL, /* clients of the same level, which only long kernels delay */
@@ -134,7 +134,7 @@ struct autotuner {
 	struct candidate candidates[CANDIDATES_MAX];
 };
 
-/* Who waits for a kernel of @ns. */
+/* Which clients wait for a kernel of @ns. */
 static inline enum waiting waiting_for(enum waiting waiting, uint64_t ns)
 {
 	return waiting == WAITING_SAME_LEVEL && ns < LONG_KERNEL_NS ? WAITING_NOBODY : waiting;

@@ -1,4 +1,4 @@
-/* Who waits for the kernels of a client, or did so lately: that decides how kernels run. */
+/* Which other clients wait for the kernels of a client, or did so lately. The autotuner asks. */
 #pragma once
 
 #include "autotune/autotuner.h"

@@ -5,22 +5,15 @@
  *	kernel, gate, continuation, gate, continuation, … gate, last continuation
  *
  * The kernel, and all continuations but the last, leave when a higher level wants the GPU. Then the
- *next gate is closed until it does not, and the continuation behind goes on. The last one is never
- *asked to leave, so the launch is finished when the chain is. Nothing waits for a word that we
- *would have to write, and nobody has to launch anything later: while a stream is blocked, a launch
- *in another stream may be stuck behind it (README.md, traps).
+ * next gate is closed until it does not, and the continuation behind goes on. The last one is never
+ * asked to leave, so the launch is finished when the chain is. Nothing waits for a word that we
+ * would have to write, and nobody has to launch anything later: while a stream is blocked, a launch
+ * in another stream may be stuck behind it (README.md, traps).
  *
  * How many continuations a launch needs is learned from evictions (autotune). A client whose kernel
- *is finished while gates are closed says so (WEIR_STATUS_DONE), and the agent lets it pass.
+ * is finished while gates are closed says so (WEIR_STATUS_DONE), and the agent lets it pass.
  *
-<<<<<<< HEAD
- * Who is held when its kernel ends says so (WEIR_STATUS_DONE), and the agent lets it pass: else the
- * program would not hear of that until it runs again.
- *
- * A sliced launch is a number of launches of a part of the grid each, with gates between.
-=======
  * A sliced launch is several launches, each of a part of the grid, with gates between.
->>>>>>> 3ef08e2 (runtime-lib: plain words in the protocol, launches, measuring, forms and the shim)
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* Kernel times by regression: from a kernel's times at several sizes to its times at others (FLEP,
- *section 4.2). A model of one kernel is ridge regression in closed form over a few features of its
- *launches. Of two shapes the one stays that predicts each point best from the others:
+ * section 4.2). A model of one kernel is ridge regression in closed form over a few features of its
+ * launches. Of two shapes the one stays that predicts each point best from the others:
  *
  *	linear	ns = bias + sum(weight * x), with relative errors minimised
  *	power	log ns = bias + sum(weight * log(1 + x)): times of products and powers of sizes

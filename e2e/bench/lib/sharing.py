@@ -1,4 +1,4 @@
-"""Clients that all want all of the GPU: who gets how much, window by window."""
+"""Clients that all want all of the GPU: the part of each, window by window."""
 
 import dataclasses
 

@@ -1,12 +1,12 @@
 /* mbarrier: a barrier that is a word in shared memory. The word is opaque to programs; here it
- *counts in its upper bits the phases that are over, and below that the arrivals that this phase
- *still waits for and those that each phase expects.
+ * counts in its upper bits the phases that are over, and below that the arrivals that this phase
+ * still waits for and those that each phase expects.
  *
  *	63       40 39     20 19       0
  *	[  phase   | pending | expected ]
  *
  * Copies are done before anyone can look (memory.c), so nothing is ever in flight: a wait that
- *finds its phase not over says so, and the program asks again.
+ * finds its phase not over says so, and the program asks again.
  */
 #include "simcuda/ptx/execute/executors.h"
 #include "simcuda/ptx/execute/memory.h"
