@@ -117,8 +117,8 @@ void judge_eater_queue(struct plan *plan)
 	const struct queue *queue = eater->queue->result;
 
 	if (queue->tail != eater->total || queue->done != eater->total)
-		workload_fail("work-queue: %u tasks, %u done, not %u", queue->tail, queue->done,
-			      eater->total);
+		workload_fail("work-queue: wrong result: %u tasks, %u done, not %u", queue->tail,
+			      queue->done, eater->total);
 }
 
 void plan_eater_server(struct plan *plan, uint32_t requests)
@@ -157,11 +157,11 @@ void meanwhile_eater_server(struct plan *plan)
 		for (uint32_t i = 0; i < eater->blocks; i++) {
 			wait_for(plan, &boxes[i].answer, number);
 			if (boxes[i].result != want[i])
-				workload_fail(
-					"polling-server: answer %u of block %u is %#x, not %#x; "
-					"seed %llu",
-					number, i, boxes[i].result, want[i],
-					(unsigned long long)plan->workload->seed);
+				workload_fail("polling-server: wrong result: answer %u of block %u "
+					      "is %#x, "
+					      "not %#x; seed %llu",
+					      number, i, boxes[i].result, want[i],
+					      (unsigned long long)plan->workload->seed);
 		}
 	}
 	stop(eater);
@@ -175,8 +175,9 @@ void judge_eater_server(struct plan *plan)
 
 	for (uint32_t i = 0; i < eater->blocks; i++)
 		if (boxes[i].answer != eater->total)
-			workload_fail("polling-server: block %u gave %u answers, not %u", i,
-				      boxes[i].answer, eater->total);
+			workload_fail(
+				"polling-server: wrong result: block %u gave %u answers, not %u", i,
+				boxes[i].answer, eater->total);
 }
 
 void plan_eater_simulation(struct plan *plan, uint32_t milliseconds)
@@ -233,8 +234,8 @@ void judge_eater_simulation(struct plan *plan)
 		uint32_t want = jump(start[from], count * SIMULATION_PERIOD);
 
 		if (word[i] != want)
-			workload_fail("endless-simulation: word %u is %#x, not %#x, after %llu "
-				      "generations; seed %llu",
+			workload_fail("endless-simulation: wrong result: word %u is %#x, not %#x, "
+				      "after %llu generations; seed %llu",
 				      i, word[i], want, (unsigned long long)count,
 				      (unsigned long long)plan->workload->seed);
 	}
