@@ -1,6 +1,6 @@
 # Linked into every program.
 LIBRARIES += base
-base_SRC := runtime-lib/base/error.c runtime-lib/base/log.c runtime-lib/base/protocol.c
+base_SRC := runtime-lib/base/error.c runtime-lib/base/file.c runtime-lib/base/log.c runtime-lib/base/protocol.c
 
 # The library in the tenant's process. Its SONAME is the driver's.
 SHARED += libweir.so
@@ -55,12 +55,15 @@ $(NULL_DRIVER): runtime-lib/tests/null-driver.c $(GEN)/driver-symbols.txt
 		sed 's/.*/int &(void){return 0;}/' > $(GEN)/null-rest.c
 	$(Q)$(CC) -w -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(GEN)/null-driver.o $(GEN)/null-rest.c
 
-UNIT_TESTS += test-protocol test-launch-path
+UNIT_TESTS += test-protocol test-file test-launch-path
 # It counts calls of malloc, which a sanitizer brings with it.
 UNSANITIZED += test-launch-path
 test-protocol_SRC    := runtime-lib/tests/test-protocol.c
 test-protocol_STATIC := base
 test-protocol_LIBS   := -lcmocka
+test-file_SRC    := runtime-lib/tests/test-file.c
+test-file_STATIC := base
+test-file_LIBS   := -lcmocka
 GUEST_TESTS := test-guest test-guest-capture test-guest-gates test-guest-levels
 UNIT_TESTS += $(GUEST_TESTS)
 define guest-settings

@@ -1,0 +1,36 @@
+#include "weir/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "weir/base.h"
+
+int file_open(int dir, const char *path, int flags)
+{
+	cleanup(closep) int fd = openat(dir, path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0)
+		return -errno;
+	if (!S_ISREG(info.st_mode))
+		return S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL;
+	return take_fd(fd);
+}
+
+ssize_t file_read(int dir, const char *path, char *text, size_t size)
+{
+	cleanup(closep) int fd = file_open(dir, path, O_RDONLY);
+	size_t n = 0;
+	ssize_t got = fd;
+
+	text[0] = '\0';
+	/* Files of /proc may come in several parts. */
+	while (got >= 0 && n < size - 1 && (got = read(fd, text + n, size - 1 - n)) > 0)
+		n += (size_t)got;
+	if (fd < 0 || got < 0)
+		return fd < 0 ? fd : -errno;
+	text[n] = '\0';
+	return (ssize_t)n;
+}
