@@ -1,6 +1,6 @@
 #include "policy/charge.h"
 
-#include <stddef.h>
+#include "weir/base.h"
 
 /* The clock ratio is measured over so many ns of the client's runs, old ones counting less. */
 #define RATIO_MIN 20000000ull
@@ -15,11 +15,6 @@
  * be seen, and they would seem to run more than the clock says. */
 #define RATIO_BEHIND 1500000ull
 #define RATIO_BEFORE 2000000ull
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Kernels are reported as predicted; the clock ratio corrects that, by a factor of 2 at most. */
 static uint64_t by_ratio(const struct charge_state *state, uint64_t step)

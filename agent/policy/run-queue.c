@@ -414,11 +414,6 @@ static void decide(struct run_queues *queues, struct run_queue *queue)
 	queue->settled = true;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* When to decide next if all runs as predicted: the run is over, its work is done, or another
  * client must be current. */
 static uint64_t next_decision(const struct run_queue *queue, const struct policy_settings *settings)

@@ -27,7 +27,7 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 	for (size_t i = 0; i < 3; i++)
 		tuner->grid[i] = grid[i];
 	tuner->state = AUTOTUNE_WANTED;
-	tuner->native = ns ? ns : 1;
+	tuner->native = larger(ns, 1);
 	tuner->tuned_for = 0;
 	tuner->evictions = tuner->chain_unsure = 0;
 	tuner->chain = 0;
@@ -44,7 +44,7 @@ void autotune_init(struct autotuner *tuner, const struct autotune_settings *sett
 
 static bool take_one(_Atomic int32_t *grants)
 {
-	return atomic_load_explicit(grants, memory_order_relaxed) > 0 &&
+	return load_relaxed(grants) > 0 &&
 	       atomic_fetch_sub_explicit(grants, 1, memory_order_relaxed) > 0;
 }
 
@@ -52,7 +52,7 @@ static bool take_one(_Atomic int32_t *grants)
  * in the program. */
 static bool runs_natively(struct autotuner *tuner, bool waited)
 {
-	uint32_t launch = atomic_fetch_add_explicit(&tuner->compared, 1, memory_order_relaxed);
+	uint32_t launch = add_relaxed(&tuner->compared, 1);
 
 	return (waited ? take_one(&tuner->native_grants)
 		       : (launch * 2654435761u >> 16) % NATIVE_ONE_IN == 0) ||
@@ -65,7 +65,7 @@ static enum waiting waiting_settled(const struct autotuner *tuner,
 				    const struct autotune_launch *launch)
 {
 	bool overtaken = launch->overtaken && launch->native >= LONG_KERNEL_NS &&
-			 atomic_load_explicit(&tuner->short_blocks, memory_order_relaxed);
+			 load_relaxed(&tuner->short_blocks);
 
 	return overtaken ? WAITING_NOBODY : waiting_for(at->waiting, launch->native);
 }
@@ -78,13 +78,11 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	enum waiting settled = waiting_settled(tuner, at, launch), waiting = settled;
 	uint64_t too_short = settled == WAITING_NOBODY ? launch->short_alone : launch->short_waited;
 
-	decision.sample = atomic_load_explicit(&tuner->comparing, memory_order_relaxed);
+	decision.sample = load_relaxed(&tuner->comparing);
 	if (decision.sample)
 		waiting = waiting_for(at->waiting, launch->native);
-	decision.candidate = atomic_load_explicit(&tuner->in_use[waiting], memory_order_acquire);
-	decision.forms =
-		decision.candidate ||
-		atomic_load_explicit(&tuner->state, memory_order_relaxed) != AUTOTUNE_SETTLED;
+	decision.candidate = load_acquire(&tuner->in_use[waiting]);
+	decision.forms = decision.candidate || load_relaxed(&tuner->state) != AUTOTUNE_SETTLED;
 	if (decision.sample) {
 		if (runs_natively(tuner, waiting != WAITING_NOBODY))
 			decision.candidate = 0;
@@ -98,7 +96,7 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 	decision.yields = waiting != WAITING_NOBODY || launch->native >= LONG_KERNEL_NS ||
 			  autotune_forces(settings);
 	decision.config = &tuner->candidates[decision.candidate].config;
-	decision.chain = atomic_load_explicit(&tuner->chain, memory_order_relaxed);
+	decision.chain = load_relaxed(&tuner->chain);
 	return decision;
 }
 
@@ -119,7 +117,7 @@ static void set_chain(struct autotuner *tuner)
 	uint64_t wanted = spare + 2 * tuner->evictions / 16;
 	uint64_t most = tuner->native / EVICTION_EVERY_NS + 1;
 
-	most = most < CHAIN_MAX ? most : CHAIN_MAX;
+	most = smaller(most, CHAIN_MAX);
 	atomic_store(&tuner->chain,
 		     (uint32_t)(tuner->chain_unsure || wanted > most ? most : wanted));
 }
@@ -180,7 +178,7 @@ static void check_time(struct autotuner *tuner, const struct autotune_situation 
 	} else if (tuner->outliers >= (sample->crowded ? OUTLIERS_CROWDED : OUTLIERS) &&
 		   at->now - tuner->outlier_since >= OUTLIERS_FOR_NS && tuner->n < CANDIDATES_MAX &&
 		   tuner->tuned_for && !atomic_load(&tuner->refused)) {
-		tuner->native = ns ? ns : 1;
+		tuner->native = larger(ns, 1);
 		tuner->state = AUTOTUNE_WANTED;
 	}
 }

@@ -9,6 +9,8 @@
 
 #include "autotune/autotuner.h"
 
+#include "weir/base.h"
+
 /* How to launch a kernel. */
 struct launch_decision {
 	const struct launch_config *config; /* NULL: native */
@@ -36,8 +38,8 @@ struct launch_decision autotune_decide(struct autotuner *tuner, const struct aut
 /* Launch path: the launch was made natively instead. */
 static inline void autotune_not_launched(struct autotuner *tuner)
 {
-	if (atomic_load_explicit(&tuner->comparing, memory_order_relaxed))
-		atomic_fetch_add_explicit(&tuner->form_grants, 1, memory_order_relaxed);
+	if (load_relaxed(&tuner->comparing))
+		add_relaxed(&tuner->form_grants, 1);
 }
 /* Launch path: the driver refuses launches in forms; no more are made. */
 void autotune_refused(struct autotuner *tuner);
@@ -45,13 +47,13 @@ void autotune_refused(struct autotuner *tuner);
  * of a form that is faster, and must not end the use of that form. */
 static inline uint64_t autotune_native_time(const struct autotuner *tuner, uint64_t predicted)
 {
-	double best = atomic_load_explicit(&tuner->best_ratio, memory_order_relaxed);
-	uint64_t native = atomic_load_explicit(&tuner->native, memory_order_relaxed);
+	double best = load_relaxed(&tuner->best_ratio);
+	uint64_t native = load_relaxed(&tuner->native);
 
 	if (best >= 1 || predicted >= native)
 		return predicted;
 	uint64_t most = (uint64_t)((double)predicted / best);
-	return most < native ? most : native;
+	return smaller(most, native);
 }
 
 void autotune_sample(struct autotuner *tuner, const struct autotune_situation *at,

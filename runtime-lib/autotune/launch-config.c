@@ -169,8 +169,8 @@ static void add_build(struct autotuner *tuner, const struct launch_config *confi
 	uint64_t latest = chunk_max(tuner, time), chunk = TICKET_NS / time;
 	bool ahead = chunk != 0;
 
-	most = most < latest ? most : latest;
-	chunk = chunk < most ? chunk : most;
+	most = smaller(most, latest);
+	chunk = smaller(chunk, most);
 	chunk = chunk ? chunk : 1;
 	add_tickets(tuner, config, chunk, ahead);
 	if (autotune_forces(tuner->settings))
@@ -231,9 +231,9 @@ static void add_resumable(struct autotuner *tuner, const struct kernel_facts *fa
 		return;
 	uint64_t chunk = TICKET_NS / (block_time(tuner, config.workers) + 1);
 	uint64_t most = blocks / (4ull * config.workers);
-	chunk = chunk < most ? chunk : most;
+	chunk = smaller(chunk, most);
 	if (forced && !whole_grid_fits(tuner))
-		chunk = forced < blocks ? forced : blocks;
+		chunk = smaller(forced, blocks);
 	add_tickets(tuner, &config, chunk ? chunk : 1, false);
 }
 
@@ -250,8 +250,7 @@ static void add_slices(struct autotuner *tuner, const struct kernel_facts *facts
 	uint64_t length = grid[config.axis], across = launch_blocks(tuner) / length;
 	uint64_t step = (uint64_t)((double)length * (double)ns / (double)tuner->native);
 	uint64_t full = (config.workers + across - 1) / across, least = length / CHAIN_MAX + 1;
-	step = step > full ? step : full;
-	step = step > least ? step : least;
+	step = larger(larger(step, full), least);
 	const struct launch_config *before = &tuner->candidates[tuner->n - 1].config;
 	bool again = before->form == WEIR_SLICED && before->step == step;
 	if (step >= length || again)

@@ -1,3 +1,4 @@
+#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>
@@ -37,12 +38,12 @@ void log_init(const char *program, enum log_level level)
 void log_set_level(enum log_level level)
 {
 	/* Relaxed: a line more or less during the change does no harm. */
-	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
+	store_relaxed(&threshold, (int)level);
 }
 
 bool log_enabled(enum log_level level)
 {
-	return (int)level <= atomic_load_explicit(&threshold, memory_order_relaxed);
+	return (int)level <= load_relaxed(&threshold);
 }
 
 /* Copies @text as the inside of a quoted string. */

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define START_AGAIN 1000000000u /* ns, after threads could not be started */
+#define START_AGAIN NS_PER_S /* ns, after threads could not be started */
 
 struct client clients[CLIENTS_MAX];
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* of threads */
@@ -22,8 +22,7 @@ uint64_t client_now(void)
 static struct client *find(CUcontext context, enum client_state state)
 {
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (atomic_load_explicit(&clients[i].state, memory_order_acquire) == (int)state &&
-		    clients[i].context == context)
+		if (load_acquire(&clients[i].state) == (int)state && clients[i].context == context)
 			return &clients[i];
 	}
 	return NULL;

@@ -88,7 +88,7 @@ uint64_t binding_expire_hold(const struct level_binding *binding, uint64_t now)
 	if (!until)
 		return later;
 	if (now < until)
-		return until < later ? until : later;
+		return smaller(until, later);
 	atomic_store(&control->hold, 0);
 	log_limited(LOG_WARNING, 60,
 		    "the agent has forgotten that it holds this process: it goes on");

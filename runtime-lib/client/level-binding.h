@@ -47,26 +47,24 @@ static inline struct weir_demand_page *demand_page(const struct page *page)
 
 static inline bool binding_flag(const struct level_binding *binding, enum weir_control_flags flag)
 {
-	return atomic_load_explicit(&control_page(binding)->flags, memory_order_relaxed) & flag;
+	return load_relaxed(&control_page(binding)->flags) & flag;
 }
 
 static inline bool binding_has_slo(const struct level_binding *binding)
 {
-	return atomic_load_explicit(&control_page(binding)->latency_slo, memory_order_relaxed) != 0;
+	return load_relaxed(&control_page(binding)->latency_slo) != 0;
 }
 
 /* A higher level has work outstanding. */
 static inline bool binding_demanded(const struct level_binding *binding)
 {
-	return binding->wait &&
-	       atomic_load_explicit(&demand_page(binding->wait)->word, memory_order_relaxed);
+	return binding->wait && load_relaxed(&demand_page(binding->wait)->word);
 }
 
 /* A gate of this binding would be closed now. */
 static inline bool binding_closed(const struct level_binding *binding)
 {
-	return binding_demanded(binding) ||
-	       atomic_load_explicit(&control_page(binding)->hold, memory_order_relaxed);
+	return binding_demanded(binding) || load_relaxed(&control_page(binding)->hold);
 }
 
 /* It is closed, or same-level clients have work, so that the policy may close it at any time. */
@@ -92,7 +90,7 @@ bool binding_waits(const struct client *client);
 
 /* How often somebody must look for a hold that ended, in ns. The link does, too: the worker may be
  * in a driver call that itself waits for the end of the hold. */
-#define HOLD_LOOK 500000000u
+#define HOLD_LOOK (500 * NS_PER_MS)
 
 /* Any thread: opens the gates if the agent does not renew its hold in time, because it is stopped
  * or stuck. Returns when to look again. */

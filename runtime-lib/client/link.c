@@ -18,10 +18,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#define ANSWER_WITHIN 1000      /* ms, for the first connection, on an application's thread */
-#define RETRY_FIRST   50000000u /* ns */
-#define RETRY_MAX     400000000u
-#define WORK_EVERY    2000000u /* ns: the agent delays a client that tells more often */
+#define ANSWER_WITHIN 1000 /* ms, for the first connection, on an application's thread */
+#define RETRY_FIRST   (50 * NS_PER_MS) /* ns */
+#define RETRY_MAX     (400 * NS_PER_MS)
+#define WORK_EVERY    (2 * NS_PER_MS) /* ns: the agent delays a client that tells more often */
 
 struct link link_table[CLIENTS_MAX];
 
@@ -134,12 +134,12 @@ static void share_socket(struct link *link)
 void link_tell_work(struct client *client, uint64_t now)
 {
 	struct link *link = link_of(client);
-	int socket = atomic_load_explicit(&link->work_socket, memory_order_relaxed);
+	int socket = load_relaxed(&link->work_socket);
 	struct weir_work message = {0};
 
-	if (!socket || now - atomic_load_explicit(&link->told, memory_order_relaxed) < WORK_EVERY)
+	if (!socket || now - load_relaxed(&link->told) < WORK_EVERY)
 		return;
-	atomic_store_explicit(&link->told, now, memory_order_relaxed);
+	store_relaxed(&link->told, now);
 	weir_header_init(&message.header, WEIR_WORK, sizeof(message));
 	/* If the socket is full, the agent sees the work a little later. */
 	send(socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -149,7 +149,7 @@ static void retry_later(struct link *link, uint64_t now)
 {
 	uint64_t delay = link->retry_delay ? 2 * link->retry_delay : RETRY_FIRST;
 
-	link->retry_delay = delay < RETRY_MAX ? delay : RETRY_MAX;
+	link->retry_delay = smaller(delay, RETRY_MAX);
 	link->retry_at = now + link->retry_delay;
 }
 
@@ -270,7 +270,7 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	uint64_t next = request_send(client, link->socket, now);
 	uint64_t look = binding ? binding_expire_hold(binding, now) : UINT64_MAX;
-	return look < next ? look : next;
+	return smaller(look, next);
 }
 
 /* What to wait for; returns how long, in ms. */
@@ -283,11 +283,11 @@ static int prepare_poll(struct pollfd *sockets, uint64_t now)
 		if (atomic_load(&clients[i].state) != CLIENT_LIVE)
 			continue;
 		uint64_t due = look_after(&clients[i], now);
-		next = due < next ? due : next;
+		next = smaller(due, next);
 		sockets[i].fd = link_table[i].socket;
 	}
 	sockets[CLIENTS_MAX] = (struct pollfd){.fd = state.wake, .events = POLLIN};
-	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / NS_PER_MS + 1);
 }
 
 static void *run(void *unused)

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ANSWER_WITHIN 300000000000u /* ns */
-#define FULL_AGAIN    50000000u     /* the socket was full */
-#define BUSY_AGAIN    1000000000u   /* the service was busy the first time; then twice as long */
-#define BUSY_SHIFT    5u            /* doubled at most this often */
-#define LOST_MAX      3u            /* agents that may die while a request is sent */
+#define ANSWER_WITHIN (300 * NS_PER_S) /* ns */
+#define FULL_AGAIN    (50 * NS_PER_MS) /* the socket was full */
+#define BUSY_AGAIN    NS_PER_S         /* the service was busy the first time; then twice as long */
+#define BUSY_SHIFT    5u               /* doubled at most this often */
+#define LOST_MAX      3u               /* agents that may die while a request is sent */
 
 static struct {
 	struct request requests[REQUESTS_MAX];
@@ -29,13 +29,13 @@ struct request *request_at(const struct client *client, size_t index)
 
 static int state_of(const struct request *request)
 {
-	return atomic_load_explicit(&request->state, memory_order_acquire);
+	return load_acquire(&request->state);
 }
 
 /* Hands the slot over to the other thread. */
 static void set_state(struct request *request, enum request_state state)
 {
-	atomic_store_explicit(&request->state, state, memory_order_release);
+	store_release(&request->state, state);
 }
 
 bool request_room(const struct client *client)

@@ -32,16 +32,16 @@ struct stream_markers *stream_markers_want(struct stream_markers *markers)
 void stream_markers_leave(struct stream_markers *markers, CUstream handle,
 			  const struct progress *before)
 {
-	unsigned n = atomic_load_explicit(&markers->n, memory_order_acquire);
+	unsigned n = load_acquire(&markers->n);
 	int state = MARKER_FREE;
 
 	if (!n)
 		return;
-	unsigned next = atomic_load_explicit(&markers->next, memory_order_relaxed);
+	unsigned next = load_relaxed(&markers->next);
 	struct stream_marker *marker = &markers->markers[next % n];
 	if (!atomic_compare_exchange_strong(&marker->state, &state, MARKER_TAKEN))
 		return;
-	atomic_store_explicit(&markers->next, next + 1, memory_order_relaxed);
+	store_relaxed(&markers->next, next + 1);
 	/* Other threads may have put more before the marker. */
 	marker->before = *before;
 	bool left = real(cuEventRecord)(marker->event, handle) == CUDA_SUCCESS;

@@ -12,7 +12,7 @@
 #define NUMBERS 65536u /* of threads */
 
 #define STREAM_IDLE UINT64_MAX /* `seen` */
-#define LATE        1000000u   /* ns beyond twice the predicted time */
+#define LATE        NS_PER_MS  /* ns beyond twice the predicted time */
 
 struct stream stream_pool[STREAMS_MAX];
 _Atomic int capture_count;
@@ -33,9 +33,7 @@ static pthread_key_t thread_key; /* its destructor ends the per-thread streams o
 
 size_t stream_count(void)
 {
-	size_t n = atomic_load_explicit(&used, memory_order_acquire);
-
-	return n < STREAMS_MAX ? n : STREAMS_MAX;
+	return smaller(load_acquire(&used), STREAMS_MAX);
 }
 
 /* Handles and contexts are pointers whose low bits are zero, so tags tell the three kinds of keys
@@ -57,9 +55,9 @@ static _Atomic(struct stream *) *bucket_of(uint64_t key)
 
 static struct stream *lookup(uint64_t key)
 {
-	struct stream *stream = atomic_load_explicit(bucket_of(key), memory_order_acquire);
+	struct stream *stream = load_acquire(bucket_of(key));
 
-	while (stream && atomic_load_explicit(&stream->key, memory_order_acquire) != key)
+	while (stream && load_acquire(&stream->key) != key)
 		stream = stream->next;
 	return stream;
 }
@@ -263,8 +261,7 @@ static struct stream *make(struct name *name)
 /* The stream that this thread used last, or NULL. */
 static struct stream *again(uint64_t key)
 {
-	return recent && atomic_load_explicit(&recent->key, memory_order_acquire) == key ? recent
-											 : NULL;
+	return recent && load_acquire(&recent->key) == key ? recent : NULL;
 }
 
 struct stream *stream_known(CUstream handle, bool per_thread)

@@ -57,8 +57,7 @@ size_t stream_count(void);
 #define stream_for_each(s, owner)                                                                 \
 	for (struct stream * (s) = stream_pool, *end_ = stream_pool + stream_count(); (s) < end_; \
 	     (s)++)                                                                               \
-		if (atomic_load_explicit(&(s)->key, memory_order_acquire) > STREAM_GOES &&        \
-		    (s)->client == (owner))
+		if (load_acquire(&(s)->key) > STREAM_GOES && (s)->client == (owner))
 
 /* The record of a stream as the program names it to the driver. @per_thread: of a function for
  * which NULL means the per-thread default stream (_ptsz). NULL: not governed. */
@@ -87,10 +86,9 @@ static inline struct progress stream_progress(struct stream *stream)
 /* Launch path: a marker before a gate that may be closed, if the worker wants them. */
 static inline void stream_leave_marker(struct stream *stream)
 {
-	struct stream_markers *markers =
-		atomic_load_explicit(&stream->markers, memory_order_acquire);
+	struct stream_markers *markers = load_acquire(&stream->markers);
 
-	if (markers && atomic_load_explicit(&markers->n, memory_order_relaxed)) {
+	if (markers && load_relaxed(&markers->n)) {
 		struct progress before = stream_progress(stream);
 		stream_markers_leave(markers, stream->handle, &before);
 	}

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 /* How long until the next look, in ns. */
-#define TICK_LINGERING 50000u    /* demand is shown, and no launch is outstanding */
-#define TICK_STALLED   200000u   /* launches are outstanding and no new one came */
-#define TICK_CONTENDED 500000u   /* work is outstanding, and same-level clients have some, too */
-#define TICK_BUSY      1000000u  /* launches keep coming */
-#define TICK_IDLE      20000000u /* nothing outstanding */
-#define TICK_ASLEEP    50000000u /* and so for a second; worker_wake() makes a system call */
-#define ASLEEP_AFTER   1000000000u
-#define STALE          10000000u /* the driver is asked about a busy client at least this often */
+#define TICK_LINGERING (50 * NS_PER_US)  /* demand is shown, and no launch is outstanding */
+#define TICK_STALLED   (200 * NS_PER_US) /* launches are outstanding and no new one came */
+#define TICK_CONTENDED (500 * NS_PER_US) /* work is outstanding, also of same-level clients */
+#define TICK_BUSY      NS_PER_MS         /* launches keep coming */
+#define TICK_IDLE      (20 * NS_PER_MS)  /* nothing outstanding */
+#define TICK_ASLEEP    (50 * NS_PER_MS)  /* and so for a second; worker_wake() is a system call */
+#define ASLEEP_AFTER   NS_PER_S
+#define STALE          (10 * NS_PER_MS) /* a busy client's driver is asked at least this often */
 
 static struct {
 	bool started;
@@ -168,8 +168,8 @@ static uint64_t look_after(struct client *client, uint64_t now)
 /* @wakes: the count before the looks, so that no wake since then is lost. */
 static void sleep_for(uint64_t ns, bool deep, uint32_t wakes)
 {
-	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
-				.tv_nsec = (long)(ns % 1000000000)};
+	struct timespec time = {.tv_sec = (time_t)(ns / NS_PER_S),
+				.tv_nsec = (long)(ns % NS_PER_S)};
 
 	if (!deep) {
 		nanosleep(&time, NULL);
@@ -196,8 +196,7 @@ static void *run(void *unused)
 		for (size_t i = 0; i < CLIENTS_MAX; i++) {
 			if (atomic_load(&clients[i].state) != CLIENT_LIVE)
 				continue;
-			uint64_t wanted = look_after(&clients[i], now);
-			next = wanted < next ? wanted : next;
+			next = smaller(next, look_after(&clients[i], now));
 		}
 		each_subsystem(round, now);
 		if (next < TICK_IDLE)

@@ -29,14 +29,14 @@ void busy_period_begin(struct busy_period *busy, uint64_t now)
 
 void busy_period_goes_on(struct busy_period *busy, uint64_t now)
 {
-	atomic_store_explicit(&busy->seen, now, memory_order_relaxed);
+	store_relaxed(&busy->seen, now);
 }
 
 /* If more work came while demand lingered, it was seen after @idle. */
 void busy_period_end(struct busy_period *busy, uint64_t idle)
 {
 	uint64_t since = atomic_exchange(&busy->since, 0), seen = atomic_load(&busy->seen);
-	uint64_t until = seen > idle ? seen : idle;
+	uint64_t until = larger(seen, idle);
 
 	if (since && until > since)
 		learn(busy, until - since);

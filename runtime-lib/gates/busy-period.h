@@ -3,12 +3,10 @@
  * latest periods counts. Speculative demand for work that never comes begins none. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdint.h>
+#include "weir/base.h"
 
-#define BUSY_PERIODS 16u /* the shortest of the latest 16 to 32 */
-#define BUSY_PERIOD_LONG \
-	1000000000u /* ns: a period that lasts longer makes earlier ones meaningless */
+#define BUSY_PERIODS     16u      /* the shortest of the latest 16 to 32 */
+#define BUSY_PERIOD_LONG NS_PER_S /* a longer period makes earlier ones meaningless */
 
 /* Any thread. */
 struct busy_period {

@@ -9,16 +9,16 @@
 #include <string.h>
 
 /* Launches that follow each other this closely are one busy period. */
-#define LINGER_MAX 100000u /* ns */
+#define LINGER_MAX (100 * NS_PER_US) /* ns */
 
 /* For this long the client that came first is ahead of those that come while it is at work. */
-#define FIRST_MAX 20000000u /* ns */
+#define FIRST_MAX (20 * NS_PER_MS) /* ns */
 
 /* Speculation. */
 #define TRUST_ONE 256u
 #define TRUST_MIN (TRUST_ONE * 3 / 4)
-#define KEPT      8u     /* the mean is of about this many copies */
-#define SLACK     50000u /* ns */
+#define KEPT      8u               /* the mean is of about this many copies */
+#define SLACK     (50 * NS_PER_US) /* ns */
 
 struct demand demand_table[CLIENTS_MAX];
 static bool speculation_off;
@@ -108,8 +108,8 @@ static void tell(const struct level_binding *binding, uint64_t outstanding, uint
 {
 	struct weir_status_page *status = status_page(binding);
 
-	atomic_store_explicit(&status->remaining, remaining, memory_order_relaxed);
-	atomic_store_explicit(&status->outstanding, outstanding, memory_order_release);
+	store_relaxed(&status->remaining, remaining);
+	store_release(&status->outstanding, outstanding);
 }
 
 /* Counts demand time up to @now. @next: from when it goes on; 0: demand has ended. */
@@ -119,8 +119,7 @@ static void count_time(struct client *client, uint64_t now, uint64_t next)
 	uint64_t since = atomic_exchange(&demand_of(client)->since, next);
 
 	if (since && now > since && binding)
-		atomic_fetch_add_explicit(&status_page(binding)->demand_time, now - since,
-					  memory_order_relaxed);
+		add_relaxed(&status_page(binding)->demand_time, now - since);
 }
 
 static void learn_gap(struct client *client, uint64_t gap)
@@ -143,7 +142,7 @@ static void show(struct client *client, const struct level_binding *binding, uin
 	struct demand *demand = demand_of(client);
 
 	busy_period_begin(&demand->busy, now);
-	atomic_store_explicit(&demand->came_first, set_bits(binding), memory_order_relaxed);
+	store_relaxed(&demand->came_first, set_bits(binding));
 	atomic_store(&demand->shown, DEMAND_SHOWN);
 }
 

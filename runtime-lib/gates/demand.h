@@ -18,7 +18,7 @@ enum demand_shown {
 	DEMAND_SPECULATIVE,
 };
 
-#define SPECULATION_LEAD_MAX 500000u /* ns from the copy to the launch; longer does not pay */
+#define SPECULATION_LEAD_MAX (500 * NS_PER_US) /* from copy to launch; longer does not pay */
 
 struct speculation {
 	_Atomic uint64_t since; /* ns, of the first copy since there was no demand; 0: none */

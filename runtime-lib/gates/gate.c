@@ -2,8 +2,8 @@
 
 #include "weir/log.h"
 
-#define GATE_FELT     100000u     /* ns of kernels of which a gate is more than a fortieth */
-#define CONTENDED_FOR 1000000000u /* ns that gates stay dense */
+#define GATE_FELT     (100 * NS_PER_US) /* ns of kernels of which a gate is more than a fortieth */
+#define CONTENDED_FOR NS_PER_S          /* ns that gates stay dense */
 
 struct gating gating_table[CLIENTS_MAX];
 
@@ -17,9 +17,9 @@ struct gate_words gate_words(const struct level_binding *binding, bool yields)
 	struct gate_words words = {0};
 
 	if (binding->wait)
-		words.demand = atomic_load_explicit(&binding->wait->gpu, memory_order_relaxed);
+		words.demand = load_relaxed(&binding->wait->gpu);
 	if (yields && holdable(binding))
-		words.hold = atomic_load_explicit(&binding->control->gpu, memory_order_relaxed) +
+		words.hold = load_relaxed(&binding->control->gpu) +
 			     offsetof(struct weir_control_page, hold);
 	return words;
 }
@@ -55,7 +55,7 @@ static bool put(struct stream *stream, const struct level_binding *binding, bool
 
 static bool due(const struct stream *stream, uint64_t interval)
 {
-	return atomic_load_explicit(&stream->since_gate, memory_order_relaxed) >= interval;
+	return load_relaxed(&stream->since_gate) >= interval;
 }
 
 static uint64_t dense(const struct level_binding *binding)
@@ -87,12 +87,12 @@ bool gate_put(struct stream *stream, const struct level_binding *binding, bool y
 	if (!put(stream, binding, yields))
 		return false;
 	if (yields || !holdable(binding))
-		atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
-	if (atomic_fetch_add_explicit(&gating->gates, 1, memory_order_relaxed) == 0)
+		store_relaxed(&stream->since_gate, 0);
+	if (add_relaxed(&gating->gates, 1) == 0)
 		log_debug("gates at level %u", binding->level);
 	bool closed = binding_closed(binding);
 	if (closed)
-		atomic_fetch_add_explicit(&gating->gates_closed, 1, memory_order_relaxed);
+		add_relaxed(&gating->gates_closed, 1);
 	return closed;
 }
 
@@ -101,12 +101,11 @@ bool gate_put(struct stream *stream, const struct level_binding *binding, bool y
  * long one. */
 static bool goes_first(struct stream *stream, uint64_t interval, uint64_t predicted)
 {
-	uint64_t first =
-		predicted + atomic_load_explicit(&stream->gone_first, memory_order_relaxed);
+	uint64_t first = predicted + load_relaxed(&stream->gone_first);
 
 	if (!predicted || interval < GATE_INTERVAL_ALONE || first > GATE_FELT)
 		return false;
-	atomic_store_explicit(&stream->gone_first, first, memory_order_relaxed);
+	store_relaxed(&stream->gone_first, first);
 	return true;
 }
 
@@ -114,23 +113,21 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 {
 	const struct weir_control_page *control = control_page(binding);
 
-	return predicted && predicted <= GATE_STARTS_MAX &&
-	       !atomic_load_explicit(&control->above, memory_order_relaxed) &&
+	return predicted && predicted <= GATE_STARTS_MAX && !load_relaxed(&control->above) &&
 	       !binding_closed(binding);
 }
 
 bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
 	       bool starts)
 {
-	uint64_t interval =
-		atomic_load_explicit(&gating_of(stream->client)->interval, memory_order_relaxed);
+	uint64_t interval = load_relaxed(&gating_of(stream->client)->interval);
 
 	if (!due(stream, interval) || goes_first(stream, interval, predicted))
 		return false;
-	atomic_store_explicit(&stream->gone_first, 0, memory_order_relaxed);
+	store_relaxed(&stream->gone_first, 0);
 	if (!starts || !passes_at_once(binding, predicted))
 		return gate_put(stream, binding, true);
-	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+	store_relaxed(&stream->since_gate, 0);
 	return false;
 }
 
@@ -138,7 +135,7 @@ void gate_capture(struct stream *stream, const struct level_binding *binding)
 {
 	if (!due(stream, GATE_INTERVAL_QUIET) || !put(stream, binding, true))
 		return;
-	atomic_store_explicit(&stream->since_gate, 0, memory_order_relaxed);
+	store_relaxed(&stream->since_gate, 0);
 	if (!(atomic_fetch_or(&gating_of(stream->client)->graph_levels, 1u << binding->level) &
 	      1u << binding->level))
 		log_debug("graphs captured now have gates of level %u inside", binding->level);

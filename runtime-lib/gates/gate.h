@@ -12,16 +12,16 @@
  *
  * A higher-level client waits for what all clients that run at the same time have begun. So each of
  * n such clients has gates n times as dense; the others' kernels fill the time that they cost. */
-#define GATE_INTERVAL_CONTENDED 100000u /* ns */
-#define GATE_BESIDE_MAX         8u      /* n, at most */
-#define GATE_INTERVAL_QUIET     400000u
-#define GATE_INTERVAL_ALONE     1000000u
+#define GATE_INTERVAL_CONTENDED (100 * NS_PER_US) /* ns */
+#define GATE_BESIDE_MAX         8u                /* n, at most */
+#define GATE_INTERVAL_QUIET     (400 * NS_PER_US)
+#define GATE_INTERVAL_ALONE     NS_PER_MS
 
 /* A client without higher-level clients needs no gate before a launch into an idle stream if the
  * gate would be open. Such a gate and its call cost 10 us, and mostly somebody waits for the
  * launch. Only launches up to this long, because earlier work may still be in the way of a long
  * one. */
-#define GATE_STARTS_MAX 2000000u /* ns */
+#define GATE_STARTS_MAX (2 * NS_PER_MS) /* ns */
 
 struct gating {
 	_Atomic uint64_t interval; /* ns of predicted work between gates; the worker sets it */
@@ -39,8 +39,7 @@ PER_CLIENT(gating)
 /* Launch path: gates are as dense as for one contended client, or denser. */
 static inline bool gate_is_contended(const struct client *client)
 {
-	return atomic_load_explicit(&gating_of(client)->interval, memory_order_relaxed) <=
-	       GATE_INTERVAL_CONTENDED;
+	return load_relaxed(&gating_of(client)->interval) <= GATE_INTERVAL_CONTENDED;
 }
 
 /* Launch path, before a kernel of @predicted ns (0: not known): puts a gate into the stream if one
@@ -66,8 +65,7 @@ struct gate_words gate_words(const struct level_binding *binding, bool yields);
 /* After a launch of @predicted ns; 0: not known. */
 static inline void gate_account(struct stream *stream, uint64_t predicted)
 {
-	atomic_fetch_add_explicit(&stream->since_gate, predicted ? predicted : GATE_INTERVAL_QUIET,
-				  memory_order_relaxed);
+	add_relaxed(&stream->since_gate, predicted ? predicted : GATE_INTERVAL_QUIET);
 }
 
 /* ns between gates under these conditions. */

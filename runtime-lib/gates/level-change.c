@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-#define FORMER_FOR   1000000000u /* ns that a launch may go on with the binding that it has read */
-#define SETTLE_AGAIN 1000000000u /* ns, after the driver did not take the pages */
+#define FORMER_FOR   NS_PER_S /* ns that a launch may go on with the binding that it has read */
+#define SETTLE_AGAIN NS_PER_S /* ns, after the driver did not take the pages */
 
 /* Worker. */
 static struct level_change {

@@ -5,10 +5,10 @@
 
 #include "weir/log.h"
 
-#define ATTRIBUTES_MAX 15           /* that a program's launch may have besides */
-#define LENGTHS        4            /* classes of length above the least: up to LONG_KERNEL_NS, */
-#define LONGER         2            /* and up to two, four and eight times that */
-#define ORDERED_AFTER  10000000000u /* ns after the last launch that had no order */
+#define ATTRIBUTES_MAX 15 /* that a program's launch may have besides */
+#define LENGTHS        4  /* classes of length above the least: up to LONG_KERNEL_NS, */
+#define LONGER         2  /* and up to two, four and eight times that */
+#define ORDERED_AFTER  (10 * NS_PER_S) /* ns after the last launch that had no order */
 
 struct launch_order launch_order_table[CLIENTS_MAX];
 
@@ -35,19 +35,17 @@ void priority_stream_made(struct stream *stream)
 
 static bool has_other_levels(const struct weir_control_page *control)
 {
-	return atomic_load_explicit(&control->above, memory_order_relaxed) ||
-	       atomic_load_explicit(&control->below, memory_order_relaxed);
+	return load_relaxed(&control->above) || load_relaxed(&control->below);
 }
 
 static bool are_ordered(const struct weir_control_page *control)
 {
-	return atomic_load_explicit(&control->flags, memory_order_relaxed) & WEIR_CONTROL_AHEAD;
+	return load_relaxed(&control->flags) & WEIR_CONTROL_AHEAD;
 }
 
 static bool goes_by_length(const struct client *client, const struct weir_control_page *control)
 {
-	return atomic_load_explicit(&launch_order_of(client)->priorities, memory_order_relaxed) >=
-		       LENGTHS &&
+	return load_relaxed(&launch_order_of(client)->priorities) >= LENGTHS &&
 	       are_ordered(control) && !has_other_levels(control);
 }
 
@@ -56,8 +54,8 @@ static bool goes_by_length(const struct client *client, const struct weir_contro
 static bool goes_first(const struct client *client, const struct weir_control_page *control,
 		       uint64_t predicted)
 {
-	return atomic_load_explicit(&demand_of(client)->came_first, memory_order_relaxed) &&
-	       are_ordered(control) && predicted < LONG_KERNEL_NS;
+	return load_relaxed(&demand_of(client)->came_first) && are_ordered(control) &&
+	       predicted < LONG_KERNEL_NS;
 }
 
 bool priority_is_given(const CUlaunchConfig *config)
@@ -94,9 +92,7 @@ int priority_of_launch(const struct stream *stream, const struct level_binding *
 {
 	const struct weir_control_page *control = control_page(binding);
 	const struct client *client = stream->client;
-	unsigned n = atomic_load_explicit(&launch_order_of(client)->priorities,
-					  memory_order_relaxed),
-		 step;
+	unsigned n = load_relaxed(&launch_order_of(client)->priorities), step;
 	bool ahead = stream->priority < 0;
 
 	if (!n)

@@ -40,9 +40,8 @@ static inline void priority_note_unordered(const struct stream *stream, bool ord
 {
 	struct launch_order *order = launch_order_of(stream->client);
 
-	if ((!ordered || stream->priority < 0) &&
-	    !atomic_load_explicit(&order->unordered, memory_order_relaxed))
-		atomic_store_explicit(&order->unordered, 1, memory_order_relaxed);
+	if ((!ordered || stream->priority < 0) && !load_relaxed(&order->unordered))
+		store_relaxed(&order->unordered, 1);
 }
 
 #define PRIORITY_OWN 1 /* not a priority: the launch's stream has the right one */

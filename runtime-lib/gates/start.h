@@ -33,7 +33,7 @@ static inline void start_begin(struct client *client, bool closed)
 	if (closed)
 		atomic_compare_exchange_strong(&start->since, &none, client_now());
 	else
-		atomic_fetch_add_explicit(&start->starts, 1, memory_order_relaxed);
+		add_relaxed(&start->starts, 1);
 }
 
 /* Any thread: all launches are finished, so they have started. The worker may look much later. */

@@ -3,7 +3,7 @@
 #include "client/level-binding.h"
 
 /* ns: others that want the GPU now and then must not find a long native kernel each time. */
-#define WAITED_FOR 10000000000u
+#define WAITED_FOR (10 * NS_PER_S)
 
 struct waiters waiters_table[CLIENTS_MAX];
 

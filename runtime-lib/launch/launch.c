@@ -37,7 +37,7 @@ enum launch_kind {
 };
 
 /* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
-#define CAPTURED_UNKNOWN 20000u /* ns */
+#define CAPTURED_UNKNOWN (20 * NS_PER_US) /* ns */
 
 static void launch_captured(struct stream *stream, const struct level_binding *binding,
 			    uint64_t predicted, bool gate)
@@ -85,21 +85,18 @@ static struct launch_decision decide(struct tuned_kernel *tuned, const struct cl
 				     const struct level_binding *binding, uint64_t key,
 				     uint64_t predicted)
 {
-	uint64_t interval =
-		atomic_load_explicit(&gating_of(client)->interval, memory_order_relaxed);
+	uint64_t interval = load_relaxed(&gating_of(client)->interval);
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
 
-	return tuning_decide(
-		tuned, client, key,
-		&(struct autotune_launch){
-			.native = native,
-			.short_alone = gate_interval(binding, false),
-			.short_waited = interval > GATE_INTERVAL_CONTENDED
-						? interval
-						: GATE_INTERVAL_CONTENDED,
-			.overtaken = native < PRIORITY_LONG_NS &&
-				     atomic_load_explicit(&launch_order_of(client)->yields,
-							  memory_order_relaxed)});
+	return tuning_decide(tuned, client, key,
+			     &(struct autotune_launch){
+				     .native = native,
+				     .short_alone = gate_interval(binding, false),
+				     .short_waited = interval > GATE_INTERVAL_CONTENDED
+							     ? interval
+							     : GATE_INTERVAL_CONTENDED,
+				     .overtaken = native < PRIORITY_LONG_NS &&
+						  load_relaxed(&launch_order_of(client)->yields)});
 }
 
 /* Reads the binding again after `begun` has grown: a change of level waits for launches that may
@@ -119,8 +116,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	*launch = (struct launch){0};
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
 	const struct level_binding *binding =
-		stream ? atomic_load_explicit(&stream->client->binding, memory_order_acquire)
-		       : NULL;
+		stream ? load_acquire(&stream->client->binding) : NULL;
 
 	if (!binding)
 		return;
@@ -133,7 +129,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	}
 
 	launch->stream = stream;
-	launch->slot = atomic_load_explicit(&stream->slot, memory_order_acquire);
+	launch->slot = load_acquire(&stream->slot);
 	if (launch->slot)
 		preempt_slot_lock(launch->slot);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
@@ -141,13 +137,13 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, binding, predicted);
-	bool starts = atomic_load_explicit(&stream->completed, memory_order_relaxed) + 1 == begun;
+	bool starts = load_relaxed(&stream->completed) + 1 == begun;
 	bool closed = gate_pass(stream, binding, predicted, starts);
 	uint64_t started =
 		starts && kind != LAUNCH_OVERLAP ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
-	struct tuned_kernel *tuned = atomic_load_explicit(&kernel->tuned, memory_order_acquire);
+	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
 	if (tuned && kind == LAUNCH_PLAIN && binding->wait)
 		launch->decision = decide(tuned, stream->client, binding, key, predicted);
 	launch->decision.priority = priority_of_launch(stream, binding, predicted);
@@ -200,7 +196,7 @@ static CUresult launch_end(struct launch *launch, CUresult result)
 		preempt_slot_unlock(launch->slot);
 	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
-	if (atomic_load_explicit(&stream->marker_wanted, memory_order_relaxed) && stream->marker &&
+	if (load_relaxed(&stream->marker_wanted) && stream->marker &&
 	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
 		atomic_store(&stream->marked_predicted, predicted + launch->predicted);
 		atomic_store(&stream->marked, issued);

@@ -7,9 +7,9 @@
 #include "measure/sample.h"
 #include "preempt/tuning.h"
 
-#define UNSEEN        2000000u  /* ns: between two looks so far apart gates may have been closed */
-#define SAMPLE_EVERY  5000000u  /* ns: one launch is measured, whatever is known of it; */
-#define SAMPLE_WITHIN 20000000u /* then a short one, too */
+#define UNSEEN        (2 * NS_PER_MS) /* ns: between two looks so far apart gates may have been closed */
+#define SAMPLE_EVERY  (5 * NS_PER_MS)  /* ns: one launch is measured, whatever is known of it; */
+#define SAMPLE_WITHIN (20 * NS_PER_MS) /* then a short one, too */
 
 /* ns, of a continuation that finds nothing to do, with its gate (H200). */
 #define LINK_NS 4600u

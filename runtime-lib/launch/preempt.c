@@ -142,7 +142,7 @@ static bool has_saves(struct stream *stream, struct preempt_slot *slot,
 
 	if (need <= atomic_load(&slot->saves_size))
 		return true;
-	if (need > atomic_load_explicit(&slot->saves_wanted, memory_order_relaxed)) {
+	if (need > load_relaxed(&slot->saves_wanted)) {
 		atomic_store(&slot->saves_wanted, need);
 		atomic_store(&preempting_of(stream->client)->slots_wanted, 1);
 	}
@@ -169,8 +169,7 @@ static uint32_t affordable(const struct preempt_slot *slot, uint32_t wanted)
 	uint32_t links = atomic_load(&slot->links);
 	uint32_t most = links < LINKS_MAX ? (LINKS_MAX - links) / 2 : 0;
 
-	most = most > LINKS_LEAST ? most : LINKS_LEAST;
-	return wanted < most ? wanted : most;
+	return smaller(wanted, larger(most, LINKS_LEAST));
 }
 
 /* If the recording fails, the sample has no time between its events. */
@@ -187,7 +186,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 {
 	const struct launch_config *config = decision->config;
 	struct gate_words words = gate_words(binding, decision->yields);
-	uint32_t last = atomic_load_explicit(&slot->last, memory_order_relaxed);
+	uint32_t last = load_relaxed(&slot->last);
 	uint32_t serial = last + 1, chain = affordable(slot, decision->chain);
 	uint8_t packed[PACKED_MAX] __attribute__((aligned(16)));
 	struct weir_persistent *hidden = (void *)(packed + config->hidden_at);
@@ -225,12 +224,12 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		sample->chain = chain;
 		atomic_store(&sample->flight, SAMPLE_FLYING);
 	}
-	slot->flights[serial % FLIGHTS_MAX] = (struct flight){
-		.tuned = decision->tuned,
-		.sample = sample,
-		.form = config->form,
-		.chain = chain,
-		.number = atomic_load_explicit(&stream->begun, memory_order_relaxed)};
+	slot->flights[serial % FLIGHTS_MAX] =
+		(struct flight){.tuned = decision->tuned,
+				.sample = sample,
+				.form = config->form,
+				.chain = chain,
+				.number = load_relaxed(&stream->begun)};
 	atomic_fetch_add(&slot->links, chain);
 	atomic_store(&slot->last, serial);
 	return true;
@@ -250,9 +249,7 @@ bool preempt_launch(struct stream *stream, struct preempt_slot *slot,
 		launched = launch_chain(stream, slot, binding, call, decision, sample, result);
 	}
 	if (launched)
-		atomic_fetch_add_explicit(
-			&preempting_of(stream->client)->launches[decision->config->form], 1,
-			memory_order_relaxed);
+		add_relaxed(&preempting_of(stream->client)->launches[decision->config->form], 1);
 	return launched;
 }
 

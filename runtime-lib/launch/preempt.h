@@ -85,7 +85,7 @@ static inline void preempt_slot_lock(struct preempt_slot *slot)
 
 static inline void preempt_slot_unlock(struct preempt_slot *slot)
 {
-	atomic_store_explicit(&slot->busy, 0, memory_order_release);
+	store_release(&slot->busy, 0);
 }
 
 /* Launch path, with the slot locked: launches as the decision's config says. False: nothing was
@@ -110,7 +110,7 @@ PER_CLIENT(preempting)
 /* Launch path: the stream should have a slot. */
 static inline void preempt_want(struct stream *stream)
 {
-	if (atomic_load_explicit(&stream->slot_wanted, memory_order_relaxed))
+	if (load_relaxed(&stream->slot_wanted))
 		return;
 	atomic_store(&stream->slot_wanted, 1);
 	atomic_store(&preempting_of(stream->client)->slots_wanted, 1);

@@ -54,16 +54,16 @@ uint64_t kernel_key(const struct geometry *geometry)
 /* Overwrites an entry; readers in between see a kernel of unknown time. */
 static void claim(struct kernel_time *entry, uint64_t key)
 {
-	atomic_store_explicit(&entry->mean, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->variance, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->sizes_variance, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->eviction, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->varies, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->samples, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->longer, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->launches, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->tuned, NULL, memory_order_relaxed);
-	atomic_store_explicit(&entry->key, key, memory_order_release);
+	store_relaxed(&entry->mean, 0);
+	store_relaxed(&entry->variance, 0);
+	store_relaxed(&entry->sizes_variance, 0);
+	store_relaxed(&entry->eviction, 0);
+	store_relaxed(&entry->varies, 0);
+	store_relaxed(&entry->samples, 0);
+	store_relaxed(&entry->longer, 0);
+	store_relaxed(&entry->launches, 0);
+	store_relaxed(&entry->tuned, NULL);
+	store_release(&entry->key, key);
 }
 
 struct kernel_time *kernel_find(uint64_t key)
@@ -72,7 +72,7 @@ struct kernel_time *kernel_find(uint64_t key)
 	struct kernel_time *victim = set;
 
 	for (size_t i = 0; i < WAYS; i++) {
-		uint64_t found = atomic_load_explicit(&set[i].key, memory_order_acquire);
+		uint64_t found = load_acquire(&set[i].key);
 		if (found == key)
 			return &set[i];
 		if (!found) {
@@ -95,19 +95,17 @@ static bool is_turn(uint32_t n, bool wanted, bool felt)
 /* The latest samples were much longer: because of others, or the mean is wrong. */
 static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
 {
-	return atomic_load_explicit(&kernel->longer, memory_order_relaxed) &&
-	       atomic_load_explicit(&kernel->least, memory_order_relaxed) >= 2 * mean;
+	return load_relaxed(&kernel->longer) && load_relaxed(&kernel->least) >= 2 * mean;
 }
 
 bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
-	bool wanted = kernel_varies(kernel) ||
-		      (leaves && !atomic_load_explicit(&kernel->eviction, memory_order_relaxed));
+	bool wanted = kernel_varies(kernel) || (leaves && !load_relaxed(&kernel->eviction));
 	/* Not atomic as a whole: a sample more or less does no harm. */
-	uint32_t n = atomic_load_explicit(&kernel->launches, memory_order_relaxed) + 1;
+	uint32_t n = load_relaxed(&kernel->launches) + 1;
 	uint64_t mean = kernel_mean(kernel);
 
-	atomic_store_explicit(&kernel->launches, n, memory_order_relaxed);
+	store_relaxed(&kernel->launches, n);
 	return n <= FIRST_SAMPLES || is_turn(n, wanted, mean && mean < KERNEL_FELT) ||
 	       is_doubted(kernel, mean);
 }
@@ -156,7 +154,7 @@ static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_
 	uint32_t n = atomic_load(&kernel->longer);
 	uint64_t least = n ? atomic_load(&kernel->least) : ns;
 
-	least = ns < least ? ns : least;
+	least = smaller(ns, least);
 	bool enough = n >= (least < 2 * mean ? LITTLE_LONGER : LONGER_MOST);
 	atomic_store(&kernel->least, least);
 	atomic_store(&kernel->longer, enough ? 0 : n + 1);

@@ -11,7 +11,7 @@
 struct tuned_kernel;
 
 /* ns: the events around a launch, 3.3 us on an H200, disturb shorter kernels. */
-#define KERNEL_FELT 300000u
+#define KERNEL_FELT (300 * NS_PER_US)
 
 struct kernel_time {
 	_Atomic uint64_t key;
@@ -45,12 +45,12 @@ struct kernel_time *kernel_find(uint64_t key);
 /* ns; 0: not known. */
 static inline uint64_t kernel_mean(const struct kernel_time *kernel)
 {
-	return atomic_load_explicit(&kernel->mean, memory_order_relaxed);
+	return load_relaxed(&kernel->mean);
 }
 
 static inline bool kernel_varies(const struct kernel_time *kernel)
 {
-	return atomic_load_explicit(&kernel->varies, memory_order_relaxed);
+	return load_relaxed(&kernel->varies);
 }
 
 /* Counts a launch and says whether to sample it: the first few, then one in many, more of those

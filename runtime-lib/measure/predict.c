@@ -7,8 +7,8 @@
 
 #define MODELS         512u /* a power of two */
 #define WAYS           4u
-#define FIT_EVERY      10000000u /* ns; one takes 0.1 ms */
-#define LOOKED_THROUGH 64u       /* parameters */
+#define FIT_EVERY      (10 * NS_PER_MS) /* ns; one takes 0.1 ms */
+#define LOOKED_THROUGH 64u              /* parameters */
 
 /* Where a scalar argument lies. */
 struct slot {
@@ -53,7 +53,7 @@ static struct model *find(const void *function)
 	struct model *set = set_of(key);
 
 	for (size_t i = 0; i < WAYS; i++) {
-		if (atomic_load_explicit(&set[i].key, memory_order_relaxed) == key)
+		if (load_relaxed(&set[i].key) == key)
 			return &set[i];
 	}
 	return NULL;
@@ -68,11 +68,10 @@ static bool look_up(struct view *view, const void *function)
 
 	if (!model)
 		return false;
-	uint32_t sequence = atomic_load_explicit(&model->sequence, memory_order_acquire);
+	uint32_t sequence = load_acquire(&model->sequence);
 	for (size_t i = 0; i < VIEW_WORDS; i++)
-		words[i] = atomic_load_explicit(&model->words[i], memory_order_acquire);
-	if (sequence & 1 || !sequence ||
-	    atomic_load_explicit(&model->sequence, memory_order_relaxed) != sequence ||
+		words[i] = load_acquire(&model->words[i]);
+	if (sequence & 1 || !sequence || load_relaxed(&model->sequence) != sequence ||
 	    find(function) != model)
 		return false;
 	memcpy(view, words, sizeof(*view));
@@ -184,7 +183,7 @@ static void publish(struct model *model)
 	memcpy(words, &model->view, sizeof(model->view));
 	atomic_store(&model->sequence, sequence);
 	for (size_t i = 0; i < VIEW_WORDS; i++)
-		atomic_store_explicit(&model->words[i], words[i], memory_order_release);
+		store_release(&model->words[i], words[i]);
 	atomic_store(&model->sequence, sequence + 1 ? sequence + 1 : 2);
 }
 

@@ -31,7 +31,7 @@ static void give_back(struct sampler *sampler, const struct sample *sample)
 
 struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, CUstream stream)
 {
-	uint32_t free = atomic_load_explicit(&sampler->free, memory_order_relaxed);
+	uint32_t free = load_relaxed(&sampler->free);
 
 	do {
 		if (!free)
@@ -43,7 +43,7 @@ struct sample *sample_begin(struct sampler *sampler, const struct sampled *of, C
 	sample->begun = sample->sliced = false;
 	sample->disturbed = of->held;
 	sample->waited = sample->open = sample->seen = sample->ran = 0;
-	atomic_store_explicit(&sample->flight, SAMPLE_PLAIN, memory_order_relaxed);
+	store_relaxed(&sample->flight, SAMPLE_PLAIN);
 	if (real(cuEventRecord)(sample->start, stream) != CUDA_SUCCESS) {
 		give_back(sampler, sample);
 		return NULL;

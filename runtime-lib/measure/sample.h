@@ -107,15 +107,14 @@ static inline unsigned sampler_passes(int due, uint64_t predicted, bool starts)
  * change. @predicted: ns; 0: not known. @starts: nothing is outstanding in its stream. */
 static inline bool sampler_is_due(struct sampler *sampler, uint64_t predicted, bool starts)
 {
-	int due = atomic_load_explicit(&sampler->due, memory_order_relaxed);
+	int due = load_relaxed(&sampler->due);
 
 	if (due == SAMPLE_NOT_DUE)
 		return false;
 	unsigned passes = sampler_passes(due, predicted, starts);
-	if (passes &&
-	    atomic_fetch_add_explicit(&sampler->passed_over, 1, memory_order_relaxed) < passes)
+	if (passes && add_relaxed(&sampler->passed_over, 1) < passes)
 		return false;
-	atomic_store_explicit(&sampler->passed_over, 0, memory_order_relaxed);
+	store_relaxed(&sampler->passed_over, 0);
 	return atomic_exchange_explicit(&sampler->due, 0, memory_order_relaxed);
 }
 

@@ -24,12 +24,12 @@
 
 #define ANSWER_WITHIN_MS 1000
 #define TRY_MS           100
-#define WAIT_AWAY_NS     30000000000u /* for an agent to come: an upgrade takes less */
-#define WAIT_SILENT_NS   5000000000u  /* for one that says nothing: it may be too old */
+#define WAIT_AWAY_NS     (30 * NS_PER_S) /* for an agent to come: an upgrade takes less */
+#define WAIT_SILENT_NS   (5 * NS_PER_S)  /* for one that says nothing: it may be too old */
 
 static bool lock(struct weir_account_page *account, uint32_t slot)
 {
-	static const struct timespec moment = {.tv_nsec = 1000000};
+	static const struct timespec moment = {.tv_nsec = NS_PER_MS};
 
 	for (int i = 0; i < YIELDS + SLEEPS; i++) {
 		uint32_t nobody = 0;
@@ -51,17 +51,12 @@ static void unlock(struct weir_account_page *account, uint32_t slot)
 	atomic_compare_exchange_strong(&account->lock, &own, 0);
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 uint64_t account_sum(const struct weir_account_page *account)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)
-		sum = add(sum, atomic_load(&account->slots[i].reserved));
+		sum = saturating_add(sum, atomic_load(&account->slots[i].reserved));
 	return sum;
 }
 
@@ -70,7 +65,7 @@ enum account_answer account_reserve(struct weir_account_page *account,
 				    uint64_t more)
 {
 	uint64_t most = atomic_load(&limit->limit);
-	uint64_t wanted = add(atomic_load(&account->slots[slot].reserved), more);
+	uint64_t wanted = saturating_add(atomic_load(&account->slots[slot].reserved), more);
 
 	if (!most) {
 		account_set(account, slot, wanted);
@@ -78,7 +73,7 @@ enum account_answer account_reserve(struct weir_account_page *account,
 	}
 	if (!lock(account, slot))
 		return ACCOUNT_BUSY;
-	bool fits = add(account_sum(account), more) <= most;
+	bool fits = saturating_add(account_sum(account), more) <= most;
 	if (fits)
 		account_set(account, slot, wanted);
 	unlock(account, slot);
@@ -211,7 +206,7 @@ static uint64_t wait_for(enum memory_answer answer)
 
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient)
 {
-	static const struct timespec moment = {.tv_nsec = TRY_MS * 1000000};
+	static const struct timespec moment = {.tv_nsec = TRY_MS * NS_PER_MS};
 	uint64_t began = monotonic_now();
 	enum memory_answer answer = ask_once(out, gpu);
 

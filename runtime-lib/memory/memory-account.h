@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weir/base.h"
 #include "weir/protocol.h"
 
 enum account_answer {
@@ -30,10 +31,7 @@ static inline uint64_t account_chunks(uint64_t bytes)
 {
 	uint64_t over = bytes % WEIR_MEMORY_CHUNK;
 
-	if (!over)
-		return bytes;
-	return bytes > UINT64_MAX - WEIR_MEMORY_CHUNK ? UINT64_MAX
-						      : bytes + WEIR_MEMORY_CHUNK - over;
+	return over ? saturating_add(bytes, WEIR_MEMORY_CHUNK - over) : bytes;
 }
 
 struct memory_pages {

@@ -32,20 +32,14 @@ static unsigned channel_bits(CUarray_format format)
 	}
 }
 
-static uint64_t times(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
 	uint64_t width = array->Width >> level, height = array->Height >> level;
 	uint64_t depth = array->Flags & IN_LAYERS ? array->Depth : array->Depth >> level;
-	uint64_t n = times(times(width ? width : 1, height ? height : 1), depth ? depth : 1);
+	uint64_t n = saturating_mul(saturating_mul(larger(width, 1), larger(height, 1)),
+				    larger(depth, 1));
 
-	return times(n, array->NumChannels * channel_bits(array->Format) / 8);
+	return saturating_mul(n, array->NumChannels * channel_bits(array->Format) / 8);
 }
 
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
@@ -54,10 +48,8 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 
 	if (!array || array->Flags & WITHOUT_MEMORY)
 		return 0;
-	for (unsigned level = 0; level < levels && level < 32; level++) {
-		uint64_t more = level_bytes(array, level);
-		bytes = bytes > UINT64_MAX - more ? UINT64_MAX : bytes + more;
-	}
+	for (unsigned level = 0; level < levels && level < 32; level++)
+		bytes = saturating_add(bytes, level_bytes(array, level));
 	return bytes;
 }
 

@@ -12,7 +12,7 @@
 
 #define DEVICES_MAX 64
 #define POOLS_MAX   64
-#define RETRY_NS    1000000000u
+#define RETRY_NS    NS_PER_S
 
 struct ledger {
 	_Atomic int asked; /* the account is known and not stale */

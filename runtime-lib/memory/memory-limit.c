@@ -95,7 +95,7 @@ static CUresult resize_buffer(struct resize *resize, CUlimit limit, size_t value
 	resize_begin(resize);
 	charged = resize->former;
 	if (wanted <= charged || ledger_take(resize->claim.ledger, wanted - charged)) {
-		charged = wanted > charged ? wanted : charged;
+		charged = larger(wanted, charged);
 		result = real(cuCtxSetLimit)(limit, value);
 	}
 	resize_end(resize, charged, result);

@@ -93,9 +93,9 @@ void memory_forget(void)
 
 static uint64_t pitched(uint64_t width, uint64_t height)
 {
-	uint64_t bytes, row = width > UINT64_MAX - PITCH ? UINT64_MAX : width + PITCH - 1;
+	uint64_t row = saturating_add(width, PITCH - 1);
 
-	return __builtin_mul_overflow(row - row % PITCH, height, &bytes) ? UINT64_MAX : bytes;
+	return saturating_mul(row - row % PITCH, height);
 }
 
 #define ALLOCATE(function, bytes, parameters, arguments)                               \
@@ -138,11 +138,6 @@ RELEASE(cuMemFree, CUdeviceptr_v1)
 
 /* The GPU's memory as the container may use it. */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 #define INFO(function, type)                                                                      \
 	EXPORT CUresult function(type *free_bytes, type *total)                                   \
 	{                                                                                         \
@@ -153,9 +148,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 		if (result != CUDA_SUCCESS || !ledger || !ledger_view(ledger, &limit, &reserved)) \
 			return result;                                                            \
 		if (total)                                                                        \
-			*total = (type)least(*total, limit);                                      \
+			*total = (type)smaller(*total, limit);                                    \
 		if (free_bytes)                                                                   \
-			*free_bytes = (type)least(*free_bytes, limit - least(reserved, limit));   \
+			*free_bytes =                                                             \
+				(type)smaller(*free_bytes, limit - smaller(reserved, limit));     \
 		return result;                                                                    \
 	}
 INFO(cuMemGetInfo_v2, size_t)
@@ -170,7 +166,7 @@ INFO(cuMemGetInfo, unsigned)
 		CUresult result = real(function)(bytes, device);                           \
 		struct ledger *ledger = result == CUDA_SUCCESS ? ledger_of(device) : NULL; \
 		if (ledger && ledger_view(ledger, &limit, &reserved))                      \
-			*bytes = (type)least(*bytes, limit);                               \
+			*bytes = (type)smaller(*bytes, limit);                             \
 		return result;                                                             \
 	}
 TOTAL(cuDeviceTotalMem_v2, size_t)

@@ -36,6 +36,6 @@ void memory_limit_forget(void);
 /* After a synchronisation: pools may have given memory back. */
 static inline void memory_look(void)
 {
-	if (atomic_load_explicit(&ledger_pools, memory_order_relaxed))
+	if (load_relaxed(&ledger_pools))
 		ledger_settle_here();
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define GPUS_MAX 64u
-#define ASK_NS   1000000000u /* a restarted agent may have another account */
+#define ASK_NS   NS_PER_S /* a restarted agent may have another account */
 
 static struct {
 	pthread_mutex_t lock;
@@ -84,11 +84,6 @@ void nvml_memory_forget(void)
 	pthread_mutex_init(&state.lock, NULL);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
 	uint64_t limit, reserved;
@@ -96,9 +91,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 	nvml_ready();
 	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo)(device, memory);
 	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
-		memory->total = least(memory->total, limit);
-		memory->used = least(reserved, memory->total);
-		memory->free = least(memory->free, memory->total - memory->used);
+		memory->total = smaller(memory->total, limit);
+		memory->used = smaller(reserved, memory->total);
+		memory->free = smaller(memory->free, memory->total - memory->used);
 	}
 	return result;
 }
@@ -111,10 +106,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
 	nvml_ready();
 	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo_v2)(device, memory);
 	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
-		memory->total = least(memory->total, limit);
+		memory->total = smaller(memory->total, limit);
 		memory->reserved = 0;
-		memory->used = least(reserved, memory->total);
-		memory->free = least(memory->free, memory->total - memory->used);
+		memory->used = smaller(reserved, memory->total);
+		memory->free = smaller(memory->free, memory->total - memory->used);
 	}
 	return result;
 }

@@ -16,8 +16,8 @@
 #define WAYS 8u
 #define SETS (FUNCTIONS_MAX / WAYS)
 
-#define IDLE_WAIT 30000000u  /* ns that code waits for a moment in which nothing runs */
-#define MOVING    250000000u /* ns: launches that ended this lately show that work goes on */
+#define IDLE_WAIT (30 * NS_PER_MS)  /* ns that code waits for a moment in which nothing runs */
+#define MOVING    (250 * NS_PER_MS) /* ns: launches that ended this lately show that work goes on */
 
 /* Worker: an answer that is to be loaded. */
 struct load_wait {
@@ -63,7 +63,7 @@ static struct function *lookup(uint64_t key)
 	struct function *set = set_of(key);
 
 	for (size_t i = 0; i < WAYS; i++) {
-		if (atomic_load_explicit(&set[i].key, memory_order_acquire) == key)
+		if (load_acquire(&set[i].key) == key)
 			return &set[i];
 	}
 	return NULL;
@@ -94,8 +94,7 @@ struct function *function_find(struct client *client, CUfunction handle)
 	struct function *found = lookup(key), *set = set_of(key);
 
 	for (size_t i = 0; !found && i < WAYS; i++) {
-		if (!atomic_load_explicit(&set[i].key, memory_order_relaxed) &&
-		    take_record(&set[i], key, client, handle))
+		if (!load_relaxed(&set[i].key) && take_record(&set[i], key, client, handle))
 			found = &set[i];
 	}
 	return found;
@@ -109,7 +108,7 @@ static bool move(struct function *function, int from, enum function_state to)
 
 void function_want(struct function *function)
 {
-	if (atomic_load_explicit(&function->state, memory_order_relaxed) == FUNCTION_NATIVE &&
+	if (load_relaxed(&function->state) == FUNCTION_NATIVE &&
 	    move(function, FUNCTION_NATIVE, FUNCTION_WANTED))
 		atomic_store(&wanted[function->client->index], 1);
 }

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 
 #define FORMS        (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
-#define KEPT_FOR     1000000000u /* ns that a launch may take */
-#define ARGUMENT_MAX 32764u      /* bytes of all parameters of a kernel */
+#define KEPT_FOR     NS_PER_S /* ns that a launch may take */
+#define ARGUMENT_MAX 32764u   /* bytes of all parameters of a kernel */
 
 /* The tables follow it. */
 struct loaded {

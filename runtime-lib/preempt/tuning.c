@@ -48,11 +48,9 @@ static struct autotune_situation situation(const struct client *client, uint64_t
 
 	return (struct autotune_situation){
 		.now = now,
-		.waiting =
-			(enum waiting)atomic_load_explicit(&waiters->waiting, memory_order_relaxed),
+		.waiting = (enum waiting)load_relaxed(&waiters->waiting),
 		.lowest_level = binding && !binding->level,
-		.max_blocking_time =
-			atomic_load_explicit(&waiters->max_blocking_time, memory_order_relaxed),
+		.max_blocking_time = load_relaxed(&waiters->max_blocking_time),
 	};
 }
 
@@ -61,18 +59,14 @@ struct launch_decision tuning_decide(struct tuned_kernel *tuned, const struct cl
 {
 	struct launch_decision decision = {0};
 
-	if (!tuned || atomic_load_explicit(&tuned->key, memory_order_acquire) != key ||
-	    atomic_load_explicit(&tuned->client, memory_order_relaxed) != client)
+	if (!tuned || load_acquire(&tuned->key) != key || load_relaxed(&tuned->client) != client)
 		return decision;
 	struct autotune_situation at = situation(client, 0);
 	decision = autotune_decide(&tuned->tuner, &at, launch);
 	decision.tuned = tuned;
 	/* The program may have changed the kernel in a way that its forms cannot follow. */
-	const struct function *function =
-		atomic_load_explicit(&tuned->function, memory_order_relaxed);
-	if (decision.config &&
-	    decision.config->rewritten !=
-		    atomic_load_explicit(&function->rewritten, memory_order_acquire)) {
+	const struct function *function = load_relaxed(&tuned->function);
+	if (decision.config && decision.config->rewritten != load_acquire(&function->rewritten)) {
 		decision.config = NULL;
 		decision.candidate = 0;
 	}
@@ -111,7 +105,7 @@ static struct tuned_kernel *consider(struct client *client, const struct sampled
 	const unsigned *grid = of->geometry.grid;
 	struct autotune_situation at = situation(client, now);
 
-	ns = crowded && mean && mean < ns ? mean : ns;
+	ns = crowded && mean ? smaller(mean, ns) : ns;
 	if (!of->formable || !autotune_is_long(&settings, &at, ns) ||
 	    (uint64_t)grid[0] * grid[1] * grid[2] > INT32_MAX)
 		return NULL;
@@ -242,7 +236,7 @@ static size_t hidden_at(const struct rewritten *rewritten)
 
 	for (size_t i = 0; i < rewritten->n_params; i++) {
 		size_t behind = (size_t)rewritten->params[i].offset + rewritten->params[i].size;
-		end = behind > end ? behind : end;
+		end = larger(behind, end);
 	}
 	return (end + 7) / 8 * 8;
 }

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include "weir/base.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -24,7 +26,7 @@ bool shim_open(void);
 /* Opens it on the first call. False: there is none here. */
 static inline bool shim_ready(void)
 {
-	int state = atomic_load_explicit(&shim_opened, memory_order_acquire);
+	int state = load_acquire(&shim_opened);
 
 	return state ? state > 0 : shim_open();
 }

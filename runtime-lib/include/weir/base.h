@@ -1,6 +1,7 @@
 /* Small helpers that every program uses; header only. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +11,20 @@
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 #define container_of(pointer, type, member) \
 	((type *)((char *)(1 ? (pointer) : &((type *)0)->member) - offsetof(type, member)))
+
+/* Of functions that a launch passes through: the linker lays them together. */
+#define launch_path __attribute__((hot))
+
+/* Atomics with their order in the name. Relaxed: other memory may be seen older or newer. */
+#define load_relaxed(pointer)         atomic_load_explicit(pointer, memory_order_relaxed)
+#define load_acquire(pointer)         atomic_load_explicit(pointer, memory_order_acquire)
+#define store_relaxed(pointer, value) atomic_store_explicit(pointer, value, memory_order_relaxed)
+#define store_release(pointer, value) atomic_store_explicit(pointer, value, memory_order_release)
+#define add_relaxed(pointer, value)   atomic_fetch_add_explicit(pointer, value, memory_order_relaxed)
+
+#define NS_PER_US 1000ull
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
 
 /* Runs @destructor on the variable at the end of its scope. */
 #define cleanup(destructor) __attribute__((cleanup(destructor)))
@@ -28,13 +43,36 @@
 		taken_;            \
 	})
 
+static inline uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* UINT64_MAX instead of an overflow. */
+static inline uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t saturating_mul(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 /* ns, on the clock that nobody sets. */
 static inline uint64_t monotonic_now(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static inline void freep(void *pointer)
