@@ -122,16 +122,16 @@ static pid_t run(const struct start *start, const struct mps_program *program, i
 pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
 			bool multi_user)
 {
-	char foreground[] = "-f", several[] = "-multiuser-server", path[MPS_PATH_MAX + 16];
+	char foreground[] = "-f", several[] = "-multiuser-server";
 	struct start start;
 
 	prepare(&start, program, folder, gpu);
 	start.argv[1] = foreground;
 	start.argv[2] = multi_user ? several : NULL;
-	snprintf(path, sizeof(path), "%s/log", folder);
 	cleanup(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	cleanup(closep) int log =
-		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		open(mps_path(folder, "log").text,
+		     O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (null < 0 || log < 0)
 		return -errno;
 	return run(&start, program, null, log);
@@ -218,27 +218,31 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	return 0;
 }
 
+struct mps_path mps_path(const char *folder, const char *name)
+{
+	struct mps_path path;
+
+	snprintf(path.text, sizeof(path.text), "%s/%s", folder, name);
+	return path;
+}
+
 void mps_daemon_write(const char *folder, pid_t pid)
 {
-	char path[MPS_PATH_MAX + 16];
+	FILE *file = fopen(mps_path(folder, "daemon").text, "we");
 
-	snprintf(path, sizeof(path), "%s/daemon", folder);
-	FILE *file = fopen(path, "we");
 	if (file)
 		fprintf(file, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid));
 	if (!file || fclose(file) != 0)
-		log_warning("%s: %s; the next agent will not know this daemon", path,
+		log_warning("%s/daemon: %s; the next agent will not know this daemon", folder,
 			    strerror(errno));
 }
 
 pid_t mps_daemon_read(const char *folder)
 {
-	char path[MPS_PATH_MAX + 16];
+	FILE *file = fopen(mps_path(folder, "daemon").text, "re");
 	unsigned long long start = 0;
 	int pid = 0;
 
-	snprintf(path, sizeof(path), "%s/daemon", folder);
-	FILE *file = fopen(path, "re");
 	if (!file)
 		return 0;
 	int n = fscanf(file, "%d %llu", &pid, &start);

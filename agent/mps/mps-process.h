@@ -4,8 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "scheduler/gpu.h"
@@ -49,6 +47,12 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered);
 /* Cancels the question. Accepts a zeroed one. */
 void mps_question_stop(struct mps_question *question);
+
+/* @folder/@name, truncated if it is too long. */
+struct mps_path {
+	char text[MPS_PATH_MAX + 16];
+};
+struct mps_path mps_path(const char *folder, const char *name);
 
 /* The file @folder/daemon names the process of a GPU's daemon. */
 void mps_daemon_write(const char *folder, pid_t pid);

@@ -13,7 +13,6 @@
 #include "common/process.h"
 
 #include "weir/base.h"
-#include "weir/error.h"
 #include "weir/log.h"
 
 #define MS             1000000ull
@@ -28,21 +27,15 @@
 #define STRANDED_MAX   3
 #define SILENT_MAX     3
 
-static void path_of(char out[MPS_PATH_MAX + 16], const struct mps_daemon *daemon, const char *name)
-{
-	snprintf(out, MPS_PATH_MAX + 16, "%s/%s", daemon->folder, name);
-}
-
 static void set_ready(const struct mps_daemon *daemon, bool ready)
 {
-	char path[MPS_PATH_MAX + 16];
+	struct mps_path path = mps_path(daemon->folder, "ready");
 
-	path_of(path, daemon, "ready");
 	if (!ready) {
-		unlink(path);
+		unlink(path.text);
 		return;
 	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	int fd = open(path.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	closep(&fd);
 }
 
@@ -61,8 +54,6 @@ static uint64_t period(const struct mps_daemon *daemon)
 
 static void forget_process(struct mps_daemon *daemon)
 {
-	char path[MPS_PATH_MAX + 16];
-
 	mps_question_stop(&daemon->question);
 	loop_io_deinit(&daemon->death);
 	closep(&daemon->process);
@@ -71,8 +62,7 @@ static void forget_process(struct mps_daemon *daemon)
 	daemon->faulted = false;
 	daemon->stranded = 0;
 	set_ready(daemon, false);
-	path_of(path, daemon, "daemon");
-	unlink(path);
+	unlink(mps_path(daemon->folder, "daemon").text);
 }
 
 static void start_later(struct mps_daemon *daemon)
@@ -134,18 +124,21 @@ static int watch(struct mps_daemon *daemon, pid_t pid)
 	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
 }
 
+/* Despite the umask: users of all containers connect in it. */
+static int make_folder(const char *path)
+{
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return chmod(path, 0755) < 0 ? -errno : 0;
+}
+
 /* The next daemon takes over the sockets of one that died. */
 static int make_folders(const struct mps_daemon *daemon)
 {
-	char path[MPS_PATH_MAX + 16];
-
-	path_of(path, daemon, "pipe");
-	if ((mkdir(daemon->mps->config->dir, 0755) < 0 && errno != EEXIST) ||
-	    (mkdir(daemon->folder, 0755) < 0 && errno != EEXIST) ||
-	    (mkdir(path, 0755) < 0 && errno != EEXIST))
+	if (mkdir(daemon->mps->config->dir, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	/* Despite the umask: users of all containers connect here. */
-	return chmod(daemon->folder, 0755) < 0 || chmod(path, 0755) < 0 ? -errno : 0;
+	int r = make_folder(daemon->folder);
+	return r < 0 ? r : make_folder(mps_path(daemon->folder, "pipe").text);
 }
 
 static bool for_several(const struct mps *mps)
@@ -168,10 +161,7 @@ static int start_child(struct mps_daemon *daemon)
 /* weir-mps writes the process to the folder's file, where find_started() reads it. */
 static int ask_supervisor(const struct mps_daemon *daemon)
 {
-	char path[MPS_PATH_MAX + 16];
-
-	path_of(path, daemon, "daemon");
-	unlink(path);
+	unlink(mps_path(daemon->folder, "daemon").text);
 	return mps_supervisor_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
 }
 
@@ -301,16 +291,14 @@ static void status_answered(struct mps_question *question, const char *answer)
  */
 static int show_clients(const struct mps_daemon *daemon)
 {
-	char pipe[MPS_PATH_MAX + 16], shown[MPS_PATH_MAX + 16];
+	struct mps_path shown = mps_path(daemon->folder, "client/control");
+	int r = make_folder(mps_path(daemon->folder, "client").text);
 
-	path_of(shown, daemon, "client");
-	if ((mkdir(shown, 0755) < 0 && errno != EEXIST) || chmod(shown, 0755) < 0)
-		return -errno;
-	path_of(pipe, daemon, "pipe/control");
-	path_of(shown, daemon, "client/control");
+	if (r < 0)
+		return r;
 	/* From the previous daemon. */
-	unlink(shown);
-	return link(pipe, shown) < 0 ? -errno : 0;
+	unlink(shown.text);
+	return link(mps_path(daemon->folder, "pipe/control").text, shown.text) < 0 ? -errno : 0;
 }
 
 static void came_up(struct mps_daemon *daemon)
@@ -372,12 +360,11 @@ static void servers_answered(struct mps_question *question, const char *answer)
 /* The daemon opened its log for appending, so the file can be truncated at any time. */
 static void trim_log(const struct mps_daemon *daemon)
 {
-	char path[MPS_PATH_MAX + 16];
+	struct mps_path path = mps_path(daemon->folder, "log");
 	struct stat info;
 
-	path_of(path, daemon, "log");
-	if (stat(path, &info) == 0 && info.st_size > LOG_MAX && truncate(path, 0) < 0)
-		log_limited(LOG_WARNING, 3600, "%s: %s", path, strerror(errno));
+	if (stat(path.text, &info) == 0 && info.st_size > LOG_MAX && truncate(path.text, 0) < 0)
+		log_limited(LOG_WARNING, 3600, "%s: %s", path.text, strerror(errno));
 }
 
 /* Looks for the daemon that weir-mps was asked to start. */
