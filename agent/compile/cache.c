@@ -11,7 +11,6 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
-#include "weir/log.h"
 #include "weir/object.h"
 
 #define NAME_SIZE (2 * DIGEST_TEXT) /* KEY-CONTENT and NUL */

@@ -7,7 +7,6 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
-#include "weir/log.h"
 
 struct control_peer {
 	struct control *control;

@@ -10,7 +10,6 @@
 #include "scheduler/level.h"
 #include "scheduler/tenant-spec.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 static void name_from_pod(struct tenant *tenant, const struct pod *pod,

@@ -1,11 +1,9 @@
 /* weir-agent: decides who may use a node's GPUs now. */
 #include <argp.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "daemon/agent.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 __attribute__((visibility("default"))) const char *argp_program_version =

@@ -1,6 +1,5 @@
 #include "daemon/monitor.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "weir/base.h"

@@ -1,9 +1,6 @@
 #include "daemon/reload.h"
 
 #include <openssl/sha.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "config/config.h"
 #include "common/metric.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "weir/base.h"
-#include "weir/log.h"
 
 #define SETTLE_NS 200000000ull /* collects changes before they are sent */
 #define RETRY_NS  60000000000ull

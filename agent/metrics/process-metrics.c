@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include "weir/health.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "weir/base.h"

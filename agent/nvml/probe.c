@@ -1,7 +1,5 @@
 #include "weir/probe.h"
 
-#include "weir/base.h"
-
 nvmlEventSet_t probe_events_new(const struct nvml *nvml)
 {
 	nvmlEventSet_t events = NULL;

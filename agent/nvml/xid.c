@@ -1,7 +1,5 @@
 #include "weir/xid.h"
 
-#include <stddef.h>
-
 #include "weir/base.h"
 
 static const struct row {

@@ -5,7 +5,6 @@
 
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
-#include "policy/policy.h"
 
 #define CONTENTION_TIGHT_SLO_NS  5000000ull /* below it same-level clients must leave at once */
 #define CONTENTION_FAST_POLL_MAX 32u        /* clients of a level that are polled fast, at most */

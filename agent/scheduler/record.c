@@ -1,7 +1,6 @@
 #include "scheduler/record.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policy/account.h"

@@ -6,8 +6,6 @@
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
-#include "weir/error.h"
-#include "weir/log.h"
 
 static bool is_held_by_hand(const struct client *client)
 {

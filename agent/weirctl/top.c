@@ -1,7 +1,5 @@
 #include "weirctl/top.h"
 
-#include <stddef.h>
-
 #include "weir/base.h"
 
 static const struct {

@@ -5,7 +5,6 @@
  * before index before product, and of several products the first in the file. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "weir/yaml.h"
