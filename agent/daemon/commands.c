@@ -204,78 +204,51 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 	return object;
 }
 
-char *commands_status(const struct commands *commands)
+/* Commands. Each fills @answer and returns NULL, or it returns what is wrong. */
+
+static const char *status(const struct commands *commands, const cJSON *request, cJSON *answer,
+			  uint64_t *later)
 {
-	cJSON *root = cJSON_CreateObject();
-	cJSON *gpus = root ? cJSON_AddArrayToObject(root, "gpus") : NULL;
-	cJSON *clients = root ? cJSON_AddArrayToObject(root, "clients") : NULL;
-	struct tenant *tenant;
+	cJSON *gpus = cJSON_AddArrayToObject(answer, "gpus");
+	cJSON *clients = cJSON_AddArrayToObject(answer, "clients");
 	struct decider *decider = commands->decider;
-	char *text = NULL;
+	struct tenant *tenant;
 
-	decider_read_memory(decider);
-	if (gpus && clients) {
-		add_text(root, "version", WEIR_VERSION);
-		add_text(root, "policy", decider->scheduler->policy->name);
-		add_number(root, "timers", decider->scheduler->timers.n);
-		add_seconds(root, "timersLateSeconds", decider->scheduler->timers.late);
-		for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
-			cJSON_AddItemToArray(gpus, describe_gpu(commands, gpu));
-		for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
-			tenant_read(tenant);
-			for (const struct client *c = tenant->clients; c; c = c->tenant_next)
-				cJSON_AddItemToArray(clients, describe_client(c));
-		}
-		text = cJSON_PrintUnformatted(root);
-	}
-	cJSON_Delete(root);
-	return text;
-}
-
-/* Commands */
-
-static char *print(cJSON *json)
-{
-	char *text = cJSON_PrintUnformatted(json);
-
-	cJSON_Delete(json);
-	return text;
-}
-
-static char *error(const char *text)
-{
-	cJSON *json = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(json, "error", text);
-	return print(json);
-}
-
-static char *status(const struct commands *commands, const cJSON *request, uint64_t *later)
-{
 	(void)request, (void)later;
-	return commands_status(commands);
+	if (!gpus || !clients)
+		return "no memory";
+	decider_read_memory(decider);
+	add_text(answer, "version", WEIR_VERSION);
+	add_text(answer, "policy", decider->scheduler->policy->name);
+	add_number(answer, "timers", decider->scheduler->timers.n);
+	add_seconds(answer, "timersLateSeconds", decider->scheduler->timers.late);
+	for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
+		cJSON_AddItemToArray(gpus, describe_gpu(commands, gpu));
+	for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
+		tenant_read(tenant);
+		for (const struct client *c = tenant->clients; c; c = c->tenant_next)
+			cJSON_AddItemToArray(clients, describe_client(c));
+	}
+	return NULL;
 }
 
-static char *policy(const struct commands *commands, const cJSON *request, uint64_t *later)
+static const char *policy(const struct commands *commands, const cJSON *request, cJSON *answer,
+			  uint64_t *later)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(request, "name");
-	const struct policy *wanted = NULL;
-	cJSON *json;
+	const struct policy *wanted = cJSON_IsString(name) ? policy_find(name->valuestring) : NULL;
+	struct scheduler *scheduler = commands->decider->scheduler;
 
 	(void)later;
-	if (name) {
-		wanted = cJSON_IsString(name) ? policy_find(name->valuestring) : NULL;
-		if (!wanted)
-			return error("no policy of that name");
-	}
-	if (wanted && wanted != commands->decider->scheduler->commanded) {
+	if (name && !wanted)
+		return "no policy of that name";
+	if (wanted && wanted != scheduler->commanded) {
 		log_info("policy %s, by command", wanted->name);
-		scheduler_set_policy(commands->decider->scheduler, wanted);
+		scheduler_set_policy(scheduler, wanted);
 	}
-	json = cJSON_CreateObject();
-	cJSON_AddStringToObject(json, "policy", commands->decider->scheduler->policy->name);
-	cJSON_AddStringToObject(json, "policies", policy_names());
-	return print(json);
+	cJSON_AddStringToObject(answer, "policy", scheduler->policy->name);
+	cJSON_AddStringToObject(answer, "policies", policy_names());
+	return NULL;
 }
 
 /* The request's seconds, 0 to @max; negative: none, or out of range. */
@@ -297,25 +270,24 @@ static struct client *find_client(const struct commands *commands, const cJSON *
 	return NULL;
 }
 
-static char *hold(const struct commands *commands, const cJSON *request, uint64_t *later)
+static const char *hold(const struct commands *commands, const cJSON *request, cJSON *answer,
+			uint64_t *later)
 {
 	const cJSON *number = cJSON_GetObjectItemCaseSensitive(request, "client");
 	struct client *client = find_client(commands, number);
 	double seconds = seconds_of(request, COMMANDS_HOLD_MAX);
-	cJSON *json;
 
 	(void)later;
 	if (!client)
-		return error("no client of that number");
+		return "no client of that number";
 	if (seconds < 0)
-		return error("expected 0 to 3600 seconds");
+		return "expected 0 to 3600 seconds";
 	log_info("client %llu is held for %.3f s, by command", (unsigned long long)client->number,
 		 seconds);
 	scheduler_hold(commands->decider->scheduler, client, (uint64_t)(seconds * 1e9));
-	json = cJSON_CreateObject();
-	cJSON_AddNumberToObject(json, "client", (double)client->number);
-	cJSON_AddNumberToObject(json, "heldSeconds", seconds);
-	return print(json);
+	add_number(answer, "client", client->number);
+	cJSON_AddNumberToObject(answer, "heldSeconds", seconds);
+	return NULL;
 }
 
 /* NULL: no such GPU, or several GPUs and no @id. */
@@ -329,70 +301,81 @@ static const struct gpu *find_gpu(const struct commands *commands, const char *i
 	return id || (only && only->hh.next) ? NULL : only;
 }
 
-static char *trace(const struct commands *commands, const cJSON *request, uint64_t *later)
+static const char *trace(const struct commands *commands, const cJSON *request, cJSON *answer,
+			 uint64_t *later)
 {
 	const cJSON *id = cJSON_GetObjectItemCaseSensitive(request, "gpu");
 	const struct gpu *gpu = find_gpu(commands, cJSON_GetStringValue(id));
 	double seconds = seconds_of(request, COMMANDS_TRACE_MAX);
 
+	(void)answer;
 	if (!gpu)
-		return error(id ? "no such GPU" : "no GPU, or several: say which");
+		return id ? "no such GPU" : "no GPU, or several: say which";
 	if (seconds <= 0)
-		return error("expected up to 3600 seconds");
+		return "expected up to 3600 seconds";
 	int r = scheduler_record(commands->decider->scheduler, gpu);
 	if (r < 0)
-		return error(r == -EBUSY ? "somebody else records" : "no memory");
+		return r == -EBUSY ? "somebody else records" : "no memory";
 	*later = (uint64_t)(seconds * 1e9) + 1;
 	return NULL;
 }
 
-char *commands_trace(const struct commands *commands)
-{
-	const struct gpu *gpu = commands->decider->scheduler->record.gpu;
-	cleanup(freep) char *text = record_end(&commands->decider->scheduler->record, loop_now());
-	cJSON *json;
-
-	if (!gpu || !text)
-		return error("no memory");
-	json = cJSON_CreateObject();
-	cJSON_AddStringToObject(json, "gpu", gpu->id);
-	cJSON_AddStringToObject(json, "trace", text);
-	return print(json);
-}
-
 /* The loop runs: that is all. What other programs or tenants do must not change it. */
-static char *health(const struct commands *commands, const cJSON *request, uint64_t *later)
+static const char *health(const struct commands *commands, const cJSON *request, cJSON *answer,
+			  uint64_t *later)
 {
-	cJSON *json = cJSON_CreateObject();
-
 	(void)commands, (void)request, (void)later;
-	cJSON_AddStringToObject(json, "health", "ok");
-	return print(json);
+	cJSON_AddStringToObject(answer, "health", "ok");
+	return NULL;
 }
 
 static const struct {
 	const char *name;
-	char *(*answer)(const struct commands *commands, const cJSON *request, uint64_t *later);
+	const char *(*run)(const struct commands *commands, const cJSON *request, cJSON *answer,
+			   uint64_t *later);
 } table[] = {
 	{"health", health}, {"status", status}, {"policy", policy},
 	{"hold", hold},     {"trace", trace},
 };
 
+/* Frees @answer. @wrong: what was wrong with the request; NULL: nothing. */
+static char *print(cJSON *answer, const char *wrong)
+{
+	if (wrong)
+		cJSON_AddStringToObject(answer, "error", wrong);
+	char *text = cJSON_PrintUnformatted(answer);
+	cJSON_Delete(answer);
+	return text;
+}
+
 char *commands_answer(const struct commands *commands, const char *request, size_t size,
 		      uint64_t *later)
 {
-	cJSON *json = cJSON_ParseWithLength(request, size);
+	cJSON *json = cJSON_ParseWithLength(request, size), *answer = cJSON_CreateObject();
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "command"));
-	char *answer = NULL;
-	size_t i = 0;
+	const char *wrong = name ? "unknown command" : "not a command";
 
 	*later = 0;
-	while (name && i < countof(table) && strcmp(table[i].name, name) != 0)
-		i++;
-	if (!name || i == countof(table))
-		answer = error(name ? "unknown command" : "not a command");
-	else
-		answer = table[i].answer(commands, json, later);
+	for (size_t i = 0; name && i < countof(table); i++)
+		if (strcmp(table[i].name, name) == 0)
+			wrong = table[i].run(commands, json, answer, later);
 	cJSON_Delete(json);
-	return answer;
+	if (!*later)
+		return print(answer, wrong);
+	cJSON_Delete(answer);
+	return NULL;
+}
+
+char *commands_trace(const struct commands *commands)
+{
+	struct record *record = &commands->decider->scheduler->record;
+	const struct gpu *gpu = record->gpu;
+	cleanup(freep) char *text = record_end(record, loop_now());
+	cJSON *answer = cJSON_CreateObject();
+
+	if (!gpu || !text)
+		return print(answer, "no memory");
+	cJSON_AddStringToObject(answer, "gpu", gpu->id);
+	cJSON_AddStringToObject(answer, "trace", text);
+	return print(answer, NULL);
 }

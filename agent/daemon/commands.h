@@ -22,8 +22,6 @@ struct commands {
 	const struct monitor *monitor;
 };
 
-/* What `weirctl status` shows, as JSON. NULL: no memory. */
-char *commands_status(const struct commands *commands);
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the
  * answer after that many ns. */
 char *commands_answer(const struct commands *commands, const char *request, size_t size,

@@ -1,6 +1,7 @@
 #include "agent-fixture.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,16 @@ int rig_tear_down(void **state)
 	agent_deinit(&agent);
 	remove_state();
 	return 0;
+}
+
+char *rig_status(void)
+{
+	static const char request[] = "{\"command\": \"status\"}";
+	uint64_t later;
+	char *status = commands_answer(&agent.commands, request, strlen(request), &later);
+
+	assert_non_null(status);
+	return status;
 }
 
 int rig_make_folder(void **state)
@@ -271,8 +282,9 @@ void rig_fetch(const char *path, char *answer, size_t size)
 		ssize_t n = recv(fd, answer + at, size - at - 1, 0);
 		if (n == 0)
 			break;
-		if (n > 0)
-			at += (size_t)n;
+		assert_true(n > 0 || errno == EAGAIN || errno == EINTR);
+		at += n > 0 ? (size_t)n : 0;
+		assert_true(at < size - 1);
 	}
 	answer[at] = '\0';
 	close(fd);

@@ -32,6 +32,8 @@ void rig_start(bool standalone);
 void rig_pump(void);
 /* The answer to GET @path, with its headers. */
 void rig_fetch(const char *path, char *answer, size_t size);
+/* The answer to the command `status`, which the caller frees. */
+char *rig_status(void);
 
 int rig_make_folder(void **state);
 int rig_remove_folder(void **state);

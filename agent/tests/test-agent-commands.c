@@ -50,7 +50,7 @@ static void test_kernels_that_are_tuned(void **state)
 	char *line = strstr(answer, "weir_kernels_tuning{");
 	assert_non_null(line);
 	assert_memory_equal(strchr(line, '}'), "} 5\n", 4);
-	cleanup(freep) char *status = commands_status(&agent.commands);
+	cleanup(freep) char *status = rig_status();
 	assert_non_null(strstr(status, "\"tuning\":2"));
 	assert_non_null(strstr(status, "\"tuning\":3"));
 	assert_non_null(strstr(status, "\"comparing\":3")); /* deprecated */
@@ -86,7 +86,7 @@ static void test_timers_are_counted(void **state)
 	assert_non_null(line);
 	double late = strtod(strchr(line + 1, ' '), NULL) * 1e9;
 	assert_in_range((uint64_t)late, before.late + pause.tv_nsec / 2, now.late + 1000);
-	cleanup(freep) char *status = commands_status(&agent.commands);
+	cleanup(freep) char *status = rig_status();
 	assert_non_null(strstr(status, "\"timersLateSeconds\":"));
 	fake_leave(&one);
 	fake_leave(&other);

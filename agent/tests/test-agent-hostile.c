@@ -156,7 +156,7 @@ static void test_garbage_status(void **state)
 	(void)state;
 	struct fake fake = fake_join(1);
 	memset(fake.status, 0xa5, WEIR_PAGE_SIZE);
-	char *text = commands_status(&agent.commands);
+	char *text = rig_status();
 	assert_non_null(strstr(text, "\"launches\":0"));
 	free(text);
 	fake_leave(&fake);

@@ -368,7 +368,7 @@ static void test_pod(void **state)
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->latency_slo, 0);
-	cleanup(freep) char *status = commands_status(&agent.commands);
+	cleanup(freep) char *status = rig_status();
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
