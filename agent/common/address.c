@@ -1,18 +1,10 @@
 #include "common/address.h"
 
 #include <netdb.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* getaddrinfo() accepts a number with garbage behind it. */
-static bool is_port(const char *text)
-{
-	size_t n = strspn(text, "0123456789");
-
-	return n > 0 && n <= 5 && !text[n] && strtoul(text, NULL, 10) <= UINT16_MAX;
-}
+#include "common/units.h"
 
 bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *size)
 {
@@ -21,8 +13,11 @@ bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *si
 	struct addrinfo *found = NULL;
 	const char *colon = strrchr(text, ':');
 	char host[64];
+	uint64_t port;
 
-	if (!colon || !is_port(colon + 1) || (size_t)(colon - text) >= sizeof(host))
+	/* getaddrinfo() accepts a number with garbage behind it. */
+	if (!colon || !number_parse(colon + 1, 0, UINT16_MAX, &port) ||
+	    (size_t)(colon - text) >= sizeof(host))
 		return false;
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
 

@@ -1,5 +1,6 @@
 #include "common/units.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "weir/base.h"
@@ -8,6 +9,21 @@
 #define MEMORY_MAX (1ull << 50)
 /* One digit more, times a factor, still fits 128 bits. */
 #define DIGITS_MAX (UINT64_MAX / 10 - 1)
+
+bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	/* strtoull() also takes signs and spaces. */
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	unsigned long long number = strtoull(text, &end, 10);
+	if (*end || errno || number < min || number > max)
+		return false;
+	*out = number;
+	return true;
+}
 
 struct unit {
 	const char *name;

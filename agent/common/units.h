@@ -7,6 +7,9 @@
 
 #define DURATION_MAX (366ull * 24 * 3600 * 1000000000)
 
+/* A whole number from @min to @max. False: anything else. */
+bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
 /* 250us, 1.5ms, 2s: in ns, at most DURATION_MAX. False: not a duration. */
 bool duration_parse(const char *text, uint64_t *ns);
 

@@ -7,16 +7,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/units.h"
+
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
 
-static int fail_at(struct yaml_file *file, const yaml_mark_t *mark, const char *format,
-		   va_list args)
+int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *format, ...)
 {
+	const yaml_mark_t *mark = &node->start_mark;
 	char text[256];
+	va_list args;
 
+	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
 	/* What it quotes may have line ends. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -24,26 +29,6 @@ static int fail_at(struct yaml_file *file, const yaml_mark_t *mark, const char *
 	snprintf(file->message, file->message_size, "%s:%zu:%zu: %s", file->name, mark->line + 1,
 		 mark->column + 1, text);
 	return -EINVAL;
-}
-
-int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	int r = fail_at(file, &node->start_mark, format, args);
-	va_end(args);
-	return r;
-}
-
-static int fail_mark(struct yaml_file *file, const yaml_mark_t *mark, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	int r = fail_at(file, mark, format, args);
-	va_end(args);
-	return r;
 }
 
 static int open_file(struct yaml_file *file, const char *text, size_t size)
@@ -56,7 +41,7 @@ static int open_file(struct yaml_file *file, const char *text, size_t size)
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
 	if (!yaml_parser_load(&parser, &file->document)) {
 		memset(&file->document, 0, sizeof(file->document));
-		r = fail_mark(file, &parser.problem_mark, "%s",
+		r = yaml_fail(file, &(yaml_node_t){.start_mark = parser.problem_mark}, "%s",
 			      parser.problem ? parser.problem : "not YAML");
 	}
 	yaml_parser_delete(&parser);
@@ -403,17 +388,11 @@ int yaml_read_number(struct yaml_file *file, const yaml_node_t *value,
 		     const struct yaml_field *field, void *target)
 {
 	const char *text = yaml_scalar(file, value, "a number");
-	unsigned long long number = 0;
-	char *end = NULL;
+	uint64_t number;
 
 	if (!text)
 		return -EINVAL;
-	/* strtoull also takes signs and spaces. */
-	if (text[0] >= '0' && text[0] <= '9') {
-		errno = 0;
-		number = strtoull(text, &end, 10);
-	}
-	if (!end || *end || errno || number < field->min || number > field->max)
+	if (!number_parse(text, field->min, field->max, &number))
 		return yaml_fail(file, value, "expected a number from %u to %u", field->min,
 				 field->max);
 	*(uint32_t *)target = (uint32_t)number;

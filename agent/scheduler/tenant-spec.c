@@ -1,7 +1,5 @@
 #include "scheduler/tenant-spec.h"
 
-#include <stdlib.h>
-
 #include "scheduler/level.h"
 #include "policy/objective.h"
 #include "common/units.h"
@@ -10,27 +8,16 @@
 
 #define WHOLE 100 /* shares of a GPU */
 
-static bool parse_weight(const char *text, uint32_t *weight)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || value < 1 || value > WHOLE)
-		return false;
-	*weight = (uint32_t)value;
-	return true;
-}
-
 static void read_weight(struct tenant_spec *spec, uint32_t share)
 {
-	uint32_t wanted;
+	uint64_t wanted;
 
 	spec->weight = share ? share : WHOLE;
 	if (!*spec->wanted_weight)
 		return;
-	if (parse_weight(spec->wanted_weight, &wanted) &&
+	if (number_parse(spec->wanted_weight, 1, WHOLE, &wanted) &&
 	    (wanted <= spec->weight || spec->memory.may_raise))
-		spec->weight = wanted;
+		spec->weight = (uint32_t)wanted;
 	else
 		spec->weight_refused = true;
 }

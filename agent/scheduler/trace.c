@@ -96,10 +96,9 @@ static int read_evict(struct reader *reader, const char *text, uint64_t *out)
 
 static int read_number(struct reader *reader, const char *text, uint32_t max, uint32_t *out)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
+	uint64_t value;
 
-	if (*text < '0' || *text > '9' || *end || value < 1 || value > max)
+	if (!number_parse(text, 1, max, &value))
 		return fail(reader, "expected a number from 1 to %u, not `%.40s`", max, text);
 	*out = (uint32_t)value;
 	return 0;

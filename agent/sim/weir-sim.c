@@ -55,10 +55,9 @@ static bool parse_duration(int key, const char *value, struct argp_state *state)
 static uint64_t parse_number(const char *value, uint64_t min, uint64_t max,
 			     struct argp_state *state)
 {
-	char *end;
-	unsigned long long number = strtoull(value ? value : "", &end, 10);
+	uint64_t number = 0;
 
-	if (!value || *value < '0' || *value > '9' || *end || number < min || number > max)
+	if (!number_parse(value, min, max, &number))
 		argp_error(state, "expected a number from %llu to %llu, not `%s`",
 			   (unsigned long long)min, (unsigned long long)max, value);
 	return number;

@@ -2,7 +2,6 @@
 #include <argp.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +29,7 @@ struct arguments {
 	uint64_t wait;     /* ns */
 	uint64_t duration; /* ns; 0: the command's default */
 	uint64_t records;  /* ns that the agent records before it answers */
-	unsigned times;    /* of top; 0: until interrupted */
+	uint64_t times;    /* of top; 0: until interrupted */
 	bool json;
 };
 
@@ -151,34 +150,29 @@ static int ask_and_print(const struct arguments *arguments, cJSON *request, cons
 	return !answer || !text;
 }
 
-static int run_status(const struct arguments *arguments)
+static void show(const struct arguments *arguments, const cJSON *answer, enum table_view view)
+{
+	if (arguments->json)
+		print_json(answer);
+	else
+		table_print(stdout, answer, view);
+}
+
+static int run_status(struct arguments *arguments)
 {
 	cJSON *answer = ask(arguments, cJSON_CreateObject());
 
 	if (!answer)
 		return 1;
-	if (arguments->json)
-		print_json(answer);
-	else
-		table_print(stdout, answer, TABLE_STATUS);
+	show(arguments, answer, TABLE_STATUS);
 	cJSON_Delete(answer);
 	return 0;
 }
 
-static int run_health(const struct arguments *arguments)
+static int run_health(struct arguments *arguments)
 {
-	struct arguments health = *arguments;
-
-	health.wait = HEALTH_WAIT;
-	return ask_and_print(&health, cJSON_CreateObject(), "health", "\n");
-}
-
-static double seconds_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+	arguments->wait = HEALTH_WAIT;
+	return ask_and_print(arguments, cJSON_CreateObject(), "health", "\n");
 }
 
 static bool show_top(const struct arguments *arguments, const cJSON *answer)
@@ -186,31 +180,27 @@ static bool show_top(const struct arguments *arguments, const cJSON *answer)
 	/* Clear the terminal. */
 	if (!arguments->json && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
-	if (arguments->json)
-		print_json(answer);
-	else
-		table_print(stdout, answer, TABLE_TOP);
+	show(arguments, answer, TABLE_TOP);
 	return flush();
 }
 
-static int run_top(const struct arguments *arguments)
+static int run_top(struct arguments *arguments)
 {
-	struct arguments status = *arguments;
 	uint64_t every = arguments->duration ? arguments->duration : SECOND;
 	struct timespec pause = {(time_t)(every / SECOND), (long)(every % SECOND)};
 	cJSON *before = NULL;
 	bool failed = false;
-	double then = 0;
+	uint64_t then = 0;
 
-	status.command = "status";
-	for (unsigned n = 0; !failed && (!arguments->times || n <= arguments->times); n++) {
-		cJSON *now = ask(&status, cJSON_CreateObject());
+	arguments->command = "status";
+	for (uint64_t n = 0; !failed && (!arguments->times || n <= arguments->times); n++) {
+		cJSON *now = ask(arguments, cJSON_CreateObject());
 		failed = !now;
 		if (failed)
 			break;
-		double time = seconds_now();
+		uint64_t time = monotonic_now();
 		if (before) {
-			top_rates(now, before, time - then);
+			top_rates(now, before, (double)(time - then) / 1e9);
 			failed = !show_top(arguments, now);
 		}
 		cJSON_Delete(before);
@@ -223,7 +213,7 @@ static int run_top(const struct arguments *arguments)
 	return failed;
 }
 
-static int run_policy(const struct arguments *arguments)
+static int run_policy(struct arguments *arguments)
 {
 	cJSON *request = cJSON_CreateObject();
 
@@ -232,50 +222,46 @@ static int run_policy(const struct arguments *arguments)
 	return ask_and_print(arguments, request, "policy", "\n");
 }
 
-static int hold_for(const struct arguments *arguments, uint64_t ns)
+static int hold_for(struct arguments *arguments, uint64_t ns)
 {
-	struct arguments hold = *arguments;
-	cJSON *request = cJSON_CreateObject();
-	char *end;
+	uint64_t client;
 
-	hold.command = "hold";
-	unsigned long long client = strtoull(arguments->operand, &end, 10);
-	if (*end || *arguments->operand < '0' || *arguments->operand > '9') {
+	arguments->command = "hold";
+	if (!number_parse(arguments->operand, 0, UINT64_MAX, &client)) {
 		fprintf(stderr, "weirctl: expected a client's number, not `%s`\n",
 			arguments->operand);
-		cJSON_Delete(request);
 		return 1;
 	}
+	cJSON *request = cJSON_CreateObject();
 	cJSON_AddNumberToObject(request, "client", (double)client);
 	cJSON_AddNumberToObject(request, "seconds", (double)ns / 1e9);
-	return ask_and_print(&hold, request, NULL, "");
+	return ask_and_print(arguments, request, NULL, "");
 }
 
-static int run_hold(const struct arguments *arguments)
+static int run_hold(struct arguments *arguments)
 {
 	return hold_for(arguments, arguments->duration ? arguments->duration : 10 * SECOND);
 }
 
-static int run_release(const struct arguments *arguments)
+static int run_release(struct arguments *arguments)
 {
 	return hold_for(arguments, 0);
 }
 
-static int run_trace(const struct arguments *arguments)
+static int run_trace(struct arguments *arguments)
 {
-	struct arguments recording = *arguments;
 	cJSON *request = cJSON_CreateObject();
 
-	recording.records = arguments->duration ? arguments->duration : 10 * SECOND;
-	cJSON_AddNumberToObject(request, "seconds", (double)recording.records / 1e9);
+	arguments->records = arguments->duration ? arguments->duration : 10 * SECOND;
+	cJSON_AddNumberToObject(request, "seconds", (double)arguments->records / 1e9);
 	if (arguments->gpu)
 		cJSON_AddStringToObject(request, "gpu", arguments->gpu);
-	return ask_and_print(&recording, request, "trace", "");
+	return ask_and_print(arguments, request, "trace", "");
 }
 
 static const struct {
 	const char *name;
-	int (*run)(const struct arguments *arguments);
+	int (*run)(struct arguments *arguments);
 	bool may_operand, must_operand;
 } commands[] = {
 	{"status", run_status, false, false}, {"top", run_top, false, false},
@@ -308,17 +294,6 @@ static void parse_word(char *word, struct arguments *arguments, struct argp_stat
 		argp_error(state, "`%s` does not take `%s`", arguments->command, word);
 }
 
-static unsigned parse_times(const char *value, struct argp_state *state)
-{
-	char *end;
-	unsigned long times = strtoul(value, &end, 10);
-
-	/* strtoul() also takes signs and spaces. */
-	if (*value < '0' || *value > '9' || *end || times == 0 || times >= UINT_MAX)
-		argp_error(state, "expected a number, not `%s`", value);
-	return (unsigned)times;
-}
-
 static error_t parse(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -338,7 +313,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
 			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
 		return 0;
 	case 'n':
-		arguments->times = parse_times(value, state);
+		if (!number_parse(value, 1, UINT32_MAX, &arguments->times))
+			argp_error(state, "expected a number, not `%s`", value);
 		return 0;
 	case ARGP_KEY_ARG:
 		parse_word(value, arguments, state);
