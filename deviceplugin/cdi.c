@@ -13,6 +13,7 @@
 #include "gpu.h"
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 
 #define VERSION_NAME                                                      \
 	"0.5.0" /* the first that has all we use; containerd 1.7 knows it \
@@ -113,11 +114,11 @@ int cdi_format(char **out, const struct config *config, const struct driver *dri
 
 static bool is_there(const char *path, const char *text)
 {
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	size_t size = strlen(text);
-	cleanup(freep) char *have = fd < 0 || size > FILE_MAX ? NULL : malloc(size + 1);
+	size_t room = strlen(text) + 2;
+	cleanup(freep) char *have = room > FILE_MAX ? NULL : malloc(room);
 
-	return have && read(fd, have, size + 1) == (ssize_t)size && memcmp(have, text, size) == 0;
+	return have && file_read(AT_FDCWD, path, have, room) == (ssize_t)room - 2 &&
+	       memcmp(have, text, room - 2) == 0;
 }
 
 /* Replaces the file atomically. Runtimes read only names that end with .json or .yaml. */

@@ -11,6 +11,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 
 /* Under the driver's root, in this order. */
 static const char *const library_dirs[] = {
@@ -61,7 +62,8 @@ static const struct {
 	{"/etc/crio/crio.conf.d/99-nvidia.conf", "default_runtime=\"nvidia\""},
 };
 
-/* Opens a path of the host; symbolic links resolve inside the host's root. */
+/* Opens a path of the host; symbolic links resolve inside the host's root. Does not wait, because
+ * @flags has O_PATH or O_DIRECTORY. */
 static int open_host(const struct config *config, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
@@ -107,12 +109,14 @@ static void simplify(char *text, size_t size)
 static bool host_says(const struct config *config, const char *path, const char *text)
 {
 	enum { LIMIT = 256 << 10 };
-	cleanup(closep) int fd = open_host(config, path, O_RDONLY);
+	cleanup(closep) int fd = open_host(config, path, O_PATH);
 	cleanup(freep) char *content = fd < 0 ? NULL : malloc(LIMIT + 1);
+	char opened[32];
 
 	if (!content)
 		return false;
-	ssize_t n = read(fd, content, LIMIT);
+	snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+	ssize_t n = file_read(AT_FDCWD, opened, content, LIMIT + 1);
 	if (n <= 0)
 		return false;
 	simplify(content, (size_t)n);

@@ -1,6 +1,7 @@
 #include "inventory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "config.h"
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 #include "weir/probe.h"
 
@@ -57,21 +59,17 @@ static int numa_by_nvml(const struct nvml *nvml, nvmlDevice_t device)
 static int numa_node(const struct nvml *nvml, nvmlDevice_t device)
 {
 	nvmlPciInfo_t pci;
-	char path[128];
-	int node = -1;
+	char path[128], text[16];
+	int node;
 
 	if (!nvml->nvmlDeviceGetPciInfo_v3 ||
 	    nvml->nvmlDeviceGetPciInfo_v3(device, &pci) != NVML_SUCCESS)
 		return -1;
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node", pci.domain,
 		 pci.bus, pci.device);
-	FILE *file = fopen(path, "re");
-	if (!file)
+	if (file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return numa_by_nvml(nvml, device);
-	if (fscanf(file, "%d", &node) != 1)
-		node = -1;
-	fclose(file);
-	return node;
+	return sscanf(text, "%d", &node) == 1 ? node : -1;
 }
 
 /* Such a GPU is already partitioned in hardware. */

@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "weir/base.h"
+#include "weir/file.h"
 #include "weir/log.h"
-
-#define HOLD_FLAGS (O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
 
 /* As install-runtime.sh names them. */
 static const char *const names[] = {"libweir.so", "libweir-nvml.so", "ld.so.preload"};
@@ -21,7 +20,7 @@ static const char *const names[] = {"libweir.so", "libweir-nvml.so", "ld.so.prel
 static void *wait_for_lease(void *argument)
 {
 	cleanup(freep) char *path = argument;
-	int fd = open(path, HOLD_FLAGS);
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		log_error("%s: %s", path, strerror(errno));
@@ -51,10 +50,10 @@ static void start_waiting(char *path)
 /* 0 or a negative errno. The descriptor stays open. */
 static int hold(const char *path)
 {
-	if (open(path, HOLD_FLAGS | O_NONBLOCK) >= 0)
-		return 0;
-	if (errno != EWOULDBLOCK)
-		return -errno;
+	int fd = file_open(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW);
+
+	if (fd != -EWOULDBLOCK)
+		return fd < 0 ? fd : 0;
 	log_warning("%s: a process has a lease on it; until it ends, programs in other containers "
 		    "start late",
 		    path);

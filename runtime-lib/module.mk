@@ -116,7 +116,7 @@ fuzz-protocol_STATIC := base
 fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect client/level-binding client/link client/request shim/weak-libc shim/thread)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
-fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c
+fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c runtime-lib/base/file.c
 fuzz-image_STATIC   := base
 fuzz-loader-cache_SRC      := runtime-lib/tests/fuzz/fuzz-loader-cache.c runtime-lib/shim/loader-cache.c
 

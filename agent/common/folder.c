@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "weir/base.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 /* A read-only clone of @path's mount, detached: no other process can see or change it. */
@@ -67,8 +68,16 @@ void folder_close(struct folder *folder)
 
 int folder_open_readonly(const struct folder *folder, const char *name)
 {
-	int fd = openat(folder->readonly >= 0 ? folder->readonly : folder->dir, name,
-			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return file_open(folder->readonly >= 0 ? folder->readonly : folder->dir, name,
+			 O_RDONLY | O_NOFOLLOW);
+}
 
-	return fd < 0 ? -errno : fd;
+DIR *folder_list(const struct folder *folder, const char *name)
+{
+	int fd = openat(folder->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list)
+		closep(&fd);
+	return list;
 }

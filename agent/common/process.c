@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#include "weir/base.h"
+#include "weir/file.h"
 
 int process_open(pid_t pid)
 {
@@ -23,9 +24,7 @@ uint64_t process_started(pid_t pid)
 	uint64_t start = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	text[n > 0 ? n : 0] = '\0';
+	file_read(AT_FDCWD, path, text, sizeof(text));
 	/* The process's name may contain anything; it ends at the last parenthesis. */
 	const char *at = strrchr(text, ')');
 	for (int field = NAME; at && field < START; field++)

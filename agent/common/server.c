@@ -20,7 +20,7 @@ static void turn_away(struct server *server)
 	closep(&server->spare);
 	int fd = accept4(server->io.fd, NULL, NULL, SOCK_CLOEXEC);
 	closep(&fd);
-	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	server->spare = open("/dev/null", O_PATH | O_CLOEXEC);
 }
 
 /* Connections accepted per event, so that other sources are not delayed. */
@@ -107,7 +107,7 @@ int server_init(struct server *server, struct loop *loop, const char *path, int 
 	server->path = strdup(path);
 	int r = server->path ? loop_io_init(&server->io, loop, fd, EPOLLIN, server_ready) : -ENOMEM;
 	if (r == 0) {
-		server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		server->spare = open("/dev/null", O_PATH | O_CLOEXEC);
 	} else {
 		unlink(path);
 		close(fd);

@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/units.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *format, ...)
@@ -459,20 +459,13 @@ static int say(char *message, size_t size, const char *path, int error)
 int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
 		   size_t message_size)
 {
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	cleanup(freep) char *text = NULL;
-	struct stat info;
+	cleanup(freep) char *text = malloc(max + 2);
 
-	if (fd < 0 || fstat(fd, &info) < 0)
-		return say(message, message_size, path, -errno);
-	if (!S_ISREG(info.st_mode) || info.st_size > (off_t)max)
-		return say(message, message_size, path, S_ISDIR(info.st_mode) ? -EISDIR : -EFBIG);
-	text = malloc((size_t)info.st_size + 1);
 	if (!text)
 		return error_origin(-ENOMEM);
-	ssize_t size = pread(fd, text, (size_t)info.st_size, 0);
-	if (size < 0)
-		return say(message, message_size, path, -errno);
+	ssize_t size = file_read(AT_FDCWD, path, text, max + 2);
+	if (size < 0 || (size_t)size > max)
+		return say(message, message_size, path, size < 0 ? (int)size : -EFBIG);
 	*text_out = take(text);
 	*size_out = (size_t)size;
 	return 0;

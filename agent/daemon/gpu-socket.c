@@ -10,6 +10,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 int gpu_sockets_init(struct gpu_sockets *sockets, struct loop *loop, const struct gpus *gpus,
@@ -52,11 +53,11 @@ void gpu_sockets_mark(const struct gpu_sockets *sockets)
 		snprintf(path, sizeof(path), "%s/%s/" WEIR_LIMITED_NAME, sockets->dir,
 			 sockets->all[i].gpu->id);
 		/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
-		cleanup(closep) int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-		if (fd < 0 && errno != EEXIST)
+		cleanup(closep) int fd = file_open(AT_FDCWD, path, O_RDONLY | O_CREAT | O_EXCL);
+		if (fd < 0 && fd != -EEXIST)
 			log_limited(LOG_ERROR, 60,
 				    "%s: %s; its pods have no limit of memory "
 				    "without an agent",
-				    path, strerror(errno));
+				    path, strerror(-fd));
 	}
 }

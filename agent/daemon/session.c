@@ -14,6 +14,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 struct session {
@@ -146,8 +147,7 @@ static void read_command(pid_t pid, char *out, size_t size)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
+	ssize_t n = file_read(AT_FDCWD, path, out, size);
 	out[n > 0 ? n - 1 : 0] = '\0'; /* its last byte is a newline */
 	make_printable(out);
 }

@@ -15,6 +15,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -257,22 +258,11 @@ int container_parse_cgroup(struct container_identity *out, const char *text)
 /* Reads a file of @folder as a string, cut at @size - 1 bytes. */
 static int read_text(int folder, const char *name, char *text, size_t size)
 {
-	cleanup(closep) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
+	ssize_t n = file_read(folder, name, text, size);
 
-	text[0] = '\0';
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while (n < size - 1) {
-		ssize_t r = read(fd, text + n, size - 1 - n);
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			break;
-		n += (size_t)r;
-	}
-	text[n] = '\0';
-	return 0;
+	if (n == -ENOENT)
+		return -ESRCH;
+	return n < 0 ? (int)n : 0;
 }
 
 int container_identify(struct container_identity *out, pid_t pid)

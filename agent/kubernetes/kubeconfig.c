@@ -1,11 +1,12 @@
 #include "kubernetes/kubeconfig.h"
 
-#include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -230,38 +231,25 @@ int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, cons
 	return 0;
 }
 
-/* Reads the file @path into @text. Returns its size; -E2BIG: more than @size. */
+/* Reads the whole file @path as a string. Returns its size; -E2BIG: it does not fit. */
 static ssize_t read_file(char *text, size_t size, const char *path)
 {
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
-	char more;
+	ssize_t n = file_read(AT_FDCWD, path, text, size);
 
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t got = n < size ? read(fd, text + n, size - n) : read(fd, &more, 1);
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return (ssize_t)n;
-		if (n == size)
-			return -E2BIG;
-		n += (size_t)got;
-	}
+	return n == (ssize_t)size - 1 ? -E2BIG : n;
 }
 
 int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, size_t message_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096] = ".";
-	char *text = malloc(KUBECONFIG_SIZE_MAX);
+	char *text = malloc(KUBECONFIG_SIZE_MAX + 2);
 
 	if (!text)
 		return error_origin(-ENOMEM);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-	ssize_t r = read_file(text, KUBECONFIG_SIZE_MAX, path);
+	ssize_t r = read_file(text, KUBECONFIG_SIZE_MAX + 2, path);
 	if (r < 0)
 		fail(message, message_size, (int)r, "%s: %s", path, strerror((int)-r));
 	else
@@ -321,14 +309,13 @@ int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size)
 	ssize_t n = (ssize_t)strlen(token);
 
 	if (config->token_file)
-		n = read_file(out, size - 1, config->token_file);
+		n = read_file(out, size, config->token_file);
 	else if ((size_t)n < size)
-		memcpy(out, token, (size_t)n);
+		memcpy(out, token, (size_t)n + 1);
 	else
 		n = -E2BIG;
 	if (n < 0)
 		return (int)n;
-	out[n] = '\0';
 	/* The token goes into a header line: keep only its first line. */
 	out[strcspn(out, " \r\n")] = '\0';
 	return 0;

@@ -1,6 +1,7 @@
 #include "metrics/metrics.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -8,6 +9,8 @@
 
 #include "common/metric.h"
 #include "common/process.h"
+
+#include "weir/file.h"
 
 static uint64_t nanoseconds(const struct timespec *time)
 {
@@ -24,14 +27,13 @@ static uint64_t cpu_time(const void *object)
 
 static uint64_t resident_bytes(const void *object)
 {
-	FILE *file = fopen("/proc/self/statm", "re");
+	char text[128];
 	unsigned long pages;
-	bool good = file && fscanf(file, "%*d %lu", &pages) == 1;
 
 	(void)object;
-	if (file)
-		fclose(file);
-	return good ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : METRIC_NONE;
+	file_read(AT_FDCWD, "/proc/self/statm", text, sizeof(text));
+	return sscanf(text, "%*d %lu", &pages) == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE)
+						    : METRIC_NONE;
 }
 
 static uint64_t open_descriptors(const void *object)

@@ -17,6 +17,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 #define PROGRAM "nvidia-cuda-mps-control"
@@ -119,6 +120,26 @@ static pid_t run(const struct start *start, const struct mps_program *program, i
 	return pid < 0 ? -errno : pid;
 }
 
+/* Replaces the file @name. What is there is not opened: a process may have a lease on it. */
+static int new_file(const char *folder, const char *name, int flags)
+{
+	struct mps_path path = mps_path(folder, name);
+
+	unlink(path.text);
+	return file_open(AT_FDCWD, path.text, O_WRONLY | O_CREAT | O_EXCL | flags);
+}
+
+/* NVIDIA's program opens its logs itself, and would wait for a lease. It gets new ones; those of
+ * the daemon before stay as NAME.old. */
+static void put_aside(const char *folder, const char *name)
+{
+	struct mps_path path = mps_path(folder, name);
+	char old[sizeof(path) + sizeof(".old")];
+
+	snprintf(old, sizeof(old), "%s.old", path.text);
+	rename(path.text, old);
+}
+
 pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
 			bool multi_user)
 {
@@ -128,12 +149,12 @@ pid_t mps_program_start(const struct mps_program *program, const char *folder, c
 	prepare(&start, program, folder, gpu);
 	start.argv[1] = foreground;
 	start.argv[2] = multi_user ? several : NULL;
+	put_aside(folder, "control.log");
+	put_aside(folder, "server.log");
+	cleanup(closep) int log = new_file(folder, "log", O_APPEND);
 	cleanup(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	cleanup(closep) int log =
-		open(mps_path(folder, "log").text,
-		     O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (null < 0 || log < 0)
-		return -errno;
+		return log < 0 ? log : -errno;
 	return run(&start, program, null, log);
 }
 
@@ -228,27 +249,23 @@ struct mps_path mps_path(const char *folder, const char *name)
 
 void mps_daemon_write(const char *folder, pid_t pid)
 {
-	FILE *file = fopen(mps_path(folder, "daemon").text, "we");
+	cleanup(closep) int fd = new_file(folder, "daemon", 0);
 
-	if (file)
-		fprintf(file, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid));
-	if (!file || fclose(file) != 0)
+	if (fd < 0 ||
+	    dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid)) < 0)
 		log_warning("%s/daemon: %s; the next agent will not know this daemon", folder,
-			    strerror(errno));
+			    strerror(fd < 0 ? -fd : errno));
 }
 
 pid_t mps_daemon_read(const char *folder)
 {
-	FILE *file = fopen(mps_path(folder, "daemon").text, "re");
 	unsigned long long start = 0;
+	char text[64];
 	int pid = 0;
 
-	if (!file)
-		return 0;
-	int n = fscanf(file, "%d %llu", &pid, &start);
-	fclose(file);
+	file_read(AT_FDCWD, mps_path(folder, "daemon").text, text, sizeof(text));
 	/* A half file is being written. */
-	if (n != 2 || pid <= 0 || !start)
+	if (sscanf(text, "%d %llu", &pid, &start) != 2 || pid <= 0 || !start)
 		return 0;
 	return process_started(pid) == start ? pid : -ESRCH;
 }

@@ -13,6 +13,7 @@
 #include "common/process.h"
 
 #include "weir/base.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 #define MS             1000000ull
@@ -35,7 +36,7 @@ static void set_ready(const struct mps_daemon *daemon, bool ready)
 		unlink(path.text);
 		return;
 	}
-	int fd = open(path.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_CREAT | O_EXCL);
 	closep(&fd);
 }
 
@@ -363,8 +364,11 @@ static void trim_log(const struct mps_daemon *daemon)
 	struct mps_path path = mps_path(daemon->folder, "log");
 	struct stat info;
 
-	if (stat(path.text, &info) == 0 && info.st_size > LOG_MAX && truncate(path.text, 0) < 0)
-		log_limited(LOG_WARNING, 3600, "%s: %s", path.text, strerror(errno));
+	if (stat(path.text, &info) < 0 || info.st_size <= LOG_MAX)
+		return;
+	cleanup(closep) int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_TRUNC | O_NOFOLLOW);
+	if (fd < 0)
+		log_limited(LOG_WARNING, 3600, "%s: %s", path.text, strerror(-fd));
 }
 
 /* Looks for the daemon that weir-mps was asked to start. */

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "weir/base.h"
@@ -132,15 +131,11 @@ static int recall(struct gpus *gpus, const char *id)
 
 static int recall_all(struct gpus *gpus)
 {
-	int fd = openat(gpus->root.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = folder_list(&gpus->root, ".");
 	int r = 0;
 
-	if (!folder) {
-		r = error_origin(-errno);
-		closep(&fd);
-		return r;
-	}
+	if (!folder)
+		return error_origin(-errno);
 	for (struct dirent *entry; r == 0 && (entry = readdir(folder));)
 		r = recall(gpus, entry->d_name);
 	closedir(folder);

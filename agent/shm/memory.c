@@ -14,6 +14,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 #define FOLDER "memory"
@@ -365,13 +366,12 @@ uint64_t memory_reserved(const struct memory *memory)
 void memories_mark(const struct memories *memories)
 {
 	/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
-	int fd = open(memories->mark, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	cleanup(closep) int fd = file_open(AT_FDCWD, memories->mark, O_RDONLY | O_CREAT | O_EXCL);
 
-	if (fd < 0 && errno != EEXIST)
+	if (fd < 0 && fd != -EEXIST)
 		log_limited(LOG_ERROR, 60,
 			    "%s: %s; processes that start without an agent have no limit of memory",
-			    memories->mark, strerror(errno));
-	closep(&fd);
+			    memories->mark, strerror(-fd));
 }
 
 bool memories_marked(const struct memories *memories)
@@ -407,11 +407,10 @@ static bool may_live(int folder, const char *name)
 	char file[96];
 
 	file_name(file, sizeof(file), "account", name);
-	cleanup(closep) int fd =
-		openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup(closep) int fd = file_open(folder, file, O_RDONLY | O_NOFOLLOW);
 	/* EWOULDBLOCK: a process of the container has a lease on it, so it lives. */
 	if (fd < 0)
-		return errno == EWOULDBLOCK || is_shortage(-errno);
+		return fd == -EWOULDBLOCK || is_shortage(fd);
 	return pread(fd, &account, sizeof(account), 0) == (ssize_t)sizeof(account) &&
 	       any_lives(&account);
 }
@@ -431,16 +430,13 @@ static bool look_at(const struct memories *memories, int folder, const char *fil
 
 void memories_sweep(struct memories *memories)
 {
-	int fd = openat(memories->root->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = folder_list(memories->root, FOLDER);
 	bool left = false;
 
 	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		left |= look_at(memories, fd, entry->d_name);
+		left |= look_at(memories, dirfd(folder), entry->d_name);
 	if (folder)
 		closedir(folder);
-	else
-		closep(&fd);
 	if (left)
 		loop_timer_set(&memories->sweep, MEMORY_SWEEP_NS, 0);
 }

@@ -19,6 +19,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -55,10 +56,7 @@ static void *open_denied(void *argument)
 		log_limited(LOG_WARNING, WARNING_S,
 			    "no Landlock (%s): clients can truncate the demand pages they write",
 			    strerror(-r));
-	request->result = openat(request->folder, request->name,
-				 O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (request->result < 0)
-		request->result = -errno;
+	request->result = file_open(request->folder, request->name, O_RDWR | O_NOFOLLOW);
 	return NULL;
 }
 
@@ -124,10 +122,9 @@ static int create_page(int folder, const char *name)
 
 	snprintf(fresh, sizeof(fresh), "%s.new", name);
 	unlinkat(folder, fresh, 0);
-	cleanup(closep) int fd =
-		openat(folder, fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup(closep) int fd = file_open(folder, fresh, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = -posix_fallocate(fd, 0, WEIR_PAGE_SIZE);
 	if (r == 0 && renameat(folder, fresh, folder, name) < 0)
 		r = -errno;
@@ -141,8 +138,7 @@ static int create_page(int folder, const char *name)
 /* Also removes a protected file, or a folder in its place. */
 static void remove_page(int folder, const char *name)
 {
-	cleanup(closep) int fd =
-		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup(closep) int fd = file_open(folder, name, O_RDONLY | O_NOFOLLOW);
 
 	if (fd >= 0)
 		unprotect(fd);
@@ -163,28 +159,25 @@ static int replace_leased(int folder, const char *name)
 /* Opens the file for the agent itself, without protection. */
 static int open_page(int folder, const char *name)
 {
-	cleanup(closep) int fd =
-		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup(closep) int fd = file_open(folder, name, O_RDONLY | O_NOFOLLOW);
 	struct stat info;
 
-	if (fd < 0 && errno == ENOENT)
+	if (fd == -ENOENT)
 		return create_page(folder, name);
-	if (fd < 0 && errno == EWOULDBLOCK)
+	if (fd == -EWOULDBLOCK)
 		return replace_leased(folder, name);
-	/* ELOOP: a symbolic link, which is replaced below. */
-	if (fd < 0 && errno != ELOOP)
-		return -errno;
-	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
-	    info.st_size != WEIR_PAGE_SIZE || info.st_nlink != 1) {
+	/* A symbolic link (-ELOOP), a folder or another kind is replaced below. */
+	if (fd < 0 && fd != -ELOOP && fd != -EISDIR && fd != -EINVAL)
+		return fd;
+	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size != WEIR_PAGE_SIZE ||
+	    info.st_nlink != 1) {
 		log_warning("%s in stateDir is not a page file; replacing it", name);
 		remove_page(folder, name);
 		return create_page(folder, name);
 	}
 	unprotect(fd);
-	int writable = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (writable < 0 && errno == EWOULDBLOCK)
-		return replace_leased(folder, name);
-	return writable < 0 ? -errno : writable;
+	int writable = file_open(folder, name, O_RDWR | O_NOFOLLOW);
+	return writable == -EWOULDBLOCK ? replace_leased(folder, name) : writable;
 }
 
 static int map_page(int fd, int protection, void *out)

@@ -159,6 +159,32 @@ static void starts_and_is_ready(void **state)
 	assert_true(mps_complete(&mps));
 }
 
+/* A blocking open would wait for 45 s; alarm() ends this test after 30 s. */
+static void leases_delay_no_start(void **state)
+{
+	static const char *const names[] = {"log", "control.log", "server.log", "daemon", "ready"};
+	int fds[countof(names)];
+
+	(void)state;
+	signal(SIGIO, SIG_IGN);
+	for (size_t i = 0; i < countof(names); i++) {
+		make(GPU_A, names[i]);
+		fds[i] = open(path_of(GPU_A, names[i]), O_RDONLY | O_CLOEXEC);
+		assert_int_equal(fcntl(fds[i], F_SETLEASE, F_WRLCK), 0);
+	}
+	alarm(30);
+	struct mps_daemon *daemon = have_daemon(GPU_A);
+	alarm(0);
+	assert_int_equal(daemon->starts, 1);
+	assert_int_equal(mps_daemon_read(daemon->folder), daemon->pid);
+	/* NVIDIA's program makes new ones. */
+	assert_false(exists(GPU_A, "control.log"));
+	assert_true(exists(GPU_A, "control.log.old"));
+	assert_false(exists(GPU_A, "server.log"));
+	for (size_t i = 0; i < countof(names); i++)
+		close(fds[i]);
+}
+
 static void each_gpu_has_its_own(void **state)
 {
 	struct mps_daemon *a = have_daemon(GPU_A), *b = have_daemon(GPU_B);
@@ -533,6 +559,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		MPS_TEST(starts_and_is_ready),
+		MPS_TEST(leases_delay_no_start),
 		MPS_TEST(each_gpu_has_its_own),
 		MPS_TEST(a_killed_one_is_started_again),
 		MPS_TEST(pauses_grow),

@@ -3,6 +3,7 @@
 #include "nvml/nvml.h"
 
 #include "weir/base.h"
+#include "weir/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +26,7 @@ static void read_cgroup(struct cgroup *out, unsigned pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	cleanup(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	out->size = fd < 0 ? -1 : read(fd, out->text, sizeof(out->text));
+	out->size = file_read(AT_FDCWD, path, out->text, sizeof(out->text));
 }
 
 static bool is_ours(const struct cgroup *own, unsigned pid)

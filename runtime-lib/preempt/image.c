@@ -1,6 +1,7 @@
 #include "preempt/image.h"
 
 #include "weir/base.h"
+#include "weir/file.h"
 #include "weir/fatbin.h"
 #include "weir/log.h"
 
@@ -251,7 +252,7 @@ static char *read_file(int fd, size_t *size)
 
 	if (pread(fd, head, sizeof(head), 0) != sizeof(head) ||
 	    memcmp(head, ELFMAG, sizeof(head)) == 0 || fstat(fd, &info) < 0 ||
-	    !S_ISREG(info.st_mode) || info.st_size > (off_t)IMAGES_MAX)
+	    info.st_size > (off_t)IMAGES_MAX)
 		return NULL;
 	*size = (size_t)info.st_size;
 	cleanup(freep) char *data = malloc(*size);
@@ -262,7 +263,7 @@ static char *read_file(int fd, size_t *size)
 
 struct image *image_keep_file(const char *path)
 {
-	cleanup(closep) int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	cleanup(closep) int fd = path ? file_open(AT_FDCWD, path, O_RDONLY) : -1;
 	size_t size = 0;
 	cleanup(freep) char *data = fd >= 0 ? read_file(fd, &size) : NULL;
 

@@ -3,6 +3,7 @@
 #include "shim/loader-cache.h"
 
 #include "weir/base.h"
+#include "weir/file.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -60,7 +61,7 @@ static bool search_list(char *path, const char *name, const char *list)
 
 static bool search_cache(char *path, const char *name)
 {
-	cleanup(closep) int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+	cleanup(closep) int fd = file_open(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY);
 	struct stat info;
 
 	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size <= 0)
