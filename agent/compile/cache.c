@@ -119,14 +119,10 @@ static int compare_use(const struct cache_entry *a, const struct cache_entry *b)
 /* Lists the objects, and removes all other files. */
 static int recall_all(struct cache *cache)
 {
-	int fd = openat(cache->folder.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = folder_list(&cache->folder, ".");
 
-	if (!folder) {
-		int r = error_origin(-errno);
-		closep(&fd);
-		return r;
-	}
+	if (!folder)
+		return error_origin(-errno);
 	for (struct dirent *file; (file = readdir(folder));)
 		if (!recall(cache, file->d_name))
 			unlinkat(cache->folder.dir, file->d_name, 0);
@@ -218,13 +214,12 @@ int cache_open(const struct cache *cache, const struct cache_entry *entry)
 
 	format_name(&entry->key, &entry->content, name);
 	cleanup(closep) int fd = folder_open_readonly(&cache->folder, name);
+	bool other = fd == -ENOENT || fd == -EISDIR || fd == -EINVAL || fd == -ELOOP;
 	if (fd < 0)
-		return fd;
+		return other ? -EIO : fd;
 	if (fstat(fd, &info) < 0)
 		return -errno;
-	if (!S_ISREG(info.st_mode) || info.st_size != (off_t)entry->size)
-		return -EIO;
-	return take_fd(fd);
+	return info.st_size == (off_t)entry->size ? take_fd(fd) : -EIO;
 }
 
 int cache_draft(struct cache *cache, uint64_t size, struct cache_draft *out)

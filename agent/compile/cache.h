@@ -52,7 +52,9 @@ void cache_deinit(struct cache *cache);
 
 /* Marks the entry as used. NULL: not there. */
 struct cache_entry *cache_find(struct cache *cache, const struct digest *key);
-/* A read-only descriptor, or a negative errno, also if the file has another size. */
+/* A read-only descriptor, or a negative errno. -EIO: the file is missing or another one. Other
+ * errors say nothing about the object. -EWOULDBLOCK: a client has a lease on it; cache_keep() will
+ * replace it. */
 int cache_open(const struct cache *cache, const struct cache_entry *entry);
 /* Removes the entry and its file. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);

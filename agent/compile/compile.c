@@ -13,6 +13,7 @@
 
 #include "weir/base.h"
 #include "weir/error.h"
+#include "weir/file.h"
 #include "weir/log.h"
 #include "weir/object.h"
 #include "weir/preempt-abi.h"
@@ -502,9 +503,10 @@ static void hashed(struct async_hash *hash, int error, const struct digest *key)
 	}
 	request->key = *key;
 	struct cache_entry *entry = cache_find(cache, key);
-	if (entry && verify(request, entry) == 0)
+	int r = entry ? verify(request, entry) : -ENOENT;
+	if (r == 0)
 		return;
-	if (entry) {
+	if (r == -EIO) {
 		request->compile->counters.damaged++;
 		cache_drop(cache, entry);
 	}
@@ -618,7 +620,7 @@ static int open_program(const char *configured)
 	char path[PATH_MAX];
 
 	if (*configured)
-		return open(configured, O_RDONLY | O_CLOEXEC);
+		return file_open(AT_FDCWD, configured, O_RDONLY);
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("weir-compile"));
 	if (n < 0)
 		return -1;
@@ -627,7 +629,7 @@ static int open_program(const char *configured)
 	if (!slash)
 		return -1;
 	memcpy(slash + 1, "weir-compile", sizeof("weir-compile"));
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return file_open(AT_FDCWD, path, O_RDONLY);
 }
 
 int compile_init(struct compile *compile, struct loop *loop, const struct config_compile *config,

@@ -211,7 +211,7 @@ static void test_changed_file(void **state)
 	assert_int_equal(truncate(path, 10), 0);
 	assert_int_equal(cache_open(&cache, find(1)), -EIO);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(cache_open(&cache, find(1)), -ENOENT);
+	assert_int_equal(cache_open(&cache, find(1)), -EIO);
 }
 
 static int make_name(void **state)

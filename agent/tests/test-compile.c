@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -166,6 +167,30 @@ static void test_damaged(void **state)
 	}
 }
 
+/* An object on which a client has a lease is replaced, and others get the new one. */
+static void test_leased(void **state)
+{
+	(void)state;
+	signal(SIGIO, SIG_IGN);
+	start(&(struct config_compile){.mode = COMPILE_PTX});
+	get(&a, file_for(90));
+	for (int taken = 1; taken <= 3; taken++) {
+		int fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 0);
+		close(a.fd);
+		a.fd = -1;
+		assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+		get(&a, file_for(90));
+		assert_int_equal(a.status, WEIR_COMPILE_OK);
+		assert_int_equal(compile.started, taken + 1);
+		get(&a, file_for(90));
+		assert_int_equal(compile.counters.hits, taken);
+		close(fd);
+	}
+	check_object(object_of(&a), true);
+	assert_int_equal(compile.counters.damaged, 0);
+	assert_int_equal(HASH_COUNT(compile.cache.all), 1);
+}
+
 /* The client gets its object although the disk is full. */
 static void test_full_disk(void **state)
 {
@@ -223,6 +248,7 @@ int main(int argc, char **argv)
 		COMPILE_TEST(test_two_at_once),
 		COMPILE_TEST(test_survives_the_agent),
 		COMPILE_TEST(test_damaged),
+		COMPILE_TEST(test_leased),
 		COMPILE_TEST(test_full_disk),
 		COMPILE_TEST(test_nothing_grows),
 	};
