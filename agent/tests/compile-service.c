@@ -14,7 +14,7 @@
 char folder[] = "/tmp/weir-compile-XXXXXX";
 struct loop loop;
 struct compile compile;
-struct requester a, b;
+struct requester one, two;
 
 void start(const struct config_compile *config)
 {
@@ -31,17 +31,17 @@ void start(const struct config_compile *config)
 	if (!filled.cache_mib)
 		filled.cache_mib = 16;
 	assert_int_equal(compile_init(&compile, &loop, &filled, folder, false), 0);
-	fixture_init(&a);
-	fixture_init(&b);
+	fixture_init(&one);
+	fixture_init(&two);
 }
 
 void stop(void)
 {
-	compile_leave(&a.client);
-	compile_leave(&b.client);
+	compile_leave(&one.client);
+	compile_leave(&two.client);
 	compile_deinit(&compile);
-	closep(&a.fd);
-	closep(&b.fd);
+	closep(&one.fd);
+	closep(&two.fd);
 }
 
 void start_trick(enum trick trick, uint32_t helpers)
@@ -170,7 +170,7 @@ void check_object(const struct weir_object *object, bool is_ptx)
 
 void expect_text(enum weir_compile_status status, const char *part)
 {
-	assert_int_equal(a.status, status);
-	assert_non_null(strstr(a.text, part));
-	assert_int_equal(a.fd, -1);
+	assert_int_equal(one.status, status);
+	assert_non_null(strstr(one.text, part));
+	assert_int_equal(one.fd, -1);
 }

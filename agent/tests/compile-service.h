@@ -45,7 +45,7 @@ static const char ptx[] = ".version 7.0\n"
 extern char folder[]; /* the cache's */
 extern struct loop loop;
 extern struct compile compile;
-extern struct requester a, b;
+extern struct requester one, two;
 
 /* The misbehaviour, given as --memory. */
 enum trick { WAITS = 300, SPINS, WRITES_JUNK, WRITES_NOTHING, ABORTS, EXITS_ODDLY, IS_DONE };

@@ -30,9 +30,9 @@ static void expect_head_refused(struct weir_compile_file head)
 	memcpy(bytes, &head, sizeof(head));
 	memcpy(bytes + 64, "add", 4);
 	memcpy(bytes + 68, ptx, PTX_SIZE);
-	get(&a, fixture_sealed(bytes, sizeof(bytes), FIXTURE_SEALS));
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
-	assert_true(strlen(a.text) > 0);
+	get(&one, fixture_sealed(bytes, sizeof(bytes), FIXTURE_SEALS));
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
+	assert_true(strlen(one.text) > 0);
 }
 
 /* The agent refuses these itself, without starting weir-compile. */
@@ -68,10 +68,10 @@ static void test_lying_files(void **state)
 	REFUSED_WITH(head.image_size = UINT64_MAX);
 #undef REFUSED_WITH
 	head = good_head();
-	get(&a, fixture_sealed(&head, sizeof(head) - 1, FIXTURE_SEALS));
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
-	get(&a, fixture_sealed(&head, 0, FIXTURE_SEALS));
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
+	get(&one, fixture_sealed(&head, sizeof(head) - 1, FIXTURE_SEALS));
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
+	get(&one, fixture_sealed(&head, 0, FIXTURE_SEALS));
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
 	assert_int_equal(compile.started, 0);
 }
 
@@ -86,17 +86,17 @@ static void test_not_sealed(void **state)
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
 	for (size_t i = 0; i < countof(seals); i++) {
-		get(&a, fixture_sealed(&head, sizeof(head), seals[i]));
-		assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
+		get(&one, fixture_sealed(&head, sizeof(head), seals[i]));
+		assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
 	}
 	assert_int_equal(pipe(ends), 0);
-	get(&a, ends[0]);
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
+	get(&one, ends[0]);
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
 	close(ends[1]);
-	get(&a, open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
-	get(&a, open("/tmp", O_PATH | O_CLOEXEC));
-	assert_int_equal(a.status, WEIR_COMPILE_REFUSED);
+	get(&one, open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
+	get(&one, open("/tmp", O_PATH | O_CLOEXEC));
+	assert_int_equal(one.status, WEIR_COMPILE_REFUSED);
 	assert_int_equal(compile.started, 0);
 }
 
@@ -110,16 +110,16 @@ static void test_hostile_images(void **state)
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_MACHINE_CODE});
 	memset(junk, 0xa5, sizeof(junk));
-	get(&a, fixture_file("add", junk, sizeof(junk), 90, PERSISTENT));
+	get(&one, fixture_file("add", junk, sizeof(junk), 90, PERSISTENT));
 	expect_text(WEIR_COMPILE_REFUSED, "");
-	get(&a, fixture_file("sub", ptx, PTX_SIZE, 90, PERSISTENT));
+	get(&one, fixture_file("sub", ptx, PTX_SIZE, 90, PERSISTENT));
 	expect_text(WEIR_COMPILE_REFUSED, "no kernel sub");
 	memcpy(bytes, &head, sizeof(head));
 	memset(bytes + 64, 'x', 4);
 	memcpy(bytes + 68, ptx, PTX_SIZE);
-	get(&a, fixture_sealed(bytes, sizeof(bytes), FIXTURE_SEALS));
+	get(&one, fixture_sealed(bytes, sizeof(bytes), FIXTURE_SEALS));
 	expect_text(WEIR_COMPILE_REFUSED, "a name with");
-	get(&a, file_for(999));
+	get(&one, file_for(999));
 	expect_text(WEIR_COMPILE_FAILED, "sm_999");
 	assert_int_equal(compile.counters.outcomes[HELPER_REFUSED], 3);
 	assert_int_equal(compile.counters.outcomes[HELPER_FAILED], 1);
@@ -138,9 +138,9 @@ static void test_forms_refused(void **state)
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_MACHINE_CODE});
 	for (uint32_t sm = 75; sm < 77; sm++)
-		get(&a, fixture_file("add", refused, sizeof(refused) - 1, sm,
-				     PERSISTENT | 1u << WEIR_RESUMABLE));
-	const struct weir_object *object = object_of(&a);
+		get(&one, fixture_file("add", refused, sizeof(refused) - 1, sm,
+				       PERSISTENT | 1u << WEIR_RESUMABLE));
+	const struct weir_object *object = object_of(&one);
 	assert_int_equal(object->image_size, 0);
 	assert_int_equal(compile.counters.n_reasons, 2);
 	FILE *out = open_memstream(&text, &size);
@@ -157,9 +157,9 @@ static void test_forms_refused(void **state)
 static void expect_trick(enum trick trick, enum helper_outcome outcome)
 {
 	start_trick(trick, 1);
-	get(&a, file_for(90));
-	assert_int_equal(a.status, WEIR_COMPILE_FAILED);
-	assert_true(strlen(a.text) > 0);
+	get(&one, file_for(90));
+	assert_int_equal(one.status, WEIR_COMPILE_FAILED);
+	assert_true(strlen(one.text) > 0);
 	assert_int_equal(compile.counters.outcomes[outcome], 1);
 	assert_null(compile.jobs);
 	assert_int_equal(compile.n_running, 0);
@@ -176,7 +176,7 @@ static void test_bad_helpers(void **state)
 	expect_trick(ABORTS, HELPER_CRASH);
 	expect_trick(EXITS_ODDLY, HELPER_TROUBLE);
 	start_trick(IS_DONE, 1);
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	expect_text(WEIR_COMPILE_REFUSED, "refused");
 }
 
@@ -184,21 +184,21 @@ static void test_failures_are_remembered(void **state)
 {
 	(void)state;
 	start_trick(ABORTS, 1);
-	get(&a, file_for(90));
-	get(&b, file_for(90));
-	assert_int_equal(b.status, WEIR_COMPILE_FAILED);
-	assert_string_equal(b.text, a.text);
+	get(&one, file_for(90));
+	get(&two, file_for(90));
+	assert_int_equal(two.status, WEIR_COMPILE_FAILED);
+	assert_string_equal(two.text, one.text);
 	assert_int_equal(compile.started, 1);
 	for (uint32_t i = 0; i < CACHE_FAILURES_MAX; i++)
-		get(&a, file_for(100 + i));
+		get(&one, file_for(100 + i));
 	assert_int_equal(HASH_COUNT(compile.cache.failures), CACHE_FAILURES_MAX);
-	get(&b, file_for(90));
+	get(&two, file_for(90));
 	assert_int_equal(compile.started, CACHE_FAILURES_MAX + 2);
 	stop();
 	/* Failures that are not the kernel's fault are not remembered. */
 	start_trick(EXITS_ODDLY, 1);
-	get(&a, file_for(90));
-	get(&a, file_for(90));
+	get(&one, file_for(90));
+	get(&one, file_for(90));
 	assert_int_equal(compile.started, 2);
 }
 
@@ -206,11 +206,11 @@ static void test_killed_in_the_middle(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 1);
-	ask(&a, 1, file_for(90));
+	ask(&one, 1, file_for(90));
 	pump();
 	assert_non_null(compile.jobs);
 	kill(compile.jobs->helper.pid, SIGKILL);
-	fixture_wait(&loop, &a, 1);
+	fixture_wait(&loop, &one, 1);
 	expect_text(WEIR_COMPILE_FAILED, "killed");
 	assert_int_equal(compile.counters.outcomes[HELPER_KILLED], 1);
 }
@@ -246,13 +246,13 @@ static void expect_limit(const struct config_compile *config, enum helper_outcom
 	char *text = bomb(&size);
 
 	start(config);
-	ask(&a, 1, fixture_file("add", text, size, 90, PERSISTENT));
+	ask(&one, 1, fixture_file("add", text, size, 90, PERSISTENT));
 	free(text);
 	/* The service answers others meanwhile. */
-	get(&b, file_for(90));
-	assert_int_equal(b.status, WEIR_COMPILE_OK);
-	fixture_wait(&loop, &a, 1);
-	assert_int_equal(a.status, WEIR_COMPILE_FAILED);
+	get(&two, file_for(90));
+	assert_int_equal(two.status, WEIR_COMPILE_OK);
+	fixture_wait(&loop, &one, 1);
+	assert_int_equal(one.status, WEIR_COMPILE_FAILED);
 	assert_int_equal(compile.counters.outcomes[outcome], 1);
 }
 

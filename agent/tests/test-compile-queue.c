@@ -10,12 +10,12 @@ static void test_flood(void **state)
 	(void)state;
 	start_trick(WAITS, 1);
 	for (uint32_t i = 0; i < 1000; i++)
-		ask(&a, i, file_for(75 + i));
-	assert_int_equal(a.n, 1000 - WEIR_COMPILE_PENDING);
-	assert_int_equal(a.status, WEIR_COMPILE_BUSY);
-	ask(&b, 1, file_for(90));
+		ask(&one, i, file_for(75 + i));
+	assert_int_equal(one.n, 1000 - WEIR_COMPILE_PENDING);
+	assert_int_equal(one.status, WEIR_COMPILE_BUSY);
+	ask(&two, 1, file_for(90));
 	pump();
-	assert_int_equal(b.n, 0);
+	assert_int_equal(two.n, 0);
 	assert_int_equal(compile.n_requests, WEIR_COMPILE_PENDING + 1);
 }
 
@@ -51,8 +51,8 @@ static void test_container_is_bounded(void **state)
 	get(&another, file_for(90));
 	assert_int_equal(another.status, WEIR_COMPILE_BUSY);
 	assert_int_equal(compile.counters.answers[WEIR_COMPILE_BUSY], 1);
-	ask(&a, 1, file_for(90));
-	assert_int_equal(a.n, 0);
+	ask(&one, 1, file_for(90));
+	assert_int_equal(one.n, 0);
 	/* The room of requests that are gone is free again. */
 	compile_leave(&many[0].client);
 	ask(&another, 1, file_for(90));
@@ -75,14 +75,14 @@ static void test_all_together_are_bounded(void **state)
 		flood(many[i], CLIENTS, &containers[i]);
 	assert_int_equal(compile.n_requests, COMPILE_REQUESTS_MAX);
 	for (unsigned i = 0; i < COMPILE_FIRST; i++)
-		ask(&a, i, file_for(90));
-	assert_int_equal(a.n, 0);
-	b.client.container = a.client.container;
-	get(&b, file_for(90));
-	assert_int_equal(b.status, WEIR_COMPILE_BUSY);
+		ask(&one, i, file_for(90));
+	assert_int_equal(one.n, 0);
+	two.client.container = one.client.container;
+	get(&two, file_for(90));
+	assert_int_equal(two.status, WEIR_COMPILE_BUSY);
 	for (size_t i = 0; i < countof(many); i++)
 		dry(many[i], CLIENTS);
-	compile_leave(&a.client);
+	compile_leave(&one.client);
 	assert_int_equal(compile.n_requests, 0);
 }
 
@@ -94,13 +94,13 @@ static void test_fair(void **state)
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
 	for (unsigned i = 0; i < WEIR_COMPILE_PENDING; i++)
-		ask(&a, i, file_for(sms[i]));
+		ask(&one, i, file_for(sms[i]));
 	while (!compile.started)
 		loop_step(&loop, -1);
-	ask(&b, 1, file_for(103));
-	fixture_wait(&loop, &b, 1);
-	assert_true(a.n <= 2);
-	fixture_wait(&loop, &a, WEIR_COMPILE_PENDING);
+	ask(&two, 1, file_for(103));
+	fixture_wait(&loop, &two, 1);
+	assert_true(one.n <= 2);
+	fixture_wait(&loop, &one, WEIR_COMPILE_PENDING);
 	assert_int_equal(compile.started, WEIR_COMPILE_PENDING + 1);
 }
 
@@ -112,16 +112,16 @@ static void test_fair_to_containers(void **state)
 
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
-	get(&a, file_for(90));
-	get(&b, file_for(100));
+	get(&one, file_for(90));
+	get(&two, file_for(100));
 	/* All in the container of a. */
 	for (size_t i = 0; i < countof(sms); i++) {
 		fixture_init(&fresh[i]);
-		fresh[i].client.container = &a.container;
+		fresh[i].client.container = &one.container;
 		ask(&fresh[i], 1, file_for(sms[i]));
 	}
-	ask(&b, 1, file_for(103));
-	fixture_wait(&loop, &b, 2);
+	ask(&two, 1, file_for(103));
+	fixture_wait(&loop, &two, 2);
 	assert_int_equal(fresh[2].n, 0);
 	fixture_wait(&loop, &fresh[3], 1);
 	for (size_t i = 0; i < countof(sms); i++)
@@ -143,27 +143,27 @@ static void test_helper_is_given_up(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 2);
-	ask(&a, 1, file_for(75));
-	ask(&a, 2, file_for(80));
+	ask(&one, 1, file_for(75));
+	ask(&one, 2, file_for(80));
 	while (compile.n_running < 2)
 		loop_step(&loop, -1);
-	const struct compile_job *oldest = job_of(&a);
-	ask(&b, 1, file_for(90));
-	while (!job_of(&b) || !job_of(&b)->running)
+	const struct compile_job *oldest = job_of(&one);
+	ask(&two, 1, file_for(90));
+	while (!job_of(&two) || !job_of(&two)->running)
 		loop_step(&loop, -1);
-	assert_int_equal(a.n, 0);
-	assert_int_equal(b.n, 0);
+	assert_int_equal(one.n, 0);
+	assert_int_equal(two.n, 0);
 	assert_int_equal(compile.n_running, 2);
 	assert_true(oldest->running);
 	assert_non_null(compile.waiting);
 	assert_false(compile.waiting->yields);
 	/* Each has one helper now, and keeps it. */
-	ask(&b, 2, file_for(86));
+	ask(&two, 2, file_for(86));
 	pump();
 	assert_true(oldest->running && !oldest->yields);
 	assert_int_equal(compile.started, 3);
 	/* Still waits, and is not known as a failure. */
-	compile_leave(&b.client);
+	compile_leave(&two.client);
 	assert_int_equal(HASH_COUNT(compile.cache.failures), 0);
 }
 
@@ -172,15 +172,15 @@ static void test_helper_is_taken_from_the_gone(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 1);
-	ask(&a, 1, file_for(75));
+	ask(&one, 1, file_for(75));
 	while (!compile.n_running)
 		loop_step(&loop, -1);
-	compile_leave(&a.client);
-	ask(&b, 1, file_for(90));
-	while (!job_of(&b) || !job_of(&b)->running)
+	compile_leave(&one.client);
+	ask(&two, 1, file_for(90));
+	while (!job_of(&two) || !job_of(&two)->running)
 		loop_step(&loop, -1);
 	assert_int_equal(HASH_COUNT(compile.jobs), 1);
-	assert_int_equal(b.n, 0);
+	assert_int_equal(two.n, 0);
 	/* It was not its time that ended the other job. */
 	assert_int_equal(compile.counters.outcomes[HELPER_TIME], 0);
 }
@@ -190,19 +190,19 @@ static void test_client_dies(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
-	ask(&a, 1, file_for(90));
-	ask(&a, 2, file_for(80));
+	ask(&one, 1, file_for(90));
+	ask(&one, 2, file_for(80));
 	while (!compile.waiting)
 		loop_step(&loop, -1);
-	compile_leave(&a.client);
+	compile_leave(&one.client);
 	assert_int_equal(compile.n_requests, 0);
 	assert_null(compile.waiting);
 	assert_int_equal(HASH_COUNT(compile.jobs), 1);
 	while (compile.jobs)
 		loop_step(&loop, -1);
-	assert_int_equal(a.n, 0);
-	get(&b, file_for(90));
-	assert_int_equal(b.status, WEIR_COMPILE_OK);
+	assert_int_equal(one.n, 0);
+	get(&two, file_for(90));
+	assert_int_equal(two.status, WEIR_COMPILE_OK);
 	assert_int_equal(compile.counters.hits, 1);
 	assert_int_equal(compile.started, 1);
 }
@@ -212,18 +212,18 @@ static void test_client_dies_early(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 1);
-	ask(&a, 1, file_for(90));
-	compile_leave(&a.client);
+	ask(&one, 1, file_for(90));
+	compile_leave(&one.client);
 	pump();
 	assert_null(compile.jobs);
-	ask(&b, 1, file_for(75));
+	ask(&two, 1, file_for(75));
 	pump();
-	ask(&a, 1, file_for(90));
-	ask(&b, 2, file_for(90));
+	ask(&one, 1, file_for(90));
+	ask(&two, 2, file_for(90));
 	pump();
-	compile_leave(&a.client);
+	compile_leave(&one.client);
 	assert_int_equal(HASH_COUNT(compile.jobs), 2);
-	compile_leave(&b.client);
+	compile_leave(&two.client);
 	assert_int_equal(HASH_COUNT(compile.jobs), 1);
 	assert_null(compile.waiting);
 }

@@ -15,29 +15,29 @@ static void test_ptx(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
-	check_object(object_of(&a), true);
+	get(&one, file_for(90));
+	check_object(object_of(&one), true);
 }
 
 static void test_machine_code(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_MACHINE_CODE});
-	get(&a, file_for(90));
-	check_object(object_of(&a), false);
+	get(&one, file_for(90));
+	check_object(object_of(&one), false);
 }
 
 static void test_off(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_OFF});
-	get(&a, file_for(90));
-	assert_int_equal(a.status, WEIR_COMPILE_OFF);
+	get(&one, file_for(90));
+	assert_int_equal(one.status, WEIR_COMPILE_OFF);
 	stop();
 	start(&(struct config_compile){.mode = COMPILE_PTX,
 				       .program = (char *)"/nowhere/weir-compile"});
-	get(&a, file_for(90));
-	assert_int_equal(a.status, WEIR_COMPILE_OFF);
+	get(&one, file_for(90));
+	assert_int_equal(one.status, WEIR_COMPILE_OFF);
 }
 
 /* The second answer comes from the cache, read-only. */
@@ -47,16 +47,16 @@ static void test_hit(void **state)
 
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
-	const struct weir_object *first = object_of(&a);
-	get(&b, file_for(90));
-	const struct weir_object *second = object_of(&b);
+	get(&one, file_for(90));
+	const struct weir_object *first = object_of(&one);
+	get(&two, file_for(90));
+	const struct weir_object *second = object_of(&two);
 	assert_int_equal(compile.started, 1);
 	assert_int_equal(compile.counters.hits, 1);
 	assert_int_equal(compile.counters.misses, 1);
 	assert_memory_equal(first, second, first->size);
-	assert_int_equal(mmap(NULL, 1, PROT_WRITE, MAP_SHARED, b.fd, 0) == MAP_FAILED, 1);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", b.fd);
+	assert_int_equal(mmap(NULL, 1, PROT_WRITE, MAP_SHARED, two.fd, 0) == MAP_FAILED, 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", two.fd);
 	if (compile.cache.folder.readonly >= 0)
 		assert_int_equal(open(path, O_RDWR), -1);
 }
@@ -70,15 +70,15 @@ static void test_keys(void **state)
 	start(&(struct config_compile){.mode = COMPILE_PTX});
 	memcpy(other, ptx, sizeof(ptx));
 	*strstr(other, "1;") = '2';
-	get(&a, file_for(90));
-	get(&a, file_for(80));
-	get(&a, fixture_file("add", ptx, PTX_SIZE, 90, 1u << WEIR_SLICED));
-	get(&a, fixture_file("add", other, sizeof(other) - 1, 90, PERSISTENT));
+	get(&one, file_for(90));
+	get(&one, file_for(80));
+	get(&one, fixture_file("add", ptx, PTX_SIZE, 90, 1u << WEIR_SLICED));
+	get(&one, fixture_file("add", other, sizeof(other) - 1, 90, PERSISTENT));
 	assert_int_equal(compile.started, 4);
 	assert_int_equal(compile.counters.hits, 0);
 	stop();
 	start(&(struct config_compile){.mode = COMPILE_MACHINE_CODE});
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	assert_int_equal(compile.started, 1);
 	assert_int_equal(HASH_COUNT(compile.cache.all), 5);
 }
@@ -87,14 +87,14 @@ static void test_two_at_once(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	ask(&a, 1, file_for(90));
-	ask(&b, 2, file_for(90));
-	ask(&b, 3, file_for(90));
-	fixture_wait(&loop, &a, 1);
-	fixture_wait(&loop, &b, 2);
+	ask(&one, 1, file_for(90));
+	ask(&two, 2, file_for(90));
+	ask(&two, 3, file_for(90));
+	fixture_wait(&loop, &one, 1);
+	fixture_wait(&loop, &two, 2);
 	assert_int_equal(compile.started, 1);
-	check_object(object_of(&a), true);
-	check_object(object_of(&b), true);
+	check_object(object_of(&one), true);
+	check_object(object_of(&two), true);
 	assert_int_equal(compile.n_requests, 0);
 	assert_null(compile.jobs);
 }
@@ -103,11 +103,11 @@ static void test_survives_the_agent(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	stop();
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
-	check_object(object_of(&a), true);
+	get(&one, file_for(90));
+	check_object(object_of(&one), true);
 	assert_int_equal(compile.started, 0);
 	assert_int_equal(compile.counters.hits, 1);
 }
@@ -148,7 +148,7 @@ static void test_damaged(void **state)
 
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	for (int damage = 0; damage < 4; damage++) {
 		open_only_file(&fd, &info);
 		if (damage == 0)
@@ -160,8 +160,8 @@ static void test_damaged(void **state)
 		else
 			empty(), assert_int_equal(mkdir(folder, 0700), 0);
 		close(fd);
-		get(&a, file_for(90));
-		check_object(object_of(&a), true);
+		get(&one, file_for(90));
+		check_object(object_of(&one), true);
 		assert_int_equal(compile.started, damage + 2);
 		assert_int_equal(compile.counters.damaged, damage + 1);
 	}
@@ -199,12 +199,12 @@ static void test_full_disk(void **state)
 	if (mount("none", folder, "tmpfs", 0, "size=4096") < 0)
 		skip();
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
-	check_object(object_of(&a), true);
-	assert_int_equal(ftruncate(a.fd, 0), -1);
-	assert_int_equal(pwrite(a.fd, "x", 1, 0), -1);
-	get(&a, file_for(90));
-	check_object(object_of(&a), true);
+	get(&one, file_for(90));
+	check_object(object_of(&one), true);
+	assert_int_equal(ftruncate(one.fd, 0), -1);
+	assert_int_equal(pwrite(one.fd, "x", 1, 0), -1);
+	get(&one, file_for(90));
+	check_object(object_of(&one), true);
 	assert_int_equal(compile.counters.unkept, 2);
 	assert_int_equal(compile.cache.bytes, 0);
 	stop();
@@ -225,12 +225,12 @@ static void test_nothing_grows(void **state)
 {
 	(void)state;
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	unsigned before = count_open();
 	for (int i = 0; i < 100; i++) {
-		get(&a, file_for(90));
-		get(&a, fixture_sealed("x", 1, FIXTURE_SEALS));
-		get(&a, file_for(90));
+		get(&one, file_for(90));
+		get(&one, fixture_sealed("x", 1, FIXTURE_SEALS));
+		get(&one, file_for(90));
 	}
 	assert_int_equal(count_open(), before);
 	assert_int_equal(compile.started, 1);
