@@ -123,9 +123,8 @@ static void drain(struct rpc *rpc)
 	}
 }
 
-static void woken(struct loop_io *io, uint32_t events)
+static void woken(struct loop_io *io)
 {
-	(void)events;
 	drain(container_of(io, struct rpc, wake));
 }
 

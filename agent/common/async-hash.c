@@ -146,23 +146,16 @@ void digest_format(const struct digest *digest, char text[DIGEST_TEXT])
 		snprintf(text + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-static int digit(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 bool digest_parse(struct digest *out, const char *text, size_t size)
 {
-	if (size != 2 * sizeof(out->bytes))
+	char again[DIGEST_TEXT];
+
+	if (size != sizeof(again) - 1)
 		return false;
-	for (size_t i = 0; i < sizeof(out->bytes); i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-		if (high < 0 || low < 0)
+	for (size_t i = 0; i < sizeof(out->bytes); i++)
+		if (sscanf(text + 2 * i, "%2hhx", &out->bytes[i]) != 1)
 			return false;
-		out->bytes[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
+	/* sscanf() also takes signs, spaces and capitals. */
+	digest_format(out, again);
+	return memcmp(again, text, size) == 0;
 }

@@ -9,8 +9,6 @@
 
 #include "weir/base.h"
 
-#define NS_PER_S 1000000000ull
-
 int loop_init(struct loop *loop)
 {
 	memset(loop, 0, sizeof(*loop));
@@ -36,8 +34,10 @@ int loop_step(struct loop *loop, int timeout_ms)
 		struct epoll_event *event = &loop->batch[loop->at];
 		struct loop_io *io = event->data.ptr;
 		/* NULL: an earlier handler of this batch deinited the source. */
-		if (io)
-			io->ready(io, event->events);
+		if (!io)
+			continue;
+		io->events = event->events;
+		io->ready(io);
 	}
 	loop->n = loop->at = 0;
 	return n;
@@ -61,10 +61,7 @@ void loop_stop(struct loop *loop)
 
 uint64_t loop_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return monotonic_now();
 }
 
 int loop_io_init(struct loop_io *io, struct loop *loop, int fd, uint32_t events, loop_io_fn *ready)
@@ -121,12 +118,11 @@ static void discard(struct loop_io *io)
 	close(fd);
 }
 
-static void timer_ready(struct loop_io *io, uint32_t events)
+static void timer_ready(struct loop_io *io)
 {
 	struct loop_timer *timer = container_of(io, struct loop_timer, io);
 	uint64_t times;
 
-	(void)events;
 	/* EAGAIN: the timer was cleared or set again since epoll reported it. */
 	if (read(io->fd, &times, sizeof(times)) == sizeof(times))
 		timer->expired(timer);
@@ -165,12 +161,11 @@ void loop_timer_deinit(struct loop_timer *timer)
 	discard(&timer->io);
 }
 
-static void signals_ready(struct loop_io *io, uint32_t events)
+static void signals_ready(struct loop_io *io)
 {
 	struct loop_signals *signals = container_of(io, struct loop_signals, io);
 	struct signalfd_siginfo info;
 
-	(void)events;
 	if (read(io->fd, &info, sizeof(info)) == sizeof(info))
 		signals->raised(signals, (int)info.ssi_signo);
 }
@@ -195,14 +190,13 @@ void loop_signals_deinit(struct loop_signals *signals)
 	discard(&signals->io);
 }
 
-static void watch_ready(struct loop_io *io, uint32_t events)
+static void watch_ready(struct loop_io *io)
 {
 	struct loop_watch *watch = container_of(io, struct loop_watch, io);
 	_Alignas(struct inotify_event) char
 		buffer[4 * (sizeof(struct inotify_event) + NAME_MAX + 1)];
 	struct loop *loop = io->loop;
 
-	(void)events;
 	ssize_t size = read(io->fd, buffer, sizeof(buffer));
 	/* NULL: a handler deinited the watch. */
 	loop->walked = watch;

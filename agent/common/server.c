@@ -26,11 +26,10 @@ static void turn_away(struct server *server)
 /* Connections accepted per event, so that other sources are not delayed. */
 #define ACCEPT_MAX 16
 
-static void server_ready(struct loop_io *io, uint32_t events)
+static void server_ready(struct loop_io *io)
 {
 	struct server *server = container_of(io, struct server, io);
 
-	(void)events;
 	for (int i = 0; i < ACCEPT_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {

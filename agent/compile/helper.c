@@ -108,12 +108,11 @@ static void reap(struct helper *helper, siginfo_t *info)
 	helper->process = -1;
 }
 
-static void died(struct loop_io *io, uint32_t events)
+static void died(struct loop_io *io)
 {
 	struct helper *helper = container_of(io, struct helper, death);
 	siginfo_t info;
 
-	(void)events;
 	reap(helper, &info);
 	helper->ended(helper, judge(&info, helper->late));
 }
@@ -139,8 +138,8 @@ int helper_start(struct helper *helper, struct loop *loop, const struct helper_p
 	if (r == 0)
 		r = loop_timer_init(&helper->deadline, loop, time_is_up);
 	if (r == 0)
-		r = loop_timer_set(&helper->deadline,
-				   DEADLINE_FACTOR * program->seconds * 1000000000ull, 0);
+		r = loop_timer_set(&helper->deadline, DEADLINE_FACTOR * program->seconds * NS_PER_S,
+				   0);
 	if (r < 0) {
 		error_origin(r);
 		helper_stop(helper);

@@ -256,11 +256,6 @@ int agent_follow(struct agent *agent, const char *path)
 	return reload_init(&agent->reload, &agent->loop, &agent->config, path, apply_config);
 }
 
-int agent_run(struct agent *agent)
-{
-	return loop_run(&agent->loop);
-}
-
 void agent_deinit(struct agent *agent)
 {
 	sessions_deinit(&agent->sessions);

@@ -34,10 +34,9 @@ struct agent {
 	struct sessions sessions;
 };
 
-/* Takes @config, even if it fails. Everything listens when this returns. */
+/* Takes @config, even if it fails. Everything listens when this returns. The caller runs the loop,
+ * which ends at SIGTERM or SIGINT. */
 int agent_init(struct agent *agent, struct config *config, bool standalone);
 /* Follows the configuration file. @path stays the caller's; NULL: there is none. */
 int agent_follow(struct agent *agent, const char *path);
-/* Returns at SIGTERM or SIGINT. */
-int agent_run(struct agent *agent);
 void agent_deinit(struct agent *agent);

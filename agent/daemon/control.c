@@ -96,11 +96,10 @@ static void take_request(struct control_peer *peer)
 	loop_timer_set(&peer->late, later, 0);
 }
 
-static void peer_ready(struct loop_io *io, uint32_t events)
+static void peer_ready(struct loop_io *io)
 {
 	struct control_peer *peer = container_of(io, struct control_peer, io);
 
-	(void)events;
 	if (peer->recording)
 		peer_free(peer); /* it hung up, or sent more */
 	else if (peer->answer)
@@ -166,8 +165,6 @@ int control_init(struct control *control, struct loop *loop, const char *path,
 void control_deinit(struct control *control)
 {
 	server_deinit(&control->server);
-	for (struct control_peer *peer = control->peers, *next; peer; peer = next) {
-		next = peer->next;
-		peer_free(peer);
-	}
+	while (control->peers)
+		peer_free(control->peers);
 }

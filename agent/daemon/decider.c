@@ -51,12 +51,6 @@ static struct tenant_spec decide_in_cluster(struct decider *decider, struct tena
 	return spec;
 }
 
-static struct tenant_spec decide_standalone(const struct decider *decider,
-					    const struct tenant *tenant, struct level_decision *out)
-{
-	return tenant_spec_of_rule(level_by_rule(out, decider->config, &tenant->identity));
-}
-
 static void apply_level(struct tenant *tenant, const struct level_decision *decision)
 {
 	if (tenant->level == decision->level && strcmp(tenant->reason, decision->reason) == 0)
@@ -261,10 +255,10 @@ void decider_decide(struct decider *decider, struct tenant *tenant)
 
 	if (outlives_pod(decider, tenant))
 		return;
-	struct tenant_spec spec = decider->standalone
-					  ? decide_standalone(decider, tenant, &decision)
-					  : decide_in_cluster(decider, tenant, &decision);
-
+	struct tenant_spec spec =
+		decider->standalone ? tenant_spec_of_rule(level_by_rule(&decision, decider->config,
+									&tenant->identity))
+				    : decide_in_cluster(decider, tenant, &decision);
 	apply_level(tenant, &decision);
 	apply_spec(decider, tenant, &spec);
 	apply_memory(decider, tenant, &spec);

@@ -97,9 +97,8 @@ static void notify(void *userdata, struct MHD_Connection *peer, void **context,
 	*context = connection;
 }
 
-static void http_ready(struct loop_io *io, uint32_t events)
+static void http_ready(struct loop_io *io)
 {
-	(void)events;
 	run(container_of(io, struct http, io));
 }
 

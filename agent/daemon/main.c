@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 		return 1;
 	r = agent_follow(&agent, arguments.config);
 	if (r == 0)
-		r = agent_run(&agent);
+		r = loop_run(&agent.loop);
 	agent_deinit(&agent);
 	return r < 0;
 }

@@ -6,10 +6,9 @@
 #include "weir/log.h"
 #include "weir/probe.h"
 
-#define SECOND        1000000000ull
-#define PROBE_NS      (2 * SECOND)
-#define OPEN_NS       (5 * SECOND) /* between attempts to open NVML again for a lost GPU */
-#define ERRORS_AT_ONE 32           /* errors read at a time */
+#define PROBE_NS      (2 * NS_PER_S)
+#define OPEN_NS       (5 * NS_PER_S) /* between attempts to open NVML again for a lost GPU */
+#define ERRORS_AT_ONE 32             /* errors read at a time */
 
 static struct monitor_gpu *find(struct monitor *monitor, nvmlDevice_t device)
 {
@@ -177,7 +176,7 @@ int monitor_init(struct monitor *monitor, struct loop *loop, struct gpus *gpus, 
 	if (r < 0)
 		return r;
 	open_nvml(monitor, loop_now());
-	return loop_timer_set(&monitor->timer, SECOND, SECOND);
+	return loop_timer_set(&monitor->timer, NS_PER_S, NS_PER_S);
 }
 
 const struct monitor_gpu *monitor_find(const struct monitor *monitor, const struct gpu *gpu)

@@ -47,26 +47,19 @@ static void find_audience(struct audience *out, const struct report *report, con
 static void tell_health(struct monitor *monitor, const struct monitor_gpu *gpu)
 {
 	struct report *report = container_of(monitor, struct report, monitor);
+	enum event_type type = gpu->healthy ? EVENT_NORMAL : EVENT_WARNING;
+	const char *reason = gpu->healthy ? "GPUHealthy" : "GPUUnhealthy";
 	const char *id = gpu->gpu->id;
 	struct audience audience;
+	char news[HEALTH_REASON_MAX + 16] = " is healthy again";
 
+	if (!gpu->healthy)
+		snprintf(news, sizeof(news), ": %s", gpu->reason);
 	find_audience(&audience, report, gpu->gpu);
-	if (gpu->healthy)
-		events_tell_node(report->events, EVENT_NORMAL, "GPUHealthy", "%s is healthy again",
-				 id);
-	else
-		events_tell_node(report->events, EVENT_WARNING, "GPUUnhealthy", "%s: %s", id,
-				 gpu->reason);
-	for (size_t i = 0; i < audience.n; i++) {
-		if (gpu->healthy)
-			events_tell_pod(report->events, audience.pods[i], EVENT_NORMAL,
-					"GPUHealthy", "%s, which this pod uses, is healthy again",
-					id);
-		else
-			events_tell_pod(report->events, audience.pods[i], EVENT_WARNING,
-					"GPUUnhealthy", "%s, which this pod uses: %s", id,
-					gpu->reason);
-	}
+	events_tell_node(report->events, type, reason, "%s%s", id, news);
+	for (size_t i = 0; i < audience.n; i++)
+		events_tell_pod(report->events, audience.pods[i], type, reason,
+				"%s, which this pod uses%s%s", id, gpu->healthy ? "," : "", news);
 }
 
 /* Labels */

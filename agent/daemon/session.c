@@ -439,12 +439,11 @@ static void count_message(struct session *session)
 	loop_timer_set(&session->pause, session->busy_since + SESSION_BUSY_NS - now, 0);
 }
 
-static void socket_ready(struct loop_io *io, uint32_t events)
+static void socket_ready(struct loop_io *io)
 {
 	struct session *session = container_of(io, struct session, socket);
 	struct packet packet = {.n_fds = 0};
 
-	(void)events;
 	int r = weir_message_receive(io->fd, &packet.message, packet.fds, &packet.n_fds);
 	if (r == -EAGAIN)
 		return;
@@ -459,9 +458,8 @@ static void socket_ready(struct loop_io *io, uint32_t events)
 		closep(&packet.fds[i]);
 }
 
-static void process_died(struct loop_io *io, uint32_t events)
+static void process_died(struct loop_io *io)
 {
-	(void)events;
 	step_by_itself(container_of(io, struct session, death), SESSION_END);
 }
 

@@ -15,8 +15,6 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-#define SECOND 1000000000ull
-
 static bool is_client(const struct gpu *gpu, pid_t pid)
 {
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
@@ -96,7 +94,7 @@ static void judge(struct unregistered *unregistered, struct gpu_process *process
 		process->reported = false;
 		return;
 	}
-	if (now - process->since < unregistered->config->after * SECOND)
+	if (now - process->since < unregistered->config->after * NS_PER_S)
 		return;
 	const struct pod_container *container = sharing_container(unregistered, process, &pod);
 	if (!container)

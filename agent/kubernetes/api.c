@@ -16,7 +16,6 @@
 #define ANSWER_SECONDS  20
 #define TOKEN_MAX       16384
 #define ANSWER_SHOWN    160
-#define SECOND          1000000000ull
 
 struct call {
 	struct call *prev, *next;
@@ -157,7 +156,7 @@ static void go_on(struct api *api)
 	api->request = curl_easy_init();
 	if (!api->request || prepare(api, call) < 0) {
 		end_request(api);
-		loop_timer_set(&api->retry, SECOND, 0);
+		loop_timer_set(&api->retry, NS_PER_S, 0);
 	}
 }
 
@@ -192,7 +191,7 @@ static void on_done(struct transfers *transfers, CURL *request, CURLcode result)
 			    call->path, api->server.server, curl_easy_strerror(result), status,
 			    api->answer);
 	if (is_for_later(status) && call->tries < API_TRIES)
-		loop_timer_set(&api->retry, SECOND << (call->tries - 1), 0);
+		loop_timer_set(&api->retry, NS_PER_S << (call->tries - 1), 0);
 	else
 		finish(api, status);
 }

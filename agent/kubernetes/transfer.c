@@ -35,16 +35,16 @@ static void act(struct transfers *t, curl_socket_t fd, int what)
 	finish_all(t);
 }
 
-static void socket_ready(struct loop_io *io, uint32_t events)
+static void socket_ready(struct loop_io *io)
 {
 	struct transfer_socket *s = container_of(io, struct transfer_socket, io);
 	int what = 0;
 
-	if (events & EPOLLIN)
+	if (io->events & EPOLLIN)
 		what |= CURL_CSELECT_IN;
-	if (events & EPOLLOUT)
+	if (io->events & EPOLLOUT)
 		what |= CURL_CSELECT_OUT;
-	if (events & (EPOLLERR | EPOLLHUP))
+	if (io->events & (EPOLLERR | EPOLLHUP))
 		what |= CURL_CSELECT_ERR;
 	act(s->transfers, io->fd, what);
 }

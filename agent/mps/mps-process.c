@@ -22,7 +22,6 @@
 
 #define PROGRAM "nvidia-cuda-mps-control"
 #define PREFIX  "/usr/local/nvidia/" /* the dynamic loader may not know a driver there */
-#define NS      1000000000ull
 
 #define QUIT_SECONDS 3
 
@@ -179,14 +178,13 @@ void mps_question_stop(struct mps_question *question)
 		discard(question);
 }
 
-static void ended(struct loop_io *io, uint32_t events)
+static void ended(struct loop_io *io)
 {
 	struct mps_question *question = container_of(io, struct mps_question, death);
 	mps_answered_fn *answered = question->answered;
 	char answer[MPS_ANSWER_MAX];
 	int status = -1;
 
-	(void)events;
 	while (waitpid(question->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	question->pid = 0;
@@ -229,7 +227,7 @@ int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_p
 	if (r == 0)
 		r = loop_timer_init(&question->deadline, loop, time_is_up);
 	if (r == 0)
-		r = loop_timer_set(&question->deadline, seconds * NS, 0);
+		r = loop_timer_set(&question->deadline, seconds * NS_PER_S, 0);
 	if (r < 0) {
 		if (question->pid < 0)
 			question->pid = 0;

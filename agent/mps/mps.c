@@ -16,12 +16,11 @@
 #include "weir/file.h"
 #include "weir/log.h"
 
-#define MS             1000000ull
-#define PAUSE_MIN      (100 * MS)
-#define PAUSE_MAX      (30000 * MS)
-#define STEADY         (60000 * MS) /* after this long up, the next pause is the shortest again */
-#define LOOK_SOON      (200 * MS)   /* while it starts or ends */
-#define START_TIME     (10000 * MS) /* to answer */
+#define PAUSE_MIN      (100 * NS_PER_MS)
+#define PAUSE_MAX      (30 * NS_PER_S)
+#define STEADY         (60 * NS_PER_S) /* after this long up, the next pause is the shortest again */
+#define LOOK_SOON      (200 * NS_PER_MS) /* while it starts or ends */
+#define START_TIME     (10 * NS_PER_S)   /* to answer */
 #define ANSWER_SECONDS 5
 #define QUIT_SECONDS   3
 #define LOG_MAX        (1 << 20) /* bytes */
@@ -47,10 +46,9 @@ static void look_in(struct mps_daemon *daemon, uint64_t delay)
 
 static uint64_t period(const struct mps_daemon *daemon)
 {
-	bool soon = daemon->state != MPS_UP || daemon->faulted;
 	uint64_t usual = daemon->mps->config->check;
 
-	return soon && usual > LOOK_SOON ? LOOK_SOON : usual;
+	return daemon->state == MPS_UP && !daemon->faulted ? usual : smaller(usual, LOOK_SOON);
 }
 
 static void forget_process(struct mps_daemon *daemon)
@@ -70,7 +68,7 @@ static void start_later(struct mps_daemon *daemon)
 {
 	daemon->state = MPS_WAITING;
 	look_in(daemon, daemon->pause);
-	daemon->pause = daemon->pause * 2 > PAUSE_MAX ? PAUSE_MAX : daemon->pause * 2;
+	daemon->pause = smaller(daemon->pause * 2, PAUSE_MAX);
 }
 
 /* The daemon ended before it answered: an old program may not know -multiuser-server. */
@@ -83,13 +81,12 @@ static void note_refusal(const struct mps_daemon *daemon)
 	daemon->mps->single_user = true;
 }
 
-static void died(struct loop_io *io, uint32_t events)
+static void died(struct loop_io *io)
 {
 	struct mps_daemon *daemon = container_of(io, struct mps_daemon, death);
 	enum mps_state state = daemon->state;
 	int status = 0;
 
-	(void)events;
 	/* A daemon that weir-mps or an earlier agent started is not our child. */
 	bool ours = waitpid(daemon->pid, &status, WNOHANG) == daemon->pid;
 	forget_process(daemon);
@@ -112,7 +109,7 @@ static void died(struct loop_io *io, uint32_t events)
 	log_warning("MPS daemon of %s: died (%s %d); its clients failed; next start in %llu ms",
 		    daemon->gpu, WIFSIGNALED(status) ? "signal" : "status",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		    (unsigned long long)(daemon->pause / MS));
+		    (unsigned long long)(daemon->pause / NS_PER_MS));
 	start_later(daemon);
 }
 
@@ -201,7 +198,7 @@ static void end_now(struct mps_daemon *daemon)
 	daemon->state = MPS_ENDING;
 	set_ready(daemon, false);
 	if (kill(daemon->pid, SIGTERM) == 0)
-		look_in(daemon, QUIT_SECONDS * 1000 * MS);
+		look_in(daemon, QUIT_SECONDS * NS_PER_S);
 }
 
 static void quit_answered(struct mps_question *question, const char *answer)
@@ -209,7 +206,7 @@ static void quit_answered(struct mps_question *question, const char *answer)
 	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
 
 	(void)answer;
-	look_in(daemon, QUIT_SECONDS * 1000 * MS);
+	look_in(daemon, QUIT_SECONDS * NS_PER_S);
 }
 
 static void ask(struct mps_daemon *daemon, const char *command, mps_answered_fn *answered)
@@ -485,10 +482,10 @@ int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config
 
 void mps_deinit(struct mps *mps)
 {
-	struct mps_daemon *daemon = mps->daemons, *next;
+	struct mps_daemon *daemon;
 
-	for (; daemon; daemon = next) {
-		next = daemon->next;
+	while ((daemon = mps->daemons)) {
+		mps->daemons = daemon->next;
 		mps_question_stop(&daemon->question);
 		loop_io_deinit(&daemon->death);
 		loop_timer_deinit(&daemon->timer);
@@ -499,7 +496,6 @@ void mps_deinit(struct mps *mps)
 		closep(&daemon->process);
 		free(daemon);
 	}
-	mps->daemons = NULL;
 }
 
 void mps_want(struct mps *mps, const char *gpu, bool wanted)

@@ -68,12 +68,11 @@ static void start(struct supervisor *supervisor, const struct mps_request *reque
 	log_info("MPS daemon of %s: started, process %d", request->gpu, (int)pid);
 }
 
-static void requested(struct loop_io *io, uint32_t events)
+static void requested(struct loop_io *io)
 {
 	struct supervisor *supervisor = container_of(io, struct supervisor, requests);
 	struct mps_request request;
 
-	(void)events;
 	while (mps_supervisor_next(supervisor->socket, &request))
 		start(supervisor, &request);
 }

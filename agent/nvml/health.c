@@ -4,8 +4,6 @@
 
 #include "weir/base.h"
 
-#define SECOND 1000000000ull
-
 const struct health_settings health_defaults = {.recovery = 60, .ecc = true};
 
 static int read_xids(struct yaml_file *file, const yaml_node_t *value,
@@ -46,7 +44,7 @@ static void fall_sick(struct health *health, const struct health_settings *setti
 		      uint64_t now)
 {
 	health->xid = xid;
-	health->sick_end = now + settings->recovery * SECOND;
+	health->sick_end = now + settings->recovery * NS_PER_S;
 }
 
 bool health_xid(struct health *health, const struct health_settings *settings, uint64_t xid,

@@ -43,19 +43,15 @@ static const struct {
 
 static void *open_library(const char *path, char *found, size_t found_size)
 {
-	const char *const configured[] = {path};
 	bool search = !path || !*path;
-	size_t n = search ? countof(places) : 1;
+	void *library = NULL;
 
-	for (size_t i = 0; i < n; i++) {
-		const char *place = search ? places[i] : configured[0];
-		void *library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
-		if (library) {
-			snprintf(found, found_size, "%s", place);
-			return library;
-		}
+	for (size_t i = 0; !library && i < (search ? countof(places) : 1); i++) {
+		const char *place = search ? places[i] : path;
+		library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+		snprintf(found, found_size, "%s", place);
 	}
-	return NULL;
+	return library;
 }
 
 static const char *find_functions(struct nvml *nvml)

@@ -9,7 +9,8 @@
 
 #include <assert.h>
 
-#define MS      1000000ull
+#include "weir/base.h"
+
 #define AGE_MAX 20
 
 struct dynamic {
@@ -44,7 +45,7 @@ static uint64_t priority(const struct run_queue_entry *entry)
 	uint64_t age = gained(entry);
 
 	if (dynamic->queue == active->queue && entry->queue->now > since)
-		age += (entry->queue->now - since) / MS;
+		age += (entry->queue->now - since) / NS_PER_MS;
 	return policy_priority(entry) + (age < AGE_MAX ? age : AGE_MAX);
 }
 
@@ -73,7 +74,7 @@ static uint64_t quantum(struct run_queue_entry *entry)
 	if (dynamic->queue > active->queue && !entry->queue->forced)
 		*active = (struct active){.queue = dynamic->queue, .since = entry->queue->now};
 	dynamic->priority = priority(entry);
-	return dynamic->rest ? dynamic->rest : (policy_priority(entry) + 1) * MS / 2;
+	return dynamic->rest ? dynamic->rest : (policy_priority(entry) + 1) * NS_PER_MS / 2;
 }
 
 static bool preempts(const struct run_queue_entry *waiting, const struct run_queue_entry *current)

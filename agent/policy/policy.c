@@ -4,8 +4,6 @@
 
 #include "weir/base.h"
 
-#define MS 1000000ull
-
 static const struct policy *const policies[] = {
 #define POLICY(name) &policy_##name,
 #include "policy/policies.def"
@@ -13,11 +11,11 @@ static const struct policy *const policies[] = {
 };
 
 const struct policy_settings policy_defaults = {
-	.quantum = 10 * MS,
-	.min_quantum = MS,
-	.cost = MS / 5,
-	.min_timer = MS / 5,
-	.late = MS + MS / 5,
+	.quantum = 10 * NS_PER_MS,
+	.min_quantum = NS_PER_MS,
+	.cost = NS_PER_MS / 5,
+	.min_timer = NS_PER_MS / 5,
+	.late = NS_PER_MS + NS_PER_MS / 5,
 	.max_overhead = 30000,
 };
 

@@ -11,7 +11,6 @@
 #include "weir/base.h"
 
 #define BLANKS " \t\r\n"
-#define MS     1000000ull
 
 struct name {
 	char text[TRACE_NAME_MAX];
@@ -193,7 +192,7 @@ static int read_option(struct reader *reader, char *option, struct trace_client 
 
 static int read_client(struct reader *reader)
 {
-	struct trace_client client = {.share = 100, .work = 5 * MS};
+	struct trace_client client = {.share = 100, .work = 5 * NS_PER_MS};
 	const char *name = word(reader, "a client's name");
 	uint32_t copies = 0;
 	char *option;

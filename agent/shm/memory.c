@@ -93,12 +93,11 @@ static void memory_end(struct memory *memory)
 	memory_free(memory);
 }
 
-static void process_died(struct loop_io *io, uint32_t events)
+static void process_died(struct loop_io *io)
 {
 	struct memory_slot *slot = container_of(io, struct memory_slot, death);
 	struct memory *memory = slot->memory;
 
-	(void)events;
 	clear_slot(memory_account_page(memory), slot->index);
 	slot_free(slot);
 	if (memory->n == 0)

@@ -131,14 +131,6 @@ static void vacate(struct sim *sim)
 	sim->phase = GPU_FREE;
 }
 
-static void serve_first(struct sim *sim)
-{
-	struct actor *first = first_waiting(sim);
-
-	if (first)
-		serve(sim, first);
-}
-
 static bool slice_over(const struct sim *sim)
 {
 	bool over = sim->options->mps ? sim->current->launch == 0 : sim->now >= sim->slice_end;
@@ -188,7 +180,7 @@ static int end_beside(struct sim *sim)
 
 int sim_gpu_update(struct sim *sim)
 {
-	struct actor *current = sim->current;
+	struct actor *current = sim->current, *next;
 	int r = end_beside(sim);
 
 	if (r < 0)
@@ -222,8 +214,9 @@ int sim_gpu_update(struct sim *sim)
 	}
 	if (sim->phase == GPU_RUNNING && current->launch == 0)
 		launch(current);
-	if (sim->phase == GPU_FREE)
-		serve_first(sim);
+	next = sim->phase == GPU_FREE ? first_waiting(sim) : NULL;
+	if (next)
+		serve(sim, next);
 	follow(sim);
 	return 0;
 }

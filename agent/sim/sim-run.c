@@ -6,16 +6,13 @@
 #include "weir/base.h"
 #include "weir/error.h"
 
-#define US 1000ull
-#define MS 1000000ull
-
 const struct sim_options sim_defaults = {
-	.look = MS,
-	.late = 200 * US,
-	.evict = 100 * US,
-	.slice = 2 * MS,
-	.switching = 190 * US,
-	.window = 1000 * MS,
+	.look = NS_PER_MS,
+	.late = 200 * NS_PER_US,
+	.evict = 100 * NS_PER_US,
+	.slice = 2 * NS_PER_MS,
+	.switching = 190 * NS_PER_US,
+	.window = 1000 * NS_PER_MS,
 	.seed = 1,
 };
 

@@ -22,12 +22,12 @@ struct pipe_end {
 	int count;
 };
 
-static void end_ready(struct loop_io *io, uint32_t events)
+static void end_ready(struct loop_io *io)
 {
 	struct pipe_end *end = container_of(io, struct pipe_end, io);
 	char byte;
 
-	assert_true(events & EPOLLIN);
+	assert_true(io->events & EPOLLIN);
 	assert_int_equal(read(io->fd, &byte, 1), 1);
 	end->count++;
 	if (end->other)

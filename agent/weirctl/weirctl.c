@@ -17,9 +17,8 @@
 
 #define DEFAULT_SOCKET "/run/weir-agent/control.sock"
 #define ANSWER_MAX     (64u << 20)
-#define SECOND         1000000000ull
-#define WAIT           (10 * SECOND) /* before the agent counts as dead */
-#define HEALTH_WAIT    (3 * SECOND)  /* less than the timeout of the chart's livenessProbe */
+#define WAIT           (10 * NS_PER_S) /* before the agent counts as dead */
+#define HEALTH_WAIT    (3 * NS_PER_S)  /* less than the timeout of the chart's livenessProbe */
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weirctl " WEIR_VERSION;
 
@@ -37,7 +36,7 @@ struct arguments {
 static int connect_to(const char *path, uint64_t wait)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval limit = {.tv_sec = (time_t)(wait / SECOND)};
+	struct timeval limit = {.tv_sec = (time_t)(wait / NS_PER_S)};
 	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -186,8 +185,8 @@ static bool show_top(const struct arguments *arguments, const cJSON *answer)
 
 static int run_top(struct arguments *arguments)
 {
-	uint64_t every = arguments->duration ? arguments->duration : SECOND;
-	struct timespec pause = {(time_t)(every / SECOND), (long)(every % SECOND)};
+	uint64_t every = arguments->duration ? arguments->duration : NS_PER_S;
+	struct timespec pause = {(time_t)(every / NS_PER_S), (long)(every % NS_PER_S)};
 	cJSON *before = NULL;
 	bool failed = false;
 	uint64_t then = 0;
@@ -240,7 +239,7 @@ static int hold_for(struct arguments *arguments, uint64_t ns)
 
 static int run_hold(struct arguments *arguments)
 {
-	return hold_for(arguments, arguments->duration ? arguments->duration : 10 * SECOND);
+	return hold_for(arguments, arguments->duration ? arguments->duration : 10 * NS_PER_S);
 }
 
 static int run_release(struct arguments *arguments)
@@ -252,7 +251,7 @@ static int run_trace(struct arguments *arguments)
 {
 	cJSON *request = cJSON_CreateObject();
 
-	arguments->records = arguments->duration ? arguments->duration : 10 * SECOND;
+	arguments->records = arguments->duration ? arguments->duration : 10 * NS_PER_S;
 	cJSON_AddNumberToObject(request, "seconds", (double)arguments->records / 1e9);
 	if (arguments->gpu)
 		cJSON_AddStringToObject(request, "gpu", arguments->gpu);

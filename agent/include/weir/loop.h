@@ -43,11 +43,13 @@ void loop_stop(struct loop *loop);
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t loop_now(void);
 
-/* A descriptor. @events: EPOLLIN, EPOLLOUT; EPOLLERR and EPOLLHUP are always reported. */
-typedef void loop_io_fn(struct loop_io *io, uint32_t events);
+/* A descriptor. `events` says what it is ready for: those of EPOLLIN and EPOLLOUT that were asked
+ * for, EPOLLERR, EPOLLHUP. */
+typedef void loop_io_fn(struct loop_io *io);
 struct loop_io {
 	struct loop *loop;
 	int fd;
+	uint32_t events;
 	loop_io_fn *ready;
 };
 
