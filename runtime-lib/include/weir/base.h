@@ -43,27 +43,27 @@
 		taken_;            \
 	})
 
-static inline uint64_t smaller(uint64_t a, uint64_t b)
+static inline uint64_t smaller(uint64_t left, uint64_t right)
 {
-	return a < b ? a : b;
+	return left < right ? left : right;
 }
 
-static inline uint64_t larger(uint64_t a, uint64_t b)
+static inline uint64_t larger(uint64_t left, uint64_t right)
 {
-	return a > b ? a : b;
+	return left > right ? left : right;
 }
 
 /* UINT64_MAX instead of an overflow. */
-static inline uint64_t saturating_add(uint64_t a, uint64_t b)
+static inline uint64_t saturating_add(uint64_t left, uint64_t right)
 {
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+	return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
-static inline uint64_t saturating_mul(uint64_t a, uint64_t b)
+static inline uint64_t saturating_mul(uint64_t left, uint64_t right)
 {
 	uint64_t product;
 
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+	return __builtin_mul_overflow(left, right, &product) ? UINT64_MAX : product;
 }
 
 /* ns, on the clock that nobody sets. */
