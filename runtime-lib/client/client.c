@@ -12,6 +12,7 @@
 #define START_AGAIN NS_PER_S /* ns, after threads could not be started */
 
 struct client clients[CLIENTS_MAX];
+_Atomic uint32_t clients_used;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* of threads */
 
 uint64_t client_now(void)
@@ -21,9 +22,10 @@ uint64_t client_now(void)
 
 static struct client *find(CUcontext context, enum client_state state)
 {
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (load_acquire(&clients[i].state) == (int)state && clients[i].context == context)
-			return &clients[i];
+	client_for_each(client)
+	{
+		if (load_acquire(&client->state) == (int)state && client->context == context)
+			return client;
 	}
 	return NULL;
 }
@@ -128,8 +130,11 @@ static struct client *client_new(CUcontext context)
 		log_limited(LOG_WARNING, 60, "a context cannot be governed without threads");
 		return NULL;
 	}
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *client = &clients[i];
+		uint32_t used = i;
+		/* First: other threads must find the slot as soon as it is taken. */
+		atomic_compare_exchange_strong(&clients_used, &used, i + 1);
 		if (!claim(client, context))
 			continue;
 		bool pushed = real(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
@@ -174,10 +179,11 @@ void client_fork(void)
 {
 	pthread_mutex_init(&starting, NULL);
 	each_subsystem(fork);
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (clients[i].state == CLIENT_FREE)
+	client_for_each(client)
+	{
+		if (client->state == CLIENT_FREE)
 			continue;
-		clients[i].binding = NULL;
-		clients[i].state = CLIENT_DEAD;
+		client->binding = NULL;
+		client->state = CLIENT_DEAD;
 	}
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define CLIENTS_MAX 16
+#define CLIENTS_MAX 1024
 
 enum client_state {
 	CLIENT_FREE,
@@ -35,6 +35,11 @@ struct client {
 };
 
 extern struct client clients[CLIENTS_MAX];
+extern _Atomic uint32_t clients_used; /* slots that were ever taken; the others are free */
+
+#define client_for_each(c)                                                                \
+	for (struct client * (c) = clients, *end_ = clients + atomic_load(&clients_used); \
+	     (c) < end_; (c)++)
 
 /* Declares NAME_of(client), a subsystem's struct NAME for a client, in NAME_table[CLIENTS_MAX]. */
 #define PER_CLIENT(name)                                                  \

@@ -1,26 +1,52 @@
 #include "client/level-binding.h"
 
+#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 static struct {
-	struct page pages[PAGES_MAX]; /* link thread; or whoever sets the client up */
+	struct page *pages; /* link thread; or whoever sets the client up */
 	size_t n_pages;
 	_Atomic(struct level_binding *) mailbox;
 } states[CLIENTS_MAX];
 
 static struct page *find(const struct client *client, const struct stat *info, bool writable)
 {
-	for (size_t i = 0; i < states[client->index].n_pages; i++) {
-		struct page *page = &states[client->index].pages[i];
-		if (page->device_id == info->st_dev && page->inode == info->st_ino &&
-		    page->writable == writable)
-			return page;
-	}
-	return NULL;
+	struct page *page = states[client->index].pages;
+
+	while (page && (page->device_id != info->st_dev || page->inode != info->st_ino ||
+			page->writable != writable))
+		page = page->next;
+	return page;
+}
+
+/* 0, or -errno. */
+static int map_new(struct client *client, struct page **out, const struct stat *info, int fd,
+		   bool writable)
+{
+	if (states[client->index].n_pages == PAGES_MAX)
+		return -ENOSPC;
+	cleanup(freep) struct page *page = malloc(sizeof(*page));
+	if (!page)
+		return -ENOMEM;
+	void *memory = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | (writable ? PROT_WRITE : 0),
+			    MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	/* A forked child must not seem to set demand. */
+	madvise(memory, WEIR_PAGE_SIZE, MADV_DONTFORK);
+	*page = (struct page){.next = states[client->index].pages,
+			      .device_id = info->st_dev,
+			      .inode = info->st_ino,
+			      .writable = writable,
+			      .memory = memory};
+	states[client->index].n_pages++;
+	*out = states[client->index].pages = take(page);
+	return 0;
 }
 
 int binding_map_page(struct client *client, struct page **out, int fd, bool writable)
@@ -32,31 +58,14 @@ int binding_map_page(struct client *client, struct page **out, int fd, bool writ
 	/* A shorter file would kill us with SIGBUS at the first access. */
 	if (!S_ISREG(info.st_mode) || info.st_size < WEIR_PAGE_SIZE)
 		return -EINVAL;
-	struct page *page = find(client, &info, writable);
-	if (!page) {
-		if (states[client->index].n_pages == PAGES_MAX)
-			return -ENOSPC;
-		void *memory = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | (writable ? PROT_WRITE : 0),
-				    MAP_SHARED, fd, 0);
-		if (memory == MAP_FAILED)
-			return -errno;
-		/* A forked child must not seem to set demand. */
-		madvise(memory, WEIR_PAGE_SIZE, MADV_DONTFORK);
-		page = &states[client->index].pages[states[client->index].n_pages++];
-		page->device_id = info.st_dev;
-		page->inode = info.st_ino;
-		page->writable = writable;
-		page->memory = memory;
-		atomic_store(&page->gpu, 0);
-	}
-	*out = page;
-	return 0;
+	*out = find(client, &info, writable);
+	return *out ? 0 : map_new(client, out, &info, fd, writable);
 }
 
 void binding_unregister_pages(struct client *client)
 {
-	for (size_t i = 0; i < states[client->index].n_pages; i++)
-		atomic_store(&states[client->index].pages[i].gpu, 0);
+	for (struct page *page = states[client->index].pages; page; page = page->next)
+		atomic_store(&page->gpu, 0);
 }
 
 struct level_binding *binding_exchange(struct client *client, struct level_binding *next)

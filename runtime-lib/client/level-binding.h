@@ -10,10 +10,13 @@
 
 #include "weir/protocol.h"
 
-#define PAGES_MAX 1024 /* of a client: two for each agent that it outlives */
+/* Of a client: two for each agent that it outlives, and demand pages whenever somebody on its GPU
+ * loses a level. */
+#define PAGES_MAX 16384
 
 /* A page shared with the agent, mapped once however often the agent sends it. */
 struct page {
+	struct page *next; /* of the client */
 	uint64_t device_id, inode;
 	bool writable;
 	void *memory;

@@ -73,10 +73,10 @@ static int take_level(struct client *client, struct level_binding *binding, uint
 static struct level_binding *binding_new(struct client *client, const union weir_message *message,
 					 const int *fds)
 {
-	const struct level_binding *now = link_of(client)->newest;
+	const struct level_binding *now = &link_of(client)->newest;
 	int r;
 
-	if (message->header.type == WEIR_LEVEL && !now)
+	if (message->header.type == WEIR_LEVEL && !now->control)
 		return NULL;
 	cleanup(freep) struct level_binding *binding = calloc(1, sizeof(*binding));
 	if (!binding)
@@ -182,7 +182,7 @@ void link_open(struct client *client)
 	pthread_mutex_lock(&state.lock);
 	link->socket = take_fd(socket);
 	share_socket(link);
-	link->newest = binding;
+	link->newest = *binding;
 	pthread_mutex_unlock(&state.lock);
 	binding_exchange(client, binding);
 	ledger_answered();
@@ -193,14 +193,14 @@ void link_open(struct client *client)
 static void lost(struct client *client, uint64_t now)
 {
 	struct link *link = link_of(client);
-	const struct level_binding *binding = link->newest;
+	const struct level_binding *binding = &link->newest;
 
 	shutdown(link->socket, SHUT_RDWR);
 	close(take_fd(link->socket));
 	request_lost(client);
-	if (binding)
+	if (binding->control)
 		atomic_store(&control_page(binding)->hold, 0);
-	for (unsigned q = 0; binding && binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
+	for (unsigned q = 0; binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
 		atomic_fetch_and(&demand_page(binding->below[q])->word, ~(1ull << WEIR_BIT_SHARED));
 	retry_later(link, now);
 	log_debug("the agent has gone: levels stay as they are");
@@ -225,7 +225,7 @@ static void retry(struct client *client, uint64_t now)
 /* Hands a binding to the worker. An older one that the worker has not taken is out of date. */
 static void hand_over(struct client *client, struct level_binding *binding)
 {
-	link_of(client)->newest = binding;
+	link_of(client)->newest = *binding;
 	free(binding_exchange(client, binding));
 	worker_wake();
 }
@@ -273,42 +273,45 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	return smaller(look, next);
 }
 
-/* What to wait for; returns how long, in ms. */
-static int prepare_poll(struct pollfd *sockets, uint64_t now)
+/* What to wait for: *@n clients, and behind them `wake`. Returns how long, in ms. */
+static int prepare_poll(struct pollfd *sockets, uint32_t *n, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		sockets[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-		if (atomic_load(&clients[i].state) != CLIENT_LIVE)
+	*n = 0;
+	client_for_each(client)
+	{
+		struct pollfd *polled = &sockets[(*n)++];
+		*polled = (struct pollfd){.fd = -1, .events = POLLIN};
+		if (atomic_load(&client->state) != CLIENT_LIVE)
 			continue;
-		uint64_t due = look_after(&clients[i], now);
-		next = smaller(due, next);
-		sockets[i].fd = link_table[i].socket;
+		next = smaller(next, look_after(client, now));
+		polled->fd = link_of(client)->socket;
 	}
-	sockets[CLIENTS_MAX] = (struct pollfd){.fd = state.wake, .events = POLLIN};
+	sockets[*n] = (struct pollfd){.fd = state.wake, .events = POLLIN};
 	return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / NS_PER_MS + 1);
 }
 
 static void *run(void *unused)
 {
-	struct pollfd sockets[CLIENTS_MAX + 1];
+	static struct pollfd sockets[CLIENTS_MAX + 1];
 	uint64_t count;
+	uint32_t n;
 
 	(void)unused;
 	thread_name("weir-link");
 	for (;;) {
 		pthread_mutex_lock(&state.lock);
-		int timeout = prepare_poll(sockets, client_now());
+		int timeout = prepare_poll(sockets, &n, client_now());
 		pthread_mutex_unlock(&state.lock);
-		if (poll(sockets, countof(sockets), timeout) < 0 && errno != EINTR)
+		if (poll(sockets, n + 1, timeout) < 0 && errno != EINTR)
 			return NULL;
 
-		if (sockets[CLIENTS_MAX].revents && read(state.wake, &count, sizeof(count)) < 0 &&
+		if (sockets[n].revents && read(state.wake, &count, sizeof(count)) < 0 &&
 		    errno != EAGAIN)
 			return NULL; /* the program closed it: nothing can wake this thread */
 		pthread_mutex_lock(&state.lock);
-		for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		for (uint32_t i = 0; i < n; i++) {
 			/* Is it still the socket that poll() was about? */
 			if (sockets[i].fd >= 0 && sockets[i].revents &&
 			    link_table[i].socket == sockets[i].fd)
@@ -344,7 +347,6 @@ void link_close(struct client *client)
 		close(take_fd(link->socket));
 	}
 	link->retry_at = 0;
-	/* `newest` stays: so does its binding, and the mailbox holds nothing else. */
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	free(binding_exchange(client, NULL));
@@ -358,7 +360,7 @@ void link_init(struct client *client)
 	pthread_mutex_lock(&state.lock);
 	link->socket = -1;
 	link->retry_at = link->retry_delay = 0;
-	link->newest = NULL;
+	link->newest = (struct level_binding){0};
 	request_reset(client);
 	pthread_mutex_unlock(&state.lock);
 	binding_exchange(client, NULL);
@@ -371,16 +373,18 @@ void link_fork(void)
 		close(state.wake);
 	state.wake = -1;
 	state.started = false;
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		int shared = atomic_exchange(&link_table[i].work_socket, 0);
+	client_for_each(client)
+	{
+		struct link *link = link_of(client);
+		int shared = atomic_exchange(&link->work_socket, 0);
 		if (shared)
 			close(shared);
-		if (clients[i].state == CLIENT_FREE)
+		if (client->state == CLIENT_FREE)
 			continue;
-		if (link_table[i].socket >= 0)
-			close(link_table[i].socket);
-		link_table[i].socket = -1;
-		link_table[i].newest = NULL;
-		request_reset(&clients[i]);
+		if (link->socket >= 0)
+			close(link->socket);
+		link->socket = -1;
+		link->newest = (struct level_binding){0};
+		request_reset(client);
 	}
 }

@@ -4,7 +4,7 @@
  * behind a closed gate. */
 #pragma once
 
-#include "client/client.h"
+#include "client/level-binding.h"
 
 /* Starts the thread, if there is none. By one thread at a time. 0 or an errno. */
 int link_start(void);
@@ -37,7 +37,8 @@ struct link {
 	_Atomic int work_socket;
 	_Atomic uint64_t told; /* ns, when it was last used */
 	uint64_t retry_at, retry_delay;
-	/* The newest binding that was handed over, settled or not: a LEVEL message is about it. */
-	const struct level_binding *newest;
+	/* A copy of the newest binding that was handed over, settled or not: a LEVEL message is
+	 * about it. Without pages: there was none. */
+	struct level_binding newest;
 };
 PER_CLIENT(link)

@@ -67,11 +67,6 @@ bool stream_markers_passed(struct stream_markers *markers, unsigned *next, struc
 	return false;
 }
 
-bool stream_markers_exist(struct stream_markers *markers)
-{
-	return markers && atomic_load(&markers->n);
-}
-
 void stream_markers_end(struct stream_markers *markers, bool context)
 {
 	unsigned n = markers ? atomic_exchange(&markers->n, 0) : 0;

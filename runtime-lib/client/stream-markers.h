@@ -39,8 +39,5 @@ void stream_markers_leave(struct stream_markers *markers, CUstream handle,
  * says what the stream has finished. False: there is none. */
 bool stream_markers_passed(struct stream_markers *markers, unsigned *next, struct progress *before);
 
-/* Events exist, pending or not. They belong to the stream's context. */
-bool stream_markers_exist(struct stream_markers *markers);
-
 /* The stream is gone, and the worker has finished with it. @context: its context still exists. */
 void stream_markers_end(struct stream_markers *markers, bool context);

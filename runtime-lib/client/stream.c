@@ -8,21 +8,17 @@
 
 #include <pthread.h>
 
-#define BUCKETS 1024u
+#define BUCKETS 16384u
 #define NUMBERS 65536u /* of threads */
 
 #define STREAM_IDLE UINT64_MAX /* `seen` */
 #define LATE        NS_PER_MS  /* ns beyond twice the predicted time */
 
-struct stream stream_pool[STREAMS_MAX];
+struct streams streams_table[CLIENTS_MAX];
+static struct stream pool[STREAMS_MAX];
 _Atomic int capture_count;
 
-static struct {
-	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
-	uint64_t begun, executed;                       /* worker: at the last look */
-} states[CLIENTS_MAX];
-
-static _Atomic size_t used;
+static _Atomic size_t used; /* records of the pool; all others are empty */
 static _Atomic(struct stream *) buckets[BUCKETS];
 
 /* The stream that this thread used last, and this thread's number in keys of per-thread streams. */
@@ -30,11 +26,6 @@ static __thread struct stream *recent;
 static __thread uint64_t thread_number;
 
 static pthread_key_t thread_key; /* its destructor ends the per-thread streams of a thread */
-
-size_t stream_count(void)
-{
-	return smaller(load_acquire(&used), STREAMS_MAX);
-}
 
 /* Handles and contexts are pointers whose low bits are zero, so tags tell the three kinds of keys
  * apart. */
@@ -82,12 +73,11 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 }
 
 /* What the worker asked of a stream that is gone must not be taken for the next one's. A thread
- * that ends leaves its events in the record: only the same context can use them. */
+ * that ends leaves its events in the record, for the same context. */
 static bool is_free(const struct stream *stream, const struct client *client)
 {
 	return !atomic_load(&stream->key) && worker_left(atomic_load(&stream->gone_at)) &&
-	       (stream->client == client ||
-		(!stream->marker && !stream_markers_exist(stream->markers)));
+	       stream->client == client;
 }
 
 /* From here on nobody finds the stream of this key. False: another thread ends it. */
@@ -97,9 +87,9 @@ static bool forget(struct stream *stream, uint64_t key)
 		return false;
 	if (atomic_exchange(&stream->capturing, 0))
 		atomic_fetch_sub(&capture_count, 1);
-	uint32_t index = stream->client->index;
-	atomic_fetch_add(&states[index].gone_launches, atomic_load(&stream->begun));
-	atomic_fetch_add(&states[index].gone_predicted, atomic_load(&stream->predicted));
+	struct streams *streams = streams_of(stream->client);
+	atomic_fetch_add(&streams->gone_launches, atomic_load(&stream->begun));
+	atomic_fetch_add(&streams->gone_predicted, atomic_load(&stream->predicted));
 	return true;
 }
 
@@ -128,11 +118,13 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 			reset(stream, handle, per_thread, client);
 			atomic_store(&stream->key, key);
 		} else if (atomic_load(&used) < STREAMS_MAX) {
-			stream = &stream_pool[atomic_load(&used)];
+			stream = &pool[atomic_load(&used)];
 			reset(stream, handle, per_thread, client);
 			stream->next = atomic_load(bucket);
+			stream->sibling = atomic_load(&streams_of(client)->first);
 			atomic_store(&stream->key, key);
 			atomic_store(bucket, stream);
+			atomic_store(&streams_of(client)->first, stream);
 			atomic_fetch_add(&used, 1);
 		}
 	}
@@ -165,7 +157,7 @@ static void thread_ends(void *number)
 {
 	uint64_t own = (uint64_t)(uintptr_t)number;
 
-	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
+	for (struct stream *s = pool; s < pool + atomic_load(&used); s++) {
 		uint64_t key = atomic_load(&s->key);
 		if (s->per_thread && key >> 48 == own && forget(s, key)) {
 			each_subsystem(stream_gone, s);
@@ -311,9 +303,7 @@ void stream_gone(CUstream handle)
 
 void stream_forget(struct client *client)
 {
-	for (struct stream *s = stream_pool; s < stream_pool + stream_count(); s++) {
-		if (s->client != client)
-			continue;
+	for (struct stream *s = atomic_load(&streams_of(client)->first); s; s = s->sibling) {
 		bool ours = forget(s, atomic_load(&s->key));
 		s->marker = NULL; /* ends with its context, even if the stream ended before */
 		stream_markers_end(s->markers, false);
@@ -325,9 +315,9 @@ void stream_forget(struct client *client)
 void stream_fork(void)
 {
 	recent = NULL;
-	for (size_t i = 0; i < stream_count(); i++) {
-		atomic_store(&stream_pool[i].key, 0);
-		stream_markers_end(stream_pool[i].markers, false);
+	for (struct stream *s = pool; s < pool + atomic_load(&used); s++) {
+		atomic_store(&s->key, 0);
+		stream_markers_end(s->markers, false);
 	}
 }
 
@@ -366,8 +356,8 @@ bool stream_broken(CUresult result)
 static void add_up(struct client *client, struct totals *totals)
 {
 	*totals = (struct totals){
-		.begun = atomic_load(&states[client->index].gone_launches),
-		.predicted = atomic_load(&states[client->index].gone_predicted),
+		.begun = atomic_load(&streams_of(client)->gone_launches),
+		.predicted = atomic_load(&streams_of(client)->gone_predicted),
 	};
 	totals->executed = totals->predicted;
 	stream_for_each (s, client) {
@@ -422,7 +412,7 @@ static void follow_markers(struct stream *stream)
 void stream_look(struct client *client, struct tick *tick)
 {
 	add_up(client, &tick->totals);
-	tick->moved = tick->totals.begun != states[client->index].begun;
+	tick->moved = tick->totals.begun != streams_of(client)->begun;
 }
 
 /* While the client is contended, markers also show how far streams are that never run dry. */
@@ -446,13 +436,14 @@ void stream_drive(struct client *client, struct tick *tick)
 
 void stream_work(struct client *client, struct tick *tick)
 {
+	struct streams *streams = streams_of(client);
+
 	if (tick->driven)
 		add_up(client, &tick->totals);
-	states[client->index].begun = tick->totals.begun;
+	streams->begun = tick->totals.begun;
 	/* A stream that ends while all are added up is missed once; the sum must not fall. */
-	if (tick->totals.executed < states[client->index].executed)
-		tick->totals.executed = states[client->index].executed;
-	states[client->index].executed = tick->totals.executed;
+	streams->executed = larger(tick->totals.executed, streams->executed);
+	tick->totals.executed = streams->executed;
 }
 
 /* ns that the stream's work has run since some of it was seen finished, if @streams share the GPU.
@@ -489,6 +480,8 @@ uint64_t streams_remaining(struct client *client, uint64_t passed, bool *late)
 
 void stream_init(struct client *client)
 {
-	states[client->index].gone_launches = states[client->index].gone_predicted = 0;
-	states[client->index].begun = states[client->index].executed = 0;
+	struct streams *streams = streams_of(client);
+
+	streams->gone_launches = streams->gone_predicted = 0;
+	streams->begun = streams->executed = 0;
 }

@@ -1,5 +1,6 @@
 /* Streams: what is known about each, found by handle on the launch path without a lock. Records
- * live in a fixed pool and are never freed, only used again, so a stale pointer is harmless. */
+ * live in a pool and are never freed, only used again, so a stale pointer is harmless. The pool
+ * takes memory as it fills up. A record belongs to a client's slot for ever. */
 #pragma once
 
 #include "client/client.h"
@@ -8,7 +9,7 @@
 
 struct preempt_slot;
 
-#define STREAMS_MAX 2048
+#define STREAMS_MAX 65536
 #define STREAM_GOES 1 /* `key` of a stream that ends: its record is not to be used again yet */
 
 struct stream {
@@ -18,8 +19,9 @@ struct stream {
 	_Atomic(CUstream) handle; /* for the driver; the default streams have special ones */
 	_Atomic bool per_thread;  /* CU_STREAM_PER_THREAD of one thread: no other can name it */
 	_Atomic(struct client *) client;
-	struct stream *next;  /* in the bucket */
-	_Atomic int priority; /* as the program made it */
+	struct stream *next;    /* in the bucket */
+	struct stream *sibling; /* of the same client */
+	_Atomic int priority;   /* as the program made it */
 
 	/* Launches: begun before the driver is called, issued after it returned, completed when
 	 * that many are known to be finished. completed <= issued <= begun. */
@@ -49,15 +51,18 @@ struct stream {
 	_Atomic int slot_wanted;
 };
 
-extern struct stream stream_pool[STREAMS_MAX];
+/* The records of a client's streams. */
+struct streams {
+	_Atomic(struct stream *) first;
+	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
+	uint64_t begun, executed;                       /* worker: at the last look */
+};
+PER_CLIENT(streams)
 
-/* Records that were ever used; all others are empty. */
-size_t stream_count(void);
-
-#define stream_for_each(s, owner)                                                                 \
-	for (struct stream * (s) = stream_pool, *end_ = stream_pool + stream_count(); (s) < end_; \
-	     (s)++)                                                                               \
-		if (load_acquire(&(s)->key) > STREAM_GOES && (s)->client == (owner))
+#define stream_for_each(s, owner)                                                        \
+	for (struct stream * (s) = load_acquire(&streams_of(owner)->first); (s) != NULL; \
+	     (s) = (s)->sibling)                                                         \
+		if (load_acquire(&(s)->key) > STREAM_GOES)
 
 /* The record of a stream as the program names it to the driver. @per_thread: of a function for
  * which NULL means the per-thread default stream (_ptsz). NULL: not governed. */

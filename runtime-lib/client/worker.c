@@ -193,10 +193,11 @@ static void *run(void *unused)
 	while (!atomic_load(&worker.stopping)) {
 		uint32_t wakes = atomic_load(&worker.wakes);
 		uint64_t now = client_now(), next = TICK_IDLE;
-		for (size_t i = 0; i < CLIENTS_MAX; i++) {
-			if (atomic_load(&clients[i].state) != CLIENT_LIVE)
+		client_for_each(client)
+		{
+			if (atomic_load(&client->state) != CLIENT_LIVE)
 				continue;
-			next = smaller(next, look_after(&clients[i], now));
+			next = smaller(next, look_after(client, now));
 		}
 		each_subsystem(round, now);
 		if (next < TICK_IDLE)
@@ -212,9 +213,10 @@ static void stop(void)
 {
 	atomic_store(&worker.stopping, 1);
 	worker_grace();
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (atomic_load(&clients[i].state) == CLIENT_LIVE)
-			each_subsystem_back(stop, &clients[i]);
+	client_for_each(client)
+	{
+		if (atomic_load(&client->state) == CLIENT_LIVE)
+			each_subsystem_back(stop, client);
 	}
 }
 

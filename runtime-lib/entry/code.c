@@ -82,18 +82,18 @@ static bool is_on(const struct client *client, CUdevice device)
 		return result;                                                         \
 	}
 /* or for each client of the device. */
-#define CHANGES_ON_DEVICE(name, parameters, arguments, tell)                         \
-	EXPORT CUresult name parameters                                              \
-	{                                                                            \
-		driver_ready();                                                      \
-		CUresult result = real(name) arguments;                              \
-                                                                                     \
-		for (size_t i = 0; result == CUDA_SUCCESS && i < CLIENTS_MAX; i++) { \
-			struct client *client = &clients[i];                         \
-			if (is_on(client, device))                                   \
-				tell;                                                \
-		}                                                                    \
-		return result;                                                       \
+#define CHANGES_ON_DEVICE(name, parameters, arguments, tell)                 \
+	EXPORT CUresult name parameters                                      \
+	{                                                                    \
+		driver_ready();                                              \
+		CUresult result = real(name) arguments;                      \
+                                                                             \
+		client_for_each(client)                                      \
+		{                                                            \
+			if (result == CUDA_SUCCESS && is_on(client, device)) \
+				tell;                                        \
+		}                                                            \
+		return result;                                               \
 	}
 CHANGES(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
 	(function, attribute, value), function_changed(client, function))

@@ -420,7 +420,7 @@ static void unload(struct client *client, const void *owner)
 
 void function_unload(const void *owner)
 {
-	uint32_t concerned = 0; /* bit i: clients[i] */
+	bool concerned[CLIENTS_MAX] = {0}, any = false;
 
 	/* The CUDA runtime unloads its code at exit, when the driver may be gone. */
 	if (!owner || worker_stopped())
@@ -436,12 +436,16 @@ void function_unload(const void *owner)
 			continue;
 		atomic_store(&f->state, FUNCTION_GONE);
 		each_subsystem(code_gone, f);
-		concerned |= 1u << f->client->index;
+		concerned[f->client->index] = any = true;
 	}
-	if (concerned)
-		worker_grace();
-	for (; concerned; concerned &= concerned - 1)
-		unload(&clients[__builtin_ctz(concerned)], owner);
+	if (!any)
+		return;
+	worker_grace();
+	client_for_each(client)
+	{
+		if (concerned[client->index])
+			unload(client, owner);
+	}
 }
 
 void function_forget(struct client *client)

@@ -255,6 +255,62 @@ static void slot_is_free_when_its_client_is_forgotten(void **state)
 	context_gone(other);
 }
 
+#define CONTEXTS 40
+
+static void every_context_is_governed(void **state)
+{
+	unsigned first = context_welcomed(1), last = first;
+	int connections[CONTEXTS] = {agent.client};
+	const struct client *clients_of[CONTEXTS] = {client};
+
+	(void)state;
+	for (unsigned i = 1; i < CONTEXTS; i++) {
+		last = context_welcomed(1);
+		connections[i] = agent.client;
+		clients_of[i] = client;
+		assert_ptr_not_equal(client, clients_of[i - 1]);
+		assert_true(eventually(atomic_load(&client->binding) != NULL));
+	}
+	for (unsigned n = first; n <= last; n++) {
+		assert_ptr_equal(client_find(CONTEXT(n)), clients_of[n - first]);
+		agent.client = connections[n - first];
+		context_gone(n);
+		assert_null(client_find(CONTEXT(n)));
+	}
+}
+
+#define STREAMS    3000
+#define OF_MANY(i) ((CUstream)(uintptr_t)(0x70000000 + 8 * (i)))
+
+static CUresult context_of_many(CUstream stream, CUcontext *context)
+{
+	(void)stream;
+	*context = CONTEXT(of_context);
+	return CUDA_SUCCESS;
+}
+
+static void every_stream_is_governed(void **state)
+{
+	static const struct stream *records[STREAMS];
+	void *before = driver_hooks[HOOK_cuStreamGetCtx].real;
+
+	(void)state;
+	of_context = context_welcomed(1);
+	driver_hooks[HOOK_cuStreamGetCtx].real = (void *)context_of_many;
+	for (unsigned i = 0; i < STREAMS; i++) {
+		cuLaunchKernel(KERNEL, 1, 1, 1, 32, 1, 1, 0, OF_MANY(i), NULL, NULL);
+		records[i] = stream_known(OF_MANY(i), false);
+		assert_non_null(records[i]);
+		assert_int_equal(records[i]->begun, 1);
+	}
+	assert_true(eventually(agent.status->launches == STREAMS + 1));
+	assert_true(eventually(agent.status->outstanding == 0));
+	driver_hooks[HOOK_cuStreamGetCtx].real = before;
+	context_gone(of_context);
+	for (unsigned i = 0; i < STREAMS; i++)
+		assert_null(stream_known(OF_MANY(i), false));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -265,6 +321,8 @@ int main(void)
 		cmocka_unit_test(samples_go_with_their_context),
 		cmocka_unit_test(launches_stay_counted),
 		cmocka_unit_test(threads_that_live_have_their_own),
+		cmocka_unit_test(every_context_is_governed),
+		cmocka_unit_test(every_stream_is_governed),
 		cmocka_unit_test(slot_is_free_when_its_client_is_forgotten),
 	};
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct client clients[CLIENTS_MAX];
+_Atomic uint32_t clients_used;
 
 void ledger_stale(void)
 {
@@ -89,8 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < WEIR_FDS_MAX; i++)
 		fds[i] = data[1] >> i & 1 ? pages[1] : pages[0];
 	link_of(client)->socket = pair[1];
-	link_of(client)->newest = data[2] & 1 ? &binding : NULL;
-	atomic_store(&client->binding, link_of(client)->newest);
+	link_of(client)->newest = data[2] & 1 ? binding : (struct level_binding){0};
+	atomic_store(&client->binding, data[2] & 1 ? &binding : NULL);
 	request_put(client, dup(pages[0]));
 	request_send(client, pair[1], 1);
 	size -= 3;
