@@ -46,7 +46,7 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 		return fds == 2 + level_fds(message->welcome.level) ? WEIR_CHECK_OK
 								    : WEIR_CHECK_FDS;
 	case WEIR_LEVEL:
-		if (message->level.level >= WEIR_LEVELS)
+		if (message->level.level >= WEIR_LEVELS || message->level.bit > WEIR_BIT_SHARED + 1)
 			return WEIR_CHECK_VALUE;
 		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
 	case WEIR_COMPILE:

@@ -1,6 +1,5 @@
 #include "client/level-binding.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>
@@ -30,13 +29,15 @@ static int map_new(struct client *client, struct page **out, const struct stat *
 {
 	if (states[client->index].n_pages == PAGES_MAX)
 		return -ENOSPC;
-	cleanup(freep) struct page *page = malloc(sizeof(*page));
-	if (!page)
-		return -ENOMEM;
 	void *memory = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | (writable ? PROT_WRITE : 0),
 			    MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
+	struct page *page = malloc(sizeof(*page));
+	if (!page) {
+		munmap(memory, WEIR_PAGE_SIZE);
+		return -ENOMEM;
+	}
 	/* A forked child must not seem to set demand. */
 	madvise(memory, WEIR_PAGE_SIZE, MADV_DONTFORK);
 	*page = (struct page){.next = states[client->index].pages,
@@ -45,7 +46,7 @@ static int map_new(struct client *client, struct page **out, const struct stat *
 			      .writable = writable,
 			      .memory = memory};
 	states[client->index].n_pages++;
-	*out = states[client->index].pages = take(page);
+	*out = states[client->index].pages = page;
 	return 0;
 }
 

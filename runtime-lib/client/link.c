@@ -45,6 +45,7 @@ static int say_hello(const struct client *client, int socket)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	struct weir_hello hello = {
 		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
+		.flags = WEIR_HELLO_TAKES_BIT,
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};
@@ -54,7 +55,8 @@ static int say_hello(const struct client *client, int socket)
 	return weir_message_send(socket, &hello, sizeof(hello), NULL, 0);
 }
 
-/* The pages of a level: first the one to wait for, unless it is the top, then the lower levels'. */
+/* The pages of a level: first the one to wait for, unless it is the top, then
+ * the lower levels'. */
 static int take_level(struct client *client, struct level_binding *binding, uint8_t level,
 		      const int *fds)
 {
@@ -69,7 +71,8 @@ static int take_level(struct client *client, struct level_binding *binding, uint
 	return r;
 }
 
-/* A LEVEL message is about the newest binding, which the worker may not have settled yet. */
+/* A LEVEL message is about the newest binding, which the worker may not have
+ * settled yet. */
 static struct level_binding *binding_new(struct client *client, const union weir_message *message,
 					 const int *fds)
 {
@@ -89,6 +92,8 @@ static struct level_binding *binding_new(struct client *client, const union weir
 		r = r ? r : take_level(client, binding, message->welcome.level, fds + 2);
 	} else {
 		*binding = *now;
+		if (message->level.bit)
+			binding->bit = message->level.bit - 1;
 		r = take_level(client, binding, message->level.level, fds);
 	}
 	if (r) {
@@ -98,7 +103,8 @@ static struct level_binding *binding_new(struct client *client, const union weir
 	return take(binding);
 }
 
-/* The binding that a message from the agent makes, or NULL: none, or it cannot be (logged). */
+/* The binding that a message from the agent makes, or NULL: none, or it cannot
+ * be (logged). */
 static struct level_binding *accept_message(struct client *client,
 					    const union weir_message *message, int *fds,
 					    size_t n_fds, uint64_t now)
@@ -117,8 +123,8 @@ static struct level_binding *accept_message(struct client *client,
 	return binding;
 }
 
-/* link_tell_work() may send to the number of the socket at any time, so the number must never
- * become another file's. */
+/* link_tell_work() may send to the number of the socket at any time, so the
+ * number must never become another file's. */
 static void share_socket(struct link *link)
 {
 	int shared = atomic_load(&link->work_socket);
@@ -188,8 +194,8 @@ void link_open(struct client *client)
 	ledger_answered();
 }
 
-/* The agent has died. Nobody else would open our hold word, or clear the bit that the agent kept
- * for us and others. */
+/* The agent has died. Nobody else would open our hold word, or clear the bit
+ * that the agent kept for us and others. */
 static void lost(struct client *client, uint64_t now)
 {
 	struct link *link = link_of(client);
@@ -222,7 +228,8 @@ static void retry(struct client *client, uint64_t now)
 	retry_later(link, now);
 }
 
-/* Hands a binding to the worker. An older one that the worker has not taken is out of date. */
+/* Hands a binding to the worker. An older one that the worker has not taken is
+ * out of date. */
 static void hand_over(struct client *client, struct level_binding *binding)
 {
 	link_of(client)->newest = *binding;
@@ -273,7 +280,8 @@ static uint64_t look_after(struct client *client, uint64_t now)
 	return smaller(look, next);
 }
 
-/* What to wait for: *@n clients, and behind them `wake`. Returns how long, in ms. */
+/* What to wait for: *@n clients, and behind them `wake`. Returns how long, in
+ * ms. */
 static int prepare_poll(struct pollfd *sockets, uint32_t *n, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;

@@ -95,13 +95,20 @@ static bool set_bits(const struct level_binding *binding)
 	return !others;
 }
 
-static void clear_bits(const struct level_binding *binding, unsigned from)
+/* The bits of @kept stay; NULL: none. */
+static void clear_bits(const struct level_binding *binding, const struct level_binding *kept)
 {
+	unsigned level = 0;
+
 	if (binding->bit == WEIR_BIT_SHARED)
 		return;
-	for (unsigned level = from; level < binding->level; level++)
-		atomic_fetch_and(&demand_page(binding->below[level])->word,
-				 ~(1ull << binding->bit));
+	for (; level < binding->level; level++) {
+		struct page *page = binding->below[level];
+		if (kept && kept->bit == binding->bit && level < kept->level &&
+		    kept->below[level] == page)
+			continue;
+		atomic_fetch_and(&demand_page(page)->word, ~(1ull << binding->bit));
+	}
 }
 
 static void tell(const struct level_binding *binding, uint64_t outstanding, uint64_t remaining)
@@ -179,7 +186,7 @@ static bool take_back(struct client *client, const struct level_binding *binding
 {
 	if (!atomic_compare_exchange_strong(&demand_of(client)->shown, &shown, DEMAND_NONE))
 		return false;
-	clear_bits(binding, 0);
+	clear_bits(binding, NULL);
 	return true;
 }
 
@@ -200,7 +207,7 @@ static void set_noted(struct client *client, const struct level_binding *binding
 	set_bits(binding);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
-	clear_bits(binding, 0);
+	clear_bits(binding, NULL);
 	set_again(client, binding);
 }
 
@@ -299,26 +306,29 @@ void demand_drop(struct client *client)
 
 	atomic_store(&demand_of(client)->shown, DEMAND_NONE);
 	if (binding)
-		clear_bits(binding, 0);
+		clear_bits(binding, NULL);
 }
 
 void demand_scrub(struct client *client, const struct level_binding *former)
 {
 	const struct level_binding *now = atomic_load(&client->binding);
 
-	clear_bits(former, now && now->bit == former->bit ? now->level : 0);
+	if (now && atomic_load(&demand_of(client)->shown))
+		set_noted(client, now);
+	if (former)
+		clear_bits(former, now);
 }
 
-void demand_move(struct client *client, struct level_binding *next)
+void demand_move(struct client *client, const struct level_binding *next)
 {
-	const struct level_binding *now = atomic_load(&client->binding);
+	const struct level_binding *former = atomic_load(&client->binding);
 
 	atomic_store(&client->binding, next);
 	atomic_store(&demand_of(client)->came_first, 0);
-	if (atomic_load(&demand_of(client)->shown))
-		set_noted(client, next);
-	if (now)
-		demand_scrub(client, now);
+	/* The agent fills new pages in as the former ones are. */
+	if (!atomic_load(&demand_of(client)->shown))
+		clear_bits(next, NULL);
+	demand_scrub(client, former);
 }
 
 /* A copy to the GPU begins. */

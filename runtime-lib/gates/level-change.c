@@ -5,9 +5,11 @@
 #include "gates/demand.h"
 #include "gates/gate.h"
 
+#include "weir/base.h"
 #include "weir/log.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FORMER_FOR   NS_PER_S /* ns that a launch may go on with the binding that it has read */
 #define SETTLE_AGAIN NS_PER_S /* ns, after the driver did not take the pages */
@@ -53,48 +55,27 @@ static bool register_pages(const struct level_binding *binding)
 	return done;
 }
 
-/* As @now, with the pages that @next shares with the agent alone: it may be another agent. */
-static struct level_binding *keep_level(const struct level_binding *now,
-					const struct level_binding *next)
+/* Takes @next; it may be the present one. */
+static void change_to(struct client *client, const struct level_binding *next, uint64_t now)
 {
-	struct level_binding *binding = malloc(sizeof(*binding));
-
-	if (!binding)
-		return NULL;
-	*binding = *now;
-	binding->control = next->control;
-	binding->status = next->status;
-	binding->number = next->number;
-	return binding;
+	changes[client->index].former = atomic_load(&client->binding);
+	changes[client->index].former_until = now + FORMER_FOR;
+	demand_move(client, next);
 }
 
 /* A gate of the lower level waits for the demand that the higher level shows: our own. So each
  * stream gets a marker, behind which gates are of the new level. A launch that still uses the lower
- * binding has counted itself as begun before it read that (launch.c). */
-static void begin_raise(struct client *client, const struct level_binding *now,
-			struct level_binding *next)
+ * binding has counted itself as begun before it read that (launch.c). @between: as @next, but with
+ * the demand of the lower level. */
+static void begin_raise(struct client *client, const struct level_binding *between,
+			struct level_binding *next, uint64_t now)
 {
-	struct level_binding *between = keep_level(now, next);
-
-	if (!between) {
-		free(next);
-		return;
-	}
-	between->wait = next->wait;
-	atomic_store(&client->binding, between);
+	change_to(client, between, now);
 	stream_for_each (s, client) {
 		s->raise_mark = atomic_load(&s->begun);
 		stream_want_marker(s);
 	}
 	changes[client->index].raise = next;
-}
-
-static void change_to(struct client *client, struct level_binding *next, uint64_t now)
-{
-	changes[client->index].former = atomic_load(&client->binding);
-	changes[client->index].former_until = now + FORMER_FOR;
-	changes[client->index].raise = NULL;
-	demand_move(client, next);
 }
 
 static bool raise_passed(struct client *client)
@@ -106,33 +87,63 @@ static bool raise_passed(struct client *client)
 	return true;
 }
 
-/* Takes @next. */
-static void adopt(struct client *client, struct level_binding *next, uint64_t time)
-{
-	const struct level_binding *now = atomic_load(&client->binding);
-	bool raised = now && next->level > now->level;
-
-	log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number, next->level,
-		  next->bit);
-	if (raised && atomic_load(&gating_of(client)->graph_levels) & ((1u << next->level) - 1)) {
-		log_info("stays at level %u: graphs with gates of that level exist", now->level);
-		struct level_binding *kept = keep_level(now, next);
-		free(next);
-		next = kept;
-		raised = false;
-	}
-	if (raised)
-		begin_raise(client, now, next);
-	else if (next)
-		change_to(client, next, time);
-}
-
 /* The driver refused. If the agent has sent another binding meanwhile, this one is out of date. */
 static void put_off(struct client *client, struct level_binding *next, uint64_t time)
 {
 	changes[client->index].settle_at = time + SETTLE_AGAIN;
 	if (!binding_put_back(client, next))
 		free(next);
+}
+
+static bool is_raise(const struct level_binding *now, const struct level_binding *next)
+{
+	return now && next->level > now->level;
+}
+
+/* With gates of the present level inside graphs the client stays there, on the pages of @next. */
+static void keep_level(struct client *client, struct level_binding *next)
+{
+	const struct level_binding *now = atomic_load(&client->binding);
+	uint32_t levels = atomic_load(&gating_of(client)->graph_levels);
+
+	if (!is_raise(now, next) || !(levels & ((1u << next->level) - 1)))
+		return;
+	log_limited(LOG_INFO, 60, "stays at level %u: graphs with gates of that level exist",
+		    now->level);
+	next->wait = next->below[now->level];
+	next->level = now->level;
+}
+
+static bool same(const struct level_binding *a, const struct level_binding *b)
+{
+	return a->level == b->level && a->bit == b->bit && a->wait == b->wait &&
+	       a->control == b->control && a->status == b->status &&
+	       memcmp(a->below, b->below, sizeof(a->below)) == 0;
+}
+
+/* Takes @next. */
+static void adopt(struct client *client, struct level_binding *next, uint64_t time)
+{
+	const struct level_binding *now = atomic_load(&client->binding);
+
+	log_debug("client %llu: level %u, bit %u", (unsigned long long)next->number, next->level,
+		  next->bit);
+	free(take(changes[client->index].raise));
+	if (is_raise(now, next)) {
+		struct level_binding *between = malloc(sizeof(*between));
+		if (!between) {
+			put_off(client, next, time);
+			return;
+		}
+		*between = *next;
+		between->level = now->level;
+		begin_raise(client, between, next, time);
+	} else if (now && same(now, next)) {
+		free(next);
+		change_to(client, now, time);
+	} else {
+		change_to(client, next, time);
+	}
 }
 
 void level_init(struct client *client)
@@ -162,12 +173,14 @@ void level_drive(struct client *client, struct tick *tick)
 	struct level_binding *next =
 		tick->now < change->settle_at ? NULL : binding_exchange(client, NULL);
 
+	if (next)
+		keep_level(client, next);
 	if (next && register_pages(next))
 		adopt(client, next, tick->now);
 	else if (next)
 		put_off(client, next, tick->now);
 	if (change->raise && raise_passed(client))
-		change_to(client, change->raise, tick->now);
+		change_to(client, take(change->raise), tick->now);
 }
 
 void level_work(struct client *client, struct tick *tick)

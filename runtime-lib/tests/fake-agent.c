@@ -144,13 +144,34 @@ void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit)
 	say(agent, &welcome, sizeof(welcome), fds, add_level(agent, fds, 2, level));
 }
 
-void fake_agent_level(struct fake_agent *agent, uint8_t level)
+static void say_level(struct fake_agent *agent, struct weir_level message)
 {
-	struct weir_level message = {.level = level};
 	int fds[WEIR_FDS_MAX];
 
 	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
-	say(agent, &message, sizeof(message), fds, add_level(agent, fds, 0, level));
+	say(agent, &message, sizeof(message), fds, add_level(agent, fds, 0, message.level));
+}
+
+void fake_agent_level(struct fake_agent *agent, uint8_t level)
+{
+	say_level(agent, (struct weir_level){.level = level});
+}
+
+void fake_agent_raise(struct fake_agent *agent, uint8_t level, uint8_t bit)
+{
+	say_level(agent, (struct weir_level){.level = level, .bit = (uint8_t)(bit + 1)});
+}
+
+void fake_agent_new_demand(struct fake_agent *agent)
+{
+	for (size_t q = 0; q < WEIR_DEMAND_LEVELS; q++) {
+		if (agent->former[q])
+			munmap(agent->former[q], WEIR_PAGE_SIZE);
+		agent->former[q] = agent->demand[q];
+		close(agent->demand_fds[q]);
+		agent->demand[q] = page_new(&agent->demand_fds[q]);
+		atomic_store(&agent->demand[q]->word, atomic_load(&agent->former[q]->word));
+	}
 }
 
 void fake_agent_asked(struct fake_agent *agent, struct fake_request *request)

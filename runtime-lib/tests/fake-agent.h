@@ -12,6 +12,7 @@ struct fake_agent {
 	struct weir_hello hello;
 	int demand_fds[WEIR_DEMAND_LEVELS];
 	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
+	struct weir_demand_page *former[WEIR_DEMAND_LEVELS]; /* before the last new pages */
 	int control_fd, status_fd;
 	struct weir_control_page *control;
 	struct weir_status_page *status;
@@ -35,6 +36,10 @@ void fake_agent_join(void);
 
 void fake_agent_welcome(struct fake_agent *agent, uint8_t level, uint8_t bit);
 void fake_agent_level(struct fake_agent *agent, uint8_t level);
+/* The same with a bit that the client gets. */
+void fake_agent_raise(struct fake_agent *agent, uint8_t level, uint8_t bit);
+/* New demand pages with the former's words, as when a client has lost its level. */
+void fake_agent_new_demand(struct fake_agent *agent);
 
 /* The next COMPILE. Fails the test when none comes within 5 s. */
 struct fake_request {

@@ -43,9 +43,14 @@ int agent_finish(void **state)
 
 unsigned context_welcomed(uint8_t level)
 {
+	return context_welcomed_as(level, 1);
+}
+
+unsigned context_welcomed_as(uint8_t level, uint8_t bit)
+{
 	unsigned n = ++contexts;
 
-	fake_agent_welcome_next(&agent, level, 1);
+	fake_agent_welcome_next(&agent, level, bit);
 	cuLaunchKernel((CUfunction)0x8000, 1, 1, 1, 32, 1, 1, 0, STREAM(n, 1), NULL, NULL);
 	fake_agent_join();
 	cuCtxSetCurrent(CONTEXT(n));

@@ -30,7 +30,8 @@ int agent_begin(void **state);
 int agent_finish(void **state);
 
 /* A new context, current, whose first launch has been welcomed; its number. */
-unsigned context_welcomed(uint8_t level);
+unsigned context_welcomed(uint8_t level); /* with bit 1 */
+unsigned context_welcomed_as(uint8_t level, uint8_t bit);
 /* The next launch is measured. */
 void measure_next(void);
 /* Destroys the context, and ends its connection. */

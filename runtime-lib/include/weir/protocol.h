@@ -29,7 +29,7 @@
  * Demand. A GPU has one demand page for each level that can be preempted, 0..2. The word of level q is
  * non-zero while a client above q has work outstanding. A client of level p sets its bit in the words of all
  * levels below p, and its own gates wait for the word of level p alone. So a writable mapping of page q is
- * exactly the right to preempt level q. On an H200 an open gate with one wait costs 2.5 us of GPU time; each
+ * exactly the right to preempt level q; when a client loses that, all others get a new page. On an H200 an open gate with one wait costs 2.5 us of GPU time; each
  * further wait in it would cost 1.0 us.
  */
 // clang-format on
@@ -49,8 +49,9 @@
 #define WEIR_MESSAGE_MAX      512u               /* no message is longer */
 #define WEIR_FDS_MAX          8u                 /* no message carries more */
 
-/* Each of the first 63 clients has a bit of the demand words of its own, 0..62. Further clients get
- * WEIR_BIT_SHARED and set no bit; the agent sets bit 63 for all of them by their status pages. */
+/* Clients above level 0 have a bit of the demand words of their own, 0..62, as long as there are
+ * enough. The others get WEIR_BIT_SHARED and set no bit; the agent sets bit 63 for all of them by
+ * their status pages. */
 #define WEIR_BITS_OWN   63u
 #define WEIR_BIT_SHARED 63u
 #define WEIR_BIT_NONE   0xffu
@@ -75,13 +76,18 @@ struct weir_header {
 	uint32_t reserved;
 };
 
+enum weir_hello_flags {
+	WEIR_HELLO_TAKES_BIT = 1u << 0, /* reads weir_level.bit */
+};
+
 struct weir_hello {
 	struct weir_header header;
 	uint8_t gpu[16]; /* CUuuid of the device */
 	/* The bit that a client had with its former agent; WEIR_BIT_NONE: none. The new agent gives
 	 * the same bit again if it is free. */
 	uint8_t claimed_bit;
-	uint8_t reserved0[3];
+	uint8_t flags; /* enum weir_hello_flags */
+	uint8_t reserved0[2];
 	uint32_t context; /* number among the process's contexts */
 	char library[32]; /* version of libweir, NUL-padded */
 	uint8_t reserved[64];
@@ -92,18 +98,21 @@ struct weir_hello {
 struct weir_welcome {
 	struct weir_header header;
 	uint8_t level;
-	uint8_t bit; /* 0..62, or WEIR_BIT_SHARED */
+	uint8_t bit; /* 0..62, or WEIR_BIT_SHARED, as always at level 0, which sets none */
 	uint8_t reserved0[6];
 	uint64_t client; /* the agent's number for this client, for logs */
 	uint8_t reserved[64];
 };
 
 /* Descriptors: demand page of @level (read only; none when @level is 3), then the demand pages of
- * levels 0..@level-1 (read and write). */
+ * levels 0..@level-1 (read and write). The level may be the same as before: then the pages are new,
+ * because another client has lost the right to write the former ones, or the agent has cleared the
+ * client's bit and asks whether it has work. */
 struct weir_level {
 	struct weir_header header;
 	uint8_t level;
-	uint8_t reserved0[7];
+	uint8_t bit; /* 1 + the client's bit from now on; 0: it keeps the one that it has */
+	uint8_t reserved0[6];
 	uint8_t reserved[64];
 };
 
@@ -338,6 +347,8 @@ struct weir_status_page {
 static_assert(sizeof(struct weir_header) == 16, "wire layout");
 static_assert(sizeof(struct weir_hello) == 136, "wire layout");
 static_assert(offsetof(struct weir_hello, claimed_bit) == 32, "wire layout");
+static_assert(offsetof(struct weir_hello, flags) == 33, "wire layout");
+static_assert(offsetof(struct weir_level, bit) == 17, "wire layout");
 static_assert(offsetof(struct weir_hello, library) == 40, "wire layout");
 static_assert(sizeof(struct weir_welcome) == 96, "wire layout");
 static_assert(offsetof(struct weir_welcome, client) == 24, "wire layout");
