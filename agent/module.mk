@@ -57,7 +57,8 @@ weir-compile_LDFLAGS  := -fno-sanitize=all
 endif
 
 # A whole agent, with fake pods and identities.
-WHOLE_AGENT := test-agent test-agent-ready test-memory test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
+MEMORY_TESTS := test-memory test-memory-limits
+WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time \
@@ -71,6 +72,7 @@ $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
+$(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
 $(foreach t,$(COMPILE_TESTS),$(eval $t_SRC += agent/tests/compile-service.c))
 $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile-fixture.c)\

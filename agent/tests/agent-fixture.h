@@ -30,6 +30,15 @@ extern unsigned rig_hurried; /* calls of pods_hurry() */
 void rig_start(bool standalone);
 /* Handles events until none is ready. */
 void rig_pump(void);
+/* Handles events until @condition holds. */
+#define rig_wait(condition)                                           \
+	do {                                                          \
+		uint64_t end_ = loop_now() + 30 * NS_PER_S;           \
+		while (!(condition)) {                                \
+			assert_true(loop_now() < end_);               \
+			assert_true(loop_step(&agent.loop, 10) >= 0); \
+		}                                                     \
+	} while (0)
 /* The answer to GET @path, with its headers. */
 void rig_fetch(const char *path, char *answer, size_t size);
 /* The answer to the command `status`, which the caller frees. */

@@ -46,7 +46,7 @@ crowd() { # SEED
     "$sim" --policy "$policy" --for 1h --seed "$1" --rows 1000 crowd.trace
 }
 impossible() { # OPTION...: is refused at once
-    timeout 10 "$sim" "$@" crowd.trace >"$work/out" 2>&1
+    timeout 30 "$sim" "$@" crowd.trace >"$work/out" 2>&1
     [ $? -eq 64 ]
 }
 check "a time slice of no length is refused" impossible --slice 0s --switch 0s

@@ -26,8 +26,7 @@ static void expect_compiled(const struct fake *fake, uint32_t id, enum weir_comp
 	union weir_message message;
 	int fds[WEIR_FDS_MAX], r;
 
-	while ((r = fake_receive(fake->fd, &message, fds)) == -EAGAIN)
-		assert_true(loop_step(&agent.loop, -1) >= 0);
+	rig_wait((r = fake_receive(fake->fd, &message, fds)) != -EAGAIN);
 	assert_int_equal(r, 0);
 	assert_int_equal(message.header.type, WEIR_COMPILED);
 	assert_int_equal(message.compiled.id, id);

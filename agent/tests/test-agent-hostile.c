@@ -145,8 +145,7 @@ static void test_silent(void **state)
 	int fd = fake_connect();
 	rig_pump();
 	assert_int_equal(agent.sessions.n, 1);
-	while (agent.sessions.n)
-		assert_true(loop_step(&agent.loop, -1) >= 0);
+	rig_wait(!agent.sessions.n);
 	expect_refused(fd, WEIR_REFUSED_MESSAGE);
 }
 

@@ -114,7 +114,7 @@ static void test_fair_to_containers(void **state)
 	start(&(struct config_compile){.mode = COMPILE_PTX, .helpers = 1});
 	get(&one, file_for(90));
 	get(&two, file_for(100));
-	/* All in the container of a. */
+	/* All in the container of one. */
 	for (size_t i = 0; i < countof(sms); i++) {
 		fixture_init(&fresh[i]);
 		fresh[i].client.container = &one.container;
@@ -143,6 +143,7 @@ static void test_helper_is_given_up(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 2);
+	compile.program.seconds = 60;
 	ask(&one, 1, file_for(75));
 	ask(&one, 2, file_for(80));
 	while (compile.n_running < 2)
@@ -172,6 +173,7 @@ static void test_helper_is_taken_from_the_gone(void **state)
 {
 	(void)state;
 	start_trick(WAITS, 1);
+	compile.program.seconds = 60;
 	ask(&one, 1, file_for(75));
 	while (!compile.n_running)
 		loop_step(&loop, -1);

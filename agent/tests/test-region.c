@@ -208,7 +208,7 @@ static void test_full_disk(void **state)
 }
 
 /* A client that outlives the agent takes a lease of @type on its descriptor of demand-0. A blocking
- * open would wait for 45 s (/proc/sys/fs/lease-break-time); alarm() ends this test after 10 s. */
+ * open would wait for 45 s (/proc/sys/fs/lease-break-time); alarm() ends this test after 30 s. */
 static void start_despite_lease(int type)
 {
 	struct folder root;
@@ -222,7 +222,7 @@ static void start_despite_lease(int type)
 	signal(SIGIO, SIG_IGN);
 	assert_int_equal(fcntl(client, F_SETLEASE, type), 0);
 
-	alarm(10);
+	alarm(30);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	alarm(0);
 	assert_int_equal(atomic_load(&region.demand[0]->word), 0); /* a new page */
