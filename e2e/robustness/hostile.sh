@@ -7,8 +7,15 @@ cd "$(dirname "$0")/../.." || exit
 prepare hostile
 # The bystander has the same level, so that the two share the GPU.
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
-printf '%s\n' 'logLevel: debug' "nvml: $B/simcuda/libnvidia-ml.so.1" >>"$work/agent.yaml"
+cat >>"$work/agent.yaml" <<END
+    - {uid: 65532, level: low, memory: 96Mi}
+logLevel: debug
+nvml: $B/simcuda/libnvidia-ml.so.1
+END
 export WEIR_SIM_GPUS=2
+WEIR_METRICS_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+export WEIR_METRICS_PORT
+sed -i "s/^metrics:.*/metrics: {address: \"127.0.0.1:$WEIR_METRICS_PORT\"}/" "$work/agent.yaml"
 check "the agent is up" start_agent
 gpu=$(status -r '.gpus[0].gpu')
 
@@ -16,26 +23,77 @@ descriptors() { find "/proc/$agent/fd" -mindepth 1 2>/dev/null | wc -l; }
 memory_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$agent/status"; }
 as_before() { [ "$(descriptors)" -le "$before" ]; }
 nobody() { [ "$(status '.clients | length')" = 0 ]; }
+no_demand() { [ "$(status '[.gpus[].demand[]] | add')" = 0 ]; }
 
 # withstands ATTACK TEXT
 withstands() {
     timeout -k 5 60 "$work/bin/hostile" "$work/agent.sock" "$gpu" "$1" >"$work/$1.log" 2>&1
     report $? "$2"
     grep '^#' "$work/$1.log"
-    kill -0 "$agent" && eventually 10 nobody && eventually 5 as_before
+    kill -0 "$agent" && eventually 20 nobody && eventually 20 as_before
     report $? "then the agent lives, with the descriptors that it had"
+}
+
+# hostile UID ATTACK [SECONDS]: in the place of this shell.
+hostile() {
+    exec setpriv --reuid="$1" --regid="$1" --clear-groups "$work/bin/hostile" "$work/agent.sock" "$gpu" "${@:2}"
+}
+
+siege=
+end_siege() {
+    [ -z "$siege" ] || { kill -KILL "$siege"; wait "$siege"; } 2>/dev/null
+    siege=
+}
+trap 'end_siege; finish' EXIT
+
+begin_siege() { # UID ATTACK
+    (hostile "$1" "$2" 600) >"$work/$2.log" 2>&1 &
+    siege=$!
+    check "a siege ($2)" eventually 60 grep -q ready "$work/$2.log"
+}
+
+honest() { (hostile 65533 honest); }
+
+# Another container has all that it needs.
+check_others() {
+    check "others have a bit, an account and a kernel" honest
+    check "and the agent answers the kubelet's probe" "$B/bin/weirctl" health --socket "$work/control.sock"
+}
+
+# besieged UID ATTACK
+besieged() {
+    begin_siege "$@"
+    check_others
+    end_siege
+    kill -0 "$agent" && eventually 20 nobody && eventually 20 no_demand && eventually 20 as_before
+    report $? "then the agent lives, with the descriptors that it had, and nobody has demand"
 }
 
 # Once, so that all is open that stays open.
 check "a connection ends with the process that made it, whoever holds it" timeout 60 "$work/bin/hostile" "$work/agent.sock" "$gpu" orphan
-eventually 10 nobody
-sleep 0.3
+check_others
+eventually 20 nobody
+eventually 20 test -S "$work/control.sock"
 before=$(descriptors)
 withstands connections "600 connections of one container: as many as it may have, and others get in"
 withstands flood "eight clients that never stop to send: others get in, and few of their messages are read"
 withstands rights "descriptors that do not belong, and too many: none is taken"
 withstands garbage "3000 packets of garbage"
 withstands liar "one that always says it is almost done: its equal gets its turns"
+for attack in accounts http object flood garbage rights; do besieged 65534 "$attack"; done
+besieged 0 forge
+
+# Leases on the pages of an agent that is killed: the next one does not wait for them.
+begin_siege 0 lease
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null
+check "leases on its pages, when the agent is gone" eventually 20 grep -q 'leases$' "$work/lease.log"
+rm -f "$work/control.sock"
+start_agent
+report $? "another agent starts at once"
+check_others
+end_siege
+eventually 20 nobody
 other=$(status -r '.gpus[1].gpu')
 check "at the socket of one GPU another one cannot be had" timeout 60 "$work/bin/hostile" "$work/$other/agent.sock" "$gpu" socket
 ! timeout 60 "$work/bin/hostile" "$work/$gpu/agent.sock" "$gpu" socket >"$work/own.log" 2>&1 && grep -q 'are given out' "$work/own.log"

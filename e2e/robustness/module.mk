@@ -5,6 +5,8 @@ SHELL_TESTS += $(patsubst %,e2e/robustness/%.sh,kill memory restart hostile upgr
 PROGRAMS += hostile
 hostile_SRC    := $(wildcard e2e/robustness/hostile/*.c)
 hostile_STATIC := base
+hostile_CPPFLAGS := -isystem $(CUDA_HOME)/include
+hostile_LIBS   := -ldl
 
 # Libraries and agents of the protocol's first version.
 PROGRAMS += compat-client compat-agent

@@ -103,10 +103,37 @@ int client_join(union weir_message *welcome, int *fds)
 	size_t n;
 
 	if (weir_message_send(fd, &hello, sizeof(hello), NULL, 0) == 0 &&
-	    client_hear(fd, welcome, fds, &n, 10000) && welcome->header.type == WEIR_WELCOME)
+	    client_hear(fd, welcome, fds, &n, 20000) && welcome->header.type == WEIR_WELCOME)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+size_t welcome_fds(const union weir_message *welcome)
+{
+	uint8_t level = welcome->welcome.level;
+
+	return 2u + (level < WEIR_DEMAND_LEVELS) + level;
+}
+
+void close_fds(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+bool client_account(union weir_message *account, int *fds, size_t *n_fds)
+{
+	struct weir_memory question = {0};
+	int fd = client_connect();
+
+	memcpy(question.gpu, gpu, sizeof(gpu));
+	weir_header_init(&question.header, WEIR_MEMORY, sizeof(question));
+	bool given = weir_message_send(fd, &question, sizeof(question), NULL, 0) == 0 &&
+		     client_hear(fd, account, fds, n_fds, 20000) &&
+		     account->header.type == WEIR_ACCOUNT;
+	close(fd);
+	return given;
 }
 
 bool client_is_cut_off(int socket, int ms)
@@ -133,8 +160,7 @@ static bool come_and_go(int times)
 		int socket = client_join(&welcome, fds);
 		if (socket < 0)
 			return false;
-		for (unsigned fd = 0; fd < 3u + welcome.welcome.level; fd++)
-			close(fds[fd]);
+		close_fds(fds, welcome_fds(&welcome));
 		close(socket);
 	}
 	return true;

@@ -1,5 +1,6 @@
 /* Floods: connections and messages. */
 #include "robustness/hostile/client.h"
+#include "robustness/hostile/siege.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -71,8 +72,7 @@ static void come_in_a_crowd(void *argument)
 			continue;
 		}
 		crowd->let_in++;
-		for (unsigned fd = 0; fd < 3u + welcome.welcome.level; fd++)
-			close(fds[fd]);
+		close_fds(fds, welcome_fds(&welcome));
 	}
 	crowd->complete = true;
 	pause();
@@ -121,6 +121,14 @@ static void pour(void *argument)
 		else if (r == -EPIPE)
 			cannot("go on: cut off");
 	}
+}
+
+void siege_flood(void)
+{
+	struct torrent torrent = {.begun = false};
+
+	siege_ready();
+	pour(&torrent);
 }
 
 void attack_flood(void)

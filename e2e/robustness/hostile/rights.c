@@ -124,8 +124,7 @@ static void send_too_many(void)
 		cannot("join");
 	send_rights(socket, &compile, sizeof(compile), null);
 	must_be_refused(socket, "COMPILE with 250 descriptors");
-	for (unsigned i = 0; i < 3u + welcome.welcome.level; i++)
-		close(fds[i]);
+	close_fds(fds, welcome_fds(&welcome));
 	close(null);
 }
 
@@ -141,8 +140,7 @@ void attack_rights(void)
 		open_kinds(kinds, socket);
 		ask_for_all(socket, kinds);
 		close_kinds(kinds);
-		for (unsigned i = 0; i < 3u + welcome.welcome.level; i++)
-			close(fds[i]);
+		close_fds(fds, welcome_fds(&welcome));
 		close(socket);
 		send_too_many();
 	}

@@ -51,8 +51,8 @@ void attack_garbage(void)
 		int socket = i % 4 ? client_connect() : client_join(&welcome, fds);
 		if (socket < 0)
 			harm("no longer let in after %d packets", i);
-		for (unsigned fd = 0; i % 4 == 0 && fd < 3u + welcome.welcome.level; fd++)
-			close(fds[fd]);
+		if (i % 4 == 0)
+			close_fds(fds, welcome_fds(&welcome));
 		size_t size = make_packet(packet);
 		if (send(socket, packet, size, MSG_NOSIGNAL) < 0)
 			cannot("send");
