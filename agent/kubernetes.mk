@@ -37,3 +37,4 @@ test-report_SRC      := agent/tests/test-report.c
 test-report_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 test-report_STATIC   := agent node base
 test-report_LIBS     := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd
+test-report_LDFLAGS   := -Wl,--wrap=pods_find

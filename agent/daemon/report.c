@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "daemon/fault-domain.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "scheduler/tenants.h"
@@ -79,12 +80,12 @@ static const char *common(const char *so_far, const char *value)
 	return !so_far || strcmp(so_far, value) == 0 ? value : "mixed";
 }
 
-static const char *mode_of(const struct report *report, const struct gpu *gpu)
+static enum gpu_mode mode_of(const struct report *report, const struct gpu *gpu)
 {
 	const struct gpu_traits traits = {
 		.uuid = gpu->id, .index = gpu->index, .product = gpu->name};
 
-	return gpu_mode_words[config_for_gpu(report->config, &traits).mode];
+	return config_for_gpu(report->config, &traits).mode;
 }
 
 static void label_gpus(struct report *report, const struct monitor *monitor)
@@ -99,7 +100,7 @@ static void label_gpus(struct report *report, const struct monitor *monitor)
 		n++;
 		memory = n == 1 || gpu->memory < memory ? gpu->memory : memory;
 		product = common(product, gpu->name);
-		mode = common(mode, mode_of(report, gpu));
+		mode = common(mode, gpu_mode_words[mode_of(report, gpu)]);
 	}
 	set_number(&report->labels, LABEL_COUNT, n);
 	set_number(&report->labels, LABEL_MEMORY, memory >> 20);
@@ -126,6 +127,9 @@ static void looked(struct monitor *monitor, uint64_t now)
 	struct report *report = container_of(monitor, struct report, monitor);
 
 	unregistered_look(&report->unregistered, monitor, now);
+	for (unsigned i = 0; i < monitor->n; i++)
+		if (mode_of(report, monitor->all[i].gpu) == GPU_MODE_MPS)
+			fault_domain_look(report->events, report->pods, monitor->all[i].gpu);
 	label(report, monitor);
 }
 

@@ -49,6 +49,7 @@ struct tenant {
 	char wanted_memory[32];    /* as written */
 	bool memory_refused;       /* `wanted_memory` is invalid */
 	bool memory_known;         /* whether there is a limit is known */
+	bool fault_domain_told;    /* fault-domain.c's */
 	unsigned n_sessions;
 	struct compile_container compiling; /* the compile service's */
 	struct client *clients;

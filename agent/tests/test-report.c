@@ -1,9 +1,11 @@
 /* Events and labels, sent to an API server on loopback. Server and client alternate in one thread.
  */
 #include "config/config.h"
+#include "daemon/fault-domain.h"
 #include "kubernetes/events.h"
 #include "kubernetes/labels.h"
-#include "kubernetes/podlist.h"
+#include "kubernetes/pods.h"
+#include "scheduler/tenants.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -332,6 +334,44 @@ static void a_label_value_is_made_valid(void **state)
 	}
 }
 
+const struct pod *__wrap_pods_find(struct pods *pods, const char *uid);
+const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
+{
+	(void)pods;
+	strcpy(pod->uid, uid);
+	strcpy(pod->namespace_, strcmp(uid, "u-1") == 0 ? "ns" : "other");
+	return pod;
+}
+
+/* A GPU with a client of each of two pods. */
+static void pods_that_share_a_server_are_told_once(void **state)
+{
+	struct tenant tenants[] = {{.identity = {.in_pod = true, .pod_uid = "u-1"}},
+				   {.identity = {.in_pod = true, .pod_uid = "u-2"}}};
+	struct client clients[] = {{.tenant = &tenants[0], .gpu_next = &clients[1]},
+				   {.tenant = &tenants[1]}};
+	struct gpu gpu = {.id = "GPU-1", .clients = clients};
+	struct pods *some = (struct pods *)&gpu; /* never looked at */
+
+	(void)state;
+	strcpy(tenants[0].namespace_, "ns");
+	strcpy(tenants[1].namespace_, "ns");
+	fault_domain_look(client.events, some, &gpu);
+	run_until(0);
+	strcpy(tenants[1].namespace_, "other");
+	fault_domain_look(client.events, some, &gpu);
+	fault_domain_look(client.events, some, &gpu);
+	run_until(2);
+	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/ns/events");
+	assert_string_equal(server.seen[1].path, "/api/v1/namespaces/other/events");
+	cJSON *json = cJSON_Parse(server.seen[1].body);
+	expect(json, "reason", NULL, "SharedFaultDomain");
+	expect(json, "involvedObject", "uid", "u-2");
+	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 1);
+	cJSON_Delete(json);
+	fault_domain_look(client.events, NULL, &gpu);
+}
+
 static void works_without_events_and_labels(void **state)
 {
 	(void)state;
@@ -355,6 +395,7 @@ int main(void)
 		TEST(a_refused_event_is_dropped),
 		TEST(labels_are_set_and_taken_away),
 		TEST(a_label_value_is_made_valid),
+		TEST(pods_that_share_a_server_are_told_once),
 		TEST(works_without_events_and_labels),
 	};
 

@@ -11,6 +11,10 @@ NOTES_MAX = 3  # rows that are shown of an experiment without bounds
 FIELDS = {"experiment": str, "date": str, "commit": str, "command": str, "gpu": str, "driver": str, "rows": list, "cut": str}
 ROW_FIELDS = {"what": str, "figure": (str, int, float), "unit": str, "bound": str, "verdict": str, "baselines": str}
 VERDICTS = ("PASS", "FAIL", "", "not run")
+MPS_MARK = "†"
+MPS_NOTE = f"""
+{MPS_MARK} With clients of one MPS server, which is one fault domain: a client that is killed in a long kernel takes the
+work of all others with it, that of higher levels too."""
 HEAD = """# Results
 
 The newest run of each experiment, made by `e2e/bench/run --report` from `results/*.json`; those also have the figures
@@ -52,7 +56,12 @@ def shown_rows(rows):
         yield "what must hold", f"{good} of {len(must)}", MUST_HOLD, PASS if good == len(must) else FAIL
 
 
-def lines_of(record):
+def under_mps(record, what, experiments):
+    needs = experiments[record["experiment"]].needs if record["experiment"] in experiments else ()
+    return "mps" in needs or "mps" in record["experiment"] or "MPS" in what
+
+
+def lines_of(record, experiments):
     rows = list(shown_rows(record["rows"]))
     rows = rows or [(row["what"], figure_of(row), "", "") for row in record["rows"][:NOTES_MAX]]
     command = record["command"] if record["command"].startswith("(") else f"`{record['command']}`"
@@ -61,6 +70,7 @@ def lines_of(record):
     name = record["experiment"]
     for what, figure, bound, verdict in rows:
         shown = f"**{verdict}**" if verdict == FAIL else verdict
+        figure += f" {MPS_MARK}" if under_mps(record, what, experiments) else ""
         cells = [cell.replace("|", "/") for cell in (name, what, figure, bound, shown, run)]
         yield "| " + " | ".join(cells) + " |"
         name = run = ""
@@ -68,7 +78,7 @@ def lines_of(record):
 
 def text_of(records):
     """All of RESULTS.md."""
-    lines = [HEAD]
+    lines, experiments = [HEAD], experiment.load_all()
     for name, of in experiment.sets().items():
         here = [records[one] for one in of["experiments"] if one in records]
         missing = [one for one in of["experiments"] if one not in records]
@@ -77,7 +87,8 @@ def text_of(records):
         if here:
             lines.append(f"{'; '.join(machines)}.\n")
             lines += ["| experiment | what | figure | bound | verdict | run |", "|" + "---|" * 6]
-            lines += [line for record in here for line in lines_of(record)]
+            figures = [line for record in here for line in lines_of(record, experiments)]
+            lines += figures + ([MPS_NOTE] if any(f" {MPS_MARK} |" in line for line in figures) else [])
         if missing:
             lines.append(f"\nNo result is kept of: {', '.join(missing)}.")
         lines.append("")

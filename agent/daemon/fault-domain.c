@@ -1,0 +1,40 @@
+#include "daemon/fault-domain.h"
+
+#include <string.h>
+
+#include "kubernetes/events.h"
+#include "kubernetes/pods.h"
+#include "scheduler/tenants.h"
+
+static bool has_several_namespaces(const struct gpu *gpu)
+{
+	const char *first = NULL;
+
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		const char *name = client->tenant->namespace_;
+		if (*name && first && strcmp(name, first) != 0)
+			return true;
+		if (*name)
+			first = name;
+	}
+	return false;
+}
+
+void fault_domain_look(struct events *events, struct pods *pods, const struct gpu *gpu)
+{
+	if (!pods || !has_several_namespaces(gpu))
+		return;
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
+		struct tenant *tenant = client->tenant;
+		const struct pod *pod = tenant->identity.in_pod && !tenant->fault_domain_told
+						? pods_find(pods, tenant->identity.pod_uid)
+						: NULL;
+		if (!pod)
+			continue;
+		tenant->fault_domain_told = true;
+		events_tell_pod(events, pod, EVENT_WARNING, "SharedFaultDomain",
+				"%s has one MPS server for pods of several namespaces: if one of "
+				"them is killed in a long kernel, the others' work fails with it",
+				gpu->id);
+	}
+}
