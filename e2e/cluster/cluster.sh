@@ -354,6 +354,27 @@ check_alone() {
     fi
 }
 
+# cluster_or_skip WHAT: ends a test that cannot run, or shall not. Sets KUBE.
+cluster_or_skip() {
+    if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
+        echo "ok - $1 # SKIP because WEIR_SKIP_KUBELET=1"
+        exit 0
+    fi
+    if ldd "$B/lib/libweir.so" | grep -q libasan; then
+        echo "ok - $1 # SKIP because a sanitizer cannot be preloaded into containers"
+        exit 0
+    fi
+    check_machine
+    KUBE=$("$here/build.sh" kube) || die "cannot build the kubelet"
+    export KUBE
+}
+
+# cluster_trap: ends the node with the script, unless KEEP=1.
+cluster_trap() {
+    [ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
+    trap 'exit 1' TERM INT
+}
+
 # cluster_apart SCRIPT ARGUMENT...: restarts the script with mounts and a network of its own, so that its node can
 # run beside others. Such a script also has its own $CGROUP and $W. Only one run of it at a time.
 cluster_apart() {

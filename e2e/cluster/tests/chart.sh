@@ -272,21 +272,10 @@ cases=(
     "uninstalls|helm uninstall leaves no file, mount, process or object"
 )
 
-if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-    echo "ok - chart # SKIP because WEIR_SKIP_KUBELET=1"
-    exit 0
-fi
-if ldd "$B/lib/libweir.so" | grep -q libasan; then
-    echo "ok - chart # SKIP because a sanitizer cannot be preloaded into containers"
-    exit 0
-fi
-check_machine
+cluster_or_skip chart
 helm=$("$here/build.sh" helm)/helm || die "cannot build helm"
-KUBE=$("$here/build.sh" kube) || die "cannot build the kubelet"
-export KUBE
 cluster_apart "$0" "$@"
-[ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
-trap 'exit 1' TERM INT
+cluster_trap
 
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
 [ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched

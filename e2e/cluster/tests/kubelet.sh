@@ -288,20 +288,9 @@ cases=(
     "bypass_killed|and killed if the configuration says so"
 )
 
-if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-    echo "ok - real kubelet # SKIP because WEIR_SKIP_KUBELET=1"
-    exit 0
-fi
-if ldd "$B/lib/libweir.so" | grep -q libasan; then
-    echo "ok - real kubelet # SKIP because a sanitizer cannot be preloaded into containers"
-    exit 0
-fi
-check_machine
-KUBE=$("$here/build.sh" kube) || die "cannot build the kubelet"
-export KUBE
+cluster_or_skip "real kubelet"
 cluster_apart "$0" "$@"
-[ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
-trap 'exit 1' TERM INT
+cluster_trap
 
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/weir/containerd
 [ ! -x "$fetched/containerd" ] || CONTAINERD=$fetched

@@ -4,15 +4,6 @@
 # checked all the time. DURATION (30) seconds, GPUS (2), PODS (8); SEED repeats a plan.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
-if [ "${WEIR_SKIP_KUBELET:-}" = 1 ]; then
-    echo "ok - soak # SKIP because WEIR_SKIP_KUBELET=1"
-    exit 0
-fi
-if ldd "${B:-build}/lib/libweir.so" | grep -q libasan; then
-    echo "ok - soak # SKIP because a sanitizer cannot be preloaded into containers"
-    exit 0
-fi
-
 duration=${DURATION:-30} gpus=${GPUS:-2} pods=${PODS:-8}
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
 here=$PWD/e2e/cluster
@@ -162,15 +153,12 @@ aftermath() {
     report "${PIPESTATUS[0]}" "the agent's memory is flat"
 }
 
-check_machine
-KUBE=$("$here/build.sh" kube) || die "cannot build the kubelet"
-export KUBE
+cluster_or_skip soak
 cluster_apart "$0" "$@"
 renice -n 10 $$ > /dev/null
 kept=$PWD/${B:-build}/soak-violations
 rm -rf "$kept"
-[ -n "${KEEP:-}" ] || trap 'trap - EXIT; cluster_down' EXIT
-trap 'exit 1' TERM INT
+cluster_trap
 echo "# SEED=$seed DURATION=$duration GPUS=$gpus PODS=$pods"
 cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,burst,filler,stream-order,memory-storm,intruder} \
     "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
