@@ -77,6 +77,7 @@ check words python3 $here/words.py
 check opens python3 $here/opens.py
 check spelling codespell -q 3 -L 'ser,te,ans,nd,inout,fo,ot' "${sources[@]}" "${headers[@]}" "${scripts[@]}" ./*.md
 check shell shellcheck -S warning "${scripts[@]}"
+check threats python3 $here/threats.py
 check cppcheck cpp
 check results e2e/bench/run --check
 check tidy tidy
