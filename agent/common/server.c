@@ -107,14 +107,12 @@ int server_init(struct server *server, struct loop *loop, const char *path, int 
 	int r = server->path ? loop_io_init(&server->io, loop, fd, EPOLLIN, server_ready) : -ENOMEM;
 	if (r == 0) {
 		server->spare = open("/dev/null", O_PATH | O_CLOEXEC);
-	} else {
-		unlink(path);
-		close(fd);
-		free(server->path);
-		server->path = NULL;
-		return error_origin(r);
+		return 0;
 	}
-	return 0;
+	unlink(path);
+	close(fd);
+	free(take(server->path));
+	return error_origin(r);
 }
 
 void server_deinit(struct server *server)

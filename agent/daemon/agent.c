@@ -45,8 +45,7 @@ static void raise_limits(const struct agent *agent)
 /* Puts the configuration in force on @gpu; does nothing if it is already. */
 static void configure_gpu(struct agent *agent, struct gpu *gpu)
 {
-	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
-	struct config_gpu_settings settings = config_for_gpu(&agent->config, &traits);
+	struct config_gpu_settings settings = gpu_settings(&agent->config, gpu);
 
 	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
 	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);

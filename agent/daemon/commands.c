@@ -174,7 +174,6 @@ static cJSON *describe_client(const struct client *client)
 
 static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gpu)
 {
-	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
 	const struct monitor_gpu *watched = monitor_find(commands->monitor, gpu);
 	cJSON *object = cJSON_CreateObject();
 	cJSON *demand = object ? cJSON_AddArrayToObject(object, "demand") : NULL;
@@ -190,8 +189,7 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 		add_number(object, "index", (uint64_t)gpu->index);
 	add_text(object, "policy",
 		 (gpu->policy ? gpu->policy : commands->decider->scheduler->policy)->name);
-	add_text(object, "mode",
-		 gpu_mode_words[config_for_gpu(commands->decider->config, &traits).mode]);
+	add_text(object, "mode", gpu_mode_words[gpu_settings(commands->decider->config, gpu).mode]);
 	if (watched) {
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
 		add_text(object, "health", watched->reason);

@@ -105,17 +105,10 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 		scheduler_change(decider->scheduler, client->gpu);
 }
 
-static struct config_memory memory_default(const struct decider *decider, const struct gpu *gpu)
-{
-	const struct gpu_traits traits = {gpu->id, gpu->index, gpu->name};
-
-	return config_for_gpu(decider->config, &traits).memory;
-}
-
 uint64_t decider_memory_limit(const struct decider *decider, const struct tenant *tenant,
 			      const struct gpu *gpu, bool *cut)
 {
-	struct config_memory by_default = memory_default(decider, gpu);
+	struct config_memory by_default = gpu_settings(decider->config, gpu).memory;
 	bool less;
 
 	return memory_spec_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
@@ -134,7 +127,7 @@ static bool default_limits(const struct decider *decider)
 {
 	const struct gpu *gpu = decider->gpus->all;
 
-	while (gpu && memory_default(decider, gpu).kind == MEMORY_NONE)
+	while (gpu && gpu_settings(decider->config, gpu).memory.kind == MEMORY_NONE)
 		gpu = gpu->hh.next;
 	return gpu;
 }

@@ -188,11 +188,6 @@ static int listen_at(const char *text)
 	return take_fd(fd);
 }
 
-static void httpp(struct http **http)
-{
-	http_free(*http);
-}
-
 static int start(struct http *http, int fd)
 {
 	http->daemon = MHD_start_daemon(
@@ -216,29 +211,27 @@ static int start(struct http *http, int fd)
 int http_new(struct http **out, struct loop *loop, const char *address,
 	     const struct http_pages *pages)
 {
-	cleanup(httpp) struct http *http = NULL;
-
-	if (!*address) {
-		*out = NULL;
+	*out = NULL;
+	if (!*address)
 		return 0;
-	}
 	int fd = listen_at(address);
 	if (fd < 0) {
 		log_error("metrics.address %s: %s", address, strerror(-fd));
 		return fd;
 	}
-	http = calloc(1, sizeof(*http));
+	struct http *http = calloc(1, sizeof(*http));
 	if (!http) {
 		close(fd);
 		return error_origin(-ENOMEM);
 	}
-	http->loop = loop;
-	http->pages = pages;
+	*http = (struct http){.loop = loop, .pages = pages};
 	int r = start(http, fd);
-	if (r < 0)
+	if (r < 0) {
+		http_free(http);
 		return r;
+	}
 	log_info("metrics at http://%s/metrics", address);
-	*out = take(http);
+	*out = http;
 	return 0;
 }
 

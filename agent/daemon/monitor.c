@@ -18,14 +18,6 @@ static struct monitor_gpu *find(struct monitor *monitor, nvmlDevice_t device)
 	return NULL;
 }
 
-static struct monitor_gpu *find_by_id(struct monitor *monitor, const char *id)
-{
-	for (unsigned i = 0; i < monitor->n; i++)
-		if (strcmp(monitor->all[i].gpu->id, id) == 0)
-			return &monitor->all[i];
-	return NULL;
-}
-
 static void take_device(struct monitor *monitor, unsigned index)
 {
 	const struct nvml *nvml = &monitor->nvml;
@@ -39,11 +31,12 @@ static void take_device(struct monitor *monitor, unsigned index)
 	monitor->mig |= nvml->nvmlDeviceGetMigMode &&
 			nvml->nvmlDeviceGetMigMode(device, &current, &pending) == NVML_SUCCESS &&
 			current == NVML_DEVICE_MIG_ENABLE;
-	struct monitor_gpu *gpu = find_by_id(monitor, id);
-	if (!gpu)
-		return;
-	gpu->device = device;
-	probe_listen(nvml, monitor->events, device);
+	for (unsigned i = 0; i < monitor->n; i++) {
+		if (strcmp(monitor->all[i].gpu->id, id) != 0)
+			continue;
+		monitor->all[i].device = device;
+		probe_listen(nvml, monitor->events, device);
+	}
 }
 
 static void close_nvml(struct monitor *monitor)

@@ -80,14 +80,6 @@ static const char *common(const char *so_far, const char *value)
 	return !so_far || strcmp(so_far, value) == 0 ? value : "mixed";
 }
 
-static enum gpu_mode mode_of(const struct report *report, const struct gpu *gpu)
-{
-	const struct gpu_traits traits = {
-		.uuid = gpu->id, .index = gpu->index, .product = gpu->name};
-
-	return config_for_gpu(report->config, &traits).mode;
-}
-
 static void label_gpus(struct report *report, const struct monitor *monitor)
 {
 	const char *product = NULL, *mode = NULL;
@@ -100,7 +92,7 @@ static void label_gpus(struct report *report, const struct monitor *monitor)
 		n++;
 		memory = n == 1 || gpu->memory < memory ? gpu->memory : memory;
 		product = common(product, gpu->name);
-		mode = common(mode, gpu_mode_words[mode_of(report, gpu)]);
+		mode = common(mode, gpu_mode_words[gpu_settings(report->config, gpu).mode]);
 	}
 	set_number(&report->labels, LABEL_COUNT, n);
 	set_number(&report->labels, LABEL_MEMORY, memory >> 20);
@@ -128,7 +120,7 @@ static void looked(struct monitor *monitor, uint64_t now)
 
 	unregistered_look(&report->unregistered, monitor, now);
 	for (unsigned i = 0; i < monitor->n; i++)
-		if (mode_of(report, monitor->all[i].gpu) == GPU_MODE_MPS)
+		if (gpu_settings(report->config, monitor->all[i].gpu).mode == GPU_MODE_MPS)
 			fault_domain_look(report->events, report->pods, monitor->all[i].gpu);
 	label(report, monitor);
 }

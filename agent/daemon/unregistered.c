@@ -122,13 +122,10 @@ static struct gpu_process *find_or_add(struct unregistered *unregistered, const 
 		return process;
 	if (container_identify(&fresh.identity, pid) < 0)
 		return NULL;
-	if (process) {
-		UT_hash_handle hh = process->hh;
-		*process = fresh;
-		process->hh = hh;
-		return process;
-	}
-	process = malloc(sizeof(*process));
+	if (process)
+		HASH_DEL(unregistered->all, process);
+	else
+		process = malloc(sizeof(*process));
 	if (!process)
 		return NULL;
 	*process = fresh;
@@ -155,17 +152,12 @@ static void look_at(struct unregistered *unregistered, const struct monitor_gpu 
 	}
 }
 
-static void forget_gone(struct unregistered *unregistered)
+static void forget(struct unregistered *unregistered, struct gpu_process *process)
 {
-	for (struct gpu_process *process = unregistered->all, *next; process; process = next) {
-		next = process->hh.next;
-		if (process->look == unregistered->look)
-			continue;
-		/* The last deletion frees uthash's table. */
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-		HASH_DEL(unregistered->all, process);
-		free(process);
-	}
+	/* The last deletion frees uthash's table. */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+	HASH_DEL(unregistered->all, process);
+	free(process);
 }
 
 void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now)
@@ -183,18 +175,17 @@ void unregistered_look(struct unregistered *unregistered, struct monitor *monito
 		/* The first list lacks clients of an MPS server. */
 		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, now);
 	}
-	forget_gone(unregistered);
+	for (struct gpu_process *process = unregistered->all, *next; process; process = next) {
+		next = process->hh.next;
+		if (process->look != unregistered->look)
+			forget(unregistered, process);
+	}
 }
 
 void unregistered_deinit(struct unregistered *unregistered)
 {
-	struct gpu_process *process = unregistered->all, *next;
-
-	HASH_CLEAR(hh, unregistered->all);
-	for (; process; process = next) {
-		next = process->hh.next;
-		free(process);
-	}
+	while (unregistered->all)
+		forget(unregistered, unregistered->all);
 }
 
 /* Reported processes of the same container and GPU before @end. They share a series. */

@@ -312,16 +312,10 @@ int events_new(struct events **out, struct loop *loop, struct api *api, const ch
 
 void events_free(struct events *events)
 {
-	struct event *event, *next;
-
 	if (!events)
 		return;
-	event = events->all;
-	HASH_CLEAR(hh, events->all);
-	for (; event; event = next) {
-		next = event->hh.next;
-		free(event);
-	}
+	while (events->all)
+		forget(events, events->all);
 	loop_timer_deinit(&events->flush);
 	free(events);
 }

@@ -484,8 +484,6 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 
 void pods_free(struct pods *p)
 {
-	struct entry *entry, *next;
-
 	if (!p)
 		return;
 	if (p->request) {
@@ -493,13 +491,8 @@ void pods_free(struct pods *p)
 		end_request(p);
 	}
 	transfers_deinit(&p->transfers);
-	entry = p->table;
-	HASH_CLEAR(hh, p->table);
-	for (; entry; entry = next) {
-		next = entry->hh.next;
-		pod_free(entry->pod);
-		free(entry);
-	}
+	while (p->table)
+		table_remove(p, p->table);
 	loop_timer_deinit(&p->retry);
 	loop_timer_deinit(&p->notify);
 	kubeconfig_deinit(&p->server);

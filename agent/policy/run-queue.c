@@ -147,11 +147,6 @@ void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, u
 		leave(queues, entry);
 }
 
-void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, bool concurrent)
-{
-	queues->levels[level].all_concurrent = concurrent;
-}
-
 /* A held client that still runs is leaving: that is the end of its last run. While no client waits,
  * the current one owes nothing for what it runs, but its run gets older. */
 void run_queues_ran(struct run_queue_entry *entry, uint64_t ns)

@@ -29,7 +29,7 @@ struct run_queues {
 	const struct policy *policy;
 	struct policy_settings settings; /* with the aging that is in force */
 	run_queues_hold_fn *hold;
-	struct run_queue levels[WEIR_LEVELS];
+	struct run_queue levels[WEIR_LEVELS]; /* the caller sets all_concurrent */
 };
 
 /* Without clients. */
@@ -42,8 +42,6 @@ void run_queues_add(struct run_queues *queues, struct run_queue_entry *entry);
  * before it goes. */
 void run_queues_work(struct run_queues *queues, struct run_queue_entry *entry, uint64_t launches,
 		     uint64_t remaining, uint64_t now);
-/* Whether kernels of all clients of @level may run at the same time. */
-void run_queues_set_all_concurrent(struct run_queues *queues, uint8_t level, bool all_concurrent);
 /* It ran for @ns since the last call, by the clock. */
 void run_queues_ran(struct run_queue_entry *entry, uint64_t ns);
 /* charge.h's `extra`, or `refund` as a negative number. */

@@ -164,16 +164,20 @@ int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const
 
 void gpus_deinit(struct gpus *gpus)
 {
-	struct gpu *gpu = gpus->all, *next;
+	struct gpu *gpu;
 
-	HASH_CLEAR(hh, gpus->all);
-	for (; gpu; gpu = next) {
-		next = gpu->hh.next;
+	while ((gpu = gpus->all)) {
+		HASH_DEL(gpus->all, gpu);
 		gpu_close(gpu);
 		free(gpu);
 	}
 	folder_close(&gpus->root);
 	gpus->n = 0;
+}
+
+struct config_gpu_settings gpu_settings(const struct config *config, const struct gpu *gpu)
+{
+	return config_for_gpu(config, &(struct gpu_traits){gpu->id, gpu->index, gpu->name});
 }
 
 int gpus_get(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)

@@ -2,6 +2,7 @@
  */
 #pragma once
 
+#include "config/config.h"
 #include "scheduler/gpu.h"
 
 #define GPUS_MAX 64
@@ -30,3 +31,6 @@ enum gpus_get {
 };
 /* The GPU with its demand pages open; or a negative errno. */
 int gpus_get(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out);
+
+/* The settings in force for @gpu. */
+struct config_gpu_settings gpu_settings(const struct config *config, const struct gpu *gpu);

@@ -297,7 +297,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		concurrent[client->level] &= client_is_concurrent(client);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		run_queues_set_all_concurrent(&gpu->queues, level, concurrent[level]);
+		gpu->queues.levels[level].all_concurrent = concurrent[level];
 	next = run_queues_decide(&gpu->queues, now);
 	contention_tell(gpu, now);
 	if (!may_contend)

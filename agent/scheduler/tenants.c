@@ -120,11 +120,10 @@ void tenants_forget(struct tenants *tenants, struct tenant *tenant)
 
 void tenants_deinit(struct tenants *tenants)
 {
-	struct tenant *tenant = tenants->all, *next;
+	struct tenant *tenant;
 
-	HASH_CLEAR(hh, tenants->all);
-	for (; tenant; tenant = next) {
-		next = tenant->hh.next;
+	while ((tenant = tenants->all)) {
+		HASH_DEL(tenants->all, tenant);
 		tenant_free_usages(tenant);
 		free(tenant);
 	}

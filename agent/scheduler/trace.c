@@ -283,11 +283,10 @@ static int by_time(const void *left, const void *right)
 
 static void free_names(struct reader *reader)
 {
-	struct name *name = reader->names, *next;
+	struct name *name;
 
-	HASH_CLEAR(hh, reader->names);
-	for (; name; name = next) {
-		next = name->hh.next;
+	while ((name = reader->names)) {
+		HASH_DEL(reader->names, name);
 		free(name);
 	}
 }

@@ -178,7 +178,7 @@ static int set_up(struct sim *sim)
 	sim->result.n = n;
 	run_queues_init(&sim->queues, sim->options->policy, &sim->options->settings, hold);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
-		run_queues_set_all_concurrent(&sim->queues, level, sim->options->mps);
+		sim->queues.levels[level].all_concurrent = sim->options->mps;
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_client *traits = &trace->clients[i];
 		struct actor *actor = &sim->actors[i];

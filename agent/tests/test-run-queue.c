@@ -107,7 +107,7 @@ static void event(struct run_queues *queues, bool few_objectives, uint64_t now)
 		run_queues_correct(client, ((int64_t)below(5) - 2) * (int64_t)MS);
 		break;
 	case 5:
-		run_queues_set_all_concurrent(queues, (uint8_t)below(WEIR_LEVELS), below(4));
+		queues->levels[below(WEIR_LEVELS)].all_concurrent = below(4);
 		break;
 	default:
 		run_queues_ran(client, below(3) * MS);
