@@ -197,11 +197,17 @@ struct name {
 	bool per_thread;
 };
 
+/* Not a default stream: its handle is its key. */
+static bool is_own(CUstream handle)
+{
+	return (uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD;
+}
+
 /* Filled in place: returning the structure by value would stall on store forwarding. */
 static void resolve(struct name *name, CUstream handle, bool per_thread)
 {
 	*name = (struct name){.handle = handle};
-	if ((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD) {
+	if (is_own(handle)) {
 		name->key = (uint64_t)(uintptr_t)handle;
 		return;
 	}
@@ -267,7 +273,7 @@ struct stream *stream_known(CUstream handle, bool per_thread)
 	return stream ? stream : lookup(name.key);
 }
 
-struct stream *stream_find(CUstream handle, bool per_thread)
+kept_apart static struct stream *find_or_make(CUstream handle, bool per_thread)
 {
 	struct name name;
 
@@ -283,6 +289,14 @@ struct stream *stream_find(CUstream handle, bool per_thread)
 	if (stream)
 		recent = stream;
 	return stream;
+}
+
+launch_path struct stream *stream_find(CUstream handle, bool per_thread)
+{
+	/* Mostly a stream that the program made, and the same as last time. */
+	struct stream *stream = is_own(handle) ? again((uint64_t)(uintptr_t)handle) : NULL;
+
+	return stream ? stream : find_or_make(handle, per_thread);
 }
 
 void stream_gone(CUstream handle)

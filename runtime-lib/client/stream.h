@@ -12,33 +12,35 @@ struct preempt_slot;
 #define STREAMS_MAX 65536
 #define STREAM_GOES 1 /* `key` of a stream that ends: its record is not to be used again yet */
 
+/* What every launch reads lies in the first two cache lines, what it writes in the second: between
+ * two launches the driver has used all of the first-level cache. */
 struct stream {
-	_Atomic uint64_t key;     /* 0: the stream is gone */
-	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
-	_Atomic uint32_t life;    /* how many streams have had this record */
-	_Atomic(CUstream) handle; /* for the driver; the default streams have special ones */
-	_Atomic bool per_thread;  /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Alignas(64) _Atomic uint64_t key; /* 0: the stream is gone */
 	_Atomic(struct client *) client;
-	struct stream *next;    /* in the bucket */
-	struct stream *sibling; /* of the same client */
-	_Atomic int priority;   /* as the program made it */
+	_Atomic(CUstream) handle; /* for the driver; the default streams have special ones */
+	/* For kernels that leave (launch/preempt.h). The worker gives a wanted slot. */
+	_Atomic(struct preempt_slot *) slot;
+	_Atomic int slot_wanted;
+	_Atomic int priority; /* as the program made it */
+	/* A marker that the worker waits for: it asks by `marker_wanted`, the next launch records
+	 * the event and writes down how many launches lie before it. */
+	_Atomic int marker_wanted;
+	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Atomic(CUevent) marker;
+	_Atomic(struct stream_markers *) markers;
 
 	/* Launches: begun before the driver is called, issued after it returned, completed when
 	 * that many are known to be finished. completed <= issued <= begun. */
-	_Atomic uint64_t begun, issued, completed;
+	_Alignas(64) _Atomic uint64_t begun;
+	_Atomic uint64_t issued, completed;
 	_Atomic uint64_t predicted;  /* ns, of all issued launches */
-	_Atomic uint64_t executed;   /* ns, predicted, of all completed launches; <= predicted */
-	_Atomic uint64_t unknown;    /* number of the last launch of unknown time */
 	_Atomic uint64_t since_gate; /* ns of predicted work since the last gate */
 	_Atomic uint64_t gone_first; /* ns of short kernels that went before a gate that is due */
+	_Atomic uint64_t executed;   /* ns, predicted, of all completed launches; <= predicted */
+	_Atomic uint64_t unknown;    /* number of the last launch of unknown time */
 
-	/* A marker that the worker waits for: it asks by `marker_wanted`, the next launch records
-	 * the event and writes down how many launches lie before it. */
-	_Atomic(CUevent) marker;
-	_Atomic int marker_wanted;
 	_Atomic uint64_t marked;           /* launches before the marker; 0: none recorded */
 	_Atomic uint64_t marked_predicted; /* ns, of these; written before `marked` */
-	_Atomic(struct stream_markers *) markers;
 	_Atomic uint64_t
 		raise_mark; /* worker: launches that may lie behind gates of a lower level */
 	/* Worker: what was completed at the last look, STREAM_IDLE: all; and the ns that the
@@ -46,9 +48,10 @@ struct stream {
 	uint64_t seen, ran;
 	_Atomic int capturing; /* a capture began in this stream */
 
-	/* For kernels that leave (launch/preempt.h). The worker gives a wanted slot. */
-	_Atomic(struct preempt_slot *) slot;
-	_Atomic int slot_wanted;
+	_Atomic uint32_t gone_at; /* the worker's visit then, which may still use this record */
+	_Atomic uint32_t life;    /* how many streams have had this record */
+	struct stream *next;      /* in the bucket */
+	struct stream *sibling;   /* of the same client */
 };
 
 /* The records of a client's streams. */

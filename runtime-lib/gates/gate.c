@@ -117,8 +117,8 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 	       !binding_closed(binding);
 }
 
-bool gate_pass(struct stream *stream, const struct level_binding *binding, uint64_t predicted,
-	       bool starts)
+launch_path bool gate_pass(struct stream *stream, const struct level_binding *binding,
+			   uint64_t predicted, bool starts)
 {
 	uint64_t interval = load_relaxed(&gating_of(stream->client)->interval);
 

@@ -87,7 +87,7 @@ static unsigned by_length(uint64_t predicted)
 	return step;
 }
 
-int priority_of_launch(const struct stream *stream, const struct level_binding *binding,
+int priority_under_mps(const struct stream *stream, const struct level_binding *binding,
 		       uint64_t predicted)
 {
 	const struct weir_control_page *control = control_page(binding);
@@ -95,8 +95,6 @@ int priority_of_launch(const struct stream *stream, const struct level_binding *
 	unsigned n = load_relaxed(&launch_order_of(client)->priorities), step;
 	bool ahead = stream->priority < 0;
 
-	if (!n)
-		return PRIORITY_OWN;
 	if (has_other_levels(control))
 		step = by_level(binding->level, n, ahead || goes_first(client, control, predicted));
 	else if (!ahead && goes_by_length(client, control))

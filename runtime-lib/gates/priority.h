@@ -47,8 +47,15 @@ static inline void priority_note_unordered(const struct stream *stream, bool ord
 #define PRIORITY_OWN 1 /* not a priority: the launch's stream has the right one */
 
 /* Of a launch that is predicted to take @predicted ns; 0: not known. */
-int priority_of_launch(const struct stream *stream, const struct level_binding *binding,
+int priority_under_mps(const struct stream *stream, const struct level_binding *binding,
 		       uint64_t predicted);
+static inline int priority_of_launch(const struct stream *stream,
+				     const struct level_binding *binding, uint64_t predicted)
+{
+	return load_relaxed(&launch_order_of(stream->client)->priorities)
+		       ? priority_under_mps(stream, binding, predicted)
+		       : PRIORITY_OWN;
+}
 
 /* Launches with that priority. False: not launched, because it is PRIORITY_OWN, the program gave
  * the launch a priority, or the driver refuses; launch without. @per_thread: which default stream

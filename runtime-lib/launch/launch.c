@@ -47,20 +47,14 @@ static void launch_captured(struct stream *stream, const struct level_binding *b
 	gate_account(stream, predicted ? predicted : CAPTURED_UNKNOWN);
 }
 
-static void take_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
-			const struct kernel_call *call, enum launch_kind kind, bool starts,
-			uint64_t started)
+kept_apart static struct sample *take_sample(const struct launch *launch,
+					     struct kernel_time *kernel, uint64_t key,
+					     const struct kernel_call *call, enum launch_kind kind,
+					     uint64_t started)
 {
 	struct stream *stream = launch->stream;
-	/* The cost of an eviction is measured where there are evictions, but never while forms are
-	 * compared: the events in the chain take time. */
-	bool parts = launch->decision.config && !launch->decision.sample &&
-		     gate_is_contended(stream->client);
-	bool due = sampler_is_due(sampler_of(stream->client), launch->predicted, starts);
 
-	if (!kernel_wants_sample(kernel, parts) && !launch->decision.sample && !due && !started)
-		return;
-	launch->sample = sample_begin(
+	return sample_begin(
 		sampler_of(stream->client),
 		&(struct sampled){.kernel = kernel,
 				  .key = key,
@@ -74,6 +68,21 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 				  .tuned = launch->decision.tuned,
 				  .candidate = launch->decision.candidate},
 		stream->handle);
+}
+
+static void maybe_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
+			 const struct kernel_call *call, enum launch_kind kind, bool starts,
+			 uint64_t started)
+{
+	const struct client *client = launch->stream->client;
+	/* The cost of an eviction is measured where there are evictions, but never while forms are
+	 * compared: the events in the chain take time. */
+	bool parts =
+		launch->decision.config && !launch->decision.sample && gate_is_contended(client);
+	bool due = sampler_is_due(sampler_of(client), launch->predicted, starts);
+
+	if (kernel_wants_sample(kernel, parts) || launch->decision.sample || due || started)
+		launch->sample = take_sample(launch, kernel, key, call, kind, started);
 	if (launch->sample)
 		launch->sample->parts = parts;
 }
@@ -81,9 +90,10 @@ static void take_sample(struct launch *launch, struct kernel_time *kernel, uint6
 /* In which form the kernel runs. A kernel that ends about as soon as a gate would stop it needs
  * none. While nobody waits for more than a quantum, only the gates of a single client count: in a
  * form the kernel would end behind blocks that the next client has begun. */
-static struct launch_decision decide(struct tuned_kernel *tuned, const struct client *client,
-				     const struct level_binding *binding, uint64_t key,
-				     uint64_t predicted)
+kept_apart static struct launch_decision decide(struct tuned_kernel *tuned,
+						const struct client *client,
+						const struct level_binding *binding, uint64_t key,
+						uint64_t predicted)
 {
 	uint64_t interval = load_relaxed(&gating_of(client)->interval);
 	uint64_t native = autotune_native_time(&tuned->tuner, predicted);
@@ -109,11 +119,12 @@ static const struct level_binding *binding_now(const struct client *client,
 	return now ? now : binding;
 }
 
-/* Filled in place: returning the structure by value would stall on store forwarding. */
-static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
-			 const struct kernel_call *call, enum launch_kind kind)
+/* Filled in place: returning the structure by value would stall on store forwarding. Member by
+ * member, and only where there is a stream: clearing all of it takes longer than the rest. */
+launch_path static void launch_begin(struct launch *launch, CUstream handle, bool per_thread,
+				     const struct kernel_call *call, enum launch_kind kind)
 {
-	*launch = (struct launch){0};
+	launch->stream = NULL;
 	struct stream *stream = driver_ready() ? stream_find(handle, per_thread) : NULL;
 	const struct level_binding *binding =
 		stream ? load_acquire(&stream->client->binding) : NULL;
@@ -143,6 +154,9 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 		starts && kind != LAUNCH_OVERLAP ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
+	launch->sample = NULL;
+	launch->ordered = false;
+	launch->decision = (struct launch_decision){0};
 	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
 	if (tuned && kind == LAUNCH_PLAIN && binding->wait)
 		launch->decision = decide(tuned, stream->client, binding, key, predicted);
@@ -150,7 +164,7 @@ static void launch_begin(struct launch *launch, CUstream handle, bool per_thread
 	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
 	if (kind != LAUNCH_OVERLAP)
-		take_sample(launch, kernel, key, call, kind, starts, started);
+		maybe_sample(launch, kernel, key, call, kind, starts, started);
 	if (starts && !(launch->sample && started))
 		start_begin(stream->client, closed);
 }
@@ -174,8 +188,6 @@ static bool launch_formed(struct launch *launch, const struct kernel_call *call,
 static bool launch_ahead(const struct launch *launch, const struct kernel_call *call,
 			 CUstream handle, bool per_thread, CUresult *result)
 {
-	if (!launch->stream || launch->decision.priority == PRIORITY_OWN)
-		return false;
 	CUlaunchConfig config = call_config(call);
 	config.hStream = handle;
 	return priority_launch(launch->stream->client, launch->decision.priority, &config,
@@ -183,26 +195,48 @@ static bool launch_ahead(const struct launch *launch, const struct kernel_call *
 			       call->extra, result);
 }
 
-static CUresult launch_end(struct launch *launch, CUresult result)
+/* Launches in another way than the program asked for. False: not launched. */
+kept_apart static bool launch_changed(struct launch *launch, const struct kernel_call *call,
+				      CUstream handle, bool per_thread, CUresult *result)
+{
+	return launch_formed(launch, call, result) ||
+	       launch_ahead(launch, call, handle, per_thread, result);
+}
+
+/* Nothing but the driver's own launch is wanted. */
+static inline bool is_plain(const struct launch *launch)
+{
+	return !launch->stream ||
+	       (!launch->decision.config && launch->decision.priority == PRIORITY_OWN);
+}
+
+/* @issued: launches that the marker lies behind. */
+kept_apart static void record_marker(struct stream *stream, uint64_t issued, uint64_t predicted)
+{
+	if (!stream->marker || real(cuEventRecord)(stream->marker, stream->handle) != CUDA_SUCCESS)
+		return;
+	atomic_store(&stream->marked_predicted, predicted);
+	atomic_store(&stream->marked, issued);
+	if (!stream->per_thread)
+		atomic_store(&stream->marker_wanted, 0);
+}
+
+launch_path static CUresult launch_end(struct launch *launch, CUresult result)
 {
 	struct stream *stream = launch->stream;
 
 	if (!stream)
 		return result;
 	priority_note_unordered(stream, launch->ordered);
-	sample_end(sampler_of(stream->client), launch->sample, stream->handle,
-		   result == CUDA_SUCCESS);
+	if (launch->sample)
+		sample_end(sampler_of(stream->client), launch->sample, stream->handle,
+			   result == CUDA_SUCCESS);
 	if (launch->slot)
 		preempt_slot_unlock(launch->slot);
 	uint64_t predicted = atomic_fetch_add(&stream->predicted, launch->predicted);
 	uint64_t issued = atomic_fetch_add(&stream->issued, 1) + 1;
-	if (load_relaxed(&stream->marker_wanted) && stream->marker &&
-	    real(cuEventRecord)(stream->marker, stream->handle) == CUDA_SUCCESS) {
-		atomic_store(&stream->marked_predicted, predicted + launch->predicted);
-		atomic_store(&stream->marked, issued);
-		if (!stream->per_thread)
-			atomic_store(&stream->marker_wanted, 0);
-	}
+	if (load_relaxed(&stream->marker_wanted))
+		record_marker(stream, issued, predicted + launch->predicted);
 	return result;
 }
 
@@ -247,14 +281,15 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 
 	launch_begin(&launch, config->hStream, per_thread, &call, kind_of(config));
 	launch.ordered = !priority_is_given(config);
-	if (!launch_formed(&launch, &call, &result) &&
-	    !launch_ahead(&launch, &call, config->hStream, per_thread, &result))
+	if (is_plain(&launch) ||
+	    !launch_changed(&launch, &call, config->hStream, per_thread, &result))
 		result = native(config, f, params, extra);
 	return launch_end(&launch, result);
 }
 
-static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
-			      __typeof__(&cuLaunchKernel) native)
+__attribute__((always_inline)) static inline CUresult
+launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
+	      __typeof__(&cuLaunchKernel) native)
 {
 	const struct geometry *g = &call->geometry;
 	struct launch launch;
@@ -262,17 +297,16 @@ static CUresult launch_kernel(const struct kernel_call *call, CUstream stream, b
 
 	launch_begin(&launch, stream, per_thread, call, LAUNCH_PLAIN);
 	launch.ordered = true;
-	if (!launch_formed(&launch, call, &result) &&
-	    !launch_ahead(&launch, call, stream, per_thread, &result))
+	if (is_plain(&launch) || !launch_changed(&launch, call, stream, per_thread, &result))
 		result = native((CUfunction)g->function, g->grid[0], g->grid[1], g->grid[2],
 				g->block[0], g->block[1], g->block[2], g->shared, stream,
 				call->params, call->extra);
 	return launch_end(&launch, result);
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			       unsigned by, unsigned bz, unsigned shared, CUstream stream,
-			       void **params, void **extra)
+EXPORT launch_path CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+					   unsigned bx, unsigned by, unsigned bz, unsigned shared,
+					   CUstream stream, void **params, void **extra)
 {
 	driver_ready();
 	return launch_kernel(
@@ -280,9 +314,10 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
 		stream, false, real(cuLaunchKernel));
 }
 
-EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-				    unsigned bx, unsigned by, unsigned bz, unsigned shared,
-				    CUstream stream, void **params, void **extra)
+EXPORT launch_path CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+						unsigned bx, unsigned by, unsigned bz,
+						unsigned shared, CUstream stream, void **params,
+						void **extra)
 {
 	driver_ready();
 	return launch_kernel(
@@ -290,12 +325,12 @@ EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsi
 		stream, true, real(cuLaunchKernel_ptsz));
 }
 
-#define LAUNCH_EX(name, per_thread)                                                     \
-	EXPORT CUresult name(const CUlaunchConfig *config, CUfunction f, void **params, \
-			     void **extra)                                              \
-	{                                                                               \
-		driver_ready();                                                         \
-		return launch_ex(config, f, params, extra, per_thread, real(name));     \
+#define LAUNCH_EX(name, per_thread)                                                  \
+	EXPORT launch_path CUresult name(const CUlaunchConfig *config, CUfunction f, \
+					 void **params, void **extra)                \
+	{                                                                            \
+		driver_ready();                                                      \
+		return launch_ex(config, f, params, extra, per_thread, real(name));  \
 	}
 LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)

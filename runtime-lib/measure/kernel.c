@@ -37,7 +37,7 @@ static uint64_t pair(unsigned high, unsigned low)
 
 /* Folded multiplications as in wyhash (Wang Yi, public domain), two of them independent. The
  * constants are the hexadecimal digits of pi. */
-uint64_t kernel_key(const struct geometry *geometry)
+launch_path uint64_t kernel_key(const struct geometry *geometry)
 {
 	const unsigned *grid = geometry->grid, *block = geometry->block;
 	uint64_t function = (uint64_t)(uintptr_t)geometry->function;
@@ -66,7 +66,7 @@ static void claim(struct kernel_time *entry, uint64_t key)
 	store_release(&entry->key, key);
 }
 
-struct kernel_time *kernel_find(uint64_t key)
+launch_path struct kernel_time *kernel_find(uint64_t key)
 {
 	struct kernel_time *set = &table[key & (ENTRIES - WAYS)];
 	struct kernel_time *victim = set;
@@ -98,7 +98,7 @@ static bool is_doubted(struct kernel_time *kernel, uint64_t mean)
 	return load_relaxed(&kernel->longer) && load_relaxed(&kernel->least) >= 2 * mean;
 }
 
-bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
+launch_path bool kernel_wants_sample(struct kernel_time *kernel, bool leaves)
 {
 	bool wanted = kernel_varies(kernel) || (leaves && !load_relaxed(&kernel->eviction));
 	/* Not atomic as a whole: a sample more or less does no harm. */
@@ -129,12 +129,12 @@ double kernel_error(uint64_t predicted, uint64_t ns)
 	return error < ERROR_MAX ? error : ERROR_MAX;
 }
 
-static double learn_variance(_Atomic double *variance, double error)
+static double learn_variance(_Atomic float *variance, double error)
 {
-	double now = atomic_load(variance);
+	double now = (double)atomic_load(variance);
 
 	now += (error * error - now) / 8;
-	atomic_store(variance, now);
+	atomic_store(variance, (float)now);
 	return now;
 }
 

@@ -4,6 +4,7 @@
 
 #include "shim/call.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,19 +14,20 @@ struct tuned_kernel;
 /* ns: the events around a launch, 3.3 us on an H200, disturb shorter kernels. */
 #define KERNEL_FELT (300 * NS_PER_US)
 
+/* One cache line: between two launches the driver has used all of the first-level cache. */
 struct kernel_time {
-	_Atomic uint64_t key;
-	_Atomic uint64_t mean; /* ns; 0: not known */
-	/* Variances of relative errors: of the mean, and of the regression (predict.h). */
-	_Atomic double variance, sizes_variance;
-	_Atomic uint32_t samples;
-	_Atomic uint32_t longer; /* latest samples in a row that were longer and not believed */
-	_Atomic uint64_t least;  /* ns, the least of them */
-	_Atomic uint32_t launches;
-	_Atomic uint64_t eviction;            /* ns of GPU time, running mean; 0: not known */
-	_Atomic int varies;                   /* the regression predicts better than the mean */
+	_Alignas(64) _Atomic uint64_t key;
+	_Atomic uint64_t mean;                /* ns; 0: not known */
 	_Atomic(struct tuned_kernel *) tuned; /* NULL: not tuned */
+	_Atomic uint64_t eviction;            /* ns of GPU time, running mean; 0: not known */
+	_Atomic uint64_t least;               /* ns, the least of `longer` samples */
+	_Atomic uint32_t longer; /* latest samples in a row that were longer and not believed */
+	_Atomic uint32_t launches, samples;
+	_Atomic int varies; /* the regression predicts better than the mean */
+	/* Variances of relative errors: of the mean, and of the regression (predict.h). */
+	_Atomic float variance, sizes_variance;
 };
+static_assert(sizeof(struct kernel_time) == 64, "one cache line");
 
 /* How often code was unloaded, alone or with its context. If this has not changed since before a
  * launch, the handle that was launched is still valid for the worker. */

@@ -140,16 +140,14 @@ static uint64_t evaluate(const struct ridge_model *model, const struct geometry 
 	return (uint64_t)ridge_predict(model, x);
 }
 
-uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *call)
+uint64_t predict_by_sizes(const struct kernel_call *call, uint64_t mean)
 {
-	uint64_t mean = kernel_mean(kernel), ns;
 	struct view view;
 
-	if ((mean && !kernel_varies(kernel)) || !look_up(&view, call->geometry.function) ||
-	    view.model.shape == RIDGE_NONE)
+	if (!look_up(&view, call->geometry.function) || view.model.shape == RIDGE_NONE)
 		return mean;
 	struct arguments arguments = arguments_of(&view, call);
-	ns = evaluate(&view.model, &call->geometry, &arguments);
+	uint64_t ns = evaluate(&view.model, &call->geometry, &arguments);
 	return ns ? ns : mean;
 }
 

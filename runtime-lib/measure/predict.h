@@ -16,8 +16,16 @@ struct arguments {
 	uint64_t scalars[RIDGE_SCALARS];
 };
 
+/* By the regression; @mean if there is none. */
+uint64_t predict_by_sizes(const struct kernel_call *call, uint64_t mean);
+
 /* Launch path: ns; 0: not known. */
-uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *call);
+static inline uint64_t predict(const struct kernel_time *kernel, const struct kernel_call *call)
+{
+	uint64_t mean = kernel_mean(kernel);
+
+	return mean && !kernel_varies(kernel) ? mean : predict_by_sizes(call, mean);
+}
 /* Launch path, for a sample. */
 struct arguments predict_arguments(const struct kernel_call *call);
 

@@ -12,8 +12,10 @@
 #define container_of(pointer, type, member) \
 	((type *)((char *)(1 ? (pointer) : &((type *)0)->member) - offsetof(type, member)))
 
-/* Of functions that a launch passes through: the linker lays them together. */
+/* Of functions that each launch passes through: the linker lays them together. */
 #define launch_path __attribute__((hot))
+/* Of what few launches need: in a function of its own it costs the others no register or stack. */
+#define kept_apart __attribute__((noinline))
 
 /* Atomics with their order in the name. Relaxed: other memory may be seen older or newer. */
 #define load_relaxed(pointer)         atomic_load_explicit(pointer, memory_order_relaxed)
