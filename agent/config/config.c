@@ -400,19 +400,14 @@ int config_parse(struct config *out, const char *name, const char *text, size_t 
 	return r;
 }
 
-int config_init(struct config *config)
-{
-	char message[1];
-
-	return config_parse(config, "", "", 0, message, sizeof(message));
-}
-
 int config_load(struct config *out, const char *path, char *message, size_t message_size)
 {
 	cleanup(freep) char *text = NULL;
 	size_t size;
-	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 
+	if (!path)
+		return config_parse(out, "", "", 0, message, message_size);
+	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
 	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
 }
 

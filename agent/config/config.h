@@ -131,12 +131,11 @@ struct config {
 bool config_level_parse(const char *name, uint8_t *out);
 const char *config_level_name(uint8_t level);
 
-/* Defaults only. 0 or -ENOMEM. */
-int config_init(struct config *config);
 /* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
  * @message. @out gets the defaults of what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
+/* @path: NULL: the defaults. */
 int config_load(struct config *out, const char *path, char *message, size_t message_size);
 void config_deinit(struct config *config);
 /* Exchanges what a running agent can change between @config and @next. Writes the other keys that

@@ -60,8 +60,6 @@ static void apply_config(struct reload *reload)
 {
 	struct agent *agent = container_of(reload, struct agent, reload);
 	const struct config *config = &agent->config;
-	struct tenant *tenant;
-	struct gpu *gpu;
 
 	if (!getenv("WEIR_LOG"))
 		log_set_level(config->log_level);
@@ -69,11 +67,11 @@ static void apply_config(struct reload *reload)
 	agent->memories.max_of_container = config->clients_per_container;
 	raise_limits(agent);
 	scheduler_take(&agent->scheduler, config->gpu.policy, &config->gpu.scheduling);
-	for (gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
+	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		configure_gpu(agent, gpu);
 	decider_mark_limits(&agent->decider);
 	/* All tenants: processes with memory need not be connected. */
-	for (tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
+	for (struct tenant *tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
 		sessions_decide(&agent->sessions, tenant);
 		decider_apply_limits(&agent->decider, tenant);
 	}

@@ -210,7 +210,6 @@ static const char *status(const struct commands *commands, const cJSON *request,
 	cJSON *gpus = cJSON_AddArrayToObject(answer, "gpus");
 	cJSON *clients = cJSON_AddArrayToObject(answer, "clients");
 	struct decider *decider = commands->decider;
-	struct tenant *tenant;
 
 	(void)request, (void)later;
 	if (!gpus || !clients)
@@ -222,7 +221,7 @@ static const char *status(const struct commands *commands, const cJSON *request,
 	add_seconds(answer, "timersLateSeconds", decider->scheduler->timers.late);
 	for (const struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
 		cJSON_AddItemToArray(gpus, describe_gpu(commands, gpu));
-	for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
+	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
 		tenant_read(tenant);
 		for (const struct client *c = tenant->clients; c; c = c->tenant_next)
 			cJSON_AddItemToArray(clients, describe_client(c));

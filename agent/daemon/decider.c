@@ -82,7 +82,6 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 {
 	bool same_latency = strcmp(tenant->wanted_latency, spec->wanted_latency) == 0;
 	bool same_weight = strcmp(tenant->wanted_weight, spec->wanted_weight) == 0;
-	struct client *client;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
 	    same_weight)
@@ -101,7 +100,7 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 	snprintf(tenant->wanted_latency, sizeof(tenant->wanted_latency), "%s",
 		 spec->wanted_latency);
 	snprintf(tenant->wanted_weight, sizeof(tenant->wanted_weight), "%s", spec->wanted_weight);
-	for (client = tenant->clients; client; client = client->tenant_next)
+	for (struct client *client = tenant->clients; client; client = client->tenant_next)
 		scheduler_change(decider->scheduler, client->gpu);
 }
 
@@ -201,15 +200,13 @@ static bool refuse_memory(struct tenant *tenant, const struct tenant_spec *spec)
 
 void decider_apply_limits(struct decider *decider, struct tenant *tenant)
 {
-	struct client *client;
-
 	if (!tenant->memory_known)
 		return;
 	if (decider_has_limit(decider, tenant))
 		decider_mark(decider);
 	for (struct gpu *gpu = decider->gpus->all; gpu; gpu = gpu->hh.next)
 		limit_memory(decider, tenant, gpu);
-	for (client = tenant->clients; client; client = client->tenant_next)
+	for (struct client *client = tenant->clients; client; client = client->tenant_next)
 		atomic_store(&client->pages.control->memory_limit,
 			     decider_memory_limit(decider, tenant, client->gpu, NULL));
 }
@@ -271,11 +268,8 @@ static void read_memory(struct decider *decider, const struct tenant *tenant, st
 
 void decider_read_memory(struct decider *decider)
 {
-	struct tenant *tenant;
-	struct usage *usage;
-
-	for (tenant = decider->tenants->all; tenant; tenant = tenant->hh.next)
-		for (usage = tenant->usages; usage; usage = usage->next)
+	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next)
+		for (struct usage *usage = tenant->usages; usage; usage = usage->next)
 			read_memory(decider, tenant, usage);
 }
 

@@ -53,19 +53,15 @@ int main(int argc, char **argv)
 	struct arguments arguments = {0};
 	struct config config;
 	struct agent agent;
-	char message[512];
+	char message[512] = "no memory";
 
 	argp_parse(&description, argc, argv, 0, NULL, &arguments);
 	log_init("weir-agent", LOG_INFO);
-	int r = config_init(&config);
-	if (r == 0 && arguments.config) {
-		config_deinit(&config);
-		r = config_load(&config, arguments.config, message, sizeof(message));
-		if (r < 0)
-			log_error("%s", message);
-	}
-	if (r < 0)
+	int r = config_load(&config, arguments.config, message, sizeof(message));
+	if (r < 0) {
+		log_error("%s", message);
 		return 2;
+	}
 	if (arguments.check) {
 		config_deinit(&config);
 		printf("%s: good\n", arguments.config ? arguments.config : "defaults");

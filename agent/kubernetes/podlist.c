@@ -155,7 +155,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	if (!copy_member(pod->uid, sizeof(pod->uid), meta, "uid") ||
 	    !copy_member(pod->namespace_, sizeof(pod->namespace_), meta, "namespace") ||
 	    !copy_member(pod->name, sizeof(pod->name), meta, "name")) {
-		pod_free(pod);
+		free(pod);
 		*out = NULL;
 		return 0;
 	}
@@ -172,11 +172,6 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	copy_shares(pod, spec, names->share);
 	*out = pod;
 	return 0;
-}
-
-void pod_free(struct pod *pod)
-{
-	free(pod);
 }
 
 const struct pod_container *pod_container(const struct pod *pod, const char *id)
@@ -247,7 +242,7 @@ int podlist_parse(struct podlist *out, const char *text, size_t size, const stru
 void podlist_deinit(struct podlist *list)
 {
 	for (size_t i = 0; i < list->n; i++)
-		pod_free(list->pods[i]);
+		free(list->pods[i]);
 	free(list->pods);
 	free(list->next);
 	*list = (struct podlist){0};
@@ -304,6 +299,5 @@ int podlist_parse_event(struct podlist_event *out, const char *line, size_t size
 
 void podlist_event_deinit(struct podlist_event *event)
 {
-	pod_free(event->pod);
-	event->pod = NULL;
+	free(take(event->pod));
 }

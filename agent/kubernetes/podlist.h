@@ -17,6 +17,7 @@ struct pod_container {
 	uint32_t share; /* 1..100 of a GPU; 0: none */
 };
 
+/* One allocation: free() it. */
 struct pod {
 	char uid[64];
 	char cgroup_uid[64]; /* the UID in the cgroup path; differs for a static pod */
@@ -33,7 +34,6 @@ struct pod {
 	struct pod_container containers[];
 };
 
-void pod_free(struct pod *pod);
 /* NULL: no such container, or not reported yet. */
 const struct pod_container *pod_container(const struct pod *pod, const char *id);
 bool pod_equal(const struct pod *a, const struct pod *b);

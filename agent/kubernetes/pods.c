@@ -104,16 +104,16 @@ static int table_put(struct pods *p, struct pod *pod)
 			tell(p);
 		/* The key is a part of the pod. */
 		HASH_DEL(p->table, entry);
-		pod_free(entry->pod);
+		free(entry->pod);
 	} else if (HASH_COUNT(p->table) >= PODS_MAX) {
 		log_limited(LOG_WARNING, 60, "more than %d pods on this node; others are ignored",
 			    PODS_MAX);
-		pod_free(pod);
+		free(pod);
 		return 0;
 	} else {
 		entry = calloc(1, sizeof(*entry));
 		if (!entry) {
-			pod_free(pod);
+			free(pod);
 			return error_origin(-ENOMEM);
 		}
 		tell(p);
@@ -127,18 +127,9 @@ static int table_put(struct pods *p, struct pod *pod)
 static void table_remove(struct pods *p, struct entry *entry)
 {
 	HASH_DEL(p->table, entry);
-	pod_free(entry->pod);
+	free(entry->pod);
 	free(entry);
 	tell(p);
-}
-
-static void table_remove_uid(struct pods *p, const char *uid)
-{
-	struct entry *entry;
-
-	HASH_FIND_STR(p->table, uid, entry);
-	if (entry)
-		table_remove(p, entry);
 }
 
 static void table_remove_older(struct pods *p)
@@ -185,6 +176,7 @@ static bool body_add(struct body *body, const char *text, size_t n, size_t max)
 
 static int apply_event(struct pods *p, struct podlist_event *event)
 {
+	struct entry *entry;
 	int r = 0;
 
 	switch (event->type) {
@@ -192,7 +184,9 @@ static int apply_event(struct pods *p, struct podlist_event *event)
 		r = table_put(p, take(event->pod));
 		break;
 	case PODLIST_EVENT_DELETED:
-		table_remove_uid(p, event->pod->uid);
+		HASH_FIND_STR(p->table, event->pod->uid, entry);
+		if (entry)
+			table_remove(p, entry);
 		break;
 	case PODLIST_EVENT_ERROR:
 		p->gone = event->code == HTTP_GONE;
@@ -365,10 +359,8 @@ static int prepare(struct pods *p)
 
 static void end_request(struct pods *p)
 {
-	curl_easy_cleanup(p->request);
-	p->request = NULL;
-	curl_slist_free_all(p->headers);
-	p->headers = NULL;
+	curl_easy_cleanup(take(p->request));
+	curl_slist_free_all(take(p->headers));
 	body_clear(&p->body);
 }
 
@@ -417,8 +409,7 @@ static void fail(struct pods *p, long status, CURLcode result)
 		    : p->curl_trouble[0] ? p->curl_trouble
 					 : curl_easy_strerror(result));
 	p->listed = false;
-	free(p->next);
-	p->next = NULL;
+	free(take(p->next));
 }
 
 static void on_done(struct transfers *transfers, CURL *request, CURLcode result)
@@ -453,15 +444,10 @@ static void on_notify(struct loop_timer *timer)
 	p->changed(p->userdata);
 }
 
-static void podsp(struct pods **p)
-{
-	pods_free(*p);
-}
-
 int pods_new(struct pods **out, struct loop *loop, const struct config_kubernetes *config,
 	     pods_changed_fn *changed, void *userdata)
 {
-	cleanup(podsp) struct pods *p = calloc(1, sizeof(*p));
+	struct pods *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return error_origin(-ENOMEM);
@@ -475,10 +461,12 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 		r = loop_timer_init(&p->notify, loop, on_notify);
 	if (r == 0)
 		r = transfers_init(&p->transfers, loop, on_done);
-	if (r < 0)
+	if (r < 0) {
+		pods_free(p);
 		return r;
+	}
 	start(p);
-	*out = take(p);
+	*out = p;
 	return 0;
 }
 

@@ -149,14 +149,13 @@ int main(int argc, char **argv)
 {
 	struct supervisor supervisor = {.socket = -1};
 	const char *path = NULL;
-	char message[512];
+	char message[512] = "no memory";
 
 	argp_parse(&description, argc, argv, 0, NULL, &path);
 	log_init("weir-mps", LOG_INFO);
-	int r = path ? config_load(&supervisor.config, path, message, sizeof(message))
-		     : config_init(&supervisor.config);
+	int r = config_load(&supervisor.config, path, message, sizeof(message));
 	if (r < 0) {
-		log_error("%s", path ? message : strerror(-r));
+		log_error("%s", message);
 		return 2;
 	}
 	log_set_level(supervisor.config.log_level);

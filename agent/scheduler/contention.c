@@ -85,14 +85,12 @@ static bool is_ordered(const struct client *client)
  * that they can order launches, and none starves. */
 static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVELS])
 {
-	const struct client *client;
-
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		const struct run_queue *queue = &gpu->queues.levels[level];
 		bool forced = queue->current && queue->forced;
 		ahead[level] = queue->concurrent && !forced && gpu->n_level[level] > 1;
 	}
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		ahead[client->level] &= is_ordered(client) && !starves(gpu, client, now);
 }
 
@@ -101,10 +99,9 @@ static void find_ahead(const struct gpu *gpu, uint64_t now, bool ahead[WEIR_LEVE
 static void tell_expected(struct gpu *gpu, uint64_t now)
 {
 	bool ahead[WEIR_LEVELS];
-	struct client *client;
 
 	find_ahead(gpu, now, ahead);
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
 		contention_set_flag(client, WEIR_CONTROL_TELL,
@@ -127,13 +124,12 @@ static bool runs_beside(const struct client *client)
 /* How many clients with higher-level clients above them run at the same time. */
 static void tell_beside(struct gpu *gpu)
 {
-	struct client *client;
 	uint32_t n = 0;
 
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		n += runs_beside(client);
 	/* Clients poll their page: an unchanged word stays in their cache. */
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (atomic_load(&client->pages.control->beside) != n)
 			atomic_store(&client->pages.control->beside, n);
 }

@@ -92,9 +92,7 @@ static int list_devices(struct gpus *gpus, const char *path)
 
 bool gpus_take_machine_code(const struct gpus *gpus)
 {
-	const struct gpu *gpu;
-
-	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
+	for (const struct gpu *gpu = gpus->all; gpu; gpu = gpu->hh.next)
 		if (strcmp(gpu->name, SIMULATED_NAME) == 0)
 			return false;
 	return gpus->listed && gpus->cuda >= COMPILER_CUDA;
@@ -144,8 +142,6 @@ static int recall_all(struct gpus *gpus)
 
 int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const char *nvml)
 {
-	struct gpu *gpu;
-
 	*gpus = (struct gpus){.loop = loop, .root = {-1, -1}};
 	int r = region_root_init(&gpus->root, state_dir);
 	if (r == 0)
@@ -157,7 +153,7 @@ int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const
 		return r;
 	}
 	/* gpu_open() logs failures. A GPU that failed is opened when a client asks for it. */
-	for (gpu = gpus->all; gpu; gpu = gpu->hh.next)
+	for (struct gpu *gpu = gpus->all; gpu; gpu = gpu->hh.next)
 		open_gpu(gpus, gpu);
 	return 0;
 }

@@ -97,10 +97,8 @@ static bool differs(const struct run_queue_entry *a, const struct run_queue_entr
 
 static void refresh(struct gpu *gpu, uint64_t now)
 {
-	struct client *client;
-
 	contention_find_urgent(gpu);
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct run_queue_entry news = describe(client);
 		struct weir_control_page *control = client->pages.control;
 		if (differs(&client->entry, &news))
@@ -155,9 +153,7 @@ static void charge_current(struct gpu *gpu, uint8_t level, uint64_t passed)
 
 static void charge(struct gpu *gpu, uint64_t passed, uint64_t now)
 {
-	struct client *client;
-
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		charge_for_report(gpu, client, now);
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		if (gpu->n_level[level] > 1)
@@ -286,11 +282,10 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	uint64_t passed = now - gpu->looked, next;
 	bool may_contend = scheduler->record.gpu == gpu, busy = may_contend;
 	bool concurrent[WEIR_LEVELS] = {true, true, true, true}; /* all clients say so */
-	struct client *client;
 
 	gpu->looked = now;
 	charge(gpu, passed, now);
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
 		may_contend |= contends;
@@ -374,12 +369,10 @@ static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
 
 static void start_over(struct scheduler *scheduler, struct gpu *gpu)
 {
-	struct client *client;
-
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		run_queues_work(&gpu->queues, &client->entry, 0, 0, loop_now());
 	begin(scheduler, gpu);
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		run_queues_add(&gpu->queues, &client->entry);
 	refresh(gpu, loop_now());
 }
@@ -477,12 +470,11 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 
 int scheduler_record(struct scheduler *scheduler, const struct gpu *gpu)
 {
-	struct client *client;
 	int r = record_begin(&scheduler->record, gpu, gpu->id, loop_now());
 
 	if (r < 0)
 		return r;
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		client->recorded.gpu_time = atomic_load(&client->pages.status->gpu_time);
 		record(scheduler, client);
 	}

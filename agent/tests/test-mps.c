@@ -56,7 +56,7 @@ static void make(const char *gpu, const char *name)
 
 static void set_up_config(void)
 {
-	assert_int_equal(config_init(&config), 0);
+	assert_int_equal(config_load(&config, NULL, NULL, 0), 0);
 	free(config.mps.dir);
 	free(config.mps.program);
 	assert_true(asprintf(&config.mps.dir, "%s/mps", folder) > 0);
