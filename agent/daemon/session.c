@@ -104,7 +104,8 @@ static void cut_off(const struct client *client, const char *what, int r)
 
 static void send_level(const struct client *client)
 {
-	struct weir_level message = {.level = client->level};
+	struct weir_level message = {.level = client->level,
+				     .bit = client->takes_bit ? (uint8_t)(client->bit + 1) : 0};
 	int fds[WEIR_FDS_MAX];
 	size_t n = level_fds(client->gpu, client->level, fds);
 
@@ -158,7 +159,8 @@ static int make_client(struct session *session, struct gpu *gpu)
 {
 	struct sessions *sessions = session->sessions;
 	const struct weir_hello *hello = &session->hello;
-	struct client *client = calloc(1, sizeof(*client));
+	struct usage *usage = tenant_usage(session->tenant, gpu);
+	struct client *client = usage ? calloc(1, sizeof(*client)) : NULL;
 
 	if (!client)
 		return error_origin(-ENOMEM);
@@ -172,7 +174,9 @@ static int make_client(struct session *session, struct gpu *gpu)
 	client->socket = session->fd;
 	client->pid = session->pid;
 	client->context = hello->context;
-	client->level = session->tenant->level;
+	client->takes_bit = hello->flags & WEIR_HELLO_TAKES_BIT;
+	client->tell_level = send_level;
+	client->level = usage->granted = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	make_printable(client->library);
 	read_command(session->pid, client->command, sizeof(client->command));
@@ -577,6 +581,7 @@ static void accepted_at_gpu_socket(struct server *server, int fd)
 void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 {
 	struct client *client;
+	struct usage *usage;
 
 	decider_decide(sessions->decider, tenant);
 	for (client = tenant->clients; client; client = client->tenant_next) {
@@ -584,7 +589,12 @@ void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 			continue;
 		gpu_set_level(client->gpu, client, tenant->level);
 		scheduler_change(sessions->scheduler, client->gpu);
-		send_level(client);
+	}
+	for (usage = tenant->usages; usage; usage = usage->next) {
+		if (usage->granted > tenant->level)
+			gpu_revoke(usage->gpu, tenant->level, usage->granted);
+		usage->granted = tenant->level;
+		gpu_tell(usage->gpu);
 	}
 }
 

@@ -104,6 +104,9 @@ static const struct metric container_metrics[] = {
 static const struct metric gpu_metrics[] = {
 	{"weir_clients", "Clients connected, by GPU and level.", METRIC_GAUGE, AT(n_level),
 	 BY_LEVEL},
+	{"weir_demand_bits_refused_total",
+	 "Times that a client above the lowest level got no demand bit of its own.", METRIC_COUNTER,
+	 METRIC_AT(struct gpu, bits_refused)},
 	{"weir_context_switches_total",
 	 "Times that a client took over from a same-level client, by GPU and level.",
 	 METRIC_COUNTER, METRIC_AT(struct gpu, queues.levels[0].switches), BY_LEVEL,

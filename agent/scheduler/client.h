@@ -2,6 +2,7 @@
  * frees it. Its GPU and its tenant list it. Modules define their part of it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,15 +24,19 @@ struct client {
 	struct client *tenant_prev, *tenant_next;
 
 	int socket; /* the session's */
+	/* Sends LEVEL. NULL: a test's client. */
+	void (*tell_level)(const struct client *client);
+	bool tell; /* it must hear of its level, bit and pages */
 	pid_t pid;
 	uint32_t context;
 	char command[16];
 	char library[32]; /* version of libweir; what the client says */
 
 	uint8_t level, bit;
-	/* After its level is lowered it may act at the old one, until it has read the message. */
-	uint8_t old_level;
-	uint64_t old_until;
+	bool takes_bit;           /* WEIR_HELLO_TAKES_BIT */
+	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
+				     not */
+	uint64_t old_until;       /* until then its bit may be set at any level: the last agent's */
 
 	struct region_pages pages;
 	struct account_reader account;

@@ -49,7 +49,7 @@ static uint64_t bit_of(const struct client *client)
 
 static void note_bits(struct gpu *gpu)
 {
-	atomic_store(gpu->region.taken, gpu->bits | gpu->reserved);
+	atomic_store(&gpu->region.taken->bits, gpu->bits | gpu->reserved);
 }
 
 void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
@@ -70,24 +70,32 @@ void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
 	}
 }
 
-static void blocking_due(struct loop_timer *timer)
-{
-	gpu_tell_blocking(container_of(timer, struct gpu, blocking), loop_now());
-}
-
-/* Looks at once, and then regularly while there is more than one level. */
-static void follow_levels(struct gpu *gpu)
+/* Regular looks are needed. */
+static bool needs_watch(const struct gpu *gpu, uint64_t now)
 {
 	unsigned n = 0;
 
-	gpu_tell_blocking(gpu, loop_now());
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++)
 		n += gpu->n_level[level] != 0;
-	if (n > 1)
-		loop_timer_set(&gpu->blocking, MAX_BLOCKING_TIME_LOOK_NS,
-			       MAX_BLOCKING_TIME_LOOK_NS);
-	else
-		loop_timer_clear(&gpu->blocking);
+	return n > 1 || gpu->reserved || gpu->unsafe || now < gpu->graces_until ||
+	       region_has_retired(&gpu->region);
+}
+
+static void watch(struct gpu *gpu, uint64_t now)
+{
+	bool needed = needs_watch(gpu, now);
+
+	if (needed && !gpu->watched)
+		loop_timer_set(&gpu->watch, GPU_WATCH_NS, GPU_WATCH_NS);
+	else if (!needed)
+		loop_timer_clear(&gpu->watch);
+	gpu->watched = needed;
+}
+
+static void begin_grace(struct gpu *gpu)
+{
+	gpu->graces_until = loop_now() + GPU_GRACE_NS;
+	watch(gpu, loop_now());
 }
 
 /* Tells each client how many are above and below it. A client that may come back after a restart
@@ -113,55 +121,147 @@ static void recount(struct gpu *gpu)
 		atomic_store(&page->below, below[client->level]);
 		atomic_fetch_add(&page->epoch, 1);
 	}
-	follow_levels(gpu);
+	gpu_tell_blocking(gpu, loop_now());
+	watch(gpu, loop_now());
+}
+
+static bool shares_bit(const struct client *client)
+{
+	return client->bit == WEIR_BIT_SHARED && client->level > 0;
 }
 
 static bool may_set(const struct client *client, unsigned level, uint64_t now)
 {
-	return client->level > level || (now < client->old_until && client->old_level > level);
+	return client->level > level || now < client->old_until;
+}
+
+static uint64_t allowed(const struct gpu *gpu, unsigned level, uint64_t now)
+{
+	uint64_t bits = gpu->reserved | (gpu->n_shared ? SHARED : 0);
+	const struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next)
+		if (client->bit < WEIR_BITS_OWN && may_set(client, level, now))
+			bits |= bit_of(client);
+	return bits;
+}
+
+static bool shows_demand(const struct gpu *gpu, const struct client *client)
+{
+	for (unsigned level = 0; level < client->level && client->bit < WEIR_BITS_OWN; level++)
+		if (atomic_load(&gpu->region.demand[level]->word) & bit_of(client))
+			return true;
+	return false;
+}
+
+static void clear_bit(const struct gpu *gpu, const struct client *client)
+{
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		atomic_fetch_and(&gpu->region.demand[level]->word, ~bit_of(client));
+}
+
+/* A client sets its bit just before it reports work, and demand may be speculative. So it gets some
+ * time. */
+static void clear_unclaimed(const struct gpu *gpu, uint64_t now)
+{
+	struct client *client;
+
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		if (atomic_load(&client->pages.status->outstanding) || !shows_demand(gpu, client)) {
+			client->unclaimed_since = 0;
+		} else if (!client->unclaimed_since) {
+			client->unclaimed_since = now;
+		} else if (now - client->unclaimed_since >= GPU_CLAIM_NS) {
+			clear_bit(gpu, client);
+			client->unclaimed_since = 0;
+			client->tell = true;
+		}
+	}
+}
+
+/* Clients of level q wait for page q, and those above write it. */
+static void renew_pages(struct gpu *gpu)
+{
+	struct client *client;
+
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		if (!(gpu->unsafe & 1u << level) ||
+		    region_renew(&gpu->region, gpu->root, gpu->id, level,
+				 word & allowed(gpu, level, UINT64_MAX)) < 0)
+			continue;
+		gpu->unsafe &= ~(1u << level);
+		for (client = gpu->clients; client; client = client->gpu_next)
+			client->tell |= client->level >= level;
+	}
+}
+
+void gpu_revoke(struct gpu *gpu, uint8_t level, uint8_t former)
+{
+	gpu->unsafe |= (1u << former) - (1u << level);
+}
+
+void gpu_tell(struct gpu *gpu)
+{
+	struct client *client;
+
+	renew_pages(gpu);
+	for (client = gpu->clients; client; client = client->gpu_next) {
+		if (client->tell && client->tell_level)
+			client->tell_level(client);
+		client->tell = false;
+	}
+}
+
+static void note_level(const struct gpu *gpu, const struct client *client)
+{
+	_Atomic uint8_t *noted = &gpu->region.taken->levels[client->bit];
+
+	if (client->bit < WEIR_BITS_OWN || client->level > atomic_load(noted))
+		atomic_store(noted, client->level);
+}
+
+/* Their owners may live, and have lost their levels meanwhile. */
+static void give_up_reserved(struct gpu *gpu)
+{
+	uint8_t former = atomic_load(&gpu->region.taken->levels[WEIR_BIT_SHARED]);
+
+	log_info("%s: %d demand bits from before the restart were not claimed", gpu->id,
+		 __builtin_popcountll(gpu->reserved));
+	for (unsigned bit = 0; bit < WEIR_BITS_OWN; bit++)
+		if (gpu->reserved & 1ull << bit)
+			former = (uint8_t)larger(former,
+						 atomic_load(&gpu->region.taken->levels[bit]));
+	atomic_store(&gpu->region.taken->levels[WEIR_BIT_SHARED], 0);
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
+		note_level(gpu, client);
+	gpu->unsafe |= (1u << former) - 1;
+	gpu->reserved = 0;
+	note_bits(gpu);
+	recount(gpu);
 }
 
 void gpu_sweep(struct gpu *gpu, uint64_t now)
 {
-	const struct client *client;
-
-	if (gpu->reserved && now >= gpu->reserved_until) {
-		log_info("%s: %d demand bits from before the restart were not claimed", gpu->id,
-			 __builtin_popcountll(gpu->reserved));
-		gpu->reserved = 0;
-		note_bits(gpu);
-		recount(gpu);
-	}
-	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		uint64_t allowed = gpu->reserved | (gpu->n_shared ? SHARED : 0);
-		for (client = gpu->clients; client; client = client->gpu_next)
-			if (client->bit < WEIR_BITS_OWN && may_set(client, level, now))
-				allowed |= bit_of(client);
-		atomic_fetch_and(&gpu->region.demand[level]->word, allowed);
-	}
+	if (gpu->reserved && now >= gpu->reserved_until)
+		give_up_reserved(gpu);
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
+		atomic_fetch_and(&gpu->region.demand[level]->word, allowed(gpu, level, now));
+	region_clear_retired(&gpu->region);
+	clear_unclaimed(gpu, now);
+	gpu_tell(gpu);
 }
 
-/* Sweeps when all present grace periods are over. A sweep that is due is not put off: else clients
- * that come and go all the time would prevent it. */
-static void sweep_later(struct gpu *gpu)
+static void watch_due(struct loop_timer *timer)
 {
-	bool due = gpu->graces_until;
-
-	gpu->graces_until = loop_now() + GPU_GRACE_NS;
-	if (!due)
-		loop_timer_set(&gpu->sweep, GPU_GRACE_NS, 0);
-}
-
-static void sweep_due(struct loop_timer *timer)
-{
-	struct gpu *gpu = container_of(timer, struct gpu, sweep);
+	struct gpu *gpu = container_of(timer, struct gpu, watch);
 	uint64_t now = loop_now();
 
 	gpu_sweep(gpu, now);
-	if (now < gpu->graces_until)
-		loop_timer_set(timer, gpu->graces_until - now, 0);
-	else
-		gpu->graces_until = 0;
+	gpu_tell_blocking(gpu, now);
+	if (!gpu->clients && !gpu->reserved)
+		region_drop_retired(&gpu->region, gpu->root, gpu->id);
+	watch(gpu, now);
 }
 
 void gpu_share(struct gpu *gpu)
@@ -192,21 +292,25 @@ static void sharing_due(struct loop_timer *timer)
 	gpu_share(container_of(timer, struct gpu, sharing));
 }
 
-static void count_shared(struct gpu *gpu, int change)
+static void count_shared(struct gpu *gpu)
 {
-	gpu->n_shared += (unsigned)change;
+	unsigned before = gpu->n_shared;
+	const struct client *client;
+
+	gpu->n_shared = 0;
+	for (client = gpu->clients; client; client = client->gpu_next)
+		gpu->n_shared += shares_bit(client);
 	if (gpu->n_shared == 0)
 		loop_timer_clear(&gpu->sharing);
-	else if (gpu->n_shared == 1 && change > 0)
+	else if (before == 0)
 		loop_timer_set(&gpu->sharing, GPU_SHARING_NS, GPU_SHARING_NS);
 	gpu_share(gpu);
 }
 
 static void deinit_parts(struct gpu *gpu)
 {
-	loop_timer_deinit(&gpu->blocking);
 	loop_timer_deinit(&gpu->sharing);
-	loop_timer_deinit(&gpu->sweep);
+	loop_timer_deinit(&gpu->watch);
 	region_deinit(&gpu->region);
 }
 
@@ -216,22 +320,19 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 
 	if (r < 0)
 		return r;
-	r = loop_timer_init(&gpu->sweep, loop, sweep_due);
+	r = loop_timer_init(&gpu->watch, loop, watch_due);
 	if (r == 0)
 		r = loop_timer_init(&gpu->sharing, loop, sharing_due);
-	if (r == 0)
-		r = loop_timer_init(&gpu->blocking, loop, blocking_due);
 	if (r < 0) {
 		deinit_parts(gpu);
 		return r;
 	}
 	gpu->open = true;
-	gpu->reserved = atomic_load(gpu->region.taken) & ~SHARED;
+	gpu->root = root;
+	gpu->reserved = atomic_load(&gpu->region.taken->bits) & ~SHARED;
 	gpu->reserved_until = loop_now() + GPU_GRACE_NS;
-	if (gpu->reserved)
-		sweep_later(gpu);
-	else
-		gpu_sweep(gpu, gpu->reserved_until);
+	gpu_sweep(gpu, gpu->reserved ? 0 : gpu->reserved_until);
+	watch(gpu, loop_now());
 	return 0;
 }
 
@@ -240,38 +341,65 @@ void gpu_close(struct gpu *gpu)
 	if (!gpu->open)
 		return;
 	deinit_parts(gpu);
-	gpu->graces_until = 0;
-	gpu->open = false;
+	gpu->open = gpu->watched = false;
 }
 
-static uint8_t choose_bit(const struct gpu *gpu, uint8_t claimed)
+static int count(uint64_t bits)
 {
-	uint64_t free_bits = ~(gpu->bits | gpu->reserved | SHARED);
+	return __builtin_popcountll(bits);
+}
 
-	if (claimed < WEIR_BITS_OWN && !(gpu->bits & 1ull << claimed))
+static uint8_t choose_bit(struct gpu *gpu, const struct client *client, uint8_t claimed)
+{
+	uint64_t unowned = ~(gpu->bits | SHARED), free_bits = unowned & ~gpu->reserved, own = 0;
+	const struct client *other;
+
+	if (client->level == 0)
+		return WEIR_BIT_SHARED;
+	for (other = gpu->clients; other; other = other->gpu_next)
+		if (other->tenant == client->tenant && other->bit < WEIR_BITS_OWN)
+			own |= bit_of(other);
+	if (claimed < WEIR_BITS_OWN && unowned & 1ull << claimed && count(own) < count(unowned))
 		return claimed;
-	return free_bits ? (uint8_t)__builtin_ctzll(free_bits) : WEIR_BIT_SHARED;
+	if (count(own) < count(free_bits))
+		return (uint8_t)__builtin_ctzll(free_bits);
+	gpu->bits_refused++;
+	return WEIR_BIT_SHARED;
+}
+
+static void give_bit(struct gpu *gpu, struct client *client, uint8_t claimed)
+{
+	client->bit = choose_bit(gpu, client, claimed);
+	if (client->bit == WEIR_BIT_SHARED)
+		return;
+	gpu->bits |= bit_of(client);
+	gpu->reserved &= ~bit_of(client);
+	note_bits(gpu);
 }
 
 void gpu_add(struct gpu *gpu, struct client *client, uint8_t claimed_bit)
 {
+	uint64_t now = loop_now();
+
+	if (!gpu->clients)
+		gpu_sweep(gpu, now);
 	client->gpu = gpu;
-	client->bit = choose_bit(gpu, claimed_bit);
+	uint64_t reserved = gpu->reserved;
+	give_bit(gpu, client, claimed_bit);
+	uint8_t former = atomic_load(&gpu->region.taken->levels[client->bit]);
+	if (reserved & bit_of(client) && former > client->level) {
+		gpu_revoke(gpu, client->level, former);
+		gpu_tell(gpu); /* the others */
+	}
+	note_level(gpu, client);
 	DL_APPEND2(gpu->clients, client, gpu_prev, gpu_next);
 	gpu->n_level[client->level]++;
-	if (client->bit < WEIR_BITS_OWN) {
-		gpu->bits |= bit_of(client);
-		gpu->reserved &= ~bit_of(client);
-		note_bits(gpu);
-	} else {
-		count_shared(gpu, 1);
-	}
 	/* A claimed bit may be set at levels that its owner was above before. */
 	if (client->bit == claimed_bit) {
-		client->old_level = WEIR_LEVELS - 1;
-		client->old_until = loop_now() + GPU_GRACE_NS;
-		sweep_later(gpu);
+		client->old_until = now + GPU_GRACE_NS;
+		begin_grace(gpu);
 	}
+	count_shared(gpu);
 	recount(gpu);
 }
 
@@ -279,30 +407,31 @@ void gpu_remove(struct gpu *gpu, struct client *client, bool lives)
 {
 	DL_DELETE2(gpu->clients, client, gpu_prev, gpu_next);
 	gpu->n_level[client->level]--;
-	if (client->bit == WEIR_BIT_SHARED) {
-		count_shared(gpu, -1);
-	} else if (!lives) {
-		for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-			atomic_fetch_and(&gpu->region.demand[level]->word, ~bit_of(client));
+	if (client->bit < WEIR_BITS_OWN && !lives) {
 		gpu->bits &= ~bit_of(client);
 		note_bits(gpu);
-		/* The process may live on for a moment and set its bit. */
-		sweep_later(gpu);
 	}
+	count_shared(gpu);
 	recount(gpu);
+	if (lives)
+		return;
+	gpu_sweep(gpu, loop_now());
+	begin_grace(gpu); /* the process may live on for a moment and set its bit */
 }
 
 void gpu_set_level(struct gpu *gpu, struct client *client, uint8_t level)
 {
-	if (level < client->level) {
-		client->old_level = client->level;
-		client->old_until = loop_now() + GPU_GRACE_NS;
-		sweep_later(gpu);
-	}
+	if (level < client->level)
+		gpu_revoke(gpu, level, client->level);
 	gpu->n_level[client->level]--;
 	gpu->n_level[level]++;
 	client->level = level;
+	client->tell = true;
+	if (shares_bit(client) && client->takes_bit)
+		give_bit(gpu, client, WEIR_BIT_NONE);
+	note_level(gpu, client);
 	atomic_store(&client->pages.control->level, level);
 	atomic_fetch_add(&client->pages.control->epoch, 1);
+	count_shared(gpu);
 	recount(gpu);
 }

@@ -2,11 +2,17 @@
  *
  * A client has the same bit in the words of all levels, so it keeps it when its level changes.
  * Clients set bits; the agent only clears, by one rule (gpu_sweep). A bit may be set in the word of
- * level q if a client above q has it, or had it until a moment ago, or if it may belong to a client
- * that has not come back after the agent's restart. All other bits are cleared.
+ * level q if a client above q has it, or if it may belong to a client that has not come back after
+ * the agent's restart, or came back a moment ago. All other bits are cleared. So is one whose
+ * client reports no work: another may have set it. The client is asked, and sets it again if it
+ * does have work.
  *
- * Beyond 63 clients the others share the last bit. While there are such clients, the agent looks at
- * their status pages each millisecond and keeps the bit for them. */
+ * Level 0 needs no bit. A container gets another one only while more are free than it has, so the
+ * first one leaves half of them, the second one a quarter, and each new one finds one. Clients
+ * without share the last bit. While there are such clients above level 0, the agent looks at their
+ * status pages each millisecond and keeps the bit for them.
+ *
+ * When a client may no longer write a page, the page gets a new generation (shm/region.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -14,14 +20,17 @@
 #include <uthash.h>
 
 #include "shm/region.h"
+#include "scheduler/max-blocking-time.h"
 #include "policy/run-queue.h"
 
 #include "weir/loop.h"
 #include "weir/protocol.h"
 
 #define GPU_ID_SIZE    41            /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
-#define GPU_GRACE_NS   1000000000ull /* to claim a bit, to learn of a lower level */
+#define GPU_GRACE_NS   1000000000ull /* to claim a bit, and to learn of a lower level then */
 #define GPU_SHARING_NS 1000000ull
+#define GPU_WATCH_NS   MAX_BLOCKING_TIME_LOOK_NS
+#define GPU_CLAIM_NS   200000000ull /* for this long a bit may be set without work */
 
 struct client;
 
@@ -55,8 +64,12 @@ struct gpu {
 	uint64_t bits;     /* given out now */
 	uint64_t reserved; /* given out before the agent's restart, not claimed yet */
 	uint64_t reserved_until;
-	uint64_t graces_until; /* the last sweep that is due; 0: none is */
-	struct loop_timer sweep, sharing, blocking;
+	uint64_t bits_refused; /* times that a client above level 0 got none of its own */
+	uint32_t unsafe;       /* bit q: page q needs a new generation */
+	const struct folder *root;
+	uint64_t graces_until; /* somebody may act on an older level until then */
+	bool watched;
+	struct loop_timer watch, sharing;
 
 	/* scheduler.c's. */
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
@@ -81,8 +94,13 @@ void gpu_close(struct gpu *gpu);
 void gpu_add(struct gpu *gpu, struct client *client, uint8_t claimed_bit);
 /* Clears its demand. @lives: it goes on without this agent, and keeps its bit for the next one. */
 void gpu_remove(struct gpu *gpu, struct client *client, bool lives);
-/* Does not send the client the message. */
+/* Gives it a bit if it needs one. gpu_tell() must follow. */
 void gpu_set_level(struct gpu *gpu, struct client *client, uint8_t level);
+/* Somebody who had @former has @level now, and must not write the pages in between. gpu_tell() must
+ * follow. */
+void gpu_revoke(struct gpu *gpu, uint8_t level, uint8_t former);
+/* Renews pages if necessary, and sends LEVEL to all clients that must hear of something. */
+void gpu_tell(struct gpu *gpu);
 
 /* What the timers do, for tests. */
 void gpu_sweep(struct gpu *gpu, uint64_t now);

@@ -130,7 +130,7 @@ void tenants_deinit(struct tenants *tenants)
 	*tenants = (struct tenants){0};
 }
 
-struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu)
+struct usage *tenant_usage(struct tenant *tenant, struct gpu *gpu)
 {
 	struct usage *usage = tenant->usages;
 

@@ -20,7 +20,8 @@
 
 struct usage {
 	struct usage *next;
-	const struct gpu *gpu; /* GPUs outlive tenants */
+	struct gpu *gpu; /* GPUs outlive tenants */
+	uint8_t granted; /* the highest level whose pages the tenant has and may still write */
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
 	uint64_t held; /* ns that its clients were held for same-level clients, or by hand */
@@ -75,7 +76,7 @@ void tenants_forget(struct tenants *tenants, struct tenant *tenant);
 void tenants_deinit(struct tenants *tenants);
 
 /* What the tenant used on @gpu; valid as long as the tenant. NULL: no memory. */
-struct usage *tenant_usage(struct tenant *tenant, const struct gpu *gpu);
+struct usage *tenant_usage(struct tenant *tenant, struct gpu *gpu);
 void tenant_free_usages(struct tenant *tenant);
 /* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);

@@ -101,7 +101,6 @@ static void unprotect(int fd)
 	set_immutable(fd, false);
 }
 
-static const char *const demand_names[WEIR_DEMAND_LEVELS] = {"demand-0", "demand-1", "demand-2"};
 #define TAKEN_NAME   "taken"
 #define ASIDE_PREFIX ".leased-"
 #define ASIDE_MAX    16
@@ -260,11 +259,32 @@ void region_page_remove(const struct folder *root, const char *folder, const cha
 		remove_page(dir, file);
 }
 
+struct demand_name {
+	char text[40];
+};
+
+static struct demand_name demand_name(unsigned level, uint64_t generation)
+{
+	struct demand_name name;
+
+	if (generation)
+		snprintf(name.text, sizeof(name.text), "demand-%u.%llu", level,
+			 (unsigned long long)generation);
+	else
+		snprintf(name.text, sizeof(name.text), "demand-%u", level);
+	return name;
+}
+
+static _Atomic uint64_t *generation_of(const struct region *region, unsigned level)
+{
+	return &region->taken->generations[level];
+}
+
 static int init_demand(struct region *region, const struct folder *root, int folder,
-		       const char *name, unsigned level)
+		       const char *name, unsigned level, uint64_t generation)
 {
 	struct region_page page;
-	int r = init_page(&page, root, folder, name, demand_names[level]);
+	int r = init_page(&page, root, folder, name, demand_name(level, generation).text);
 
 	if (r < 0)
 		return r;
@@ -272,6 +292,23 @@ static int init_demand(struct region *region, const struct folder *root, int fol
 	region->writable[level] = page.writable;
 	region->readonly[level] = page.readonly;
 	return 0;
+}
+
+/* Those of an earlier agent that are still there. */
+static void init_retired(struct region *region, const struct folder *root, int folder,
+			 const char *name, unsigned level)
+{
+	uint64_t last = atomic_load(generation_of(region, level));
+	struct region_page page;
+
+	for (uint64_t age = 1; age <= REGION_RETIRED && age <= last; age++) {
+		struct demand_name file = demand_name(level, last - age);
+		if (faccessat(folder, file.text, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    init_page(&page, root, folder, name, file.text) < 0)
+			continue;
+		region->retired[level][(last - age) % REGION_RETIRED] = take(page.page);
+		region_page_deinit(&page);
+	}
 }
 
 static int init_taken(struct region *region, int folder)
@@ -285,15 +322,85 @@ static int open_region(struct region *region, const struct folder *root, const c
 {
 	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
 	cleanup(closep) int folder = open_folder(root, name);
-	int r = folder < 0 ? folder : 0;
+	int r = folder < 0 ? folder : init_taken(region, folder);
 
-	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++)
-		r = init_demand(region, root, folder, name, level);
-	if (r == 0)
-		r = init_taken(region, folder);
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++) {
+		r = init_demand(region, root, folder, name, level,
+				atomic_load(generation_of(region, level)));
+		init_retired(region, root, folder, name, level);
+	}
 	if (r < 0)
 		region_deinit(region);
 	return r;
+}
+
+/* Opens its gates. */
+static void drop_page(const struct folder *root, const char *name, struct weir_demand_page **page,
+		      unsigned level, uint64_t generation)
+{
+	if (!*page)
+		return;
+	atomic_store(&(*page)->word, 0);
+	unmap_page(take(*page));
+	region_page_remove(root, name, demand_name(level, generation).text);
+}
+
+int region_renew(struct region *region, const struct folder *root, const char *name, unsigned level,
+		 uint64_t word)
+{
+	uint64_t last = atomic_load(generation_of(region, level));
+	struct weir_demand_page **slot = &region->retired[level][last % REGION_RETIRED];
+	struct demand_name file = demand_name(level, last + 1);
+	struct region_page page;
+
+	region_page_remove(root, name, file.text);
+	int r = region_page_init(&page, root, name, file.text);
+	if (r < 0) {
+		log_limited(LOG_ERROR, 60, "%s of %s in stateDir: %s", file.text, name,
+			    strerror(-r));
+		return r;
+	}
+	atomic_store(&((struct weir_demand_page *)page.page)->word, word);
+	drop_page(root, name, slot, level, last - REGION_RETIRED);
+	*slot = region->demand[level];
+	close(region->writable[level]);
+	close(region->readonly[level]);
+	region->demand[level] = page.page;
+	region->writable[level] = page.writable;
+	region->readonly[level] = page.readonly;
+	atomic_store(generation_of(region, level), last + 1);
+	return 0;
+}
+
+static struct weir_demand_page *retired_page(const struct region *region, unsigned i)
+{
+	return region->retired[i / REGION_RETIRED][i % REGION_RETIRED];
+}
+
+bool region_has_retired(const struct region *region)
+{
+	for (unsigned i = 0; i < WEIR_DEMAND_LEVELS * REGION_RETIRED; i++)
+		if (retired_page(region, i))
+			return true;
+	return false;
+}
+
+void region_clear_retired(const struct region *region)
+{
+	for (unsigned i = 0; i < WEIR_DEMAND_LEVELS * REGION_RETIRED; i++)
+		if (retired_page(region, i))
+			atomic_store(&retired_page(region, i)->word, 0);
+}
+
+void region_drop_retired(struct region *region, const struct folder *root, const char *name)
+{
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		uint64_t last = atomic_load(generation_of(region, level));
+		for (uint64_t age = 1; age <= REGION_RETIRED && age <= last; age++)
+			drop_page(root, name,
+				  &region->retired[level][(last - age) % REGION_RETIRED], level,
+				  last - age);
+	}
 }
 
 /* Renames the folder of a leased file that cannot be removed. Removes such folders of earlier
@@ -329,6 +436,8 @@ void region_deinit(struct region *region)
 		unmap_page(region->demand[level]);
 		closep(&region->writable[level]);
 		closep(&region->readonly[level]);
+		for (unsigned i = 0; i < REGION_RETIRED; i++)
+			unmap_page(region->retired[level][i]);
 	}
 	unmap_page(region->taken);
 	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
@@ -336,14 +445,14 @@ void region_deinit(struct region *region)
 
 void region_remove(const struct folder *root, const char *name)
 {
-	cleanup(closep) int folder =
-		openat(root->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *list = folder_list(root, name);
 
-	if (folder < 0)
+	if (!list)
 		return;
-	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		remove_page(folder, demand_names[level]);
-	remove_page(folder, TAKEN_NAME);
+	for (const struct dirent *entry; (entry = readdir(list));)
+		if (entry->d_name[0] != '.')
+			remove_page(dirfd(list), entry->d_name);
+	closedir(list);
 	unlinkat(root->dir, name, AT_REMOVEDIR);
 }
 

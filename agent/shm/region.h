@@ -2,7 +2,12 @@
  *
  * Demand pages are files, one folder for each GPU: `stateDir/GPU-.../demand-0..2`. They outlive the
  * agent, because clients keep using them and the next agent must find the same pages. The file
- * `taken` beside them is the agent's own: the bits that it gave out.
+ * `taken` beside them is the agent's own: the bits that it gave out, and the generations of pages.
+ *
+ * A client that has mapped a page can write it for ever. When it loses the right to, the page gets
+ * a new generation, `demand-1.7`, which it does not have. Gates that are in streams and graphs
+ * already still wait for the former ones, so the agent keeps the words of the latest of these at
+ * zero.
  *
  * Control and status pages are memfds, sealed in size, so that no client can make the agent fault
  * on them. They need not outlive the agent: a client gets new ones from the next agent.
@@ -26,6 +31,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,10 +55,21 @@ int region_page_init(struct region_page *page, const struct folder *root, const 
 void region_page_deinit(struct region_page *page);
 void region_page_remove(const struct folder *root, const char *folder, const char *file);
 
+#define REGION_RETIRED 16u /* former generations of a page that are kept */
+
+/* File `taken`. */
+struct region_taken {
+	_Atomic uint64_t bits;
+	_Atomic uint64_t generations[WEIR_DEMAND_LEVELS]; /* of the pages */
+	_Atomic uint8_t levels[64]; /* by bit: the client has the pages below this level */
+};
+
 struct region {
 	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
 	int writable[WEIR_DEMAND_LEVELS], readonly[WEIR_DEMAND_LEVELS];
-	_Atomic uint64_t *taken;
+	struct region_taken *taken;
+	/* By generation modulo their number; NULL: none. */
+	struct weir_demand_page *retired[WEIR_DEMAND_LEVELS][REGION_RETIRED];
 };
 
 /* Opens the pages in folder @name; makes what is missing, and replaces what is no page file. Logs
@@ -60,6 +77,17 @@ struct region {
 int region_init(struct region *region, const struct folder *root, const char *name);
 /* Unmaps; the files stay. */
 void region_deinit(struct region *region);
+
+/* Begins a new generation of a page, whose word is @word. 0; or a negative errno (logged): the page
+ * is the same as before. */
+int region_renew(struct region *region, const struct folder *root, const char *name, unsigned level,
+		 uint64_t word);
+/* Former generations are kept. */
+bool region_has_retired(const struct region *region);
+/* Opens all gates that wait for them. */
+void region_clear_retired(const struct region *region);
+/* The same, and forgets them: no client is left. */
+void region_drop_retired(struct region *region, const struct folder *root, const char *name);
 /* Removes the files. */
 void region_remove(const struct folder *root, const char *name);
 

@@ -161,14 +161,146 @@ static void test_garbage_status(void **state)
 	fake_leave(&fake);
 }
 
+/* A container of the lowest level, with as many clients as it may have, and one of level normal. */
+static void test_low_takes_no_bits(void **state)
+{
+	static char answer[32768];
+	struct fake lows[80], normals[9];
+
+	(void)state;
+	for (int i = 0; i < 80; i++) {
+		lows[i] = fake_join_claiming(0, (uint8_t)(i % WEIR_BITS_OWN));
+		assert_int_equal(lows[i].bit, WEIR_BIT_SHARED);
+	}
+	for (int i = 0; i < 9; i++) {
+		normals[i] = fake_join(1);
+		assert_true(normals[i].bit < WEIR_BITS_OWN);
+	}
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "\nweir_demand_bits_refused_total{gpu=\"GPU-"));
+	assert_true(agent.gpus.all->bits_refused == 0);
+	for (int i = 0; i < 9; i++)
+		fake_leave(&normals[i]);
+	/* Another container takes all that it can get. */
+	for (int i = 0; i < 70; i++) {
+		fake_leave(&lows[i]);
+		lows[i] = fake_join(1);
+	}
+	assert_true(agent.gpus.all->bits_refused > 0);
+	struct fake high = fake_join(2);
+	assert_true(high.bit < WEIR_BITS_OWN);
+	fake_leave(&high);
+	for (int i = 0; i < 80; i++)
+		fake_leave(&lows[i]);
+}
+
+/* Until it hears of its level. */
+static void expect_level(struct fake *fake, uint8_t level)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	while (fake_receive(fake->fd, &message, fds) == -EAGAIN)
+		assert_true(loop_step(&agent.loop, -1) >= 0);
+	assert_int_equal(message.header.type, WEIR_LEVEL);
+	assert_int_equal(message.level.level, level);
+	fake_take_level(fake, level, fds);
+}
+
+static _Atomic uint64_t *low_word(const struct fake *low)
+{
+	return &low->wait->word;
+}
+
+/* A client of level normal sets the bit of an idle client above it, and of nobody, and dies. */
+static void test_forged_demand_ends(void **state)
+{
+	struct fake high = fake_join(2), low = fake_join(0), forger = fake_join(1);
+	uint64_t own = 1ull << high.bit;
+
+	(void)state;
+	atomic_fetch_or(&forger.below[0]->word, own | 1ull << 40);
+	assert_true(atomic_load(low_word(&low)) == (own | 1ull << 40));
+	fake_leave(&forger);
+	assert_true(atomic_load(low_word(&low)) == own); /* the agent sees nobody's bit at once */
+	expect_level(&high, 2);
+	assert_true(atomic_load(low_word(&low)) == 0);
+
+	/* Nothing is lost: a client with work keeps its bit. */
+	forger = fake_join(1);
+	atomic_store(&high.status->outstanding, 1);
+	fake_demand(&high);
+	fake_leave(&forger);
+	for (unsigned i = 1; i <= 4; i++)
+		gpu_sweep(agent.gpus.all, loop_now() + i * GPU_GRACE_NS);
+	assert_true(atomic_load(low_word(&low)) == own);
+	fake_leave(&high);
+	fake_leave(&low);
+}
+
+/* A pod that is lowered keeps what it has mapped. */
+static void test_lowered_has_no_power(void **state)
+{
+	struct fake low = fake_join(0), other = fake_join(2), normal = fake_join(1);
+	struct tenant *tenant = agent.tenants.all;
+
+	(void)state;
+	agent.config.levels.by_default = 2;
+	sessions_decide(&agent.sessions, tenant);
+	expect_level(&low, 2);
+	struct fake lowered = low;
+	fake_demand(&lowered);
+	fake_demand(&other);
+	atomic_store(&other.status->outstanding, 1);
+	agent.config.levels.by_default = 0;
+	sessions_decide(&agent.sessions, tenant);
+	expect_level(&low, 0);
+	expect_level(&normal, 1);
+	expect_level(&other, 2);
+	/* What its superiors show has gone to the new pages. */
+	assert_true(atomic_load(&normal.wait->word) == 1ull << other.bit);
+	assert_true(atomic_load(low_word(&low)) == 1ull << other.bit);
+	for (int level = 0; level < 2; level++) {
+		assert_ptr_not_equal(lowered.below[level], other.below[level]);
+		atomic_store(&lowered.below[level]->word, UINT64_MAX);
+	}
+	assert_true(atomic_load(&normal.wait->word) == 1ull << other.bit);
+	assert_true(atomic_load(low_word(&low)) == 1ull << other.bit);
+	/* Gates that waited for the former pages open. */
+	gpu_sweep(agent.gpus.all, loop_now());
+	assert_true(atomic_load(&lowered.below[1]->word) == 0);
+
+	/* It has no connection while it is lowered. */
+	agent.config.levels.by_default = 1;
+	sessions_decide(&agent.sessions, tenant);
+	expect_level(&low, 1);
+	lowered = low;
+	fake_leave(&low);
+	agent.config.levels.by_default = 0;
+	sessions_decide(&agent.sessions, tenant);
+	low = fake_join(0);
+	atomic_store(&lowered.below[0]->word, UINT64_MAX);
+	assert_true(atomic_load(low_word(&low)) == 1ull << other.bit);
+	fake_leave(&other);
+	fake_leave(&normal);
+	fake_leave(&low);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		AGENT_TEST(test_bad_messages),   AGENT_TEST(test_unknown_type),
-		AGENT_TEST(test_unknown_gpu),    AGENT_TEST(test_unknown_gpus_are_limited),
-		AGENT_TEST(test_limits),         AGENT_TEST(test_no_room_for_pages),
-		AGENT_TEST(test_unseen_process), AGENT_TEST(test_silent),
+		AGENT_TEST(test_bad_messages),
+		AGENT_TEST(test_unknown_type),
+		AGENT_TEST(test_unknown_gpu),
+		AGENT_TEST(test_unknown_gpus_are_limited),
+		AGENT_TEST(test_limits),
+		AGENT_TEST(test_no_room_for_pages),
+		AGENT_TEST(test_unseen_process),
+		AGENT_TEST(test_silent),
 		AGENT_TEST(test_garbage_status),
+		AGENT_TEST(test_low_takes_no_bits),
+		AGENT_TEST(test_forged_demand_ends),
+		AGENT_TEST(test_lowered_has_no_power),
 	};
 
 	return RUN_AGENT_TESTS(tests);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scheduler/client.h"
@@ -131,20 +132,6 @@ static void test_sweep_keeps_owned_bits(void **state)
 	assert_true(word(1) == 0 && word(2) == 0);
 }
 
-/* A lowered client may not have read its message yet. */
-static void test_grace_after_lowering(void **state)
-{
-	(void)state;
-	uint64_t bit = 1ull << add(0, 3, WEIR_BIT_NONE);
-	set_words(bit);
-	gpu_set_level(&gpu, &clients[0], 1);
-	gpu_sweep(&gpu, loop_now());
-	assert_true(word(0) == bit && word(2) == bit);
-	gpu_sweep(&gpu, loop_now() + GPU_GRACE_NS);
-	assert_true(word(0) == bit);
-	assert_true(word(1) == 0 && word(2) == 0);
-}
-
 static void reopen(void)
 {
 	gpu_close(&gpu);
@@ -180,11 +167,17 @@ static void test_claim_of_taken_bit(void **state)
 	assert_int_not_equal(add(1, 2, a), a);
 }
 
+/* Each client has a container of its own. */
 static void test_shared_bit(void **state)
 {
+	static struct tenant *tenants[65]; /* only their addresses matter */
+
 	(void)state;
+	for (int i = 0; i < 65; i++)
+		clients[i].tenant = (struct tenant *)&tenants[i];
 	for (int i = 0; i < 63; i++)
 		assert_true(add(i, 3, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+	assert_true(gpu.bits_refused == 0);
 	assert_int_equal(add(63, 2, WEIR_BIT_NONE), WEIR_BIT_SHARED);
 	assert_int_equal(add(64, 1, 5), WEIR_BIT_SHARED);
 	gpu_share(&gpu);
@@ -199,9 +192,131 @@ static void test_shared_bit(void **state)
 	assert_true(word(0) == 1ull << 63 && word(1) == 0);
 	gpu_remove(&gpu, &clients[64], false);
 	assert_true(word(0) == 0);
+	assert_true(gpu.bits_refused == 2);
 	/* A bit is free again when its owner is gone. */
 	gpu_remove(&gpu, &clients[7], false);
-	assert_true(add(65, 0, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+	assert_true(add(65, 1, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+}
+
+/* However many a container has taken, the next one finds some. */
+static void test_bits_are_a_quota(void **state)
+{
+	static struct tenant *tenants[3];
+	unsigned own = 0;
+
+	(void)state;
+	for (int i = 0; i < 80; i++)
+		clients[i].tenant = (struct tenant *)&tenants[i / 40];
+	for (int i = 0; i < 40; i++)
+		own += add(i, 1, WEIR_BIT_NONE) < WEIR_BITS_OWN;
+	assert_int_equal(own, 32);
+	for (int i = 40; i < 79; i++)
+		own += add(i, 1, WEIR_BIT_NONE) < WEIR_BITS_OWN;
+	assert_int_equal(own, 48);
+	clients[79].tenant = (struct tenant *)&tenants[2];
+	assert_true(add(79, 2, WEIR_BIT_NONE) < WEIR_BITS_OWN);
+}
+
+/* It needs one when it is raised. A library that cannot be told shares one. */
+static void test_raised_client_gets_a_bit(void **state)
+{
+	(void)state;
+	assert_int_equal(add(0, 0, WEIR_BIT_NONE), WEIR_BIT_SHARED);
+	assert_int_equal(add(1, 0, 5), WEIR_BIT_SHARED);
+	clients[0].takes_bit = true;
+	assert_int_equal(gpu.n_shared, 0);
+	gpu_set_level(&gpu, &clients[0], 1);
+	gpu_set_level(&gpu, &clients[1], 1);
+	assert_true(clients[0].bit < WEIR_BITS_OWN && clients[0].tell);
+	assert_int_equal(clients[1].bit, WEIR_BIT_SHARED);
+	assert_int_equal(gpu.n_shared, 1);
+	statuses[1].outstanding = 1;
+	gpu_share(&gpu);
+	assert_true(word(0) == 1ull << WEIR_BIT_SHARED);
+	gpu_set_level(&gpu, &clients[1], 0);
+	assert_true(word(0) == 0);
+}
+
+/* A bit without work is another's doing. Its owner is asked. */
+static void test_unclaimed_bits_are_cleared(void **state)
+{
+	uint64_t now = loop_now();
+
+	(void)state;
+	uint64_t a = 1ull << add(0, 2, WEIR_BIT_NONE), b = 1ull << add(1, 2, WEIR_BIT_NONE);
+	statuses[1].outstanding = 1;
+	set_words(a | b);
+	gpu_sweep(&gpu, now);
+	assert_true(word(0) == (a | b)); /* it may have been set just now */
+	statuses[0].outstanding = 1;
+	gpu_sweep(&gpu, now + GPU_CLAIM_NS);
+	statuses[0].outstanding = 0;
+	gpu_sweep(&gpu, now + 2 * GPU_CLAIM_NS);
+	assert_true(word(0) == (a | b)); /* that was its work */
+	gpu_sweep(&gpu, now + 3 * GPU_CLAIM_NS);
+	assert_true(word(0) == b && word(1) == b);
+}
+
+static unsigned told; /* bit i: clients[i] */
+
+static void note_told(const struct client *client)
+{
+	told |= 1u << (client - clients);
+}
+
+static ino_t inode(unsigned level)
+{
+	struct stat info;
+
+	assert_int_equal(fstat(gpu.region.writable[level], &info), 0);
+	return info.st_ino;
+}
+
+/* Its demand goes to the new page; the former page's gates open. */
+static void test_lost_right_renews_pages(void **state)
+{
+	ino_t before[3] = {inode(0), inode(1), inode(2)};
+	struct weir_demand_page *former[3];
+
+	(void)state;
+	uint64_t a = 1ull << add(0, 3, WEIR_BIT_NONE), b = 1ull << add(1, 3, WEIR_BIT_NONE);
+	add(2, 1, WEIR_BIT_NONE);
+	add(3, 0, WEIR_BIT_NONE);
+	statuses[0].outstanding = statuses[1].outstanding = 1;
+	for (int i = 0; i < 4; i++)
+		clients[i].tell_level = note_told;
+	memcpy(former, gpu.region.demand, sizeof(former));
+	set_words(a | b);
+	gpu_set_level(&gpu, &clients[0], 1);
+	told = 0;
+	gpu_tell(&gpu);
+	assert_true(inode(0) == before[0]);
+	assert_true(inode(1) != before[1] && inode(2) != before[2]);
+	assert_true(word(0) == (a | b) && word(1) == b && word(2) == b);
+	assert_int_equal(told, 1 << 0 | 1 << 1 | 1 << 2);
+	gpu_sweep(&gpu, loop_now());
+	assert_true(former[1]->word == 0 && former[2]->word == 0);
+	assert_true(word(1) == b);
+}
+
+/* The agent was away while its level was lowered, or it does not come back. */
+static void test_rights_end_over_a_restart(void **state)
+{
+	ino_t before[3] = {inode(0), inode(1), inode(2)};
+
+	(void)state;
+	uint8_t a = add(0, 2, WEIR_BIT_NONE), b = add(1, 3, WEIR_BIT_NONE);
+	reopen();
+	assert_int_equal(add(1, 3, b), b);
+	assert_true(inode(0) == before[0] && inode(1) == before[1] && inode(2) == before[2]);
+	assert_int_equal(add(0, 1, a), a);
+	assert_true(inode(0) == before[0] && inode(1) != before[1] && inode(2) == before[2]);
+	before[1] = inode(1);
+	/* Nobody claims a bit. */
+	reopen();
+	assert_true(inode(1) == before[1]);
+	gpu_sweep(&gpu, loop_now() + GPU_GRACE_NS);
+	assert_true(inode(0) != before[0] && inode(1) != before[1] && inode(2) != before[2]);
 }
 
 static int make_folder(void **state)
@@ -253,11 +368,15 @@ int main(void)
 		GPU_TEST(test_above),
 		GPU_TEST(test_dead_client_leaves_no_demand),
 		GPU_TEST(test_sweep_keeps_owned_bits),
-		GPU_TEST(test_grace_after_lowering),
 		GPU_TEST(test_claims_after_restart),
 		GPU_TEST(test_claim_of_taken_bit),
 		GPU_TEST(test_swept_while_others_come_and_go),
 		GPU_TEST(test_shared_bit),
+		GPU_TEST(test_bits_are_a_quota),
+		GPU_TEST(test_raised_client_gets_a_bit),
+		GPU_TEST(test_unclaimed_bits_are_cleared),
+		GPU_TEST(test_lost_right_renews_pages),
+		GPU_TEST(test_rights_end_over_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

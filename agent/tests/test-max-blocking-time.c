@@ -186,6 +186,7 @@ static void test_looks_where_there_are_levels(void **state)
 	come(0, 0, 0);
 	come(1, 0, 10 * MS);
 	assert_int_equal(loop_step(&loop, 3 * MAX_BLOCKING_TIME_LOOK_NS / MS), 0);
+	clients[1].takes_bit = true;
 	gpu_set_level(&gpu, &clients[1], 1);
 	statuses[1].busy_period = 5 * MS;
 	assert_int_equal(loop_step(&loop, 3000), 1);

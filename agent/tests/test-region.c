@@ -65,7 +65,7 @@ static void test_survives(void **state)
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	atomic_store(&region.demand[1]->word, 42);
-	atomic_store(region.taken, 7);
+	atomic_store(&region.taken->bits, 7);
 	region_deinit(&region);
 	folder_close(&root);
 
@@ -73,7 +73,7 @@ static void test_survives(void **state)
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	assert_int_equal(atomic_load(&region.demand[1]->word), 42);
 	assert_int_equal(atomic_load(&region.demand[0]->word), 0);
-	assert_int_equal(atomic_load(region.taken), 7);
+	assert_int_equal(atomic_load(&region.taken->bits), 7);
 	region_deinit(&region);
 	region_remove(&root, NAME);
 	assert_int_equal(faccessat(root.dir, NAME, F_OK, 0), -1);
