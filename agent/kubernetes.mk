@@ -13,7 +13,8 @@ test-podlist_SRC       := agent/tests/test-podlist.c agent/kubernetes/podlist.c 
 test-podlist_STATIC    := base
 test-podlist_LIBS      := -lcmocka -lcjson
 test-kubeconfig_SRC    := agent/tests/test-kubeconfig.c agent/kubernetes/kubeconfig.c
-test-kubeconfig_STATIC := base
+test-kubeconfig_STATIC := node base
+test-kubeconfig_CPPFLAGS := -Iagent/include
 test-kubeconfig_LIBS   := -lcmocka -lyaml
 test-pods_SRC          := agent/tests/test-pods.c agent/kubernetes/pods.c agent/kubernetes/podlist.c agent/kubernetes/container.c \
                           agent/kubernetes/kubeconfig.c agent/kubernetes/transfer.c agent/kubernetes/api.c
@@ -27,7 +28,8 @@ fuzz-cgroup_STATIC     := base
 fuzz-pods_SRC          := agent/tests/fuzz/fuzz-pods.c agent/kubernetes/podlist.c agent/kubernetes/container.c
 fuzz-pods_STATIC       := base
 fuzz-pods_LIBS         := -lcjson
-fuzz-kubeconfig_SRC    := agent/tests/fuzz/fuzz-kubeconfig.c agent/kubernetes/kubeconfig.c
+fuzz-kubeconfig_SRC    := $(addprefix agent/,tests/fuzz/fuzz-kubeconfig.c kubernetes/kubeconfig.c common/yaml.c common/units.c)
+fuzz-kubeconfig_CPPFLAGS := -Iagent/include
 fuzz-kubeconfig_STATIC := base
 fuzz-kubeconfig_LIBS   := -lyaml
 

@@ -31,7 +31,7 @@ int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *forma
 	return -EINVAL;
 }
 
-static int open_file(struct yaml_file *file, const char *text, size_t size)
+int yaml_open(struct yaml_file *file, const char *text, size_t size)
 {
 	yaml_parser_t parser;
 	int r = 0;
@@ -164,7 +164,7 @@ int yaml_parse(const struct yaml_field *fields, void *target, const char *name, 
 	       size_t size, char *message, size_t message_size)
 {
 	struct yaml_file file = {.name = name, .message = message, .message_size = message_size};
-	int r = open_file(&file, text, size);
+	int r = yaml_open(&file, text, size);
 	const yaml_node_t *root = r < 0 ? NULL : yaml_document_get_root_node(&file.document);
 
 	if (root)

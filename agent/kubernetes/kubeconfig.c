@@ -2,6 +2,7 @@
 
 #include "weir/error.h"
 #include "weir/file.h"
+#include "weir/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +10,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <yaml.h>
 
-/* A document and where its error message goes. */
 struct reader {
-	yaml_document_t *document;
-	const char *folder;
-	char *message;
-	size_t message_size;
+	struct yaml_file file;
+	const char *folder; /* of relative paths */
 };
 
 static int __attribute__((format(printf, 4, 5)))
@@ -40,31 +37,31 @@ static const char *scalar(const yaml_node_t *node)
 }
 
 /* The value of @key in a mapping; NULL: none. */
-static yaml_node_t *lookup(const struct reader *r, const yaml_node_t *map, const char *key)
+static yaml_node_t *lookup(struct reader *r, const yaml_node_t *map, const char *key)
 {
 	if (!map || map->type != YAML_MAPPING_NODE)
 		return NULL;
 	for (const yaml_node_pair_t *pair = map->data.mapping.pairs.start;
 	     pair < map->data.mapping.pairs.top; pair++) {
-		const char *name = scalar(yaml_document_get_node(r->document, pair->key));
+		const char *name = scalar(yaml_document_get_node(&r->file.document, pair->key));
 		if (name && strcmp(name, key) == 0)
-			return yaml_document_get_node(r->document, pair->value);
+			return yaml_document_get_node(&r->file.document, pair->value);
 	}
 	return NULL;
 }
 
 /* The mapping @what in the entry @name of the list @list. */
-static yaml_node_t *lookup_named(const struct reader *r, const char *list, const char *name,
+static yaml_node_t *lookup_named(struct reader *r, const char *list, const char *name,
 				 const char *what)
 {
-	const yaml_node_t *root = yaml_document_get_root_node(r->document);
+	const yaml_node_t *root = yaml_document_get_root_node(&r->file.document);
 	const yaml_node_t *entries = lookup(r, root, list);
 
 	if (!entries || entries->type != YAML_SEQUENCE_NODE)
 		return NULL;
 	for (const yaml_node_item_t *item = entries->data.sequence.items.start;
 	     item < entries->data.sequence.items.top; item++) {
-		const yaml_node_t *entry = yaml_document_get_node(r->document, *item);
+		const yaml_node_t *entry = yaml_document_get_node(&r->file.document, *item);
 		const char *entry_name = scalar(lookup(r, entry, "name"));
 		if (entry_name && strcmp(entry_name, name) == 0)
 			return lookup(r, entry, what);
@@ -121,7 +118,7 @@ static bool decode(const char *text, char *out, size_t *size)
 }
 
 /* NAME-data (base64) overrides NAME (a path), as everywhere in Kubernetes. */
-static int read_pem(const struct reader *r, const yaml_node_t *map, const char *name,
+static int read_pem(struct reader *r, const yaml_node_t *map, const char *name,
 		    struct kubeconfig_pem *out)
 {
 	char data_name[64];
@@ -134,20 +131,20 @@ static int read_pem(const struct reader *r, const yaml_node_t *map, const char *
 		if (!out->data)
 			return error_origin(-ENOMEM);
 		if (!decode(data, out->data, &out->size))
-			return fail(r->message, r->message_size, -EINVAL,
+			return fail(r->file.message, r->file.message_size, -EINVAL,
 				    "kubeconfig: %s is not base64", data_name);
 		return 0;
 	}
 	return path && *path ? join_path(&out->file, r->folder, path) : 0;
 }
 
-static int read_cluster(const struct reader *r, const yaml_node_t *cluster, struct kubeconfig *out)
+static int read_cluster(struct reader *r, const yaml_node_t *cluster, struct kubeconfig *out)
 {
 	const char *server = scalar(lookup(r, cluster, "server"));
 	const char *insecure = scalar(lookup(r, cluster, "insecure-skip-tls-verify"));
 
 	if (!server || (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0))
-		return fail(r->message, r->message_size, -EINVAL,
+		return fail(r->file.message, r->file.message_size, -EINVAL,
 			    "kubeconfig: the cluster's server is missing or no http(s) URL");
 	out->insecure = insecure && strcmp(insecure, "true") == 0;
 	int e = copy_text(&out->server, server);
@@ -156,14 +153,14 @@ static int read_cluster(const struct reader *r, const yaml_node_t *cluster, stru
 	return e < 0 ? e : read_pem(r, cluster, "certificate-authority", &out->authority);
 }
 
-static int read_user(const struct reader *r, const yaml_node_t *user, struct kubeconfig *out)
+static int read_user(struct reader *r, const yaml_node_t *user, struct kubeconfig *out)
 {
 	const char *token = scalar(lookup(r, user, "token"));
 	const char *token_file = scalar(lookup(r, user, "tokenFile"));
 	int e = 0;
 
 	if (lookup(r, user, "exec") || lookup(r, user, "auth-provider"))
-		return fail(r->message, r->message_size, -ENOTSUP,
+		return fail(r->file.message, r->file.message_size, -ENOTSUP,
 			    "kubeconfig: the user's credentials come from a program (exec or "
 			    "auth-provider); only tokens and certificates are supported");
 	if (token)
@@ -175,9 +172,9 @@ static int read_user(const struct reader *r, const yaml_node_t *user, struct kub
 	return e < 0 ? e : read_pem(r, user, "client-key", &out->key);
 }
 
-static int read_document(const struct reader *r, struct kubeconfig *out)
+static int read_document(struct reader *r, struct kubeconfig *out)
 {
-	const yaml_node_t *root = yaml_document_get_root_node(r->document);
+	const yaml_node_t *root = yaml_document_get_root_node(&r->file.document);
 	const char *current = scalar(lookup(r, root, "current-context"));
 	const yaml_node_t *context =
 		current ? lookup_named(r, "contexts", current, "context") : NULL;
@@ -185,7 +182,7 @@ static int read_document(const struct reader *r, struct kubeconfig *out)
 	const char *user = scalar(lookup(r, context, "user"));
 
 	if (!cluster)
-		return fail(r->message, r->message_size, -EINVAL,
+		return fail(r->file.message, r->file.message_size, -EINVAL,
 			    "kubeconfig: current-context names no context with a cluster");
 	int e = read_cluster(r, lookup_named(r, "clusters", cluster, "cluster"), out);
 	if (e < 0 || !user)
@@ -193,42 +190,22 @@ static int read_document(const struct reader *r, struct kubeconfig *out)
 	return read_user(r, lookup_named(r, "users", user, "user"), out);
 }
 
-static int load_document(yaml_document_t *document, const char *text, size_t size, char *message,
-			 size_t message_size)
-{
-	yaml_parser_t parser;
-
-	if (!yaml_parser_initialize(&parser))
-		return error_origin(-ENOMEM);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
-	int r = 0;
-	if (!yaml_parser_load(&parser, document))
-		r = fail(message, message_size, -EINVAL, "kubeconfig:%zu:%zu: %s",
-			 parser.problem_mark.line + 1, parser.problem_mark.column + 1,
-			 parser.problem ? parser.problem : "not YAML");
-	yaml_parser_delete(&parser);
-	return r;
-}
-
 int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, const char *folder,
 		     char *message, size_t message_size)
 {
-	struct kubeconfig config = {0};
-	yaml_document_t document;
+	struct reader reader = {
+		{.name = "kubeconfig", .message = message, .message_size = message_size}, folder};
 
+	*out = (struct kubeconfig){0};
 	if (size > KUBECONFIG_SIZE_MAX)
 		return fail(message, message_size, -E2BIG, "kubeconfig: larger than 1 MiB");
-	int r = load_document(&document, text, size, message, message_size);
+	int r = yaml_open(&reader.file, text, size);
+	if (r == 0)
+		r = read_document(&reader, out);
+	yaml_document_delete(&reader.file.document);
 	if (r < 0)
-		return r;
-	r = read_document(&(struct reader){&document, folder, message, message_size}, &config);
-	yaml_document_delete(&document);
-	if (r < 0) {
-		kubeconfig_deinit(&config);
-		return r;
-	}
-	*out = config;
-	return 0;
+		kubeconfig_deinit(out);
+	return r;
 }
 
 /* Reads the whole file @path as a string. Returns its size; -E2BIG: it does not fit. */
@@ -261,29 +238,26 @@ int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, siz
 int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
 		      size_t message_size)
 {
-	struct kubeconfig config = {0};
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
 
+	*out = (struct kubeconfig){0};
 	if (!host || !*host || !port || !*port)
 		return fail(message, message_size, -ENOENT,
 			    "not in a pod ($KUBERNETES_SERVICE_HOST is not set) and no kubeconfig "
 			    "given");
 	bool v6 = strchr(host, ':') != NULL;
-	if (asprintf(&config.server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
-		     port) < 0) {
-		config.server = NULL;
+	if (asprintf(&out->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) <
+	    0) {
+		out->server = NULL;
 		return error_origin(-ENOMEM);
 	}
-	int r = join_path(&config.authority.file, folder, "ca.crt");
+	int r = join_path(&out->authority.file, folder, "ca.crt");
 	if (r == 0)
-		r = join_path(&config.token_file, folder, "token");
-	if (r < 0) {
-		kubeconfig_deinit(&config);
-		return r;
-	}
-	*out = config;
-	return 0;
+		r = join_path(&out->token_file, folder, "token");
+	if (r < 0)
+		kubeconfig_deinit(out);
+	return r;
 }
 
 static void pem_deinit(struct kubeconfig_pem *pem)

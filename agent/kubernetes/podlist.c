@@ -216,27 +216,24 @@ int podlist_parse(struct podlist *out, const char *text, size_t size, const stru
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(json, "metadata");
 	const cJSON *items = cJSON_GetObjectItemCaseSensitive(json, "items");
 	const char *next = member_text(meta, "continue");
-	struct podlist list = {0};
 
+	*out = (struct podlist){0};
 	/* A Go server writes an empty list as null. */
 	if (!(cJSON_IsArray(items) || cJSON_IsNull(items)) ||
-	    !copy_member(list.resource_version, sizeof(list.resource_version), meta,
+	    !copy_member(out->resource_version, sizeof(out->resource_version), meta,
 			 "resourceVersion"))
 		return -EINVAL;
 	if ((size_t)cJSON_GetArraySize(items) > max)
 		return -E2BIG;
-	int r = parse_items(&list, items, names);
+	int r = parse_items(out, items, names);
 	if (r == 0 && next && *next) {
-		list.next = strdup(next);
-		if (!list.next)
+		out->next = strdup(next);
+		if (!out->next)
 			r = error_origin(-ENOMEM);
 	}
-	if (r < 0) {
-		podlist_deinit(&list);
-		return r;
-	}
-	*out = list;
-	return 0;
+	if (r < 0)
+		podlist_deinit(out);
+	return r;
 }
 
 void podlist_deinit(struct podlist *list)
@@ -271,30 +268,26 @@ int podlist_parse_event(struct podlist_event *out, const char *line, size_t size
 	cleanup(json_deletep) cJSON *json = cJSON_ParseWithLength(line, size);
 	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "object");
 	const char *type = member_text(json, "type");
-	struct podlist_event event = {0};
 
+	*out = (struct podlist_event){0};
 	if (!type || !cJSON_IsObject(object))
 		return -EINVAL;
-	event.type = event_type(type);
-	if (event.type == PODLIST_EVENT_ERROR) {
+	out->type = event_type(type);
+	if (out->type == PODLIST_EVENT_ERROR) {
 		const cJSON *code = cJSON_GetObjectItemCaseSensitive(object, "code");
 		const char *message = member_text(object, "message");
-		event.code = cJSON_IsNumber(code) ? code->valueint : 0;
-		snprintf(event.message, sizeof(event.message), "%s", message ? message : "");
-		*out = event;
+		out->code = cJSON_IsNumber(code) ? code->valueint : 0;
+		snprintf(out->message, sizeof(out->message), "%s", message ? message : "");
 		return 0;
 	}
-	copy_member(event.resource_version, sizeof(event.resource_version),
+	copy_member(out->resource_version, sizeof(out->resource_version),
 		    cJSON_GetObjectItemCaseSensitive(object, "metadata"), "resourceVersion");
-	if (event.type == PODLIST_EVENT_CHANGED || event.type == PODLIST_EVENT_DELETED) {
-		int r = parse_pod(&event.pod, object, names);
-		if (r < 0)
-			return r;
-		if (!event.pod)
-			event.type = PODLIST_EVENT_IGNORED;
-	}
-	*out = event;
-	return 0;
+	if (out->type != PODLIST_EVENT_CHANGED && out->type != PODLIST_EVENT_DELETED)
+		return 0;
+	int r = parse_pod(&out->pod, object, names);
+	if (r == 0 && !out->pod)
+		out->type = PODLIST_EVENT_IGNORED;
+	return r;
 }
 
 void podlist_event_deinit(struct podlist_event *event)

@@ -77,6 +77,10 @@ extern const char yaml_null[];
 					: -1]),                                              \
 		sizeof(void *) + sizeof(size_t)
 
+/* Parses @text into file->document, which the caller deletes, even if it fails. The rest of @file
+ * is set. 0; or -EINVAL, and one line in the message; or -ENOMEM. */
+int yaml_open(struct yaml_file *file, const char *text, size_t size);
+
 /* Sets the default texts of @fields and their sections. 0, or -ENOMEM with some of them set. */
 int yaml_set_texts(const struct yaml_field *fields, void *target);
 /* Frees all texts and lists of @fields and their sections. */
