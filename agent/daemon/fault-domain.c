@@ -32,9 +32,9 @@ void fault_domain_look(struct events *events, struct pods *pods, const struct gp
 		if (!pod)
 			continue;
 		tenant->fault_domain_told = true;
-		events_tell_pod(events, pod, EVENT_WARNING, "SharedFaultDomain",
-				"%s has one MPS server for pods of several namespaces: if one of "
-				"them is killed in a long kernel, the others' work fails with it",
-				gpu->id);
+		events_tell(events, pod, EVENT_WARNING, "SharedFaultDomain",
+			    "%s has one MPS server for pods of several namespaces: if one of "
+			    "them is killed in a long kernel, the others' work fails with it",
+			    gpu->id);
 	}
 }

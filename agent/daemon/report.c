@@ -57,10 +57,10 @@ static void tell_health(struct monitor *monitor, const struct monitor_gpu *gpu)
 	if (!gpu->healthy)
 		snprintf(news, sizeof(news), ": %s", gpu->reason);
 	find_audience(&audience, report, gpu->gpu);
-	events_tell_node(report->events, type, reason, "%s%s", id, news);
+	events_tell(report->events, NULL, type, reason, "%s%s", id, news);
 	for (size_t i = 0; i < audience.n; i++)
-		events_tell_pod(report->events, audience.pods[i], type, reason,
-				"%s, which this pod uses%s%s", id, gpu->healthy ? "," : "", news);
+		events_tell(report->events, audience.pods[i], type, reason,
+			    "%s, which this pod uses%s%s", id, gpu->healthy ? "," : "", news);
 }
 
 /* Labels */

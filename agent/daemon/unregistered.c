@@ -58,10 +58,10 @@ static void report(struct unregistered *unregistered, const struct gpu_process *
 		    "namespace '%s', pod '%s', container '%s': process %d uses %s without libweir",
 		    pod->namespace_, pod->name, container->name, (int)process->key.pid,
 		    process->key.gpu->id);
-	events_tell_pod(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcess",
-			"container %s: a process uses %s without libweir; it is not held back, and "
-			"its memory is not limited",
-			container->name, process->key.gpu->id);
+	events_tell(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcess",
+		    "container %s: a process uses %s without libweir; it is not held back, and "
+		    "its memory is not limited",
+		    container->name, process->key.gpu->id);
 }
 
 static void end(struct unregistered *unregistered, struct gpu_process *process,
@@ -80,9 +80,9 @@ static void end(struct unregistered *unregistered, struct gpu_process *process,
 	unregistered->n_killed++;
 	log_limited(LOG_WARNING, 1, "killed process %d of pod '%s'", (int)process->key.pid,
 		    pod->name);
-	events_tell_pod(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
-			"container %s: killed a process that used %s without libweir",
-			container->name, process->key.gpu->id);
+	events_tell(unregistered->events, pod, EVENT_WARNING, "UnregisteredGPUProcessKilled",
+		    "container %s: killed a process that used %s without libweir", container->name,
+		    process->key.gpu->id);
 }
 
 static void judge(struct unregistered *unregistered, struct gpu_process *process, uint64_t now)

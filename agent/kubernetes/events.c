@@ -230,16 +230,26 @@ static struct event *add(struct events *events, const char *key, const struct ev
 	return event;
 }
 
-static void tell(struct events *events, struct event *as, const char *format, va_list args)
+void events_tell(struct events *events, const struct pod *pod, enum event_type type,
+		 const char *reason, const char *format, ...)
 {
-	char key[sizeof(as->key)];
-	struct event *event;
+	struct event fresh = {.type = type, .reason = reason}, *event;
+	char key[sizeof(fresh.key)];
+	va_list args;
 
-	vsnprintf(as->message, sizeof(as->message), format, args);
-	snprintf(key, sizeof(key), "%s %s %s", as->uid, as->reason, as->message);
+	if (!events)
+		return;
+	va_start(args, format);
+	vsnprintf(fresh.message, sizeof(fresh.message), format, args);
+	va_end(args);
+	snprintf(fresh.uid, sizeof(fresh.uid), "%s", pod ? pod->uid : "");
+	snprintf(fresh.namespace_, sizeof(fresh.namespace_), "%s",
+		 pod ? pod->namespace_ : "default");
+	snprintf(fresh.object, sizeof(fresh.object), "%s", pod ? pod->name : events->node);
+	snprintf(key, sizeof(key), "%s %s %s", fresh.uid, reason, fresh.message);
 	HASH_FIND_STR(events->all, key, event);
 	if (!event)
-		event = add(events, key, as);
+		event = add(events, key, &fresh);
 	if (!event)
 		return;
 	event->count++;
@@ -248,36 +258,6 @@ static void tell(struct events *events, struct event *as, const char *format, va
 	if (!events->flushing)
 		loop_timer_set(&events->flush, 0, 0);
 	events->flushing = true;
-}
-
-void events_tell_pod(struct events *events, const struct pod *pod, enum event_type type,
-		     const char *reason, const char *format, ...)
-{
-	struct event event = {.type = type, .reason = reason};
-	va_list args;
-
-	if (!events)
-		return;
-	snprintf(event.uid, sizeof(event.uid), "%s", pod->uid);
-	snprintf(event.namespace_, sizeof(event.namespace_), "%s", pod->namespace_);
-	snprintf(event.object, sizeof(event.object), "%s", pod->name);
-	va_start(args, format);
-	tell(events, &event, format, args);
-	va_end(args);
-}
-
-void events_tell_node(struct events *events, enum event_type type, const char *reason,
-		      const char *format, ...)
-{
-	struct event event = {.type = type, .reason = reason, .namespace_ = "default"};
-	va_list args;
-
-	if (!events)
-		return;
-	snprintf(event.object, sizeof(event.object), "%s", events->node);
-	va_start(args, format);
-	tell(events, &event, format, args);
-	va_end(args);
 }
 
 uint64_t events_dropped(const struct events *events)

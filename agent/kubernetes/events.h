@@ -28,12 +28,10 @@ int events_new(struct events **out, struct loop *loop, struct api *api, const ch
 /* All functions accept NULL and then do nothing. */
 void events_free(struct events *events);
 
-/* @reason: a constant in CamelCase. The message is cut at 1 KiB. */
-void events_tell_pod(struct events *events, const struct pod *pod, enum event_type type,
-		     const char *reason, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
-void events_tell_node(struct events *events, enum event_type type, const char *reason,
-		      const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* About @pod; NULL: about the node. @reason: a constant in CamelCase. The message is cut at 1 KiB.
+ */
+void events_tell(struct events *events, const struct pod *pod, enum event_type type,
+		 const char *reason, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* The number of dropped events. */
 uint64_t events_dropped(const struct events *events);

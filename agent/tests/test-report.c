@@ -174,7 +174,7 @@ static void expect(const cJSON *json, const char *a, const char *b, const char *
 static void a_pods_event_has_what_kubectl_shows(void **state)
 {
 	(void)state;
-	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "so it \"is\" %d", 7);
+	events_tell(client.events, pod, EVENT_WARNING, "Because", "so it \"is\" %d", 7);
 	run_until(1);
 	const struct seen *seen = &server.seen[0];
 	assert_string_equal(seen->method, "POST");
@@ -206,7 +206,7 @@ static void a_long_name_is_cut_well(void **state)
 	memset(pod->name, 'a', 250);
 	pod->name[198] = '.';
 	pod->name[199] = '-';
-	events_tell_pod(client.events, pod, EVENT_NORMAL, "Because", "so it is");
+	events_tell(client.events, pod, EVENT_NORMAL, "Because", "so it is");
 	run_until(1);
 	cJSON *json = cJSON_Parse(server.seen[0].body);
 	const char *name = text_of(json, "metadata", "name");
@@ -221,7 +221,7 @@ static void a_long_name_is_cut_well(void **state)
 static void a_nodes_event_is_in_the_default_namespace(void **state)
 {
 	(void)state;
-	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	events_tell(client.events, NULL, EVENT_NORMAL, "Fine", "again");
 	run_until(1);
 	cJSON *json = cJSON_Parse(server.seen[0].body);
 	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/default/events");
@@ -237,14 +237,14 @@ static void repetitions_are_one_event(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 5; i++)
-		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of this");
-	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of that");
+		events_tell(client.events, pod, EVENT_WARNING, "Because", "of this");
+	events_tell(client.events, pod, EVENT_WARNING, "Because", "of that");
 	run_until(2);
 	cJSON *json = cJSON_Parse(server.seen[0].body);
 	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 5);
 	cJSON_Delete(json);
 	/* The count follows later, not each time. */
-	events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of this");
+	events_tell(client.events, pod, EVENT_WARNING, "Because", "of this");
 	run_until(2);
 }
 
@@ -252,11 +252,11 @@ static void no_more_are_sent_at_once_than_allowed(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 3 * EVENTS_BURST; i++)
-		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of %d", i);
+		events_tell(client.events, pod, EVENT_WARNING, "Because", "of %d", i);
 	run_at_least(EVENTS_BURST);
 	assert_true(server.n < 2 * EVENTS_BURST);
 	for (int i = 0; i < EVENTS_MAX; i++)
-		events_tell_pod(client.events, pod, EVENT_WARNING, "Because", "of more, %d", i);
+		events_tell(client.events, pod, EVENT_WARNING, "Because", "of more, %d", i);
 	assert_true(events_dropped(client.events) > 0);
 }
 
@@ -264,7 +264,7 @@ static void a_server_in_trouble_is_asked_again(void **state)
 {
 	(void)state;
 	server.failures = 1;
-	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	events_tell(client.events, NULL, EVENT_NORMAL, "Fine", "again");
 	run_until(2);
 	assert_string_equal(server.seen[0].body, server.seen[1].body);
 }
@@ -273,10 +273,10 @@ static void a_refused_event_is_dropped(void **state)
 {
 	(void)state;
 	server.status = 403;
-	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	events_tell(client.events, NULL, EVENT_NORMAL, "Fine", "again");
 	run_until(1);
 	server.status = 201;
-	events_tell_node(client.events, EVENT_NORMAL, "Fine", "again");
+	events_tell(client.events, NULL, EVENT_NORMAL, "Fine", "again");
 	run_until(2);
 	assert_string_equal(server.seen[1].method, "POST");
 }
@@ -375,8 +375,8 @@ static void pods_that_share_a_server_are_told_once(void **state)
 static void works_without_events_and_labels(void **state)
 {
 	(void)state;
-	events_tell_pod(NULL, pod, EVENT_WARNING, "Because", "of this");
-	events_tell_node(NULL, EVENT_WARNING, "Because", "of this");
+	events_tell(NULL, pod, EVENT_WARNING, "Because", "of this");
+	events_tell(NULL, NULL, EVENT_WARNING, "Because", "of this");
 	assert_int_equal(events_dropped(NULL), 0);
 	events_free(NULL);
 	api_free(NULL);
