@@ -450,12 +450,6 @@ static bool parse_log_level(const char *text, void *target)
 const struct yaml_type yaml_log_level = {"a log level", "error, warning, info or debug",
 					 parse_log_level};
 
-static int say(char *message, size_t size, const char *path, int error)
-{
-	snprintf(message, size, "%s: %s", path, strerror(-error));
-	return error;
-}
-
 int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
 		   size_t message_size)
 {
@@ -464,8 +458,12 @@ int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_o
 	if (!text)
 		return error_origin(-ENOMEM);
 	ssize_t size = file_read(AT_FDCWD, path, text, max + 2);
-	if (size < 0 || (size_t)size > max)
-		return say(message, message_size, path, size < 0 ? (int)size : -EFBIG);
+	if (size > (ssize_t)max)
+		size = -EFBIG;
+	if (size < 0) {
+		snprintf(message, message_size, "%s: %s", path, strerror((int)-size));
+		return (int)size;
+	}
 	*text_out = take(text);
 	*size_out = (size_t)size;
 	return 0;

@@ -255,16 +255,6 @@ int container_parse_cgroup(struct container_identity *out, const char *text)
 	return 0;
 }
 
-/* Reads a file of @folder as a string, cut at @size - 1 bytes. */
-static int read_text(int folder, const char *name, char *text, size_t size)
-{
-	ssize_t n = file_read(folder, name, text, size);
-
-	if (n == -ENOENT)
-		return -ESRCH;
-	return n < 0 ? (int)n : 0;
-}
-
 int container_identify(struct container_identity *out, pid_t pid)
 {
 	struct container_identity found = {.pid = pid};
@@ -279,17 +269,18 @@ int container_identify(struct container_identity *out, pid_t pid)
 		return errno == ENOENT ? -ESRCH : error_origin(-errno);
 
 	/* Not the owner of /proc/PID, which is root for a process that is not dumpable. */
-	int r = read_text(folder, "status", text, sizeof(text));
-	if (r < 0)
-		return r;
+	ssize_t n = file_read(folder, "status", text, sizeof(text));
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : (int)n;
 	const char *uid = strstr(text, "\nUid:");
 	if (!uid)
 		return error_origin(-EINVAL);
 	found.uid = (uid_t)strtoul(uid + strlen("\nUid:"), NULL, 10);
 
-	r = read_text(folder, "cgroup", text, sizeof(text));
-	if (r == 0)
-		r = container_parse_cgroup(&found, text);
+	n = file_read(folder, "cgroup", text, sizeof(text));
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : (int)n;
+	int r = container_parse_cgroup(&found, text);
 	if (r == 0)
 		*out = found;
 	return r;

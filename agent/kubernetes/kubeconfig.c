@@ -1,5 +1,6 @@
 #include "kubernetes/kubeconfig.h"
 
+#include "weir/base.h"
 #include "weir/error.h"
 #include "weir/file.h"
 #include "weir/yaml.h"
@@ -208,31 +209,17 @@ int kubeconfig_parse(struct kubeconfig *out, const char *text, size_t size, cons
 	return r;
 }
 
-/* Reads the whole file @path as a string. Returns its size; -E2BIG: it does not fit. */
-static ssize_t read_file(char *text, size_t size, const char *path)
-{
-	ssize_t n = file_read(AT_FDCWD, path, text, size);
-
-	return n == (ssize_t)size - 1 ? -E2BIG : n;
-}
-
 int kubeconfig_load(struct kubeconfig *out, const char *path, char *message, size_t message_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096] = ".";
-	char *text = malloc(KUBECONFIG_SIZE_MAX + 2);
+	cleanup(freep) char *text = NULL;
+	size_t size;
+	int r = yaml_load_file(path, KUBECONFIG_SIZE_MAX, &text, &size, message, message_size);
 
-	if (!text)
-		return error_origin(-ENOMEM);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-	ssize_t r = read_file(text, KUBECONFIG_SIZE_MAX + 2, path);
-	if (r < 0)
-		fail(message, message_size, (int)r, "%s: %s", path, strerror((int)-r));
-	else
-		r = kubeconfig_parse(out, text, (size_t)r, folder, message, message_size);
-	free(text);
-	return (int)r;
+	return r < 0 ? r : kubeconfig_parse(out, text, size, folder, message, message_size);
 }
 
 int kubeconfig_in_pod(struct kubeconfig *out, const char *folder, char *message,
@@ -283,13 +270,11 @@ int kubeconfig_token(const struct kubeconfig *config, char *out, size_t size)
 	ssize_t n = (ssize_t)strlen(token);
 
 	if (config->token_file)
-		n = read_file(out, size, config->token_file);
-	else if ((size_t)n < size)
-		memcpy(out, token, (size_t)n + 1);
+		n = file_read(AT_FDCWD, config->token_file, out, size);
 	else
-		n = -E2BIG;
-	if (n < 0)
-		return (int)n;
+		snprintf(out, size, "%s", token);
+	if (n < 0 || n >= (ssize_t)size - 1)
+		return n < 0 ? (int)n : -E2BIG;
 	/* The token goes into a header line: keep only its first line. */
 	out[strcspn(out, " \r\n")] = '\0';
 	return 0;
