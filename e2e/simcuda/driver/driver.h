@@ -56,6 +56,7 @@ struct device {
 	unsigned primary_refs, primary_flags;
 	struct pool *default_pool, *pool;
 	struct block_queue blocks;
+	uint64_t graph_reserved, graph_used; /* bytes that graphs took, and of graphs that exist */
 };
 
 struct stream {
@@ -85,8 +86,9 @@ struct context {
 	unsigned sleepers; /* threads in op_wait(); they keep the struct alive */
 	unsigned flags;
 	size_t limits[LIMIT_COUNT];
-	CUresult fault;    /* sticky */
-	volatile int stop; /* blocks leave */
+	uint64_t limits_charge; /* bytes of what the limits allow beyond the defaults */
+	CUresult fault;         /* sticky */
+	volatile int stop;      /* blocks leave */
 	struct stream legacy;
 	struct stream *streams;  /* all others */
 	uint64_t sequence;       /* counts ops */
@@ -124,6 +126,7 @@ struct module {
 	struct function *functions;
 	size_t n_functions;
 	struct library *library; /* or null */
+	uint64_t charge;         /* bytes of its variables */
 };
 
 struct sim {

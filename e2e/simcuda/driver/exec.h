@@ -64,8 +64,12 @@ struct work {
 			unsigned count;
 			unsigned flags;
 		} memops;
-		CUevent event;       /* WORK_RECORD, WORK_WAIT */
-		CUdeviceptr memory;  /* WORK_FREE, WORK_ALLOC */
+		CUevent event;      /* WORK_RECORD, WORK_WAIT */
+		CUdeviceptr memory; /* WORK_FREE */
+		struct {
+			CUdeviceptr memory;
+			size_t size;
+		} alloc;
 		struct graph *graph; /* WORK_GRAPH: owned */
 	};
 };
@@ -154,6 +158,7 @@ enum range_kind {
 	RANGE_GLOBAL,     /* a variable of a module */
 	RANGE_MANAGED,    /* cuMemAllocManaged */
 	RANGE_MAPPED,     /* cuMemMap */
+	RANGE_GRAPH,      /* of a graph, which has the memory */
 };
 struct range {
 	uintptr_t base;

@@ -31,6 +31,8 @@ struct exec {
 	struct graph *graph; /* in order */
 	struct op *last;     /* end of the last launch; counted */
 	unsigned long long flags;
+	struct device *device; /* null: it has allocated nothing yet */
+	uint64_t allocated;
 };
 
 struct graph *graph_new(void);
@@ -51,6 +53,11 @@ struct node *graph_find_origin(const struct graph *g, CUgraphNode origin);
 struct node *exec_node(CUgraphExec exec, CUgraphNode handle);
 bool edges_plain(const CUgraphEdgeData *edges, size_t n);
 bool capture_uses(const struct graph *g);
+
+/* graph/allocation.c */
+CUresult allocation_work(struct work *out, struct context *ctx, size_t size);
+CUresult allocations_take(struct exec *e, struct device *d); /* at a launch */
+void allocations_leave(struct exec *e);
 
 void node_free(struct node *n);
 bool node_depends(const struct node *n, const struct node *on);

@@ -385,6 +385,59 @@ static void test_module_variables(void **state)
 	fails(cuModuleGetFunction(&fx.add, fx.module, "add"), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* Variables, the buffers that limits size, and graphs take memory of the GPU. */
+static void test_memory_without_allocation(void **state)
+{
+	static const char big[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+				  ".visible .global .align 8 .b8 big[8388608];\n"
+				  ".visible .entry k() { ret; }\n";
+	CUDA_MEM_ALLOC_NODE_PARAMS node = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+		.bytesize = 8 << 20};
+	size_t before = free_memory();
+	cuuint64_t reserved;
+	CUgraphExec exec;
+	CUgraphNode made;
+	CUmodule module;
+	CUgraph graph;
+	CUcontext other;
+
+	(void)state;
+	ok(cuModuleLoadData(&module, big));
+	assert_int_equal(before - free_memory(), 8 << 20);
+	ok(cuModuleUnload(module));
+	assert_int_equal(free_memory(), before);
+
+	ok(cuCtxCreate(&other, NULL, 0, 0));
+	ok(cuModuleLoadData(&module, big));
+	ok(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12 << 20));
+	ok(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)); /* 2 SMs of 1024 threads */
+	assert_int_equal(before - free_memory(), 14 << 20);
+	fails(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	ok(cuCtxDestroy(other));
+	ok(cuCtxSetCurrent(fx.ctx));
+	assert_int_equal(free_memory(), before);
+
+	ok(cuGraphCreate(&graph, 0));
+	ok(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &node));
+	assert_int_equal(cuGraphMemAllocNodeGetParams(made, &node), CUDA_SUCCESS);
+	ok(cuGraphInstantiate(&exec, graph, 0));
+	assert_int_equal(free_memory(), before);
+	ok(cuGraphLaunch(exec, NULL));
+	ok(cuGraphLaunch(exec, NULL));
+	ok(cuMemsetD8(node.dptr, 1, node.bytesize));
+	ok(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved));
+	assert_int_equal(reserved, 8 << 20);
+	ok(cuDeviceGraphMemTrim(0));
+	assert_int_equal(before - free_memory(), 8 << 20);
+	ok(cuGraphExecDestroy(exec));
+	assert_int_equal(before - free_memory(), 8 << 20);
+	ok(cuDeviceGraphMemTrim(0));
+	assert_int_equal(free_memory(), before);
+	ok(cuGraphDestroy(graph));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -402,6 +455,7 @@ int main(void)
 		TEST(test_mapping),
 		TEST(test_pointer_attributes),
 		TEST(test_module_variables),
+		TEST(test_memory_without_allocation),
 	};
 	int failed;
 

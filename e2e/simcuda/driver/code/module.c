@@ -80,7 +80,13 @@ CUresult module_new(struct module **out, struct context *ctx, struct ptx_module 
 	ptx_module_memory(ptx, &memory, &range.size);
 	range.base = (uintptr_t)memory;
 	range.owner = m;
-	if (range.size && (r = range_add(&range))) {
+	r = machine_charge(&sim.machine, ctx->device->gpu, range.size) ? CUDA_ERROR_OUT_OF_MEMORY
+								       : CUDA_SUCCESS;
+	m->charge = r ? 0 : range.size;
+	if (!r && range.size)
+		r = range_add(&range);
+	if (r) {
+		machine_refund(&sim.machine, ctx->device->gpu, m->charge);
 		forget_handles(m);
 		module_unref(m);
 		return r;
@@ -101,6 +107,7 @@ void module_unload(struct module *m)
 	forget_handles(m);
 	while (range_take(m->ctx, m, &range))
 		;
+	machine_refund(&sim.machine, m->ctx->device->gpu, m->charge);
 	if (m->prev)
 		m->prev->next = m->next;
 	else

@@ -70,16 +70,34 @@ CUresult context_current(struct context **out)
 	return (*out)->fault;
 }
 
+static const size_t default_limits[LIMIT_COUNT] = {
+	[CU_LIMIT_STACK_SIZE] = 1024,
+	[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
+	[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+	[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+	[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+	[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
+};
+
+/* Bytes of the GPU that the limits allow beyond the defaults. A stack is each thread's. */
+static uint64_t limits_bytes(const size_t *limits)
+{
+	static const CUlimit buffers[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
+					  CU_LIMIT_MALLOC_HEAP_SIZE};
+	uint64_t sum = 0, each, threads = (uint64_t)MAX_THREADS * sim.machine.config.sms;
+
+	for (size_t i = 0; i < countof(buffers); i++) {
+		each = limits[buffers[i]];
+		each = each > default_limits[buffers[i]] ? each - default_limits[buffers[i]] : 0;
+		if (__builtin_mul_overflow(each, i ? 1 : threads, &each) ||
+		    __builtin_add_overflow(sum, each, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
 static CUresult create(struct context **out, struct device *d, unsigned flags)
 {
-	static const size_t limits[LIMIT_COUNT] = {
-		[CU_LIMIT_STACK_SIZE] = 1024,
-		[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-		[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-	};
 	struct context *ctx = calloc(1, sizeof(*ctx));
 
 	if (!ctx)
@@ -92,7 +110,7 @@ static CUresult create(struct context **out, struct device *d, unsigned flags)
 	ctx->id = ++sim.next_id;
 	ctx->device = d;
 	ctx->flags = flags;
-	memcpy(ctx->limits, limits, sizeof(limits));
+	memcpy(ctx->limits, default_limits, sizeof(default_limits));
 	stream_init(&ctx->legacy, ctx, 0);
 	ctx->legacy.legacy = true;
 	ctx->next = sim.contexts;
@@ -139,6 +157,7 @@ static void destroy(struct context *ctx)
 	while (ctx->modules)
 		module_unload(ctx->modules);
 	range_free_context(ctx);
+	machine_refund(&sim.machine, ctx->device->gpu, ctx->limits_charge);
 	free(ctx);
 }
 
@@ -447,9 +466,20 @@ CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	API_CONTEXT(ctx);
+	size_t limits[LIMIT_COUNT];
+	uint64_t bytes;
 
 	if (limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	memcpy(limits, ctx->limits, sizeof(limits));
+	limits[limit] = value;
+	bytes = limits_bytes(limits);
+	if (bytes > ctx->limits_charge &&
+	    machine_charge(&sim.machine, ctx->device->gpu, bytes - ctx->limits_charge))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (bytes < ctx->limits_charge)
+		machine_refund(&sim.machine, ctx->device->gpu, ctx->limits_charge - bytes);
+	ctx->limits_charge = bytes;
 	ctx->limits[limit] = value;
 	return CUDA_SUCCESS;
 }

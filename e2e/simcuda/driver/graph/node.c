@@ -276,6 +276,26 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode 
 	return add(out, graph, deps, n, &w, empty_from(&w));
 }
 
+static CUresult alloc_from(struct work *out, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+	struct context *ctx;
+
+	RETURN_IF(context_current(&ctx));
+	RETURN_IF(allocation_work(out, ctx, p->bytesize));
+	p->dptr = out->alloc.memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t n,
+				CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+	API_ENTER();
+	struct work w;
+
+	return add(out, graph, deps, n, &w,
+		   params ? alloc_from(&w, params) : CUDA_ERROR_INVALID_VALUE);
+}
+
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
 				  size_t n, CUgraph child)
 {
@@ -346,7 +366,7 @@ EVENT_KIND(cuGraphAddEventRecordNode, cuGraphEventRecordNodeGetEvent,
 EVENT_KIND(cuGraphAddEventWaitNode, cuGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeSetEvent,
 	   cuGraphExecEventWaitNodeSetEvent, WORK_WAIT)
 
-static CUresult any_from(struct work *w, const CUgraphNodeParams *p)
+static CUresult any_from(struct work *w, CUgraphNodeParams *p)
 {
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -380,6 +400,13 @@ static CUresult any_from(struct work *w, const CUgraphNodeParams *p)
 		static_assert(sizeof(ops) == sizeof(p->memOp), "the same but for the name");
 		memcpy(&ops, &p->memOp, sizeof(ops));
 		return memops_from(w, &ops);
+	}
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc = {.bytesize = p->alloc.bytesize};
+		CUresult r = alloc_from(w, &alloc);
+
+		p->alloc.dptr = alloc.dptr;
+		return r;
 	}
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -8,6 +8,7 @@
 static void exec_free(struct exec *e)
 {
 	handle_free(e->handle);
+	allocations_leave(e);
 	graph_free(e->graph);
 	op_unref(e->last);
 	free(e);
@@ -242,6 +243,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 		return capture_launch(s, e);
 	if (s->legacy)
 		RETURN_IF(capture_legacy(s->ctx));
+	RETURN_IF(allocations_take(e, s->ctx->device));
 	mark.ctx = s->ctx;
 	begin = op_new(&mark);
 	if (!begin)

@@ -122,7 +122,7 @@ static CUresult free_range(CUdeviceptr address, bool device)
 
 	RETURN_IF(context_any(&ctx));
 	if (!range_find(address, &range) || range.base != address || !range.mapped ||
-	    range.given_up || of_device(range.kind) != device)
+	    range.given_up || (of_device(range.kind) || range.kind == RANGE_GRAPH) != device)
 		return CUDA_ERROR_INVALID_VALUE;
 	RETURN_IF(capture_allows());
 	if (!range.ctx->fault)

@@ -1,7 +1,7 @@
 /* Stream-ordered memory. An allocation is usable at once, which no correct program can notice; its
  * release is an op of the stream. A pool keeps released memory up to its threshold for later
  * requests. Such memory counts as used by the process. */
-#include "simcuda/driver/exec.h"
+#include "simcuda/driver/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +187,7 @@ static CUresult current_pool(struct pool **out, struct device *d)
 
 static CUresult allocate_async(CUdeviceptr *out, size_t size, struct pool *p, struct stream *s)
 {
-	struct work mark = {.kind = WORK_ALLOC};
+	struct work mark;
 
 	if (!out || !size)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -195,10 +195,10 @@ static CUresult allocate_async(CUdeviceptr *out, size_t size, struct pool *p, st
 		RETURN_IF(capture_legacy(s->ctx));
 	if (!p)
 		RETURN_IF(current_pool(&p, s->ctx->device));
-	RETURN_IF(allocate(out, p, s->ctx, size));
 	if (!s->capture)
-		return CUDA_SUCCESS;
-	mark.memory = *out;
+		return allocate(out, p, s->ctx, size);
+	RETURN_IF(allocation_work(&mark, s->ctx, size));
+	*out = mark.alloc.memory;
 	return stream_submit(s, &mark, NULL);
 }
 
