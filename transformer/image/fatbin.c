@@ -101,7 +101,7 @@ int fatbin_inflate(const struct fatbin_item *item, char **text, size_t *len, str
 		return bad(diag, "an entry cannot be decompressed");
 	}
 	data[size] = '\0';
-	*len = strnlen(data, size); /* padded with zeros */
+	*len = e->kind == FATBIN_PTX ? strnlen(data, size) : size; /* padded with zeros */
 	*text = data;
 	return 0;
 }

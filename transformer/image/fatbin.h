@@ -31,5 +31,6 @@ void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len);
 /* enum fatbin_step, or -EINVAL with @diag filled. */
 int fatbin_next(struct fatbin_walk *walk, struct fatbin_item *item, struct diag *diag);
 
-/* The text of a PTX entry, for free(). 0, or a negative errno with @diag filled. */
+/* The text of a PTX entry, or the contents of another, for free(). 0, or a negative errno with
+ * @diag filled. */
 int fatbin_inflate(const struct fatbin_item *item, char **text, size_t *len, struct diag *diag);

@@ -3,6 +3,7 @@
 
 #include "image/fatbin.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <lz4.h>
 #include <setjmp.h>
@@ -190,6 +191,126 @@ static void broken_images_are_refused(void **state)
 	}
 }
 
+static void variables_in_ptx_count(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} cases[] = {
+		{".version 8.0\n.target sm_80\n.address_size 64\n", 0},
+		{".global .b8 a[1000];", 1000},
+		{".visible .global .align 16 .b8 a[1000];", 1008},
+		{".global .u32 a, b[3], c = 5;", 4 + 12 + 4},
+		{".extern .global .b8 a[];", 0},
+		{".global .v4 .f32 a[2][3];", 96},
+		{".global .attribute(.managed) .f64 a;", 8},
+		{".const .b8 a[0x100] = {1, 2, 3};", 256},
+		{".global .u64 a[] = {x, generic(y)};", 20 * 8},
+		{".visible.global .b8 a[100];", 100},
+		{".target sm_80.global .b8 a[100];", 100},
+		{".global/* .b8 */ .b8 a // [1]\n[100];", 100},
+		{".global .b8 a<100>;", 100},
+		{"// .global .b8 a[100];\n", 0},
+		{"{ ld.global.u32 %r1, [x]; st.global.v2.f32 [y+4], {%f1, %f2}; "
+		 "cvta.to.global.u64 %rd1, %rd2; ld.const.u32 r, [c]; }",
+		 0},
+		{".entry k(.param .u64 .ptr .global .align 4 p) { .global .b8 a[100]; }", 100},
+		{"# 1\n\" .global .b8 a[100];", 100},
+		{"/* .global .b8 a[100];", 100},
+		{".global .b8 a[2*50];", WEIR_VARIABLES_UNKNOWN},
+		{".global .b8 a[N];", WEIR_VARIABLES_UNKNOWN},
+		{".global .b8 a[0x1000000000][0x1000000000];", WEIR_VARIABLES_UNKNOWN},
+		{".global .align 0 .v0 .b0 a;", 0},
+		{".global", 0},
+		{".global .b8 a[", WEIR_VARIABLES_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t bytes = weir_image_variables(cases[i].text, strlen(cases[i].text) + 1, 80);
+		if (bytes != cases[i].bytes)
+			print_message("%s: %llu\n", cases[i].text, (unsigned long long)bytes);
+		assert_true(bytes == cases[i].bytes);
+	}
+}
+
+/* Sections of machine code, as the compiler makes them. */
+struct machine_code {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[6];
+	char names[80];
+};
+
+static struct machine_code machine_code(uint64_t size)
+{
+	static const char names[] = "\0.nv.global\0.nv.global.init\0.nv.constant3\0.nv.shared.k";
+	struct machine_code code = {
+		.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+			 .e_shoff = offsetof(struct machine_code, sections),
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shnum = 6,
+			 .e_shstrndx = 5},
+		.sections = {{0},
+			     {.sh_name = 1, .sh_type = SHT_NOBITS, .sh_size = size},
+			     {.sh_name = 12, .sh_type = SHT_PROGBITS, .sh_size = 400},
+			     {.sh_name = 28, .sh_type = SHT_PROGBITS, .sh_size = 200},
+			     {.sh_name = 42, .sh_type = SHT_NOBITS, .sh_size = 48 << 10},
+			     {.sh_offset = offsetof(struct machine_code, names),
+			      .sh_size = sizeof(names)}},
+	};
+
+	memcpy(code.names, names, sizeof(names));
+	return code;
+}
+
+static void variables_in_machine_code_count(void **state)
+{
+	struct machine_code code = machine_code(4000000);
+	struct image image;
+
+	(void)state;
+	assert_true(weir_image_variables(&code, sizeof(code), 90) == 4000600);
+	begin(&image);
+	add_packed(&image, 0, 90);
+	add_entry(&image, (struct fatbin_entry){.kind = FATBIN_ELF, .sm = 90}, &code, sizeof(code));
+	code = machine_code(8000000);
+	add_entry(&image, (struct fatbin_entry){.kind = FATBIN_ELF, .sm = 80}, &code, sizeof(code));
+	assert_true(weir_image_variables(image.data, image.len, 90) == 4000600);
+	assert_true(weir_image_variables(image.data, image.len, 86) == 8000600);
+	assert_true(weir_image_variables(image.data, image.len, 0) == 8000600);
+	assert_true(weir_image_variables(image.data, image.len, 75) == 0);
+	assert_true(weir_image_variables(image.data, image.len - 1, 90) == WEIR_VARIABLES_UNKNOWN);
+
+	/* Under another name. */
+	code.sections[1].sh_name = 2;
+	assert_true(weir_image_variables(&code, sizeof(code), 90) == 8000600);
+	code.head.e_shnum = 70;
+	assert_true(weir_image_variables(&code, sizeof(code), 90) == WEIR_VARIABLES_UNKNOWN);
+	assert_true(weir_image_variables(&code, 20, 90) == WEIR_VARIABLES_UNKNOWN);
+}
+
+static void packed_machine_code_counts(void **state)
+{
+	struct machine_code code = machine_code(4000000);
+	struct image image;
+	char packed[2048];
+
+	(void)state;
+	for (int zstd = 0; zstd < 2; zstd++) {
+		struct fatbin_entry e = {.kind = FATBIN_ELF,
+					 .sm = 90,
+					 .flags = zstd ? FATBIN_ZSTD : FATBIN_LZ4,
+					 .uncompressed_size = sizeof(code)};
+		size_t len = zstd ? ZSTD_compress(packed, sizeof(packed), &code, sizeof(code), 3)
+				  : (size_t)LZ4_compress_default((const char *)&code, packed,
+								 sizeof(code), sizeof(packed));
+		e.compressed_size = (uint32_t)len;
+		begin(&image);
+		add_entry(&image, e, packed, len);
+		assert_true(weir_image_variables(image.data, image.len, 90) == 4000600);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +319,9 @@ int main(void)
 		cmocka_unit_test(newest_suitable_ptx_is_chosen),
 		cmocka_unit_test(unsuitable_images_are_refused),
 		cmocka_unit_test(broken_images_are_refused),
+		cmocka_unit_test(variables_in_ptx_count),
+		cmocka_unit_test(variables_in_machine_code_count),
+		cmocka_unit_test(packed_machine_code_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,3 +107,9 @@ int weir_object_build(void **out, size_t *out_len, const struct weir_object_requ
  * free(). -ENOENT: there is none. */
 int weir_image_ptx(char **out, size_t *out_len, const void *image, size_t len, unsigned sm,
 		   struct weir_error *error);
+
+/* Bytes that the variables of an image take of a device of compute capability @sm (90: 9.0; 0:
+ * any): the most that one of its members that may run there has. Never less than the driver takes
+ * for them. WEIR_VARIABLES_UNKNOWN: not such an image, or sizes that are not plain numbers. */
+#define WEIR_VARIABLES_UNKNOWN UINT64_MAX
+uint64_t weir_image_variables(const void *image, size_t len, unsigned sm);

@@ -1,4 +1,4 @@
-/* Rewrites a hostile image. The result must be a valid image. */
+/* Counts the variables of a hostile image and rewrites it. The result must be a valid image. */
 #include "weir/transform.h"
 
 #include <assert.h>
@@ -14,6 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	void *out, *again;
 	char *ptx;
 
+	if (weir_image_variables(data, len, 0) < weir_image_variables(data, len, 90))
+		abort();
 	if (!weir_image_ptx(&ptx, &out_len, data, len, 90, &error))
 		free(ptx);
 	if (weir_transform_image(&out, &out_len, data, len, &options, &error))
