@@ -7,6 +7,9 @@ SHARED += libweir.so
 libweir.so_SRC := $(wildcard $(patsubst %,runtime-lib/%/*.c,shim client measure gates preempt autotune launch memory entry)) forward.S
 # Objects of the compile service are checked by their maker's own rules.
 libweir.so_SRC      += transformer/image/object-check.c
+# How much memory the variables of an image take.
+libweir.so_SRC      += $(patsubst %,transformer/%.c,image/variables image/fatbin syntax/lex syntax/diag)
+libweir.so_LIBS     := $(TRANSFORM_LIBS)
 # What it needs of base is compiled here as well, bound to an old glibc like the rest.
 libweir.so_SRC      += $(base_SRC)
 libweir.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
@@ -83,7 +86,7 @@ weir-inside_SRC      := $(libweir.so_SRC)
 weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
 weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
-INSIDE_TESTS := test-stream test-thread test-memory-limit test-function test-function-end test-launch-path test-predict test-preempt test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change
+INSIDE_TESTS := test-stream test-thread test-memory-limit test-memory-code test-function test-function-end test-launch-path test-predict test-preempt test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c
@@ -91,7 +94,7 @@ $1_STATIC   := weir-inside
 $1_CPPFLAGS := $(libweir.so_CPPFLAGS) -DNULL_DRIVER='"$(abspath $(NULL_DRIVER))"'
 $1_CFLAGS   := -Wno-deprecated-declarations
 $1_DEPS     := $(GEN)/forward-names.inc
-$1_LIBS     := -lcmocka -ldl
+$1_LIBS     := $(TRANSFORM_LIBS) -lcmocka -ldl
 endef
 $(foreach t,$(INSIDE_TESTS),$(eval $(call inside-settings,$t)))
 test-memory-limit_LDFLAGS := -Wl,--wrap=nanosleep,--wrap=clock_gettime

@@ -1,26 +1,57 @@
 /* Hooks of code that the program loads and unloads, and of the attributes that it gives its
  * kernels, which hold for their forms as well. */
 #include "client/client.h"
+#include "memory/memory.h"
 #include "preempt/code.h"
 #include "preempt/function.h"
 
-/* @code: the parameter that receives the handle; @data or @path: where the code comes from. */
-#define LOADS(name, code, library, parameters, arguments, data, path) \
-	EXPORT CUresult name parameters                               \
-	{                                                             \
-		driver_ready();                                       \
-		CUresult result = real(name) arguments;               \
-                                                                      \
-		if (result == CUDA_SUCCESS && (code))                 \
-			code_loaded(*(code), library, data, path);    \
-		return result;                                        \
+#include "weir/base.h"
+#include "weir/transform.h"
+
+/* Bytes of the device's memory that the variables of an image take. */
+static uint64_t variables(const void *image, size_t size)
+{
+	int devices = 0, major = 0, minor = 0;
+
+	image = image_extent(image, &size);
+	if (!image)
+		return 0; /* the driver refuses it */
+	if (real(cuDeviceGetCount)(&devices) == CUDA_SUCCESS && devices == 1) {
+		real(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+		real(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
 	}
-#define UNLOADS(name, type)                                 \
-	EXPORT CUresult name(type code)                     \
-	{                                                   \
-		if (driver_ready())                         \
-			code_unload(code, function_unload); \
-		return real(name)(code);                    \
+	return weir_image_variables(image, size, (unsigned)(major * 10 + minor));
+}
+
+/* @code: the parameter that receives the handle; @data or @path: where the code comes from. */
+#define LOADS(name, code, library, parameters, arguments, data, path)                             \
+	EXPORT CUresult name parameters                                                           \
+	{                                                                                         \
+		struct memory_claim claim = {0};                                                  \
+		size_t size = 0;                                                                  \
+		cleanup(freep) char *file = (path) ? image_read(path, &size) : NULL;              \
+		const void *from = (path) ? file : (data);                                        \
+                                                                                                  \
+		if ((path) && !file) /* what is no regular file has no size */                    \
+			return CUDA_ERROR_FILE_NOT_FOUND;                                         \
+		if (driver_ready() && !memory_claim_code(&claim, library, variables(from, size))) \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                          \
+		CUresult result = real(name) arguments;                                           \
+		bool done = result == CUDA_SUCCESS && (code);                                     \
+		if (done && from)                                                                 \
+			code_loaded(*(code), library, from, size);                                \
+		return memory_made_code(&claim, result, library, done ? *(code) : NULL);          \
+	}
+#define UNLOADS(name, type, library)                                           \
+	EXPORT CUresult name(type code)                                        \
+	{                                                                      \
+		struct record record;                                          \
+		bool known = memory_take_code(&record, library, code);         \
+                                                                               \
+		if (driver_ready())                                            \
+			code_unload(code, function_unload);                    \
+		CUresult result = real(name)(code);                            \
+		return known ? memory_released_code(&record, result) : result; \
 	}
 #define FROM_IMAGE (CUmodule * module, const void *image)
 #define LIBRARY(source)                                                                      \
@@ -37,8 +68,8 @@ LOADS(cuLibraryLoadData, library, true, LIBRARY(const void *image),
       (library, image, jit, jit_values, n_jit, options, values, n), image, NULL)
 LOADS(cuLibraryLoadFromFile, library, true, LIBRARY(const char *path),
       (library, path, jit, jit_values, n_jit, options, values, n), NULL, path)
-UNLOADS(cuModuleUnload, CUmodule)
-UNLOADS(cuLibraryUnload, CUlibrary)
+UNLOADS(cuModuleUnload, CUmodule, false)
+UNLOADS(cuLibraryUnload, CUlibrary, true)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {

@@ -26,6 +26,10 @@ struct ledger {
 	uint64_t large; /* bytes in whole chunks */
 	uint64_t small; /* bytes that share chunks */
 	uint64_t pooled;
+	uint64_t contexts; /* each may have all variables of the libraries */
+	/* Of graphs that allocate: bytes of those that can be launched, bytes of others that the
+	 * device may still hold, and what it holds. */
+	uint64_t instantiated, left, reserved;
 	uint64_t published;
 	CUmemoryPool pools[POOLS_MAX];
 	size_t n_pools;
@@ -38,11 +42,17 @@ static struct ledger ledgers[DEVICES_MAX] = {
 	[0 ... DEVICES_MAX - 1] = {.asking = PTHREAD_MUTEX_INITIALIZER,
 				   .lock = PTHREAD_MUTEX_INITIALIZER},
 };
+static _Atomic uint64_t variables; /* bytes, of all libraries */
 _Atomic int ledger_pools;
+_Atomic int ledger_graphs;
 
 static uint64_t sum(const struct ledger *ledger)
 {
-	return ledger->large + account_chunks(ledger->small) + account_chunks(ledger->pooled);
+	uint64_t graphs = ledger->instantiated + ledger->left;
+
+	return ledger->large + account_chunks(ledger->small) + account_chunks(ledger->pooled) +
+	       account_chunks(ledger->contexts * atomic_load(&variables)) +
+	       account_chunks(graphs > ledger->reserved ? graphs : ledger->reserved);
 }
 
 static void publish(struct ledger *ledger)
@@ -206,13 +216,14 @@ static void pools_release(struct ledger *ledger)
 	atomic_fetch_sub(&ledger->readers, 1);
 }
 
-static uint64_t read_pools(struct ledger *ledger)
+static uint64_t read_pools(struct ledger *ledger, uint64_t *graphs)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUmemoryPool pools[POOLS_MAX];
 	size_t n = pools_hold(ledger, pools);
 	cuuint64_t bytes = 0, all = 0;
 
+	*graphs = 0;
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	for (size_t i = 0; i < n; i++)
 		if (real(cuMemPoolGetAttribute)(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
@@ -222,7 +233,7 @@ static uint64_t read_pools(struct ledger *ledger)
 	    real(cuDeviceGetGraphMemAttribute)((CUdevice)(ledger - ledgers),
 					       CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
 					       &bytes) == CUDA_SUCCESS)
-		all += bytes;
+		*graphs = bytes;
 	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	pools_release(ledger);
 	return all;
@@ -235,18 +246,24 @@ static void trim_pools(struct ledger *ledger)
 
 	for (size_t i = 0; i < n; i++)
 		real(cuMemPoolTrimTo)(pools[i], 0);
+	if (ledger->graphs)
+		real(cuDeviceGraphMemTrim)((CUdevice)(ledger - ledgers));
 	pools_release(ledger);
 }
 
 /* Ignores a reading that is older than the last. */
-static void note_pools(struct ledger *ledger, uint64_t ticket, uint64_t bytes)
+static void note_pools(struct ledger *ledger, uint64_t ticket, uint64_t bytes, uint64_t graphs)
 {
+	bool held = ledger->pooled || ledger->reserved, holds = bytes || graphs;
+
 	if (ticket < ledger->settled)
 		return;
 	ledger->settled = ticket;
-	if (!ledger->pooled != !bytes)
-		atomic_fetch_add(&ledger_pools, bytes ? 1 : -1);
+	if (held != holds)
+		atomic_fetch_add(&ledger_pools, holds ? 1 : -1);
 	ledger->pooled = bytes;
+	ledger->reserved = graphs;
+	ledger->left = graphs < ledger->left ? graphs : ledger->left;
 }
 
 /* Reads the pools and gives back @taken. True: they fit. */
@@ -255,11 +272,11 @@ static bool look(struct ledger *ledger, uint64_t taken)
 	pthread_mutex_lock(&ledger->lock);
 	uint64_t ticket = ++ledger->tickets;
 	pthread_mutex_unlock(&ledger->lock);
-	uint64_t bytes = read_pools(ledger);
+	uint64_t graphs, bytes = read_pools(ledger, &graphs);
 
 	pthread_mutex_lock(&ledger->lock);
 	ledger->large -= taken;
-	note_pools(ledger, ticket, bytes);
+	note_pools(ledger, ticket, bytes, graphs);
 	bool fits = reserve(ledger);
 	if (!fits)
 		publish(ledger);
@@ -311,6 +328,51 @@ bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes)
 	return ledger_take(ledger, account_chunks(bytes));
 }
 
+/* Nothing is allocated yet, so it may be too much at first. */
+static bool add(struct ledger *ledger, uint64_t *count, int64_t more)
+{
+	pthread_mutex_lock(&ledger->lock);
+	*count += (uint64_t)more;
+	if (more < 0)
+		publish(ledger);
+	pthread_mutex_unlock(&ledger->lock);
+	return more < 0 || ledger_settle(ledger, 0);
+}
+
+bool ledger_add_variables(int64_t bytes)
+{
+	bool fits = true;
+
+	atomic_fetch_add(&variables, (uint64_t)bytes);
+	for (CUdevice i = 0; i < DEVICES_MAX; i++)
+		if (ledgers[i].contexts)
+			fits &= ledger_of(i) && ledger_settle(&ledgers[i], 0) &&
+				!atomic_load(&ledgers[i].closed);
+	return fits;
+}
+
+bool ledger_add_contexts(CUdevice device, int64_t more)
+{
+	if (device < 0 || device >= DEVICES_MAX)
+		return true; /* the driver refuses it */
+	if (more > 0 && atomic_load(&variables))
+		ledger_of(device);
+	return add(&ledgers[device], &ledgers[device].contexts, more);
+}
+
+bool ledger_add_graph(struct ledger *ledger, uint64_t bytes)
+{
+	return add(ledger, &ledger->instantiated, (int64_t)bytes);
+}
+
+void ledger_drop_graph(struct ledger *ledger, uint64_t bytes)
+{
+	pthread_mutex_lock(&ledger->lock);
+	ledger->instantiated -= bytes;
+	ledger->left += bytes;
+	pthread_mutex_unlock(&ledger->lock);
+}
+
 bool ledger_add_pool(struct ledger *ledger, CUmemoryPool pool)
 {
 	bool known = false;
@@ -352,6 +414,7 @@ void ledger_has_graphs(struct ledger *ledger)
 {
 	pthread_mutex_lock(&ledger->lock);
 	ledger->graphs = true;
+	atomic_store(&ledger_graphs, 1);
 	pthread_mutex_unlock(&ledger->lock);
 }
 
@@ -421,5 +484,7 @@ void ledger_forget(void)
 		pthread_mutex_init(&ledgers[i].asking, NULL);
 		pthread_mutex_init(&ledgers[i].lock, NULL);
 	}
+	atomic_store(&variables, 0);
 	atomic_store(&ledger_pools, 0);
+	atomic_store(&ledger_graphs, 0);
 }

@@ -25,6 +25,16 @@ void ledger_force(struct ledger *ledger, uint64_t bytes);
 /* The memory was released, or not allocated. */
 void ledger_drop(struct ledger *ledger, uint64_t bytes);
 
+/* False: it is too much, but added; the caller adds the negative, which calls no driver for
+ * contexts. Bytes of variables count in each context of every device. Without any, contexts ask no
+ * agent. */
+bool ledger_add_variables(int64_t bytes);
+bool ledger_add_contexts(CUdevice device, int64_t more);
+/* A graph that allocates @bytes is to be instantiated. */
+bool ledger_add_graph(struct ledger *ledger, uint64_t bytes);
+/* It is no more, or was not. Until ledger_settle(), the device may still have what it allocated. */
+void ledger_drop_graph(struct ledger *ledger, uint64_t bytes);
+
 /* Pools that the ledger counts. False: too many. When ledger_remove_pool() returns, no thread uses
  * the pool's handle here. */
 bool ledger_add_pool(struct ledger *ledger, CUmemoryPool pool);
@@ -36,6 +46,7 @@ bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes);
 bool ledger_settle(struct ledger *ledger, uint64_t taken);
 /* From now on the graphs' own memory counts as a pool. */
 void ledger_has_graphs(struct ledger *ledger);
+extern _Atomic int ledger_graphs; /* of any ledger */
 
 /* The limit, and what all processes of the container have reserved. False: no limit. */
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved);

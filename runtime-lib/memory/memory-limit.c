@@ -1,6 +1,6 @@
-/* Buffers of a context whose size the program sets: the heap of malloc() in kernels, and the buffer
- * of printf(). Each context has both from the start, so only what exceeds the driver's default is
- * charged. */
+/* Buffers of a context whose size the program sets: the heap of malloc() in kernels, the buffer of
+ * printf(), and a stack for each thread that the device can run at a time. Each context has them
+ * from the start, so only what exceeds the driver's default is charged. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
 
@@ -15,6 +15,7 @@ static const struct buffer {
 } buffers[] = {
 	{CU_LIMIT_MALLOC_HEAP_SIZE, RECORD_HEAP, 8 << 20},
 	{CU_LIMIT_PRINTF_FIFO_SIZE, RECORD_FIFO, 1 << 20},
+	{CU_LIMIT_STACK_SIZE, RECORD_STACK, 1 << 10},
 };
 
 /* Of the counts; never held over a driver call. */
@@ -37,10 +38,27 @@ struct resize {
 	bool alone;
 };
 
+/* Of the current context: how many there are of a buffer. */
+static uint64_t number_of(const struct buffer *buffer)
+{
+	int processors = 0, threads = 0;
+	CUdevice device;
+
+	if (buffer->limit != CU_LIMIT_STACK_SIZE || real(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+		return 1;
+	real(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	real(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+				   device);
+	return (uint64_t)processors * (unsigned)threads;
+}
+
 /* Whole chunks, so that differences can be charged and given back. */
 static uint64_t charge_of(const struct buffer *buffer, uint64_t size)
 {
-	return size > buffer->given ? account_chunks(size - buffer->given) : 0;
+	uint64_t more = size > buffer->given ? size - buffer->given : 0;
+
+	return __builtin_mul_overflow(more, number_of(buffer), &more) ? UINT64_MAX
+								      : account_chunks(more);
 }
 
 /* Takes the former charge out of the table, so that only one thread has it. */

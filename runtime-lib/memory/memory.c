@@ -74,7 +74,12 @@ static bool goes(struct record *record, void *taken)
 {
 	if (!record->context || record->context != taken)
 		return false;
-	ledger_drop(record->ledger, record->size);
+	if (record->kind == RECORD_CONTEXT)
+		ledger_add_contexts((CUdevice)record->size, -1);
+	else if (record->kind == RECORD_GRAPH)
+		ledger_drop_graph(record->ledger, record->size);
+	else
+		ledger_drop(record->ledger, record->size);
 	return true;
 }
 

@@ -20,6 +20,14 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
  * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
+/* The same for the variables of a module or a library. Without any, nothing is asked. */
+bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size);
+CUresult memory_made_code(const struct memory_claim *claim, CUresult result, bool library,
+			  const void *code);
+/* Before code is unloaded; false: it has no variables. And afterwards. */
+bool memory_take_code(struct record *record, bool library, const void *code);
+CUresult memory_released_code(const struct record *record, CUresult result);
+
 /* Before the context ends: takes the records of its memory off its handle. They stay charged, and
  * can be released, under the returned name. */
 CUcontext memory_take_context(CUcontext context);

@@ -148,12 +148,12 @@ static CUcontext current(void)
 	return context;
 }
 
-void code_loaded(const void *handle, bool library, const void *data, const char *path)
+void code_loaded(const void *handle, bool library, const void *data, size_t size)
 {
 	struct code code = {.handle = handle, .context = library ? NULL : current()};
 
-	code.image = path ? image_keep_file(path) : image_keep(data, 0);
-	if (code.image || (data && find_linked(data, &code)))
+	code.image = image_keep(data, size);
+	if (code.image || (!size && find_linked(data, &code)))
 		insert(&code);
 }
 

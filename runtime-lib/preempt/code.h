@@ -11,9 +11,9 @@
 
 #include <stdbool.h>
 
-/* Code was loaded from @data, or else from the file at @path. @library: a CUlibrary, else a
- * CUmodule of the current context. */
-void code_loaded(const void *handle, bool library, const void *data, const char *path);
+/* Code was loaded from @data; @size 0: not known. @library: a CUlibrary, else a CUmodule of the
+ * current context. */
+void code_loaded(const void *handle, bool library, const void *data, size_t size);
 
 /* @module is the part of @library in the current context, and is unloaded with it. */
 void code_part_of(CUlibrary library, CUmodule module);

@@ -226,46 +226,65 @@ static uint32_t magic_of(const char *data, size_t size)
 	return magic;
 }
 
-struct image *image_keep(const void *data, size_t size)
+/* What is in a compiler's wrapper, which holds addresses, so it is never from a file. */
+static const void *unwrap(const void *data, size_t size)
 {
 	struct wrapper wrapper;
 
-	if (!data)
-		return NULL;
-	uint32_t magic = magic_of(data, size);
-	if (magic == WRAPPER_MAGIC && !size) { /* holds addresses, so never from a file */
-		memcpy(&wrapper, data, sizeof(wrapper));
-		data = wrapper.container;
-		magic = data ? magic_of(data, 0) : 0;
-	}
+	if (!data || size || magic_of(data, 0) != WRAPPER_MAGIC)
+		return data;
+	memcpy(&wrapper, data, sizeof(wrapper));
+	return wrapper.container;
+}
+
+struct image *image_keep(const void *data, size_t size)
+{
+	data = unwrap(data, size);
+	uint32_t magic = data ? magic_of(data, size) : 0;
 	if (magic == FATBIN_MAGIC)
 		return size && size < sizeof(struct fatbin_container) ? NULL
 								      : keep_container(data, size);
 	return magic && is_text(*(const char *)data) ? keep_text(data, size) : NULL;
 }
 
-/* NULL for a file with machine code. */
-static char *read_file(int fd, size_t *size)
+const void *image_extent(const void *data, size_t *size)
 {
-	char head[4];
+	struct fatbin_container container;
+
+	data = unwrap(data, *size);
+	if (!data || *size)
+		return data;
+	if (magic_of(data, 0) == FATBIN_MAGIC) {
+		memcpy(&container, data, sizeof(container));
+		*size = container.header_size + container.size;
+	} else if (strncmp(data, ELFMAG, SELFMAG) == 0) {
+		*size = image_elf_size(data, 0);
+		*size = *size > sizeof(Elf64_Ehdr) ? *size : sizeof(Elf64_Ehdr);
+	} else {
+		*size = strlen(data);
+	}
+	return data;
+}
+
+void *image_read(const char *path, size_t *size)
+{
+	cleanup(closep) int fd = file_open(AT_FDCWD, path, O_RDONLY);
 	struct stat info;
 
-	if (pread(fd, head, sizeof(head), 0) != sizeof(head) ||
-	    memcmp(head, ELFMAG, sizeof(head)) == 0 || fstat(fd, &info) < 0 ||
-	    info.st_size > (off_t)IMAGES_MAX)
+	*size = 0;
+	if (fd < 0 || fstat(fd, &info) < 0 || !info.st_size)
+		return NULL;
+	cleanup(freep) char *data = malloc((size_t)info.st_size);
+	if (!data || pread(fd, data, (size_t)info.st_size, 0) != info.st_size)
 		return NULL;
 	*size = (size_t)info.st_size;
-	cleanup(freep) char *data = malloc(*size);
-	if (!data || pread(fd, data, *size, 0) != info.st_size)
-		return NULL;
 	return take(data);
 }
 
 struct image *image_keep_file(const char *path)
 {
-	cleanup(closep) int fd = path ? file_open(AT_FDCWD, path, O_RDONLY) : -1;
-	size_t size = 0;
-	cleanup(freep) char *data = fd >= 0 ? read_file(fd, &size) : NULL;
+	size_t size;
+	cleanup(freep) void *data = path ? image_read(path, &size) : NULL;
 
 	return data ? image_keep(data, size) : NULL;
 }

@@ -21,8 +21,14 @@ struct image {
  * when it took them. NULL: there is no PTX, or no room. */
 struct image *image_keep(const void *data, size_t size);
 
+/* Of @data and @size as above: where the image lies without a wrapper, and its size. NULL: nowhere.
+ */
+const void *image_extent(const void *data, size_t *size);
+
 /* The same for a file. */
 struct image *image_keep_file(const char *path);
+/* The contents of a file, for free(). NULL: it cannot be read. */
+void *image_read(const char *path, size_t *size);
 
 /* The PTX that may replace what a device of compute capability @sm (90: 9.0) runs. Source differs
  * by architecture, so if the device runs machine code, that must be of the same architecture as the

@@ -537,13 +537,11 @@ static void buffers_of_a_context_count(void **state)
 {
 	struct hook *hook = &driver_hooks[HOOK_cuCtxSetLimit];
 	void *before = hook->real;
-	size_t unlimited = 1024 * MIB;
 
 	(void)state;
 	limit->limit = 8 * MIB;
 	hook->real = accept_limit;
 	cuCtxSetCurrent((CUcontext)8);
-	assert_int_equal(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, unlimited), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * MIB), CUDA_SUCCESS);
 	assert_true(reserved() == 0);
 	assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 14 * MIB), CUDA_SUCCESS);

@@ -1,0 +1,112 @@
+/* Variables of the program's code. A module has its own in one context. Those of a library exist
+ * once in each context that uses it, and the driver makes them whenever it likes. So each context
+ * counts for each library, from the start of whichever comes later. */
+#include "memory/memory.h"
+
+bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size)
+{
+	struct ledger *ledger;
+
+	*claim = (struct memory_claim){0};
+	if (size >> 56) { /* unknown: refused where there is an account */
+		ledger = ledger_here();
+		ledger = ledger ? ledger : ledger_of(0);
+		return !ledger || ledger_take(ledger, size);
+	}
+	if (!size || !library)
+		return !size || memory_claim(claim, size);
+	claim->size = size;
+	bool fits = ledger_add_variables((int64_t)size);
+	if (!fits)
+		ledger_add_variables(-(int64_t)size);
+	return fits;
+}
+
+CUresult memory_made_code(const struct memory_claim *claim, CUresult result, bool library,
+			  const void *code)
+{
+	struct record record = {
+		.kind = RECORD_LIBRARY, .key = (uintptr_t)code, .size = claim->size};
+
+	if (!library)
+		return memory_made(claim, result, RECORD_MODULE, (uintptr_t)code);
+	if (result != CUDA_SUCCESS)
+		ledger_add_variables(-(int64_t)claim->size);
+	else if (claim->size)
+		table_put(&record);
+	return result;
+}
+
+bool memory_take_code(struct record *record, bool library, const void *code)
+{
+	return table_take(library ? RECORD_LIBRARY : RECORD_MODULE, (uintptr_t)code, record);
+}
+
+CUresult memory_released_code(const struct record *record, CUresult result)
+{
+	if (result != CUDA_SUCCESS || record->kind == RECORD_MODULE)
+		return memory_released(record, result);
+	ledger_add_variables(-(int64_t)record->size);
+	return result;
+}
+
+/* One more context on the device, before it begins; */
+static bool begins(CUdevice device)
+{
+	bool fits = ledger_add_contexts(device, 1);
+
+	if (!fits)
+		ledger_add_contexts(device, -1);
+	return fits;
+}
+
+/* and afterwards. @context: NULL if it did not. */
+static void begun(CUdevice device, CUcontext context)
+{
+	struct record former, record = {.kind = RECORD_CONTEXT,
+					.key = (uintptr_t)context,
+					.size = (uint64_t)device,
+					.context = context};
+
+	if (!context || (table_find(record.kind, record.key, &former) && former.context == context))
+		ledger_add_contexts(device, -1); /* it is counted already */
+	else
+		table_put(&record);
+}
+
+#define BEGINS(name, parameters, arguments)                              \
+	EXPORT CUresult name parameters                                  \
+	{                                                                \
+		driver_ready();                                          \
+		if (!begins(device))                                     \
+			return CUDA_ERROR_OUT_OF_MEMORY;                 \
+		CUresult result = real(name) arguments;                  \
+		begun(device, result == CUDA_SUCCESS ? *context : NULL); \
+		return result;                                           \
+	}
+#define WITH_FLAGS (CUcontext * context, unsigned flags, CUdevice device)
+BEGINS(cuCtxCreate, WITH_FLAGS, (context, flags, device))
+BEGINS(cuCtxCreate_v2, WITH_FLAGS, (context, flags, device))
+BEGINS(cuCtxCreate_v3,
+       (CUcontext * context, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice device),
+       (context, affinity, n, flags, device))
+BEGINS(cuCtxCreate_v4,
+       (CUcontext * context, CUctxCreateParams *parameters, unsigned flags, CUdevice device),
+       (context, parameters, flags, device))
+
+/* One that is active is counted: it need not fit once more. */
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	unsigned flags;
+	int active = 0;
+
+	driver_ready();
+	real(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+	if (active)
+		ledger_add_contexts(device, 1);
+	else if (!begins(device))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = real(cuDevicePrimaryCtxRetain)(context, device);
+	begun(device, result == CUDA_SUCCESS ? *context : NULL);
+	return result;
+}

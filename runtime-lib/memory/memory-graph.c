@@ -1,0 +1,128 @@
+/* Graphs that allocate. The device takes their memory when they are launched, and may keep it until
+ * it is trimmed. It counts from their instantiation on, as if nothing in a graph were reused. */
+#include "memory/memory-account.h"
+#include "memory/memory.h"
+
+#include <stdlib.h>
+
+#define STEP      (32ull << 20) /* by which the driver grows what graphs share */
+#define DEPTH_MAX 16u
+#define UNKNOWN   (1ull << 56) /* more than any GPU has */
+
+/* Bytes that a graph allocates. @device: of its last node that does. */
+static uint64_t allocated(CUgraph graph, CUdevice *device, unsigned depth);
+
+static uint64_t allocated_by(CUgraphNode node, CUdevice *device, unsigned depth)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS parameters;
+	CUgraphNodeType type;
+	CUgraph child;
+
+	if (real(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS)
+		return 0;
+	if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+	    real(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS)
+		return allocated(child, device, depth + 1);
+	if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		return 0;
+	if (real(cuGraphMemAllocNodeGetParams)(node, &parameters) != CUDA_SUCCESS ||
+	    parameters.bytesize > UNKNOWN ||
+	    (*device >= 0 && *device != parameters.poolProps.location.id))
+		return UNKNOWN;
+	*device = parameters.poolProps.location.id;
+	return account_chunks(parameters.bytesize);
+}
+
+static uint64_t allocated(CUgraph graph, CUdevice *device, unsigned depth)
+{
+	uint64_t sum = 0;
+	size_t n = 0;
+
+	if (real(cuGraphGetNodes)(graph, NULL, &n) != CUDA_SUCCESS || !n)
+		return 0;
+	CUgraphNode *nodes = depth < DEPTH_MAX ? calloc(n, sizeof(*nodes)) : NULL;
+	if (!nodes || real(cuGraphGetNodes)(graph, nodes, &n) != CUDA_SUCCESS)
+		sum = UNKNOWN;
+	for (size_t i = 0; i < n && sum < UNKNOWN; i++)
+		sum += allocated_by(nodes[i], device, depth);
+	free(nodes);
+	return sum;
+}
+
+static void drop(struct ledger *ledger, uint64_t bytes)
+{
+	ledger_drop_graph(ledger, bytes);
+	ledger_settle(ledger, 0);
+}
+
+static bool claim(struct memory_claim *claim, CUgraph graph)
+{
+	CUdevice device = -1;
+
+	*claim = (struct memory_claim){0};
+	if (!driver_ready() || !atomic_load(&ledger_graphs))
+		return true;
+	uint64_t bytes = (allocated(graph, &device, 0) + STEP - 1) / STEP * STEP;
+	struct ledger *ledger = device < 0 ? ledger_here() : ledger_of(device);
+	if (!bytes || !ledger || !ledger_counts(ledger))
+		return true;
+	if (bytes >= UNKNOWN || real(cuCtxGetCurrent)(&claim->context) != CUDA_SUCCESS)
+		return false;
+	claim->ledger = ledger;
+	claim->size = bytes;
+	bool fits = ledger_add_graph(ledger, bytes);
+	if (!fits)
+		drop(ledger, bytes);
+	return fits;
+}
+
+static CUresult made(const struct memory_claim *claim, CUresult result, const CUgraphExec *graph)
+{
+	struct record record = {.kind = RECORD_GRAPH,
+				.ledger = claim->ledger,
+				.size = claim->size,
+				.context = claim->context};
+
+	if (!claim->ledger)
+		return result;
+	if (result != CUDA_SUCCESS) {
+		drop(claim->ledger, claim->size);
+		return result;
+	}
+	record.key = (uintptr_t)*graph;
+	table_put(&record);
+	return result;
+}
+
+#define INSTANTIATES(name, parameters, arguments)           \
+	EXPORT CUresult name parameters                     \
+	{                                                   \
+		struct memory_claim c;                      \
+                                                            \
+		if (!claim(&c, graph))                      \
+			return CUDA_ERROR_OUT_OF_MEMORY;    \
+		return made(&c, real(name) arguments, out); \
+	}
+#define WITH_LOG (CUgraphExec * out, CUgraph graph, CUgraphNode * error, char *log, size_t size)
+#define WITH_PARAMETERS \
+	(CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters)
+INSTANTIATES(cuGraphInstantiate, WITH_LOG, (out, graph, error, log, size))
+INSTANTIATES(cuGraphInstantiate_v2, WITH_LOG, (out, graph, error, log, size))
+INSTANTIATES(cuGraphInstantiateWithFlags,
+	     (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
+INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
+
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec graph)
+{
+	struct record record;
+	bool known = table_take(RECORD_GRAPH, (uintptr_t)graph, &record);
+
+	driver_ready();
+	CUresult result = real(cuGraphExecDestroy)(graph);
+	if (known && result != CUDA_SUCCESS)
+		table_put(&record);
+	else if (known)
+		drop(record.ledger, record.size);
+	return result;
+}
