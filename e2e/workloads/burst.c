@@ -14,11 +14,12 @@ struct burst {
 	uint64_t gap_min_us, gap_max_us;
 	uint64_t copy_kib;
 	double length_us;
-	bool priority, calibrate;
+	bool priority, calibrate, graphs;
 	const char *log;
 
 	void *input; /* copied at the start of each request, and its destination; NULL: none */
 	CUdeviceptr input_gpu;
+	CUgraphExec graph; /* of a request's kernels; NULL: none */
 };
 
 static CUstream open_stream(bool priority)
@@ -48,12 +49,36 @@ static void close_input(struct burst *burst)
 	free(burst->input);
 }
 
+static void open_graph(struct burst *burst, struct spin *spin, CUstream stream)
+{
+	uint64_t before = spin->launches;
+	CUgraph graph;
+
+	if (!burst->graphs)
+		return;
+	CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	for (uint64_t i = 0; i < burst->kernels; i++)
+		spin_launch(spin, stream);
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuGraphInstantiate(&burst->graph, graph, 0));
+	CU(cuGraphDestroy(graph));
+	spin->launches = before;
+}
+
+static void replay(const struct burst *burst, struct spin *spin, CUstream stream)
+{
+	CU(cuGraphLaunch(burst->graph, stream));
+	spin->launches += burst->kernels;
+}
+
 /* ns */
 static uint64_t request(const struct burst *burst, struct spin *spin, CUstream stream)
 {
 	if (burst->input)
 		CU(cuMemcpyHtoD(burst->input_gpu, burst->input, burst->copy_kib << 10));
 	uint64_t begin = now_ns();
+	if (burst->graph)
+		replay(burst, spin, stream);
 	for (uint64_t i = 0; i < burst->kernels; i++)
 		spin_launch(spin, stream);
 	CU(cuStreamSynchronize(stream));
@@ -72,7 +97,7 @@ static void log_request(FILE *log, uint64_t ns)
 	fflush(log);
 }
 
-static void run(const struct burst *burst, const struct workload *w, struct spin *spin,
+static void run(struct burst *burst, const struct workload *w, struct spin *spin,
 		struct samples *samples)
 {
 	FILE *log = burst->log ? fopen(burst->log, "we") : NULL;
@@ -82,6 +107,7 @@ static void run(const struct burst *burst, const struct workload *w, struct spin
 	if (burst->log && !log)
 		workload_fail("%s: cannot write it", burst->log);
 	request(burst, spin, stream); /* the first one pays for lazy loading */
+	open_graph(burst, spin, stream);
 	while (samples->n < burst->requests && !workload_stopped(w)) {
 		uint32_t spread = (uint32_t)(burst->gap_max_us - burst->gap_min_us + 1);
 		uint64_t gap_us = burst->gap_min_us + random_below(&random, spread);
@@ -91,6 +117,8 @@ static void run(const struct burst *burst, const struct workload *w, struct spin
 		samples_add(samples, (double)ns / 1e3);
 		log_request(log, ns);
 	}
+	if (burst->graph)
+		CU(cuGraphExecDestroy(burst->graph));
 	CU(cuStreamDestroy(stream));
 	if (log)
 		fclose(log);
@@ -123,6 +151,7 @@ int main(int argc, char **argv)
 		{"priority", OPTION_FLAG, &burst.priority, "in a stream of greatest priority"},
 		{"copy-kib", OPTION_NUMBER, &burst.copy_kib, "copied to the GPU before a request"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
+		{"graphs", OPTION_FLAG, &burst.graphs, "replay a graph of the kernels before them"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
 		{0},
 	};
