@@ -77,7 +77,8 @@ void honest_once(void)
 
 	if (socket < 0)
 		harm("an honest client is not let in");
-	if (welcome.welcome.bit == WEIR_BIT_SHARED)
+	/* The lowest level holds nobody back, so it needs none. */
+	if (welcome.welcome.level > 0 && welcome.welcome.bit == WEIR_BIT_SHARED)
 		harm("an honest client of level %u has no bit of its own", welcome.welcome.level);
 	tell("welcome", began);
 	close_fds(fds, welcome_fds(&welcome));
