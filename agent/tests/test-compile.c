@@ -173,20 +173,20 @@ static void test_leased(void **state)
 	(void)state;
 	signal(SIGIO, SIG_IGN);
 	start(&(struct config_compile){.mode = COMPILE_PTX});
-	get(&a, file_for(90));
+	get(&one, file_for(90));
 	for (int taken = 1; taken <= 3; taken++) {
-		int fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 0);
-		close(a.fd);
-		a.fd = -1;
+		int fd = fcntl(one.fd, F_DUPFD_CLOEXEC, 0);
+		close(one.fd);
+		one.fd = -1;
 		assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
-		get(&a, file_for(90));
-		assert_int_equal(a.status, WEIR_COMPILE_OK);
+		get(&one, file_for(90));
+		assert_int_equal(one.status, WEIR_COMPILE_OK);
 		assert_int_equal(compile.started, taken + 1);
-		get(&a, file_for(90));
+		get(&one, file_for(90));
 		assert_int_equal(compile.counters.hits, taken);
 		close(fd);
 	}
-	check_object(object_of(&a), true);
+	check_object(object_of(&one), true);
 	assert_int_equal(compile.counters.damaged, 0);
 	assert_int_equal(HASH_COUNT(compile.cache.all), 1);
 }
