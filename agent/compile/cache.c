@@ -22,12 +22,26 @@ static uint64_t charge(uint64_t size)
 	return (size + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-static void format_name(const struct digest *key, const struct digest *content,
-			char name[NAME_SIZE])
+struct name {
+	char text[NAME_SIZE];
+};
+
+static struct name name_of(const struct digest *key, const struct digest *content)
 {
-	digest_format(key, name);
-	name[DIGEST_TEXT - 1] = '-';
-	digest_format(content, name + DIGEST_TEXT);
+	struct name name;
+
+	digest_format(key, name.text);
+	name.text[DIGEST_TEXT - 1] = '-';
+	digest_format(content, name.text + DIGEST_TEXT);
+	return name;
+}
+
+static struct name draft_name(unsigned number)
+{
+	struct name name;
+
+	snprintf(name.text, sizeof(name.text), "new-%u", number);
+	return name;
 }
 
 static bool parse_name(const char *name, struct digest *key, struct digest *content)
@@ -42,11 +56,6 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-static void format_draft(unsigned number, char name[32])
-{
-	snprintf(name, 32, "new-%u", number);
-}
-
 static struct cache_entry *look(struct cache *cache, const struct digest *key)
 {
 	struct cache_entry *entry;
@@ -55,17 +64,19 @@ static struct cache_entry *look(struct cache *cache, const struct digest *key)
 	return entry;
 }
 
-void cache_drop(struct cache *cache, struct cache_entry *entry)
+static void forget(struct cache *cache, struct cache_entry *entry)
 {
-	char name[NAME_SIZE];
-
-	format_name(&entry->key, &entry->content, name);
-	unlinkat(cache->folder.dir, name, 0);
 	assert(cache->all);
 	HASH_DEL(cache->all, entry);
 	DL_DELETE(cache->by_use, entry);
 	cache->bytes -= charge(entry->size);
 	free(entry);
+}
+
+void cache_drop(struct cache *cache, struct cache_entry *entry)
+{
+	unlinkat(cache->folder.dir, name_of(&entry->key, &entry->content).text, 0);
+	forget(cache, entry);
 }
 
 static void make_room(struct cache *cache, uint64_t bytes)
@@ -179,14 +190,8 @@ int cache_init(struct cache *cache, const char *path, uint64_t max)
 
 void cache_deinit(struct cache *cache)
 {
-	struct cache_entry *entry, *next;
-
-	HASH_CLEAR(hh, cache->all);
-	for (entry = cache->by_use; entry; entry = next) {
-		next = entry->next;
-		free(entry);
-	}
-	cache->by_use = NULL;
+	while (cache->by_use)
+		forget(cache, cache->by_use);
 	while (cache->failures_by_age)
 		drop_failure(cache, cache->failures_by_age);
 	folder_close(&cache->folder);
@@ -195,25 +200,22 @@ void cache_deinit(struct cache *cache)
 struct cache_entry *cache_find(struct cache *cache, const struct digest *key)
 {
 	struct cache_entry *entry = look(cache, key);
-	char name[NAME_SIZE];
 
 	if (!entry)
 		return NULL;
 	DL_DELETE(cache->by_use, entry);
 	DL_APPEND(cache->by_use, entry);
 	/* The next agent sorts by time. */
-	format_name(&entry->key, &entry->content, name);
-	utimensat(cache->folder.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+	utimensat(cache->folder.dir, name_of(&entry->key, &entry->content).text, NULL,
+		  AT_SYMLINK_NOFOLLOW);
 	return entry;
 }
 
 int cache_open(const struct cache *cache, const struct cache_entry *entry)
 {
-	char name[NAME_SIZE];
+	struct name name = name_of(&entry->key, &entry->content);
 	struct stat info;
-
-	format_name(&entry->key, &entry->content, name);
-	cleanup(closep) int fd = folder_open_readonly(&cache->folder, name);
+	cleanup(closep) int fd = folder_open_readonly(&cache->folder, name.text);
 	bool other = fd == -ENOENT || fd == -EISDIR || fd == -EINVAL || fd == -ELOOP;
 	if (fd < 0)
 		return other ? -EIO : fd;
@@ -224,14 +226,12 @@ int cache_open(const struct cache *cache, const struct cache_entry *entry)
 
 int cache_draft(struct cache *cache, uint64_t size, struct cache_draft *out)
 {
-	char name[32];
-
 	if (charge(size) > cache->max)
 		return -EFBIG;
 	make_room(cache, charge(size));
-	format_draft(++cache->drafts, name);
-	unlinkat(cache->folder.dir, name, 0);
-	int fd = openat(cache->folder.dir, name,
+	struct name name = draft_name(++cache->drafts);
+	unlinkat(cache->folder.dir, name.text, 0);
+	int fd = openat(cache->folder.dir, name.text,
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
 	if (fd < 0)
 		return -errno;
@@ -243,18 +243,17 @@ int cache_keep(struct cache *cache, struct cache_draft *draft, const struct dige
 	       const struct digest *content)
 {
 	struct cache_entry *same = look(cache, key);
-	char old[32], name[NAME_SIZE];
+	struct name old = draft_name(draft->number), name = name_of(key, content);
 
-	format_draft(draft->number, old);
-	format_name(key, content, name);
 	if (same)
 		cache_drop(cache, same);
 	make_room(cache, charge(draft->size)); /* other objects may have come meanwhile */
-	int r = renameat(cache->folder.dir, old, cache->folder.dir, name) < 0 ? -errno : 0;
+	int r = renameat(cache->folder.dir, old.text, cache->folder.dir, name.text) < 0 ? -errno
+											: 0;
 	if (r == 0)
 		r = add(cache, key, content, draft->size);
 	if (r < 0) {
-		unlinkat(cache->folder.dir, name, 0);
+		unlinkat(cache->folder.dir, name.text, 0);
 		cache_discard(cache, draft);
 		return r;
 	}
@@ -264,11 +263,8 @@ int cache_keep(struct cache *cache, struct cache_draft *draft, const struct dige
 
 void cache_discard(struct cache *cache, struct cache_draft *draft)
 {
-	char name[32];
-
 	if (draft->fd < 0)
 		return;
-	format_draft(draft->number, name);
-	unlinkat(cache->folder.dir, name, 0);
+	unlinkat(cache->folder.dir, draft_name(draft->number).text, 0);
 	close(take_fd(draft->fd));
 }

@@ -580,17 +580,14 @@ static void accepted_at_gpu_socket(struct server *server, int fd)
 
 void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 {
-	struct client *client;
-	struct usage *usage;
-
 	decider_decide(sessions->decider, tenant);
-	for (client = tenant->clients; client; client = client->tenant_next) {
+	for (struct client *client = tenant->clients; client; client = client->tenant_next) {
 		if (client->level == tenant->level)
 			continue;
 		gpu_set_level(client->gpu, client, tenant->level);
 		scheduler_change(sessions->scheduler, client->gpu);
 	}
-	for (usage = tenant->usages; usage; usage = usage->next) {
+	for (struct usage *usage = tenant->usages; usage; usage = usage->next) {
 		if (usage->granted > tenant->level)
 			gpu_revoke(usage->gpu, tenant->level, usage->granted);
 		usage->granted = tenant->level;

@@ -56,14 +56,13 @@ void gpu_tell_blocking(struct gpu *gpu, uint64_t now)
 {
 	struct max_blocking_look look;
 	uint32_t ns[WEIR_LEVELS];
-	struct client *client;
 
 	max_blocking_time_begin(&look);
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
 		max_blocking_time_add(&look, &client->blocking, client->pages.status, client->level,
 				      client->entry.slo, now);
 	max_blocking_time_find(&look, gpu->reserved != 0, ns);
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		_Atomic uint32_t *told = &client->pages.control->max_blocking_time;
 		if (atomic_load(told) != ns[client->level])
 			atomic_store(told, ns[client->level]);
@@ -103,7 +102,6 @@ static void begin_grace(struct gpu *gpu)
 static void recount(struct gpu *gpu)
 {
 	unsigned above[WEIR_LEVELS], below[WEIR_LEVELS] = {0};
-	struct client *client;
 	unsigned n = (unsigned)__builtin_popcountll(gpu->reserved);
 
 	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
@@ -112,7 +110,7 @@ static void recount(struct gpu *gpu)
 	}
 	for (unsigned level = 1; level < WEIR_LEVELS; level++)
 		below[level] = below[level - 1] + gpu->n_level[level - 1];
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct weir_control_page *page = client->pages.control;
 		if (atomic_load(&page->above) == above[client->level] &&
 		    atomic_load(&page->below) == below[client->level])
@@ -138,9 +136,8 @@ static bool may_set(const struct client *client, unsigned level, uint64_t now)
 static uint64_t allowed(const struct gpu *gpu, unsigned level, uint64_t now)
 {
 	uint64_t bits = gpu->reserved | (gpu->n_shared ? SHARED : 0);
-	const struct client *client;
 
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		if (client->bit < WEIR_BITS_OWN && may_set(client, level, now))
 			bits |= bit_of(client);
 	return bits;
@@ -164,9 +161,7 @@ static void clear_bit(const struct gpu *gpu, const struct client *client)
  * time. */
 static void clear_unclaimed(const struct gpu *gpu, uint64_t now)
 {
-	struct client *client;
-
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (atomic_load(&client->pages.status->outstanding) || !shows_demand(gpu, client)) {
 			client->unclaimed_since = 0;
 		} else if (!client->unclaimed_since) {
@@ -182,8 +177,6 @@ static void clear_unclaimed(const struct gpu *gpu, uint64_t now)
 /* Clients of level q wait for page q, and those above write it. */
 static void renew_pages(struct gpu *gpu)
 {
-	struct client *client;
-
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
 		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
 		if (!(gpu->unsafe & 1u << level) ||
@@ -191,7 +184,7 @@ static void renew_pages(struct gpu *gpu)
 				 word & allowed(gpu, level, UINT64_MAX)) < 0)
 			continue;
 		gpu->unsafe &= ~(1u << level);
-		for (client = gpu->clients; client; client = client->gpu_next)
+		for (struct client *client = gpu->clients; client; client = client->gpu_next)
 			client->tell |= client->level >= level;
 	}
 }
@@ -203,10 +196,8 @@ void gpu_revoke(struct gpu *gpu, uint8_t level, uint8_t former)
 
 void gpu_tell(struct gpu *gpu)
 {
-	struct client *client;
-
 	renew_pages(gpu);
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (client->tell && client->tell_level)
 			client->tell_level(client);
 		client->tell = false;
@@ -266,10 +257,9 @@ static void watch_due(struct loop_timer *timer)
 
 void gpu_share(struct gpu *gpu)
 {
-	const struct client *client;
 	uint64_t wanted[WEIR_DEMAND_LEVELS] = {0};
 
-	for (client = gpu->clients; client; client = client->gpu_next) {
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
 		if (client->bit != WEIR_BIT_SHARED ||
 		    atomic_load(&client->pages.status->outstanding) == 0)
 			continue;
@@ -295,10 +285,9 @@ static void sharing_due(struct loop_timer *timer)
 static void count_shared(struct gpu *gpu)
 {
 	unsigned before = gpu->n_shared;
-	const struct client *client;
 
 	gpu->n_shared = 0;
-	for (client = gpu->clients; client; client = client->gpu_next)
+	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		gpu->n_shared += shares_bit(client);
 	if (gpu->n_shared == 0)
 		loop_timer_clear(&gpu->sharing);
@@ -352,11 +341,10 @@ static int count(uint64_t bits)
 static uint8_t choose_bit(struct gpu *gpu, const struct client *client, uint8_t claimed)
 {
 	uint64_t unowned = ~(gpu->bits | SHARED), free_bits = unowned & ~gpu->reserved, own = 0;
-	const struct client *other;
 
 	if (client->level == 0)
 		return WEIR_BIT_SHARED;
-	for (other = gpu->clients; other; other = other->gpu_next)
+	for (const struct client *other = gpu->clients; other; other = other->gpu_next)
 		if (other->tenant == client->tenant && other->bit < WEIR_BITS_OWN)
 			own |= bit_of(other);
 	if (claimed < WEIR_BITS_OWN && unowned & 1ull << claimed && count(own) < count(unowned))

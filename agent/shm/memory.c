@@ -5,11 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <openssl/evp.h>
-
+#include "common/async-hash.h"
 #include "common/process.h"
 
 #include "weir/base.h"
@@ -37,19 +35,22 @@ static struct weir_account_page *memory_account_page(const struct memory *memory
 	return memory->account.page;
 }
 
-static void file_name(char *out, size_t size, const char *prefix, const char *name)
+struct file_name {
+	char text[96];
+};
+
+static struct file_name file_of(const char *prefix, const char *name)
 {
-	snprintf(out, size, "%s-%s", prefix, name);
+	struct file_name file;
+
+	snprintf(file.text, sizeof(file.text), "%s-%s", prefix, name);
+	return file;
 }
 
 static void remove_files(const struct folder *root, const char *name)
 {
-	char file[96];
-
-	file_name(file, sizeof(file), "account", name);
-	region_page_remove(root, FOLDER, file);
-	file_name(file, sizeof(file), "limit", name);
-	region_page_remove(root, FOLDER, file);
+	region_page_remove(root, FOLDER, file_of("account", name).text);
+	region_page_remove(root, FOLDER, file_of("limit", name).text);
 }
 
 /* A free slot has nothing reserved, and does not hold the lock. */
@@ -189,13 +190,11 @@ static int adopt(struct memory *memory, const struct container_identity *identit
 static int open_pages(struct memory *memory)
 {
 	const struct folder *root = memory->memories->root;
-	char file[96];
+	int r = region_page_init(&memory->limit, root, FOLDER, file_of("limit", memory->name).text);
 
-	file_name(file, sizeof(file), "limit", memory->name);
-	int r = region_page_init(&memory->limit, root, FOLDER, file);
-	file_name(file, sizeof(file), "account", memory->name);
 	if (r == 0)
-		r = region_page_init(&memory->account, root, FOLDER, file);
+		r = region_page_init(&memory->account, root, FOLDER,
+				     file_of("account", memory->name).text);
 	if (r < 0)
 		return r;
 	memory_limit_page(memory)->magic = memory_account_page(memory)->magic = WEIR_PROTOCOL_MAGIC;
@@ -204,14 +203,13 @@ static int open_pages(struct memory *memory)
 	return 0;
 }
 
-static bool format_name(char out[65], const char *key)
+static bool format_name(char out[DIGEST_TEXT], const char *key)
 {
-	unsigned char digest[32];
+	struct digest digest;
 
-	if (EVP_Digest(key, strlen(key), digest, NULL, EVP_sha256(), NULL) != 1)
+	if (EVP_Digest(key, strlen(key), digest.bytes, NULL, EVP_sha256(), NULL) != 1)
 		return false;
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	digest_format(&digest, out);
 	return true;
 }
 
@@ -252,7 +250,7 @@ static struct memory *memory_new(struct memories *memories, const struct memory_
 
 static bool has_files(const struct memories *memories, const char *key)
 {
-	char name[65], path[128];
+	char name[DIGEST_TEXT], path[128];
 	struct stat info;
 
 	if (!format_name(name, key))
@@ -391,9 +389,7 @@ static bool any_lives(const struct weir_account_page *account)
 
 static bool is_open(const struct memories *memories, const char *name)
 {
-	const struct memory *memory;
-
-	for (memory = memories->all; memory; memory = memory->hh.next)
+	for (const struct memory *memory = memories->all; memory; memory = memory->hh.next)
 		if (strcmp(memory->name, name) == 0)
 			return true;
 	return false;
@@ -403,10 +399,9 @@ static bool is_open(const struct memories *memories, const char *name)
 static bool may_live(int folder, const char *name)
 {
 	struct weir_account_page account;
-	char file[96];
+	cleanup(closep) int fd =
+		file_open(folder, file_of("account", name).text, O_RDONLY | O_NOFOLLOW);
 
-	file_name(file, sizeof(file), "account", name);
-	cleanup(closep) int fd = file_open(folder, file, O_RDONLY | O_NOFOLLOW);
 	/* EWOULDBLOCK: a process of the container has a lease on it, so it lives. */
 	if (fd < 0)
 		return fd == -EWOULDBLOCK || is_shortage(fd);
