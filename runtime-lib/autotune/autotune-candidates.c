@@ -48,7 +48,7 @@ static unsigned seen(const struct candidate *candidate)
 
 static uint64_t median(const struct candidate *candidate)
 {
-	unsigned n = candidate->clean < SAMPLE_TIMES ? candidate->clean : SAMPLE_TIMES;
+	unsigned n = smaller(candidate->clean, SAMPLE_TIMES);
 	uint64_t sorted[SAMPLE_TIMES] = {0};
 
 	for (unsigned i = 0; i < n; i++) {

@@ -115,11 +115,9 @@ static void set_chain(struct autotuner *tuner)
 			 : tuner->native < CHAIN_MEDIUM_NS ? 2
 							   : 3;
 	uint64_t wanted = spare + 2 * tuner->evictions / 16;
-	uint64_t most = tuner->native / EVICTION_EVERY_NS + 1;
+	uint64_t most = smaller(tuner->native / EVICTION_EVERY_NS + 1, CHAIN_MAX);
 
-	most = smaller(most, CHAIN_MAX);
-	atomic_store(&tuner->chain,
-		     (uint32_t)(tuner->chain_unsure || wanted > most ? most : wanted));
+	atomic_store(&tuner->chain, (uint32_t)(tuner->chain_unsure ? most : smaller(wanted, most)));
 }
 
 /* Of the first launches in a form. */
@@ -128,14 +126,13 @@ static void expect_evictions(struct autotuner *tuner, const struct autotune_situ
 	uint64_t likely =
 		candidate_is_waited(tuner, at) ? 16 * (tuner->native / EVICTION_WAITED_NS + 1) : 0;
 
-	if (tuner->evictions < likely)
-		tuner->evictions = likely;
+	tuner->evictions = larger(tuner->evictions, likely);
 	set_chain(tuner);
 }
 
 void autotune_evicted(struct autotuner *tuner, uint32_t evictions, uint32_t chain)
 {
-	uint64_t now = 16ull * (evictions < CHAIN_MAX ? evictions : CHAIN_MAX);
+	uint64_t now = 16 * smaller(evictions, CHAIN_MAX);
 
 	if (evictions >= chain) { /* a longer chain might have been evicted more often */
 		tuner->chain_unsure = CHAIN_UNSURE;

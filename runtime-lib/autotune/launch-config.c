@@ -32,8 +32,8 @@ static bool config_init(struct launch_config *config, const struct kernel_facts 
 						 facts->hidden_at + hidden + facts->symbols_size,
 					 .hidden.save_stride = of->save_stride,
 					 .workers = of->resident};
-	if (form == WEIR_RESUMABLE && config->workers > WORKERS_MAX)
-		config->workers = WORKERS_MAX;
+	if (form == WEIR_RESUMABLE)
+		config->workers = smaller(config->workers, WORKERS_MAX);
 	return config->workers != 0;
 }
 
@@ -100,8 +100,7 @@ static void cut(struct launch_config *config, uint32_t chunk, bool ahead)
 {
 	config->hidden.ahead = ahead;
 	weir_cut(&config->hidden, chunk, config->workers, !ahead, config->order);
-	if (config->workers > config->hidden.tickets)
-		config->workers = config->hidden.tickets;
+	config->workers = smaller(config->workers, config->hidden.tickets);
 }
 
 /* A configuration with tickets of @chunk blocks. @ahead: the next ticket is drawn early. */
@@ -165,13 +164,11 @@ static uint64_t chunk_max(const struct autotuner *tuner, uint64_t time)
 static void add_build(struct autotuner *tuner, const struct launch_config *config, uint32_t sms)
 {
 	uint64_t time = block_time(tuner, config->workers) + 1;
-	uint64_t most = launch_blocks(tuner) / (4ull * config->workers);
 	uint64_t latest = chunk_max(tuner, time), chunk = TICKET_NS / time;
+	uint64_t most = smaller(launch_blocks(tuner) / (4ull * config->workers), latest);
 	bool ahead = chunk != 0;
 
-	most = smaller(most, latest);
-	chunk = smaller(chunk, most);
-	chunk = chunk ? chunk : 1;
+	chunk = larger(smaller(chunk, most), 1);
 	add_tickets(tuner, config, chunk, ahead);
 	if (autotune_forces(tuner->settings))
 		return;
@@ -212,8 +209,7 @@ static void add_persistent(struct autotuner *tuner, const struct kernel_facts *f
 	    blocks <= config.workers)
 		return;
 	if (chunk) {
-		add_tickets(tuner, &config, chunk < blocks ? chunk : blocks,
-			    chunk > 1 && blocks > 1);
+		add_tickets(tuner, &config, smaller(chunk, blocks), chunk > 1 && blocks > 1);
 		return;
 	}
 	add_build(tuner, &config, facts->sms);
@@ -229,12 +225,11 @@ static void add_resumable(struct autotuner *tuner, const struct kernel_facts *fa
 	if (!config_init(&config, facts, WEIR_RESUMABLE, 0) ||
 	    (whole_grid_fits(tuner) && blocks > config.workers))
 		return;
-	uint64_t chunk = TICKET_NS / (block_time(tuner, config.workers) + 1);
-	uint64_t most = blocks / (4ull * config.workers);
-	chunk = smaller(chunk, most);
+	uint64_t chunk = smaller(TICKET_NS / (block_time(tuner, config.workers) + 1),
+				 blocks / (4ull * config.workers));
 	if (forced && !whole_grid_fits(tuner))
 		chunk = smaller(forced, blocks);
-	add_tickets(tuner, &config, chunk ? chunk : 1, false);
+	add_tickets(tuner, &config, larger(chunk, 1), false);
 }
 
 /* Slices of about @ns along the longest axis. */

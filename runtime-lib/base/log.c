@@ -3,12 +3,8 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 static const char *const names[] = {"error", "warning", "info", "debug"};
 static const char *program_name = "weir";

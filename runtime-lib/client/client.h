@@ -7,9 +7,6 @@
 
 #include "shim/driver.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-
 #define CLIENTS_MAX 1024
 
 enum client_state {

@@ -3,7 +3,6 @@
 #include "weir/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

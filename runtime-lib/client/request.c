@@ -125,8 +125,8 @@ uint64_t request_send(struct client *client, int socket, uint64_t now)
 		else if (state == REQUEST_SENT && request->due <= now)
 			finish(request, WEIR_COMPILE_FAILED, -1, "the agent does not answer");
 		state = state_of(request);
-		if ((state == REQUEST_QUEUED || state == REQUEST_SENT) && request->due < next)
-			next = request->due;
+		if (state == REQUEST_QUEUED || state == REQUEST_SENT)
+			next = smaller(next, request->due);
 	}
 	return next;
 }
@@ -144,9 +144,7 @@ static struct request *find_sent(struct client *client, uint32_t id)
 /* @off: this agent has no service: ask the next agent. */
 static void ask_later(struct request *request, bool off, uint64_t now)
 {
-	unsigned shift = request->busy < BUSY_SHIFT ? request->busy : BUSY_SHIFT;
-
-	request->due = off ? UINT64_MAX : now + ((uint64_t)BUSY_AGAIN << shift);
+	request->due = off ? UINT64_MAX : now + (BUSY_AGAIN << smaller(request->busy, BUSY_SHIFT));
 	request->busy++;
 	set_state(request, REQUEST_QUEUED);
 }

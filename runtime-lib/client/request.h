@@ -9,8 +9,6 @@
 
 #include "weir/protocol.h"
 
-#include <stdbool.h>
-
 #define REQUESTS_MAX 4
 
 enum request_state {

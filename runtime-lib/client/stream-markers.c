@@ -1,7 +1,5 @@
 #include "client/stream-markers.h"
 
-#include <stdlib.h>
-
 enum { MARKER_FREE, MARKER_TAKEN, MARKER_PENDING };
 
 static unsigned make_events(struct stream_markers *markers)

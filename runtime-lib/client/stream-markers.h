@@ -4,10 +4,6 @@
 
 #include "shim/driver.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #define STREAM_MARKERS 32 /* of a stream; if all are pending a gate gets none */
 
 /* How much of a stream was issued at some moment. */

@@ -5,8 +5,6 @@
 
 #include "shim/driver.h"
 
-#include <stdint.h>
-
 struct client;
 struct function;
 struct level_binding;

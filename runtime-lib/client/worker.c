@@ -7,8 +7,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 /* How long until the next look, in ns. */
 #define TICK_LINGERING (50 * NS_PER_US)  /* demand is shown, and no launch is outstanding */

@@ -6,8 +6,6 @@
 
 #include "client/client.h"
 
-#include <stdbool.h>
-
 /* Starts it, if there is none. By one thread at a time. 0 or an errno. */
 int worker_start(void);
 

@@ -5,7 +5,6 @@
 #include "weir/base.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 struct linker {

@@ -1,7 +1,5 @@
 #include "gates/busy-period.h"
 
-#include <stdbool.h>
-
 /* The shorter of two times; 0 is none. */
 static uint64_t shorter(uint64_t a, uint64_t b)
 {

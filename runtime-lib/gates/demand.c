@@ -5,7 +5,6 @@
 #include "client/worker.h"
 #include "gates/start.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Launches that follow each other this closely are one busy period. */

@@ -8,7 +8,6 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define FORMER_FOR   NS_PER_S /* ns that a launch may go on with the binding that it has read */

@@ -15,8 +15,6 @@
 
 #include "weir/base.h"
 
-#include <stddef.h>
-
 struct launch {
 	struct stream *stream; /* NULL: not governed, or captured */
 	const struct level_binding *binding;
@@ -304,26 +302,19 @@ launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
 	return launch_end(&launch, result);
 }
 
-EXPORT launch_path CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-					   unsigned bx, unsigned by, unsigned bz, unsigned shared,
-					   CUstream stream, void **params, void **extra)
-{
-	driver_ready();
-	return launch_kernel(
-		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
-		stream, false, real(cuLaunchKernel));
-}
-
-EXPORT launch_path CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-						unsigned bx, unsigned by, unsigned bz,
-						unsigned shared, CUstream stream, void **params,
-						void **extra)
-{
-	driver_ready();
-	return launch_kernel(
-		&(struct kernel_call){{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},
-		stream, true, real(cuLaunchKernel_ptsz));
-}
+#define LAUNCH(name, per_thread)                                                                 \
+	EXPORT launch_path CUresult name(CUfunction f, unsigned gx, unsigned gy, unsigned gz,    \
+					 unsigned bx, unsigned by, unsigned bz, unsigned shared, \
+					 CUstream stream, void **params, void **extra)           \
+	{                                                                                        \
+		driver_ready();                                                                  \
+		return launch_kernel(                                                            \
+			&(struct kernel_call){                                                   \
+				{f, {gx, gy, gz}, {bx, by, bz}, shared}, params, extra, NULL},   \
+			stream, per_thread, real(name));                                         \
+	}
+LAUNCH(cuLaunchKernel, false)
+LAUNCH(cuLaunchKernel_ptsz, true)
 
 #define LAUNCH_EX(name, per_thread)                                                  \
 	EXPORT launch_path CUresult name(const CUlaunchConfig *config, CUfunction f, \

@@ -61,8 +61,7 @@ static CUresult start(const struct kernel_call *call, const struct launch_decisi
 		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
 {
 	const struct launch_config *config = decision->config;
-	CUfunction function =
-		decision->config->rewritten->variants[config->form][config->build].function;
+	CUfunction function = config->rewritten->variants[config->form][config->build].function;
 	const struct geometry *geometry = &call->geometry;
 	size_t size = config->packed_size;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -123,7 +122,7 @@ static bool launch_sliced(struct stream *stream, const struct level_binding *bin
 		uint32_t left = grid[config->axis] - slice->first[config->axis];
 		bool first = !slice->first[config->axis];
 
-		part[config->axis] = left < config->step ? left : config->step;
+		part[config->axis] = smaller(left, config->step);
 		if (!first)
 			gate_put(stream, binding, decision->yields);
 		*result = start(call, decision, part, stream, packed);
@@ -197,10 +196,10 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 	fill_hidden(hidden, slot, config, &words, serial);
 	fill_symbols(packed, decision, sizeof(*hidden));
 
-	*result = copy_constants(decision->config->rewritten, stream->handle);
+	const unsigned grid[3] = {config->workers, 1, 1};
+	*result = copy_constants(config->rewritten, stream->handle);
 	if (*result == CUDA_SUCCESS)
-		*result =
-			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);
+		*result = start(call, decision, grid, stream, packed);
 	if (*result != CUDA_SUCCESS)
 		return refused(decision, *result);
 
@@ -214,8 +213,7 @@ static bool launch_chain(struct stream *stream, struct preempt_slot *slot,
 		mark(first ? first->back : NULL, stream);
 		if (!left)
 			hidden->demand = hidden->hold = 0;
-		*result =
-			start(call, decision, (unsigned[3]){config->workers, 1, 1}, stream, packed);
+		*result = start(call, decision, grid, stream, packed);
 		mark(first ? first->done : NULL, stream);
 	}
 	if (*result != CUDA_SUCCESS) /* sample_end() gives it back */
@@ -444,7 +442,7 @@ static void grow_saves(struct preempt_slot *slot)
 
 	if (wanted <= size || wanted == slot->saves_refused)
 		return;
-	wanted = whole_blocks(wanted < 2 * size ? 2 * size : wanted);
+	wanted = whole_blocks(larger(wanted, 2 * size));
 	if (wanted > SAVES_MAX || real(cuMemAlloc_v2)(&area, wanted) != CUDA_SUCCESS) {
 		slot->saves_refused = atomic_load(&slot->saves_wanted);
 		log_limited(LOG_WARNING, 3600,

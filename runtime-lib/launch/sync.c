@@ -6,8 +6,6 @@
 
 #include "weir/base.h"
 
-#include <stddef.h>
-
 struct finish {
 	struct stream *stream;
 	struct progress progress;

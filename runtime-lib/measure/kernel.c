@@ -4,8 +4,6 @@
 
 #include "weir/log.h"
 
-#include <stddef.h>
-
 #define ENTRIES       8192u /* a power of two */
 #define WAYS          4u
 #define FIRST_SAMPLES 4u

@@ -5,9 +5,6 @@
 #include "shim/call.h"
 
 #include <assert.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 struct tuned_kernel;
 

@@ -5,9 +5,6 @@
 #include "client/client.h"
 #include "measure/predict.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-
 #define SAMPLES 32
 
 /* Short kernels feel the events: this many in a row are passed over for a longer one. */

@@ -2,8 +2,6 @@
  * Without the variable, or if NVML does not know that GPU, all of them. */
 #include "nvml/nvml.h"
 
-#include <stdlib.h>
-
 static bool own_gpu(nvmlDevice_t *out)
 {
 	const char *uuid = getenv("WEIR_GPU");

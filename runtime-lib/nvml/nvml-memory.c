@@ -84,32 +84,21 @@ void nvml_memory_forget(void)
 	pthread_mutex_init(&state.lock, NULL);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
-	uint64_t limit, reserved;
-
-	nvml_ready();
-	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo)(device, memory);
-	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
-		memory->total = smaller(memory->total, limit);
-		memory->used = smaller(reserved, memory->total);
-		memory->free = smaller(memory->free, memory->total - memory->used);
+#define INFO(function, type, more)                                                          \
+	EXPORT nvmlReturn_t function(nvmlDevice_t device, type *memory)                     \
+	{                                                                                   \
+		uint64_t limit, reserved;                                                   \
+                                                                                            \
+		nvml_ready();                                                               \
+		nvmlReturn_t result = real(function)(device, memory);                       \
+		if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {            \
+			memory->total = smaller(memory->total, limit);                      \
+			memory->used = smaller(reserved, memory->total);                    \
+			memory->free = smaller(memory->free, memory->total - memory->used); \
+			more;                                                               \
+		}                                                                           \
+		return result;                                                              \
 	}
-	return result;
-}
-
-/* The driver's own memory is not the container's, so `reserved` is 0. */
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
-	uint64_t limit, reserved;
-
-	nvml_ready();
-	nvmlReturn_t result = real(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-	if (result == NVML_SUCCESS && view(device, &limit, &reserved)) {
-		memory->total = smaller(memory->total, limit);
-		memory->reserved = 0;
-		memory->used = smaller(reserved, memory->total);
-		memory->free = smaller(memory->free, memory->total - memory->used);
-	}
-	return result;
-}
+INFO(nvmlDeviceGetMemoryInfo, nvmlMemory_t, )
+/* The driver's own memory is not the container's. */
+INFO(nvmlDeviceGetMemoryInfo_v2, nvmlMemory_v2_t, memory->reserved = 0)

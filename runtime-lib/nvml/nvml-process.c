@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CGROUP_MAX 4096u
 #define SPARE      16u /* processes that may start between two calls */

@@ -4,7 +4,6 @@
 #include "shim/search.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #define NVML_NAME "libnvidia-ml.so.1"
 

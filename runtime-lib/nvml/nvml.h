@@ -4,8 +4,6 @@
 
 #include "shim/shim.h"
 
-#include <stdbool.h>
-
 #define NVML_NO_UNVERSIONED_FUNC_DEFS /* every spelling is declared, none is renamed */
 #include <nvml.h>
 

@@ -66,25 +66,31 @@ static struct code *unlink_code(struct code **at)
 	return code;
 }
 
+/* Takes over @code. */
+static void put(struct code *code)
+{
+	struct code *former = NULL;
+
+	pthread_mutex_lock(&state.lock);
+	struct code **at = find(code->handle);
+	if (*at) /* we missed its end, or it has a new record */
+		former = unlink_code(at);
+	at = bucket_of(code->handle);
+	code->next = *at;
+	*at = code;
+	pthread_mutex_unlock(&state.lock);
+	code_free(former);
+}
+
 /* Takes over @code.image. */
 static void insert(const struct code *code)
 {
-	struct code *copy = malloc(sizeof(*copy)), *former = NULL;
+	struct code *copy = malloc(sizeof(*copy));
 
-	if (!copy) {
+	if (copy)
+		put(memcpy(copy, code, sizeof(*copy)));
+	else
 		image_unref(code->image);
-		return;
-	}
-	*copy = *code;
-	pthread_mutex_lock(&state.lock);
-	struct code **at = find(code->handle);
-	if (*at) /* we missed its end */
-		former = unlink_code(at);
-	at = bucket_of(code->handle);
-	copy->next = *at;
-	*at = copy;
-	pthread_mutex_unlock(&state.lock);
-	code_free(former);
 }
 
 /* FNV-1a. */
@@ -180,12 +186,12 @@ static struct code *take_out(const void *handle, CUcontext context)
 	return gone;
 }
 
-static void free_all(struct code *code)
+void code_forget(struct code *gone)
 {
-	while (code) {
-		struct code *next = code->next;
-		code_free(code);
-		code = next;
+	while (gone) {
+		struct code *next = gone->next;
+		code_free(gone);
+		gone = next;
 	}
 }
 
@@ -198,7 +204,7 @@ void code_unload(const void *handle, void (*unload)(const void *handle))
 		if (code->handle != handle)
 			unload(code->handle);
 	}
-	free_all(gone);
+	code_forget(gone);
 }
 
 struct code *code_take(CUcontext context)
@@ -206,25 +212,11 @@ struct code *code_take(CUcontext context)
 	return context ? take_out(NULL, context) : NULL;
 }
 
-void code_forget(struct code *gone)
-{
-	free_all(gone);
-}
-
 void code_put_back(struct code *taken)
 {
 	while (taken) {
-		struct code *next = taken->next, *former = NULL;
-
-		pthread_mutex_lock(&state.lock);
-		struct code **at = find(taken->handle);
-		if (*at) /* a new record of the same module */
-			former = unlink_code(at);
-		at = bucket_of(taken->handle);
-		taken->next = *at;
-		*at = taken;
-		pthread_mutex_unlock(&state.lock);
-		code_free(former);
+		struct code *next = taken->next;
+		put(taken);
 		taken = next;
 	}
 }

@@ -9,8 +9,6 @@
 #include "preempt/image.h"
 #include "shim/driver.h"
 
-#include <stdbool.h>
-
 /* Code was loaded from @data; @size 0: not known. @library: a CUlibrary, else a CUmodule of the
  * current context. */
 void code_loaded(const void *handle, bool library, const void *data, size_t size);

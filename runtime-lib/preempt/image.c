@@ -8,8 +8,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -304,8 +302,6 @@ size_t image_elf_size(const void *data, size_t size)
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shoff > IMAGES_MAX ||
 	    header.e_phoff > IMAGES_MAX)
 		return 0;
-	uint64_t end = header.e_shoff + sections > header.e_phoff + segments
-			       ? header.e_shoff + sections
-			       : header.e_phoff + segments;
+	uint64_t end = larger(header.e_shoff + sections, header.e_phoff + segments);
 	return size && end > size ? 0 : end;
 }

@@ -132,9 +132,7 @@ static bool describe(const struct weir_object *object, char text[REWRITE_TEXT])
 
 	text[0] = '\0';
 	for (uint32_t i = 0; i < object->n_forms && n < REWRITE_TEXT; i++) {
-		static const char *const names[WEIR_FORM_COUNT] = {"native", "sliced", "persistent",
-								   "resumable"};
-		const char *name = forms[i].form < WEIR_FORM_COUNT ? names[forms[i].form] : "?";
+		const char *name = forms[i].form < WEIR_FORM_COUNT ? form_name(forms[i].form) : "?";
 		any |= forms[i].entry != 0;
 		int added =
 			forms[i].entry
@@ -258,10 +256,9 @@ static bool follow(CUfunction original, CUfunction variant, int cache_config)
 
 	for (size_t i = 0; i < countof(attributes); i++) {
 		if (real(cuFuncGetAttribute)(&theirs, attributes[i], original) != CUDA_SUCCESS ||
-		    real(cuFuncGetAttribute)(&ours, attributes[i], variant) != CUDA_SUCCESS)
-			return false;
-		if (ours != theirs &&
-		    real(cuFuncSetAttribute)(variant, attributes[i], theirs) != CUDA_SUCCESS)
+		    real(cuFuncGetAttribute)(&ours, attributes[i], variant) != CUDA_SUCCESS ||
+		    (ours != theirs &&
+		     real(cuFuncSetAttribute)(variant, attributes[i], theirs) != CUDA_SUCCESS))
 			return false;
 	}
 	if (cache_config != CU_FUNC_CACHE_PREFER_NONE)

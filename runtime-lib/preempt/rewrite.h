@@ -10,10 +10,6 @@
 #include "weir/preempt-abi.h"
 #include "weir/transform.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #define SYMBOLS_MAX    256
 #define PARAMETERS_MAX 1024
 #define PACKED_MAX     2048 /* bytes of parameters, the hidden ones included */

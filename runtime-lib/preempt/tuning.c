@@ -6,7 +6,6 @@
 
 #include "weir/log.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static_assert(GATES_APART_NS == GATE_INTERVAL_ALONE, "one largest distance of gates");

@@ -3,8 +3,6 @@
 
 #include "shim/driver.h"
 
-#include <stddef.h>
-
 /* Which kernel, and in which shape. */
 struct geometry {
 	const void *function; /* CUfunction, CUkernel or CUgraphExec */

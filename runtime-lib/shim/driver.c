@@ -5,8 +5,6 @@
 
 #include "weir/log.h"
 
-#include <stdlib.h>
-
 #define DRIVER_NAME "libcuda.so.1"
 
 struct hook driver_hooks[HOOKS] = {

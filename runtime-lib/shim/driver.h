@@ -3,8 +3,6 @@
 
 #include "shim/shim.h"
 
-#include <stdbool.h>
-
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 

@@ -8,9 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -5,9 +5,6 @@
 
 #include "weir/base.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-
 #define EXPORT __attribute__((visibility("default")))
 
 struct shim {

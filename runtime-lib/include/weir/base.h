@@ -1,7 +1,9 @@
-/* Small helpers that every program uses; header only. */
+/* Small helpers that every program uses; header only. With integers, atomics, memory and clocks of
+ * the C library, which files that include it need not name. */
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
