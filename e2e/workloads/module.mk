@@ -1,7 +1,7 @@
 # Each workload: host code in C, device code as PTX inside the program. They are linked against the
 # simulated driver, without a run path: the loader takes whichever libcuda.so.1 there is.
 WORKLOADS := vector-add matrix-multiply reduction long-block stream-order burst filler kernels memory-storm \
-             nvml-view nvml-view-linked hoard
+             memory-ways nvml-view nvml-view-linked hoard
 WORKLOAD_CUDA := $(B)/simcuda/libcuda.so.1
 WORKLOAD_GEN := $(GEN)/e2e/workloads
 PROGRAMS += $(WORKLOADS)
@@ -13,6 +13,7 @@ WORKLOAD_SPIN := e2e/workloads/spin.c $(WORKLOAD_GEN)/spin-ptx.c
 long-block_SRC := e2e/workloads/long-block.c $(WORKLOAD_SPIN)
 burst_SRC := e2e/workloads/burst.c e2e/workloads/samples.c $(WORKLOAD_SPIN)
 memory-storm_SRC := e2e/workloads/memory-storm.c
+memory-ways_SRC := e2e/workloads/memory-ways.c
 nvml-view_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_SRC := e2e/workloads/nvml-view.c
 nvml-view-linked_CFLAGS := -DLINKED

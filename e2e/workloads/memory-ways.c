@@ -1,0 +1,514 @@
+/* Every way in which a process takes memory of a GPU, against its container's limit.
+ *
+ *   --way NAME   takes piece after piece in this way, until it is refused. That is after one piece
+ *                or more, never beyond the limit. Then gives all back, and the limit can be had
+ *   --list       the ways' names
+ *   --race       takes and gives back at random, in all ways
+ *   --watch MAX  instead looks on what the GPU says is in use, which is never more
+ *
+ * Without libweir nothing is refused, so whoever watches sees more than the limit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+#include <weir/fatbin.h>
+
+#include "workload.h"
+
+#define ITEMS  64
+#define STACK  1024u      /* bytes, by default */
+#define HEAP   (8u << 20) /* the same */
+#define FIFO   (1u << 20)
+#define SUFFIX ".visible .entry k() { ret; }\n"
+
+struct item {
+	const struct way *way;
+	CUdeviceptr address;
+	CUmemGenericAllocationHandle handle;
+	CUarray array;
+	CUmipmappedArray levels;
+	CUmodule module;
+	CUlibrary library;
+	CUgraph graph;
+	CUgraphExec exec;
+};
+
+struct taker {
+	struct workload *workload;
+	size_t piece, limit;
+	CUcontext other;
+	CUstream stream;
+	CUmemoryPool pool;
+	char ptx[512]; /* with a variable of a piece */
+	struct {
+		struct fatbin_container head;
+		struct fatbin_entry entry;
+		char ptx[512];
+	} fatbin;
+	size_t stack; /* bytes a thread, for a piece */
+	struct item items[ITEMS];
+	size_t n;
+};
+
+static CUresult take_alloc(struct taker *t, struct item *item)
+{
+	return cuMemAlloc(&item->address, t->piece);
+}
+
+static CUresult take_managed(struct taker *t, struct item *item)
+{
+	return cuMemAllocManaged(&item->address, t->piece, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult take_pitch(struct taker *t, struct item *item)
+{
+	size_t pitch;
+
+	return cuMemAllocPitch(&item->address, &pitch, 4096, t->piece / 4096, 4);
+}
+
+static CUresult take_async(struct taker *t, struct item *item)
+{
+	return cuMemAllocAsync(&item->address, t->piece, t->stream);
+}
+
+static CUresult take_pool(struct taker *t, struct item *item)
+{
+	return cuMemAllocFromPoolAsync(&item->address, t->piece, t->pool, t->stream);
+}
+
+/* In a context that is not the primary one. */
+static CUresult take_elsewhere(struct taker *t, struct item *item)
+{
+	CU(cuCtxPushCurrent(t->other));
+	CUresult result = cuMemAlloc(&item->address, t->piece);
+	CU(cuCtxPopCurrent(NULL));
+	return result;
+}
+
+static void drop_address(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuMemFree(item->address));
+}
+
+/* Never mapped: the handle has it. */
+static CUresult take_handle(struct taker *t, struct item *item)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
+	return cuMemCreate(&item->handle, t->piece, &properties, 0);
+}
+
+static void drop_handle(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuMemRelease(item->handle));
+}
+
+static CUresult take_array(struct taker *t, struct item *item)
+{
+	CUDA_ARRAY_DESCRIPTOR array = {.Width = 1024,
+				       .Height = t->piece / 16384,
+				       .Format = CU_AD_FORMAT_FLOAT,
+				       .NumChannels = 4};
+
+	return cuArrayCreate(&item->array, &array);
+}
+
+static CUresult take_cube(struct taker *t, struct item *item)
+{
+	CUDA_ARRAY3D_DESCRIPTOR cube = {.Width = 64,
+					.Height = 64,
+					.Depth = t->piece / 65536,
+					.Format = CU_AD_FORMAT_FLOAT,
+					.NumChannels = 4};
+
+	return cuArray3DCreate(&item->array, &cube);
+}
+
+static void drop_array(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuArrayDestroy(item->array));
+}
+
+static CUresult take_levels(struct taker *t, struct item *item)
+{
+	CUDA_ARRAY3D_DESCRIPTOR first = {.Width = 1024,
+					 .Height = t->piece / 16384,
+					 .Format = CU_AD_FORMAT_FLOAT,
+					 .NumChannels = 4};
+
+	return cuMipmappedArrayCreate(&item->levels, &first, 4);
+}
+
+static void drop_levels(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuMipmappedArrayDestroy(item->levels));
+}
+
+static CUresult take_module(struct taker *t, struct item *item)
+{
+	return cuModuleLoadData(&item->module, t->ptx);
+}
+
+static CUresult take_module_with_options(struct taker *t, struct item *item)
+{
+	return cuModuleLoadDataEx(&item->module, t->ptx, 0, NULL, NULL);
+}
+
+static CUresult take_fatbin(struct taker *t, struct item *item)
+{
+	return cuModuleLoadFatBinary(&item->module, &t->fatbin);
+}
+
+static CUresult take_file(struct taker *t, struct item *item)
+{
+	char path[] = "/tmp/memory-ways-XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd < 0 || write(fd, t->ptx, strlen(t->ptx)) != (ssize_t)strlen(t->ptx))
+		workload_fail("a file in /tmp");
+	close(fd);
+	CUresult result = cuModuleLoad(&item->module, path);
+	unlink(path);
+	return result;
+}
+
+static void drop_module(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuModuleUnload(item->module));
+}
+
+/* Twice a piece: its variable is used in both contexts. */
+static CUresult take_library(struct taker *t, struct item *item)
+{
+	CUdeviceptr here, there;
+	size_t size;
+	CUresult result = cuLibraryLoadData(&item->library, t->ptx, NULL, NULL, 0, NULL, NULL, 0);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	CU(cuLibraryGetGlobal(&here, &size, item->library, "big"));
+	CU(cuCtxPushCurrent(t->other));
+	CU(cuLibraryGetGlobal(&there, &size, item->library, "big"));
+	CU(cuCtxPopCurrent(NULL));
+	if (here == there)
+		workload_fail("one variable in two contexts");
+	return CUDA_SUCCESS;
+}
+
+static void drop_library(struct taker *t, struct item *item)
+{
+	(void)t;
+	CU(cuLibraryUnload(item->library));
+}
+
+/* Launches the graph, and waits for nothing. */
+static CUresult launch(struct taker *t, struct item *item, CUresult built)
+{
+	CUresult result = built ? built : cuGraphInstantiate(&item->exec, item->graph, 0);
+
+	if (result == CUDA_SUCCESS)
+		CU(cuGraphLaunch(item->exec, t->stream));
+	else
+		CU(cuGraphDestroy(item->graph));
+	return result;
+}
+
+static const CUmemPoolProps pinned = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
+static CUresult take_graph(struct taker *t, struct item *item)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS parameters = {.poolProps = pinned, .bytesize = t->piece};
+	CUgraphNode node;
+
+	CU(cuGraphCreate(&item->graph, 0));
+	return launch(t, item, cuGraphAddMemAllocNode(&node, item->graph, NULL, 0, &parameters));
+}
+
+static CUresult take_node(struct taker *t, struct item *item)
+{
+	CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+					.alloc = {.poolProps = pinned, .bytesize = t->piece}};
+	CUgraphNode node;
+
+	CU(cuGraphCreate(&item->graph, 0));
+	return launch(t, item, cuGraphAddNode(&node, item->graph, NULL, NULL, 0, &parameters));
+}
+
+static CUresult take_captured(struct taker *t, struct item *item)
+{
+	CUdeviceptr address;
+
+	CU(cuStreamBeginCapture(t->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	CUresult result = cuMemAllocAsync(&address, t->piece, t->stream);
+	CU(cuStreamEndCapture(t->stream, &item->graph));
+	return launch(t, item, result);
+}
+
+static void drop_graph(struct taker *t, struct item *item)
+{
+	CU(cuStreamSynchronize(t->stream));
+	CU(cuGraphExecDestroy(item->exec));
+	CU(cuGraphDestroy(item->graph));
+	CU(cuDeviceGraphMemTrim(t->workload->device));
+}
+
+/* One more piece than before. */
+static CUresult enlarge(CUlimit limit, size_t by)
+{
+	size_t size;
+
+	CU(cuCtxGetLimit(&size, limit));
+	return cuCtxSetLimit(limit, size + by);
+}
+
+static CUresult take_heap(struct taker *t, struct item *item)
+{
+	(void)item;
+	return enlarge(CU_LIMIT_MALLOC_HEAP_SIZE, t->piece);
+}
+
+static CUresult take_fifo(struct taker *t, struct item *item)
+{
+	(void)item;
+	return enlarge(CU_LIMIT_PRINTF_FIFO_SIZE, t->piece);
+}
+
+static CUresult take_stack(struct taker *t, struct item *item)
+{
+	(void)item;
+	return enlarge(CU_LIMIT_STACK_SIZE, t->stack);
+}
+
+static void drop_heap(struct taker *t, struct item *item)
+{
+	(void)t, (void)item;
+	CU(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP));
+}
+
+static void drop_fifo(struct taker *t, struct item *item)
+{
+	(void)t, (void)item;
+	CU(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, FIFO));
+}
+
+static void drop_stack(struct taker *t, struct item *item)
+{
+	(void)t, (void)item;
+	CU(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, STACK));
+}
+
+/* A primary context is not destroyed, and what it has stays charged. */
+static CUresult take_after_destroy(struct taker *t, struct item *item)
+{
+	if (cuCtxDestroy(t->workload->context) == CUDA_SUCCESS)
+		workload_fail("a primary context was destroyed");
+	return cuMemAlloc(&item->address, t->piece);
+}
+
+static const struct way {
+	const char *name;
+	CUresult (*make)(struct taker *t, struct item *item);
+	void (*drop)(struct taker *t, struct item *item);
+} ways[] = {
+	{"cuMemAlloc", take_alloc, drop_address},
+	{"cuMemAllocManaged", take_managed, drop_address},
+	{"cuMemAllocPitch", take_pitch, drop_address},
+	{"cuMemAllocAsync", take_async, drop_address},
+	{"cuMemAllocFromPoolAsync", take_pool, drop_address},
+	{"another-context", take_elsewhere, drop_address},
+	{"cuCtxDestroy", take_after_destroy, drop_address},
+	{"cuMemCreate", take_handle, drop_handle},
+	{"cuArrayCreate", take_array, drop_array},
+	{"cuArray3DCreate", take_cube, drop_array},
+	{"cuMipmappedArrayCreate", take_levels, drop_levels},
+	{"cuModuleLoadData", take_module, drop_module},
+	{"cuModuleLoadDataEx", take_module_with_options, drop_module},
+	{"cuModuleLoadFatBinary", take_fatbin, drop_module},
+	{"cuModuleLoad", take_file, drop_module},
+	{"cuLibraryLoadData", take_library, drop_library},
+	{"cuGraphAddMemAllocNode", take_graph, drop_graph},
+	{"cuGraphAddNode", take_node, drop_graph},
+	{"captured-graph", take_captured, drop_graph},
+	{"heap", take_heap, drop_heap},
+	{"printf", take_fifo, drop_fifo},
+	{"stack", take_stack, drop_stack},
+};
+
+/* CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_NOT_SUPPORTED are results, others are failures. */
+static CUresult take_one(struct taker *t, const struct way *way)
+{
+	struct item *item = &t->items[t->n];
+
+	*item = (struct item){.way = way};
+	CUresult result = way->make(t, item);
+	if (result == CUDA_SUCCESS)
+		t->n++;
+	else if (result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_NOT_SUPPORTED)
+		workload_fail_cuda(result, way->name, __FILE__, __LINE__);
+	return result;
+}
+
+static void drop_one(struct taker *t, size_t i)
+{
+	struct item item = t->items[i];
+
+	t->items[i] = t->items[--t->n];
+	item.way->drop(t, &item);
+}
+
+static void drop_all(struct taker *t)
+{
+	while (t->n > 0)
+		drop_one(t, t->n - 1);
+	CU(cuCtxSynchronize());
+}
+
+/* Until it is refused. False: the driver has no such way. */
+static bool fill(struct taker *t, const struct way *way)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (t->n < ITEMS && result == CUDA_SUCCESS)
+		result = take_one(t, way);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return false;
+	printf("%s: %zu pieces\n", way->name, t->n);
+	if (result != CUDA_ERROR_OUT_OF_MEMORY || !t->n || t->n * t->piece > t->limit)
+		workload_fail("%zu pieces of %zu bytes at a limit of %zu", t->n, t->piece,
+			      t->limit);
+	return true;
+}
+
+static void try_way(struct taker *t, const char *name)
+{
+	CUdeviceptr address;
+	const struct way *way = ways;
+
+	while (way < ways + countof(ways) && strcmp(way->name, name) != 0)
+		way++;
+	if (way == ways + countof(ways))
+		workload_fail("no way '%s'", name);
+	if (!fill(t, way)) {
+		printf("%s: not supported\n", name);
+		return;
+	}
+	/* Nothing else fits either; then all of it can be had again, and once more after a reset.
+	 */
+	if (cuMemAlloc(&address, t->limit - t->piece + 1) != CUDA_ERROR_OUT_OF_MEMORY)
+		workload_fail("memory beyond the limit");
+	drop_all(t);
+	CU(cuMemAlloc(&address, t->limit - t->piece + 1));
+	CU(cuMemFree(address));
+	fill(t, way);
+	CU(cuCtxDestroy(t->other));
+	CU(cuDevicePrimaryCtxReset(t->workload->device));
+}
+
+static void race(struct taker *t)
+{
+	struct random random = {t->workload->seed};
+	uint64_t taken = 0, refused = 0;
+
+	for (uint64_t i = 0; i < t->workload->iterations; i++) {
+		const struct way *way = &ways[random_below(&random, countof(ways))];
+		CUresult result = t->n < ITEMS ? take_one(t, way) : CUDA_ERROR_OUT_OF_MEMORY;
+		taken += result == CUDA_SUCCESS;
+		refused += result == CUDA_ERROR_OUT_OF_MEMORY;
+		for (uint32_t n = random_below(&random, 3); n > 0 && t->n > 0; n--)
+			drop_one(t, random_below(&random, (uint32_t)t->n));
+	}
+	drop_all(t);
+	printf("%llu taken, %llu refused\n", (unsigned long long)taken,
+	       (unsigned long long)refused);
+}
+
+static void taker_open(struct taker *t)
+{
+	struct workload *w = t->workload;
+	int threads;
+
+	workload_open(w, NULL);
+	CU(cuDeviceTotalMem(&t->limit, w->device));
+	CU(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+				w->device));
+	t->piece = w->size;
+	t->stack = t->piece / ((size_t)threads * (size_t)w->sm_count) / 16 * 16;
+	snprintf(t->ptx, sizeof(t->ptx),
+		 ".version 8.0\n.target sm_70\n.address_size 64\n"
+		 ".visible .global .align 8 .b8 big[%zu];\n" SUFFIX,
+		 t->piece);
+	t->fatbin.head = (struct fatbin_container){FATBIN_MAGIC, 1, sizeof(t->fatbin.head),
+						   sizeof(t->fatbin) - sizeof(t->fatbin.head)};
+	t->fatbin.entry = (struct fatbin_entry){.kind = FATBIN_PTX,
+						.version = 0x101,
+						.header_size = sizeof(t->fatbin.entry),
+						.payload_size = sizeof(t->fatbin.ptx),
+						.sm = 70};
+	memcpy(t->fatbin.ptx, t->ptx, sizeof(t->ptx));
+	CU(cuCtxCreate(&t->other, NULL, 0, w->device));
+	CU(cuCtxSetCurrent(w->context));
+	CU(cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
+	CU(cuMemPoolCreate(&t->pool, &pinned));
+}
+
+/* The most that was in use beyond what there was at first. */
+static void watch(struct workload *workload, uint64_t most)
+{
+	size_t free_bytes, total, first;
+	uint64_t seen = 0, looks = 0;
+
+	workload_open(workload, NULL);
+	CU(cuMemGetInfo(&first, &total));
+	workload_ready(workload);
+	for (; !workload_stopped(workload); looks++) {
+		CU(cuMemGetInfo(&free_bytes, &total));
+		if (free_bytes < first && first - free_bytes > seen)
+			seen = first - free_bytes;
+	}
+	printf("%llu looks, at most %llu of %llu bytes\n", (unsigned long long)looks,
+	       (unsigned long long)seen, (unsigned long long)most);
+	if (seen > most)
+		workload_fail("over the limit");
+	workload_close(workload);
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = NULL;
+	bool list = false, racing = false;
+	uint64_t most = 0;
+	const struct workload_option options[] = {
+		{"way", OPTION_TEXT, &way, "take pieces of --size bytes in this way"},
+		{"list", OPTION_FLAG, &list, "the ways"},
+		{"race", OPTION_FLAG, &racing, "take --iterations pieces at random"},
+		{"watch", OPTION_NUMBER, &most, "look on: never more than so many bytes"},
+		{0},
+	};
+	struct workload workload = {0};
+
+	workload_parse(&workload, argc, argv, "takes memory in every way", options);
+	for (size_t i = 0; list && i < countof(ways); i++)
+		printf("%s\n", ways[i].name);
+	if (most)
+		watch(&workload, most);
+	if (!way && !racing)
+		return 0;
+	struct taker *t = workload_alloc(sizeof(*t));
+	*t = (struct taker){.workload = &workload};
+	taker_open(t);
+	if (racing)
+		race(t);
+	else
+		try_way(t, way);
+	return 0;
+}
