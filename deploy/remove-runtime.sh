@@ -13,13 +13,23 @@ set -eu
 library_dir=$1 run_dir=$2
 shift 2
 
-# Only agents in pods, not one that was started by hand.
+# Where a folder is, as mountinfo says it: number of its file system, path there. Nothing if it is a mount of its own.
+place_of() { # FOLDER
+    at=
+    while read -r _ _ device root point _; do
+        point=${point%/}
+        case $1 in "$point" | "$point"/*) ;; *) continue ;; esac
+        [ ${#point} -lt ${#at} ] || at=$point place="$device ${root%/}${1#"$point"}"
+    done < /proc/self/mountinfo
+    [ "$at" = "$1" ] || echo "$place"
+}
+
+# Weir's own containers have mounted these folders. A pod cannot mount them, while it can give its processes any name.
 agent_runs() {
-    for process in /proc/[0-9]*; do
-        read -r name < "$process/comm" || continue
-        case $name in weir-agent | weir-mps) ;; *) continue ;; esac
-        grep -qE 'pod[0-9a-f]{8}[-_]' "$process/cgroup" && return 0
-    done 2> /dev/null
+    for folder in "$run_dir-agent" "$run_dir-mps"; do
+        place=$(place_of "$folder" | sed 's/[].*^$\\+?(){}|[]/\\&/g')
+        [ -z "$place" ] || ! grep -qsE "^[0-9]+ [0-9]+ $place /" /proc/[0-9]*/mountinfo || return 0
+    done
     return 1
 }
 
@@ -46,7 +56,7 @@ remove() {
 waited=0
 while agent_runs; do
     waited=$((waited + 1))
-    if [ $waited -gt 60 ]; then
+    if [ $waited -gt "${WAIT_SECONDS:-60}" ]; then
         echo "remove-runtime: an agent still runs here" >&2
         exit 1
     fi

@@ -7,20 +7,24 @@ if [ "$(id -u)" != 0 ]; then
     echo "ok - removal # SKIP mounts and guarded files are root's"
     exit 0
 fi
-# With processes of its own: the script waits for agents in pods, and tests beside this one have some.
+# With processes of its own, which it kills at its end.
 [ -n "${APART:-}" ] || APART=1 exec unshare --pid --fork --kill-child --mount-proc "$0"
 dir=$(mktemp -d /tmp/weir-remove-XXXXXX)
-trap 'chattr -R -f -i "$dir"; rm -rf "$dir"' EXIT
+own=$(mktemp -d /tmp/weir-remove-XXXXXX) # of a pod
+trap 'chattr -R -f -i "$dir"; rm -rf "$dir" "$own"' EXIT
 
 fill() {
-    mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir/GPU-a "$dir"/run/weir-agent/state/GPU "$dir"/cache/weir "$dir"/cdi
+    mkdir -p "$dir"/lib/weir/{1.0,1.1} "$dir"/run/weir{/GPU-a,-agent/state/GPU,-mps} "$dir"/cache/weir "$dir"/cdi
     touch "$dir"/lib/weir/{1.0,1.1}/{libweir.so,ld.so.preload} "$dir"/run/weir/agent.sock "$dir"/run/weir/GPU-a/agent.sock "$dir"/run/weir/.hidden \
         "$dir/cache/weir/object" "$dir/cdi/weir.dev-gpu.json" "$dir/run/weir-agent/state/GPU/demand-0" "$dir/other"
     # Where the file system knows no such flag nothing is guarded.
     chattr -f +i "$dir/run/weir-agent/state/GPU/demand-0"
 }
 remove() {
-    deploy/remove-runtime.sh "$dir/lib/weir" "$dir/run/weir" "$dir/run/weir-agent" "$dir/cache/weir" "$dir/cdi/weir.dev-gpu.json"
+    deploy/remove-runtime.sh "$dir/lib/weir" "$dir/run/weir" "$dir"/run/weir-{agent,mps} "$dir/cache/weir" "$dir/cdi/weir.dev-gpu.json"
+}
+gives_up() {
+    ! WAIT_SECONDS=0 remove
 }
 left() {
     (cd "$dir" && find . -mindepth 2 | sort | tr '\n' ' ')
@@ -28,16 +32,43 @@ left() {
 
 fill
 touch "$dir/target"
-# A container: a mount namespace of its own, in which the library is mounted.
+mkdir "$dir/folder" "$own/fake"
 mkfifo "$dir/mounted"
-unshare -m sh -c 'mount --bind "$1/lib/weir/1.0/libweir.so" "$1/target" && echo > "$1/mounted" && exec sleep 1000' - "$dir" &
-container=$!
-read -r _ < "$dir/mounted"
+# A container: a mount namespace of its own, in which something is mounted.
+contain() { # COMMAND: mounts
+    unshare -m sh -c 'cd "$1" && eval "$2"; echo > mounted; exec sleep 1000' - "$dir" "$1" &
+    container=$!
+    read -r _ < "$dir/mounted"
+}
+end() {
+    kill $container
+    wait $container 2> /dev/null
+}
+for folder in weir-agent weir-mps; do
+    contain "mount --bind run/$folder folder"
+    check "it gives up while a container of Weir has $folder" gives_up
+    check "and nothing is gone" test -e "$dir/lib/weir/1.0/libweir.so" -a -e "$dir/run/weir-agent/state/GPU/demand-0"
+    end
+done
+# What a pod can do: a process with the agent's name, and a mount of a folder with the path of ours in a file system of
+# its own.
+cp "$(type -P sleep)" "$own/weir-agent"
+"$own/weir-agent" 1000 &
+named=$!
+echo "0::/kubepods.slice/kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice/cri-containerd-1.scope" > "$own/cgroup"
+mount --bind "$own/cgroup" /proc/$named/cgroup
+contain "mount -t tmpfs none $own/fake && mkdir -p $own/fake$dir/run/weir-agent && mount --bind $own/fake$dir/run/weir-agent folder"
+WAIT_SECONDS=0 check "with pods whose processes look like an agent" remove
+check "nothing stays" test -z "$(left)"
+end
+kill $named
+umount /proc/$named/cgroup 2> /dev/null
+fill
+contain 'mount --bind lib/weir/1.0/libweir.so target'
 check "with a container that uses 1.0" remove
 check "its library stays, and where it finds an agent" test "$(left)" = \
     "./cdi/weir.dev-gpu.json ./lib/weir ./lib/weir/1.0 ./lib/weir/1.0/ld.so.preload ./lib/weir/1.0/libweir.so ./run/weir ./run/weir/GPU-a "
-kill $container
-wait $container 2> /dev/null
+end
 fill
 check "with none" remove
 check "nothing stays" test -z "$(left)"
