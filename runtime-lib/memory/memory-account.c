@@ -10,12 +10,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* The lock is held while 252 words are added. A waiting thread yields first, then sleeps. Tries are
  * counted, not time: time passes while a container is frozen. */

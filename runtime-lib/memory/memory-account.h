@@ -3,9 +3,6 @@
  * of the pages is not trusted. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "weir/base.h"
 #include "weir/protocol.h"
 

@@ -1,8 +1,6 @@
 /* Arrays count as their elements: the driver does not tell how it pads them. */
 #include "memory/memory.h"
 
-#include <stddef.h>
-
 /* Sparse arrays, and arrays that are mapped later, take no memory. */
 #define WITHOUT_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 
@@ -71,37 +69,17 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 		       : NULL,                                                         \
 		 1)
 
-#define CREATE(function, kind, bytes, parameters, arguments)                            \
-	EXPORT CUresult function parameters                                             \
-	{                                                                               \
-		struct memory_claim claim;                                              \
-                                                                                        \
-		if (!memory_claim(&claim, bytes))                                       \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                \
-		CUresult result = real(function) arguments;                             \
-		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
-	}
-CREATE(cuArrayCreate_v2, RECORD_ARRAY, BYTES_2D,
-       (CUarray * out, const CUDA_ARRAY_DESCRIPTOR *array), (out, array))
-CREATE(cuArrayCreate, RECORD_ARRAY, BYTES_2D,
-       (CUarray * out, const CUDA_ARRAY_DESCRIPTOR_v1 *array), (out, array))
-CREATE(cuArray3DCreate_v2, RECORD_ARRAY, BYTES_3D(1),
-       (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR *array), (out, array))
-CREATE(cuArray3DCreate, RECORD_ARRAY, BYTES_3D(1),
-       (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *array), (out, array))
-CREATE(cuMipmappedArrayCreate, RECORD_MIPMAP, BYTES_3D(levels),
-       (CUmipmappedArray * out, const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels),
-       (out, array, levels))
+MEMORY_ALLOCATES(cuArrayCreate_v2, RECORD_ARRAY, BYTES_2D,
+		 (CUarray * out, const CUDA_ARRAY_DESCRIPTOR *array), (out, array))
+MEMORY_ALLOCATES(cuArrayCreate, RECORD_ARRAY, BYTES_2D,
+		 (CUarray * out, const CUDA_ARRAY_DESCRIPTOR_v1 *array), (out, array))
+MEMORY_ALLOCATES(cuArray3DCreate_v2, RECORD_ARRAY, BYTES_3D(1),
+		 (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR *array), (out, array))
+MEMORY_ALLOCATES(cuArray3DCreate, RECORD_ARRAY, BYTES_3D(1),
+		 (CUarray * out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *array), (out, array))
+MEMORY_ALLOCATES(cuMipmappedArrayCreate, RECORD_MIPMAP, BYTES_3D(levels),
+		 (CUmipmappedArray * out, const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels),
+		 (out, array, levels))
 
-#define DESTROY(function, kind, type)                                     \
-	EXPORT CUresult function(type array)                              \
-	{                                                                 \
-		struct record record;                                     \
-		bool known = table_take(kind, (uintptr_t)array, &record); \
-                                                                          \
-		driver_ready();                                           \
-		CUresult result = real(function)(array);                  \
-		return known ? memory_released(&record, result) : result; \
-	}
-DESTROY(cuArrayDestroy, RECORD_ARRAY, CUarray)
-DESTROY(cuMipmappedArrayDestroy, RECORD_MIPMAP, CUmipmappedArray)
+MEMORY_RELEASES(cuArrayDestroy, RECORD_ARRAY, array, (CUarray array), (array), )
+MEMORY_RELEASES(cuMipmappedArrayDestroy, RECORD_MIPMAP, array, (CUmipmappedArray array), (array), )

@@ -3,8 +3,6 @@
 #include "memory/memory-account.h"
 #include "memory/memory.h"
 
-#include <stdlib.h>
-
 #define STEP      (32ull << 20) /* by which the driver grows what graphs share */
 #define DEPTH_MAX 16u
 #define UNKNOWN   (1ull << 56) /* more than any GPU has */

@@ -7,9 +7,6 @@
 
 #include "shim/driver.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-
 struct ledger;
 
 /* Of a device; NULL: no such device. Asks the agent for the account if it is not known. Every hook

@@ -57,8 +57,7 @@ static uint64_t charge_of(const struct buffer *buffer, uint64_t size)
 {
 	uint64_t more = size > buffer->given ? size - buffer->given : 0;
 
-	return __builtin_mul_overflow(more, number_of(buffer), &more) ? UINT64_MAX
-								      : account_chunks(more);
+	return account_chunks(saturating_mul(more, number_of(buffer)));
 }
 
 /* Takes the former charge out of the table, so that only one thread has it. */

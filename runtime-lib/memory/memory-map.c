@@ -3,7 +3,6 @@
 #include "memory/memory.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 struct physical {
 	struct ledger *ledger;

@@ -4,8 +4,6 @@
 
 #include "weir/log.h"
 
-#include <stddef.h>
-
 /* Counts the device's own pool. False: too many pools. */
 static bool keep_own_pool(struct ledger *ledger, CUdevice device)
 {
@@ -101,18 +99,10 @@ ALLOCATE(cuMemAllocFromPoolAsync_ptsz, pool,
 	 (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
 	 (out, size, pool, stream), cuMemFreeAsync_ptsz, true)
 
-#define RELEASE(function)                                                  \
-	EXPORT CUresult function(CUdeviceptr address, CUstream stream)     \
-	{                                                                  \
-		struct record record;                                      \
-		bool known = table_take(RECORD_POINTER, address, &record); \
-                                                                           \
-		driver_ready();                                            \
-		CUresult result = real(function)(address, stream);         \
-		return known ? memory_released(&record, result) : result;  \
-	}
-RELEASE(cuMemFreeAsync)
-RELEASE(cuMemFreeAsync_ptsz)
+MEMORY_RELEASES(cuMemFreeAsync, RECORD_POINTER, address, (CUdeviceptr address, CUstream stream),
+		(address, stream), )
+MEMORY_RELEASES(cuMemFreeAsync_ptsz, RECORD_POINTER, address,
+		(CUdeviceptr address, CUstream stream), (address, stream), )
 
 /* NULL: host memory. */
 static struct ledger *ledger_at(const CUmemLocation *location)
@@ -133,27 +123,19 @@ static CUresult keep_pool(const CUmemLocation *location, CUmemoryPool pool, bool
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
-{
-	CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-
-	result = result ? result : real(cuMemPoolCreate)(out, properties);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return keep_pool(&properties->location, *out, true);
-}
-
-#define GET_POOL(function)                                                              \
-	EXPORT CUresult function(CUmemoryPool *out, CUmemLocation *location,            \
-				 CUmemAllocationType type)                              \
+#define GIVES_POOL(function, parameters, arguments, location, ours)                     \
+	EXPORT CUresult function parameters                                             \
 	{                                                                               \
 		CUresult result = driver_ready() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; \
                                                                                         \
-		result = result ? result : real(function)(out, location, type);         \
-		return result ? result : keep_pool(location, *out, false);              \
+		result = result ? result : real(function) arguments;                    \
+		return result ? result : keep_pool(location, *out, ours);               \
 	}
-GET_POOL(cuMemGetDefaultMemPool)
-GET_POOL(cuMemGetMemPool)
+#define AT_LOCATION (CUmemoryPool * out, CUmemLocation * at, CUmemAllocationType type)
+GIVES_POOL(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *properties),
+	   (out, properties), &properties->location, true)
+GIVES_POOL(cuMemGetDefaultMemPool, AT_LOCATION, (out, at, type), at, false)
+GIVES_POOL(cuMemGetMemPool, AT_LOCATION, (out, at, type), at, false)
 
 /* Memory of a destroyed pool counts by itself until it is freed. */
 static bool outlives(struct record *record, void *pool)
@@ -176,13 +158,16 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return result;
 }
 
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
-{
-	driver_ready();
-	CUresult result = real(cuMemPoolTrimTo)(pool, keep);
-	memory_look();
-	return result;
-}
+#define TRIMS(function, parameters, arguments)              \
+	EXPORT CUresult function parameters                 \
+	{                                                   \
+		driver_ready();                             \
+		CUresult result = real(function) arguments; \
+		memory_look();                              \
+		return result;                              \
+	}
+TRIMS(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), (pool, keep))
+TRIMS(cuDeviceGraphMemTrim, (CUdevice device), (device))
 
 /* The memory must fit now, and counts when the graph is launched. */
 static bool node_fits(size_t size)
@@ -200,45 +185,29 @@ static bool node_fits(size_t size)
 	return true;
 }
 
-EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph,
-				       const CUgraphNode *dependencies, size_t n,
-				       CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
-{
-	if (parameters && !node_fits(parameters->bytesize))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	driver_ready();
-	return real(cuGraphAddMemAllocNode)(out, graph, dependencies, n, parameters);
-}
-
 static bool fits(const CUgraphNodeParams *parameters)
 {
 	return !parameters || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 	       node_fits(parameters->alloc.bytesize);
 }
 
-EXPORT CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
-			       size_t n, CUgraphNodeParams *parameters)
-{
-	if (!fits(parameters))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	driver_ready();
-	return real(cuGraphAddNode)(out, graph, dependencies, n, parameters);
-}
-
-EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
-				  const CUgraphEdgeData *edges, size_t n,
-				  CUgraphNodeParams *parameters)
-{
-	if (!fits(parameters))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	driver_ready();
-	return real(cuGraphAddNode_v2)(out, graph, dependencies, edges, n, parameters);
-}
-
-EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-	driver_ready();
-	CUresult result = real(cuDeviceGraphMemTrim)(device);
-	memory_look();
-	return result;
-}
+#define ADDS_NODE(function, its_memory_fits, declared, arguments) \
+	EXPORT CUresult function declared                         \
+	{                                                         \
+		if (!(its_memory_fits))                           \
+			return CUDA_ERROR_OUT_OF_MEMORY;          \
+		driver_ready();                                   \
+		return real(function) arguments;                  \
+	}
+ADDS_NODE(cuGraphAddMemAllocNode, !parameters || node_fits(parameters->bytesize),
+	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies, size_t n,
+	   CUDA_MEM_ALLOC_NODE_PARAMS *parameters),
+	  (out, graph, dependencies, n, parameters))
+ADDS_NODE(cuGraphAddNode, fits(parameters),
+	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies, size_t n,
+	   CUgraphNodeParams *parameters),
+	  (out, graph, dependencies, n, parameters))
+ADDS_NODE(cuGraphAddNode_v2, fits(parameters),
+	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies,
+	   const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *parameters),
+	  (out, graph, dependencies, edges, n, parameters))

@@ -1,7 +1,6 @@
 #include "memory/memory-table.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Open addressing. A look-up passes graves: places whose record was taken out. */

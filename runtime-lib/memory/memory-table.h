@@ -3,8 +3,6 @@
 
 #include "shim/driver.h"
 
-#include <stdint.h>
-
 struct ledger;
 
 enum record_kind {

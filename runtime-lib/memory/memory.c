@@ -1,7 +1,5 @@
 #include "memory/memory.h"
 
-#include <stddef.h>
-
 #define PITCH 512u /* least alignment of rows */
 
 bool memory_claim(struct memory_claim *claim, uint64_t size)
@@ -103,16 +101,7 @@ static uint64_t pitched(uint64_t width, uint64_t height)
 	return saturating_mul(row - row % PITCH, height);
 }
 
-#define ALLOCATE(function, bytes, parameters, arguments)                               \
-	EXPORT CUresult function parameters                                            \
-	{                                                                              \
-		struct memory_claim claim;                                             \
-                                                                                       \
-		if (!memory_claim(&claim, bytes))                                      \
-			return CUDA_ERROR_OUT_OF_MEMORY;                               \
-		CUresult result = real(function) arguments;                            \
-		return memory_made(&claim, result, RECORD_POINTER, result ? 0 : *out); \
-	}
+#define ALLOCATE(function, ...) MEMORY_ALLOCATES(function, RECORD_POINTER, __VA_ARGS__)
 ALLOCATE(cuMemAlloc_v2, size, (CUdeviceptr * out, size_t size), (out, size))
 ALLOCATE(cuMemAlloc, size, (CUdeviceptr_v1 * out, unsigned size), (out, size))
 ALLOCATE(cuMemAllocManaged, size, (CUdeviceptr * out, size_t size, unsigned flags),
@@ -123,23 +112,10 @@ ALLOCATE(cuMemAllocPitch_v2, pitched(width, height),
 ALLOCATE(cuMemAllocPitch, pitched(width, height),
 	 (CUdeviceptr_v1 * out, unsigned *pitch, unsigned width, unsigned height, unsigned element),
 	 (out, pitch, width, height, element))
-#undef ALLOCATE
-
-#define RELEASE(function, type)                                            \
-	EXPORT CUresult function(type address)                             \
-	{                                                                  \
-		struct record record;                                      \
-		bool known = table_take(RECORD_POINTER, address, &record); \
-                                                                           \
-		driver_ready();                                            \
-		CUresult result = real(function)(address);                 \
-		if (known)                                                 \
-			memory_released(&record, result);                  \
-		memory_look();                                             \
-		return result;                                             \
-	}
-RELEASE(cuMemFree_v2, CUdeviceptr)
-RELEASE(cuMemFree, CUdeviceptr_v1)
+MEMORY_RELEASES(cuMemFree_v2, RECORD_POINTER, address, (CUdeviceptr address), (address),
+		memory_look())
+MEMORY_RELEASES(cuMemFree, RECORD_POINTER, address, (CUdeviceptr_v1 address), (address),
+		memory_look())
 
 /* The GPU's memory as the container may use it. */
 

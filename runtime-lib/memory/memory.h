@@ -20,6 +20,31 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
  * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
+/* Hooks with that around the call. @key: of what is released; @after: at the end. */
+#define MEMORY_ALLOCATES(function, kind, bytes, parameters, arguments)                  \
+	EXPORT CUresult function parameters                                             \
+	{                                                                               \
+		struct memory_claim claim;                                              \
+                                                                                        \
+		if (!memory_claim(&claim, bytes))                                       \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                \
+		CUresult result = real(function) arguments;                             \
+		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
+	}
+#define MEMORY_RELEASES(function, kind, key, parameters, arguments, after) \
+	EXPORT CUresult function parameters                                \
+	{                                                                  \
+		struct record record;                                      \
+		bool known = table_take(kind, (uintptr_t)(key), &record);  \
+                                                                           \
+		driver_ready();                                            \
+		CUresult result = real(function) arguments;                \
+		if (known)                                                 \
+			memory_released(&record, result);                  \
+		after;                                                     \
+		return result;                                             \
+	}
+
 /* The same for the variables of a module or a library. Without any, nothing is asked. */
 bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size);
 CUresult memory_made_code(const struct memory_claim *claim, CUresult result, bool library,
