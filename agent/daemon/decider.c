@@ -35,6 +35,9 @@ static struct tenant_spec decide_in_cluster(struct decider *decider, struct tena
 	struct level_input input = {.qos = tenant->identity.qos};
 	struct tenant_spec spec = tenant_spec_unknown();
 
+	/* Until the API server has sent the pod, it displaces nobody of its level. */
+	if (tenant->identity.in_pod)
+		spec.weight = WEIGHT_LEAST;
 	tenant->pod_known |= pod != NULL;
 	if (pod) {
 		const struct pod_container *container =
@@ -82,15 +85,16 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 {
 	bool same_latency = strcmp(tenant->wanted_latency, spec->wanted_latency) == 0;
 	bool same_weight = strcmp(tenant->wanted_weight, spec->wanted_weight) == 0;
+	bool same_refusal = tenant->weight_refused == spec->weight_refused;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
-	    same_weight)
+	    same_weight && same_refusal)
 		return;
 	if (!same_latency && *spec->wanted_latency && !spec->slo)
 		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
 				  ", not '%s'",
 			    WHO(tenant), spec->wanted_latency);
-	if (!same_weight && spec->weight_refused)
+	if (!(same_weight && same_refusal) && spec->weight_refused)
 		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
 				  ", above its share of %u only in levels.raiseNamespaces",
 			    WHO(tenant), spec->wanted_weight, spec->weight);

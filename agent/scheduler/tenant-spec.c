@@ -8,18 +8,18 @@
 
 #define WHOLE 100 /* shares of a GPU */
 
-static void read_weight(struct tenant_spec *spec, uint32_t share)
+static void read_weight(struct tenant_spec *spec, uint32_t share, bool known)
 {
 	uint64_t wanted;
 
 	spec->weight = share ? share : WHOLE;
 	if (!*spec->wanted_weight)
 		return;
-	if (number_parse(spec->wanted_weight, 1, WHOLE, &wanted) &&
-	    (wanted <= spec->weight || spec->memory.may_raise))
+	bool valid = number_parse(spec->wanted_weight, 1, WHOLE, &wanted);
+	if (valid && (wanted <= spec->weight || spec->memory.may_raise))
 		spec->weight = (uint32_t)wanted;
-	else
-		spec->weight_refused = true;
+	else /* the share of an unknown container may be larger */
+		spec->weight_refused = known || !valid;
 }
 
 struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
@@ -32,7 +32,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 
 	spec.memory.share = container ? container->share : pod->least_share;
 	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
-	read_weight(&spec, container ? container->share : 0);
+	read_weight(&spec, spec.memory.share, container);
 	if (!objective_parse(spec.wanted_latency, &spec.slo))
 		spec.slo = 0;
 	if (!memory_parse(spec.wanted_memory, &spec.memory.bytes))

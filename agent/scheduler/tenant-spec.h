@@ -9,6 +9,7 @@
 #include "kubernetes/podlist.h"
 
 #define WEIGHT_EXPECTED "a whole number from 1 to 100"
+#define WEIGHT_LEAST    1
 
 struct memory_spec {
 	uint64_t bytes; /* on each GPU; 0: not given, or invalid */
@@ -28,7 +29,7 @@ struct tenant_spec {
 };
 
 /* The strings belong to the pod. @container: NULL if the API server has not sent it yet; then its
- * share is the smallest of the pod. */
+ * share, and so its weight, is the smallest of the pod. */
 struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
 				      const struct pod_container *container);
 /* @rule: NULL: none fits. */

@@ -387,6 +387,51 @@ static void test_pod(void **state)
 	known_pod = NULL;
 }
 
+/* The API server sends a pod, and later the ids of its containers. */
+static void test_unknown_containers_weigh_least(void **state)
+{
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	next_identity = (struct container_identity){.in_pod = true,
+						    .qos = CONTAINER_QOS_BURSTABLE,
+						    .pod_uid = "u-1",
+						    .container_id = "c0ffee",
+						    .cgroup = "/kubepods"};
+	struct fake fake = fake_join(0);
+	const struct tenant *tenant = agent.tenants.all;
+	assert_int_equal(fake.control->share, 1);
+
+	known_pod = make_pod("other", "low");
+	known_pod->least_share = 20;
+	known_pod->containers[0].share = 60;
+	snprintf(known_pod->containers[0].id, sizeof(known_pod->containers[0].id), "decaf");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 20);
+	/* Its own share may allow this. */
+	snprintf(known_pod->weight, sizeof(known_pod->weight), "%s", "50");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 20);
+	assert_false(tenant->weight_refused);
+
+	snprintf(known_pod->containers[0].id, sizeof(known_pod->containers[0].id), "c0ffee");
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 50);
+	known_pod->containers[0].share = 20;
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 20);
+	assert_true(tenant->weight_refused);
+	known_pod->containers[0].share = 0; /* no container of the pod asks for a share */
+	*known_pod->weight = '\0';
+	tell_changed(&agent);
+	assert_int_equal(fake.control->share, 100);
+
+	fake_leave(&fake);
+	free(known_pod);
+	known_pod = NULL;
+	tell_changed(&agent);
+}
+
 /* The API server forgets the pod at once, but the kubelet ends it only when it hears of that. */
 static void test_pod_deleted_by_force(void **state)
 {
@@ -455,6 +500,7 @@ int main(void)
 		AGENT_TEST(test_level_is_waited_for_after_a_restart),
 		AGENT_TEST(test_second_hello_while_the_first_waits),
 		AGENT_TEST(test_pod),
+		AGENT_TEST(test_unknown_containers_weigh_least),
 		AGENT_TEST(test_pod_deleted_by_force),
 		AGENT_TEST(test_second_agent),
 	};
