@@ -80,6 +80,35 @@ static void test_level_changes_live(void **state)
 	fake_leave(&other);
 }
 
+/* It needed none before. */
+static void test_raised_client_hears_of_its_bit(void **state)
+{
+	struct weir_hello hello = fake_hello(WEIR_BIT_NONE);
+	struct fake fake = {.fd = fake_connect()};
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	(void)state;
+	hello.flags = WEIR_HELLO_TAKES_BIT;
+	next_identity.uid = 0;
+	assert_int_equal(weir_message_send(fake.fd, &hello, sizeof(hello), NULL, 0), 0);
+	rig_pump();
+	fake_welcome(&fake);
+	assert_int_equal(fake.bit, WEIR_BIT_SHARED);
+	agent.config.levels.by_default = 2;
+	sessions_decide(&agent.sessions, agent.tenants.all);
+	assert_int_equal(fake_receive(fake.fd, &message, fds), 0);
+	fake_take_level(&fake, message.level.level, fds);
+	assert_true(message.level.bit && message.level.bit <= WEIR_BITS_OWN);
+	fake.bit = (uint8_t)(message.level.bit - 1);
+	struct fake low = fake_join(1);
+	fake_demand(&fake);
+	assert_true(atomic_load(&low.wait->word) == 1ull << fake.bit);
+	agent.config.levels.by_default = 0;
+	fake_leave(&fake);
+	fake_leave(&low);
+}
+
 /* A client that does not read its messages is cut off, and nobody waits for it. */
 static void test_deaf_client(void **state)
 {
@@ -492,6 +521,7 @@ int main(void)
 		AGENT_TEST(test_welcome),
 		AGENT_TEST(test_reading_is_not_writing),
 		AGENT_TEST(test_level_changes_live),
+		AGENT_TEST(test_raised_client_hears_of_its_bit),
 		AGENT_TEST(test_deaf_client),
 		AGENT_TEST(test_killed),
 		AGENT_TEST(test_many_share),
