@@ -318,7 +318,7 @@ void demand_scrub(struct client *client, const struct level_binding *former)
 		clear_bits(former, now);
 }
 
-void demand_move(struct client *client, const struct level_binding *next)
+void demand_move(struct client *client, struct level_binding *next)
 {
 	const struct level_binding *former = atomic_load(&client->binding);
 

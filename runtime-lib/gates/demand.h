@@ -58,8 +58,8 @@ bool demand_set_speculatively(struct client *client, const struct level_binding 
  * clears them a little later. Any thread, never on the launch path. */
 void demand_settle(struct client *client);
 
-/* Worker: publishes another binding, or the same again. Demand moves to its words. */
-void demand_move(struct client *client, const struct level_binding *next);
+/* Worker: publishes another binding, and takes @next. Demand moves to its words. */
+void demand_move(struct client *client, struct level_binding *next);
 
 /* Worker: clears what a launch may still set by @former, which it had read just before, and sets
  * again what it did not set in the words of the present binding, or the agent has cleared. @former:

@@ -54,11 +54,17 @@ static bool register_pages(const struct level_binding *binding)
 	return done;
 }
 
-/* Takes @next; it may be the present one. */
-static void change_to(struct client *client, const struct level_binding *next, uint64_t now)
+/* For a while demand is cleared in the words of the present binding, as far as the next one does
+ * not have them, and set again in that one's. */
+static void keep_former(struct client *client, uint64_t now)
 {
 	changes[client->index].former = atomic_load(&client->binding);
 	changes[client->index].former_until = now + FORMER_FOR;
+}
+
+static void change_to(struct client *client, struct level_binding *next, uint64_t now)
+{
+	keep_former(client, now);
 	demand_move(client, next);
 }
 
@@ -66,7 +72,7 @@ static void change_to(struct client *client, const struct level_binding *next, u
  * stream gets a marker, behind which gates are of the new level. A launch that still uses the lower
  * binding has counted itself as begun before it read that (launch.c). @between: as @next, but with
  * the demand of the lower level. */
-static void begin_raise(struct client *client, const struct level_binding *between,
+static void begin_raise(struct client *client, struct level_binding *between,
 			struct level_binding *next, uint64_t now)
 {
 	change_to(client, between, now);
@@ -139,7 +145,8 @@ static void adopt(struct client *client, struct level_binding *next, uint64_t ti
 		begin_raise(client, between, next, time);
 	} else if (now && same(now, next)) {
 		free(next);
-		change_to(client, now, time);
+		if (!changes[client->index].former)
+			keep_former(client, time);
 	} else {
 		change_to(client, next, time);
 	}
