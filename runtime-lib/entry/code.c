@@ -40,18 +40,18 @@ static uint64_t variables(const void *image, size_t size)
 		bool done = result == CUDA_SUCCESS && (code);                                     \
 		if (done && from)                                                                 \
 			code_loaded(*(code), library, from, size);                                \
-		return memory_made_code(&claim, result, library, done ? *(code) : NULL);          \
+		return memory_made(&claim, result, RECORD_CODE, done ? (uintptr_t) * (code) : 0); \
 	}
-#define UNLOADS(name, type, library)                                           \
-	EXPORT CUresult name(type code)                                        \
-	{                                                                      \
-		struct record record;                                          \
-		bool known = memory_take_code(&record, library, code);         \
-                                                                               \
-		if (driver_ready())                                            \
-			code_unload(code, function_unload);                    \
-		CUresult result = real(name)(code);                            \
-		return known ? memory_released_code(&record, result) : result; \
+#define UNLOADS(name, type)                                                     \
+	EXPORT CUresult name(type code)                                         \
+	{                                                                       \
+		struct record record;                                           \
+		bool known = table_take(RECORD_CODE, (uintptr_t)code, &record); \
+                                                                                \
+		if (driver_ready())                                             \
+			code_unload(code, function_unload);                     \
+		CUresult result = real(name)(code);                             \
+		return known ? memory_released(&record, result) : result;       \
 	}
 #define FROM_IMAGE (CUmodule * module, const void *image)
 #define LIBRARY(source)                                                                      \
@@ -68,8 +68,8 @@ LOADS(cuLibraryLoadData, library, true, LIBRARY(const void *image),
       (library, image, jit, jit_values, n_jit, options, values, n), image, NULL)
 LOADS(cuLibraryLoadFromFile, library, true, LIBRARY(const char *path),
       (library, path, jit, jit_values, n_jit, options, values, n), NULL, path)
-UNLOADS(cuModuleUnload, CUmodule, false)
-UNLOADS(cuLibraryUnload, CUlibrary, true)
+UNLOADS(cuModuleUnload, CUmodule)
+UNLOADS(cuLibraryUnload, CUlibrary)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {

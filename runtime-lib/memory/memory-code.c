@@ -22,34 +22,6 @@ bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size)
 	return fits;
 }
 
-CUresult memory_made_code(const struct memory_claim *claim, CUresult result, bool library,
-			  const void *code)
-{
-	struct record record = {
-		.kind = RECORD_LIBRARY, .key = (uintptr_t)code, .size = claim->size};
-
-	if (!library)
-		return memory_made(claim, result, RECORD_MODULE, (uintptr_t)code);
-	if (result != CUDA_SUCCESS)
-		ledger_add_variables(-(int64_t)claim->size);
-	else if (claim->size)
-		table_put(&record);
-	return result;
-}
-
-bool memory_take_code(struct record *record, bool library, const void *code)
-{
-	return table_take(library ? RECORD_LIBRARY : RECORD_MODULE, (uintptr_t)code, record);
-}
-
-CUresult memory_released_code(const struct record *record, CUresult result)
-{
-	if (result != CUDA_SUCCESS || record->kind == RECORD_MODULE)
-		return memory_released(record, result);
-	ledger_add_variables(-(int64_t)record->size);
-	return result;
-}
-
 /* One more context on the device, before it begins; */
 static bool begins(CUdevice device)
 {

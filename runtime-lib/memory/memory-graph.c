@@ -47,12 +47,6 @@ static uint64_t allocated(CUgraph graph, CUdevice *device, unsigned depth)
 	return sum;
 }
 
-static void drop(struct ledger *ledger, uint64_t bytes)
-{
-	ledger_drop_graph(ledger, bytes);
-	ledger_settle(ledger, 0);
-}
-
 static bool claim(struct memory_claim *claim, CUgraph graph)
 {
 	CUdevice device = -1;
@@ -70,36 +64,19 @@ static bool claim(struct memory_claim *claim, CUgraph graph)
 	claim->size = bytes;
 	bool fits = ledger_add_graph(ledger, bytes);
 	if (!fits)
-		drop(ledger, bytes);
+		ledger_drop_graph(ledger, bytes);
 	return fits;
 }
 
-static CUresult made(const struct memory_claim *claim, CUresult result, const CUgraphExec *graph)
-{
-	struct record record = {.kind = RECORD_GRAPH,
-				.ledger = claim->ledger,
-				.size = claim->size,
-				.context = claim->context};
-
-	if (!claim->ledger)
-		return result;
-	if (result != CUDA_SUCCESS) {
-		drop(claim->ledger, claim->size);
-		return result;
-	}
-	record.key = (uintptr_t)*graph;
-	table_put(&record);
-	return result;
-}
-
-#define INSTANTIATES(name, parameters, arguments)           \
-	EXPORT CUresult name parameters                     \
-	{                                                   \
-		struct memory_claim c;                      \
-                                                            \
-		if (!claim(&c, graph))                      \
-			return CUDA_ERROR_OUT_OF_MEMORY;    \
-		return made(&c, real(name) arguments, out); \
+#define INSTANTIATES(name, parameters, arguments)                                           \
+	EXPORT CUresult name parameters                                                     \
+	{                                                                                   \
+		struct memory_claim c;                                                      \
+                                                                                            \
+		if (!claim(&c, graph))                                                      \
+			return CUDA_ERROR_OUT_OF_MEMORY;                                    \
+		CUresult result = real(name) arguments;                                     \
+		return memory_made(&c, result, RECORD_GRAPH, result ? 0 : (uintptr_t)*out); \
 	}
 #define WITH_LOG (CUgraphExec * out, CUgraph graph, CUgraphNode * error, char *log, size_t size)
 #define WITH_PARAMETERS \
@@ -118,9 +95,9 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec graph)
 
 	driver_ready();
 	CUresult result = real(cuGraphExecDestroy)(graph);
-	if (known && result != CUDA_SUCCESS)
-		table_put(&record);
-	else if (known)
-		drop(record.ledger, record.size);
+	if (!known)
+		return result;
+	memory_released(&record, result);
+	ledger_settle(record.ledger, 0);
 	return result;
 }

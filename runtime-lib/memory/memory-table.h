@@ -11,11 +11,10 @@ enum record_kind {
 	RECORD_MIPMAP,
 	RECORD_HANDLE, /* of cuMemCreate() */
 	RECORD_MAPPING,
-	RECORD_HEAP,  /* of malloc() in kernels, by context */
-	RECORD_FIFO,  /* of printf() in kernels, by context */
-	RECORD_STACK, /* of kernels' threads, by context */
-	RECORD_MODULE,
-	RECORD_LIBRARY, /* no ledger: its size counts in each context */
+	RECORD_HEAP,    /* of malloc() in kernels, by context */
+	RECORD_FIFO,    /* of printf() in kernels, by context */
+	RECORD_STACK,   /* of kernels' threads, by context */
+	RECORD_CODE,    /* variables; no ledger for a library's, which count in each context */
 	RECORD_CONTEXT, /* its size is the number of its device */
 	RECORD_GRAPH,   /* a CUgraphExec that allocates */
 };

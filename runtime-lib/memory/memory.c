@@ -4,12 +4,26 @@
 
 bool memory_claim(struct memory_claim *claim, uint64_t size)
 {
-	*claim = (struct memory_claim){.ledger = ledger_here(), .size = size};
+	*claim = (struct memory_claim){.ledger = ledger_here()};
 	if (!claim->ledger)
 		return true;
+	claim->size = size;
 	if (real(cuCtxGetCurrent)(&claim->context) != CUDA_SUCCESS)
 		claim->context = NULL;
 	return ledger_take(claim->ledger, size);
+}
+
+/* Calls no driver, but for a library. */
+static void give_back(const struct record *record)
+{
+	if (record->kind == RECORD_CONTEXT)
+		ledger_add_contexts((CUdevice)record->size, -1);
+	else if (record->kind == RECORD_GRAPH)
+		ledger_drop_graph(record->ledger, record->size);
+	else if (record->ledger)
+		ledger_drop(record->ledger, record->size);
+	else
+		ledger_add_variables(-(int64_t)record->size);
 }
 
 /* An allocation without a record stays charged. */
@@ -22,19 +36,19 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
 				.size = claim->size,
 				.context = claim->context};
 
-	if (!claim->ledger)
+	if (!claim->ledger && !claim->size)
 		return result;
 	if (result == CUDA_SUCCESS)
 		table_put(&record);
 	else
-		ledger_drop(claim->ledger, claim->size);
+		give_back(&record);
 	return result;
 }
 
 CUresult memory_released(const struct record *record, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		ledger_drop(record->ledger, record->size);
+		give_back(record);
 	else
 		table_put(record);
 	return result;
@@ -72,12 +86,7 @@ static bool goes(struct record *record, void *taken)
 {
 	if (!record->context || record->context != taken)
 		return false;
-	if (record->kind == RECORD_CONTEXT)
-		ledger_add_contexts((CUdevice)record->size, -1);
-	else if (record->kind == RECORD_GRAPH)
-		ledger_drop_graph(record->ledger, record->size);
-	else
-		ledger_drop(record->ledger, record->size);
+	give_back(record);
 	return true;
 }
 

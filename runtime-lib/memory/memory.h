@@ -6,7 +6,8 @@
 
 /* An allocation that is about to be made. */
 struct memory_claim {
-	struct ledger *ledger; /* NULL: no context; the driver reports the error */
+	struct ledger
+		*ledger; /* NULL: of each context, if it has a size; otherwise nothing counts */
 	CUcontext context;
 	uint64_t size;
 };
@@ -45,13 +46,8 @@ CUresult memory_released(const struct record *record, CUresult result);
 		return result;                                             \
 	}
 
-/* The same for the variables of a module or a library. Without any, nothing is asked. */
+/* The same for the variables of a module or a library. */
 bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size);
-CUresult memory_made_code(const struct memory_claim *claim, CUresult result, bool library,
-			  const void *code);
-/* Before code is unloaded; false: it has no variables. And afterwards. */
-bool memory_take_code(struct record *record, bool library, const void *code);
-CUresult memory_released_code(const struct record *record, CUresult result);
 
 /* Before the context ends: takes the records of its memory off its handle. They stay charged, and
  * can be released, under the returned name. */
