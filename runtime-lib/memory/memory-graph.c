@@ -47,7 +47,7 @@ static uint64_t allocated(CUgraph graph, CUdevice *device, unsigned depth)
 	return sum;
 }
 
-static bool claim(struct memory_claim *claim, CUgraph graph)
+static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 {
 	CUdevice device = -1;
 
@@ -68,16 +68,8 @@ static bool claim(struct memory_claim *claim, CUgraph graph)
 	return fits;
 }
 
-#define INSTANTIATES(name, parameters, arguments)                                           \
-	EXPORT CUresult name parameters                                                     \
-	{                                                                                   \
-		struct memory_claim c;                                                      \
-                                                                                            \
-		if (!claim(&c, graph))                                                      \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                    \
-		CUresult result = real(name) arguments;                                     \
-		return memory_made(&c, result, RECORD_GRAPH, result ? 0 : (uintptr_t)*out); \
-	}
+#define INSTANTIATES(name, parameters, arguments) \
+	MEMORY_CLAIMS(name, RECORD_GRAPH, claim_graph(&claim, graph), parameters, arguments)
 #define WITH_LOG (CUgraphExec * out, CUgraph graph, CUgraphNode * error, char *log, size_t size)
 #define WITH_PARAMETERS \
 	(CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters)
@@ -87,17 +79,5 @@ INSTANTIATES(cuGraphInstantiateWithFlags,
 	     (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
 INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
 INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
-
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec graph)
-{
-	struct record record;
-	bool known = table_take(RECORD_GRAPH, (uintptr_t)graph, &record);
-
-	driver_ready();
-	CUresult result = real(cuGraphExecDestroy)(graph);
-	if (!known)
-		return result;
-	memory_released(&record, result);
-	ledger_settle(record.ledger, 0);
-	return result;
-}
+MEMORY_RELEASES(cuGraphExecDestroy, RECORD_GRAPH, graph, (CUgraphExec graph), (graph),
+		ledger_settle_here())

@@ -21,13 +21,16 @@ CUresult memory_made(const struct memory_claim *claim, CUresult result, enum rec
  * out the same key again: gives back what was charged, or puts the record back. Returns @result. */
 CUresult memory_released(const struct record *record, CUresult result);
 
-/* Hooks with that around the call. @key: of what is released; @after: at the end. */
-#define MEMORY_ALLOCATES(function, kind, bytes, parameters, arguments)                  \
+/* Hooks with that around the call. @claims: fills in `claim`; @key: of what is released; @after: at
+ * the end. */
+#define MEMORY_ALLOCATES(function, kind, bytes, parameters, arguments) \
+	MEMORY_CLAIMS(function, kind, memory_claim(&claim, bytes), parameters, arguments)
+#define MEMORY_CLAIMS(function, kind, claims, parameters, arguments)                    \
 	EXPORT CUresult function parameters                                             \
 	{                                                                               \
 		struct memory_claim claim;                                              \
                                                                                         \
-		if (!memory_claim(&claim, bytes))                                       \
+		if (!(claims))                                                          \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                \
 		CUresult result = real(function) arguments;                             \
 		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
