@@ -20,9 +20,16 @@ struct builder {
 	uint64_t steps, max_steps;
 };
 
-static bool is_over(struct builder *b)
+_Noreturn void cfg_too_complex(const struct function *function)
 {
-	return ++b->steps > b->max_steps;
+	diag_stop(function->module->diag, -E2BIG, function->at,
+		  "control flow too complex for its size");
+}
+
+static void step(struct builder *b)
+{
+	if (++b->steps > b->max_steps)
+		cfg_too_complex(b->f);
 }
 
 /* Where an instruction may jump to. */
@@ -42,7 +49,7 @@ static struct block *const *targets_of(const struct instruction *i, unsigned *co
 	return NULL;
 }
 
-static int number_blocks(struct builder *b)
+static void number_blocks(struct builder *b)
 {
 	for (struct block *x = b->f->entry; x; x = x->next) {
 		x->id = b->block_count++;
@@ -52,22 +59,17 @@ static int number_blocks(struct builder *b)
 		x->loop = NULL;
 	}
 	b->blocks = arena_array(b->f->arena, b->block_count, sizeof(*b->blocks));
-	if (!b->blocks)
-		return -ENOMEM;
 	for (struct block *x = b->f->entry; x; x = x->next)
 		b->blocks[x->id] = x;
-	return 0;
 }
 
-static int link_successors(struct builder *b, struct block *x)
+static void link_successors(struct builder *b, struct block *x)
 {
 	unsigned jumps = 0;
 	struct block *const *targets = x->last ? targets_of(x->last, &jumps) : NULL;
 	bool falls = block_falls_through(x) && x->next;
 
 	x->succs = arena_array(b->f->arena, jumps + falls, sizeof(*x->succs));
-	if (!x->succs)
-		return -ENOMEM;
 	for (unsigned k = 0; k < jumps; k++)
 		x->succs[x->succ_count++] = targets[k];
 	if (falls)
@@ -75,34 +77,27 @@ static int link_successors(struct builder *b, struct block *x)
 	b->edge_count += x->succ_count;
 	for (unsigned k = 0; k < x->succ_count; k++)
 		x->succs[k]->pred_count++;
-	return 0;
 }
 
-static int link_edges(struct builder *b)
+static void link_edges(struct builder *b)
 {
 	for (struct block *x = b->f->entry; x; x = x->next)
-		if (link_successors(b, x))
-			return -ENOMEM;
+		link_successors(b, x);
 	for (struct block *x = b->f->entry; x; x = x->next) {
 		x->preds = arena_array(b->f->arena, x->pred_count, sizeof(*x->preds));
-		if (!x->preds)
-			return -ENOMEM;
 		x->pred_count = 0;
 	}
-	return 0;
 }
 
 /* Depth-first without recursion: a stack of blocks, and how many edges of each have been followed.
  */
-static int number_order(struct builder *b)
+static void number_order(struct builder *b)
 {
 	struct block **stack = arena_array(b->f->arena, b->block_count, sizeof(*stack));
 	unsigned *taken = arena_array(b->f->arena, b->block_count, sizeof(*taken));
 	unsigned depth = 0, at = b->block_count;
 
 	b->cfg->order = arena_array(b->f->arena, b->block_count, sizeof(*b->cfg->order));
-	if (!stack || !taken || !b->cfg->order)
-		return -ENOMEM;
 	stack[depth++] = b->f->entry;
 	b->f->entry->order = 0;
 	while (depth) {
@@ -124,7 +119,6 @@ static int number_order(struct builder *b)
 	b->cfg->count = b->block_count - at;
 	for (unsigned k = 0; k < b->cfg->count; k++)
 		b->cfg->order[k]->order = k;
-	return 0;
 }
 
 /* Only from reachable blocks, in reverse post-order. */
@@ -141,16 +135,16 @@ static void link_predecessors(struct builder *b)
 /* The lowest block that dominates both. */
 static struct block *common_dominator(struct builder *b, struct block *x, struct block *y)
 {
-	while (x != y && !is_over(b)) {
-		while (x->order > y->order && !is_over(b))
+	for (; x != y; step(b)) {
+		for (; x->order > y->order; step(b))
 			x = x->dominator;
-		while (y->order > x->order && !is_over(b))
+		for (; y->order > x->order; step(b))
 			y = y->dominator;
 	}
 	return x;
 }
 
-static int find_dominators(struct builder *b)
+static void find_dominators(struct builder *b)
 {
 	struct block *entry = b->f->entry;
 	bool changed = true;
@@ -161,18 +155,15 @@ static int find_dominators(struct builder *b)
 		for (unsigned k = 1; k < b->cfg->count; k++) {
 			struct block *x = b->cfg->order[k], *up = NULL;
 
-			for (unsigned p = x->pred_count; p-- > 0 && !is_over(b);)
+			for (unsigned p = x->pred_count; p-- > 0; step(b))
 				if (x->preds[p]->dominator)
 					up = up ? common_dominator(b, up, x->preds[p])
 						: x->preds[p];
 			changed = changed || up != x->dominator;
 			x->dominator = up;
 		}
-		if (is_over(b))
-			return -E2BIG;
 	}
 	entry->dominator = NULL;
-	return 0;
 }
 
 /* Numbers the dominator tree so that dominance is one comparison. */
@@ -216,18 +207,19 @@ bool loop_contains(const struct loop *loop, const struct block *block)
 
 static struct loop *outermost(struct builder *b, struct loop *loop)
 {
-	while (loop->parent && !is_over(b))
+	for (; loop->parent; step(b))
 		loop = loop->parent;
 	return loop;
 }
 
 /* Collects all blocks that reach a back edge to the head without passing the head. Loops found
  * before are nested in this one. */
-static int collect_loop(struct builder *b, struct loop *loop, struct block **stack, unsigned depth)
+static void collect_loop(struct builder *b, struct loop *loop, struct block **stack, unsigned depth)
 {
-	while (depth && !is_over(b)) {
+	while (depth) {
 		struct block *x = stack[--depth];
 
+		step(b);
 		if (x->loop) {
 			struct loop *inner = outermost(b, x->loop);
 
@@ -245,12 +237,12 @@ static int collect_loop(struct builder *b, struct loop *loop, struct block **sta
 
 			if (pred->loop && outermost(b, pred->loop) == loop)
 				continue;
-			if (is_over(b) || depth == b->edge_count)
-				return -E2BIG;
+			step(b);
+			if (depth == b->edge_count)
+				cfg_too_complex(b->f);
 			stack[depth++] = pred;
 		}
 	}
-	return depth ? -E2BIG : 0;
 }
 
 /* Pushes the sources of back edges to @head and returns their number. */
@@ -304,50 +296,39 @@ static void add_up_loops(struct function *f, struct loop **loops, unsigned n)
 		loop->depth = loop->parent ? loop->parent->depth + 1 : 1;
 }
 
-static int find_loops(struct builder *b)
+static void find_loops(struct builder *b)
 {
 	struct block **stack = arena_array(b->f->arena, b->edge_count, sizeof(*stack));
 	struct loop **loops = arena_array(b->f->arena, b->cfg->count, sizeof(struct loop *));
 	unsigned n = 0;
 
-	if (!stack || !loops)
-		return -ENOMEM;
 	b->f->loops = NULL;
 	for (unsigned k = b->cfg->count; k-- > 0;) {
 		struct block *head = b->cfg->order[k];
 		unsigned depth = push_back_edges(b, head, stack);
-		int r;
 
 		if (!depth)
 			continue;
 		loops[n] = arena_new(b->f->arena, struct loop);
-		if (!loops[n])
-			return -ENOMEM;
 		loops[n]->head = head;
 		head->loop = loops[n];
-		r = collect_loop(b, loops[n++], stack, depth);
-		if (r)
-			return r;
+		collect_loop(b, loops[n++], stack, depth);
 	}
 	measure_loops(b);
 	add_up_loops(b->f, loops, n);
-	return 0;
 }
 
-int cfg_build(struct function *function, struct cfg *cfg)
+void cfg_build(struct function *function, struct cfg *cfg)
 {
 	struct builder b = {.f = function, .cfg = cfg};
-	int r;
 
 	*cfg = (struct cfg){0};
-	r = number_blocks(&b) ?: link_edges(&b) ?: number_order(&b);
-	if (r)
-		return r;
+	number_blocks(&b);
+	link_edges(&b);
+	number_order(&b);
 	link_predecessors(&b);
 	b.max_steps = BUDGET * ((uint64_t)b.block_count + b.edge_count) + 1024;
-	r = find_dominators(&b);
-	if (r)
-		return r;
+	find_dominators(&b);
 	number_dominators(&b);
-	return find_loops(&b);
+	find_loops(&b);
 }

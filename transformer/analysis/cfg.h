@@ -25,8 +25,11 @@ struct cfg {
 	bool irreducible; /* has a cycle that is no natural loop */
 };
 
-/* 0, -ENOMEM, or -E2BIG: the graph needs more steps than its size allows. */
-int cfg_build(struct function *function, struct cfg *cfg);
+/* Stops with -E2BIG if the graph needs more steps than its size allows. */
+void cfg_build(struct function *function, struct cfg *cfg);
+
+/* Stops with -E2BIG. */
+_Noreturn void cfg_too_complex(const struct function *function);
 
 /* A block dominates itself. Both must be reachable. */
 bool cfg_dominates(const struct block *above, const struct block *below);

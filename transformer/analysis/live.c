@@ -3,7 +3,6 @@
  * more than ROUND_MAX is refused. */
 #include "analysis/live.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define ROUND_MAX    64u
@@ -50,7 +49,7 @@ static void find_global(void *data, struct register_use use)
 	}
 }
 
-static int find_globals(struct live *live, const struct cfg *cfg)
+static void find_globals(struct live *live, const struct cfg *cfg)
 {
 	const struct function *f = live->function;
 	struct finder finder = {.live = live};
@@ -58,8 +57,6 @@ static int find_globals(struct live *live, const struct cfg *cfg)
 	live->index = arena_array(f->arena, f->reg_count, sizeof(*live->index));
 	live->regs = arena_array(f->arena, f->reg_count, sizeof(struct reg *));
 	finder.written_in = arena_array(f->arena, f->reg_count, sizeof(unsigned));
-	if (!live->index || !live->regs || !finder.written_in)
-		return -ENOMEM;
 	memset(live->index, 0xff, f->reg_count * sizeof(*live->index));
 	for (unsigned k = 0; k < cfg->count; k++) {
 		finder.block = k + 1;
@@ -71,7 +68,6 @@ static int find_globals(struct live *live, const struct cfg *cfg)
 		}
 	}
 	live->words = (live->count + 63) / 64;
-	return 0;
 }
 
 /* Steps back over an instruction: removes what it kills, adds what it reads. */
@@ -120,37 +116,31 @@ static bool update(const struct live *live, struct block *x, uint64_t *out, uint
 	return true;
 }
 
-int live_build(struct function *function, const struct cfg *cfg, struct live *live)
+void live_build(struct function *function, const struct cfg *cfg, struct live *live)
 {
 	uint64_t *sets, *set;
 	bool changed = true;
-	int r;
 
 	*live = (struct live){.function = function};
-	r = find_globals(live, cfg);
-	if (r)
-		return r;
+	find_globals(live, cfg);
 	if ((uint64_t)live->words * 16 * cfg->count >
 	    SPARE_BYTES + (uint64_t)function->body.len * BYTES_A_BYTE)
-		return -E2BIG;
+		cfg_too_complex(function);
 	sets = arena_array(function->arena, (size_t)live->words * cfg->count, 16);
 	set = arena_array(function->arena, live->words, sizeof(*set));
-	if (!sets || !set)
-		return -ENOMEM;
 	for (unsigned k = 0; k < cfg->count; k++) {
 		cfg->order[k]->live_in = sets + (size_t)live->words * 2 * k;
 		cfg->order[k]->live_out = sets + (size_t)live->words * (2 * k + 1);
 	}
 	for (unsigned round = 0; changed; round++) {
 		if (round == ROUND_MAX)
-			return -E2BIG;
+			cfg_too_complex(function);
 		changed = false;
 		for (unsigned k = cfg->count; k-- > 0;)
 			changed |= update(live, cfg->order[k],
 					  sets + (size_t)live->words * (2 * k + 1),
 					  sets + (size_t)live->words * 2 * k, set);
 	}
-	return 0;
 }
 
 bool live_at_start(const struct live *live, const struct block *block, const struct reg *reg)

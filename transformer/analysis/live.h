@@ -15,8 +15,8 @@ struct live {
 	unsigned words; /* 64-bit words of a set */
 };
 
-/* Fills live_in and live_out of each reachable block. 0, -ENOMEM, or -E2BIG: the sets would be
- * larger than the function's size allows. */
-int live_build(struct function *function, const struct cfg *cfg, struct live *live);
+/* Fills live_in and live_out of each reachable block. Stops with -E2BIG if the sets would be larger
+ * than the function's size allows. */
+void live_build(struct function *function, const struct cfg *cfg, struct live *live);
 
 bool live_at_start(const struct live *live, const struct block *block, const struct reg *reg);

@@ -2,8 +2,6 @@
  * that only lead to a trap do not influence the others. */
 #include "analysis/postdominator.h"
 
-#include <errno.h>
-
 #define BUDGET 64u /* steps per block and edge */
 
 struct builder {
@@ -40,15 +38,13 @@ static unsigned next_back(const struct builder *m, unsigned node, unsigned *at)
 	return POSTDOMINATOR_NONE;
 }
 
-static int number(struct builder *m, struct arena *arena)
+static void number(struct builder *m, struct arena *arena)
 {
 	unsigned n = m->end + 1, depth = 0;
 	unsigned *stack = arena_array(arena, n, sizeof(*stack));
 	unsigned *at = arena_array(arena, n, sizeof(*at));
 	bool *seen = arena_array(arena, n, sizeof(*seen));
 
-	if (!stack || !at || !seen)
-		return -ENOMEM;
 	stack[depth++] = m->end;
 	seen[m->end] = true;
 	while (depth) {
@@ -63,7 +59,6 @@ static int number(struct builder *m, struct arena *arena)
 			stack[depth++] = back;
 		}
 	}
-	return 0;
 }
 
 static unsigned common(struct builder *m, unsigned a, unsigned b)
@@ -91,7 +86,7 @@ static unsigned postdominator_of(struct builder *m, const struct block *b)
 	return up;
 }
 
-int postdominator_build(struct function *function, const struct cfg *cfg, unsigned **out)
+unsigned *postdominator_build(struct function *function, const struct cfg *cfg)
 {
 	struct arena *arena = function->arena;
 	struct builder m = {.cfg = cfg, .end = cfg->count};
@@ -101,8 +96,7 @@ int postdominator_build(struct function *function, const struct cfg *cfg, unsign
 	m.postdominator = arena_array(arena, n, sizeof(*m.postdominator));
 	m.place = arena_array(arena, n, sizeof(*m.place));
 	m.order = arena_array(arena, n, sizeof(*m.order));
-	if (!m.postdominator || !m.place || !m.order || number(&m, arena))
-		return -ENOMEM;
+	number(&m, arena);
 	for (unsigned k = 0; k < n; k++) {
 		m.postdominator[k] = POSTDOMINATOR_NONE;
 		m.max_steps += BUDGET;
@@ -119,6 +113,5 @@ int postdominator_build(struct function *function, const struct cfg *cfg, unsign
 			m.postdominator[node] = up;
 		}
 	}
-	*out = m.postdominator;
-	return m.steps < m.max_steps ? 0 : -E2BIG;
+	return m.steps < m.max_steps ? m.postdominator : NULL;
 }

@@ -10,7 +10,6 @@
 #include "analysis/barrier.h"
 #include "analysis/postdominator.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define BUDGET        256u /* steps per instruction */
@@ -257,7 +256,7 @@ static bool has_barrier(const struct cfg *cfg, const unsigned *postdominator)
 	return false;
 }
 
-static int analysis_init(struct analysis *a)
+static void analysis_init(struct analysis *a)
 {
 	struct arena *arena = a->f->arena;
 	unsigned n = a->cfg->count;
@@ -267,24 +266,19 @@ static int analysis_init(struct analysis *a)
 	a->is_between = arena_array(arena, n, sizeof(*a->is_between));
 	a->seen = arena_array(arena, n, sizeof(*a->seen));
 	a->stack = arena_array(arena, n, sizeof(*a->stack));
-	if (!a->divergent || !a->has_diverged || !a->is_between || !a->seen || !a->stack)
-		return -ENOMEM;
 	for (unsigned k = 0; k < n; k++)
 		for (const struct instruction *i = a->cfg->order[k]->first; i; i = i->next)
 			a->max_steps += BUDGET;
-	return 0;
 }
 
 /* Walks backward from the exits. */
-static int find_free_exits(struct analysis *a)
+static void find_free_exits(struct analysis *a)
 {
 	unsigned n = 0, count = a->cfg->count;
 
 	a->exits_freely = arena_array(a->f->arena, count, sizeof(*a->exits_freely));
 	a->stops = arena_array(a->f->arena, count, sizeof(*a->stops));
 	a->has_exited = arena_array(a->f->arena, count, sizeof(*a->has_exited));
-	if (!a->exits_freely || !a->stops || !a->has_exited)
-		return -ENOMEM;
 	for (unsigned k = 0; k < count; k++) {
 		const struct block *b = a->cfg->order[k];
 
@@ -308,7 +302,6 @@ static int find_free_exits(struct analysis *a)
 			a->stack[n++] = p->order;
 		}
 	}
-	return 0;
 }
 
 /* Repeats until nothing changes. False: over budget. */
@@ -324,40 +317,30 @@ static bool analyse(struct analysis *a)
 	return a->steps < a->max_steps;
 }
 
-int uniform_barriers(struct function *function, const struct cfg *cfg, bool *out)
+bool uniform_barriers(struct function *function, const struct cfg *cfg)
 {
 	struct analysis a = {.f = function, .cfg = cfg};
-	int r;
 
-	*out = !has_barrier(cfg, NULL);
-	if (*out)
-		return 0;
-	r = postdominator_build(function, cfg, &a.postdominator);
-	if (r)
-		return r == -E2BIG ? 0 : r;
-	if (has_barrier(cfg, a.postdominator))
-		return 0;
-	r = analysis_init(&a);
-	if (r)
-		return r;
-	*out = analyse(&a) && !a.is_missed;
-	return 0;
+	if (!has_barrier(cfg, NULL))
+		return true;
+	a.postdominator = postdominator_build(function, cfg);
+	if (!a.postdominator || has_barrier(cfg, a.postdominator))
+		return false;
+	analysis_init(&a);
+	return analyse(&a) && !a.is_missed;
 }
 
-int uniform_find_exited(struct function *function, const struct cfg *cfg,
-			struct uniform_exited *out)
+struct uniform_exited uniform_find_exited(struct function *function, const struct cfg *cfg)
 {
 	struct analysis a = {.f = function, .cfg = cfg};
-	int r = postdominator_build(function, cfg, &a.postdominator);
 
-	*out = (struct uniform_exited){.blocks = NULL};
-	if (!r)
-		r = analysis_init(&a);
-	if (!r)
-		r = find_free_exits(&a);
-	if (!r && analyse(&a))
-		*out = (struct uniform_exited){.blocks = a.has_exited, .divergent = a.divergent};
-	return r == -E2BIG ? 0 : r;
+	a.postdominator = postdominator_build(function, cfg);
+	if (!a.postdominator)
+		return (struct uniform_exited){.blocks = NULL};
+	analysis_init(&a);
+	find_free_exits(&a);
+	return analyse(&a) ? (struct uniform_exited){a.has_exited, a.divergent}
+			   : (struct uniform_exited){.blocks = NULL};
 }
 
 bool uniform_has_exited(const struct uniform_exited *left, const struct instruction *i)

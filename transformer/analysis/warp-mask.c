@@ -82,8 +82,7 @@ static bool look_at_all(const struct function *f, uint8_t *masks)
 {
 	struct writing w = {.masks = masks};
 
-	for_each_instruction(i, f)
-	{
+	for_each_instruction (i, f) {
 		w.kind = result_of(i, masks);
 		w.first = first_register(i);
 		if (w.kind != MASK_NONE)
@@ -97,8 +96,6 @@ uint8_t *warp_masks(struct function *function)
 	uint8_t *masks = arena_array(function->arena, function->reg_count, sizeof(*masks));
 	unsigned round = 0;
 
-	if (!masks)
-		return NULL;
 	while (round < ROUND_MAX && look_at_all(function, masks))
 		round++;
 	if (round == ROUND_MAX)

@@ -10,7 +10,7 @@ enum mask_kind {
 	MASK_UNKNOWN, /* an unknown set of lanes */
 };
 
-/* The kind of mask in each register of @function, by id. NULL: out of memory. */
+/* The kind of mask in each register of @function, by id. */
 uint8_t *warp_masks(struct function *function);
 
 /* @masks: from warp_masks(). The mask is the last operand. */

@@ -128,10 +128,8 @@ static char *rewrite(struct building *b, struct function *kernel, size_t *len)
 	uint32_t threads = max_threads(kernel);
 
 	p->detached = &b->detached;
-	if (detach_init(&b->detached, kernel)) {
-		diag_no_memory(&p->diag);
+	if (detach_init(&b->detached, kernel))
 		return NULL;
-	}
 	detach_print(&p->out, &b->detached);
 	for (size_t k = 0; k < form_count && !p->diag.error; k++)
 		if (b->request->forms & 1u << forms[k].id)

@@ -56,7 +56,7 @@ static void replace_fourth(struct function *f)
 	edit_replace_special(f, "%nctaid.w", op_int(1));
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	struct block *start = edit_block(f, NULL, "values");
@@ -67,7 +67,6 @@ static int run(struct rewrite *rewrite)
 		replace_grid(&at, rewrite, axis);
 	}
 	replace_fourth(f);
-	return PASS_DONE;
 }
 
 const struct pass pass_block_index = {"block-index", run};

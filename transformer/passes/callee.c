@@ -9,7 +9,6 @@
 #include "syntax/parse.h"
 #include "syntax/scope.h"
 
-#include <errno.h>
 #include <string.h>
 
 struct caller {
@@ -64,13 +63,12 @@ static int effects_of(struct function *f)
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_SHARED)
 			effects |= CALLEE_SHARED;
-	for_each_instruction(i, f)
-	{
+	for_each_instruction (i, f) {
 		if (i->mnemonic->op_class == OP_BARRIER)
 			effects |= CALLEE_BARRIER;
 		if (!strcmp(i->mnemonic->name, "exit"))
 			effects |= CALLEE_EXIT;
-		if (warp_has_mask(i) && (!masks || warp_mask_of(i, masks) != MASK_LIVE))
+		if (warp_has_mask(i) && warp_mask_of(i, masks) != MASK_LIVE)
 			effects |= CALLEE_WARP;
 		if (i->mnemonic->op_class == OP_CALL && !callee_of(i))
 			effects |= CALLEE_POINTER;
@@ -78,56 +76,55 @@ static int effects_of(struct function *f)
 	return effects | (pass_has_unsupported(f) ? CALLEE_UNSUPPORTED : 0);
 }
 
-static int list_callees(struct callee *c, const struct function *f, struct arena *arena)
+static void list_callees(struct callee *c, const struct function *f, struct arena *arena)
 {
 	unsigned n = 0;
 
-	for_each_instruction(i, f) n += i->mnemonic->op_class == OP_CALL;
+	for_each_instruction (i, f)
+		n += i->mnemonic->op_class == OP_CALL;
 	c->callees = arena_array(arena, n, sizeof(*c->callees));
-	if (!c->callees)
-		return -ENOMEM;
-	for_each_instruction(i, f)
-	{
+	for_each_instruction (i, f) {
 		if (i->mnemonic->op_class != OP_CALL)
 			continue;
 		c->callees[c->count] = callee_of(i);
 		c->count += c->callees[c->count] != NULL;
 	}
-	return 0;
 }
 
-/* Parses a copy of @f, because the caller may be rewriting @f itself. */
-static int read_function(struct callee *c, struct function *f)
-{
-	struct module *module = f->module;
-	struct diag *outer = module->diag, diag = {0};
-	struct function *copy;
+struct reading {
+	struct callee *callee;
+	struct function *f;
 	struct arena arena;
-	int r = 0;
+};
 
-	if (!f->has_body) {
-		c->effects = is_provided(f->name) ? 0 : CALLEE_EXTERNAL;
-		return 0;
-	}
-	arena_init(&arena, module->arena->max);
-	copy = parse_copy(f, f->name);
-	if (!copy || parse_body(copy, &arena, &diag)) {
-		c->effects = CALLEE_EXTERNAL;
-	} else {
-		c->effects = effects_of(copy);
-		r = list_callees(c, copy, module->arena);
-	}
-	module->diag = outer;
-	arena_deinit(&arena);
-	return r;
+/* Parses a copy of the function, because the caller may be rewriting the function itself. */
+static void read_copy(void *data)
+{
+	struct reading *r = data;
+	struct function *copy = parse_copy(r->f, r->f->name);
+
+	parse_body(copy, &r->arena);
+	list_callees(r->callee, copy, r->f->module->arena);
+	r->callee->effects = effects_of(copy);
 }
 
-/* NULL: out of memory. */
+static int read_effects(struct callee *callee, struct function *f)
+{
+	struct diag *diag = f->module->diag;
+	struct reading r = {.callee = callee, .f = f};
+
+	if (!f->has_body)
+		return is_provided(f->name) ? 0 : CALLEE_EXTERNAL;
+	arena_init(&r.arena, f->module->arena->max, diag);
+	diag_try(diag, read_copy, &r);
+	arena_deinit(&r.arena);
+	return diag_take(diag).error ? CALLEE_EXTERNAL : callee->effects;
+}
+
 static struct callee *callee_new(struct function *f)
 {
 	f->callee = arena_new(f->module->arena, struct callee);
-	if (!f->callee || read_function(f->callee, f))
-		return NULL;
+	f->callee->effects = read_effects(f->callee, f);
 	for (unsigned k = 0; k < CALLEE_EFFECTS; k++)
 		f->callee->culprits[k] = f->name;
 	return f->callee;
@@ -146,26 +143,21 @@ static bool inherit(struct callee *to, const struct callee *from)
 }
 
 /* Registers @c as a caller of @f. A function without effects yet is appended to the list. */
-static int add_caller(struct callee *c, struct function *f, struct callee ***end)
+static void add_caller(struct callee *c, struct function *f, struct callee ***end)
 {
 	struct caller *caller;
 
 	if (!f->callee) {
 		**end = callee_new(f);
-		if (!**end)
-			return -ENOMEM;
 		*end = &(**end)->next;
 	}
 	if (f->callee->is_known) {
 		inherit(c, f->callee);
-		return 0;
+		return;
 	}
 	caller = arena_new(f->module->arena, struct caller);
-	if (!caller)
-		return -ENOMEM;
 	*caller = (struct caller){c, f->callee->callers};
 	f->callee->callers = caller;
-	return 0;
 }
 
 static void add_todo(struct callee **todo, struct callee *c)
@@ -196,7 +188,7 @@ static void propagate(struct callee *list)
 		c->is_known = true;
 }
 
-/* The complete effects of @f. NULL: out of memory. */
+/* The complete effects of @f. */
 static const struct callee *look_up(struct function *f)
 {
 	struct callee *list, **end;
@@ -204,13 +196,10 @@ static const struct callee *look_up(struct function *f)
 	if (f->callee && f->callee->is_known)
 		return f->callee;
 	list = callee_new(f);
-	if (!list)
-		return NULL;
 	end = &list->next;
 	for (struct callee *c = list; c; c = c->next)
 		for (unsigned k = 0; k < c->count; k++)
-			if (add_caller(c, c->callees[k], &end))
-				return NULL;
+			add_caller(c, c->callees[k], &end);
 	propagate(list);
 	return f->callee;
 }
@@ -223,30 +212,20 @@ static const struct callee *any_callee(struct module *module)
 	if (all)
 		return all;
 	all = arena_new(module->arena, struct callee);
-	for (struct function *f = module->functions; f && all; f = f->next) {
-		const struct callee *c =
-			f->is_kernel ? all : look_up(scope_find(f->name)->function);
-
-		if (!c)
-			return NULL;
-		inherit(all, c);
-	}
+	for (struct function *f = module->functions; f; f = f->next)
+		if (!f->is_kernel)
+			inherit(all, look_up(scope_find(f->name)->function));
 	module->any_callee = all;
 	return all;
 }
 
-int callee_has(const struct instruction *call, struct module *module, enum callee_effect effect,
-	       const char **culprit)
+const char *callee_culprit(const struct instruction *call, struct module *module,
+			   enum callee_effect effect)
 {
 	struct function *f = callee_of(call);
 	const struct callee *c = f ? look_up(f) : any_callee(module);
 
-	if (c && !(c->effects & effect) && c->effects & CALLEE_POINTER)
+	if (!(c->effects & effect) && c->effects & CALLEE_POINTER)
 		c = any_callee(module);
-	if (!c)
-		return -ENOMEM;
-	if (!(c->effects & effect))
-		return 0;
-	*culprit = c->culprits[__builtin_ctz(effect)];
-	return 1;
+	return c->effects & effect ? c->culprits[__builtin_ctz(effect)] : NULL;
 }

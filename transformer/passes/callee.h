@@ -21,6 +21,6 @@ struct callee;
 /* The function that @call names. NULL: the call uses a pointer. */
 struct function *callee_of(const struct instruction *call);
 
-/* 1 if a call may have @effect, else 0, or -ENOMEM. *@culprit: the function that causes it. */
-int callee_has(const struct instruction *call, struct module *module, enum callee_effect effect,
-	       const char **culprit);
+/* If a call may have @effect: the function that causes it; else NULL. */
+const char *callee_culprit(const struct instruction *call, struct module *module,
+			   enum callee_effect effect);

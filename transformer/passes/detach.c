@@ -8,6 +8,7 @@
 #include "syntax/scope.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* An instruction and its function. */
@@ -17,11 +18,10 @@ struct place {
 	const struct instruction *i;
 };
 
-static int refuse(const struct place *at, const char *what, const char *name)
+static _Noreturn void refuse(const struct place *at, const char *what, const char *name)
 {
-	diag_fail(&at->d->refusal, -ENOTSUP, at->i ? at->i->at : at->f->at,
+	diag_stop(at->d->module->diag, -ENOTSUP, at->i ? at->i->at : at->f->at,
 		  "cannot leave its module: %s%s%.80s", what, *name ? " " : "", name);
-	return 0;
 }
 
 /* Instructions that only read the variables they name. All others count as stores. */
@@ -118,104 +118,89 @@ static bool is_table(struct detached *d, const struct variable *v)
 static struct variable *copy_of(struct detached *d, const struct variable *v)
 {
 	struct variable *copy = arena_new(&d->arena, struct variable);
-	struct text text;
+	size_t room = strlen(d->module->prefix) + 24;
+	char *name = arena_alloc(&d->arena, room);
 
-	text_init(&text, SIZE_MAX / 2);
-	text_print(&text, "%scopy_%u", d->module->prefix, d->copies.count);
-	if (copy && !text.error) {
-		*copy = *v;
-		copy->name = intern_string(&d->module->names, text.data);
-	}
-	text_deinit(&text);
-	return copy && copy->name ? copy : NULL;
+	snprintf(name, room, "%scopy_%u", d->module->prefix, d->copies.count);
+	*copy = *v;
+	copy->name = intern_string(&d->module->names, name);
+	return copy;
 }
 
-static int add_symbol(struct detached *d, struct variable *v, enum symbol_kind kind)
+static void add_symbol(struct detached *d, struct variable *v, enum symbol_kind kind)
 {
 	struct symbol_list *lists[] = {&d->addresses, &d->copies, &d->kept}, *list = lists[kind];
 	struct symbol *symbol = arena_new(&d->arena, struct symbol);
 
-	if (!symbol)
-		return -ENOMEM;
-	*symbol = (struct symbol){.kind = kind, .index = list->count, .variable = v};
-	if (kind == SYMBOL_COPY) {
-		symbol->copy = copy_of(d, v);
-		if (!symbol->copy)
-			return -ENOMEM;
-	}
+	*symbol = (struct symbol){.kind = kind,
+				  .index = list->count,
+				  .variable = v,
+				  .copy = kind == SYMBOL_COPY ? copy_of(d, v) : NULL};
 	list->count++;
 	*list->end = symbol;
 	list->end = &symbol->next;
 	v->symbol = symbol;
-	return 0;
 }
 
 /* Called when a variable of the module is named for the first time. */
-static int take_variable(const struct place *at, struct variable *v)
+static void take_variable(const struct place *at, struct variable *v)
 {
 	bool is_const = v->space == SPACE_CONST;
+	enum symbol_kind kind = is_const ? SYMBOL_COPY : SYMBOL_ADDRESS;
 
 	if (types[v->type].register_class == CLASS_OPAQUE || v->space == SPACE_TEX)
-		return refuse(at, "it uses a texture, sampler or surface,", v->name);
+		refuse(at, "it uses a texture, sampler or surface,", v->name);
 	if (v->space == SPACE_SHARED || v->space == SPACE_LOCAL || is_table(at->d, v))
-		return add_symbol(at->d, v, SYMBOL_KEPT);
-	if (v->space != SPACE_GLOBAL && !is_const)
-		return refuse(at, "it uses something of unknown kind,", v->name);
-	if (is_const && (!strcmp(v->linkage, ".extern") || !v->size))
-		return refuse(at, "it uses a constant of another module,", v->name);
-	return add_symbol(at->d, v, is_const ? SYMBOL_COPY : SYMBOL_ADDRESS);
+		kind = SYMBOL_KEPT;
+	else if (v->space != SPACE_GLOBAL && !is_const)
+		refuse(at, "it uses something of unknown kind,", v->name);
+	else if (is_const && (!strcmp(v->linkage, ".extern") || !v->size))
+		refuse(at, "it uses a constant of another module,", v->name);
+	add_symbol(at->d, v, kind);
 }
 
-static int look_at_variable(const struct place *at, const struct operand *o, bool is_address)
+static void look_at_variable(const struct place *at, const struct operand *o, bool is_address)
 {
 	struct variable *v = o->variable;
-	const struct mnemonic *m = at->i->mnemonic;
 	uint64_t offset;
-	int r = 0;
 
+	if (!v->of_module && (v->space == SPACE_GLOBAL || v->space == SPACE_CONST))
+		refuse(at, "it has a global variable of its own,", v->name);
 	if (!v->of_module)
-		return v->space == SPACE_GLOBAL || v->space == SPACE_CONST
-			       ? refuse(at, "it has a global variable of its own,", v->name)
-			       : 0;
+		return;
 	if (!v->symbol)
-		r = take_variable(at, v);
-	if (r || !v->symbol || v->symbol->kind == SYMBOL_KEPT)
-		return r;
+		take_variable(at, v);
+	if (v->symbol->kind == SYMBOL_KEPT)
+		return;
 	if (!at->f->is_kernel)
-		return refuse(at, "a function that it calls uses", v->name);
+		refuse(at, "a function that it calls uses", v->name);
 	if (v->symbol->kind == SYMBOL_COPY || is_address)
-		return 0;
-	if (types[m->first_type].bits != 64)
-		return refuse(at, "it takes a part of the address of", v->name);
+		return;
+	if (types[at->i->mnemonic->first_type].bits != 64)
+		refuse(at, "it takes a part of the address of", v->name);
 	if (o->suffix && !symbol_offset(o, &offset))
-		return refuse(at, "an offset is not understood, from", v->name);
-	return 0;
+		refuse(at, "an offset is not understood, from", v->name);
 }
 
-static int take_function(struct detached *d, struct function *f)
+static void take_function(struct detached *d, struct function *f)
 {
 	if (f->detached)
-		return 0;
+		return;
 	f->detached = parse_copy(f, f->name);
-	if (!f->detached)
-		return -ENOMEM;
 	*d->functions_end = f->detached;
 	d->functions_end = &f->detached->next;
-	return 0;
 }
 
-static int look_at_operand(const struct place *at, const struct operand *o, bool is_address)
+static void look_at_operand(const struct place *at, const struct operand *o, bool is_address)
 {
 	const struct binding *b = o->kind == OPERAND_SYMBOL ? scope_find(o->text) : NULL;
-	int r = 0;
 
 	if (o->kind == OPERAND_VARIABLE)
-		return look_at_variable(at, o, is_address);
+		look_at_variable(at, o, is_address);
 	if (b && b->kind == BINDING_FUNCTION)
-		return refuse(at, "it takes the address of", b->name);
-	for (size_t k = 0; k < operand_items(o) && !r; k++)
-		r = look_at_operand(at, &o->items[k], is_address || o->kind == OPERAND_ADDRESS);
-	return r;
+		refuse(at, "it takes the address of", b->name);
+	for (size_t k = 0; k < operand_items(o); k++)
+		look_at_operand(at, &o->items[k], is_address || o->kind == OPERAND_ADDRESS);
 }
 
 static bool is_callee(const struct instruction *i, const struct operand *o)
@@ -223,44 +208,46 @@ static bool is_callee(const struct instruction *i, const struct operand *o)
 	return i->mnemonic->op_class == OP_CALL && o->kind == OPERAND_SYMBOL;
 }
 
-static int look_at_instruction(const struct place *at)
+static void look_at_instruction(const struct place *at)
 {
 	const struct instruction *i = at->i;
-	int r = 0;
 
 	if (i->mnemonic->op_class == OP_CALL) {
 		struct function *f = callee_of(i);
 
-		if (!f)
-			return refuse(at, "it calls through a pointer", "");
-		r = take_function(at->d, f);
+		if (f)
+			take_function(at->d, f);
+		else
+			refuse(at, "it calls through a pointer", "");
 	}
-	for (size_t k = 0; k < i->operand_count && !r; k++)
+	for (size_t k = 0; k < i->operand_count; k++)
 		if (!is_callee(i, &i->operands[k]) && i->mnemonic->op_class != OP_DIRECTIVE)
-			r = look_at_operand(at, &i->operands[k], false);
-	return r;
+			look_at_operand(at, &i->operands[k], false);
 }
 
 /* Parses the body of @copy and handles everything that it names. */
-static int look_at_function(struct detached *d, struct function *copy)
+static void look_at_function(struct detached *d, struct function *copy)
 {
-	struct place at = {.d = d, .f = copy};
-	struct diag diag = {0};
-	int r = 0;
-
 	if (!copy->has_body)
-		return 0;
-	if (parse_body(copy, &d->arena, &diag)) {
-		if (diag.error != -EINVAL)
-			return diag.error;
-		diag_fail(&d->refusal, -ENOTSUP, diag.at, "%s", diag.message);
-		return 0;
+		return;
+	parse_body(copy, &d->arena);
+	for_each_instruction (i, copy)
+		look_at_instruction(&(struct place){d, copy, i});
+}
+
+/* Copies the kernel and what it calls; each function is appended to the list when it is named. */
+static void look_at_kernel(void *data)
+{
+	struct detached *d = data;
+
+	if (d->module->address_size != 64)
+		refuse(&(struct place){.d = d, .f = d->kernel}, "its addresses have 32 bits", "");
+	look_at_function(d, parse_copy(d->kernel, d->kernel->name));
+	for (struct function *f = d->functions; f; f = f->next) {
+		look_at_function(d, f);
+		if (f->is_read)
+			detach_strip(f);
 	}
-	for (const struct block *b = copy->entry; b && !r && !d->refusal.error; b = b->next) {
-		for (at.i = b->first; at.i && !r && !d->refusal.error; at.i = at.i->next)
-			r = look_at_instruction(&at);
-	}
-	return r;
 }
 
 bool symbol_offset(const struct operand *o, uint64_t *offset)
@@ -286,26 +273,15 @@ static void list_init(struct symbol_list *list)
 int detach_init(struct detached *d, struct function *kernel)
 {
 	struct module *module = kernel->module;
-	struct diag *outer = module->diag;
-	struct function *copy;
-	int r;
 
-	*d = (struct detached){.module = module, .functions_end = &d->functions};
+	*d = (struct detached){.module = module, .kernel = kernel, .functions_end = &d->functions};
 	list_init(&d->addresses);
 	list_init(&d->copies);
 	list_init(&d->kept);
-	arena_init(&d->arena, module->arena->max);
-	if (module->address_size != 64)
-		refuse(&(struct place){.d = d, .f = kernel}, "its addresses have 32 bits", "");
-	copy = parse_copy(kernel, kernel->name);
-	r = copy ? look_at_function(d, copy) : -ENOMEM;
-	for (struct function *f = d->functions; f && !r && !d->refusal.error; f = f->next) {
-		r = look_at_function(d, f);
-		if (!r && f->is_read)
-			detach_strip(f);
-	}
-	module->diag = outer;
-	return r;
+	arena_init(&d->arena, module->arena->max, module->diag);
+	if (diag_try(module->diag, look_at_kernel, d) != -ENOMEM)
+		d->refusal = diag_take(module->diag);
+	return module->diag->error;
 }
 
 void detach_deinit(struct detached *d)
@@ -357,7 +333,7 @@ void detach_strip(struct function *f)
 		for (struct instruction *i = b->first, *next; i; i = next) {
 			next = i->next;
 			if (!strcmp(i->mnemonic->text, ".loc"))
-				edit_remove(f, i);
+				edit_remove(i);
 		}
 	}
 }

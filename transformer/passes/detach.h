@@ -32,6 +32,7 @@ struct symbol_list {
 
 struct detached {
 	struct module *module; /* the program's module */
+	struct function *kernel;
 	struct arena arena;
 	struct symbol_list addresses, copies, kept;
 	struct function *functions, **functions_end; /* copies with parsed bodies */
@@ -39,8 +40,9 @@ struct detached {
 	bool know_stores;                            /* is_stored of the variables is valid */
 };
 
-/* Examines the kernel. At most once per module. 0 or -ENOMEM; the refusal of a kernel is no error.
- * Always call detach_deinit(), after the last use of the module. */
+/* Examines the kernel. At most once per module. 0, or -ENOMEM with the module's diag filled; the
+ * refusal of a kernel is no error. Always call detach_deinit(), after the last use of the module.
+ */
 int detach_init(struct detached *detached, struct function *kernel);
 void detach_deinit(struct detached *detached);
 

@@ -106,66 +106,57 @@ static const char *instruction_reason(const struct instruction *i, unsigned form
 
 bool pass_has_unsupported(const struct function *function)
 {
-	for_each_instruction(i, function) if (is_plain_copy(i->mnemonic) ||
-					      instruction_reason(i, ALL)) return true;
+	for_each_instruction (i, function)
+		if (is_plain_copy(i->mnemonic) || instruction_reason(i, ALL))
+			return true;
 	return false;
 }
 
-static int check_call(struct rewrite *rewrite, const struct instruction *call)
+static void check_call(struct rewrite *rewrite, const struct instruction *call)
 {
 	for (size_t k = 0; k < COUNT(bad_callees); k++) {
-		const char *culprit = "";
-		int r;
+		const char *culprit;
 
 		if (!(bad_callees[k].forms & 1u << rewrite->form->id))
 			continue;
-		r = callee_has(call, rewrite->function->module, bad_callees[k].effect, &culprit);
-		if (r < 0)
-			return r;
-		if (r)
-			return pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
-					   bad_callees[k].reason);
+		culprit = callee_culprit(call, rewrite->function->module, bad_callees[k].effect);
+		if (culprit)
+			pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
+				    bad_callees[k].reason);
 	}
-	return PASS_DONE;
 }
 
-static int check_instruction(struct rewrite *rewrite, const struct instruction *i)
+static void check_instruction(struct rewrite *rewrite, const struct instruction *i)
 {
 	const char *reason = class_reason(i, 1u << rewrite->form->id);
 
 	if (reason)
-		return pass_refuse(rewrite, i->at, "%.80s %s", i->mnemonic->text, reason);
+		pass_refuse(rewrite, i->at, "%.80s %s", i->mnemonic->text, reason);
 	for (size_t k = 0; k < i->operand_count && !reason; k++)
 		reason = special_reason(&i->operands[k], 1u << rewrite->form->id);
 	if (reason)
-		return pass_refuse(rewrite, i->at, "a special register %s", reason);
-	return i->mnemonic->op_class == OP_CALL ? check_call(rewrite, i) : PASS_DONE;
+		pass_refuse(rewrite, i->at, "a special register %s", reason);
+	if (i->mnemonic->op_class == OP_CALL)
+		check_call(rewrite, i);
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 
 	for (size_t k = 0; k < COUNT(bad_directives); k++)
 		if (function_directive(f, bad_directives[k]))
-			return pass_refuse(rewrite, f->at, "the kernel is launched in clusters");
+			pass_refuse(rewrite, f->at, "the kernel is launched in clusters");
 	/* bar.warp.sync and shfl.sync need PTX 6.0. */
 	if (LOOPS & 1u << rewrite->form->id && !pass_has_isa(f->module, 6, 0))
-		return pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");
+		pass_refuse(rewrite, f->at, "PTX before 6.0 has no barriers for warps");
 	/* The copy of the kernel would have a second instance of it. */
 	for (const struct variable *v = f->variables; v; v = v->next)
 		if (v->space == SPACE_GLOBAL)
-			return pass_refuse(rewrite, v->at,
-					   "the kernel has a global variable of its own, %.80s",
-					   v->name);
-	for_each_instruction(i, f)
-	{
-		int r = check_instruction(rewrite, i);
-
-		if (r)
-			return r;
-	}
-	return PASS_DONE;
+			pass_refuse(rewrite, v->at,
+				    "the kernel has a global variable of its own, %.80s", v->name);
+	for_each_instruction (i, f)
+		check_instruction(rewrite, i);
 }
 
 const struct pass pass_eligible = {"eligible", run};

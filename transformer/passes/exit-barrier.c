@@ -1,19 +1,14 @@
 #include "passes/exit-barrier.h"
 
-#include <errno.h>
-
-int exit_barriers_init(struct rewrite *rewrite)
+void exit_barriers_init(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	struct exit_barriers *barriers = arena_new(f->arena, struct exit_barriers);
 
-	if (!barriers)
-		return -ENOMEM;
 	barriers->next = edit_named_register(f, TYPE_b32, "vote");
 	barriers->announced = edit_variable(f, SPACE_SHARED, "told", 8, 8);
 	barriers->finished = edit_variable(f, SPACE_SHARED, "finished", 4, 4);
 	rewrite->exit_barriers = barriers;
-	return PASS_DONE;
 }
 
 /* All threads store the same values. */

@@ -22,8 +22,8 @@ struct exit_barriers {
 	struct variable *finished; /* shared memory: number of finished threads */
 };
 
-/* 0 or -ENOMEM. From then on the kernel has exit barriers. */
-int exit_barriers_init(struct rewrite *rewrite);
+/* From then on the kernel has exit barriers. */
+void exit_barriers_init(struct rewrite *rewrite);
 /* At the kernel's start, in front of its first barrier. */
 void exit_barriers_begin(struct cursor *at, struct rewrite *rewrite);
 

@@ -36,7 +36,7 @@ size_t hidden_size(const struct form *form)
 	return form->id == WEIR_SLICED ? sizeof(struct weir_slice) : sizeof(struct weir_persistent);
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	uint64_t max = parameters_max(f->module);
@@ -45,9 +45,8 @@ static int run(struct rewrite *rewrite)
 	if (rewrite->detached)
 		size += (uint64_t)rewrite->detached->addresses.count * sizeof(uint64_t);
 	if (parameter_bytes(f, max) + size > max)
-		return pass_refuse(rewrite, f->at, "no room for the hidden parameter");
+		pass_refuse(rewrite, f->at, "no room for the hidden parameter");
 	rewrite->hidden = edit_parameter_bytes(f, edit_fresh_name(f, "hidden"), HIDDEN_ALIGN, size);
-	return PASS_DONE;
 }
 
 const struct pass pass_params = {"params", run};

@@ -34,14 +34,14 @@ const struct form forms[] = {
 };
 const size_t form_count = sizeof(forms) / sizeof(forms[0]);
 
-int pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
+_Noreturn void pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	diag_vfail(&rewrite->refusal, -ENOTSUP, at, format, args);
+	diag_vfail(rewrite->function->module->diag, -ENOTSUP, at, format, args);
 	va_end(args);
-	return PASS_REFUSED;
+	diag_stop_again(rewrite->function->module->diag);
 }
 
 bool pass_has_isa(const struct module *module, unsigned major, unsigned minor)

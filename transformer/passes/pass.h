@@ -16,18 +16,12 @@ struct detached;
 struct reconvergence;
 struct exit_barriers;
 
-enum pass_outcome {
-	PASS_DONE,
-	PASS_REFUSED,
-};
-
 /* The kernel that is being rewritten, and results that one pass leaves for later ones. */
 struct rewrite {
 	struct function *function;
 	const struct form *form;
 	struct detached *detached; /* what a detached kernel takes along (detach.h), or NULL */
 	unsigned registers_max;    /* per thread; 0: no limit */
-	struct diag refusal;       /* the reason of PASS_REFUSED */
 
 	struct variable *hidden;             /* params: the hidden parameter (preempt-abi.h) */
 	struct reg *index[3];                /* block-index: replaces %ctaid; NULL: not read */
@@ -45,7 +39,7 @@ struct rewrite {
 
 struct pass {
 	const char *name;
-	int (*run)(struct rewrite *rewrite); /* enum pass_outcome, or a negative errno */
+	void (*run)(struct rewrite *rewrite); /* an error that stops it refuses the kernel */
 };
 
 struct form {
@@ -58,8 +52,8 @@ struct form {
 extern const struct form forms[];
 extern const size_t form_count;
 
-/* Returns PASS_REFUSED. @at: the place in the text that causes the refusal. */
-int pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
+/* Stops with -ENOTSUP. @at: the place in the text that causes the refusal. */
+_Noreturn void pass_refuse(struct rewrite *rewrite, struct position at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The size of the form's struct in preempt-abi.h. */

@@ -36,7 +36,7 @@ void reconverge_done(struct cursor *at, struct rewrite *rewrite, barrier_writer 
 {
 	struct function *f = rewrite->function;
 	const struct reconvergence *warp = rewrite->reconvergence;
-	struct block *again = edit_unplaced_block(f), *out = edit_unplaced_block(f);
+	struct block *again = edit_new_block(f), *out = edit_new_block(f);
 
 	edit_code(at,
 		  "{ .reg .b32 %others; mov.u32 %others, %1; not.b32 %others, %others;"

@@ -2,14 +2,13 @@
  * register may cost one block in eight. Limits in the kernel's own head take precedence. */
 #include "passes/pass.h"
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 
 	if (rewrite->registers_max && !function_directive(f, "maxnreg") &&
 	    !function_directive(f, "minnctapersm"))
 		edit_directive(f, "maxnreg", rewrite->registers_max);
-	return PASS_DONE;
 }
 
 const struct pass pass_registers = {"registers", run};

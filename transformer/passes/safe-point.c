@@ -6,15 +6,10 @@
 
 struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, bool is_common)
 {
-	static struct safe_point broken;
 	struct function *f = rewrite->function;
 	struct safe_point *point = arena_new(f->arena, struct safe_point);
 	struct cursor leaving;
 
-	if (!point) {
-		diag_no_memory(f->module->diag);
-		return &broken;
-	}
 	*point = (struct safe_point){
 		.at = at, .leave = edit_block(f, f->last, "leave"), .is_common = is_common};
 	leaving = cursor_end(f, point->leave);
@@ -38,7 +33,7 @@ struct cursor safe_point_leaving(struct rewrite *rewrite, struct safe_point *poi
 /* Begins a new block at the cursor. */
 static struct block *begin_block(struct cursor *at)
 {
-	struct block *block = edit_unplaced_block(at->function);
+	struct block *block = edit_new_block(at->function);
 
 	cursor_place(at, block);
 	return block;

@@ -40,8 +40,6 @@
 #include "passes/safe-point.h"
 #include "passes/unroll.h"
 
-#include <errno.h>
-
 #define POINTS_MAX 64u
 #define ROUND_MAX  64u
 
@@ -79,7 +77,7 @@ static bool is_covered(const struct selector *c, const struct loop *outer)
 }
 
 /* Inner loops first: a check there serves the outer loops, too. */
-static int select_loops(struct selector *c)
+static void select_loops(struct selector *c)
 {
 	struct loop **loops;
 	unsigned n = 0;
@@ -88,18 +86,15 @@ static int select_loops(struct selector *c)
 		n++;
 	loops = arena_array(c->f->arena, n, sizeof(struct loop *));
 	c->loops = arena_array(c->f->arena, n, sizeof(struct loop *));
-	if (!loops || !c->loops)
-		return -ENOMEM;
 	n = 0;
 	for (struct loop *loop = c->f->loops; loop; loop = loop->next)
 		loops[n++] = loop;
 	while (n-- > 0) {
 		if (c->loop_count == POINTS_MAX)
-			return pass_refuse(c->rewrite, c->f->at, "more than %u loops", POINTS_MAX);
+			pass_refuse(c->rewrite, c->f->at, "more than %u loops", POINTS_MAX);
 		if (!is_covered(c, loops[n]))
 			c->loops[c->loop_count++] = loops[n];
 	}
-	return PASS_DONE;
 }
 
 /* The approximate duration, in simple instructions. */
@@ -145,35 +140,31 @@ static unsigned copies_of(const struct selector *c, const struct loop *loop)
 	return copies * loop->instruction_count <= COPIES_MAX ? copies : 1;
 }
 
-static int unroll_loops(struct selector *c)
+static void unroll_loops(struct selector *c)
 {
 	for (unsigned k = 0; k < c->loop_count; k++) {
 		unsigned copies = copies_of(c, c->loops[k]);
-		int r = copies > 1 ? unroll_loop(c->f, c->loops[k], copies) : 0;
 
-		if (r)
-			return r;
+		if (copies > 1)
+			unroll_loop(c->f, c->loops[k], copies);
 	}
-	return PASS_DONE;
 }
 
-static int look_at_barriers(struct selector *c)
+static void look_at_barriers(struct selector *c)
 {
-	for_each_instruction(i, c->f)
-	{
+	for_each_instruction (i, c->f) {
 		struct barrier barrier;
 
 		if (i->mnemonic->op_class != OP_BARRIER)
 			continue;
 		if (!barrier_read(i, &barrier))
-			return pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
+			pass_refuse(c->rewrite, i->at, "a barrier of unknown kind");
 		if (barrier.is_counted)
-			return pass_refuse(c->rewrite, i->at, "a barrier with a thread count");
+			pass_refuse(c->rewrite, i->at, "a barrier with a thread count");
 		if (c->barrier_count == POINTS_MAX)
-			return pass_refuse(c->rewrite, i->at, "more than %u barriers", POINTS_MAX);
+			pass_refuse(c->rewrite, i->at, "more than %u barriers", POINTS_MAX);
 		c->barriers[c->barrier_count++] = i;
 	}
-	return PASS_DONE;
 }
 
 /* A thread that exits continues with the next block of the grid. */
@@ -198,16 +189,14 @@ static bool awaited_at(const struct selector *c, const struct block *b)
 	return awaited_behind(c, b);
 }
 
-static int find_awaited(struct selector *c)
+static void find_awaited(struct selector *c)
 {
 	bool changed = true;
 
 	c->awaited = arena_array(c->f->arena, c->cfg.count, sizeof(*c->awaited));
-	if (!c->awaited)
-		return -ENOMEM;
 	for (unsigned round = 0; changed; round++) {
 		if (round == ROUND_MAX)
-			return -E2BIG;
+			cfg_too_complex(c->f);
 		changed = false;
 		for (unsigned k = c->cfg.count; k-- > 0;) {
 			bool awaited = awaited_at(c, c->cfg.order[k]);
@@ -216,14 +205,13 @@ static int find_awaited(struct selector *c)
 			c->awaited[k] = awaited;
 		}
 	}
-	return PASS_DONE;
 }
 
 /* @p bar.sync 0;  ->  @!p bra skip; bar.sync 0; skip: */
 static void unguard(struct function *f, struct instruction *i)
 {
 	struct cursor behind = cursor_after(f, i), before = cursor_before(f, i);
-	struct block *skip = edit_unplaced_block(f);
+	struct block *skip = edit_new_block(f);
 
 	cursor_place(&behind, skip);
 	edit_code(&before, i->guard_negated ? "@%0 bra %1;" : "@!%0 bra %1;", op_reg(i->guard),
@@ -257,7 +245,7 @@ static void replace_reduction(struct cursor *at, struct rewrite *rewrite,
 		rewrite->tally = edit_variable(f, SPACE_SHARED, "tally", 4, 4);
 	tally = op_variable(rewrite->tally);
 	reconverge_for_barrier(at, rewrite, i);
-	begin = edit_unplaced_block(f);
+	begin = edit_new_block(f);
 	cursor_place(at, begin);
 	edit_code(at,
 		  (barrier->predicate->sign == '!') != is_and ? "selp.u32 %0, 0, 1, %1;"
@@ -294,12 +282,12 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 		reconverge_for_barrier(&at, rewrite, i);
 		safe_point_barrier(&at, rewrite);
 	}
-	edit_remove(f, i);
+	edit_remove(i);
 }
 
 static void replace_barriers(struct selector *c)
 {
-	for (unsigned k = 0; k < c->barrier_count && !c->f->module->diag->error; k++)
+	for (unsigned k = 0; k < c->barrier_count; k++)
 		replace_barrier(c->rewrite, c->barriers[k]);
 }
 
@@ -338,7 +326,7 @@ static void write_look(struct cursor *at, struct rewrite *rewrite, struct reg *g
 	struct operand period = hidden32(at, rewrite, HIDDEN(period));
 	struct operand saves = hidden64(at, rewrite, HIDDEN(saves));
 	struct operand stride = hidden64(at, rewrite, HIDDEN(save_stride));
-	struct block *mark = edit_unplaced_block(f);
+	struct block *mark = edit_new_block(f);
 
 	edit_code(at,
 		  "{ .reg .b32 %w; .reg .b64 %w64; mov.u32 %w, %ctaid.x; and.b32 %w, %w, %3;"
@@ -403,7 +391,7 @@ static void add_check(struct selector *c, struct block *head, bool together)
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
 	struct cursor at = cursor_start(f, head);
-	struct block *check = edit_block(f, f->last, "check"), *on = edit_unplaced_block(f);
+	struct block *check = edit_block(f, f->last, "check"), *on = edit_new_block(f);
 	struct safe_point *point;
 
 	edit_code(&at,
@@ -418,50 +406,44 @@ static void add_check(struct selector *c, struct block *head, bool together)
 	write_check(c, point, check, together);
 }
 
-static int init_safe(struct selector *c)
+static void init_safe(struct selector *c)
 {
 	struct rewrite *rewrite = c->rewrite;
 	struct function *f = c->f;
 	struct safe *safe = arena_new(f->arena, struct safe);
-	bool is_uniform;
-	int r = uniform_barriers(f, &c->cfg, &is_uniform);
 
-	if (!r)
-		r = safe ? exit_barriers_init(rewrite) : -ENOMEM;
-	if (r)
-		return r;
+	safe->is_uniform = uniform_barriers(f, &c->cfg);
+	exit_barriers_init(rewrite);
 	safe->points_end = &safe->points;
-	safe->is_uniform = is_uniform;
 	safe->watch = edit_variable(f, SPACE_SHARED, "watch", 16, 16);
 	safe->since = edit_named_register(f, TYPE_b32, "since");
 	rewrite->safe = safe;
 	rewrite->barrier = 0; /* no barrier with a thread count is left */
-	return PASS_DONE;
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct selector c = {.rewrite = rewrite, .f = rewrite->function};
-	int r = cfg_build(c.f, &c.cfg);
 
-	if (r || (!c.f->loops && !c.cfg.irreducible))
-		return r;
+	cfg_build(c.f, &c.cfg);
+	if (!c.f->loops && !c.cfg.irreducible)
+		return;
 	if (!pass_has_isa(c.f->module, 6, 2))
-		return pass_refuse(rewrite, c.f->at, "PTX before 6.2 has no activemask");
+		pass_refuse(rewrite, c.f->at, "PTX before 6.2 has no activemask");
 	if (c.cfg.irreducible)
-		return pass_refuse(rewrite, c.f->at, "a loop with several entries");
-	r = select_loops(&c) ?: look_at_barriers(&c) ?: find_awaited(&c);
-	r = r ?: init_safe(&c) ?: unroll_loops(&c);
-	if (r)
-		return r;
+		pass_refuse(rewrite, c.f->at, "a loop with several entries");
+	select_loops(&c);
+	look_at_barriers(&c);
+	find_awaited(&c);
+	init_safe(&c);
+	unroll_loops(&c);
 	replace_barriers(&c);
-	for (unsigned k = 0; k < c.loop_count && !c.f->module->diag->error; k++)
+	for (unsigned k = 0; k < c.loop_count; k++)
 		add_check(&c, c.loops[k]->head,
 			  rewrite->reconvergence || c.awaited[c.loops[k]->head->order]);
 	if (rewrite->safe->count > POINTS_MAX)
-		return pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
-				   rewrite->safe->count);
-	return PASS_DONE;
+		pass_refuse(rewrite, c.f->at, "%u loops and barriers, which is too many",
+			    rewrite->safe->count);
 }
 
 const struct pass pass_safe_points = {"safe-points", run};

@@ -54,25 +54,23 @@ static void replace(struct replacing *r, struct operand *operand, bool in_bracke
 		operand->variable = symbol->copy;
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	const struct detached *detached = rewrite->detached;
 	struct function *f = rewrite->function;
 
 	if (!detached)
-		return PASS_DONE;
+		return;
 	if (detached->refusal.error)
-		return pass_refuse(rewrite, detached->refusal.at, "%s", detached->refusal.message);
+		pass_refuse(rewrite, detached->refusal.at, "%s", detached->refusal.message);
 	detach_strip(f);
 	f->linkage = ".visible .entry";
-	for_each_instruction(i, f)
-	{
+	for_each_instruction (i, f) {
 		struct replacing r = {rewrite, i};
 
 		for (size_t k = 0; k < i->operand_count; k++)
 			replace(&r, &i->operands[k], false);
 	}
-	return PASS_DONE;
 }
 
 const struct pass pass_symbols = {"symbols", run};

@@ -93,7 +93,7 @@ static void write_barrier(struct cursor *at, struct frame *fr)
 static void write_look(struct cursor *at, struct frame *fr, struct operand resume)
 {
 	struct operand words = hidden64(at, fr->rewrite, HIDDEN(words));
-	struct block *looked = edit_unplaced_block(fr->f);
+	struct block *looked = edit_new_block(fr->f);
 
 	edit_code(at, "@!%0 bra %1;", leader(at, fr), op_block(looked));
 	edit_code(at,
@@ -125,7 +125,7 @@ static void write_enter(struct frame *fr, struct block *enter)
 {
 	struct cursor at = cursor_start(fr->f, enter);
 	struct operand base = op_int(0);
-	struct block *begin = edit_unplaced_block(fr->f);
+	struct block *begin = edit_new_block(fr->f);
 
 	if (fr->rewrite->safe) {
 		write_stale(&at, fr);
@@ -361,7 +361,7 @@ static void write_next(struct frame *fr)
 		&at,
 		"{ .reg .pred %p; sub.u32 %0, %0, 1; setp.ne.u32 %p, %0, 0; @%p bra %1; bra %2; }",
 		op_reg(fr->count), op_block(fr->body), op_block(fr->segment));
-	edit_remove(fr->f, fr->rewrite->leave);
+	edit_remove(fr->rewrite->leave);
 
 	at = cursor_end(fr->f, fr->used_up);
 	edit_code(&at, "sub.u32 %0, %0, 2;", op_reg(fr->left));
@@ -417,7 +417,7 @@ static_assert(offsetof(struct weir_words, resume) == 28, "in the templates");
 static void write_all_done(struct cursor *at, struct frame *fr, struct operand words,
 			   struct operand done, struct block *tell)
 {
-	struct block *closed = edit_unplaced_block(fr->f);
+	struct block *closed = edit_new_block(fr->f);
 
 	edit_code(at, "{ .reg .pred %p; setp.lt.s32 %p, %0, 0; @%p bra %1; }", op_reg(fr->ticket),
 		  op_block(closed));
@@ -437,7 +437,7 @@ static void write_leave(struct frame *fr)
 	struct operand done = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand evictions = op_reg(edit_register(fr->f, TYPE_b32));
 	struct operand restart = op_reg(edit_register(fr->f, TYPE_b32));
-	struct block *tell = edit_unplaced_block(fr->f);
+	struct block *tell = edit_new_block(fr->f);
 
 	edit_code(&at, "@!%0 bra %1;", leader(&at, fr), end);
 	words = hidden64(&at, fr->rewrite, HIDDEN(words));
@@ -527,7 +527,7 @@ static struct variable *borrow(const struct rewrite *rewrite)
 	return NULL;
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	struct frame fr = {.rewrite = rewrite, .f = f};
@@ -561,7 +561,6 @@ static int run(struct rewrite *rewrite)
 	write_segment(&fr);
 	write_next(&fr);
 	write_leave(&fr);
-	return PASS_DONE;
 }
 
 const struct pass pass_tickets = {"tickets", run};

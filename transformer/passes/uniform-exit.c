@@ -77,7 +77,7 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
 		insert_reduction(&at, rewrite, i, barrier);
 	else
 		insert_barrier(&at, rewrite, i);
-	edit_remove(f, i);
+	edit_remove(i);
 }
 
 static void replace_barriers(struct rewrite *rewrite)
@@ -104,11 +104,9 @@ static void replace_exits(struct function *f, struct block *to)
 			continue;
 		at = cursor_before(f, i);
 		edit_code(&at, "bra %0;", op_block(to));
-		if (f->module->diag->error)
-			return;
 		b->last->guard = i->guard;
 		b->last->guard_negated = i->guard_negated;
-		edit_remove(f, i);
+		edit_remove(i);
 	}
 }
 
@@ -131,13 +129,12 @@ static bool shares(const struct instruction *i)
 }
 
 /* Finds a free barrier number and whether blocks share anything. */
-static int look_around(struct rewrite *rewrite, bool *has_copies)
+static void look_around(struct rewrite *rewrite, bool *has_copies)
 {
 	struct function *f = rewrite->function;
 	unsigned used = 0;
 
-	for_each_instruction(i, f)
-	{
+	for_each_instruction (i, f) {
 		struct barrier barrier;
 
 		/* code of warp-exit.c uses memory of its own warp only */
@@ -147,20 +144,18 @@ static int look_around(struct rewrite *rewrite, bool *has_copies)
 		if (i->mnemonic->op_class != OP_BARRIER)
 			continue;
 		if (!barrier_read(i, &barrier))
-			return pass_refuse(rewrite, i->at, "a barrier of unknown kind");
+			pass_refuse(rewrite, i->at, "a barrier of unknown kind");
 		if (!barrier.is_counted)
 			continue;
 		if (barrier.number->kind != OPERAND_IMMEDIATE ||
 		    barrier.number->value >= BARRIER_COUNT)
-			return pass_refuse(
-				rewrite, i->at,
-				"a barrier with a thread count and its number in a register");
+			pass_refuse(rewrite, i->at,
+				    "a barrier with a thread count and its number in a register");
 		used |= 1u << barrier.number->value;
 	}
 	rewrite->barrier = (unsigned)__builtin_ctz(~used);
 	if (rewrite->barrier >= BARRIER_COUNT)
-		return pass_refuse(rewrite, f->at, "all barriers are in use");
-	return PASS_DONE;
+		pass_refuse(rewrite, f->at, "all barriers are in use");
 }
 
 /* If some threads only arrive at a barrier, others may wait there without a count. Such a barrier
@@ -171,9 +166,10 @@ static const struct instruction *find_awaited(const struct function *f)
 	unsigned arrived = 0;
 	struct barrier barrier;
 
-	for_each_instruction(i, f) if (barrier_read(i, &barrier) && barrier.is_counted &&
-				       mnemonic_has(i->mnemonic, "arrive")) arrived |=
-		1u << barrier.number->value;
+	for_each_instruction (i, f)
+		if (barrier_read(i, &barrier) && barrier.is_counted &&
+		    mnemonic_has(i->mnemonic, "arrive"))
+			arrived |= 1u << barrier.number->value;
 	for (const struct block *b = f->entry; b && arrived && !found; b = b->next)
 		for (const struct instruction *i = b->first; i && !found; i = i->next)
 			if (barrier_read(i, &barrier) && !barrier.is_counted &&
@@ -192,7 +188,7 @@ static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
 /* Finished threads join the others' barriers until all have finished. */
 static void leave_together(struct cursor *at, struct rewrite *rewrite)
 {
-	struct block *again = edit_unplaced_block(rewrite->function);
+	struct block *again = edit_new_block(rewrite->function);
 
 	if (rewrite->exit_barriers)
 		exit_barrier_done(at, rewrite);
@@ -205,7 +201,7 @@ static void leave_together(struct cursor *at, struct rewrite *rewrite)
 		  op_block(again));
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	bool is_uniform = true,
@@ -214,27 +210,23 @@ static int run(struct rewrite *rewrite)
 	struct block *done;
 	struct cursor at;
 	struct cfg cfg;
-	int r = look_around(rewrite, &has_copies);
 
-	if (!r && !rewrite->safe)
-		r = cfg_build(f, &cfg);
-	if (!r && !rewrite->safe)
-		r = uniform_barriers(f, &cfg, &is_uniform);
-	if (r)
-		return r;
+	look_around(rewrite, &has_copies);
+	if (!rewrite->safe) {
+		cfg_build(f, &cfg);
+		is_uniform = uniform_barriers(f, &cfg);
+	}
 	if ((!is_uniform || rewrite->safe) && pass_target(f->module) < SM_MIN)
-		return pass_refuse(rewrite, f->at,
-				   "threads may exit before barriers, and %s has no barriers of "
-				   "single threads",
-				   f->module->target);
+		pass_refuse(rewrite, f->at,
+			    "threads may exit before barriers, and %s has no barriers of "
+			    "single threads",
+			    f->module->target);
 	awaited = is_uniform ? NULL : find_awaited(f);
 	if (awaited)
-		return pass_refuse(rewrite, awaited->at,
-				   "a barrier is used with and without a thread count");
+		pass_refuse(rewrite, awaited->at,
+			    "a barrier is used with and without a thread count");
 	if (!is_uniform)
-		r = exit_barriers_init(rewrite);
-	if (r)
-		return r;
+		exit_barriers_init(rewrite);
 	done = edit_block(f, f->last, "done");
 	replace_exits(f, done);
 	if (!is_uniform)
@@ -249,7 +241,6 @@ static int run(struct rewrite *rewrite)
 	rewrite->exits_at_barrier = rewrite->safe ? !rewrite->safe->is_uniform : !is_uniform;
 	edit_code(&at, "ret;");
 	rewrite->leave = at.block->last;
-	return PASS_DONE;
 }
 
 const struct pass pass_uniform_exit = {"uniform-exit", run};

@@ -2,7 +2,6 @@
 
 #include "syntax/edit.h"
 
-#include <errno.h>
 #include <string.h>
 
 struct unrolling {
@@ -26,7 +25,7 @@ static struct block *target_of(const struct unrolling *u, struct block *target, 
 	return target;
 }
 
-static int find_blocks(struct unrolling *u)
+static void find_blocks(struct unrolling *u)
 {
 	struct function *f = u->f;
 	unsigned n = 0;
@@ -35,21 +34,15 @@ static int find_blocks(struct unrolling *u)
 		n += loop_contains(u->loop, b);
 	u->blocks = arena_array(f->arena, n, sizeof(struct block *));
 	u->copies = arena_array(f->arena, u->copy_count, sizeof(*u->copies));
-	if (!u->blocks || !u->copies)
-		return -ENOMEM;
 	for (struct block *b = f->entry; b; b = b->next) {
 		if (!loop_contains(u->loop, b))
 			continue;
 		u->blocks[u->count++] = b;
 		u->last = b;
 	}
-	for (unsigned c = 0; c < u->copy_count; c++) {
+	for (unsigned c = 0; c < u->copy_count; c++)
 		u->copies[c] = arena_array(f->arena, n, sizeof(struct block *));
-		if (!u->copies[c])
-			return -ENOMEM;
-	}
 	memcpy(u->copies[0], u->blocks, n * sizeof(struct block *));
-	return 0;
 }
 
 /* Adds explicit jumps, so that blocks may stand in any order. */
@@ -72,10 +65,6 @@ static void copy_instruction(struct unrolling *u, struct cursor *at, const struc
 	struct instruction *clone = arena_new(u->f->arena, struct instruction);
 	struct operand *operands = arena_array(u->f->arena, i->operand_count, sizeof(*operands));
 
-	if (!clone || !operands) {
-		diag_no_memory(u->f->module->diag);
-		return;
-	}
 	*clone = *i;
 	clone->operands = operands;
 	if (i->operand_count)
@@ -110,13 +99,11 @@ static void turn_back_edges(struct unrolling *u)
 	}
 }
 
-int unroll_loop(struct function *function, const struct loop *loop, unsigned copies)
+void unroll_loop(struct function *function, const struct loop *loop, unsigned copies)
 {
 	struct unrolling u = {.f = function, .loop = loop, .copy_count = copies};
-	int r = find_blocks(&u);
 
-	if (r)
-		return r;
+	find_blocks(&u);
 	make_jumps(&u);
 	for (unsigned c = 1; c < copies; c++) {
 		for (unsigned k = 0; k < u.count; k++) {
@@ -128,5 +115,4 @@ int unroll_loop(struct function *function, const struct loop *loop, unsigned cop
 		for (unsigned k = 0; k < u.count; k++)
 			copy_block(&u, k, c);
 	turn_back_edges(&u);
-	return 0;
 }

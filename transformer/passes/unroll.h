@@ -5,6 +5,5 @@
 
 /* Makes @copies of the loop's blocks, the original included. Each back edge goes to the head of the
  * next copy; the last copy's goes to the original head. Code in the original head then runs once in
- * @copies iterations. The loop must not contain branch tables. The cfg is not updated. 0 or
- * -ENOMEM. */
-int unroll_loop(struct function *function, const struct loop *loop, unsigned copies);
+ * @copies iterations. The loop must not contain branch tables. The cfg is not updated. */
+void unroll_loop(struct function *function, const struct loop *loop, unsigned copies);

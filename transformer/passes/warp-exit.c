@@ -22,8 +22,6 @@
 #include "passes/callee.h"
 #include "passes/reconvergence.h"
 
-#include <errno.h>
-
 /* Earlier targets cannot wait for lanes on different paths. */
 #define SM_MIN 70
 
@@ -59,44 +57,29 @@ static void write_start(struct rewrite *rewrite)
 		  op_reg(warp->lanes), op_reg(warp->words), op_variable(words));
 }
 
-static int check_call(struct checker *l, const struct instruction *call)
+static void check_call(struct checker *l, const struct instruction *call)
 {
-	const char *culprit = "";
-	int r = callee_has(call, l->f->module, CALLEE_WARP, &culprit);
+	const char *culprit = callee_culprit(call, l->f->module, CALLEE_WARP);
 
-	if (r > 0)
-		return pass_refuse(l->rewrite, call->at,
-				   "lanes may exit before a call of %.80s, which may wait for them",
-				   culprit);
-	return r;
+	if (culprit)
+		pass_refuse(l->rewrite, call->at,
+			    "lanes may exit before a call of %.80s, which may wait for them",
+			    culprit);
 }
 
-static int check_instruction(struct checker *l, const struct instruction *i)
+static void check_instruction(struct checker *l, const struct instruction *i)
 {
 	enum mask_kind mask = warp_mask_of(i, l->masks);
 
 	if (!uniform_has_exited(&l->left, i))
-		return PASS_DONE;
+		return;
 	if (i->mnemonic->op_class == OP_CALL)
-		return check_call(l, i);
-	if (mask == MASK_UNKNOWN || (mask == MASK_ALL && i->guard))
-		return pass_refuse(l->rewrite, i->at,
-				   "lanes may exit before %.80s, which may wait for them",
-				   i->mnemonic->text);
+		check_call(l, i);
+	else if (mask == MASK_UNKNOWN || (mask == MASK_ALL && i->guard))
+		pass_refuse(l->rewrite, i->at,
+			    "lanes may exit before %.80s, which may wait for them",
+			    i->mnemonic->text);
 	l->is_needed = l->is_needed || mask == MASK_ALL;
-	return PASS_DONE;
-}
-
-static int look_at_all(struct checker *l)
-{
-	for_each_instruction(i, l->f)
-	{
-		int r = check_instruction(l, i);
-
-		if (r)
-			return r;
-	}
-	return PASS_DONE;
 }
 
 /* bar.warp.sync may match one at another place, behind which lanes exit. */
@@ -127,39 +110,37 @@ static void write_block(struct checker *l, struct block *b)
 
 static bool may_wait(const struct function *f)
 {
-	for_each_instruction(i, f) if (warp_has_mask(i) ||
-				       i->mnemonic->op_class == OP_CALL) return true;
+	for_each_instruction (i, f)
+		if (warp_has_mask(i) || i->mnemonic->op_class == OP_CALL)
+			return true;
 	return false;
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct checker l = {.rewrite = rewrite, .f = rewrite->function};
 	struct cfg cfg;
-	int r;
 
 	if (!may_wait(l.f))
-		return PASS_DONE;
-	r = cfg_build(l.f, &cfg) ?: uniform_find_exited(l.f, &cfg, &l.left);
-	l.masks = r ? NULL : warp_masks(l.f);
-	if (!r)
-		r = l.masks ? look_at_all(&l) : -ENOMEM;
-	if (r || !l.is_needed)
-		return r;
+		return;
+	cfg_build(l.f, &cfg);
+	l.left = uniform_find_exited(l.f, &cfg);
+	l.masks = warp_masks(l.f);
+	for_each_instruction (i, l.f)
+		check_instruction(&l, i);
+	if (!l.is_needed)
+		return;
 	if (pass_target(l.f->module) < SM_MIN)
-		return pass_refuse(rewrite, l.f->at,
-				   "lanes may exit before others name them, and %s has no barriers "
-				   "of single threads",
-				   l.f->module->target);
+		pass_refuse(rewrite, l.f->at,
+			    "lanes may exit before others name them, and %s has no barriers "
+			    "of single threads",
+			    l.f->module->target);
 	rewrite->reconvergence = arena_new(l.f->arena, struct reconvergence);
-	if (!rewrite->reconvergence)
-		return -ENOMEM;
 	rewrite->reconvergence->lanes = edit_named_register(l.f, TYPE_b32, "lanes");
 	rewrite->reconvergence->words = edit_named_register(l.f, TYPE_b32, "warp");
 	for (struct block *b = l.f->entry; b; b = b->next)
 		write_block(&l, b);
 	write_start(rewrite);
-	return PASS_DONE;
 }
 
 const struct pass pass_warp_exit = {"warp-exit", run};

@@ -18,15 +18,17 @@ int pipeline_open(struct pipeline *p, const char *ptx, size_t len,
 		len < SIZE_MAX / BYTES_A_BYTE / 2 ? len * BYTES_A_BYTE + SPARE_BYTES : SIZE_MAX;
 
 	*p = (struct pipeline){.options = options};
-	arena_init(&p->arena, max);
-	arena_init(&p->body_arena, max);
+	arena_init(&p->arena, max, &p->diag);
+	arena_init(&p->body_arena, max, &p->diag);
+	arena_init(&p->scratch, SIZE_MAX, &p->diag);
 	text_init(&p->out, options->output_max ? options->output_max : max);
-	return parse_module(&p->module, &p->arena, &p->diag, len ? ptx : "", len);
+	return parse_module(&p->module, &p->arena, len ? ptx : "", len);
 }
 
 void pipeline_close(struct pipeline *p)
 {
 	text_deinit(&p->out);
+	arena_deinit(&p->scratch);
 	arena_deinit(&p->body_arena);
 	arena_deinit(&p->arena);
 }
@@ -71,36 +73,6 @@ static void dump(const struct pipeline *p, const struct function *f, const char 
 	text_deinit(&text);
 }
 
-/* Verifies the IR behind a pass. A failed edit or broken IR refuses the kernel. */
-static int check_pass(struct pipeline *p, struct rewrite *rewrite, const struct pass *pass, int r)
-{
-	struct diag *diag = p->module.diag;
-
-	if (r == -E2BIG)
-		return pass_refuse(rewrite, rewrite->function->at,
-				   "%s: control flow too complex for its size", pass->name);
-	if (r)
-		return r;
-	if (!diag->error)
-		verify_function(rewrite->function, diag);
-	if (diag->error)
-		return pass_refuse(rewrite, diag->at, "%s: %s", pass->name, diag->message);
-	dump(p, rewrite->function, pass->name);
-	return PASS_DONE;
-}
-
-static int run_passes(struct pipeline *p, struct rewrite *rewrite)
-{
-	int r;
-
-	for (const struct pass *const *pass = rewrite->form->passes; *pass; pass++) {
-		r = check_pass(p, rewrite, *pass, (*pass)->run(rewrite));
-		if (r)
-			return r;
-	}
-	return PASS_DONE;
-}
-
 static bool ends_with(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);
@@ -122,42 +94,47 @@ static bool is_taken(const struct module *module, const char *name)
 	return intern_find(&module->names, name, strlen(name));
 }
 
-/* Parses a copy of the kernel under the form's name. NULL: refused, or an error in the diag. */
-static struct function *copy_kernel(struct pipeline *p, struct function *f, struct rewrite *rewrite,
-				    const struct build *build, struct diag *diag)
-{
-	size_t len = strlen(f->name), middle = strlen(build->suffix);
-	size_t end = strlen(build->form->suffix) + 1;
-	char *name = arena_alloc(&p->arena, len + middle + end);
-	struct function *copy;
+struct rewriting {
+	struct pipeline *p;
+	struct function *f;
+	const struct build *build;
+	struct rewrite rewrite;
+	const struct pass *pass; /* the current one */
+};
 
-	if (!name) {
-		diag_no_memory(&p->diag);
-		return NULL;
+/* Parses a copy of the kernel under the form's name and runs the form's passes over it. */
+static void rewrite_kernel(void *data)
+{
+	struct rewriting *r = data;
+	struct pipeline *p = r->p;
+	struct function *f = r->f;
+	const char *middle = r->build->suffix, *suffix = r->build->form->suffix;
+	size_t len = strlen(f->name);
+	char *name = arena_alloc(&p->arena, len + strlen(middle) + strlen(suffix) + 1);
+
+	stpcpy(stpcpy(mempcpy(name, f->name, len), middle), suffix);
+	if (is_rewritten(f) || is_taken(&p->module, name))
+		diag_stop(&p->diag, -ENOTSUP, f->at, "the module has already been rewritten");
+	r->rewrite.function = parse_copy(f, name);
+	parse_body(r->rewrite.function, &p->body_arena);
+	for (const struct pass *const *pass = r->build->form->passes; *pass; pass++) {
+		r->pass = *pass;
+		r->pass->run(&r->rewrite);
+		verify_function(r->rewrite.function, &p->scratch);
+		dump(p, r->rewrite.function, r->pass->name);
 	}
-	memcpy(mempcpy(mempcpy(name, f->name, len), build->suffix, middle), build->form->suffix,
-	       end);
-	if (is_rewritten(f) || is_taken(&p->module, name)) {
-		pass_refuse(rewrite, f->at, "the module has already been rewritten");
-		return NULL;
-	}
-	copy = parse_copy(f, name);
-	if (!copy || parse_body(copy, &p->body_arena, diag)) {
-		pass_refuse(rewrite, diag->at, "%s", diag->message);
-		return NULL;
-	}
-	return copy;
 }
 
-static void tell(const struct pipeline *p, const struct function *f, const struct rewrite *rewrite)
+static void tell(const struct rewriting *r, const struct diag *refusal)
 {
-	struct weir_verdict verdict = {.kernel = f->name,
-				       .form = rewrite->form->id,
-				       .eligible = !rewrite->refusal.error,
-				       .line = rewrite->refusal.at.line,
-				       .reason = rewrite->refusal.message,
-				       .save_fixed = rewrite->save_fixed,
-				       .save_per_thread = rewrite->save_per_thread};
+	const struct pipeline *p = r->p;
+	struct weir_verdict verdict = {.kernel = r->f->name,
+				       .form = r->build->form->id,
+				       .eligible = !refusal->error,
+				       .line = refusal->at.line,
+				       .reason = refusal->message,
+				       .save_fixed = r->rewrite.save_fixed,
+				       .save_per_thread = r->rewrite.save_per_thread};
 
 	if (p->options->verdict)
 		p->options->verdict(p->options->data, &verdict);
@@ -165,24 +142,27 @@ static void tell(const struct pipeline *p, const struct function *f, const struc
 
 int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build)
 {
-	struct rewrite rewrite = {.form = build->form,
-				  .detached = p->detached,
-				  .registers_max = build->registers_max};
-	struct diag diag = {0};
-	int r = PASS_REFUSED;
+	struct rewriting r = {.p = p,
+			      .f = f,
+			      .build = build,
+			      .rewrite = {.form = build->form,
+					  .detached = p->detached,
+					  .registers_max = build->registers_max}};
+	struct diag error, refusal = {0};
 
 	arena_reset(&p->body_arena);
-	rewrite.function = copy_kernel(p, f, &rewrite, build, &diag);
-	if (rewrite.function)
-		r = run_passes(p, &rewrite);
-	p->module.diag = &p->diag;
-	if (r < 0)
-		return diag_fail(&p->diag, r, f->at, "%s", strerror(-r));
-	if (r == PASS_DONE) {
+	if (diag_try(&p->diag, rewrite_kernel, &r) == -ENOMEM)
+		return p->diag.error;
+	error = diag_take(&p->diag);
+	if (!error.error) {
 		text_string(&p->out, "\n\n");
-		emit_function(&p->out, rewrite.function);
+		emit_function(&p->out, r.rewrite.function);
+	} else if (r.pass && error.error != -ENOTSUP) {
+		diag_fail(&refusal, -ENOTSUP, error.at, "%s: %s", r.pass->name, error.message);
+	} else {
+		refusal = error;
 	}
-	tell(p, f, &rewrite);
+	tell(&r, &refusal);
 	return p->diag.error;
 }
 
@@ -202,12 +182,20 @@ const char *weir_form_suffix(enum weir_form form)
 	return "";
 }
 
+struct reprinting {
+	struct pipeline *p;
+	struct function *f;
+};
+
 /* Prints a function from its IR, to test the printer. */
-static void reprint(struct pipeline *p, struct function *f)
+static void reprint(void *data)
 {
-	arena_reset(&p->body_arena);
-	if (!parse_body(f, &p->body_arena, &p->diag) && !verify_function(f, &p->diag))
-		emit_function(&p->out, f);
+	struct reprinting *r = data;
+
+	arena_reset(&r->p->body_arena);
+	parse_body(r->f, &r->p->body_arena);
+	verify_function(r->f, &r->p->scratch);
+	emit_function(&r->p->out, r->f);
 }
 
 static void transform_function(struct pipeline *p, struct function *f)
@@ -215,7 +203,7 @@ static void transform_function(struct pipeline *p, struct function *f)
 	const char *only = p->options->kernel;
 
 	if (p->options->reprint && f->has_body)
-		reprint(p, f);
+		diag_try(&p->diag, reprint, &(struct reprinting){p, f});
 	else
 		text_add(&p->out, f->whole.start, f->whole.len);
 	if (!f->is_kernel || !f->has_body || (only && strcmp(only, f->name) != 0))

@@ -10,6 +10,7 @@ struct detached;
 struct pipeline {
 	const struct weir_transform_options *options; /* dumps and verdicts */
 	struct arena arena, body_arena;               /* of the module; of the current function */
+	struct arena scratch;                         /* for verify_function() */
 	struct diag diag;
 	struct module module;
 	struct text out;

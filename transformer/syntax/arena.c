@@ -1,5 +1,6 @@
 #include "syntax/arena.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@ struct arena_chunk {
 	_Alignas(ALIGNMENT) char data[];
 };
 
-void arena_init(struct arena *arena, size_t max)
+void arena_init(struct arena *arena, size_t max, struct diag *diag)
 {
-	*arena = (struct arena){.max = max};
+	*arena = (struct arena){.max = max, .diag = diag};
 }
 
 void arena_deinit(struct arena *arena)
@@ -43,6 +44,11 @@ void arena_reset(struct arena *arena)
 	arena->used = kept->room;
 }
 
+void arena_exhausted(const struct arena *arena)
+{
+	diag_stop(arena->diag, -ENOMEM, (struct position){0}, "no memory");
+}
+
 /* Chunks double in size to keep their number small. */
 static struct arena_chunk *new_chunk(struct arena *arena, size_t size)
 {
@@ -56,10 +62,10 @@ static struct arena_chunk *new_chunk(struct arena *arena, size_t size)
 	if (room > left)
 		room = left;
 	if (room < size)
-		return NULL;
+		arena_exhausted(arena);
 	chunk = malloc(sizeof(*chunk) + room);
 	if (!chunk)
-		return NULL;
+		arena_exhausted(arena);
 	chunk->room = room;
 	chunk->used = 0;
 	chunk->next = arena->chunks;
@@ -74,12 +80,10 @@ void *arena_alloc(struct arena *arena, size_t size)
 	void *p;
 
 	if (size > SIZE_MAX / 2)
-		return NULL;
+		arena_exhausted(arena);
 	size = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 	if (!chunk || chunk->room - chunk->used < size)
 		chunk = new_chunk(arena, size);
-	if (!chunk)
-		return NULL;
 	p = chunk->data + chunk->used;
 	chunk->used += size;
 	return memset(p, 0, size);
@@ -87,12 +91,21 @@ void *arena_alloc(struct arena *arena, size_t size)
 
 void *arena_array(struct arena *arena, size_t n, size_t size)
 {
-	return size && n > SIZE_MAX / size ? NULL : arena_alloc(arena, n * size);
+	return arena_alloc(arena, size && n > SIZE_MAX / size ? SIZE_MAX : n * size);
+}
+
+void *arena_grow(struct arena *arena, void *items, size_t n, size_t *room, size_t size)
+{
+	void *more;
+
+	if (n < *room)
+		return items;
+	*room = n ? 2 * n : 8;
+	more = arena_array(arena, *room, size);
+	return n ? memcpy(more, items, n * size) : more;
 }
 
 char *arena_text(struct arena *arena, const char *text, size_t len)
 {
-	char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : NULL;
-
-	return copy ? memcpy(copy, text, len) : NULL;
+	return memcpy(arena_alloc(arena, len + 1), text, len);
 }

@@ -3,6 +3,8 @@
  * bounds the memory that it can cost. */
 #pragma once
 
+#include "syntax/diag.h"
+
 #include <stddef.h>
 
 struct arena_chunk;
@@ -11,16 +13,20 @@ struct arena {
 	struct arena_chunk *chunks; /* newest first */
 	size_t used;                /* bytes allocated from the system */
 	size_t max;                 /* limit of `used` */
+	struct diag *diag;
 };
 
-void arena_init(struct arena *arena, size_t max);
+void arena_init(struct arena *arena, size_t max, struct diag *diag);
 void arena_deinit(struct arena *arena);
 /* Frees all objects and keeps one chunk for reuse. */
 void arena_reset(struct arena *arena);
 
-/* NULL: out of memory, or the maximum is reached. Aligned for any type. */
-void *arena_alloc(struct arena *arena, size_t size);
-void *arena_array(struct arena *arena, size_t n, size_t size); /* NULL also if n * size overflows */
+/* These stop with -ENOMEM (diag.h) if memory runs out or the maximum is reached. */
+void arena_exhausted(const struct arena *arena) __attribute__((noreturn));
+void *arena_alloc(struct arena *arena, size_t size); /* aligned for any type */
+void *arena_array(struct arena *arena, size_t n, size_t size);
+/* Makes room for one more than the @n items of an array of *@room: the array, perhaps moved. */
+void *arena_grow(struct arena *arena, void *items, size_t n, size_t *room, size_t size);
 /* A NUL-terminated copy of @len bytes. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 

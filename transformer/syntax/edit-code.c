@@ -13,28 +13,22 @@ void edit_code_operands(struct cursor *cursor, const char *ptx, const struct ope
 {
 	struct function *f = cursor->function;
 	struct module *module = f->module;
-	struct diag diag = {0};
 	struct scope scope = {.outer = module->scope, .depth = 3};
 	struct parser p = {.module = module,
 			   .function = f,
 			   .arena = f->arena,
-			   .diag = &diag,
 			   .scope = &scope,
 			   .cursor = *cursor,
 			   .is_template = true,
 			   .operands = operands,
 			   .operand_count = n};
 
-	if (module->diag->error)
-		return;
-	lex_init(&p.lexer, ptx, strlen(ptx), (struct position){1, 1});
-	parser_next(&p);
-	parse_statements(&p);
-	for (; p.scope != module->scope; p.scope = p.scope->outer)
-		scope_close(p.scope);
-	if (diag.error)
-		diag_fail(module->diag, diag.error, (struct position){0}, "template '%.60s': %s",
+	if (parser_run(&p, parse_statements, ptx, strlen(ptx), (struct position){1, 1})) {
+		struct diag diag = diag_take(module->diag);
+
+		diag_stop(module->diag, diag.error, (struct position){0}, "template '%.60s': %s",
 			  ptx + (diag.at.column ? diag.at.column - 1 : 0), diag.message);
+	}
 	*cursor = p.cursor;
 }
 
@@ -60,8 +54,6 @@ static void narrow(struct function *f, struct instruction *i)
 	    types[i->mnemonic->first_type].bits != 16)
 		return;
 	i->mnemonic = opcode_mnemonic(f->module, wanted, strlen(wanted));
-	if (!i->mnemonic)
-		diag_no_memory(f->module->diag);
 }
 
 /* Replaces mov.v4.u32 {a, b, c, d}, %ctaid by up to four moves. */
@@ -87,12 +79,9 @@ static void take_apart(struct function *f, struct instruction *i)
 		}
 		snprintf(text, sizeof(text), "%.40s.%c", from->text, parts[k]);
 		edit_code(&at, "mov.u32 %0, %1;", part, op_special(f, text));
-		if (at.before && at.before->prev) {
-			at.before->prev->guard = i->guard;
-			at.before->prev->guard_negated = i->guard_negated;
-		}
+		edit_guard_like(&at, i);
 	}
-	edit_remove(f, i);
+	edit_remove(i);
 }
 
 static bool reads_whole(const struct instruction *i, const char *name)
@@ -117,8 +106,6 @@ unsigned edit_replace_special(struct function *function, const char *name, struc
 
 				take_apart(function, i);
 				next = before ? before->next : b->first;
-				if (function->module->diag->error)
-					return n;
 				continue;
 			}
 			next = i->next;
@@ -148,8 +135,9 @@ bool edit_uses_special(const struct function *function, const char *name)
 {
 	size_t len = strcspn(name, ".");
 
-	for_each_instruction(
-		i, function) for (size_t k = 0; k < i->operand_count;
-				  k++) if (uses_special(&i->operands[k], name, len)) return true;
+	for_each_instruction (i, function)
+		for (size_t k = 0; k < i->operand_count; k++)
+			if (uses_special(&i->operands[k], name, len))
+				return true;
 	return false;
 }

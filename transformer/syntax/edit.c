@@ -1,14 +1,8 @@
 /* Registers, variables, blocks and insertion points. Templates are in edit-code.c. */
 #include "syntax/edit.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool has_failed(const struct function *f)
-{
-	return f->module->diag->error;
-}
 
 static void link_block(struct function *f, struct block *after, struct block *block)
 {
@@ -55,21 +49,10 @@ struct cursor cursor_end(struct function *function, struct block *block)
 
 void cursor_place(struct cursor *cursor, struct block *block)
 {
-	if (block == &cursor->function->module->broken_block)
-		return;
 	link_block(cursor->function, cursor->block, block);
 	if (cursor->before)
 		move_tail(cursor->before, block);
 	cursor->block = block;
-}
-
-static bool place_new_block(struct cursor *cursor)
-{
-	struct block *block = edit_new_block(cursor->function);
-
-	if (block)
-		cursor_place(cursor, block);
-	return block;
 }
 
 void cursor_insert(struct cursor *cursor, struct instruction *i)
@@ -77,9 +60,8 @@ void cursor_insert(struct cursor *cursor, struct instruction *i)
 	struct block *block = cursor->block;
 
 	if (!cursor->before && block->last && instruction_ends_block(block->last)) {
-		if (!place_new_block(cursor))
-			return;
-		block = cursor->block;
+		block = edit_new_block(cursor->function);
+		cursor_place(cursor, block);
 	}
 	i->block = block;
 	i->next = cursor->before;
@@ -87,7 +69,7 @@ void cursor_insert(struct cursor *cursor, struct instruction *i)
 	*(i->prev ? &i->prev->next : &block->first) = i;
 	*(i->next ? &i->next->prev : &block->last) = i;
 	if (cursor->before && instruction_ends_block(i))
-		place_new_block(cursor);
+		cursor_place(cursor, edit_new_block(cursor->function));
 }
 
 struct operand op_reg(struct reg *reg)
@@ -112,11 +94,8 @@ struct operand op_variable(struct variable *variable)
 
 struct operand op_special(struct function *function, const char *name)
 {
-	const char *text = intern_string(&function->module->names, name);
-
-	if (!text)
-		diag_no_memory(function->module->diag);
-	return (struct operand){.kind = OPERAND_SPECIAL, .text = text ? text : ""};
+	return (struct operand){.kind = OPERAND_SPECIAL,
+				.text = intern_string(&function->module->names, name)};
 }
 
 const char *edit_fresh_name(struct function *function, const char *name)
@@ -126,8 +105,6 @@ const char *edit_fresh_name(struct function *function, const char *name)
 	size_t room = strlen(prefix) + strlen(name) + 16;
 	char *text = intern_unlisted(function->arena, room);
 
-	if (!text)
-		return NULL;
 	snprintf(text, room, "%s%s%s_%u", is_percent ? "%" : "", prefix, name + is_percent,
 		 function->fresh++);
 	return text;
@@ -138,8 +115,6 @@ struct reg *edit_new_register(struct function *function, const char *name, enum 
 {
 	struct reg *reg = arena_new(function->arena, struct reg);
 
-	if (!reg)
-		return NULL;
 	reg->name = name;
 	reg->type = type;
 	reg->vector = vector;
@@ -152,18 +127,9 @@ struct reg *edit_new_register(struct function *function, const char *name, enum 
 struct reg *edit_named_register(struct function *function, enum type_id type, const char *name)
 {
 	char stem[64];
-	const char *fresh;
-	struct reg *reg;
 
-	if (has_failed(function))
-		return &function->module->broken_reg;
 	snprintf(stem, sizeof(stem), "%%%s", name);
-	fresh = edit_fresh_name(function, stem);
-	reg = fresh ? edit_new_register(function, fresh, type, 1) : NULL;
-	if (reg)
-		return reg;
-	diag_no_memory(function->module->diag);
-	return &function->module->broken_reg;
+	return edit_new_register(function, edit_fresh_name(function, stem), type, 1);
 }
 
 struct reg *edit_register(struct function *function, enum type_id type)
@@ -171,53 +137,45 @@ struct reg *edit_register(struct function *function, enum type_id type)
 	return edit_named_register(function, type, types[type].name);
 }
 
-bool edit_declare(struct function *function, const char *text)
+void edit_declare(struct function *function, const char *text)
 {
 	struct declaration *d = arena_new(function->arena, struct declaration);
 
-	if (!d)
-		return false;
 	d->text = text;
 	*function->declarations_end = d;
 	function->declarations_end = &d->next;
-	return true;
 }
 
-bool edit_declare_group(struct function *function, const char *name, enum type_id type,
+void edit_declare_group(struct function *function, const char *name, enum type_id type,
 			unsigned vector, uint64_t count)
 {
 	size_t room = strlen(name) + 64;
 	char *text = arena_alloc(function->arena, room), part[8] = "";
 
-	if (!text)
-		return false;
 	if (vector > 1)
 		snprintf(part, sizeof(part), ".v%u ", vector % 10);
 	snprintf(text, room, ".reg %s.%s %s<%llu>;", part, types[type].name, name,
 		 (unsigned long long)count);
-	return edit_declare(function, text);
+	edit_declare(function, text);
 }
 
-static const char *print_name(struct function *f, const char *format, unsigned n)
+/* A variable of @bytes .b8. @end: where its list ends. */
+static struct variable *add_variable(struct function *f, enum space space, const char *name,
+				     unsigned align, uint64_t bytes, struct variable **end)
 {
-	char text[64];
+	struct variable *v = arena_new(f->arena, struct variable);
+	char before[64], after[24];
 
-	snprintf(text, sizeof(text), format, n);
-	return intern_string(&f->module->names, text);
-}
-
-static struct variable *add_variable(struct function *f, const struct variable *like,
-				     struct variable **end)
-{
-	struct variable *v = NULL;
-
-	if (like->name && like->before && like->after)
-		v = arena_new(f->arena, struct variable);
-	if (!v) {
-		diag_no_memory(f->module->diag);
-		return &f->module->broken_variable;
-	}
-	*v = *like;
+	snprintf(before, sizeof(before), ".%s .align %u .b8 ", space_names[space], align);
+	snprintf(after, sizeof(after), "[%u]", (unsigned)bytes);
+	*v = (struct variable){.name = name,
+			       .space = space,
+			       .type = TYPE_b8,
+			       .vector = 1,
+			       .align = align,
+			       .size = bytes,
+			       .before = intern_string(&f->module->names, before),
+			       .after = intern_string(&f->module->names, after)};
 	*end = v;
 	return v;
 }
@@ -225,41 +183,22 @@ static struct variable *add_variable(struct function *f, const struct variable *
 struct variable *edit_variable(struct function *function, enum space space, const char *name,
 			       unsigned align, uint64_t bytes)
 {
-	struct variable like = {
-		.space = space, .type = TYPE_b8, .vector = 1, .align = align, .size = bytes};
-	struct variable *v;
-	char before[64];
+	struct variable *v = add_variable(function, space, edit_fresh_name(function, name), align,
+					  bytes, function->variables_end);
 
-	if (has_failed(function))
-		return &function->module->broken_variable;
-	snprintf(before, sizeof(before), ".%s .align %u .b8 ", space_names[space], align);
-	like.name = edit_fresh_name(function, name);
-	like.before = intern_string(&function->module->names, before);
-	like.after = print_name(function, "[%u]", (unsigned)bytes);
-	v = add_variable(function, &like, function->variables_end);
-	if (v != &function->module->broken_variable)
-		function->variables_end = &v->next;
+	function->variables_end = &v->next;
 	return v;
 }
 
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes)
 {
-	struct variable like = {.name = intern_string(&function->module->names, name),
-				.space = SPACE_PARAM,
-				.type = TYPE_b8,
-				.vector = 1,
-				.align = align,
-				.size = bytes};
 	struct variable **end = &function->params;
 
-	if (has_failed(function))
-		return &function->module->broken_variable;
-	like.before = print_name(function, ".param .align %u .b8 ", align);
-	like.after = print_name(function, "[%u]", (unsigned)bytes);
 	while (*end)
 		end = &(*end)->next;
-	return add_variable(function, &like, end);
+	return add_variable(function, SPACE_PARAM, intern_string(&function->module->names, name),
+			    align, bytes, end);
 }
 
 void edit_directive(struct function *function, const char *name, unsigned value)
@@ -267,16 +206,12 @@ void edit_directive(struct function *function, const char *name, unsigned value)
 	struct directive *d = arena_new(function->arena, struct directive);
 	char text[64];
 
-	if (!d) {
-		diag_no_memory(function->module->diag);
-		return;
-	}
-	d->name = name;
 	snprintf(text, sizeof(text), ".%s %u", name, value);
-	d->text = intern_string(&function->module->names, text);
-	d->values[0] = value;
-	d->value_count = 1;
-	d->next = function->directives;
+	*d = (struct directive){.name = name,
+				.text = intern_string(&function->module->names, text),
+				.values = {value},
+				.value_count = 1,
+				.next = function->directives};
 	function->directives = d;
 }
 
@@ -284,26 +219,14 @@ struct block *edit_new_block(struct function *function)
 {
 	struct block *block = arena_new(function->arena, struct block);
 
-	if (block)
-		block->number = function->block_count++;
-	else
-		diag_no_memory(function->module->diag);
+	block->number = function->block_count++;
 	return block;
-}
-
-struct block *edit_unplaced_block(struct function *function)
-{
-	struct block *block = has_failed(function) ? NULL : edit_new_block(function);
-
-	return block ? block : &function->module->broken_block;
 }
 
 struct block *edit_block(struct function *function, struct block *after, const char *name)
 {
-	struct block *block = edit_unplaced_block(function);
+	struct block *block = edit_new_block(function);
 
-	if (block == &function->module->broken_block)
-		return block;
 	block->label = edit_fresh_name(function, name);
 	link_block(function, after, block);
 	return block;
@@ -319,10 +242,8 @@ void edit_guard_like(const struct cursor *cursor, const struct instruction *like
 	last->guard_negated = like->guard_negated;
 }
 
-void edit_remove(struct function *function, struct instruction *i)
+void edit_remove(struct instruction *i)
 {
-	if (has_failed(function))
-		return;
 	*(i->prev ? &i->prev->next : &i->block->first) = i->next;
 	*(i->next ? &i->next->prev : &i->block->last) = i->prev;
 }
@@ -332,8 +253,6 @@ struct table *edit_new_table(struct function *function, const char *name, struct
 {
 	struct table *table = arena_new(function->arena, struct table);
 
-	if (!table)
-		return NULL;
 	*table = (struct table){.name = name, .targets = targets, .target_count = n};
 	*function->tables_end = table;
 	function->tables_end = &table->next;

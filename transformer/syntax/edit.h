@@ -11,8 +11,7 @@
  *		       "  @%closed bra %3; }",
  *		  op_reg(ticket), op_reg(base), op_int(1), op_block(leave));
  *
- * Nothing here fails visibly: an error sticks in the module's diag, later edits do nothing useful,
- * and the pipeline looks at the diag behind each pass. What is returned is never NULL.
+ * An error stops the pass (diag.h), so nothing that is returned is NULL.
  */
 #pragma once
 
@@ -69,10 +68,10 @@ void edit_directive(struct function *function, const char *name, unsigned value)
 /* An empty block behind @after. NULL: in front of all others, as the new entry. */
 struct block *edit_block(struct function *function, struct block *after, const char *name);
 /* An empty block for cursor_place(). */
-struct block *edit_unplaced_block(struct function *function);
+struct block *edit_new_block(struct function *function);
 /* Gives the instruction in front of the cursor the guard of @like. */
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
-void edit_remove(struct function *function, struct instruction *instruction);
+void edit_remove(struct instruction *instruction);
 
 /* Replaces each read of the special register @name ("%ctaid.x") by @by and returns their number.
  * Reads of the whole vector ("%ctaid" in mov.v4) are first split into parts. */
@@ -80,14 +79,13 @@ unsigned edit_replace_special(struct function *function, const char *name, struc
 /* Whether any instruction reads @name, as a whole or in part. "%ctaid" means any part of it. */
 bool edit_uses_special(const struct function *function, const char *name);
 
-/* For the parser. NULL or false: out of memory. */
+/* For the parser. */
 struct reg *edit_new_register(struct function *function, const char *name, enum type_id type,
 			      unsigned vector);
 struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
 			     size_t n);
-struct block *edit_new_block(struct function *function); /* not placed yet */
-bool edit_declare_group(struct function *function, const char *name, enum type_id type,
+void edit_declare_group(struct function *function, const char *name, enum type_id type,
 			unsigned vector, uint64_t count);
-bool edit_declare(struct function *function, const char *text);
+void edit_declare(struct function *function, const char *text);
 /* A name that is unique in the module: weir_NAME_7, with a leading % if @name has one. */
 const char *edit_fresh_name(struct function *function, const char *name);

@@ -193,10 +193,10 @@ static void find_targets(const struct function *f)
 {
 	for (struct block *b = f->entry; b; b = b->next)
 		b->is_target = false;
-	for_each_instruction(i, f) for (size_t k = 0; k < i->operand_count;
-					k++) if (i->operands[k].kind == OPERAND_BLOCK)
-		i->operands[k]
-			.block->is_target = true;
+	for_each_instruction (i, f)
+		for (size_t k = 0; k < i->operand_count; k++)
+			if (i->operands[k].kind == OPERAND_BLOCK)
+				i->operands[k].block->is_target = true;
 	for (struct table *t = f->tables; t; t = t->next)
 		for (size_t k = 0; k < t->target_count; k++)
 			t->targets[k]->is_target = true;

@@ -1,8 +1,7 @@
 /* A chained hash table that doubles when it is full. The seed is fixed, and CHAIN_MAX bounds the
- * cost of a text of colliding names: longer chains fail as if out of memory. */
+ * cost of a text of colliding names: longer chains stop as if out of memory. */
 #include "syntax/intern.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #define ROOM_MIN  256u
@@ -31,13 +30,11 @@ static uint64_t hash_text(const char *text, size_t len)
 	return hash ^ hash >> 29;
 }
 
-static bool grow(struct intern *intern)
+static void grow(struct intern *intern)
 {
 	size_t room = intern->room ? 2 * intern->room : ROOM_MIN;
 	struct intern_entry **buckets = arena_array(intern->arena, room, sizeof(*buckets));
 
-	if (!buckets)
-		return false;
 	for (size_t k = 0; k < intern->room; k++) {
 		for (struct intern_entry *e = intern->buckets[k], *next; e; e = next) {
 			struct intern_entry **bucket = &buckets[e->hash & (room - 1)];
@@ -49,7 +46,6 @@ static bool grow(struct intern *intern)
 	}
 	intern->buckets = buckets;
 	intern->room = room;
-	return true;
 }
 
 static struct intern_entry *find(const struct intern *intern, uint64_t hash, const char *text,
@@ -82,11 +78,11 @@ const char *intern_text(struct intern *intern, const char *text, size_t len)
 
 	if (e)
 		return e->text;
-	if (chain > CHAIN_MAX || (intern->n >= intern->room && !grow(intern)))
-		return NULL;
+	if (chain > CHAIN_MAX)
+		arena_exhausted(intern->arena);
+	if (intern->n >= intern->room)
+		grow(intern);
 	e = arena_alloc(intern->arena, sizeof(*e) + len + 1);
-	if (!e)
-		return NULL;
 	memcpy(e->text, text, len);
 	e->len = len;
 	e->hash = hash;
@@ -105,7 +101,7 @@ char *intern_unlisted(struct arena *arena, size_t size)
 {
 	struct intern_entry *e = arena_alloc(arena, sizeof(*e) + size);
 
-	return e ? e->text : NULL;
+	return e->text;
 }
 
 void **intern_slot(const char *text)

@@ -15,7 +15,7 @@ struct intern {
 
 void intern_init(struct intern *intern, struct arena *arena);
 
-/* The unique copy of @text, NUL-terminated. NULL: out of memory. */
+/* The unique copy of @text, NUL-terminated. */
 const char *intern_text(struct intern *intern, const char *text, size_t len);
 const char *intern_string(struct intern *intern, const char *text);
 
@@ -23,7 +23,7 @@ const char *intern_string(struct intern *intern, const char *text);
 const char *intern_find(const struct intern *intern, const char *text, size_t len);
 
 /* Space for a string of @size bytes that the caller knows to be unique. It is in no table, so
- * nothing finds it. NULL: out of memory. */
+ * nothing finds it. */
 char *intern_unlisted(struct arena *arena, size_t size);
 
 /* A pointer that belongs to an interned string; NULL at first. */

@@ -60,6 +60,14 @@ bool block_falls_through(const struct block *block)
 	return !block->last || block->last->guard || !instruction_ends_block(block->last);
 }
 
+bool instruction_has_target(const struct instruction *i)
+{
+	if (i->mnemonic->op_class == OP_BRANCH)
+		return i->operand_count == 1 && i->operands[0].kind == OPERAND_BLOCK;
+	return i->mnemonic->op_class != OP_TABLE ||
+	       (i->operand_count == 2 && i->operands[1].kind == OPERAND_TABLE);
+}
+
 /* Visits the registers of an operand with @use. Registers inside an address are only read. */
 static void visit_operand(const struct operand *operand, struct register_use use,
 			  register_visit *visit, void *data)

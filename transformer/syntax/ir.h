@@ -296,10 +296,6 @@ struct module {
 						   (save/memory.c), or NULL */
 	/* "weir_", with more underscores if names of the text begin like that, also behind a %. */
 	const char *prefix;
-	/* Edits return these after an error (edit.h). */
-	struct reg broken_reg;
-	struct variable broken_variable;
-	struct block broken_block;
 };
 
 /* The first directive of this name (without the dot), or NULL. */
@@ -324,3 +320,5 @@ struct instruction *instruction_next(const struct instruction *instruction);
 /* Whether control can leave the block at this instruction; whether it can reach the next block. */
 bool instruction_ends_block(const struct instruction *instruction);
 bool block_falls_through(const struct block *block);
+/* Whether a branch has the operands that cfg.c relies on. True for other instructions. */
+bool instruction_has_target(const struct instruction *instruction);

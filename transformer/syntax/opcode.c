@@ -58,8 +58,6 @@ static bool split(struct mnemonic *mnemonic, struct module *module, size_t len)
 	char *copy = arena_text(module->arena, mnemonic->text, len), *dot;
 	const char **modifiers = arena_array(module->arena, MODIFIER_MAX, sizeof(*modifiers));
 
-	if (!copy || !modifiers)
-		return false;
 	mnemonic->name = copy;
 	mnemonic->modifiers = modifiers;
 	for (dot = strchr(copy, '.'); dot; dot = strchr(dot, '.')) {
@@ -83,13 +81,9 @@ const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, 
 	struct mnemonic *mnemonic;
 	const struct opcode *row;
 
-	if (!spelling)
-		return NULL;
 	if (*intern_slot(spelling))
 		return *intern_slot(spelling);
 	mnemonic = arena_new(module->arena, struct mnemonic);
-	if (!mnemonic)
-		return NULL;
 	mnemonic->text = spelling;
 	if (!split(mnemonic, module, len))
 		return NULL;

@@ -3,6 +3,5 @@
 
 #include "syntax/ir.h"
 
-/* The mnemonic spelled @text; created at first use. NULL: out of memory, or more than MODIFIER_MAX
- * modifiers. */
+/* The mnemonic spelled @text; created at first use. NULL: more than MODIFIER_MAX modifiers. */
 const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, size_t len);

@@ -6,6 +6,8 @@
 #define DEPTH_MAX      6  /* nested brackets */
 #define EXPRESSION_MAX 64 /* characters of an offset */
 
+static struct operand parse_operand(struct parser *p, bool is_target, unsigned depth);
+
 /* A growing list of operands; the first few need no allocation. */
 struct operand_list {
 	struct operand first[4];
@@ -13,60 +15,44 @@ struct operand_list {
 	size_t n, room;
 };
 
-static bool parse_operand(struct parser *p, struct operand *out, bool is_target, unsigned depth);
-
-static bool add_operand(struct parser *p, struct operand_list *list, const struct operand *operand)
+static void add_operand(struct parser *p, struct operand_list *list, struct operand operand)
 {
-	if (!list->items) {
+	if (!list->n) {
 		list->items = list->first;
 		list->room = sizeof(list->first) / sizeof(list->first[0]);
 	}
-	if (list->n == list->room) {
-		struct operand *items = arena_array(p->arena, 2 * list->room, sizeof(*items));
-
-		if (!items)
-			return parser_no_memory(p);
-		memcpy(items, list->items, list->n * sizeof(*items));
-		list->items = items;
-		list->room *= 2;
-	}
-	list->items[list->n++] = *operand;
-	return true;
+	list->items = arena_grow(p->arena, list->items, list->n, &list->room, sizeof(operand));
+	list->items[list->n++] = operand;
 }
 
-/* Copies the list to an array in the arena. */
-static bool finish_list(struct parser *p, const struct operand_list *list, struct operand **items,
-			size_t *n)
+/* An operand of @kind with the list's items, which are moved to the arena. */
+static struct operand finish_list(struct parser *p, const struct operand_list *list,
+				  enum operand_kind kind)
 {
-	*n = list->n;
-	*items = list->items;
-	if (!list->n || list->items != list->first)
-		return true;
-	*items = arena_array(p->arena, list->n, sizeof(**items));
-	if (!*items)
-		return parser_no_memory(p);
-	memcpy(*items, list->first, list->n * sizeof(**items));
-	return true;
+	struct operand all = {.kind = kind, .items = list->items, .item_count = list->n};
+
+	if (list->n && list->items == list->first) {
+		all.items = arena_array(p->arena, list->n, sizeof(*all.items));
+		memcpy(all.items, list->first, list->n * sizeof(*all.items));
+	}
+	return all;
 }
 
 /* Parses items up to @close. The opening bracket has been taken already. */
-static bool parse_items(struct parser *p, struct operand *out, enum operand_kind kind, int close,
-			unsigned depth)
+static struct operand parse_items(struct parser *p, enum operand_kind kind, int close,
+				  bool is_target, unsigned depth)
 {
 	struct operand_list list = {.n = 0};
 
-	if (depth == DEPTH_MAX)
-		return parser_fail(p, "brackets too deep");
+	if (depth > DEPTH_MAX)
+		parser_fail(p, "brackets too deep");
 	while (p->token.kind != close) {
-		struct operand item = {0};
-
-		if (!parse_operand(p, &item, false, depth + 1) || !add_operand(p, &list, &item))
-			return false;
+		add_operand(p, &list, parse_operand(p, is_target, depth));
 		if (!parser_accept(p, ','))
 			break;
 	}
-	*out = (struct operand){.kind = kind};
-	return parser_expect(p, close) && finish_list(p, &list, &out->items, &out->item_count);
+	parser_expect(p, close);
+	return finish_list(p, &list, kind);
 }
 
 struct block *parse_label(struct parser *p, const char *name)
@@ -74,17 +60,12 @@ struct block *parse_label(struct parser *p, const char *name)
 	struct binding *b = scope_find(name);
 
 	if (b && b->scope == p->scope) {
-		if (b->kind == BINDING_LABEL)
-			return b->block;
-		parser_fail(p, "'%s' is no label", name);
-		return NULL;
+		if (b->kind != BINDING_LABEL)
+			parser_fail(p, "'%s' is no label", name);
+		return b->block;
 	}
 	b = parser_bind(p, name, BINDING_LABEL);
-	if (!b)
-		return NULL;
 	b->block = edit_new_block(p->function);
-	if (!b->block)
-		parser_no_memory(p);
 	return b->block;
 }
 
@@ -93,69 +74,48 @@ static struct reg *group_member(struct parser *p, const struct binding *group, c
 {
 	const struct reg_group *g = group->group;
 	struct binding *b = scope_bind(group->scope, p->arena, name, BINDING_REGISTER);
-	const char *printed = g->printed ? name : parser_fresh(p, name);
 
-	if (!b || !printed) {
-		parser_no_memory(p);
-		return NULL;
-	}
-	b->reg = edit_new_register(p->function, printed, g->type, g->vector);
-	if (b->reg)
-		b->reg->in_group = g->printed;
-	else
-		parser_no_memory(p);
+	if (!g->printed)
+		name = edit_fresh_name(p->function, name);
+	b->reg = edit_new_register(p->function, name, g->type, g->vector);
+	b->reg->in_group = g->printed;
 	return b->reg;
 }
 
-static bool bound_operand(struct parser *p, const struct binding *b, const char *name,
-			  struct operand *out)
+static struct operand bound_operand(struct parser *p, const struct binding *b, const char *name)
 {
 	switch (b->kind) {
 	case BINDING_REGISTER:
-		*out = (struct operand){.kind = OPERAND_REGISTER, .reg = b->reg};
-		return true;
+		return op_reg(b->reg);
 	case BINDING_VARIABLE:
-		*out = (struct operand){.kind = OPERAND_VARIABLE, .variable = b->variable};
-		return true;
+		return op_variable(b->variable);
 	case BINDING_TABLE:
-		*out = (struct operand){.kind = OPERAND_TABLE, .table = b->table};
-		return true;
+		return (struct operand){.kind = OPERAND_TABLE, .table = b->table};
 	case BINDING_FUNCTION:
-		*out = (struct operand){.kind = OPERAND_SYMBOL, .text = name};
-		return true;
+		return (struct operand){.kind = OPERAND_SYMBOL, .text = name};
 	case BINDING_PROTOTYPE:
-		*out = (struct operand){.kind = OPERAND_SYMBOL, .text = b->text};
-		return true;
+		return (struct operand){.kind = OPERAND_SYMBOL, .text = b->text};
 	default:
-		return parser_fail(p, "'%s' cannot be an operand here", name);
+		parser_fail(p, "'%s' cannot be an operand here", name);
 	}
 }
 
 /* Parses a bound name (register, variable, function) or a special register. */
-static bool parse_named(struct parser *p, const struct token *token, struct operand *out)
+static struct operand parse_named(struct parser *p, const struct token *token)
 {
-	const char *name = parser_text(p, token->start, token->start + token->len);
-	struct binding *b, *group;
+	const char *name = parser_token_text(p, token);
+	const struct binding *b = scope_find(name);
+	const struct binding *group = scope_find_group(&p->module->names, token->start, token->len);
 
-	if (!name)
-		return false;
-	b = scope_find(name);
-	group = scope_find_group(&p->module->names, token->start, token->len);
-	if (group && (!b || b->scope->depth < group->scope->depth)) {
-		*out = (struct operand){.kind = OPERAND_REGISTER,
-					.reg = group_member(p, group, name)};
-		return out->reg;
-	}
+	if (group && (!b || b->scope->depth < group->scope->depth))
+		return op_reg(group_member(p, group, name));
 	if (b)
-		return bound_operand(p, b, name, out);
-	*out = (struct operand){.text = name};
+		return bound_operand(p, b, name);
 	if (*name == '%' || !strcmp(name, "WARP_SZ"))
-		out->kind = OPERAND_SPECIAL;
-	else if (!strcmp(name, "_"))
-		out->kind = OPERAND_SYMBOL;
-	else
-		return parser_fail(p, "'%.80s' is not known", name);
-	return true;
+		return (struct operand){.kind = OPERAND_SPECIAL, .text = name};
+	if (strcmp(name, "_") != 0)
+		parser_fail(p, "'%.80s' is not known", name);
+	return (struct operand){.kind = OPERAND_SYMBOL, .text = name};
 }
 
 /* Whether the token is a template's operand: %0, %1 ... */
@@ -181,74 +141,54 @@ static const char *special_part(struct parser *p, const char *start, const char 
 	if (!part)
 		return parser_text(p, start, end);
 	text = arena_text(p->arena, start, (size_t)(end - start));
-	if (!text) {
-		parser_no_memory(p);
-		return NULL;
-	}
 	text[end - start - 1] = parts[part - others];
 	return parser_text(p, text, text + (end - start));
 }
 
 /* Parses a part: .x. The name of a special register includes it. */
-static bool parse_part(struct parser *p, struct operand *out, const char *name_start)
+static void parse_part(struct parser *p, struct operand *out, const char *name_start)
 {
-	const char *end = p->token.start + p->token.len;
-
-	if (out->kind == OPERAND_SPECIAL) {
-		out->text = special_part(p, name_start, end);
-		if (!out->text)
-			return false;
-	} else {
-		out->suffix = parser_text(p, p->token.start, end);
-		if (!out->suffix)
-			return false;
-	}
+	if (out->kind == OPERAND_SPECIAL)
+		out->text = special_part(p, name_start, p->token.start + p->token.len);
+	else
+		out->suffix = parser_token_text(p, &p->token);
 	parser_next(p);
-	return true;
 }
 
-static bool parse_word_operand(struct parser *p, struct operand *out, bool is_target)
+static struct operand parse_word_operand(struct parser *p, bool is_target)
 {
 	struct token token = p->token;
+	struct operand out;
 	size_t index;
+	bool is_template = is_template_operand(p, &token, &index);
 
-	if (is_template_operand(p, &token, &index)) {
-		if (index >= p->operand_count)
-			return parser_fail(p, "the template has no operand %zu", index);
-		*out = p->operands[index];
-		parser_next(p);
-	} else if (is_target) {
-		const char *name = parser_name(p);
-
-		*out = (struct operand){.kind = OPERAND_BLOCK,
-					.block = name ? parse_label(p, name) : NULL};
-		return out->block;
-	} else {
-		parser_next(p);
-		if (!parse_named(p, &token, out))
-			return false;
-	}
+	if (is_template && index >= p->operand_count)
+		parser_fail(p, "the template has no operand %zu", index);
+	parser_next(p);
+	if (!is_template && is_target)
+		return op_block(parse_label(p, parser_token_text(p, &token)));
+	out = is_template ? p->operands[index] : parse_named(p, &token);
 	if (p->token.kind == TOKEN_DOT && p->token.start == token.start + token.len)
-		return parse_part(p, out, token.start);
-	return true;
+		parse_part(p, &out, token.start);
+	return out;
 }
 
-static bool parse_number_operand(struct parser *p, struct operand *out, const char *start)
+static struct operand parse_number_operand(struct parser *p, const char *start)
 {
+	struct operand out = {.kind = OPERAND_IMMEDIATE};
 	struct token token = p->token;
 	char text[EXPRESSION_MAX + 2] = "-";
 	bool minus = *start == '-';
 	uint64_t value;
 
 	if (token.len > EXPRESSION_MAX)
-		return parser_fail(p, "the number is too long");
+		parser_fail(p, "the number is too long");
 	memcpy(text + 1, token.start, token.len);
-	*out = (struct operand){.kind = OPERAND_IMMEDIATE};
-	out->text = parser_text(p, text + !minus, text + 1 + token.len);
+	out.text = parser_text(p, text + !minus, text + 1 + token.len);
 	if (token_integer(token.start, token.len, &value))
-		out->value = minus ? -value : value;
+		out.value = minus ? -value : value;
 	parser_next(p);
-	return out->text;
+	return out;
 }
 
 /* The value of 4*2+-1, as far as it has been read. */
@@ -278,7 +218,7 @@ static void add_to_sum(struct sum *s, const struct token *token)
 
 /* Parses +4, + -8, +4*2. It is printed as spelled, without blanks. Behind a number it is computed.
  */
-static bool parse_offset(struct parser *p, struct operand *out)
+static void parse_offset(struct parser *p, struct operand *out)
 {
 	struct sum sum = {.product = out->value, .last = TOKEN_NUMBER};
 	char text[EXPRESSION_MAX];
@@ -287,7 +227,7 @@ static bool parse_offset(struct parser *p, struct operand *out)
 	while (p->token.kind == '+' || p->token.kind == '-' || p->token.kind == '*' ||
 	       p->token.kind == TOKEN_NUMBER) {
 		if (p->token.len > sizeof(text) - n)
-			return parser_fail(p, "the offset is too long");
+			parser_fail(p, "the offset is too long");
 		memcpy(text + n, p->token.start, p->token.len);
 		n += p->token.len;
 		add_to_sum(&sum, &p->token);
@@ -296,104 +236,77 @@ static bool parse_offset(struct parser *p, struct operand *out)
 	if (out->kind == OPERAND_IMMEDIATE)
 		out->value = sum.sum + sum.product;
 	if (out->suffix)
-		return parser_fail(p, "a part of a register has no offset");
+		parser_fail(p, "a part of a register has no offset");
 	out->suffix = parser_text(p, text, text + n);
-	return out->suffix;
 }
 
-static bool parse_leaf(struct parser *p, struct operand *out, bool is_target, unsigned depth)
+static struct operand parse_leaf(struct parser *p, bool is_target, unsigned depth)
 {
 	const char *start = p->token.start;
+	struct operand out;
 
 	if (parser_accept(p, '['))
-		return parse_items(p, out, OPERAND_ADDRESS, ']', depth);
+		return parse_items(p, OPERAND_ADDRESS, ']', false, depth + 1);
 	if (parser_accept(p, '{'))
-		return parse_items(p, out, OPERAND_VECTOR, '}', depth);
+		return parse_items(p, OPERAND_VECTOR, '}', false, depth + 1);
 	if (parser_accept(p, '('))
-		return parse_items(p, out, OPERAND_LIST, ')', depth);
+		return parse_items(p, OPERAND_LIST, ')', false, depth + 1);
 	if (p->token.kind == '!' || p->token.kind == '-') {
 		parser_next(p);
 		if (p->token.kind == TOKEN_NUMBER && *start == '-')
-			return parse_number_operand(p, out, start);
-		if (p->token.kind != TOKEN_WORD || !parse_word_operand(p, out, false))
-			return parser_fail(p, "an operand expected");
-		if (out->kind != OPERAND_REGISTER)
-			return parser_fail(p, "only registers can be negated");
-		out->sign = *start;
-		return true;
+			return parse_number_operand(p, start);
+		if (p->token.kind != TOKEN_WORD)
+			parser_fail(p, "an operand expected");
+		out = parse_word_operand(p, false);
+		if (out.kind != OPERAND_REGISTER)
+			parser_fail(p, "only registers can be negated");
+		out.sign = *start;
+		return out;
 	}
 	if (p->token.kind == TOKEN_NUMBER)
-		return parse_number_operand(p, out, start);
+		return parse_number_operand(p, start);
 	if (p->token.kind == TOKEN_WORD)
-		return parse_word_operand(p, out, is_target);
-	return parser_fail(p, "an operand expected");
+		return parse_word_operand(p, is_target);
+	parser_fail(p, "an operand expected");
 }
 
-static bool parse_operand(struct parser *p, struct operand *out, bool is_target, unsigned depth)
+static struct operand parse_operand(struct parser *p, bool is_target, unsigned depth)
 {
 	struct operand_list pair = {.n = 0};
+	struct operand out = parse_leaf(p, is_target, depth);
 
-	if (!parse_leaf(p, out, is_target, depth))
-		return false;
-	if ((p->token.kind == '+' || p->token.kind == '-' || p->token.kind == '*') &&
-	    !parse_offset(p, out))
-		return false;
+	if (p->token.kind == '+' || p->token.kind == '-' || p->token.kind == '*')
+		parse_offset(p, &out);
 	if (p->token.kind != '|')
-		return true;
+		return out;
 	if (depth == DEPTH_MAX)
-		return parser_fail(p, "bars too deep");
-	if (!add_operand(p, &pair, out))
-		return false;
+		parser_fail(p, "bars too deep");
+	add_operand(p, &pair, out);
 	while (parser_accept(p, '|'))
-		if (!parse_leaf(p, out, false, DEPTH_MAX) || !add_operand(p, &pair, out))
-			return false;
-	*out = (struct operand){.kind = OPERAND_PAIR};
-	return finish_list(p, &pair, &out->items, &out->item_count);
+		add_operand(p, &pair, parse_leaf(p, false, DEPTH_MAX));
+	return finish_list(p, &pair, OPERAND_PAIR);
 }
 
-/* cfg.c relies on the operands of branches. */
-static bool check_jump(struct parser *p, const struct instruction *i)
+void parse_operands(struct parser *p, struct instruction *i)
 {
 	enum opcode_class op_class = i->mnemonic->op_class;
+	struct operand all = parse_items(p, OPERAND_LIST, ';', op_class == OP_BRANCH, 0);
 
-	if (op_class == OP_BRANCH &&
-	    (i->operand_count != 1 || i->operands[0].kind != OPERAND_BLOCK))
-		return parser_fail(p, "a branch has one target");
-	if (op_class == OP_TABLE && (i->operand_count != 2 || i->operands[1].kind != OPERAND_TABLE))
-		return parser_fail(p, "an indexed branch has an index and a list of targets");
-	return true;
-}
-
-bool parse_operands(struct parser *p, struct instruction *i)
-{
-	bool is_target = i->mnemonic->op_class == OP_BRANCH;
-	struct operand_list list = {.n = 0};
-
-	while (p->token.kind != ';') {
-		struct operand operand = {0};
-
-		if (!parse_operand(p, &operand, is_target, 0) || !add_operand(p, &list, &operand))
-			return false;
-		if (!parser_accept(p, ','))
-			break;
-	}
-	return parser_expect(p, ';') && finish_list(p, &list, &i->operands, &i->operand_count) &&
-	       check_jump(p, i);
+	i->operands = all.items;
+	i->operand_count = all.item_count;
+	if (!instruction_has_target(i))
+		parser_fail(p, op_class == OP_BRANCH
+				       ? "a branch has one target"
+				       : "an indexed branch has an index and a list of targets");
 }
 
 struct reg *parse_register(struct parser *p)
 {
 	struct operand operand = {0};
 
-	if (p->token.kind != TOKEN_WORD) {
+	if (p->token.kind == TOKEN_WORD)
+		operand = parse_word_operand(p, false);
+	if (operand.kind != OPERAND_REGISTER || operand.suffix)
 		parser_fail(p, "a predicate expected");
-		return NULL;
-	}
-	if (!parse_word_operand(p, &operand, false))
-		return NULL;
-	if (operand.kind != OPERAND_REGISTER || operand.suffix) {
-		parser_fail(p, "a predicate expected");
-		return NULL;
-	}
 	return operand.reg;
 }

@@ -15,13 +15,11 @@ struct binding *scope_bind(struct scope *scope, struct arena *arena, const char 
 {
 	struct binding *b = arena_new(arena, struct binding);
 
-	if (!b)
-		return NULL;
-	b->kind = kind;
-	b->name = name;
-	b->scope = scope;
-	b->shadowed = scope_find(name);
-	b->next = scope->bindings;
+	*b = (struct binding){.kind = kind,
+			      .name = name,
+			      .scope = scope,
+			      .shadowed = scope_find(name),
+			      .next = scope->bindings};
 	scope->bindings = b;
 	*intern_slot(name) = b;
 	return b;

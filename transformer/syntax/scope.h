@@ -50,7 +50,7 @@ struct scope {
 /* Restores the outer bindings. Call once; the scope's own bindings stay readable. */
 void scope_close(struct scope *scope);
 
-/* NULL: out of memory. The name must not be bound in this scope yet. */
+/* The name must not be bound in this scope yet. */
 struct binding *scope_bind(struct scope *scope, struct arena *arena, const char *name,
 			   enum binding_kind kind);
 

@@ -3,5 +3,5 @@
 
 #include "syntax/ir.h"
 
-/* 0, or -EINVAL with the first violation in @diag. */
-int verify_function(const struct function *function, struct diag *diag);
+/* Stops with -EINVAL at the first violation. Uses @scratch, which is reset. */
+void verify_function(const struct function *function, struct arena *scratch);

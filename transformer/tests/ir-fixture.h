@@ -19,7 +19,7 @@
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 struct fixture {
-	struct arena arena, body_arena;
+	struct arena arena, body_arena, scratch;
 	struct diag diag;
 	struct module module;
 };
@@ -27,15 +27,48 @@ struct fixture {
 static inline void fixture_parse(struct fixture *x, const char *text)
 {
 	memset(x, 0, sizeof(*x));
-	arena_init(&x->arena, 64 << 20);
-	arena_init(&x->body_arena, 64 << 20);
-	parse_module(&x->module, &x->arena, &x->diag, text, strlen(text));
+	arena_init(&x->arena, 64 << 20, &x->diag);
+	arena_init(&x->body_arena, 64 << 20, &x->diag);
+	arena_init(&x->scratch, 64 << 20, &x->diag);
+	parse_module(&x->module, &x->arena, text, strlen(text));
+}
+
+struct fixture_call {
+	struct fixture *x;
+	struct function *f;
+};
+
+static inline void fixture_parse_body(void *data)
+{
+	struct fixture_call *call = data;
+
+	parse_body(call->f, &call->x->body_arena);
+}
+
+/* 0, or the error. */
+static inline int fixture_body(struct fixture *x, struct function *f)
+{
+	return diag_try(&x->diag, fixture_parse_body, &(struct fixture_call){x, f});
+}
+
+static inline void fixture_verify_function(void *data)
+{
+	struct fixture_call *call = data;
+
+	verify_function(call->f, &call->x->scratch);
+}
+
+/* 0, or the error. */
+static inline int fixture_verify(struct fixture *x, struct function *f)
+{
+	return diag_try(&x->diag, fixture_verify_function, &(struct fixture_call){x, f});
 }
 
 static inline void fixture_deinit(struct fixture *x)
 {
 	arena_deinit(&x->arena);
 	arena_deinit(&x->body_arena);
+	arena_deinit(&x->scratch);
 }
 
 /* The first function of @text, with its body. @text must be well formed. */
@@ -43,7 +76,7 @@ static inline struct function *fixture_function(struct fixture *x, const char *t
 {
 	fixture_parse(x, text);
 	if (!x->diag.error)
-		parse_body(x->module.functions, &x->body_arena, &x->diag);
+		fixture_body(x, x->module.functions);
 	if (x->diag.error)
 		fail_msg("line %u: %s", x->diag.at.line, x->diag.message);
 	return x->module.functions;

@@ -1,15 +1,17 @@
 /* Edits of a function; broken functions and the verifier. */
 #include "ir-fixture.h"
 
+#include "syntax/scope.h"
+
+#include <errno.h>
 #include <stdio.h>
 
-static void assert_prints(const struct fixture *x, struct function *f, const char *want)
+static void assert_prints(struct fixture *x, struct function *f, const char *want)
 {
 	struct text text;
 
-	if (x->diag.error)
+	if (fixture_verify(x, f))
 		fail_msg("%s", x->diag.message);
-	assert_int_equal(verify_function(f, &(struct diag){0}), 0);
 	text_init(&text, 1 << 20);
 	emit_function(&text, f);
 	assert_string_equal(text.data, want);
@@ -38,19 +40,25 @@ static void templates_go_in(void **state)
 	fixture_deinit(&x);
 }
 
-static void bad_templates_stick(void **state)
+static void write_bad_template(void *data)
+{
+	struct function *f = data;
+	struct cursor at = cursor_start(f, f->entry);
+
+	edit_code(&at, "{ .reg .b32 a; mov.u32 %0, %1; }", op_special(f, "%tid.x"));
+	fail();
+}
+
+static void bad_templates_stop(void **state)
 {
 	(void)state;
 	struct fixture x;
 	struct function *f = fixture_function(&x, HEAD ".entry k() { ret; }");
-	struct cursor at = cursor_start(f, f->entry);
+	const char *a = intern_string(&x.module.names, "a");
 
-	edit_code(&at, "mov.u32 %0, %1;", op_special(f, "%tid.x"));
-	assert_true(x.diag.error < 0);
-	assert_ptr_equal(edit_register(f, TYPE_b32), &x.module.broken_reg);
-	assert_ptr_equal(edit_block(f, NULL, "x"), &x.module.broken_block);
-	edit_code(&at, "ret;");
-	assert_null(f->entry->next);
+	assert_int_equal(diag_try(&x.diag, write_bad_template, f), -EINVAL);
+	assert_string_equal(x.diag.message, "template '%1; }': the template has no operand 1");
+	assert_null(scope_find(a)); /* its names are forgotten */
 	fixture_deinit(&x);
 }
 
@@ -63,7 +71,6 @@ static void blocks_split_at_the_cursor(void **state)
 	struct cursor split = cursor_before(f, f->entry->first->next);
 	struct block *half = edit_new_block(f), *front;
 
-	assert_non_null(half);
 	cursor_place(&split, half);
 	front = edit_block(f, NULL, "front");
 	struct cursor at = cursor_end(f, front);
@@ -107,7 +114,7 @@ static void parameters_come_last(void **state)
 		fixture_function(&x, HEAD ".entry k(.param .u32 n) .maxntid 64\n{ ret; }");
 	struct function *copy = parse_copy(f, "k2");
 
-	assert_int_equal(parse_body(copy, &x.body_arena, &x.diag), 0);
+	assert_int_equal(fixture_body(&x, copy), 0);
 	edit_parameter_bytes(copy, "weir_slice", 8, 24);
 	edit_parameter_bytes(copy, "weir_word", 4, 4);
 	edit_variable(copy, SPACE_SHARED, "box", 8, 16);
@@ -126,16 +133,14 @@ static void broken_functions_are_found(void **state)
 	struct function *f = fixture_function(&x, HEAD ".entry k() { .reg .pred p; .reg .b32 a;\n"
 						       "@p mov.u32 a, 1; bra END; END: ret; }");
 	struct instruction *i = f->entry->first;
-	struct diag diag = {0};
 
 	i->guard = fixture_reg(f, "a");
-	assert_true(verify_function(f, &diag) < 0);
-	assert_int_equal(diag.at.line, 5);
+	assert_true(fixture_verify(&x, f) < 0);
+	assert_int_equal(diag_take(&x.diag).at.line, 5);
 	i->guard = NULL;
-	diag = (struct diag){0};
-	edit_remove(f, f->last->first);
-	assert_true(verify_function(f, &diag) < 0);
-	assert_string_equal(diag.message, "k: control falls off the end");
+	edit_remove(f->last->first);
+	assert_true(fixture_verify(&x, f) < 0);
+	assert_string_equal(x.diag.message, "k: control falls off the end");
 	fixture_deinit(&x);
 }
 
@@ -143,7 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(templates_go_in),
-		cmocka_unit_test(bad_templates_stick),
+		cmocka_unit_test(bad_templates_stop),
 		cmocka_unit_test(blocks_split_at_the_cursor),
 		cmocka_unit_test(specials_are_replaced),
 		cmocka_unit_test(parameters_come_last),

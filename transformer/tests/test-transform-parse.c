@@ -13,7 +13,7 @@ static void names_of_scopes_are_all_different(void **state)
 	assert_string_equal(i->operands[0].reg->name, "a");
 	assert_string_equal(i->next->operands[0].reg->name, "weir_a_0");
 	assert_string_equal(i->next->next->operands[0].reg->name, "weir_a1_1");
-	assert_int_equal(verify_function(f, &x.diag), 0);
+	assert_int_equal(fixture_verify(&x, f), 0);
 	fixture_deinit(&x);
 }
 
@@ -198,7 +198,7 @@ static void refusals_say_where(void **state)
 			assert_true(x.diag.error);
 		} else {
 			assert_int_equal(x.diag.error, 0);
-			assert_true(parse_body(x.module.functions, &x.body_arena, &x.diag) < 0);
+			assert_true(fixture_body(&x, x.module.functions) < 0);
 			assert_string_equal(x.diag.message, rows[k].message);
 			assert_int_equal(x.diag.at.line, rows[k].line);
 		}
@@ -212,8 +212,8 @@ static void zero_bytes_are_no_text(void **state)
 	static const char text[] = HEAD "// \0\n.entry k() { ret; }";
 	struct fixture x = {0};
 
-	arena_init(&x.arena, 1 << 20);
-	assert_true(parse_module(&x.module, &x.arena, &x.diag, text, sizeof(text) - 1) < 0);
+	arena_init(&x.arena, 1 << 20, &x.diag);
+	assert_true(parse_module(&x.module, &x.arena, text, sizeof(text) - 1) < 0);
 	fixture_deinit(&x);
 }
 
@@ -227,10 +227,10 @@ static void memory_runs_out_gracefully(void **state)
 	for (size_t max = 0; max < 12000; max += 16) {
 		struct fixture x = {0};
 
-		arena_init(&x.arena, max);
-		arena_init(&x.body_arena, max / 2);
-		if (!parse_module(&x.module, &x.arena, &x.diag, text, strlen(text)))
-			parse_body(x.module.functions, &x.body_arena, &x.diag);
+		arena_init(&x.arena, max, &x.diag);
+		arena_init(&x.body_arena, max / 2, &x.diag);
+		if (!parse_module(&x.module, &x.arena, text, strlen(text)))
+			fixture_body(&x, x.module.functions);
 		assert_true(x.diag.error || max > 1000);
 		fixture_deinit(&x);
 	}

@@ -5,21 +5,93 @@
 
 #include <errno.h>
 
+struct filling {
+	struct arena arena;
+	size_t count;
+};
+
+static void fill(void *data)
+{
+	struct filling *filling = data;
+
+	for (;; filling->count++)
+		arena_alloc(&filling->arena, 1000);
+}
+
+static void take_too_much(void *data)
+{
+	struct filling *filling = data;
+
+	arena_array(&filling->arena, SIZE_MAX / 2, 4);
+}
+
 static void arena_has_an_end(void **state)
 {
 	(void)state;
-	struct arena arena;
-	size_t n = 0;
+	struct filling x = {.count = 0};
+	struct diag diag = {0};
 
-	arena_init(&arena, 1 << 20);
-	while (arena_alloc(&arena, 1000))
-		n++;
-	assert_in_range(n, 900, 1048);
-	assert_in_range(arena.used, 0, 1 << 20);
-	arena_reset(&arena);
-	assert_non_null(arena_alloc(&arena, 1000));
-	assert_null(arena_array(&arena, SIZE_MAX / 2, 4));
+	arena_init(&x.arena, 1 << 20, &diag);
+	assert_int_equal(diag_try(&diag, fill, &x), -ENOMEM);
+	assert_in_range(x.count, 900, 1048);
+	assert_in_range(x.arena.used, 0, 1 << 20);
+	arena_reset(&x.arena);
+	arena_alloc(&x.arena, 1000);
+	diag_take(&diag);
+	assert_int_equal(diag_try(&diag, take_too_much, &x), -ENOMEM);
+	arena_deinit(&x.arena);
+}
+
+static void arena_arrays_grow(void **state)
+{
+	(void)state;
+	struct arena arena;
+	struct diag diag = {0};
+	size_t room = 0, *items = NULL;
+
+	arena_init(&arena, 1 << 20, &diag);
+	for (size_t n = 0; n < 1000; n++) {
+		items = arena_grow(&arena, items, n, &room, sizeof(*items));
+		items[n] = n;
+	}
+	for (size_t n = 0; n < 1000; n++)
+		assert_int_equal(items[n], n);
 	arena_deinit(&arena);
+}
+
+struct nested {
+	struct diag *diag;
+	int inner;
+};
+
+static void stop(void *data)
+{
+	struct nested *nested = data;
+
+	diag_stop(nested->diag, -EINVAL, (struct position){3, 4}, "%d is odd", 7);
+}
+
+static void try_and_stop_again(void *data)
+{
+	struct nested *nested = data;
+
+	nested->inner = diag_try(nested->diag, stop, nested);
+	diag_stop(nested->diag, -EFBIG, (struct position){0}, "a later one");
+}
+
+static void first_error_is_kept(void **state)
+{
+	(void)state;
+	struct diag diag = {0}, taken;
+	struct nested nested = {.diag = &diag};
+
+	assert_int_equal(diag_try(&diag, try_and_stop_again, &nested), -EINVAL);
+	assert_int_equal(nested.inner, -EINVAL);
+	assert_null(diag.handler);
+	taken = diag_take(&diag);
+	assert_int_equal(diag.error, 0);
+	assert_string_equal(taken.message, "7 is odd");
+	assert_int_equal(taken.at.line, 3);
 }
 
 static void arena_memory_is_zero_and_aligned(void **state)
@@ -27,7 +99,7 @@ static void arena_memory_is_zero_and_aligned(void **state)
 	(void)state;
 	struct arena arena;
 
-	arena_init(&arena, 1 << 20);
+	arena_init(&arena, 1 << 20, NULL);
 	for (unsigned k = 1; k < 100; k++) {
 		unsigned char *p = arena_alloc(&arena, k);
 
@@ -48,7 +120,7 @@ static void equal_strings_are_one(void **state)
 	const char *first;
 	char name[16];
 
-	arena_init(&arena, 1 << 24);
+	arena_init(&arena, 1 << 24, NULL);
 	intern_init(&intern, &arena);
 	assert_null(intern_find(&intern, "a", 1));
 	first = intern_text(&intern, "abc", 2);
@@ -178,7 +250,9 @@ static void opcodes_are_sorted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_error_is_kept),
 		cmocka_unit_test(arena_has_an_end),
+		cmocka_unit_test(arena_arrays_grow),
 		cmocka_unit_test(arena_memory_is_zero_and_aligned),
 		cmocka_unit_test(equal_strings_are_one),
 		cmocka_unit_test(output_has_a_maximum),

@@ -3,7 +3,6 @@
 #include "passes/exit-barrier.h"
 #include "passes/save/save.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #define HEADER_BYTES 16u
@@ -13,7 +12,6 @@
 struct search {
 	struct variable_set *set;
 	const struct rewrite *rewrite;
-	bool calls;
 };
 
 static void add(struct variable_set *set, struct variable *v)
@@ -49,7 +47,7 @@ static void find_named(struct search *s, const struct operand *operand)
 }
 
 /* A called function may use any variable of the module, or of those that a detached kernel took
- * along. Cached per module. NULL: out of memory. */
+ * along. Cached per module. */
 static const struct variable_set *callees_variables(const struct rewrite *rewrite)
 {
 	struct module *module = rewrite->function->module;
@@ -58,61 +56,54 @@ static const struct variable_set *callees_variables(const struct rewrite *rewrit
 	if (set)
 		return set;
 	set = arena_new(module->arena, struct variable_set);
-	for (struct variable *v = module->variables; v && set; v = v->next)
+	for (struct variable *v = module->variables; v; v = v->next)
 		if (!rewrite->detached || v->symbol)
 			add(set, v);
 	module->callees_variables = set;
 	return set;
 }
 
-static int add_callees(struct variable_set *set, const struct rewrite *rewrite)
+static void add_callees(struct variable_set *set, const struct rewrite *rewrite)
 {
 	const struct variable_set *theirs = callees_variables(rewrite);
 
-	if (!theirs)
-		return -ENOMEM;
 	for (unsigned k = 0; k < theirs->n && k < SAVE_VARIABLES_MAX; k++)
 		add(set, theirs->list[k]);
 	if (theirs->n > SAVE_VARIABLES_MAX)
 		set->n = theirs->n;
 	if (theirs->dynamic)
 		add(set, theirs->dynamic);
-	return 0;
 }
 
 /* The kernel cannot name a function's own variables. */
-static int check_call(struct rewrite *rewrite, const struct instruction *call)
+static void check_call(struct rewrite *rewrite, const struct instruction *call)
 {
-	const char *culprit = "";
-	int r = callee_has(call, rewrite->function->module, CALLEE_SHARED, &culprit);
+	const char *culprit = callee_culprit(call, rewrite->function->module, CALLEE_SHARED);
 
-	if (r > 0)
-		return pass_refuse(
-			rewrite, call->at,
-			"calls %.80s, which has shared memory of its own that cannot be saved",
-			culprit);
-	return r;
+	if (culprit)
+		pass_refuse(rewrite, call->at,
+			    "calls %.80s, which has shared memory of its own that cannot be saved",
+			    culprit);
 }
 
-static int find_variables(struct variable_set *set, struct rewrite *rewrite)
+static void find_variables(struct variable_set *set, struct rewrite *rewrite)
 {
 	const struct function *f = rewrite->function;
-	struct search s = {set, rewrite, false};
-	int r = 0;
+	struct search s = {set, rewrite};
+	bool calls = false;
 
 	for (struct variable *v = f->variables; v; v = v->next)
 		find(&s, v);
-	for (const struct block *b = f->entry; b && !r; b = b->next) {
-		for (const struct instruction *i = b->first; i && !r; i = i->next) {
-			if (i->mnemonic->op_class == OP_CALL) {
-				s.calls = true;
-				r = check_call(rewrite, i);
-			}
-			for (size_t k = 0; k < i->operand_count; k++)
-				find_named(&s, &i->operands[k]);
+	for_each_instruction (i, f) {
+		if (i->mnemonic->op_class == OP_CALL) {
+			calls = true;
+			check_call(rewrite, i);
 		}
+		for (size_t k = 0; k < i->operand_count; k++)
+			find_named(&s, &i->operands[k]);
 	}
-	return !r && s.calls ? add_callees(set, rewrite) : r;
+	if (calls)
+		add_callees(set, rewrite);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -120,28 +111,25 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-int save_measure_memory(struct saver *s)
+void save_measure_memory(struct saver *s)
 {
 	uint64_t shared = HEADER_BYTES, local = 0;
-	int r = find_variables(&s->variables, s->rewrite);
 
-	if (r)
-		return r;
+	find_variables(&s->variables, s->rewrite);
 	if (s->variables.n > SAVE_VARIABLES_MAX)
-		return pass_refuse(s->rewrite, s->f->at, "more than %u variables to save",
-				   SAVE_VARIABLES_MAX);
+		pass_refuse(s->rewrite, s->f->at, "more than %u variables to save",
+			    SAVE_VARIABLES_MAX);
 	for (unsigned k = 0; k < s->variables.n; k++) {
 		const struct variable *v = s->variables.list[k];
 
 		if (v->size > MEMORY_MAX)
-			return pass_refuse(s->rewrite, s->f->at, "%.80s is too large to be saved",
-					   v->name);
+			pass_refuse(s->rewrite, s->f->at, "%.80s is too large to be saved",
+				    v->name);
 		*(v->space == SPACE_SHARED ? &shared : &local) +=
 			round_up(v->size, v->space == SPACE_SHARED ? 16 : 4);
 	}
 	s->fixed = (uint32_t)round_up(shared, ALIGN);
 	s->locals = (uint32_t)local;
-	return PASS_DONE;
 }
 
 /* Copies between shared memory at @start and the save. All threads take part, @width bytes each. */

@@ -4,7 +4,6 @@
 #include "passes/exit-barrier.h"
 #include "passes/save/save.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #define REGISTERS_MAX 20000u /* at all safe points together */
@@ -39,7 +38,7 @@ static bool is_made_anew(const struct saver *s, const struct reg *reg)
 	       reg == s->rewrite->exit_barriers->next;
 }
 
-static int find_alive(struct saver *s, const struct block *at, struct alive *alive)
+static void find_alive(struct saver *s, const struct block *at, struct alive *alive)
 {
 	struct arena *arena = s->f->arena;
 	size_t n = s->live.count;
@@ -48,8 +47,6 @@ static int find_alive(struct saver *s, const struct block *at, struct alive *ali
 				.whole = arena_array(arena, n, sizeof(struct reg *)),
 				.half = arena_array(arena, n, sizeof(struct reg *)),
 				.flags = arena_array(arena, n, sizeof(struct reg *))};
-	if (!alive->wide || !alive->whole || !alive->half || !alive->flags)
-		return -ENOMEM;
 	for (size_t k = 0; k < n; k++) {
 		struct reg *reg = s->live.regs[k];
 
@@ -60,7 +57,6 @@ static int find_alive(struct saver *s, const struct block *at, struct alive *ali
 		else
 			sort_register(alive, reg);
 	}
-	return 0;
 }
 
 static uint32_t words_of(const struct alive *alive)
@@ -68,35 +64,29 @@ static uint32_t words_of(const struct alive *alive)
 	return alive->n_whole + (alive->n_half + 1) / 2 + (alive->n_flags + 31) / 32;
 }
 
-static int refuse(struct saver *s, const struct reg *unsavable)
-{
-	return pass_refuse(s->rewrite, s->f->at,
-			   "%.80s is live at a safe point and cannot be saved",
-			   unsavable == s->f->carry ? "the carry flag" : unsavable->name);
-}
-
-int save_measure_registers(struct saver *s)
+void save_measure_registers(struct saver *s)
 {
 	uint64_t total = 0;
 	struct alive *alive = s->alive;
 	struct safe_point *p = s->safe->points;
 
 	for (unsigned k = 0; p; k++, p = p->next) {
-		int r = p->at->order == CFG_UNREACHED ? 0 : find_alive(s, p->at, &alive[k]);
+		const struct reg *unsavable;
 
-		if (r)
-			return r;
-		if (alive[k].unsavable)
-			return refuse(s, alive[k].unsavable);
+		if (p->at->order != CFG_UNREACHED)
+			find_alive(s, p->at, &alive[k]);
+		unsavable = alive[k].unsavable;
+		if (unsavable)
+			pass_refuse(s->rewrite, s->f->at,
+				    "%.80s is live at a safe point and cannot be saved",
+				    unsavable == s->f->carry ? "the carry flag" : unsavable->name);
 		total += alive[k].n_wide + words_of(&alive[k]);
 		s->wide = larger(s->wide, alive[k].n_wide);
 		s->words = larger(s->words, words_of(&alive[k]));
 	}
 	s->registers = 8 * s->wide + 4 * s->words;
 	if (total > REGISTERS_MAX)
-		return pass_refuse(s->rewrite, s->f->at,
-				   "too many live registers at its safe points");
-	return PASS_DONE;
+		pass_refuse(s->rewrite, s->f->at, "too many live registers at its safe points");
 }
 
 static void move_register(struct cursor *at, bool saves, const char *bits, struct operand value,

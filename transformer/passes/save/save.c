@@ -21,8 +21,6 @@
 #include "passes/hidden.h"
 #include "passes/save/save.h"
 
-#include <errno.h>
-
 #define WARP 32u
 #define BARRIERS_BEFORE \
 	2u /* number of the next exit barrier after all have restored: each passed the first */
@@ -87,7 +85,7 @@ static void write_leaving(struct saver *s, struct safe_point *point, unsigned nu
 		exit_barrier_left(&at, s->rewrite);
 	edit_code(&at, "bra %0;", op_block(s->final));
 	if (trap)
-		edit_remove(s->f, trap);
+		edit_remove(trap);
 }
 
 static void write_resuming(struct saver *s, const struct safe_point *point, unsigned number)
@@ -117,7 +115,9 @@ static void write_points(struct saver *s)
 
 static bool starts_copies(const struct function *f)
 {
-	for_each_instruction(i, f) if (i->mnemonic->op_class == OP_ASYNC) return true;
+	for_each_instruction (i, f)
+		if (i->mnemonic->op_class == OP_ASYNC)
+			return true;
 	return false;
 }
 
@@ -149,7 +149,7 @@ static void write_enter(struct saver *s)
 	struct safe *safe = s->safe;
 	struct cursor at = cursor_end(f, safe->enter);
 	struct slot slot;
-	struct block *draw = edit_unplaced_block(f);
+	struct block *draw = edit_new_block(f);
 	struct operand words, serial;
 
 	edit_code(&at,
@@ -307,34 +307,28 @@ static void write_all_paths(struct saver *s, struct cursor *at)
 	write_paths(s, at, NULL);
 }
 
-static int measure(struct saver *s)
+static void measure(struct saver *s)
 {
 	struct arena *arena = s->f->arena;
-	int r;
 
 	s->alive = arena_array(arena, s->safe->count, sizeof(*s->alive));
 	s->resume = arena_array(arena, s->safe->count, sizeof(struct block *));
-	r = s->alive && s->resume ? cfg_build(s->f, &s->cfg) : -ENOMEM;
-	if (!r)
-		r = live_build(s->f, &s->cfg, &s->live);
-	if (!r)
-		r = save_measure_memory(s);
-	return r ? r : save_measure_registers(s);
+	cfg_build(s->f, &s->cfg);
+	live_build(s->f, &s->cfg, &s->live);
+	save_measure_memory(s);
+	save_measure_registers(s);
 }
 
-static int run(struct rewrite *rewrite)
+static void run(struct rewrite *rewrite)
 {
 	struct saver s = {.rewrite = rewrite, .f = rewrite->function, .safe = rewrite->safe};
 	struct block *restore;
 	struct cursor at;
-	int r;
 
 	if (!s.safe)
-		return PASS_DONE;
-	r = measure(&s);
-	if (r)
-		return r;
-	s.leave_rest = edit_unplaced_block(s.f);
+		return;
+	measure(&s);
+	s.leave_rest = edit_new_block(s.f);
 	s.final = edit_block(s.f, s.f->last, "final");
 	restore = edit_block(s.f, s.f->last, "restore");
 	at = cursor_end(s.f, restore);
@@ -346,7 +340,6 @@ static int run(struct rewrite *rewrite)
 	write_all_paths(&s, &at);
 	rewrite->save_per_thread = 4 + s.registers + s.locals;
 	rewrite->save_fixed = s.fixed + (WARP - 1) * rewrite->save_per_thread + 16;
-	return PASS_DONE;
 }
 
 const struct pass pass_save = {"save", run};

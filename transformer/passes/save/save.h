@@ -66,12 +66,12 @@ struct reg *save_place(struct cursor *at, struct saver *saver, const struct slot
 struct reg *save_step(struct cursor *at, struct saver *saver, const struct slot *slot,
 		      uint32_t bytes);
 
-/* memory.c. PASS_DONE, PASS_REFUSED or a negative errno. */
-int save_measure_memory(struct saver *saver);
+/* memory.c */
+void save_measure_memory(struct saver *saver);
 /* Copies to the save or from it; all threads together. */
 void save_copy_memory(struct cursor *at, bool saves, struct saver *saver, const struct slot *slot);
 
 /* registers.c, likewise; each thread on its own. */
-int save_measure_registers(struct saver *saver);
+void save_measure_registers(struct saver *saver);
 void save_move_registers(struct cursor *at, bool saves, struct saver *saver,
 			 const struct slot *slot, const struct alive *alive);
