@@ -80,4 +80,4 @@ INSTANTIATES(cuGraphInstantiateWithFlags,
 INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (out, graph, parameters))
 INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (out, graph, parameters))
 MEMORY_RELEASES(cuGraphExecDestroy, RECORD_GRAPH, graph, (CUgraphExec graph), (graph),
-		ledger_settle_here())
+		if (known) ledger_settle(record.ledger, 0))
