@@ -45,7 +45,8 @@ static uint64_t bit_of(const struct client *client)
 	return 1ull << client->bit;
 }
 
-#define SHARED (1ull << WEIR_BIT_SHARED)
+#define SHARED          (1ull << WEIR_BIT_SHARED)
+#define GPU_RENEWALS_NS ((GPU_RENEWALS - 1) * (int64_t)GPU_RENEW_NS)
 
 static void note_bits(struct gpu *gpu)
 {
@@ -177,6 +178,11 @@ static void clear_unclaimed(const struct gpu *gpu, uint64_t now)
 /* Clients of level q wait for page q, and those above write it. */
 static void renew_pages(struct gpu *gpu)
 {
+	int64_t now = (int64_t)loop_now(), least = now - GPU_RENEWALS_NS;
+	uint32_t before = gpu->unsafe;
+
+	if (now < gpu->renew_from)
+		return;
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
 		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
 		if (!(gpu->unsafe & 1u << level) ||
@@ -187,6 +193,9 @@ static void renew_pages(struct gpu *gpu)
 		for (struct client *client = gpu->clients; client; client = client->gpu_next)
 			client->tell |= client->level >= level;
 	}
+	if (gpu->unsafe != before)
+		gpu->renew_from =
+			(gpu->renew_from > least ? gpu->renew_from : least) + (int64_t)GPU_RENEW_NS;
 }
 
 void gpu_revoke(struct gpu *gpu, uint8_t level, uint8_t former)
@@ -318,6 +327,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	}
 	gpu->open = true;
 	gpu->root = root;
+	gpu->renew_from = (int64_t)loop_now() - GPU_RENEWALS_NS;
 	gpu->reserved = atomic_load(&gpu->region.taken->bits) & ~SHARED;
 	gpu->reserved_until = loop_now() + GPU_GRACE_NS;
 	gpu_sweep(gpu, gpu->reserved ? 0 : gpu->reserved_until);

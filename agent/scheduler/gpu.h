@@ -12,7 +12,9 @@
  * without share the last bit. While there are such clients above level 0, the agent looks at their
  * status pages each millisecond and keeps the bit for them.
  *
- * When a client may no longer write a page, the page gets a new generation (shm/region.h). */
+ * When a client may no longer write a page, the page gets a new generation (shm/region.h). Clients
+ * keep all generations mapped, so there are only so many, in case somebody's level is lowered again
+ * and again. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +32,9 @@
 #define GPU_GRACE_NS   1000000000ull /* to claim a bit, and to learn of a lower level then */
 #define GPU_SHARING_NS 1000000ull
 #define GPU_WATCH_NS   MAX_BLOCKING_TIME_LOOK_NS
-#define GPU_CLAIM_NS   200000000ull /* for this long a bit may be set without work */
+#define GPU_RENEWALS   256u /* new generations at once; a process of 0.1.0 has room for 341 */
+#define GPU_RENEW_NS   600000000000ull /* beyond these, between two */
+#define GPU_CLAIM_NS   200000000ull    /* for this long a bit may be set without work */
 
 struct client;
 
@@ -66,6 +70,7 @@ struct gpu {
 	uint64_t reserved_until;
 	uint64_t bits_refused; /* times that a client above level 0 got none of its own */
 	uint32_t unsafe;       /* bit q: page q needs a new generation */
+	int64_t renew_from;    /* pages are renewed from then on */
 	const struct folder *root;
 	uint64_t graces_until; /* somebody may act on an older level until then */
 	bool watched;

@@ -299,6 +299,25 @@ static void test_lost_right_renews_pages(void **state)
 	assert_true(word(1) == b);
 }
 
+/* Somebody is lowered again and again: the others keep room for pages. */
+static void test_renewals_are_limited(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < GPU_RENEWALS; i++) {
+		ino_t before = inode(0);
+		gpu_revoke(&gpu, 0, 1);
+		gpu_tell(&gpu);
+		assert_true(inode(0) != before);
+	}
+	ino_t last = inode(0);
+	gpu_revoke(&gpu, 0, 1);
+	gpu_tell(&gpu);
+	assert_true(inode(0) == last);
+	gpu.renew_from = 0; /* later */
+	gpu_sweep(&gpu, loop_now());
+	assert_true(inode(0) != last);
+}
+
 /* The agent was away while its level was lowered, or it does not come back. */
 static void test_rights_end_over_a_restart(void **state)
 {
@@ -376,6 +395,7 @@ int main(void)
 		GPU_TEST(test_raised_client_gets_a_bit),
 		GPU_TEST(test_unclaimed_bits_are_cleared),
 		GPU_TEST(test_lost_right_renews_pages),
+		GPU_TEST(test_renewals_are_limited),
 		GPU_TEST(test_rights_end_over_a_restart),
 	};
 

@@ -36,7 +36,7 @@ static int set_up(void **state)
 		return -1;
 	is_tmpfs = unshare(CLONE_NEWNS) == 0 &&
 		   mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-		   mount("tmpfs", folder, "tmpfs", 0, "size=64k") == 0;
+		   mount("tmpfs", folder, "tmpfs", 0, "size=128k") == 0;
 	return 0;
 }
 
@@ -77,6 +77,74 @@ static void test_survives(void **state)
 	region_deinit(&region);
 	region_remove(&root, NAME);
 	assert_int_equal(faccessat(root.dir, NAME, F_OK, 0), -1);
+	folder_close(&root);
+}
+
+static unsigned files_of(const struct folder *root)
+{
+	DIR *list = folder_list(root, NAME);
+	unsigned n = 0;
+
+	assert_non_null(list);
+	for (const struct dirent *entry; (entry = readdir(list));)
+		n += entry->d_name[0] != '.';
+	closedir(list);
+	return n;
+}
+
+/* The next agent finds the present generation, and opens gates that wait for the former ones. */
+static void test_generations(void **state)
+{
+	struct weir_demand_page *first;
+	struct folder root;
+	struct region region;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	assert_false(region_has_retired(&region));
+	first = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, region.writable[1],
+		     0);
+	assert_ptr_not_equal(first, MAP_FAILED);
+	for (uint64_t i = 1; i <= 6; i++) {
+		assert_int_equal(region_renew(&region, &root, NAME, 1, i), 0);
+		assert_int_equal(atomic_load(&region.demand[1]->word), i);
+	}
+	region_deinit(&region);
+	atomic_store(&first->word, 9);
+
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	assert_int_equal(atomic_load(&region.demand[1]->word), 6);
+	assert_true(region_has_retired(&region));
+	region_clear_retired(&region);
+	assert_int_equal(atomic_load(&first->word), 0);
+	assert_int_equal(atomic_load(&region.demand[1]->word), 6);
+	assert_int_equal(files_of(&root), 4 + 6);
+	region_drop_retired(&region, &root, NAME);
+	assert_int_equal(files_of(&root), 4);
+	assert_false(region_has_retired(&region));
+	munmap(first, WEIR_PAGE_SIZE);
+	region_deinit(&region);
+	region_remove(&root, NAME);
+	assert_int_equal(faccessat(root.dir, NAME, F_OK, 0), -1);
+	folder_close(&root);
+}
+
+/* No more are kept than there is room for. */
+static void test_old_generations_go(void **state)
+{
+	struct folder root;
+	struct region region;
+
+	(void)state;
+	assert_int_equal(region_root_init(&root, folder), 0);
+	assert_int_equal(region_init(&region, &root, NAME), 0);
+	unsigned n = 0;
+	while (n < 3 * REGION_RETIRED && region_renew(&region, &root, NAME, 0, 0) == 0)
+		n++;
+	assert_in_range(files_of(&root), 4 + 8, 4 + REGION_RETIRED);
+	region_deinit(&region);
+	region_remove(&root, NAME);
 	folder_close(&root);
 }
 
@@ -273,6 +341,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_survives),    cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_generations), cmocka_unit_test(test_old_generations_go),
 		cmocka_unit_test(test_readonly),    cmocka_unit_test(test_protected),
 		cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_read_lease),
 		cmocka_unit_test(test_write_lease), cmocka_unit_test(test_client_pages),
