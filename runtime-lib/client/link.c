@@ -7,7 +7,6 @@
 #include "shim/connect.h"
 #include "shim/thread.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>

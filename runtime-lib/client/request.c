@@ -1,6 +1,5 @@
 #include "client/request.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>

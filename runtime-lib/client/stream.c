@@ -3,7 +3,6 @@
 #include "client/worker.h"
 #include "shim/weak-libc.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <pthread.h>

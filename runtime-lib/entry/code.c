@@ -5,7 +5,6 @@
 #include "preempt/code.h"
 #include "preempt/function.h"
 
-#include "weir/base.h"
 #include "weir/transform.h"
 
 /* Bytes of the device's memory that the variables of an image take. */

@@ -2,8 +2,6 @@
 
 #include "preempt/code.h"
 
-#include "weir/base.h"
-
 #include <pthread.h>
 #include <string.h>
 

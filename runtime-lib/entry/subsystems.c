@@ -30,8 +30,6 @@
 #include "preempt/function.h"
 #include "preempt/tuning.h"
 
-#include "weir/base.h"
-
 static void tuning_look(struct client *client, struct tick *tick)
 {
 	tick->forms |= tuning_pending(client);

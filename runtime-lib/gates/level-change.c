@@ -5,7 +5,6 @@
 #include "gates/demand.h"
 #include "gates/gate.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <string.h>

@@ -13,8 +13,6 @@
 #include "measure/sample.h"
 #include "preempt/tuning.h"
 
-#include "weir/base.h"
-
 struct launch {
 	struct stream *stream; /* NULL: not governed, or captured */
 	const struct level_binding *binding;

@@ -3,7 +3,6 @@
 #include "gates/gate.h"
 #include "gates/priority.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <string.h>

@@ -4,8 +4,6 @@
 #include "gates/demand.h"
 #include "memory/memory.h"
 
-#include "weir/base.h"
-
 struct finish {
 	struct stream *stream;
 	struct progress progress;

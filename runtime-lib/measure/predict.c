@@ -1,6 +1,5 @@
 #include "measure/predict.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
 #include "measure/sample.h"
 
-#include "weir/base.h"
-
 struct sampler sampler_table[CLIENTS_MAX];
 
 void sampler_init(struct sampler *sampler)

@@ -2,7 +2,6 @@
 
 #include "shim/connect.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <errno.h>

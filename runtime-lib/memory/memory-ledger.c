@@ -3,7 +3,6 @@
 #include "memory/memory-account.h"
 #include "shim/thread.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <pthread.h>

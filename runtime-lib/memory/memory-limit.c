@@ -4,8 +4,6 @@
 #include "memory/memory-account.h"
 #include "memory/memory.h"
 
-#include "weir/base.h"
-
 #include <pthread.h>
 
 static const struct buffer {

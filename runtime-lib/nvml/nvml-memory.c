@@ -3,8 +3,6 @@
 #include "memory/memory-account.h"
 #include "nvml/nvml.h"
 
-#include "weir/base.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

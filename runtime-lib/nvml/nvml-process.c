@@ -2,7 +2,6 @@
  * processes of the PID namespace, which a pod may share with the host or among its containers. */
 #include "nvml/nvml.h"
 
-#include "weir/base.h"
 #include "weir/file.h"
 
 #include <errno.h>

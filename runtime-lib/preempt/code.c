@@ -1,6 +1,5 @@
 #include "preempt/code.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 
 #include <pthread.h>

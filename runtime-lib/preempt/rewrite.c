@@ -1,6 +1,5 @@
 #include "preempt/rewrite.h"
 
-#include "weir/base.h"
 #include "weir/log.h"
 #include "weir/protocol.h"
 
