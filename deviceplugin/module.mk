@@ -65,7 +65,7 @@ fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)
 fuzz-codec_CPPFLAGS         := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-codec_LIBS             := -lprotobuf-c
 fuzz-plugin-config_SRC      := deviceplugin/tests/fuzz/fuzz-plugin-config.c deviceplugin/config.c \
-                               agent/nvml/health.c agent/nvml/xid.c agent/common/yaml.c agent/common/gpu-select.c
+                               agent/nvml/health.c agent/nvml/xid.c agent/common/yaml.c agent/common/units.c agent/common/gpu-select.c
 fuzz-plugin-config_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml

@@ -41,8 +41,8 @@ int yaml_open(struct yaml_file *file, const char *text, size_t size)
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
 	if (!yaml_parser_load(&parser, &file->document)) {
 		memset(&file->document, 0, sizeof(file->document));
-		r = yaml_fail(file, &(yaml_node_t){.start_mark = parser.problem_mark}, "%s",
-			      parser.problem ? parser.problem : "not YAML");
+		const yaml_node_t at = {.start_mark = parser.problem_mark};
+		r = yaml_fail(file, &at, "%s", parser.problem ? parser.problem : "not YAML");
 	}
 	yaml_parser_delete(&parser);
 	return r;
