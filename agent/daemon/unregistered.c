@@ -163,6 +163,7 @@ static void forget(struct unregistered *unregistered, struct gpu_process *proces
 void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now)
 {
 	const struct nvml *nvml = &monitor->nvml;
+	struct gpu_process *process, *next;
 
 	if (unregistered->config->action == UNREGISTERED_IGNORE)
 		return;
@@ -175,17 +176,17 @@ void unregistered_look(struct unregistered *unregistered, struct monitor *monito
 		/* The first list lacks clients of an MPS server. */
 		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, now);
 	}
-	for (struct gpu_process *process = unregistered->all, *next; process; process = next) {
-		next = process->hh.next;
+	HASH_ITER (hh, unregistered->all, process, next)
 		if (process->look != unregistered->look)
 			forget(unregistered, process);
-	}
 }
 
 void unregistered_deinit(struct unregistered *unregistered)
 {
-	while (unregistered->all)
-		forget(unregistered, unregistered->all);
+	struct gpu_process *process, *next;
+
+	HASH_ITER (hh, unregistered->all, process, next)
+		forget(unregistered, process);
 }
 
 /* Reported processes of the same container and GPU before @end. They share a series. */

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "common/hash.h"
 #include "kubernetes/podlist.h"
 
 #include "weir/base.h"
@@ -169,11 +169,11 @@ static void flush(struct loop_timer *timer)
 {
 	struct events *events = container_of(timer, struct events, flush);
 	uint64_t now = loop_now();
+	struct event *event, *next;
 	bool left = false;
 
 	refill(events, now);
-	for (struct event *event = events->all, *next; event; event = next) {
-		next = event->hh.next;
+	HASH_ITER (hh, events->all, event, next) {
 		if (is_due(event, now) && events->tokens && send_event(events, event, now))
 			events->tokens--;
 		left |= event->told != event->count;
@@ -294,8 +294,7 @@ void events_free(struct events *events)
 {
 	if (!events)
 		return;
-	while (events->all)
-		forget(events, events->all);
+	hash_release(events->all, free);
 	loop_timer_deinit(&events->flush);
 	free(events);
 }

@@ -134,11 +134,11 @@ static void table_remove(struct pods *p, struct entry *entry)
 
 static void table_remove_older(struct pods *p)
 {
-	for (struct entry *entry = p->table, *next; entry; entry = next) {
-		next = entry->hh.next;
+	struct entry *entry, *next;
+
+	HASH_ITER (hh, p->table, entry, next)
 		if (entry->generation != p->generation)
 			table_remove(p, entry);
-	}
 }
 
 /* Received bytes */
@@ -472,6 +472,8 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 
 void pods_free(struct pods *p)
 {
+	struct entry *entry, *next;
+
 	if (!p)
 		return;
 	if (p->request) {
@@ -479,8 +481,8 @@ void pods_free(struct pods *p)
 		end_request(p);
 	}
 	transfers_deinit(&p->transfers);
-	while (p->table)
-		table_remove(p, p->table);
+	HASH_ITER (hh, p->table, entry, next)
+		table_remove(p, entry);
 	loop_timer_deinit(&p->retry);
 	loop_timer_deinit(&p->notify);
 	kubeconfig_deinit(&p->server);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/hash.h"
+
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
@@ -158,15 +160,15 @@ int gpus_init(struct gpus *gpus, struct loop *loop, const char *state_dir, const
 	return 0;
 }
 
+static void close_and_free(struct gpu *gpu)
+{
+	gpu_close(gpu);
+	free(gpu);
+}
+
 void gpus_deinit(struct gpus *gpus)
 {
-	struct gpu *gpu;
-
-	while ((gpu = gpus->all)) {
-		HASH_DEL(gpus->all, gpu);
-		gpu_close(gpu);
-		free(gpu);
-	}
+	hash_release(gpus->all, close_and_free);
 	folder_close(&gpus->root);
 	gpus->n = 0;
 }

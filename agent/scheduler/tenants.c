@@ -6,6 +6,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/hash.h"
+
 #include "weir/error.h"
 #include "weir/log.h"
 
@@ -84,6 +86,12 @@ void tenant_free_usages(struct tenant *tenant)
 	}
 }
 
+static void tenant_free(struct tenant *tenant)
+{
+	tenant_free_usages(tenant);
+	free(tenant);
+}
+
 static void inherit(struct tenant *heir, const struct tenant *tenant)
 {
 	for (const struct usage *from = tenant->usages; from; from = from->next) {
@@ -114,19 +122,12 @@ void tenants_forget(struct tenants *tenants, struct tenant *tenant)
 		other = other->hh.next;
 	if (other)
 		inherit(other, tenant);
-	tenant_free_usages(tenant);
-	free(tenant);
+	tenant_free(tenant);
 }
 
 void tenants_deinit(struct tenants *tenants)
 {
-	struct tenant *tenant;
-
-	while ((tenant = tenants->all)) {
-		HASH_DEL(tenants->all, tenant);
-		tenant_free_usages(tenant);
-		free(tenant);
-	}
+	hash_release(tenants->all, tenant_free);
 	*tenants = (struct tenants){0};
 }
 

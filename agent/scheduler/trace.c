@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "config/config.h"
+#include "common/hash.h"
 #include "common/units.h"
 
 #include "weir/base.h"
@@ -281,16 +281,6 @@ static int by_time(const void *left, const void *right)
 	return a->client < b->client ? -1 : a->client > b->client;
 }
 
-static void free_names(struct reader *reader)
-{
-	struct name *name;
-
-	while ((name = reader->names)) {
-		HASH_DEL(reader->names, name);
-		free(name);
-	}
-}
-
 int trace_read(struct trace *out, FILE *in, const char *name, char *message, size_t message_size)
 {
 	struct reader reader = {.file = name, .message = message, .message_size = message_size};
@@ -302,7 +292,7 @@ int trace_read(struct trace *out, FILE *in, const char *name, char *message, siz
 		reader.line++;
 		r = read_line(&reader, line);
 	}
-	free_names(&reader);
+	hash_release(reader.names, free);
 	if (r == 0 && ferror(in)) {
 		snprintf(message, message_size, "%s: %s", name, strerror(EIO));
 		r = -EIO;

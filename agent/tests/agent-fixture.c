@@ -277,7 +277,8 @@ void rig_fetch(const char *path, char *answer, size_t size)
 		 "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", path);
 	assert_true(send(fd, request, strlen(request), 0) > 0);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	for (;;) {
+	for (uint64_t end = loop_now() + 30 * NS_PER_S;;) {
+		assert_true(loop_now() < end);
 		assert_true(loop_step(&agent.loop, 10) >= 0);
 		ssize_t n = recv(fd, answer + at, size - at - 1, 0);
 		if (n == 0)
