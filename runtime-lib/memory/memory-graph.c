@@ -52,14 +52,17 @@ static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 	CUdevice device = -1;
 
 	*claim = (struct memory_claim){0};
-	if (!driver_ready() || !atomic_load(&ledger_graphs))
+	if (!driver_ready())
 		return true;
 	uint64_t bytes = (allocated(graph, &device, 0) + STEP - 1) / STEP * STEP;
+	if (!bytes)
+		return true;
 	struct ledger *ledger = device < 0 ? ledger_here() : ledger_of(device);
-	if (!bytes || !ledger || !ledger_counts(ledger))
+	if (!ledger || !ledger_counts(ledger))
 		return true;
 	if (bytes >= UNKNOWN || real(cuCtxGetCurrent)(&claim->context) != CUDA_SUCCESS)
 		return false;
+	ledger_has_graphs(ledger);
 	claim->ledger = ledger;
 	claim->size = bytes;
 	bool fits = ledger_add_graph(ledger, bytes);

@@ -43,7 +43,6 @@ static struct ledger ledgers[DEVICES_MAX] = {
 };
 static _Atomic uint64_t variables; /* bytes, of all libraries */
 _Atomic int ledger_pools;
-_Atomic int ledger_graphs;
 
 static uint64_t sum(const struct ledger *ledger)
 {
@@ -296,7 +295,7 @@ bool ledger_settle(struct ledger *ledger, uint64_t taken)
 /* Pools may have shrunk, or can be trimmed. */
 static bool try_again(struct ledger *ledger, uint64_t bytes)
 {
-	if (!ledger->n_pools)
+	if (!ledger->n_pools && !ledger->graphs)
 		return false;
 	look(ledger, 0);
 	if (try_take(ledger, bytes))
@@ -413,7 +412,6 @@ void ledger_has_graphs(struct ledger *ledger)
 {
 	pthread_mutex_lock(&ledger->lock);
 	ledger->graphs = true;
-	atomic_store(&ledger_graphs, 1);
 	pthread_mutex_unlock(&ledger->lock);
 }
 
@@ -485,5 +483,4 @@ void ledger_forget(void)
 	}
 	atomic_store(&variables, 0);
 	atomic_store(&ledger_pools, 0);
-	atomic_store(&ledger_graphs, 0);
 }

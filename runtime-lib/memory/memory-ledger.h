@@ -43,7 +43,6 @@ bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes);
 bool ledger_settle(struct ledger *ledger, uint64_t taken);
 /* From now on the graphs' own memory counts as a pool. */
 void ledger_has_graphs(struct ledger *ledger);
-extern _Atomic int ledger_graphs; /* of any ledger */
 
 /* The limit, and what all processes of the container have reserved. False: no limit. */
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved);

@@ -32,26 +32,14 @@ struct stream_claim {
 	CUmemoryPool pool;
 };
 
-/* A capture makes the allocation a graph's, which the next look counts. */
-static void note_capture(struct ledger *ledger, CUstream stream, bool per_thread)
-{
-	CUstream asked = stream || !per_thread ? stream : CU_STREAM_PER_THREAD;
-	CUstreamCaptureStatus status;
-
-	if (real(cuStreamIsCapturing)(asked, &status) == CUDA_SUCCESS &&
-	    status != CU_STREAM_CAPTURE_STATUS_NONE)
-		ledger_has_graphs(ledger);
-}
-
-static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool, CUstream stream,
-		  bool per_thread)
+/* What a capture allocates is a graph's, which counts when it is instantiated. */
+static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool)
 {
 	*claim = (struct stream_claim){.size = size, .pool = pool};
 	if (!pools_here(&claim->ledger))
 		return false;
 	if (!claim->ledger)
 		return true;
-	note_capture(claim->ledger, stream, per_thread);
 	return ledger_take_for_pool(claim->ledger, size);
 }
 
@@ -79,25 +67,25 @@ static CUresult made(const struct stream_claim *claim, CUresult result, CUdevice
 	return result;
 }
 
-#define ALLOCATE(function, from, parameters, arguments, give_back, per_thread)           \
+#define ALLOCATE(function, from, parameters, arguments, give_back)                       \
 	EXPORT CUresult function parameters                                              \
 	{                                                                                \
 		struct stream_claim c;                                                   \
                                                                                          \
-		if (!claim(&c, size, from, stream, per_thread))                          \
+		if (!claim(&c, size, from))                                              \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                 \
 		return made(&c, real(function) arguments, out, stream, real(give_back)); \
 	}
 ALLOCATE(cuMemAllocAsync, NULL, (CUdeviceptr * out, size_t size, CUstream stream),
-	 (out, size, stream), cuMemFreeAsync, false)
+	 (out, size, stream), cuMemFreeAsync)
 ALLOCATE(cuMemAllocAsync_ptsz, NULL, (CUdeviceptr * out, size_t size, CUstream stream),
-	 (out, size, stream), cuMemFreeAsync_ptsz, true)
+	 (out, size, stream), cuMemFreeAsync_ptsz)
 ALLOCATE(cuMemAllocFromPoolAsync, pool,
 	 (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
-	 (out, size, pool, stream), cuMemFreeAsync, false)
+	 (out, size, pool, stream), cuMemFreeAsync)
 ALLOCATE(cuMemAllocFromPoolAsync_ptsz, pool,
 	 (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
-	 (out, size, pool, stream), cuMemFreeAsync_ptsz, true)
+	 (out, size, pool, stream), cuMemFreeAsync_ptsz)
 
 MEMORY_RELEASES(cuMemFreeAsync, RECORD_POINTER, address, (CUdeviceptr address, CUstream stream),
 		(address, stream), )
@@ -168,46 +156,3 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	}
 TRIMS(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), (pool, keep))
 TRIMS(cuDeviceGraphMemTrim, (CUdevice device), (device))
-
-/* The memory must fit now, and counts when the graph is launched. */
-static bool node_fits(size_t size)
-{
-	struct ledger *ledger;
-
-	if (!pools_here(&ledger))
-		return false;
-	if (!ledger)
-		return true;
-	ledger_has_graphs(ledger);
-	if (!ledger_take_for_pool(ledger, size))
-		return false;
-	ledger_settle(ledger, size);
-	return true;
-}
-
-static bool fits(const CUgraphNodeParams *parameters)
-{
-	return !parameters || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-	       node_fits(parameters->alloc.bytesize);
-}
-
-#define ADDS_NODE(function, its_memory_fits, declared, arguments) \
-	EXPORT CUresult function declared                         \
-	{                                                         \
-		if (!(its_memory_fits))                           \
-			return CUDA_ERROR_OUT_OF_MEMORY;          \
-		driver_ready();                                   \
-		return real(function) arguments;                  \
-	}
-ADDS_NODE(cuGraphAddMemAllocNode, !parameters || node_fits(parameters->bytesize),
-	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-	   CUDA_MEM_ALLOC_NODE_PARAMS *parameters),
-	  (out, graph, dependencies, n, parameters))
-ADDS_NODE(cuGraphAddNode, fits(parameters),
-	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-	   CUgraphNodeParams *parameters),
-	  (out, graph, dependencies, n, parameters))
-ADDS_NODE(cuGraphAddNode_v2, fits(parameters),
-	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *dependencies,
-	   const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *parameters),
-	  (out, graph, dependencies, edges, n, parameters))

@@ -268,7 +268,7 @@ static void limits_change_live(void **state)
 /* Pools hold what was allocated from them. The device's own pool is number 1. */
 #define POOLS 128u
 
-static uint64_t pooled[POOLS], in_graphs;
+static uint64_t pooled[POOLS];
 static uintptr_t last_pool;
 
 static CUresult own_pool(CUmemoryPool *out, CUdevice device)
@@ -289,13 +289,6 @@ static CUresult size_of_pool(CUmemoryPool pool, CUmemPool_attribute attribute, v
 {
 	(void)attribute;
 	*(uint64_t *)out = pooled[(uintptr_t)pool];
-	return CUDA_SUCCESS;
-}
-
-static CUresult size_of_graphs(CUdevice device, CUgraphMem_attribute attribute, void *out)
-{
-	(void)device, (void)attribute;
-	*(uint64_t *)out = in_graphs;
 	return CUDA_SUCCESS;
 }
 
@@ -321,33 +314,14 @@ static CUresult current_pool(CUmemoryPool *out, CUmemLocation *location, CUmemAl
 	return new_pool(out, NULL);
 }
 
-/* The per-thread default stream is captured, so a graph owns what it allocates. */
-static CUresult is_own_captured(CUstream stream, CUstreamCaptureStatus *status)
-{
-	*status = stream == CU_STREAM_PER_THREAD ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-						 : CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
-static CUresult into_graph(CUdeviceptr *out, size_t size, CUstream stream)
-{
-	(void)stream;
-	in_graphs += size;
-	*out = 0x50000000;
-	return CUDA_SUCCESS;
-}
-
 static struct {
 	enum hook_id id;
 	void *ours, *before;
 } with_pools[] = {
-	{HOOK_cuStreamIsCapturing, is_own_captured, NULL},
-	{HOOK_cuMemAllocAsync_ptsz, into_graph, NULL},
 	{HOOK_cuMemGetMemPool, current_pool, NULL},
 	{HOOK_cuDeviceGetDefaultMemPool, own_pool, NULL},
 	{HOOK_cuMemPoolCreate, new_pool, NULL},
 	{HOOK_cuMemPoolGetAttribute, size_of_pool, NULL},
-	{HOOK_cuDeviceGetGraphMemAttribute, size_of_graphs, NULL},
 	{HOOK_cuMemAllocFromPoolAsync, from_pool, NULL},
 	{HOOK_cuMemAllocAsync, from_own_pool, NULL},
 };
@@ -366,7 +340,6 @@ static void pools_begin(void)
 static void pools_finish(void)
 {
 	memset(pooled, 0, sizeof(pooled));
-	in_graphs = 0;
 	for (uintptr_t pool = 1; pool <= last_pool; pool++)
 		cuMemPoolDestroy((CUmemoryPool)pool);
 	for (size_t i = 0; i < countof(with_pools); i++)
@@ -408,41 +381,6 @@ static void a_requested_pool_counts(void **state)
 	pools_finish();
 	assert_int_equal(result, CUDA_SUCCESS);
 	assert_true(counted == 6 * MIB);
-}
-
-/* Before the next test, after which graphs count for good. */
-static void captured_memory_counts(void **state)
-{
-	CUdeviceptr address;
-
-	(void)state;
-	pools_begin();
-	CUresult result = cuMemAllocAsync_ptsz(&address, 6 * MIB, NULL);
-	uint64_t counted = reserved();
-	cuMemFreeAsync_ptsz(address, NULL);
-	pools_finish();
-	assert_int_equal(result, CUDA_SUCCESS);
-	assert_true(counted == 6 * MIB);
-}
-
-static void nodes_of_graphs_count(void **state)
-{
-	CUDA_MEM_ALLOC_NODE_PARAMS old = {.bytesize = 16 * MIB};
-	CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc.bytesize = 16 * MIB};
-	CUgraphNode made;
-
-	(void)state;
-	pools_begin();
-	assert_int_equal(cuGraphAddMemAllocNode(&made, NULL, NULL, 0, &old),
-			 CUDA_ERROR_OUT_OF_MEMORY);
-	CUresult first = cuGraphAddNode(&made, NULL, NULL, 0, &node);
-	CUresult second = cuGraphAddNode_v2(&made, NULL, NULL, NULL, 0, &node);
-	node.type = CU_GRAPH_NODE_TYPE_EMPTY;
-	CUresult other = cuGraphAddNode_v2(&made, NULL, NULL, NULL, 0, &node);
-	pools_finish();
-	assert_int_equal(first, CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(second, CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(other, CUDA_SUCCESS);
 }
 
 static CUresult refuse(CUcontext context)
@@ -755,8 +693,6 @@ int main(void)
 		cmocka_unit_test(limits_change_live),
 		cmocka_unit_test(the_devices_own_pool_is_always_counted),
 		cmocka_unit_test(a_requested_pool_counts),
-		cmocka_unit_test(captured_memory_counts),
-		cmocka_unit_test(nodes_of_graphs_count),
 		cmocka_unit_test(memory_goes_with_its_context),
 		cmocka_unit_test(memory_stays_if_its_context_stays),
 		cmocka_unit_test(code_stays_if_its_context_stays),
