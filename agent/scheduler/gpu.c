@@ -264,6 +264,8 @@ static void watch_due(struct loop_timer *timer)
 	watch(gpu, now);
 }
 
+/* A raised client acts at its old level until its own gates of that level are passed: its demand
+ * must not close them. */
 void gpu_share(struct gpu *gpu)
 {
 	uint64_t wanted[WEIR_DEMAND_LEVELS] = {0};
@@ -272,7 +274,8 @@ void gpu_share(struct gpu *gpu)
 		if (client->bit != WEIR_BIT_SHARED ||
 		    atomic_load(&client->pages.status->outstanding) == 0)
 			continue;
-		for (unsigned level = 0; level < client->level; level++)
+		uint64_t acts_at = atomic_load(&client->pages.status->level);
+		for (unsigned level = 0; level < smaller(client->level, acts_at); level++)
 			wanted[level] = SHARED;
 	}
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {

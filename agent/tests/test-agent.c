@@ -192,6 +192,7 @@ static void test_many_share(void **state)
 	assert_int_equal(fakes[32].bit, WEIR_BIT_SHARED);
 	assert_int_equal(fakes[69].bit, WEIR_BIT_SHARED);
 	assert_int_equal(low.control->above, 70);
+	atomic_store(&fakes[66].status->level, 2);
 	atomic_store(&fakes[66].status->outstanding, 1);
 	rig_wait(atomic_load(&low.wait->word) == 1ull << WEIR_BIT_SHARED);
 	atomic_store(&fakes[66].status->outstanding, 0);

@@ -182,6 +182,8 @@ static void test_shared_bit(void **state)
 	assert_int_equal(add(64, 1, 5), WEIR_BIT_SHARED);
 	gpu_share(&gpu);
 	assert_true(word(0) == 0);
+	statuses[64].level = 1;
+	statuses[63].level = 2;
 	statuses[64].outstanding = 1;
 	gpu_share(&gpu);
 	assert_true(word(0) == 1ull << 63 && word(1) == 0);
@@ -231,6 +233,9 @@ static void test_raised_client_gets_a_bit(void **state)
 	assert_int_equal(clients[1].bit, WEIR_BIT_SHARED);
 	assert_int_equal(gpu.n_shared, 1);
 	statuses[1].outstanding = 1;
+	gpu_share(&gpu);
+	assert_true(word(0) == 0); /* its own gates of level 0 wait for that word */
+	statuses[1].level = 1;
 	gpu_share(&gpu);
 	assert_true(word(0) == 1ull << WEIR_BIT_SHARED);
 	gpu_set_level(&gpu, &clients[1], 0);
