@@ -66,8 +66,9 @@ static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 	claim->ledger = ledger;
 	claim->size = bytes;
 	bool fits = ledger_add_graph(ledger, bytes);
+	/* It never ran, so the device keeps nothing of it. */
 	if (!fits)
-		ledger_drop_graph(ledger, bytes);
+		ledger_add_graph(ledger, -bytes);
 	return fits;
 }
 
