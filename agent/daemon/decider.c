@@ -263,11 +263,12 @@ static void read_memory(struct decider *decider, const struct tenant *tenant, st
 	const struct memory *memory = memories_get(decider->memories, tenant->key, usage->gpu->id);
 
 	usage->memory_limit = decider_memory_limit(decider, tenant, usage->gpu, &usage->memory_cut);
-	usage->memory_reserved = 0;
+	usage->memory_reserved = usage->quotas.accounts = 0;
 	if (!memory)
 		return;
 	usage->memory_limit = memory_limit(memory);
 	usage->memory_reserved = memory_reserved(memory);
+	usage->quotas.accounts = memory->n;
 }
 
 void decider_read_memory(struct decider *decider)

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "common/address.h"
+#include "common/metric.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
@@ -34,6 +35,7 @@ struct http {
 	struct connection *connections; /* oldest first, so the first deadline is the next */
 	struct loop_io io;
 	struct loop_timer timer;
+	uint64_t late; /* connections that were shut down at their deadline */
 };
 
 /* The daemon sees that the connection hung up, and closes it. */
@@ -45,6 +47,7 @@ static void shut_down_late(struct http *http)
 		struct connection *connection = http->connections;
 		DL_DELETE(http->connections, connection);
 		connection->late = true;
+		http->late++;
 		shutdown(connection->fd, SHUT_RDWR);
 	}
 }
@@ -131,6 +134,12 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 		      MHD_RESPMEM_MUST_COPY);
 }
 
+static const struct metric http_metrics[] = {
+	{"weir_http_late_total", "HTTP connections that took longer than they may.", METRIC_COUNTER,
+	 METRIC_AT(struct http, late)},
+	{0},
+};
+
 static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *connection)
 {
 	char *text = NULL;
@@ -140,6 +149,7 @@ static enum MHD_Result answer_metrics(struct http *http, struct MHD_Connection *
 	if (!stream)
 		return MHD_NO;
 	int r = http->pages->metrics(http->pages->userdata, stream);
+	metric_write_table(stream, http_metrics, &(struct metric_objects){.first = http});
 	if (fclose(stream) != 0 || r < 0) {
 		free(text);
 		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory\n");

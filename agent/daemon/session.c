@@ -68,6 +68,9 @@ static bool refuse(const struct session *session, enum weir_refusal reason, cons
 			       : decider_has_limit(decider, session->tenant);
 
 	send_refused(session->sessions, session->fd, reason, session->pid, text, limited);
+	/* A container with a share has one GPU. */
+	if (session->tenant->usages)
+		session->tenant->usages->quotas.refused++;
 	return false;
 }
 
@@ -119,7 +122,10 @@ static void send_compiled(struct compile_client *asked, const struct weir_compil
 {
 	const struct client *client = container_of(asked, struct session, compile)->client;
 	int r = weir_message_send(client->socket, message, sizeof(*message), &fd, fd >= 0);
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
 
+	if (usage)
+		usage->quotas.compile_busy += message->status == WEIR_COMPILE_BUSY;
 	if (r < 0)
 		cut_off(client, "the kernel that it asked for", r);
 }

@@ -18,6 +18,7 @@ struct row {
 	struct objective objective;
 	uint64_t slo, held, tuning;
 	uint64_t memory_limit, memory_reserved;
+	struct quotas quotas;
 	uint64_t missed;
 	bool active;
 };
@@ -90,6 +91,15 @@ static const struct metric container_metrics[] = {
 	 METRIC_COUNTER, AT(objective.late)},
 	{"weir_latency_slo_missed", "1: over 0.1 % of the last 1000 starts or more were late.",
 	 METRIC_GAUGE, AT(missed)},
+	{"weir_container_clients", "Clients of the container.", METRIC_GAUGE, AT(quotas.clients)},
+	{"weir_container_demand_bits", "Demand bits that only these clients have.", METRIC_GAUGE,
+	 AT(quotas.bits)},
+	{"weir_container_memory_accounts", "Processes of the container with memory accounts.",
+	 METRIC_GAUGE, AT(quotas.accounts)},
+	{"weir_container_refused_total", "Clients and memory accounts that were refused.",
+	 METRIC_COUNTER, AT(quotas.refused)},
+	{"weir_container_compile_busy_total", "Requests for kernels that must be made again later.",
+	 METRIC_COUNTER, AT(quotas.compile_busy)},
 	{"weir_memory_reserved_bytes", "GPU memory that the container's processes reserved.",
 	 METRIC_GAUGE, AT(memory_reserved)},
 	{"weir_memory_limit_bytes", "Limit of this memory, if there is one.", METRIC_GAUGE,
@@ -150,6 +160,11 @@ static void add_row(struct row *sum, const struct row *more)
 	sum->tuning += more->tuning;
 	sum->active |= more->active;
 	sum->memory_reserved += more->memory_reserved;
+	sum->quotas.clients += more->quotas.clients;
+	sum->quotas.bits += more->quotas.bits;
+	sum->quotas.accounts += more->quotas.accounts;
+	sum->quotas.refused += more->quotas.refused;
+	sum->quotas.compile_busy += more->quotas.compile_busy;
 	if (more->memory_limit)
 		sum->memory_limit = more->memory_limit;
 	if (more->slo)
@@ -197,6 +212,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 				.tuning = usage->tuning,
 				.memory_limit = usage->memory_limit,
 				.memory_reserved = usage->memory_reserved,
+				.quotas = usage->quotas,
 			};
 	}
 	*n_out = merge_rows(rows, n);

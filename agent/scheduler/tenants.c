@@ -100,6 +100,8 @@ static void inherit(struct tenant *heir, const struct tenant *tenant)
 			continue;
 		account_add(&to->account, &from->account);
 		to->held += from->held;
+		to->quotas.refused += from->quotas.refused;
+		to->quotas.compile_busy += from->quotas.compile_busy;
 		objective_add(&to->objective, &from->objective);
 	}
 }
@@ -189,6 +191,7 @@ void tenant_read(struct tenant *tenant)
 	for (usage = tenant->usages; usage; usage = usage->next) {
 		usage->active = false;
 		usage->tuning = 0;
+		usage->quotas.clients = usage->quotas.bits = 0;
 	}
 	for (client = tenant->clients; client; client = client->tenant_next) {
 		client_read(client);
@@ -197,6 +200,8 @@ void tenant_read(struct tenant *tenant)
 			continue;
 		usage->active |= client->account.outstanding > 0;
 		usage->tuning += client->account.tuning;
+		usage->quotas.clients++;
+		usage->quotas.bits += client->bit != WEIR_BIT_SHARED;
 	}
 	for (usage = tenant->usages; usage && tenant->slo; usage = usage->next)
 		judge(tenant, usage);

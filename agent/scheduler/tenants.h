@@ -18,6 +18,13 @@
 #define TENANTS_IDLE_MAX 256
 #define TENANTS_IDLE_NS  (600 * 1000000000ull)
 
+/* What a container has of that which a GPU or the node has only so much of. */
+struct quotas {
+	uint64_t clients, bits, accounts; /* as of tenant_read() and decider_read_memory() */
+	uint64_t refused;                 /* clients and accounts that it was refused */
+	uint64_t compile_busy;            /* kernels for which it was told to ask later */
+};
+
 struct usage {
 	struct usage *next;
 	struct gpu *gpu; /* GPUs outlive tenants */
@@ -30,6 +37,7 @@ struct usage {
 	uint64_t tuning;
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
+	struct quotas quotas;
 	bool memory_cut; /* the limit is less than the tenant asks for */
 };
 

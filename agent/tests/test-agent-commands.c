@@ -37,6 +37,40 @@ static void test_http(void **state)
 	fake_leave(&fake);
 }
 
+static void expect_metric(const char *text, const char *name, const char *value)
+{
+	char wanted[64], *line = strstr(text, name);
+
+	assert_non_null(line);
+	snprintf(wanted, sizeof(wanted), "} %s\n", value);
+	assert_memory_equal(strchr(line, '}'), wanted, strlen(wanted));
+}
+
+/* What a container has of the node's, and what it was refused. */
+static void test_quotas(void **state)
+{
+	static char answer[32768];
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	(void)state;
+	agent.config.clients_per_container = 2;
+	struct fake one = fake_join(2), two = fake_join(2);
+	int refused = fake_connect();
+	rig_pump();
+	assert_int_equal(fake_receive(refused, &message, fds), 0);
+	assert_int_equal(message.header.type, WEIR_REFUSED);
+	close(refused);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	expect_metric(answer, "weir_container_clients{", "2");
+	expect_metric(answer, "weir_container_demand_bits{", "2");
+	expect_metric(answer, "weir_container_memory_accounts{", "0");
+	expect_metric(answer, "weir_container_refused_total{", "1");
+	expect_metric(answer, "weir_container_compile_busy_total{", "0");
+	fake_leave(&one);
+	fake_leave(&two);
+}
+
 /* The metric is the sum of a container's processes. */
 static void test_kernels_that_are_tuned(void **state)
 {
@@ -253,6 +287,7 @@ static void test_http_slow_everywhere(void **state)
 	}
 	rig_fetch("/metrics", answer, sizeof(answer));
 	assert_non_null(strstr(answer, "200 OK"));
+	assert_non_null(strstr(answer, "weir_http_late_total 64\n"));
 	ssize_t n = recv(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
 	assert_true(n > 0 && memmem(answer, (size_t)n, "200 OK", 6));
 	close(fd);
@@ -485,6 +520,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_http),
+		AGENT_TEST(test_quotas),
 		AGENT_TEST(test_kernels_that_are_tuned),
 		AGENT_TEST(test_timers_are_counted),
 		AGENT_TEST(test_refusals_are_counted),
