@@ -143,7 +143,7 @@ check-binaries: $(TEST_BINARIES)
 soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
 	$(Q)ROUNDS=1000 e2e/robustness/kill.sh
 	$(Q)KILLS=10000 e2e/robustness/memory.sh
-	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} e2e/robustness/soak/soak.sh
+	$(Q)DURATION=$${DURATION:-1800} GPUS=$${GPUS:-8} PODS=$${PODS:-64} HOSTILES=$${HOSTILES:-5} e2e/robustness/soak/soak.sh
 
 bench: all check-binaries build/kubelet-binaries ## what the agent costs, how soon it decides, how long pods take to be admitted; with bounds
 	$(Q)e2e/bench/run node --deadline 3600

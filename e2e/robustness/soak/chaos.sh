@@ -71,8 +71,8 @@ victim() {
     while read -r name pid; do
         [ -z "$name" ] || clients[$name]=$pid
     done < <(status 2> /dev/null | jq -r '.clients[] | "\(.pod) \(.pid)"')
-    for ((i = 0; i < pods; i++)); do
-        name=${slot_pod[($1 + i) % pods]:-none}
+    for ((i = 0; i < slots; i++)); do
+        name=${slot_pod[($1 + i) % slots]:-none}
         [ -z "${clients[$name]:-}" ] || {
             echo "$name ${clients[$name]}"
             return

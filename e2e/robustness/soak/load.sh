@@ -11,8 +11,22 @@ n_ended=0 n_refused=0
 # A pod's CPU. All pods of a node fit on two CPUs, with half as many that are still being ended.
 cpu=35m
 
+# Attacks of e2e/robustness/hostile, one after the other in the last slots. A client that forges demand may do so towards
+# lower levels, so it has less time than a client below may stand still.
+attacks=(lease http compile accounts bits forge object flood memory garbage rights orphan)
+n_attacks=0
+attack_s=$((duration / 10 < 20 ? duration / 10 : 20))
+
 # The programs by slot: services run until they are told to stop, jobs end by themselves. All check their results.
 kinds=(filler busy busy order storm busy sums intruder)
+
+kind_of() { # SLOT
+    if [ "$1" -lt "$pods" ]; then
+        echo "${kinds[$1 % ${#kinds[@]}]}"
+    else
+        echo "${attacks[n_attacks % ${#attacks[@]}]}"
+    fi
+}
 
 command_of() { # KIND NAME
     local gaps="--gap-min-us 200000 --gap-max-us 800000"
@@ -23,11 +37,15 @@ command_of() { # KIND NAME
     storm) echo "memory-storm --processes 3 --iterations 60 && sleep $pause" ;;
     sums) echo "reduction && matrix-multiply && sleep $pause" ;;
     intruder) echo "intruder && vector-add && sleep $pause" ;;
+    *)
+        # shellcheck disable=SC2016
+        echo "WEIR_METRICS_PORT=$metrics_port hostile /run/weir/agent.sock \$WEIR_GPU $1 $attack_s"
+        ;;
     esac
 }
 
 is_service() { # SLOT
-    case ${kinds[$1 % ${#kinds[@]}]} in
+    case $(kind_of "$1") in
     filler | busy) return 0 ;;
     *) return 1 ;;
     esac
@@ -35,15 +53,18 @@ is_service() { # SLOT
 
 # A pod for slot I, with the slot's QoS class and annotations.
 launch() {
-    local slot=$1 kind=${kinds[$1 % ${#kinds[@]}]} level=$(($1 % 3)) classes=(besteffort burstable guaranteed)
+    local slot=$1 kind level=$(($1 % 3)) classes=(besteffort burstable guaranteed)
+    kind=$(kind_of "$slot")
+    [ "$slot" -lt "$pods" ] || level=0 n_attacks=$((n_attacks + 1))
     local qos=${classes[level]} annotation='' memory='' name
     case $kind in
     filler) qos=besteffort level=0 ;;
     # Guaranteed, so that their CPU is limited: they would take a whole CPU.
     order | storm) qos=guaranteed level=2 ;;
+    forge) qos=burstable level=1 ;;
     busy) [ $((slot % 8)) != 5 ] || { annotation=low level=0; } ;;
     esac
-    [ "$kind" != storm ] || memory=48Mi
+    case $kind in storm | memory) memory=48Mi ;; esac
     generation=$((generation + 1))
     name=s$slot-l$level-$generation
     slot_pod[slot]=$name
@@ -82,7 +103,7 @@ upkeep() {
     while read -r name phase reason; do
         [ -n "$name" ] && phases[$name]=$phase reasons[$name]=$reason
     done <<< "$listed"
-    for ((slot = 0; slot < pods; slot++)); do
+    for ((slot = 0; slot < slots; slot++)); do
         name=${slot_pod[slot]:-}
         phase=${phases[${name:-none}]:-}
         case $phase in
@@ -109,7 +130,7 @@ stop_load() {
     local slot end=$((SECONDS + 120 + pause)) # some sleep, and may just have begun
     stopping=1
     pause=0
-    for ((slot = 0; slot < pods; slot++)); do
+    for ((slot = 0; slot < slots; slot++)); do
         [ -n "${slot_pod[slot]:-}" ] || continue # the node was too slow to have one there
         touch "$W/shared/stop-${slot_pod[slot]}"
         told[${slot_pod[slot]}]=1

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Soak and chaos: pods on a real kubelet share simulated GPUs, while clients, pods, agent, plugin, kubelet and
 # API server are killed, disks are full, the clock jumps and sockets are slow. The README lists what must hold and is
-# checked all the time. DURATION (30) seconds, GPUS (2), PODS (8); SEED repeats a plan.
+# checked all the time. DURATION (30) seconds, GPUS (2), PODS (8), HOSTILES (3); SEED repeats a plan.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
-duration=${DURATION:-30} gpus=${GPUS:-2} pods=${PODS:-8}
+duration=${DURATION:-30} gpus=${GPUS:-2} pods=${PODS:-8} hostiles=${HOSTILES:-3}
+slots=$((pods + hostiles))
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
 here=$PWD/e2e/cluster
 CGROUP=weir-soak
@@ -88,7 +89,7 @@ resident() {
 
 soak() {
     local at kind argument next_look=0 end
-    e2e/robustness/soak/plan.py "$seed" "$duration" "$pods" > "$W/plan"
+    e2e/robustness/soak/plan.py "$seed" "$duration" "$slots" > "$W/plan"
     began=$SECONDS end=$((SECONDS + duration))
     exec 8< "$W/plan"
     read -r at kind argument <&8
@@ -159,14 +160,14 @@ renice -n 10 $$ > /dev/null
 kept=$PWD/${B:-build}/soak-violations
 rm -rf "$kept"
 cluster_trap
-echo "# SEED=$seed DURATION=$duration GPUS=$gpus PODS=$pods"
-cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,burst,filler,stream-order,memory-storm,intruder} \
+echo "# SEED=$seed DURATION=$duration GPUS=$gpus PODS=$pods HOSTILES=$hostiles"
+cluster_up "$B"/bin/{vector-add,matrix-multiply,reduction,burst,filler,stream-order,memory-storm,intruder,hostile} \
     "$B"/lib/libweir.so "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1}
 soak_up
 first_descriptors=$(descriptors) first_resident=$(resident)
 soak
 aftermath
-echo "# $generation pods, $n_ended ended, $n_refused refused without plugin or kubelet; events: $(
+echo "# $generation pods, $n_attacks of them hostile, $n_ended ended, $n_refused refused without plugin or kubelet; events: $(
     cut -d' ' -f2 "$W/events" | sort | uniq -c | awk '{ printf "%s %s, ", $1, $2 }')looks: $(wc -l < "$W/samples")"
 echo "# seconds at the longest: $(jq -c .longest "$W/state.json")"
 echo "soak: $duration s, $kills kills, $violations violations"
