@@ -2,7 +2,7 @@
 include $(wildcard e2e/*/module.mk)
 
 # The tests that take longest, the longest first.
-LONG_TESTS   += kubelet.sh chart.sh soak.sh weir-compile.sh upgrade.sh images.sh ptxas.sh test-forms test-plugin \
+LONG_TESTS   += kubelet.sh chart.sh hostile-pods.sh soak.sh weir-compile.sh upgrade.sh images.sh ptxas.sh test-forms test-plugin \
                 test-autotune forms.sh sim.sh real.sh kill.sh test-preempt guest.sh test-transform-size
 # A compiler with a deadline, and experiments that must see clients being held: both need the machine to themselves.
 SERIAL_TESTS += test-compile-hostile smoke.sh

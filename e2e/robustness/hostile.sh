@@ -9,6 +9,8 @@ prepare hostile
 sed -i 's/uid: 65533, level: normal/uid: 65533, level: low/' "$work/agent.yaml"
 cat >>"$work/agent.yaml" <<END
     - {uid: 65532, level: low, memory: 96Mi}
+    - {uid: 65531, level: normal}
+    - {uid: 65530, level: normal}
 logLevel: debug
 nvml: $B/simcuda/libnvidia-ml.so.1
 END
@@ -52,7 +54,7 @@ begin_siege() { # UID ATTACK
     check "a siege ($2)" eventually 60 grep -q ready "$work/$2.log"
 }
 
-honest() { (hostile 65533 honest); }
+honest() { (hostile 65531 honest); }
 
 # Another container has all that it needs.
 check_others() {
@@ -80,8 +82,23 @@ withstands flood "eight clients that never stop to send: others get in, and few 
 withstands rights "descriptors that do not belong, and too many: none is taken"
 withstands garbage "3000 packets of garbage"
 withstands liar "one that always says it is almost done: its equal gets its turns"
-for attack in accounts http object flood garbage rights; do besieged 65534 "$attack"; done
-besieged 0 forge
+for attack in compile accounts http object flood garbage rights; do besieged 65534 "$attack"; done
+for attack in bits compile forge; do besieged 65530 "$attack"; done
+
+# A client that is told a lower level keeps the pages from before.
+begin_siege 0 demoted
+sed -i 's/uid: 0, level: high/uid: 0, level: low/' "$work/agent.yaml"
+kill -HUP "$agent"
+check "it is told its new level" eventually 20 grep -q '^level 0' "$work/demoted.log"
+check "its demand ends" eventually 20 no_demand
+end_siege
+sed -i 's/uid: 0, level: low/uid: 0, level: high/' "$work/agent.yaml"
+kill -HUP "$agent"
+check "nobody is left" eventually 20 nobody
+
+# Ways around the limit of memory, under libweir.
+governed 65532 hostile "$work/agent.sock" "$gpu" memory >"$work/memory.log" 2>&1
+report $? "no way leads around the limit of memory"
 
 # Leases on the pages of an agent that is killed: the next one does not wait for them.
 begin_siege 0 lease

@@ -2,6 +2,8 @@
 #include "robustness/hostile/client.h"
 #include "robustness/hostile/kernel.h"
 
+#include <errno.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -67,7 +69,7 @@ static void have_kernel(int socket)
 	tell("compile", began);
 }
 
-/* WELCOME with a bit of its own, an account, and a kernel. */
+/* WELCOME with a bit of its own if it is above others, an account, and a kernel. */
 void honest_once(void)
 {
 	union weir_message welcome;
@@ -105,18 +107,16 @@ void honest_again(void)
 /* What each exec costs; the loader opens the preload file and libweir. */
 void honest_execs(void)
 {
+	char *const argv[] = {(char *)"true", NULL};
+
 	for (;; usleep(PAUSE_US / 2)) {
 		double began = milliseconds();
 		int status = 1;
+		pid_t child;
 		if (paused())
 			continue;
-		pid_t child = vfork();
-		if (child < 0)
-			cannot("fork");
-		if (child == 0) {
-			execl("/bin/true", "true", (char *)NULL);
-			_exit(9);
-		}
+		if ((errno = posix_spawn(&child, "/bin/true", NULL, NULL, argv, environ)))
+			cannot("start a program");
 		waitpid(child, &status, 0);
 		if (status != 0)
 			harm("exec of /bin/true fails: %d", status);
