@@ -338,8 +338,9 @@ const struct pod *__wrap_pods_find(struct pods *pods, const char *uid);
 const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
 {
 	(void)pods;
-	strcpy(pod->uid, uid);
-	strcpy(pod->namespace_, strcmp(uid, "u-1") == 0 ? "ns" : "other");
+	snprintf(pod->uid, sizeof(pod->uid), "%s", uid);
+	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s",
+		 strcmp(uid, "u-1") == 0 ? "ns" : "other");
 	return pod;
 }
 
