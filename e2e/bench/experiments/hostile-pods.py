@@ -57,8 +57,8 @@ def run(bench):
         bench.report.judge(what, found[name]["p99"], BOUNDS[name], shown(found[name]))
     for name, what in {"compile": "an honest pod's kernel, worst", "start": "the agent's start, worst"}.items():
         bench.report.judge(what, found[name]["worst"], BOUNDS[name], shown(found[name]))
-    bench.report.add("weirctl health with its start, p99", f"{found['probe']['p99']:.3g} ms", shown(found["probe"]))
-    bench.report.add("an honest process's memory account, worst", f"{found['account']['worst']:.3g} ms", shown(found["account"]))
+    bench.report.add("weirctl health with its start, p99", f"{found['probe']['p99']:.3g} ms", baselines=shown(found["probe"]))
+    bench.report.add("an honest process's memory account, worst", f"{found['account']['worst']:.3g} ms", baselines=shown(found["account"]))
     rest = f"{found['probe_failures']} probes failed, {found['agent_restarts']} restarts that were not ours"
     held = found["all_held"] and not found["probe_failures"] and not found["agent_restarts"]
     bench.report.holds("honest pods have their bit, account and kernel each time; the agent is never ended; no limit is exceeded", held, rest)
