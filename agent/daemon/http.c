@@ -68,11 +68,24 @@ static void set_timer(struct http *http)
 		loop_timer_clear(&http->timer);
 }
 
-/* The timer is for what the epoll descriptor does not report: deadlines, and work left over. */
+static unsigned connections(const struct http *http)
+{
+	return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+		->num_connections;
+}
+
+/* The timer is for what the epoll descriptor does not report: deadlines, and work left over.
+ * A daemon at its limit does not listen, and it listens again at the start of a run only. So a run
+ * that closed connections is followed by another. */
 static void run(struct http *http)
 {
+	unsigned before;
+
 	shut_down_late(http);
-	MHD_run(http->daemon);
+	do {
+		before = connections(http);
+		MHD_run(http->daemon);
+	} while (connections(http) < before);
 	set_timer(http);
 }
 

@@ -108,6 +108,7 @@ static void test_timers_are_counted(void **state)
 	struct scheduler_timers before = agent.scheduler.timers;
 	one.status->outstanding = other.status->outstanding = 1;
 	nanosleep(&pause, NULL); /* this thread is the agent, so nobody looks meanwhile */
+	rig_pump();
 	rig_fetch("/metrics", answer, sizeof(answer));
 	struct scheduler_timers now = agent.scheduler.timers;
 	uint64_t passed = loop_now() - began;
@@ -291,6 +292,25 @@ static void test_http_slow_everywhere(void **state)
 	ssize_t n = recv(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
 	assert_true(n > 0 && memmem(answer, (size_t)n, "200 OK", 6));
 	close(fd);
+	close_all(slow, countof(slow));
+}
+
+/* Connections that all end at once leave nothing else that could wake the agent. */
+static void test_http_slow_together(void **state)
+{
+	static char answer[32768];
+	const struct timespec pause = {.tv_sec = HTTP_CONNECTION_NS / NS_PER_S + 1};
+	int slow[64];
+
+	(void)state;
+	for (size_t i = 0; i < countof(slow); i++)
+		slow[i] = slow_from((uint8_t)(2 + i / 4));
+	assert_int_equal(drip(slow, countof(slow)), 64);
+	nanosleep(&pause, NULL);
+	rig_pump();
+	assert_int_equal(drip(slow, countof(slow)), 0);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "200 OK"));
 	close_all(slow, countof(slow));
 }
 
@@ -527,6 +547,7 @@ int main(void)
 		AGENT_TEST(test_http_is_kept_open),
 		AGENT_TEST(test_http_slow_peers),
 		AGENT_TEST(test_http_slow_everywhere),
+		AGENT_TEST(test_http_slow_together),
 		AGENT_TEST(test_control),
 		AGENT_TEST(test_names_of_any_bytes),
 		AGENT_TEST(test_words_of_any_language),
