@@ -91,7 +91,7 @@ static void list_callees(struct callee *c, const struct function *f, struct aren
 	}
 }
 
-struct reading {
+struct effects_reader {
 	struct callee *callee;
 	struct function *f;
 	struct arena arena;
@@ -100,7 +100,7 @@ struct reading {
 /* Parses a copy of the function, because the caller may be rewriting the function itself. */
 static void read_copy(void *data)
 {
-	struct reading *r = data;
+	struct effects_reader *r = data;
 	struct function *copy = parse_copy(r->f, r->f->name);
 
 	parse_body(copy, &r->arena);
@@ -111,7 +111,7 @@ static void read_copy(void *data)
 static int read_effects(struct callee *callee, struct function *f)
 {
 	struct diag *diag = f->module->diag;
-	struct reading r = {.callee = callee, .f = f};
+	struct effects_reader r = {.callee = callee, .f = f};
 
 	if (!f->has_body)
 		return is_provided(f->name) ? 0 : CALLEE_EXTERNAL;
