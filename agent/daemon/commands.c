@@ -40,7 +40,7 @@ static const char *state_of(const struct client *client)
 	if (client->account.outstanding == 0)
 		return "idle";
 	if (client->level < WEIR_DEMAND_LEVELS)
-		demand = atomic_load(&client->gpu->region.demand[client->level]->word);
+		demand = atomic_load(&client->gpu->region.pages[client->level].demand->word);
 	return demand || atomic_load(&control->hold) ? "held" : "running";
 }
 
@@ -196,7 +196,7 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 	}
 	/* JSON numbers cannot hold 64 bits, so this is how many clients demand, not which. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
-		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		uint64_t word = atomic_load(&gpu->region.pages[level].demand->word);
 		cJSON_AddItemToArray(demand, cJSON_CreateNumber(__builtin_popcountll(word)));
 	}
 	return object;

@@ -80,9 +80,9 @@ static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
 	size_t n = 0;
 
 	if (level < WEIR_DEMAND_LEVELS)
-		fds[n++] = gpu->region.readonly[level];
+		fds[n++] = gpu->region.pages[level].readonly;
 	for (uint8_t below = 0; below < level; below++)
-		fds[n++] = gpu->region.writable[below];
+		fds[n++] = gpu->region.pages[below].writable;
 	return n;
 }
 

@@ -147,7 +147,7 @@ static uint64_t allowed(const struct gpu *gpu, unsigned level, uint64_t now)
 static bool shows_demand(const struct gpu *gpu, const struct client *client)
 {
 	for (unsigned level = 0; level < client->level && client->bit < WEIR_BITS_OWN; level++)
-		if (atomic_load(&gpu->region.demand[level]->word) & bit_of(client))
+		if (atomic_load(&gpu->region.pages[level].demand->word) & bit_of(client))
 			return true;
 	return false;
 }
@@ -155,7 +155,7 @@ static bool shows_demand(const struct gpu *gpu, const struct client *client)
 static void clear_bit(const struct gpu *gpu, const struct client *client)
 {
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		atomic_fetch_and(&gpu->region.demand[level]->word, ~bit_of(client));
+		atomic_fetch_and(&gpu->region.pages[level].demand->word, ~bit_of(client));
 }
 
 /* A client sets its bit just before it reports work, and demand may be speculative. So it gets some
@@ -184,7 +184,7 @@ static void renew_pages(struct gpu *gpu)
 	if (now < gpu->renew_from)
 		return;
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		uint64_t word = atomic_load(&gpu->region.demand[level]->word);
+		uint64_t word = atomic_load(&gpu->region.pages[level].demand->word);
 		if (!(gpu->unsafe & 1u << level) ||
 		    region_renew(&gpu->region, gpu->root, gpu->id, level,
 				 word & allowed(gpu, level, UINT64_MAX)) < 0)
@@ -246,7 +246,7 @@ void gpu_sweep(struct gpu *gpu, uint64_t now)
 	if (gpu->reserved && now >= gpu->reserved_until)
 		give_up_reserved(gpu);
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		atomic_fetch_and(&gpu->region.demand[level]->word, allowed(gpu, level, now));
+		atomic_fetch_and(&gpu->region.pages[level].demand->word, allowed(gpu, level, now));
 	region_clear_retired(&gpu->region);
 	clear_unclaimed(gpu, now);
 	gpu_tell(gpu);
@@ -279,7 +279,7 @@ void gpu_share(struct gpu *gpu)
 			wanted[level] = SHARED;
 	}
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		_Atomic uint64_t *word = &gpu->region.demand[level]->word;
+		_Atomic uint64_t *word = &gpu->region.pages[level].demand->word;
 		if ((atomic_load(word) & SHARED) == wanted[level])
 			continue;
 		if (wanted[level])

@@ -138,7 +138,7 @@ static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t n
 static bool is_blocked(const struct gpu *gpu, uint8_t level)
 {
 	return level < WEIR_DEMAND_LEVELS && gpu->open &&
-	       atomic_load(&gpu->region.demand[level]->word);
+	       atomic_load(&gpu->region.pages[level].demand->word);
 }
 
 static void charge_current(struct gpu *gpu, uint8_t level, uint64_t passed)

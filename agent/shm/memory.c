@@ -25,16 +25,6 @@ struct memory_slot {
 	struct loop_io death;
 };
 
-static struct weir_limit_page *memory_limit_page(const struct memory *memory)
-{
-	return memory->limit.page;
-}
-
-static struct weir_account_page *memory_account_page(const struct memory *memory)
-{
-	return memory->account.page;
-}
-
 struct file_name {
 	char text[96];
 };
@@ -99,7 +89,7 @@ static void process_died(struct loop_io *io)
 	struct memory_slot *slot = container_of(io, struct memory_slot, death);
 	struct memory *memory = slot->memory;
 
-	clear_slot(memory_account_page(memory), slot->index);
+	clear_slot(memory->account.account, slot->index);
 	slot_free(slot);
 	if (memory->n == 0)
 		memory_end(memory);
@@ -124,7 +114,7 @@ static int slot_new(struct memory *memory, uint32_t index, pid_t pid, int proces
 		slot_free(slot);
 		return error_origin(r);
 	}
-	atomic_store(&memory_account_page(memory)->slots[index].pid, (uint32_t)pid);
+	atomic_store(&memory->account.account->slots[index].pid, (uint32_t)pid);
 	return 0;
 }
 
@@ -170,7 +160,7 @@ static int find_slot(const struct memory *memory, pid_t pid)
  * the slots as they are. */
 static int adopt(struct memory *memory, const struct container_identity *identity)
 {
-	struct weir_account_page *account = memory_account_page(memory);
+	struct weir_account_page *account = memory->account.account;
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		uint32_t pid = atomic_load(&account->slots[i].pid);
@@ -197,9 +187,8 @@ static int open_pages(struct memory *memory)
 				     file_of("account", memory->name).text);
 	if (r < 0)
 		return r;
-	memory_limit_page(memory)->magic = memory_account_page(memory)->magic = WEIR_PROTOCOL_MAGIC;
-	memory_limit_page(memory)->version = memory_account_page(memory)->version =
-		WEIR_PROTOCOL_VERSION;
+	memory->limit.limit->magic = memory->account.account->magic = WEIR_PROTOCOL_MAGIC;
+	memory->limit.limit->version = memory->account.account->version = WEIR_PROTOCOL_VERSION;
 	return 0;
 }
 
@@ -227,15 +216,14 @@ static struct memory *memory_new(struct memories *memories, const struct memory_
 		return NULL;
 	}
 	memory->memories = memories;
-	memory->limit.writable = memory->limit.readonly = -1;
-	memory->account.writable = memory->account.readonly = -1;
+	memory->limit = memory->account = REGION_PAGE_NONE;
 	format_key(memory->key, sizeof(memory->key), owner->tenant, owner->gpu);
 	memory->tenant = strchr(memory->key, ' ') + 1;
 	HASH_ADD_STR(memories->all, key, memory);
 	int r = format_name(memory->name, memory->key) ? open_pages(memory) : -EIO;
 	/* Before adopt(), so that a slot is never without its limit. */
 	if (r == 0 && owner->known)
-		atomic_store(&memory_limit_page(memory)->limit, owner->limit);
+		atomic_store(&memory->limit.limit->limit, owner->limit);
 	if (r == 0)
 		r = adopt(memory, owner->identity);
 	if (r < 0) {
@@ -306,7 +294,7 @@ static int free_slot(struct memory *memory)
 		if (memory->slots[at])
 			continue;
 		memory->next = at + 1;
-		clear_slot(memory_account_page(memory), at);
+		clear_slot(memory->account.account, at);
 		return (int)at;
 	}
 	return -ENOSPC;
@@ -341,17 +329,17 @@ void memories_limit(struct memories *memories, const char *tenant, const char *g
 	struct memory *memory = memories_get(memories, tenant, gpu);
 
 	if (memory)
-		atomic_store(&memory_limit_page(memory)->limit, limit);
+		atomic_store(&memory->limit.limit->limit, limit);
 }
 
 uint64_t memory_limit(const struct memory *memory)
 {
-	return atomic_load(&memory_limit_page(memory)->limit);
+	return atomic_load(&memory->limit.limit->limit);
 }
 
 uint64_t memory_reserved(const struct memory *memory)
 {
-	const struct weir_account_page *account = memory_account_page(memory);
+	const struct weir_account_page *account = memory->account.account;
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++)

@@ -217,7 +217,7 @@ static int fill_page(struct region_page *page, const struct folder *root, int fo
 static int init_page(struct region_page *page, const struct folder *root, int folder,
 		     const char *name, const char *file)
 {
-	*page = (struct region_page){.writable = -1, .readonly = -1};
+	*page = REGION_PAGE_NONE;
 	int r = fill_page(page, root, folder, name, file);
 
 	if (r < 0)
@@ -247,7 +247,7 @@ void region_page_deinit(struct region_page *page)
 	unmap_page(page->page);
 	closep(&page->writable);
 	closep(&page->readonly);
-	*page = (struct region_page){.writable = -1, .readonly = -1};
+	*page = REGION_PAGE_NONE;
 }
 
 void region_page_remove(const struct folder *root, const char *folder, const char *file)
@@ -280,20 +280,6 @@ static _Atomic uint64_t *generation_of(const struct region *region, unsigned lev
 	return &region->taken->generations[level];
 }
 
-static int init_demand(struct region *region, const struct folder *root, int folder,
-		       const char *name, unsigned level, uint64_t generation)
-{
-	struct region_page page;
-	int r = init_page(&page, root, folder, name, demand_name(level, generation).text);
-
-	if (r < 0)
-		return r;
-	region->demand[level] = page.page;
-	region->writable[level] = page.writable;
-	region->readonly[level] = page.readonly;
-	return 0;
-}
-
 /* Those of an earlier agent that are still there. */
 static void init_retired(struct region *region, const struct folder *root, int folder,
 			 const char *name, unsigned level)
@@ -306,7 +292,7 @@ static void init_retired(struct region *region, const struct folder *root, int f
 		if (faccessat(folder, file.text, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    init_page(&page, root, folder, name, file.text) < 0)
 			continue;
-		region->retired[level][(last - age) % REGION_RETIRED] = take(page.page);
+		region->retired[level][(last - age) % REGION_RETIRED] = take(page.demand);
 		region_page_deinit(&page);
 	}
 }
@@ -320,13 +306,14 @@ static int init_taken(struct region *region, int folder)
 
 static int open_region(struct region *region, const struct folder *root, const char *name)
 {
-	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
+	*region = (struct region){.pages = {REGION_PAGE_NONE, REGION_PAGE_NONE, REGION_PAGE_NONE}};
 	cleanup(closep) int folder = open_folder(root, name);
 	int r = folder < 0 ? folder : init_taken(region, folder);
 
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && r == 0; level++) {
-		r = init_demand(region, root, folder, name, level,
-				atomic_load(generation_of(region, level)));
+		uint64_t last = atomic_load(generation_of(region, level));
+		r = init_page(&region->pages[level], root, folder, name,
+			      demand_name(level, last).text);
 		init_retired(region, root, folder, name, level);
 	}
 	if (r < 0)
@@ -360,14 +347,11 @@ int region_renew(struct region *region, const struct folder *root, const char *n
 			    strerror(-r));
 		return r;
 	}
-	atomic_store(&((struct weir_demand_page *)page.page)->word, word);
+	atomic_store(&page.demand->word, word);
 	drop_page(root, name, slot, level, last - REGION_RETIRED);
-	*slot = region->demand[level];
-	close(region->writable[level]);
-	close(region->readonly[level]);
-	region->demand[level] = page.page;
-	region->writable[level] = page.writable;
-	region->readonly[level] = page.readonly;
+	*slot = take(region->pages[level].demand);
+	region_page_deinit(&region->pages[level]);
+	region->pages[level] = page;
 	atomic_store(generation_of(region, level), last + 1);
 	return 0;
 }
@@ -433,14 +417,12 @@ int region_init(struct region *region, const struct folder *root, const char *na
 void region_deinit(struct region *region)
 {
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
-		unmap_page(region->demand[level]);
-		closep(&region->writable[level]);
-		closep(&region->readonly[level]);
+		region_page_deinit(&region->pages[level]);
 		for (unsigned i = 0; i < REGION_RETIRED; i++)
 			unmap_page(region->retired[level][i]);
 	}
 	unmap_page(region->taken);
-	*region = (struct region){.writable = {-1, -1, -1}, .readonly = {-1, -1, -1}};
+	*region = (struct region){.pages = {REGION_PAGE_NONE, REGION_PAGE_NONE, REGION_PAGE_NONE}};
 }
 
 void region_remove(const struct folder *root, const char *name)

@@ -44,9 +44,15 @@ int region_root_init(struct folder *root, const char *path);
 
 /* A file of one page in a folder of stateDir, mapped, with two descriptors for clients. */
 struct region_page {
-	void *page;
+	union {
+		void *page;
+		struct weir_demand_page *demand;
+		struct weir_limit_page *limit;
+		struct weir_account_page *account;
+	};
 	int writable, readonly;
 };
+#define REGION_PAGE_NONE ((struct region_page){.writable = -1, .readonly = -1})
 
 /* Makes folder and file if they are missing. 0, or a negative errno. */
 int region_page_init(struct region_page *page, const struct folder *root, const char *folder,
@@ -65,8 +71,7 @@ struct region_taken {
 };
 
 struct region {
-	struct weir_demand_page *demand[WEIR_DEMAND_LEVELS];
-	int writable[WEIR_DEMAND_LEVELS], readonly[WEIR_DEMAND_LEVELS];
+	struct region_page pages[WEIR_DEMAND_LEVELS]; /* by level */
 	struct region_taken *taken;
 	/* By generation modulo their number; NULL: none. */
 	struct weir_demand_page *retired[WEIR_DEMAND_LEVELS][REGION_RETIRED];

@@ -12,7 +12,7 @@ int world_set_up(void **state)
 	world.gpu.open = true;
 	memcpy(world.gpu.id, "GPU-x", sizeof("GPU-x"));
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		world.gpu.region.demand[level] = &world.demand[level];
+		world.gpu.region.pages[level].demand = &world.demand[level];
 	HASH_ADD(hh, world.gpus, uuid, sizeof(world.gpu.uuid), &world.gpu);
 	assert_int_equal(loop_init(&world.loop), 0);
 	return scheduler_init(&world.scheduler, &world.loop, policy_find("ffs"), &policy_defaults,

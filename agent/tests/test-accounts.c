@@ -70,7 +70,7 @@ static void set_up(const char *policy, uint64_t quantum)
 	world.gpu.open = true;
 	memcpy(world.gpu.id, "GPU-x", sizeof("GPU-x"));
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
-		world.gpu.region.demand[level] = &world.demand[level];
+		world.gpu.region.pages[level].demand = &world.demand[level];
 	HASH_ADD(hh, world.gpus, uuid, sizeof(world.gpu.uuid), &world.gpu);
 	assert_int_equal(loop_init(&world.loop), 0);
 	assert_int_equal(scheduler_init(&world.scheduler, &world.loop, policy_find(policy),

@@ -60,13 +60,13 @@ static uint8_t add(int i, uint8_t level, uint8_t claim)
 
 static uint64_t word(int level)
 {
-	return atomic_load(&gpu.region.demand[level]->word);
+	return atomic_load(&gpu.region.pages[level].demand->word);
 }
 
 static void set_words(uint64_t value)
 {
 	for (int level = 0; level < 3; level++)
-		atomic_store(&gpu.region.demand[level]->word, value);
+		atomic_store(&gpu.region.pages[level].demand->word, value);
 }
 
 static void test_ids(void **state)
@@ -273,7 +273,7 @@ static ino_t inode(unsigned level)
 {
 	struct stat info;
 
-	assert_int_equal(fstat(gpu.region.writable[level], &info), 0);
+	assert_int_equal(fstat(gpu.region.pages[level].writable, &info), 0);
 	return info.st_ino;
 }
 
@@ -290,7 +290,8 @@ static void test_lost_right_renews_pages(void **state)
 	statuses[0].outstanding = statuses[1].outstanding = 1;
 	for (int i = 0; i < 4; i++)
 		clients[i].tell_level = note_told;
-	memcpy(former, gpu.region.demand, sizeof(former));
+	for (int level = 0; level < 3; level++)
+		former[level] = gpu.region.pages[level].demand;
 	set_words(a | b);
 	gpu_set_level(&gpu, &clients[0], 1);
 	told = 0;

@@ -64,15 +64,15 @@ static void test_survives(void **state)
 	(void)state;
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
-	atomic_store(&region.demand[1]->word, 42);
+	atomic_store(&region.pages[1].demand->word, 42);
 	atomic_store(&region.taken->bits, 7);
 	region_deinit(&region);
 	folder_close(&root);
 
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
-	assert_int_equal(atomic_load(&region.demand[1]->word), 42);
-	assert_int_equal(atomic_load(&region.demand[0]->word), 0);
+	assert_int_equal(atomic_load(&region.pages[1].demand->word), 42);
+	assert_int_equal(atomic_load(&region.pages[0].demand->word), 0);
 	assert_int_equal(atomic_load(&region.taken->bits), 7);
 	region_deinit(&region);
 	region_remove(&root, NAME);
@@ -103,22 +103,22 @@ static void test_generations(void **state)
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	assert_false(region_has_retired(&region));
-	first = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, region.writable[1],
-		     0);
+	first = mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     region.pages[1].writable, 0);
 	assert_ptr_not_equal(first, MAP_FAILED);
 	for (uint64_t i = 1; i <= 6; i++) {
 		assert_int_equal(region_renew(&region, &root, NAME, 1, i), 0);
-		assert_int_equal(atomic_load(&region.demand[1]->word), i);
+		assert_int_equal(atomic_load(&region.pages[1].demand->word), i);
 	}
 	region_deinit(&region);
 	atomic_store(&first->word, 9);
 
 	assert_int_equal(region_init(&region, &root, NAME), 0);
-	assert_int_equal(atomic_load(&region.demand[1]->word), 6);
+	assert_int_equal(atomic_load(&region.pages[1].demand->word), 6);
 	assert_true(region_has_retired(&region));
 	region_clear_retired(&region);
 	assert_int_equal(atomic_load(&first->word), 0);
-	assert_int_equal(atomic_load(&region.demand[1]->word), 6);
+	assert_int_equal(atomic_load(&region.pages[1].demand->word), 6);
 	assert_int_equal(files_of(&root), 4 + 6);
 	region_drop_retired(&region, &root, NAME);
 	assert_int_equal(files_of(&root), 4);
@@ -178,10 +178,10 @@ static void test_odd_files(void **state)
 	make_odd(&root, "taken", "short");
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(fstat(region.writable[i], &info), 0);
+		assert_int_equal(fstat(region.pages[i].writable, &info), 0);
 		assert_true(S_ISREG(info.st_mode));
 		assert_int_equal(info.st_size, WEIR_PAGE_SIZE);
-		assert_int_equal(atomic_load(&region.demand[i]->word), 0);
+		assert_int_equal(atomic_load(&region.pages[i].demand->word), 0);
 	}
 	assert_int_equal(stat("/etc/passwd", &info), 0);
 	region_deinit(&region);
@@ -199,17 +199,17 @@ static void test_readonly(void **state)
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	struct weir_demand_page *page =
-		mmap(NULL, WEIR_PAGE_SIZE, PROT_READ, MAP_SHARED, region.readonly[0], 0);
+		mmap(NULL, WEIR_PAGE_SIZE, PROT_READ, MAP_SHARED, region.pages[0].readonly, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
-	atomic_store(&region.demand[0]->word, 5);
+	atomic_store(&region.pages[0].demand->word, 5);
 	assert_int_equal(atomic_load(&page->word), 5);
 	assert_int_equal(mprotect(page, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE), -1);
 	munmap(page, WEIR_PAGE_SIZE);
 	assert_ptr_equal(mmap(NULL, WEIR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			      region.readonly[0], 0),
+			      region.pages[0].readonly, 0),
 			 MAP_FAILED);
 	if (root.readonly >= 0)
-		assert_int_equal(open_again(region.readonly[0], O_RDWR), -1);
+		assert_int_equal(open_again(region.pages[0].readonly, O_RDWR), -1);
 	region_deinit(&region);
 	region_remove(&root, NAME);
 	folder_close(&root);
@@ -217,7 +217,7 @@ static void test_readonly(void **state)
 
 static bool can_guard(const struct region *region)
 {
-	int fd = open_again(region->writable[0], O_RDWR);
+	int fd = open_again(region->pages[0].writable, O_RDWR);
 
 	if (fd >= 0)
 		close(fd);
@@ -237,16 +237,16 @@ static void test_protected(void **state)
 	if (!can_guard(&region)) {
 		print_message("not permitted here: guards not tested\n");
 	} else {
-		atomic_store(&region.demand[0]->word, 5);
-		assert_int_equal(ftruncate(region.writable[0], 0), -1);
-		assert_int_equal(fallocate(region.writable[0],
+		atomic_store(&region.pages[0].demand->word, 5);
+		assert_int_equal(ftruncate(region.pages[0].writable, 0), -1);
+		assert_int_equal(fallocate(region.pages[0].writable,
 					   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 					   WEIR_PAGE_SIZE),
 				 -1);
-		assert_int_equal(fchmod(region.writable[0], 0777), -1);
-		assert_int_equal(fstat(region.writable[0], &info), 0);
+		assert_int_equal(fchmod(region.pages[0].writable, 0777), -1);
+		assert_int_equal(fstat(region.pages[0].writable, &info), 0);
 		assert_int_equal(info.st_size, WEIR_PAGE_SIZE);
-		assert_int_equal(atomic_load(&region.demand[0]->word), 5);
+		assert_int_equal(atomic_load(&region.pages[0].demand->word), 5);
 	}
 	region_deinit(&region);
 	region_remove(&root, NAME);
@@ -284,8 +284,8 @@ static void start_despite_lease(int type)
 
 	assert_int_equal(region_root_init(&root, folder), 0);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
-	atomic_store(&region.demand[0]->word, 5);
-	int client = fcntl(region.readonly[0], F_DUPFD_CLOEXEC, 0);
+	atomic_store(&region.pages[0].demand->word, 5);
+	int client = fcntl(region.pages[0].readonly, F_DUPFD_CLOEXEC, 0);
 	region_deinit(&region);
 	signal(SIGIO, SIG_IGN);
 	assert_int_equal(fcntl(client, F_SETLEASE, type), 0);
@@ -293,7 +293,7 @@ static void start_despite_lease(int type)
 	alarm(30);
 	assert_int_equal(region_init(&region, &root, NAME), 0);
 	alarm(0);
-	assert_int_equal(atomic_load(&region.demand[0]->word), 0); /* a new page */
+	assert_int_equal(atomic_load(&region.pages[0].demand->word), 0); /* a new page */
 	assert_int_equal(fcntl(client, F_SETLEASE, F_UNLCK), 0);
 	region_deinit(&region);
 
