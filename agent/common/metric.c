@@ -119,8 +119,11 @@ static void write_metric(FILE *out, const struct metric *metric,
 
 	metric_head(out, metric->name, metric->type == METRIC_COUNTER ? "counter" : "gauge",
 		    metric->help);
-	for (; object; object = objects->next ? objects->next(object) : NULL)
+	while (object) {
+		const char *next = (const char *)object + objects->next;
 		write_object(out, metric, objects, object);
+		object = objects->next ? *(const void *const *)next : NULL;
+	}
 }
 
 static void write_deprecated(FILE *out, const struct metric *metric,

@@ -38,10 +38,10 @@ struct metric {
 	.offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 #define METRIC_ARRAY(type, member) METRIC_AT(type, member[0])
 
-/* What a table is written for: one object, or all that @next leads to until NULL. */
+/* What a table is written for: one object, or all of a list. */
 struct metric_objects {
 	const void *first;
-	const void *(*next)(const void *object);
+	size_t next; /* offset of the pointer to the next object; 0: there is one object */
 	void (*labels)(FILE *out, const void *object); /* writes `a="b",c="d"`; NULL: no labels */
 };
 

@@ -1,7 +1,5 @@
 #include "common/text.h"
 
-#include <stdbool.h>
-
 #include "weir/base.h"
 
 /* Well-formed characters of several bytes: for each range of first bytes, the range of the second.

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <nvPTXCompiler.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * and an empty file for the result (request.h). It enters the sandbox before it reads a byte. */
 #include <argp.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -480,12 +480,12 @@ static void deadline_over(struct loop_timer *timer)
 
 void sessions_pods_changed(struct sessions *sessions)
 {
-	for (struct session *session = sessions->all, *next; session; session = next) {
-		next = session->next;
+	struct session *session, *next;
+
+	DL_FOREACH_SAFE (sessions->all, session, next)
 		if ((session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
 		    (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)))
 			step_by_itself(session, SESSION_POD_KNOWN);
-	}
 }
 
 /* New connections */
@@ -539,8 +539,9 @@ static struct session *session_new(struct sessions *sessions, int fd, int proces
 }
 
 /* @gpu: the only one that the client may use; NULL: any. */
-static void let_in(struct sessions *sessions, int fd, const struct gpu *gpu)
+static void let_in(struct sessions *sessions, int fd_taken, const struct gpu *gpu)
 {
+	cleanup(closep) int fd = fd_taken;
 	struct container_identity identity = {0};
 	struct session *session;
 	char text[128];
@@ -549,7 +550,6 @@ static void let_in(struct sessions *sessions, int fd, const struct gpu *gpu)
 	if (sessions->n >= sessions->config->clients) {
 		send_refused(sessions, fd, WEIR_REFUSED_LIMIT, 0,
 			     "this node has no room for more clients", sessions->decider->limited);
-		close(fd);
 		return;
 	}
 	int r = peer_identify(fd, &identity, &process);
@@ -559,10 +559,9 @@ static void let_in(struct sessions *sessions, int fd, const struct gpu *gpu)
 		if (r != -ESRCH)
 			send_refused(sessions, fd, WEIR_REFUSED_INTERNAL, identity.pid, text,
 				     sessions->decider->limited);
-		close(fd);
 		return;
 	}
-	session = session_new(sessions, fd, process, &identity);
+	session = session_new(sessions, take_fd(fd), process, &identity);
 	if (!session)
 		return;
 	session->only = gpu;
@@ -628,11 +627,11 @@ int sessions_init(struct sessions *sessions)
 
 void sessions_deinit(struct sessions *sessions)
 {
+	struct session *session, *next;
+
 	sessions->stopping = true;
 	server_deinit(&sessions->server);
 	gpu_sockets_deinit(&sessions->gpu_sockets);
-	for (struct session *session = sessions->all, *next; session; session = next) {
-		next = session->next;
+	DL_FOREACH_SAFE (sessions->all, session, next)
 		session_free(session);
-	}
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "common/hash.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "scheduler/client.h"
@@ -152,14 +153,6 @@ static void look_at(struct unregistered *unregistered, const struct monitor_gpu 
 	}
 }
 
-static void forget(struct unregistered *unregistered, struct gpu_process *process)
-{
-	/* The last deletion frees uthash's table. */
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-	HASH_DEL(unregistered->all, process);
-	free(process);
-}
-
 void unregistered_look(struct unregistered *unregistered, struct monitor *monitor, uint64_t now)
 {
 	const struct nvml *nvml = &monitor->nvml;
@@ -176,17 +169,17 @@ void unregistered_look(struct unregistered *unregistered, struct monitor *monito
 		/* The first list lacks clients of an MPS server. */
 		look_at(unregistered, gpu, nvml->nvmlDeviceGetMPSComputeRunningProcesses, now);
 	}
-	HASH_ITER (hh, unregistered->all, process, next)
-		if (process->look != unregistered->look)
-			forget(unregistered, process);
+	HASH_ITER (hh, unregistered->all, process, next) {
+		if (process->look == unregistered->look)
+			continue;
+		HASH_DEL(unregistered->all, process);
+		free(process);
+	}
 }
 
 void unregistered_deinit(struct unregistered *unregistered)
 {
-	struct gpu_process *process, *next;
-
-	HASH_ITER (hh, unregistered->all, process, next)
-		forget(unregistered, process);
+	hash_release(unregistered->all, free);
 }
 
 /* Reported processes of the same container and GPU before @end. They share a series. */

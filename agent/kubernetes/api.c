@@ -96,10 +96,8 @@ void api_prepare(CURL *request, struct curl_slist **headers, const struct kubeco
 static size_t on_data(char *data, size_t size, size_t n, void *userdata)
 {
 	struct api *api = userdata;
-	size_t taken = size * n, room = ANSWER_SHOWN - api->n_answer;
+	size_t taken = size * n, room = smaller(taken, ANSWER_SHOWN - api->n_answer);
 
-	if (room > taken)
-		room = taken;
 	memcpy(api->answer + api->n_answer, data, room);
 	api->n_answer += room;
 	api->answer[api->n_answer] = '\0';

@@ -36,7 +36,6 @@ struct event {
 };
 
 struct events {
-	struct loop *loop;
 	struct api *api;
 	const char *node;
 	struct event *all;
@@ -60,8 +59,7 @@ static void refill(struct events *events, uint64_t now)
 	if (!more)
 		return;
 	events->filled += more * EVENTS_INTERVAL_NS;
-	events->tokens = events->tokens + more < EVENTS_BURST ? events->tokens + (unsigned)more
-							      : EVENTS_BURST;
+	events->tokens = (unsigned)smaller(events->tokens + more, EVENTS_BURST);
 }
 
 static void format_time(time_t t, char out[32])
@@ -274,7 +272,6 @@ int events_new(struct events **out, struct loop *loop, struct api *api, const ch
 		return error_origin(-ENOMEM);
 	clock_gettime(CLOCK_REALTIME, &now);
 	*events = (struct events){
-		.loop = loop,
 		.api = api,
 		.node = node,
 		.tokens = EVENTS_BURST,

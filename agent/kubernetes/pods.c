@@ -368,10 +368,8 @@ static void end_request(struct pods *p)
  * retry at the same time. */
 static void back_off(struct pods *p)
 {
-	uint64_t delay = RETRY_FIRST_NS << (p->failures < 8 ? p->failures : 8);
+	uint64_t delay = smaller(RETRY_FIRST_NS << smaller(p->failures, 8), RETRY_MAX_NS);
 
-	if (delay > RETRY_MAX_NS)
-		delay = RETRY_MAX_NS;
 	/* A pause that was cut short says nothing about the server: do not grow the delay. */
 	if (!p->hurried)
 		p->failures++;
@@ -499,19 +497,17 @@ const struct pod *pods_find(struct pods *p, const char *uid)
 	HASH_FIND_STR(p->table, uid, entry);
 	if (entry)
 		return entry->pod;
-	for (entry = p->table; entry; entry = entry->hh.next) {
+	for (entry = p->table; entry; entry = entry->hh.next)
 		if (strcmp(entry->pod->cgroup_uid, uid) == 0)
 			return entry->pod;
-	}
 	return NULL;
 }
 
 const struct pod *pods_search(const struct pods *p, bool (*is)(const struct pod *pod))
 {
-	for (const struct entry *entry = p->table; entry; entry = entry->hh.next) {
+	for (const struct entry *entry = p->table; entry; entry = entry->hh.next)
 		if (is(entry->pod))
 			return entry->pod;
-	}
 	return NULL;
 }
 

@@ -12,7 +12,8 @@
 
 /* One container on one GPU. Containers of the same name, as after a restart, are one row. */
 struct row {
-	const struct tenant *tenant; /* NULL: the end of the rows */
+	const struct tenant *tenant;
+	struct row *next;
 	const struct gpu *gpu;
 	struct account account;
 	struct objective objective;
@@ -216,7 +217,6 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 			};
 	}
 	*n_out = merge_rows(rows, n);
-	rows[*n_out].tenant = NULL;
 	*rows_out = rows;
 	return 0;
 }
@@ -231,13 +231,6 @@ static void mark_missing(struct row *row)
 		row->memory_limit = METRIC_NONE;
 }
 
-static const void *next_row(const void *object)
-{
-	const struct row *row = (const struct row *)object + 1;
-
-	return row->tenant ? row : NULL;
-}
-
 static void row_labels(FILE *out, const void *object)
 {
 	const struct row *row = object;
@@ -248,11 +241,6 @@ static void row_labels(FILE *out, const void *object)
 	metric_label(out, ",gpu", row->gpu->id);
 }
 
-static const void *next_gpu(const void *object)
-{
-	return ((const struct gpu *)object)->hh.next;
-}
-
 static void gpu_labels(FILE *out, const void *object)
 {
 	metric_label(out, "gpu", ((const struct gpu *)object)->id);
@@ -260,7 +248,7 @@ static void gpu_labels(FILE *out, const void *object)
 
 static void write_gpus(FILE *out, const struct gpu *gpus)
 {
-	const struct metric_objects objects = {gpus, next_gpu, gpu_labels};
+	const struct metric_objects objects = {gpus, offsetof(struct gpu, hh.next), gpu_labels};
 
 	metric_head(out, "weir_gpu_info", "gauge", "The GPUs of this node.");
 	for (const struct gpu *gpu = gpus; gpu; gpu = gpu->hh.next) {
@@ -290,9 +278,12 @@ int metrics_write(FILE *out, const struct metrics_input *input)
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		mark_missing(&rows[i]);
-	const struct metric_objects containers = {n ? rows : NULL, next_row, row_labels};
+		rows[i].next = i + 1 < n ? &rows[i + 1] : NULL;
+	}
+	const struct metric_objects containers = {n ? rows : NULL, offsetof(struct row, next),
+						  row_labels};
 	write_agent(out, input);
 	write_gpus(out, input->gpus);
 	metric_write_table(out, container_metrics, &containers);

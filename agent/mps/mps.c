@@ -556,11 +556,6 @@ static const struct metric mps_metrics[] = {
 	{0},
 };
 
-static const void *next_daemon(const void *object)
-{
-	return ((const struct mps_daemon *)object)->next;
-}
-
 static void daemon_labels(FILE *out, const void *object)
 {
 	metric_label(out, "gpu", ((const struct mps_daemon *)object)->gpu);
@@ -568,7 +563,8 @@ static void daemon_labels(FILE *out, const void *object)
 
 void mps_metrics_write(FILE *out, const struct mps *mps)
 {
-	const struct metric_objects daemons = {mps->daemons, next_daemon, daemon_labels};
+	const struct metric_objects daemons = {mps->daemons, offsetof(struct mps_daemon, next),
+					       daemon_labels};
 
 	metric_write_table(out, mps_metrics, &daemons);
 }

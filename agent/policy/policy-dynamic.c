@@ -40,8 +40,7 @@ static uint64_t priority(const struct run_queue_entry *entry)
 {
 	const struct active *active = policy_state(entry->queue);
 	const struct dynamic *dynamic = policy_state(entry);
-	uint64_t since =
-		entry->waiting_since > active->since ? entry->waiting_since : active->since;
+	uint64_t since = larger(entry->waiting_since, active->since);
 	uint64_t age = gained(entry);
 
 	if (dynamic->queue == active->queue && entry->queue->now > since)

@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "weir/base.h"
+
 #define ROUNDS_MAX 8 /* of debt, and of what is owed to a client */
 
 struct ffs {
@@ -31,12 +33,10 @@ static void go_last(struct run_queue *queue, struct ffs *ffs)
 static uint64_t round_length(const struct run_queue *queue)
 {
 	const struct policy_settings *settings = queue->settings;
-	uint64_t floor = queue->n_active * settings->min_quantum;
-	uint64_t length = queue->costs * 1000000 / settings->max_overhead;
+	uint64_t length = larger(queue->costs * 1000000 / settings->max_overhead,
+				 queue->n_active * settings->min_quantum);
 
-	if (length < floor)
-		length = floor;
-	return queue->slo && queue->slo < length ? queue->slo : length;
+	return queue->slo ? smaller(queue->slo, length) : length;
 }
 
 /* T * Wi. */

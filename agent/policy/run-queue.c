@@ -280,10 +280,9 @@ static void start(struct run_queue *queue, struct run_queue_entry *entry, bool f
 	queue->started = queue->now;
 	queue->used = 0;
 	queue->allowed = policy->quantum ? policy->quantum(entry) : POLICY_NEVER;
-	if (forced && queue->allowed > queue->settings->quantum)
-		queue->allowed = queue->settings->quantum;
-	if (forced && queue->allowed < queue->settings->min_quantum)
-		queue->allowed = queue->settings->min_quantum;
+	if (forced)
+		queue->allowed = larger(smaller(queue->allowed, queue->settings->quantum),
+					queue->settings->min_quantum);
 }
 
 static bool preempted(struct run_queue *queue)

@@ -2,6 +2,8 @@
 
 #include "scheduler/tenants.h"
 
+#include "weir/base.h"
+
 void contention_set_flag(struct client *client, uint32_t flag, bool set)
 {
 	struct weir_control_page *control = client->pages.control;
@@ -70,8 +72,7 @@ bool contention_polls_fast(const struct gpu *gpu, uint8_t level)
 static bool starves(const struct gpu *gpu, const struct client *client, uint64_t now)
 {
 	uint64_t aging = gpu->queues.settings.aging, arrived = client->entry.arrived;
-	uint64_t since =
-		client->charge.reported_at > arrived ? client->charge.reported_at : arrived;
+	uint64_t since = larger(client->charge.reported_at, arrived);
 
 	return client->entry.active && now > since && now - since >= aging;
 }

@@ -346,23 +346,19 @@ void gpu_close(struct gpu *gpu)
 	gpu->open = gpu->watched = false;
 }
 
-static int count(uint64_t bits)
-{
-	return __builtin_popcountll(bits);
-}
-
 static uint8_t choose_bit(struct gpu *gpu, const struct client *client, uint8_t claimed)
 {
-	uint64_t unowned = ~(gpu->bits | SHARED), free_bits = unowned & ~gpu->reserved, own = 0;
+	uint64_t unowned = ~(gpu->bits | SHARED), free_bits = unowned & ~gpu->reserved;
+	int n_own = 0;
 
 	if (client->level == 0)
 		return WEIR_BIT_SHARED;
 	for (const struct client *other = gpu->clients; other; other = other->gpu_next)
-		if (other->tenant == client->tenant && other->bit < WEIR_BITS_OWN)
-			own |= bit_of(other);
-	if (claimed < WEIR_BITS_OWN && unowned & 1ull << claimed && count(own) < count(unowned))
+		n_own += other->tenant == client->tenant && other->bit < WEIR_BITS_OWN;
+	if (claimed < WEIR_BITS_OWN && unowned & 1ull << claimed &&
+	    n_own < __builtin_popcountll(unowned))
 		return claimed;
-	if (count(own) < count(free_bits))
+	if (n_own < __builtin_popcountll(free_bits))
 		return (uint8_t)__builtin_ctzll(free_bits);
 	gpu->bits_refused++;
 	return WEIR_BIT_SHARED;

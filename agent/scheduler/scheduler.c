@@ -70,13 +70,12 @@ static uint32_t weight_of(const struct client *client)
  * ignored. */
 static uint64_t cost_of(const struct client *client)
 {
-	uint64_t reported = atomic_load(&client->pages.status->eviction_cost);
 	uint64_t least = client->gpu->queues.settings.cost, before = client->entry.cost;
+	uint64_t reported = smaller(atomic_load(&client->pages.status->eviction_cost),
+				    SCHEDULER_COSTLY * least);
 
 	if (reported <= least)
 		return 0;
-	if (reported > SCHEDULER_COSTLY * least)
-		reported = SCHEDULER_COSTLY * least;
 	return reported > before - before / 8 && reported < before + before / 8 ? before : reported;
 }
 
@@ -256,9 +255,7 @@ static uint64_t idle_poll(const struct scheduler *scheduler)
 {
 	uint64_t wanted = scheduler->n_clients * SCHEDULER_IDLE_POLL_NS;
 
-	return wanted < SCHEDULER_IDLE_NS     ? SCHEDULER_IDLE_NS
-	       : wanted < SCHEDULER_ASLEEP_NS ? wanted
-					      : SCHEDULER_ASLEEP_NS;
+	return smaller(larger(wanted, SCHEDULER_IDLE_NS), SCHEDULER_ASLEEP_NS);
 }
 
 /* The longest time until the next look. */
@@ -297,9 +294,8 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 	contention_tell(gpu, now);
 	if (!may_contend)
 		return POLICY_NEVER;
-	uint64_t most = longest_wait(scheduler, gpu, busy, now), end = until_end(gpu, passed);
-	most = end < most ? end : most;
-	return next < now + most ? next : now + most;
+	uint64_t most = smaller(longest_wait(scheduler, gpu, busy, now), until_end(gpu, passed));
+	return smaller(next, now + most);
 }
 
 static void look(struct scheduler *scheduler)
@@ -359,12 +355,6 @@ static void begin(struct scheduler *scheduler, struct gpu *gpu)
 		gpu->queues.levels[level].switches = before.levels[level].switches;
 		gpu->refunds[level] = 0;
 	}
-}
-
-static void begin_once(struct scheduler *scheduler, struct gpu *gpu)
-{
-	if (!gpu->queues.policy)
-		begin(scheduler, gpu);
 }
 
 static void start_over(struct scheduler *scheduler, struct gpu *gpu)
@@ -438,7 +428,8 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 {
 	struct gpu *gpu = client->gpu;
 
-	begin_once(scheduler, gpu);
+	if (!gpu->queues.policy)
+		begin(scheduler, gpu);
 	client->entry = describe(client);
 	run_queues_add(&gpu->queues, &client->entry);
 	record(scheduler, client);

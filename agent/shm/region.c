@@ -7,7 +7,6 @@
 #include <linux/landlock.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -232,10 +232,10 @@ uint64_t sim_gpu_event(const struct sim *sim)
 		return sim->phase_end;
 	full = filled(sim);
 	at = sim->now + (full ? full : current->launch);
-	if (sim->phase == GPU_LEAVING && sim->phase_end < at)
-		at = sim->phase_end;
+	if (sim->phase == GPU_LEAVING)
+		at = smaller(at, sim->phase_end);
 	if (sim->phase == GPU_RUNNING && !sim->options->mps && current->runnable &&
-	    sim->runnable[current->entry.level]->next && sim->slice_end < at)
-		at = sim->slice_end;
-	return at > sim->now ? at : sim->now;
+	    sim->runnable[current->entry.level]->next)
+		at = smaller(at, sim->slice_end);
+	return larger(at, sim->now);
 }

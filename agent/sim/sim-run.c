@@ -143,9 +143,8 @@ static uint64_t earliest(const struct sim *sim)
 	uint64_t first = times[0];
 
 	for (size_t i = 1; i < countof(times); i++)
-		if (times[i] < first)
-			first = times[i];
-	return first > sim->now ? first : sim->now;
+		first = smaller(first, times[i]);
+	return larger(first, sim->now);
 }
 
 static int step(struct sim *sim)

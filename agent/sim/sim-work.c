@@ -1,10 +1,10 @@
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "sim/sim-model.h"
 
+#include "weir/base.h"
 #include "weir/error.h"
 
 void sim_note(const struct sim *sim, const char *event, const struct actor *actor)
@@ -109,10 +109,7 @@ uint64_t sim_quantile(const struct sim_client *client, double q)
 
 void sim_stood(struct sim *sim, struct actor *actor)
 {
-	uint64_t stood = sim->now - actor->stood_since;
-
-	if (stood > actor->stats->starved)
-		actor->stats->starved = stood;
+	actor->stats->starved = larger(actor->stats->starved, sim->now - actor->stood_since);
 }
 
 void sim_begin(struct sim *sim, struct actor *actor)

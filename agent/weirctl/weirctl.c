@@ -2,7 +2,6 @@
 #include <argp.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
