@@ -202,16 +202,21 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 	return object;
 }
 
-/* Commands. Each fills @answer and returns NULL, or it returns what is wrong. */
+/* Commands. Each fills the answer and returns NULL, or it returns what is wrong. */
 
-static const char *status(const struct commands *commands, const cJSON *request, cJSON *answer,
-			  uint64_t *later)
+struct exchange {
+	const cJSON *request;
+	cJSON *answer;
+	uint64_t later; /* ns until commands_trace() answers; 0: @answer is the answer */
+};
+
+static const char *status(const struct commands *commands, struct exchange *exchange)
 {
+	cJSON *answer = exchange->answer;
 	cJSON *gpus = cJSON_AddArrayToObject(answer, "gpus");
 	cJSON *clients = cJSON_AddArrayToObject(answer, "clients");
 	struct decider *decider = commands->decider;
 
-	(void)request, (void)later;
 	if (!gpus || !clients)
 		return "no memory";
 	decider_read_memory(decider);
@@ -229,22 +234,20 @@ static const char *status(const struct commands *commands, const cJSON *request,
 	return NULL;
 }
 
-static const char *policy(const struct commands *commands, const cJSON *request, cJSON *answer,
-			  uint64_t *later)
+static const char *policy(const struct commands *commands, struct exchange *exchange)
 {
-	const cJSON *name = cJSON_GetObjectItemCaseSensitive(request, "name");
+	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "name");
 	const struct policy *wanted = cJSON_IsString(name) ? policy_find(name->valuestring) : NULL;
 	struct scheduler *scheduler = commands->decider->scheduler;
 
-	(void)later;
 	if (name && !wanted)
 		return "no policy of that name";
 	if (wanted && wanted != scheduler->commanded) {
 		log_info("policy %s, by command", wanted->name);
 		scheduler_set_policy(scheduler, wanted);
 	}
-	cJSON_AddStringToObject(answer, "policy", scheduler->policy->name);
-	cJSON_AddStringToObject(answer, "policies", policy_names());
+	cJSON_AddStringToObject(exchange->answer, "policy", scheduler->policy->name);
+	cJSON_AddStringToObject(exchange->answer, "policies", policy_names());
 	return NULL;
 }
 
@@ -267,14 +270,12 @@ static struct client *find_client(const struct commands *commands, const cJSON *
 	return NULL;
 }
 
-static const char *hold(const struct commands *commands, const cJSON *request, cJSON *answer,
-			uint64_t *later)
+static const char *hold(const struct commands *commands, struct exchange *exchange)
 {
-	const cJSON *number = cJSON_GetObjectItemCaseSensitive(request, "client");
+	const cJSON *number = cJSON_GetObjectItemCaseSensitive(exchange->request, "client");
 	struct client *client = find_client(commands, number);
-	double seconds = seconds_of(request, COMMANDS_HOLD_MAX);
+	double seconds = seconds_of(exchange->request, COMMANDS_HOLD_MAX);
 
-	(void)later;
 	if (!client)
 		return "no client of that number";
 	if (seconds < 0)
@@ -282,8 +283,8 @@ static const char *hold(const struct commands *commands, const cJSON *request, c
 	log_info("client %llu is held for %.3f s, by command", (unsigned long long)client->number,
 		 seconds);
 	scheduler_hold(commands->decider->scheduler, client, (uint64_t)(seconds * 1e9));
-	add_number(answer, "client", client->number);
-	cJSON_AddNumberToObject(answer, "heldSeconds", seconds);
+	add_number(exchange->answer, "client", client->number);
+	cJSON_AddNumberToObject(exchange->answer, "heldSeconds", seconds);
 	return NULL;
 }
 
@@ -298,14 +299,12 @@ static const struct gpu *find_gpu(const struct commands *commands, const char *i
 	return id || (only && only->hh.next) ? NULL : only;
 }
 
-static const char *trace(const struct commands *commands, const cJSON *request, cJSON *answer,
-			 uint64_t *later)
+static const char *trace(const struct commands *commands, struct exchange *exchange)
 {
-	const cJSON *id = cJSON_GetObjectItemCaseSensitive(request, "gpu");
+	const cJSON *id = cJSON_GetObjectItemCaseSensitive(exchange->request, "gpu");
 	const struct gpu *gpu = find_gpu(commands, cJSON_GetStringValue(id));
-	double seconds = seconds_of(request, COMMANDS_TRACE_MAX);
+	double seconds = seconds_of(exchange->request, COMMANDS_TRACE_MAX);
 
-	(void)answer;
 	if (!gpu)
 		return id ? "no such GPU" : "no GPU, or several: say which";
 	if (seconds <= 0)
@@ -313,23 +312,21 @@ static const char *trace(const struct commands *commands, const cJSON *request, 
 	int r = scheduler_record(commands->decider->scheduler, gpu);
 	if (r < 0)
 		return r == -EBUSY ? "somebody else records" : "no memory";
-	*later = (uint64_t)(seconds * 1e9) + 1;
+	exchange->later = (uint64_t)(seconds * 1e9) + 1;
 	return NULL;
 }
 
 /* The loop runs: that is all. What other programs or tenants do must not change it. */
-static const char *health(const struct commands *commands, const cJSON *request, cJSON *answer,
-			  uint64_t *later)
+static const char *health(const struct commands *commands, struct exchange *exchange)
 {
-	(void)commands, (void)request, (void)later;
-	cJSON_AddStringToObject(answer, "health", "ok");
+	(void)commands;
+	cJSON_AddStringToObject(exchange->answer, "health", "ok");
 	return NULL;
 }
 
 static const struct {
 	const char *name;
-	const char *(*run)(const struct commands *commands, const cJSON *request, cJSON *answer,
-			   uint64_t *later);
+	const char *(*run)(const struct commands *commands, struct exchange *exchange);
 } table[] = {
 	{"health", health}, {"status", status}, {"policy", policy},
 	{"hold", hold},     {"trace", trace},
@@ -348,18 +345,19 @@ static char *print(cJSON *answer, const char *wrong)
 char *commands_answer(const struct commands *commands, const char *request, size_t size,
 		      uint64_t *later)
 {
-	cJSON *json = cJSON_ParseWithLength(request, size), *answer = cJSON_CreateObject();
+	cJSON *json = cJSON_ParseWithLength(request, size);
+	struct exchange exchange = {.request = json, .answer = cJSON_CreateObject()};
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "command"));
 	const char *wrong = name ? "unknown command" : "not a command";
 
-	*later = 0;
 	for (size_t i = 0; name && i < countof(table); i++)
 		if (strcmp(table[i].name, name) == 0)
-			wrong = table[i].run(commands, json, answer, later);
+			wrong = table[i].run(commands, &exchange);
 	cJSON_Delete(json);
+	*later = exchange.later;
 	if (!*later)
-		return print(answer, wrong);
-	cJSON_Delete(answer);
+		return print(exchange.answer, wrong);
+	cJSON_Delete(exchange.answer);
 	return NULL;
 }
 

@@ -627,11 +627,9 @@ int sessions_init(struct sessions *sessions)
 
 void sessions_deinit(struct sessions *sessions)
 {
-	struct session *session, *next;
-
 	sessions->stopping = true;
 	server_deinit(&sessions->server);
 	gpu_sockets_deinit(&sessions->gpu_sockets);
-	DL_FOREACH_SAFE (sessions->all, session, next)
-		session_free(session);
+	while (sessions->all)
+		session_free(sessions->all);
 }

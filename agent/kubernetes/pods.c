@@ -470,8 +470,6 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 
 void pods_free(struct pods *p)
 {
-	struct entry *entry, *next;
-
 	if (!p)
 		return;
 	if (p->request) {
@@ -479,8 +477,8 @@ void pods_free(struct pods *p)
 		end_request(p);
 	}
 	transfers_deinit(&p->transfers);
-	HASH_ITER (hh, p->table, entry, next)
-		table_remove(p, entry);
+	while (p->table)
+		table_remove(p, p->table);
 	loop_timer_deinit(&p->retry);
 	loop_timer_deinit(&p->notify);
 	kubeconfig_deinit(&p->server);

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>

@@ -17,7 +17,6 @@
 #include <sys/syscall.h>
 
 #include "weir/base.h"
-#include "weir/error.h"
 #include "weir/file.h"
 #include "weir/log.h"
 
