@@ -93,7 +93,7 @@ static const struct metric container_metrics[] = {
 	{"weir_latency_slo_missed", "1: over 0.1 % of the last 1000 starts or more were late.",
 	 METRIC_GAUGE, AT(missed)},
 	{"weir_container_clients", "Clients of the container.", METRIC_GAUGE, AT(quotas.clients)},
-	{"weir_container_demand_bits", "Demand bits that only these clients have.", METRIC_GAUGE,
+	{"weir_container_demand_slots", "Demand bits that only these clients have.", METRIC_GAUGE,
 	 AT(quotas.bits)},
 	{"weir_container_memory_accounts", "Processes of the container with memory accounts.",
 	 METRIC_GAUGE, AT(quotas.accounts)},
@@ -115,7 +115,7 @@ static const struct metric container_metrics[] = {
 static const struct metric gpu_metrics[] = {
 	{"weir_clients", "Clients connected, by GPU and level.", METRIC_GAUGE, AT(n_level),
 	 BY_LEVEL},
-	{"weir_demand_bits_refused_total",
+	{"weir_demand_slots_refused_total",
 	 "Times that a client above the lowest level got no demand bit of its own.", METRIC_COUNTER,
 	 METRIC_AT(struct gpu, bits_refused)},
 	{"weir_context_switches_total",

@@ -63,7 +63,7 @@ static void test_quotas(void **state)
 	close(refused);
 	rig_fetch("/metrics", answer, sizeof(answer));
 	expect_metric(answer, "weir_container_clients{", "2");
-	expect_metric(answer, "weir_container_demand_bits{", "2");
+	expect_metric(answer, "weir_container_demand_slots{", "2");
 	expect_metric(answer, "weir_container_memory_accounts{", "0");
 	expect_metric(answer, "weir_container_refused_total{", "1");
 	expect_metric(answer, "weir_container_compile_busy_total{", "0");

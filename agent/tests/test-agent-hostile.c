@@ -177,7 +177,7 @@ static void test_low_takes_no_bits(void **state)
 		assert_true(normals[i].bit < WEIR_BITS_OWN);
 	}
 	rig_fetch("/metrics", answer, sizeof(answer));
-	assert_non_null(strstr(answer, "\nweir_demand_bits_refused_total{gpu=\"GPU-"));
+	assert_non_null(strstr(answer, "\nweir_demand_slots_refused_total{gpu=\"GPU-"));
 	assert_true(agent.gpus.all->bits_refused == 0);
 	for (int i = 0; i < 9; i++)
 		fake_leave(&normals[i]);
