@@ -45,6 +45,8 @@ struct metric_objects {
 	void (*labels)(FILE *out, const void *object); /* writes `a="b",c="d"`; NULL: no labels */
 };
 
+#define METRIC_OBJECT(object) (&(struct metric_objects){.first = (object)})
+
 /* Writes all metrics of @table, which ends with a row without name. A metric that was renamed is
  * also written under its old name (metric.c has the list). */
 void metric_write_table(FILE *out, const struct metric *table,

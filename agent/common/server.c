@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,13 +65,10 @@ static int listen_at(const char *path, int type, mode_t mode)
 
 	char folder[sizeof(address.sun_path)];
 	memcpy(folder, path, strlen(path) + 1);
-	char *slash = strrchr(folder, '/');
-	if (slash && slash != folder) {
-		*slash = '\0';
-		/* Despite our umask: clients of all users must reach the socket. */
-		if (mkdir(folder, 0755) == 0 ? chmod(folder, 0755) < 0 : errno != EEXIST)
-			return -errno;
-	}
+	const char *parent = dirname(folder);
+	/* Despite our umask: clients of all users must reach the socket. */
+	if (mkdir(parent, 0755) == 0 ? chmod(parent, 0755) < 0 : errno != EEXIST)
+		return -errno;
 
 	if (lstat(path, &info) == 0) {
 		if (!S_ISSOCK(info.st_mode))

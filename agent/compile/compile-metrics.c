@@ -85,12 +85,10 @@ static void write_seconds(FILE *out, const struct compile_counters *counters)
 
 void compile_metrics_write(FILE *out, const struct compile *compile)
 {
-	const struct metric_objects service = {.first = compile};
-
-	metric_write_table(out, always, &service);
+	metric_write_table(out, always, METRIC_OBJECT(compile));
 	if (!compile->on)
 		return;
-	metric_write_table(out, while_on, &service);
+	metric_write_table(out, while_on, METRIC_OBJECT(compile));
 	write_refusals(out, &compile->counters);
 	write_seconds(out, &compile->counters);
 }

@@ -178,7 +178,7 @@ static void limit_memory(struct decider *decider, const struct tenant *tenant,
 	uint64_t limit = decider_memory_limit(decider, tenant, gpu, &cut);
 
 	if (memory && memory_limit(memory) != limit) {
-		memories_limit(decider->memories, tenant->key, gpu->id, limit);
+		atomic_store(&memory->limit.limit->limit, limit);
 		say_memory(tenant, gpu, memory_reserved(memory), limit);
 	}
 	if (cut)

@@ -127,9 +127,7 @@ static const struct metric reload_metrics[] = {
 
 void reload_metrics_write(FILE *out, const struct reload *reload)
 {
-	const struct metric_objects objects = {.first = reload};
-
-	metric_write_table(out, reload_metrics, &objects);
+	metric_write_table(out, reload_metrics, METRIC_OBJECT(reload));
 	metric_head(out, "weir_config_reloads_total", "counter",
 		    "Times that the file was read again, by result.");
 	fprintf(out,

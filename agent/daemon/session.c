@@ -493,8 +493,7 @@ void sessions_pods_changed(struct sessions *sessions)
 static int session_start(struct session *session, const struct container_identity *identity)
 {
 	struct sessions *sessions = session->sessions;
-	bool fresh;
-	int r = tenants_enter(sessions->tenants, identity, &session->tenant, &fresh);
+	int r = tenants_enter(sessions->tenants, identity, &session->tenant);
 
 	if (r == 0)
 		r = loop_io_init(&session->socket, sessions->loop, session->fd, EPOLLIN,
@@ -609,9 +608,8 @@ void sessions_metrics_write(FILE *out, const struct sessions *sessions)
 		 .end = SESSION_REFUSALS},
 		{0},
 	};
-	const struct metric_objects objects = {.first = sessions};
 
-	metric_write_table(out, table, &objects);
+	metric_write_table(out, table, METRIC_OBJECT(sessions));
 }
 
 int sessions_init(struct sessions *sessions)

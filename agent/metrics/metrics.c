@@ -261,13 +261,11 @@ static void write_gpus(FILE *out, const struct gpu *gpus)
 
 static void write_agent(FILE *out, const struct metrics_input *input)
 {
-	const struct metric_objects agent = {.first = input};
-
 	metric_info(out, "weir_build_info", "The agent's version.", "version", WEIR_VERSION);
 	metric_info(out, "weir_policy_info", "The policy in force.", "policy", input->policy);
-	metric_write_table(out, agent_metrics, &agent);
+	metric_write_table(out, agent_metrics, METRIC_OBJECT(input));
 	if (input->kubernetes)
-		metric_write_table(out, kubernetes_metrics, &agent);
+		metric_write_table(out, kubernetes_metrics, METRIC_OBJECT(input));
 }
 
 int metrics_write(FILE *out, const struct metrics_input *input)

@@ -88,7 +88,5 @@ static const struct metric process_metrics[] = {
 
 void process_metrics_write(FILE *out)
 {
-	const struct metric_objects agent = {.first = process_metrics};
-
-	metric_write_table(out, process_metrics, &agent);
+	metric_write_table(out, process_metrics, METRIC_OBJECT(process_metrics));
 }

@@ -2,6 +2,8 @@
 
 #include "common/units.h"
 
+#include "weir/base.h"
+
 bool objective_parse(const char *text, uint64_t *ns)
 {
 	uint64_t value;
@@ -24,9 +26,8 @@ void objective_count(struct objective *objective, uint64_t ns, const struct acco
 		objective->late += step[ACCOUNT_STARTS_LATE];
 		return;
 	}
-	uint64_t most = step[ACCOUNT_WAIT_TIME] / ns;
 	objective->starts += step[ACCOUNT_LAUNCHES];
-	objective->late += most < step[ACCOUNT_WAITS] ? most : step[ACCOUNT_WAITS];
+	objective->late += smaller(step[ACCOUNT_WAIT_TIME] / ns, step[ACCOUNT_WAITS]);
 }
 
 void objective_add(struct objective *sum, const struct objective *more)

@@ -1,5 +1,7 @@
 #include "scheduler/max-blocking-time.h"
 
+#include "weir/base.h"
+
 #define ANY UINT64_MAX /* ns: it does not matter */
 
 void max_blocking_time_begin(struct max_blocking_look *look)
@@ -31,10 +33,9 @@ void max_blocking_time_add(struct max_blocking_look *look, struct max_blocking_c
 	look->clients[level]++;
 	if (!is_at_work(client, status, now))
 		return;
-	if (slo && slo / 2 < ns)
-		ns = slo / 2;
-	if (ns < look->least[level])
-		look->least[level] = ns;
+	if (slo)
+		ns = smaller(ns, slo / 2);
+	look->least[level] = smaller(look->least[level], ns);
 	look->concurrent[level] += (atomic_load(&status->flags) & WEIR_STATUS_CONCURRENT) != 0;
 }
 
@@ -58,7 +59,7 @@ void max_blocking_time_find(const struct max_blocking_look *look, bool may_retur
 
 	for (int level = WEIR_LEVELS - 1; level >= 0; level--) {
 		uint64_t each = least == ANY ? 0 : least / n;
-		out[level] = each < MAX_BLOCKING_TIME_MAX ? (uint32_t)each : MAX_BLOCKING_TIME_MAX;
-		least = look->least[level] < least ? look->least[level] : least;
+		out[level] = (uint32_t)smaller(each, MAX_BLOCKING_TIME_MAX);
+		least = smaller(least, look->least[level]);
 	}
 }

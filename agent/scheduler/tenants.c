@@ -35,14 +35,13 @@ static void name_it(struct tenant *tenant)
 }
 
 int tenants_enter(struct tenants *tenants, const struct container_identity *identity,
-		  struct tenant **out, bool *fresh)
+		  struct tenant **out)
 {
 	struct tenant *tenant;
 	char key[sizeof(tenant->key)];
 
 	format_key(key, sizeof(key), identity);
 	HASH_FIND_STR(tenants->all, key, tenant);
-	*fresh = !tenant;
 	if (!tenant) {
 		tenant = calloc(1, sizeof(*tenant));
 		if (!tenant)

@@ -73,9 +73,9 @@ struct tenants {
 	unsigned n_idle;
 };
 
-/* The tenant of a process, with one session more. @fresh: it is new. -ENOMEM. */
+/* The tenant of a process, with one session more. -ENOMEM. */
 int tenants_enter(struct tenants *tenants, const struct container_identity *identity,
-		  struct tenant **out, bool *fresh);
+		  struct tenant **out);
 void tenants_leave(struct tenants *tenants, struct tenant *tenant, uint64_t now);
 /* Forgets tenants that were idle for long. */
 void tenants_prune(struct tenants *tenants, uint64_t now);

@@ -20,7 +20,6 @@ struct name {
 
 struct reader {
 	struct trace trace;
-	size_t room_clients, room_work;
 	struct name *names; /* hash */
 	const char *file;
 	unsigned line;
@@ -103,16 +102,15 @@ static int read_number(struct reader *reader, const char *text, uint32_t max, ui
 	return 0;
 }
 
-static int grow(void *entries, size_t n, size_t *room, size_t size)
+/* Makes room for one more than @n. The room is 64, or a power of two. */
+static int grow(void *entries, size_t n, size_t size)
 {
-	if (n < *room)
+	if (n && (n < 64 || n & (n - 1)))
 		return 0;
-	size_t larger = *room ? 2 * *room : 64;
-	void *more = realloc(*(void **)entries, larger * size);
+	void *more = realloc(*(void **)entries, (n ? 2 * n : 64) * size);
 	if (!more)
 		return -ENOMEM;
 	*(void **)entries = more;
-	*room = larger;
 	return 0;
 }
 
@@ -126,7 +124,7 @@ static int add_client(struct reader *reader, const struct trace_client *client)
 	HASH_FIND_STR(reader->names, client->name, name);
 	if (name)
 		return fail(reader, "client `%s` is defined twice", client->name);
-	int r = grow(&trace->clients, trace->n_clients, &reader->room_clients, sizeof(*client));
+	int r = grow(&trace->clients, trace->n_clients, sizeof(*client));
 	if (r < 0 || !(name = calloc(1, sizeof(*name))))
 		return -ENOMEM;
 	memcpy(name->text, client->name, sizeof(name->text));
@@ -235,7 +233,7 @@ static int read_work(struct reader *reader)
 	if (trace->n_work == TRACE_WORK_MAX)
 		return fail(reader, "expected at most %u lines of work", TRACE_WORK_MAX);
 	work.client = name->client;
-	int r = grow(&trace->work, trace->n_work, &reader->room_work, sizeof(work));
+	int r = grow(&trace->work, trace->n_work, sizeof(work));
 	if (r == 0)
 		trace->work[trace->n_work++] = work;
 	return r;

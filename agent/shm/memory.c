@@ -324,14 +324,6 @@ int memories_enter(struct memories *memories, const struct memory_owner *owner, 
 	return slot;
 }
 
-void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit)
-{
-	struct memory *memory = memories_get(memories, tenant, gpu);
-
-	if (memory)
-		atomic_store(&memory->limit.limit->limit, limit);
-}
-
 uint64_t memory_limit(const struct memory *memory)
 {
 	return atomic_load(&memory->limit.limit->limit);

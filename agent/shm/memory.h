@@ -78,8 +78,6 @@ struct memory *memories_find(struct memories *memories, const struct memory_owne
  * errno. */
 int memories_enter(struct memories *memories, const struct memory_owner *owner, pid_t pid,
 		   int process, struct memory **out);
-/* Does nothing without an open account. */
-void memories_limit(struct memories *memories, const char *tenant, const char *gpu, uint64_t limit);
 
 /* NULL: none is open. */
 struct memory *memories_get(struct memories *memories, const char *tenant, const char *gpu);

@@ -12,9 +12,9 @@ struct actor {
 	struct run_queue_entry entry;
 	const struct trace_client *traits;
 	struct sim_client *stats;
-	struct actor *prev, *next; /* in sim.runnable of its level */
-	struct actor *changed;     /* the next that the agent has not looked at */
-	bool is_changed, runnable, started;
+	struct actor *prev, *next;                 /* in sim.runnable of its level */
+	struct actor *changed_prev, *changed_next; /* in sim.changed; NULL: not in it */
+	bool runnable, started;
 	/* Requests: a ring that grows. */
 	struct request *queue;
 	uint32_t room, first, n;
@@ -50,7 +50,7 @@ struct sim {
 	struct actor *ending;         /* its launch ends beside the current one's; or NULL */
 	uint64_t phase_end, slice_end;
 
-	struct actor *changed, *last_changed; /* a list, in order of time */
+	struct actor *changed; /* since the agent's last look, in order of time */
 	uint64_t look_at, timer_at;
 	uint64_t window_end;
 };

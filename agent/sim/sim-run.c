@@ -71,16 +71,15 @@ static uint64_t launches(const struct actor *actor)
 /* The agent looks. */
 static void look(struct sim *sim)
 {
-	struct actor *actor, *next;
-	struct actor *changed = take(sim->changed);
+	struct actor *changed = take(sim->changed), *actor, *next;
 
-	for (actor = changed; actor; actor = actor->changed) {
+	for (actor = changed; actor; actor = actor->changed_next) {
 		run_queues_ran(&actor->entry, actor->unseen);
 		actor->unseen = 0;
 	}
 	for (actor = changed; actor; actor = next) {
-		next = actor->changed;
-		actor->is_changed = false;
+		next = actor->changed_next;
+		actor->changed_prev = NULL;
 		run_queues_work(&sim->queues, &actor->entry, launches(actor), actor->outstanding,
 				sim->now);
 	}

@@ -16,12 +16,8 @@ void sim_note(const struct sim *sim, const char *event, const struct actor *acto
 
 void sim_mark_changed(struct sim *sim, struct actor *actor)
 {
-	if (actor->is_changed)
-		return;
-	actor->is_changed = true;
-	actor->changed = NULL;
-	*(sim->changed ? &sim->last_changed->changed : &sim->changed) = actor;
-	sim->last_changed = actor;
+	if (!actor->changed_prev)
+		DL_APPEND2(sim->changed, actor, changed_prev, changed_next);
 }
 
 static void look_soon(struct sim *sim)

@@ -25,10 +25,9 @@ static struct tenant *add(struct tenants *tenants, const char *id, const char *n
 	struct container_identity identity = {.in_pod = true};
 	struct tenant *tenant;
 	struct usage *usage;
-	bool fresh;
 
 	snprintf(identity.container_id, sizeof(identity.container_id), "%s", id);
-	assert_int_equal(tenants_enter(tenants, &identity, &tenant, &fresh), 0);
+	assert_int_equal(tenants_enter(tenants, &identity, &tenant), 0);
 	snprintf(tenant->namespace_, sizeof(tenant->namespace_), "%s", "ns");
 	snprintf(tenant->pod, sizeof(tenant->pod), "%s", "web\\\"\n");
 	snprintf(tenant->container, sizeof(tenant->container), "%s", name);

@@ -39,9 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tenants tenants = {0};
 	struct tenant *tenant;
 	struct usage *usage;
-	bool fresh;
 
-	if (tenants_enter(&tenants, &identity, &tenant, &fresh) < 0 ||
+	if (tenants_enter(&tenants, &identity, &tenant) < 0 ||
 	    !(usage = tenant_usage(tenant, &gpu)))
 		abort();
 	tenant->clients = &client;
