@@ -80,8 +80,11 @@ static void answer(struct compile_request *request, enum weir_compile_status sta
 static void answer_all(struct compile_job *job, enum weir_compile_status status, const char *text,
 		       int fd)
 {
-	while (job->requests)
-		answer(job->requests, status, text, fd);
+	struct compile_request *request, *next;
+
+	DL_FOREACH_SAFE2 (job->requests, request, next, job_next) {
+		answer(request, status, text, fd);
+	}
 }
 
 static void job_free(struct compile_job *job)
@@ -598,9 +601,11 @@ void compile_ask(struct compile *compile, struct compile_client *client, uint32_
 
 void compile_leave(struct compile_client *client)
 {
-	while (client->requests) {
-		struct compile_job *job = client->requests->job;
-		request_free(client->requests);
+	struct compile_request *request, *next;
+
+	DL_FOREACH_SAFE (client->requests, request, next) {
+		struct compile_job *job = request->job;
+		request_free(request);
 		if (job && !job->requests && !job->running)
 			job_free(job);
 	}
@@ -665,8 +670,11 @@ int compile_init(struct compile *compile, struct loop *loop, const struct config
 
 void compile_deinit(struct compile *compile)
 {
-	while (compile->jobs)
-		job_free(compile->jobs);
+	struct compile_job *job, *next;
+
+	HASH_ITER (hh, compile->jobs, job, next) {
+		job_free(job);
+	}
 	cache_deinit(&compile->cache);
 	hash_queue_deinit(&compile->hashes);
 	closep(&compile->program.fd);

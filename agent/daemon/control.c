@@ -164,7 +164,10 @@ int control_init(struct control *control, struct loop *loop, const char *path,
 
 void control_deinit(struct control *control)
 {
+	struct control_peer *peer, *next;
+
 	server_deinit(&control->server);
-	while (control->peers)
-		peer_free(control->peers);
+	DL_FOREACH_SAFE (control->peers, peer, next) {
+		peer_free(peer);
+	}
 }

@@ -625,9 +625,12 @@ int sessions_init(struct sessions *sessions)
 
 void sessions_deinit(struct sessions *sessions)
 {
+	struct session *session, *next;
+
 	sessions->stopping = true;
 	server_deinit(&sessions->server);
 	gpu_sockets_deinit(&sessions->gpu_sockets);
-	while (sessions->all)
-		session_free(sessions->all);
+	DL_FOREACH_SAFE (sessions->all, session, next) {
+		session_free(session);
+	}
 }
