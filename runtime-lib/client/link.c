@@ -190,7 +190,7 @@ void link_open(struct client *client)
 	link->newest = *binding;
 	pthread_mutex_unlock(&state.lock);
 	binding_exchange(client, binding);
-	ledger_answered();
+	ledger_ask_again(false);
 }
 
 /* The agent has died. Nobody else would open our hold word, or clear the bit
@@ -255,7 +255,7 @@ void link_receive(struct client *client, uint64_t now)
 		/* Another agent does not know about our memory. */
 		if (binding && message.header.type == WEIR_WELCOME) {
 			link_of(client)->retry_delay = 0;
-			ledger_stale();
+			ledger_ask_again(true);
 		}
 		if (binding)
 			hand_over(client, binding);

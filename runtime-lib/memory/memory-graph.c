@@ -62,7 +62,6 @@ static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 		return true;
 	if (bytes >= UNKNOWN || real(cuCtxGetCurrent)(&claim->context) != CUDA_SUCCESS)
 		return false;
-	ledger_has_graphs(ledger);
 	claim->ledger = ledger;
 	claim->size = bytes;
 	bool fits = ledger_add_graph(ledger, bytes);

@@ -32,9 +32,9 @@ struct ledger {
 	uint64_t published;
 	CUmemoryPool pools[POOLS_MAX];
 	size_t n_pools;
-	bool graphs;
 	uint64_t tickets, settled;
 	_Atomic int readers; /* threads that use handles of pools */
+	_Atomic bool graphs; /* some may allocate: their memory counts as a pool */
 };
 
 static struct ledger ledgers[DEVICES_MAX] = {
@@ -180,22 +180,22 @@ static bool try_take(struct ledger *ledger, uint64_t bytes)
 	return done;
 }
 
-void ledger_force(struct ledger *ledger, uint64_t bytes)
+static void change(struct ledger *ledger, uint64_t bytes, bool more)
 {
 	pthread_mutex_lock(&ledger->lock);
-	count(ledger, absurd(bytes) ? 0 : bytes, true);
+	count(ledger, absurd(bytes) ? 0 : bytes, more);
 	publish(ledger);
 	pthread_mutex_unlock(&ledger->lock);
 }
 
+void ledger_force(struct ledger *ledger, uint64_t bytes)
+{
+	change(ledger, bytes, true);
+}
+
 void ledger_drop(struct ledger *ledger, uint64_t bytes)
 {
-	if (absurd(bytes))
-		return;
-	pthread_mutex_lock(&ledger->lock);
-	count(ledger, bytes, false);
-	publish(ledger);
-	pthread_mutex_unlock(&ledger->lock);
+	change(ledger, bytes, false);
 }
 
 /* The handles stay valid until pools_release(). */
@@ -321,11 +321,6 @@ bool ledger_take(struct ledger *ledger, uint64_t bytes)
 	return false;
 }
 
-bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes)
-{
-	return ledger_take(ledger, account_chunks(bytes));
-}
-
 /* Nothing is allocated yet, so it may be too much at first. */
 static bool add(struct ledger *ledger, uint64_t *count, int64_t more)
 {
@@ -360,6 +355,7 @@ bool ledger_add_contexts(CUdevice device, int64_t more)
 
 bool ledger_add_graph(struct ledger *ledger, uint64_t bytes)
 {
+	atomic_store(&ledger->graphs, true);
 	return add(ledger, &ledger->instantiated, (int64_t)bytes);
 }
 
@@ -408,13 +404,6 @@ void ledger_remove_pool(CUmemoryPool pool)
 			remove_pool(&ledgers[i], pool);
 }
 
-void ledger_has_graphs(struct ledger *ledger)
-{
-	pthread_mutex_lock(&ledger->lock);
-	ledger->graphs = true;
-	pthread_mutex_unlock(&ledger->lock);
-}
-
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved)
 {
 	pthread_mutex_lock(&ledger->lock);
@@ -448,7 +437,7 @@ static void *ask_again(void *unused)
 	return NULL;
 }
 
-static void ask_of(bool all)
+void ledger_ask_again(bool all)
 {
 	bool any = false;
 
@@ -462,16 +451,6 @@ static void ask_of(bool all)
 	}
 	if (any)
 		thread_start(ask_again, "weir-memory");
-}
-
-void ledger_stale(void)
-{
-	ask_of(true);
-}
-
-void ledger_answered(void)
-{
-	ask_of(false);
 }
 
 void ledger_forget(void)

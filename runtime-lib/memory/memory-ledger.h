@@ -27,7 +27,8 @@ void ledger_drop(struct ledger *ledger, uint64_t bytes);
  * agent. */
 bool ledger_add_variables(int64_t bytes);
 bool ledger_add_contexts(CUdevice device, int64_t more);
-/* A graph that allocates @bytes is to be instantiated. */
+/* A graph that allocates @bytes is to be instantiated. From now on the graphs' own memory counts as
+ * a pool. */
 bool ledger_add_graph(struct ledger *ledger, uint64_t bytes);
 /* It is no more, or was not. Until ledger_settle(), the device may still have what it allocated. */
 void ledger_drop_graph(struct ledger *ledger, uint64_t bytes);
@@ -36,23 +37,18 @@ void ledger_drop_graph(struct ledger *ledger, uint64_t bytes);
  * the pool's handle here. */
 bool ledger_add_pool(struct ledger *ledger, CUmemoryPool pool);
 void ledger_remove_pool(CUmemoryPool pool);
-/* Before a stream-ordered allocation: takes whole chunks, which ledger_settle() gives back. */
-bool ledger_take_for_pool(struct ledger *ledger, uint64_t bytes);
 /* Reads what the pools have, and gives back @taken as it was taken for them. False: the container
  * exceeds the limit, although the pools gave back to the GPU what they could. */
 bool ledger_settle(struct ledger *ledger, uint64_t taken);
-/* From now on the graphs' own memory counts as a pool. */
-void ledger_has_graphs(struct ledger *ledger);
 
 /* The limit, and what all processes of the container have reserved. False: no limit. */
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved);
 /* It has an account, so allocations from pools are recorded. */
 bool ledger_counts(const struct ledger *ledger);
 
-/* Any thread: another agent has come, so the accounts must be asked for again. */
-void ledger_stale(void);
-/* Any thread: an agent has answered, so the accounts that are missing are asked for again. */
-void ledger_answered(void);
+/* Any thread: an agent has answered, so the accounts that are missing are asked for again. @all:
+ * another agent has come, so all are. */
+void ledger_ask_again(bool all);
 /* In a forked child, which has no GPU memory. */
 void ledger_forget(void);
 

@@ -1,5 +1,6 @@
 /* Stream-ordered memory, and memory that graphs own. Pools count as what they hold of the GPU: the
  * driver grows them in its own steps, and shrinks them late. */
+#include "memory/memory-account.h"
 #include "memory/memory.h"
 
 #include "weir/log.h"
@@ -38,9 +39,8 @@ static bool claim(struct stream_claim *claim, size_t size, CUmemoryPool pool)
 	*claim = (struct stream_claim){.size = size, .pool = pool};
 	if (!pools_here(&claim->ledger))
 		return false;
-	if (!claim->ledger)
-		return true;
-	return ledger_take_for_pool(claim->ledger, size);
+	/* Whole chunks, which ledger_settle() gives back. */
+	return !claim->ledger || ledger_take(claim->ledger, account_chunks(size));
 }
 
 /* If the pool grew beyond the limit, the allocation is undone. */

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <utlist.h>
 
 #define BUCKETS    1024u
 #define LINKED_MAX 64u
@@ -41,13 +42,12 @@ static struct code **bucket_of(const void *handle)
 	return &state.buckets[(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32 & (BUCKETS - 1)];
 }
 
-static struct code **find(const void *handle)
+static struct code *find(const void *handle)
 {
-	struct code **at = bucket_of(handle);
+	struct code *code;
 
-	while (*at && (*at)->handle != handle)
-		at = &(*at)->next;
-	return at;
+	LL_SEARCH_SCALAR(*bucket_of(handle), code, handle, handle);
+	return code;
 }
 
 static void code_free(struct code *code)
@@ -57,26 +57,16 @@ static void code_free(struct code *code)
 	free(code);
 }
 
-static struct code *unlink_code(struct code **at)
-{
-	struct code *code = *at;
-
-	*at = code->next;
-	return code;
-}
-
 /* Takes over @code. */
 static void put(struct code *code)
 {
-	struct code *former = NULL;
+	struct code **bucket = bucket_of(code->handle);
 
 	pthread_mutex_lock(&state.lock);
-	struct code **at = find(code->handle);
-	if (*at) /* we missed its end, or it has a new record */
-		former = unlink_code(at);
-	at = bucket_of(code->handle);
-	code->next = *at;
-	*at = code;
+	struct code *former = find(code->handle);
+	if (former) /* we missed its end, or it has a new record */
+		LL_DELETE(*bucket, former);
+	LL_PREPEND(*bucket, code);
 	pthread_mutex_unlock(&state.lock);
 	code_free(former);
 }
@@ -165,20 +155,17 @@ void code_loaded(const void *handle, bool library, const void *data, size_t size
 /* Takes out the code of this handle with its parts, or all code of the context. */
 static struct code *take_out(const void *handle, CUcontext context)
 {
-	struct code *gone = NULL;
+	struct code *gone = NULL, *code, *next;
 
 	pthread_mutex_lock(&state.lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
-		for (struct code **at = &state.buckets[i]; *at;) {
-			const struct code *code = *at;
+		LL_FOREACH_SAFE(state.buckets[i], code, next)
+		{
 			if (handle ? code->handle != handle && code->library != handle
-				   : code->context != context) {
-				at = &(*at)->next;
+				   : code->context != context)
 				continue;
-			}
-			struct code *taken = unlink_code(at);
-			taken->next = gone;
-			gone = taken;
+			LL_DELETE(state.buckets[i], code);
+			LL_PREPEND(gone, code);
 		}
 	}
 	pthread_mutex_unlock(&state.lock);
@@ -187,10 +174,11 @@ static struct code *take_out(const void *handle, CUcontext context)
 
 void code_forget(struct code *gone)
 {
-	while (gone) {
-		struct code *next = gone->next;
-		code_free(gone);
-		gone = next;
+	struct code *code, *next;
+
+	LL_FOREACH_SAFE(gone, code, next)
+	{
+		code_free(code);
 	}
 }
 
@@ -213,10 +201,11 @@ struct code *code_take(CUcontext context)
 
 void code_put_back(struct code *taken)
 {
-	while (taken) {
-		struct code *next = taken->next;
-		put(taken);
-		taken = next;
+	struct code *code, *next;
+
+	LL_FOREACH_SAFE(taken, code, next)
+	{
+		put(code);
 	}
 }
 
@@ -233,8 +222,8 @@ void code_part_of(CUlibrary library, CUmodule module)
 	struct code code = {.handle = module, .library = library, .context = current()};
 
 	pthread_mutex_lock(&state.lock);
-	const struct code *whole = *find(library);
-	bool known = *find(module);
+	const struct code *whole = find(library);
+	bool known = find(module);
 	if (whole && !known) {
 		code.image = image_ref(whole->image);
 		code.reason = whole->reason;
@@ -250,7 +239,7 @@ struct image *code_image(const void *handle, const char **reason)
 
 	*reason = "no PTX came with it";
 	pthread_mutex_lock(&state.lock);
-	const struct code *code = *find(handle);
+	const struct code *code = find(handle);
 	if (code) {
 		image = image_ref(code->image);
 		*reason = code->reason;

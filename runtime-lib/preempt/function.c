@@ -374,17 +374,22 @@ void function_prefers(struct client *client, CUfunction handle, CUfunc_cache con
 	function_changed(client, handle);
 }
 
+static void free_record(struct function *function)
+{
+	function->loaded = NULL;
+	atomic_store(&function->rewritten, NULL);
+	atomic_store(&function->origin.owner, NULL);
+	atomic_store(&function->state, FUNCTION_FREE);
+	atomic_store(&function->key, 0);
+}
+
 static void forget(struct function *function, bool module)
 {
 	if (function->loaded && function->origin.library)
 		atomic_fetch_sub(&kernels_ready, 1);
 	rewrite_unload(function->loaded, module);
-	function->loaded = NULL;
 	function->request = 0;
-	atomic_store(&function->rewritten, NULL);
-	atomic_store(&function->origin.owner, NULL);
-	atomic_store(&function->state, FUNCTION_FREE);
-	atomic_store(&function->key, 0);
+	free_record(function);
 	atomic_fetch_sub(&used, 1);
 }
 
@@ -472,11 +477,7 @@ void function_fork(void)
 	rewrite_fork();
 	function_for_each(f)
 	{
-		f->loaded = NULL;
-		atomic_store(&f->rewritten, NULL);
-		atomic_store(&f->origin.owner, NULL);
-		atomic_store(&f->state, FUNCTION_FREE);
-		atomic_store(&f->key, 0);
+		free_record(f);
 	}
 	atomic_store(&used, 0);
 	atomic_store(&kernels_ready, 0);

@@ -155,6 +155,16 @@ static struct image *keep_container(const char *data, size_t size)
 			     container.size);
 }
 
+/* The first four bytes; 0 if there are fewer. */
+static uint32_t magic_of(const char *data, size_t size)
+{
+	uint32_t magic = 0;
+
+	if (size ? size >= sizeof(magic) : strnlen(data, sizeof(magic)) == sizeof(magic))
+		memcpy(&magic, data, sizeof(magic));
+	return magic;
+}
+
 static bool runs_on(const struct fatbin_entry *entry, unsigned sm)
 {
 	if (entry->kind != FATBIN_ELF || entry->sm > sm || entry->sm / 10 != sm / 10)
@@ -185,12 +195,9 @@ struct image *image_for(struct image *image, unsigned sm)
 {
 	const char *entries = image->bytes + sizeof(struct fatbin_container);
 	struct filter filter = {0};
-	uint32_t magic;
 
-	if (image->size < sizeof(struct fatbin_container))
-		return image_ref(image);
-	memcpy(&magic, image->bytes, sizeof(magic));
-	if (magic != FATBIN_MAGIC)
+	if (image->size < sizeof(struct fatbin_container) ||
+	    magic_of(image->bytes, image->size) != FATBIN_MAGIC)
 		return image_ref(image);
 	uint64_t size = image->size - sizeof(struct fatbin_container);
 	return find_machine_code(entries, size, sm, &filter) ? new_container(&filter, entries, size)
@@ -212,16 +219,6 @@ static struct image *keep_text(const char *data, size_t size)
 	if (image)
 		memcpy(image->bytes, data, length);
 	return image;
-}
-
-/* The first four bytes; 0 if there are fewer. */
-static uint32_t magic_of(const char *data, size_t size)
-{
-	uint32_t magic = 0;
-
-	if (size ? size >= sizeof(magic) : strnlen(data, sizeof(magic)) == sizeof(magic))
-		memcpy(&magic, data, sizeof(magic));
-	return magic;
 }
 
 /* What is in a compiler's wrapper, which holds addresses, so it is never from a file. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <utlist.h>
 
 #define FORMS        (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
 #define KEPT_FOR     NS_PER_S /* ns that a launch may take */
@@ -315,7 +316,7 @@ const struct rewritten *rewrite_load(const struct origin *origin, const char *ke
 
 void rewrite_unload(const struct rewritten *rewritten, bool module)
 {
-	struct loaded *loaded, **at_end = &kept;
+	struct loaded *loaded, *old, *next;
 	uint64_t now = monotonic_now();
 
 	if (!rewritten)
@@ -323,17 +324,16 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	if (module)
 		real(cuModuleUnload)(rewritten->module);
 	loaded = container_of((struct rewritten *)rewritten, struct loaded, rewritten);
-	loaded->next = NULL;
 	loaded->until = now + KEPT_FOR;
 	pthread_mutex_lock(&lock);
-	while (kept && kept->until < now) {
-		struct loaded *old = kept;
-		kept = kept->next;
+	LL_FOREACH_SAFE(kept, old, next)
+	{
+		if (old->until >= now)
+			continue;
+		LL_DELETE(kept, old);
 		free(old);
 	}
-	while (*at_end)
-		at_end = &(*at_end)->next;
-	*at_end = loaded;
+	LL_APPEND(kept, loaded);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -16,12 +16,9 @@
 struct client clients[CLIENTS_MAX];
 _Atomic uint32_t clients_used;
 
-void ledger_stale(void)
+void ledger_ask_again(bool all)
 {
-}
-
-void ledger_answered(void)
-{
+	(void)all;
 }
 
 void worker_wake(void)
