@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <utlist.h>
 
 #define BUCKETS    1024u
 #define LINKED_MAX 64u
@@ -42,12 +41,13 @@ static struct code **bucket_of(const void *handle)
 	return &state.buckets[(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32 & (BUCKETS - 1)];
 }
 
-static struct code *find(const void *handle)
+static struct code **find(const void *handle)
 {
-	struct code *code;
+	struct code **at = bucket_of(handle);
 
-	LL_SEARCH_SCALAR(*bucket_of(handle), code, handle, handle);
-	return code;
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	return at;
 }
 
 static void code_free(struct code *code)
@@ -57,16 +57,26 @@ static void code_free(struct code *code)
 	free(code);
 }
 
+static struct code *unlink_code(struct code **at)
+{
+	struct code *code = *at;
+
+	*at = code->next;
+	return code;
+}
+
 /* Takes over @code. */
 static void put(struct code *code)
 {
-	struct code **bucket = bucket_of(code->handle);
+	struct code *former = NULL;
 
 	pthread_mutex_lock(&state.lock);
-	struct code *former = find(code->handle);
-	if (former) /* we missed its end, or it has a new record */
-		LL_DELETE(*bucket, former);
-	LL_PREPEND(*bucket, code);
+	struct code **at = find(code->handle);
+	if (*at) /* we missed its end, or it has a new record */
+		former = unlink_code(at);
+	at = bucket_of(code->handle);
+	code->next = *at;
+	*at = code;
 	pthread_mutex_unlock(&state.lock);
 	code_free(former);
 }
@@ -155,17 +165,20 @@ void code_loaded(const void *handle, bool library, const void *data, size_t size
 /* Takes out the code of this handle with its parts, or all code of the context. */
 static struct code *take_out(const void *handle, CUcontext context)
 {
-	struct code *gone = NULL, *code, *next;
+	struct code *gone = NULL;
 
 	pthread_mutex_lock(&state.lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
-		LL_FOREACH_SAFE(state.buckets[i], code, next)
-		{
+		for (struct code **at = &state.buckets[i]; *at;) {
+			const struct code *code = *at;
 			if (handle ? code->handle != handle && code->library != handle
-				   : code->context != context)
+				   : code->context != context) {
+				at = &(*at)->next;
 				continue;
-			LL_DELETE(state.buckets[i], code);
-			LL_PREPEND(gone, code);
+			}
+			struct code *taken = unlink_code(at);
+			taken->next = gone;
+			gone = taken;
 		}
 	}
 	pthread_mutex_unlock(&state.lock);
@@ -174,11 +187,10 @@ static struct code *take_out(const void *handle, CUcontext context)
 
 void code_forget(struct code *gone)
 {
-	struct code *code, *next;
-
-	LL_FOREACH_SAFE(gone, code, next)
-	{
-		code_free(code);
+	while (gone) {
+		struct code *next = gone->next;
+		code_free(gone);
+		gone = next;
 	}
 }
 
@@ -201,11 +213,10 @@ struct code *code_take(CUcontext context)
 
 void code_put_back(struct code *taken)
 {
-	struct code *code, *next;
-
-	LL_FOREACH_SAFE(taken, code, next)
-	{
-		put(code);
+	while (taken) {
+		struct code *next = taken->next;
+		put(taken);
+		taken = next;
 	}
 }
 
@@ -222,8 +233,8 @@ void code_part_of(CUlibrary library, CUmodule module)
 	struct code code = {.handle = module, .library = library, .context = current()};
 
 	pthread_mutex_lock(&state.lock);
-	const struct code *whole = find(library);
-	bool known = find(module);
+	const struct code *whole = *find(library);
+	bool known = *find(module);
 	if (whole && !known) {
 		code.image = image_ref(whole->image);
 		code.reason = whole->reason;
@@ -239,7 +250,7 @@ struct image *code_image(const void *handle, const char **reason)
 
 	*reason = "no PTX came with it";
 	pthread_mutex_lock(&state.lock);
-	const struct code *code = find(handle);
+	const struct code *code = *find(handle);
 	if (code) {
 		image = image_ref(code->image);
 		*reason = code->reason;

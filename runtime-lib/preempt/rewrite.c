@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <utlist.h>
 
 #define FORMS        (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
 #define KEPT_FOR     NS_PER_S /* ns that a launch may take */
@@ -316,7 +315,7 @@ const struct rewritten *rewrite_load(const struct origin *origin, const char *ke
 
 void rewrite_unload(const struct rewritten *rewritten, bool module)
 {
-	struct loaded *loaded, *old, *next;
+	struct loaded *loaded, **at_end = &kept;
 	uint64_t now = monotonic_now();
 
 	if (!rewritten)
@@ -324,16 +323,17 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	if (module)
 		real(cuModuleUnload)(rewritten->module);
 	loaded = container_of((struct rewritten *)rewritten, struct loaded, rewritten);
+	loaded->next = NULL;
 	loaded->until = now + KEPT_FOR;
 	pthread_mutex_lock(&lock);
-	LL_FOREACH_SAFE(kept, old, next)
-	{
-		if (old->until >= now)
-			continue;
-		LL_DELETE(kept, old);
+	while (kept && kept->until < now) {
+		struct loaded *old = kept;
+		kept = kept->next;
 		free(old);
 	}
-	LL_APPEND(kept, loaded);
+	while (*at_end)
+		at_end = &(*at_end)->next;
+	*at_end = loaded;
 	pthread_mutex_unlock(&lock);
 }
 
