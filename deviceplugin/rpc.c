@@ -252,11 +252,12 @@ static void server_unless_used(struct rpc_server *server)
 	rpc->live--;
 }
 
-static void call_unless_pending(struct rpc_call *call)
+/* One event of @call was delivered. The last one frees @call. */
+static void call_delivered(struct rpc_call *call)
 {
 	struct rpc_server *server = call->server;
 
-	if (call->pending)
+	if (--call->pending)
 		return;
 	if (call->announced && !server->closing)
 		server->service->ended(server->owner, call);
@@ -325,10 +326,9 @@ static void call_sent(struct event *event, bool ok)
 	struct rpc_call *call = container_of(event, struct rpc_call, sent);
 
 	(void)ok; /* call_closed() handles a peer that left */
-	call->pending--;
 	buffer_drop(&call->sending);
 	call_flush(call);
-	call_unless_pending(call);
+	call_delivered(call);
 }
 
 static void call_finished(struct event *event, bool ok)
@@ -336,8 +336,7 @@ static void call_finished(struct event *event, bool ok)
 	struct rpc_call *call = container_of(event, struct rpc_call, finished);
 
 	(void)ok;
-	call->pending--;
-	call_unless_pending(call);
+	call_delivered(call);
 }
 
 static void call_closed(struct event *event, bool ok)
@@ -345,9 +344,8 @@ static void call_closed(struct event *event, bool ok)
 	struct rpc_call *call = container_of(event, struct rpc_call, closed);
 
 	(void)ok;
-	call->pending--;
 	call->over = true;
-	call_unless_pending(call);
+	call_delivered(call);
 }
 
 static void call_received(struct event *event, bool ok)
@@ -370,8 +368,7 @@ static void call_received(struct event *event, bool ok)
 		grpc_slice_unref(bytes);
 	}
 	buffer_drop(&call->request);
-	call->pending--;
-	call_unless_pending(call);
+	call_delivered(call);
 }
 
 static void call_arrived(struct event *event, bool ok)
@@ -388,8 +385,7 @@ static void call_arrived(struct event *event, bool ok)
 		start(call->call, &close, 1, &call->closed, &call->pending);
 		start(call->call, &receive, 1, &call->received, &call->pending);
 	}
-	call->pending--;
-	call_unless_pending(call);
+	call_delivered(call);
 }
 
 /* Makes one call object wait for the next caller, unless RPC_CALLS_MAX are open. */
@@ -475,11 +471,12 @@ void rpc_server_close(struct rpc_server *server)
 	grpc_server_cancel_all_calls(server->server);
 }
 
-static void request_unless_pending(struct rpc_request *request)
+/* One event of @request was delivered. The last one frees @request. */
+static void request_delivered(struct rpc_request *request)
 {
 	struct rpc *rpc = request->rpc;
 
-	if (request->pending)
+	if (--request->pending)
 		return;
 	if (!request->cancelled) {
 		char *text = grpc_slice_to_c_string(request->text);
@@ -519,8 +516,7 @@ static void request_received(struct event *event, bool ok)
 		buffer_drop(&request->message);
 		request_receive(request);
 	}
-	request->pending--;
-	request_unless_pending(request);
+	request_delivered(request);
 }
 
 static void request_started(struct event *event, bool ok)
@@ -528,8 +524,7 @@ static void request_started(struct event *event, bool ok)
 	struct rpc_request *request = container_of(event, struct rpc_request, started);
 
 	(void)ok; /* the status says why not */
-	request->pending--;
-	request_unless_pending(request);
+	request_delivered(request);
 }
 
 static void request_finished(struct event *event, bool ok)
@@ -537,8 +532,7 @@ static void request_finished(struct event *event, bool ok)
 	struct rpc_request *request = container_of(event, struct rpc_request, finished);
 
 	(void)ok;
-	request->pending--;
-	request_unless_pending(request);
+	request_delivered(request);
 }
 
 /* Each request has its own connection, so that it does not inherit another one's reconnection
