@@ -77,15 +77,13 @@ static int best_fit(const struct node *node, const struct shares *available,
 	return best;
 }
 
-/* The number of GPUs on NUMA node @numa (@any: on all nodes) that are entirely available. */
-static unsigned whole_gpus(const struct node *node, const struct shares *available, int numa,
-			   bool any)
+/* The number of GPUs on NUMA node @numa that are entirely available. */
+static unsigned whole_gpus(const struct node *node, const struct shares *available, int numa)
 {
 	unsigned n = 0;
 
 	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++)
-		n += (any || node->numa[gpu] == numa) &&
-		     shares_count(available, gpu) == SHARES_PER_GPU;
+		n += node->numa[gpu] == numa && shares_count(available, gpu) == SHARES_PER_GPU;
 	return n;
 }
 
@@ -96,7 +94,7 @@ static int closest(const struct node *node, const struct shares *available, unsi
 	int best = -1;
 
 	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
-		unsigned has = whole_gpus(node, available, node->numa[gpu], false);
+		unsigned has = whole_gpus(node, available, node->numa[gpu]);
 		if (has < n || has >= least)
 			continue;
 		least = has;
@@ -117,8 +115,6 @@ static bool prefer_whole(struct shares *out, const struct node *node,
 			return false;
 		fill(out, available, gpu, SHARES_PER_GPU);
 	}
-	if (whole_gpus(node, available, 0, true) < n)
-		return false;
 
 	int near = closest(node, available, n);
 	/* First the chosen NUMA node, then the others. */
@@ -132,7 +128,7 @@ static bool prefer_whole(struct shares *out, const struct node *node,
 			chosen++;
 		}
 	}
-	return true;
+	return chosen == n;
 }
 
 bool allocator_prefer(struct shares *out, const struct node *node, const struct shares *available,
