@@ -15,10 +15,9 @@
 #include "weir/error.h"
 #include "weir/file.h"
 
-#define VERSION_NAME                                                      \
-	"0.5.0" /* the first that has all we use; containerd 1.7 knows it \
-		 */
-#define FILE_MAX (1u << 20)
+/* The first version that has all we use; containerd 1.7 knows it. */
+#define VERSION_NAME "0.5.0"
+#define FILE_MAX     (1u << 20)
 
 static void put_text(FILE *out, const char *text)
 {

@@ -23,12 +23,15 @@
 typedef enum rpc_status answer_fn(struct service *service, const void *request, struct bytes *reply,
 				  char error[ERROR_MAX]);
 
-static enum rpc_status encode(struct bytes *reply, const ProtobufCMessage *message, char *error)
+static enum rpc_status no_memory(char *error)
 {
-	if (codec_encode(reply, message) == 0)
-		return RPC_OK;
 	snprintf(error, ERROR_MAX, "out of memory");
 	return RPC_INTERNAL;
+}
+
+static enum rpc_status encode(struct bytes *reply, const ProtobufCMessage *message, char *error)
+{
+	return codec_encode(reply, message) == 0 ? RPC_OK : no_memory(error);
 }
 
 static enum rpc_status get_options(struct service *service, const void *request,
@@ -82,10 +85,8 @@ static enum rpc_status list_devices(struct service *service, const void *request
 	const struct inventory *inventory = service->inventory;
 
 	(void)request;
-	if (!list) {
-		snprintf(error, ERROR_MAX, "out of memory");
-		return RPC_INTERNAL;
-	}
+	if (!list)
+		return no_memory(error);
 	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
 		const struct gpu *gpu = &inventory->gpus[i];
 		response.n_devices = list_gpu(list, response.n_devices, gpu, i,
@@ -154,7 +155,7 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 		v1beta1__preferred_allocation_response__init(response);
 	if (!response || !(response->container_responses =
 				   calloc(request->n_container_requests + 1, sizeof(void *))))
-		goto no_memory;
+		return no_memory(error);
 
 	for (size_t i = 0; i < request->n_container_requests; i++) {
 		const V1beta1__ContainerPreferredAllocationRequest *wanted =
@@ -162,7 +163,7 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 		struct shares available, must, chosen;
 		V1beta1__ContainerPreferredAllocationResponse *answer = malloc(sizeof(*answer));
 		if (!answer)
-			goto no_memory;
+			return no_memory(error);
 		v1beta1__container_preferred_allocation_response__init(answer);
 		response->container_responses[response->n_container_responses++] = answer;
 		if (!read_ids(&available, service, wanted->available_deviceids,
@@ -174,13 +175,9 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 		    allocator_prefer(&chosen, &service->inventory->node, &available, &must,
 				     (unsigned)wanted->allocation_size) &&
 		    write_ids(answer, service->inventory, &chosen) < 0)
-			goto no_memory;
+			return no_memory(error);
 	}
 	return encode(reply, &response->base, error);
-
-no_memory:
-	snprintf(error, ERROR_MAX, "out of memory");
-	return RPC_INTERNAL;
 }
 
 bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_MAX])
@@ -226,10 +223,8 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 			 service->config->resource_name, first->uuid);
 		return RPC_FAILED_PRECONDITION;
 	}
-	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0) {
-		snprintf(error, ERROR_MAX, "out of memory");
-		return RPC_INTERNAL;
-	}
+	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0)
+		return no_memory(error);
 	log_info("allocated %u shares of %s%s", grant.n_shares, inventory->gpus[grant.gpus[0]].uuid,
 		 grant.n_gpus > 1 ? " and more" : "");
 	return RPC_OK;
@@ -244,10 +239,8 @@ static enum rpc_status allocate(struct service *service, const void *message, st
 	if (response)
 		v1beta1__allocate_response__init(response);
 	if (!response || !(response->container_responses =
-				   calloc(request->n_container_requests + 1, sizeof(void *)))) {
-		snprintf(error, ERROR_MAX, "out of memory");
-		return RPC_INTERNAL;
-	}
+				   calloc(request->n_container_requests + 1, sizeof(void *))))
+		return no_memory(error);
 	for (size_t i = 0; i < request->n_container_requests; i++) {
 		enum rpc_status status = allocate_one(&response->container_responses[i], service,
 						      request->container_requests[i], error);
