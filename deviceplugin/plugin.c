@@ -2,12 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "codec.h"
 #include "config.h"
@@ -16,14 +16,12 @@
 #include "weir/error.h"
 #include "weir/log.h"
 
-#define MS             1000000ull
-#define SECOND         (1000 * MS)
-#define SETTLE         (200 * MS) /* collects changes of the directory */
-#define PAUSE_MIN      SECOND
-#define PAUSE_MAX      (30 * SECOND)
-#define STREAM_WAIT    (10 * SECOND) /* for ListAndWatch after a registration */
-#define STREAM_LONG    (30 * SECOND) /* a stream that lived this long was good */
-#define REGISTER_MS    15000u        /* the kubelet needs 10 s to notice that we are dead */
+#define SETTLE         (200 * NS_PER_MS) /* collects changes of the directory */
+#define PAUSE_MIN      NS_PER_S
+#define PAUSE_MAX      (30 * NS_PER_S)
+#define STREAM_WAIT    (10 * NS_PER_S) /* for ListAndWatch after a registration */
+#define STREAM_LONG    (30 * NS_PER_S) /* a stream that lived this long was good */
+#define REGISTER_MS    15000u          /* the kubelet needs 10 s to notice that we are dead */
 #define KUBELET_SOCKET "kubelet.sock"
 #define API_VERSION    "v1beta1"
 #define SOCKET_PREFIX  "weir-"
@@ -69,9 +67,8 @@ static void let_go(struct plugin *plugin)
 	rpc_request_cancel(take(plugin->registering));
 	rpc_server_close(take(plugin->server));
 	service_reset(&plugin->service);
-	plugin->endpoint[0] = '\0';
 	plugin->watched_since = 0;
-	plugin->state = PLUGIN_AWAY;
+	plugin->registered = false;
 	loop_timer_clear(&plugin->timer);
 }
 
@@ -97,11 +94,9 @@ static void remove_stale(const struct plugin *plugin)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));) {
 		const char *name = entry->d_name;
-		size_t n = strlen(name), end = sizeof(SOCKET_SUFFIX) - 1;
 		char path[RPC_PATH_MAX];
-		if (strncmp(name, SOCKET_PREFIX, sizeof(SOCKET_PREFIX) - 1) != 0 || n < end ||
-		    strcmp(name + n - end, SOCKET_SUFFIX) != 0 || path_of(path, plugin, name) < 0 ||
-		    !is_stale(path))
+		if (fnmatch(SOCKET_PREFIX "*" SOCKET_SUFFIX, name, 0) != 0 ||
+		    path_of(path, plugin, name) < 0 || !is_stale(path))
 			continue;
 		log_info("removing the socket of a dead instance: %s", name);
 		unlink(path);
@@ -120,19 +115,10 @@ static int serve(struct plugin *plugin)
 		 SOCKET_PREFIX "%d-%llx-%u" SOCKET_SUFFIX, (int)getpid(),
 		 (unsigned long long)now.tv_sec, plugin->servers++);
 	int r = path_of(path, plugin, plugin->endpoint);
-	if (r == 0)
-		r = rpc_server_new(&plugin->server, plugin->rpc, path, &service_methods,
-				   &plugin->service);
 	if (r < 0)
-		plugin->endpoint[0] = '\0';
-	return r;
-}
-
-static void ignore_message(void *owner, const void *message, size_t size)
-{
-	(void)owner;
-	(void)message;
-	(void)size;
+		return r;
+	return rpc_server_new(&plugin->server, plugin->rpc, path, &service_methods,
+			      &plugin->service);
 }
 
 static void registered(void *owner, enum rpc_status status, const char *text)
@@ -147,7 +133,7 @@ static void registered(void *owner, enum rpc_status status, const char *text)
 		look_later(plugin);
 		return;
 	}
-	plugin->state = PLUGIN_REGISTERED;
+	plugin->registered = true;
 	plugin->said[0] = '\0';
 	log_info("registered %s with the kubelet, endpoint %s", plugin->config->resource_name,
 		 plugin->endpoint);
@@ -157,7 +143,7 @@ static void registered(void *owner, enum rpc_status status, const char *text)
 
 static int register_with_kubelet(struct plugin *plugin, const char *kubelet)
 {
-	static const struct rpc_receiver receiver = {.message = ignore_message, .done = registered};
+	static const struct rpc_receiver receiver = {.done = registered};
 	V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
 	V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
 	cleanup(bytes_deinit) struct bytes message = {0};
@@ -190,7 +176,7 @@ static void changed(struct loop_watch *watch, const struct inotify_event *event)
 			return;
 		log_info("the kubelet started");
 	} else {
-		if (!plugin->endpoint[0] || strcmp(name, plugin->endpoint) != 0)
+		if (!plugin->server || strcmp(name, plugin->endpoint) != 0)
 			return;
 		log_info("the kubelet removed our socket");
 	}
@@ -207,7 +193,7 @@ static void look(struct loop_timer *timer)
 	char kubelet[RPC_PATH_MAX];
 	int r;
 
-	if (plugin->state == PLUGIN_REGISTERED) {
+	if (plugin->registered) {
 		complain(plugin, "the kubelet opens no ListAndWatch stream; registering again");
 		let_go(plugin);
 	}
@@ -237,9 +223,7 @@ static void look(struct loop_timer *timer)
 	if (r < 0) {
 		complain(plugin, "cannot call the kubelet: %s", strerror(-r));
 		look_later(plugin);
-		return;
 	}
-	plugin->state = PLUGIN_ASKING;
 }
 
 static void watched(struct service *service)
@@ -248,7 +232,7 @@ static void watched(struct service *service)
 
 	log_info("the kubelet watches %u GPUs", plugin->inventory.node.n_gpus);
 	plugin->watched_since = loop_now();
-	if (plugin->state == PLUGIN_REGISTERED)
+	if (plugin->registered)
 		loop_timer_clear(&plugin->timer);
 }
 
@@ -259,7 +243,7 @@ static void unwatched(struct service *service)
 	if (loop_now() - plugin->watched_since >= STREAM_LONG)
 		plugin->pause = PAUSE_MIN;
 	log_warning("the kubelet ended its stream; registering again in %llu s",
-		    (unsigned long long)(plugin->pause / SECOND));
+		    (unsigned long long)(plugin->pause / NS_PER_S));
 	let_go(plugin);
 	look_later(plugin);
 }

@@ -22,12 +22,6 @@
 
 struct config;
 
-enum plugin_state {
-	PLUGIN_AWAY,       /* not registered */
-	PLUGIN_ASKING,     /* Register is running */
-	PLUGIN_REGISTERED, /* registered; the kubelet opens its stream */
-};
-
 struct plugin {
 	const struct config *config;
 	struct loop *loop;
@@ -36,13 +30,13 @@ struct plugin {
 	struct inventory inventory;
 	struct service service;
 
-	enum plugin_state state;
+	bool registered;         /* the kubelet opens its stream */
 	struct loop_watch watch; /* on the kubelet's directory */
 	bool watching;
 	struct loop_timer timer; /* the next step */
 	uint64_t pause;          /* before the next attempt after a failure */
 	struct rpc_server *server;
-	char endpoint[64]; /* name of our socket */
+	char endpoint[64]; /* name of our socket, while @server listens */
 	unsigned servers;  /* counter for these names */
 	struct rpc_request *registering;
 	uint64_t watched_since; /* when the kubelet opened its stream; 0: no stream */

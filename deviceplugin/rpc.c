@@ -15,7 +15,6 @@
 #include <grpc/support/log.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,7 +25,9 @@
 #include "weir/loop.h"
 
 struct event {
-	void (*happened)(struct event *event, bool ok);
+	void (*happened)(void *owner, bool ok); /* NULL: nothing to do */
+	void (*delivered)(void *owner);         /* then; may free @owner */
+	void *owner;                            /* the object that has this event */
 	bool ok;
 	struct event *next;
 };
@@ -118,7 +119,9 @@ static void drain(struct rpc *rpc)
 	pthread_mutex_unlock(&rpc->lock);
 	while (event) {
 		struct event *next = event->next; /* the event's object may be freed */
-		event->happened(event, event->ok);
+		if (event->happened)
+			event->happened(event->owner, event->ok);
+		event->delivered(event->owner);
 		event = next;
 	}
 }
@@ -253,8 +256,9 @@ static void server_unless_used(struct rpc_server *server)
 }
 
 /* One event of @call was delivered. The last one frees @call. */
-static void call_delivered(struct rpc_call *call)
+static void call_delivered(void *owner)
 {
+	struct rpc_call *call = owner;
 	struct rpc_server *server = call->server;
 
 	if (--call->pending)
@@ -321,40 +325,29 @@ void rpc_call_finish(struct rpc_call *call, enum rpc_status status, const char *
 	call_flush(call);
 }
 
-static void call_sent(struct event *event, bool ok)
+static void call_sent(void *owner, bool ok)
 {
-	struct rpc_call *call = container_of(event, struct rpc_call, sent);
+	struct rpc_call *call = owner;
 
 	(void)ok; /* call_closed() handles a peer that left */
 	buffer_drop(&call->sending);
 	call_flush(call);
-	call_delivered(call);
 }
 
-static void call_finished(struct event *event, bool ok)
+static void call_closed(void *owner, bool ok)
 {
-	struct rpc_call *call = container_of(event, struct rpc_call, finished);
-
-	(void)ok;
-	call_delivered(call);
-}
-
-static void call_closed(struct event *event, bool ok)
-{
-	struct rpc_call *call = container_of(event, struct rpc_call, closed);
+	struct rpc_call *call = owner;
 
 	(void)ok;
 	call->over = true;
-	call_delivered(call);
 }
 
-static void call_received(struct event *event, bool ok)
+static void call_received(void *owner, bool ok)
 {
-	struct rpc_call *call = container_of(event, struct rpc_call, received);
+	struct rpc_call *call = owner;
 	struct rpc_server *server = call->server;
 	grpc_slice bytes;
 
-	/* Still counted as pending, so that the call outlives its handler. */
 	if (!ok || server->closing) {
 		grpc_call_cancel(call->call, NULL);
 	} else if (!call->request || !buffer_read(call->request, &bytes)) {
@@ -368,12 +361,11 @@ static void call_received(struct event *event, bool ok)
 		grpc_slice_unref(bytes);
 	}
 	buffer_drop(&call->request);
-	call_delivered(call);
 }
 
-static void call_arrived(struct event *event, bool ok)
+static void call_arrived(void *owner, bool ok)
 {
-	struct rpc_call *call = container_of(event, struct rpc_call, arrived);
+	struct rpc_call *call = owner;
 	const grpc_op close = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
 			       .data.recv_close_on_server.cancelled = &call->cancelled};
 	const grpc_op receive = {.op = GRPC_OP_RECV_MESSAGE,
@@ -385,7 +377,6 @@ static void call_arrived(struct event *event, bool ok)
 		start(call->call, &close, 1, &call->closed, &call->pending);
 		start(call->call, &receive, 1, &call->received, &call->pending);
 	}
-	call_delivered(call);
 }
 
 /* Makes one call object wait for the next caller, unless RPC_CALLS_MAX are open. */
@@ -399,11 +390,11 @@ static void server_wait(struct rpc_server *server)
 	if (!call)
 		return; /* tried again when a call ends */
 	call->server = server;
-	call->arrived.happened = call_arrived;
-	call->received.happened = call_received;
-	call->sent.happened = call_sent;
-	call->finished.happened = call_finished;
-	call->closed.happened = call_closed;
+	call->arrived = (struct event){call_arrived, call_delivered, call};
+	call->received = (struct event){call_received, call_delivered, call};
+	call->sent = (struct event){call_sent, call_delivered, call};
+	call->finished = (struct event){NULL, call_delivered, call};
+	call->closed = (struct event){call_closed, call_delivered, call};
 	call->text = grpc_empty_slice();
 	grpc_call_details_init(&call->details);
 	grpc_metadata_array_init(&call->metadata);
@@ -414,11 +405,10 @@ static void server_wait(struct rpc_server *server)
 				 rpc->queue, rpc->queue, &call->arrived);
 }
 
-static void server_shut_down(struct event *event, bool ok)
+static void server_shut_down(void *owner)
 {
-	struct rpc_server *server = container_of(event, struct rpc_server, shut_down);
+	struct rpc_server *server = owner;
 
-	(void)ok;
 	server->down = true;
 	server_unless_used(server);
 }
@@ -442,7 +432,7 @@ int rpc_server_new(struct rpc_server **out, struct rpc *rpc, const char *path,
 	server->rpc = rpc;
 	server->service = service;
 	server->owner = owner;
-	server->shut_down.happened = server_shut_down;
+	server->shut_down = (struct event){NULL, server_shut_down, server};
 	server->server = grpc_server_create(&args, NULL);
 	grpc_server_register_completion_queue(server->server, rpc->queue, NULL);
 	rpc->live++;
@@ -472,8 +462,9 @@ void rpc_server_close(struct rpc_server *server)
 }
 
 /* One event of @request was delivered. The last one frees @request. */
-static void request_delivered(struct rpc_request *request)
+static void request_delivered(void *owner)
 {
+	struct rpc_request *request = owner;
 	struct rpc *rpc = request->rpc;
 
 	if (--request->pending)
@@ -501,14 +492,15 @@ static void request_receive(struct rpc_request *request)
 	start(request->call, &receive, 1, &request->received, &request->pending);
 }
 
-static void request_received(struct event *event, bool ok)
+static void request_received(void *owner, bool ok)
 {
-	struct rpc_request *request = container_of(event, struct rpc_request, received);
+	struct rpc_request *request = owner;
 	grpc_slice bytes;
 
 	/* NULL: there are no more messages. */
 	if (ok && request->message) {
-		if (!request->cancelled && buffer_read(request->message, &bytes)) {
+		if (request->receiver->message && !request->cancelled &&
+		    buffer_read(request->message, &bytes)) {
 			request->receiver->message(request->owner, GRPC_SLICE_START_PTR(bytes),
 						   GRPC_SLICE_LENGTH(bytes));
 			grpc_slice_unref(bytes);
@@ -516,23 +508,6 @@ static void request_received(struct event *event, bool ok)
 		buffer_drop(&request->message);
 		request_receive(request);
 	}
-	request_delivered(request);
-}
-
-static void request_started(struct event *event, bool ok)
-{
-	struct rpc_request *request = container_of(event, struct rpc_request, started);
-
-	(void)ok; /* the status says why not */
-	request_delivered(request);
-}
-
-static void request_finished(struct event *event, bool ok)
-{
-	struct rpc_request *request = container_of(event, struct rpc_request, finished);
-
-	(void)ok;
-	request_delivered(request);
 }
 
 /* Each request has its own connection, so that it does not inherit another one's reconnection
@@ -596,9 +571,9 @@ int rpc_request_new(struct rpc_request **out, struct rpc *rpc, const char *path,
 	request->rpc = rpc;
 	request->receiver = receiver;
 	request->owner = owner;
-	request->started.happened = request_started;
-	request->received.happened = request_received;
-	request->finished.happened = request_finished;
+	request->started = (struct event){NULL, request_delivered, request};
+	request->received = (struct event){request_received, request_delivered, request};
+	request->finished = (struct event){NULL, request_delivered, request};
 	request->text = grpc_empty_slice();
 	grpc_metadata_array_init(&request->initial);
 	grpc_metadata_array_init(&request->trailing);

@@ -71,6 +71,7 @@ void rpc_call_finish(struct rpc_call *call, enum rpc_status status, const char *
 
 /* A request's calls to its owner. */
 struct rpc_receiver {
+	/* NULL: messages are ignored. */
 	void (*message)(void *owner, const void *message, size_t size);
 	/* The request is over and freed. Not called after rpc_request_cancel(). */
 	void (*done)(void *owner, enum rpc_status status, const char *text);
