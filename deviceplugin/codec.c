@@ -1,7 +1,6 @@
 #include "codec.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +43,15 @@ void codec_free(ProtobufCMessage *message)
 		protobuf_c_message_free_unpacked(message, NULL);
 }
 
+void *codec_new(const ProtobufCMessageDescriptor *type)
+{
+	ProtobufCMessage *message = malloc(type->sizeof_message);
+
+	if (message)
+		protobuf_c_message_init(type, message);
+	return message;
+}
+
 int codec_encode(struct bytes *out, const ProtobufCMessage *message)
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
@@ -67,9 +75,4 @@ int codec_method(const ProtobufCServiceDescriptor *service, const char *path)
 		if (strcmp(path + n + 2, service->methods[i].name) == 0)
 			return (int)i;
 	return -1;
-}
-
-void codec_path(char *out, size_t size, const ProtobufCServiceDescriptor *service, unsigned index)
-{
-	snprintf(out, size, "/%s/%s", service->name, service->methods[index].name);
 }

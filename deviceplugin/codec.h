@@ -23,14 +23,14 @@ void bytes_deinit(struct bytes *bytes);
 ProtobufCMessage *codec_decode(const ProtobufCMessageDescriptor *type, const void *data,
 			       size_t size);
 void codec_free(ProtobufCMessage *message);
+/* An empty message; free it with codec_free(). NULL: no memory. */
+void *codec_new(const ProtobufCMessageDescriptor *type);
 
 /* Replaces the content of @out. 0 or -ENOMEM. */
 int codec_encode(struct bytes *out, const ProtobufCMessage *message);
 
 /* The index of the method that @path ("/package.Service/Method") names, or -1. */
 int codec_method(const ProtobufCServiceDescriptor *service, const char *path);
-/* The path of method @index. */
-void codec_path(char *out, size_t size, const ProtobufCServiceDescriptor *service, unsigned index);
 
 /* For cleanup(). */
 static inline void codec_freep(void *pointer)

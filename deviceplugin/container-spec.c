@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocator.h"
@@ -27,18 +26,21 @@ struct builder {
 	int error;
 };
 
-/* Appends @item to a repeated field. Takes it, even on failure. */
-static void append(struct builder *b, void ***list, size_t *n, ProtobufCMessage *item)
+/* Appends a new message to a repeated field. NULL: failed, now or earlier. */
+static void *append(struct builder *b, void *list, size_t *n,
+		    const ProtobufCMessageDescriptor *type)
 {
-	void **grown = b->error ? NULL : realloc(*list, (*n + 1) * sizeof(void *));
+	void ***items = list;
+	void **grown = b->error ? NULL : realloc(*items, (*n + 1) * sizeof(void *));
 
-	if (!grown) {
-		codec_free(item);
+	if (grown)
+		*items = grown;
+	void *item = grown ? codec_new(type) : NULL;
+	if (item)
+		grown[(*n)++] = item;
+	else
 		b->error = -ENOMEM;
-		return;
-	}
-	*list = grown;
-	grown[(*n)++] = item;
+	return item;
 }
 
 static char *copy(struct builder *b, const char *text)
@@ -53,17 +55,13 @@ static char *copy(struct builder *b, const char *text)
 static void add_mount(struct builder *b, const char *host, const char *container, bool read_only)
 {
 	V1beta1__ContainerAllocateResponse *r = b->response;
-	V1beta1__Mount *mount = b->error ? NULL : malloc(sizeof(*mount));
+	V1beta1__Mount *mount = append(b, &r->mounts, &r->n_mounts, &v1beta1__mount__descriptor);
 
-	if (!mount) {
-		b->error = -ENOMEM;
+	if (!mount)
 		return;
-	}
-	v1beta1__mount__init(mount);
 	mount->host_path = copy(b, host);
 	mount->container_path = copy(b, container);
 	mount->read_only = read_only;
-	append(b, (void ***)&r->mounts, &r->n_mounts, &mount->base);
 }
 
 /* Adds nothing if there is no such node. */
@@ -73,31 +71,24 @@ static void add_device(struct builder *b, const char *path)
 
 	if (!driver_host_has(b->config, path))
 		return;
-	V1beta1__DeviceSpec *device = b->error ? NULL : malloc(sizeof(*device));
-	if (!device) {
-		b->error = -ENOMEM;
+	V1beta1__DeviceSpec *device =
+		append(b, &r->devices, &r->n_devices, &v1beta1__device_spec__descriptor);
+	if (!device)
 		return;
-	}
-	v1beta1__device_spec__init(device);
 	device->host_path = copy(b, path);
 	device->container_path = copy(b, path);
 	device->permissions = copy(b, "rw");
-	append(b, (void ***)&r->devices, &r->n_devices, &device->base);
 }
 
 static void add_pair(struct builder *b, V1beta1__StringPair ***list, size_t *n, const char *key,
 		     const char *value)
 {
-	V1beta1__StringPair *pair = b->error ? NULL : malloc(sizeof(*pair));
+	V1beta1__StringPair *pair = append(b, list, n, &v1beta1__string_pair__descriptor);
 
-	if (!pair) {
-		b->error = -ENOMEM;
+	if (!pair)
 		return;
-	}
-	v1beta1__string_pair__init(pair);
 	pair->key = copy(b, key);
 	pair->value = copy(b, value);
-	append(b, (void ***)list, n, &pair->base);
 }
 
 static void add_env(struct builder *b, const char *key, const char *value)
@@ -108,15 +99,11 @@ static void add_env(struct builder *b, const char *key, const char *value)
 static void add_cdi_device(struct builder *b, const char *name)
 {
 	V1beta1__ContainerAllocateResponse *r = b->response;
-	V1beta1__CDIDevice *device = b->error ? NULL : malloc(sizeof(*device));
+	V1beta1__CDIDevice *device =
+		append(b, &r->cdi_devices, &r->n_cdi_devices, &v1beta1__cdidevice__descriptor);
 
-	if (!device) {
-		b->error = -ENOMEM;
-		return;
-	}
-	v1beta1__cdidevice__init(device);
-	device->name = copy(b, name);
-	append(b, (void ***)&r->cdi_devices, &r->n_cdi_devices, &device->base);
+	if (device)
+		device->name = copy(b, name);
 }
 
 /* Names the CDI devices; the runtime reads what they add. */
@@ -237,12 +224,12 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,
 		   const struct driver *driver, const struct gpu *gpus, const struct grant *grant)
 {
-	struct builder b = {.config = config, .response = malloc(sizeof(*b.response))};
+	struct builder b = {.config = config,
+			    .response =
+				    codec_new(&v1beta1__container_allocate_response__descriptor)};
 
 	if (!b.response)
 		return error_origin(-ENOMEM);
-	v1beta1__container_allocate_response__init(b.response);
-
 	add_gpus(&b, gpus, grant);
 	if (config->device_list == DEVICE_LIST_ENVVAR)
 		driver_each_file(driver, add_driver_file, &b);

@@ -1,9 +1,7 @@
 #include "service.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocator.h"
@@ -149,10 +147,8 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 {
 	const V1beta1__PreferredAllocationRequest *request = message;
 	cleanup(codec_freep) V1beta1__PreferredAllocationResponse *response =
-		malloc(sizeof(*response));
+		codec_new(&v1beta1__preferred_allocation_response__descriptor);
 
-	if (response)
-		v1beta1__preferred_allocation_response__init(response);
 	if (!response || !(response->container_responses =
 				   calloc(request->n_container_requests + 1, sizeof(void *))))
 		return no_memory(error);
@@ -161,10 +157,10 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 		const V1beta1__ContainerPreferredAllocationRequest *wanted =
 			request->container_requests[i];
 		struct shares available, must, chosen;
-		V1beta1__ContainerPreferredAllocationResponse *answer = malloc(sizeof(*answer));
+		V1beta1__ContainerPreferredAllocationResponse *answer =
+			codec_new(&v1beta1__container_preferred_allocation_response__descriptor);
 		if (!answer)
 			return no_memory(error);
-		v1beta1__container_preferred_allocation_response__init(answer);
 		response->container_responses[response->n_container_responses++] = answer;
 		if (!read_ids(&available, service, wanted->available_deviceids,
 			      wanted->n_available_deviceids, error) ||
@@ -234,10 +230,9 @@ static enum rpc_status allocate(struct service *service, const void *message, st
 				char *error)
 {
 	const V1beta1__AllocateRequest *request = message;
-	cleanup(codec_freep) V1beta1__AllocateResponse *response = malloc(sizeof(*response));
+	cleanup(codec_freep) V1beta1__AllocateResponse *response =
+		codec_new(&v1beta1__allocate_response__descriptor);
 
-	if (response)
-		v1beta1__allocate_response__init(response);
 	if (!response || !(response->container_responses =
 				   calloc(request->n_container_requests + 1, sizeof(void *))))
 		return no_memory(error);
