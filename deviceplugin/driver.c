@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -170,22 +169,18 @@ static int list_libraries(struct driver *driver, const struct config *config)
 		closep(&fd);
 		return fd < 0 ? fd : -errno;
 	}
-	for (struct dirent *entry; (entry = readdir(dir)) && driver->n_names < DRIVER_FILES_MAX;) {
-		cleanup(freep) char *path = NULL;
+	for (struct dirent *entry; (entry = readdir(dir)) && driver->n_files < DRIVER_FILES_MAX;) {
+		char *path = NULL;
 		if (!is_needed(entry->d_name))
 			continue;
 		if (asprintf(&path, "%s/%s", driver->libraries, entry->d_name) < 0) {
 			r = -ENOMEM;
 			break;
 		}
-		if (!driver_host_has(config, path))
-			continue;
-		char *name = strdup(entry->d_name);
-		if (!name) {
-			r = -ENOMEM;
-			break;
-		}
-		driver->names[driver->n_names++] = name;
+		if (driver_host_has(config, path))
+			driver->files[driver->n_files++] = path;
+		else
+			free(path);
 	}
 	closedir(dir);
 	return r;
@@ -201,16 +196,15 @@ void driver_each_file(const struct driver *driver,
 		      void (*each)(void *owner, const char *host, const char *container),
 		      void *owner)
 {
-	char host[512], container[512];
+	char container[512];
 
 	if (!driver->mount || !driver->libraries)
 		return;
 	for (size_t d = 0; d < countof(container_dirs); d++) {
-		for (size_t i = 0; i < driver->n_names; i++) {
-			snprintf(host, sizeof(host), "%s/%s", driver->libraries, driver->names[i]);
-			snprintf(container, sizeof(container), "%s/%s", container_dirs[d],
-				 driver->names[i]);
-			each(owner, host, container);
+		for (size_t i = 0; i < driver->n_files; i++) {
+			snprintf(container, sizeof(container), "%s%s", container_dirs[d],
+				 strrchr(driver->files[i], '/'));
+			each(owner, driver->files[i], container);
 		}
 	}
 	if (driver->smi)
@@ -253,8 +247,8 @@ int driver_init(struct driver *driver, const struct config *config)
 
 void driver_deinit(struct driver *driver)
 {
-	for (size_t i = 0; i < driver->n_names; i++)
-		free(driver->names[i]);
+	for (size_t i = 0; i < driver->n_files; i++)
+		free(driver->files[i]);
 	free(driver->libraries);
 	free(driver->smi);
 	*driver = (struct driver){0};

@@ -26,8 +26,8 @@
 
 struct driver {
 	char *libraries;               /* folder on the host with libcuda.so.1; NULL: not found */
-	char *names[DRIVER_FILES_MAX]; /* of the libraries in it that containers need */
-	size_t n_names;
+	char *files[DRIVER_FILES_MAX]; /* the libraries in it that containers need */
+	size_t n_files;
 	char *smi;  /* nvidia-smi on the host, or NULL */
 	bool mount; /* the plugin mounts these files */
 };
