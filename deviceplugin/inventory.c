@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
@@ -13,11 +12,10 @@
 #include "weir/log.h"
 #include "weir/probe.h"
 
-#define SECOND         1000000000ull
-#define OPEN_INTERVAL  (30 * SECOND) /* between attempts to open NVML */
-#define LOST_INTERVAL  (5 * SECOND)  /* the same while a GPU is lost */
-#define TICK           (SECOND / 2)  /* between checks for errors */
-#define PROBE_INTERVAL (2 * SECOND)
+#define OPEN_INTERVAL  (30 * NS_PER_S) /* between attempts to open NVML */
+#define LOST_INTERVAL  (5 * NS_PER_S)  /* the same while a GPU is lost */
+#define TICK           (NS_PER_S / 2)  /* between checks for errors */
+#define PROBE_INTERVAL (2 * NS_PER_S)
 #define EVENTS_MAX     32 /* handled per tick */
 
 void inventory_id(char out[DEVICE_ID_MAX], const struct gpu *gpu, unsigned share)
@@ -155,7 +153,7 @@ static void take_gpus(struct inventory *inventory)
 	}
 	if (!n && !inventory->complained)
 		log_warning("NVML at %s lists no GPU; trying again every %llu s", nvml->path,
-			    OPEN_INTERVAL / SECOND);
+			    OPEN_INTERVAL / NS_PER_S);
 	inventory->complained = !n;
 }
 
@@ -189,7 +187,7 @@ static void open_nvml(struct inventory *inventory)
 	if (r < 0) {
 		if (!inventory->complained)
 			log_warning("%s; no GPUs to offer, trying again every %llu s", message,
-				    OPEN_INTERVAL / SECOND);
+				    OPEN_INTERVAL / NS_PER_S);
 		inventory->complained = true;
 		for (unsigned i = 0; i < inventory->node.n_gpus; i++)
 			health_asked(&inventory->health[i], HEALTH_SILENT);
@@ -251,8 +249,9 @@ static bool judge(struct inventory *inventory, uint64_t now)
 	return changed;
 }
 
-static void tick(struct inventory *inventory)
+static void tick(struct loop_timer *timer)
 {
+	struct inventory *inventory = container_of(timer, struct inventory, timer);
 	uint64_t now = loop_now();
 	unsigned before = inventory->node.n_gpus;
 	uint64_t pause = before ? LOST_INTERVAL : OPEN_INTERVAL;
@@ -272,11 +271,6 @@ static void tick(struct inventory *inventory)
 		inventory->changed(inventory);
 }
 
-static void expired(struct loop_timer *timer)
-{
-	tick(container_of(timer, struct inventory, timer));
-}
-
 int inventory_init(struct inventory *inventory, struct loop *loop, const struct config *config,
 		   char *nvml_path, void (*changed)(struct inventory *inventory),
 		   const struct inventory *before)
@@ -289,7 +283,7 @@ int inventory_init(struct inventory *inventory, struct loop *loop, const struct 
 		memcpy(inventory->health, before->health, sizeof(before->health));
 	}
 	inventory->node.spread = config->allocation == ALLOCATION_SPREAD;
-	int r = loop_timer_init(&inventory->timer, loop, expired);
+	int r = loop_timer_init(&inventory->timer, loop, tick);
 	if (r == 0)
 		r = loop_timer_set(&inventory->timer, TICK, TICK);
 	if (r < 0)
