@@ -224,23 +224,18 @@ static bool is_ours(const struct config *config)
 
 int driver_init(struct driver *driver, const struct config *config)
 {
-	*driver = (struct driver){0};
-	driver->mount = is_ours(config);
-	if (config->driver.libraries[0]) {
-		driver->libraries = strdup(config->driver.libraries);
-		if (!driver->libraries)
-			return error_origin(-ENOMEM);
-	} else {
+	const char *given = config->driver.libraries;
+
+	*driver = (struct driver){.mount = is_ours(config)};
+	if (!given[0])
 		driver->libraries =
 			find(config, library_dirs, countof(library_dirs), "/libcuda.so.1");
-	}
+	else if (!(driver->libraries = strdup(given)))
+		return error_origin(-ENOMEM);
 	driver->smi = find(config, smi_paths, countof(smi_paths), "");
-	if (!driver->libraries)
-		return 0;
-	int r = list_libraries(driver, config);
-	if (r == -ENOMEM) {
+	if (driver->libraries && list_libraries(driver, config) == -ENOMEM) {
 		driver_deinit(driver);
-		return error_origin(r);
+		return error_origin(-ENOMEM);
 	}
 	return 0;
 }

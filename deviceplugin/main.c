@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	struct options options = {0};
 	struct config config = {0};
 	char message[512] = "out of memory";
-	char *text = NULL;
+	cleanup(freep) char *text = NULL;
 
 	log_init("weir-device-plugin", LOG_INFO);
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
@@ -186,13 +186,11 @@ int main(int argc, char **argv)
 			       : config_init(&config);
 	if (r < 0) {
 		log_error("%s", message);
-		free(text);
 		return 2;
 	}
 	if (options.check_only) {
 		printf("%s: ok\n", options.config ? options.config : "defaults");
 		config_deinit(&config);
-		free(text);
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -200,7 +198,7 @@ int main(int argc, char **argv)
 	log_init("weir-device-plugin", config.log_level);
 	library_hold(&config);
 
-	r = serve(&options, &config, text);
+	r = serve(&options, &config, take(text));
 	if (r < 0)
 		log_error("stopped: %s", strerror(-r));
 	return r < 0 ? 1 : 0;

@@ -221,7 +221,7 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 	}
 	if (container_spec(out, service->config, service->driver, inventory->gpus, &grant) < 0)
 		return no_memory(error);
-	log_info("allocated %u shares of %s%s", grant.n_shares, inventory->gpus[grant.gpus[0]].uuid,
+	log_info("allocated %u shares of %s%s", grant.n_shares, first->uuid,
 		 grant.n_gpus > 1 ? " and more" : "");
 	return RPC_OK;
 }
