@@ -70,8 +70,7 @@ static void insert_reduction(struct cursor *at, struct rewrite *rewrite,
 static void replace_barrier(struct rewrite *rewrite, struct instruction *i,
 			    const struct barrier *barrier)
 {
-	struct function *f = rewrite->function;
-	struct cursor at = cursor_before(f, i);
+	struct cursor at = cursor_before(rewrite->function, i);
 
 	if (barrier->is_red)
 		insert_reduction(&at, rewrite, i, barrier);
@@ -162,7 +161,6 @@ static void look_around(struct rewrite *rewrite, bool *has_copies)
  * cannot be replaced. NULL: there is none. */
 static const struct instruction *find_awaited(const struct function *f)
 {
-	const struct instruction *found = NULL;
 	unsigned arrived = 0;
 	struct barrier barrier;
 
@@ -170,14 +168,15 @@ static const struct instruction *find_awaited(const struct function *f)
 		if (barrier_read(i, &barrier) && barrier.is_counted &&
 		    mnemonic_has(i->mnemonic, "arrive"))
 			arrived |= 1u << barrier.number->value;
-	for (const struct block *b = f->entry; b && arrived && !found; b = b->next)
-		for (const struct instruction *i = b->first; i && !found; i = i->next)
-			if (barrier_read(i, &barrier) && !barrier.is_counted &&
-			    (barrier.number->kind != OPERAND_IMMEDIATE ||
-			     (barrier.number->value < BARRIER_COUNT &&
-			      arrived & 1u << barrier.number->value)))
-				found = i;
-	return found;
+	if (!arrived)
+		return NULL;
+	for_each_instruction (i, f)
+		if (barrier_read(i, &barrier) && !barrier.is_counted &&
+		    (barrier.number->kind != OPERAND_IMMEDIATE ||
+		     (barrier.number->value < BARRIER_COUNT &&
+		      arrived & 1u << barrier.number->value)))
+			return i;
+	return NULL;
 }
 
 static void at_barrier_of_others(struct cursor *at, struct rewrite *rewrite)
