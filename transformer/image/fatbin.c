@@ -16,6 +16,13 @@ static int bad(struct diag *diag, const char *what)
 	return diag_fail(diag, -EINVAL, (struct position){0}, "fatbinary: %s", what);
 }
 
+bool is_fatbin(const void *image, size_t len)
+{
+	uint32_t magic = FATBIN_MAGIC;
+
+	return len >= sizeof(magic) && !memcmp(image, &magic, sizeof(magic));
+}
+
 void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len)
 {
 	*walk = (struct fatbin_walk){.at = image, .left = len};

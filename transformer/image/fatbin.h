@@ -27,6 +27,7 @@ struct fatbin_item {
 	const char *payload; /* entry.payload_size bytes, inside the image */
 };
 
+bool is_fatbin(const void *image, size_t len);
 void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len);
 /* enum fatbin_step, or -EINVAL with @diag filled. */
 int fatbin_next(struct fatbin_walk *walk, struct fatbin_item *item, struct diag *diag);

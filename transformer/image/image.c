@@ -9,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_fatbin(const void *image, size_t len)
-{
-	uint32_t magic = FATBIN_MAGIC;
-
-	return len >= sizeof(magic) && !memcmp(image, &magic, sizeof(magic));
-}
-
-static void from_error(struct diag *diag, int r, const struct weir_error *error)
-{
-	diag_fail(diag, r, (struct position){error->line, error->column}, "%.*s", DIAG_MAX - 1,
-		  error->message);
-}
-
 /* Sets the size of the finished container that begins at @start of @out. */
 static void close_container(struct text *out, size_t start)
 {
@@ -63,7 +50,8 @@ static void transform_entry(struct text *out, const struct fatbin_item *item,
 	r = weir_transform(&rewritten, &len, ptx, len, options, &error);
 	free(ptx);
 	if (r) {
-		from_error(diag, r, &error);
+		diag_fail(diag, r, (struct position){error.line, error.column}, "%.*s",
+			  DIAG_MAX - 1, error.message);
 		return;
 	}
 	entry.flags &= ~(uint64_t)(FATBIN_LZ4 | FATBIN_ZSTD);
@@ -168,23 +156,16 @@ int weir_image_ptx(char **out, size_t *out_len, const void *image, size_t len, u
 {
 	struct fatbin_item best = {.payload = NULL};
 	struct diag diag = {0};
-	char *copy;
 
 	if (is_fatbin(image, len)) {
 		find_ptx(image, len, sm, &best, &diag);
 		if (!diag.error)
 			fatbin_inflate(&best, out, out_len, &diag);
-		return pipeline_report(&diag, error);
+	} else {
+		*out_len = text_length(image, len, &diag);
+		*out = diag.error ? NULL : strndup(image, *out_len);
+		if (!*out)
+			diag_no_memory(&diag); /* unless there is an error */
 	}
-	len = text_length(image, len, &diag);
-	if (diag.error)
-		return pipeline_report(&diag, error);
-	copy = strndup(image, len);
-	if (!copy) {
-		diag_no_memory(&diag);
-		return pipeline_report(&diag, error);
-	}
-	*out = copy;
-	*out_len = len;
-	return 0;
+	return pipeline_report(&diag, error);
 }

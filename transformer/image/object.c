@@ -25,23 +25,22 @@ struct building {
 	size_t image_size;
 };
 
-static uint32_t add_entry(struct building *b, const char *name, const struct build *build)
-{
-	uint32_t at = (uint32_t)b->names.len + 1;
-
-	text_string(&b->names, name);
-	text_string(&b->names, build->suffix);
-	text_string(&b->names, build->form->suffix);
-	text_add(&b->names, "", 1);
-	return at;
-}
-
 static uint32_t add_name(struct building *b, const char *name)
 {
 	uint32_t at = (uint32_t)b->names.len + 1;
 
 	text_string(&b->names, name);
 	text_add(&b->names, "", 1);
+	return at;
+}
+
+static uint32_t add_entry(struct building *b, const char *name, const struct build *build)
+{
+	uint32_t at = (uint32_t)b->names.len + 1;
+
+	text_string(&b->names, name);
+	text_string(&b->names, build->suffix);
+	add_name(b, build->form->suffix);
 	return at;
 }
 

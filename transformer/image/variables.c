@@ -184,14 +184,13 @@ static bool may_run(const struct fatbin_entry *entry, unsigned sm)
 
 uint64_t weir_image_variables(const void *image, size_t len, unsigned sm)
 {
-	const uint32_t magic = FATBIN_MAGIC;
 	struct fatbin_walk walk;
 	struct fatbin_item item;
 	struct diag diag = {0};
 	uint64_t most = 0;
 	int step;
 
-	if (len < sizeof(magic) || memcmp(image, &magic, sizeof(magic)) != 0)
+	if (!is_fatbin(image, len))
 		return plain_variables(image, len);
 	fatbin_begin(&walk, image, len);
 	while ((step = fatbin_next(&walk, &item, &diag)) > FATBIN_END) {
