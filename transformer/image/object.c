@@ -38,8 +38,7 @@ static uint32_t add_entry(struct building *b, const char *name, const struct bui
 {
 	uint32_t at = (uint32_t)b->names.len + 1;
 
-	text_string(&b->names, name);
-	text_string(&b->names, build->suffix);
+	text_strings(&b->names, name, build->suffix);
 	add_name(b, build->form->suffix);
 	return at;
 }

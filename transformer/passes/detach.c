@@ -304,12 +304,9 @@ static void print_variables(struct text *out, const struct detached *d)
 		text_print(out, "[%llu];\n", (unsigned long long)s->copy->size);
 	}
 	for (const struct symbol *s = d->kept.first; s; s = s->next) {
-		text_string(out, s->variable->linkage);
-		text_string(out, " ");
-		text_string(out, s->variable->before);
-		text_string(out, s->variable->name);
-		text_string(out, s->variable->after);
-		text_string(out, ";\n");
+		const struct variable *v = s->variable;
+
+		text_strings(out, v->linkage, " ", v->before, v->name, v->after, ";\n");
 	}
 }
 

@@ -84,11 +84,9 @@ void emit_instruction(struct text *out, const struct function *f,
 		text_string(out, "\n");
 		return;
 	}
-	if (instruction->guard) {
-		text_string(out, instruction->guard_negated ? "@!" : "@");
-		text_string(out, instruction->guard->name);
-		text_string(out, " ");
-	}
+	if (instruction->guard)
+		text_strings(out, instruction->guard_negated ? "@!" : "@", instruction->guard->name,
+			     " ");
 	text_string(out, instruction->mnemonic->text);
 	for (size_t k = 0; k < instruction->operand_count; k++) {
 		text_string(out, k ? ", " : "\t");
@@ -97,38 +95,25 @@ void emit_instruction(struct text *out, const struct function *f,
 	text_string(out, ";\n");
 }
 
-static void add_variable(struct text *out, const struct variable *v)
-{
-	text_string(out, v->before);
-	text_string(out, v->name);
-	text_string(out, v->after);
-}
-
 static void add_list(struct text *out, const struct variable *first)
 {
 	text_string(out, "(");
-	for (const struct variable *v = first; v; v = v->next) {
-		text_string(out, "\n\t");
-		add_variable(out, v);
-		text_string(out, v->next ? "," : "\n");
-	}
+	for (const struct variable *v = first; v; v = v->next)
+		text_strings(out, "\n\t", v->before, v->name, v->after, v->next ? "," : "\n");
 	text_string(out, ")");
 }
 
 static void add_head(struct text *out, const struct function *f)
 {
-	text_string(out, f->linkage);
-	text_string(out, " ");
+	text_strings(out, f->linkage, " ");
 	if (f->returns) {
 		add_list(out, f->returns);
 		text_string(out, " ");
 	}
 	text_string(out, f->name);
 	add_list(out, f->params);
-	for (const struct directive *d = f->directives; d; d = d->next) {
-		text_string(out, "\n");
-		text_string(out, d->text);
-	}
+	for (const struct directive *d = f->directives; d; d = d->next)
+		text_strings(out, "\n", d->text);
 	text_string(out, "\n");
 }
 
@@ -161,9 +146,7 @@ static void add_registers(struct text *out, const struct function *f)
 static void add_tables(struct text *out, const struct function *f)
 {
 	for (const struct table *t = f->tables; t; t = t->next) {
-		text_string(out, "\t");
-		text_string(out, t->name);
-		text_string(out, ": .branchtargets ");
+		text_strings(out, "\t", t->name, ": .branchtargets ");
 		for (size_t k = 0; k < t->target_count; k++) {
 			text_string(out, k ? ", " : "");
 			add_block_name(out, f, t->targets[k]);
@@ -174,17 +157,11 @@ static void add_tables(struct text *out, const struct function *f)
 
 static void add_declarations(struct text *out, const struct function *f)
 {
-	for (const struct declaration *d = f->declarations; d; d = d->next) {
-		text_string(out, "\t");
-		text_string(out, d->text);
-		text_string(out, "\n");
-	}
+	for (const struct declaration *d = f->declarations; d; d = d->next)
+		text_strings(out, "\t", d->text, "\n");
 	add_registers(out, f);
-	for (const struct variable *v = f->variables; v; v = v->next) {
-		text_string(out, "\t");
-		add_variable(out, v);
-		text_string(out, ";\n");
-	}
+	for (const struct variable *v = f->variables; v; v = v->next)
+		text_strings(out, "\t", v->before, v->name, v->after, ";\n");
 	add_tables(out, f);
 }
 

@@ -61,6 +61,12 @@ void text_string(struct text *text, const char *string)
 	text_add(text, string, strlen(string));
 }
 
+void text_row(struct text *text, const char *const *strings)
+{
+	for (; *strings; strings++)
+		text_string(text, *strings);
+}
+
 void text_print(struct text *text, const char *format, ...)
 {
 	char piece[PRINT_MAX];
