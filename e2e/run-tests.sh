@@ -62,7 +62,7 @@ run() { # KIND PATH FOLDER
         if grep -qa LLVMFuzzerRunDriver "$2"; then
             # New finds go to a scratch folder; the corpus is only read.
             mkdir -p "$B/logs/found-$name"
-            timeout -k 10 "$limit" "$2" -max_total_time="${FUZZ_SECONDS:-10}" -rss_limit_mb=4096 \
+            timeout -k 10 "$limit" "$2" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=120 -rss_limit_mb=4096 \
                 -print_final_stats=1 "$B/logs/found-$name" "$corpus"
         else
             timeout -k 10 "$limit" "$2" "$corpus"

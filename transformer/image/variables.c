@@ -32,6 +32,18 @@ static uint64_t integer(const char *text, size_t len)
 	return token_integer(text, len, &value) ? value : UNKNOWN;
 }
 
+/* Beyond bad characters: the driver may read on there. */
+static struct token next_good(struct lexer *lexer)
+{
+	struct token token = lex_next(lexer);
+
+	while (token.kind == TOKEN_BAD) {
+		lexer->at = token.start + 1;
+		token = lex_next(lexer);
+	}
+	return token;
+}
+
 /* Behind the space: .align 8 .v2 .b32 a[4][8], b[] = {1, 2}; With @is_operand it may be a part of
  * an instruction, ld.global.b32 r, [a]; whose names have neither sizes nor values. */
 struct declaration {
@@ -55,7 +67,7 @@ static void add_word(struct declaration *d, struct lexer *lexer, const struct to
 	uint64_t bits = integer(word->start + 2, word->len - 2);
 
 	if (token_is(word, ".align")) {
-		struct token number = lex_next(lexer);
+		struct token number = next_good(lexer);
 		d->align = integer(number.start, number.len);
 	} else if (word->len == 3 && word->start[1] == 'v') {
 		d->vector = (uint64_t)word->start[2] & 15;
@@ -68,14 +80,14 @@ static void add_word(struct declaration *d, struct lexer *lexer, const struct to
 /* Without a number, an array has fewer elements than its declaration has characters. */
 static void add_dimension(struct declaration *d, struct lexer *lexer)
 {
-	struct token number = lex_next(lexer);
+	struct token number = next_good(lexer);
 	size_t left = (size_t)(lexer->end - number.start);
 	const char *end = memchr(number.start, ';', left);
 	uint64_t n = end ? (uint64_t)(end - number.start - 1) : left;
 
 	if (number.kind != ']') {
 		n = integer(number.start, number.len);
-		number = lex_next(lexer);
+		number = next_good(lexer);
 	}
 	if (number.kind != ']' && number.kind != '>')
 		n = UNKNOWN; /* an expression */
@@ -88,17 +100,17 @@ static uint64_t scan_declaration(struct lexer *lexer, struct token *token, bool 
 {
 	struct declaration d = {.align = 1, .vector = 1, .is_operand = is_operand};
 
-	*token = lex_next(lexer);
-	for (;; *token = lex_next(lexer)) {
+	*token = next_good(lexer);
+	for (;; *token = next_good(lexer)) {
 		int kind = token->kind;
-		if (kind == ';' || kind == ')' || kind == TOKEN_END || kind == TOKEN_BAD ||
+		if (kind == ';' || kind == ')' || kind == TOKEN_END ||
 		    (kind == TOKEN_DOT && d.is_named))
 			break;
 		if (kind == TOKEN_DOT)
 			add_word(&d, lexer, token);
 		if (kind == '(')
 			while (token->kind != ')' && token->kind != TOKEN_END)
-				*token = lex_next(lexer);
+				*token = next_good(lexer);
 		if (kind == '[' || kind == '<')
 			add_dimension(&d, lexer);
 		if (kind == TOKEN_WORD || kind == ',')
@@ -119,7 +131,7 @@ static uint64_t ptx_variables(const char *text, size_t len)
 	uint64_t sum = 0;
 
 	lex_init(&lexer, text, strnlen(text, len), (struct position){1, 1});
-	token = lex_next(&lexer);
+	token = next_good(&lexer);
 	while (token.kind != TOKEN_END) {
 		const char *at = token.start;
 		bool is_operand = at > text && isalnum((unsigned char)at[-1]);
@@ -127,9 +139,7 @@ static uint64_t ptx_variables(const char *text, size_t len)
 			sum = plus(sum, scan_declaration(&lexer, &token, is_operand));
 			continue;
 		}
-		if (token.kind == TOKEN_BAD) /* the driver may read on */
-			lexer.at = at + 1;
-		token = lex_next(&lexer);
+		token = next_good(&lexer);
 	}
 	return sum;
 }

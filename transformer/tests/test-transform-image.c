@@ -204,6 +204,7 @@ static void variables_in_ptx_count(void **state)
 		{".extern .global .b8 a[];", 0},
 		{".global .v4 .f32 a[2][3];", 96},
 		{".global .attribute(.managed) .f64 a;", 8},
+		{".global .attribute(\1) .b8\2a[100];", 100},
 		{".const .b8 a[0x100] = {1, 2, 3};", 256},
 		{".global .u64 a[] = {x, generic(y)};", 20 * 8},
 		{".visible.global .b8 a[100];", 100},
