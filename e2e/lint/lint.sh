@@ -74,6 +74,7 @@ cpp() {
 check format format
 check arrows python3 $here/arrows.py
 check words python3 $here/words.py
+check walks python3 $here/walk.py
 check opens python3 $here/opens.py
 check spelling codespell -q 3 -L 'ser,te,ans,nd,inout,fo,ot' "${sources[@]}" "${headers[@]}" "${scripts[@]}" ./*.md
 check shell shellcheck -S warning "${scripts[@]}"

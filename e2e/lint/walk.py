@@ -6,7 +6,7 @@ called, in the order of the text, until the function that ends the path has been
 passes, and how often she turns back: comes into a file that she had left, to read on in it or to read another function
 of it. She opens calls DEPTH deep; below that the function's name has to do. A path has several first functions where an
 event or a pointer leads from one to the next. walks.txt names the paths, what they were in 0.1.0, and the functions
-(failures) that a reader does not open. Only .c files of the folder count, tests apart.
+(failures) that a reader does not open. Fails if a walk does not arrive. Only .c files of the folder count, tests apart.
 
     walk.py [--verbose] [WALK...]
 """
@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import subprocess
+import sys
 
 DEPTH = 4
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,7 +81,7 @@ class Walk:
 
 
 def walks():
-    """walks.txt: NAME FOLDER FILES/TURNS FILE:FIRST[,FILE:FIRST...] END [-FUNCTION...]"""
+    """walks.txt: NAME FOLDER FILES/TURNS FILE:FIRST[+DEPTH][,FILE:FIRST...] END [-FUNCTION...]"""
     with open(os.path.join(HERE, "walks.txt")) as lines:
         for line in lines:
             if line.strip() and not line.startswith("#"):
@@ -93,6 +94,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("walk", nargs="*")
     options = parser.parse_args()
+    complete = True
     for name, folder, was, first, end, skip in walks():
         if options.walk and name not in options.walk:
             continue
@@ -100,12 +102,15 @@ def main():
         walk = Walk(table, end, skip)
         for root in first:
             if not walk.done:
-                walk.visit(find(table, *root.split(":")[::-1]))
+                root, _, depth = root.partition("+")
+                walk.visit(find(table, *root.split(":")[::-1]), int(depth or 0))
         if options.verbose:
             print("\n".join(walk.trail))
         print(f"{name}: {len(walk.files)} files (0.1.0: {was[0]}), {walk.back} turns back ({was[1]}), "
               f"{len(walk.read)} functions" + ("" if walk.done else f"; {end} NOT REACHED"))
+        complete = complete and walk.done
+    return 0 if complete else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

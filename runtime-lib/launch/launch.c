@@ -283,9 +283,8 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 	return launch_end(&launch, result);
 }
 
-__attribute__((always_inline)) static inline CUresult
-launch_kernel(const struct kernel_call *call, CUstream stream, bool per_thread,
-	      __typeof__(&cuLaunchKernel) native)
+static always_inlined CUresult launch_kernel(const struct kernel_call *call, CUstream stream,
+					     bool per_thread, __typeof__(&cuLaunchKernel) native)
 {
 	const struct geometry *g = &call->geometry;
 	struct launch launch;
