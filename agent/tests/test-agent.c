@@ -417,10 +417,9 @@ static void test_pod(void **state)
 	known_pod = NULL;
 }
 
-/* The API server sends a pod, and later the ids of its containers. */
-static void test_unknown_containers_weigh_least(void **state)
+/* An agent that is not standalone, and a client in a pod. */
+static void restart_for_pod(void)
 {
-	(void)state;
 	agent_deinit(&agent);
 	rig_start(false);
 	next_identity = (struct container_identity){.in_pod = true,
@@ -428,6 +427,13 @@ static void test_unknown_containers_weigh_least(void **state)
 						    .pod_uid = "u-1",
 						    .container_id = "c0ffee",
 						    .cgroup = "/kubepods"};
+}
+
+/* The API server sends a pod, and later the ids of its containers. */
+static void test_unknown_containers_weigh_least(void **state)
+{
+	(void)state;
+	restart_for_pod();
 	struct fake fake = fake_join(0);
 	const struct tenant *tenant = agent.tenants.all;
 	assert_int_equal(fake.control->share, 1);
@@ -469,13 +475,7 @@ static void test_pod_deleted_by_force(void **state)
 	int fds[WEIR_FDS_MAX];
 
 	(void)state;
-	agent_deinit(&agent);
-	rig_start(false);
-	next_identity = (struct container_identity){.in_pod = true,
-						    .qos = CONTAINER_QOS_BURSTABLE,
-						    .pod_uid = "u-1",
-						    .container_id = "c0ffee",
-						    .cgroup = "/kubepods"};
+	restart_for_pod();
 	known_pod = make_pod("trusted", "low");
 	known_pod->containers[0].share = 40;
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "5ms");

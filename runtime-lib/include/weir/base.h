@@ -18,7 +18,7 @@
 #define launch_path __attribute__((hot))
 /* Of what few launches need: in a function of its own it costs the others no register or stack. */
 #define kept_apart __attribute__((noinline))
-/* The opposite. */
+/* Of the body that all kinds of launch share: part of each caller, which saves a call. */
 #define always_inlined inline __attribute__((always_inline))
 
 /* Atomics with their order in the name. Relaxed: other memory may be seen older or newer. */
