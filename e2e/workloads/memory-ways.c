@@ -21,6 +21,10 @@
 #define STACK  1024u      /* bytes, by default */
 #define HEAP   (8u << 20) /* the same */
 #define FIFO   (1u << 20)
+/* Of arrays, in texels: a device takes at most 32768 by 32768 with mipmaps, and 16384 slices. */
+#define ROW   8192u
+#define SLICE 256u
+#define TEXEL 16u /* bytes */
 #define SUFFIX ".visible .entry k() { ret; }\n"
 
 struct item {
@@ -111,8 +115,8 @@ static void drop_handle(struct taker *t, struct item *item)
 
 static CUresult take_array(struct taker *t, struct item *item)
 {
-	CUDA_ARRAY_DESCRIPTOR array = {.Width = 1024,
-				       .Height = t->piece / 16384,
+	CUDA_ARRAY_DESCRIPTOR array = {.Width = ROW,
+				       .Height = t->piece / (ROW * TEXEL),
 				       .Format = CU_AD_FORMAT_FLOAT,
 				       .NumChannels = 4};
 
@@ -121,9 +125,9 @@ static CUresult take_array(struct taker *t, struct item *item)
 
 static CUresult take_cube(struct taker *t, struct item *item)
 {
-	CUDA_ARRAY3D_DESCRIPTOR cube = {.Width = 64,
-					.Height = 64,
-					.Depth = t->piece / 65536,
+	CUDA_ARRAY3D_DESCRIPTOR cube = {.Width = SLICE,
+					.Height = SLICE,
+					.Depth = t->piece / (SLICE * SLICE * TEXEL),
 					.Format = CU_AD_FORMAT_FLOAT,
 					.NumChannels = 4};
 
@@ -138,8 +142,8 @@ static void drop_array(struct taker *t, struct item *item)
 
 static CUresult take_levels(struct taker *t, struct item *item)
 {
-	CUDA_ARRAY3D_DESCRIPTOR first = {.Width = 1024,
-					 .Height = t->piece / 16384,
+	CUDA_ARRAY3D_DESCRIPTOR first = {.Width = ROW,
+					 .Height = t->piece / (ROW * TEXEL),
 					 .Format = CU_AD_FORMAT_FLOAT,
 					 .NumChannels = 4};
 
@@ -231,7 +235,9 @@ static CUresult take_graph(struct taker *t, struct item *item)
 	CUgraphNode node;
 
 	CU(cuGraphCreate(&item->graph, 0));
-	return launch(t, item, cuGraphAddMemAllocNode(&node, item->graph, NULL, 0, &parameters));
+	CUresult result = cuGraphAddMemAllocNode(&node, item->graph, NULL, 0, &parameters);
+	item->address = parameters.dptr;
+	return launch(t, item, result);
 }
 
 static CUresult take_node(struct taker *t, struct item *item)
@@ -241,34 +247,44 @@ static CUresult take_node(struct taker *t, struct item *item)
 	CUgraphNode node;
 
 	CU(cuGraphCreate(&item->graph, 0));
-	return launch(t, item, cuGraphAddNode(&node, item->graph, NULL, NULL, 0, &parameters));
+	CUresult result = cuGraphAddNode(&node, item->graph, NULL, NULL, 0, &parameters);
+	item->address = parameters.alloc.dptr;
+	return launch(t, item, result);
 }
 
 static CUresult take_captured(struct taker *t, struct item *item)
 {
-	CUdeviceptr address;
-
 	CU(cuStreamBeginCapture(t->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-	CUresult result = cuMemAllocAsync(&address, t->piece, t->stream);
+	CUresult result = cuMemAllocAsync(&item->address, t->piece, t->stream);
 	CU(cuStreamEndCapture(t->stream, &item->graph));
 	return launch(t, item, result);
 }
 
+/* What a graph has allocated outlives it, unless it is freed. */
 static void drop_graph(struct taker *t, struct item *item)
 {
 	CU(cuStreamSynchronize(t->stream));
+	CU(cuMemFree(item->address));
 	CU(cuGraphExecDestroy(item->exec));
 	CU(cuGraphDestroy(item->graph));
 	CU(cuDeviceGraphMemTrim(t->workload->device));
 }
 
-/* One more piece than before. */
+/* One more piece than before. A driver with a greatest size of its own does less: then it is not a
+ * way to take so much. */
 static CUresult enlarge(CUlimit limit, size_t by)
 {
-	size_t size;
+	size_t size, now;
 
 	CU(cuCtxGetLimit(&size, limit));
-	return cuCtxSetLimit(limit, size + by);
+	CUresult result = cuCtxSetLimit(limit, size + by);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CU(cuCtxGetLimit(&now, limit));
+	if (now >= size + by)
+		return CUDA_SUCCESS;
+	CU(cuCtxSetLimit(limit, size));
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult take_heap(struct taker *t, struct item *item)
