@@ -22,9 +22,9 @@
 #define HEAP   (8u << 20) /* the same */
 #define FIFO   (1u << 20)
 /* Of arrays, in texels: a device takes at most 32768 by 32768 with mipmaps, and 16384 slices. */
-#define ROW   8192u
-#define SLICE 256u
-#define TEXEL 16u /* bytes */
+#define ROW    8192u
+#define SLICE  256u
+#define TEXEL  16u /* bytes */
 #define SUFFIX ".visible .entry k() { ret; }\n"
 
 struct item {
