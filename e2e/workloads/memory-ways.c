@@ -17,10 +17,10 @@
 
 #include "workload.h"
 
-#define ITEMS  64
-#define STACK  1024u      /* bytes, by default */
-#define HEAP   (8u << 20) /* the same */
-#define FIFO   (1u << 20)
+#define ITEMS 64
+#define STACK 1024u      /* bytes, by default */
+#define HEAP  (8u << 20) /* the same */
+#define FIFO  (1u << 20)
 /* Of arrays, in texels: a device takes at most 32768 by 32768 with mipmaps, and 16384 slices. */
 #define ROW    8192u
 #define SLICE  256u
