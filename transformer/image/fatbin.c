@@ -23,11 +23,6 @@ bool is_fatbin(const void *image, size_t len)
 	return len >= sizeof(magic) && !memcmp(image, &magic, sizeof(magic));
 }
 
-void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len)
-{
-	*walk = (struct fatbin_walk){.at = image, .left = len};
-}
-
 static int next_container(struct fatbin_walk *walk, struct fatbin_item *item, struct diag *diag)
 {
 	struct fatbin_container c;

@@ -7,7 +7,7 @@
 
 #include "weir/fatbin.h"
 
-/* The rest of an image. */
+/* The rest of an image; at first the whole: {image, length}. */
 struct fatbin_walk {
 	const char *at;
 	size_t left;      /* bytes of the image */
@@ -28,7 +28,6 @@ struct fatbin_item {
 };
 
 bool is_fatbin(const void *image, size_t len);
-void fatbin_begin(struct fatbin_walk *walk, const void *image, size_t len);
 /* enum fatbin_step, or -EINVAL with @diag filled. */
 int fatbin_next(struct fatbin_walk *walk, struct fatbin_item *item, struct diag *diag);
 

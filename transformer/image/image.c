@@ -65,12 +65,11 @@ static void transform_entry(struct text *out, const struct fatbin_item *item,
 static void transform_fatbin(struct text *out, const void *image, size_t len,
 			     const struct weir_transform_options *options, struct diag *diag)
 {
-	struct fatbin_walk walk;
+	struct fatbin_walk walk = {image, len, 0};
 	struct fatbin_item item;
 	size_t container = 0;
 	int step;
 
-	fatbin_begin(&walk, image, len);
 	while (!diag->error && (step = fatbin_next(&walk, &item, diag)) > FATBIN_END) {
 		if (step == FATBIN_CONTAINER) {
 			container = out->len;
@@ -138,11 +137,10 @@ static bool is_better(const struct fatbin_entry *e, const struct fatbin_entry *t
 static void find_ptx(const void *image, size_t len, unsigned sm, struct fatbin_item *best,
 		     struct diag *diag)
 {
-	struct fatbin_walk walk;
+	struct fatbin_walk walk = {image, len, 0};
 	struct fatbin_item item;
 	int step;
 
-	fatbin_begin(&walk, image, len);
 	while ((step = fatbin_next(&walk, &item, diag)) > FATBIN_END)
 		if (step == FATBIN_ENTRY && suits(&item.entry, sm) &&
 		    (!best->payload || is_better(&item.entry, &best->entry)))

@@ -14,15 +14,16 @@
 
 struct building {
 	const struct weir_object_request *request;
-	struct pipeline pipeline;
+	struct pipeline pipeline; /* its output is the new module */
 	struct detached detached;
 	struct weir_object_form forms[BUILDS_MAX];
 	const struct build *build; /* the current build */
 	uint32_t n_forms;
 	bool has_entry;
 	struct text names; /* offsets count from its start plus 1 until place_names() */
-	void *image;       /* machine code or PTX; NULL: all forms were refused */
-	size_t image_size;
+	struct text out;   /* the object */
+	void *code;        /* from the assembler, or NULL */
+	size_t code_size;
 };
 
 static uint32_t add_name(struct building *b, const char *name)
@@ -75,10 +76,10 @@ static void note_verdict(void *data, const struct weir_verdict *v)
 	}
 }
 
-static int fail(struct building *b, int error, const char *what, const char *name)
+static _Noreturn void fail(struct building *b, int error, const char *what, const char *name)
 {
-	return diag_fail(&b->pipeline.diag, error, (struct position){0}, "%s%s%.120s", what,
-			 *name ? " " : "", name);
+	diag_stop(&b->pipeline.diag, error, (struct position){0}, "%s%s%.120s", what,
+		  *name ? " " : "", name);
 }
 
 static struct function *find_kernel(struct building *b)
@@ -97,7 +98,7 @@ static bool add_build(struct building *b, struct function *kernel, const struct 
 {
 	b->build = build;
 	pipeline_rewrite(&b->pipeline, kernel, build);
-	return b->n_forms && b->forms[b->n_forms - 1].entry;
+	return b->forms[b->n_forms - 1].entry;
 }
 
 /* The first build has no register limit, for which the assembler makes the best code (FORMS.md).
@@ -111,55 +112,46 @@ static void add_form(struct building *b, struct function *kernel, const struct f
 		{form, "_wide", native ? weir_registers_wide(native) : 0},
 	};
 
-	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++) {
-		if (k && (!builds[k].registers_max || b->pipeline.diag.error))
-			continue;
-		if (!add_build(b, kernel, &builds[k]))
+	for (size_t k = 0; k < sizeof(builds) / sizeof(builds[0]); k++)
+		if ((!k || builds[k].registers_max) && !add_build(b, kernel, &builds[k]))
 			return;
-	}
 }
 
-/* Returns the new module's PTX and fills in the verdicts. */
-static char *rewrite(struct building *b, struct function *kernel, size_t *len)
+/* Prints the new module and fills in the verdicts. */
+static void rewrite(struct building *b, struct function *kernel)
 {
 	struct pipeline *p = &b->pipeline;
 	uint32_t threads = max_threads(kernel);
 
 	p->detached = &b->detached;
-	if (detach_init(&b->detached, kernel))
-		return NULL;
+	detach_init(&b->detached, kernel);
 	detach_print(&p->out, &b->detached);
-	for (size_t k = 0; k < form_count && !p->diag.error; k++)
+	for (size_t k = 0; k < form_count; k++)
 		if (b->request->forms & 1u << forms[k].id)
 			add_form(b, kernel, &forms[k]);
 	for (uint32_t k = 0; k < b->n_forms; k++)
 		b->forms[k].max_threads = threads;
 	text_string(&p->out, "\n");
-	return pipeline_take(p, len);
+	pipeline_finish(p);
 }
 
-/* Takes ownership of @ptx. */
-static int assemble(struct building *b, char *ptx, size_t len, struct weir_error *error)
+static void assemble(struct building *b)
 {
 	const struct weir_object_request *request = b->request;
-	int r = 0;
+	const struct text *ptx = &b->pipeline.out;
+	struct weir_error error = {0};
+	int r = request->assemble(request->data, ptx->data, ptx->len, request->sm, &b->code,
+				  &b->code_size, &error);
 
-	if (b->has_entry && request->assemble) {
-		r = request->assemble(request->data, ptx, len, request->sm, &b->image,
-				      &b->image_size, error);
-	} else if (b->has_entry) {
-		b->image = ptx;
-		b->image_size = len + 1;
-		return 0;
-	}
-	free(ptx);
-	if (!r && b->has_entry && (!b->image || !b->image_size))
-		r = fail(b, -EINVAL, "the assembler returned no image", "");
-	return r;
+	if (r)
+		diag_stop(&b->pipeline.diag, r, (struct position){error.line, error.column}, "%.*s",
+			  DIAG_MAX - 1, error.message);
+	if (!b->code || !b->code_size)
+		fail(b, -EINVAL, "the assembler returned no image", "");
 }
 
 /* The driver's parameter layout. */
-static uint32_t add_params(struct building *b, struct text *out, const struct function *kernel)
+static uint32_t add_params(struct building *b, const struct function *kernel)
 {
 	uint32_t n = 0;
 	uint64_t end = 0;
@@ -169,17 +161,15 @@ static uint32_t add_params(struct building *b, struct text *out, const struct fu
 		struct weir_object_param param = {(uint32_t)offset, (uint32_t)v->size};
 
 		if (!v->size || offset > WEIR_OBJECT_PARAMS_MAX ||
-		    v->size > WEIR_OBJECT_PARAMS_MAX - offset) {
+		    v->size > WEIR_OBJECT_PARAMS_MAX - offset)
 			fail(b, -EINVAL, "a parameter of unknown size:", v->name);
-			return 0;
-		}
-		text_add(out, (const char *)&param, sizeof(param));
+		text_add(&b->out, (const char *)&param, sizeof(param));
 		end = offset + v->size;
 	}
 	return n;
 }
 
-static void add_symbols(struct building *b, struct text *out, const struct symbol_list *list,
+static void add_symbols(struct building *b, const struct symbol_list *list,
 			enum weir_object_space space)
 {
 	for (const struct symbol *s = list->first; s; s = s->next) {
@@ -189,7 +179,7 @@ static void add_symbols(struct building *b, struct text *out, const struct symbo
 								    : 0,
 						    .space = space};
 
-		text_add(out, (const char *)&symbol, sizeof(symbol));
+		text_add(&b->out, (const char *)&symbol, sizeof(symbol));
 	}
 }
 
@@ -218,89 +208,82 @@ static uint32_t align_out(struct text *out)
 }
 
 /* Writes header, tables, names and image. */
-static void pack(struct building *b, struct text *out, const struct function *kernel)
+static void pack(struct building *b, const struct function *kernel)
 {
 	const struct detached *d = &b->detached;
-	bool is_ptx = b->image && !b->request->assemble;
+	const struct text *ptx = &b->pipeline.out;
+	struct text *out = &b->out;
+	bool is_ptx = b->has_entry && !b->code;
+	size_t image_size = is_ptx ? ptx->len + 1 : b->code_size;
 	struct weir_object head = {.magic = WEIR_OBJECT_MAGIC,
 				   .version = WEIR_OBJECT_VERSION,
 				   .flags = is_ptx ? WEIR_OBJECT_IS_PTX : 0,
 				   .abi = WEIR_PREEMPT_ABI,
 				   .sm = b->request->sm,
 				   .n_forms = b->n_forms,
-				   .image_size = (uint32_t)b->image_size};
+				   .image_size = (uint32_t)image_size};
 	uint32_t names;
+	int error;
 
 	text_add(out, (const char *)&head, sizeof(head));
 	head.forms = (uint32_t)out->len;
 	text_add(out, (const char *)b->forms, b->n_forms * sizeof(*b->forms));
 	head.params = (uint32_t)out->len;
-	head.n_params = add_params(b, out, kernel);
+	head.n_params = add_params(b, kernel);
 	head.symbols = (uint32_t)out->len;
 	if (b->has_entry) {
 		head.n_symbols = d->addresses.count + d->copies.count;
-		add_symbols(b, out, &d->addresses, WEIR_OBJECT_GLOBAL);
-		add_symbols(b, out, &d->copies, WEIR_OBJECT_CONSTANT);
+		add_symbols(b, &d->addresses, WEIR_OBJECT_GLOBAL);
+		add_symbols(b, &d->copies, WEIR_OBJECT_CONSTANT);
 	}
 	names = (uint32_t)out->len;
 	head.kernel = names - 1 + add_name(b, kernel->name);
 	text_add(out, b->names.data ? b->names.data : "", b->names.len);
 	head.image = align_out(out);
-	if (b->image)
-		text_add(out, b->image, b->image_size);
+	if (b->has_entry)
+		text_add(out, is_ptx ? ptx->data : b->code, image_size);
 	head.size = (uint32_t)out->len;
-	if (b->names.error || out->error) {
-		fail(b, out->error ? out->error : b->names.error,
-		     "the object:", strerror(-(out->error ? out->error : b->names.error)));
-		return;
-	}
+	error = out->error ? out->error : b->names.error;
+	if (error)
+		fail(b, error, "the object:", strerror(-error));
 	place_names(out, &head, names);
 	memcpy(out->data, &head, sizeof(head));
 }
 
-/* @ptx: the program's module. */
-static int build(struct building *b, struct text *out, const char *ptx, size_t len,
-		 struct weir_error *error)
+static void build(void *data)
 {
-	const struct weir_transform_options options = {.verdict = note_verdict, .data = b};
-	struct function *kernel;
-	char *text;
-	int r = 0;
+	struct building *b = data;
+	struct function *kernel = find_kernel(b);
 
-	pipeline_open(&b->pipeline, ptx, len, &options);
-	kernel = b->pipeline.diag.error ? NULL : find_kernel(b);
-	text = kernel ? rewrite(b, kernel, &len) : NULL;
-	if (text)
-		r = assemble(b, text, len, error);
-	if (text && !r)
-		pack(b, out, kernel);
-	if (kernel)
-		detach_deinit(&b->detached);
-	pipeline_close(&b->pipeline);
-	return b->pipeline.diag.error ? pipeline_report(&b->pipeline.diag, error) : r;
+	rewrite(b, kernel);
+	if (b->has_entry && b->request->assemble)
+		assemble(b);
+	pack(b, kernel);
 }
 
 int weir_object_build(void **out, size_t *out_len, const struct weir_object_request *request,
 		      struct weir_error *error)
 {
 	struct building b = {.request = request};
-	struct text text;
+	const struct weir_transform_options options = {.verdict = note_verdict, .data = &b};
+	struct pipeline *p = &b.pipeline;
 	size_t len;
 	char *ptx;
 	int r = weir_image_ptx(&ptx, &len, request->image, request->len, request->sm, error);
 
 	if (r)
 		return r;
-	text_init(&text, WEIR_OBJECT_MAX);
+	text_init(&b.out, WEIR_OBJECT_MAX);
 	text_init(&b.names, WEIR_OBJECT_MAX);
-	r = build(&b, &text, ptx, len, error);
-	if (!r) {
-		*out_len = text.len;
-		*out = text_take(&text);
+	if (!pipeline_open(p, ptx, len, &options) && !diag_try(&p->diag, build, &b)) {
+		*out_len = b.out.len;
+		*out = text_take(&b.out);
 	}
-	text_deinit(&text);
+	text_deinit(&b.out);
 	text_deinit(&b.names);
-	free(b.image);
+	detach_deinit(&b.detached);
+	pipeline_close(p);
+	free(b.code);
 	free(ptx);
-	return r;
+	return pipeline_report(&p->diag, error);
 }

@@ -194,7 +194,7 @@ static bool may_run(const struct fatbin_entry *entry, unsigned sm)
 
 uint64_t weir_image_variables(const void *image, size_t len, unsigned sm)
 {
-	struct fatbin_walk walk;
+	struct fatbin_walk walk = {image, len, 0};
 	struct fatbin_item item;
 	struct diag diag = {0};
 	uint64_t most = 0;
@@ -202,7 +202,6 @@ uint64_t weir_image_variables(const void *image, size_t len, unsigned sm)
 
 	if (!is_fatbin(image, len))
 		return plain_variables(image, len);
-	fatbin_begin(&walk, image, len);
 	while ((step = fatbin_next(&walk, &item, &diag)) > FATBIN_END) {
 		char *payload;
 		size_t size;

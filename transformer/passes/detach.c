@@ -270,7 +270,7 @@ static void list_init(struct symbol_list *list)
 	*list = (struct symbol_list){.end = &list->first};
 }
 
-int detach_init(struct detached *d, struct function *kernel)
+void detach_init(struct detached *d, struct function *kernel)
 {
 	struct module *module = kernel->module;
 
@@ -279,9 +279,9 @@ int detach_init(struct detached *d, struct function *kernel)
 	list_init(&d->copies);
 	list_init(&d->kept);
 	arena_init(&d->arena, module->arena->max, module->diag);
-	if (diag_try(module->diag, look_at_kernel, d) != -ENOMEM)
-		d->refusal = diag_take(module->diag);
-	return module->diag->error;
+	if (diag_try(module->diag, look_at_kernel, d) == -ENOMEM)
+		diag_stop_again(module->diag);
+	d->refusal = diag_take(module->diag);
 }
 
 void detach_deinit(struct detached *d)

@@ -40,10 +40,9 @@ struct detached {
 	bool know_stores;                            /* is_stored of the variables is valid */
 };
 
-/* Examines the kernel. At most once per module. 0, or -ENOMEM with the module's diag filled; the
- * refusal of a kernel is no error. Always call detach_deinit(), after the last use of the module.
- */
-int detach_init(struct detached *detached, struct function *kernel);
+/* Examines the kernel. At most once per module. Stops with -ENOMEM (diag.h); the refusal of a
+ * kernel is no error. Always call detach_deinit(), after the last use of the module. */
+void detach_init(struct detached *detached, struct function *kernel);
 void detach_deinit(struct detached *detached);
 
 /* Prints the new module without the kernel. */

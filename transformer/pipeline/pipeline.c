@@ -33,20 +33,11 @@ void pipeline_close(struct pipeline *p)
 	arena_deinit(&p->arena);
 }
 
-char *pipeline_take(struct pipeline *p, size_t *len)
+void pipeline_finish(struct pipeline *p)
 {
-	char *out;
-
 	if (p->out.error)
-		diag_fail(&p->diag, p->out.error, (struct position){0}, "the output: %s",
+		diag_stop(&p->diag, p->out.error, (struct position){0}, "the output: %s",
 			  strerror(-p->out.error));
-	if (p->diag.error)
-		return NULL;
-	*len = p->out.len;
-	out = text_take(&p->out);
-	if (!out)
-		diag_no_memory(&p->diag);
-	return out;
 }
 
 int pipeline_report(const struct diag *diag, struct weir_error *error)
@@ -140,7 +131,7 @@ static void tell(const struct rewriting *r, const struct diag *refusal)
 		p->options->verdict(p->options->data, &verdict);
 }
 
-int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build)
+void pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build)
 {
 	struct rewriting r = {.p = p,
 			      .f = f,
@@ -152,7 +143,7 @@ int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build 
 
 	arena_reset(&p->body_arena);
 	if (diag_try(&p->diag, rewrite_kernel, &r) == -ENOMEM)
-		return p->diag.error;
+		diag_stop_again(&p->diag);
 	error = diag_take(&p->diag);
 	if (!error.error) {
 		text_string(&p->out, "\n\n");
@@ -163,39 +154,35 @@ int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build 
 		refusal = error;
 	}
 	tell(&r, &refusal);
-	return p->diag.error;
+}
+
+static const struct form *form_of(enum weir_form id)
+{
+	static const struct form native = {WEIR_NATIVE, "native", "", NULL};
+
+	for (size_t k = 0; k < form_count; k++)
+		if (forms[k].id == id)
+			return &forms[k];
+	return &native;
 }
 
 const char *weir_form_name(enum weir_form form)
 {
-	for (size_t k = 0; k < form_count; k++)
-		if (forms[k].id == form)
-			return forms[k].name;
-	return "native";
+	return form_of(form)->name;
 }
 
 const char *weir_form_suffix(enum weir_form form)
 {
-	for (size_t k = 0; k < form_count; k++)
-		if (forms[k].id == form)
-			return forms[k].suffix;
-	return "";
+	return form_of(form)->suffix;
 }
 
-struct reprinting {
-	struct pipeline *p;
-	struct function *f;
-};
-
 /* Prints a function from its IR, to test the printer. */
-static void reprint(void *data)
+static void reprint(struct pipeline *p, struct function *f)
 {
-	struct reprinting *r = data;
-
-	arena_reset(&r->p->body_arena);
-	parse_body(r->f, &r->p->body_arena);
-	verify_function(r->f, &r->p->scratch);
-	emit_function(&r->p->out, r->f);
+	arena_reset(&p->body_arena);
+	parse_body(f, &p->body_arena);
+	verify_function(f, &p->scratch);
+	emit_function(&p->out, f);
 }
 
 static void transform_function(struct pipeline *p, struct function *f)
@@ -203,12 +190,12 @@ static void transform_function(struct pipeline *p, struct function *f)
 	const char *only = p->options->kernel;
 
 	if (p->options->reprint && f->has_body)
-		diag_try(&p->diag, reprint, &(struct reprinting){p, f});
+		reprint(p, f);
 	else
 		text_add(&p->out, f->whole.start, f->whole.len);
 	if (!f->is_kernel || !f->has_body || (only && strcmp(only, f->name) != 0))
 		return;
-	for (size_t k = 0; k < form_count && !p->diag.error; k++) {
+	for (size_t k = 0; k < form_count; k++) {
 		struct build build = {&forms[k], "", p->options->registers_max};
 
 		if (p->options->forms & 1u << forms[k].id)
@@ -216,30 +203,29 @@ static void transform_function(struct pipeline *p, struct function *f)
 	}
 }
 
-static void transform_module(struct pipeline *p)
+static void transform_module(void *data)
 {
+	struct pipeline *p = data;
 	const char *at = p->module.text;
 
-	for (struct function *f = p->module.functions; f && !p->diag.error; f = f->next) {
+	for (struct function *f = p->module.functions; f; f = f->next) {
 		text_add(&p->out, at, (size_t)(f->whole.start - at));
 		transform_function(p, f);
 		at = f->whole.start + f->whole.len;
 	}
 	text_add(&p->out, at, (size_t)(p->module.text + p->module.len - at));
+	pipeline_finish(p);
 }
 
 int weir_transform(char **out, size_t *out_len, const char *ptx, size_t len,
 		   const struct weir_transform_options *options, struct weir_error *error)
 {
 	struct pipeline p;
-	char *text = NULL;
 
-	if (!pipeline_open(&p, ptx, len, options)) {
-		transform_module(&p);
-		text = pipeline_take(&p, out_len);
+	if (!pipeline_open(&p, ptx, len, options) && !diag_try(&p.diag, transform_module, &p)) {
+		*out_len = p.out.len;
+		*out = text_take(&p.out);
 	}
-	if (text)
-		*out = text;
 	pipeline_close(&p);
 	return pipeline_report(&p.diag, error);
 }

@@ -30,12 +30,12 @@ struct build {
 	unsigned registers_max; /* per thread; 0: no limit */
 };
 
-/* Prints the kernel @f in this build, or refuses it and says so in the verdict. Not 0: an error is
- * in the diag. */
-int pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build);
+/* Prints the kernel @f in this build, or refuses it and says so in the verdict. Other errors stop
+ * it (diag.h). */
+void pipeline_rewrite(struct pipeline *p, struct function *f, const struct build *build);
 
-/* The printed text, for free(). NULL: an error is in the diag. */
-char *pipeline_take(struct pipeline *p, size_t *len);
+/* Stops with the error of `out`, if it has one. */
+void pipeline_finish(struct pipeline *p);
 
 /* Copies the diag's error to the library's caller. */
 int pipeline_report(const struct diag *diag, struct weir_error *error);

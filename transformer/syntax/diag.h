@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DIAG_MAX 200 /* characters of a message */
+#define DIAG_MAX 256 /* characters of a message */
 
 struct position {
 	uint32_t line, column; /* from 1; line 0: the error has no place in the text */

@@ -97,21 +97,22 @@ static void rewritten_image_keeps_the_rest(void **state)
 	(void)state;
 	struct weir_transform_options options = {.forms = 1u << WEIR_SLICED};
 	struct fatbin_entry elf = {.kind = FATBIN_ELF, .sm = 80};
-	struct fatbin_walk walk;
+	struct fatbin_walk walk = {0};
 	struct fatbin_item item;
 	struct diag diag = {0};
 	struct weir_error error;
 	struct image image;
-	size_t len;
 	void *out;
 	char *text;
+	size_t len;
 
 	begin(&image);
 	add_entry(&image, elf, "machine", 7);
 	add_packed(&image, FATBIN_ZSTD, 80);
 	assert_int_equal(weir_transform_image(&out, &len, image.data, image.len, &options, &error),
 			 0);
-	fatbin_begin(&walk, out, len);
+	walk.at = out;
+	walk.left = len;
 	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_CONTAINER);
 	assert_int_equal(fatbin_next(&walk, &item, &diag), FATBIN_ENTRY);
 	assert_int_equal(item.entry.kind, FATBIN_ELF);
