@@ -280,13 +280,13 @@ int config_init(struct config *config)
 	return config_parse(config, "", "", 0, message, sizeof(message));
 }
 
-int config_load(struct config *out, const char *path, char *message, size_t message_size)
+int config_load(struct config *out, const char *path, char **text_out, char *message,
+		size_t message_size)
 {
-	cleanup(freep) char *text = NULL;
 	size_t size;
-	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, message_size);
+	int r = yaml_load_file(path, CONFIG_FILE_MAX, text_out, &size, message, message_size);
 
-	return r < 0 ? r : config_parse(out, path, text, size, message, message_size);
+	return r < 0 ? r : config_parse(out, path, *text_out, size, message, message_size);
 }
 
 struct config_gpu_settings config_for_gpu(const struct config *config, const struct gpu *gpu)

@@ -85,7 +85,9 @@ int config_init(struct config *config);
  * @message. @out gets the defaults of what the file leaves out. */
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size);
-int config_load(struct config *out, const char *path, char *message, size_t message_size);
+/* @text_out: a NULL that gets the file's text, for free(), even if the configuration is wrong. */
+int config_load(struct config *out, const char *path, char **text_out, char *message,
+		size_t message_size);
 void config_deinit(struct config *config);
 
 struct gpu;

@@ -12,7 +12,6 @@
 #include "weir/file-watch.h"
 #include "weir/log.h"
 #include "weir/loop.h"
-#include "weir/yaml.h"
 
 __attribute__((visibility("default"))) const char *argp_program_version =
 	"weir-device-plugin " WEIR_VERSION;
@@ -53,20 +52,6 @@ static const struct argp argp = {
 	.doc = "Offers shares of this node's GPUs to the kubelet as an extended resource.",
 };
 
-/* @text_out gets the file's text even if the configuration is wrong. */
-static int load(const char *path, struct config *out, char **text_out, char message[512])
-{
-	char *text = NULL;
-	size_t size;
-	int r = yaml_load_file(path, CONFIG_FILE_MAX, &text, &size, message, 512);
-
-	if (r < 0)
-		return r;
-	*text_out = text;
-	text[size] = '\0';
-	return config_parse(out, path, text, size, message, 512);
-}
-
 /* One run of the plugin with one configuration. A new configuration starts the next run: the plugin
  * registers with the kubelet again; containers notice nothing. The state of the GPUs passes to the
  * next run. */
@@ -91,7 +76,7 @@ static void look_at_config(struct life *life, bool always)
 
 	if (!path || life->renewed)
 		return;
-	int r = load(path, &life->next, &text, message);
+	int r = config_load(&life->next, path, &text, message, sizeof(message));
 	if (text && !always && strcmp(text, life->text) == 0) {
 		if (r == 0)
 			config_deinit(&life->next);
@@ -182,8 +167,9 @@ int main(int argc, char **argv)
 
 	log_init("weir-device-plugin", LOG_INFO);
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
-	int r = options.config ? load(options.config, &config, &text, message)
-			       : config_init(&config);
+	int r = options.config
+			? config_load(&config, options.config, &text, message, sizeof(message))
+			: config_init(&config);
 	if (r < 0) {
 		log_error("%s", message);
 		return 2;

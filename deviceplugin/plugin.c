@@ -27,8 +27,8 @@
 #define SOCKET_PREFIX  "weir-"
 #define SOCKET_SUFFIX  ".sock"
 
-/* Logs a complaint once until another one follows. */
-__attribute__((format(printf, 2, 3))) static void complain(struct plugin *plugin,
+/* Logs a complaint once until another one follows. Always false. */
+__attribute__((format(printf, 2, 3))) static bool complain(struct plugin *plugin,
 							   const char *format, ...)
 {
 	char text[sizeof(plugin->said)];
@@ -37,10 +37,11 @@ __attribute__((format(printf, 2, 3))) static void complain(struct plugin *plugin
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (strcmp(text, plugin->said) == 0)
-		return;
-	memcpy(plugin->said, text, sizeof(text));
-	log_warning("%s", text);
+	if (strcmp(text, plugin->said) != 0) {
+		memcpy(plugin->said, text, sizeof(text));
+		log_warning("%s", text);
+	}
+	return false;
 }
 
 static int path_of(char out[RPC_PATH_MAX], const struct plugin *plugin, const char *name)
@@ -185,10 +186,9 @@ static void changed(struct loop_watch *watch, const struct inotify_event *event)
 	look_in(plugin, SETTLE);
 }
 
-/* The timer's handler: checks the state and takes the next step. */
-static void look(struct loop_timer *timer)
+/* Checks the state and takes the next step. False: failed, after a complaint. */
+static bool take_step(struct plugin *plugin)
 {
-	struct plugin *plugin = container_of(timer, struct plugin, timer);
 	const char *dir = plugin->config->plugin_dir;
 	char kubelet[RPC_PATH_MAX];
 	int r;
@@ -201,29 +201,25 @@ static void look(struct loop_timer *timer)
 		r = loop_watch_init(&plugin->watch, plugin->loop, dir,
 				    IN_CREATE | IN_MOVED_TO | IN_DELETE, changed);
 		plugin->watching = r == 0;
-		if (r < 0) {
-			complain(plugin, "%s: %s%s", dir, strerror(-r),
-				 r == -ENOENT ? "; is a kubelet installed here?"
-					      : loop_watch_hint(r));
-			look_later(plugin);
-			return;
-		}
+		if (r < 0)
+			return complain(plugin, "%s: %s%s", dir, strerror(-r),
+					r == -ENOENT ? "; is a kubelet installed here?"
+						     : loop_watch_hint(r));
 	}
-	if (!plugin->server && (r = serve(plugin)) < 0) {
-		complain(plugin, "cannot listen in %s: %s", dir, strerror(-r));
-		look_later(plugin);
-		return;
-	}
-	if (path_of(kubelet, plugin, KUBELET_SOCKET) < 0 || access(kubelet, F_OK) < 0) {
-		complain(plugin, "no kubelet at %s; waiting for it", kubelet);
-		look_later(plugin);
-		return;
-	}
+	if (!plugin->server && (r = serve(plugin)) < 0)
+		return complain(plugin, "cannot listen in %s: %s", dir, strerror(-r));
+	if (path_of(kubelet, plugin, KUBELET_SOCKET) < 0 || access(kubelet, F_OK) < 0)
+		return complain(plugin, "no kubelet at %s; waiting for it", kubelet);
 	r = register_with_kubelet(plugin, kubelet);
-	if (r < 0) {
-		complain(plugin, "cannot call the kubelet: %s", strerror(-r));
+	return r == 0 || complain(plugin, "cannot call the kubelet: %s", strerror(-r));
+}
+
+static void look(struct loop_timer *timer)
+{
+	struct plugin *plugin = container_of(timer, struct plugin, timer);
+
+	if (!take_step(plugin))
 		look_later(plugin);
-	}
 }
 
 static void watched(struct service *service)

@@ -144,13 +144,14 @@ static void reports_where_a_mistake_is(void **state)
 static void reports_a_missing_file(void **state)
 {
 	struct config config;
-	char message[256];
+	char message[256], *text = NULL;
 
 	(void)state;
-	assert_true(config_load(&config, "/nowhere/c.yaml", message, sizeof(message)) < 0);
+	assert_true(config_load(&config, "/nowhere/c.yaml", &text, message, sizeof(message)) < 0);
 	assert_string_equal(message, "/nowhere/c.yaml: No such file or directory");
-	assert_true(config_load(&config, "/", message, sizeof(message)) < 0);
+	assert_true(config_load(&config, "/", &text, message, sizeof(message)) < 0);
 	assert_string_equal(message, "/: Is a directory");
+	assert_null(text);
 }
 
 static void knows_names_of_extended_resources(void **state)

@@ -94,8 +94,8 @@ int yaml_parse(const struct yaml_field *fields, void *target, const char *name, 
 void yaml_update(const struct yaml_field *fields, void *target, void *next, char *waiting,
 		 size_t size);
 
-/* The bytes of a file of at most @max, for the caller to free. Else a negative errno, and one line
- * in @message. */
+/* The bytes of a file of at most @max, and a NUL, for the caller to free. Else a negative errno,
+ * and one line in @message. */
 int yaml_load_file(const char *path, size_t max, char **text_out, size_t *size_out, char *message,
 		   size_t message_size);
 
