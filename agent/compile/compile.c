@@ -103,25 +103,6 @@ static void job_free(struct compile_job *job)
 	free(job);
 }
 
-/* The file is sealed or only the agent has it. NULL: no memory. */
-static const void *map(int fd, size_t size)
-{
-	const void *object = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-
-	return object == MAP_FAILED ? NULL : object;
-}
-
-static bool is_object(int fd, uint64_t size)
-{
-	const void *object = size ? map(fd, size) : NULL;
-
-	if (!object)
-		return false;
-	int r = weir_object_check(object, size);
-	munmap((void *)object, size);
-	return r == 0;
-}
-
 /* Makes a program's text fit for the log and for labels. */
 static void clean(char *text)
 {
@@ -152,19 +133,29 @@ static void count_reason(struct compile_counters *counters, enum weir_form form,
 	memcpy(fresh->text, text, sizeof(text));
 }
 
-static void count_refusals(struct compile *compile, int fd, uint64_t size)
+static void count_refusals(struct compile_counters *counters, const struct weir_object *object)
 {
-	const char *bytes = map(fd, size);
-
-	if (!bytes)
-		return;
-	const struct weir_object *object = (const void *)bytes;
+	const char *bytes = (const void *)object;
 	const struct weir_object_form *forms = (const void *)(bytes + object->forms);
+
 	for (uint32_t i = 0; i < object->n_forms && i < WEIR_FORM_COUNT; i++)
 		if (!forms[i].entry && forms[i].form < WEIR_FORM_COUNT)
-			count_reason(&compile->counters, (enum weir_form)forms[i].form,
+			count_reason(counters, (enum weir_form)forms[i].form,
 				     bytes + forms[i].reason);
-	munmap((void *)bytes, size);
+}
+
+/* The file is sealed or only the agent has it. @counters: count the object's refusals, or NULL. */
+static bool is_object(int fd, uint64_t size, struct compile_counters *counters)
+{
+	void *object = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+
+	if (object == MAP_FAILED)
+		return false;
+	int r = weir_object_check(object, size);
+	if (r == 0 && counters)
+		count_refusals(counters, object);
+	munmap(object, size);
+	return r == 0;
 }
 
 static void count_time(struct compile_counters *counters, uint64_t nanoseconds)
@@ -239,7 +230,7 @@ static void take_object(struct compile_job *job)
 	struct stat info;
 
 	if (fstat(job->helper.result, &info) < 0 || info.st_size > (off_t)WEIR_OBJECT_MAX ||
-	    !is_object(job->helper.result, (uint64_t)info.st_size)) {
+	    !is_object(job->helper.result, (uint64_t)info.st_size, &compile->counters)) {
 		compile->counters.outcomes[HELPER_CRASH]++;
 		log_limited(LOG_ERROR, 5, "weir-compile wrote no object");
 		finish(job, WEIR_COMPILE_FAILED, "the compiler wrote no object", -1);
@@ -248,7 +239,6 @@ static void take_object(struct compile_job *job)
 	job->size = (uint64_t)info.st_size;
 	compile->counters.outcomes[HELPER_DONE]++;
 	count_time(&compile->counters, loop_now() - job->began);
-	count_refusals(compile, job->helper.result, job->size);
 	int r = keep(job);
 	if (r < 0)
 		finish_unkept(job, r);
@@ -467,7 +457,7 @@ static void verified(struct async_hash *hash, int error, const struct digest *co
 
 	if (error == 0 && entry && memcmp(content, &entry->content, sizeof(*content)) == 0 &&
 	    fstat(request->object, &info) == 0 &&
-	    is_object(request->object, (uint64_t)info.st_size)) {
+	    is_object(request->object, (uint64_t)info.st_size, NULL)) {
 		compile->counters.hits++;
 		answer(request, WEIR_COMPILE_OK, "", request->object);
 		return;
