@@ -1,5 +1,6 @@
 #include "common/metric.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "common/text.h"
@@ -20,9 +21,10 @@ static const struct {
 	{"weir_compile_cache_unkept_total", "weir_compile_cache_store_failures_total"},
 };
 
-void metric_head(FILE *out, const char *name, const char *type, const char *help)
+void metric_head(FILE *out, const char *name, const char *help)
 {
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+		fnmatch("*_total", name, 0) == 0 ? "counter" : "gauge");
 }
 
 void metric_label(FILE *out, const char *name, const char *value)
@@ -46,7 +48,7 @@ void metric_label(FILE *out, const char *name, const char *value)
 void metric_info(FILE *out, const char *name, const char *help, const char *label,
 		 const char *value)
 {
-	metric_head(out, name, "gauge", help);
+	metric_head(out, name, help);
 	fprintf(out, "%s{", name);
 	metric_label(out, label, value);
 	fputs("} 1\n", out);
@@ -117,8 +119,7 @@ static void write_metric(FILE *out, const struct metric *metric,
 {
 	const void *object = objects->first;
 
-	metric_head(out, metric->name, metric->type == METRIC_COUNTER ? "counter" : "gauge",
-		    metric->help);
+	metric_head(out, metric->name, metric->help);
 	while (object) {
 		const char *next = (const char *)object + objects->next;
 		write_object(out, metric, objects, object);

@@ -1,4 +1,4 @@
-/* Prometheus' text format. A metric is a row of a table: its name, help and type, and the member of
+/* Prometheus' text format. A metric is a row of a table: its name, its help, and the member of
  * a struct that holds its value. One table belongs to one kind of object: a container, a GPU, the
  * compile service. */
 #pragma once
@@ -11,7 +11,6 @@
 /* The value of an object that does not have this metric: its series is left out. */
 #define METRIC_NONE UINT64_MAX
 
-enum metric_type { METRIC_GAUGE, METRIC_COUNTER };
 enum metric_unit {
 	METRIC_ONE,
 	METRIC_NS,         /* nanoseconds, written as seconds */
@@ -20,7 +19,6 @@ enum metric_unit {
 
 struct metric {
 	const char *name, *help;
-	enum metric_type type;
 	enum metric_unit unit;
 	/* The value: an unsigned member or a bool (METRIC_AT), or what @get returns. */
 	size_t offset, size;
@@ -52,8 +50,9 @@ struct metric_objects {
 void metric_write_table(FILE *out, const struct metric *table,
 			const struct metric_objects *objects);
 
-/* For metrics that are no members: the head, then any number of series. */
-void metric_head(FILE *out, const char *name, const char *type, const char *help);
+/* For metrics that are no members: the head, then any number of series. A metric whose name ends
+ * with _total is a counter; any other one is a gauge. */
+void metric_head(FILE *out, const char *name, const char *help);
 /* `name="value"`, escaped. */
 void metric_label(FILE *out, const char *name, const char *value);
 /* A metric of value 1, whose label carries the information. */

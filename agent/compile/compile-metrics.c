@@ -27,37 +27,34 @@ static uint64_t objects(const void *object)
 
 static const struct metric always[] = {
 	{"weir_compile_requests_total", "Answers to requests for compiled kernels, by result.",
-	 METRIC_COUNTER, METRIC_ARRAY(struct compile, counters.answers), .label = "result",
+	 METRIC_ARRAY(struct compile, counters.answers), .label = "result",
 	 .label_value = answer_name, .first = WEIR_COMPILE_OK, .end = WEIR_COMPILE_OFF + 1},
 	{0},
 };
 static const struct metric while_on[] = {
-	{"weir_compilations_total", "Runs of weir-compile.", METRIC_COUNTER, AT(started)},
+	{"weir_compilations_total", "Runs of weir-compile.", AT(started)},
 	{"weir_compile_failures_total", "Runs of weir-compile without an object, by reason.",
-	 METRIC_COUNTER, METRIC_ARRAY(struct compile, counters.outcomes), .label = "reason",
+	 METRIC_ARRAY(struct compile, counters.outcomes), .label = "reason",
 	 .label_value = outcome_name, .first = HELPER_REFUSED, .end = HELPER_OUTCOMES},
-	{"weir_compile_cache_hits_total", "Requests answered from the cache.", METRIC_COUNTER,
-	 AT(counters.hits)},
-	{"weir_compile_cache_misses_total", "Requests not answered from the cache.", METRIC_COUNTER,
+	{"weir_compile_cache_hits_total", "Requests answered from the cache.", AT(counters.hits)},
+	{"weir_compile_cache_misses_total", "Requests not answered from the cache.",
 	 AT(counters.misses)},
 	{"weir_compile_known_failures_total", "Requests for kernels that are known not to compile.",
-	 METRIC_COUNTER, AT(counters.known_failures)},
+	 AT(counters.known_failures)},
 	{"weir_compile_cache_damaged_total", "Damaged objects dropped from the cache.",
-	 METRIC_COUNTER, AT(counters.damaged)},
+	 AT(counters.damaged)},
 	{"weir_compile_cache_store_failures_total",
-	 "Objects that could not be stored because the disk is full.", METRIC_COUNTER,
-	 AT(counters.unkept)},
-	{"weir_compile_cache_evicted_total", "Objects evicted to make room.", METRIC_COUNTER,
-	 AT(cache.evicted)},
-	{"weir_compile_cache_bytes", "Size of the cache.", METRIC_GAUGE, AT(cache.bytes)},
-	{"weir_compile_cache_objects", "Objects in the cache.", METRIC_GAUGE, .get = objects},
+	 "Objects that could not be stored because the disk is full.", AT(counters.unkept)},
+	{"weir_compile_cache_evicted_total", "Objects evicted to make room.", AT(cache.evicted)},
+	{"weir_compile_cache_bytes", "Size of the cache.", AT(cache.bytes)},
+	{"weir_compile_cache_objects", "Objects in the cache.", .get = objects},
 	{0},
 };
 
 /* Its label is a text, not the index of an array. */
 static void write_refusals(FILE *out, const struct compile_counters *counters)
 {
-	metric_head(out, "weir_compile_refusals_total", "counter",
+	metric_head(out, "weir_compile_refusals_total",
 		    "Forms refused in compiled objects, by form and reason.");
 	for (unsigned i = 0; i < counters->n_reasons; i++) {
 		const struct compile_reason *reason = &counters->reasons[i];
@@ -74,7 +71,8 @@ static void write_seconds(FILE *out, const struct compile_counters *counters)
 {
 	unsigned long long n = counters->outcomes[HELPER_DONE];
 
-	metric_head(out, "weir_compile_seconds", "histogram", "Time to make an object.");
+	fprintf(out, "# HELP weir_compile_seconds Time to make an object.\n"
+		     "# TYPE weir_compile_seconds histogram\n");
 	for (int i = 0; i < COMPILE_BUCKETS; i++)
 		fprintf(out, "weir_compile_seconds_bucket{le=\"%g\"} %llu\n", compile_buckets[i],
 			(unsigned long long)counters->buckets[i]);

@@ -148,7 +148,7 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 }
 
 static const struct metric http_metrics[] = {
-	{"weir_http_late_total", "HTTP connections that took longer than they may.", METRIC_COUNTER,
+	{"weir_http_late_total", "HTTP connections that took longer than they may.",
 	 METRIC_AT(struct http, late)},
 	{0},
 };

@@ -113,14 +113,13 @@ static uint64_t restart_needed(const void *object)
 
 static const struct metric reload_metrics[] = {
 	{"weir_config_last_reload_successful",
-	 "0: the file has a mistake, and the agent keeps the previous configuration.", METRIC_GAUGE,
+	 "0: the file has a mistake, and the agent keeps the previous configuration.",
 	 .get = successful},
 	{"weir_config_last_reload_success_timestamp_seconds",
-	 "When the configuration in force was read.", METRIC_GAUGE, AT(loaded)},
-	{"weir_config_hash", "48 bits of the SHA-256 of the file in force.", METRIC_GAUGE,
-	 AT(hash)},
+	 "When the configuration in force was read.", AT(loaded)},
+	{"weir_config_hash", "48 bits of the SHA-256 of the file in force.", AT(hash)},
 	{"weir_config_restart_needed",
-	 "1: the file has changes that only a restart of the agent applies.", METRIC_GAUGE,
+	 "1: the file has changes that only a restart of the agent applies.",
 	 .get = restart_needed},
 	{0},
 };
@@ -128,7 +127,7 @@ static const struct metric reload_metrics[] = {
 void reload_metrics_write(FILE *out, const struct reload *reload)
 {
 	metric_write_table(out, reload_metrics, METRIC_OBJECT(reload));
-	metric_head(out, "weir_config_reloads_total", "counter",
+	metric_head(out, "weir_config_reloads_total",
 		    "Times that the file was read again, by result.");
 	fprintf(out,
 		"weir_config_reloads_total{result=\"taken\"} %llu\n"

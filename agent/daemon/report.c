@@ -129,11 +129,11 @@ static void looked(struct monitor *monitor, uint64_t now)
 
 static void write_gpu_health(FILE *out, const struct monitor *monitor)
 {
-	metric_head(out, "weir_gpu_healthy", "gauge", "1: the GPU is healthy.");
+	metric_head(out, "weir_gpu_healthy", "1: the GPU is healthy.");
 	for (unsigned i = 0; i < monitor->n; i++)
 		fprintf(out, "weir_gpu_healthy{gpu=\"%s\"} %d\n", monitor->all[i].gpu->id,
 			monitor->all[i].healthy);
-	metric_head(out, "weir_gpu_xid_errors_total", "counter", "XID errors, by GPU and number.");
+	metric_head(out, "weir_gpu_xid_errors_total", "XID errors, by GPU and number.");
 	for (unsigned i = 0; i < monitor->n; i++) {
 		const struct monitor_gpu *gpu = &monitor->all[i];
 		for (size_t xid = 0; xid < gpu->n_xids; xid++)
@@ -150,7 +150,7 @@ void report_metrics(FILE *out, const struct report *report)
 {
 	write_gpu_health(out, &report->monitor);
 	unregistered_metrics(out, &report->unregistered);
-	metric_head(out, "weir_events_dropped_total", "counter",
+	metric_head(out, "weir_events_dropped_total",
 		    "Kubernetes events dropped because the queue was full.");
 	fprintf(out, "weir_events_dropped_total %llu\n",
 		(unsigned long long)events_dropped(report->events));

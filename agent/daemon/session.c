@@ -602,7 +602,7 @@ void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 void sessions_metrics_write(FILE *out, const struct sessions *sessions)
 {
 	static const struct metric table[] = {
-		{"weir_refused_total", "Clients refused, by reason.", METRIC_COUNTER,
+		{"weir_refused_total", "Clients refused, by reason.",
 		 METRIC_ARRAY(struct sessions, refused), .label = "reason",
 		 .label_value = session_refusal_name, .first = WEIR_REFUSED_VERSION,
 		 .end = SESSION_REFUSALS},

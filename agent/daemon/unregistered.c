@@ -199,7 +199,7 @@ void unregistered_metrics(FILE *out, const struct unregistered *unregistered)
 {
 	const struct gpu_process *all = unregistered->all;
 
-	metric_head(out, "weir_unregistered_processes", "gauge",
+	metric_head(out, "weir_unregistered_processes",
 		    "Processes of containers with shares that use a GPU without libweir.");
 	for (const struct gpu_process *process = all; process; process = process->hh.next) {
 		const struct pod *pod;
@@ -214,7 +214,7 @@ void unregistered_metrics(FILE *out, const struct unregistered *unregistered)
 		metric_label(out, ",gpu", process->key.gpu->id);
 		fprintf(out, "} %u\n", count_same(all, NULL, process));
 	}
-	metric_head(out, "weir_unregistered_processes_killed_total", "counter",
+	metric_head(out, "weir_unregistered_processes_killed_total",
 		    "Such processes killed, if the configuration says so.");
 	fprintf(out, "weir_unregistered_processes_killed_total %" PRIu64 "\n",
 		unregistered->n_killed);

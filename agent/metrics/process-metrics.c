@@ -74,15 +74,13 @@ static uint64_t start_time(const void *object)
 }
 
 static const struct metric process_metrics[] = {
-	{"process_cpu_seconds_total", "CPU time of the agent, without weir-compile.",
-	 METRIC_COUNTER, METRIC_NS, .get = cpu_time},
-	{"process_resident_memory_bytes", "Resident memory of the agent.", METRIC_GAUGE,
-	 .get = resident_bytes},
-	{"process_open_fds", "Open file descriptors.", METRIC_GAUGE, .get = open_descriptors},
-	{"process_max_fds", "Limit of open file descriptors.", METRIC_GAUGE,
-	 .get = max_descriptors},
-	{"process_start_time_seconds", "When the agent started, in seconds since 1970.",
-	 METRIC_GAUGE, METRIC_NS, .get = start_time},
+	{"process_cpu_seconds_total", "CPU time of the agent, without weir-compile.", METRIC_NS,
+	 .get = cpu_time},
+	{"process_resident_memory_bytes", "Resident memory of the agent.", .get = resident_bytes},
+	{"process_open_fds", "Open file descriptors.", .get = open_descriptors},
+	{"process_max_fds", "Limit of open file descriptors.", .get = max_descriptors},
+	{"process_start_time_seconds", "When the agent started, in seconds since 1970.", METRIC_NS,
+	 .get = start_time},
 	{0},
 };
 

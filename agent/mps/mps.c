@@ -542,17 +542,14 @@ static uint64_t is_up(const void *object)
 
 static const struct metric mps_metrics[] = {
 	{"weir_mps_wanted",
-	 "1: the GPU's mode is mps; 0: its daemon stops when its last client leaves.", METRIC_GAUGE,
-	 AT(wanted)},
-	{"weir_mps_up", "1: the GPU's MPS daemon answers.", METRIC_GAUGE, .get = is_up},
+	 "1: the GPU's mode is mps; 0: its daemon stops when its last client leaves.", AT(wanted)},
+	{"weir_mps_up", "1: the GPU's MPS daemon answers.", .get = is_up},
 	{"weir_mps_faulted",
 	 "1: after a fault, the MPS server waits until the clients involved are gone.",
-	 METRIC_GAUGE, AT(faulted)},
-	{"weir_mps_starts_total", "Starts of the GPU's MPS daemon.", METRIC_COUNTER, AT(starts)},
-	{"weir_mps_deaths_total", "Times that the daemon died unexpectedly.", METRIC_COUNTER,
-	 AT(deaths)},
-	{"weir_mps_faults_total", "Faults that ended the work of all clients.", METRIC_COUNTER,
-	 AT(faults)},
+	 AT(faulted)},
+	{"weir_mps_starts_total", "Starts of the GPU's MPS daemon.", AT(starts)},
+	{"weir_mps_deaths_total", "Times that the daemon died unexpectedly.", AT(deaths)},
+	{"weir_mps_faults_total", "Faults that ended the work of all clients.", AT(faults)},
 	{0},
 };
 
