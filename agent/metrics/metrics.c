@@ -14,14 +14,8 @@
 struct row {
 	const struct tenant *tenant;
 	struct row *next;
-	const struct gpu *gpu;
-	struct account account;
-	struct objective objective;
-	uint64_t slo, held, tuning;
-	uint64_t memory_limit, memory_reserved;
-	struct quotas quotas;
-	uint64_t missed;
-	bool active;
+	struct usage usage;
+	uint64_t slo, missed;
 };
 
 static uint64_t container_level(const void *object)
@@ -39,7 +33,7 @@ static const char *level_name(unsigned level)
 	return config_level_name((uint8_t)level);
 }
 
-#define AT(member)     METRIC_AT(struct row, member)
+#define AT(member)     METRIC_AT(struct row, usage.member)
 #define TOTAL(counter) AT(account.total[counter])
 #define BY_FORM \
 	.label = "form", .label_value = form_name, .end = WEIR_FORM_COUNT, .skip_zeros = true
@@ -80,13 +74,13 @@ static const struct metric container_metrics[] = {
 	{"weir_form_evictions_total", "Running kernels that were evicted, by form.",
 	 TOTAL(ACCOUNT_FORM_EVICTIONS), BY_FORM},
 	{"weir_latency_slo_seconds", "Latency objective: target for the time from launch to start.",
-	 METRIC_NS, AT(slo)},
+	 METRIC_NS, METRIC_AT(struct row, slo)},
 	{"weir_latency_slo_starts_total", "Starts that the objective applies to.",
 	 AT(objective.starts)},
 	{"weir_latency_slo_late_total", "Of these starts: late ones, as an upper bound.",
 	 AT(objective.late)},
 	{"weir_latency_slo_missed", "1: over 0.1 % of the last 1000 starts or more were late.",
-	 AT(missed)},
+	 METRIC_AT(struct row, missed)},
 	{"weir_container_clients", "Clients of the container.", AT(quotas.clients)},
 	{"weir_container_demand_slots", "Demand bits that only these clients have.",
 	 AT(quotas.bits)},
@@ -141,24 +135,12 @@ static int compare_rows(const void *left, const void *right)
 		r = strcmp(a->tenant->pod, b->tenant->pod);
 	if (r == 0)
 		r = strcmp(a->tenant->container, b->tenant->container);
-	return r ? r : strcmp(a->gpu->id, b->gpu->id);
+	return r ? r : strcmp(a->usage.gpu->id, b->usage.gpu->id);
 }
 
 static void add_row(struct row *sum, const struct row *more)
 {
-	account_add(&sum->account, &more->account);
-	objective_add(&sum->objective, &more->objective);
-	sum->held += more->held;
-	sum->tuning += more->tuning;
-	sum->active |= more->active;
-	sum->memory_reserved += more->memory_reserved;
-	sum->quotas.clients += more->quotas.clients;
-	sum->quotas.bits += more->quotas.bits;
-	sum->quotas.accounts += more->quotas.accounts;
-	sum->quotas.refused += more->quotas.refused;
-	sum->quotas.compile_busy += more->quotas.compile_busy;
-	if (more->memory_limit)
-		sum->memory_limit = more->memory_limit;
+	usage_add(&sum->usage, &more->usage);
 	if (more->slo)
 		sum->slo = more->slo;
 }
@@ -193,19 +175,8 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 		return error_origin(-ENOMEM);
 	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		for (usage = tenant->usages; usage; usage = usage->next)
-			rows[i++] = (struct row){
-				.tenant = tenant,
-				.gpu = usage->gpu,
-				.account = usage->account,
-				.objective = usage->objective,
-				.slo = tenant->slo,
-				.held = usage->held,
-				.active = usage->active,
-				.tuning = usage->tuning,
-				.memory_limit = usage->memory_limit,
-				.memory_reserved = usage->memory_reserved,
-				.quotas = usage->quotas,
-			};
+			rows[i++] =
+				(struct row){.tenant = tenant, .usage = *usage, .slo = tenant->slo};
 	}
 	*n_out = merge_rows(rows, n);
 	*rows_out = rows;
@@ -215,11 +186,13 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 /* Metrics of an objective or a limit are only for containers that have one. */
 static void mark_missing(struct row *row)
 {
-	row->missed = row->objective.missed;
+	struct objective *objective = &row->usage.objective;
+
+	row->missed = objective->missed;
 	if (!row->slo)
-		row->slo = row->objective.starts = row->objective.late = row->missed = METRIC_NONE;
-	if (!row->memory_limit)
-		row->memory_limit = METRIC_NONE;
+		row->slo = objective->starts = objective->late = row->missed = METRIC_NONE;
+	if (!row->usage.memory_limit)
+		row->usage.memory_limit = METRIC_NONE;
 }
 
 static void row_labels(FILE *out, const void *object)
@@ -229,7 +202,7 @@ static void row_labels(FILE *out, const void *object)
 	metric_label(out, "namespace", row->tenant->namespace_);
 	metric_label(out, ",pod", row->tenant->pod);
 	metric_label(out, ",container", row->tenant->container);
-	metric_label(out, ",gpu", row->gpu->id);
+	metric_label(out, ",gpu", row->usage.gpu->id);
 }
 
 static void gpu_labels(FILE *out, const void *object)

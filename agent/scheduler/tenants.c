@@ -91,17 +91,30 @@ static void tenant_free(struct tenant *tenant)
 	free(tenant);
 }
 
+void usage_add(struct usage *sum, const struct usage *more)
+{
+	account_add(&sum->account, &more->account);
+	objective_add(&sum->objective, &more->objective);
+	sum->held += more->held;
+	sum->tuning += more->tuning;
+	sum->active |= more->active;
+	sum->memory_reserved += more->memory_reserved;
+	sum->quotas.clients += more->quotas.clients;
+	sum->quotas.bits += more->quotas.bits;
+	sum->quotas.accounts += more->quotas.accounts;
+	sum->quotas.refused += more->quotas.refused;
+	sum->quotas.compile_busy += more->quotas.compile_busy;
+	if (more->memory_limit)
+		sum->memory_limit = more->memory_limit;
+}
+
+/* This adds what was read of the idle tenant, too. The heir's next reading replaces that. */
 static void inherit(struct tenant *heir, const struct tenant *tenant)
 {
 	for (const struct usage *from = tenant->usages; from; from = from->next) {
 		struct usage *to = tenant_usage(heir, from->gpu);
-		if (!to)
-			continue;
-		account_add(&to->account, &from->account);
-		to->held += from->held;
-		to->quotas.refused += from->quotas.refused;
-		to->quotas.compile_busy += from->quotas.compile_busy;
-		objective_add(&to->objective, &from->objective);
+		if (to)
+			usage_add(to, from);
 	}
 }
 

@@ -86,6 +86,8 @@ void tenants_deinit(struct tenants *tenants);
 /* What the tenant used on @gpu; valid as long as the tenant. NULL: no memory. */
 struct usage *tenant_usage(struct tenant *tenant, struct gpu *gpu);
 void tenant_free_usages(struct tenant *tenant);
+/* Adds up the same container's usage of the same GPU. */
+void usage_add(struct usage *sum, const struct usage *more);
 /* Reads the status pages of all its clients, and judges its objective. */
 void tenant_read(struct tenant *tenant);
 void client_read(struct client *client);
