@@ -42,7 +42,8 @@ static const char *read_digits(const char *at, uint64_t *value, uint64_t *scale)
 	return at;
 }
 
-static bool parse(const char *text, const struct unit *units, size_t n, uint64_t max, uint64_t *out)
+static bool parse(const char *text, const struct unit *units, size_t n, uint64_t min, uint64_t max,
+		  uint64_t *out)
 {
 	uint64_t value = 0, digits = 1, scale = 1;
 	const char *at = read_digits(text, &value, &digits);
@@ -59,7 +60,7 @@ static bool parse(const char *text, const struct unit *units, size_t n, uint64_t
 		if (strcmp(at, units[i].name) != 0)
 			continue;
 		unsigned __int128 all = (unsigned __int128)value * units[i].factor / scale;
-		if (all > max)
+		if (all < min || all > max)
 			return false;
 		*out = (uint64_t)all;
 		return true;
@@ -67,14 +68,14 @@ static bool parse(const char *text, const struct unit *units, size_t n, uint64_t
 	return false;
 }
 
-bool duration_parse(const char *text, uint64_t *ns)
+bool duration_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ns)
 {
 	static const struct unit units[] = {
 		{"ns", 1},         {"us", 1000},       {"ms", 1000000},
 		{"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000},
 	};
 
-	return parse(text, units, countof(units), DURATION_MAX, ns);
+	return parse(text, units, countof(units), min, max, ns);
 }
 
 bool memory_parse(const char *text, uint64_t *bytes)
@@ -91,10 +92,6 @@ bool memory_parse(const char *text, uint64_t *bytes)
 		{"Ti", 1ull << 40},
 		{"Pi", 1ull << 50},
 	};
-	uint64_t value;
 
-	if (!parse(text, units, countof(units), MEMORY_MAX, &value) || value < MEMORY_MIN)
-		return false;
-	*bytes = value;
-	return true;
+	return parse(text, units, countof(units), MEMORY_MIN, MEMORY_MAX, bytes);
 }

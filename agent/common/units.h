@@ -10,8 +10,9 @@
 /* A whole number from @min to @max. False: anything else. */
 bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
-/* 250us, 1.5ms, 2s: in ns, at most DURATION_MAX. False: not a duration. */
-bool duration_parse(const char *text, uint64_t *ns);
+/* 250us, 1.5ms, 2s: in ns, from @min to @max, which is at most DURATION_MAX. False: anything else.
+ */
+bool duration_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ns);
 
 #define MEMORY_EXPECTED "an amount of memory from 2Mi to 1Pi, like 8Gi"
 

@@ -40,12 +40,7 @@ static bool parse_level(const char *text, void *target)
 
 static bool parse_duration(const char *text, void *target)
 {
-	uint64_t ns;
-
-	if (!duration_parse(text, &ns) || ns < CONFIG_DURATION_MIN || ns > CONFIG_DURATION_MAX)
-		return false;
-	*(uint64_t *)target = ns;
-	return true;
+	return duration_parse(text, CONFIG_DURATION_MIN, CONFIG_DURATION_MAX, target);
 }
 
 static bool parse_aging(const char *text, void *target)

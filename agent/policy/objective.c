@@ -6,12 +6,7 @@
 
 bool objective_parse(const char *text, uint64_t *ns)
 {
-	uint64_t value;
-
-	if (!duration_parse(text, &value) || value < OBJECTIVE_MIN || value > OBJECTIVE_MAX)
-		return false;
-	*ns = value;
-	return true;
+	return duration_parse(text, OBJECTIVE_MIN, OBJECTIVE_MAX, ns);
 }
 
 void objective_count(struct objective *objective, uint64_t ns, const struct account *before,

@@ -78,7 +78,7 @@ static char *word(struct reader *reader, const char *what)
 
 static int read_time(struct reader *reader, const char *text, uint64_t *out)
 {
-	return duration_parse(text, out)
+	return duration_parse(text, 0, DURATION_MAX, out)
 		       ? 0
 		       : fail(reader, "expected a duration like 250us or 1.5s, not `%.40s`", text);
 }
@@ -87,7 +87,7 @@ static int read_evict(struct reader *reader, const char *text, uint64_t *out)
 {
 	if (strcmp(text, "never") == 0)
 		*out = TRACE_NEVER;
-	else if (!duration_parse(text, out))
+	else if (!duration_parse(text, 0, DURATION_MAX, out))
 		return fail(reader, "expected a duration like 5ms or never, not `%.40s`", text);
 	return 0;
 }

@@ -45,7 +45,7 @@ static bool parse_duration(int key, const char *value, struct argp_state *state)
 		if (durations[i].key != key)
 			continue;
 		uint64_t *duration = (uint64_t *)((char *)state->input + durations[i].offset);
-		if (!duration_parse(value, duration) || *duration < durations[i].min)
+		if (!duration_parse(value, durations[i].min, DURATION_MAX, duration))
 			argp_error(state, "expected a duration like 250us or 1h, not `%s`", value);
 		return true;
 	}

@@ -33,11 +33,11 @@ static void test_durations(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
-		assert_true(duration_parse(durations[i].text, &ns));
+		assert_true(duration_parse(durations[i].text, 0, DURATION_MAX, &ns));
 		assert_int_equal(ns, durations[i].ns);
 	}
 	for (size_t i = 0; i < sizeof(no_durations) / sizeof(no_durations[0]); i++)
-		assert_false(duration_parse(no_durations[i], &ns));
+		assert_false(duration_parse(no_durations[i], 0, DURATION_MAX, &ns));
 }
 
 static void test_limits(void **state)

@@ -307,7 +307,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		arguments->gpu = value;
 		return 0;
 	case 'f':
-		if (!duration_parse(value, &arguments->duration) || !arguments->duration)
+		if (!duration_parse(value, 1, DURATION_MAX, &arguments->duration))
 			argp_error(state, "expected a duration like 500ms or 1m, not `%s`", value);
 		return 0;
 	case 'n':
