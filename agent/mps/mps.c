@@ -27,11 +27,13 @@
 #define STRANDED_MAX   3
 #define SILENT_MAX     3
 
-static void set_ready(const struct mps_daemon *daemon, bool ready)
+static void enter(struct mps_daemon *daemon, enum mps_state state)
 {
 	struct mps_path path = mps_path(daemon->folder, "ready");
 
-	if (!ready) {
+	daemon->state = state;
+	daemon->since = loop_now();
+	if (state != MPS_UP) {
 		unlink(path.text);
 		return;
 	}
@@ -60,13 +62,12 @@ static void forget_process(struct mps_daemon *daemon)
 	daemon->pid = daemon->server = 0;
 	daemon->faulted = false;
 	daemon->stranded = 0;
-	set_ready(daemon, false);
 	unlink(mps_path(daemon->folder, "daemon").text);
 }
 
 static void start_later(struct mps_daemon *daemon)
 {
-	daemon->state = MPS_WAITING;
+	enter(daemon, MPS_WAITING);
 	look_in(daemon, daemon->pause);
 	daemon->pause = smaller(daemon->pause * 2, PAUSE_MAX);
 }
@@ -92,7 +93,7 @@ static void died(struct loop_io *io)
 	forget_process(daemon);
 	if (!daemon->wanted) {
 		log_info("MPS daemon of %s: ended", daemon->gpu);
-		daemon->state = MPS_ENDED;
+		enter(daemon, MPS_ENDED);
 		loop_timer_clear(&daemon->timer);
 		return;
 	}
@@ -188,15 +189,13 @@ static void start(struct mps_daemon *daemon)
 		return;
 	}
 	daemon->starts++;
-	daemon->state = MPS_STARTING;
-	daemon->since = loop_now();
+	enter(daemon, MPS_STARTING);
 	look_in(daemon, LOOK_SOON);
 }
 
 static void end_now(struct mps_daemon *daemon)
 {
-	daemon->state = MPS_ENDING;
-	set_ready(daemon, false);
+	enter(daemon, MPS_ENDING);
 	if (kill(daemon->pid, SIGTERM) == 0)
 		look_in(daemon, QUIT_SECONDS * NS_PER_S);
 }
@@ -220,8 +219,7 @@ static void ask(struct mps_daemon *daemon, const char *command, mps_answered_fn 
 
 static void quit(struct mps_daemon *daemon)
 {
-	daemon->state = MPS_ENDING;
-	set_ready(daemon, false);
+	enter(daemon, MPS_ENDING);
 	ask(daemon, "quit", quit_answered);
 }
 
@@ -310,9 +308,7 @@ static void came_up(struct mps_daemon *daemon)
 	}
 
 	log_info("MPS daemon of %s: answers, process %d", daemon->gpu, (int)daemon->pid);
-	daemon->state = MPS_UP;
-	daemon->since = loop_now();
-	set_ready(daemon, true);
+	enter(daemon, MPS_UP);
 }
 
 /* Restarts a daemon that never answered. One that was up may still serve its clients. */
@@ -326,8 +322,7 @@ static void note_silence(struct mps_daemon *daemon)
 	if (daemon->state == MPS_UP && ++daemon->silent == SILENT_MAX) {
 		log_warning("MPS daemon of %s: does not answer; no new containers for it",
 			    daemon->gpu);
-		daemon->state = MPS_SILENT;
-		set_ready(daemon, false);
+		enter(daemon, MPS_SILENT);
 	}
 	look_in(daemon, period(daemon));
 }
@@ -391,7 +386,7 @@ static void find_started(struct mps_daemon *daemon)
 	if (daemon->wanted)
 		start_later(daemon);
 	else
-		daemon->state = MPS_ENDED;
+		enter(daemon, MPS_ENDED);
 }
 
 static void due(struct loop_timer *timer)
@@ -444,7 +439,7 @@ static struct mps_daemon *add(struct mps *mps, const char *gpu)
 	return daemon;
 }
 
-/* Takes over a daemon that an earlier agent started. */
+/* Takes over a daemon that an earlier agent started. mps_want() soon says whether it goes on. */
 static void adopt(struct mps *mps, const char *gpu)
 {
 	uint8_t uuid[16];
@@ -453,13 +448,11 @@ static void adopt(struct mps *mps, const char *gpu)
 
 	if (!daemon)
 		return;
-	set_ready(daemon, false);
+	enter(daemon, MPS_ENDED);
 	if (pid <= 0 || watch(daemon, pid) < 0)
 		return;
 	log_info("MPS daemon of %s: found running, process %d", gpu, (int)pid);
-	daemon->state = MPS_STARTING;
-	daemon->since = loop_now();
-	/* mps_want() comes soon. */
+	enter(daemon, MPS_DRAINING);
 	look_in(daemon, LOOK_SOON);
 }
 
@@ -474,9 +467,6 @@ int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config
 	for (const struct dirent *entry; (entry = readdir(dir));)
 		adopt(mps, entry->d_name);
 	closedir(dir);
-	for (struct mps_daemon *daemon = mps->daemons; daemon; daemon = daemon->next)
-		if (daemon->pid)
-			daemon->state = MPS_DRAINING;
 	return 0;
 }
 
@@ -492,6 +482,7 @@ void mps_deinit(struct mps *mps)
 		if (daemon->pid && !mps->config->keep) {
 			mps_daemon_end(daemon->pid);
 			forget_process(daemon);
+			enter(daemon, MPS_ENDED);
 		}
 		closep(&daemon->process);
 		free(daemon);
@@ -508,19 +499,18 @@ void mps_want(struct mps *mps, const char *gpu, bool wanted)
 		return;
 	daemon->wanted = wanted;
 	if (daemon->state == MPS_WAITING && !wanted) {
-		daemon->state = MPS_ENDED;
+		enter(daemon, MPS_ENDED);
 		loop_timer_clear(&daemon->timer);
 	} else if (daemon->state == MPS_ENDED && wanted) {
 		daemon->pause = PAUSE_MIN;
 		start(daemon);
 	} else if (daemon->state == MPS_DRAINING && wanted) {
-		daemon->state = MPS_STARTING;
+		enter(daemon, MPS_STARTING);
 		look_in(daemon, 0);
 	} else if ((daemon->pid || daemon->state == MPS_STARTING) && daemon->state != MPS_ENDING &&
 		   !wanted) {
 		log_info("MPS daemon of %s: ends with its last client", gpu);
-		daemon->state = MPS_DRAINING;
-		set_ready(daemon, false);
+		enter(daemon, MPS_DRAINING);
 		look_in(daemon, 0);
 	}
 }
