@@ -239,19 +239,21 @@ void api_free(struct api *api)
 	free(api);
 }
 
-int api_send(struct api *api, const char *method, const char *path, char *body, api_done_fn *done,
+int api_send(struct api *api, const char *method, const char *path, cJSON *body, api_done_fn *done,
 	     void *userdata)
 {
 	struct call *call = api->n_queue < API_QUEUE_MAX ? calloc(1, sizeof(*call)) : NULL;
+	char *text = cJSON_PrintUnformatted(body);
 
-	if (!call || !(call->path = strdup(path))) {
+	cJSON_Delete(body);
+	if (!call || !text || !(call->path = strdup(path))) {
 		int r = call ? -ENOMEM : -ENOSPC;
 		free(call);
-		free(body);
+		free(text);
 		return r;
 	}
 	call->method = method;
-	call->body = body;
+	call->body = text;
 	call->done = done;
 	call->userdata = userdata;
 	DL_APPEND(api->queue, call);

@@ -2,6 +2,7 @@
  * time and in order. */
 #pragma once
 
+#include <cjson/cJSON.h>
 #include <curl/curl.h>
 
 #include "kubernetes/kubeconfig.h"
@@ -31,5 +32,5 @@ void api_free(struct api *api);
 /* Queues a write. @method PATCH is a merge patch. @path begins with a slash. Takes @body, even on
  * failure. If the server does not answer or says to try later, the agent tries up to API_TRIES
  * times. -ENOSPC: the queue is full; -ENOMEM. */
-int api_send(struct api *api, const char *method, const char *path, char *body, api_done_fn *done,
+int api_send(struct api *api, const char *method, const char *path, cJSON *body, api_done_fn *done,
 	     void *userdata);

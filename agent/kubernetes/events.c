@@ -70,6 +70,7 @@ static void format_time(time_t t, char out[32])
 	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+/* All that a repeated event changes. */
 static void add_times(cJSON *object, const struct event *event)
 {
 	char text[32];
@@ -92,10 +93,10 @@ static void add_object(cJSON *root, const struct events *events, const struct ev
 	cJSON_AddStringToObject(object, "uid", *event->uid ? event->uid : events->node);
 }
 
-static char *describe(const struct events *events, const struct event *event)
+static cJSON *describe(const struct events *events, const struct event *event)
 {
 	cJSON *root = cJSON_CreateObject(), *part;
-	char text[32], *json;
+	char text[32];
 
 	cJSON_AddStringToObject(root, "apiVersion", "v1");
 	cJSON_AddStringToObject(root, "kind", "Event");
@@ -113,21 +114,7 @@ static char *describe(const struct events *events, const struct event *event)
 	cJSON_AddStringToObject(root, "reportingInstance", events->node);
 	format_time(event->first, text);
 	cJSON_AddStringToObject(root, "firstTimestamp", text);
-	add_times(root, event);
-	json = cJSON_PrintUnformatted(root);
-	cJSON_Delete(root);
-	return json;
-}
-
-static char *describe_repeat(const struct event *event)
-{
-	cJSON *root = cJSON_CreateObject();
-	char *json;
-
-	add_times(root, event);
-	json = cJSON_PrintUnformatted(root);
-	cJSON_Delete(root);
-	return json;
+	return root;
 }
 
 static void sent(void *userdata, long status)
@@ -144,12 +131,13 @@ static void sent(void *userdata, long status)
 static bool send_event(struct events *events, struct event *event, uint64_t now)
 {
 	bool fresh = !event->told_at;
-	char *body = fresh ? describe(events, event) : describe_repeat(event);
+	cJSON *body = fresh ? describe(events, event) : cJSON_CreateObject();
 	char path[512];
 
 	snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events%s%s", event->namespace_,
 		 fresh ? "" : "/", fresh ? "" : event->name);
-	if (!body || api_send(events->api, fresh ? "POST" : "PATCH", path, body, sent, event) < 0)
+	add_times(body, event);
+	if (api_send(events->api, fresh ? "POST" : "PATCH", path, body, sent, event) < 0)
 		return false;
 	event->sending = true;
 	event->told = event->count;

@@ -33,8 +33,8 @@ void labels_clean(char out[LABELS_VALUE_MAX], const char *text)
 	out[n] = '\0';
 }
 
-/* All labels each time, so that old labels of an earlier agent disappear. NULL: no memory. */
-static char *describe(const struct labels *labels)
+/* All labels each time, so that old labels of an earlier agent disappear. */
+static cJSON *describe(const struct labels *labels)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "metadata"), "labels");
@@ -47,9 +47,7 @@ static char *describe(const struct labels *labels)
 		else
 			cJSON_AddNullToObject(list, key);
 	}
-	char *json = cJSON_PrintUnformatted(root);
-	cJSON_Delete(root);
-	return json;
+	return root;
 }
 
 static void sent(void *userdata, long status)
@@ -66,11 +64,10 @@ static void sent(void *userdata, long status)
 static void expired(struct loop_timer *timer)
 {
 	struct labels *labels = container_of(timer, struct labels, timer);
-	char *body = describe(labels);
 	char path[300];
 
 	snprintf(path, sizeof(path), "/api/v1/nodes/%s", labels->node);
-	if (!body || api_send(labels->api, "PATCH", path, body, sent, labels) < 0) {
+	if (api_send(labels->api, "PATCH", path, describe(labels), sent, labels) < 0) {
 		loop_timer_set(&labels->timer, RETRY_NS, 0);
 		return;
 	}
