@@ -296,7 +296,7 @@ const char *container_qos_name(enum container_qos qos)
 
 enum container_qos container_qos_parse(const char *name)
 {
-	for (size_t i = 0; i < countof(classes); i++)
+	for (size_t i = 0; name && i < countof(classes); i++)
 		if (strcmp(classes[i].name, name) == 0)
 			return classes[i].qos;
 	return CONTAINER_QOS_NONE;

@@ -32,4 +32,5 @@ int container_parse_cgroup(struct container_identity *out, const char *text);
 
 /* "BestEffort", "Burstable", "Guaranteed" or "none". */
 const char *container_qos_name(enum container_qos qos);
+/* CONTAINER_QOS_NONE for NULL and for any other name. */
 enum container_qos container_qos_parse(const char *name);

@@ -91,7 +91,6 @@ static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 		memcpy(pod->cgroup_uid, pod->uid, sizeof(pod->uid));
 }
 
-/* 0 and the pod, or NULL if @object is malformed. */
 static void copy_note(char *out, size_t size, const cJSON *notes, const char *name)
 {
 	const char *text = member_text(notes, name);
@@ -140,6 +139,7 @@ static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource
 	}
 }
 
+/* 0 and the pod, or NULL if @object is malformed. */
 static int parse_pod(struct pod **out, const cJSON *object, const struct pod_names *names)
 {
 	const cJSON *meta = cJSON_GetObjectItemCaseSensitive(object, "metadata");
@@ -147,9 +147,8 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(object, "spec");
 	const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
 	size_t room = count_containers(status);
-	const char *text;
-
 	struct pod *pod = calloc(1, sizeof(*pod) + room * sizeof(pod->containers[0]));
+
 	if (!pod)
 		return error_origin(-ENOMEM);
 	if (!copy_member(pod->uid, sizeof(pod->uid), meta, "uid") ||
@@ -165,9 +164,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
 	copy_note(pod->memory, sizeof(pod->memory), notes, names->memory);
 	copy_note(pod->weight, sizeof(pod->weight), notes, names->weight);
-	text = member_text(status, "qosClass");
-	if (text)
-		pod->qos = container_qos_parse(text);
+	pod->qos = container_qos_parse(member_text(status, "qosClass"));
 	copy_containers(pod, status, room);
 	copy_shares(pod, spec, names->share);
 	*out = pod;
