@@ -71,7 +71,7 @@ void decider_mark(struct decider *decider)
 {
 	if (decider->limited)
 		return;
-	memories_mark(decider->memories);
+	memories_mark(decider->memories->mark);
 	gpu_sockets_mark(decider->gpu_sockets);
 	decider->limited = true;
 }

@@ -1,17 +1,16 @@
 #include "daemon/gpu-socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "shm/memory.h"
+
 #include "weir/base.h"
 #include "weir/error.h"
-#include "weir/file.h"
-#include "weir/log.h"
 
 int gpu_sockets_init(struct gpu_sockets *sockets, struct loop *loop, const struct gpus *gpus,
 		     const char *path, server_accept_fn *accepted)
@@ -52,12 +51,6 @@ void gpu_sockets_mark(const struct gpu_sockets *sockets)
 		char path[PATH_MAX];
 		snprintf(path, sizeof(path), "%s/%s/" WEIR_LIMITED_NAME, sockets->dir,
 			 sockets->all[i].gpu->id);
-		/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
-		cleanup(closep) int fd = file_open(AT_FDCWD, path, O_RDONLY | O_CREAT | O_EXCL);
-		if (fd < 0 && fd != -EEXIST)
-			log_limited(LOG_ERROR, 60,
-				    "%s: %s; its pods have no limit of memory "
-				    "without an agent",
-				    path, strerror(-fd));
+		memories_mark(path);
 	}
 }

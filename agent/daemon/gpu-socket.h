@@ -25,5 +25,5 @@ int gpu_sockets_init(struct gpu_sockets *sockets, struct loop *loop, const struc
 		     const char *path, server_accept_fn *accepted);
 /* Leaves the folders, which containers have mounted. */
 void gpu_sockets_deinit(struct gpu_sockets *sockets);
-/* As memories_mark(), in the GPUs' folders. */
+/* memories_mark() in the GPUs' folders. */
 void gpu_sockets_mark(const struct gpu_sockets *sockets);

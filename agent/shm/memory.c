@@ -340,15 +340,14 @@ uint64_t memory_reserved(const struct memory *memory)
 	return sum;
 }
 
-void memories_mark(const struct memories *memories)
+void memories_mark(const char *path)
 {
 	/* O_EXCL: does not open a mark that is there, on which a pod may have a lease. */
-	cleanup(closep) int fd = file_open(AT_FDCWD, memories->mark, O_RDONLY | O_CREAT | O_EXCL);
+	cleanup(closep) int fd = file_open(AT_FDCWD, path, O_RDONLY | O_CREAT | O_EXCL);
 
 	if (fd < 0 && fd != -EEXIST)
-		log_limited(LOG_ERROR, 60,
-			    "%s: %s; processes that start without an agent have no limit of memory",
-			    memories->mark, strerror(-fd));
+		log_error("%s: %s; processes that start without an agent have no limit of memory",
+			  path, strerror(-fd));
 }
 
 bool memories_marked(const struct memories *memories)

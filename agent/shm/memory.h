@@ -56,9 +56,9 @@ void memories_deinit(struct memories *memories);
 /* Removes the files of accounts without living processes. The timer calls it; public for tests. */
 void memories_sweep(struct memories *memories);
 
-/* Marks the node: some container has a limit. A process that finds no agent must not allocate then.
- */
-void memories_mark(const struct memories *memories);
+/* Makes the mark @path: some container has a limit. A process that finds no agent must not allocate
+ * then. Logs a failure. */
+void memories_mark(const char *path);
 /* This agent or an earlier one marked the node. */
 bool memories_marked(const struct memories *memories);
 

@@ -76,11 +76,11 @@ static void test_lease_on_the_mark(void **state)
 
 	(void)state;
 	snprintf(mark, sizeof(mark), "%s/" WEIR_LIMITED_NAME, rig_folder);
-	memories_mark(&agent.memories);
+	memories_mark(agent.memories.mark);
 	int fd = open(mark, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(lease(fd, F_WRLCK), 0);
 	alarm(30);
-	memories_mark(&agent.memories);
+	memories_mark(agent.memories.mark);
 	alarm(0);
 	close(fd);
 	assert_true(is_marked());
