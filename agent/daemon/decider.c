@@ -23,9 +23,7 @@ static void name_from_pod(struct tenant *tenant, const struct pod *pod,
 
 const struct pod *decider_pod(const struct decider *decider, const struct tenant *tenant)
 {
-	return decider->pods && tenant->identity.in_pod
-		       ? pods_find(decider->pods, tenant->identity.pod_uid)
-		       : NULL;
+	return pods_of(decider->pods, &tenant->identity);
 }
 
 static struct tenant_spec decide_in_cluster(struct decider *decider, struct tenant *tenant,

@@ -22,14 +22,12 @@ static bool has_several_namespaces(const struct gpu *gpu)
 
 void fault_domain_look(struct events *events, struct pods *pods, const struct gpu *gpu)
 {
-	if (!pods || !has_several_namespaces(gpu))
+	if (!has_several_namespaces(gpu))
 		return;
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct tenant *tenant = client->tenant;
-		const struct pod *pod = tenant->identity.in_pod && !tenant->fault_domain_told
-						? pods_find(pods, tenant->identity.pod_uid)
-						: NULL;
-		if (!pod)
+		const struct pod *pod = pods_of(pods, &tenant->identity);
+		if (!pod || tenant->fault_domain_told)
 			continue;
 		tenant->fault_domain_told = true;
 		events_tell(events, pod, EVENT_WARNING, "SharedFaultDomain",

@@ -21,8 +21,7 @@ struct audience {
 static void add(struct audience *audience, const struct report *report,
 		const struct container_identity *identity)
 {
-	const struct pod *pod =
-		identity->in_pod ? pods_find(report->pods, identity->pod_uid) : NULL;
+	const struct pod *pod = pods_of(report->pods, identity);
 
 	if (!pod || audience->n == countof(audience->pods))
 		return;
@@ -36,8 +35,6 @@ static void add(struct audience *audience, const struct report *report,
 static void find_audience(struct audience *out, const struct report *report, const struct gpu *gpu)
 {
 	*out = (struct audience){0};
-	if (!report->pods)
-		return;
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next)
 		add(out, report, &client->tenant->identity);
 	for (const struct gpu_process *p = report->unregistered.all; p; p = p->hh.next)

@@ -31,9 +31,7 @@ static const struct pod_container *sharing_container(const struct unregistered *
 {
 	const struct container_identity *identity = &process->identity;
 
-	*pod = unregistered->pods && identity->in_pod
-		       ? pods_find(unregistered->pods, identity->pod_uid)
-		       : NULL;
+	*pod = pods_of(unregistered->pods, identity);
 	const struct pod_container *container =
 		*pod ? pod_container(*pod, identity->container_id) : NULL;
 	return container && container->share > 0 && container->share < 100 ? container : NULL;

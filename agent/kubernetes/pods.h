@@ -27,6 +27,12 @@ void pods_free(struct pods *pods);
 /* Finds a pod by its UID in the API, or by the UID in a static pod's cgroup path. NULL: unknown.
  * The pod is valid until the handler returns to the loop. */
 const struct pod *pods_find(struct pods *pods, const char *uid);
+/* The same of a container's pod. NULL also if there are no @pods, or it is in none. */
+static inline const struct pod *pods_of(struct pods *pods,
+					const struct container_identity *identity)
+{
+	return pods && identity->in_pod ? pods_find(pods, identity->pod_uid) : NULL;
+}
 /* The first pod for which @is returns true, or NULL. Valid until the handler returns to the loop.
  */
 const struct pod *pods_search(const struct pods *pods, bool (*is)(const struct pod *pod));
