@@ -108,13 +108,11 @@ static void remove_stale(const struct plugin *plugin)
 static int serve(struct plugin *plugin)
 {
 	char path[RPC_PATH_MAX];
-	struct timespec now;
 
 	remove_stale(plugin);
-	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(plugin->endpoint, sizeof(plugin->endpoint),
 		 SOCKET_PREFIX "%d-%llx-%u" SOCKET_SUFFIX, (int)getpid(),
-		 (unsigned long long)now.tv_sec, plugin->servers++);
+		 (unsigned long long)time(NULL), plugin->servers++);
 	int r = path_of(path, plugin, plugin->endpoint);
 	if (r < 0)
 		return r;

@@ -254,17 +254,15 @@ uint64_t events_dropped(const struct events *events)
 int events_new(struct events **out, struct loop *loop, struct api *api, const char *node)
 {
 	struct events *events = calloc(1, sizeof(*events));
-	struct timespec now;
 
 	if (!events)
 		return error_origin(-ENOMEM);
-	clock_gettime(CLOCK_REALTIME, &now);
 	*events = (struct events){
 		.api = api,
 		.node = node,
 		.tokens = EVENTS_BURST,
 		.filled = loop_now(),
-		.names = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+		.names = clock_ns(CLOCK_REALTIME),
 	};
 	int r = loop_timer_init(&events->flush, loop, flush);
 	if (r < 0) {

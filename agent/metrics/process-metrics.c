@@ -3,25 +3,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/metric.h"
 #include "common/process.h"
 
+#include "weir/base.h"
 #include "weir/file.h"
-
-static uint64_t nanoseconds(const struct timespec *time)
-{
-	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
-}
 
 static uint64_t cpu_time(const void *object)
 {
-	struct timespec cpu;
-
 	(void)object;
-	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0 ? nanoseconds(&cpu) : METRIC_NONE;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static uint64_t resident_bytes(const void *object)
@@ -61,15 +53,11 @@ static uint64_t max_descriptors(const void *object)
 static uint64_t start_time(const void *object)
 {
 	static uint64_t start;
-	struct timespec now, up;
 
 	(void)object;
-	if (start)
-		return start;
-	clock_gettime(CLOCK_REALTIME, &now);
-	clock_gettime(CLOCK_BOOTTIME, &up);
-	start = nanoseconds(&now) - nanoseconds(&up) +
-		process_started(getpid()) * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	if (!start)
+		start = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+			process_started(getpid()) * NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 	return start;
 }
 

@@ -72,13 +72,18 @@ static inline uint64_t saturating_mul(uint64_t left, uint64_t right)
 	return __builtin_mul_overflow(left, right, &product) ? UINT64_MAX : product;
 }
 
-/* ns, on the clock that nobody sets. */
-static inline uint64_t monotonic_now(void)
+static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ns, on the clock that nobody sets. */
+static inline uint64_t monotonic_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static inline void freep(void *pointer)
