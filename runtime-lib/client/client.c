@@ -1,11 +1,11 @@
 #include "client/client.h"
 
 #include "client/subsystem.h"
+#include "shim/thread.h"
 #include "shim/weak-libc.h"
 
 #include "weir/log.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define START_AGAIN NS_PER_S /* ns, after threads could not be started */
@@ -109,13 +109,12 @@ static bool threads_run(void)
 	static uint64_t again;
 	uint64_t now = client_now();
 
-	pthread_mutex_lock(&starting);
+	locked(&starting);
 	bool run = now >= again;
 	for (size_t i = 0; run && i < n_subsystems; i++)
 		run = !subsystems[i].start || subsystems[i].start() == 0;
 	if (!run && now >= again)
 		again = now + START_AGAIN;
-	pthread_mutex_unlock(&starting);
 	return run;
 }
 

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -364,12 +363,11 @@ void link_init(struct client *client)
 {
 	struct link *link = link_of(client);
 
-	pthread_mutex_lock(&state.lock);
+	locked(&state.lock);
 	link->socket = -1;
 	link->retry_at = link->retry_delay = 0;
 	link->newest = (struct level_binding){0};
 	request_reset(client);
-	pthread_mutex_unlock(&state.lock);
 	binding_exchange(client, NULL);
 }
 

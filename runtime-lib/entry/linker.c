@@ -1,9 +1,7 @@
 #include "entry/linker.h"
 
 #include "preempt/code.h"
-
-#include <pthread.h>
-#include <string.h>
+#include "shim/thread.h"
 
 struct linker {
 	struct linker *next;
@@ -31,10 +29,9 @@ static void created(CUlinkState handle)
 	if (!linker)
 		return;
 	linker->handle = handle;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	linker->next = linkers;
 	linkers = linker;
-	pthread_mutex_unlock(&lock);
 }
 
 /* Takes over @image, which may be NULL. */
@@ -42,11 +39,10 @@ static void added(CUlinkState handle, struct image *image)
 {
 	if (!image)
 		return;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	struct linker *linker = *find(handle);
 	if (linker && linker->inputs++ == 0)
 		linker->image = take(image);
-	pthread_mutex_unlock(&lock);
 	image_unref(image);
 }
 
@@ -69,13 +65,12 @@ static void completed(CUlinkState handle, const void *code, size_t size)
 
 static void destroyed(CUlinkState handle)
 {
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	struct linker **at = find(handle), *linker = *at;
-	if (linker)
-		*at = linker->next;
-	pthread_mutex_unlock(&lock);
-	if (linker)
-		image_unref(linker->image);
+	if (!linker)
+		return;
+	*at = linker->next;
+	image_unref(linker->image);
 	free(linker);
 }
 

@@ -82,6 +82,13 @@ void account_set(struct weir_account_page *account, uint32_t slot, uint64_t byte
 	atomic_store(&account->slots[slot].reserved, bytes);
 }
 
+bool memory_view(const struct memory_pages *pages, uint64_t *limit, uint64_t *reserved)
+{
+	*limit = pages->limit ? atomic_load(&pages->limit->limit) : 0;
+	*reserved = *limit ? account_sum(pages->account) : 0;
+	return *limit;
+}
+
 /* Asking the agent. */
 
 /* Not inherited by forked children. */

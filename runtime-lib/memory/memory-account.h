@@ -38,6 +38,9 @@ struct memory_pages {
 	uint64_t id; /* of the account */
 };
 
+/* The limit, and what all processes of the container have reserved. False: no limit. */
+bool memory_view(const struct memory_pages *pages, uint64_t *limit, uint64_t *reserved);
+
 enum memory_answer {
 	MEMORY_ACCOUNT, /* @out has the pages, for memory_unmap() */
 	MEMORY_NOBODY,  /* no agent, or it does not count this process */

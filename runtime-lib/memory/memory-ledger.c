@@ -5,7 +5,6 @@
 
 #include "weir/log.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
@@ -115,10 +114,9 @@ struct ledger *ledger_of(CUdevice device)
 		return ledger;
 	if (real(cuDeviceGetUuid_v2)(&gpu, device) != CUDA_SUCCESS)
 		return NULL;
-	pthread_mutex_lock(&ledger->asking);
+	locked(&ledger->asking);
 	if (!atomic_load(&ledger->asked) && monotonic_now() >= atomic_load(&ledger->retry_at))
 		ask(ledger, &gpu);
-	pthread_mutex_unlock(&ledger->asking);
 	return ledger;
 }
 
@@ -167,25 +165,21 @@ static bool absurd(uint64_t bytes)
 
 static bool try_take(struct ledger *ledger, uint64_t bytes)
 {
-	bool done;
-
 	if (absurd(bytes))
 		return !atomic_load(&ledger->counted);
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	count(ledger, bytes, true);
-	done = reserve(ledger);
-	if (!done)
-		count(ledger, bytes, false);
-	pthread_mutex_unlock(&ledger->lock);
-	return done;
+	if (reserve(ledger))
+		return true;
+	count(ledger, bytes, false);
+	return false;
 }
 
 static void change(struct ledger *ledger, uint64_t bytes, bool more)
 {
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	count(ledger, absurd(bytes) ? 0 : bytes, more);
 	publish(ledger);
-	pthread_mutex_unlock(&ledger->lock);
 }
 
 void ledger_force(struct ledger *ledger, uint64_t bytes)
@@ -201,12 +195,10 @@ void ledger_drop(struct ledger *ledger, uint64_t bytes)
 /* The handles stay valid until pools_release(). */
 static size_t pools_hold(struct ledger *ledger, CUmemoryPool *out)
 {
-	pthread_mutex_lock(&ledger->lock);
-	size_t n = ledger->n_pools;
-	memcpy(out, ledger->pools, n * sizeof(*out));
+	locked(&ledger->lock);
+	memcpy(out, ledger->pools, ledger->n_pools * sizeof(*out));
 	atomic_fetch_add(&ledger->readers, 1);
-	pthread_mutex_unlock(&ledger->lock);
-	return n;
+	return ledger->n_pools;
 }
 
 static void pools_release(struct ledger *ledger)
@@ -272,14 +264,13 @@ static bool look(struct ledger *ledger, uint64_t taken)
 	pthread_mutex_unlock(&ledger->lock);
 	uint64_t graphs, bytes = read_pools(ledger, &graphs);
 
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	ledger->large -= taken;
 	note_pools(ledger, ticket, bytes, graphs);
-	bool fits = reserve(ledger);
-	if (!fits)
-		publish(ledger);
-	pthread_mutex_unlock(&ledger->lock);
-	return fits;
+	if (reserve(ledger))
+		return true;
+	publish(ledger);
+	return false;
 }
 
 bool ledger_settle(struct ledger *ledger, uint64_t taken)
@@ -361,25 +352,21 @@ bool ledger_add_graph(struct ledger *ledger, uint64_t bytes)
 
 void ledger_drop_graph(struct ledger *ledger, uint64_t bytes)
 {
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	ledger->instantiated -= bytes;
 	ledger->left += bytes;
-	pthread_mutex_unlock(&ledger->lock);
 }
 
 bool ledger_add_pool(struct ledger *ledger, CUmemoryPool pool)
 {
-	bool known = false;
-
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	for (size_t i = 0; i < ledger->n_pools; i++)
-		known |= ledger->pools[i] == pool;
-	if (!known && ledger->n_pools < POOLS_MAX) {
-		ledger->pools[ledger->n_pools++] = pool;
-		known = true;
-	}
-	pthread_mutex_unlock(&ledger->lock);
-	return known;
+		if (ledger->pools[i] == pool)
+			return true;
+	if (ledger->n_pools == POOLS_MAX)
+		return false;
+	ledger->pools[ledger->n_pools++] = pool;
+	return true;
 }
 
 static void remove_pool(struct ledger *ledger, CUmemoryPool pool)
@@ -406,11 +393,8 @@ void ledger_remove_pool(CUmemoryPool pool)
 
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved)
 {
-	pthread_mutex_lock(&ledger->lock);
-	*limit = ledger->pages.limit ? atomic_load(&ledger->pages.limit->limit) : 0;
-	*reserved = *limit ? account_sum(ledger->pages.account) : 0;
-	pthread_mutex_unlock(&ledger->lock);
-	return *limit;
+	locked(&ledger->lock);
+	return memory_view(&ledger->pages, limit, reserved);
 }
 
 bool ledger_counts(const struct ledger *ledger)

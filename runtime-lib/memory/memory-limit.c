@@ -3,8 +3,7 @@
  * from the start, so only what exceeds the driver's default is charged. */
 #include "memory/memory-account.h"
 #include "memory/memory.h"
-
-#include <pthread.h>
+#include "shim/thread.h"
 
 static const struct buffer {
 	CUlimit limit;
@@ -63,12 +62,11 @@ static void resize_begin(struct resize *resize)
 {
 	struct record record;
 
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	resize->number = ++calls;
 	resize->alone = running++ == 0;
 	if (table_take(resize->buffer->kind, (uintptr_t)resize->claim.context, &record))
 		resize->former = record.size;
-	pthread_mutex_unlock(&lock);
 }
 
 /* The context is charged for @bytes, besides what another call has left. */

@@ -1,8 +1,7 @@
 /* Physical memory and address ranges. Physical memory exists until its handles are released and its
  * mappings undone. The process that created it is charged. */
 #include "memory/memory.h"
-
-#include <pthread.h>
+#include "shim/thread.h"
 
 struct physical {
 	struct ledger *ledger;
@@ -39,21 +38,17 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 		       const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	struct ledger *ledger = ledger_of(properties->location.id);
-	struct physical *physical = ledger ? malloc(sizeof(*physical)) : NULL;
+	cleanup(freep) struct physical *physical = ledger ? malloc(sizeof(*physical)) : NULL;
 
-	if (ledger && (!physical || !ledger_take(ledger, size))) {
-		free(physical);
+	if (ledger && (!physical || !ledger_take(ledger, size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	CUresult result = real(cuMemCreate)(out, size, properties, flags);
 	if (result == CUDA_SUCCESS && physical) {
 		*physical = (struct physical){.ledger = ledger, .size = size, .handles = 1};
-		pthread_mutex_lock(&lock);
-		put(RECORD_HANDLE, *out, 0, physical);
-		pthread_mutex_unlock(&lock);
+		locked(&lock);
+		put(RECORD_HANDLE, *out, 0, take(physical));
 	} else if (physical) {
 		ledger_drop(ledger, size);
-		free(physical);
 	}
 	return result;
 }
@@ -73,7 +68,7 @@ static struct physical *release_begin(CUmemGenericAllocationHandle handle)
 {
 	struct record record;
 
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	if (!table_find(RECORD_HANDLE, handle, &record))
 		record.physical = NULL;
 	if (record.physical) {
@@ -81,18 +76,16 @@ static struct physical *release_begin(CUmemGenericAllocationHandle handle)
 		if (--record.physical->handles == 0)
 			table_take(RECORD_HANDLE, handle, &record);
 	}
-	pthread_mutex_unlock(&lock);
 	return record.physical;
 }
 
 static void release_end(struct physical *physical, CUmemGenericAllocationHandle handle, bool done)
 {
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	physical->mappings--;
 	if (!done && physical->handles++ == 0)
 		put(RECORD_HANDLE, handle, 0, physical);
 	let_go(physical);
-	pthread_mutex_unlock(&lock);
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -114,13 +107,12 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, v
 	CUresult result = real(cuMemRetainAllocationHandle)(out, address);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	if (table_find(RECORD_HANDLE, *out, &record) ||
 	    (table_find_mapping((uintptr_t)address, &record) && record.physical)) {
 		record.physical->handles++;
 		put(RECORD_HANDLE, *out, 0, record.physical);
 	}
-	pthread_mutex_unlock(&lock);
 	return result;
 }
 
@@ -133,14 +125,13 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 	CUresult result = real(cuMemMap)(address, size, offset, handle, flags);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	/* Imported memory is recorded, too: cuMemUnmap() walks all mappings of a range. */
 	if (!table_find(RECORD_HANDLE, handle, &record))
 		record.physical = NULL;
 	if (record.physical)
 		record.physical->mappings++;
 	put(RECORD_MAPPING, address, size, record.physical);
-	pthread_mutex_unlock(&lock);
 	return result;
 }
 
@@ -152,7 +143,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 	CUresult result = real(cuMemUnmap)(address, size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	for (uint64_t at = address; at - address < size; at += record.size) {
 		if (!table_take(RECORD_MAPPING, at, &record) || !record.size)
 			break;
@@ -160,6 +151,5 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 			record.physical->mappings--;
 		let_go(record.physical);
 	}
-	pthread_mutex_unlock(&lock);
 	return result;
 }

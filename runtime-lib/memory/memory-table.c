@@ -1,7 +1,6 @@
 #include "memory/memory-table.h"
 
-#include <pthread.h>
-#include <string.h>
+#include "shim/thread.h"
 
 /* Open addressing. A look-up passes graves: places whose record was taken out. */
 enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_GRAVE };
@@ -84,26 +83,24 @@ static void bury(struct place *place)
 
 bool table_put(const struct record *record)
 {
-	pthread_mutex_lock(&table.lock);
+	locked(&table.lock);
 	struct place *place = find(record->kind, record->key);
 	bool done = place || make_room();
 	if (place)
 		place->record = *record;
 	else if (done)
 		insert(record);
-	pthread_mutex_unlock(&table.lock);
 	return done;
 }
 
 static bool look(enum record_kind kind, uint64_t key, struct record *out, bool take)
 {
-	pthread_mutex_lock(&table.lock);
+	locked(&table.lock);
 	struct place *place = find(kind, key);
 	if (place)
 		*out = place->record;
 	if (place && take)
 		bury(place);
-	pthread_mutex_unlock(&table.lock);
 	return place;
 }
 
@@ -119,28 +116,25 @@ bool table_find(enum record_kind kind, uint64_t key, struct record *out)
 
 bool table_find_mapping(uint64_t address, struct record *out)
 {
-	bool found = false;
-
-	pthread_mutex_lock(&table.lock);
-	for (size_t i = 0; i < table.size && !found; i++) {
+	locked(&table.lock);
+	for (size_t i = 0; i < table.size; i++) {
 		const struct place *place = &table.places[i];
-		found = place->state == PLACE_TAKEN && place->record.kind == RECORD_MAPPING &&
-			address - place->record.key < place->record.size;
-		if (found)
+		if (place->state == PLACE_TAKEN && place->record.kind == RECORD_MAPPING &&
+		    address - place->record.key < place->record.size) {
 			*out = place->record;
+			return true;
+		}
 	}
-	pthread_mutex_unlock(&table.lock);
-	return found;
+	return false;
 }
 
 void table_sift(bool (*visit)(struct record *record, void *userdata), void *userdata)
 {
-	pthread_mutex_lock(&table.lock);
+	locked(&table.lock);
 	for (size_t i = 0; i < table.size; i++)
 		if (table.places[i].state == PLACE_TAKEN &&
 		    visit(&table.places[i].record, userdata))
 			bury(&table.places[i]);
-	pthread_mutex_unlock(&table.lock);
 }
 
 void table_forget(void)

@@ -2,8 +2,8 @@
  * Without a limit, or before an agent tells it, the card's memory. */
 #include "memory/memory-account.h"
 #include "nvml/nvml.h"
+#include "shim/thread.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,12 +68,9 @@ static bool view(nvmlDevice_t device, uint64_t *limit, uint64_t *reserved)
 
 	if (!read_uuid(gpu, device))
 		return false;
-	pthread_mutex_lock(&state.lock);
+	locked(&state.lock);
 	const struct memory_pages *pages = look(gpu);
-	*limit = pages && pages->limit ? atomic_load(&pages->limit->limit) : 0;
-	*reserved = *limit ? account_sum(pages->account) : 0;
-	pthread_mutex_unlock(&state.lock);
-	return *limit;
+	return pages && memory_view(pages, limit, reserved);
 }
 
 void nvml_memory_forget(void)

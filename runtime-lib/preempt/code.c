@@ -1,8 +1,7 @@
 #include "preempt/code.h"
 
-#include "weir/log.h"
+#include "shim/thread.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define BUCKETS    1024u
@@ -107,24 +106,22 @@ static bool find_linked(const void *data, struct code *code)
 {
 	size_t size = atomic_load(&state.any_linked) ? image_elf_size(data, 0) : 0;
 	uint64_t hash = 0;
-	bool found = false;
 
 	if (!size)
 		return false;
-	pthread_mutex_lock(&state.lock);
-	for (size_t i = 0; i < LINKED_MAX && !found; i++) {
+	locked(&state.lock);
+	for (size_t i = 0; i < LINKED_MAX; i++) {
 		const struct linked *linked = &state.linked[i];
 		if (linked->size != size)
 			continue;
 		hash = hash ? hash : hash_of(data, size);
-		found = linked->hash == hash;
-		if (found) {
-			code->image = image_ref(linked->image);
-			code->reason = linked->reason;
-		}
+		if (linked->hash != hash)
+			continue;
+		code->image = image_ref(linked->image);
+		code->reason = linked->reason;
+		return true;
 	}
-	pthread_mutex_unlock(&state.lock);
-	return found;
+	return false;
 }
 
 void code_linked(const void *data, size_t size, struct image *image)
@@ -167,7 +164,7 @@ static struct code *take_out(const void *handle, CUcontext context)
 {
 	struct code *gone = NULL;
 
-	pthread_mutex_lock(&state.lock);
+	locked(&state.lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		for (struct code **at = &state.buckets[i]; *at;) {
 			const struct code *code = *at;
@@ -181,7 +178,6 @@ static struct code *take_out(const void *handle, CUcontext context)
 			gone = taken;
 		}
 	}
-	pthread_mutex_unlock(&state.lock);
 	return gone;
 }
 
@@ -246,15 +242,11 @@ void code_part_of(CUlibrary library, CUmodule module)
 
 struct image *code_image(const void *handle, const char **reason)
 {
-	struct image *image = NULL;
-
 	*reason = "no PTX came with it";
-	pthread_mutex_lock(&state.lock);
+	locked(&state.lock);
 	const struct code *code = *find(handle);
-	if (code) {
-		image = image_ref(code->image);
-		*reason = code->reason;
-	}
-	pthread_mutex_unlock(&state.lock);
-	return image;
+	if (!code)
+		return NULL;
+	*reason = code->reason;
+	return image_ref(code->image);
 }

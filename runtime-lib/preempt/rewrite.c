@@ -1,12 +1,13 @@
 #include "preempt/rewrite.h"
 
+#include "shim/thread.h"
+
 #include "weir/log.h"
 #include "weir/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -325,7 +326,7 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	loaded = container_of((struct rewritten *)rewritten, struct loaded, rewritten);
 	loaded->next = NULL;
 	loaded->until = now + KEPT_FOR;
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	while (kept && kept->until < now) {
 		struct loaded *old = kept;
 		kept = kept->next;
@@ -334,7 +335,6 @@ void rewrite_unload(const struct rewritten *rewritten, bool module)
 	while (*at_end)
 		at_end = &(*at_end)->next;
 	*at_end = loaded;
-	pthread_mutex_unlock(&lock);
 }
 
 void rewrite_fork(void)
