@@ -139,6 +139,16 @@ static void put_aside(const char *folder, const char *name)
 	rename(path.text, old);
 }
 
+static void write_daemon(const char *folder, pid_t pid)
+{
+	cleanup(closep) int fd = new_file(folder, "daemon", 0);
+
+	if (fd < 0 ||
+	    dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid)) < 0)
+		log_warning("%s/daemon: %s; the next agent will not know this daemon", folder,
+			    strerror(fd < 0 ? -fd : errno));
+}
+
 pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
 			bool multi_user)
 {
@@ -154,7 +164,10 @@ pid_t mps_program_start(const struct mps_program *program, const char *folder, c
 	cleanup(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null < 0 || log < 0)
 		return log < 0 ? log : -errno;
-	return run(&start, program, null, log);
+	pid_t pid = run(&start, program, null, log);
+	if (pid > 0)
+		write_daemon(folder, pid);
+	return pid;
 }
 
 /* Ends the process if it still runs. */
@@ -243,16 +256,6 @@ struct mps_path mps_path(const char *folder, const char *name)
 
 	snprintf(path.text, sizeof(path.text), "%s/%s", folder, name);
 	return path;
-}
-
-void mps_daemon_write(const char *folder, pid_t pid)
-{
-	cleanup(closep) int fd = new_file(folder, "daemon", 0);
-
-	if (fd < 0 ||
-	    dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)process_started(pid)) < 0)
-		log_warning("%s/daemon: %s; the next agent will not know this daemon", folder,
-			    strerror(fd < 0 ? -fd : errno));
 }
 
 pid_t mps_daemon_read(const char *folder)

@@ -23,8 +23,8 @@ struct mps_program {
 /* Searches for the program at each call. False: not found, or not executable. */
 bool mps_program_find(struct mps_program *out, const struct config_mps *config);
 
-/* Starts a daemon for the GPU @gpu (a UUID), with pipes in @folder/pipe and output in @folder/log.
- * It outlives us. The pid, or a negative errno. */
+/* Starts a daemon for the GPU @gpu (a UUID), with pipes in @folder/pipe and output in @folder/log,
+ * and names its process in @folder/daemon. It outlives us. The pid, or a negative errno. */
 pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
 			bool multi_user);
 
@@ -54,9 +54,7 @@ struct mps_path {
 };
 struct mps_path mps_path(const char *folder, const char *name);
 
-/* The file @folder/daemon names the process of a GPU's daemon. */
-void mps_daemon_write(const char *folder, pid_t pid);
-/* The pid; 0: the file names none; -ESRCH: the process is dead. */
+/* The pid in @folder/daemon; 0: the file names none; -ESRCH: the process is dead. */
 pid_t mps_daemon_read(const char *folder);
 /* Sends SIGTERM, and SIGKILL after 3 s; returns when the process is gone. */
 void mps_daemon_end(pid_t pid);

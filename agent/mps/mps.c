@@ -150,11 +150,7 @@ static int start_child(struct mps_daemon *daemon)
 	struct mps *mps = daemon->mps;
 	int r = mps_program_start(&mps->program, daemon->folder, daemon->gpu, for_several(mps));
 
-	if (r > 0)
-		r = watch(daemon, r);
-	if (r == 0)
-		mps_daemon_write(daemon->folder, daemon->pid);
-	return r;
+	return r > 0 ? watch(daemon, r) : r;
 }
 
 /* weir-mps writes the process to the folder's file, where find_started() reads it. */
@@ -368,11 +364,8 @@ static void find_started(struct mps_daemon *daemon)
 {
 	pid_t pid = mps_daemon_read(daemon->folder);
 
-	if (pid > 0 && watch(daemon, pid) == 0) {
-		look_in(daemon, LOOK_SOON);
-		return;
-	}
-	if (pid == 0 && loop_now() - daemon->since < START_TIME) {
+	if ((pid > 0 && watch(daemon, pid) == 0) ||
+	    (pid == 0 && loop_now() - daemon->since < START_TIME)) {
 		look_in(daemon, LOOK_SOON);
 		return;
 	}

@@ -62,7 +62,6 @@ static void start(struct supervisor *supervisor, const struct mps_request *reque
 		log_error("MPS daemon of %s: %s: %s", request->gpu, folder, strerror(-pid));
 		return;
 	}
-	mps_daemon_write(folder, pid);
 	child->pid = pid;
 	snprintf(child->gpu, sizeof(child->gpu), "%s", request->gpu);
 	log_info("MPS daemon of %s: started, process %d", request->gpu, (int)pid);
