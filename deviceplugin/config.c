@@ -225,7 +225,7 @@ static const struct yaml_field driver_fields[] = {
 static const struct yaml_field container_fields[] = {
 	{"mounts", yaml_read_list, AT_LIST(container.mounts, container.n_mounts),
 	 .entry = &mount_entry},
-	{"env", yaml_read_map, AT_LIST(container.env, container.n_env), .entry = &env_entry},
+	{"env", yaml_read_list, AT_LIST(container.env, container.n_env), .entry = &env_entry},
 	{0},
 };
 static const struct yaml_field config_fields[] = {

@@ -259,11 +259,15 @@ static int read_entry(struct yaml_file *file, const yaml_node_t *value,
 	return r == 0 && entry->check ? entry->check(file, node, entry, list->all, i) : r;
 }
 
-static int read_entries(struct yaml_file *file, const yaml_node_t *value,
-			const struct yaml_entry *entry, struct list *list, yaml_node_type_t type)
+int yaml_read_list(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
+		   void *target)
 {
+	const struct yaml_entry *entry = field->entry;
+	bool map = !entry->fields[0].key && entry->fields[1].read;
+	int n = yaml_entries(file, value, map ? YAML_MAPPING_NODE : YAML_SEQUENCE_NODE);
+	struct list *list = target;
 	size_t mask = file->mask;
-	int n = yaml_entries(file, value, type), r = n < 0 ? n : 0;
+	int r = n < 0 ? n : 0;
 
 	if (r < 0)
 		return r;
@@ -276,18 +280,6 @@ static int read_entries(struct yaml_file *file, const yaml_node_t *value,
 		r = read_entry(file, value, entry, list, i);
 	file->mask = mask;
 	return r;
-}
-
-int yaml_read_list(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
-		   void *target)
-{
-	return read_entries(file, value, field->entry, target, YAML_SEQUENCE_NODE);
-}
-
-int yaml_read_map(struct yaml_file *file, const yaml_node_t *value, const struct yaml_field *field,
-		  void *target)
-{
-	return read_entries(file, value, field->entry, target, YAML_MAPPING_NODE);
 }
 
 /* A configuration that changes */

@@ -265,7 +265,7 @@ static const struct yaml_field qos_fields[] = {
 static const struct yaml_field levels_fields[] = {
 	{"default", yaml_read_typed, AT(levels.by_default), .type = &level},
 	{"qos", yaml_read_section, .fields = qos_fields},
-	{"priorityClasses", yaml_read_map, AT_LIST(levels.classes, levels.n_classes),
+	{"priorityClasses", yaml_read_list, AT_LIST(levels.classes, levels.n_classes),
 	 .entry = &class_entry},
 	{"annotation", yaml_read_text, AT(kubernetes.names.priority), .text = "weir.dev/priority",
 	 .at_start = true},

@@ -30,12 +30,12 @@ struct yaml_type {
 	bool (*parse)(const char *text, void *target);
 };
 
-/* What one entry of a list is read into. */
+/* What one entry of a list or mapping is read into. */
 struct yaml_entry {
 	size_t size;
 	const void *standard; /* the entry before it is read; NULL: all zero */
 	/* Of a list: the keys of a mapping, or one row without key for a scalar. Of a mapping: a
-	 * row for the key and a row for the value. */
+	 * row for the key and a row for the value, both without key. */
 	const struct yaml_field *fields;
 	/* Entry @i is read from @node; NULL: nothing to check. */
 	int (*check)(struct yaml_file *file, const yaml_node_t *node,
@@ -55,7 +55,7 @@ struct yaml_field {
 	/* What the reader needs. */
 	const struct yaml_field *fields; /* yaml_read_section */
 	const struct yaml_type *type;    /* yaml_read_typed */
-	const struct yaml_entry *entry;  /* yaml_read_list, yaml_read_map */
+	const struct yaml_entry *entry;  /* yaml_read_list */
 	const char *const *words;        /* yaml_read_word; ends with NULL */
 	uint32_t min, max;               /* yaml_read_number */
 	/* The default of a char * member, which owns its text; YAML_NULL: NULL. */
@@ -106,9 +106,9 @@ int yaml_fail(struct yaml_file *file, const yaml_node_t *node, const char *forma
 /* Readers for tables. Texts replace what was there. */
 yaml_read_fn yaml_read_section;
 yaml_read_fn yaml_read_typed;
-yaml_read_fn yaml_read_list, yaml_read_map; /* a YAML_AT_LIST */
-yaml_read_fn yaml_read_text;                /* char * */
-yaml_read_fn yaml_read_path;                /* char *, absolute */
+yaml_read_fn yaml_read_list; /* a YAML_AT_LIST; a list or a mapping, as its entry says */
+yaml_read_fn yaml_read_text; /* char * */
+yaml_read_fn yaml_read_path; /* char *, absolute */
 yaml_read_fn yaml_read_path_or_empty;
 yaml_read_fn yaml_read_number; /* uint32_t */
 yaml_read_fn yaml_read_bool;
