@@ -59,10 +59,8 @@ static void apply_level(struct tenant *tenant, const struct level_decision *deci
 
 	tenant->level = decision->level;
 	memcpy(tenant->reason, decision->reason, sizeof(tenant->reason));
-	log_line(decision->annotation_refused ? LOG_WARNING : LOG_INFO,
-		 "namespace '%s', pod '%s', container '%s': level %s, %s", tenant->namespace_,
-		 tenant->pod, tenant->container, config_level_name(decision->level),
-		 decision->reason);
+	log_line(decision->annotation_refused ? LOG_WARNING : LOG_INFO, WHOSE "level %s, %s",
+		 WHO(tenant), config_level_name(decision->level), decision->reason);
 }
 
 void decider_mark(struct decider *decider)
@@ -73,10 +71,6 @@ void decider_mark(struct decider *decider)
 	gpu_sockets_mark(decider->gpu_sockets);
 	decider->limited = true;
 }
-
-/* Names the container in the log. */
-#define WHOSE       "namespace '%s', pod '%s', container '%s': "
-#define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
 
 static void apply_spec(struct decider *decider, struct tenant *tenant,
 		       const struct tenant_spec *spec)

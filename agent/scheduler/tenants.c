@@ -189,9 +189,8 @@ static void judge(const struct tenant *tenant, struct usage *usage)
 {
 	if (!objective_judge(&usage->objective))
 		return;
-	log_line(usage->objective.missed ? LOG_WARNING : LOG_INFO,
-		 "namespace '%s', pod '%s', container '%s': latency objective %s %s",
-		 tenant->namespace_, tenant->pod, tenant->container, tenant->wanted_latency,
+	log_line(usage->objective.missed ? LOG_WARNING : LOG_INFO, WHOSE "latency objective %s %s",
+		 WHO(tenant), tenant->wanted_latency,
 		 usage->objective.missed ? "is missed" : "is met again");
 }
 

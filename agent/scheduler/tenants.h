@@ -67,6 +67,10 @@ struct tenant {
 	struct tenant *prev, *next; /* in tenants.idle, oldest first */
 };
 
+/* Names the container in the log. */
+#define WHOSE       "namespace '%s', pod '%s', container '%s': "
+#define WHO(tenant) (tenant)->namespace_, (tenant)->pod, (tenant)->container
+
 struct tenants {
 	struct tenant *all; /* hash by key */
 	struct tenant *idle;
