@@ -216,12 +216,10 @@ int api_new(struct api **out, struct loop *loop, const struct config_kubernetes 
 		r = loop_timer_init(&api->retry, loop, on_retry);
 	if (r == 0)
 		r = transfers_init(&api->transfers, loop, on_done);
-	if (r < 0) {
-		api_free(api);
-		return r;
-	}
+	if (r < 0)
+		api_free(take(api));
 	*out = api;
-	return 0;
+	return r;
 }
 
 void api_free(struct api *api)

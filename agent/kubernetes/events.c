@@ -265,12 +265,10 @@ int events_new(struct events **out, struct loop *loop, struct api *api, const ch
 		.names = clock_ns(CLOCK_REALTIME),
 	};
 	int r = loop_timer_init(&events->flush, loop, flush);
-	if (r < 0) {
-		free(events);
-		return r;
-	}
+	if (r < 0)
+		free(take(events));
 	*out = events;
-	return 0;
+	return r;
 }
 
 void events_free(struct events *events)
