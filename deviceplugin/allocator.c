@@ -39,13 +39,15 @@ static void fill(struct shares *out, const struct shares *available, unsigned gp
 			shares_add(out, gpu, s);
 }
 
-/* The number of free shares on NUMA node @numa. */
-static unsigned numa_shares(const struct node *node, const struct shares *available, int numa)
+/* The number of free shares on NUMA node @numa, on GPUs that have at least @least of them. */
+static unsigned numa_shares(const struct node *node, const struct shares *available, int numa,
+			    unsigned least)
 {
 	unsigned n = 0;
 
 	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++)
-		n += node->numa[gpu] == numa ? shares_count(available, gpu) : 0;
+		if (node->numa[gpu] == numa && shares_count(available, gpu) >= least)
+			n += shares_count(available, gpu);
 	return n;
 }
 
@@ -57,8 +59,8 @@ static bool is_better(const struct node *node, const struct shares *available, u
 	if (!node->spread)
 		return has < other;
 	return has > other ||
-	       (has == other && numa_shares(node, available, node->numa[gpu]) >
-					numa_shares(node, available, node->numa[than]));
+	       (has == other && numa_shares(node, available, node->numa[gpu], 0) >
+					numa_shares(node, available, node->numa[than], 0));
 }
 
 /* The best GPU that has @size shares in @available and all of @must, or -1. */
@@ -77,16 +79,6 @@ static int best_fit(const struct node *node, const struct shares *available,
 	return best;
 }
 
-/* The number of GPUs on NUMA node @numa that are entirely available. */
-static unsigned whole_gpus(const struct node *node, const struct shares *available, int numa)
-{
-	unsigned n = 0;
-
-	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++)
-		n += node->numa[gpu] == numa && shares_count(available, gpu) == SHARES_PER_GPU;
-	return n;
-}
-
 /* A GPU on the NUMA node with the fewest free GPUs that has @n of them, or -1. */
 static int closest(const struct node *node, const struct shares *available, unsigned n)
 {
@@ -94,8 +86,8 @@ static int closest(const struct node *node, const struct shares *available, unsi
 	int best = -1;
 
 	for (unsigned gpu = 0; gpu < node->n_gpus; gpu++) {
-		unsigned has = whole_gpus(node, available, node->numa[gpu]);
-		if (has < n || has >= least)
+		unsigned has = numa_shares(node, available, node->numa[gpu], SHARES_PER_GPU);
+		if (has < n * SHARES_PER_GPU || has >= least)
 			continue;
 		least = has;
 		best = (int)gpu;

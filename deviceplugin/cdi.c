@@ -17,9 +17,10 @@
 #define VERSION_NAME "0.5.0"
 #define FILE_MAX     (1u << 20)
 
-static void put_text(FILE *out, const char *text)
+/* @before as it is, and @text quoted. */
+static void put_text(FILE *out, const char *before, const char *text)
 {
-	fputc('"', out);
+	fprintf(out, "%s\"", before);
 	for (; *text; text++) {
 		if ((unsigned char)*text < ' ')
 			fprintf(out, "\\u%04x", (unsigned)*text);
@@ -31,8 +32,7 @@ static void put_text(FILE *out, const char *text)
 
 static void put_node(FILE *out, const char *path, bool first)
 {
-	fputs(first ? "{\"path\": " : ", {\"path\": ", out);
-	put_text(out, path);
+	put_text(out, first ? "{\"path\": " : ", {\"path\": ", path);
 	fputs(", \"permissions\": \"rw\"}", out);
 }
 
@@ -41,8 +41,7 @@ static void put_device(FILE *out, const struct config *config, const struct gpu 
 {
 	char node[DRIVER_NODE_MAX];
 
-	fputs("{\"name\": ", out);
-	put_text(out, gpu->uuid);
+	put_text(out, "{\"name\": ", gpu->uuid);
 	fputs(", \"containerEdits\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=void\"]", out);
 	if (driver_gpu_node(node, config, gpu->minor)) {
 		fputs(", \"deviceNodes\": [", out);
@@ -61,10 +60,9 @@ static void put_mount(void *owner, const char *host, const char *container)
 {
 	struct mounts *mounts = owner;
 
-	fputs(mounts->n++ ? ",\n    {\"hostPath\": " : "\n    {\"hostPath\": ", mounts->out);
-	put_text(mounts->out, host);
-	fputs(", \"containerPath\": ", mounts->out);
-	put_text(mounts->out, container);
+	put_text(mounts->out,
+		 mounts->n++ ? ",\n    {\"hostPath\": " : "\n    {\"hostPath\": ", host);
+	put_text(mounts->out, ", \"containerPath\": ", container);
 	fputs(", \"options\": [\"ro\", \"nosuid\", \"nodev\", \"bind\"]}", mounts->out);
 }
 
@@ -91,8 +89,7 @@ int cdi_format(char **out, const struct config *config, const struct driver *dri
 
 	if (!file)
 		return error_origin(-ENOMEM);
-	fputs("{\"cdiVersion\": \"" VERSION_NAME "\",\n \"kind\": ", file);
-	put_text(file, config->cdi.kind);
+	put_text(file, "{\"cdiVersion\": \"" VERSION_NAME "\",\n \"kind\": ", config->cdi.kind);
 	fputs(",\n \"devices\": [", file);
 	for (unsigned i = 0; i < n_gpus; i++) {
 		fputs(i ? ",\n  " : "\n  ", file);
