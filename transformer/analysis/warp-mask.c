@@ -7,15 +7,9 @@
 
 bool warp_has_mask(const struct instruction *i)
 {
-	static const char *const names[] = {"shfl", "vote", "match", "redux", "elect", "bar"};
-
-	if (i->mnemonic->op_class != OP_WARP || !i->operand_count ||
-	    !mnemonic_has(i->mnemonic, "sync"))
-		return false;
-	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-		if (!strcmp(i->mnemonic->name, names[k]))
-			return true;
-	return false;
+	return i->mnemonic->op_class == OP_WARP && i->operand_count &&
+	       mnemonic_has(i->mnemonic, "sync") &&
+	       name_is(i->mnemonic->name, "shfl", "vote", "match", "redux", "elect", "bar");
 }
 
 static enum mask_kind kind_of(const struct operand *operand, const uint8_t *masks)

@@ -33,12 +33,7 @@ struct callee {
 /* Functions of the driver: they contain no barrier and do not read the block index. */
 static bool is_provided(const char *name)
 {
-	static const char *const provided[] = {"vprintf", "malloc", "free", "__assertfail"};
-
-	for (size_t k = 0; k < sizeof(provided) / sizeof(provided[0]); k++)
-		if (!strcmp(name, provided[k]))
-			return true;
-	return false;
+	return name_is(name, "vprintf", "malloc", "free", "__assertfail");
 }
 
 struct function *callee_of(const struct instruction *call)
@@ -219,13 +214,16 @@ static const struct callee *any_callee(struct module *module)
 	return all;
 }
 
-const char *callee_culprit(const struct instruction *call, struct module *module,
-			   enum callee_effect effect)
+void callee_refuse(struct rewrite *rewrite, const struct instruction *call,
+		   enum callee_effect effect, const char *what, const char *why)
 {
+	struct module *module = rewrite->function->module;
 	struct function *f = callee_of(call);
 	const struct callee *c = f ? look_up(f) : any_callee(module);
 
 	if (!(c->effects & effect) && c->effects & CALLEE_POINTER)
 		c = any_callee(module);
-	return c->effects & effect ? c->culprits[__builtin_ctz(effect)] : NULL;
+	if (c->effects & effect)
+		pass_refuse(rewrite, call->at, "%s %.80s, which %s", what,
+			    c->culprits[__builtin_ctz(effect)], why);
 }

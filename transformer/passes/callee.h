@@ -16,11 +16,12 @@ enum callee_effect {
 };
 #define CALLEE_EFFECTS 8
 
-struct callee;
+struct rewrite;
 
 /* The function that @call names. NULL: the call uses a pointer. */
 struct function *callee_of(const struct instruction *call);
 
-/* If a call may have @effect: the function that causes it; else NULL. */
-const char *callee_culprit(const struct instruction *call, struct module *module,
-			   enum callee_effect effect);
+/* Refuses the kernel if @call may have @effect: "@what FUNCTION, which @why", where FUNCTION is
+ * what causes the effect. */
+void callee_refuse(struct rewrite *rewrite, const struct instruction *call,
+		   enum callee_effect effect, const char *what, const char *why);

@@ -114,16 +114,10 @@ bool pass_has_unsupported(const struct function *function)
 
 static void check_call(struct rewrite *rewrite, const struct instruction *call)
 {
-	for (size_t k = 0; k < COUNT(bad_callees); k++) {
-		const char *culprit;
-
-		if (!(bad_callees[k].forms & 1u << rewrite->form->id))
-			continue;
-		culprit = callee_culprit(call, rewrite->function->module, bad_callees[k].effect);
-		if (culprit)
-			pass_refuse(rewrite, call->at, "calls %.80s, which %s", culprit,
-				    bad_callees[k].reason);
-	}
+	for (size_t k = 0; k < COUNT(bad_callees); k++)
+		if (bad_callees[k].forms & 1u << rewrite->form->id)
+			callee_refuse(rewrite, call, bad_callees[k].effect, "calls",
+				      bad_callees[k].reason);
 }
 
 static void check_instruction(struct rewrite *rewrite, const struct instruction *i)

@@ -4,7 +4,6 @@
 #include "passes/pass.h"
 
 #define HIDDEN(member) (unsigned)offsetof(struct weir_persistent, member)
-#define WORDS(member)  (unsigned)offsetof(struct weir_words, member)
 
 /* Loads a value of the hidden parameter into a new register. */
 struct operand hidden32(struct cursor *at, struct rewrite *rewrite, unsigned offset);

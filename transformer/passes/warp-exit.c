@@ -57,16 +57,6 @@ static void write_start(struct rewrite *rewrite)
 		  op_reg(warp->lanes), op_reg(warp->words), op_variable(words));
 }
 
-static void check_call(struct checker *l, const struct instruction *call)
-{
-	const char *culprit = callee_culprit(call, l->f->module, CALLEE_WARP);
-
-	if (culprit)
-		pass_refuse(l->rewrite, call->at,
-			    "lanes may exit before a call of %.80s, which may wait for them",
-			    culprit);
-}
-
 static void check_instruction(struct checker *l, const struct instruction *i)
 {
 	enum mask_kind mask = warp_mask_of(i, l->masks);
@@ -74,7 +64,8 @@ static void check_instruction(struct checker *l, const struct instruction *i)
 	if (!uniform_has_exited(&l->left, i))
 		return;
 	if (i->mnemonic->op_class == OP_CALL)
-		check_call(l, i);
+		callee_refuse(l->rewrite, i, CALLEE_WARP, "lanes may exit before a call of",
+			      "may wait for them");
 	else if (mask == MASK_UNKNOWN || (mask == MASK_ALL && i->guard))
 		pass_refuse(l->rewrite, i->at,
 			    "lanes may exit before %.80s, which may wait for them",

@@ -80,11 +80,6 @@ static bool is_rewritten(const struct function *f)
 	return false;
 }
 
-static bool is_taken(const struct module *module, const char *name)
-{
-	return intern_find(&module->names, name, strlen(name));
-}
-
 struct rewriting {
 	struct pipeline *p;
 	struct function *f;
@@ -104,7 +99,7 @@ static void rewrite_kernel(void *data)
 	char *name = arena_alloc(&p->arena, len + strlen(middle) + strlen(suffix) + 1);
 
 	stpcpy(stpcpy(mempcpy(name, f->name, len), middle), suffix);
-	if (is_rewritten(f) || is_taken(&p->module, name))
+	if (is_rewritten(f) || intern_find(&p->module.names, name, strlen(name)))
 		diag_stop(&p->diag, -ENOTSUP, f->at, "the module has already been rewritten");
 	r->rewrite.function = parse_copy(f, name);
 	parse_body(r->rewrite.function, &p->body_arena);

@@ -111,13 +111,15 @@ struct opcode {
 struct mnemonic {
 	const char *text;             /* "ld.global.nc.v2.f32" */
 	const char *name;             /* "ld" */
-	const char *const *modifiers; /* "global", "nc", "v2", "f32" */
-	size_t modifier_count;
-	enum type_id first_type; /* among the modifiers; TYPE_NONE: there is none */
+	const char *const *modifiers; /* "global", "nc", "v2", "f32", NULL */
+	enum type_id first_type;      /* among the modifiers; TYPE_NONE: there is none */
 	enum opcode_class op_class;
 	unsigned flags;
 };
 bool mnemonic_has(const struct mnemonic *mnemonic, const char *modifier);
+/* Whether @names, which end with a NULL, contain @name; the macro brings the NULL. */
+bool name_in(const char *name, const char *const *names);
+#define name_is(name, ...) name_in(name, (const char *const[]){__VA_ARGS__, NULL})
 
 /* A register. A vector (.v2, .v4) is one register; an operand may name a part of it. */
 struct reg {

@@ -26,10 +26,14 @@ enum type_id type_find(const char *name)
 
 bool mnemonic_has(const struct mnemonic *mnemonic, const char *modifier)
 {
-	for (size_t k = 0; k < mnemonic->modifier_count; k++)
-		if (!strcmp(mnemonic->modifiers[k], modifier))
-			return true;
-	return false;
+	return name_in(modifier, mnemonic->modifiers);
+}
+
+bool name_in(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
 }
 
 static int compare_name(const void *name, const void *row)
@@ -56,23 +60,24 @@ static const struct opcode *find(const struct mnemonic *mnemonic)
 static bool split(struct mnemonic *mnemonic, struct module *module, size_t len)
 {
 	char *copy = arena_text(module->arena, mnemonic->text, len), *dot;
-	const char **modifiers = arena_array(module->arena, MODIFIER_MAX, sizeof(*modifiers));
+	const char **modifiers = arena_array(module->arena, MODIFIER_MAX + 1, sizeof(*modifiers));
+	size_t n = 0;
 
 	mnemonic->name = copy;
 	mnemonic->modifiers = modifiers;
 	for (dot = strchr(copy, '.'); dot; dot = strchr(dot, '.')) {
-		if (mnemonic->modifier_count == MODIFIER_MAX)
+		if (n == MODIFIER_MAX)
 			return false;
 		*dot++ = '\0';
-		modifiers[mnemonic->modifier_count++] = dot;
+		modifiers[n++] = dot;
 	}
 	return true;
 }
 
 static void find_type(struct mnemonic *mnemonic)
 {
-	for (size_t k = 0; k < mnemonic->modifier_count && !mnemonic->first_type; k++)
-		mnemonic->first_type = type_find(mnemonic->modifiers[k]);
+	for (const char *const *m = mnemonic->modifiers; *m && !mnemonic->first_type; m++)
+		mnemonic->first_type = type_find(*m);
 }
 
 const struct mnemonic *opcode_mnemonic(struct module *module, const char *text, size_t len)

@@ -130,17 +130,6 @@ static struct variable *parse_variable(struct parser *p, const struct declared *
 	return v;
 }
 
-/* Binds a variable of a body and renames it if needed. */
-static void bind_variable(struct parser *p, struct variable *v)
-{
-	bool renames = parser_renames(p, v->name);
-
-	parser_bind(p, v->name, BINDING_VARIABLE)->variable = v;
-	v->of_body = true;
-	if (renames)
-		v->name = edit_fresh_name(p->function, v->name);
-}
-
 void parse_variables(struct parser *p, const char *ends, struct variable ***end)
 {
 	bool several = !strchr(ends, ','); /* otherwise each variable has its own type */
@@ -151,8 +140,9 @@ void parse_variables(struct parser *p, const char *ends, struct variable ***end)
 	do {
 		struct variable *v = parse_variable(p, &d, before, several ? ",;" : ends);
 
-		if (p->function)
-			bind_variable(p, v);
+		v->of_body = p->function;
+		if (v->of_body)
+			parser_declare(p, &v->name, BINDING_VARIABLE)->variable = v;
 		**end = v;
 		*end = &v->next;
 	} while (several && parser_accept(p, ','));
@@ -174,11 +164,8 @@ static void declare_group(struct parser *p, const char *name, const struct decla
 
 static void declare_register(struct parser *p, const char *name, const struct declared *d)
 {
-	bool renames = parser_renames(p, name);
-	struct binding *b = parser_bind(p, name, BINDING_REGISTER);
+	struct binding *b = parser_declare(p, &name, BINDING_REGISTER);
 
-	if (renames)
-		name = edit_fresh_name(p->function, name);
 	b->reg = edit_new_register(p->function, name, d->type, d->vector);
 }
 

@@ -54,8 +54,7 @@ static void define_label(struct parser *p, const char *name)
 /* Parses `name: .branchtargets A, B;` */
 static void parse_targets(struct parser *p, const char *name)
 {
-	bool renames = parser_renames(p, name);
-	struct binding *b = parser_bind(p, name, BINDING_TABLE);
+	struct binding *b = parser_declare(p, &name, BINDING_TABLE);
 	struct block **targets = NULL;
 	size_t n = 0, room = 0;
 
@@ -63,8 +62,6 @@ static void parse_targets(struct parser *p, const char *name)
 		targets = arena_grow(p->arena, targets, n, &room, sizeof(struct block *));
 		targets[n++] = parse_label(p, parser_name(p));
 	} while (parser_accept(p, ','));
-	if (renames)
-		name = edit_fresh_name(p->function, name);
 	b->table = edit_new_table(p->function, name, targets, n);
 	parser_expect(p, ';');
 }
@@ -72,17 +69,16 @@ static void parse_targets(struct parser *p, const char *name)
 /* Keeps `name: .callprototype ...;` and `name: .calltargets ...;` as they are. */
 static void parse_prototype(struct parser *p, const char *name)
 {
-	bool renames = parser_renames(p, name);
-	struct binding *b = parser_bind(p, name, BINDING_PROTOTYPE);
+	struct binding *b = parser_declare(p, &name, BINDING_PROTOTYPE);
 	const char *start = p->token.start;
 	char *text;
 
-	b->text = renames ? edit_fresh_name(p->function, name) : name;
+	b->text = name;
 	while (p->token.kind != ';' && p->token.kind != TOKEN_END && p->token.kind != TOKEN_BAD)
 		parser_next(p);
 	parser_expect(p, ';');
-	text = arena_alloc(p->arena, strlen(b->text) + (size_t)(p->end - start) + 3);
-	mempcpy(mempcpy(mempcpy(text, b->text, strlen(b->text)), ": ", 2), start,
+	text = arena_alloc(p->arena, strlen(name) + (size_t)(p->end - start) + 3);
+	mempcpy(mempcpy(mempcpy(text, name, strlen(name)), ": ", 2), start,
 		(size_t)(p->end - start));
 	edit_declare(p->function, text);
 }

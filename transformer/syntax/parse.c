@@ -108,14 +108,8 @@ uint64_t parser_integer(struct parser *p, uint64_t max, const char *what)
 /* Templates name these special registers. */
 static bool is_template_special(const char *name)
 {
-	static const char *const names[] = {"%tid",         "%ntid",        "%ctaid",
-					    "%nctaid",      "%clock",       "%globaltimer",
-					    "%lanemask_eq", "%lanemask_lt", "%dynamic_smem_size"};
-
-	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-		if (!strcmp(name, names[k]))
-			return true;
-	return false;
+	return name_is(name, "%tid", "%ntid", "%ctaid", "%nctaid", "%clock", "%globaltimer",
+		       "%lanemask_eq", "%lanemask_lt", "%dynamic_smem_size");
 }
 
 bool parser_renames(const struct parser *p, const char *name)
@@ -134,6 +128,16 @@ struct binding *parser_bind(struct parser *p, const char *name, enum binding_kin
 	if (b && b->scope == p->scope)
 		parser_fail(p, "'%s' is declared twice", name);
 	return scope_bind(p->scope, p->arena, name, kind);
+}
+
+struct binding *parser_declare(struct parser *p, const char **name, enum binding_kind kind)
+{
+	bool renames = parser_renames(p, *name);
+	struct binding *b = parser_bind(p, *name, kind);
+
+	if (renames)
+		*name = edit_fresh_name(p->function, *name);
+	return b;
 }
 
 /* Outside of bodies a name may be declared several times. */

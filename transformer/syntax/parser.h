@@ -45,6 +45,8 @@ uint64_t parser_integer(struct parser *p, uint64_t max, const char *what);
 bool parser_renames(const struct parser *p, const char *name);
 /* Binds @name in the current scope, where it must not be bound yet. */
 struct binding *parser_bind(struct parser *p, const char *name, enum binding_kind kind);
+/* The same. Then *@name becomes its name in the IR, which is a new one if it must be replaced. */
+struct binding *parser_declare(struct parser *p, const char **name, enum binding_kind kind);
 
 /* parse-declaration.c. The next token is the first dot of a declaration. @ends: the characters that
  * may follow the last one; one of them is the next token on return. Appends to @end. */

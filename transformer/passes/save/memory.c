@@ -9,11 +9,6 @@
 #define ALIGN        256u
 #define MEMORY_MAX   (1u << 20) /* bytes of a variable */
 
-struct search {
-	struct variable_set *set;
-	const struct rewrite *rewrite;
-};
-
 static void add(struct variable_set *set, struct variable *v)
 {
 	if (v->space != SPACE_SHARED && v->space != SPACE_LOCAL)
@@ -32,13 +27,13 @@ static void add(struct variable_set *set, struct variable *v)
 }
 
 /* Variables that the passes use while threads leave are not saved. */
-static void find(struct search *s, struct variable *v)
+static void find(struct saver *s, struct variable *v)
 {
-	if (v != s->rewrite->safe->watch && v != s->rewrite->exit_barriers->announced)
-		add(s->set, v);
+	if (v != s->safe->watch && v != s->rewrite->exit_barriers->announced)
+		add(&s->variables, v);
 }
 
-static void find_named(struct search *s, const struct operand *operand)
+static void find_named(struct saver *s, const struct operand *operand)
 {
 	if (operand->kind == OPERAND_VARIABLE)
 		find(s, operand->variable);
@@ -75,35 +70,24 @@ static void add_callees(struct variable_set *set, const struct rewrite *rewrite)
 		add(set, theirs->dynamic);
 }
 
-/* The kernel cannot name a function's own variables. */
-static void check_call(struct rewrite *rewrite, const struct instruction *call)
+static void find_variables(struct saver *s)
 {
-	const char *culprit = callee_culprit(call, rewrite->function->module, CALLEE_SHARED);
-
-	if (culprit)
-		pass_refuse(rewrite, call->at,
-			    "calls %.80s, which has shared memory of its own that cannot be saved",
-			    culprit);
-}
-
-static void find_variables(struct variable_set *set, struct rewrite *rewrite)
-{
-	const struct function *f = rewrite->function;
-	struct search s = {set, rewrite};
 	bool calls = false;
 
-	for (struct variable *v = f->variables; v; v = v->next)
-		find(&s, v);
-	for_each_instruction (i, f) {
+	for (struct variable *v = s->f->variables; v; v = v->next)
+		find(s, v);
+	for_each_instruction (i, s->f) {
 		if (i->mnemonic->op_class == OP_CALL) {
 			calls = true;
-			check_call(rewrite, i);
+			/* The kernel cannot name a function's own variables. */
+			callee_refuse(s->rewrite, i, CALLEE_SHARED, "calls",
+				      "has shared memory of its own that cannot be saved");
 		}
 		for (size_t k = 0; k < i->operand_count; k++)
-			find_named(&s, &i->operands[k]);
+			find_named(s, &i->operands[k]);
 	}
 	if (calls)
-		add_callees(set, rewrite);
+		add_callees(&s->variables, s->rewrite);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -115,7 +99,7 @@ void save_measure_memory(struct saver *s)
 {
 	uint64_t shared = HEADER_BYTES, local = 0;
 
-	find_variables(&s->variables, s->rewrite);
+	find_variables(s);
 	if (s->variables.n > SAVE_VARIABLES_MAX)
 		pass_refuse(s->rewrite, s->f->at, "more than %u variables to save",
 			    SAVE_VARIABLES_MAX);
