@@ -33,7 +33,8 @@ struct analysis {
 	bool *exits_freely; /* by block: a path from its start exits without a barrier; or NULL */
 	uint8_t *stops;     /* by block: enum stop; or NULL */
 	bool found;
-	unsigned *seen; /* by block: the last walk that visited it */
+	bool is_divergent; /* the current instruction */
+	unsigned *seen;    /* by block: the last walk that visited it */
 	unsigned *stack;
 	unsigned walks;
 	uint64_t steps, max_steps;
@@ -121,17 +122,11 @@ static bool is_divergent_source(const struct analysis *a, const struct instructi
 	return false;
 }
 
-struct read_check {
-	struct analysis *a;
-	bool is_divergent;
-};
-
 static void look_at_read(void *data, struct register_use use)
 {
-	struct read_check *check = data;
+	struct analysis *a = data;
 
-	if (use.read && check->a->divergent[use.reg->id])
-		check->is_divergent = true;
+	a->is_divergent |= use.read && a->divergent[use.reg->id];
 }
 
 static void set_divergent(void *data, struct register_use use)
@@ -218,15 +213,13 @@ static void diverge(struct analysis *a, struct block *from)
 
 static void look_at(struct analysis *a, struct instruction *i)
 {
-	struct read_check check = {.a = a, .is_divergent = is_divergent_source(a, i)};
 	struct barrier barrier;
 
 	a->steps++;
-	if (!check.is_divergent && i->mnemonic->op_class != OP_BARRIER)
-		instruction_registers(a->f, i, look_at_read, &check);
-	if (i->guard && a->divergent[i->guard->id])
-		check.is_divergent = true;
-	if (!check.is_divergent)
+	a->is_divergent = is_divergent_source(a, i) || (i->guard && a->divergent[i->guard->id]);
+	if (!a->is_divergent && i->mnemonic->op_class != OP_BARRIER)
+		instruction_registers(a->f, i, look_at_read, a);
+	if (!a->is_divergent)
 		return;
 	instruction_registers(a->f, i, set_divergent, a);
 	if (instruction_ends_block(i) && !a->has_diverged[i->block->order])
