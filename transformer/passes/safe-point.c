@@ -10,13 +10,14 @@ struct safe_point *safe_point_new(struct rewrite *rewrite, struct block *at, boo
 	struct safe_point *point = arena_new(f->arena, struct safe_point);
 	struct cursor leaving;
 
-	*point = (struct safe_point){
-		.at = at, .leave = edit_block(f, f->last, "leave"), .is_common = is_common};
+	*point = (struct safe_point){.number = rewrite->safe->count++,
+				     .at = at,
+				     .leave = edit_block(f, f->last, "leave"),
+				     .is_common = is_common};
 	leaving = cursor_end(f, point->leave);
 	edit_code(&leaving, "trap;");
 	*rewrite->safe->points_end = point;
 	rewrite->safe->points_end = &point->next;
-	rewrite->safe->count++;
 	return point;
 }
 

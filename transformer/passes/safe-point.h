@@ -10,10 +10,12 @@
 #include "passes/pass.h"
 
 struct safe_point {
+	unsigned number;            /* in the order of the list */
 	struct block *at;           /* where threads resume */
 	struct block *leave;        /* code for leaving, ends with a trap that save.c replaces */
 	bool is_common;             /* all threads leave here together, at an exit barrier */
 	struct block *head, *check; /* the loop's head, and its check; or NULL */
+	struct block *resume;       /* save.c: loads the registers and continues at @at */
 	struct safe_point *next;
 };
 

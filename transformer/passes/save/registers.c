@@ -67,22 +67,21 @@ static uint32_t words_of(const struct alive *alive)
 void save_measure_registers(struct saver *s)
 {
 	uint64_t total = 0;
-	struct alive *alive = s->alive;
-	struct safe_point *p = s->safe->points;
 
-	for (unsigned k = 0; p; k++, p = p->next) {
+	for (const struct safe_point *p = s->safe->points; p; p = p->next) {
+		struct alive *alive = &s->alive[p->number];
 		const struct reg *unsavable;
 
 		if (p->at->order != CFG_UNREACHED)
-			find_alive(s, p->at, &alive[k]);
-		unsavable = alive[k].unsavable;
+			find_alive(s, p->at, alive);
+		unsavable = alive->unsavable;
 		if (unsavable)
 			pass_refuse(s->rewrite, s->f->at,
 				    "%.80s is live at a safe point and cannot be saved",
 				    unsavable == s->f->carry ? "the carry flag" : unsavable->name);
-		total += alive[k].n_wide + words_of(&alive[k]);
-		s->wide = larger(s->wide, alive[k].n_wide);
-		s->words = larger(s->words, words_of(&alive[k]));
+		total += alive->n_wide + words_of(alive);
+		s->wide = larger(s->wide, alive->n_wide);
+		s->words = larger(s->words, words_of(alive));
 	}
 	s->registers = 8 * s->wide + 4 * s->words;
 	if (total > REGISTERS_MAX)

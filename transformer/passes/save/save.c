@@ -71,7 +71,7 @@ struct reg *save_step(struct cursor *at, struct saver *s, const struct slot *slo
 	return step;
 }
 
-static void write_leaving(struct saver *s, struct safe_point *point, unsigned number)
+static void write_leaving(struct saver *s, struct safe_point *point)
 {
 	struct cursor at = safe_point_leaving(s->rewrite, point);
 	struct instruction *trap = at.before;
@@ -79,8 +79,8 @@ static void write_leaving(struct saver *s, struct safe_point *point, unsigned nu
 	struct reg *place = save_place(&at, s, &slot, 0, 4);
 
 	edit_code(&at, "{ .reg .b32 %n; mov.u32 %n, %1; st.global.b32 [%0], %n; }", op_reg(place),
-		  op_int(number));
-	save_move_registers(&at, true, s, &slot, &s->alive[number]);
+		  op_int(point->number));
+	save_move_registers(&at, true, s, &slot, &s->alive[point->number]);
 	if (!point->is_common)
 		exit_barrier_left(&at, s->rewrite);
 	edit_code(&at, "bra %0;", op_block(s->final));
@@ -88,28 +88,27 @@ static void write_leaving(struct saver *s, struct safe_point *point, unsigned nu
 		edit_remove(trap);
 }
 
-static void write_resuming(struct saver *s, const struct safe_point *point, unsigned number)
+static void write_resuming(struct saver *s, struct safe_point *point)
 {
-	struct block *resume = edit_block(s->f, s->f->last, "resume");
-	struct cursor at = cursor_end(s->f, resume);
-	struct slot slot = save_slot(&at, s);
+	struct cursor at;
+	struct slot slot;
 
-	save_move_registers(&at, false, s, &slot, &s->alive[number]);
+	point->resume = edit_block(s->f, s->f->last, "resume");
+	at = cursor_end(s->f, point->resume);
+	slot = save_slot(&at, s);
+	save_move_registers(&at, false, s, &slot, &s->alive[point->number]);
 	edit_code(&at, "mov.u32 %0, %clock; mov.u32 %1, %2; bra %3;", op_reg(s->safe->since),
 		  op_reg(s->rewrite->exit_barriers->next), op_int(BARRIERS_BEFORE),
 		  op_block(point->at));
-	s->resume[number] = resume;
 }
 
 static void write_points(struct saver *s)
 {
-	struct safe_point *point = s->safe->points;
-
-	for (unsigned k = 0; point; k++, point = point->next) {
+	for (struct safe_point *point = s->safe->points; point; point = point->next) {
 		if (point->at->order == CFG_UNREACHED)
 			continue;
-		write_leaving(s, point, k);
-		write_resuming(s, point, k);
+		write_leaving(s, point);
+		write_resuming(s, point);
 	}
 }
 
@@ -249,19 +248,18 @@ static bool is_in(const struct loop *loop, const struct block *b)
  * inner loops, or to the safe points themselves. */
 static void write_paths(struct saver *s, struct cursor *at, const struct loop *loop)
 {
-	struct safe_point *point = s->safe->points;
 	struct block *to = NULL;
 
-	for (unsigned k = 0; point; k++, point = point->next) {
+	for (const struct safe_point *point = s->safe->points; point; point = point->next) {
 		struct loop *inner;
 
 		if (point->at->order == CFG_UNREACHED || !is_in(loop, point->at))
 			continue;
 		inner = inner_loop(s, loop, point->at);
-		to = inner ? inner->head : s->resume[k];
+		to = inner ? inner->head : point->resume;
 		edit_code(at, "{ .reg .pred %p; setp.eq.u32 %p, %0, %1; @%p bra %2; }",
-			  op_reg(s->rewrite->exit_barriers->next), op_int(~k & UINT32_MAX),
-			  op_block(to));
+			  op_reg(s->rewrite->exit_barriers->next),
+			  op_int(~point->number & UINT32_MAX), op_block(to));
 	}
 	if (to)
 		edit_code(at, "bra %0;", op_block(to));
@@ -309,10 +307,7 @@ static void write_all_paths(struct saver *s, struct cursor *at)
 
 static void measure(struct saver *s)
 {
-	struct arena *arena = s->f->arena;
-
-	s->alive = arena_array(arena, s->safe->count, sizeof(*s->alive));
-	s->resume = arena_array(arena, s->safe->count, sizeof(struct block *));
+	s->alive = arena_array(s->f->arena, s->safe->count, sizeof(*s->alive));
 	cfg_build(s->f, &s->cfg);
 	live_build(s->f, &s->cfg, &s->live);
 	save_measure_memory(s);

@@ -43,7 +43,6 @@ struct saver {
 	struct live live;
 	struct block *leave_rest, *final;
 	struct alive *alive;        /* by safe point */
-	struct block **resume;      /* by safe point */
 	uint32_t fixed;             /* header and shared memory */
 	uint32_t wide, words;       /* 64-bit and other registers per thread */
 	uint32_t registers, locals; /* bytes per thread */
