@@ -36,10 +36,9 @@ struct client *client_find(CUcontext context)
 
 struct client *client_here(void)
 {
-	CUcontext context = NULL;
+	CUcontext context = driver_context();
 
-	return real(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context ? client_find(context)
-									  : NULL;
+	return context ? client_find(context) : NULL;
 }
 
 CUcontext client_primary(CUdevice device)
@@ -56,23 +55,13 @@ CUcontext client_primary(CUdevice device)
 	return primary;
 }
 
-/* Older drivers do not know the attribute. */
-static bool under_mps(CUdevice device)
-{
-	int enabled = 0;
-
-	return real(cuDeviceGetAttribute)(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device) ==
-		       CUDA_SUCCESS &&
-	       enabled;
-}
-
 /* With the context current. */
 static bool open_client(struct client *client)
 {
 	if (real(cuCtxGetDevice)(&client->device) != CUDA_SUCCESS ||
 	    real(cuDeviceGetUuid_v2)(&client->gpu, client->device) != CUDA_SUCCESS)
 		return false;
-	client->concurrent = under_mps(client->device);
+	client->concurrent = driver_attribute(client->device, CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
 	each_subsystem(open, client);
 	return true;
 }

@@ -10,16 +10,13 @@
 /* Bytes of the device's memory that the variables of an image take. */
 static uint64_t variables(const void *image, size_t size)
 {
-	int devices = 0, major = 0, minor = 0;
+	int devices = 0;
 
 	image = image_extent(image, &size);
 	if (!image)
 		return 0; /* the driver refuses it */
-	if (real(cuDeviceGetCount)(&devices) == CUDA_SUCCESS && devices == 1) {
-		real(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-		real(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-	}
-	return weir_image_variables(image, size, (unsigned)(major * 10 + minor));
+	bool alone = real(cuDeviceGetCount)(&devices) == CUDA_SUCCESS && devices == 1;
+	return weir_image_variables(image, size, alone ? driver_capability(0) : 0);
 }
 
 /* @code: the parameter that receives the handle; @data or @path: where the code comes from. */

@@ -68,18 +68,11 @@ static CUresult finish_all_end(const struct finish_all *all, CUresult result)
 	return result;
 }
 
-static CUcontext current(void)
-{
-	CUcontext context;
-
-	return driver_ready() && real(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
-}
-
 EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct finish_all all;
 
-	finish_all_begin(&all, current());
+	finish_all_begin(&all, driver_ready() ? driver_context() : NULL);
 	return finish_all_end(&all, real(cuCtxSynchronize)());
 }
 

@@ -16,23 +16,10 @@ bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size)
 	if (!size || !library)
 		return !size || memory_claim(claim, size);
 	claim->size = size;
-	bool fits = ledger_add_variables((int64_t)size);
-	if (!fits)
-		ledger_add_variables(-(int64_t)size);
-	return fits;
+	return ledger_add_variables((int64_t)size);
 }
 
-/* One more context on the device, before it begins; */
-static bool begins(CUdevice device)
-{
-	bool fits = ledger_add_contexts(device, 1);
-
-	if (!fits)
-		ledger_add_contexts(device, -1);
-	return fits;
-}
-
-/* and afterwards. @context: NULL if it did not. */
+/* After one more context was counted on the device. @context: NULL if it did not begin. */
 static void begun(CUdevice device, CUcontext context)
 {
 	struct record former, record = {.kind = RECORD_CONTEXT,
@@ -41,7 +28,7 @@ static void begun(CUdevice device, CUcontext context)
 					.context = context};
 
 	if (!context || (table_find(record.kind, record.key, &former) && former.context == context))
-		ledger_add_contexts(device, -1); /* it is counted already */
+		ledger_add_contexts(device, -1, true); /* it is counted already */
 	else
 		table_put(&record);
 }
@@ -50,7 +37,7 @@ static void begun(CUdevice device, CUcontext context)
 	EXPORT CUresult name parameters                                  \
 	{                                                                \
 		driver_ready();                                          \
-		if (!begins(device))                                     \
+		if (!ledger_add_contexts(device, 1, false))              \
 			return CUDA_ERROR_OUT_OF_MEMORY;                 \
 		CUresult result = real(name) arguments;                  \
 		begun(device, result == CUDA_SUCCESS ? *context : NULL); \
@@ -74,9 +61,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 	driver_ready();
 	real(cuDevicePrimaryCtxGetState)(device, &flags, &active);
-	if (active)
-		ledger_add_contexts(device, 1);
-	else if (!begins(device))
+	if (!ledger_add_contexts(device, 1, active))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = real(cuDevicePrimaryCtxRetain)(context, device);
 	begun(device, result == CUDA_SUCCESS ? *context : NULL);

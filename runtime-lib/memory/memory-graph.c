@@ -64,11 +64,7 @@ static bool claim_graph(struct memory_claim *claim, CUgraph graph)
 		return false;
 	claim->ledger = ledger;
 	claim->size = bytes;
-	bool fits = ledger_add_graph(ledger, bytes);
-	/* It never ran, so the device keeps nothing of it. */
-	if (!fits)
-		ledger_add_graph(ledger, -bytes);
-	return fits;
+	return ledger_add_graph(ledger, bytes);
 }
 
 #define INSTANTIATES(name, parameters, arguments) \

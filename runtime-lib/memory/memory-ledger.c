@@ -312,15 +312,22 @@ bool ledger_take(struct ledger *ledger, uint64_t bytes)
 	return false;
 }
 
-/* Nothing is allocated yet, so it may be too much at first. */
-static bool add(struct ledger *ledger, uint64_t *count, int64_t more)
+static void change_count(struct ledger *ledger, uint64_t *count, int64_t more)
 {
-	pthread_mutex_lock(&ledger->lock);
+	locked(&ledger->lock);
 	*count += (uint64_t)more;
 	if (more < 0)
 		publish(ledger);
-	pthread_mutex_unlock(&ledger->lock);
-	return more < 0 || ledger_settle(ledger, 0);
+}
+
+/* Nothing is allocated yet, so it may be too much at first. */
+static bool add(struct ledger *ledger, uint64_t *count, int64_t more, bool forced)
+{
+	change_count(ledger, count, more);
+	if (more < 0 || ledger_settle(ledger, 0) || forced)
+		return true;
+	change_count(ledger, count, -more);
+	return false;
 }
 
 bool ledger_add_variables(int64_t bytes)
@@ -332,22 +339,25 @@ bool ledger_add_variables(int64_t bytes)
 		if (ledgers[i].contexts)
 			fits &= ledger_of(i) && ledger_settle(&ledgers[i], 0) &&
 				!atomic_load(&ledgers[i].closed);
+	if (!fits && bytes > 0)
+		ledger_add_variables(-bytes);
 	return fits;
 }
 
-bool ledger_add_contexts(CUdevice device, int64_t more)
+bool ledger_add_contexts(CUdevice device, int64_t more, bool forced)
 {
 	if (device < 0 || device >= DEVICES_MAX)
 		return true; /* the driver refuses it */
 	if (more > 0 && atomic_load(&variables))
 		ledger_of(device);
-	return add(&ledgers[device], &ledgers[device].contexts, more);
+	return add(&ledgers[device], &ledgers[device].contexts, more, forced);
 }
 
 bool ledger_add_graph(struct ledger *ledger, uint64_t bytes)
 {
 	atomic_store(&ledger->graphs, true);
-	return add(ledger, &ledger->instantiated, (int64_t)bytes);
+	/* One that does not fit never ran, so the device keeps nothing of it. */
+	return add(ledger, &ledger->instantiated, (int64_t)bytes, false);
 }
 
 void ledger_drop_graph(struct ledger *ledger, uint64_t bytes)

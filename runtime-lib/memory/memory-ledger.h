@@ -22,11 +22,11 @@ void ledger_force(struct ledger *ledger, uint64_t bytes);
 /* The memory was released, or not allocated. */
 void ledger_drop(struct ledger *ledger, uint64_t bytes);
 
-/* False: it is too much, but added; the caller adds the negative, which calls no driver for
+/* False: it is too much, and not added. What is negative always fits, and calls no driver for
  * contexts. Bytes of variables count in each context of every device. Without any, contexts ask no
- * agent. */
+ * agent. @forced: adds it whatever the limit is. */
 bool ledger_add_variables(int64_t bytes);
-bool ledger_add_contexts(CUdevice device, int64_t more);
+bool ledger_add_contexts(CUdevice device, int64_t more, bool forced);
 /* A graph that allocates @bytes is to be instantiated. From now on the graphs' own memory counts as
  * a pool. */
 bool ledger_add_graph(struct ledger *ledger, uint64_t bytes);

@@ -38,15 +38,14 @@ struct resize {
 /* Of the current context: how many there are of a buffer. */
 static uint64_t number_of(const struct buffer *buffer)
 {
-	int processors = 0, threads = 0;
 	CUdevice device;
 
 	if (buffer->limit != CU_LIMIT_STACK_SIZE || real(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
 		return 1;
-	real(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-	real(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-				   device);
-	return (uint64_t)processors * (unsigned)threads;
+	unsigned threads = (unsigned)driver_attribute(
+		device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+	return threads *
+	       (uint64_t)driver_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 /* Whole chunks, so that differences can be charged and given back. */

@@ -8,8 +8,7 @@ bool memory_claim(struct memory_claim *claim, uint64_t size)
 	if (!claim->ledger)
 		return true;
 	claim->size = size;
-	if (real(cuCtxGetCurrent)(&claim->context) != CUDA_SUCCESS)
-		claim->context = NULL;
+	claim->context = driver_context();
 	return ledger_take(claim->ledger, size);
 }
 
@@ -17,7 +16,7 @@ bool memory_claim(struct memory_claim *claim, uint64_t size)
 static void give_back(const struct record *record)
 {
 	if (record->kind == RECORD_CONTEXT)
-		ledger_add_contexts((CUdevice)record->size, -1);
+		ledger_add_contexts((CUdevice)record->size, -1, true);
 	else if (record->kind == RECORD_GRAPH)
 		ledger_drop_graph(record->ledger, record->size);
 	else if (record->ledger)

@@ -142,17 +142,9 @@ void code_linked(const void *data, size_t size, struct image *image)
 	image_unref(former);
 }
 
-static CUcontext current(void)
-{
-	CUcontext context = NULL;
-
-	real(cuCtxGetCurrent)(&context);
-	return context;
-}
-
 void code_loaded(const void *handle, bool library, const void *data, size_t size)
 {
-	struct code code = {.handle = handle, .context = library ? NULL : current()};
+	struct code code = {.handle = handle, .context = library ? NULL : driver_context()};
 
 	code.image = image_keep(data, size);
 	if (code.image || (!size && find_linked(data, &code)))
@@ -226,7 +218,7 @@ void code_fork(void)
 
 void code_part_of(CUlibrary library, CUmodule module)
 {
-	struct code code = {.handle = module, .library = library, .context = current()};
+	struct code code = {.handle = module, .library = library, .context = driver_context()};
 
 	pthread_mutex_lock(&state.lock);
 	const struct code *whole = *find(library);

@@ -170,18 +170,6 @@ static void refuse(struct function *function, int from, const char *name, const 
 	move(function, from, FUNCTION_REFUSED);
 }
 
-/* 90: compute capability 9.0. */
-static unsigned sm_of(const struct client *client)
-{
-	int major = 0, minor = 0;
-
-	real(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-				   client->device);
-	real(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-				   client->device);
-	return (unsigned)(10 * major + minor);
-}
-
 /* 0: not known. */
 static unsigned registers_of(const struct function *function)
 {
@@ -198,27 +186,19 @@ static void ask(struct client *client, struct function *function)
 {
 	const void *owner = atomic_load(&function->origin.owner);
 	const char *name = owner ? name_of(function) : NULL;
-	const char *reason;
-
-	if (!name) {
-		refuse(function, FUNCTION_WANTED, name,
-		       "the driver does not tell where it comes from");
-		return;
-	}
-	struct image *image = code_image(owner, &reason);
-	if (!image) {
-		refuse(function, FUNCTION_WANTED, name, reason);
-		return;
-	}
-	unsigned sm = sm_of(client);
-	struct image *fit = image_for(image, sm);
+	const char *reason = "the driver does not tell where it comes from";
+	struct image *image = name ? code_image(owner, &reason) : NULL;
+	unsigned sm = driver_capability(client->device);
+	struct image *fit = image ? image_for(image, sm) : NULL;
 	int file = fit ? rewrite_request(fit, name, sm, registers_of(function)) : -ENOENT;
+
+	if (image && file < 0)
+		reason = fit ? strerror(-file)
+			     : "its PTX is of another architecture than its machine code";
 	image_unref(fit);
 	image_unref(image);
 	if (file < 0) {
-		refuse(function, FUNCTION_WANTED, name,
-		       fit ? strerror(-file)
-			   : "its PTX is of another architecture than its machine code");
+		refuse(function, FUNCTION_WANTED, name, reason);
 		return;
 	}
 	function->request = request_put(client, file);
@@ -266,18 +246,17 @@ static void answered(struct client *client, const struct request *answer)
 {
 	struct function *function = requester(client, answer->id);
 	const char *name = function ? name_of(function) : NULL;
+	const struct rewritten *rewritten = NULL;
+	bool compiled = answer->status == WEIR_COMPILE_OK;
 	char text[REWRITE_TEXT];
 
 	if (!name)
 		return;
-	if (answer->status != WEIR_COMPILE_OK) {
-		refuse(function, FUNCTION_REQUESTED, name, answer->text);
-		return;
-	}
-	const struct rewritten *rewritten =
-		rewrite_load(&function->origin, name, sm_of(client), answer->file, text);
+	if (compiled)
+		rewritten = rewrite_load(&function->origin, name, driver_capability(client->device),
+					 answer->file, text);
 	if (!rewritten) {
-		refuse(function, FUNCTION_REQUESTED, name, text);
+		refuse(function, FUNCTION_REQUESTED, name, compiled ? text : answer->text);
 		return;
 	}
 	publish(function, rewritten);

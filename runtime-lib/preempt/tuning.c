@@ -245,10 +245,8 @@ static struct kernel_facts facts_of(const struct tuned_kernel *tuned,
 {
 	size_t hidden = hidden_at(rewritten), symbols = rewritten->n_symbols * sizeof(uint64_t);
 	const struct geometry *geometry = &tuned->geometry;
-	int sms = 0;
-
-	real(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-				   atomic_load(&tuned->client)->device);
+	int sms = driver_attribute(atomic_load(&tuned->client)->device,
+				   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	struct kernel_facts facts = {.sms = (uint32_t)sms,
 				     .resident = resident(geometry, geometry->function, sms),
 				     .rewritten = rewritten,

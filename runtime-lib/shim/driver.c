@@ -58,6 +58,28 @@ const struct shim shim = {
 	.forwarded = forwarded_names,
 };
 
+int driver_attribute(CUdevice device, CUdevice_attribute attribute)
+{
+	int value = 0;
+
+	return real(cuDeviceGetAttribute)(&value, attribute, device) == CUDA_SUCCESS ? value : 0;
+}
+
+unsigned driver_capability(CUdevice device)
+{
+	int major = driver_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	int minor = driver_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+	return (unsigned)(10 * major + minor);
+}
+
+CUcontext driver_context(void)
+{
+	CUcontext context = NULL;
+
+	return real(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
 void *driver_swap(void *address)
 {
 	for (size_t i = 0; i < HOOKS; i++) {

@@ -34,6 +34,13 @@ static inline bool driver_ready(void)
 	return shim_ready();
 }
 
+/* 0: not known, also of an attribute that this driver does not know. */
+int driver_attribute(CUdevice device, CUdevice_attribute attribute);
+/* 90: compute capability 9.0. */
+unsigned driver_capability(CUdevice device);
+/* The current context, or NULL. */
+CUcontext driver_context(void);
+
 /* Our function in place of the driver's at @address, or @address itself. */
 void *driver_swap(void *address);
 
