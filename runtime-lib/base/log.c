@@ -12,7 +12,7 @@ static _Atomic int threshold = LOG_WARNING;
 
 bool log_level_parse(const char *name, enum log_level *out)
 {
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < countof(names); i++) {
 		if (strcmp(name, names[i]) == 0) {
 			*out = (enum log_level)i;
 			return true;
@@ -93,10 +93,7 @@ void log_line(enum log_level level, const char *format, ...)
 
 bool log_allowed(_Atomic long *next, long seconds)
 {
-	struct timespec now;
+	long now = (long)(monotonic_now() / NS_PER_S), expected = atomic_load(next);
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	long expected = atomic_load(next);
-	return now.tv_sec >= expected &&
-	       atomic_compare_exchange_strong(next, &expected, now.tv_sec + seconds);
+	return now >= expected && atomic_compare_exchange_strong(next, &expected, now + seconds);
 }

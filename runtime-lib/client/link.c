@@ -213,17 +213,15 @@ static void lost(struct client *client, uint64_t now)
 static void retry(struct client *client, uint64_t now)
 {
 	struct link *link = link_of(client);
-	int socket = connect_agent();
+	cleanup(closep) int socket = connect_agent();
 
-	if (socket >= 0 && say_hello(client, socket) == 0) {
-		link->socket = socket;
-		share_socket(link);
-		link->retry_at = 0;
+	if (socket < 0 || say_hello(client, socket) != 0) {
+		retry_later(link, now);
 		return;
 	}
-	if (socket >= 0)
-		close(socket);
-	retry_later(link, now);
+	link->socket = take_fd(socket);
+	share_socket(link);
+	link->retry_at = 0;
 }
 
 /* Hands a binding to the worker. An older one that the worker has not taken is

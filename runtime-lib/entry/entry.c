@@ -125,26 +125,18 @@ static void released(CUdevice device, CUcontext primary)
 	worker_resume();
 }
 
-static CUresult release(CUdevice device, CUresult (*function)(CUdevice))
-{
-	CUcontext primary = releasing(device);
-	CUresult result = function(device);
-
-	released(device, primary);
-	return result;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
-{
-	driver_ready();
-	return release(device, real(cuDevicePrimaryCtxRelease));
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-	driver_ready();
-	return release(device, real(cuDevicePrimaryCtxRelease_v2));
-}
+#define RELEASES(name)                                 \
+	EXPORT CUresult name(CUdevice device)          \
+	{                                              \
+		driver_ready();                        \
+		CUcontext primary = releasing(device); \
+		CUresult result = real(name)(device);  \
+                                                       \
+		released(device, primary);             \
+		return result;                         \
+	}
+RELEASES(cuDevicePrimaryCtxRelease)
+RELEASES(cuDevicePrimaryCtxRelease_v2)
 
 /* The device of any context. */
 static bool device_of(CUcontext context, CUdevice *device)

@@ -18,13 +18,12 @@ static CUresult begun(struct stream *stream, CUresult result)
 {
 	if (result != CUDA_SUCCESS) {
 		atomic_fetch_sub(&capture_count, 1);
-		return result;
+	} else if (stream) {
+		atomic_store(&stream->capturing, 1);
+		/* The graph is gated where it is launched; inside, gates come by the work between
+		 * them. */
+		atomic_store(&stream->since_gate, 0);
 	}
-	if (!stream)
-		return result;
-	atomic_store(&stream->capturing, 1);
-	/* The graph is gated where it is launched; inside, gates come by the work between them. */
-	atomic_store(&stream->since_gate, 0);
 	return result;
 }
 

@@ -89,11 +89,10 @@ static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 	struct client *client = data;
 	bool crowded = gate_is_contended(client) || sample->disturbed;
 
-	if (!sample_evicted(sample)) {
+	if (!sample_evicted(sample))
 		learn_time(client, sample, without_links(sample, ns), crowded);
-	} else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE) {
+	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
-	}
 	start_ended(client, sample);
 	weigh(client, sample);
 	tuning_learn(client, sample, ns, crowded);

@@ -12,28 +12,18 @@
 #define SIZE_MOST  0x10000000000u /* no argument that is a size is larger */
 #define CLAMP      8.0            /* times the longest or shortest time */
 
-static uint64_t bits_of(double x)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-static double of_bits(uint64_t bits)
-{
+/* A double and its bits. */
+union number {
 	double x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
+	uint64_t bits;
+};
 
 /* x = m * 2^e with m around 1; ln m = 2 atanh((m - 1) / (m + 1)) as a series. */
 double ridge_log2(double x)
 {
-	uint64_t bits = bits_of(x);
+	uint64_t bits = (union number){.x = x}.bits;
 	double e = (double)(int)(bits >> 52) - 1023;
-	double m = of_bits((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
+	double m = (union number){.bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u}.x;
 
 	if (m > 1.4142135623730951) {
 		m /= 2;
@@ -52,7 +42,7 @@ double ridge_exp2(double x)
 
 	for (int i = 11; i > 0; i--)
 		sum = 1 + sum * y / i;
-	return sum * of_bits((uint64_t)(e + 1023) << 52);
+	return sum * (union number){.bits = (uint64_t)(e + 1023) << 52}.x;
 }
 
 void ridge_describe(double x[RIDGE_FEATURES], const unsigned grid[3], const unsigned block[3],
@@ -127,15 +117,6 @@ static bool move(struct ridge_point *point, double ns)
 	return point->ns > before * (1 + MOVED) || point->ns < before * (1 - MOVED);
 }
 
-static bool same(const double a[RIDGE_FEATURES], const double b[RIDGE_FEATURES])
-{
-	size_t j = 0;
-
-	while (j < RIDGE_FEATURES && a[j] == b[j])
-		j++;
-	return j == RIDGE_FEATURES;
-}
-
 bool ridge_learn(struct ridge *ridge, const double x[RIDGE_FEATURES], double ns)
 {
 	struct ridge_point point = {.ns = ns};
@@ -144,7 +125,7 @@ bool ridge_learn(struct ridge *ridge, const double x[RIDGE_FEATURES], double ns)
 		return false;
 	memcpy(point.x, x, sizeof(point.x));
 	for (size_t i = 0; i < ridge->n; i++) {
-		if (same(ridge->points[i].x, x))
+		if (distance(ridge->points[i].x, x) == 0)
 			return move(&ridge->points[i], ns);
 	}
 	if (ridge->n == RIDGE_POINTS)

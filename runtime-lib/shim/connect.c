@@ -1,14 +1,13 @@
 #include "shim/connect.h"
 
+#include "weir/base.h"
 #include "weir/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 const char *connect_path(void)
 {
@@ -26,7 +25,7 @@ int connect_agent(void)
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cleanup(closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, CONNECT_FD_FROM);
@@ -34,10 +33,7 @@ int connect_agent(void)
 		close(fd);
 		fd = high;
 	}
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int error = -errno;
-		close(fd);
-		return error;
-	}
-	return fd;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return take_fd(fd);
 }
