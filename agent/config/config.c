@@ -26,7 +26,7 @@ bool config_level_parse(const char *name, uint8_t *out)
 	return false;
 }
 
-const char *config_level_name(uint8_t level)
+const char *config_level_name(unsigned level)
 {
 	return level < WEIR_LEVELS ? level_names[level] : "?";
 }

@@ -129,7 +129,7 @@ struct config {
 
 /* low, normal, high, critical = 0..3. False: no such level. */
 bool config_level_parse(const char *name, uint8_t *out);
-const char *config_level_name(uint8_t level);
+const char *config_level_name(unsigned level);
 
 /* Each returns 0, or a negative errno and one line `NAME:LINE:COLUMN: what was expected` in
  * @message. @out gets the defaults of what the file leaves out. */

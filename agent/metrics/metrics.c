@@ -16,21 +16,12 @@ struct row {
 	struct row *next;
 	struct usage usage;
 	uint64_t slo, missed;
+	uint8_t level;
 };
-
-static uint64_t container_level(const void *object)
-{
-	return ((const struct row *)object)->tenant->level;
-}
 
 static const char *form_name(unsigned form)
 {
 	return weir_form_name((enum weir_form)form);
-}
-
-static const char *level_name(unsigned level)
-{
-	return config_level_name((uint8_t)level);
 }
 
 #define AT(member)     METRIC_AT(struct row, usage.member)
@@ -63,7 +54,7 @@ static const struct metric container_metrics[] = {
 	 TOTAL(ACCOUNT_PREDICTIONS)},
 	{"weir_prediction_error_total", "Sum of the relative errors of these predictions.",
 	 METRIC_MILLIONTHS, TOTAL(ACCOUNT_PREDICTION_ERROR)},
-	{"weir_container_level", "Level of the container, 0 to 3.", .get = container_level},
+	{"weir_container_level", "Level of the container, 0 to 3.", METRIC_AT(struct row, level)},
 	{"weir_clients_active", "1: the container has outstanding work.", AT(active)},
 	{"weir_throttled_seconds_total",
 	 "Time that the container was held for same-level clients or by command.", METRIC_NS,
@@ -98,7 +89,7 @@ static const struct metric container_metrics[] = {
 
 #undef AT
 #define AT(member) METRIC_ARRAY(struct gpu, member)
-#define BY_LEVEL   .label = "level", .label_value = level_name, .end = WEIR_LEVELS
+#define BY_LEVEL   .label = "level", .label_value = config_level_name, .end = WEIR_LEVELS
 
 static const struct metric gpu_metrics[] = {
 	{"weir_clients", "Clients connected, by GPU and level.", AT(n_level), BY_LEVEL},
@@ -175,8 +166,10 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 		return error_origin(-ENOMEM);
 	for (tenant = tenants->all; tenant; tenant = tenant->hh.next) {
 		for (usage = tenant->usages; usage; usage = usage->next)
-			rows[i++] =
-				(struct row){.tenant = tenant, .usage = *usage, .slo = tenant->slo};
+			rows[i++] = (struct row){.tenant = tenant,
+						 .usage = *usage,
+						 .slo = tenant->slo,
+						 .level = tenant->level};
 	}
 	*n_out = merge_rows(rows, n);
 	*rows_out = rows;

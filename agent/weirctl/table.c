@@ -64,7 +64,7 @@ static void put_number(char *cell, enum kind kind, double number)
 		snprintf(cell, CELL, "%.0f MiB", number / (1 << 20));
 	else if (kind == LEVEL)
 		snprintf(cell, CELL, "%s",
-			 number >= 0 && number < 4 ? config_level_name((uint8_t)number) : "");
+			 number >= 0 && number < 4 ? config_level_name((unsigned)number) : "");
 	else
 		snprintf(cell, CELL, "%.0f", number);
 }
