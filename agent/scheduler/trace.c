@@ -28,9 +28,8 @@ struct reader {
 	char *at; /* the rest of the line, for strtok_r() */
 };
 
-static int fail(struct reader *reader, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static int fail(struct reader *reader, const char *format, ...)
+static int __attribute__((format(printf, 2, 3)))
+fail(struct reader *reader, const char *format, ...)
 {
 	char text[160];
 	va_list arguments;
