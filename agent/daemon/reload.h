@@ -21,7 +21,7 @@ struct reload {
 	uint64_t hash;     /* 48 bits of the SHA-256 of the file in force */
 	uint64_t tried;    /* the same of the file read last */
 	int64_t loaded;    /* s since 1970 */
-	bool failed;       /* the file read last was wrong */
+	bool successful;   /* the file read last was good */
 	char waiting[512]; /* keys that take effect at the next start; empty: none */
 	uint64_t good, bad;
 };
