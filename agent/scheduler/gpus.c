@@ -11,19 +11,20 @@
 #include "weir/log.h"
 #include "weir/nvml.h"
 
-static int add(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)
+static struct gpu *add(struct gpus *gpus, const uint8_t uuid[16])
 {
 	struct gpu *gpu = calloc(1, sizeof(*gpu));
 
-	if (!gpu)
-		return error_origin(-ENOMEM);
+	if (!gpu) {
+		error_origin(-ENOMEM);
+		return NULL;
+	}
 	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
 	gpu_format_id(uuid, gpu->id);
 	gpu->index = -1;
 	HASH_ADD(hh, gpus->all, uuid, sizeof(gpu->uuid), gpu);
 	gpus->n++;
-	*out = gpu;
-	return 0;
+	return gpu;
 }
 
 static struct gpu *find(struct gpus *gpus, const uint8_t uuid[16])
@@ -40,7 +41,6 @@ static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
 	nvmlMemory_t memory;
 	char id[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	uint8_t uuid[16];
-	struct gpu *gpu;
 
 	nvmlReturn_t error = nvml->nvmlDeviceGetHandleByIndex(i, &device);
 	if (error == NVML_SUCCESS)
@@ -52,9 +52,9 @@ static int add_device(struct gpus *gpus, const struct nvml *nvml, unsigned i)
 	}
 	if (find(gpus, uuid))
 		return 0;
-	int r = add(gpus, uuid, &gpu);
-	if (r < 0)
-		return r;
+	struct gpu *gpu = add(gpus, uuid);
+	if (!gpu)
+		return -ENOMEM;
 	gpu->listed = true;
 	gpu->index = (int)i;
 	if (nvml->nvmlDeviceGetName(device, gpu->name, sizeof(gpu->name)) != NVML_SUCCESS)
@@ -109,8 +109,6 @@ static int open_gpu(struct gpus *gpus, struct gpu *gpu)
 static int recall(struct gpus *gpus, const char *id)
 {
 	uint8_t uuid[16];
-	struct gpu *gpu;
-	int r;
 
 	if (!gpu_parse_id(id, uuid) || find(gpus, uuid))
 		return 0;
@@ -118,15 +116,17 @@ static int recall(struct gpus *gpus, const char *id)
 		region_remove(&gpus->root, id);
 		return 0;
 	}
-	r = add(gpus, uuid, &gpu);
-	if (r == 0 && open_gpu(gpus, gpu) == 0 && gpu->reserved == 0) {
+	struct gpu *gpu = add(gpus, uuid);
+	if (!gpu)
+		return -ENOMEM;
+	if (open_gpu(gpus, gpu) == 0 && gpu->reserved == 0) {
 		gpu_close(gpu);
 		region_remove(&gpus->root, id);
 		HASH_DEL(gpus->all, gpu);
 		gpus->n--;
 		free(gpu);
 	}
-	return r;
+	return 0;
 }
 
 static int recall_all(struct gpus *gpus)
@@ -181,18 +181,11 @@ struct config_gpu_settings gpu_settings(const struct config *config, const struc
 int gpus_get(struct gpus *gpus, const uint8_t uuid[16], struct gpu **out)
 {
 	struct gpu *gpu = find(gpus, uuid);
-	int r;
 
-	if (!gpu) {
-		if (gpus->listed || gpus->n >= GPUS_MAX)
-			return GPUS_UNKNOWN;
-		r = add(gpus, uuid, &gpu);
-		if (r < 0)
-			return r;
-	}
-	r = open_gpu(gpus, gpu);
-	if (r < 0)
-		return r;
+	if (!gpu && (gpus->listed || gpus->n >= GPUS_MAX))
+		return GPUS_UNKNOWN;
+	if (!gpu)
+		gpu = add(gpus, uuid);
 	*out = gpu;
-	return GPUS_OK;
+	return gpu ? open_gpu(gpus, gpu) : -ENOMEM;
 }
