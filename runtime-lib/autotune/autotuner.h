@@ -3,13 +3,9 @@
 
 #include "autotune/constants.h"
 
+#include "weir/base.h"
 #include "weir/tickets.h"
 #include "weir/transform.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define BUILDS_MAX 3 /* of a form: register budgets of the compiler (weir/transform.h) */
 

@@ -33,3 +33,24 @@ ssize_t file_read(int dir, const char *path, char *text, size_t size)
 	text[n] = '\0';
 	return (ssize_t)n;
 }
+
+void *file_load(int fd, size_t most, size_t *size)
+{
+	struct stat info;
+	size_t done = 0;
+
+	*size = 0;
+	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size <= 0 ||
+	    (size_t)info.st_size > most)
+		return NULL;
+	size_t all = (size_t)info.st_size;
+	cleanup(freep) char *data = malloc(all);
+	while (data && done < all) {
+		ssize_t n = pread(fd, data + done, all - done, (off_t)done);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return NULL;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	*size = done;
+	return take(data);
+}

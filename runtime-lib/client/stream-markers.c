@@ -4,17 +4,15 @@ enum { MARKER_FREE, MARKER_TAKEN, MARKER_PENDING };
 
 static unsigned make_events(struct stream_markers *markers)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	unsigned n = 0;
 
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	beside_captures();
 	for (; n < STREAM_MARKERS; n++) {
 		struct stream_marker *marker = &markers->markers[n];
 		if (real(cuEventCreate)(&marker->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 			break;
 		atomic_store(&marker->state, MARKER_FREE);
 	}
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	return n;
 }
 

@@ -1,11 +1,10 @@
 #include "client/stream.h"
 
 #include "client/worker.h"
+#include "shim/thread.h"
 #include "shim/weak-libc.h"
 
 #include "weir/log.h"
-
-#include <pthread.h>
 
 #define BUCKETS 16384u
 #define NUMBERS 65536u /* of threads */
@@ -106,31 +105,27 @@ static struct stream *insert(uint64_t key, CUstream handle, bool per_thread, str
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	_Atomic(struct stream *) *bucket = bucket_of(key);
 
-	pthread_mutex_lock(&lock);
+	locked(&lock);
 	struct stream *stream = lookup(key);
-	if (!stream) {
-		/* A record of a stream that is gone, else a new one. Records keep their bucket. */
-		stream = atomic_load(bucket);
-		while (stream && !is_free(stream, client))
-			stream = stream->next;
-		if (stream) {
-			reset(stream, handle, per_thread, client);
-			atomic_store(&stream->key, key);
-		} else if (atomic_load(&used) < STREAMS_MAX) {
-			stream = &pool[atomic_load(&used)];
-			reset(stream, handle, per_thread, client);
-			stream->next = atomic_load(bucket);
-			stream->sibling = atomic_load(&streams_of(client)->first);
-			atomic_store(&stream->key, key);
-			atomic_store(bucket, stream);
-			atomic_store(&streams_of(client)->first, stream);
-			atomic_fetch_add(&used, 1);
-		}
+	if (stream)
+		return stream;
+	/* A record of a stream that is gone, else a new one. Records keep their bucket. */
+	stream = atomic_load(bucket);
+	while (stream && !is_free(stream, client))
+		stream = stream->next;
+	if (stream) {
+		reset(stream, handle, per_thread, client);
+		atomic_store(&stream->key, key);
+	} else if (atomic_load(&used) < STREAMS_MAX) {
+		stream = &pool[atomic_load(&used)];
+		reset(stream, handle, per_thread, client);
+		stream->next = atomic_load(bucket);
+		stream->sibling = atomic_load(&streams_of(client)->first);
+		atomic_store(&stream->key, key);
+		atomic_store(bucket, stream);
+		atomic_store(&streams_of(client)->first, stream);
+		atomic_fetch_add(&used, 1);
 	}
-	pthread_mutex_unlock(&lock);
-	if (!stream)
-		log_limited(LOG_WARNING, 3600, "more than %d streams: the others are not governed",
-			    STREAMS_MAX);
 	return stream;
 }
 
@@ -227,14 +222,12 @@ static void resolve(struct name *name, CUstream handle, bool per_thread)
 
 void stream_want_marker(struct stream *stream)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUevent marker;
 
 	if (!stream->marker) {
-		real(cuThreadExchangeStreamCaptureMode)(&mode);
+		beside_captures();
 		if (real(cuEventCreate)(&marker, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
 			stream->marker = marker;
-		real(cuThreadExchangeStreamCaptureMode)(&mode);
 	}
 	if (stream->marker)
 		atomic_store(&stream->marker_wanted, 1);
@@ -245,12 +238,17 @@ static struct stream *make(struct name *name)
 	if (!name->context && real(cuStreamGetCtx)(name->handle, &name->context) != CUDA_SUCCESS)
 		return NULL;
 	struct client *client = client_of(name->context);
-	struct stream *stream =
-		client ? insert(name->key, name->handle, name->per_thread, client) : NULL;
-	if (stream)
-		each_subsystem(stream_made, stream);
+	if (!client)
+		return NULL;
+	struct stream *stream = insert(name->key, name->handle, name->per_thread, client);
+	if (!stream) {
+		log_limited(LOG_WARNING, 3600, "more than %d streams: the others are not governed",
+			    STREAMS_MAX);
+		return NULL;
+	}
+	each_subsystem(stream_made, stream);
 	/* The worker cannot name another thread's stream, so each launch records a marker. */
-	if (stream && name->per_thread)
+	if (name->per_thread)
 		stream_want_marker(stream);
 	return stream;
 }

@@ -43,14 +43,8 @@ static bool page_register(struct page *page)
 /* With the client's context current. False: it cannot gate now (logged). */
 static bool register_pages(const struct level_binding *binding)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	bool done;
-
-	/* Does not disturb a capture in this or another thread. */
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
-	done = (!binding->wait || page_register(binding->wait)) && page_register(binding->control);
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
-	return done;
+	beside_captures();
+	return (!binding->wait || page_register(binding->wait)) && page_register(binding->control);
 }
 
 /* For a while demand is cleared in the words of the present binding, as far as the next one does

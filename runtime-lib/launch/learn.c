@@ -113,11 +113,8 @@ static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 
 void learn_open(struct client *client)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	beside_captures();
 	sampler_init(sampler_of(client));
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
 void learn_look(struct client *client, struct tick *tick)

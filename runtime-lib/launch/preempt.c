@@ -13,7 +13,8 @@ struct preempting preempting_table[CLIENTS_MAX];
 #define SAVES_MAX (1ull << 30)
 /* The driver allocates blocks of this size, and puts several smaller allocations into one: ours
  * would share a block with the program's, and move it. */
-#define BLOCK (2ull << 20)
+#define BLOCK        (2ull << 20)
+#define REPORTS_SIZE (PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(uint64_t))
 
 /* Packs the program's parameters in the kernel's layout. False: some are missing, or come in an
  * unknown way. */
@@ -340,24 +341,19 @@ static uint64_t whole_blocks(uint64_t size)
 	return (size + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-static size_t reports_size(void)
-{
-	return PREEMPT_SLOTS_MAX * FLIGHTS_MAX * sizeof(uint64_t);
-}
-
 /* Device words, cleared in a stream of their own, and host memory for reports. */
 static enum slots_state make(struct preempt_slots *slots)
 {
 	if (!slots->reports) {
-		void *memory = mmap(NULL, reports_size(), PROT_READ | PROT_WRITE,
+		void *memory = mmap(NULL, REPORTS_SIZE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
 			return SLOTS_REFUSED;
 		slots->reports = memory;
 	}
-	memset((void *)slots->reports, 0, reports_size());
+	memset((void *)slots->reports, 0, REPORTS_SIZE);
 	size_t words = PREEMPT_SLOTS_MAX * sizeof(struct weir_words);
-	if (real(cuMemHostRegister_v2)((void *)slots->reports, reports_size(),
+	if (real(cuMemHostRegister_v2)((void *)slots->reports, REPORTS_SIZE,
 				       CU_MEMHOSTREGISTER_DEVICEMAP |
 					       CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS ||
 	    real(cuMemHostGetDevicePointer_v2)(&slots->reports_gpu, (void *)slots->reports, 0) !=

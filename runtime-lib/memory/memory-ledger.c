@@ -208,13 +208,12 @@ static void pools_release(struct ledger *ledger)
 
 static uint64_t read_pools(struct ledger *ledger, uint64_t *graphs)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUmemoryPool pools[POOLS_MAX];
 	size_t n = pools_hold(ledger, pools);
 	cuuint64_t bytes = 0, all = 0;
 
 	*graphs = 0;
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
+	beside_captures();
 	for (size_t i = 0; i < n; i++)
 		if (real(cuMemPoolGetAttribute)(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
 						&bytes) == CUDA_SUCCESS)
@@ -224,7 +223,6 @@ static uint64_t read_pools(struct ledger *ledger, uint64_t *graphs)
 					       CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
 					       &bytes) == CUDA_SUCCESS)
 		*graphs = bytes;
-	real(cuThreadExchangeStreamCaptureMode)(&mode);
 	pools_release(ledger);
 	return all;
 }

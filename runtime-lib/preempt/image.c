@@ -6,10 +6,8 @@
 #include "weir/log.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Compilers put this into a program's data; the container lies elsewhere. */
 #define WRAPPER_MAGIC 0x466243b1u
@@ -264,16 +262,8 @@ const void *image_extent(const void *data, size_t *size)
 void *image_read(const char *path, size_t *size)
 {
 	cleanup(closep) int fd = file_open(AT_FDCWD, path, O_RDONLY);
-	struct stat info;
 
-	*size = 0;
-	if (fd < 0 || fstat(fd, &info) < 0 || !info.st_size)
-		return NULL;
-	cleanup(freep) char *data = malloc((size_t)info.st_size);
-	if (!data || pread(fd, data, (size_t)info.st_size, 0) != info.st_size)
-		return NULL;
-	*size = (size_t)info.st_size;
-	return take(data);
+	return file_load(fd, SIZE_MAX, size);
 }
 
 struct image *image_keep_file(const char *path)

@@ -2,6 +2,7 @@
 
 #include "shim/thread.h"
 
+#include "weir/file.h"
 #include "weir/log.h"
 #include "weir/protocol.h"
 
@@ -10,7 +11,6 @@
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define FORMS        (1u << WEIR_SLICED | 1u << WEIR_PERSISTENT | 1u << WEIR_RESUMABLE)
@@ -72,21 +72,10 @@ int rewrite_request(const struct image *image, const char *kernel, unsigned sm, 
 /* A copy: nobody can change it while it is checked. */
 static struct weir_object *read_object(int file)
 {
-	struct stat info;
-	size_t done = 0;
+	size_t size;
+	cleanup(freep) void *data = file_load(file, WEIR_OBJECT_MAX, &size);
 
-	if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) ||
-	    info.st_size < (off_t)sizeof(struct weir_object) || info.st_size > WEIR_OBJECT_MAX)
-		return NULL;
-	size_t size = (size_t)info.st_size;
-	cleanup(freep) char *data = malloc(size);
-	while (data && done < size) {
-		ssize_t n = pread(file, data + done, size - done, (off_t)done);
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return NULL;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return data && weir_object_check(data, size) == 0 ? (void *)take(data) : NULL;
+	return data && weir_object_check(data, size) == 0 ? take(data) : NULL;
 }
 
 static const void *at(const struct weir_object *object, uint32_t offset)

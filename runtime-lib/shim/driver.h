@@ -34,6 +34,17 @@ static inline bool driver_ready(void)
 	return shim_ready();
 }
 
+static inline void driver_swap_capture_mode(CUstreamCaptureMode *mode)
+{
+	real(cuThreadExchangeStreamCaptureMode)(mode);
+}
+
+/* Until the end of the scope no call disturbs a capture, in this or another thread. */
+#define beside_captures()                                             \
+	cleanup(driver_swap_capture_mode) CUstreamCaptureMode mode_ = \
+		CU_STREAM_CAPTURE_MODE_RELAXED;                       \
+	driver_swap_capture_mode(&mode_)
+
 /* 0: not known, also of an attribute that this driver does not know. */
 int driver_attribute(CUdevice device, CUdevice_attribute attribute);
 /* 90: compute capability 9.0. */

@@ -10,8 +10,9 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+
+#define CACHE_MAX (64u << 20) /* bytes */
 
 /* For dl_iterate_phdr(): is this library the one that holds this code? Its path goes to @path. */
 static int find_self(struct dl_phdr_info *info, size_t size, void *path)
@@ -57,28 +58,22 @@ static bool search_list(char *path, const char *name, const char *list)
 	return false;
 }
 
-static bool search_cache(char *path, const char *name)
-{
-	cleanup(closep) int fd = file_open(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY);
-	struct stat info;
-
-	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size <= 0)
-		return false;
-	void *image = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (image == MAP_FAILED)
-		return false;
-	bool found = false;
-	const char *entry;
-	for (size_t at = 0;
-	     !found && (entry = loader_cache_next(image, (size_t)info.st_size, name, &at));)
-		found = snprintf(path, PATH_MAX, "%s", entry) < PATH_MAX && is_other(path);
-	munmap(image, (size_t)info.st_size);
-	return found;
-}
-
 bool search_given(char *path, const char *given)
 {
 	return snprintf(path, PATH_MAX, "%s", given) < PATH_MAX && is_other(path);
+}
+
+static bool search_cache(char *path, const char *name)
+{
+	cleanup(closep) int fd = file_open(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY);
+	size_t size, at = 0;
+	cleanup(freep) char *cache = file_load(fd, CACHE_MAX, &size);
+	const char *entry;
+
+	while (cache && (entry = loader_cache_next(cache, size, name, &at)))
+		if (search_given(path, entry))
+			return true;
+	return false;
 }
 
 bool search_beside(char *path, const char *name, const char *neighbour)

@@ -6,11 +6,9 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* All signals but libc's own 32 and 33. A setuid() sends the latter to all threads and waits for
  * them. */

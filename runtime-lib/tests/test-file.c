@@ -1,5 +1,6 @@
 /* Files that somebody else can reach. An open that waits is ended by alarm(), which ends the test.
  */
+#include "weir/base.h"
 #include "weir/file.h"
 
 #include <setjmp.h>
@@ -115,6 +116,24 @@ static void test_read_is_bounded(void **state)
 	assert_string_equal(small, "words");
 }
 
+static void test_load_is_bounded(void **state)
+{
+	size_t size = 1;
+
+	(void)state;
+	cleanup(closep) int fd = file_open(dir, "file", O_RDONLY);
+	cleanup(freep) char *all = file_load(fd, strlen(text), &size);
+	assert_non_null(all);
+	assert_int_equal(size, strlen(text));
+	assert_memory_equal(all, text, size);
+	assert_null(file_load(fd, strlen(text) - 1, &size));
+	assert_int_equal(size, 0);
+	assert_null(file_load(-ENOENT, SIZE_MAX, &size));
+
+	cleanup(closep) int other = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_null(file_load(other, SIZE_MAX, &size));
+}
+
 /* Such files have no size. */
 static void test_read_of_proc(void **state)
 {
@@ -134,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_other_kinds),
 		cmocka_unit_test(test_leases),
 		cmocka_unit_test(test_read_is_bounded),
+		cmocka_unit_test(test_load_is_bounded),
 		cmocka_unit_test(test_read_of_proc),
 	};
 

@@ -15,3 +15,8 @@ int file_open(int dir, const char *path, int flags);
  * number; a caller that must have the whole file takes @size - 1 for too large. A negative errno:
  * see file_open(); @text is empty. */
 ssize_t file_read(int dir, const char *path, char *text, size_t size);
+
+/* The contents of the regular file @fd, for free(), and their size. NULL: it is empty, has more
+ * than
+ * @most bytes, or cannot be read; @size is 0. A negative @fd is fine. */
+void *file_load(int fd, size_t most, size_t *size);
