@@ -21,8 +21,7 @@ uint64_t client_now(void)
 
 static struct client *find(CUcontext context, enum client_state state)
 {
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		if (load_acquire(&client->state) == (int)state && client->context == context)
 			return client;
 	}
@@ -166,8 +165,7 @@ void client_fork(void)
 {
 	pthread_mutex_init(&starting, NULL);
 	each_subsystem(fork);
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		if (client->state == CLIENT_FREE)
 			continue;
 		client->binding = NULL;

@@ -283,8 +283,7 @@ static int prepare_poll(struct pollfd *sockets, uint32_t *n, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	*n = 0;
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		struct pollfd *polled = &sockets[(*n)++];
 		*polled = (struct pollfd){.fd = -1, .events = POLLIN};
 		if (atomic_load(&client->state) != CLIENT_LIVE)
@@ -376,8 +375,7 @@ void link_fork(void)
 		close(state.wake);
 	state.wake = -1;
 	state.started = false;
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		struct link *link = link_of(client);
 		int shared = atomic_exchange(&link->work_socket, 0);
 		if (shared)

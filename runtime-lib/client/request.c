@@ -39,8 +39,7 @@ static void set_state(struct request *request, enum request_state state)
 
 bool request_room(const struct client *client)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		if (state_of(request) == REQUEST_FREE)
 			return true;
 	}
@@ -49,8 +48,7 @@ bool request_room(const struct client *client)
 
 struct request *request_answered(struct client *client)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		if (state_of(request) == REQUEST_ANSWERED)
 			return request;
 	}
@@ -59,8 +57,7 @@ struct request *request_answered(struct client *client)
 
 uint32_t request_put(struct client *client, int file)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		if (state_of(request) != REQUEST_FREE)
 			continue;
 		request->id = ++states[client->index].last;
@@ -116,8 +113,7 @@ uint64_t request_send(struct client *client, int socket, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		int state = state_of(request);
 		if (state == REQUEST_QUEUED && request->due <= now)
 			send_one(socket, request, now);
@@ -132,8 +128,7 @@ uint64_t request_send(struct client *client, int socket, uint64_t now)
 
 static struct request *find_sent(struct client *client, uint32_t id)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		if (state_of(request) == REQUEST_SENT && request->id == id)
 			return request;
 	}
@@ -174,8 +169,7 @@ void request_answer(struct client *client, const struct weir_compiled *answer, i
 
 void request_lost(struct client *client)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		int state = state_of(request);
 		if (state != REQUEST_QUEUED && state != REQUEST_SENT)
 			continue;
@@ -191,8 +185,7 @@ void request_lost(struct client *client)
 
 void request_reset(struct client *client)
 {
-	request_for_each(request, client)
-	{
+	request_for_each (request, client) {
 		if (state_of(request) != REQUEST_FREE)
 			close_file(request);
 		set_state(request, REQUEST_FREE);

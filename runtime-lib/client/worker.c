@@ -191,8 +191,7 @@ static void *run(void *unused)
 	while (!atomic_load(&worker.stopping)) {
 		uint32_t wakes = atomic_load(&worker.wakes);
 		uint64_t now = client_now(), next = TICK_IDLE;
-		client_for_each(client)
-		{
+		client_for_each (client) {
 			if (atomic_load(&client->state) != CLIENT_LIVE)
 				continue;
 			next = smaller(next, look_after(client, now));
@@ -211,8 +210,7 @@ static void stop(void)
 {
 	atomic_store(&worker.stopping, 1);
 	worker_grace();
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		if (atomic_load(&client->state) == CLIENT_LIVE)
 			each_subsystem_back(stop, client);
 	}

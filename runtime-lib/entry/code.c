@@ -115,8 +115,7 @@ static bool is_on(const struct client *client, CUdevice device)
 		driver_ready();                                              \
 		CUresult result = real(name) arguments;                      \
                                                                              \
-		client_for_each(client)                                      \
-		{                                                            \
+		client_for_each (client) {                                   \
 			if (result == CUDA_SUCCESS && is_on(client, device)) \
 				tell;                                        \
 		}                                                            \

@@ -208,8 +208,7 @@ static void ask(struct client *client, struct function *function)
 
 static struct function *requester(const struct client *client, uint32_t id)
 {
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->state) == FUNCTION_REQUESTED && f->client == client &&
 		    f->request == id)
 			return f;
@@ -286,8 +285,7 @@ static void work(struct client *client)
 	}
 	if (!request_room(client) || !atomic_exchange(&wanted[client->index], 0))
 		return;
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->state) != FUNCTION_WANTED || f->client != client)
 			continue;
 		if (!request_room(client)) {
@@ -316,8 +314,7 @@ static struct function *find_original(const struct client *client, CUfunction or
 {
 	if (!atomic_load(&kernels_ready))
 		return NULL;
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->state) == FUNCTION_READY && f->client == client &&
 		    f->original == original)
 			return f;
@@ -385,8 +382,7 @@ static void unload(struct client *client, const void *owner)
 	bool entered = false, finished = false;
 	CUcontext dropped;
 
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->state) != FUNCTION_GONE || f->client != client ||
 		    atomic_load(&f->origin.owner) != owner || !is_ours_to_forget(f))
 			continue;
@@ -413,8 +409,7 @@ void function_unload(const void *owner)
 	worker_grace();
 	if (!atomic_load(&used))
 		return;
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->origin.owner) != owner ||
 		    atomic_load(&f->state) == FUNCTION_FREE)
 			continue;
@@ -425,8 +420,7 @@ void function_unload(const void *owner)
 	if (!any)
 		return;
 	worker_grace();
-	client_for_each(client)
-	{
+	client_for_each (client) {
 		if (concerned[client->index])
 			unload(client, owner);
 	}
@@ -437,15 +431,13 @@ void function_forget(struct client *client)
 	atomic_fetch_add(&code_unloads, 1);
 	if (!atomic_load(&used))
 		return;
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->key) >> 48 == client->index + 1 &&
 		    atomic_load(&f->state) != FUNCTION_FREE)
 			atomic_store(&f->state, FUNCTION_GONE);
 	}
 	worker_grace();
-	function_for_each(f)
-	{
+	function_for_each (f) {
 		if (atomic_load(&f->key) >> 48 == client->index + 1 && is_ours_to_forget(f))
 			forget(f, false);
 	}
@@ -454,10 +446,8 @@ void function_forget(struct client *client)
 void function_fork(void)
 {
 	rewrite_fork();
-	function_for_each(f)
-	{
+	function_for_each (f)
 		free_record(f);
-	}
 	atomic_store(&used, 0);
 	atomic_store(&kernels_ready, 0);
 }
