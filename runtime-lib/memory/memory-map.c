@@ -38,17 +38,20 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 		       const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	struct ledger *ledger = ledger_of(properties->location.id);
-	cleanup(freep) struct physical *physical = ledger ? malloc(sizeof(*physical)) : NULL;
+	struct physical *physical = ledger ? malloc(sizeof(*physical)) : NULL;
 
-	if (ledger && (!physical || !ledger_take(ledger, size)))
+	if (ledger && (!physical || !ledger_take(ledger, size))) {
+		free(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	CUresult result = real(cuMemCreate)(out, size, properties, flags);
 	if (result == CUDA_SUCCESS && physical) {
 		*physical = (struct physical){.ledger = ledger, .size = size, .handles = 1};
 		locked(&lock);
-		put(RECORD_HANDLE, *out, 0, take(physical));
+		put(RECORD_HANDLE, *out, 0, physical);
 	} else if (physical) {
 		ledger_drop(ledger, size);
+		free(physical);
 	}
 	return result;
 }
