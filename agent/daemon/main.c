@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/agent.h"
+#include "shm/region.h"
 
 #include "weir/log.h"
 
@@ -68,6 +69,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_init("weir-agent", config.log_level);
+	region_deny_truncation();
 	r = agent_init(&agent, &config, arguments.standalone);
 	if (r < 0)
 		return 1;

@@ -164,7 +164,9 @@ static int adopt(struct memory *memory, const struct container_identity *identit
 
 	for (uint32_t i = 0; i < WEIR_MEMORY_SLOTS; i++) {
 		uint32_t pid = atomic_load(&account->slots[i].pid);
-		int r = find_slot(memory, (pid_t)pid) >= 0 ? -ESRCH : open_process(identity, pid);
+		/* Most are free, and here are a thousand; who comes must not wait. */
+		bool claimed = pid && find_slot(memory, (pid_t)pid) < 0;
+		int r = claimed ? open_process(identity, pid) : -ESRCH;
 		if (r >= 0)
 			r = slot_new(memory, i, (pid_t)pid, r);
 		else if (!is_shortage(r)) {

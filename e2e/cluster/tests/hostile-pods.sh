@@ -66,11 +66,13 @@ watch_agent() {
     done
 }
 
+honest_rests() { [ "$(tail -n 1 "$W/shared/honest.log")" = paused ]; }
+
 # A restart in the midst of the attack. Honest pods wait meanwhile; they do not ask an agent that is away.
 restart_agent() {
     local began
     touch "$W/shared/pause"
-    sleep 0.5 # what they have asked for is answered
+    until_ok 60 honest_rests || return 1
     stop agent KILL
     began=$(now_ms)
     start_agent

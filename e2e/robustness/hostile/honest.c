@@ -89,12 +89,19 @@ void honest_once(void)
 	close(socket);
 }
 
-/* Lives on while the file WEIR_PAUSE exists, and does nothing. */
+/* Lives on while the file WEIR_PAUSE exists, and does nothing. Says so once each time. */
 static bool paused(void)
 {
+	static bool said;
 	const char *path = getenv("WEIR_PAUSE");
+	bool is = path && access(path, F_OK) == 0;
 
-	return path && access(path, F_OK) == 0;
+	if (is && !said) {
+		puts("paused");
+		fflush(stdout);
+	}
+	said = is;
+	return is;
 }
 
 void honest_again(void)
