@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "daemon/agent.h"
-#include "shm/region.h"
 
 #include "weir/log.h"
 
@@ -69,7 +68,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_init("weir-agent", config.log_level);
-	region_deny_truncation();
 	r = agent_init(&agent, &config, arguments.standalone);
 	if (r < 0)
 		return 1;

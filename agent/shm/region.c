@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/landlock.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,6 +26,12 @@
 
 #define WARNING_S 3600
 
+struct open_request {
+	int folder;
+	const char *name;
+	int result;
+};
+
 static int deny_truncation(void)
 {
 	struct landlock_ruleset_attr rules = {.handled_access_fs = LANDLOCK_ACCESS_FS_TRUNCATE};
@@ -37,13 +44,30 @@ static int deny_truncation(void)
 	return 0;
 }
 
-void region_deny_truncation(void)
+/* Runs in a thread of its own: the restriction applies to the thread. */
+static void *open_denied(void *argument)
 {
+	struct open_request *request = argument;
 	int r = deny_truncation();
 
 	if (r < 0)
-		log_warning("no Landlock (%s): clients can truncate the demand pages they write",
+		log_limited(LOG_WARNING, WARNING_S,
+			    "no Landlock (%s): clients can truncate the demand pages they write",
 			    strerror(-r));
+	request->result = file_open(request->folder, request->name, O_RDWR | O_NOFOLLOW);
+	return NULL;
+}
+
+static int open_protected(int folder, const char *name)
+{
+	struct open_request request = {folder, name, -1};
+	pthread_t thread;
+	int r = pthread_create(&thread, NULL, open_denied, &request);
+
+	if (r > 0)
+		return -r;
+	pthread_join(thread, NULL);
+	return request.result;
 }
 
 static int set_immutable(int fd, bool on)
@@ -177,7 +201,7 @@ static int fill_page(struct region_page *page, const struct folder *root, int fo
 
 	if (fd < 0)
 		return fd;
-	page->writable = file_open(folder, file, O_RDWR | O_NOFOLLOW);
+	page->writable = open_protected(folder, file);
 	if (page->writable < 0)
 		return page->writable;
 	snprintf(path, sizeof(path), "%s/%s", name, file);

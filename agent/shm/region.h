@@ -17,8 +17,8 @@
  *
  * A client that may write a page must not be able to damage its file, or other clients of the GPU
  * would fault on it or use another page.
- * - Truncation: the agent denies it to itself by a Landlock rule. The denial stays with each
- *   descriptor that it opens, wherever that goes.
+ * - Truncation: a thread opens the descriptor under a Landlock rule that denies it. The denial
+ * stays with the descriptor wherever it goes.
  * - Holes, and opening the file again without the denial: the file is immutable while in use. This
  *   works on tmpfs only, because other file systems refuse to map an immutable file for writing.
  * A client may also take a lease (fcntl(2)) on its descriptor while no agent runs: an open of the
@@ -37,10 +37,6 @@
 #include "common/folder.h"
 
 #include "weir/protocol.h"
-
-/* From now on neither this process nor who gets a file that it opened can truncate that file. To be
- * called before any other thread is started. */
-void region_deny_truncation(void);
 
 /* Opens stateDir, and makes it if it is missing. */
 int region_root_init(struct folder *root, const char *path);

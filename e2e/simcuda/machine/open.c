@@ -156,8 +156,7 @@ static int map(struct machine *m, int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* Never truncated, which a process may have denied to itself. */
-	if ((size_t)st.st_size < sizeof(*s) && (errno = posix_fallocate(fd, 0, sizeof(*s))))
+	if ((size_t)st.st_size != sizeof(*s) && ftruncate(fd, sizeof(*s)) < 0)
 		return -errno;
 	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (s == MAP_FAILED)
