@@ -8,6 +8,8 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -eo pipefail -c
 .DEFAULT_GOAL := all
+# As many jobs as there are processors, unless -j or a make above says otherwise.
+MAKEFLAGS   := $(MAKEFLAGS) $(if $(filter-out 0,$(MAKELEVEL)),,-j$(shell nproc))
 comma       := ,
 VERSION     := 0.1.0
 
@@ -120,7 +122,9 @@ ifneq ($(filter-out help clean format,$(or $(MAKECMDGOALS),all)),)
 include $(SETUP_STAMP)
 endif
 
-demo: all ## two clients of different priority share the GPU; a table shows what preemption did
+DEMO := $(addprefix $(B)/,$(addprefix bin/,weir-agent weirctl weir-compile burst filler) lib/libweir.so \
+        simcuda/libcuda.so.1)
+demo: $(DEMO) ## two clients of different priority share the GPU; a table shows what preemption did
 	$(Q)e2e/demo/demo.sh
 
 # What runs under sanitizers as well: unit tests and fuzz corpora, in a build of their own.
