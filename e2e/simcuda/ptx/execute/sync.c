@@ -265,12 +265,12 @@ enum ptx_flow ptx_exec_activemask(struct ptx_warp *w, const struct ptx_insn *i, 
 	return PTX_NEXT;
 }
 
-/* nanosleep: the thread that this one waits for may need this CPU. */
+/* nanosleep: the thread that this one waits for may need this CPU, or be in the same warp. */
 enum ptx_flow ptx_exec_pause(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
 {
-	(void)w;
 	(void)i;
-	(void)mask;
 	sched_yield();
-	return PTX_NEXT;
+	ptx_park(w, w->group, w->pc + 1);
+	w->skip |= mask;
+	return PTX_REGROUP;
 }
