@@ -20,7 +20,7 @@ enum leaving { LEAVE_NOBODY, LEAVE_ALL, LEAVE_ANYBODY };
 struct generator {
 	FILE *text;
 	uint64_t random;
-	unsigned threads, labels;
+	unsigned threads, labels, masks;
 	unsigned room; /* number of further statements */
 	bool some_left;
 	enum leaving leaving;
@@ -184,11 +184,31 @@ static void in_warp(struct generator *g)
 		"\tshfl.sync.bfly.b32 %%v%u, %%v%u, %u, 31, -1;\n"
 		"\tvote.sync.ballot.b32 %%t0, %%p2, -1;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
 		value(g), value(g), 1u << pick(g, 5), value(g), value(g));
-	if (pick(g, 2))
-		fprintf(g->text,
-			"\tactivemask.b32 %%m;\n\tmatch.any.sync.b32 %%t0, %%v%u, %%m;\n"
-			"\tbar.warp.sync %%m;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
-			value(g), value(g), value(g));
+	if (!pick(g, 2))
+		return;
+	fprintf(g->text,
+		"\tactivemask.b32 %%m%u;\n\tmatch.any.sync.b32 %%t0, %%v%u, %%m%u;\n"
+		"\tbar.warp.sync %%m%u;\n\txor.b32 %%v%u, %%v%u, %%t0;\n",
+		g->masks, value(g), g->masks, g->masks, value(g), value(g));
+	g->masks++;
+}
+
+/* Two groups of lanes, perhaps with absent lanes, shrink as lanes finish. */
+static void fade(struct generator *g)
+{
+	unsigned label = g->labels++;
+
+	fprintf(g->text,
+		"\tand.b32 %%t0, %%v%u, %u;\n\tsetp.eq.u32 %%p0, %%t0, 0;\n"
+		"\tvote.sync.ballot.b32 %%m%u, %%p0, -1;\n\t@!%%p0 not.b32 %%m%u, %%m%u;\n"
+		"\tand.b32 %%c0, %%v%u, %u;\nL%u:\n\tsetp.eq.u32 %%p1, %%c0, %%c0;\n",
+		value(g), 1 + pick(g, 7), g->masks, g->masks, g->masks, value(g), 1 + pick(g, 7),
+		label);
+	fprintf(g->text,
+		"\tvote.sync.ballot.b32 %%t0, %%p1, %%m%u;\n\txor.b32 %%v%u, %%v%u, %%t0;\n"
+		"\tsetp.eq.u32 %%p0, %%c0, 0;\n\tsub.u32 %%c0, %%c0, 1;\n\t@!%%p0 bra L%u;\n",
+		g->masks, value(g), value(g), label);
+	g->masks++;
 }
 
 /* Two warps with barriers of their own. */
@@ -340,7 +360,8 @@ static const char head[] =
 	"\txor.b32 %r1, %r1, %r2;\n\tst.param.b32 [out], %r1;\n\tret;\n}\n"
 	".visible .entry " GENERATED_KERNEL "(\n\t.param .u64 out,\n\t.param .u64 in,\n"
 	"\t.param .u32 n\n)\n{\n\t.reg .b32 %v<8>, %t<4>, %c<8>, %b0, %bx, %by, %bz, %n;\n"
-	"\t.reg .b32 %thread, %mine, %words, %grid, %m;\n\t.reg .b64 %d<4>, %in, %own, %counters;\n"
+	"\t.reg .b32 %thread, %mine, %words, %grid, %m<64>;\n\t.reg .b64 %d<4>, %in, %own, "
+	"%counters;\n"
 	"\t.reg .pred %p<4>;\n\t.local .align 4 .b8 array[16];\n";
 
 static const char begin[] =
@@ -413,6 +434,8 @@ void generate(struct generated *out, uint64_t seed)
 		statements(&g, 0, true);
 	if (pick(&g, 2))
 		exchange(&g, true);
+	if (pick(&g, 2))
+		fade(&g);
 	finish(&g);
 	fputs("}\n", g.text);
 	fclose(g.text);

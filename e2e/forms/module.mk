@@ -1,8 +1,9 @@
 # The forms on the interpreter: any schedule of evictions must leave the same memory.
-UNIT_TESTS += test-forms
-test-forms_SRC    := $(addprefix e2e/forms/,test-forms.c run.c generate.c)
-test-forms_STATIC := libweir-transform simptx
-test-forms_LIBS   := $(TRANSFORM_LIBS) -lcmocka -lm
+FORMS_TESTS := test-forms test-forms-masks
+UNIT_TESTS += $(FORMS_TESTS)
+$(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c generate.c))\
+	$(eval $t_STATIC := libweir-transform simptx)\
+	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))
 
 # A launcher to preload: runs workloads in forms and evicts them; they check their own results.
 SHARED += evict.so

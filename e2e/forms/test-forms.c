@@ -1,6 +1,6 @@
 /* A kernel in a form must leave the same memory as natively. */
+#include "agree.h"
 #include "generate.h"
-#include "run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,44 +22,6 @@ static unsigned number(const char *name, unsigned otherwise)
 	const char *text = getenv(name);
 
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
-/* Totals, to prove that the tests exercised something. */
-struct seen {
-	unsigned kernels, resumable; /* kernels, and those accepted by resumable */
-	unsigned evictions, saves;   /* evictions, and those with saved blocks */
-};
-
-static void must_agree_so(const struct problem *problem, uint64_t seed, unsigned schedules,
-			  struct seen *seen)
-{
-	struct run run;
-	bool good =
-		run_init(&run, problem, seed) && run.has[WEIR_SLICED] && run.has[WEIR_PERSISTENT];
-
-	for (unsigned k = 0; good && k < schedules; k++)
-		good = run_form(&run, WEIR_SLICED) && run_form(&run, WEIR_PERSISTENT) &&
-		       (!run.has[WEIR_RESUMABLE] || run_form(&run, WEIR_RESUMABLE));
-	seen->kernels++;
-	seen->resumable += run.has[WEIR_RESUMABLE];
-	seen->evictions += run.evictions;
-	seen->saves += run.saves;
-	run_deinit(&run);
-	if (!good)
-		fail_msg("%s%s, seed %llu: %s", problem->kernel,
-			 problem->detached ? ", detached" : "", (unsigned long long)seed,
-			 run.message);
-}
-
-/* Runs with the forms beside the original, and in a module of their own. */
-static void must_agree(const struct problem *problem, uint64_t seed, unsigned schedules,
-		       struct seen *seen)
-{
-	struct problem detached = *problem;
-
-	must_agree_so(problem, seed, schedules, seen);
-	detached.detached = true;
-	must_agree_so(&detached, seed, schedules, seen);
 }
 
 static void generated_kernels(void **state)
@@ -88,20 +50,6 @@ static void generated_kernels(void **state)
 	assert_true(count < 10 || (seen.evictions > 0 && seen.saves > 0));
 	assert_true(count < 10 || seen.resumable * 4 > seen.kernels);
 }
-
-#define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
-#define ONE_PARAMETER                                                                         \
-	".visible .entry k(.param .u64 out)\n{ .reg .b64 %d<4>; .reg .b32 %r<9>; .reg .pred " \
-	"%p<4>;\n"                                                                            \
-	"ld.param.u64 %d0, [out];\n"
-
-/* %r0: thread, %r2: thread of the grid (one row of blocks), %d0: address of its word. */
-#define OWN_WORD                                                                           \
-	"mov.u32 %r0, %tid.y; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"                \
-	"mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r2, %ntid.y; mul.lo.u32 %r1, %r1, %r2;\n" \
-	"mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %ctaid.x;\n"          \
-	"mad.lo.u32 %r2, %r2, %r3, %r4; mad.lo.u32 %r2, %r2, %r1, %r0;\n"                  \
-	"mul.wide.u32 %d1, %r2, 4; add.u64 %d0, %d0, %d1;\n"
 
 /* All combinations of indices that a kernel may read, in grids of three dimensions. */
 static const struct problem written[] = {
@@ -303,9 +251,9 @@ static const struct {
 	{"call.uni foreign, ();", false, "foreign, which is not in this module"},
 	{"call.uni strange, ();", false, "strange, which"},
 	{"mov.u64 %d1, waits; call %d1, (), P;", false, "foreign, which"},
-	{"@%p0 ret; shfl.sync.idx.b32 %r0, %r0, 0, 31, 0xff;", true, "which may wait for them"},
-	{"@%p0 ret; ld.shared.u32 %r1, [s]; bar.warp.sync %r1;", true, "which may wait for them"},
-	{"@%p0 ret; @%p1 bar.warp.sync -1;", true, "which may wait for them"},
+	{"@%p0 ret; shfl.sync.idx.b32 %r0, %r0, 0, 31, 0xff; call.uni shuffles, ();", true,
+	 "a call of shuffles, which may wait"},
+	{"call.uni fades, (); @%p0 ret; bar.warp.sync 0xff;", true, "calls fades, which may wait"},
 	{"@%p0 ret; call.uni shuffles, ();", true, "a call of shuffles, which may wait"},
 	{"mov.u32 %r0, 32; mov.u32 %r1, 3; bar.sync %r1, %r0;", true, "in a register"},
 	{"@%p0 bra A; bar.arrive 1, 64; bra B; A: bar.sync 1; B:", true,
@@ -340,6 +288,8 @@ static void refused_kernels(void **state)
 		".extern .func foreign;\n.func index { .reg .b32 %r; mov.u32 %r, %ctaid.x; ret; }\n"
 		".func waits { bar.sync 0; ret; }\n.func deep { call.uni waits, (); ret; }\n"
 		".func ends { exit; }\n.func shuffles { bar.warp.sync -1; ret; }\n"
+		".func fades { .reg .b32 %m; .reg .pred %p; activemask.b32 %m; mov.pred %p, 0;\n"
+		"L: bar.warp.sync %m; @%p bra L; ret; }\n"
 		".func strange { .reg .b64 %d; mov.u64 %d, %gridid; ret; }\n";
 
 	(void)state;

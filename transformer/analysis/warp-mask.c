@@ -12,6 +12,14 @@ bool warp_has_mask(const struct instruction *i)
 	       name_is(i->mnemonic->name, "shfl", "vote", "match", "redux", "elect", "bar");
 }
 
+bool warp_makes_mask(const struct instruction *i)
+{
+	const struct mnemonic *m = i->mnemonic;
+
+	return !strcmp(m->name, "activemask") || !strcmp(m->name, "match") ||
+	       (!strcmp(m->name, "vote") && mnemonic_has(m, "ballot"));
+}
+
 static enum mask_kind kind_of(const struct operand *operand, const uint8_t *masks)
 {
 	if (operand->kind == OPERAND_IMMEDIATE)
@@ -27,8 +35,7 @@ static enum mask_kind result_of(const struct instruction *i, const uint8_t *mask
 	const struct mnemonic *m = i->mnemonic;
 	enum mask_kind a, b;
 
-	if (!strcmp(m->name, "activemask") || !strcmp(m->name, "match") ||
-	    (!strcmp(m->name, "vote") && mnemonic_has(m, "ballot")))
+	if (warp_makes_mask(i))
 		return MASK_LIVE;
 	if (!strcmp(m->name, "mov") && i->operand_count == 2)
 		return kind_of(&i->operands[1], masks);

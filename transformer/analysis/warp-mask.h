@@ -5,7 +5,8 @@
 
 enum mask_kind {
 	MASK_NONE,    /* waits for no lane, or has no mask (mma) */
-	MASK_LIVE,    /* lanes that were active a moment ago: activemask, ballot, match */
+	MASK_LIVE,    /* lanes that were active a moment ago: activemask, ballot, match. They may
+		       * exit before they come; see warp-pair.h */
 	MASK_ALL,     /* all 32 lanes */
 	MASK_UNKNOWN, /* an unknown set of lanes */
 };
@@ -17,3 +18,5 @@ uint8_t *warp_masks(struct function *function);
 enum mask_kind warp_mask_of(const struct instruction *instruction, const uint8_t *masks);
 /* Whether the instruction has a mask operand. */
 bool warp_has_mask(const struct instruction *instruction);
+/* Whether its result names only lanes that execute it together. */
+bool warp_makes_mask(const struct instruction *instruction);

@@ -4,6 +4,7 @@
 #include "passes/callee.h"
 
 #include "analysis/warp-mask.h"
+#include "analysis/warp-pair.h"
 #include "passes/pass.h"
 #include "syntax/edit.h"
 #include "syntax/parse.h"
@@ -50,8 +51,12 @@ struct function *callee_of(const struct instruction *call)
 
 static int effects_of(struct function *f)
 {
-	const uint8_t *masks = warp_masks(f);
+	struct warp_pairs *pairs;
+	struct cfg cfg;
 	int effects = 0;
+
+	cfg_build(f, &cfg);
+	pairs = warp_pairs_find(f, &cfg);
 
 	if (edit_uses_special(f, "%ctaid") || edit_uses_special(f, "%nctaid"))
 		effects |= CALLEE_INDEX;
@@ -63,7 +68,7 @@ static int effects_of(struct function *f)
 			effects |= CALLEE_BARRIER;
 		if (!strcmp(i->mnemonic->name, "exit"))
 			effects |= CALLEE_EXIT;
-		if (warp_has_mask(i) && warp_mask_of(i, masks) != MASK_LIVE)
+		if (warp_has_mask(i) && !warp_is_paired(pairs, i))
 			effects |= CALLEE_WARP;
 		if (i->mnemonic->op_class == OP_CALL && !callee_of(i))
 			effects |= CALLEE_POINTER;

@@ -9,22 +9,14 @@ static const struct pass *const sliced[] = {
 };
 
 static const struct pass *const persistent[] = {
-	&pass_eligible,  &pass_registers,    &pass_params,  &pass_symbols, &pass_block_index,
-	&pass_warp_exit, &pass_uniform_exit, &pass_tickets, NULL,
+	&pass_eligible,  &pass_registers,   &pass_params,       &pass_symbols, &pass_block_index,
+	&pass_warp_exit, &pass_warp_gather, &pass_uniform_exit, &pass_tickets, NULL,
 };
 
 static const struct pass *const resumable[] = {
-	&pass_eligible,
-	&pass_registers,
-	&pass_params,
-	&pass_symbols,
-	&pass_block_index,
-	&pass_warp_exit,
-	&pass_safe_points,
-	&pass_uniform_exit,
-	&pass_tickets,
-	&pass_save,
-	NULL,
+	&pass_eligible,     &pass_registers, &pass_params,      &pass_symbols,
+	&pass_block_index,  &pass_warp_exit, &pass_safe_points, &pass_warp_gather,
+	&pass_uniform_exit, &pass_tickets,   &pass_save,        NULL,
 };
 
 const struct form forms[] = {

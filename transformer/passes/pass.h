@@ -74,6 +74,7 @@ extern const struct pass pass_registers;
 extern const struct pass pass_symbols;
 extern const struct pass pass_block_index;
 extern const struct pass pass_warp_exit;
+extern const struct pass pass_warp_gather;
 extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
 extern const struct pass pass_safe_points;

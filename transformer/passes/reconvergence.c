@@ -27,6 +27,8 @@ static void tell(struct cursor *at, struct rewrite *rewrite, uint32_t is_barrier
 void reconverge_at_barrier(struct cursor *at, struct rewrite *rewrite,
 			   const struct instruction *like)
 {
+	if (rewrite->reconvergence->gathers)
+		return;
 	tell(at, rewrite, 1, like);
 	reconverge(at, rewrite, like);
 	tell(at, rewrite, 0, like);
@@ -36,12 +38,19 @@ void reconverge_done(struct cursor *at, struct rewrite *rewrite, barrier_writer 
 {
 	struct function *f = rewrite->function;
 	const struct reconvergence *warp = rewrite->reconvergence;
-	struct block *again = edit_new_block(f), *out = edit_new_block(f);
+	struct block *again, *out;
 
 	edit_code(at,
 		  "{ .reg .b32 %others; mov.u32 %others, %1; not.b32 %others, %others;"
 		  "  red.shared.and.b32 [%0], %others; }",
 		  op_reg(warp->words), op_special(f, "%lanemask_eq"));
+	if (warp->gathers) {
+		if (!at_barrier)
+			edit_code(at, "bar.warp.sync %0;", op_reg(warp->lanes));
+		return;
+	}
+	again = edit_new_block(f);
+	out = edit_new_block(f);
 	cursor_place(at, again);
 	edit_code(at,
 		  "{ .reg .pred %p; .reg .b32 %live, %barrier; bar.warp.sync %0;"

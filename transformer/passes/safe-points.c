@@ -207,18 +207,6 @@ static void find_awaited(struct selector *c)
 	}
 }
 
-/* @p bar.sync 0;  ->  @!p bra skip; bar.sync 0; skip: */
-static void unguard(struct function *f, struct instruction *i)
-{
-	struct cursor behind = cursor_after(f, i), before = cursor_before(f, i);
-	struct block *skip = edit_new_block(f);
-
-	cursor_place(&behind, skip);
-	edit_code(&before, i->guard_negated ? "@%0 bra %1;" : "@!%0 bra %1;", op_reg(i->guard),
-		  op_block(skip));
-	i->guard = NULL;
-}
-
 /* Finished lanes of the warp join the exit barrier. */
 static void reconverge_for_barrier(struct cursor *at, struct rewrite *rewrite,
 				   const struct instruction *i)
@@ -274,7 +262,7 @@ static void replace_barrier(struct rewrite *rewrite, struct instruction *i)
 	struct cursor at;
 
 	if (i->guard)
-		unguard(f, i);
+		edit_unguard(f, i);
 	at = cursor_before(f, i);
 	if (barrier_read(i, &barrier) && barrier.is_red) {
 		replace_reduction(&at, rewrite, i, &barrier);

@@ -13,12 +13,15 @@
  *	                                  bar.warp.sync %lanes;  @%live != 0 bra done;
  *
  * No lane finishes between the two barriers, so all read the same mask. A mask of lanes that were
- * active before is correct. Any other mask may name lanes that never come, so the kernel is
- * refused.
+ * active before is correct if they certainly come (warp-pair.h).
+ *
+ * If any other mask may name lanes that have exited, all masks of the kernel are gathered instead
+ * (warp-gather.c), because instructions at several places may wait for each other.
  */
 // clang-format on
 #include "analysis/uniform.h"
 #include "analysis/warp-mask.h"
+#include "analysis/warp-pair.h"
 #include "passes/callee.h"
 #include "passes/reconvergence.h"
 
@@ -32,15 +35,34 @@ struct checker {
 	struct function *f;
 	struct uniform_exited left;
 	uint8_t *masks;
-	bool is_needed;
+	struct warp_pairs *pairs;
+	bool is_needed; /* the masks of some instructions have to change */
+	bool gathers;   /* by warp-gather.c */
 };
+
+/* The most warps that a block of the kernel may have. */
+static unsigned warps_of(const struct function *f)
+{
+	const struct directive *limit = function_directive(f, "reqntid");
+	uint64_t threads = 1;
+
+	if (!limit)
+		limit = function_directive(f, "maxntid");
+	if (!limit)
+		return WARPS_MAX;
+	for (unsigned k = 0; k < limit->value_count; k++)
+		threads = threads * limit->values[k] > WARPS_MAX * 32 ? WARPS_MAX * 32
+								      : threads * limit->values[k];
+	return (unsigned)(threads + 31) / 32;
+}
 
 /* Runs in front of each block of the grid. */
 static void write_start(struct rewrite *rewrite)
 {
 	struct function *f = rewrite->function;
 	const struct reconvergence *warp = rewrite->reconvergence;
-	struct variable *words = edit_variable(f, SPACE_SHARED, "warps", 8, WARPS_MAX * 8);
+	unsigned bytes = warp->gathers ? RECONVERGENCE_GATHERS : RECONVERGENCE_WORDS;
+	struct variable *words = edit_variable(f, SPACE_SHARED, "warps", 8, warps_of(f) * bytes);
 	struct cursor at = cursor_start(f, edit_block(f, NULL, "warps"));
 
 	edit_code(&at,
@@ -51,10 +73,12 @@ static void write_start(struct rewrite *rewrite)
 		  "  mov.u32 %y, %ntid.z; mul.lo.u32 %threads, %threads, %y;"
 		  "  shr.u32 %me, %me, 5; shl.b32 %x, %me, 5; sub.u32 %x, %threads, %x;"
 		  "  min.u32 %x, %x, 32; sub.u32 %x, 32, %x; mov.u32 %0, -1; shr.u32 %0, %0, %x;"
-		  "  shl.b32 %me, %me, 3; mov.u32 %1, %2; add.u32 %1, %1, %me;"
-		  "  mov.u32 %x, 0; st.volatile.shared.v2.u32 [%1], {%0, %x};"
-		  "  bar.warp.sync %0; }",
-		  op_reg(warp->lanes), op_reg(warp->words), op_variable(words));
+		  "  mul.lo.u32 %me, %me, %3; mov.u32 %1, %2; add.u32 %1, %1, %me;"
+		  "  mov.u32 %x, 0; st.volatile.shared.v2.u32 [%1], {%0, %x}; }",
+		  op_reg(warp->lanes), op_reg(warp->words), op_variable(words), op_int(bytes));
+	if (warp->gathers)
+		start_gathering(&at, rewrite);
+	edit_code(&at, "bar.warp.sync %0;", op_reg(warp->lanes));
 }
 
 static void check_instruction(struct checker *l, const struct instruction *i)
@@ -66,11 +90,24 @@ static void check_instruction(struct checker *l, const struct instruction *i)
 	if (i->mnemonic->op_class == OP_CALL)
 		callee_refuse(l->rewrite, i, CALLEE_WARP, "lanes may exit before a call of",
 			      "may wait for them");
-	else if (mask == MASK_UNKNOWN || (mask == MASK_ALL && i->guard))
-		pass_refuse(l->rewrite, i->at,
-			    "lanes may exit before %.80s, which may wait for them",
-			    i->mnemonic->text);
-	l->is_needed = l->is_needed || mask == MASK_ALL;
+	if (mask == MASK_NONE || (mask == MASK_LIVE && warp_is_paired(l->pairs, i)))
+		return;
+	l->is_needed = true;
+	l->gathers = l->gathers || mask != MASK_ALL || i->guard;
+}
+
+/* A function is not rewritten, so it cannot gather. */
+static void check_gathering(const struct checker *l)
+{
+	if (!pass_has_isa(l->f->module, 6, 3))
+		pass_refuse(l->rewrite, l->f->at,
+			    "lanes may exit before others name them, and PTX before 6.3 has no "
+			    "nanosleep");
+	for_each_instruction (i, l->f)
+		if (i->mnemonic->op_class == OP_CALL)
+			callee_refuse(l->rewrite, i, CALLEE_WARP,
+				      "lanes may exit before others name them; calls",
+				      "may wait for them");
 }
 
 /* bar.warp.sync may match one at another place, behind which lanes exit. */
@@ -117,6 +154,7 @@ static void run(struct rewrite *rewrite)
 	cfg_build(l.f, &cfg);
 	l.left = uniform_find_exited(l.f, &cfg);
 	l.masks = warp_masks(l.f);
+	l.pairs = warp_pairs_find(l.f, &cfg);
 	for_each_instruction (i, l.f)
 		check_instruction(&l, i);
 	if (!l.is_needed)
@@ -126,10 +164,13 @@ static void run(struct rewrite *rewrite)
 			    "lanes may exit before others name them, and %s has no barriers "
 			    "of single threads",
 			    l.f->module->target);
+	if (l.gathers)
+		check_gathering(&l);
 	rewrite->reconvergence = arena_new(l.f->arena, struct reconvergence);
 	rewrite->reconvergence->lanes = edit_named_register(l.f, TYPE_b32, "lanes");
 	rewrite->reconvergence->words = edit_named_register(l.f, TYPE_b32, "warp");
-	for (struct block *b = l.f->entry; b; b = b->next)
+	rewrite->reconvergence->gathers = l.gathers;
+	for (struct block *b = l.f->entry; b && !l.gathers; b = b->next)
 		write_block(&l, b);
 	write_start(rewrite);
 }

@@ -248,6 +248,18 @@ void edit_remove(struct instruction *i)
 	*(i->next ? &i->next->prev : &i->block->last) = i->prev;
 }
 
+/* @p bar.sync 0;  ->  @!p bra skip; bar.sync 0; skip: */
+void edit_unguard(struct function *f, struct instruction *i)
+{
+	struct cursor behind = cursor_after(f, i), before = cursor_before(f, i);
+	struct block *skip = edit_new_block(f);
+
+	cursor_place(&behind, skip);
+	edit_code(&before, i->guard_negated ? "@%0 bra %1;" : "@!%0 bra %1;", op_reg(i->guard),
+		  op_block(skip));
+	i->guard = NULL;
+}
+
 struct table *edit_new_table(struct function *function, const char *name, struct block **targets,
 			     size_t n)
 {

@@ -72,6 +72,8 @@ struct block *edit_new_block(struct function *function);
 /* Gives the instruction in front of the cursor the guard of @like. */
 void edit_guard_like(const struct cursor *cursor, const struct instruction *like);
 void edit_remove(struct instruction *instruction);
+/* Replaces the guard of an instruction that ends no block by a branch around it. */
+void edit_unguard(struct function *function, struct instruction *instruction);
 
 /* Replaces each read of the special register @name ("%ctaid.x") by @by and returns their number.
  * Reads of the whole vector ("%ctaid" in mov.v4) are first split into parts. */

@@ -1,5 +1,6 @@
 /* Control flow and liveness. */
 #include "analysis/uniform.h"
+#include "analysis/warp-pair.h"
 #include "weir/transform.h"
 
 #include "ir-fixture.h"
@@ -158,6 +159,58 @@ static void long_ladder_has_linear_cost(void **state)
 	free(text);
 }
 
+/* Whether the last warp instruction of the code is paired with the maker of its mask. */
+static void certain_masks(void **state)
+{
+	static const struct {
+		bool is_paired;
+		const char *code;
+	} cases[] = {
+		{true, "activemask.b32 m; bar.warp.sync m;"},
+		{true, "vote.sync.ballot.b32 m, p, -1; and.b32 a, m, b; mov.u32 c, a;\n"
+		       "bar.warp.sync c;"},
+		{true, "match.all.sync.b32 m|q, a, -1; @p bra L; add.u32 a, a, 1; L:\n"
+		       "bar.warp.sync m;"},
+		{true, "L: activemask.b32 m; @p trap; bar.warp.sync m; @q bra L;"},
+		{true, "@p bra L; activemask.b32 m; bar.warp.sync m; L:"},
+		/* used again, or made again */
+		{false, "activemask.b32 m; L: bar.warp.sync m; @p bra L;"},
+		{false, "L: activemask.b32 m; @p bra L; bar.warp.sync m;"},
+		{false, "activemask.b32 m; N: add.u32 a, a, 1; bar.warp.sync m; @p bra N;"},
+		/* some lanes do not come */
+		{false, "activemask.b32 m; @p bra L; bar.warp.sync m; L:"},
+		{false, "activemask.b32 m; @p bar.warp.sync m;"},
+		{false, "activemask.b32 m; @p ret; bar.warp.sync m;"},
+		/* not known */
+		{false, "@p activemask.b32 m; bar.warp.sync m;"},
+		{false, "activemask.b32 m; @p mov.u32 m, 7; bar.warp.sync m;"},
+		{false, "activemask.b32 m; or.b32 a, m, b; bar.warp.sync a;"},
+		{false, "bar.warp.sync b;"},
+		{false, "bar.warp.sync 15;"},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct instruction *user = NULL;
+		struct fixture x;
+		struct function *f;
+		struct cfg cfg;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 HEAD ".entry k() { .reg .pred p, q; .reg .b32 m, a, b, c;\n%s ret; }",
+			 cases[k].code);
+		f = fixture_function(&x, text);
+		cfg_build(f, &cfg);
+		for_each_instruction (i, f)
+			if (i->mnemonic->op_class == OP_WARP)
+				user = i;
+		if (warp_is_paired(warp_pairs_find(f, &cfg), user) != cases[k].is_paired)
+			fail_msg("%s", cases[k].code);
+		fixture_deinit(&x);
+	}
+}
+
 static void registers_read_later_are_live(void **state)
 {
 	(void)state;
@@ -284,6 +337,7 @@ int main(void)
 		cmocka_unit_test(branch_tables_have_all_edges),
 		cmocka_unit_test(lanes_that_may_have_exited),
 		cmocka_unit_test(long_ladder_has_linear_cost),
+		cmocka_unit_test(certain_masks),
 		cmocka_unit_test(registers_read_later_are_live),
 		cmocka_unit_test(guarded_writes_do_not_kill),
 		cmocka_unit_test(carry_is_live_between),
