@@ -8,11 +8,13 @@
 
 #define WHOLE 100 /* shares of a GPU */
 
+/* @share: 0: no container of the pod is known to have one, so it must not outweigh those that have.
+ */
 static void read_weight(struct tenant_spec *spec, uint32_t share, bool known)
 {
 	uint64_t wanted;
 
-	spec->weight = share ? share : WHOLE;
+	spec->weight = share ? share : WEIGHT_LEAST;
 	if (!*spec->wanted_weight)
 		return;
 	bool valid = number_parse(spec->wanted_weight, 1, WHOLE, &wanted);

@@ -29,7 +29,7 @@ struct tenant_spec {
 };
 
 /* The strings belong to the pod. @container: NULL if the API server has not sent it yet; then its
- * share, and so its weight, is the smallest of the pod. */
+ * share, and so its weight, is the smallest of the pod. A container without a share weighs 1. */
 struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const struct pod *pod,
 				      const struct pod_container *container);
 /* @rule: NULL: none fits. */

@@ -457,10 +457,10 @@ static void test_unknown_containers_weigh_least(void **state)
 	tell_changed(&agent);
 	assert_int_equal(fake.control->share, 20);
 	assert_true(tenant->weight_refused);
-	known_pod->containers[0].share = 0; /* no container of the pod asks for a share */
+	known_pod->containers[0].share = 0; /* it asks for no share: it must outweigh nobody */
 	*known_pod->weight = '\0';
 	tell_changed(&agent);
-	assert_int_equal(fake.control->share, 100);
+	assert_int_equal(fake.control->share, 1);
 
 	fake_leave(&fake);
 	free(known_pod);
