@@ -1,7 +1,7 @@
 # The agent's room kubernetes.
 KUBERNETES_LIBS := -lcurl -lcjson -lyaml
 
-UNIT_TESTS += test-container test-level test-podlist test-kubeconfig test-pods
+UNIT_TESTS += test-container test-level test-pod-check test-podlist test-kubeconfig test-pods
 test-container_SRC     := agent/tests/test-container.c agent/kubernetes/container.c
 test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
@@ -9,6 +9,10 @@ test-level_SRC         := agent/tests/test-level.c
 test-level_STATIC       := agent node base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml
+test-pod-check_SRC     := agent/tests/test-pod-check.c
+test-pod-check_STATIC  := agent node base
+test-pod-check_CPPFLAGS := -Iagent/include
+test-pod-check_LIBS    := -lcmocka -lyaml -lcjson
 test-podlist_SRC       := agent/tests/test-podlist.c agent/kubernetes/podlist.c agent/kubernetes/container.c
 test-podlist_STATIC    := base
 test-podlist_LIBS      := -lcmocka -lcjson
@@ -39,4 +43,4 @@ test-report_SRC      := agent/tests/test-report.c
 test-report_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 test-report_STATIC   := agent node base
 test-report_LIBS     := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd
-test-report_LDFLAGS   := -Wl,--wrap=pods_find
+test-report_LDFLAGS   := -Wl,--wrap=pods_find,--wrap=pods_each

@@ -79,7 +79,7 @@ $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile
 	$(eval $(B)/tests/$t: | $(B)/bin/weir-compile))
 $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
-	pods_find pods_search pods_connected pods_hurry)))
+	pods_find pods_search pods_each pods_connected pods_hurry)))
 
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c

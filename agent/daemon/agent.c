@@ -75,6 +75,7 @@ static void apply_config(struct reload *reload)
 		sessions_decide(&agent->sessions, tenant);
 		decider_apply_limits(&agent->decider, tenant);
 	}
+	report_pods_changed(&agent->report);
 }
 
 static void pods_changed(void *userdata)
@@ -93,6 +94,7 @@ static void pods_changed(void *userdata)
 			tenants_forget(&agent->tenants, tenant);
 	}
 	sessions_pods_changed(&agent->sessions);
+	report_pods_changed(&agent->report);
 }
 
 static int write_metrics(void *userdata, FILE *out)
@@ -180,8 +182,9 @@ static void connect_parts(struct agent *agent)
 					    .new_gpu = new_gpu};
 	agent->report = (struct report){
 		.config = &agent->config, .gpus = &agent->gpus, .pods = agent->pods};
-	agent->commands =
-		(struct commands){.decider = &agent->decider, .monitor = &agent->report.monitor};
+	agent->commands = (struct commands){.decider = &agent->decider,
+					    .monitor = &agent->report.monitor,
+					    .problems = &agent->report.problems};
 	agent->pages = (struct http_pages){
 		.metrics = write_metrics, .condition = condition, .userdata = agent};
 }

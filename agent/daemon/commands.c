@@ -6,6 +6,8 @@
 
 #include "common/text.h"
 #include "config/config.h"
+#include "daemon/explain.h"
+#include "kubernetes/pods.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -121,9 +123,10 @@ static void add_deprecated(cJSON *object)
 	}
 }
 
-static cJSON *describe_client(const struct client *client)
+static cJSON *describe_client(const struct commands *commands, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
+	const struct pod *pod = decider_pod(commands->decider, tenant);
 	const uint64_t *total = client->account.own.total;
 	cJSON *object = cJSON_CreateObject();
 
@@ -141,6 +144,8 @@ static cJSON *describe_client(const struct client *client)
 	add_text(object, "gpu", client->gpu->id);
 	add_number(object, "level", client->level);
 	add_text(object, "reason", tenant->reason);
+	if (pod)
+		pod_report_describe(object, commands->problems, pod);
 	if (client->account.level < WEIR_LEVELS)
 		add_number(object, "actingLevel", client->account.level);
 	add_number(object, "bit", client->bit);
@@ -219,6 +224,7 @@ static const char *status(const struct commands *commands, struct exchange *exch
 
 	if (!gpus || !clients)
 		return "no memory";
+	cJSON_AddItemToObject(answer, "pods", pod_report_list(commands->problems));
 	decider_read_memory(decider);
 	add_text(answer, "version", WEIR_VERSION);
 	add_text(answer, "policy", decider->scheduler->policy->name);
@@ -229,7 +235,7 @@ static const char *status(const struct commands *commands, struct exchange *exch
 	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
 		tenant_read(tenant);
 		for (const struct client *c = tenant->clients; c; c = c->tenant_next)
-			cJSON_AddItemToArray(clients, describe_client(c));
+			cJSON_AddItemToArray(clients, describe_client(commands, c));
 	}
 	return NULL;
 }
@@ -316,6 +322,54 @@ static const char *trace(const struct commands *commands, struct exchange *excha
 	return NULL;
 }
 
+/* A pod by `NAMESPACE/NAME`, or by its name if one namespace has it. */
+struct wanted_pod {
+	const char *name, *slash;
+	const struct pod *found;
+	unsigned n;
+};
+
+static void compare_pod(void *userdata, const struct pod *pod)
+{
+	struct wanted_pod *wanted = userdata;
+	const char *name = wanted->slash ? wanted->slash + 1 : wanted->name;
+	size_t n = wanted->slash ? (size_t)(wanted->slash - wanted->name) : 0;
+
+	if (strcmp(pod->name, name) != 0)
+		return;
+	if (n && (strncmp(pod->namespace_, wanted->name, n) != 0 || pod->namespace_[n]))
+		return;
+	wanted->n++;
+	wanted->found = pod;
+}
+
+static const char *explain(const struct commands *commands, struct exchange *exchange)
+{
+	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "pod");
+	struct wanted_pod wanted = {.name = cJSON_GetStringValue(name)};
+	struct explain_input input = {commands->decider, commands->problems};
+	cleanup(freep) char *text = NULL;
+	size_t size;
+
+	if (!wanted.name)
+		return "expected the name of a pod";
+	if (!commands->decider->pods)
+		return "this agent knows no pods";
+	wanted.slash = strchr(wanted.name, '/');
+	pods_each(commands->decider->pods, compare_pod, &wanted);
+	if (wanted.n != 1)
+		return wanted.n ? "several namespaces have a pod of this name: NAMESPACE/NAME"
+				: "no such pod on this node";
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return "no memory";
+	explain_pod(out, &input, wanted.found);
+	if (fclose(out) != 0)
+		return "no memory";
+	add_text(exchange->answer, "text", text);
+	return NULL;
+}
+
 /* The loop runs: that is all. What other programs or tenants do must not change it. */
 static const char *health(const struct commands *commands, struct exchange *exchange)
 {
@@ -329,7 +383,7 @@ static const struct {
 	const char *(*run)(const struct commands *commands, struct exchange *exchange);
 } table[] = {
 	{"health", health}, {"status", status}, {"policy", policy},
-	{"hold", hold},     {"trace", trace},
+	{"hold", hold},     {"trace", trace},   {"explain", explain},
 };
 
 /* Frees @answer. @wrong: what was wrong with the request; NULL: nothing. */

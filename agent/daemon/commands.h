@@ -1,11 +1,13 @@
 /* Commands of the control socket: JSON in, JSON out.
  *
  *   {"command": "health"}                           -> {"health": "ok"}: the agent's loop runs
- *   {"command": "status"}                           -> {"version", "policy", "gpus", "clients"}
+ *   {"command": "status"}                           -> {"version", "policy", "gpus", "clients",
+ *                                                      "pods": those with problems}
  *   {"command": "policy"}                           -> {"policy", "policies"}
  *   {"command": "policy", "name": NAME}             sets the policy; the same answer
  *   {"command": "hold", "client": N, "seconds": S}  -> {"client", "heldSeconds"}; 0 ends the hold
  *   {"command": "trace", "seconds": S, "gpu": ID}   -> {"gpu", "trace"} after that time
+ *   {"command": "explain", "pod": [NAMESPACE/]NAME} -> {"text"}: why it is refused, low or slow
  *   anything else                                   -> {"error"}
  *
  * "gpu" may be left out if the node has only one. */
@@ -13,6 +15,7 @@
 
 #include "daemon/decider.h"
 #include "daemon/monitor.h"
+#include "daemon/pod-report.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */
 #define COMMANDS_TRACE_MAX 3600 /* s */
@@ -20,6 +23,7 @@
 struct commands {
 	struct decider *decider;
 	const struct monitor *monitor;
+	const struct pod_report *problems;
 };
 
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the

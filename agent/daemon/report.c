@@ -147,10 +147,16 @@ void report_metrics(FILE *out, const struct report *report)
 {
 	write_gpu_health(out, &report->monitor);
 	unregistered_metrics(out, &report->unregistered);
+	pod_report_metrics(out, &report->problems);
 	metric_head(out, "weir_events_dropped_total",
 		    "Kubernetes events dropped because the queue was full.");
 	fprintf(out, "weir_events_dropped_total %llu\n",
 		(unsigned long long)events_dropped(report->events));
+}
+
+void report_pods_changed(struct report *report)
+{
+	pod_report_look(&report->problems);
 }
 
 static int init_kubernetes(struct report *report, struct loop *loop, bool standalone)
@@ -175,6 +181,10 @@ int report_init(struct report *report, struct loop *loop, bool standalone)
 	report->unregistered.config = &report->config->unregistered;
 	report->unregistered.pods = report->pods;
 	report->unregistered.events = report->events;
+	report->problems = (struct pod_report){.config = report->config,
+					       .gpus = &report->gpus->all,
+					       .pods = standalone ? NULL : report->pods,
+					       .events = report->events};
 	return r < 0 ? r
 		     : monitor_init(&report->monitor, loop, report->gpus, report->config->nvml,
 				    &report->config->health, &listener);
@@ -184,6 +194,7 @@ void report_deinit(struct report *report)
 {
 	monitor_deinit(&report->monitor);
 	unregistered_deinit(&report->unregistered);
+	pod_report_deinit(&report->problems);
 	api_free(take(report->api));
 	events_free(take(report->events));
 	labels_deinit(&report->labels);

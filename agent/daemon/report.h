@@ -1,10 +1,11 @@
 /* Tells people what the agent sees of the GPUs: Kubernetes events on the node and on the pods that
- * use a GPU, labels of the node, metrics. */
+ * use a GPU or have problems, labels of the node, metrics. */
 #pragma once
 
 #include <stdio.h>
 
 #include "daemon/monitor.h"
+#include "daemon/pod-report.h"
 #include "daemon/unregistered.h"
 #include "kubernetes/labels.h"
 
@@ -16,6 +17,7 @@ struct report {
 	struct pods *pods; /* NULL: no Kubernetes */
 	struct monitor monitor;
 	struct unregistered unregistered;
+	struct pod_report problems;
 	struct api *api;       /* NULL: neither events nor labels */
 	struct events *events; /* NULL: none are sent */
 	struct labels labels;
@@ -26,4 +28,6 @@ struct report {
 int report_init(struct report *report, struct loop *loop, bool standalone);
 /* Accepts any state of report_init(). */
 void report_deinit(struct report *report);
+/* Call it when pods or the configuration changed. */
+void report_pods_changed(struct report *report);
 void report_metrics(FILE *out, const struct report *report);

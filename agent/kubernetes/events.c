@@ -18,12 +18,14 @@
 #define MESSAGE_MAX 1024
 #define NAME_KEEP   200 /* bytes of an object's name that its event's name keeps */
 
-/* An event about a pod or, if it has no UID, about the node. */
+/* An event about an object. */
 struct event {
 	UT_hash_handle hh; /* oldest first */
 	char key[96 + MESSAGE_MAX];
 	struct events *events;
-	char uid[64], namespace_[64], object[254], name[NAME_KEEP + 24];
+	struct pod_owner object; /* a node has its name as UID, as in the kubelet's events */
+	char namespace_[64], name[NAME_KEEP + 24];
+	bool in_namespace; /* the object is */
 	enum event_type type;
 	const char *reason;
 	char message[MESSAGE_MAX];
@@ -80,17 +82,16 @@ static void add_times(cJSON *object, const struct event *event)
 	cJSON_AddNumberToObject(object, "count", event->count);
 }
 
-static void add_object(cJSON *root, const struct events *events, const struct event *event)
+static void add_object(cJSON *root, const struct event *event)
 {
 	cJSON *object = cJSON_AddObjectToObject(root, "involvedObject");
 
-	cJSON_AddStringToObject(object, "apiVersion", "v1");
-	cJSON_AddStringToObject(object, "kind", *event->uid ? "Pod" : "Node");
-	if (*event->uid)
+	cJSON_AddStringToObject(object, "apiVersion", event->object.api_version);
+	cJSON_AddStringToObject(object, "kind", event->object.kind);
+	if (event->in_namespace)
 		cJSON_AddStringToObject(object, "namespace", event->namespace_);
-	cJSON_AddStringToObject(object, "name", event->object);
-	/* kubectl finds a node's events by its name in this field, as in the kubelet's events. */
-	cJSON_AddStringToObject(object, "uid", *event->uid ? event->uid : events->node);
+	cJSON_AddStringToObject(object, "name", event->object.name);
+	cJSON_AddStringToObject(object, "uid", event->object.uid);
 }
 
 static cJSON *describe(const struct events *events, const struct event *event)
@@ -103,7 +104,7 @@ static cJSON *describe(const struct events *events, const struct event *event)
 	part = cJSON_AddObjectToObject(root, "metadata");
 	cJSON_AddStringToObject(part, "name", event->name);
 	cJSON_AddStringToObject(part, "namespace", event->namespace_);
-	add_object(root, events, event);
+	add_object(root, event);
 	cJSON_AddStringToObject(root, "type", event->type == EVENT_WARNING ? "Warning" : "Normal");
 	cJSON_AddStringToObject(root, "reason", event->reason);
 	cJSON_AddStringToObject(root, "message", event->message);
@@ -209,33 +210,24 @@ static struct event *add(struct events *events, const char *key, const struct ev
 	*event = *as;
 	event->events = events;
 	snprintf(event->key, sizeof(event->key), "%s", key);
-	snprintf(event->name, sizeof(event->name), "%.*s.%016llx", name_size(event->object),
-		 event->object, (unsigned long long)(events->names++));
+	snprintf(event->name, sizeof(event->name), "%.*s.%016llx", name_size(event->object.name),
+		 event->object.name, (unsigned long long)(events->names++));
 	event->first = time(NULL);
 	HASH_ADD_STR(events->all, key, event);
 	return event;
 }
 
-void events_tell(struct events *events, const struct pod *pod, enum event_type type,
-		 const char *reason, const char *format, ...)
+/* @as: its type, reason and object. */
+static void tell(struct events *events, struct event *as, const char *format, va_list args)
 {
-	struct event fresh = {.type = type, .reason = reason}, *event;
-	char key[sizeof(fresh.key)];
-	va_list args;
+	char key[sizeof(as->key)];
+	struct event *event;
 
-	if (!events)
-		return;
-	va_start(args, format);
-	vsnprintf(fresh.message, sizeof(fresh.message), format, args);
-	va_end(args);
-	snprintf(fresh.uid, sizeof(fresh.uid), "%s", pod ? pod->uid : "");
-	snprintf(fresh.namespace_, sizeof(fresh.namespace_), "%s",
-		 pod ? pod->namespace_ : "default");
-	snprintf(fresh.object, sizeof(fresh.object), "%s", pod ? pod->name : events->node);
-	snprintf(key, sizeof(key), "%s %s %s", fresh.uid, reason, fresh.message);
+	vsnprintf(as->message, sizeof(as->message), format, args);
+	snprintf(key, sizeof(key), "%s %s %s", as->object.uid, as->reason, as->message);
 	HASH_FIND_STR(events->all, key, event);
 	if (!event)
-		event = add(events, key, &fresh);
+		event = add(events, key, as);
 	if (!event)
 		return;
 	event->count++;
@@ -244,6 +236,47 @@ void events_tell(struct events *events, const struct pod *pod, enum event_type t
 	if (!events->flushing)
 		loop_timer_set(&events->flush, 0, 0);
 	events->flushing = true;
+}
+
+static void set_namespace(struct event *event, const struct pod *pod)
+{
+	event->in_namespace = pod != NULL;
+	snprintf(event->namespace_, sizeof(event->namespace_), "%s",
+		 pod ? pod->namespace_ : "default");
+}
+
+void events_tell(struct events *events, const struct pod *pod, enum event_type type,
+		 const char *reason, const char *format, ...)
+{
+	struct event fresh = {
+		.type = type, .reason = reason, .object = {.api_version = "v1", .kind = "Node"}};
+	va_list args;
+
+	if (!events)
+		return;
+	if (pod)
+		strcpy(fresh.object.kind, "Pod");
+	snprintf(fresh.object.uid, sizeof(fresh.object.uid), "%s", pod ? pod->uid : events->node);
+	snprintf(fresh.object.name, sizeof(fresh.object.name), "%s",
+		 pod ? pod->name : events->node);
+	set_namespace(&fresh, pod);
+	va_start(args, format);
+	tell(events, &fresh, format, args);
+	va_end(args);
+}
+
+void events_tell_owner(struct events *events, const struct pod *pod, enum event_type type,
+		       const char *reason, const char *format, ...)
+{
+	struct event fresh = {.type = type, .reason = reason, .object = pod->owner};
+	va_list args;
+
+	if (!events || !*pod->owner.uid)
+		return;
+	set_namespace(&fresh, pod);
+	va_start(args, format);
+	tell(events, &fresh, format, args);
+	va_end(args);
 }
 
 uint64_t events_dropped(const struct events *events)

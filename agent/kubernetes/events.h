@@ -1,4 +1,4 @@
-/* Kubernetes events about pods and the node (`kubectl describe` shows them).
+/* Kubernetes events about pods, their controllers and the node (`kubectl describe` shows them).
  *
  * A repeated event is the same event with a higher count. Rates: at most EVENTS_BURST events at
  * once, then one per EVENTS_INTERVAL_NS; the count of one event is sent once per EVENTS_REPEAT_NS.
@@ -32,6 +32,10 @@ void events_free(struct events *events);
  */
 void events_tell(struct events *events, const struct pod *pod, enum event_type type,
 		 const char *reason, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The same about the controller of @pod, like a ReplicaSet; nothing if the pod has none. */
+void events_tell_owner(struct events *events, const struct pod *pod, enum event_type type,
+		       const char *reason, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 /* The number of dropped events. */
 uint64_t events_dropped(const struct events *events);

@@ -91,16 +91,106 @@ static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 		memcpy(pod->cgroup_uid, pod->uid, sizeof(pod->uid));
 }
 
-static void copy_note(char *out, size_t size, const cJSON *notes, const char *name)
+const char *pod_note_name(const struct pod_names *names, enum pod_note note)
 {
-	const char *text = member_text(notes, name);
+	const char *const list[POD_NOTES] = {
+		[NOTE_PRIORITY] = names->priority,
+		[NOTE_LATENCY_SLO] = names->latency_slo,
+		[NOTE_MEMORY] = names->memory,
+		[NOTE_WEIGHT] = names->weight,
+	};
 
-	if (text)
-		snprintf(out, size, "%s", text);
+	return list[note];
 }
 
-/* Whole GPUs count as 100. 0: the container asks for no share. */
-static uint32_t container_share(const cJSON *container, const char *resource)
+static void copy_notes(struct pod *pod, const cJSON *notes, const cJSON *labels,
+		       const struct pod_names *names)
+{
+	char *const values[POD_NOTES] = {
+		[NOTE_PRIORITY] = pod->priority,
+		[NOTE_LATENCY_SLO] = pod->latency_slo,
+		[NOTE_MEMORY] = pod->memory,
+		[NOTE_WEIGHT] = pod->weight,
+	};
+
+	for (enum pod_note note = 0; note < POD_NOTES; note++) {
+		const char *name = pod_note_name(names, note), *text = member_text(notes, name);
+		if (text && strlen(text) >= POD_NOTE_MAX)
+			snprintf(values[note], POD_NOTE_MAX, "%.*s...", POD_NOTE_MAX - 4, text);
+		else if (text)
+			snprintf(values[note], POD_NOTE_MAX, "%s", text);
+		if (text && !*text)
+			pod->empty_notes |= 1u << note;
+		if (member_text(labels, name))
+			pod->labels_like_note |= 1u << note;
+	}
+}
+
+static bool is_note(const char *name, const struct pod_names *names)
+{
+	for (enum pod_note note = 0; note < POD_NOTES; note++)
+		if (strcmp(name, pod_note_name(names, note)) == 0)
+			return true;
+	return false;
+}
+
+/* A misspelt name is in the same domain. */
+static void copy_unknown(struct pod *pod, const cJSON *notes, const struct pod_names *names)
+{
+	const char *slash = strchr(names->priority, '/');
+	size_t n = slash ? (size_t)(slash - names->priority) + 1 : 0, kept = 0;
+	const cJSON *note;
+
+	if (!n)
+		return;
+	cJSON_ArrayForEach(note, notes)
+	{
+		if (kept < POD_UNKNOWN_MAX && strncmp(note->string, names->priority, n) == 0 &&
+		    !is_note(note->string, names))
+			snprintf(pod->unknown[kept++], sizeof(pod->unknown[0]), "%s", note->string);
+	}
+}
+
+static void copy_owner(struct pod_owner *out, const cJSON *meta)
+{
+	const cJSON *owner;
+
+	cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(meta, "ownerReferences"))
+	{
+		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")))
+			continue;
+		if (!copy_member(out->api_version, sizeof(out->api_version), owner, "apiVersion") ||
+		    !copy_member(out->kind, sizeof(out->kind), owner, "kind") ||
+		    !copy_member(out->name, sizeof(out->name), owner, "name") ||
+		    !copy_member(out->uid, sizeof(out->uid), owner, "uid"))
+			*out = (struct pod_owner){0};
+		return;
+	}
+}
+
+static void copy_text(char *out, size_t size, const cJSON *object, const char *name)
+{
+	const char *text = member_text(object, name);
+
+	snprintf(out, size, "%s", text ? text : "");
+}
+
+static void copy_status(struct pod *pod, const cJSON *status)
+{
+	const char *phase = member_text(status, "phase");
+
+	pod->qos = container_qos_parse(member_text(status, "qosClass"));
+	if (phase && strcmp(phase, "Succeeded") == 0)
+		pod->phase = POD_SUCCEEDED;
+	if (!phase || strcmp(phase, "Failed") != 0)
+		return;
+	pod->phase = POD_FAILED;
+	copy_text(pod->status_reason, sizeof(pod->status_reason), status, "reason");
+	copy_text(pod->status_message, sizeof(pod->status_message), status, "message");
+}
+
+/* What a container asks for. The API server writes 1000 as `1k`. 0: nothing, or malformed. */
+static uint32_t container_request(const cJSON *container, const char *resource)
 {
 	const cJSON *resources = cJSON_GetObjectItemCaseSensitive(container, "resources");
 	const cJSON *limits = cJSON_GetObjectItemCaseSensitive(resources, "limits");
@@ -109,15 +199,21 @@ static uint32_t container_share(const cJSON *container, const char *resource)
 
 	if (!text || *text < '0' || *text > '9')
 		return 0;
-	unsigned long share = strtoul(text, &end, 10);
-	/* The API server writes 1000 as `1k`. */
-	if (share && *end && strchr("kMGTPE", *end) && !end[1])
-		return 100;
-	return *end ? 0 : share < 100 ? (uint32_t)share : 100;
+	unsigned long request = strtoul(text, &end, 10);
+	if (*end == 'k' && !end[1] && request <= UINT32_MAX / 1000)
+		return (uint32_t)request * 1000;
+	if (request && *end && strchr("kMGTPE", *end) && !end[1])
+		return UINT32_MAX;
+	return *end ? 0 : (uint32_t)smaller(request, UINT32_MAX);
 }
 
-static void copy_share(struct pod *pod, const char *container, uint32_t share)
+static void copy_share(struct pod *pod, const char *container, uint32_t request)
 {
+	/* Whole GPUs count as 100. */
+	uint32_t share = request < 100 ? request : 100;
+
+	if (request > pod->request)
+		pod->request = request;
 	for (size_t i = 0; container && i < pod->n_containers; i++)
 		if (strcmp(pod->containers[i].name, container) == 0)
 			pod->containers[i].share = share;
@@ -134,7 +230,7 @@ static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource
 		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
 		{
 			copy_share(pod, member_text(container, "name"),
-				   container_share(container, resource));
+				   container_request(container, resource));
 		}
 	}
 }
@@ -160,11 +256,10 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	}
 	copy_cgroup_uid(pod, notes);
 	copy_member(pod->priority_class, sizeof(pod->priority_class), spec, "priorityClassName");
-	copy_note(pod->priority, sizeof(pod->priority), notes, names->priority);
-	copy_note(pod->latency_slo, sizeof(pod->latency_slo), notes, names->latency_slo);
-	copy_note(pod->memory, sizeof(pod->memory), notes, names->memory);
-	copy_note(pod->weight, sizeof(pod->weight), notes, names->weight);
-	pod->qos = container_qos_parse(member_text(status, "qosClass"));
+	copy_notes(pod, notes, cJSON_GetObjectItemCaseSensitive(meta, "labels"), names);
+	copy_unknown(pod, notes, names);
+	copy_owner(&pod->owner, meta);
+	copy_status(pod, status);
 	copy_containers(pod, status, room);
 	copy_shares(pod, spec, names->share);
 	*out = pod;

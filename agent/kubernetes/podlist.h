@@ -10,6 +10,18 @@
 #include <stdint.h>
 
 #define PODLIST_CONTAINERS_MAX 128
+#define POD_NOTE_MAX           32 /* of an annotation's value, with NUL */
+#define POD_UNKNOWN_MAX        4  /* unknown annotations that are kept */
+
+/* The annotations that Weir reads. */
+enum pod_note { NOTE_PRIORITY, NOTE_LATENCY_SLO, NOTE_MEMORY, NOTE_WEIGHT, POD_NOTES };
+
+enum pod_phase { POD_ALIVE, POD_SUCCEEDED, POD_FAILED };
+
+/* The controller that created a pod, like a ReplicaSet. All empty: none. */
+struct pod_owner {
+	char api_version[64], kind[64], name[254], uid[64];
+};
 
 struct pod_container {
 	char id[80]; /* as in struct container_identity */
@@ -24,18 +36,28 @@ struct pod {
 	char namespace_[64];
 	char name[254];
 	char priority_class[254]; /* empty: none */
-	char priority[32];        /* value of the annotation, truncated; empty: none */
-	char latency_slo[32];     /* the same */
-	char memory[32];          /* the same */
-	char weight[32];          /* the same */
+	/* Values of annotations; empty: none. A longer value is cut, ends in `...` and so is never
+	 * valid. */
+	char priority[POD_NOTE_MAX], latency_slo[POD_NOTE_MAX], memory[POD_NOTE_MAX],
+		weight[POD_NOTE_MAX];
+	uint32_t empty_notes;      /* bits by enum pod_note: there, but with an empty value */
+	uint32_t labels_like_note; /* bits: a label has the name of this annotation */
+	/* Annotations in the domain of `weir.dev/priority` that Weir does not know. */
+	char unknown[POD_UNKNOWN_MAX][80];
 	uint32_t least_share; /* the smallest share of its containers; 0: none asks for a share */
+	uint32_t request;     /* the largest request of a container, as written: 300 is 3 GPUs */
 	enum container_qos qos;
+	enum pod_phase phase;
+	char status_reason[64], status_message[256]; /* of a pod that failed; may be cut */
+	struct pod_owner owner;
 	size_t n_containers;
 	struct pod_container containers[];
 };
 
 /* NULL: no such container, or not reported yet. */
 const struct pod_container *pod_container(const struct pod *pod, const char *id);
+/* The name of an annotation in @names. */
+const char *pod_note_name(const struct pod_names *names, enum pod_note note);
 bool pod_equal(const struct pod *a, const struct pod *b);
 
 /* One page of a list. */

@@ -509,6 +509,13 @@ const struct pod *pods_search(const struct pods *p, bool (*is)(const struct pod 
 	return NULL;
 }
 
+void pods_each(const struct pods *p, void (*each)(void *userdata, const struct pod *pod),
+	       void *userdata)
+{
+	for (const struct entry *entry = p->table; entry; entry = entry->hh.next)
+		each(userdata, entry->pod);
+}
+
 void pods_hurry(struct pods *p)
 {
 	uint64_t now = loop_now(), due = p->started + RETRY_FIRST_NS;

@@ -36,6 +36,9 @@ static inline const struct pod *pods_of(struct pods *pods,
 /* The first pod for which @is returns true, or NULL. Valid until the handler returns to the loop.
  */
 const struct pod *pods_search(const struct pods *pods, bool (*is)(const struct pod *pod));
+/* Calls @each for every pod, which must not call other functions of this file. */
+void pods_each(const struct pods *pods, void (*each)(void *userdata, const struct pod *pod),
+	       void *userdata);
 /* Shortens a pause before the next list or watch: a caller waits for news. */
 void pods_hurry(struct pods *pods);
 /* True: the watch is open. An unknown pod then does not exist, or is very new. */

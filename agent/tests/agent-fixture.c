@@ -62,6 +62,16 @@ const struct pod *__wrap_pods_search(const struct pods *pods, bool (*is)(const s
 	return known_pod && is(known_pod) ? known_pod : NULL;
 }
 
+void __wrap_pods_each(const struct pods *pods, void (*each)(void *, const struct pod *),
+		      void *userdata);
+void __wrap_pods_each(const struct pods *pods, void (*each)(void *, const struct pod *),
+		      void *userdata)
+{
+	(void)pods;
+	if (known_pod)
+		each(userdata, known_pod);
+}
+
 bool __wrap_pods_connected(const struct pods *pods);
 bool __wrap_pods_connected(const struct pods *pods)
 {

@@ -343,6 +343,64 @@ static void test_control(void **state)
 	fake_leave(&fake);
 }
 
+/* A pod whose annotations do not hold: in metrics, status, its table, and in words. */
+static void test_problems_of_a_pod(void **state)
+{
+	static char answer[65536];
+
+	(void)state;
+	agent_deinit(&agent);
+	rig_start(false);
+	known_pod = calloc(1, sizeof(*known_pod) + sizeof(known_pod->containers[0]));
+	assert_non_null(known_pod);
+	strcpy(known_pod->uid, "u-1");
+	strcpy(known_pod->namespace_, "default");
+	strcpy(known_pod->name, "web");
+	strcpy(known_pod->priority, "high");
+	known_pod->qos = CONTAINER_QOS_BEST_EFFORT;
+	strcpy(known_pod->unknown[0], "weir.dev/prio");
+	known_pod->n_containers = 1;
+	strcpy(known_pod->containers[0].id, "c0ffee");
+	strcpy(known_pod->containers[0].name, "main");
+	known_pod->containers[0].share = known_pod->least_share = known_pod->request = 30;
+	next_identity = (struct container_identity){.in_pod = true,
+						    .qos = CONTAINER_QOS_BEST_EFFORT,
+						    .pod_uid = "u-1",
+						    .container_id = "c0ffee",
+						    .cgroup = "/kubepods"};
+	tell_changed(&agent);
+	ask("{\"command\": \"explain\", \"pod\": \"web\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "no process of it has called CUDA"));
+	struct fake fake = fake_join(0);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "weir_pod_problems{namespace=\"default\",pod=\"web\","
+				       "subject=\"weir.dev/priority\",problem=\"refused\"} 1\n"));
+	assert_non_null(strstr(answer, "subject=\"weir.dev/prio\",problem=\"invalid\"} 1\n"));
+	assert_non_null(strstr(answer, "weir_pods_refused_total 0\n"));
+	ask("{\"command\": \"status\"}\n", answer, sizeof(answer));
+	cJSON *json = cJSON_Parse(answer);
+	const cJSON *pods = cJSON_GetObjectItem(json, "pods");
+	const cJSON *client = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "clients"), 0);
+	assert_int_equal(cJSON_GetArraySize(pods), 1);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(client, "problems")), 2);
+	cJSON_Delete(json);
+	ask("{\"command\": \"explain\", \"pod\": \"default/web\"}\n", answer, sizeof(answer));
+	assert_non_null(strstr(answer, "asks for 30 of the 100 weir.dev/gpu-share of one GPU\\n"));
+	assert_non_null(strstr(answer, "\\nweir.dev/priority 'high' refused: the pod has level "
+				       "low (QoS class BestEffort)"));
+	assert_non_null(strstr(answer, "\\nweir.dev/prio is no annotation of Weir"));
+	assert_non_null(strstr(answer, "container main: level low, by "));
+	ask("{\"command\": \"explain\", \"pod\": \"other/web\"}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"error\":\"no such pod on this node\"}");
+	ask("{\"command\": \"explain\", \"pod\": 7}\n", answer, sizeof(answer));
+	assert_string_equal(answer, "{\"error\":\"expected the name of a pod\"}");
+	fake_leave(&fake);
+	free(take(known_pod));
+	tell_changed(&agent);
+	rig_fetch("/metrics", answer, sizeof(answer));
+	assert_null(strstr(answer, "weir_pod_problems{"));
+}
+
 /* One invalid byte makes Prometheus refuse the page, and JSON parsers refuse the answer. */
 static bool is_utf8(const char *text)
 {
@@ -549,6 +607,7 @@ int main(void)
 		AGENT_TEST(test_http_slow_everywhere),
 		AGENT_TEST(test_http_slow_together),
 		AGENT_TEST(test_control),
+		AGENT_TEST(test_problems_of_a_pod),
 		AGENT_TEST(test_names_of_any_bytes),
 		AGENT_TEST(test_words_of_any_language),
 		AGENT_TEST(test_file_changes_at_start),

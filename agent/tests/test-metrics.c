@@ -246,6 +246,15 @@ static void test_table(void **state)
 			       "  held    1.500 s   1000000"));
 	assert_non_null(strstr(text, "uid 5   sh"));
 	free(text);
+	text = table("{\"clients\":[{\"gpu\":\"GPU-a\",\"reason\":\"QoS\",\"problems\":["
+		     "{\"subject\":\"weir.dev/priority\",\"problem\":\"refused\"},"
+		     "{\"subject\":\"weir.dev/weight\",\"problem\":\"invalid\"}]}],"
+		     "\"pods\":[{\"namespace\":\"ns\",\"pod\":\"web\",\"problems\":["
+		     "{\"subject\":\"weir.dev/weight\",\"message\":\"'\\u001b' is no weight\"}]}]}",
+		     TABLE_STATUS);
+	assert_non_null(strstr(text, "GPU-a  QoS; weir.dev/weight invalid\n"));
+	assert_non_null(strstr(text, "pod ns/web: weir.dev/weight '?' is no weight\n"));
+	free(text);
 	text = table("{}", TABLE_STATUS);
 	assert_non_null(strstr(text, "no clients"));
 	free(text);

@@ -79,7 +79,46 @@ static void reads_a_pod(void **state)
 	assert_int_equal(pod_container(pod, "bbb")->share, 100);
 	assert_string_equal(pod_container(pod, "bbb")->name, "first");
 	assert_null(pod_container(pod, "ccc"));
+	assert_int_equal(pod->request, 300);
+	assert_int_equal(pod->phase, POD_ALIVE);
+	assert_string_equal(pod->owner.uid, "");
+	assert_string_equal(pod->unknown[0], "");
+	assert_int_equal(pod->empty_notes | pod->labels_like_note, 0);
 	podlist_deinit(&l);
+}
+
+#define ODD                                                                                       \
+	"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"uid\":\"u\",\"namespace\":\"n\","        \
+	"\"name\":\"p\",\"labels\":{\"weir.dev/memory\":\"8Gi\",\"app\":\"x\"},"                  \
+	"\"ownerReferences\":[{\"kind\":\"Other\"},{\"controller\":true,"                         \
+	"\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web-1\",\"uid\":\"r\"}],"  \
+	"\"annotations\":{\"weir.dev/priority\":\"\",\"weir.dev/prio\":\"high\",\"a.b/c\":\"d\"," \
+	"\"weir.dev/weight\":\"000000000000000000000000000000000007\"}},"                         \
+	"\"status\":{\"phase\":\"Failed\",\"reason\":\"Because\",\"message\":\"of this\"}}}"
+
+/* What cannot be right is kept, so that somebody can be told. */
+static void keeps_what_is_odd(void **state)
+{
+	struct podlist_event e;
+
+	(void)state;
+	assert_int_equal(event(&e, ODD), 0);
+	const struct pod *pod = e.pod;
+	assert_int_equal(pod->empty_notes, 1u << NOTE_PRIORITY);
+	assert_int_equal(pod->labels_like_note, 1u << NOTE_MEMORY);
+	assert_string_equal(pod->memory, "");
+	assert_string_equal(pod->unknown[0], "weir.dev/prio");
+	assert_string_equal(pod->unknown[1], "");
+	/* Cut, it would be another number. */
+	assert_string_equal(pod->weight, "0000000000000000000000000000...");
+	assert_int_equal(pod->phase, POD_FAILED);
+	assert_string_equal(pod->status_reason, "Because");
+	assert_string_equal(pod->status_message, "of this");
+	assert_string_equal(pod->owner.api_version, "apps/v1");
+	assert_string_equal(pod->owner.kind, "ReplicaSet");
+	assert_string_equal(pod->owner.name, "web-1");
+	assert_string_equal(pod->owner.uid, "r");
+	podlist_event_deinit(&e);
 }
 
 /* The API server writes quantities in their shortest form. */
@@ -212,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_pod),
+		cmocka_unit_test(keeps_what_is_odd),
 		cmocka_unit_test(reads_shares),
 		cmocka_unit_test(knows_static_pods_by_their_hash),
 		cmocka_unit_test(skips_malformed_pods),

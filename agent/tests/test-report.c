@@ -2,6 +2,7 @@
  */
 #include "config/config.h"
 #include "daemon/fault-domain.h"
+#include "daemon/pod-report.h"
 #include "kubernetes/events.h"
 #include "kubernetes/labels.h"
 #include "kubernetes/pods.h"
@@ -233,6 +234,27 @@ static void a_nodes_event_is_in_the_default_namespace(void **state)
 	cJSON_Delete(json);
 }
 
+/* A pod that is replaced at once takes its events with it. */
+static void a_pods_controller_has_events(void **state)
+{
+	(void)state;
+	events_tell_owner(client.events, pod, EVENT_WARNING, "Because", "of this");
+	run_until(0);
+	pod->owner = (struct pod_owner){"apps/v1", "ReplicaSet", "web-1", "r-1"};
+	events_tell_owner(client.events, pod, EVENT_WARNING, "Because", "of this");
+	events_tell_owner(client.events, pod, EVENT_WARNING, "Because", "of this");
+	run_until(1);
+	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/ns/events");
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	expect(json, "involvedObject", "apiVersion", "apps/v1");
+	expect(json, "involvedObject", "kind", "ReplicaSet");
+	expect(json, "involvedObject", "namespace", "ns");
+	expect(json, "involvedObject", "name", "web-1");
+	expect(json, "involvedObject", "uid", "r-1");
+	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 2);
+	cJSON_Delete(json);
+}
+
 static void repetitions_are_one_event(void **state)
 {
 	(void)state;
@@ -344,6 +366,98 @@ const struct pod *__wrap_pods_find(struct pods *pods, const char *uid)
 	return pod;
 }
 
+void __wrap_pods_each(const struct pods *pods, void (*each)(void *, const struct pod *),
+		      void *userdata);
+void __wrap_pods_each(const struct pods *pods, void (*each)(void *, const struct pod *),
+		      void *userdata)
+{
+	(void)pods;
+	if (*pod->uid)
+		each(userdata, pod);
+}
+
+static void expect_reason(size_t n, const char *reason)
+{
+	cJSON *json = cJSON_Parse(server.seen[n].body);
+
+	expect(json, "reason", NULL, reason);
+	cJSON_Delete(json);
+}
+
+static struct config config; /* of the agent: no namespace may raise */
+
+static struct pod_report start_report(struct gpu *const *gpus)
+{
+	config.kubernetes.names =
+		(struct pod_names){"w/priority", "w/slo", "w/memory", "w/weight", "w/share"};
+	config.kubernetes.node = client.node;
+	pod->qos = CONTAINER_QOS_BEST_EFFORT;
+	pod->least_share = pod->request = 30;
+	return (struct pod_report){.config = &config,
+				   .gpus = gpus,
+				   .pods = (struct pods *)&config, /* never looked at */
+				   .events = client.events};
+}
+
+static void a_pods_problems_are_told_once(void **state)
+{
+	struct gpu *none = NULL;
+	struct pod_report report = start_report(&none);
+
+	(void)state;
+	pod_report_look(&report);
+	run_until(0);
+	strcpy(pod->priority, "high");
+	pod_report_look(&report);
+	pod_report_look(&report);
+	run_until(1);
+	expect_reason(0, "AnnotationRefused");
+	strcpy(pod->weight, "many");
+	strcpy(pod->priority, "low");
+	pod_report_look(&report);
+	run_until(2);
+	expect_reason(1, "AnnotationInvalid");
+	/* The same again after it was right is new, and so is the next pod of this name. */
+	*pod->weight = '\0';
+	pod_report_look(&report);
+	strcpy(pod->weight, "more");
+	pod_report_look(&report);
+	run_until(3);
+	*pod->uid = '\0';
+	pod_report_look(&report);
+	assert_null(report.all);
+	pod_report_deinit(&report);
+}
+
+/* One event on the controller of all refused pods, and the pods are counted. */
+static void refused_pods_are_told_to_their_controller(void **state)
+{
+	struct gpu *none = NULL;
+	struct pod_report report = start_report(&none);
+
+	(void)state;
+	pod->owner = (struct pod_owner){"apps/v1", "ReplicaSet", "web-1", "r-1"};
+	pod->phase = POD_FAILED;
+	strcpy(pod->status_reason, "UnexpectedAdmissionError");
+	strcpy(pod->status_message, "Allocate failed due to rpc error: code = ResourceExhausted "
+				    "desc = w/share: no GPU had 50 free, which is unexpected");
+	for (int i = 0; i < 3; i++) {
+		snprintf(pod->uid, sizeof(pod->uid), "u-%d", i);
+		pod_report_look(&report);
+		pod_report_look(&report);
+	}
+	assert_int_equal(report.n_refused, 3);
+	run_until(1);
+	cJSON *json = cJSON_Parse(server.seen[0].body);
+	expect(json, "involvedObject", "kind", "ReplicaSet");
+	expect(json, "reason", NULL, "GPUShareRefused");
+	expect(json, "message", NULL,
+	       "node n1 refused a pod: no GPU had 50 free, which is unexpected");
+	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 3);
+	cJSON_Delete(json);
+	pod_report_deinit(&report);
+}
+
 /* A GPU with a client of each of two pods. */
 static void pods_that_share_a_server_are_told_once(void **state)
 {
@@ -390,12 +504,15 @@ int main(void)
 		TEST(a_pods_event_has_what_kubectl_shows),
 		TEST(a_long_name_is_cut_well),
 		TEST(a_nodes_event_is_in_the_default_namespace),
+		TEST(a_pods_controller_has_events),
 		TEST(repetitions_are_one_event),
 		TEST(no_more_are_sent_at_once_than_allowed),
 		TEST(a_server_in_trouble_is_asked_again),
 		TEST(a_refused_event_is_dropped),
 		TEST(labels_are_set_and_taken_away),
 		TEST(a_label_value_is_made_valid),
+		TEST(a_pods_problems_are_told_once),
+		TEST(refused_pods_are_told_to_their_controller),
 		TEST(pods_that_share_a_server_are_told_once),
 		TEST(works_without_events_and_labels),
 	};

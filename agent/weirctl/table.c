@@ -6,13 +6,13 @@
 
 #include "weir/base.h"
 
-#define CELL 64 /* with its NUL; longer texts are cut */
+#define CELL 160 /* with its NUL; longer texts are cut */
 
 #define BOTH (1u << TABLE_STATUS | 1u << TABLE_TOP)
 #define SUMS (1u << TABLE_STATUS)
 #define RATE (1u << TABLE_TOP)
 
-enum kind { TEXT, POD, CONTAINER, LEVEL, COUNT, SECONDS, PERCENT, MEBIBYTES };
+enum kind { TEXT, POD, CONTAINER, REASON, LEVEL, COUNT, SECONDS, PERCENT, MEBIBYTES };
 
 static const struct {
 	const char *title;
@@ -39,6 +39,7 @@ static const struct {
 	{"WAIT %", RATE, PERCENT, "waitShare"},
 	{"LAUNCHES/S", RATE, COUNT, "launchRate"},
 	{"GPU", BOTH, TEXT, "gpu"},
+	{"REASON", SUMS, REASON, "reason"},
 };
 
 #define COLUMNS countof(columns)
@@ -86,21 +87,43 @@ static void put_text(char *cell, enum kind kind, const char *key, const cJSON *c
 			 text_of(client, kind == CONTAINER && !in_pod ? "command" : key));
 }
 
+/* Why it has its level, and which other annotations do not hold. */
+static void put_reason(char *cell, const cJSON *client)
+{
+	int at = snprintf(cell, CELL, "%s", text_of(client, "reason"));
+	const cJSON *problem;
+
+	cJSON_ArrayForEach(problem, cJSON_GetObjectItem(client, "problems"))
+	{
+		const char *subject = text_of(problem, "subject");
+		if (at < CELL && !strstr(subject, "/priority"))
+			at += snprintf(cell + at, (size_t)(CELL - at), "; %s %s", subject,
+				       text_of(problem, "problem"));
+	}
+}
+
+/* The terminal must see no control characters. */
+static void make_printable(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
 static void fill_row(struct row *row, const cJSON *client)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
 		const cJSON *item = cJSON_GetObjectItem(client, columns[i].key);
 		char *cell = row->cell[i];
-		if (columns[i].kind <= CONTAINER)
+		if (columns[i].kind == REASON)
+			put_reason(cell, client);
+		else if (columns[i].kind <= CONTAINER)
 			put_text(cell, columns[i].kind, columns[i].key, client);
 		else if (cJSON_IsNumber(item))
 			put_number(cell, columns[i].kind, item->valuedouble);
 		if (!*cell)
 			snprintf(cell, CELL, "-");
-		/* The terminal must see no control characters. */
-		for (char *c = cell; *c; c++)
-			if ((unsigned char)*c < 0x20 || *c == 0x7f)
-				*c = '?';
+		make_printable(cell);
 	}
 }
 
@@ -110,14 +133,33 @@ static void print_row(FILE *out, const struct row *row, const int *widths, enum 
 
 	for (size_t i = 0; i < COLUMNS; i++) {
 		int width = columns[i].kind > LEVEL ? widths[i] : -widths[i];
-		if (i == COLUMNS - 1)
-			width = 0;
 		if (!(columns[i].views & 1u << view))
 			continue;
+		if (i == COLUMNS - 1 || (view == TABLE_TOP && i == COLUMNS - 2))
+			width = 0;
 		fprintf(out, "%s%*s", between, width, row->cell[i]);
 		between = "  ";
 	}
 	fputc('\n', out);
+}
+
+/* Also those without a client. */
+static void print_problems(FILE *out, const cJSON *status)
+{
+	const cJSON *pod, *problem;
+	char line[1024];
+
+	cJSON_ArrayForEach(pod, cJSON_GetObjectItem(status, "pods"))
+	{
+		cJSON_ArrayForEach(problem, cJSON_GetObjectItem(pod, "problems"))
+		{
+			snprintf(line, sizeof(line), "pod %s/%s: %s %s", text_of(pod, "namespace"),
+				 text_of(pod, "pod"), text_of(problem, "subject"),
+				 text_of(problem, "message"));
+			make_printable(line);
+			fprintf(out, "%s\n", line);
+		}
+	}
 }
 
 void table_print(FILE *out, const cJSON *status, enum table_view view)
@@ -143,4 +185,6 @@ void table_print(FILE *out, const cJSON *status, enum table_view view)
 		print_row(out, &rows[row], widths, view);
 	if (n == 1)
 		fputs("no clients\n", out);
+	if (view == TABLE_STATUS)
+		print_problems(out, status);
 }

@@ -257,6 +257,14 @@ static int run_trace(struct arguments *arguments)
 	return ask_and_print(arguments, request, "trace", "");
 }
 
+static int run_explain(struct arguments *arguments)
+{
+	cJSON *request = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(request, "pod", arguments->operand);
+	return ask_and_print(arguments, request, "text", "");
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct arguments *arguments);
@@ -265,7 +273,7 @@ static const struct {
 	{"status", run_status, false, false}, {"top", run_top, false, false},
 	{"policy", run_policy, true, false},  {"hold", run_hold, true, true},
 	{"release", run_release, true, true}, {"trace", run_trace, false, false},
-	{"health", run_health, false, false},
+	{"health", run_health, false, false}, {"explain", run_explain, true, true},
 };
 
 /* countof(commands): unknown. */
@@ -322,7 +330,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (commands[find_command(arguments->command)].must_operand && !arguments->operand)
-			argp_error(state, "`%s` needs a client's number", arguments->command);
+			argp_error(state, "`%s` needs %s", arguments->command,
+				   strcmp(arguments->command, "explain") == 0
+					   ? "a pod's name"
+					   : "a client's number");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -343,7 +354,8 @@ static const struct argp_option options[] = {
 static const struct argp description = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease CLIENT\ntrace\nhealth",
+	.args_doc = "status\ntop\npolicy [NAME]\nhold CLIENT\nrelease "
+		    "CLIENT\ntrace\nhealth\nexplain [NAMESPACE/]POD",
 	.doc = "Controls the Weir agent of this node.\v"
 	       "status   show all clients of the GPUs\n"
 	       "top      show what clients do now, updated every second\n"
@@ -351,7 +363,8 @@ static const struct argp description = {
 	       "hold     keep a client from running\n"
 	       "release  let a held client run again\n"
 	       "trace    record what clients do, for weir-sim\n"
-	       "health   ask whether the agent answers within 3 s\n",
+	       "health   ask whether the agent answers within 3 s\n"
+	       "explain  say why a pod of this node is refused, has its level, or is slow\n",
 };
 
 int main(int argc, char **argv)

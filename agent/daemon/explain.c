@@ -1,0 +1,168 @@
+#include "daemon/explain.h"
+
+#include <string.h>
+
+#include "config/config.h"
+#include "kubernetes/pods.h"
+
+#include "weir/base.h"
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static void explain_request(FILE *out, const struct explain_input *input, const struct pod *pod)
+{
+	const char *resource = input->problems->config->kubernetes.names.share;
+	uint32_t n = pod->request;
+
+	if (!n)
+		fprintf(out, "asks for no %s: it has no part of a GPU\n", resource);
+	else if (n < 100)
+		fprintf(out, "asks for %u of the 100 %s of one GPU\n", n, resource);
+	else if (n % 100)
+		fprintf(out,
+			"asks for %u %s, which no node has: up to 99 of one GPU, or whole GPUs by "
+			"100\n",
+			n, resource);
+	else
+		fprintf(out, "asks for %u whole GPU%s, which it uses without Weir\n", n / 100,
+			n == 100 ? "" : "s");
+}
+
+static void explain_problems(FILE *out, const struct explain_input *input, const struct pod *pod)
+{
+	struct pod_problems problems;
+
+	pod_report_check(input->problems, &problems, pod);
+	for (size_t i = 0; i < problems.n; i++)
+		fprintf(out, "%s %s\n", problems.all[i].subject, problems.all[i].message);
+}
+
+/* The other clients for which @client waits now, by level. */
+static unsigned count_above(const struct client *client)
+{
+	unsigned n = 0;
+
+	for (const struct client *other = client->gpu->clients; other; other = other->gpu_next)
+		n += other->level > client->level && other->account.outstanding > 0;
+	return n;
+}
+
+static void explain_above(FILE *out, const struct client *client)
+{
+	unsigned told = 0;
+
+	fprintf(out, "    waits for %u client%s of higher levels with work:", count_above(client),
+		count_above(client) == 1 ? "" : "s");
+	for (const struct client *other = client->gpu->clients; other && told < 4;
+	     other = other->gpu_next) {
+		if (other->level <= client->level || !other->account.outstanding)
+			continue;
+		fprintf(out, "%s %s/%s (%s)", told++ ? "," : "", other->tenant->namespace_,
+			other->tenant->pod, config_level_name(other->level));
+	}
+	fputc('\n', out);
+}
+
+static void explain_client(FILE *out, const struct client *client)
+{
+	const uint64_t *total = client->account.own.total;
+	const struct weir_control_page *control = client->pages.control;
+
+	fprintf(out,
+		"  process %d on %s: %llu launches, %.1f s of GPU time, waited %.1f s in %llu "
+		"waits, %llu evictions\n",
+		(int)client->pid, client->gpu->id, (unsigned long long)total[ACCOUNT_LAUNCHES],
+		seconds(total[ACCOUNT_GPU_TIME]), seconds(total[ACCOUNT_WAIT_TIME]),
+		(unsigned long long)total[ACCOUNT_WAITS],
+		(unsigned long long)total[ACCOUNT_EVICTIONS]);
+	if (client->held_until)
+		fputs("    is held by hand (weirctl release)\n", out);
+	else if (atomic_load(&control->hold))
+		fputs("    is held: it is another client's turn among those of its level\n", out);
+	if (client->account.outstanding && count_above(client))
+		explain_above(out, client);
+	if (client->account.tuning)
+		fprintf(out, "    %u kernels are still being tuned\n", client->account.tuning);
+}
+
+static void explain_usage(FILE *out, const struct tenant *tenant, const struct usage *usage)
+{
+	if (usage->memory_limit)
+		fprintf(out, "  memory: %llu of %llu MiB\n",
+			(unsigned long long)(usage->memory_reserved >> 20),
+			(unsigned long long)(usage->memory_limit >> 20));
+	if (usage->memory_limit && usage->memory_reserved >= usage->memory_limit)
+		fputs("    at its limit: it gets no more until it has freed some\n", out);
+	if (usage->quotas.refused)
+		fprintf(out, "  refused %llu times: too many clients or memory accounts\n",
+			(unsigned long long)usage->quotas.refused);
+	if (tenant->slo)
+		fprintf(out, "  objective %.4g ms: %llu of %llu starts were late%s\n",
+			(double)tenant->slo / 1e6, (unsigned long long)usage->objective.late,
+			(unsigned long long)usage->objective.starts,
+			usage->objective.missed ? ", it is missed" : "");
+}
+
+static void explain_tenant(FILE *out, struct tenant *tenant)
+{
+	const struct client *client;
+
+	tenant_read(tenant);
+	fprintf(out, "container %s: level %s, by %s; weight %u\n", tenant->container,
+		config_level_name(tenant->level), tenant->reason, tenant->share);
+	for (const struct usage *usage = tenant->usages; usage; usage = usage->next)
+		explain_usage(out, tenant, usage);
+	for (client = tenant->clients; client; client = client->tenant_next)
+		explain_client(out, client);
+	if (!tenant->clients)
+		fputs("  no process of it uses a GPU now\n", out);
+}
+
+/* Of all clients of the GPUs, so that those above show their work. */
+static void read_all(const struct decider *decider)
+{
+	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next)
+		tenant_read(tenant);
+}
+
+static void explain_tenants(FILE *out, const struct explain_input *input, const struct pod *pod)
+{
+	struct decider *decider = input->decider;
+	unsigned n = 0;
+
+	decider_read_memory(decider);
+	read_all(decider);
+	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next) {
+		if (decider_pod(decider, tenant) != pod)
+			continue;
+		explain_tenant(out, tenant);
+		n++;
+	}
+	if (!n && pod->phase == POD_ALIVE && pod->least_share && pod->least_share < 100)
+		fputs("no process of it has called CUDA through libweir yet\n", out);
+}
+
+static void explain_state(FILE *out, const struct explain_input *input, const struct pod *pod)
+{
+	const char *resource = input->problems->config->kubernetes.names.share;
+	static const char *const phases[] = {[POD_ALIVE] = "is on this node",
+					     [POD_SUCCEEDED] = "has ended",
+					     [POD_FAILED] = "has failed"};
+
+	if (pod_refusal(pod, resource))
+		fprintf(out, "pod %s/%s was refused by this node\n", pod->namespace_, pod->name);
+	else
+		fprintf(out, "pod %s/%s %s%s%s\n", pod->namespace_, pod->name, phases[pod->phase],
+			*pod->status_reason ? ": " : "", pod->status_reason);
+}
+
+void explain_pod(FILE *out, const struct explain_input *input, const struct pod *pod)
+{
+	explain_state(out, input, pod);
+	explain_request(out, input, pod);
+	explain_problems(out, input, pod);
+	explain_tenants(out, input, pod);
+}
