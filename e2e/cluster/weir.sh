@@ -27,7 +27,7 @@ install_weir() {
     cat > "$W/agent.yaml" << Y
 socket: $W/tmpfs/run/agent.sock
 stateDir: $W/tmpfs/state
-metrics: {address: ""}
+metrics: {address: "127.0.0.1:9477"}
 control: {socket: $W/control.sock}
 kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
 levels:

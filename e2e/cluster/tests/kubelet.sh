@@ -17,6 +17,8 @@ W=${W:-$PWD/${B:-build}/kubelet}
 . "$here/gpus.sh"
 # shellcheck source-path=SCRIPTDIR source=../health.sh
 . "$here/health.sh"
+# shellcheck source-path=SCRIPTDIR source=../said.sh
+. "$here/said.sh"
 MEMORY_DEFAULT=share
 
 clients_seen() {
@@ -280,6 +282,8 @@ cases=(
     "restart_agent|the agent is killed and restarted under running pods"
     "killed|a pod killed in the middle of its kernels frees what it held within a second"
     "away|without the API server levels come from the QoS class, and are corrected later"
+    "annotations|each annotation that does not hold has an event, a metric and an explanation"
+    "requests|so has each request that is refused"
     "intruder|a container cannot write a read-only page, truncate one, or remove libweir or the socket"
     "unhealthy|an XID makes a GPU unhealthy and it recovers; node and pods get events"
     "reset_gpu|an uncontained memory error needs a reset; memory errors and the driver's recovery action count"
