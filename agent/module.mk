@@ -18,7 +18,7 @@ include agent/sim.mk
 LIBRARIES += agent
 COMPILER_SRC   := $(patsubst %,agent/compile/%.c,weir-compile assemble sandbox)
 agent_SRC      := $(filter-out $(COMPILER_SRC) agent/mps/weir-mps.c agent/daemon/main.c,\
-                  $(call agent-room,policy config kubernetes shm compile scheduler mps metrics daemon) \
+                  $(call agent-room,policy config kubernetes shm hardware compile scheduler mps metrics daemon) \
                   agent/weirctl/table.c agent/weirctl/top.c)
 agent_CPPFLAGS := -Iagent/include -isystem $(CUDA_HOME)/include
 AGENT_STATIC   := agent node base libweir-transform
@@ -61,7 +61,7 @@ MEMORY_TESTS := test-memory test-memory-limits
 WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares
-AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time \
+AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-slices test-channels \
                test-tenants test-metrics $(SCHEDULER_TESTS) test-accounts $(COMPILE_TESTS) test-cache test-mps test-file-watch $(WHOLE_AGENT)
 UNIT_TESTS  += $(AGENT_TESTS)
 define agent-test
@@ -72,6 +72,7 @@ $1_LIBS     := -lcmocka $(AGENT_LIBS)
 endef
 $(foreach n,$(AGENT_TESTS),$(eval $(call agent-test,$n)))
 test-accounts_LIBS += -lm
+test-channels_LDFLAGS := $(addprefix -Wl$(comma)--wrap=channel_group_,is_device set_slice get_slice stop gpu)
 $(foreach t,$(MEMORY_TESTS),$(eval $t_SRC += agent/tests/memory-fixture.c))
 $(foreach t,$(SCHEDULER_TESTS),$(eval $t_SRC += agent/tests/scheduler-world.c))
 $(foreach t,$(COMPILE_TESTS),$(eval $t_SRC += agent/tests/compile-service.c))

@@ -88,6 +88,20 @@ static void describe_blocking(cJSON *object, const struct client *client)
 }
 
 /* Of the whole container on this GPU. */
+static void describe_channels(cJSON *object, const struct client *client)
+{
+	const struct channels_client *channels = &client->channels;
+
+	cJSON_AddBoolToObject(object, "hardwarePreemption", channels->usable);
+	if (channels->usable)
+		add_number(object, "sliceMicroseconds",
+			   channels->slice ? channels->slice : CHANNELS_DEFAULT_SLICE);
+	if (channels->stopped)
+		cJSON_AddTrueToObject(object, "stopped");
+	if (channels->disobeyed)
+		add_number(object, "slicesChanged", channels->disobeyed);
+}
+
 static void describe_memory(cJSON *object, const struct client *client)
 {
 	const struct tenant *tenant = client->tenant;
@@ -173,6 +187,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	add_seconds(object, "speculativeDemandSeconds", total[ACCOUNT_SPECULATIVE_TIME]);
 	describe_predictions(object, client);
 	describe_blocking(object, client);
+	describe_channels(object, client);
 	add_deprecated(object);
 	return object;
 }

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "kubernetes/peer.h"
 #include "kubernetes/pods.h"
+#include "scheduler/preemption.h"
 #include "common/metric.h"
 
 #include "weir/base.h"
@@ -198,10 +199,32 @@ static int make_client(struct session *session, struct gpu *gpu)
 	return 0;
 }
 
+static void channels_changed(struct channels_client *channels)
+{
+	struct client *client = container_of(channels, struct client, channels);
+
+	if (channels->usable)
+		log_debug("client %llu has hardware preemption",
+			  (unsigned long long)client->number);
+	preemption_set_slices(client->gpu);
+}
+
+/* Takes @fd. */
+static void take_channels(const struct session *session, const struct channel_group *group, int fd)
+{
+	struct client *client = session->client;
+	struct gpu *gpu = client->gpu;
+
+	client->channels.changed = channels_changed;
+	channels_take(&gpu->channels, session->sessions->loop, gpu->uuid, &client->channels, group,
+		      fd);
+}
+
 static void free_client(struct sessions *sessions, struct client *client)
 {
 	struct tenant *tenant = client->tenant;
 
+	channels_forget(&client->channels);
 	client_read(client);
 	client_count_hold(client, false, loop_now());
 	scheduler_remove(client);
@@ -384,6 +407,9 @@ static void step(struct session *session, enum session_event event, struct packe
 	case SESSION_DO_COMPILE:
 		compile_ask(sessions->compile, &session->compile, packet->message.compile.id,
 			    take_fd(packet->fds[0]));
+		break;
+	case SESSION_DO_TAKE_CHANNELS:
+		take_channels(session, &packet->message.channels.group, take_fd(packet->fds[0]));
 		break;
 	case SESSION_DO_LOOK:
 		scheduler_hear(sessions->scheduler, session->client);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hardware/channels.h"
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
@@ -39,6 +40,7 @@ struct client {
 	uint64_t old_until;       /* until then its bit may be set at any level: the last agent's */
 
 	struct region_pages pages;
+	struct channels_client channels;
 	struct account_reader account;
 	struct run_queue_entry entry;
 	struct charge_state charge;
@@ -50,6 +52,7 @@ struct client {
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
+	uint64_t hold_began; /* 0: it is not held */
 };
 
 /* It reports that its kernels run beside other clients'. */

@@ -340,6 +340,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 
 void gpu_close(struct gpu *gpu)
 {
+	channels_deinit(&gpu->channels);
 	if (!gpu->open)
 		return;
 	deinit_parts(gpu);

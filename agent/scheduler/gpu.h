@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "hardware/channels.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
 #include "policy/run-queue.h"
@@ -56,6 +57,7 @@ struct gpu {
 	UT_hash_handle hh;
 
 	struct region region;
+	struct channels_gpu channels;
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
 	/* contention.c's. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "scheduler/contention.h"
+#include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -27,6 +28,8 @@ static void write_hold(struct client *client, bool wanted, uint64_t now)
 	client_count_hold(client, held, now);
 	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);
 	atomic_store(&control->hold, held);
+	client->hold_began = !held ? 0 : client->hold_began ? client->hold_began : now;
+	preemption_hold(client, client->hold_began, now);
 }
 
 static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -108,6 +111,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
+	preemption_set_slices(gpu);
 }
 
 static void charge_for_report(struct gpu *gpu, struct client *client, uint64_t now)

@@ -2,8 +2,10 @@
 #include "agent-fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,6 +91,31 @@ static void test_unknown_gpus_are_limited(void **state)
 		fake_leave(&fake);
 	}
 	assert_int_equal(agent.gpus.n, GPUS_MAX);
+}
+
+/* Descriptors that are no control device. The client stays, and the agent keeps none of them. */
+static void test_bad_channels(void **state)
+{
+	struct weir_channels message = {.group = {1, 2, 3, 1, {4}}};
+	struct fake fake = fake_join(1);
+	int bad[] = {open("/dev/null", O_RDWR), open("/dev/zero", O_PATH), eventfd(0, 0),
+		     fake_connect()};
+
+	(void)state;
+	weir_header_init(&message.header, WEIR_CHANNELS, sizeof(message));
+	for (size_t i = 0; i < countof(bad); i++) {
+		assert_int_equal(weir_message_send(fake.fd, &message, sizeof(message), &bad[i], 1),
+				 0);
+		rig_pump();
+		close(bad[i]);
+	}
+	char *status = rig_status();
+	assert_non_null(strstr(status, "\"hardwarePreemption\":false"));
+	free(status);
+	message.group.n_channels = CHANNEL_GROUP_CHANNELS + 1;
+	assert_int_equal(weir_message_send(fake.fd, &message, sizeof(message), &fake.fd, 1), 0);
+	rig_pump();
+	expect_refused(fake.fd, WEIR_REFUSED_MESSAGE);
 }
 
 static void test_limits(void **state)
@@ -293,6 +320,7 @@ int main(void)
 		AGENT_TEST(test_unknown_type),
 		AGENT_TEST(test_unknown_gpu),
 		AGENT_TEST(test_unknown_gpus_are_limited),
+		AGENT_TEST(test_bad_channels),
 		AGENT_TEST(test_limits),
 		AGENT_TEST(test_no_room_for_pages),
 		AGENT_TEST(test_unseen_process),

@@ -21,6 +21,7 @@ static const struct {
 	[WEIR_MEMORY] = {sizeof(struct weir_memory), 0, 0},
 	[WEIR_ACCOUNT] = {sizeof(struct weir_account), 2, 2},
 	[WEIR_WORK] = {sizeof(struct weir_work), 0, 0},
+	[WEIR_CHANNELS] = {sizeof(struct weir_channels), 1, 1},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -33,6 +34,8 @@ static size_t level_fds(unsigned level)
 
 static enum weir_check check_fields(union weir_message *message, size_t fds)
 {
+	uint32_t n;
+
 	switch (message->header.type) {
 	case WEIR_HELLO:
 		message->hello.library[sizeof(message->hello.library) - 1] = '\0';
@@ -53,6 +56,9 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 	case WEIR_MEMORY:
 	case WEIR_WORK:
 		return WEIR_CHECK_OK;
+	case WEIR_CHANNELS:
+		n = message->channels.group.n_channels;
+		return n && n <= CHANNEL_GROUP_CHANNELS ? WEIR_CHECK_OK : WEIR_CHECK_VALUE;
 	case WEIR_ACCOUNT:
 		return message->account.slot < WEIR_MEMORY_SLOTS ? WEIR_CHECK_OK : WEIR_CHECK_VALUE;
 	case WEIR_COMPILED:
@@ -84,7 +90,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_WORK)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_CHANNELS)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -1,10 +1,12 @@
 #include "client/link.h"
 
+#include "client/channels.h"
 #include "client/level-binding.h"
 #include "client/request.h"
 #include "client/worker.h"
 #include "memory/memory-ledger.h"
 #include "shim/connect.h"
+#include "shim/ioctl.h"
 #include "shim/thread.h"
 
 #include "weir/log.h"
@@ -19,7 +21,8 @@
 #define ANSWER_WITHIN 1000 /* ms, for the first connection, on an application's thread */
 #define RETRY_FIRST   (50 * NS_PER_MS) /* ns */
 #define RETRY_MAX     (400 * NS_PER_MS)
-#define WORK_EVERY    (2 * NS_PER_MS) /* ns: the agent delays a client that tells more often */
+#define WORK_EVERY    (2 * NS_PER_MS)  /* ns: the agent delays a client that tells more often */
+#define TELL_AGAIN    (10 * NS_PER_MS) /* ns, after the socket was full */
 
 struct link link_table[CLIENTS_MAX];
 
@@ -185,6 +188,7 @@ void link_open(struct client *client)
 	link->retry_at = link->retry_delay = 0;
 	pthread_mutex_lock(&state.lock);
 	link->socket = take_fd(socket);
+	link->welcome = true;
 	share_socket(link);
 	link->newest = *binding;
 	pthread_mutex_unlock(&state.lock);
@@ -192,8 +196,8 @@ void link_open(struct client *client)
 	ledger_ask_again(false);
 }
 
-/* The agent has died. Nobody else would open our hold word, or clear the bit
- * that the agent kept for us and others. */
+/* The agent has died. Nobody else would open our hold word, let our channel groups
+ * go on, or clear the bit that the agent kept for us and others. */
 static void lost(struct client *client, uint64_t now)
 {
 	struct link *link = link_of(client);
@@ -201,9 +205,12 @@ static void lost(struct client *client, uint64_t now)
 
 	shutdown(link->socket, SHUT_RDWR);
 	close(take_fd(link->socket));
+	link->welcome = false;
+	link->groups_told = 0;
 	request_lost(client);
 	if (binding->control)
 		atomic_store(&control_page(binding)->hold, 0);
+	channels_go_on(client);
 	for (unsigned q = 0; binding->bit == WEIR_BIT_SHARED && q < binding->level; q++)
 		atomic_fetch_and(&demand_page(binding->below[q])->word, ~(1ull << WEIR_BIT_SHARED));
 	retry_later(link, now);
@@ -252,6 +259,7 @@ void link_receive(struct client *client, uint64_t now)
 		/* Another agent does not know about our memory. */
 		if (binding && message.header.type == WEIR_WELCOME) {
 			link_of(client)->retry_delay = 0;
+			link_of(client)->welcome = true;
 			ledger_ask_again(true);
 		}
 		if (binding)
@@ -259,6 +267,34 @@ void link_receive(struct client *client, uint64_t now)
 		else if (message.header.type == WEIR_COMPILED)
 			worker_wake();
 	}
+}
+
+/* Tells the agent of channel groups that it does not know. Returns when to try again, in ns. */
+static uint64_t tell_channels(const struct client *client, uint64_t now)
+{
+	struct link *link = link_of(client);
+	uint32_t changes = channel_groups_changes();
+
+	if (!link->welcome || link->groups_told == changes)
+		return UINT64_MAX;
+	if (channels_tell(client, link->socket) == -EAGAIN)
+		return now + TELL_AGAIN;
+	link->groups_told = changes;
+	return UINT64_MAX;
+}
+
+/* The agent is stopped or stuck. Its next stop has another time. */
+static void end_stop(const struct client *client, const struct level_binding *binding, uint64_t now)
+{
+	struct link *link = link_of(client);
+	uint64_t until = atomic_load(&control_page(binding)->stopped_until);
+
+	if (!until || now < until || link->let_go_until == until)
+		return;
+	link->let_go_until = until;
+	channels_go_on(client);
+	log_limited(LOG_WARNING, 60,
+		    "the agent has forgotten that it stopped this process: it goes on");
 }
 
 /* Retries, sends and looks as is due. Returns when to do so again, in ns. */
@@ -272,8 +308,11 @@ static uint64_t look_after(struct client *client, uint64_t now)
 		return link->retry_at ? link->retry_at : UINT64_MAX;
 	const struct level_binding *binding = atomic_load(&client->binding);
 	uint64_t next = request_send(client, link->socket, now);
-	uint64_t look = binding ? binding_expire_hold(binding, now) : UINT64_MAX;
-	return smaller(look, next);
+	next = smaller(next, tell_channels(client, now));
+	if (!binding)
+		return next;
+	end_stop(client, binding, now);
+	return smaller(binding_expire_hold(binding, now), next);
 }
 
 /* What to wait for: *@n clients, and behind them `wake`. Returns how long, in
@@ -364,6 +403,8 @@ void link_init(struct client *client)
 	link->socket = -1;
 	link->retry_at = link->retry_delay = 0;
 	link->newest = (struct level_binding){0};
+	link->welcome = false;
+	link->groups_told = 0;
 	request_reset(client);
 	binding_exchange(client, NULL);
 }

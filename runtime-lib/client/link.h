@@ -40,5 +40,8 @@ struct link {
 	/* A copy of the newest binding that was handed over, settled or not: a LEVEL message is
 	 * about it. Without pages: there was none. */
 	struct level_binding newest;
+	bool welcome;          /* by the agent that the socket leads to */
+	uint32_t groups_told;  /* channel_groups_changes() then */
+	uint64_t let_go_until; /* the stop that the client has ended itself; 0: none */
 };
 PER_CLIENT(link)

@@ -29,6 +29,7 @@
 #include "preempt/code.h"
 #include "preempt/function.h"
 #include "preempt/tuning.h"
+#include "shim/ioctl.h"
 
 static void tuning_look(struct client *client, struct tick *tick)
 {
@@ -47,6 +48,7 @@ static void tuning_drive(struct client *client, struct tick *tick)
 // clang-format off
 const struct subsystem subsystems[] = {
 	{"memory", .fork = memory_forget},
+	{"channels", .fork = channel_groups_fork},
 	{"link", .start = link_start, .init = link_init, .open = link_open, .ready = link_wake,
 	 .forget = link_close, .fork = link_fork},
 	{"level", .init = level_init, .open = level_open, .look = level_look, .drive = level_drive,

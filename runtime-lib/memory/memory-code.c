@@ -2,6 +2,7 @@
  * once in each context that uses it, and the driver makes them whenever it likes. So each context
  * counts for each library, from the start of whichever comes later. */
 #include "memory/memory.h"
+#include "shim/ioctl.h"
 
 bool memory_claim_code(struct memory_claim *claim, bool library, uint64_t size)
 {
@@ -31,6 +32,8 @@ static void begun(CUdevice device, CUcontext context)
 		ledger_add_contexts(device, -1, true); /* it is counted already */
 	else
 		table_put(&record);
+	if (context)
+		channel_groups_bind(context);
 }
 
 #define BEGINS(name, parameters, arguments)                              \

@@ -1,14 +1,14 @@
 #!/bin/bash
-# libweir exports the complete driver API of the installed cuda.h and nothing else, libweir-nvml NVML's. Both need
+# libweir exports the complete driver API of the installed cuda.h and ioctl, libweir-nvml NVML's, and nothing else. Both need
 # no library but libc, and no glibc younger than 2.17.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/tap.sh
 include=${CUDA_HOME:-build/cuda}/include
 
-exports() { # LIBRARY LIST
+exports() { # LIBRARY LIST [NAME...]: those of the list, and the names
     nm -D --defined-only "$B/lib/$1.so" | awk '{ print $3 }' | LC_ALL=C sort >"$B/gen/$1-exports.txt"
-    diff "$2" "$B/gen/$1-exports.txt"
+    printf '%s\n' "${@:3}" | cat - "$2" | sed '/^$/d' | LC_ALL=C sort | diff - "$B/gen/$1-exports.txt"
 }
 # The header's declarations, found in another way than the list was made.
 none_missing() {
@@ -31,7 +31,7 @@ glibc_is_old() { # LIBRARY
     [ -z "$young" ]
 }
 
-check "libweir exports the functions of the driver and no others" exports libweir "$B/gen/driver-symbols.txt"
+check "libweir exports the functions of the driver, and ioctl" exports libweir "$B/gen/driver-symbols.txt" ioctl
 check "no declaration of cuda.h is missing" none_missing
 check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
 check "no declaration of nvml.h is missing" has_all_of_nvml

@@ -9,6 +9,7 @@
  *   client                                          agent
  *   HELLO: GPU, version, the bit it had before  ->
  *                                               <-  WELCOME: level, bit, file descriptors; or REFUSED: why
+ *   CHANNELS: its channel group                 ->
  *   COMPILE: a kernel to be rewritten           ->
  *                                               <-  COMPILED: the result, or why there is none
  *                                               <-  LEVEL: another level and its pages, at any time
@@ -40,6 +41,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weir/channel-group.h"
+
 #define WEIR_PROTOCOL_MAGIC   0x52494557u /* "WEIR" */
 #define WEIR_PROTOCOL_VERSION 1u
 #define WEIR_SOCKET_PATH      "/run/weir/agent.sock"
@@ -66,6 +69,7 @@ enum weir_message_type {
 	WEIR_MEMORY = 7,
 	WEIR_ACCOUNT = 8,
 	WEIR_WORK = 9,
+	WEIR_CHANNELS = 10,
 };
 
 struct weir_header {
@@ -203,6 +207,15 @@ struct weir_work {
 	uint8_t reserved[16];
 };
 
+/* A compute channel group of the client's context, for the hardware's timeslices and holds. One
+ * descriptor: the driver's control device, as libcuda has it open. The same group again: it has
+ * other channels now. */
+struct weir_channels {
+	struct weir_header header;
+	struct channel_group group; /* n_channels: at least 1 */
+	uint8_t reserved[64];
+};
+
 #define WEIR_MEMORY_SLOTS 252u
 /* Memory is reserved in chunks, the unit in which drivers take it from the GPU. An allocation of
  * half a chunk or more takes whole chunks; a process's smaller ones share chunks. */
@@ -278,7 +291,11 @@ struct weir_control_page {
 	_Atomic uint32_t max_blocking_time;
 	_Atomic uint32_t
 		hold; /* non-zero: gates are closed. On a cache line of its own: the GPU polls it */
-	uint8_t reserved[WEIR_PAGE_SIZE - 68];
+	uint8_t reserved1[128 - 68];
+	/* CLOCK_MONOTONIC in ns: the agent has stopped the client's channel groups, and the client
+	 * lets them go on if the agent does not renew this in time. 0: they are not stopped. */
+	_Atomic uint64_t stopped_until;
+	uint8_t reserved[WEIR_PAGE_SIZE - 136];
 };
 
 #define WEIR_STATUS_FORMS 8u /* at most */
@@ -360,6 +377,8 @@ static_assert(sizeof(struct weir_compiled) == 216, "wire layout");
 static_assert(sizeof(struct weir_memory) == 96, "wire layout");
 static_assert(sizeof(struct weir_account) == 88, "wire layout");
 static_assert(sizeof(struct weir_work) == 32, "wire layout");
+static_assert(sizeof(struct weir_channels) == 352, "wire layout");
+static_assert(offsetof(struct weir_channels, group.channels) == 32, "wire layout");
 static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
@@ -367,6 +386,7 @@ static_assert(sizeof(struct weir_demand_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_control_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_control_page, memory_limit) == 24, "page layout");
 static_assert(offsetof(struct weir_control_page, hold) == 64, "a cache line of its own");
+static_assert(offsetof(struct weir_control_page, stopped_until) == 128, "page layout");
 static_assert(sizeof(struct weir_status_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_status_page, level) == 80, "page layout");
 static_assert(offsetof(struct weir_status_page, flags) == 84, "page layout");
@@ -394,6 +414,7 @@ union weir_message {
 	struct weir_memory memory;
 	struct weir_account account;
 	struct weir_work work;
+	struct weir_channels channels;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 

@@ -1,6 +1,6 @@
 /* The part of NVIDIA's resource manager (RM) that Weir knows: how libcuda makes a context's channel
- * group, and what may be done to one. libcuda talks to the kernel driver by ioctls of type 'F' on the
- * control device. The numbers and layouts are those of NVIDIA's open kernel modules (nvos.h,
+ * group, and what may be done to one. libcuda talks to the kernel driver by ioctls of type 'F' on
+ * the control device. The numbers and layouts are those of NVIDIA's open kernel modules (nvos.h,
  * nv-ioctl-numbers.h, ctrl2080fifo.h, ctrl2080gpu.h, ctrla06c.h); all that Weir uses stands here.
  *
  * RM names objects by a client (a number that belongs to one open descriptor of the control device)
@@ -61,7 +61,8 @@ static_assert(sizeof(struct rm_control) == 32, "NVOS54_PARAMETERS");
 struct rm_channel_group_params {
 	uint32_t error, ecc_error, address_space, engine;
 };
-static_assert(sizeof(struct rm_channel_group_params) == 16, "NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS");
+static_assert(sizeof(struct rm_channel_group_params) == 16,
+	      "NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS");
 
 /* Commands of a channel group: struct rm_slice. */
 #define RM_SET_SLICE 0xa06c0103u
@@ -94,7 +95,8 @@ struct rm_disable_channels {
 	uint32_t clients[RM_DISABLE_MAX];
 	uint32_t channels[RM_DISABLE_MAX];
 };
-static_assert(sizeof(struct rm_disable_channels) == 536, "NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS");
+static_assert(sizeof(struct rm_disable_channels) == 536,
+	      "NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS");
 
 #define RM_OK 0u
 

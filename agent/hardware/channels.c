@@ -1,0 +1,257 @@
+#include "hardware/channels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <utlist.h>
+
+#include "weir/base.h"
+#include "weir/error.h"
+#include "weir/log.h"
+
+static void unlock(pthread_mutex_t *const *mutex)
+{
+	pthread_mutex_unlock(*mutex);
+}
+
+static pthread_mutex_t *lock(struct channels_gpu *gpu)
+{
+	pthread_mutex_lock(&gpu->lock);
+	return &gpu->lock;
+}
+
+#define locked(gpu) \
+	cleanup(unlock) __attribute__((unused)) pthread_mutex_t *const locked_ = lock(gpu)
+
+static const char *error_text(int error, char text[64])
+{
+	if (error == -EXDEV)
+		snprintf(text, 64, "it is on another GPU");
+	else if (error < 0)
+		snprintf(text, 64, "%s", strerror(-error));
+	else
+		snprintf(text, 64, "the driver says 0x%x", (unsigned)error);
+	return text;
+}
+
+/* Reads what the thread found. True: something has changed. */
+static bool read_client(struct channels_client *client)
+{
+	bool usable = true, failed = false;
+	uint64_t disobeyed = 0;
+	struct channels_group *group;
+	char text[64];
+
+	DL_FOREACH (client->gpu->groups, group) {
+		if (group->client != client)
+			continue;
+		usable &= group->examined;
+		failed |= group->failed;
+		disobeyed += group->disobeyed;
+		if (group->failed && !group->told)
+			log_limited(LOG_WARNING, 1, "a client's channel group is not used: %s",
+				    error_text(group->error, text));
+		group->told |= group->failed;
+	}
+	usable &= !failed && client->n_groups;
+	if (usable == client->usable && failed == client->failed && disobeyed == client->disobeyed)
+		return false;
+	client->usable = usable;
+	client->failed = failed;
+	client->disobeyed = disobeyed;
+	return true;
+}
+
+/* A client with news; NULL: none has any. */
+static struct channels_client *next_news(struct channels_gpu *gpu)
+{
+	struct channels_group *group;
+
+	locked(gpu);
+	DL_FOREACH (gpu->groups, group) {
+		if (group->client && read_client(group->client))
+			return group->client;
+	}
+	return NULL;
+}
+
+static void news(struct loop_io *io)
+{
+	struct channels_gpu *gpu = container_of(io, struct channels_gpu, news);
+	struct channels_client *client;
+	eventfd_t count;
+
+	if (eventfd_read(io->fd, &count) < 0)
+		return;
+	while ((client = next_news(gpu)))
+		client->changed(client);
+}
+
+static int start(struct channels_gpu *gpu, struct loop *loop, const uint8_t uuid[16])
+{
+	pthread_condattr_t clock;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		return error_origin(-errno);
+	*gpu = (struct channels_gpu){.loop = loop};
+	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
+	pthread_mutex_init(&gpu->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&gpu->wake, &clock);
+	pthread_condattr_destroy(&clock);
+	int r = loop_io_init(&gpu->news, loop, fd, EPOLLIN, news);
+	if (r == 0)
+		r = -pthread_create(&gpu->thread, NULL, channels_thread, gpu);
+	if (r == 0)
+		return 0;
+	loop_io_deinit(&gpu->news);
+	close(fd);
+	gpu->loop = NULL;
+	return error_origin(r);
+}
+
+/* With the lock. The client's group of this number; NULL: none. */
+static struct channels_group *find(struct channels_gpu *gpu, const struct channels_client *client,
+				   const struct channel_group *ids)
+{
+	struct channels_group *group;
+
+	DL_FOREACH (gpu->groups, group) {
+		if (group->client == client && group->ids.group == ids->group &&
+		    group->ids.client == ids->client)
+			return group;
+	}
+	return NULL;
+}
+
+/* Takes @fd unless it returns false. */
+static bool add(struct channels_gpu *gpu, struct channels_client *client,
+		const struct channel_group *ids, int fd)
+{
+	struct channels_group *group = calloc(1, sizeof(*group)), *former;
+
+	if (!group)
+		return false;
+	*group = (struct channels_group){
+		.fd = fd,
+		.ids = *ids,
+		.client = client,
+		.wanted = {client->slice ? client->slice : CHANNELS_DEFAULT_SLICE, client->stopped},
+		.is = {CHANNELS_DEFAULT_SLICE, false},
+	};
+	locked(gpu);
+	former = find(gpu, client, ids);
+	if (former) {
+		/* It has other channels now. The new entry stops those, too. */
+		former->client = NULL;
+		former->is.stopped = false;
+	}
+	DL_APPEND(gpu->groups, group);
+	client->n_groups += !former;
+	pthread_cond_signal(&gpu->wake);
+	return true;
+}
+
+void channels_take(struct channels_gpu *gpu, struct loop *loop, const uint8_t uuid[16],
+		   struct channels_client *client, const struct channel_group *group, int fd_taken)
+{
+	cleanup(closep) int fd = fd_taken;
+	const char *wrong = NULL;
+
+	if (!channel_group_is_device(fd))
+		wrong = "the descriptor is not the driver's control device";
+	else if (client->n_groups >= CHANNELS_GROUPS_MAX)
+		wrong = "it has too many";
+	if (wrong) {
+		log_limited(LOG_WARNING, 1, "a client's channel group is not used: %s", wrong);
+		client->failed = true;
+		client->usable = false;
+		client->changed(client);
+		return;
+	}
+	if (!gpu->loop && start(gpu, loop, uuid) < 0)
+		return;
+	client->gpu = gpu;
+	if (add(gpu, client, group, fd))
+		take_fd(fd);
+}
+
+void channels_forget(struct channels_client *client)
+{
+	struct channels_group *group;
+
+	if (!client->gpu)
+		return;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		if (group->client == client)
+			group->client = NULL;
+	}
+	pthread_cond_signal(&client->gpu->wake);
+}
+
+/* Tells the thread what is wanted of all the client's groups. */
+static void want(struct channels_client *client)
+{
+	struct channels_group *group;
+
+	if (!client->gpu)
+		return;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		if (group->client != client)
+			continue;
+		group->wanted.slice = client->slice ? client->slice : CHANNELS_DEFAULT_SLICE;
+		group->wanted.stopped = client->stopped;
+	}
+	pthread_cond_signal(&client->gpu->wake);
+}
+
+void channels_set_slice(struct channels_client *client, uint64_t us)
+{
+	if (client->slice == us)
+		return;
+	client->slice = us;
+	want(client);
+}
+
+void channels_stop(struct channels_client *client, bool stopped)
+{
+	if (client->stopped == stopped)
+		return;
+	client->stopped = stopped;
+	want(client);
+}
+
+struct channels_counters channels_count(struct channels_gpu *gpu)
+{
+	if (!gpu->loop)
+		return (struct channels_counters){0};
+	locked(gpu);
+	return gpu->counters;
+}
+
+void channels_deinit(struct channels_gpu *gpu)
+{
+	struct channels_group *group;
+
+	if (!gpu->loop)
+		return;
+	pthread_mutex_lock(&gpu->lock);
+	gpu->ends = true;
+	DL_FOREACH (gpu->groups, group) {
+		group->client = NULL;
+	}
+	pthread_cond_signal(&gpu->wake);
+	pthread_mutex_unlock(&gpu->lock);
+	pthread_join(gpu->thread, NULL);
+	int fd = gpu->news.fd;
+	loop_io_deinit(&gpu->news);
+	close(fd);
+	pthread_cond_destroy(&gpu->wake);
+	pthread_mutex_destroy(&gpu->lock);
+	gpu->loop = NULL;
+}

@@ -1,0 +1,23 @@
+#include "hardware/slices.h"
+
+#include "weir/base.h"
+
+/* By weight. If the smallest slice would be shorter than SLICE_MIN, all are longer. */
+static uint64_t share_of(const struct slice_rank *rank)
+{
+	uint64_t total = (uint64_t)SLICE_SHARE * rank->n, weights = larger(rank->weights, 1);
+	uint64_t least = total * rank->least / weights;
+
+	if (least < SLICE_MIN)
+		total = total * SLICE_MIN / larger(least, 1);
+	return smaller(larger(total * rank->weight / weights, SLICE_MIN), SLICE_ABOVE);
+}
+
+uint64_t slice_for(const struct slice_rank *rank)
+{
+	if (rank->above)
+		return rank->below ? SLICE_BETWEEN : SLICE_BELOW;
+	if (rank->n > 1)
+		return share_of(rank);
+	return rank->below ? SLICE_ABOVE : SLICE_DEFAULT;
+}

@@ -1,0 +1,16 @@
+/* What the hardware does for the scheduler: slices by level and weight, and stops of clients that
+ * are held (hardware/channels.h). */
+#pragma once
+
+#include "scheduler/client.h"
+#include "scheduler/gpu.h"
+
+/* A held client may finish what it has begun, for so long. Then it is stopped. */
+#define PREEMPTION_HOLD_NS 3000000ull
+/* A stop ends then unless it is renewed (weir_control_page.stopped_until). */
+#define PREEMPTION_STOP_NS 1000000000ull
+
+/* Clients of @gpu have come, gone, or changed. */
+void preemption_set_slices(struct gpu *gpu);
+/* @client is held since @since, or 0: not held. Call at each look. */
+void preemption_hold(struct client *client, uint64_t since, uint64_t now);

@@ -1,0 +1,63 @@
+/* Slices by level and weight. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hardware/slices.h"
+
+static void test_levels(void **state)
+{
+	static const struct {
+		struct slice_rank rank;
+		uint64_t us;
+	} cases[] = {
+		{{.n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_DEFAULT},
+		{{.below = true, .n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_ABOVE},
+		{{.above = true, .n = 1, .weight = 100, .weights = 100, .least = 100}, SLICE_BELOW},
+		{{.above = true, .n = 3, .weight = 100, .weights = 300, .least = 100}, SLICE_BELOW},
+		{{.above = true, .below = true, .n = 1, .weight = 1, .weights = 1, .least = 1},
+		 SLICE_BETWEEN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(slice_for(&cases[i].rank), cases[i].us);
+}
+
+static uint64_t share(uint64_t weight, uint64_t other)
+{
+	struct slice_rank rank = {.n = 2,
+				  .weight = weight,
+				  .weights = weight + other,
+				  .least = weight < other ? weight : other};
+
+	return slice_for(&rank);
+}
+
+static void test_shares(void **state)
+{
+	(void)state;
+	assert_int_equal(share(100, 100), 5000);
+	assert_int_equal(share(300, 100), 7500);
+	assert_int_equal(share(100, 300), 2500);
+	/* The smaller one is no shorter than SLICE_MIN, and the ratio holds. */
+	assert_int_equal(share(100, 9900), 1000);
+	assert_int_equal(share(9900, 100), 99000);
+	/* Beyond that no slice is longer than SLICE_ABOVE. */
+	assert_int_equal(share(1, 100000), 1000);
+	assert_int_equal(share(100000, 1), SLICE_ABOVE);
+	assert_int_equal(share(0, 0), 1000);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_shares),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,11 @@
+/* A client's channel groups: told to the agent, which gives them slices and stops them; and let go
+ * when the agent cannot. */
+#pragma once
+
+#include "client/client.h"
+
+/* Tells the agent at @socket all groups of @client. 0, or a negative errno. */
+int channels_tell(const struct client *client, int socket);
+
+/* Lets all groups of @client go on. */
+void channels_go_on(const struct client *client);
