@@ -36,10 +36,10 @@ memoryDefault: {{ quote .Values.memoryDefault }}
 compile:
   mode: {{ quote .Values.compile.mode }}
   helpers: {{ .Values.compile.helpers }}
-  memoryMiB: {{ .Values.compile.memoryMiB }}
+  memoryMiB: {{ int64 .Values.compile.memoryMiB }}
   seconds: {{ .Values.compile.seconds }}
   cacheDir: /var/cache/weir
-  cacheMiB: {{ .Values.compile.cacheMiB }}
+  cacheMiB: {{ int64 .Values.compile.cacheMiB }}
 nvml: {{ quote .Values.driver.nvml }}
 logLevel: {{ .Values.logLevel }}
 {{- end }}
@@ -86,7 +86,20 @@ health: {{ toJson .Values.health }}
 {{- $_ := set $file.mps "supervisor" (or $file.mps.supervisor $file.mps.keeper) }}{{/* deprecated */}}
 {{- $_ := unset $file.mps "keeper" }}{{/* deprecated */}}
 {{- end }}
+{{- include "weir.checkGpus" $file.gpus }}
 {{- toYaml $file }}
+{{- end }}
+
+{{/* What a schema cannot say: no two entries of `gpus` select the same. */}}
+{{- define "weir.checkGpus" -}}
+{{- $seen := dict }}
+{{- range . }}
+{{- $select := pick . "uuid" "index" "product" | toJson | lower }}
+{{- if hasKey $seen $select }}
+{{- fail (printf "gpus: two entries for %s" $select) }}
+{{- end }}
+{{- $_ := set $seen $select true }}
+{{- end }}
 {{- end }}
 
 {{/* The data of a ConfigMap: (list $ PROFILE). */}}

@@ -84,6 +84,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $all }}
 {{- end }}
 
+{{/* Refuses an installation whose pods no node could start. `helm template` sees no cluster, so it checks nothing. */}}
+{{- define "weir.requireRuntimeClass" -}}
+{{- $name := .Values.nvidiaRuntime.className }}
+{{- if and .Values.nvidiaRuntime.enabled $name (lookup "v1" "Namespace" "" "default") (not (lookup "node.k8s.io/v1" "RuntimeClass" "" $name)) }}
+{{- fail (printf "\n\nThis cluster has no RuntimeClass `%s`, which Weir's pods ask for. Do one of these:\n- install NVIDIA's container toolkit or GPU Operator, which create it;\n- if NVIDIA's runtime is the nodes' default: --set nvidiaRuntime.className=\n- if there is none: --set nvidiaRuntime.enabled=false (Weir's pods are then privileged)\n" $name) }}
+{{- end }}
+{{- end }}
+
 {{/* How a profile's pods are scheduled: (list $ PROFILE). */}}
 {{- define "weir.placement" -}}
 {{- $top := index . 0 }}

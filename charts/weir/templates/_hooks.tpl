@@ -1,7 +1,12 @@
 {{/* Parts of hooks. Annotations: EVENTS. */}}
 {{- define "weir.hook" }}
     helm.sh/hook: {{ . }}
-    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+{{- end }}
+
+{{/* Hooks that remove Weir from nodes which have its image: they must not need the registry again. */}}
+{{- define "weir.hookPullPolicy" -}}
+{{ ternary "Never" "IfNotPresent" (eq .Values.image.pullPolicy "Never") }}
 {{- end }}
 
 {{/* Labels: (list $ COMPONENT). */}}
@@ -63,7 +68,7 @@ subjects:
 {{- define "weir.unlabelContainer" }}
       - name: unlabel
         image: {{ include "weir.image" (list . .Values.image.plugin) }}
-        imagePullPolicy: {{ .Values.image.pullPolicy }}
+        imagePullPolicy: {{ include "weir.hookPullPolicy" . }}
         command: [/usr/local/bin/unlabel-nodes.sh]
         securityContext:
           allowPrivilegeEscalation: false

@@ -102,6 +102,57 @@ check "on one GPU neither" refuses /gpus/0/memoryDefault --set 'gpus[0].index=0,
 check "nor a resource of Kubernetes's own" refuses /resourceName --set resourceName=kubernetes.io/gpu
 check "nor an XID that there cannot be" refuses /health/ignoredXids/0 --set 'health.ignoredXids={100001}'
 check "nor a variable with no name for one" refuses /container/env --set container.env.1A=x
+# The schema knows all keys of both programs: those of the examples, which have all.
+examples() {
+    local program
+    for program in agent plugin; do
+        { printf 'config:\n  %s:\n' $program && sed 's/^/    /' deploy/docs/$program.yaml; } > "$dir/values.yaml"
+        render example -f "$dir/values.yaml" || return
+    done
+}
+check "every key of the programs' configuration is accepted" examples
+# Configuration that no program takes: helm refuses it before a pod is changed.
+while read -r program text; do
+    echo "$text" > "$dir/bad.yaml"
+    program_refuses() {
+        ! program_takes "$([ "$program" = agent ] && echo weir-agent || echo weir-device-plugin)" "$dir/bad.yaml" 2> /dev/null
+    }
+    check "$program: the program refuses $text" program_refuses
+    check "$program: helm refuses it, too" refuses "/config/$program" \
+        --set-json "config.$program=$text"
+done << 'BAD'
+agent {"sockett": "/a"}
+agent {"socket": "a"}
+agent {"policy": "best"}
+agent {"scheduling": {"quantum": "1us"}}
+agent {"scheduling": {"aging": "soon"}}
+agent {"scheduling": {"maxOverhead": 0}}
+agent {"metrics": {"address": "localhost"}}
+agent {"levels": {"default": 2}}
+agent {"levels": {"qos": {"besteffort": "low"}}}
+agent {"levels": {"priorityClasses": ["a"]}}
+agent {"levels": {"raiseNamespaces": "a"}}
+agent {"limits": {"clients": 0}}
+agent {"standalone": {"rules": [{"uid": 1}]}}
+agent {"standalone": {"rules": [{"cgroup": "/a*b", "level": "low"}]}}
+agent {"standalone": {"rules": [{"level": "low", "latencySlo": "1us"}]}}
+agent {"compile": {"mode": "cubin"}}
+agent {"compile": {"cacheDir": "here"}}
+agent {"unregistered": {"action": "warn"}}
+agent {"memoryDefault": "8GB"}
+agent {"mps": {"check": "never"}}
+agent {"gpus": [{"mode": "mps"}]}
+agent {"gpus": [{"index": 1, "shares": 10}]}
+agent {"logLevel": "loud"}
+plugin {"resourceName": "kubernetes.io/gpu"}
+plugin {"deviceListStrategy": "cdi"}
+plugin {"gpus": [{"index": 0, "shares": 101}]}
+plugin {"container": {"mounts": [{"hostPath": "/a"}]}}
+plugin {"library": {"hostPath": "libweir.so"}}
+BAD
+check "two settings for one GPU are refused" refuses "two entries" --set-json 'gpus=[{"index":1,"shares":0},{"index":1,"mode":"mps"}]'
+check "a large cache is a number" render large -f <(echo 'compile: {cacheMiB: 1048576}')
+check "and no exponent" has large "cacheMiB: 1048576"
 # Others are made of it: /run/weir/ would give /run/weir/-agent, which pods see.
 check "nor a folder with a slash behind it" refuses /host/runDir --set host.runDir=/run/weir/
 check "nor is a second pod on a node" refuses maxSurge --set updateStrategy.rollingUpdate.maxSurge=1

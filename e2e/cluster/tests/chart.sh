@@ -1,7 +1,7 @@
 #!/bin/bash
 # The chart on a real kubelet with simulated GPUs: helm install, a pod that preempts another, helm upgrade under both,
 # and helm uninstall, which leaves nothing. It uses the images of `make images` and unprivileged pods.
-# WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end.
+# WEIR_SKIP_KUBELET=1 leaves it out; KEEP=1 leaves the node running at the end; arguments are the names of cases.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD/e2e/cluster
@@ -83,6 +83,37 @@ install() {
         describe
         return 1
     }
+}
+
+# Without the RuntimeClass no pod could start: helm says so before it creates anything, and what to do.
+runtime_class() {
+    ! "$helm" --kubeconfig "$W/admin.kubeconfig" install weir charts/weir --namespace "$RELEASE_NAMESPACE" --create-namespace \
+        -f "$W/values.yaml" --set nvidiaRuntime.className=nvidia > "$W/refused.log" 2>&1 9>&- &&
+        grep -q 'no RuntimeClass `nvidia`' "$W/refused.log" && grep -q -- '--set nvidiaRuntime.enabled=false' "$W/refused.log" &&
+        nothing_left && return
+    sed 's/^/# /' "$W/refused.log"
+    return 1
+}
+
+# An image that cannot be pulled: helm uninstall ends, and says what it could not do.
+unpullable() {
+    local began
+    helm install weir charts/weir --create-namespace -f "$W/values.yaml" --set image.tag=missing --set uninstall.seconds=10 || return 1
+    until_ok 20 waits_for_image || return 1
+    began=$SECONDS
+    "$helm" --kubeconfig "$W/admin.kubeconfig" uninstall weir --namespace "$RELEASE_NAMESPACE" --wait --timeout 120s \
+        > "$W/refused.log" 2>&1 9>&-
+    echo "# helm uninstall took $((SECONDS - began)) s: $(grep -o 'job .*' "$W/refused.log")"
+    # The kubelet makes empty folders for a pod before it looks for the image.
+    [ -z "$(find "$W"/node/* "$W/tmpfs/run" ! -type d)" ] && find "$W"/node/* "$W/tmpfs/run" -mindepth 1 -delete && until_ok 20 nothing_left || {
+        echo "# left: $(left)"
+        return 1
+    }
+}
+
+waits_for_image() {
+    api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" |
+        jq -e '.items[0].status.initContainerStatuses[0].state.waiting.reason == "ErrImageNeverPull"'
 }
 
 unprivileged() {
@@ -260,6 +291,8 @@ nothing_left() {
 }
 
 cases=(
+    "runtime_class|helm install without the RuntimeClass is refused, with the way out"
+    "unpullable|helm uninstall ends and leaves no object, although the image cannot be pulled"
     "install|helm install, without privileges: its pods are ready, and the node has shares"
     "unprivileged|none of them is privileged"
     "tests|helm test: a pod gets a share and everything with it"
@@ -283,10 +316,12 @@ cluster_up "$B"/bin/{vector-add,burst,filler} "$B"/lib/libweir.so "$B"/simcuda/{
 install_driver
 write_values
 import_images
-# Each case needs the state that the previous one left.
+# Each case needs the state that the previous one left, but for the first two.
 for case in "${cases[@]}"; do
+    name=${case%%|*}
+    [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
     began=$SECONDS
-    "${case%%|*}"
+    "$name"
     case $? in
     0) echo "ok - chart: ${case#*|} ($((SECONDS - began)) s)" ;;
     77) echo "ok - chart: ${case#*|} # SKIP no containerd with it here" ;;
