@@ -145,6 +145,16 @@ static const struct problem written[] = {
 	 "red.global.add.u32 [%d5], %r2; setp.gt.u32 %p0, %r0, 3; mov.u64 %d6, results;\n"
 	 "cvta.global.u64 %d6, %d6; @%p0 atom.add.u32 %r3, [%d6+8], 1;\n"
 	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
+	/* Programmatic dependence. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 9 * 64,
+	 .ptx = ".version 8.0\n.target sm_90\n.address_size 64\n" ONE_PARAMETER OWN_WORD
+		"griddepcontrol.wait; setp.gt.u32 %p0, %r0, 50; @%p0 "
+		"griddepcontrol.launch_dependents;\n"
+		"AGAIN: sub.u32 %r0, %r0, 1; setp.gt.s32 %p0, %r0, 0; @%p0 bra AGAIN;\n"
+		"griddepcontrol.launch_dependents; st.global.u32 [%d0], %r2; }\n"},
 	/* Threads exit in the middle of a warp, and the others name them. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},
@@ -243,7 +253,7 @@ static const struct {
 	{"mov.u64 %d1, %gridid;", false, "launches"},
 	{"setmaxnreg.inc.sync.aligned.u32 64;", true, "registers"},
 	{"mbarrier.init.shared.b64 [s], 1;", true, "outlast"},
-	{"griddepcontrol.wait;", true, "next kernel"},
+	{"call.uni early, ();", false, "early, which contains an unsupported instruction"},
 	{"call.uni index, ();", false, "index, which reads the block's index"},
 	{"call.uni waits, ();", true, "waits, which waits at a barrier"},
 	{"call.uni deep, ();", true, "waits, which waits at a barrier"},
@@ -287,7 +297,8 @@ static void refused_kernels(void **state)
 	static const char functions[] =
 		".extern .func foreign;\n.func index { .reg .b32 %r; mov.u32 %r, %ctaid.x; ret; }\n"
 		".func waits { bar.sync 0; ret; }\n.func deep { call.uni waits, (); ret; }\n"
-		".func ends { exit; }\n.func shuffles { bar.warp.sync -1; ret; }\n"
+		".func early { griddepcontrol.launch_dependents; ret; }\n.func ends { exit; "
+		"}\n.func shuffles { bar.warp.sync -1; ret; }\n"
 		".func fades { .reg .b32 %m; .reg .pred %p; activemask.b32 %m; mov.pred %p, 0;\n"
 		"L: bar.warp.sync %m; @%p bra L; ret; }\n"
 		".func strange { .reg .b64 %d; mov.u64 %d, %gridid; ret; }\n";

@@ -26,14 +26,32 @@ struct launch {
 /* What a launch is allowed to become. */
 enum launch_kind {
 	LAUNCH_PLAIN, /* in any form */
+	/* The same, but natively it may overlap the launch before it by programmatic dependence,
+	 * unless something comes between these two. */
+	LAUNCH_DEPENDENT,
 	LAUNCH_WHOLE, /* native: cooperative, a graph, or with attributes that forms cannot have */
-	/* Native, and overlaps the launch before it by programmatic dependence: no event, and no
-	 * gate in a graph, may come between these two. */
-	LAUNCH_OVERLAP,
+	LAUNCH_OVERLAP, /* native, and nothing may come between it and the launch before */
+	LAUNCH_RECORDS, /* the same; it records a programmatic event */
 };
+
+/* A kernel behind a programmatic event may wait for it with griddepcontrol.wait, which forms lack.
+ * So there are no forms once a launch of the process has recorded one. */
+static _Atomic int events_recorded;
 
 /* The assumed time of an unknown kernel inside a graph, where it cannot be sampled. */
 #define CAPTURED_UNKNOWN (20 * NS_PER_US) /* ns */
+
+static inline bool may_have_form(enum launch_kind kind, const struct level_binding *binding)
+{
+	return kind <= LAUNCH_DEPENDENT && binding->wait && !load_relaxed(&events_recorded);
+}
+
+/* Nobody gains from samples of kernels that overlap and can have no form. */
+static inline bool may_be_sampled(enum launch_kind kind, const struct level_binding *binding)
+{
+	return kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE ||
+	       (kind == LAUNCH_DEPENDENT && binding->wait);
+}
 
 static void launch_captured(struct stream *stream, const struct level_binding *binding,
 			    uint64_t predicted, bool gate)
@@ -50,20 +68,19 @@ kept_apart static struct sample *take_sample(const struct launch *launch,
 {
 	struct stream *stream = launch->stream;
 
-	return sample_begin(
-		sampler_of(stream->client),
-		&(struct sampled){.kernel = kernel,
-				  .key = key,
-				  .geometry = call->geometry,
-				  .unloads = kernel_unloads(),
-				  .formable = kind == LAUNCH_PLAIN && launch->binding->wait,
-				  .predicted = launch->predicted,
-				  .started = started,
-				  .held = binding_closed(launch->binding),
-				  .arguments = predict_arguments(call),
-				  .tuned = launch->decision.tuned,
-				  .candidate = launch->decision.candidate},
-		stream->handle);
+	return sample_begin(sampler_of(stream->client),
+			    &(struct sampled){.kernel = kernel,
+					      .key = key,
+					      .geometry = call->geometry,
+					      .unloads = kernel_unloads(),
+					      .formable = may_have_form(kind, launch->binding),
+					      .predicted = launch->predicted,
+					      .started = started,
+					      .held = binding_closed(launch->binding),
+					      .arguments = predict_arguments(call),
+					      .tuned = launch->decision.tuned,
+					      .candidate = launch->decision.candidate},
+			    stream->handle);
 }
 
 static void maybe_sample(struct launch *launch, struct kernel_time *kernel, uint64_t key,
@@ -131,7 +148,8 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	struct kernel_time *kernel = kernel_find(key);
 	uint64_t predicted = predict(kernel, call);
 	if (stream_is_captured(stream)) {
-		launch_captured(stream, binding, predicted, kind != LAUNCH_OVERLAP);
+		launch_captured(stream, binding, predicted,
+				kind == LAUNCH_PLAIN || kind == LAUNCH_WHOLE);
 		return;
 	}
 
@@ -146,20 +164,20 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	demand_raise(stream->client, binding, predicted);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;
 	bool closed = gate_pass(stream, binding, predicted, starts);
-	uint64_t started =
-		starts && kind != LAUNCH_OVERLAP ? start_measured(binding, predicted) : 0;
+	bool samples = may_be_sampled(kind, binding);
+	uint64_t started = starts && samples ? start_measured(binding, predicted) : 0;
 	gate_account(stream, predicted);
 	launch->predicted = predicted;
 	launch->sample = NULL;
 	launch->ordered = false;
 	launch->decision = (struct launch_decision){0};
 	struct tuned_kernel *tuned = load_acquire(&kernel->tuned);
-	if (tuned && kind == LAUNCH_PLAIN && binding->wait)
+	if (tuned && may_have_form(kind, binding))
 		launch->decision = decide(tuned, stream->client, binding, key, predicted);
 	launch->decision.priority = priority_of_launch(stream, binding, predicted);
 	if (launch->decision.forms && !launch->slot)
 		preempt_want(stream);
-	if (kind != LAUNCH_OVERLAP)
+	if (samples)
 		maybe_sample(launch, kernel, key, call, kind, starts, started);
 	if (starts && !(launch->sample && started))
 		start_begin(stream->client, closed);
@@ -239,7 +257,9 @@ launch_path static CUresult launch_end(struct launch *launch, CUresult result)
 /* Plain: only attributes that a form takes as the native kernel does. */
 static enum launch_kind kind_of(const CUlaunchConfig *config)
 {
-	enum launch_kind kind = LAUNCH_PLAIN;
+	bool formable =
+		!config->numAttrs || (config->attrs && config->numAttrs <= FORM_ATTRIBUTES_MAX);
+	bool dependent = false;
 
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
 		switch (config->attrs[i].id) {
@@ -249,13 +269,18 @@ static enum launch_kind kind_of(const CUlaunchConfig *config)
 		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+			dependent |=
+				config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
+			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-			return LAUNCH_OVERLAP;
+			return LAUNCH_RECORDS;
 		default:
-			kind = LAUNCH_WHOLE;
+			formable = false;
 		}
 	}
-	return kind;
+	if (dependent)
+		return formable ? LAUNCH_DEPENDENT : LAUNCH_OVERLAP;
+	return formable ? LAUNCH_PLAIN : LAUNCH_WHOLE;
 }
 
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
@@ -272,10 +297,13 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 		.extra = extra,
 		.config = config,
 	};
+	enum launch_kind kind = kind_of(config);
 	struct launch launch;
 	CUresult result;
 
-	launch_begin(&launch, config->hStream, per_thread, &call, kind_of(config));
+	if (kind == LAUNCH_RECORDS && !load_relaxed(&events_recorded))
+		store_relaxed(&events_recorded, 1);
+	launch_begin(&launch, config->hStream, per_thread, &call, kind);
 	launch.ordered = !priority_is_given(config);
 	if (is_plain(&launch) ||
 	    !launch_changed(&launch, &call, config->hStream, per_thread, &result))

@@ -56,6 +56,18 @@ static CUresult copy_constants(const struct rewritten *rewritten, CUstream strea
 	return result;
 }
 
+/* The launch's attributes but for the one that lets it begin early. */
+static void take_attributes(CUlaunchConfig *launch, CUlaunchAttribute *out)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; launch->attrs && i < launch->numAttrs && n < FORM_ATTRIBUTES_MAX; i++)
+		if (launch->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			out[n++] = launch->attrs[i];
+	launch->attrs = out;
+	launch->numAttrs = n;
+}
+
 /* Launches @grid blocks with packed parameters, otherwise as the program asked for. */
 static CUresult start(const struct kernel_call *call, const struct launch_decision *decision,
 		      const unsigned grid[3], struct stream *stream, uint8_t *packed)
@@ -67,9 +79,11 @@ static CUresult start(const struct kernel_call *call, const struct launch_decisi
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			 CU_LAUNCH_PARAM_END};
 
+	CUlaunchAttribute attributes[FORM_ATTRIBUTES_MAX];
 	CUlaunchConfig launch = call_config(call);
 	CUresult result;
 
+	take_attributes(&launch, attributes);
 	launch.gridDimX = grid[0];
 	launch.gridDimY = grid[1];
 	launch.gridDimZ = grid[2];

@@ -13,6 +13,10 @@
  * How many continuations a launch needs is learned from evictions (autotune). A client whose kernel
  * is finished while gates are closed says so (WEIR_STATUS_DONE), and the agent lets it pass.
  *
+ * No launch of a form begins before the launch in front of it is finished, also if the program
+ * allows it (weir/preempt-abi.h). A native launch that may overlap the one before begins behind the
+ * last continuation, because a form lets no launch begin early.
+ *
  * A sliced launch is several launches, each of a part of the grid, with gates between.
  */
 #pragma once
@@ -31,6 +35,8 @@
  * lock. A launch gets at most half of what is left, but never fewer than the least. */
 #define LINKS_MAX   448
 #define LINKS_LEAST 4
+/* Of a launch in a form. */
+#define FORM_ATTRIBUTES_MAX 16u
 
 /* A launch in flight. The launching thread writes it, the worker reads it. */
 struct flight {

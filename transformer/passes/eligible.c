@@ -24,7 +24,8 @@ static const struct {
 } bad_classes[] = {
 	{OP_UNKNOWN, LOOPS, "is unknown and might wait for other threads"},
 	{OP_CLUSTER, ALL, "reaches into other blocks of the cluster"},
-	{OP_GRID, LOOPS, "lets the next kernel begin before this one is finished"},
+	/* Only in called functions: dependents.c has removed the kernel's own. */
+	{OP_GRID, ALL, "lets the next kernel begin before this one is finished"},
 	{OP_STACK, LOOPS, "allocates stack that is freed only when the thread exits"},
 	{OP_REGISTERS, LOOPS, "changes the registers of the next block"},
 	{OP_ASYNC, LOOPS, "starts asynchronous work that may outlast the block"},

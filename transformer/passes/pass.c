@@ -5,18 +5,37 @@
 #include <string.h>
 
 static const struct pass *const sliced[] = {
-	&pass_eligible, &pass_params, &pass_symbols, &pass_block_index, NULL,
+	&pass_dependents, &pass_eligible, &pass_params, &pass_symbols, &pass_block_index, NULL,
 };
 
 static const struct pass *const persistent[] = {
-	&pass_eligible,  &pass_registers,   &pass_params,       &pass_symbols, &pass_block_index,
-	&pass_warp_exit, &pass_warp_gather, &pass_uniform_exit, &pass_tickets, NULL,
+	&pass_dependents,
+	&pass_eligible,
+	&pass_registers,
+	&pass_params,
+	&pass_symbols,
+	&pass_block_index,
+	&pass_warp_exit,
+	&pass_warp_gather,
+	&pass_uniform_exit,
+	&pass_tickets,
+	NULL,
 };
 
 static const struct pass *const resumable[] = {
-	&pass_eligible,     &pass_registers, &pass_params,      &pass_symbols,
-	&pass_block_index,  &pass_warp_exit, &pass_safe_points, &pass_warp_gather,
-	&pass_uniform_exit, &pass_tickets,   &pass_save,        NULL,
+	&pass_dependents,
+	&pass_eligible,
+	&pass_registers,
+	&pass_params,
+	&pass_symbols,
+	&pass_block_index,
+	&pass_warp_exit,
+	&pass_safe_points,
+	&pass_warp_gather,
+	&pass_uniform_exit,
+	&pass_tickets,
+	&pass_save,
+	NULL,
 };
 
 const struct form forms[] = {

@@ -68,6 +68,7 @@ bool pass_has_isa(const struct module *module, unsigned major, unsigned minor);
 /* Whether pass_eligible refuses anything in @function for some form. */
 bool pass_has_unsupported(const struct function *function);
 
+extern const struct pass pass_dependents;
 extern const struct pass pass_eligible;
 extern const struct pass pass_params;
 extern const struct pass pass_registers;

@@ -37,6 +37,10 @@ static_assert(sizeof(struct weir_slice) == 24, "layout");
  * A wait for `done` cannot replace the last continuation: streams share channels, so a wait must
  * not depend on work of another stream (bench-channels.c).
  *
+ * No launch of a form may begin before the operation in front of it in the stream is finished, so
+ * it has no programmatic dependence on that and records no programmatic event: forms contain no
+ * griddepcontrol. Sliced launches, too.
+ *
  * A launch that finds (int32_t)(done - serial) >= 0 is stale and touches nothing, because its words
  * may belong to a later launch. Other launches that share words must not overlap. */
 struct weir_persistent {
