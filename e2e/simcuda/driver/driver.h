@@ -76,6 +76,11 @@ struct stream {
 	CUgraphNode *head_handles; /* what cuStreamGetCaptureInfo_v2() handed out */
 };
 
+/* What a context asked the resource manager for. */
+struct channels {
+	uint32_t compute, copy; /* groups; 0: none */
+};
+
 struct context {
 	CUcontext handle;
 	uint64_t id;
@@ -86,6 +91,8 @@ struct context {
 	unsigned sleepers; /* threads in op_wait(); they keep the struct alive */
 	unsigned flags;
 	size_t limits[LIMIT_COUNT];
+	uint32_t group; /* of the machine */
+	struct channels channels;
 	uint64_t limits_charge; /* bytes of what the limits allow beyond the defaults */
 	CUresult fault;         /* sticky */
 	volatile int stop;      /* blocks leave */
@@ -204,6 +211,11 @@ CUresult context_wait(struct context *ctx);
 void context_fault(struct context *ctx, CUresult error);
 const void *thread_self(void); /* a name of the calling thread, unique while it lives */
 CUstreamCaptureMode *thread_capture_mode(void);
+
+/* core/channels.c: the channel groups of a new context, and their end. */
+void channels_new(struct context *ctx);
+void channels_free(struct context *ctx);
+void channels_trap(void); /* takes back the signal SIGSYS if somebody took it */
 
 /* stream/stream.c */
 CUresult stream_get(struct stream **out, CUstream handle);

@@ -3,7 +3,7 @@ SIMCUDA     := $(B)/simcuda/libcuda.so.1
 SIMNVML     := $(B)/simcuda/libnvidia-ml.so.1
 SIMCUDA_GEN := $(addprefix $(GEN)/simcuda/,names.inc errors.inc stubs.inc)
 
-SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue lock open)
+SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue group rm trap lock open)
 
 SHARED += simcuda.so
 simcuda.so_SRC := $(wildcard $(addprefix e2e/simcuda/driver/,core/*.c memory/*.c stream/*.c code/*.c graph/*.c)) $(SIM_MACHINE_SRC)
@@ -35,7 +35,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp $< $@.new && mv -f $@.new $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream order graph memory code machine)
+DRIVER_TESTS := $(addprefix test-driver-,stream order graph memory code machine channels)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
@@ -44,7 +44,7 @@ $1_LDFLAGS  := -Wl,-rpath,$$(abspath $$(B)/simcuda)
 $1_LIBS     := -lcmocka -l:liblz4.a -l:libzstd.a
 $$(B)/tests/$1: $$(SIMCUDA)
 endef
-$(B)/tests/test-driver-machine: $(SIMNVML)
+$(B)/tests/test-driver-machine $(B)/tests/test-driver-channels: $(SIMNVML)
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
 
 # It looks inside.

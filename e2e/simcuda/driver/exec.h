@@ -118,7 +118,18 @@ void op_unrefp(struct op **op);
 void op_after(struct op *op, struct op *earlier); /* @earlier may be null or done */
 void op_submit(struct op *op);
 void op_done(struct op *op);
-void op_wait(struct op *op); /* sleeps without the lock */
+void op_wait(struct op *op);  /* sleeps without the lock */
+void op_ready(struct op *op); /* nothing is before it: ops_drain() starts it */
+void ops_drain(void);
+
+void blocks_init(void); /* core/blocks.c */
+
+/* core/pause.c: while the channel group of a context is stopped, its ready ops wait here. */
+bool op_parked(struct op *op);
+void ops_unpark(void); /* those that need not wait are ready again */
+bool context_stopped(const struct context *ctx);
+/* Waits until the GPU can work for @ctx. */
+CUresult context_reach(struct context *ctx);
 
 void worker_pool_push(struct worker_pool *pool, struct op *op);
 bool thread_start(void *(*run)(void *), void *data);

@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_WAIT_NS 5000000l  /* then: is the holder alive? */
-#define MOVE_WAIT_NS 20000000l /* then: are the owners of earlier kernels alive? */
+#define LOCK_WAIT_NS 5000000l /* then: is the holder alive? */
 #define PID_OFFSET   0x10000
 
 static int futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
@@ -109,10 +108,21 @@ void shared_unlock(struct machine *m)
 		futex_wake(&s->lock, INT_MAX);
 }
 
-bool shared_wait(struct shared_gpu *gpu, uint32_t sequence)
+bool shared_wait(struct shared_gpu *gpu, uint32_t sequence, uint64_t ns)
 {
 	atomic_store(&gpu->waiting, 1);
-	return futex_wait(&gpu->sequence, sequence, MOVE_WAIT_NS) != -ETIMEDOUT;
+	return futex_wait(&gpu->sequence, sequence, (long)ns) != -ETIMEDOUT;
+}
+
+void shared_await(struct shared_group *group)
+{
+	futex_wait(&group->stopped, 1, MOVE_WAIT_NS);
+}
+
+void shared_start_stop(struct shared_group *group, bool stopped)
+{
+	if (atomic_exchange(&group->stopped, stopped) && !stopped)
+		futex_wake(&group->stopped, INT_MAX);
 }
 
 void shared_moved(struct shared_gpu *gpu)

@@ -11,6 +11,10 @@
  * drops when the process dies. A waiting process checks at least every 20 ms whether the others are
  * alive, and frees what dead ones held. Everything in the file belongs to one entry and there are
  * no sums, so freeing is forgetting the entry.
+ *
+ * Kernels belong to a channel group: a context has one. A group that is stopped keeps its place in
+ * the queue and none of its slots. With the setting `slices` one group of a GPU is resident at a
+ * time, and only its blocks run.
  */
 #pragma once
 
@@ -22,14 +26,18 @@
 #define MACHINE_SMS       256u
 #define MACHINE_PROCESSES 512u
 #define MACHINE_KERNELS   4096u /* in the queue of a GPU */
+#define MACHINE_GROUPS    16u   /* channel groups of a process */
+#define MACHINE_OBJECTS   256u  /* of the resource manager, of a process */
 #define MACHINE_GPU_NAME  "Weir Simulated GPU"
 #define MACHINE_FIRST_BUS 0x10u /* GPU 0 is 0000:10:00.0 */
 
 struct machine_config {
 	uint32_t gpus;
-	uint32_t sms;      /* slots of a GPU */
-	uint32_t block_us; /* a block occupies its slot at least this long */
-	uint64_t memory;   /* bytes of a GPU */
+	uint32_t sms;       /* slots of a GPU */
+	uint32_t block_us;  /* a block occupies its slot at least this long */
+	uint64_t memory;    /* bytes of a GPU */
+	uint32_t slices;    /* 1: one channel group runs at a time */
+	uint32_t switch_us; /* nobody runs for this long when another group becomes resident */
 	uint32_t numa; /* NUMA nodes, the first ones have the first GPUs; 0: NVML reports none */
 };
 
@@ -66,24 +74,57 @@ void machine_forget(struct machine *m);
 /* Reads "512M", "2Gi", "1073741824". False: not a size. */
 bool machine_parse_size(const char *text, uint64_t *out);
 
+/* Where a block runs. */
+struct machine_place {
+	uint32_t gpu, slot, group;
+	bool held;       /* the slot is ours */
+	uint64_t cookie; /* of the kernel */
+};
+
 /* Puts a kernel of @blocks blocks at the end of the queue of @gpu. @cookie comes back from
  * machine_start(). MACHINE_FULL: try again when another kernel is finished. */
-int machine_push(struct machine *m, uint32_t gpu, uint64_t cookie, uint64_t blocks,
+int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cookie, uint64_t blocks,
 		 uint64_t *ticket);
 /* Removes the unstarted blocks of a kernel and returns their number. */
 uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket);
-/* Starts one block if the oldest kernel is ours and a slot is free. MACHINE_BUSY: @sequence is for
- * machine_wait(). */
-int machine_start(struct machine *m, uint32_t gpu, uint64_t *cookie, uint32_t *slot,
-		  uint32_t *sequence);
-/* A block on @slot is done. Starts another one there if the oldest kernel is ours; else the slot is
- * free (MACHINE_BUSY). */
-int machine_next(struct machine *m, uint32_t gpu, uint32_t slot, uint64_t *cookie);
+/* Starts one block if the oldest kernel that may run is ours and a slot is free. MACHINE_BUSY:
+ * @sequence is for machine_wait(). */
+int machine_start(struct machine *m, uint32_t gpu, struct machine_place *place, uint32_t *sequence);
+/* The block on @place is done. Starts another one there if the oldest kernel that may run is ours;
+ * else the slot is free (MACHINE_BUSY). */
+int machine_next(struct machine *m, struct machine_place *place);
+/* The group of the block on @place may run now, and the block has its slot. */
+bool machine_may_run(const struct machine *m, const struct machine_place *place);
+/* Between instructions of the block on @place: while its group may not run, others have the slot
+ * and this call sleeps. It ends without the slot when *@stop is not 0. */
+void machine_pause(struct machine *m, struct machine_place *place, const volatile int *stop);
 /* Sleeps until the queue may have moved on since @sequence, or a bounded time; then checks for dead
  * processes. */
 void machine_wait(struct machine *m, uint32_t gpu, uint32_t sequence);
 /* Ends everybody's machine_wait(). */
 void machine_wake(struct machine *m, uint32_t gpu);
+
+/* A channel group for a context of this process. There is always one: contexts beyond
+ * MACHINE_GROUPS share. */
+uint32_t machine_group_new(struct machine *m, uint32_t gpu);
+void machine_group_free(struct machine *m, uint32_t group);
+/* Nothing of @group's context progresses. */
+bool machine_stopped(const struct machine *m, uint32_t group);
+/* Waits a bounded time while it is stopped. */
+void machine_await(struct machine *m, uint32_t group);
+
+/* The resource manager, rm.c. A call on descriptor @fd of the control device: 0 or a negative
+ * errno; the status is in the structure that @argument points to, in this process. */
+long machine_rm_ioctl(struct machine *m, int fd, unsigned long request, void *argument);
+/* Every ioctl of this process that is one of the resource manager's ends in machine_rm_ioctl(),
+ * whoever makes it. False: not possible here. Call it again before calls that must not fail: others
+ * may have taken the signal. @only_if_free: unless somebody has the signal. */
+bool machine_rm_trap(struct machine *m, bool only_if_free);
+/* A new descriptor of the control device; -1: such a node cannot be made. */
+int machine_rm_open(const struct machine *m);
+/* The group of this process that compute channel group @object of @client names, for a context, as
+ * machine_group_new(); MACHINE_GROUPS: none. */
+uint32_t machine_rm_group(struct machine *m, uint32_t client, uint32_t object);
 
 /* Charges memory of @gpu to this process. MACHINE_FULL: too little is left. */
 int machine_charge(struct machine *m, uint32_t gpu, uint64_t bytes);

@@ -58,6 +58,10 @@ static void set_config(struct machine_config *c, const char *key, const char *va
 		set_number(&c->sms, value, 1, MACHINE_SMS);
 	else if (!strcmp(key, "numa"))
 		set_number(&c->numa, value, 0, MACHINE_GPUS);
+	else if (!strcmp(key, "slices"))
+		set_number(&c->slices, value, 0, 1);
+	else if (!strcmp(key, "switch_us"))
+		set_number(&c->switch_us, value, 0, 1000000);
 	else if (!strcmp(key, "block_us"))
 		set_number(&c->block_us, value, 0, 10000000);
 	else if (!strcmp(key, "memory") && machine_parse_size(value, &bytes) && bytes >= 1 << 20)
@@ -72,15 +76,15 @@ static void fclosep(FILE **file)
 
 static void read_config(struct machine_config *c, const char *folder)
 {
-	static const char *const names[][2] = {{"WEIR_SIM_GPUS", "gpus"},
-					       {"WEIR_SIM_SMS", "sms"},
-					       {"WEIR_SIM_NUMA", "numa"},
-					       {"WEIR_SIM_MEMORY", "memory"},
-					       {"WEIR_SIM_BLOCK_US", "block_us"}};
+	static const char *const names[][2] = {
+		{"WEIR_SIM_GPUS", "gpus"},          {"WEIR_SIM_SMS", "sms"},
+		{"WEIR_SIM_NUMA", "numa"},          {"WEIR_SIM_MEMORY", "memory"},
+		{"WEIR_SIM_BLOCK_US", "block_us"},  {"WEIR_SIM_SLICES", "slices"},
+		{"WEIR_SIM_SWITCH_US", "switch_us"}};
 	char path[300], line[128], key[32], value[64];
 	cleanup(fclosep) FILE *file = NULL;
 
-	*c = (struct machine_config){.gpus = 1, .sms = 2, .memory = 1ull << 30};
+	*c = (struct machine_config){.gpus = 1, .sms = 2, .memory = 1ull << 30, .switch_us = 200};
 	snprintf(path, sizeof(path), "%s/config", folder);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
@@ -162,7 +166,9 @@ static int map(struct machine *m, int fd)
 	if (s == MAP_FAILED)
 		return -errno;
 	if (!anybody_lives(m) || s->magic != SHARED_MAGIC || s->size != sizeof(*s)) {
-		memset((char *)s + sizeof(s->magic), 0, sizeof(*s) - sizeof(s->magic));
+		/* Most of it stays without pages. */
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(*s)) < 0)
+			memset(s, 0, sizeof(*s));
 		read_config(&s->config, m->folder);
 		s->size = sizeof(*s);
 		s->magic = SHARED_MAGIC;

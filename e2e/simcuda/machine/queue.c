@@ -24,7 +24,7 @@ static struct shared_kernel *oldest(struct shared_gpu *gpu)
 	return gpu->head == gpu->tail ? NULL : ring(gpu, gpu->head);
 }
 
-static uint64_t now(void)
+uint64_t shared_now(void)
 {
 	struct timespec t;
 
@@ -39,9 +39,9 @@ static void occupy(struct shared_gpu *gpu, uint32_t slot, uint32_t owner)
 	for (uint32_t i = 0; i < MACHINE_SMS; i++)
 		busy += gpu->slots[i] != 0;
 	if (!busy && owner)
-		gpu->busy_since = now();
+		gpu->busy_since = shared_now();
 	if (busy == 1 && !owner)
-		gpu->busy_time += now() - gpu->busy_since;
+		gpu->busy_time += shared_now() - gpu->busy_since;
 	gpu->slots[slot] = owner;
 }
 
@@ -53,6 +53,8 @@ static void forget_gpu(struct shared_gpu *gpu, uint32_t owner)
 	for (uint32_t i = 0; i < MACHINE_SMS; i++)
 		if (gpu->slots[i] == owner)
 			occupy(gpu, i, 0);
+	/* Live processes say again what they want. */
+	memset(gpu->wanted, 0, sizeof(gpu->wanted));
 	oldest(gpu);
 }
 
@@ -66,12 +68,14 @@ void shared_forget(struct shared *s, uint32_t index)
 		shared_moved(&s->gpus[g]);
 	}
 	memset(p->memory, 0, sizeof(p->memory));
+	memset(p->groups, 0, sizeof(p->groups));
+	memset(s->objects[index], 0, p->objects * sizeof(s->objects[index][0]));
+	p->objects = 0;
 	p->touched = 0;
 	p->role = 0;
 }
 
-/* Also while another process has claimed a dead one's entry and has not joined yet. */
-static bool is_dead(const struct machine *m, uint32_t index)
+bool shared_dead(const struct machine *m, uint32_t index)
 {
 	const struct shared_process *p = &m->shared->processes[index];
 
@@ -81,11 +85,27 @@ static bool is_dead(const struct machine *m, uint32_t index)
 static void reap(struct machine *m)
 {
 	for (uint32_t i = 0; i < MACHINE_PROCESSES; i++)
-		if (i != m->self && is_dead(m, i))
+		if (i != m->self && shared_dead(m, i))
 			shared_forget(m->shared, i);
 }
 
-int machine_push(struct machine *m, uint32_t gpu, uint64_t cookie, uint64_t blocks,
+/* Makes room at the head, where started kernels may lie between those of stopped groups. */
+static void compact(struct shared_gpu *gpu)
+{
+	uint64_t to = gpu->tail;
+
+	for (uint64_t from = gpu->tail; from != gpu->head; from--) {
+		struct shared_kernel *k = ring(gpu, from - 1);
+
+		if (!k->unstarted || --to == from - 1)
+			continue;
+		*ring(gpu, to) = *k;
+		k->unstarted = 0;
+	}
+	gpu->head = to;
+}
+
+int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cookie, uint64_t blocks,
 		 uint64_t *ticket)
 {
 	struct shared_gpu *g = &m->shared->gpus[gpu];
@@ -93,14 +113,32 @@ int machine_push(struct machine *m, uint32_t gpu, uint64_t cookie, uint64_t bloc
 
 	shared_lock(m);
 	oldest(g);
+	if (g->tail - g->head == MACHINE_KERNELS)
+		compact(g);
 	if (g->tail - g->head < MACHINE_KERNELS) {
-		*ring(g, g->tail) = (struct shared_kernel){
-			.owner = m->self + 1, .cookie = cookie, .unstarted = blocks};
-		*ticket = g->tail++;
+		*ticket = g->tickets++;
+		*ring(g, g->tail++) = (struct shared_kernel){.owner = m->self + 1,
+							     .group = group,
+							     .cookie = cookie,
+							     .ticket = *ticket,
+							     .unstarted = blocks};
+		m->shared->processes[m->self].groups[group].queued++;
 		r = MACHINE_OK;
 	}
 	shared_unlock(m);
 	return r;
+}
+
+static struct shared_group *group_of(const struct machine *m, const struct machine_place *place)
+{
+	return &m->shared->processes[m->self].groups[place->group];
+}
+
+/* All its blocks are started, or never will be. */
+static void leave_queue(struct machine *m, struct shared_kernel *k)
+{
+	k->unstarted = 0;
+	m->shared->processes[m->self].groups[k->group].queued--;
 }
 
 uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket)
@@ -109,69 +147,186 @@ uint64_t machine_cancel(struct machine *m, uint32_t gpu, uint64_t ticket)
 	uint64_t unstarted = 0;
 
 	shared_lock(m);
-	if (ticket >= g->head && ticket < g->tail && ring(g, ticket)->owner == m->self + 1) {
-		unstarted = ring(g, ticket)->unstarted;
-		ring(g, ticket)->unstarted = 0;
+	for (uint64_t t = g->head; t != g->tail; t++) {
+		struct shared_kernel *k = ring(g, t);
+
+		if (k->ticket != ticket || k->owner != m->self + 1 || !k->unstarted)
+			continue;
+		unstarted = k->unstarted;
+		leave_queue(m, k);
 	}
 	shared_moved(g);
 	shared_unlock(m);
 	return unstarted;
 }
 
-/* Takes a block of the oldest kernel if it is ours. */
-static bool take_block(const struct machine *m, struct shared_gpu *g, uint64_t *cookie)
+/* The oldest kernel of a group that may run. */
+static struct shared_kernel *first_that_runs(const struct machine *m, uint32_t gpu)
 {
-	struct shared_kernel *k = oldest(g);
+	struct shared *s = m->shared;
+	struct shared_gpu *g = &s->gpus[gpu];
+
+	if (!oldest(g))
+		return NULL;
+	for (uint64_t t = g->head; t != g->tail; t++) {
+		struct shared_kernel *k = ring(g, t);
+
+		if (k->unstarted && shared_runs(m, gpu, shared_leader(s, k->owner, k->group)))
+			return k;
+	}
+	return NULL;
+}
+
+/* Takes a block of that kernel if it is ours. */
+static bool take_block(struct machine *m, struct machine_place *place)
+{
+	struct shared_gpu *g = &m->shared->gpus[place->gpu];
+	struct shared_kernel *k = first_that_runs(m, place->gpu);
 
 	if (!k || k->owner != m->self + 1)
 		return false;
-	*cookie = k->cookie;
-	if (!--k->unstarted && oldest(g)) /* the next kernel may be somebody else's */
+	place->cookie = k->cookie;
+	place->group = k->group;
+	group_of(m, place)->blocks++;
+	if (k->unstarted > 1) {
+		k->unstarted--;
+		return true;
+	}
+	leave_queue(m, k);
+	if (oldest(g)) /* the next kernel may be somebody else's */
 		shared_moved(g);
 	return true;
 }
 
-int machine_start(struct machine *m, uint32_t gpu, uint64_t *cookie, uint32_t *slot,
-		  uint32_t *sequence)
+static void take_place(struct machine *m, struct machine_place *place)
+{
+	struct shared_gpu *g = &m->shared->gpus[place->gpu];
+
+	occupy(g, place->slot, m->self + 1);
+	group_of(m, place)->placed++;
+	place->held = true;
+}
+
+static void leave_place(struct machine *m, struct machine_place *place)
+{
+	struct shared_gpu *g = &m->shared->gpus[place->gpu];
+
+	occupy(g, place->slot, 0);
+	group_of(m, place)->placed--;
+	place->held = false;
+	shared_moved(g);
+}
+
+/* A free slot that nobody else wants, @home if possible. */
+static bool find_slot(const struct machine *m, struct machine_place *place, uint32_t home)
+{
+	const struct shared_gpu *g = &m->shared->gpus[place->gpu];
+	uint32_t i = 0;
+
+	if (home < MACHINE_SMS && !g->slots[home]) {
+		place->slot = home;
+		return true;
+	}
+	while (i < m->config.sms && (g->slots[i] || g->wanted[i]))
+		i++;
+	place->slot = i;
+	return i < m->config.sms;
+}
+
+int machine_start(struct machine *m, uint32_t gpu, struct machine_place *place, uint32_t *sequence)
 {
 	struct shared_gpu *g = &m->shared->gpus[gpu];
 	int r = MACHINE_BUSY;
-	uint32_t i = 0;
 
+	*place = (struct machine_place){.gpu = gpu};
 	shared_lock(m);
+	shared_schedule(m, gpu);
 	*sequence = atomic_load(&g->sequence);
-	while (i < m->config.sms && g->slots[i])
-		i++;
-	if (i < m->config.sms && take_block(m, g, cookie)) {
-		occupy(g, i, m->self + 1);
-		*slot = i;
+	if (find_slot(m, place, MACHINE_SMS) && take_block(m, place)) {
+		take_place(m, place);
 		r = MACHINE_OK;
 	}
 	shared_unlock(m);
 	return r;
 }
 
-int machine_next(struct machine *m, uint32_t gpu, uint32_t slot, uint64_t *cookie)
+int machine_next(struct machine *m, struct machine_place *place)
 {
-	struct shared_gpu *g = &m->shared->gpus[gpu];
-	int r = MACHINE_OK;
+	struct shared_gpu *g = &m->shared->gpus[place->gpu];
+	bool held = place->held;
+	int r = MACHINE_BUSY;
 
 	shared_lock(m);
-	if (!take_block(m, g, cookie)) {
-		occupy(g, slot, 0);
-		if (oldest(g))
+	group_of(m, place)->blocks--;
+	if (held) {
+		group_of(m, place)->placed--;
+		shared_ran(m, place->gpu, group_of(m, place)->leader);
+		shared_schedule(m, place->gpu);
+	}
+	if (held && !g->wanted[place->slot] && take_block(m, place)) {
+		group_of(m, place)->placed++;
+		r = MACHINE_OK;
+	} else if (held) {
+		occupy(g, place->slot, 0);
+		if (oldest(g) || g->wanted[place->slot] || machine_stopped(m, place->group))
 			shared_moved(g);
-		r = MACHINE_BUSY;
 	}
 	shared_unlock(m);
 	return r;
 }
 
+bool machine_may_run(const struct machine *m, const struct machine_place *place)
+{
+	uint32_t leader = shared_leader(m->shared, m->self + 1, place->group);
+
+	if (!place->held)
+		return false;
+	shared_ran(m, place->gpu, leader);
+	return shared_runs(m, place->gpu, leader);
+}
+
+void machine_pause(struct machine *m, struct machine_place *place, const volatile int *stop)
+{
+	struct shared_gpu *g = &m->shared->gpus[place->gpu];
+	uint32_t leader = shared_leader(m->shared, m->self + 1, place->group);
+	uint32_t home = place->slot;
+	bool runs, ran = false;
+
+	shared_lock(m);
+	shared_schedule(m, place->gpu);
+	if (place->held && !shared_runs(m, place->gpu, leader))
+		leave_place(m, place);
+	while (!place->held && !__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+		uint32_t sequence = atomic_load(&g->sequence);
+
+		shared_unlock(m);
+		machine_wait(m, place->gpu, sequence);
+		shared_lock(m);
+		shared_schedule(m, place->gpu);
+		runs = shared_runs(m, place->gpu, leader);
+		g->wanted[home] |= runs;
+		if (runs && find_slot(m, place, home))
+			take_place(m, place);
+		else if (ran && !runs)
+			g->wanted[home] = 0;
+		ran = runs;
+	}
+	if (ran)
+		g->wanted[home] = 0;
+	shared_unlock(m);
+}
+
 void machine_wait(struct machine *m, uint32_t gpu, uint32_t sequence)
 {
-	if (shared_wait(&m->shared->gpus[gpu], sequence))
+	struct shared_gpu *g = &m->shared->gpus[gpu];
+	bool moved = shared_wait(g, sequence, shared_wait_ns(m, gpu));
+
+	if (m->config.slices) /* somebody moves all the time */
+		moved = shared_now() - g->reaped_at < MOVE_WAIT_NS;
+	if (moved)
 		return;
 	shared_lock(m);
+	g->reaped_at = shared_now();
 	reap(m);
 	shared_unlock(m);
 }
@@ -260,7 +415,7 @@ uint64_t machine_busy_time(struct machine *m, uint32_t gpu)
 	shared_lock(m);
 	for (uint32_t i = 0; i < MACHINE_SMS; i++)
 		busy |= g->slots[i] != 0;
-	sum = g->busy_time + (busy ? now() - g->busy_since : 0);
+	sum = g->busy_time + (busy ? shared_now() - g->busy_since : 0);
 	shared_unlock(m);
 	return sum;
 }

@@ -48,6 +48,12 @@ typedef bool ptx_address_check(uintptr_t address, size_t size);
 /* For the whole process; NULL, the default: every address is tried. */
 void ptx_set_address_check(ptx_address_check *check);
 
+/* Called on every thread that runs a block, at least once in some ten thousand instructions. It may
+ * sleep: the block is then in the middle of its work. */
+typedef void ptx_pause(void);
+
+void ptx_set_pause(ptx_pause *pause); /* for the whole process; NULL, the default: none */
+
 /* @text: @len bytes, need not be NUL-terminated, may be hostile. 0, or -EINVAL with @error filled,
  * or -ENOMEM. Module-scope variables are allocated and initialised here and live as long as the
  * module. */

@@ -150,6 +150,8 @@ static CUresult load(CUmodule *out, const void *image, size_t size, struct ptx_e
 	cleanup(sim_leave) int entered __attribute__((unused)) = sim_enter();
 	CUresult r = context_current(&ctx);
 
+	if (!r)
+		r = context_reach(ctx);
 	if (r) {
 		ptx_module_free(ptx);
 		return r;

@@ -9,7 +9,27 @@
 /* Kernels of a process in the machine's queue; more wait here, in order. */
 #define PUSHED_MAX 128u
 /* A block that only fills its time checks this often for its end. */
-#define CHECK_NS 5000000l
+#define CHECK_NS        5000000l
+#define CHECK_SLICED_NS 100000l
+
+/* The block that this thread runs. */
+static __thread struct {
+	struct machine_place *place;
+	const volatile int *stop;
+	uint64_t paused; /* nanoseconds */
+} self;
+
+/* The interpreter calls it between instructions. */
+static void pause_block(void)
+{
+	uint64_t began;
+
+	if (machine_may_run(&sim.machine, self.place))
+		return;
+	began = time_now();
+	machine_pause(&sim.machine, self.place, self.stop);
+	self.paused += time_now() - began;
+}
 
 static struct block_queue *queue_of(const struct op *op)
 {
@@ -30,8 +50,8 @@ static bool push(struct device *d)
 
 	if (!op || q->pushed >= PUSHED_MAX)
 		return false;
-	if (machine_push(&sim.machine, d->gpu, (uintptr_t)op, op->kernel.blocks,
-			 &op->kernel.ticket))
+	if (machine_push(&sim.machine, d->gpu, op->work.ctx->group, (uintptr_t)op,
+			 op->kernel.blocks, &op->kernel.ticket))
 		return false;
 	q->first = op->queued;
 	if (!q->first)
@@ -41,37 +61,53 @@ static bool push(struct device *d)
 	return true;
 }
 
-/* Runs one block and occupies the slot for block_us, unless the block wrote nothing. Called without
- * the lock. */
-static int run_block(const struct op *op, uint64_t block, uint32_t slot)
+/* A block that wrote occupies its slot for block_us. Time in which the group may not run does not
+ * count. */
+static void fill_time(const struct context *ctx, uint64_t began)
+{
+	uint64_t floor = sim.machine.config.block_us * UINT64_C(1000), spent;
+	long check = sim.machine.config.slices ? CHECK_SLICED_NS : CHECK_NS;
+
+	while (!__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
+	       (spent = time_now() - began - self.paused) < floor) {
+		uint64_t left = floor - spent;
+		const struct timespec nap = {.tv_nsec =
+						     left < (uint64_t)check ? (long)left : check};
+
+		nanosleep(&nap, NULL);
+		pause_block();
+	}
+}
+
+/* Called without the lock. */
+static int run_block(const struct op *op, uint64_t block, struct machine_place *place)
 {
 	const struct context *ctx = op->work.ctx;
 	struct ptx_error error = {0};
-	uint64_t floor = sim.machine.config.block_us * UINT64_C(1000), began = time_now(), spent;
+	uint64_t began = time_now();
 	bool wrote;
-	int r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
-			      slot, &ctx->stop, &error, &wrote);
+	int r;
 
+	self.place = place;
+	self.stop = &ctx->stop;
+	self.paused = 0;
+	r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
+			  place->slot, &ctx->stop, &error, &wrote);
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
-	while (wrote && !__atomic_load_n(&ctx->stop, __ATOMIC_RELAXED) &&
-	       (spent = time_now() - began) < floor) {
-		uint64_t left = floor - spent;
-		const struct timespec nap = {.tv_nsec = left < CHECK_NS ? (long)left : CHECK_NS};
-
-		nanosleep(&nap, NULL);
-	}
+	if (wrote)
+		fill_time(ctx, began);
 	return r;
 }
 
-/* Runs blocks on @slot for as long as the machine gives it to this process. */
-static void use_slot(struct device *d, uint64_t cookie, uint32_t slot)
+/* Runs blocks on @place for as long as the machine gives it to this process. */
+static void use_slot(struct device *d, struct machine_place *place)
 {
 	struct block_queue *q = &d->blocks;
 
 	do {
-		struct op *op = (struct op *)(uintptr_t)cookie;
+		struct op *op = (struct op *)(uintptr_t)place->cookie;
 		uint64_t block = op->kernel.started++;
 		int r;
 
@@ -82,27 +118,27 @@ static void use_slot(struct device *d, uint64_t cookie, uint32_t slot)
 			pthread_cond_signal(&q->cond);
 
 		pthread_mutex_unlock(&sim.lock);
-		r = run_block(op, block, slot);
+		r = run_block(op, block, place);
 		pthread_mutex_lock(&sim.lock);
 
 		if (r && !op->work.ctx->dying)
 			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		op->kernel.running--;
 		finish(op);
-	} while (machine_next(&sim.machine, d->gpu, slot, &cookie) == MACHINE_OK);
+	} while (machine_next(&sim.machine, place) == MACHINE_OK);
 }
 
 /* The leader's attempt to get one slot. */
 static void lead(struct device *d)
 {
-	uint64_t cookie = 0;
-	uint32_t slot = 0, sequence = 0;
+	struct machine_place place;
+	uint32_t sequence = 0;
 
 	while (push(d))
 		;
-	if (machine_start(&sim.machine, d->gpu, &cookie, &slot, &sequence) == MACHINE_OK) {
+	if (machine_start(&sim.machine, d->gpu, &place, &sequence) == MACHINE_OK) {
 		d->blocks.leader = false;
-		use_slot(d, cookie, slot);
+		use_slot(d, &place);
 		return;
 	}
 	pthread_mutex_unlock(&sim.lock);
@@ -193,6 +229,11 @@ static void cancel_kernel(struct op *op)
 	}
 	op->kernel.started = op->kernel.blocks;
 	finish(op);
+}
+
+void blocks_init(void)
+{
+	ptx_set_pause(pause_block);
 }
 
 const struct op_type kernel_type = {.start = start_kernel, .cancel = cancel_kernel};

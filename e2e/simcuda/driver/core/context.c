@@ -116,6 +116,7 @@ static CUresult create(struct context **out, struct device *d, unsigned flags)
 	ctx->next = sim.contexts;
 	sim.contexts = ctx;
 	machine_touch(&sim.machine, d->gpu);
+	channels_new(ctx);
 	*out = ctx;
 	return CUDA_SUCCESS;
 }
@@ -157,6 +158,7 @@ static void destroy(struct context *ctx)
 	while (ctx->modules)
 		module_unload(ctx->modules);
 	range_free_context(ctx);
+	channels_free(ctx);
 	machine_refund(&sim.machine, ctx->device->gpu, ctx->limits_charge);
 	free(ctx);
 }

@@ -84,7 +84,7 @@ void op_after(struct op *op, struct op *earlier)
 	op->unmet++;
 }
 
-static void make_ready(struct op *op)
+void op_ready(struct op *op)
 {
 	op->queued = NULL;
 	if (sim.ready_last)
@@ -95,7 +95,7 @@ static void make_ready(struct op *op)
 }
 
 /* A queue instead of recursion: an op that is done at once makes others ready. */
-static void drain(void)
+void ops_drain(void)
 {
 	if (sim.draining)
 		return;
@@ -108,6 +108,8 @@ static void drain(void)
 		sim.ready_first = op->queued;
 		if (!sim.ready_first)
 			sim.ready_last = NULL;
+		if (op_parked(op))
+			continue;
 		op->started = true;
 		if ((ctx->fault || ctx->dying) && !type->always)
 			op_done(op);
@@ -132,8 +134,8 @@ void op_submit(struct op *op)
 	ctx->last = op;
 
 	if (!--op->unmet) {
-		make_ready(op);
-		drain();
+		op_ready(op);
+		ops_drain();
 	}
 }
 
@@ -154,11 +156,11 @@ void op_done(struct op *op)
 	op->done_at = time_now();
 	for (size_t i = 0; i < op->n_after; i++)
 		if (!--op->after[i]->unmet)
-			make_ready(op->after[i]);
+			op_ready(op->after[i]);
 	op->n_after = 0;
 	pthread_cond_broadcast(&sim.done);
 	op_unref(op);
-	drain();
+	ops_drain();
 }
 
 void op_wait(struct op *op)
@@ -197,7 +199,8 @@ void context_fault(struct context *ctx, CUresult error)
 	sim.draining = true; /* only cancelled ops may leave the list */
 	cancel_started(ctx);
 	sim.draining = draining;
-	drain();
+	ops_unpark();
+	ops_drain();
 }
 
 /* Signals belong to the program's own threads. */

@@ -103,6 +103,7 @@ static CUresult start(void)
 		pthread_cond_init(&sim.devices[i].blocks.cond, NULL);
 	}
 	ptx_set_address_check(allows);
+	blocks_init();
 	atomic_store(&sim.state, SIM_READY);
 	return CUDA_SUCCESS;
 }
@@ -116,7 +117,10 @@ CUresult cuInit(unsigned int flags)
 
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	return atomic_load(&sim.state) == SIM_READY ? CUDA_SUCCESS : start();
+	if (atomic_load(&sim.state) != SIM_READY)
+		return start();
+	channels_trap();
+	return CUDA_SUCCESS;
 }
 
 CUresult cuDriverGetVersion(int *version)

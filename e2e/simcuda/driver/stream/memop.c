@@ -79,7 +79,7 @@ static void poll_all(void)
 	while (*at) {
 		struct op *op = *at;
 
-		if (!advance(op)) {
+		if (context_stopped(op->work.ctx) || !advance(op)) {
 			at = &op->queued;
 			continue;
 		}

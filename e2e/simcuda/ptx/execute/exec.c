@@ -9,6 +9,19 @@
 
 #define SLICE 4096 /* instructions of a warp before the next warp runs */
 
+static ptx_pause *pause_hook;
+
+void ptx_set_pause(ptx_pause *pause)
+{
+	pause_hook = pause;
+}
+
+void ptx_pause_here(void)
+{
+	if (pause_hook)
+		pause_hook();
+}
+
 enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, const char *format, ...)
 {
 	struct ptx_error *error = &warp->block->error;
@@ -147,6 +160,7 @@ int ptx_run_warps(struct ptx_block *block, const volatile int *stop)
 			progress = true;
 			if (run_warp(w, left < SLICE ? (uint32_t)left : SLICE, &ran) == PTX_FAULT)
 				return -EFAULT;
+			ptx_pause_here();
 			if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
 				return -EINTR;
 			left -= ran;

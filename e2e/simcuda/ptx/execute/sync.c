@@ -270,6 +270,7 @@ enum ptx_flow ptx_exec_pause(struct ptx_warp *w, const struct ptx_insn *i, uint3
 {
 	(void)i;
 	sched_yield();
+	ptx_pause_here();
 	ptx_park(w, w->group, w->pc + 1);
 	w->skip |= mask;
 	return PTX_REGROUP;

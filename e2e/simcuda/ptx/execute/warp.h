@@ -152,6 +152,7 @@ enum ptx_flow ptx_fault(struct ptx_warp *warp, const struct ptx_insn *insn, cons
 	__attribute__((format(printf, 3, 4)));
 
 /* Until all warps have ended; what ptx_run_block returns. exec.c */
+void ptx_pause_here(void); /* calls what ptx_set_pause() was given */
 int ptx_run_warps(struct ptx_block *block, const volatile int *stop);
 
 /* Lanes have exited: releases lanes that waited for them. barrier.c */
