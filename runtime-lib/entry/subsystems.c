@@ -17,6 +17,7 @@
 #include "entry/linker.h"
 #include "entry/status.h"
 #include "gates/demand.h"
+#include "gates/expect.h"
 #include "gates/gate.h"
 #include "gates/level-change.h"
 #include "gates/priority.h"
@@ -59,6 +60,9 @@ const struct subsystem subsystems[] = {
 	 .forget = stream_forget, .fork = stream_fork},
 	{"demand", .settings = demand_settings, STATE(demand), .stream_gone = demand_stream_gone,
 	 .work = demand_work, .forget = demand_drop, .stop = demand_drop},
+	{"expect", .settings = expect_settings, .init = expect_init, .look = expect_look,
+	 .drive = expect_drive, .work = expect_work, .forget = expect_forget, .stop = expect_stop,
+	 .fork = expect_fork},
 	{"gate", STATE(gating), .init = gate_init, .look = gate_look, .work = gate_work},
 	{"waiting", STATE(waiters), .look = waiting_look, .work = waiting_work},
 	{"priority", STATE(launch_order), .open = priority_open, .stream_made = priority_stream_made,

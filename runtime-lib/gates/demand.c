@@ -3,6 +3,7 @@
 #include "client/link.h"
 #include "client/stream.h"
 #include "client/worker.h"
+#include "gates/expect.h"
 #include "gates/start.h"
 
 #include <string.h>
@@ -60,12 +61,12 @@ static void speculation_came_true(struct client *client, const struct level_bind
 {
 	struct demand *demand = demand_of(client);
 	uint64_t since = atomic_exchange(&demand->speculation.since, 0);
+	uint64_t hinted = atomic_exchange(&demand->speculation.hinted, 0);
 
-	if (!since)
-		return;
-	if (atomic_load(&demand->shown) == DEMAND_SPECULATIVE)
-		count_speculation(binding, since, now);
-	speculation_learn(&demand->speculation, now > since ? now - since : 0);
+	if ((since || hinted) && atomic_load(&demand->shown) == DEMAND_SPECULATIVE)
+		count_speculation(binding, hinted ? hinted : since, now);
+	if (since)
+		speculation_learn(&demand->speculation, now > since ? now - since : 0);
 }
 
 static void speculation_missed(struct client *client, const struct level_binding *binding,
@@ -73,11 +74,13 @@ static void speculation_missed(struct client *client, const struct level_binding
 {
 	struct speculation *speculation = &demand_of(client)->speculation;
 	uint64_t since = atomic_exchange(&speculation->since, 0);
+	uint64_t hinted = atomic_exchange(&speculation->hinted, 0);
 
-	if (!since)
+	if (!since && !hinted)
 		return;
-	speculation_learn(speculation, UINT64_MAX);
-	count_speculation(binding, since, now);
+	if (!hinted)
+		speculation_learn(speculation, UINT64_MAX);
+	count_speculation(binding, hinted ? hinted : since, now);
 	atomic_fetch_add(&status_page(binding)->speculative_misses, 1);
 }
 
@@ -330,6 +333,31 @@ void demand_move(struct client *client, struct level_binding *next)
 	demand_scrub(client, former);
 }
 
+/* Demand from now on, until @ns and some slack have passed without a launch. False: it was shown.
+ */
+static bool begin_speculation(struct client *client, const struct level_binding *binding,
+			      uint64_t now, uint64_t ns)
+{
+	atomic_store(&demand_of(client)->speculation.until, now + ns + SLACK);
+	if (!demand_set_speculatively(client, binding))
+		return false;
+	atomic_fetch_add(&status_page(binding)->speculative, 1);
+	expect_begin(client, binding, ns + SLACK);
+	worker_wake();
+	return true;
+}
+
+void demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns)
+{
+	struct speculation *speculation = &demand_of(client)->speculation;
+	uint64_t now = client_now();
+
+	if (!binding->level || atomic_load(&demand_of(client)->shown) == DEMAND_SHOWN)
+		return;
+	atomic_store(&speculation->hinted, now);
+	begin_speculation(client, binding, now, ns);
+}
+
 /* A copy to the GPU begins. */
 static void speculate(struct client *client)
 {
@@ -344,13 +372,8 @@ static void speculate(struct client *client)
 	if (!atomic_compare_exchange_strong(&speculation->since, &none, now) ||
 	    !speculation_pays(speculation))
 		return;
-	atomic_store(&speculation->until, now + 2 * atomic_load(&speculation->lead) + SLACK);
-	if (!demand_set_speculatively(client, binding)) {
+	if (!begin_speculation(client, binding, now, 2 * atomic_load(&speculation->lead)))
 		atomic_store(&speculation->since, 0);
-		return;
-	}
-	atomic_fetch_add(&status_page(binding)->speculative, 1);
-	worker_wake();
 }
 
 static void copy_begins(void)

@@ -21,10 +21,11 @@ enum demand_shown {
 #define SPECULATION_LEAD_MAX (500 * NS_PER_US) /* from copy to launch; longer does not pay */
 
 struct speculation {
-	_Atomic uint64_t since; /* ns, of the first copy since there was no demand; 0: none */
-	_Atomic uint64_t until; /* ns, when speculative demand ends */
-	_Atomic uint64_t lead;  /* ns from such a copy to the launch, running mean */
-	_Atomic uint32_t trust; /* 0 to 256: how many of them were followed by a launch soon */
+	_Atomic uint64_t since;  /* ns, of the first copy since there was no demand; 0: none */
+	_Atomic uint64_t until;  /* ns, when speculative demand ends */
+	_Atomic uint64_t hinted; /* ns, when the program said that a launch comes; 0: it did not */
+	_Atomic uint64_t lead;   /* ns from such a copy to the launch, running mean */
+	_Atomic uint32_t trust;  /* 0 to 256: how many of them were followed by a launch soon */
 };
 
 struct demand {
@@ -53,6 +54,9 @@ static inline void demand_raise(struct client *client, const struct level_bindin
 
 /* Sets the bits, though nothing is outstanding yet. False: they were set already. */
 bool demand_set_speculatively(struct client *client, const struct level_binding *binding);
+
+/* The program says that a launch comes within @ns: speculative demand until then. */
+void demand_expect(struct client *client, const struct level_binding *binding, uint64_t ns);
 
 /* Clears the bits if no launch is outstanding. If the next launch is expected at once, the worker
  * clears them a little later. Any thread, never on the launch path. */

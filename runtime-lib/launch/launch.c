@@ -4,6 +4,7 @@
  */
 #include "client/stream.h"
 #include "gates/demand.h"
+#include "gates/expect.h"
 #include "gates/gate.h"
 #include "gates/priority.h"
 #include "gates/start.h"
@@ -241,6 +242,7 @@ launch_path static CUresult launch_end(struct launch *launch, CUresult result)
 
 	if (!stream)
 		return result;
+	expect_launched(stream->client);
 	priority_note_unordered(stream, launch->ordered);
 	if (launch->sample)
 		sample_end(sampler_of(stream->client), launch->sample, stream->handle,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# libweir exports the complete driver API of the installed cuda.h and ioctl, libweir-nvml NVML's, and nothing else. Both need
+# libweir exports the complete driver API of the installed cuda.h, ioctl and weir.h, libweir-nvml NVML's, and nothing else. Both need
 # no library but libc, and no glibc younger than 2.17.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -31,7 +31,7 @@ glibc_is_old() { # LIBRARY
     [ -z "$young" ]
 }
 
-check "libweir exports the functions of the driver, and ioctl" exports libweir "$B/gen/driver-symbols.txt" ioctl
+check "libweir exports the functions of the driver, ioctl, and weir.h" exports libweir "$B/gen/driver-symbols.txt" ioctl weir_available weir_expect
 check "no declaration of cuda.h is missing" none_missing
 check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
 check "no declaration of nvml.h is missing" has_all_of_nvml
