@@ -57,6 +57,6 @@ all first-light workloads-checked launch-cost
 all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
 all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf latency-objectives \
-    servers-batch queue-dynamic prediction-error speculative-demand
+    servers-batch queue-dynamic prediction-error speculative-demand hidden-switch
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
 exit "$failed"

@@ -1,6 +1,6 @@
 /* The measuring client. Requests of several kernels arrive at random; each is timed from its first
- * launch to the return of the synchronise. A request may begin with a copy to the GPU, which is not
- * timed. Prints one line of JSON, in us. */
+ * launch to the return of the synchronise. A request may begin with a hint to Weir, and with a copy
+ * to the GPU; neither is timed. Prints one line of JSON, in us. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,14 @@
 
 #include "samples.h"
 #include "spin.h"
+#include "weir/weir.h"
+
+#define HINT_SLACK_US 200 /* a program knows roughly when its launch comes */
 
 struct burst {
-	uint64_t kernels, requests, threads;
+	uint64_t kernels, requests, warm_up, threads;
 	uint64_t gap_min_us, gap_max_us;
-	uint64_t copy_kib;
+	uint64_t copy_kib, hint_us;
 	double length_us;
 	bool priority, calibrate, graphs;
 	const char *log;
@@ -71,9 +74,21 @@ static void replay(const struct burst *burst, struct spin *spin, CUstream stream
 	spin->launches += burst->kernels;
 }
 
+static void hint(const struct burst *burst)
+{
+	uint64_t until = now_ns() + burst->hint_us * 1000;
+
+	if (!burst->hint_us)
+		return;
+	weir_expect((unsigned)burst->hint_us + HINT_SLACK_US); /* without Weir it is an error */
+	while (now_ns() < until)
+		;
+}
+
 /* ns */
 static uint64_t request(const struct burst *burst, struct spin *spin, CUstream stream)
 {
+	hint(burst);
 	if (burst->input)
 		CU(cuMemcpyHtoD(burst->input_gpu, burst->input, burst->copy_kib << 10));
 	uint64_t begin = now_ns();
@@ -103,6 +118,7 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 	FILE *log = burst->log ? fopen(burst->log, "we") : NULL;
 	struct random random = {w->seed};
 	CUstream stream = open_stream(burst->priority);
+	uint64_t before = 0;
 
 	if (burst->log && !log)
 		workload_fail("%s: cannot write it", burst->log);
@@ -114,6 +130,8 @@ static void run(struct burst *burst, const struct workload *w, struct spin *spin
 
 		sleep_until_ns(now_ns() + gap_us * 1000);
 		uint64_t ns = request(burst, spin, stream);
+		if (before++ < burst->warm_up)
+			continue;
 		samples_add(samples, (double)ns / 1e3);
 		log_request(log, ns);
 	}
@@ -144,12 +162,14 @@ int main(int argc, char **argv)
 	const struct workload_option own[] = {
 		{"kernels", OPTION_NUMBER, &burst.kernels, "in a request"},
 		{"requests", OPTION_NUMBER, &burst.requests, "at most"},
+		{"warm-up", OPTION_NUMBER, &burst.warm_up, "requests that are not measured"},
 		{"threads", OPTION_NUMBER, &burst.threads, "in a block"},
 		{"gap-min-us", OPTION_NUMBER, &burst.gap_min_us, "least time between requests"},
 		{"gap-max-us", OPTION_NUMBER, &burst.gap_max_us, "most time between requests"},
 		{"length-us", OPTION_REAL, &burst.length_us, "of a kernel, not --iterations"},
 		{"priority", OPTION_FLAG, &burst.priority, "in a stream of greatest priority"},
 		{"copy-kib", OPTION_NUMBER, &burst.copy_kib, "copied to the GPU before a request"},
+		{"hint-us", OPTION_NUMBER, &burst.hint_us, "of waiting, after a hint to Weir"},
 		{"log", OPTION_TEXT, &burst.log, "a line for each request: time of its end, us"},
 		{"graphs", OPTION_FLAG, &burst.graphs, "replay a graph of the kernels before them"},
 		{"calibrate", OPTION_FLAG, &burst.calibrate, "print iterations for --length-us"},
@@ -163,6 +183,8 @@ int main(int argc, char **argv)
 		workload_fail("--gap-min-us and --gap-max-us: not a range up to a minute");
 	if (burst.copy_kib > 1u << 20)
 		workload_fail("--copy-kib: more than a gigabyte");
+	if (burst.hint_us > 1000000)
+		workload_fail("--hint-us: more than a second");
 	if (!burst.requests)
 		burst.requests = w.seconds > 0 || w.stop_file ? UINT64_MAX : 50;
 	burst.kernels = workload_pick(&w, burst.kernels, 5, 20);

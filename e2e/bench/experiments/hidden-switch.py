@@ -1,0 +1,86 @@
+"""HIGH's requests are one kernel of 175 us, beside torch.mm under time-slicing. 0.5 ms before the launch HIGH says that
+it comes (weir_expect()), or it copies 2 MiB right before: how much of the switch is over when the kernel comes?"""
+
+import time
+
+import bursts
+from report import at_most
+
+SHOWS = "latency of a single kernel beside torch.mm under time-slicing, with and without a hint before the launch"
+PAPER = ""
+BOUNDS = {
+    "median over alone": at_most(270, " us"),
+    "p99 over alone": at_most(320, " us"),
+    "median over alone, hint": at_most(100, " us"),
+}
+BASELINES = ("HIGH alone", "time-slicing", "the same wait without a hint")
+NEEDS = ("gpu", "pytorch", "root")
+SIMULATED = True
+
+REQUESTS, WARM_UP = 200, 20
+HINT_US, COPY_KIB = 500, 2048
+# WEIR_EXPECT: what a hint does (runtime-lib/gates/expect.h).
+WAYS = ("off", "demand", "write", "memset", "kernel")
+BEST = "kernel"
+LEADS_US = (200, 300, 800)  # of the best way, besides HINT_US
+
+
+def high(bench, weir, extra=(), way="off"):
+    """A measured HIGH."""
+    argv = [bench.node.program("burst"), *bench.node.sizes, "--kernels", "1", "--iterations", str(bench.iterations)]
+    requests = 20 if bench.node.simulated else REQUESTS
+    argv += ["--requests", str(requests), "--warm-up", str(WARM_UP), *extra]
+    return bench.node.start("high", argv, bursts.HIGH, weir, env={"WEIR_EXPECT": way})
+
+
+def launches(bench, client):
+    known = next((c for c in bench.node.status() if c["pid"] == client.process.pid), {})
+    return known.get("launches", 0), time.monotonic()
+
+
+def beside(bench, low, extra=(), way="off"):
+    """HIGH's figures, and LOW's launches a second meanwhile."""
+    client = high(bench, True, extra, way)
+    client.wait_ready()
+    before, begin = launches(bench, low)
+    result = client.result()
+    after, end = launches(bench, low)
+    return result, (after - before) / (end - begin)
+
+
+def show(bench, what, result, alone, rate=0):
+    median, p99 = result["median"] - alone["median"], result["p99"] - alone["p99"]
+    rates = f", LOW {rate:.0f}/s" if rate else ""
+    bench.report.add(what, f"{median:+.0f} us, p99 {p99:+.0f} us", baselines=f"{bursts.figures(result)}{rates}")
+    return median, p99
+
+
+def run(bench):
+    bench.node.stop_mps()
+    hint = ("--hint-us", str(HINT_US))
+    copy = ("--copy-kib", str(COPY_KIB))
+    alone = high(bench, False).result()
+    bench.report.add("HIGH alone", bursts.figures(alone))
+    alone_hint = high(bench, False, hint).result()
+    alone_copy = high(bench, False, copy).result()
+    low = bursts.low_of(bench, "mm")
+    with bench.node.running("low", low.argv, bursts.LOW, False):
+        show(bench, "time-slicing", high(bench, False).result(), alone)
+
+    bench.node.ensure_agent()
+    with bench.node.running("low", low.argv, bursts.LOW, True) as client:
+        plain, rate = beside(bench, client)
+        median, p99 = show(bench, "Weir", plain, alone, rate)
+        bench.report.judge("Weir, median over alone", median, BOUNDS["median over alone"])
+        bench.report.judge("Weir, p99 over alone", p99, BOUNDS["p99 over alone"])
+        for way in WAYS:
+            result, rate = beside(bench, client, hint, way)
+            median, _ = show(bench, f"Weir, hint {HINT_US} us before, {way}", result, alone_hint, rate)
+            if way == BEST:
+                bench.report.judge("Weir, hint, median over alone", median, BOUNDS["median over alone, hint"])
+        for lead in LEADS_US:
+            result, rate = beside(bench, client, ("--hint-us", str(lead)), BEST)
+            show(bench, f"Weir, hint {lead} us before, {BEST}", result, alone_hint, rate)
+        for way in ("demand", "memset", "kernel"):
+            result, rate = beside(bench, client, copy, way)
+            show(bench, f"Weir, behind a copy of 2 MiB, {way}", result, alone_copy, rate)
