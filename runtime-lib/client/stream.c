@@ -1,5 +1,6 @@
 #include "client/stream.h"
 
+#include "client/level-binding.h"
 #include "client/worker.h"
 #include "shim/thread.h"
 #include "shim/weak-libc.h"
@@ -426,7 +427,14 @@ void stream_look(struct client *client, struct tick *tick)
 	tick->moved = tick->totals.begun != streams_of(client)->begun;
 }
 
-/* While the client is contended, markers also show how far streams are that never run dry. */
+/* Somebody wants to know how far streams are that never run dry. */
+static bool wants_markers(const struct tick *tick)
+{
+	return tick->contended ||
+	       (tick->binding && binding_flag(tick->binding, WEIR_CONTROL_SLICED));
+}
+
+/* While the client is contended or sliced, markers show how far such streams are. */
 void stream_drive(struct client *client, struct tick *tick)
 {
 	stream_for_each (s, client) {
@@ -437,7 +445,7 @@ void stream_drive(struct client *client, struct tick *tick)
 			return;
 		}
 		follow_markers(s);
-		if (!tick->contended)
+		if (!wants_markers(tick))
 			continue;
 		s->markers = stream_markers_want(s->markers);
 		if (atomic_load(&s->marked) <= atomic_load(&s->completed))

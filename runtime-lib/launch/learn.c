@@ -70,45 +70,54 @@ static void watch_change(struct client *client, uint64_t before, uint64_t ns)
 }
 
 static void learn_time(struct client *client, const struct sample *sample, uint64_t ns,
-		       bool crowded)
+		       enum kernel_crowd crowd)
 {
 	const struct sampled *of = &sample->of;
 	uint64_t before = kernel_mean(of->kernel);
-	uint64_t believed = kernel_believe(of->kernel, of->key, ns, crowded);
+	uint64_t believed = kernel_believe(of->kernel, of->key, ns, crowd);
 
 	if (!believed)
 		return;
 	judge(client, of, believed);
 	kernel_learn(of->kernel, of->key, believed,
-		     predict_learn(&of->geometry, &of->arguments, of->unloads, believed), crowded);
+		     predict_learn(&of->geometry, &of->arguments, of->unloads, believed), crowd);
 	watch_change(client, before, believed);
+}
+
+static enum kernel_crowd crowd_of(const struct client *client, const struct sample *sample)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	if (binding && binding_flag(binding, WEIR_CONTROL_SLICED))
+		return KERNEL_SLICED;
+	return gate_is_contended(client) || sample->disturbed ? KERNEL_CROWDED : KERNEL_ALONE;
 }
 
 static void learn_sample(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
-	bool crowded = gate_is_contended(client) || sample->disturbed;
+	enum kernel_crowd crowd = crowd_of(client, sample);
 
 	if (!sample_evicted(sample))
-		learn_time(client, sample, without_links(sample, ns), crowded);
+		learn_time(client, sample, without_links(sample, ns), crowd);
 	else if (atomic_load(&sample->flight) == SAMPLE_EVICTED_ONCE)
 		learn_eviction(sample);
 	start_ended(client, sample);
 	weigh(client, sample);
-	tuning_learn(client, sample, ns, crowded);
+	tuning_learn(client, sample, ns, crowd != KERNEL_ALONE);
 }
 
 static void learn_runs(void *data, const struct sample *sample, uint64_t ns)
 {
 	struct client *client = data;
-	bool crowded = gate_is_contended(client) || sample->disturbed;
+	enum kernel_crowd crowd = crowd_of(client, sample);
 	uint64_t before = kernel_mean(sample->of.kernel);
 
 	/* Others on the GPU lengthen it: then only a first estimate counts. */
-	if (!sample->disturbed || !before)
+	if ((!sample->disturbed && crowd != KERNEL_SLICED) || !before)
 		kernel_at_least(sample->of.kernel, sample->of.key, ns);
 	watch_change(client, before, kernel_mean(sample->of.kernel));
-	tuning_runs(client, sample, ns, crowded);
+	tuning_runs(client, sample, ns, crowd != KERNEL_ALONE);
 }
 
 void learn_open(struct client *client)
@@ -141,7 +150,8 @@ void learn_work(struct client *client, struct tick *tick)
 {
 	struct learning *learning = learning_of(client);
 	_Atomic int *wanted = &sampler_of(client)->due;
-	bool late = learning->late && !binding_contended(tick->binding);
+	bool late = learning->late && !binding_contended(tick->binding) &&
+		    !binding_flag(tick->binding, WEIR_CONTROL_SLICED);
 	int due = SAMPLE_NOT_DUE;
 
 	if (!tick->binding->wait || tick->now - learning->sampled_at < SAMPLE_EVERY)

@@ -159,13 +159,16 @@ static uint64_t least_of_many(struct kernel_time *kernel, uint64_t mean, uint64_
 	return enough ? least : 0;
 }
 
-uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, bool crowded)
+uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns,
+			enum kernel_crowd crowd)
 {
 	uint64_t mean = atomic_load(&kernel->mean);
 
 	if (atomic_load(&kernel->key) != key)
 		return 0;
-	if (crowded && mean && ns > mean)
+	if (crowd == KERNEL_SLICED && mean && ns > mean)
+		return 0;
+	if (crowd && mean && ns > mean)
 		return least_of_many(kernel, mean, ns);
 	atomic_store(&kernel->longer, 0);
 	return ns;
@@ -173,9 +176,9 @@ uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, b
 
 /* Others only lengthen a kernel: a crowded sample that is shorter by a sixteenth replaces the mean.
  */
-static uint64_t mean_with(uint64_t mean, uint64_t ns, bool crowded)
+static uint64_t mean_with(uint64_t mean, uint64_t ns, enum kernel_crowd crowd)
 {
-	uint64_t next = crowded && ns < mean - mean / 16
+	uint64_t next = crowd && ns < mean - mean / 16
 				? ns
 				: (uint64_t)ridge_mean((double)mean, (double)ns);
 
@@ -183,7 +186,7 @@ static uint64_t mean_with(uint64_t mean, uint64_t ns, bool crowded)
 }
 
 void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
-		  bool crowded)
+		  enum kernel_crowd crowd)
 {
 	uint64_t mean = atomic_load(&kernel->mean);
 
@@ -191,7 +194,7 @@ void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_
 		return;
 	if (mean)
 		compare(kernel, mean, ns, by_sizes);
-	mean = mean_with(mean, ns, crowded);
+	mean = mean_with(mean, ns, crowd);
 	atomic_store(&kernel->mean, mean);
 	if (atomic_fetch_add(&kernel->samples, 1) + 1 == FIRST_SAMPLES)
 		log_debug("kernel %016llx: predicted %llu us", (unsigned long long)key,

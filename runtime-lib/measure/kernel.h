@@ -66,11 +66,22 @@ void kernel_at_least(struct kernel_time *kernel, uint64_t key, uint64_t ns);
 /* The relative error of a prediction; at most 10. */
 double kernel_error(uint64_t predicted, uint64_t ns);
 
-/* Worker: the time to learn from a sample of @ns; 0: none. @crowded: others may have lengthened it,
- * so a time above the mean counts only after several in a row, and then the least of them. */
-uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns, bool crowded);
+/* What may have lengthened a sample. */
+enum kernel_crowd {
+	KERNEL_ALONE,
+	/* Others: a time above the mean counts only after several in a row, and then the least of
+	 * them. */
+	KERNEL_CROWDED,
+	/* The hardware stops the client in the middle of kernels: of one that is longer than a
+	 * slice all samples are too long, so a time above the mean never counts. */
+	KERNEL_SLICED,
+};
+
+/* Worker: the time to learn from a sample of @ns; 0: none. */
+uint64_t kernel_believe(struct kernel_time *kernel, uint64_t key, uint64_t ns,
+			enum kernel_crowd crowd);
 
 /* Worker: takes such a time into the mean, unless the entry was overwritten. @by_sizes: the
  * regression's prediction; 0: none. */
 void kernel_learn(struct kernel_time *kernel, uint64_t key, uint64_t ns, uint64_t by_sizes,
-		  bool crowded);
+		  enum kernel_crowd crowd);

@@ -247,6 +247,33 @@ static void progress_is_told(void **state)
 	gone(n);
 }
 
+/* The agent compares what sliced clients got, and their streams never run dry. */
+static void progress_under_slices_is_told(void **state)
+{
+	(void)state;
+	unsigned n = welcomed(0, 1);
+
+	learn(n, 120, 50000);
+	assert_true(eventually(agent.status->outstanding == 0));
+	agent.control->flags = WEIR_CONTROL_SLICED;
+	driver->streams_busy = driver->events_busy = 1;
+	uint64_t before = agent.status->executed, recorded = driver->events_recorded;
+	/* Until one has a marker behind it. */
+	for (int i = 0; i < 1000 && (uint64_t)driver->events_recorded == recorded; i++) {
+		launch_on(STREAM(n, 1), 120);
+		usleep(20000);
+	}
+	launch_on(STREAM(n, 1), 120);
+	assert_int_equal(agent.status->executed, before);
+	driver->events_busy = 0;
+	assert_true(eventually(agent.status->executed > before));
+	assert_true(agent.status->outstanding > 0);
+	driver->streams_busy = 0;
+	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
+	agent.control->flags = 0;
+	gone(n);
+}
+
 /* What ran before a gate is known, though it is closed and the stream never runs dry. */
 static void progress_at_gates_is_told(void **state)
 {
@@ -561,6 +588,7 @@ int main(void)
 		cmocka_unit_test(few_starts_are_measured),
 		cmocka_unit_test(a_start_behind_one_that_took_far_too_long_is_measured),
 		cmocka_unit_test(progress_is_told),
+		cmocka_unit_test(progress_under_slices_is_told),
 		cmocka_unit_test(progress_at_gates_is_told),
 		cmocka_unit_test(starts_after_the_objective_are_counted),
 		cmocka_unit_test(starts_behind_others_are_late),

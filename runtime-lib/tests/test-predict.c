@@ -348,12 +348,12 @@ static int finish(void **state)
 	return 0;
 }
 
-static void learn(struct kernel_time *time, uint64_t key, uint64_t ns, bool crowded)
+static void learn(struct kernel_time *time, uint64_t key, uint64_t ns, enum kernel_crowd crowd)
 {
-	uint64_t believed = kernel_believe(time, key, ns, crowded);
+	uint64_t believed = kernel_believe(time, key, ns, crowd);
 
 	if (believed)
-		kernel_learn(time, key, believed, 0, crowded);
+		kernel_learn(time, key, believed, 0, crowd);
 }
 
 static void what_others_lengthen_is_not_learned(void **state)
@@ -362,20 +362,41 @@ static void what_others_lengthen_is_not_learned(void **state)
 	struct kernel_time *time = kernel_find(key);
 
 	(void)state;
-	learn(time, key, 100000, true);
+	learn(time, key, 100000, KERNEL_CROWDED);
 	for (int i = 0; i < 8; i++)
-		learn(time, key, 200000, true);
+		learn(time, key, 200000, KERNEL_CROWDED);
 	assert_int_equal(kernel_mean(time), 100000);
-	learn(time, key, 100000, true);
+	learn(time, key, 100000, KERNEL_CROWDED);
 	for (int i = 0; i < 8; i++)
-		learn(time, key, 200000, true);
+		learn(time, key, 200000, KERNEL_CROWDED);
 	assert_int_equal(kernel_mean(time), 100000);
 	/* It does take longer, it seems. */
-	learn(time, key, 200000, true);
+	learn(time, key, 200000, KERNEL_CROWDED);
 	assert_true(kernel_mean(time) > 100000);
 	uint64_t before = kernel_mean(time);
-	learn(time, key, 200000, false);
+	learn(time, key, 200000, KERNEL_ALONE);
 	assert_true(kernel_mean(time) > before);
+}
+
+/* A kernel that is longer than a slice: all samples but the first ones are too long. */
+static void what_slices_lengthen_is_not_learned(void **state)
+{
+	const uint64_t key = 0x7654321;
+	struct kernel_time *time = kernel_find(key);
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		learn(time, key, 1700000, KERNEL_ALONE);
+	for (int i = 0; i < 200; i++)
+		learn(time, key, 10000000, KERNEL_SLICED);
+	assert_int_equal(kernel_mean(time), 1700000);
+	learn(time, key, 1500000, KERNEL_SLICED);
+	assert_int_equal(kernel_mean(time), 1500000);
+	/* The first sample of another one was too long. */
+	time = kernel_find(key + 64);
+	learn(time, key + 64, 10000000, KERNEL_SLICED);
+	learn(time, key + 64, 1700000, KERNEL_SLICED);
+	assert_int_equal(kernel_mean(time), 1700000);
 }
 
 /* The prediction after a measured launch. */
@@ -427,6 +448,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key_knows_every_size_and_its_place),
 		cmocka_unit_test(what_others_lengthen_is_not_learned),
+		cmocka_unit_test(what_slices_lengthen_is_not_learned),
 		cmocka_unit_test(what_ran_behind_closed_gates_is_not_learned),
 		cmocka_unit_test(
 			launches_that_go_on_are_believed_more_than_samples_if_twice_as_long),

@@ -266,6 +266,9 @@ enum weir_control_flags {
 	 * a priority by its length. If there are other levels, the client that had work first is
 	 * ahead. */
 	WEIR_CONTROL_AHEAD = 1u << 4,
+	/* The hardware stops this client in the middle of kernels, for others or for its compute
+	 * limit: kernels seem to take longer than they do. */
+	WEIR_CONTROL_SLICED = 1u << 5,
 };
 
 /* The agent writes, the client reads. A client whose agent has died clears its own hold word. */
