@@ -178,6 +178,7 @@ static const struct yaml_field rule_fields[] = {
 	{"level", yaml_read_typed, AT(level), .type = &level},
 	{"share", yaml_read_number, AT(share), .min = 1, .max = 100},
 	{"latencySlo", yaml_read_typed, AT(latency_slo), .type = &objective},
+	{"computeLimit", yaml_read_number, AT(compute_limit), .min = 1, .max = 100},
 	{"memory", yaml_read_typed, AT(memory), .type = &memory},
 	{0},
 };
@@ -275,6 +276,8 @@ static const struct yaml_field levels_fields[] = {
 	 .at_start = true},
 	{"weightAnnotation", yaml_read_text, AT(kubernetes.names.weight), .text = "weir.dev/weight",
 	 .at_start = true},
+	{"computeAnnotation", yaml_read_text, AT(kubernetes.names.compute),
+	 .text = "weir.dev/compute-limit", .at_start = true},
 	{"raiseNamespaces", yaml_read_list, AT_LIST(levels.raise, levels.n_raise),
 	 .entry = &namespace_entry},
 	{0},

@@ -45,9 +45,10 @@ struct config_rule {
 	uint32_t uid;
 	char *cgroup; /* path, or a prefix that ends with `*`; NULL: any */
 	uint8_t level;
-	uint32_t share;       /* 0: default */
-	uint64_t latency_slo; /* ns; 0: none */
-	uint64_t memory;      /* bytes; 0: none */
+	uint32_t share;         /* 0: default */
+	uint64_t latency_slo;   /* ns; 0: none */
+	uint32_t compute_limit; /* per cent; 0: none */
+	uint64_t memory;        /* bytes; 0: none */
 };
 
 enum config_compile_mode {

@@ -1,6 +1,6 @@
-/* Names of what Weir reads in a pod: four annotations and a resource. */
+/* Names of what Weir reads in a pod: five annotations and a resource. */
 #pragma once
 
 struct pod_names {
-	const char *priority, *latency_slo, *memory, *weight, *share;
+	const char *priority, *latency_slo, *memory, *weight, *compute, *share;
 };

@@ -41,9 +41,12 @@ static const char *state_of(const struct client *client)
 
 	if (client->account.outstanding == 0)
 		return "idle";
+	if (client->over_limit)
+		return "limited";
 	if (client->level < WEIR_DEMAND_LEVELS)
 		demand = atomic_load(&client->gpu->region.pages[client->level].demand->word);
-	return demand || atomic_load(&control->hold) ? "held" : "running";
+	return demand || atomic_load(&control->hold) || client->channels.stopped ? "held"
+										 : "running";
 }
 
 static void describe_objective(cJSON *object, const struct client *client)
@@ -100,6 +103,22 @@ static void describe_channels(cJSON *object, const struct client *client)
 		cJSON_AddTrueToObject(object, "stopped");
 	if (channels->disobeyed)
 		add_number(object, "slicesChanged", channels->disobeyed);
+}
+
+/* Of the whole container on this GPU. */
+static void describe_compute(cJSON *object, const struct client *client)
+{
+	const struct tenant *tenant = client->tenant;
+	const struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	if (*tenant->wanted_compute && !tenant->compute_limit)
+		add_text(object, "computeLimitRefused", tenant->wanted_compute);
+	if (!tenant->compute_limit || !usage)
+		return;
+	add_number(object, "computeLimit", tenant->compute_limit);
+	add_text(object, "computeLimitBy", client->channels.usable ? "hardware" : "gates");
+	add_seconds(object, "computeSeconds", usage->limit.used);
+	add_seconds(object, "computeThrottledSeconds", usage->limit.throttled);
 }
 
 static void describe_memory(cJSON *object, const struct client *client)
@@ -167,6 +186,7 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	if (tenant->weight_refused)
 		add_text(object, "weightRefused", tenant->wanted_weight);
 	describe_objective(object, client);
+	describe_compute(object, client);
 	describe_memory(object, client);
 	if (client->held_until)
 		cJSON_AddTrueToObject(object, "heldByHand");

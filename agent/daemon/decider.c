@@ -72,15 +72,32 @@ void decider_mark(struct decider *decider)
 	decider->limited = true;
 }
 
+static void say_compute(struct tenant *tenant, const struct tenant_spec *spec)
+{
+	if (*spec->wanted_compute && !spec->compute_limit)
+		log_warning(WHOSE "compute limit '%s' refused: expected " LIMIT_EXPECTED,
+			    WHO(tenant), spec->wanted_compute);
+	else if (spec->compute_limit)
+		log_info(WHOSE "compute limit: %u %% of a GPU's time", WHO(tenant),
+			 spec->compute_limit);
+	else
+		log_info(WHOSE "compute limit: none", WHO(tenant));
+	tenant->compute_limit = spec->compute_limit;
+	snprintf(tenant->wanted_compute, sizeof(tenant->wanted_compute), "%s",
+		 spec->wanted_compute);
+}
+
 static void apply_spec(struct decider *decider, struct tenant *tenant,
 		       const struct tenant_spec *spec)
 {
 	bool same_latency = strcmp(tenant->wanted_latency, spec->wanted_latency) == 0;
 	bool same_weight = strcmp(tenant->wanted_weight, spec->wanted_weight) == 0;
 	bool same_refusal = tenant->weight_refused == spec->weight_refused;
+	bool same_compute = tenant->compute_limit == spec->compute_limit &&
+			    strcmp(tenant->wanted_compute, spec->wanted_compute) == 0;
 
 	if (tenant->share == spec->weight && tenant->slo == spec->slo && same_latency &&
-	    same_weight && same_refusal)
+	    same_weight && same_refusal && same_compute)
 		return;
 	if (!same_latency && *spec->wanted_latency && !spec->slo)
 		log_warning(WHOSE "latency objective refused: expected " OBJECTIVE_EXPECTED
@@ -90,6 +107,8 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 		log_warning(WHOSE "weight '%s' refused: expected " WEIGHT_EXPECTED
 				  ", above its share of %u only in levels.raiseNamespaces",
 			    WHO(tenant), spec->wanted_weight, spec->weight);
+	if (!same_compute)
+		say_compute(tenant, spec);
 	tenant->slo = spec->slo;
 	tenant->share = spec->weight;
 	tenant->weight_refused = spec->weight_refused;

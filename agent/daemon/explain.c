@@ -78,9 +78,15 @@ static void explain_client(FILE *out, const struct client *client)
 		seconds(total[ACCOUNT_GPU_TIME]), seconds(total[ACCOUNT_WAIT_TIME]),
 		(unsigned long long)total[ACCOUNT_WAITS],
 		(unsigned long long)total[ACCOUNT_EVICTIONS]);
+	if (client->over_limit)
+		fputs("    is over the compute limit of its container\n", out);
+	if (client->tenant->compute_limit && !client->channels.usable)
+		fputs("    has no hardware preemption: gates uphold its compute limit, between "
+		      "kernels\n",
+		      out);
 	if (client->held_until)
 		fputs("    is held by hand (weirctl release)\n", out);
-	else if (atomic_load(&control->hold))
+	else if (atomic_load(&control->hold) && !client->over_limit)
 		fputs("    is held: it is another client's turn among those of its level\n", out);
 	if (client->account.outstanding && count_above(client))
 		explain_above(out, client);
@@ -99,6 +105,12 @@ static void explain_usage(FILE *out, const struct tenant *tenant, const struct u
 	if (usage->quotas.refused)
 		fprintf(out, "  refused %llu times: too many clients or memory accounts\n",
 			(unsigned long long)usage->quotas.refused);
+	if (tenant->compute_limit)
+		fprintf(out,
+			"  compute limit %u %% of the GPU's time: used %.1f s, was stopped for "
+			"%.1f s\n",
+			tenant->compute_limit, seconds(usage->limit.used),
+			seconds(usage->limit.throttled));
 	if (tenant->slo)
 		fprintf(out, "  objective %.4g ms: %llu of %llu starts were late%s\n",
 			(double)tenant->slo / 1e6, (unsigned long long)usage->objective.late,

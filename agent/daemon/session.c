@@ -10,7 +10,6 @@
 #include "config/config.h"
 #include "kubernetes/peer.h"
 #include "kubernetes/pods.h"
-#include "scheduler/preemption.h"
 #include "common/metric.h"
 
 #include "weir/base.h"
@@ -206,7 +205,7 @@ static void channels_changed(struct channels_client *channels)
 	if (channels->usable)
 		log_debug("client %llu has hardware preemption",
 			  (unsigned long long)client->number);
-	preemption_set_slices(client->gpu);
+	scheduler_change(client->gpu->scheduler, client->gpu);
 }
 
 /* Takes @fd. */

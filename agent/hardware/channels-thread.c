@@ -74,6 +74,7 @@ static int examine(const struct channels_gpu *gpu, const struct channels_group *
 struct work {
 	enum job job;
 	uint64_t slice; /* wanted, or read */
+	uint64_t ended; /* when the driver's call returned */
 	int r;
 };
 
@@ -112,9 +113,11 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 	switch (work->job) {
 	case JOB_GO_ON:
 		group->is.stopped = false;
+		group->runs_since = work->ended;
 		break;
 	case JOB_STOP:
 		group->is.stopped = true;
+		group->ran += work->ended - group->runs_since;
 		gpu->counters.stops++;
 		break;
 	case JOB_EXAMINE:
@@ -122,10 +125,10 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 		break;
 	case JOB_SLICE:
 		group->is.slice = work->slice;
-		group->asked = monotonic_now();
+		group->asked = work->ended;
 		break;
 	case JOB_ASK:
-		group->asked = monotonic_now();
+		group->asked = work->ended;
 		if (work->slice == group->is.slice)
 			break;
 		group->is.slice = work->slice;
@@ -179,10 +182,10 @@ static void do_job(struct channels_gpu *gpu, struct channels_group *group, enum 
 	pthread_mutex_unlock(&gpu->lock);
 	uint64_t began = monotonic_now();
 	perform(gpu, group, &work);
-	uint64_t took = monotonic_now() - began;
+	work.ended = monotonic_now();
 	pthread_mutex_lock(&gpu->lock);
 	gpu->counters.calls++;
-	gpu->counters.call_time += took;
+	gpu->counters.call_time += work.ended - began;
 	bool examined = group->examined, failed = group->failed;
 	uint64_t disobeyed = group->disobeyed;
 	note(gpu, group, &work);

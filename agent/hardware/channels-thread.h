@@ -28,6 +28,9 @@ struct channels_group {
 		bool stopped;
 	} wanted, is;
 	bool examined, failed, told;
+	/* ns for which it was not stopped, up to its last stop; since when it is not. A call counts
+	 * when it returns. */
+	uint64_t ran, runs_since;
 	int error;      /* of the call that failed; as channel-group.h returns it */
 	uint64_t asked; /* ns, when its slice was set or read last */
 	uint64_t disobeyed;

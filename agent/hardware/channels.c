@@ -141,6 +141,7 @@ static bool add(struct channels_gpu *gpu, struct channels_client *client,
 		.client = client,
 		.wanted = {client->slice ? client->slice : CHANNELS_DEFAULT_SLICE, client->stopped},
 		.is = {CHANNELS_DEFAULT_SLICE, false},
+		.runs_since = monotonic_now(),
 	};
 	locked(gpu);
 	former = find(gpu, client, ids);
@@ -148,6 +149,7 @@ static bool add(struct channels_gpu *gpu, struct channels_client *client,
 		/* It has other channels now. The new entry stops those, too. */
 		former->client = NULL;
 		former->is.stopped = false;
+		group->ran = former->ran;
 	}
 	DL_APPEND(gpu->groups, group);
 	client->n_groups += !former;
@@ -224,6 +226,22 @@ void channels_stop(struct channels_client *client, bool stopped)
 		return;
 	client->stopped = stopped;
 	want(client);
+}
+
+uint64_t channels_ran(const struct channels_client *client, uint64_t now)
+{
+	const struct channels_group *group;
+	uint64_t most = 0;
+
+	if (!client->gpu)
+		return 0;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		bool runs = !group->is.stopped && now > group->runs_since;
+		if (group->client == client)
+			most = larger(most, group->ran + (runs ? now - group->runs_since : 0));
+	}
+	return most;
 }
 
 struct channels_counters channels_count(struct channels_gpu *gpu)

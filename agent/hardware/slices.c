@@ -5,7 +5,8 @@
 /* By weight. If the smallest slice would be shorter than SLICE_MIN, all are longer. */
 static uint64_t share_of(const struct slice_rank *rank)
 {
-	uint64_t total = (uint64_t)SLICE_SHARE * rank->n, weights = larger(rank->weights, 1);
+	uint64_t mean = rank->above ? SLICE_AMONG : SLICE_SHARE, total = mean * rank->n;
+	uint64_t weights = larger(rank->weights, 1);
 	uint64_t least = total * rank->least / weights;
 
 	if (least < SLICE_MIN)
@@ -15,7 +16,7 @@ static uint64_t share_of(const struct slice_rank *rank)
 
 uint64_t slice_for(const struct slice_rank *rank)
 {
-	if (rank->above)
+	if (rank->above && rank->n == 1)
 		return rank->below ? SLICE_BETWEEN : SLICE_BELOW;
 	if (rank->n > 1)
 		return share_of(rank);

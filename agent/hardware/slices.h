@@ -6,6 +6,8 @@
  *  - Two groups with short slices that both have work switch all the time and get nothing done. So
  *    of several clients that are below others one at a time may have work (scheduler.c stops the
  *    others), and one that is above some and below others gets a longer slice than those.
+ *  - Where a policy holds nobody, same-level clients below others get slices by weight as well, as
+ *    short as the driver's: who comes waits for one of them.
  *  - A client with nobody above gets so long a slice that it is never interrupted by those below.
  *  - Same-level clients with nobody above get slices by weight, together 5 ms for each of them:
  *    longer ones cost nothing, but let each wait. */
@@ -18,7 +20,8 @@
 #define SLICE_BELOW   50u     /* us, as all that follow */
 #define SLICE_BETWEEN 500u    /* above some, below others */
 #define SLICE_ABOVE   100000u /* above others; nobody of the same level, or only one at a time */
-#define SLICE_SHARE   5000u   /* the mean of same-level clients */
+#define SLICE_SHARE   5000u   /* the mean of same-level clients, nobody above */
+#define SLICE_AMONG   2048u   /* the mean of same-level clients below others */
 #define SLICE_MIN     1000u   /* of these, at least */
 
 struct slice_rank {

@@ -94,10 +94,9 @@ static void copy_cgroup_uid(struct pod *pod, const cJSON *notes)
 const char *pod_note_name(const struct pod_names *names, enum pod_note note)
 {
 	const char *const list[POD_NOTES] = {
-		[NOTE_PRIORITY] = names->priority,
-		[NOTE_LATENCY_SLO] = names->latency_slo,
-		[NOTE_MEMORY] = names->memory,
-		[NOTE_WEIGHT] = names->weight,
+		[NOTE_PRIORITY] = names->priority, [NOTE_LATENCY_SLO] = names->latency_slo,
+		[NOTE_MEMORY] = names->memory,     [NOTE_WEIGHT] = names->weight,
+		[NOTE_COMPUTE] = names->compute,
 	};
 
 	return list[note];
@@ -107,10 +106,9 @@ static void copy_notes(struct pod *pod, const cJSON *notes, const cJSON *labels,
 		       const struct pod_names *names)
 {
 	char *const values[POD_NOTES] = {
-		[NOTE_PRIORITY] = pod->priority,
-		[NOTE_LATENCY_SLO] = pod->latency_slo,
-		[NOTE_MEMORY] = pod->memory,
-		[NOTE_WEIGHT] = pod->weight,
+		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
+		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
+		[NOTE_COMPUTE] = pod->compute_limit,
 	};
 
 	for (enum pod_note note = 0; note < POD_NOTES; note++) {

@@ -14,7 +14,14 @@
 #define POD_UNKNOWN_MAX        4  /* unknown annotations that are kept */
 
 /* The annotations that Weir reads. */
-enum pod_note { NOTE_PRIORITY, NOTE_LATENCY_SLO, NOTE_MEMORY, NOTE_WEIGHT, POD_NOTES };
+enum pod_note {
+	NOTE_PRIORITY,
+	NOTE_LATENCY_SLO,
+	NOTE_MEMORY,
+	NOTE_WEIGHT,
+	NOTE_COMPUTE,
+	POD_NOTES
+};
 
 enum pod_phase { POD_ALIVE, POD_SUCCEEDED, POD_FAILED };
 
@@ -39,7 +46,7 @@ struct pod {
 	/* Values of annotations; empty: none. A longer value is cut, ends in `...` and so is never
 	 * valid. */
 	char priority[POD_NOTE_MAX], latency_slo[POD_NOTE_MAX], memory[POD_NOTE_MAX],
-		weight[POD_NOTE_MAX];
+		weight[POD_NOTE_MAX], compute_limit[POD_NOTE_MAX];
 	uint32_t empty_notes;      /* bits by enum pod_note: there, but with an empty value */
 	uint32_t labels_like_note; /* bits: a label has the name of this annotation */
 	/* Annotations in the domain of `weir.dev/priority` that Weir does not know. */

@@ -15,7 +15,7 @@ struct row {
 	const struct tenant *tenant;
 	struct row *next;
 	struct usage usage;
-	uint64_t slo, missed;
+	uint64_t slo, missed, compute_limit;
 	uint8_t level;
 };
 
@@ -72,6 +72,13 @@ static const struct metric container_metrics[] = {
 	 AT(objective.late)},
 	{"weir_latency_slo_missed", "1: over 0.1 % of the last 1000 starts or more were late.",
 	 METRIC_AT(struct row, missed)},
+	{"weir_compute_limit_ratio", "Compute limit: part of a GPU's time.", METRIC_MILLIONTHS,
+	 METRIC_AT(struct row, compute_limit)},
+	{"weir_compute_seconds_total", "GPU time charged to the compute limit.", METRIC_NS,
+	 AT(limit.used)},
+	{"weir_compute_throttled_seconds_total",
+	 "Time that the container had work and was over its compute limit.", METRIC_NS,
+	 AT(limit.throttled)},
 	{"weir_container_clients", "Clients of the container.", AT(quotas.clients)},
 	{"weir_container_demand_slots", "Demand bits that only these clients have.",
 	 AT(quotas.bits)},
@@ -134,6 +141,8 @@ static void add_row(struct row *sum, const struct row *more)
 	usage_add(&sum->usage, &more->usage);
 	if (more->slo)
 		sum->slo = more->slo;
+	if (more->compute_limit)
+		sum->compute_limit = more->compute_limit;
 }
 
 static size_t merge_rows(struct row *rows, size_t n)
@@ -169,6 +178,7 @@ static int collect_rows(struct tenants *tenants, struct row **rows_out, size_t *
 			rows[i++] = (struct row){.tenant = tenant,
 						 .usage = *usage,
 						 .slo = tenant->slo,
+						 .compute_limit = tenant->compute_limit * 10000,
 						 .level = tenant->level};
 	}
 	*n_out = merge_rows(rows, n);
@@ -184,6 +194,10 @@ static void mark_missing(struct row *row)
 	row->missed = objective->missed;
 	if (!row->slo)
 		row->slo = objective->starts = objective->late = row->missed = METRIC_NONE;
+	if (!row->compute_limit)
+		row->compute_limit = METRIC_NONE;
+	if (row->compute_limit == METRIC_NONE && !row->usage.limit.used)
+		row->usage.limit.used = row->usage.limit.throttled = METRIC_NONE;
 	if (!row->usage.memory_limit)
 		row->usage.memory_limit = METRIC_NONE;
 }

@@ -76,6 +76,7 @@ static void ended(struct run_queue_entry *entry, uint64_t left)
 
 const struct policy policy_wfq = {.name = "wfq",
 				  .shares = true,
+				  .slices = true,
 				  .rank = rank,
 				  .quantum = quantum,
 				  .arrived = arrived,

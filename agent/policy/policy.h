@@ -90,6 +90,9 @@ struct policy {
 	const char *name;
 	bool shares;      /* all clients are served in time: no aging unless it is configured */
 	bool never_holds; /* so gates need not look at hold words */
+	/* Slices of the hardware, in proportion to weight, do the same: where clients have them,
+	 * and nobody is above, none need be held. */
+	bool slices;
 	/* A client that takes over must not wait for kernels: forms that leave soonest are worth
 	 * their price. Else the forms with which switches cost least. */
 	bool urgent;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "hardware/channels.h"
+#include "hardware/share-control.h"
 #include "policy/account.h"
 #include "policy/charge.h"
 #include "policy/policy.h"
@@ -37,6 +38,7 @@ struct client {
 	bool takes_bit;           /* WEIR_HELLO_TAKES_BIT */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
+	bool paused;              /* gpu_pause() */
 	uint64_t old_until;       /* until then its bit may be set at any level: the last agent's */
 
 	struct region_pages pages;
@@ -46,8 +48,19 @@ struct client {
 	struct charge_state charge;
 	struct record_client recorded;
 	struct max_blocking_client blocking;
+	struct share_client share;
+
+	/* compute-limit.c's. */
+	bool over_limit; /* its container's: it must not run */
+	struct {
+		/* Since the last look: it has work, which no higher level blocks; it runs; a higher
+		 * level blocks it; its gates are closed. */
+		bool works, runs, blocked, closed;
+		uint64_t ran, executed; /* ns; counters, as of the last look */
+	} limit;
 
 	/* scheduler.c's. */
+	bool was_over_limit;
 	uint64_t reported_remaining; /* ns of work, at the last look */
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
 	uint64_t held_until; /* by hand; 0: it is not */

@@ -1,5 +1,7 @@
 #include "scheduler/contention.h"
 
+#include "scheduler/compute-limit.h"
+#include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -106,7 +108,9 @@ static void tell_expected(struct gpu *gpu, uint64_t now)
 		const struct run_queue *queue = &gpu->queues.levels[client->level];
 		bool contended = expects_hold(client, queue, now);
 		contention_set_flag(client, WEIR_CONTROL_TELL,
-				    contention_polls_fast(gpu, client->level));
+				    contention_polls_fast(gpu, client->level) ||
+					    compute_limit_listens(client) ||
+					    slice_shares_listens(client));
 		contention_set_flag(client, WEIR_CONTROL_CONTENDED, contended);
 		contention_set_flag(client, WEIR_CONTROL_URGENT, contended && is_urgent(client));
 		contention_set_flag(client, WEIR_CONTROL_AHEAD, ahead[client->level]);

@@ -271,7 +271,7 @@ void gpu_share(struct gpu *gpu)
 	uint64_t wanted[WEIR_DEMAND_LEVELS] = {0};
 
 	for (const struct client *client = gpu->clients; client; client = client->gpu_next) {
-		if (client->bit != WEIR_BIT_SHARED ||
+		if (client->bit != WEIR_BIT_SHARED || client->paused ||
 		    atomic_load(&client->pages.status->outstanding) == 0)
 			continue;
 		uint64_t acts_at = atomic_load(&client->pages.status->level);
@@ -306,6 +306,32 @@ static void count_shared(struct gpu *gpu)
 	else if (before == 0)
 		loop_timer_set(&gpu->sharing, GPU_SHARING_NS, GPU_SHARING_NS);
 	gpu_share(gpu);
+}
+
+/* The bit of its own, where it acts. Others find it as if it had been set all the time. */
+static void show_again(const struct gpu *gpu, const struct client *client)
+{
+	uint64_t acts_at = atomic_load(&client->pages.status->level);
+
+	if (client->bit >= WEIR_BITS_OWN || !atomic_load(&client->pages.status->outstanding))
+		return;
+	for (unsigned level = 0; level < smaller(client->level, acts_at); level++)
+		atomic_fetch_or(&gpu->region.pages[level].demand->word, bit_of(client));
+}
+
+void gpu_pause(struct gpu *gpu, struct client *client, bool paused)
+{
+	bool before = client->paused;
+
+	client->paused = paused;
+	if (!gpu->open)
+		return;
+	if (paused && client->bit < WEIR_BITS_OWN)
+		clear_bit(gpu, client);
+	else if (before && !paused)
+		show_again(gpu, client);
+	if (client->bit == WEIR_BIT_SHARED && before != paused)
+		gpu_share(gpu);
 }
 
 static void deinit_parts(struct gpu *gpu)

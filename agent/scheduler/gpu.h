@@ -22,6 +22,7 @@
 #include <uthash.h>
 
 #include "hardware/channels.h"
+#include "hardware/share-control.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
 #include "policy/run-queue.h"
@@ -38,12 +39,21 @@
 #define GPU_CLAIM_NS   200000000ull    /* for this long a bit may be set without work */
 
 struct client;
+struct scheduler;
 
 /* The scheduler looks for the end of a run without a timer. */
 struct end_poll {
 	uint64_t run;  /* when that began */
 	uint64_t left; /* ns for which it may still do so in this run */
 	bool on;
+};
+
+/* slice-shares.c's. */
+struct gpu_share {
+	struct share_control control;
+	uint64_t due; /* the next look */
+	bool sleeps;  /* until a client gets work */
+	bool woken;   /* it has got some since the last look */
 };
 
 struct gpu {
@@ -82,7 +92,13 @@ struct gpu {
 	const struct policy *policy; /* NULL: the scheduler's, with its settings */
 	struct policy_settings settings;
 	struct run_queues queues;
-	uint64_t looked; /* when at its clients last */
+	struct scheduler *scheduler; /* NULL: no client has come yet */
+	bool sliced;                 /* clients of `sliced_level` share by slices: none is held */
+	uint8_t sliced_level;
+	struct gpu_share share;
+	bool limited;           /* a client has a compute limit */
+	uint64_t limits_looked; /* when they were charged last */
+	uint64_t looked;        /* when at its clients last */
 	struct end_poll end_poll;
 	uint64_t refunds[WEIR_LEVELS]; /* charge.h's pools */
 };
@@ -108,6 +124,15 @@ void gpu_set_level(struct gpu *gpu, struct client *client, uint8_t level);
 void gpu_revoke(struct gpu *gpu, uint8_t level, uint8_t former);
 /* Renews pages if necessary, and sends LEVEL to all clients that must hear of something. */
 void gpu_tell(struct gpu *gpu);
+
+/* While it is @paused its demand does not count, whatever work it has. Call again at each look
+ * while it is. */
+void gpu_pause(struct gpu *gpu, struct client *client, bool paused);
+
+static inline bool gpu_slices(const struct gpu *gpu, uint8_t level)
+{
+	return gpu->sliced && gpu->sliced_level == level;
+}
 
 /* What the timers do, for tests. */
 void gpu_sweep(struct gpu *gpu, uint64_t now);

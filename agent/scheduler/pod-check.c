@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "hardware/limit.h"
 #include "policy/objective.h"
 #include "scheduler/level.h"
 #include "scheduler/tenant-spec.h"
@@ -69,8 +70,7 @@ static void check_priority(const struct check *check)
 		    "'%s' is no level: expected low, normal, high or critical; the pod has level "
 		    "%s (%s)",
 		    pod->priority, config_level_name(decision.level), decision.reason);
-	else if (wanted > decision.level &&
-		 !level_may_raise(check->input->levels, pod->namespace_))
+	else if (wanted > decision.level && !level_may_raise(check->input->levels, pod->namespace_))
 		add(check->out, PROBLEM_REFUSED, check->name,
 		    "'%s' refused: the pod has level %s (%s), and annotations may raise a "
 		    "pod only in the namespaces of levels.raiseNamespaces, which '%s' is not",
@@ -116,8 +116,7 @@ static void check_memory(const struct check *check)
 		add(check->out, PROBLEM_REFUSED, check->name,
 		    "'%s' cut to %llu MiB, the default for %u shares: more is allowed only in the "
 		    "namespaces of levels.raiseNamespaces",
-		    check->pod->memory, (unsigned long long)(limit >> 20),
-		    check->pod->least_share);
+		    check->pod->memory, (unsigned long long)(limit >> 20), check->pod->least_share);
 }
 
 static void check_weight(const struct check *check)
@@ -137,20 +136,30 @@ static void check_weight(const struct check *check)
 		    pod->weight, pod->least_share);
 }
 
+/* A limit takes, and gives nothing: any pod may have one. */
+static void check_compute(const struct check *check)
+{
+	uint64_t percent;
+
+	if (!number_parse(check->pod->compute_limit, 1, WHOLE, &percent))
+		add(check->out, PROBLEM_INVALID, check->name,
+		    "'%s' is no limit: expected " LIMIT_EXPECTED ", per cent of a GPU's time; the "
+		    "pod has none",
+		    check->pod->compute_limit);
+}
+
 static void check_note(struct check *check, enum pod_note note)
 {
 	static void (*const checks[POD_NOTES])(const struct check *check) = {
-		[NOTE_PRIORITY] = check_priority,
-		[NOTE_LATENCY_SLO] = check_latency,
-		[NOTE_MEMORY] = check_memory,
-		[NOTE_WEIGHT] = check_weight,
+		[NOTE_PRIORITY] = check_priority, [NOTE_LATENCY_SLO] = check_latency,
+		[NOTE_MEMORY] = check_memory,     [NOTE_WEIGHT] = check_weight,
+		[NOTE_COMPUTE] = check_compute,
 	};
 	const struct pod *pod = check->pod;
 	const char *const values[POD_NOTES] = {
-		[NOTE_PRIORITY] = pod->priority,
-		[NOTE_LATENCY_SLO] = pod->latency_slo,
-		[NOTE_MEMORY] = pod->memory,
-		[NOTE_WEIGHT] = pod->weight,
+		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
+		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
+		[NOTE_COMPUTE] = pod->compute_limit,
 	};
 
 	check->name = pod_note_name(check->input->names, note);
@@ -185,8 +194,8 @@ static void check_unknown(const struct check *check, const char *name)
 
 	if (*name)
 		add(check->out, PROBLEM_INVALID, name,
-		    "is no annotation of Weir: expected %s, %s, %s or %s", names->priority,
-		    names->latency_slo, names->memory, names->weight);
+		    "is no annotation of Weir: expected %s, %s, %s, %s or %s", names->priority,
+		    names->latency_slo, names->memory, names->weight, names->compute);
 }
 
 static void check_request(const struct check *check)

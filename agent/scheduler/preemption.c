@@ -13,7 +13,13 @@ static bool has_channels(const struct client *client)
 /* Whether clients of @level leave each other turns. */
 static bool takes_turns(const struct gpu *gpu, uint8_t level)
 {
-	return !gpu->queues.policy->never_holds && !gpu->queues.levels[level].all_concurrent;
+	return !gpu->queues.policy->never_holds && !gpu_slices(gpu, level) &&
+	       !gpu->queues.levels[level].all_concurrent;
+}
+
+static uint64_t weight_of(const struct client *client)
+{
+	return share_weight(&client->share, client->entry.weight);
 }
 
 static struct slice_rank rank_of(const struct gpu *gpu, const struct client *client)
@@ -27,10 +33,10 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *cli
 		    (other != client && takes_turns(gpu, client->level)))
 			continue;
 		rank.n++;
-		rank.weights += other->entry.weight;
-		rank.least = smaller(rank.least, other->entry.weight);
+		rank.weights += weight_of(other);
+		rank.least = smaller(rank.least, weight_of(other));
 	}
-	rank.weight = client->entry.weight;
+	rank.weight = weight_of(client);
 	return rank;
 }
 
@@ -53,7 +59,8 @@ static bool has_short_slice(const struct client *client)
 void preemption_hold(struct client *client, uint64_t since, uint64_t now)
 {
 	uint64_t patience = has_short_slice(client) ? 0 : PREEMPTION_HOLD_NS;
-	bool stop = since && has_channels(client) && now - since >= patience;
+	bool held = since && now - since >= patience;
+	bool stop = has_channels(client) && (held || client->over_limit);
 
 	/* Before the stop: the client may see it at once. */
 	atomic_store(&client->pages.control->stopped_until, stop ? now + PREEMPTION_STOP_NS : 0);

@@ -12,5 +12,6 @@
 
 /* Clients of @gpu have come, gone, or changed. */
 void preemption_set_slices(struct gpu *gpu);
-/* @client is held since @since, or 0: not held. Call at each look. */
+/* Decides whether the hardware stops @client: it was held for long, since @since (0: it is not), or
+ * is over its compute limit. Call at each look while one of both is so, and when it ends. */
 void preemption_hold(struct client *client, uint64_t since, uint64_t now);

@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 
+#include "scheduler/compute-limit.h"
 #include "scheduler/contention.h"
 #include "scheduler/preemption.h"
+#include "scheduler/slice-shares.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -19,16 +21,25 @@ static bool is_done(const struct client *client)
 	return atomic_load(&client->pages.status->flags) & WEIR_STATUS_DONE;
 }
 
-static void write_hold(struct client *client, bool wanted, uint64_t now)
+/* Without the hardware gates do what they can for a compute limit. */
+static bool is_limited_by_gates(const struct client *client)
+{
+	return client->over_limit && !client->channels.usable;
+}
+
+/* A client without outstanding work is never held. */
+static void write_hold(struct client *client, uint64_t now)
 {
 	struct weir_control_page *control = client->pages.control;
-	/* A client without outstanding work is never held. */
-	bool held = wanted && !is_done(client);
+	bool done = is_done(client);
+	bool held = (client->entry.held || is_held_by_hand(client)) && !done;
+	bool closed = held || (is_limited_by_gates(client) && !done);
 
 	client_count_hold(client, held, now);
-	atomic_store(&control->hold_until, held ? now + SCHEDULER_HOLD_NS : 0);
-	atomic_store(&control->hold, held);
+	atomic_store(&control->hold_until, closed ? now + SCHEDULER_HOLD_NS : 0);
+	atomic_store(&control->hold, closed);
 	client->hold_began = !held ? 0 : client->hold_began ? client->hold_began : now;
+	client->was_over_limit = client->over_limit;
 	preemption_hold(client, client->hold_began, now);
 }
 
@@ -37,7 +48,8 @@ static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool 
 	struct client *client = container_of(entry, struct client, entry);
 
 	(void)queues;
-	write_hold(client, held || is_held_by_hand(client), loop_now());
+	(void)held; /* the entry says so */
+	write_hold(client, loop_now());
 }
 
 static const struct policy *policy_of(const struct scheduler *scheduler, const struct gpu *gpu)
@@ -53,7 +65,10 @@ static const struct policy_settings *settings_of(const struct scheduler *schedul
 
 static bool may_contend_on_level(const struct client *client)
 {
-	return !client->gpu->queues.policy->never_holds && client->gpu->n_level[client->level] > 1;
+	const struct gpu *gpu = client->gpu;
+
+	return !gpu->queues.policy->never_holds && !gpu_slices(gpu, client->level) &&
+	       gpu->n_level[client->level] > 1;
 }
 
 /* All clients of a container on a GPU divide its share. */
@@ -99,6 +114,8 @@ static bool differs(const struct run_queue_entry *a, const struct run_queue_entr
 
 static void refresh(struct gpu *gpu, uint64_t now)
 {
+	slice_shares_refresh(gpu);
+	compute_limit_refresh(gpu, now);
 	contention_find_urgent(gpu);
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		struct run_queue_entry news = describe(client);
@@ -106,8 +123,13 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		if (differs(&client->entry, &news))
 			run_queues_change(&gpu->queues, &client->entry, &news, now);
 		/* Gates look at the hold word only where this is set. */
-		contention_set_flag(client, WEIR_CONTROL_HOLDABLE,
-				    may_contend_on_level(client) || is_held_by_hand(client));
+		contention_set_flag(
+			client, WEIR_CONTROL_HOLDABLE,
+			may_contend_on_level(client) || is_held_by_hand(client) ||
+				(client->tenant->compute_limit && !client->channels.usable));
+		contention_set_flag(client, WEIR_CONTROL_SLICED,
+				    gpu_slices(gpu, client->level) ||
+					    client->tenant->compute_limit);
 		atomic_store(&control->share, client->tenant->share);
 		atomic_store(&control->latency_slo, client->tenant->slo);
 	}
@@ -177,6 +199,13 @@ static uint64_t left(struct client *client, uint64_t reported)
 	return client->entry.remaining ? client->entry.remaining : 1;
 }
 
+/* Its work waits for no turn: nobody is to be held for it. */
+static bool is_no_turn(const struct client *client)
+{
+	return is_held_by_hand(client) || client->over_limit ||
+	       gpu_slices(client->gpu, client->level);
+}
+
 /* True: it has work. */
 static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t now)
 {
@@ -193,16 +222,16 @@ static bool look_at(struct scheduler *scheduler, struct client *client, uint64_t
 	}
 	if (is_held_by_hand(client) && now >= client->held_until) {
 		client->held_until = 0;
-		write_hold(client, client->entry.held, now);
+		write_hold(client, now);
 	}
-	run_queues_work(&client->gpu->queues, &client->entry,
-			is_held_by_hand(client) ? 0 : outstanding,
+	run_queues_work(&client->gpu->queues, &client->entry, is_no_turn(client) ? 0 : outstanding,
 			outstanding ? left(client, remaining) : 0, now);
 	if (outstanding && remaining / outstanding >= SCHEDULER_LONG_NS)
 		client->long_until = now + SCHEDULER_LONG_FOR;
 	/* A client clears its hold word when it has waited too long for the agent. */
-	if (client->entry.held || is_held_by_hand(client))
-		write_hold(client, true, now);
+	if (client->entry.held || is_held_by_hand(client) || client->over_limit ||
+	    client->was_over_limit)
+		write_hold(client, now);
 	return outstanding > 0;
 }
 
@@ -286,6 +315,7 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 
 	gpu->looked = now;
 	charge(gpu, passed, now);
+	uint64_t timed = smaller(compute_limit_look(gpu, now), slice_shares_look(gpu, now));
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
 		bool contends = may_contend_on_level(client) || is_held_by_hand(client);
 		busy |= look_at(scheduler, client, now) && contends;
@@ -296,10 +326,11 @@ uint64_t scheduler_look(struct scheduler *scheduler, struct gpu *gpu, uint64_t n
 		gpu->queues.levels[level].all_concurrent = concurrent[level];
 	next = run_queues_decide(&gpu->queues, now);
 	contention_tell(gpu, now);
+	compute_limit_note(gpu);
 	if (!may_contend)
-		return POLICY_NEVER;
+		return timed;
 	uint64_t most = smaller(longest_wait(scheduler, gpu, busy, now), until_end(gpu, passed));
-	return smaller(next, now + most);
+	return smaller(smaller(next, timed), now + most);
 }
 
 static void look(struct scheduler *scheduler)
@@ -323,7 +354,8 @@ static void look(struct scheduler *scheduler)
 
 void scheduler_hear(struct scheduler *scheduler, const struct client *client)
 {
-	if (contention_polls_fast(client->gpu, client->level))
+	if (slice_shares_hear(client) || compute_limit_listens(client) ||
+	    contention_polls_fast(client->gpu, client->level))
 		look(scheduler);
 }
 
@@ -434,6 +466,7 @@ void scheduler_add(struct scheduler *scheduler, struct client *client)
 
 	if (!gpu->queues.policy)
 		begin(scheduler, gpu);
+	gpu->scheduler = scheduler;
 	client->entry = describe(client);
 	run_queues_add(&gpu->queues, &client->entry);
 	record(scheduler, client);
@@ -458,7 +491,7 @@ void scheduler_hold(struct scheduler *scheduler, struct client *client, uint64_t
 	uint64_t now = loop_now();
 
 	client->held_until = ns ? now + ns : 0;
-	write_hold(client, ns || client->entry.held, now);
+	write_hold(client, now);
 	refresh(client->gpu, now);
 	look(scheduler);
 }

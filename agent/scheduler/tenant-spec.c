@@ -8,6 +8,13 @@
 
 #define WHOLE 100 /* shares of a GPU */
 
+static uint32_t read_compute(const char *wanted)
+{
+	uint64_t percent;
+
+	return number_parse(wanted, 1, WHOLE, &percent) ? (uint32_t)percent : 0;
+}
+
 /* @share: 0: no container of the pod is known to have one, so it must not outweigh those that have.
  */
 static void read_weight(struct tenant_spec *spec, uint32_t share, bool known)
@@ -30,6 +37,8 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 	struct tenant_spec spec = {.wanted_weight = pod->weight,
 				   .wanted_latency = pod->latency_slo,
 				   .wanted_memory = pod->memory,
+				   .wanted_compute = pod->compute_limit,
+				   .compute_limit = read_compute(pod->compute_limit),
 				   .known = true};
 
 	spec.memory.share = container ? container->share : pod->least_share;
@@ -55,6 +64,9 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 	spec.memory = (struct memory_spec){rule->memory, rule->share, true};
 	if (rule->latency_slo)
 		spec.wanted_latency = "of its rule";
+	spec.compute_limit = rule->compute_limit;
+	if (rule->compute_limit)
+		spec.wanted_compute = "of its rule";
 	if (rule->memory)
 		spec.wanted_memory = "of its rule";
 	return spec;
@@ -62,8 +74,11 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 
 struct tenant_spec tenant_spec_unknown(void)
 {
-	return (struct tenant_spec){
-		.weight = WHOLE, .wanted_weight = "", .wanted_latency = "", .wanted_memory = ""};
+	return (struct tenant_spec){.weight = WHOLE,
+				    .wanted_weight = "",
+				    .wanted_latency = "",
+				    .wanted_compute = "",
+				    .wanted_memory = ""};
 }
 
 /* The limit of a container that names none. A part of a GPU is a multiple of 2 MiB. */

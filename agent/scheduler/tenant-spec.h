@@ -1,5 +1,6 @@
 /* What a container may have beside its level: weight among same-level clients, latency objective,
- * memory limit. Computed from a pod's annotations and resources, or from a rule. Pure. */
+ * limits of compute and memory. Computed from a pod's annotations and resources, or from a rule.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +24,8 @@ struct tenant_spec {
 	bool weight_refused; /* invalid, or more than the share where that is not allowed */
 	uint64_t slo;        /* ns; 0: none */
 	const char *wanted_latency;
+	uint32_t compute_limit; /* 1..100 per cent of a GPU's time; 0: none, or invalid */
+	const char *wanted_compute;
 	struct memory_spec memory;
 	const char *wanted_memory;
 	bool known; /* false: the memory limit known before stays */

@@ -96,6 +96,8 @@ void usage_add(struct usage *sum, const struct usage *more)
 	account_add(&sum->account, &more->account);
 	objective_add(&sum->objective, &more->objective);
 	sum->held += more->held;
+	sum->limit.used += more->limit.used;
+	sum->limit.throttled += more->limit.throttled;
 	sum->tuning += more->tuning;
 	sum->active |= more->active;
 	sum->memory_reserved += more->memory_reserved;

@@ -11,6 +11,7 @@
 #include "scheduler/client.h"
 #include "scheduler/compile-container.h"
 #include "kubernetes/container.h"
+#include "hardware/limit.h"
 #include "scheduler/gpu.h"
 #include "policy/objective.h"
 #include "scheduler/tenant-spec.h"
@@ -31,7 +32,8 @@ struct usage {
 	uint8_t granted; /* the highest level whose pages the tenant has and may still write */
 	struct account account;
 	struct objective objective; /* of the tenant's latency objective, when it has one */
-	uint64_t held; /* ns that its clients were held for same-level clients, or by hand */
+	uint64_t held;      /* ns that its clients were held for same-level clients, or by hand */
+	struct limit limit; /* of compute */
 	/* As of tenant_read(): a client has work; kernels that are being tuned. */
 	bool active;
 	uint64_t tuning;
@@ -54,6 +56,8 @@ struct tenant {
 	bool weight_refused;
 	uint64_t slo;              /* latency objective, ns from launch to start; 0: none */
 	char wanted_latency[32];   /* as written, perhaps refused; empty: none */
+	uint32_t compute_limit;    /* per cent of a GPU's time; 0: none */
+	char wanted_compute[32];   /* as written, perhaps refused; empty: none */
 	struct memory_spec memory; /* its limit, as far as it is known */
 	char wanted_memory[32];    /* as written */
 	bool memory_refused;       /* `wanted_memory` is invalid */

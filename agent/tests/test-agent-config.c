@@ -95,10 +95,12 @@ static void test_everything(void **state)
 		      "  latencyAnnotation: example.org/l\n"
 		      "  memoryAnnotation: example.org/m\n"
 		      "  weightAnnotation: example.org/w\n"
+		      "  computeAnnotation: example.org/c\n"
 		      "  raiseNamespaces: [a, b]\n"
 		      "standalone:\n"
 		      "  rules:\n"
-		      "  - {uid: 1000, level: high, share: 30, latencySlo: 2ms, memory: 8Gi}\n"
+		      "  - {uid: 1000, level: high, share: 30, latencySlo: 2ms, memory: 8Gi, "
+		      "computeLimit: 25}\n"
 		      "  - cgroup: /batch*\n"
 		      "    level: low\n"
 		      "limits: {clients: 10, clientsPerContainer: 3}\n"
@@ -121,6 +123,7 @@ static void test_everything(void **state)
 	assert_string_equal(config.kubernetes.names.latency_slo, "example.org/l");
 	assert_string_equal(config.kubernetes.names.memory, "example.org/m");
 	assert_string_equal(config.kubernetes.names.weight, "example.org/w");
+	assert_string_equal(config.kubernetes.names.compute, "example.org/c");
 	assert_string_equal(config.kubernetes.names.share, "r/s");
 	assert_string_equal(config.gpu.policy->name, "wfq");
 	assert_true(config.gpu.scheduling.aging == POLICY_NEVER);
@@ -129,6 +132,7 @@ static void test_everything(void **state)
 	assert_int_equal(config.gpu.scheduling.max_overhead, 50000);
 	assert_int_equal(config.gpu.scheduling.cost, 300000);
 	assert_int_equal(config.rules[0].share, 30);
+	assert_int_equal(config.rules[0].compute_limit, 25);
 	assert_int_equal(config.rules[0].latency_slo, 2000000);
 	assert_true(config.rules[0].memory == 8ull << 30);
 	assert_int_equal(config.rules[1].share, 0);
@@ -244,6 +248,8 @@ static const struct {
 	 "f.yaml:1:31: expected `*` only at the end of a cgroup path"},
 	{"standalone: {rules: [{level: low, share: 101}]}",
 	 "f.yaml:1:42: expected a number from 1 to 100"},
+	{"standalone: {rules: [{level: low, computeLimit: 0}]}",
+	 "f.yaml:1:49: expected a number from 1 to 100"},
 	{"standalone: {rules: [{level: low, latencySlo: 1us}]}",
 	 "f.yaml:1:47: expected a duration from 100us to 10s, like 2ms, not `1us`"},
 	{"standalone: {rules: [{level: low, memory: 8GB}]}",

@@ -393,11 +393,21 @@ static void test_pod(void **state)
 	tell_changed(&agent);
 	assert_int_equal(fake.control->share, 40);
 	*known_pod->weight = '\0';
+	/* Of compute: for any pod. */
+	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "30");
+	tell_changed(&agent);
+	assert_true(fake.control->flags & WEIR_CONTROL_SLICED);
+	assert_true(fake.control->flags & WEIR_CONTROL_HOLDABLE);
+	cleanup(freep) char *limited = rig_status();
+	assert_non_null(strstr(limited, "\"computeLimit\":30,\"computeLimitBy\":\"gates\""));
+	snprintf(known_pod->compute_limit, sizeof(known_pod->compute_limit), "%s", "much");
 	snprintf(known_pod->latency_slo, sizeof(known_pod->latency_slo), "%s", "soon");
 	tell_changed(&agent);
 	assert_int_equal(fake.control->latency_slo, 0);
+	assert_false(fake.control->flags & WEIR_CONTROL_SLICED);
 	cleanup(freep) char *status = rig_status();
 	assert_non_null(strstr(status, "\"latencySloRefused\":\"soon\""));
+	assert_non_null(strstr(status, "\"computeLimitRefused\":\"much\""));
 
 	/* A pod may lower its level anywhere, and raise it in raiseNamespaces only. */
 	snprintf(known_pod->namespace_, sizeof(known_pod->namespace_), "%s", "other");

@@ -125,6 +125,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Of @ns that begin now. */
+static uint64_t runs_for(uint64_t ns)
+{
+	uint64_t now = monotonic_now();
+
+	return channels_ran(&client, now + ns) - channels_ran(&client, now);
+}
+
 static void test_life(void **state)
 {
 	(void)state;
@@ -133,9 +141,10 @@ static void test_life(void **state)
 	assert_false(client.usable);
 	eventually(client.usable && driver.slice == 50);
 	channels_stop(&client, true);
-	eventually(driver.stopped);
+	eventually(channels_count(&gpu).stops == 1);
+	assert_true(driver.stopped && runs_for(NS_PER_S) == 0);
 	channels_stop(&client, false);
-	eventually(!driver.stopped);
+	eventually(!driver.stopped && runs_for(NS_PER_S) == NS_PER_S);
 	channels_set_slice(&client, 0);
 	eventually(driver.slice == CHANNELS_DEFAULT_SLICE);
 	channels_stop(&client, true);

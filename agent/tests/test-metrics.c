@@ -171,6 +171,38 @@ static void test_memory(void **state)
 	tenants_deinit(&tenants);
 }
 
+/* The counters stay when the limit goes. */
+static void test_compute(void **state)
+{
+	struct tenants tenants = {0};
+	struct tenant *tenant = add(&tenants, "a", "main", 3, 0);
+
+	(void)state;
+	add(&tenants, "b", "side", 3, 0);
+	tenant->compute_limit = 30;
+	tenant->usages->limit.used = 1500000000;
+	tenant->usages->limit.throttled = 2000000000;
+	char *text = write_all(&tenants, false);
+	const char *ratio = strstr(text, "weir_compute_limit_ratio{");
+	assert_non_null(ratio);
+	assert_non_null(strstr(ratio, "container=\"main\",gpu=\"GPU-a\"} 0.300000\n"));
+	const char *used = strstr(text, "weir_compute_seconds_total{");
+	assert_non_null(used);
+	assert_non_null(strstr(used, "container=\"main\",gpu=\"GPU-a\"} 1.500000000\n"));
+	const char *end = strstr(used, "# HELP");
+	assert_non_null(end);
+	const char *side = strstr(used, "container=\"side\"");
+	assert_true(!side || side > end);
+	assert_non_null(strstr(text, "weir_compute_throttled_seconds_total{"));
+	free(text);
+	tenant->compute_limit = 0;
+	text = write_all(&tenants, false);
+	assert_null(strstr(text, "weir_compute_limit_ratio{"));
+	assert_non_null(strstr(text, "weir_compute_seconds_total{"));
+	free(text);
+	tenants_deinit(&tenants);
+}
+
 /* Only containers with an objective have these metrics. */
 static void test_objective(void **state)
 {
@@ -290,10 +322,15 @@ static void test_top(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),    cmocka_unit_test(test_deprecated_names),
-		cmocka_unit_test(test_standalone), cmocka_unit_test(test_table),
-		cmocka_unit_test(test_top),        cmocka_unit_test(test_objective),
-		cmocka_unit_test(test_memory),     cmocka_unit_test(test_start_time_stays),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_deprecated_names),
+		cmocka_unit_test(test_standalone),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_objective),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_compute),
+		cmocka_unit_test(test_start_time_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

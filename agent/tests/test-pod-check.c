@@ -22,6 +22,7 @@ static const struct config_levels levels = {
 	.best_effort = 0, .burstable = 1, .guaranteed = 2, .raise = raise_in, .n_raise = 1};
 static const struct pod_names names = {.priority = "weir.dev/priority",
 				       .latency_slo = "weir.dev/latency-slo",
+				       .compute = "weir.dev/compute-limit",
 				       .memory = "weir.dev/memory",
 				       .weight = "weir.dev/weight",
 				       .share = "weir.dev/gpu-share"};
@@ -40,7 +41,8 @@ static struct pod *make_pod(enum pod_note note, const char *value, const char *n
 	char *const values[POD_NOTES] = {[NOTE_PRIORITY] = pod->priority,
 					 [NOTE_LATENCY_SLO] = pod->latency_slo,
 					 [NOTE_MEMORY] = pod->memory,
-					 [NOTE_WEIGHT] = pod->weight};
+					 [NOTE_WEIGHT] = pod->weight,
+					 [NOTE_COMPUTE] = pod->compute_limit};
 	snprintf(values[note], POD_NOTE_MAX, "%s", value);
 	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
 	if (!*value)
@@ -90,6 +92,12 @@ static const struct {
 	{NOTE_WEIGHT, "101", "trusted", PROBLEM_INVALID, "'101' is no weight"},
 	{NOTE_WEIGHT, "1.5", "trusted", PROBLEM_INVALID, "'1.5' is no weight"},
 	{NOTE_WEIGHT, "0000000000000000000000000000...", "default", PROBLEM_INVALID, "..."},
+	{NOTE_COMPUTE, "1", "default", FINE, ""},
+	{NOTE_COMPUTE, "100", "default", FINE, ""},
+	{NOTE_COMPUTE, "0", "default", PROBLEM_INVALID, "a whole number from 1 to 100"},
+	{NOTE_COMPUTE, "101", "default", PROBLEM_INVALID, "'101' is no limit"},
+	{NOTE_COMPUTE, "30%", "trusted", PROBLEM_INVALID, "the pod has none"},
+	{NOTE_COMPUTE, "", "trusted", PROBLEM_INVALID, "is empty"},
 };
 
 static void judges_values(void **state)
@@ -179,6 +187,7 @@ static void has_room_for_all(void **state)
 	strcpy(pod->latency_slo, "x");
 	strcpy(pod->memory, "x");
 	strcpy(pod->weight, "x");
+	strcpy(pod->compute_limit, "x");
 	pod->labels_like_note = (1u << POD_NOTES) - 1;
 	for (size_t i = 0; i < POD_UNKNOWN_MAX; i++)
 		memset(pod->unknown[i], 'x', sizeof(pod->unknown[i]) - 1);
@@ -194,7 +203,7 @@ static void has_room_for_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(judges_values),    cmocka_unit_test(tells_what_has_no_effect),
+		cmocka_unit_test(judges_values),        cmocka_unit_test(tells_what_has_no_effect),
 		cmocka_unit_test(knows_misspelt_names), cmocka_unit_test(repeats_a_refusal),
 		cmocka_unit_test(has_room_for_all),
 	};

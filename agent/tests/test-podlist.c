@@ -13,6 +13,7 @@
 
 static const struct pod_names names = {.priority = "weir.dev/priority",
 				       .latency_slo = "weir.dev/latency-slo",
+				       .compute = "weir.dev/compute-limit",
 				       .memory = "weir.dev/memory",
 				       .weight = "weir.dev/weight",
 				       .share = "weir.dev/gpu-share"};
@@ -21,7 +22,7 @@ static const struct pod_names names = {.priority = "weir.dev/priority",
 	"{\"metadata\":{\"uid\":\"u1\",\"namespace\":\"team\",\"name\":\"web\","               \
 	"\"resourceVersion\":\"12\",\"annotations\":{\"weir.dev/priority\":\"high\","          \
 	"\"weir.dev/latency-slo\":\"2ms\",\"weir.dev/memory\":\"8Gi\",\"weir.dev/"             \
-	"weight\":\"7\"}},"                                                                    \
+	"weight\":\"7\",\"weir.dev/compute-limit\":\"30\"}},"                                  \
 	"\"spec\":{\"priorityClassName\":\"gold\",\"containers\":[{\"name\":\"main\","         \
 	"\"resources\":{\"limits\":{\"weir.dev/gpu-share\":\"40\"}}},{\"name\":\"waiting\"}]," \
 	"\"initContainers\":[{\"name\":\"first\","                                             \
@@ -73,6 +74,7 @@ static void reads_a_pod(void **state)
 	assert_string_equal(pod->latency_slo, "2ms");
 	assert_string_equal(pod->memory, "8Gi");
 	assert_string_equal(pod->weight, "7");
+	assert_string_equal(pod->compute_limit, "30");
 	assert_int_equal(pod->least_share, 40);
 	assert_string_equal(pod_container(pod, "aaa")->name, "main");
 	assert_int_equal(pod_container(pod, "aaa")->share, 40);

@@ -38,6 +38,7 @@ static const struct {
 	{"GPU %", RATE, PERCENT, "gpuShare"},
 	{"WAIT %", RATE, PERCENT, "waitShare"},
 	{"LAUNCHES/S", RATE, COUNT, "launchRate"},
+	{"LIMIT %", BOTH, COUNT, "computeLimit"},
 	{"GPU", BOTH, TEXT, "gpu"},
 	{"REASON", SUMS, REASON, "reason"},
 };

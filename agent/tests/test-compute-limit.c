@@ -1,0 +1,357 @@
+/* Compute limits and shares by slices in the scheduler, on a model of the GPU: the linker replaces
+ * the measured time that a client's groups were not stopped. */
+#include "scheduler-world.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "weir/base.h"
+
+#define SECOND (1000 * MS)
+#define STEP   100000ull
+
+/* What the GPU does: those that are not stopped and have work share it. */
+static struct {
+	uint64_t ran[WORLD_CLIENTS];     /* ns on the GPU */
+	uint64_t enabled[WORLD_CLIENTS]; /* ns */
+	uint64_t changes[WORLD_CLIENTS]; /* when a stop or its end takes effect; 0: none is due */
+	bool stands[WORLD_CLIENTS];
+	bool silent[WORLD_CLIENTS]; /* reports nothing */
+} hardware;
+
+uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now);
+
+uint64_t __wrap_channels_ran(const struct channels_client *channels, uint64_t now)
+{
+	(void)now;
+	return hardware.enabled[container_of(channels, struct client, channels) - world.clients];
+}
+
+static void take_effect(unsigned i)
+{
+	bool stopped = world.clients[i].channels.stopped;
+
+	if (stopped == hardware.stands[i])
+		hardware.changes[i] = 0;
+	else if (!hardware.changes[i])
+		hardware.changes[i] = world.now + (stopped ? 700000 : 300000);
+	else if (world.now >= hardware.changes[i])
+		hardware.stands[i] = stopped;
+}
+
+static bool is_blocked(const struct client *client)
+{
+	return client->level < WEIR_DEMAND_LEVELS && world.demand[client->level].word;
+}
+
+static void pass(uint64_t ns)
+{
+	bool runs[WORLD_CLIENTS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
+		const struct client *client = &world.clients[i];
+		if (!client->gpu)
+			continue;
+		take_effect(i);
+		hardware.enabled[i] += hardware.stands[i] ? 0 : ns;
+		runs[i] = world.status[i].outstanding && !hardware.stands[i] &&
+			  !world.control[i].hold && !is_blocked(client);
+		n += runs[i];
+	}
+	for (unsigned i = 0; i < WORLD_CLIENTS; i++) {
+		if (!world.clients[i].gpu || !runs[i])
+			continue;
+		hardware.ran[i] += ns / n;
+		if (!hardware.silent[i]) /* kernels of 2 ms */
+			world.status[i].executed = 1 + hardware.ran[i] / (2 * MS) * (2 * MS);
+	}
+	world.now += ns;
+}
+
+static void run(uint64_t ns)
+{
+	uint64_t end = world.now + ns, next = world.now;
+
+	while (world.now < end) {
+		if (world.now >= next)
+			next = scheduler_look(&world.scheduler, &world.gpu, world.now);
+		pass(STEP);
+	}
+}
+
+static int set_up(void **state)
+{
+	memset(&hardware, 0, sizeof(hardware));
+	return world_set_up(state);
+}
+
+#define LIMIT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, world_tear_down)
+
+#define POLICY_TEST(name)                                                               \
+	{                                                                               \
+		"test_policy " name, test_policy, set_up, world_tear_down, (void *)name \
+	}
+
+static void change(void)
+{
+	scheduler_change(&world.scheduler, &world.gpu);
+	world.now = loop_now();
+}
+
+static void come_with(unsigned i, uint8_t level, uint32_t percent)
+{
+	come(i, level, 30);
+	world.clients[i].channels.usable = true;
+	world.clients[i].bit = (uint8_t)i;
+	world.tenants[i].compute_limit = percent;
+	world.status[i].level = level;
+	change();
+}
+
+static uint64_t ms_of(unsigned i, uint64_t ns)
+{
+	uint64_t before = hardware.ran[i];
+
+	run(ns);
+	return (hardware.ran[i] - before) / MS;
+}
+
+/* No others want the GPU. */
+static void test_alone(void **state)
+{
+	const uint32_t parts[] = {10, 30, 70};
+
+	(void)state;
+	come_with(0, 1, 0);
+	work(0, 50 * MS);
+	assert_true(look_after(0) == POLICY_NEVER - world.now); /* no limit: no timer */
+	for (unsigned i = 0; i < 3; i++) {
+		world.tenants[0].compute_limit = parts[i];
+		change();
+		run(SECOND);
+		for (unsigned window = 0; window < 5; window++)
+			assert_in_range(ms_of(0, SECOND), 10 * parts[i] - 10, 10 * parts[i] + 10);
+	}
+	const struct usage *usage = tenant_usage(&world.tenants[0], &world.gpu);
+	assert_in_range(usage->limit.used / MS, 6 * 1100 - 60, 6 * 1100 + 120);
+	assert_in_range(usage->limit.throttled / MS, 6 * 1900 - 400, 6 * 1900 + 60);
+	/* It has no work: nothing needs to be looked at but new work. */
+	work(0, 0);
+	run(SECOND);
+	assert_false(world.clients[0].channels.stopped);
+	assert_true(world.control[0].flags & WEIR_CONTROL_TELL);
+	/* The limit goes while it is stopped. */
+	work(0, 50 * MS);
+	while (!world.clients[0].channels.stopped)
+		run(MS);
+	assert_true(world.control[0].stopped_until > world.now);
+	world.tenants[0].compute_limit = 0;
+	change();
+	assert_false(world.clients[0].channels.stopped);
+	assert_int_equal(world.control[0].stopped_until, 0);
+}
+
+/* The GPU is shared: the limit is on its time, not on that in which the client may run. */
+static void test_beside_another(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("levels"));
+	come_with(0, 1, 30);
+	come_with(1, 1, 0);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	run(SECOND);
+	uint64_t other = hardware.ran[1];
+	for (unsigned window = 0; window < 5; window++)
+		assert_in_range(ms_of(0, SECOND), 285, 315);
+	assert_in_range((hardware.ran[1] - other) / MS, 5 * 680, 5 * 720);
+	/* One that does not say what it runs gets less of what it may have, not more. */
+	hardware.silent[1] = true;
+	run(SECOND);
+	assert_in_range(ms_of(0, 2 * SECOND), 570, 630);
+	hardware.silent[0] = true;
+	run(SECOND);
+	assert_in_range(ms_of(0, 2 * SECOND), 570, 1030);
+}
+
+/* Nobody is held for a client that is over its limit. */
+static void test_policy(void **state)
+{
+	scheduler_set_policy(&world.scheduler, policy_find(*state));
+	come_with(0, 1, 20);
+	come_with(1, 1, 0);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	run(SECOND);
+	uint64_t other = hardware.ran[1];
+	assert_in_range(ms_of(0, 2 * SECOND), 370, 430);
+	assert_in_range((hardware.ran[1] - other) / MS, 1540, 1640);
+}
+
+/* All of a container share its limit. */
+static void test_two_processes(void **state)
+{
+	(void)state;
+	come_with(0, 1, 40);
+	come_with(1, 1, 0);
+	/* The second one belongs to the first one's container. */
+	world.clients[1].tenant = &world.tenants[0];
+	world.tenants[1].clients = NULL;
+	world.clients[0].tenant_prev = &world.clients[0];
+	DL_APPEND2(world.tenants[0].clients, &world.clients[1], tenant_prev, tenant_next);
+	change();
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	run(SECOND);
+	uint64_t other = hardware.ran[1], first = ms_of(0, SECOND);
+	assert_in_range(first + (hardware.ran[1] - other) / MS, 390, 410);
+}
+
+/* While a client above is stopped for its limit, those below run. */
+static void test_levels(void **state)
+{
+	(void)state;
+	come_with(0, 2, 30);
+	come_with(1, 0, 0);
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	world.demand[0].word = world.demand[1].word = 1; /* the first one's */
+	run(SECOND);
+	uint64_t low = hardware.ran[1];
+	assert_in_range(ms_of(0, SECOND), 290, 310);
+	assert_in_range((hardware.ran[1] - low) / MS, 640, 710);
+	while (!world.clients[0].channels.stopped)
+		run(MS);
+	assert_int_equal(world.demand[0].word, 0);
+	while (world.clients[0].channels.stopped)
+		run(MS);
+	assert_int_equal(world.demand[0].word, 1);
+	assert_int_equal(world.demand[1].word, 1);
+	assert_int_equal(world.demand[2].word, 0);
+	/* Its work ends while it is stopped: its demand does not come back. */
+	while (!world.clients[0].channels.stopped)
+		run(MS);
+	work(0, 0);
+	run(SECOND);
+	assert_int_equal(world.demand[0].word, 0);
+}
+
+/* Gates do what they can. */
+static void test_without_the_hardware(void **state)
+{
+	(void)state;
+	come_with(0, 1, 30);
+	world.clients[0].channels.usable = false;
+	change();
+	assert_true(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	work(0, 50 * MS);
+	run(SECOND);
+	assert_in_range(ms_of(0, SECOND), 280, 320);
+	assert_false(world.clients[0].channels.stopped);
+	const struct usage *usage = tenant_usage(&world.tenants[0], &world.gpu);
+	assert_int_equal(usage->held, 0);
+	assert_in_range(usage->limit.throttled / MS, 1300, 1500);
+}
+
+/* It is held by hand, over its limit, and both end. */
+static void test_hold_and_limit(void **state)
+{
+	(void)state;
+	come_with(0, 1, 50);
+	work(0, 50 * MS);
+	while (!world.clients[0].channels.stopped)
+		run(MS);
+	scheduler_hold(&world.scheduler, &world.clients[0], 500 * MS);
+	world.now = loop_now();
+	run(490 * MS); /* some periods */
+	assert_true(world.clients[0].channels.stopped);
+	run(20 * MS);
+	uint64_t before = hardware.ran[0];
+	run(SECOND);
+	assert_in_range((hardware.ran[0] - before) / MS, 480, 520);
+}
+
+/* What is told of work, window by window. */
+static void work_on(unsigned i, uint64_t executed, uint64_t demanded)
+{
+	world.status[i].executed += executed;
+	world.status[i].demand_time += demanded;
+}
+
+/* wfq leaves its work to the hardware where it can. */
+static void test_slices(void **state)
+{
+	const uint64_t window = SHARE_WINDOW_NS;
+
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("wfq"));
+	come_with(0, 1, 0);
+	assert_false(world.gpu.sliced);
+	come_with(1, 1, 0);
+	assert_true(gpu_slices(&world.gpu, 1));
+	work(0, 50 * MS);
+	work(1, 50 * MS);
+	work_on(0, 1, 1);
+	work_on(1, 1, 1);
+	assert_true(look_after(MS) > 100 * MS);
+	assert_false(world.control[0].hold || world.control[1].hold);
+	assert_false(world.control[0].flags & WEIR_CONTROL_HOLDABLE);
+	assert_true(world.control[0].flags & WEIR_CONTROL_SLICED);
+	assert_int_equal(world.clients[0].channels.slice, 5000);
+	for (unsigned i = 0; i < 3; i++) {
+		work_on(0, 170 * MS, window);
+		work_on(1, 70 * MS, window);
+		assert_true(look_after(window) <= window);
+	}
+	assert_true(world.clients[0].channels.slice < 4000);
+	assert_true(world.clients[1].channels.slice > 6000);
+	/* Only one has work: nobody looks until the other one tells. */
+	work(1, 0);
+	work_on(0, 240 * MS, window);
+	assert_true(look_after(window) == POLICY_NEVER - world.now);
+	assert_true(world.control[1].flags & WEIR_CONTROL_TELL);
+	work(1, 50 * MS);
+	scheduler_hear(&world.scheduler, &world.clients[1]);
+	assert_false(world.gpu.share.sleeps);
+	assert_false(world.control[1].flags & WEIR_CONTROL_TELL);
+	world.now = loop_now();
+	/* Somebody is above: they take turns. */
+	come_with(2, 2, 0);
+	assert_false(world.gpu.sliced);
+	look_after(MS);
+	assert_true(world.control[0].hold || world.control[1].hold);
+	go(2);
+	assert_true(world.gpu.sliced);
+	look_after(MS);
+	assert_false(world.control[0].hold || world.control[1].hold);
+	/* One cannot. */
+	world.clients[1].channels.usable = false;
+	change();
+	assert_false(world.gpu.sliced);
+	world.clients[1].channels.usable = true;
+	/* One has an objective, which slices do not know. */
+	world.tenants[0].slo = 2 * MS;
+	change();
+	assert_false(world.gpu.sliced);
+	scheduler_set_policy(&world.scheduler, policy_find("levels"));
+	assert_true(world.gpu.sliced);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		LIMIT_TEST(test_alone),
+		LIMIT_TEST(test_beside_another),
+		POLICY_TEST("ffs"),
+		POLICY_TEST("wfq"),
+		POLICY_TEST("levels"),
+		LIMIT_TEST(test_two_processes),
+		LIMIT_TEST(test_levels),
+		LIMIT_TEST(test_without_the_hardware),
+		LIMIT_TEST(test_hold_and_limit),
+		LIMIT_TEST(test_slices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
