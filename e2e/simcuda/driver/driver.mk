@@ -35,7 +35,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp $< $@.new && mv -f $@.new $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream order graph memory code machine channels)
+DRIVER_TESTS := $(addprefix test-driver-,stream order dependent graph memory code machine channels)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c

@@ -40,6 +40,7 @@ struct work {
 			struct ptx_launch launch;
 			uint8_t *params; /* owned */
 			bool cooperative;
+			bool overlaps; /* may start before the kernel in front is done */
 			int priority;
 		} kernel;
 		struct {
@@ -91,7 +92,12 @@ struct op {
 	union {
 		struct {
 			uint64_t blocks, started, running, ticket;
-			bool pushed; /* into the machine's queue */
+			uint64_t permitted; /* blocks that let the next kernel start, or ended */
+			struct op
+				*overlapped; /* the kernel in front, if this one may start early */
+			struct op *overlapper; /* the reverse */
+			bool holds;            /* the overlapper has no permission yet */
+			bool pushed;           /* into the machine's queue */
 		} kernel;
 		struct {
 			unsigned next; /* memory operation to do */
@@ -101,12 +107,13 @@ struct op {
 
 /* A kind of work. @start returns at once; the op calls op_done() itself, now or later. A worker
  * thread calls @run without the lock. @cancel: the context ends, so a started op should end, too.
- */
+ * All but @start may be null. */
 struct op_type {
 	void (*start)(struct op *op);
 	void (*run)(struct op *op);
 	void (*cancel)(struct op *op);
-	bool always; /* also in a broken context */
+	void (*ended)(struct op *op); /* it is done */
+	bool always;                  /* also in a broken context */
 };
 extern const struct op_type kernel_type, copy_type, set_type, host_type, memops_type, free_type;
 
@@ -117,6 +124,8 @@ void op_unref(struct op *op);
 void op_unrefp(struct op **op);
 void op_after(struct op *op, struct op *earlier); /* @earlier may be null or done */
 void op_submit(struct op *op);
+/* @op need not wait for one of those before it any longer. */
+void op_release(struct op *op);
 void op_done(struct op *op);
 void op_wait(struct op *op);  /* sleeps without the lock */
 void op_ready(struct op *op); /* nothing is before it: ops_drain() starts it */
@@ -154,6 +163,10 @@ CUresult memops_work(struct work *out, struct context *ctx, unsigned count,
 CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 		     const unsigned grid[3], const unsigned block[3], unsigned shared,
 		     void **params, void **extra, bool cooperative);
+
+/* core/blocks.c: lets @op, a kernel, start when all blocks of @earlier have permitted it or ended.
+ * It is done after @earlier. False: @earlier is no kernel. */
+bool kernel_overlap(struct op *op, struct op *earlier);
 
 /* memory/copy.c */
 CUresult copy3d_work(struct work *out, struct context *ctx, const CUDA_MEMCPY3D *copy);

@@ -29,6 +29,13 @@ struct ptx_dim {
 	uint32_t x, y, z;
 };
 
+/* What griddepcontrol does; the thread that runs the block calls it. */
+struct ptx_dependence {
+	void (*permit)(void *data); /* once in a block: the next grid may start */
+	void (*wait)(void *data);   /* returns when the grids before are complete */
+	void *data;
+};
+
 /* One launch, the same for all its blocks. */
 struct ptx_launch {
 	struct ptx_dim grid, block;
@@ -38,6 +45,7 @@ struct ptx_launch {
 	uint64_t grid_id;   /* %gridid */
 	uint64_t max_instructions; /* a warp's instructions that one block may execute; 0: no limit.
 				      Beyond it the block ends with -ETIME. */
+	const struct ptx_dependence *dependence; /* NULL: griddepcontrol does nothing */
 };
 
 /* Is [@address, @address + @size) memory that kernels may touch? Threads that run blocks call it

@@ -114,7 +114,7 @@ CUresult kernel_work(struct work *out, struct context *ctx, CUfunction function,
 
 static CUresult launch(CUfunction function, const unsigned grid[3], const unsigned block[3],
 		       unsigned shared, CUstream stream, void **params, void **extra,
-		       bool cooperative)
+		       bool cooperative, bool overlaps)
 {
 	API_ENTER();
 	struct stream *s;
@@ -123,6 +123,7 @@ static CUresult launch(CUfunction function, const unsigned grid[3], const unsign
 	RETURN_IF(stream_get(&s, stream));
 	RETURN_IF(kernel_work(&work, s->ctx, function, grid, block, shared, params, extra,
 			      cooperative));
+	work.kernel.overlaps = overlaps;
 	return stream_submit(s, &work, NULL);
 }
 
@@ -133,7 +134,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 {
 	const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
 
-	return launch(function, grid, block, shared, stream, params, extra, false);
+	return launch(function, grid, block, shared, stream, params, extra, false, false);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
@@ -143,12 +144,12 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
 {
 	const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
 
-	return launch(function, grid, block, shared, stream, params, NULL, true);
+	return launch(function, grid, block, shared, stream, params, NULL, true, false);
 }
 
 /* Hints are ignored: a launch that is serialised more than it must be is still right. What would
  * change the meaning of the kernel is refused. */
-static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative)
+static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative, bool *overlaps)
 {
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
@@ -157,11 +158,13 @@ static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative)
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 			*cooperative = a->value.cooperative != 0;
 			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+			*overlaps = a->value.programmaticStreamSerializationAllowed != 0;
+			break;
 		case CU_LAUNCH_ATTRIBUTE_IGNORE:
 		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 		case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -182,15 +185,16 @@ static CUresult read_attributes(const CUlaunchConfig *config, bool *cooperative)
 static CUresult launch_config(const CUlaunchConfig *c, CUstream stream, CUfunction function,
 			      void **params, void **extra)
 {
-	bool cooperative = false;
+	bool cooperative = false, overlaps = false;
 
 	if (c->numAttrs && !c->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	RETURN_IF(read_attributes(c, &cooperative));
+	RETURN_IF(read_attributes(c, &cooperative, &overlaps));
 	const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
 	const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
 
-	return launch(function, grid, block, c->sharedMemBytes, stream, params, extra, cooperative);
+	return launch(function, grid, block, c->sharedMemBytes, stream, params, extra, cooperative,
+		      overlaps);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,

@@ -36,11 +36,95 @@ static struct block_queue *queue_of(const struct op *op)
 	return &op->work.ctx->device->blocks;
 }
 
+static bool has_run(const struct op *op)
+{
+	return op->started && op->kernel.started == op->kernel.blocks && !op->kernel.running;
+}
+
+/* A kernel that overlaps another one is done after it. */
 static void finish(struct op *op)
 {
-	if (op->kernel.started < op->kernel.blocks || op->kernel.running)
-		return;
-	op_done(op);
+	const struct op *before = op->kernel.overlapped;
+
+	if (has_run(op) && !op->done && (!before || before->done))
+		op_done(op);
+}
+
+bool kernel_overlap(struct op *op, struct op *earlier)
+{
+	if (!earlier || earlier->done || earlier->work.kind != WORK_KERNEL ||
+	    earlier->kernel.overlapper)
+		return false;
+	earlier->kernel.overlapper = op_ref(op);
+	op->kernel.overlapped = op_ref(earlier);
+	earlier->kernel.holds =
+		!earlier->kernel.blocks || earlier->kernel.permitted < earlier->kernel.blocks;
+	op->unmet += earlier->kernel.holds;
+	return true;
+}
+
+static void release(struct op *op)
+{
+	bool held = op->kernel.holds;
+
+	op->kernel.holds = false;
+	if (held)
+		op_release(op->kernel.overlapper);
+}
+
+static void permit(struct op *op)
+{
+	if (++op->kernel.permitted == op->kernel.blocks)
+		release(op);
+}
+
+static void end_kernel(struct op *op)
+{
+	struct op *next = op->kernel.overlapper;
+
+	release(op);
+	op_unref(op->kernel.overlapped);
+	op->kernel.overlapped = op->kernel.overlapper = NULL;
+	if (next)
+		finish(next);
+	op_unref(next);
+}
+
+/* A block that is running. */
+struct running {
+	struct op *op;
+	bool permitted;
+};
+
+static void permit_by_block(void *data)
+{
+	struct running *running = data;
+
+	pthread_mutex_lock(&sim.lock);
+	running->permitted = true;
+	permit(running->op);
+	pthread_mutex_unlock(&sim.lock);
+}
+
+static bool is_awaited(const struct op *op)
+{
+	bool awaited;
+
+	pthread_mutex_lock(&sim.lock);
+	awaited = op->kernel.overlapped && !op->kernel.overlapped->done;
+	pthread_mutex_unlock(&sim.lock);
+	return awaited;
+}
+
+/* The block keeps its slot unless its group is stopped. */
+static void await_overlapped(void *data)
+{
+	const struct op *op = ((struct running *)data)->op;
+
+	while (!__atomic_load_n(&op->work.ctx->stop, __ATOMIC_RELAXED) && is_awaited(op)) {
+		nanosleep(&(struct timespec){.tv_nsec = CHECK_SLICED_NS}, NULL);
+		pause_block();
+	}
 }
 
 static bool push(struct device *d)
@@ -80,9 +164,12 @@ static void fill_time(const struct context *ctx, uint64_t began)
 }
 
 /* Called without the lock. */
-static int run_block(const struct op *op, uint64_t block, struct machine_place *place)
+static int run_block(struct running *running, uint64_t block, struct machine_place *place)
 {
+	const struct op *op = running->op;
 	const struct context *ctx = op->work.ctx;
+	const struct ptx_dependence dependence = {permit_by_block, await_overlapped, running};
+	struct ptx_launch launch = op->work.kernel.launch;
 	struct ptx_error error = {0};
 	uint64_t began = time_now();
 	bool wrote;
@@ -91,8 +178,9 @@ static int run_block(const struct op *op, uint64_t block, struct machine_place *
 	self.place = place;
 	self.stop = &ctx->stop;
 	self.paused = 0;
-	r = ptx_run_block(op->work.kernel.function->kernel, &op->work.kernel.launch, block,
-			  place->slot, &ctx->stop, &error, &wrote);
+	launch.dependence = &dependence;
+	r = ptx_run_block(op->work.kernel.function->kernel, &launch, block, place->slot, &ctx->stop,
+			  &error, &wrote);
 	if (r && r != -EINTR)
 		sim_say("kernel %s: line %d: %s", ptx_kernel_name(op->work.kernel.function->kernel),
 			error.line, error.message);
@@ -108,6 +196,7 @@ static void use_slot(struct device *d, struct machine_place *place)
 
 	do {
 		struct op *op = (struct op *)(uintptr_t)place->cookie;
+		struct running running = {.op = op};
 		uint64_t block = op->kernel.started++;
 		int r;
 
@@ -118,12 +207,14 @@ static void use_slot(struct device *d, struct machine_place *place)
 			pthread_cond_signal(&q->cond);
 
 		pthread_mutex_unlock(&sim.lock);
-		r = run_block(op, block, place);
+		r = run_block(&running, block, place);
 		pthread_mutex_lock(&sim.lock);
 
 		if (r && !op->work.ctx->dying)
 			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		op->kernel.running--;
+		if (!running.permitted)
+			permit(op);
 		finish(op);
 	} while (machine_next(&sim.machine, place) == MACHINE_OK);
 }
@@ -236,4 +327,5 @@ void blocks_init(void)
 	ptx_set_pause(pause_block);
 }
 
-const struct op_type kernel_type = {.start = start_kernel, .cancel = cancel_kernel};
+const struct op_type kernel_type = {
+	.start = start_kernel, .cancel = cancel_kernel, .ended = end_kernel};

@@ -119,6 +119,14 @@ void ops_drain(void)
 	sim.draining = false;
 }
 
+void op_release(struct op *op)
+{
+	if (!--op->unmet) {
+		op_ready(op);
+		ops_drain();
+	}
+}
+
 void op_submit(struct op *op)
 {
 	struct context *ctx = op->work.ctx;
@@ -133,10 +141,7 @@ void op_submit(struct op *op)
 		ctx->first = op;
 	ctx->last = op;
 
-	if (!--op->unmet) {
-		op_ready(op);
-		ops_drain();
-	}
+	op_release(op);
 }
 
 void op_done(struct op *op)
@@ -158,6 +163,8 @@ void op_done(struct op *op)
 		if (!--op->after[i]->unmet)
 			op_ready(op->after[i]);
 	op->n_after = 0;
+	if (types[op->work.kind]->ended)
+		types[op->work.kind]->ended(op);
 	pthread_cond_broadcast(&sim.done);
 	op_unref(op);
 	ops_drain();

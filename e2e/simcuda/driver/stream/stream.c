@@ -105,7 +105,9 @@ CUresult stream_get(struct stream **out, CUstream handle)
 
 void stream_order(struct stream *s, struct op *op)
 {
-	op_after(op, s->tail);
+	if (op->work.kind != WORK_KERNEL || !op->work.kernel.overlaps || s->legacy ||
+	    !kernel_overlap(op, s->tail))
+		op_after(op, s->tail);
 	if (s->legacy) {
 		for (struct stream *t = s->ctx->streams; t; t = t->next)
 			if (stream_blocking(t))

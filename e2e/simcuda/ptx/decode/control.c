@@ -35,7 +35,16 @@ int ptx_decode_trap(struct ptx_parser *p, struct ptx_statement *s)
 	return decode_bare(p, s, ptx_exec_trap);
 }
 
-/* Hints to caches and to the scheduling of grids. */
+int ptx_decode_griddepcontrol(struct ptx_parser *p, struct ptx_statement *s)
+{
+	if (ptx_take(s, "launch_dependents"))
+		return decode_bare(p, s, ptx_exec_permit);
+	if (ptx_take(s, "wait"))
+		return decode_bare(p, s, ptx_exec_await_grids);
+	return ptx_unknown(p, &s->opcode, "this form of griddepcontrol");
+}
+
+/* Hints to caches. */
 int ptx_decode_hint(struct ptx_parser *p, struct ptx_statement *s)
 {
 	struct ptx_insn insn = {.exec = ptx_exec_nothing};

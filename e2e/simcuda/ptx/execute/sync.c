@@ -275,3 +275,28 @@ enum ptx_flow ptx_exec_pause(struct ptx_warp *w, const struct ptx_insn *i, uint3
 	w->skip |= mask;
 	return PTX_REGROUP;
 }
+
+/* griddepcontrol.launch_dependents: the first thread speaks for its block. */
+enum ptx_flow ptx_exec_permit(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	const struct ptx_dependence *dependence = w->block->launch->dependence;
+
+	(void)i;
+	(void)mask;
+	if (dependence && !w->block->permitted)
+		dependence->permit(dependence->data);
+	w->block->permitted = true;
+	return PTX_NEXT;
+}
+
+/* griddepcontrol.wait */
+enum ptx_flow ptx_exec_await_grids(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask)
+{
+	const struct ptx_dependence *dependence = w->block->launch->dependence;
+
+	(void)i;
+	(void)mask;
+	if (dependence)
+		dependence->wait(dependence->data);
+	return PTX_NEXT;
+}

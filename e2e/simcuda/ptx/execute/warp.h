@@ -127,6 +127,7 @@ struct ptx_block {
 	uint32_t (*partial)[PTX_BARRIERS]; /* [warp]: lanes that came while others of their warp did
 					      not */
 	bool wrote;                        /* to global memory */
+	bool permitted;                    /* the next grid to start */
 	struct ptx_error error;
 };
 
