@@ -22,6 +22,7 @@ enum stream_kind {
 struct kit {
 	const struct stream_calls *calls; /* SPELLINGS of them */
 	CUfunction step, rotate;
+	CUfunction dependent; /* a step with programmatic dependence; NULL: the GPU has none */
 	struct random random;
 	uint32_t delay; /* steps are delayed by up to so many iterations */
 	struct host_call *host_calls;

@@ -74,6 +74,7 @@ static void run_init(struct run *run, struct torture *torture, unsigned thread)
 	*run = (struct run){.kit = {.calls = torture->calls,
 				    .step = workload_kernel(w, "step"),
 				    .rotate = workload_kernel(w, "rotate"),
+				    .dependent = dependent_kernel(),
 				    .random = {w->seed + 1000003ull * thread},
 				    .delay = (uint32_t)torture->delay}};
 	for (unsigned i = 0; i < LANES; i++) {

@@ -237,6 +237,7 @@ const struct operation operations[] = {
 	{"memory-words", 8, operation_memory_words, true, false},
 	{"legacy-copy", 10, operation_legacy_copy, false, false},
 	{"launch-ex", 5, operation_launch_ex, false, false},
+	{"dependent", 5, operation_dependent, false, false},
 	{"launch-buffer", 3, operation_launch_buffer, false, false},
 	{"cooperative", 3, operation_cooperative, false, false},
 	{"pool-memory", 4, operation_pool_memory, false, false},

@@ -33,6 +33,10 @@ void operation_graph_captured(struct run *run, struct checked_stream *checked);
 void operation_graph_forked(struct run *run, struct checked_stream *checked);
 void operation_graph_by_hand(struct run *run, struct checked_stream *checked);
 
+/* dependent.c */
+CUfunction dependent_kernel(void); /* NULL: the GPU is too old */
+void operation_dependent(struct run *run, struct checked_stream *checked);
+
 /* Held while a stream is captured, and around calls that must not meet a capture: those that wait
  * for a whole context. */
 void capture_lock(void);
