@@ -1,11 +1,13 @@
 /* Processes that may have no more threads, as at the pids limit of their pod. On the null driver.
  */
 #include "inside.h"
+#include "shim/thread.h"
 #include "shim/weak-libc.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -70,9 +72,36 @@ static void without_threads_nothing_is_governed(void **state)
 	context_gone(1);
 }
 
+static struct {
+	sigset_t mask;
+	_Atomic bool known;
+} shown;
+
+static void *show_own_mask(void *unused)
+{
+	(void)unused;
+	pthread_sigmask(SIG_SETMASK, NULL, &shown.mask);
+	shown.known = true;
+	return NULL;
+}
+
+/* Signals go to the application's threads. Only a system call that its sandbox emulates is the
+ * calling thread's own affair: if that one blocked SIGSYS, Linux would kill the process. */
+static void threads_take_no_signals(void **state)
+{
+	(void)state;
+	assert_int_equal(thread_start(show_own_mask, "shows its mask"), 0);
+	assert_true(eventually(shown.known));
+	assert_true(sigismember(&shown.mask, SIGTERM));
+	assert_true(sigismember(&shown.mask, SIGCHLD));
+	assert_true(sigismember(&shown.mask, SIGRTMAX));
+	assert_false(sigismember(&shown.mask, SIGSYS));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_take_no_signals),
 		cmocka_unit_test(without_threads_nothing_is_governed),
 	};
 
