@@ -122,6 +122,8 @@ long machine_rm_ioctl(struct machine *m, int fd, unsigned long request, void *ar
 bool machine_rm_trap(struct machine *m, bool only_if_free);
 /* A new descriptor of the control device; -1: such a node cannot be made. */
 int machine_rm_open(const struct machine *m);
+/* Nodes for processes that may not make any, unless somebody made them. */
+void machine_rm_make_nodes(const struct machine *m);
 /* The group of this process that compute channel group @object of @client names, for a context, as
  * machine_group_new(); MACHINE_GROUPS: none. */
 uint32_t machine_rm_group(struct machine *m, uint32_t client, uint32_t object);

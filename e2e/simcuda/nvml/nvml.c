@@ -52,9 +52,11 @@ static nvmlReturn_t init(void)
 		nvml.open = !r;
 		if (nvml.open)
 			pthread_atfork(NULL, NULL, forked);
-		/* The driver of this process does the same, and knows its own process better. */
-		if (nvml.open)
+		if (nvml.open) {
+			machine_rm_make_nodes(&nvml.machine);
+			/* The driver of this process does it, too, and knows its process better. */
 			machine_rm_trap(&nvml.machine, true);
+		}
 	}
 	if (!r)
 		nvml.users++;

@@ -179,12 +179,9 @@ static inline void own_machine(const char *sms, const char *memory)
 
 static inline void remove_machine(void)
 {
-	static const char *const names[] = {"machine", "lock", "pids", "gpu0/xid",
-					    "gpu0",    "gpu1", ""};
-	char path[256];
+	char command[256];
 
-	for (size_t i = 0; i < countof(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", getenv("WEIR_SIM_DIR"), names[i]);
-		remove(path);
-	}
+	snprintf(command, sizeof(command), "rm -rf '%s'", getenv("WEIR_SIM_DIR"));
+	if (system(command))
+		fprintf(stderr, "%s failed\n", command);
 }

@@ -3,6 +3,7 @@
  * process. If the resource manager cannot be had here, the context has a group without a name. */
 #include "simcuda/driver/exec.h"
 
+#include <signal.h>
 #include <sys/ioctl.h>
 
 #include "weir/rm.h"
@@ -21,6 +22,22 @@ static struct {
 	uint32_t devices[MACHINE_GPUS], subdevices[MACHINE_GPUS];
 } rm = {.fd = -1, .last = 0x5c000000};
 
+/* Also on threads that block every signal. */
+static bool call(unsigned long request, void *p)
+{
+	sigset_t traps, before;
+	bool done;
+
+	if (!machine_rm_trap(&sim.machine, false))
+		return false;
+	sigemptyset(&traps);
+	sigaddset(&traps, SIGSYS);
+	pthread_sigmask(SIG_UNBLOCK, &traps, &before);
+	done = ioctl(rm.fd, request, p) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return done;
+}
+
 /* A handle; 0: it failed. */
 static uint32_t make(uint32_t parent, uint32_t class, void *params, uint32_t size)
 {
@@ -31,18 +48,16 @@ static uint32_t make(uint32_t parent, uint32_t class, void *params, uint32_t siz
 			     .params = (uintptr_t)params,
 			     .params_size = size};
 
-	if (!machine_rm_trap(&sim.machine, false) ||
-	    ioctl(rm.fd, RM_REQUEST(RM_IOCTL_ALLOC, struct rm_alloc), &p) < 0 || p.status)
-		return 0;
-	return p.object;
+	bool done = call(RM_REQUEST(RM_IOCTL_ALLOC, struct rm_alloc), &p);
+	return done && !p.status ? p.object : 0;
 }
 
 static void end(uint32_t parent, uint32_t object)
 {
 	struct rm_free p = {.client = rm.client, .parent = parent, .object = object};
 
-	if (object && machine_rm_trap(&sim.machine, false))
-		(void)ioctl(rm.fd, RM_REQUEST(RM_IOCTL_FREE, struct rm_free), &p);
+	if (object)
+		call(RM_REQUEST(RM_IOCTL_FREE, struct rm_free), &p);
 }
 
 static bool open_client(void)
@@ -88,8 +103,7 @@ static void set_slice(uint32_t group)
 			       .params = (uintptr_t)&slice,
 			       .params_size = sizeof(slice)};
 
-	if (machine_rm_trap(&sim.machine, false))
-		(void)ioctl(rm.fd, RM_REQUEST(RM_IOCTL_CONTROL, struct rm_control), &p);
+	call(RM_REQUEST(RM_IOCTL_CONTROL, struct rm_control), &p);
 }
 
 void channels_trap(void)
