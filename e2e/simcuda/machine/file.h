@@ -65,7 +65,7 @@ struct shared_gpu {
 	_Atomic uint64_t slice_begin, slice_end;
 	_Atomic uint32_t ran; /* a block of the resident group, in this turn */
 	uint64_t turn_began;
-	uint64_t reaped_at;
+	_Atomic uint64_t reaped_at;
 	struct shared_kernel kernels[MACHINE_KERNELS];
 };
 
