@@ -1,7 +1,7 @@
 # The agent's room kubernetes.
 KUBERNETES_LIBS := -lcurl -lcjson -lyaml
 
-UNIT_TESTS += test-container test-level test-pod-check test-podlist test-kubeconfig test-pods
+UNIT_TESTS += test-container test-level test-checkpoint test-pod-check test-podlist test-kubeconfig test-pods
 test-container_SRC     := agent/tests/test-container.c agent/kubernetes/container.c
 test-container_STATIC  := base
 test-container_LIBS    := -lcmocka
@@ -9,6 +9,9 @@ test-level_SRC         := agent/tests/test-level.c
 test-level_STATIC       := agent node base
 test-level_CPPFLAGS     := -Iagent/include
 test-level_LIBS        := -lcmocka -lyaml
+test-checkpoint_SRC    := agent/tests/test-checkpoint.c agent/kubernetes/checkpoint.c
+test-checkpoint_STATIC := node base
+test-checkpoint_LIBS   := -lcmocka -lcjson
 test-pod-check_SRC     := agent/tests/test-pod-check.c
 test-pod-check_STATIC  := agent node base
 test-pod-check_CPPFLAGS := -Iagent/include
@@ -26,9 +29,12 @@ test-pods_STATIC       := node base
 test-pods_CPPFLAGS     := -Iagent/include
 test-pods_LIBS         := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd
 
-FUZZERS += fuzz-cgroup fuzz-pods fuzz-kubeconfig
+FUZZERS += fuzz-cgroup fuzz-checkpoint fuzz-pods fuzz-kubeconfig
 fuzz-cgroup_SRC        := agent/tests/fuzz/fuzz-cgroup.c agent/kubernetes/container.c
 fuzz-cgroup_STATIC     := base
+fuzz-checkpoint_SRC    := agent/tests/fuzz/fuzz-checkpoint.c agent/kubernetes/checkpoint.c agent/common/units.c
+fuzz-checkpoint_STATIC := base
+fuzz-checkpoint_LIBS   := -lcjson
 fuzz-pods_SRC          := agent/tests/fuzz/fuzz-pods.c agent/kubernetes/podlist.c agent/kubernetes/container.c
 fuzz-pods_STATIC       := base
 fuzz-pods_LIBS         := -lcjson

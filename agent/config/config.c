@@ -255,6 +255,7 @@ static const struct yaml_field kubernetes_fields[] = {
 	{"kubeconfig", yaml_read_text, AT(kubernetes.kubeconfig), .text = ""},
 	{"nodeName", yaml_read_text, AT(kubernetes.node), .text = ""},
 	{"resourceName", yaml_read_text, AT(kubernetes.names.share), .text = "weir.dev/gpu-share"},
+	{"checkpoint", yaml_read_path_or_empty, AT(kubernetes.checkpoint), .text = ""},
 	{0},
 };
 static const struct yaml_field qos_fields[] = {

@@ -20,6 +20,7 @@ struct config_kubernetes {
 	bool enabled, events, node_labels;
 	char *kubeconfig; /* empty: the pod's own credentials */
 	char *node;       /* its name in the cluster */
+	char *checkpoint; /* the kubelet's, of devices; empty: free shares are not published */
 	struct pod_names names;
 };
 

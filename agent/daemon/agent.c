@@ -184,7 +184,8 @@ static void connect_parts(struct agent *agent)
 		.config = &agent->config, .gpus = &agent->gpus, .pods = agent->pods};
 	agent->commands = (struct commands){.decider = &agent->decider,
 					    .monitor = &agent->report.monitor,
-					    .problems = &agent->report.problems};
+					    .problems = &agent->report.problems,
+					    .placement = &agent->report.placement};
 	agent->pages = (struct http_pages){
 		.metrics = write_metrics, .condition = condition, .userdata = agent};
 }

@@ -382,7 +382,7 @@ static const char *explain(const struct commands *commands, struct exchange *exc
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "pod");
 	struct wanted_pod wanted = {.name = cJSON_GetStringValue(name)};
-	struct explain_input input = {commands->decider, commands->problems};
+	struct explain_input input = {commands->decider, commands->problems, commands->placement};
 	cleanup(freep) char *text = NULL;
 	size_t size;
 

@@ -15,6 +15,7 @@
 
 #include "daemon/decider.h"
 #include "daemon/monitor.h"
+#include "daemon/placement.h"
 #include "daemon/pod-report.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */
@@ -24,6 +25,7 @@ struct commands {
 	struct decider *decider;
 	const struct monitor *monitor;
 	const struct pod_report *problems;
+	const struct placement *placement;
 };
 
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the

@@ -176,5 +176,7 @@ void explain_pod(FILE *out, const struct explain_input *input, const struct pod 
 	explain_state(out, input, pod);
 	explain_request(out, input, pod);
 	explain_problems(out, input, pod);
+	if (pod_refusal(pod, input->problems->config->kubernetes.names.share))
+		placement_explain(out, input->placement);
 	explain_tenants(out, input, pod);
 }

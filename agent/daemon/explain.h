@@ -4,11 +4,13 @@
 #include <stdio.h>
 
 #include "daemon/decider.h"
+#include "daemon/placement.h"
 #include "daemon/pod-report.h"
 
 struct explain_input {
 	struct decider *decider;
 	const struct pod_report *problems;
+	const struct placement *placement;
 };
 
 /* Writes lines about @pod, which may be on another node or on none. */

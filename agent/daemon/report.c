@@ -148,6 +148,7 @@ void report_metrics(FILE *out, const struct report *report)
 	write_gpu_health(out, &report->monitor);
 	unregistered_metrics(out, &report->unregistered);
 	pod_report_metrics(out, &report->problems);
+	placement_metrics(out, &report->placement);
 	metric_head(out, "weir_events_dropped_total",
 		    "Kubernetes events dropped because the queue was full.");
 	fprintf(out, "weir_events_dropped_total %llu\n",
@@ -157,6 +158,7 @@ void report_metrics(FILE *out, const struct report *report)
 void report_pods_changed(struct report *report)
 {
 	pod_report_look(&report->problems);
+	placement_look(&report->placement);
 }
 
 static int init_kubernetes(struct report *report, struct loop *loop, bool standalone)
@@ -185,6 +187,10 @@ int report_init(struct report *report, struct loop *loop, bool standalone)
 					       .gpus = &report->gpus->all,
 					       .pods = standalone ? NULL : report->pods,
 					       .events = report->events};
+	report->placement = (struct placement){
+		.config = report->config, .pods = report->problems.pods, .node = &report->labels};
+	if (r == 0)
+		r = placement_init(&report->placement, loop, report->api);
 	return r < 0 ? r
 		     : monitor_init(&report->monitor, loop, report->gpus, report->config->nvml,
 				    &report->config->health, &listener);
@@ -196,6 +202,7 @@ void report_deinit(struct report *report)
 	unregistered_deinit(&report->unregistered);
 	pod_report_deinit(&report->problems);
 	api_free(take(report->api));
+	placement_deinit(&report->placement);
 	events_free(take(report->events));
 	labels_deinit(&report->labels);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/monitor.h"
+#include "daemon/placement.h"
 #include "daemon/pod-report.h"
 #include "daemon/unregistered.h"
 #include "kubernetes/labels.h"
@@ -18,6 +19,7 @@ struct report {
 	struct monitor monitor;
 	struct unregistered unregistered;
 	struct pod_report problems;
+	struct placement placement;
 	struct api *api;       /* NULL: neither events nor labels */
 	struct events *events; /* NULL: none are sent */
 	struct labels labels;

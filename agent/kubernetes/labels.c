@@ -10,11 +10,22 @@
 #define SETTLE_NS 200000000ull /* collects changes before they are sent */
 #define RETRY_NS  60000000000ull
 
-static const char *const names[LABELS] = {
-	[LABEL_COUNT] = "count",       [LABEL_PRODUCT] = "product",
-	[LABEL_MEMORY] = "memory",     [LABEL_DRIVER] = "driver-version",
-	[LABEL_CUDA] = "cuda-version", [LABEL_SHARING_MODE] = "sharing-mode",
-	[LABEL_MIG] = "mig",           [LABEL_VERSION] = "weir-version",
+static const char *const node_names[LABELS] = {
+	[LABEL_COUNT] = LABELS_PREFIX "count",
+	[LABEL_PRODUCT] = LABELS_PREFIX "product",
+	[LABEL_MEMORY] = LABELS_PREFIX "memory",
+	[LABEL_DRIVER] = LABELS_PREFIX "driver-version",
+	[LABEL_CUDA] = LABELS_PREFIX "cuda-version",
+	[LABEL_SHARING_MODE] = LABELS_PREFIX "sharing-mode",
+	[LABEL_MIG] = LABELS_PREFIX "mig",
+	[LABEL_VERSION] = LABELS_PREFIX "weir-version",
+	[LABEL_LARGEST_FREE] = LABELS_PREFIX "largest-free",
+	[LABEL_FREE_GPUS] = LABELS_PREFIX "free-gpus",
+	[LABEL_FREE] = LABELS_PREFIX "free",
+};
+static const char *const own_names[OWN_LABELS] = {
+	[OWN_LABEL_LARGEST_FREE] = "weir.dev/largest-free",
+	[OWN_LABEL_FREE_GPUS] = "weir.dev/free-gpus",
 };
 
 void labels_clean(char out[LABELS_VALUE_MAX], const char *text)
@@ -38,14 +49,12 @@ static cJSON *describe(const struct labels *labels)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "metadata"), "labels");
-	char key[64];
 
-	for (int i = 0; i < LABELS; i++) {
-		snprintf(key, sizeof(key), LABELS_PREFIX "%s", names[i]);
+	for (unsigned i = 0; i < labels->n; i++) {
 		if (*labels->wanted[i])
-			cJSON_AddStringToObject(list, key, labels->wanted[i]);
+			cJSON_AddStringToObject(list, labels->names[i], labels->wanted[i]);
 		else
-			cJSON_AddNullToObject(list, key);
+			cJSON_AddNullToObject(list, labels->names[i]);
 	}
 	return root;
 }
@@ -58,26 +67,37 @@ static void sent(void *userdata, long status)
 	if (status < 200 || status >= 300)
 		loop_timer_set(&labels->timer, RETRY_NS, 0);
 	else
-		loop_timer_set(&labels->timer, labels->changed ? 0 : LABELS_AGAIN_NS, 0);
+		loop_timer_set(&labels->timer, labels->changed ? labels->pause : LABELS_AGAIN_NS,
+			       0);
 }
 
 static void expired(struct loop_timer *timer)
 {
 	struct labels *labels = container_of(timer, struct labels, timer);
-	char path[300];
 
-	snprintf(path, sizeof(path), "/api/v1/nodes/%s", labels->node);
-	if (api_send(labels->api, "PATCH", path, describe(labels), sent, labels) < 0) {
+	if (api_send(labels->api, "PATCH", labels->path, describe(labels), sent, labels) < 0) {
 		loop_timer_set(&labels->timer, RETRY_NS, 0);
 		return;
 	}
 	labels->changed = false;
 	labels->sending = true;
+	labels->sent_at = loop_now();
 }
 
 int labels_init(struct labels *labels, struct loop *loop, struct api *api, const char *node)
 {
-	*labels = (struct labels){.api = api, .node = node};
+	*labels = (struct labels){
+		.api = api, .names = node_names, .n = LABELS, .pause = LABELS_PAUSE_NS};
+	snprintf(labels->path, sizeof(labels->path), "/api/v1/nodes/%s", node);
+	return loop_timer_init(&labels->timer, loop, expired);
+}
+
+int labels_init_own(struct labels *labels, struct loop *loop, struct api *api,
+		    const char *namespace_, const char *pod)
+{
+	*labels = (struct labels){.api = api, .names = own_names, .n = OWN_LABELS};
+	snprintf(labels->path, sizeof(labels->path), "/api/v1/namespaces/%s/pods/%s", namespace_,
+		 pod);
 	return loop_timer_init(&labels->timer, loop, expired);
 }
 
@@ -86,7 +106,17 @@ void labels_deinit(struct labels *labels)
 	loop_timer_deinit(&labels->timer);
 }
 
-void labels_set(struct labels *labels, enum label label, const char *value)
+/* The node's labels wait for other changes, as each one wakes schedulers and controllers. */
+static uint64_t settle_time(const struct labels *labels)
+{
+	uint64_t now = loop_now(), due = labels->sent_at + labels->pause;
+
+	if (!labels->pause)
+		return 0;
+	return labels->sent_at && due > now + SETTLE_NS ? due - now : SETTLE_NS;
+}
+
+void labels_set(struct labels *labels, unsigned label, const char *value)
 {
 	char clean[LABELS_VALUE_MAX];
 
@@ -94,7 +124,7 @@ void labels_set(struct labels *labels, enum label label, const char *value)
 	if (!labels->api || strcmp(clean, labels->wanted[label]) == 0)
 		return;
 	memcpy(labels->wanted[label], clean, sizeof(clean));
+	if (!labels->sending && !labels->changed)
+		loop_timer_set(&labels->timer, settle_time(labels), 0);
 	labels->changed = true;
-	if (!labels->sending)
-		loop_timer_set(&labels->timer, SETTLE_NS, 0);
 }

@@ -334,6 +334,46 @@ static void labels_are_set_and_taken_away(void **state)
 	cJSON_Delete(json);
 }
 
+/* Changes of the node come together, and not faster than one a second; the first is at once. */
+static void changes_of_a_node_come_together(void **state)
+{
+	(void)state;
+	server.status = 200;
+	labels_set(&client.labels, LABEL_COUNT, "2");
+	run_until(1);
+	for (int i = 0; i < 50; i++) {
+		char text[16];
+		snprintf(text, sizeof(text), "%d", i);
+		labels_set(&client.labels, LABEL_LARGEST_FREE, text);
+	}
+	run_until(2);
+	cJSON *json = cJSON_Parse(server.seen[1].body);
+	expect(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metadata"), "labels"),
+	       "weir.dev/gpu.largest-free", NULL, "49");
+	cJSON_Delete(json);
+}
+
+static void its_own_pod_is_labelled(void **state)
+{
+	struct labels own;
+
+	(void)state;
+	server.status = 200;
+	assert_int_equal(labels_init_own(&own, &client.loop, client.api, "weir-system", "weir-abc"),
+			 0);
+	labels_set(&own, OWN_LABEL_LARGEST_FREE, "40");
+	labels_set(&own, OWN_LABEL_FREE_GPUS, "0");
+	run_until(1);
+	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/weir-system/pods/weir-abc");
+	assert_string_equal(server.seen[0].body,
+			    "{\"metadata\":{\"labels\":{\"weir.dev/largest-free\":\"40\","
+			    "\"weir.dev/free-gpus\":\"0\"}}}");
+	/* Pods wait for it: the next change follows at once. */
+	labels_set(&own, OWN_LABEL_LARGEST_FREE, "90");
+	run_until(2);
+	labels_deinit(&own);
+}
+
 static void a_label_value_is_made_valid(void **state)
 {
 	static const struct {
@@ -388,8 +428,12 @@ static struct config config; /* of the agent: no namespace may raise */
 
 static struct pod_report start_report(struct gpu *const *gpus)
 {
-	config.kubernetes.names =
-		(struct pod_names){"w/priority", "w/slo", "w/memory", "w/weight", "w/share"};
+	config.kubernetes.names = (struct pod_names){.priority = "w/priority",
+						     .latency_slo = "w/slo",
+						     .memory = "w/memory",
+						     .weight = "w/weight",
+						     .compute = "w/compute",
+						     .share = "w/share"};
 	config.kubernetes.node = client.node;
 	pod->qos = CONTAINER_QOS_BEST_EFFORT;
 	pod->least_share = pod->request = 30;
@@ -510,6 +554,8 @@ int main(void)
 		TEST(a_server_in_trouble_is_asked_again),
 		TEST(a_refused_event_is_dropped),
 		TEST(labels_are_set_and_taken_away),
+		TEST(changes_of_a_node_come_together),
+		TEST(its_own_pod_is_labelled),
 		TEST(a_label_value_is_made_valid),
 		TEST(a_pods_problems_are_told_once),
 		TEST(refused_pods_are_told_to_their_controller),

@@ -104,8 +104,13 @@ requests() {
     for shares in 41 50 60 79 80; do
         refuses $shares "no GPU of this node had $shares shares free" || return 1
     done
+    until_ok 20 label_is largest-free 40 && label_is free 40-40 && label_is free-gpus 0 &&
+        explained bad-50 "the largest part that fits: 40; whole GPUs: 0" || {
+        echo "# labels: $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
+        return 1
+    }
     mv "$W/plugin.whole.yaml" "$W/plugin.yaml"
-    until_ok 20 refusals_are $((before + 10)) && until_ok 30 allocatable_is $((SIM_GPUS * 100)) || {
+    until_ok 20 refusals_are $((before + 10)) && until_ok 30 allocatable_is $((SIM_GPUS * 100)) && until_ok 20 label_is free-gpus $SIM_GPUS || {
         echo "# weir_pods_refused_total: $before, then $(refused_so_far)"
         return 1
     }

@@ -29,7 +29,7 @@ socket: $W/tmpfs/run/agent.sock
 stateDir: $W/tmpfs/state
 metrics: {address: "127.0.0.1:9477"}
 control: {socket: $W/control.sock}
-kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE}
+kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE, checkpoint: $PLUGINS/kubelet_internal_checkpoint}
 levels:
   raiseNamespaces: [trusted]
 memoryDefault: ${MEMORY_DEFAULT:-none}
