@@ -294,7 +294,8 @@ start_apiserver() {
         --token-auth-file="$W/tokens.csv" --service-account-issuer=https://kubernetes.default.svc \
         --service-account-key-file="$W/pki/sa.pub" --service-account-signing-key-file="$W/pki/sa.key" \
         --service-cluster-ip-range=10.99.0.0/24 --endpoint-reconciler-type=none \
-        --allow-privileged=true $(admission) \
+        --allow-privileged=true $(admission) --feature-gates=MutatingAdmissionPolicy=true \
+        --runtime-config=admissionregistration.k8s.io/v1beta1=true \
         --shutdown-delay-duration=0s --v=1
 }
 
@@ -310,7 +311,7 @@ start_controller() {
 start_controllers() {
     start_controller scheduler "$port_scheduler" "$kube/kube-scheduler"
     start_controller controllers "$port_controllers" "$kube/kube-controller-manager" \
-        --controllers=daemonset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
+        --controllers=daemonset-controller,deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,node-lifecycle-controller \
         --service-account-private-key-file="$W/pki/sa.key" --root-ca-file="$W/pki/api/apiserver.crt"
     # The service of the API server, which kube-proxy would provide.
     ip addr replace "$SERVICE_ADDRESS/32" dev lo

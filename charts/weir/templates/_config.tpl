@@ -11,6 +11,7 @@ kubernetes:
   resourceName: {{ quote .Values.resourceName }}
   events: {{ .Values.events.enabled }}
   nodeLabels: {{ .Values.nodeLabels.enabled }}
+  checkpoint: /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 health: {{ toJson .Values.health }}
 unregistered: {{ toJson .Values.unregistered }}
 policy: {{ .Values.policy }}

@@ -211,9 +211,36 @@ rules() {
 check "which may list pods, tell events and label nodes, and nothing else" test "$(rules plain)" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]-apiGroups:[""]resources:[events]verbs:[create,patch]-apiGroups:[""]resources:[nodes]verbs:[patch]'
 check "of which a policy leaves it its own node's" has plain "kind: ValidatingAdmissionPolicyBinding"
-check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false
+check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false,admission.validate=false
 check "only pods are left, and no policy" test "$(rules mute)$(grep -c AdmissionPolicy "$dir/mute")" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]0'
+
+# Pods that can never run are refused, and pods that fit nowhere wait, where the API server can do it.
+check "wrong pods are refused at once" in_document "is no level" plain ValidatingAdmissionPolicy weir-pods
+knows_annotations() {
+    local name
+    for name in $(sed -n '/^levels:/,/^standalone:/s/.*nnotation: *\([^ ]*\).*/\1/p' deploy/docs/agent.yaml); do
+        in_document "\"$name\" in variables.changed" plain ValidatingAdmissionPolicy weir-pods || return
+    done
+}
+check "in each annotation that the agent reads" knows_annotations
+check "by the annotations' own names" render renamed --set config.agent.levels.annotation=example.org/level
+check "all of them" in_document '"example.org/level" in variables.changed' renamed ValidatingAdmissionPolicy weir-pods
+check "an old API server places no pods" has_not plain "MutatingAdmissionPolicy"
+check "nor does the agent label its pod" has_not plain "POD_NAME"
+for version in v1 v1beta1; do
+    check "one with $version does" render place --api-versions admissionregistration.k8s.io/$version/MutatingAdmissionPolicy
+    check "by that version" in_document "apiVersion: admissionregistration.k8s.io/$version" place MutatingAdmissionPolicy weir-pods
+done
+check "by the labels of the agent's pod" in_document "name: POD_NAME" place DaemonSet weir
+check "which may patch its own" in_document "verbs: [patch]" place Role weir
+check "and no other" in_document "an agent may change its own pod only" place ValidatingAdmissionPolicy weir-own-pod
+check "not if it is off" render unplaced --set admission.place=false --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
+check "then there is none" has_not unplaced "MutatingAdmissionPolicy"
+check "a RuntimeClass is set where configured" render classed --set admission.runtimeClassName=nvidia \
+    --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
+check "on pods that name none" in_document "has(object.spec.runtimeClassName) ? Object{} : Object{spec: Object.spec{runtimeClassName: 'nvidia'}}" \
+    classed MutatingAdmissionPolicy weir-pods
 
 check "where there are labels, none are taken away" has_not plain weir-unlabel
 check "without, what agents set goes after the upgrade" in_document 'command: [/usr/local/bin/unlabel-nodes.sh]' mute Job weir-unlabel

@@ -14,6 +14,8 @@ export CONTROLLERS=1
 . "$here/weir.sh"
 # shellcheck source-path=SCRIPTDIR source=../work.sh
 . "$here/work.sh"
+# shellcheck source-path=SCRIPTDIR source=../health.sh
+. "$here/health.sh"
 
 RELEASE_NAMESPACE=weir-system
 VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
@@ -165,6 +167,118 @@ denied() {
     return 1
 }
 
+# What the policy refuses: ANNOTATION VALUE, or a request.
+never_holds=(
+    "priority=High" "priority=2" "priority=" "priority= low" "latency-slo=2" "latency-slo=10us" "latency-slo=1m" "latency-slo=fast"
+    "memory=8GB" "memory=1Mi" "memory=50%" "memory=none" "memory=2Pi" "weight=0" "weight=101" "weight=1.5" "compute-limit=0" "compute-limit=50%" "prio=high" "latencySlo=2ms"
+    "shares=101" "shares=150" "shares=250"
+)
+may_hold=("priority=critical" "latency-slo=2ms" "latency-slo=10s" "memory=8Gi" "memory=1.5G" "weight=100" "compute-limit=25" "shares=99" "shares=800")
+
+# tried KIND WHAT: the API server's answer to a dry run of creating such a pod or Deployment.
+tried() {
+    local name=${2%%=*} value=${2#*=} shares=30 path=/api/v1/namespaces/default/pods manifest
+    if [ "$name" = shares ]; then shares=$value; fi
+    manifest=$(pod_manifest try "$shares" true | jq --arg name "weir.dev/$name" --arg value "$value" \
+        'del(.spec.nodeName) | if $name == "weir.dev/shares" then . else .metadata.annotations[$name] = $value end')
+    if [ "$1" = deployment ]; then
+        path=/apis/apps/v1/namespaces/default/deployments
+        manifest=$(deployment_of <<< "$manifest")
+    fi
+    api POST "$path?dryRun=All" "$manifest" 2> /dev/null
+}
+
+# A Deployment of the pod on standard input.
+deployment_of() {
+    jq '{apiVersion: "apps/v1", kind: "Deployment", metadata: {name: .metadata.name},
+        spec: {replicas: 1, selector: {matchLabels: {app: .metadata.name}},
+            template: {metadata: {labels: {app: .metadata.name}, annotations: .metadata.annotations}, spec: (.spec | .restartPolicy = "Always")}}}'
+}
+
+denied_at_once() { # KIND WHAT
+    [[ $(tried "$@") == *'ValidatingAdmissionPolicy'*weir*denied* ]]
+}
+
+refused_at_once() {
+    local what
+    # A new policy takes a moment.
+    until_ok 20 denied_at_once pod "${never_holds[0]}" || return 1
+    for what in "${never_holds[@]}"; do
+        denied_at_once pod "$what" || {
+            echo "# a pod with '$what' is admitted: $(tried pod "$what" | cut -c1-300)"
+            return 1
+        }
+    done
+    for what in "${may_hold[@]}"; do
+        ! denied_at_once pod "$what" || {
+            echo "# a pod with '$what' is refused: $(tried pod "$what" | jq -r .message)"
+            return 1
+        }
+    done
+    denied_at_once deployment priority=High && denied_at_once deployment shares=150 && ! denied_at_once deployment priority=high || {
+        echo "# Deployments: $(tried deployment priority=High | cut -c1-300)"
+        return 1
+    }
+    echo "# ${#never_holds[@]} annotations and requests are refused when they are created; $(tried pod priority=High | jq -r .message)"
+}
+
+# Pods of the Deployment `web`: a filter of jq over the list.
+web() {
+    api GET "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb" | jq -r "$1"
+}
+
+web_is() { # FILTER VALUE
+    [ "$(web "$1")" = "$2" ]
+}
+
+own_label_is() {
+    [ "$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -r '.items[0].metadata.labels["weir.dev/largest-free"]')" = "$1" ]
+}
+
+# Free are 30 + 5 x 40 shares, in all 230, and a Deployment wants 50 of one GPU: its pod waits, with a reason, until there is
+# room. A restart of the kubelet does not end it.
+waits() {
+    local i began why='.items[0].status.conditions[]? | select(.type == "PodScheduled") | .message'
+    for i in 0 1 2 3 4 5 6 7; do
+        pod "fill-$i" $((i == 0 ? 70 : i < 6 ? 60 : 100)) 'exec sleep 100000' || return 1
+    done
+    for i in 0 1 2 3 4 5 6 7; do
+        until_ok 60 phase_is "fill-$i" Running || return 1
+    done
+    until_ok 20 own_label_is 40 && until_ok 20 node_label largest-free 40 || {
+        echo "# labels: $(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[0].metadata.labels') $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
+        return 1
+    }
+    began=$(date +%s%3N)
+    api POST /apis/apps/v1/namespaces/default/deployments "$(pod_manifest web 50 'exec sleep 100000' | jq 'del(.spec.nodeName)' | deployment_of)" > /dev/null &&
+        until_ok 20 eval 'web "$why" | grep -q "anti-affinity"' || {
+        echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message, (.status.conditions // [] | map(.message))] | tostring' | cut -c1-400)"
+        return 1
+    }
+    echo "# pending after $(since "$began") s: $(web "$why")"
+    # Time in which there were dozens of failed pods.
+    sleep 5
+    web_is '.items | length' 1 && web_is '.items[0].status.phase' Pending || return 1
+    began=$(date +%s%3N)
+    pod_delete fill-1
+    until_ok 30 web_is '.items[0].status.phase' Running && web_is '.items | length' 1 || {
+        echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message] | tostring' | cut -c1-400)"
+        return 1
+    }
+    echo "# runs $(since "$began") s after room was made; no pod failed"
+    until_ok 20 own_label_is 50 || return 1
+    stop kubelet
+    start_kubelet
+    sleep 5
+    until_ok 60 allocatable_is $((SIM_GPUS * 100)) && web_is '[.items[].status.phase] | tostring' '["Running"]' || {
+        echo "# after a restart of the kubelet: $(web '.items[] | [.metadata.name, .status.phase, .status.reason] | tostring')"
+        return 1
+    }
+    api DELETE /apis/apps/v1/namespaces/default/deployments/web > /dev/null
+    clear_pods
+    until_ok 30 own_label_is 100
+}
+
 preempts() {
     local waits
     starts low 20 "$(filler low)" && has_level low 0 && works low || return 1
@@ -279,7 +393,8 @@ left() {
     local path
     for path in /api/v1/{pods,configmaps,services,serviceaccounts,secrets} /apis/apps/v1/daemonsets /apis/batch/v1/jobs \
         /apis/rbac.authorization.k8s.io/v1/{roles,rolebindings,clusterroles,clusterrolebindings} \
-        /apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings}; do
+        /apis/admissionregistration.k8s.io/v1/{validatingadmissionpolicies,validatingadmissionpolicybindings} \
+        /apis/admissionregistration.k8s.io/v1beta1/{mutatingadmissionpolicies,mutatingadmissionpolicybindings}; do
         api GET "$path" | jq -r --arg namespace "$RELEASE_NAMESPACE" '.items[].metadata |
             select(.namespace == $namespace or (.name | startswith("weir"))) |
             select(.name != "default" and .name != "kube-root-ca.crt") | "'"$path"'/" + .name'
@@ -297,6 +412,8 @@ cases=(
     "unprivileged|none of them is privileged"
     "tests|helm test: a pod gets a share and everything with it"
     "labels|the agent labels its own node and may change nothing else"
+    "refused_at_once|annotations and requests that can never hold are refused when they are created"
+    "waits|a pod that fits on no GPU waits, with a reason, until there is room; no pod fails"
     "preempts|a Guaranteed pod preempts a BestEffort one"
     "metrics|the agent's metrics are valid, and include all that alerts and dashboard use"
     "upgrades|helm upgrade under both: they keep their library; an older version and disabled labels are removed"
