@@ -35,6 +35,12 @@ libweir-nvml.so_CFLAGS   := $(libweir.so_CFLAGS)
 libweir-nvml.so_DEPS     := $(GEN)/nvml-forward-names.inc
 libweir-nvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,--exclude-libs,ALL
 
+# Preloaded into MPS servers.
+SHARED += libweir-mps.so
+libweir-mps.so_SRC     := runtime-lib/mps/mps.c $(patsubst %,runtime-lib/shim/%.c,ioctl thread weak-libc) $(base_SRC)
+libweir-mps.so_CFLAGS  := $(libweir.so_CFLAGS)
+libweir-mps.so_LDFLAGS := -Wl,--exclude-libs,ALL
+
 $(GEN)/nvml-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/nvml-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)
 	$(Q)runtime-lib/gen-forward.sh nvml-symbols $(CUDA_HOME)/include > $@
@@ -67,7 +73,7 @@ test-protocol_LIBS   := -lcmocka
 test-file_SRC    := runtime-lib/tests/test-file.c
 test-file_STATIC := base
 test-file_LIBS   := -lcmocka
-GUEST_TESTS := test-guest test-guest-capture test-guest-gates test-guest-levels
+GUEST_TESTS := test-guest test-guest-pipes test-guest-capture test-guest-gates test-guest-levels
 UNIT_TESTS += $(GUEST_TESTS)
 define guest-settings
 $1_SRC      := $(addprefix runtime-lib/tests/,$1.c guest.c fake-agent.c)
@@ -116,7 +122,7 @@ $(INSIDE_TESTS:%=$(B)/tests/%) $(GUEST_TESTS:%=$(B)/tests/%): | $(NULL_DRIVER)
 FUZZERS += fuzz-protocol fuzz-link fuzz-image fuzz-loader-cache
 fuzz-protocol_SRC    := runtime-lib/tests/fuzz/fuzz-protocol.c
 fuzz-protocol_STATIC := base
-fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect shim/ioctl client/channels client/level-binding client/link client/request shim/weak-libc shim/thread)
+fuzz-link_SRC      := $(patsubst %,runtime-lib/%.c,tests/fuzz/fuzz-link shim/connect shim/ioctl client/channels client/pipes client/level-binding client/link client/request shim/weak-libc shim/thread)
 fuzz-link_STATIC   := base
 fuzz-link_CPPFLAGS := -isystem $(CUDA_HOME)/include
 fuzz-image_SRC      := runtime-lib/tests/fuzz/fuzz-image.c runtime-lib/preempt/image.c runtime-lib/base/file.c

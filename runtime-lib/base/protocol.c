@@ -22,6 +22,8 @@ static const struct {
 	[WEIR_ACCOUNT] = {sizeof(struct weir_account), 2, 2},
 	[WEIR_WORK] = {sizeof(struct weir_work), 0, 0},
 	[WEIR_CHANNELS] = {sizeof(struct weir_channels), 1, 1},
+	[WEIR_PIPES] = {sizeof(struct weir_pipes), 0, 0},
+	[WEIR_PIPES_ANSWER] = {sizeof(struct weir_pipes_answer), 0, 1},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -55,7 +57,13 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 	case WEIR_COMPILE:
 	case WEIR_MEMORY:
 	case WEIR_WORK:
+	case WEIR_PIPES:
 		return WEIR_CHECK_OK;
+	case WEIR_PIPES_ANSWER:
+		if (message->pipes_answer.level >= WEIR_LEVELS)
+			return WEIR_CHECK_VALUE;
+		return fds == (message->pipes_answer.status == WEIR_PIPES_OK) ? WEIR_CHECK_OK
+									      : WEIR_CHECK_FDS;
 	case WEIR_CHANNELS:
 		n = message->channels.group.n_channels;
 		return n && n <= CHANNEL_GROUP_CHANNELS ? WEIR_CHECK_OK : WEIR_CHECK_VALUE;
@@ -90,7 +98,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_CHANNELS)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_PIPES_ANSWER)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include "client/pipes.h"
 #include "client/subsystem.h"
 #include "shim/thread.h"
 #include "shim/weak-libc.h"
@@ -164,6 +165,7 @@ void client_remove(struct client *client)
 void client_fork(void)
 {
 	pthread_mutex_init(&starting, NULL);
+	pipes_fork();
 	each_subsystem(fork);
 	client_for_each (client) {
 		if (client->state == CLIENT_FREE)

@@ -2,6 +2,7 @@
 
 #include "client/channels.h"
 #include "client/level-binding.h"
+#include "client/pipes.h"
 #include "client/request.h"
 #include "client/worker.h"
 #include "memory/memory-ledger.h"
@@ -46,7 +47,7 @@ static int say_hello(const struct client *client, int socket)
 	const struct level_binding *binding = atomic_load(&client->binding);
 	struct weir_hello hello = {
 		.claimed_bit = binding ? binding->bit : WEIR_BIT_NONE,
-		.flags = WEIR_HELLO_TAKES_BIT,
+		.flags = WEIR_HELLO_TAKES_BIT | WEIR_HELLO_TAKES_PIPES,
 		.context = client->index,
 		.library = WEIR_VERSION,
 	};
@@ -119,6 +120,8 @@ static struct level_binding *accept_message(struct client *client,
 			    message->refused.text);
 	else if (message->header.type == WEIR_COMPILED)
 		request_answer(client, &message->compiled, n_fds ? fds[--n_fds] : -1, now);
+	else if (message->header.type == WEIR_PIPES_ANSWER && n_fds)
+		pipes_take(fds[--n_fds]);
 	for (size_t i = 0; i < n_fds; i++)
 		close(fds[i]);
 	return binding;

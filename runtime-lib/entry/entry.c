@@ -2,6 +2,7 @@
  * place of the driver's, and the ends of streams and contexts, after which no thread of ours may
  * use their handles. */
 #include "client/client.h"
+#include "client/pipes.h"
 #include "client/stream.h"
 #include "client/worker.h"
 #include "memory/memory.h"
@@ -21,8 +22,10 @@ EXPORT CUresult cuInit(unsigned flags)
 {
 	static struct once forks;
 
-	if (driver_ready())
+	if (driver_ready()) {
 		once(&forks, watch_forks);
+		pipes_join();
+	}
 	return real(cuInit)(flags);
 }
 

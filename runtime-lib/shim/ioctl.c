@@ -33,6 +33,7 @@ static struct {
 		uint32_t client, device, subdevice;
 	} subdevices[SUBDEVICES]; /* client 0: free */
 	_Atomic uint32_t changes;
+	void (*notify)(void);
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What libc's function does by itself. */
@@ -139,6 +140,17 @@ static void allocated(int fd, const struct rm_alloc *made)
 		channel_made(made);
 }
 
+static void channel_freed(struct channel_group *group, uint32_t channel)
+{
+	for (uint32_t i = 0; i < group->n_channels; i++) {
+		if (group->channels[i] != channel)
+			continue;
+		group->channels[i] = group->channels[--group->n_channels];
+		group->channels[group->n_channels] = 0;
+		add_relaxed(&state.changes, 1);
+	}
+}
+
 /* Objects go with their parents. */
 static void freed(const struct rm_free *gone)
 {
@@ -151,8 +163,10 @@ static void freed(const struct rm_free *gone)
 	}
 	for (size_t i = 0; i < state.n_groups; i++) {
 		struct record *record = &state.groups[i];
-		if (!record->group.group || record->group.client != gone->client ||
-		    (gone->object != gone->client && gone->object != record->device &&
+		if (!record->group.group || record->group.client != gone->client)
+			continue;
+		channel_freed(&record->group, gone->object);
+		if ((gone->object != gone->client && gone->object != record->device &&
 		     gone->object != record->group.group))
 			continue;
 		record->group.group = 0;
@@ -193,11 +207,14 @@ void channel_groups_watch(int fd, unsigned long request, const void *argument)
 	if (_IOC_TYPE(request) != RM_IOCTL_TYPE)
 		return;
 	int saved = errno;
+	uint32_t before = load_relaxed(&state.changes);
 
 	if (_IOC_NR(request) == RM_IOCTL_ALLOC)
 		watch_alloc(fd, _IOC_SIZE(request), argument);
 	else if (_IOC_NR(request) == RM_IOCTL_FREE && _IOC_SIZE(request) == sizeof(struct rm_free))
 		freed(argument);
+	if (state.notify && load_relaxed(&state.changes) != before)
+		state.notify();
 	errno = saved;
 }
 
@@ -226,6 +243,11 @@ void channel_groups_bind(const void *context)
 		record->context = context;
 		add_relaxed(&state.changes, 1);
 	}
+}
+
+void channel_groups_notify(void (*changed)(void))
+{
+	state.notify = changed;
 }
 
 uint32_t channel_groups_changes(void)

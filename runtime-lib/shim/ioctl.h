@@ -13,6 +13,10 @@ void channel_groups_watch(int fd, unsigned long request, const void *argument);
 /* The calling thread has made @context. Groups that it made before belong to it. */
 void channel_groups_bind(const void *context);
 
+/* @changed is called after each change of what channel_groups_next() tells, in a thread that is in
+ * a call of libcuda. */
+void channel_groups_notify(void (*changed)(void));
+
 /* Counts changes of what channel_groups_next() tells. */
 uint32_t channel_groups_changes(void);
 

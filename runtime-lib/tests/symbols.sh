@@ -1,6 +1,6 @@
 #!/bin/bash
-# libweir exports the complete driver API of the installed cuda.h, ioctl and weir.h, libweir-nvml NVML's, and nothing else. Both need
-# no library but libc, and no glibc younger than 2.17.
+# libweir exports the complete driver API of the installed cuda.h, ioctl and weir.h, libweir-nvml NVML's, libweir-mps
+# ioctl, and nothing else. They need no library but libc, and no glibc younger than 2.17.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 . e2e/tap.sh
@@ -35,7 +35,8 @@ check "libweir exports the functions of the driver, ioctl, and weir.h" exports l
 check "no declaration of cuda.h is missing" none_missing
 check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
 check "no declaration of nvml.h is missing" has_all_of_nvml
-for library in libweir libweir-nvml; do
+check "libweir-mps exports ioctl alone" exports libweir-mps /dev/null ioctl
+for library in libweir libweir-nvml libweir-mps; do
     check "$library needs libc only" needs_libc_only $library
     check "glibc 2.17 is enough for $library" glibc_is_old $library
 done

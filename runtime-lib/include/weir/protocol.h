@@ -20,6 +20,12 @@
  *   MEMORY: which GPU                           ->
  *                                               <-  ACCOUNT: its slot, and two pages; or REFUSED
  *
+ * and before it first calls the driver, if a GPU of the node has an MPS server for each level, for the server that
+ * it joins:
+ *
+ *   PIPES: which GPU                            ->
+ *                                               <-  PIPES_ANSWER: the server's socket; or none; or REFUSED
+ *
  * Identity (pod, container, user) is never in a message: the agent asks the kernel.
  *
  * Memory. A container has an account and a limit on each GPU. A process reserves in its slot of the account
@@ -70,6 +76,8 @@ enum weir_message_type {
 	WEIR_ACCOUNT = 8,
 	WEIR_WORK = 9,
 	WEIR_CHANNELS = 10,
+	WEIR_PIPES = 11,
+	WEIR_PIPES_ANSWER = 12,
 };
 
 struct weir_header {
@@ -81,7 +89,8 @@ struct weir_header {
 };
 
 enum weir_hello_flags {
-	WEIR_HELLO_TAKES_BIT = 1u << 0, /* reads weir_level.bit */
+	WEIR_HELLO_TAKES_BIT = 1u << 0,   /* reads weir_level.bit */
+	WEIR_HELLO_TAKES_PIPES = 1u << 1, /* reads PIPES_ANSWER */
 };
 
 struct weir_hello {
@@ -215,6 +224,40 @@ struct weir_channels {
 	struct channel_group group; /* n_channels: at least 1 */
 	uint8_t reserved[64];
 };
+
+/* The first message on a connection of its own. Which MPS server a process joins is the agent's
+ * word, so no folder of pipes is mounted into containers. An old agent does not answer: the sender
+ * shuts its side down, and reads to the end. */
+struct weir_pipes {
+	struct weir_header header;
+	uint8_t gpu[16]; /* CUuuid of the device; zeros: the only one of this process */
+	uint8_t reserved[64];
+};
+
+enum weir_pipes_status {
+	WEIR_PIPES_NONE = 0,  /* no server: the process is time-sliced */
+	WEIR_PIPES_OK = 1,    /* one descriptor */
+	WEIR_PIPES_LATER = 2, /* another answer follows within WEIR_PIPES_WAIT_MS */
+};
+#define WEIR_PIPES_WAIT_MS 10000
+
+/* The descriptor is a server's socket, opened with O_PATH. A folder's would not do: `..` in it
+ * leads to the other servers, and to all of the node's files. A client that has
+ * WEIR_HELLO_TAKES_PIPES gets this message without a question when its level changes. Its next
+ * connection to a server then goes to the new one. */
+struct weir_pipes_answer {
+	struct weir_header header;
+	uint32_t status; /* enum weir_pipes_status */
+	uint32_t level;  /* of the server */
+	uint8_t reserved[64];
+};
+
+/* A folder beside the agent's socket, which exists while some GPU of the node has an MPS server for
+ * each level. libcuda wants a folder with a socket `control`. So this one has a folder N for each
+ * of some numbers of descriptors, and N/control is a link to /proc/self/fd/N. */
+#define WEIR_PIPES_NAME    "mps-pipes"
+#define WEIR_PIPES_FD      1000
+#define WEIR_PIPES_NUMBERS 8
 
 #define WEIR_MEMORY_SLOTS 252u
 /* Memory is reserved in chunks, the unit in which drivers take it from the GPU. An allocation of
@@ -382,6 +425,8 @@ static_assert(sizeof(struct weir_account) == 88, "wire layout");
 static_assert(sizeof(struct weir_work) == 32, "wire layout");
 static_assert(sizeof(struct weir_channels) == 352, "wire layout");
 static_assert(offsetof(struct weir_channels, group.channels) == 32, "wire layout");
+static_assert(sizeof(struct weir_pipes) == 96, "wire layout");
+static_assert(sizeof(struct weir_pipes_answer) == 88, "wire layout");
 static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
@@ -418,6 +463,8 @@ union weir_message {
 	struct weir_account account;
 	struct weir_work work;
 	struct weir_channels channels;
+	struct weir_pipes pipes;
+	struct weir_pipes_answer pipes_answer;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 
