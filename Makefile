@@ -165,13 +165,13 @@ bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the 
 cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
-images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
+images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so lib/libweir-mps.so) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weir-mps $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(B)/lib/libweir-mps.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench

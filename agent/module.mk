@@ -58,7 +58,7 @@ endif
 
 # A whole agent, with fake pods and identities.
 MEMORY_TESTS := test-memory test-memory-limits
-WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered
+WHOLE_AGENT := test-agent test-agent-ready $(MEMORY_TESTS) test-agent-hostile test-agent-commands test-agent-compile test-agent-unregistered test-agent-pipes
 COMPILE_TESTS := test-compile test-compile-queue test-compile-hostile
 SCHEDULER_TESTS := test-scheduler test-scheduler-shares test-compute-limit
 AGENT_TESTS := test-loop test-agent-config test-config-gpu test-account test-session-state test-rules test-region test-gpu test-max-blocking-time test-slices test-limit test-share-control test-channels \
@@ -82,6 +82,7 @@ $(foreach t,$(COMPILE_TESTS) $(WHOLE_AGENT),$(eval $t_SRC += agent/tests/compile
 $(foreach t,$(WHOLE_AGENT),$(eval $t_SRC += agent/tests/agent-fixture.c)\
 	$(eval $t_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,container_identify pods_new pods_free \
 	pods_find pods_search pods_each pods_connected pods_hurry)))
+test-agent-pipes_LDFLAGS += $(test-channels_LDFLAGS)
 
 UNIT_TESTS += test-health
 test-health_SRC      := agent/tests/test-health.c
@@ -89,7 +90,7 @@ test-health_CPPFLAGS := -Iagent/include
 test-health_STATIC   := node base
 test-health_LIBS     := -lcmocka -lyaml
 
-$(B)/tests/test-mps: | $(B)/bin/sim-mps-control $(B)/bin/weir-mps
+$(B)/tests/test-mps $(B)/tests/test-agent-pipes: | $(B)/lib/libweir-mps.so $(B)/bin/sim-mps-control $(B)/bin/weir-mps
 
 # Its limit of memory has no room for the sanitizers' shadows.
 UNIT_TESTS  += test-sandbox

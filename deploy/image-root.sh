@@ -4,8 +4,8 @@
 #
 #   image-root.sh agent|plugin FOLDER
 #
-#   agent     weir-agent, weir-compile, weir-mps, weirctl
-#   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, the scripts that install and remove them on a node, and
+#   agent     weir-agent, weir-compile, weir-mps, weirctl, libweir-mps.so
+#   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, libweir-mps.so, the scripts that install and remove them on a node, and
 #             the programs that these scripts call
 #
 # For each package used, its licence is in /usr/share/doc and its version in /usr/share/weir/packages.
@@ -97,13 +97,15 @@ skeleton() {
 
 make_agent() {
     program weir-agent weir-compile weir-mps weirctl
+    mkdir -p "$root/usr/local/lib"
+    strip -g -o "$root/usr/local/lib/libweir-mps.so" "$B/lib/libweir-mps.so"
 }
 
 make_plugin() {
     program weir-device-plugin
     # Unchanged but for debug information, which is useless in a pod.
     mkdir -p "$root/usr/local/lib/weir"
-    for library in libweir libweir-nvml; do
+    for library in libweir libweir-nvml libweir-mps; do
         strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
     done
     install -m 755 deploy/{install-runtime,remove-runtime,remove-versions,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"

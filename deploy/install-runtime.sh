@@ -1,7 +1,7 @@
 #!/bin/sh
-# Puts libweir.so and libweir-nvml.so on a node, from where containers mount them:
+# Puts libweir.so and libweir-nvml.so on a node, from where containers mount them, and libweir-mps.so for MPS servers:
 #
-#   DIR/VERSION/libweir.so, libweir-nvml.so
+#   DIR/VERSION/libweir.so, libweir-nvml.so, libweir-mps.so
 #                                never change: running pods have mapped them, and a container that restarts
 #                                gets the same mounts again
 #   DIR/VERSION/ld.so.preload    has the libraries' paths inside containers
@@ -22,13 +22,14 @@ die() {
 [ $# -ge 3 ] || die "usage: install-runtime.sh LIBRARY VERSION DIR [HOST_DIR]"
 library=$1 version=$2 dir=$3 host_dir=${4:-$3}
 nvml=${library%/*}/libweir-nvml.so
+mps=${library%/*}/libweir-mps.so
 
 case $version in
 '' | *[!0-9A-Za-z.+-]* | .*) die "not a version: '$version'" ;;
 esac
 
 # The loader only warns about a library that it cannot preload. Fail here instead of in pods.
-for file in "$library" "$nvml"; do
+for file in "$library" "$nvml" "$mps"; do
     [ -r "$file" ] || die "cannot read $file"
     complaint=$(LD_PRELOAD="$file" /bin/true 2>&1) || die "$file breaks programs: $complaint"
     [ -z "$complaint" ] || die "$file cannot be preloaded: $complaint"
@@ -55,5 +56,6 @@ put() {
 
 put libweir.so < "$library"
 put libweir-nvml.so < "$nvml"
+put libweir-mps.so < "$mps"
 printf '%s\n' "$host_dir/$version/libweir.so" "$host_dir/$version/libweir-nvml.so" | put ld.so.preload
 echo "install-runtime: $host_dir/$version is ready"

@@ -9,7 +9,7 @@ is_mounted() { # VERSION
 
 # True: install-runtime.sh created the folder, perhaps not completely. Other folders are not ours.
 is_version() { # FOLDER
-    for file in "$1/libweir.so" "$1/libweir-nvml.so" "$1/ld.so.preload" "$1"/.new.*; do
+    for file in "$1/libweir.so" "$1/libweir-nvml.so" "$1/libweir-mps.so" "$1/ld.so.preload" "$1"/.new.*; do
         [ ! -e "$file" ] || return 0
     done
     return 1
@@ -17,6 +17,6 @@ is_version() { # FOLDER
 
 # Removes its files, also temporary ones.
 remove_version() { # FOLDER
-    rm -f "$1/ld.so.preload" "$1/libweir.so" "$1/libweir-nvml.so" "$1"/.new.*
+    rm -f "$1/ld.so.preload" "$1/libweir.so" "$1/libweir-nvml.so" "$1/libweir-mps.so" "$1"/.new.*
     rmdir "$1" || true # keep a folder with other files
 }

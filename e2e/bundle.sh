@@ -4,7 +4,7 @@
 #
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weir-mps, weirctl, device plugin and workloads; run path ../lib
-#     lib/      libweir.so, libweir-nvml.so and the libraries that the programs need, without glibc's and the driver's
+#     lib/      libweir.so, libweir-nvml.so, libweir-mps.so and the libraries that the programs need, without glibc's and the driver's
 #     bench/ tests/   programs of experiments; unit tests
 #     simcuda/  the simulated driver and NVML
 #     e2e/bench/         run and its experiments
@@ -142,7 +142,7 @@ copy_programs tests "$B"/tests/test-*
 mkdir -p "$root"/{lib,simcuda,e2e/bench/programs}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
-install -m 644 "$B"/lib/libweir{,-nvml}.so "$root/lib/"
+install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
 cp e2e/bench/programs/*.{py,sh} "$root/e2e/bench/programs/"
 rm -rf "$root"/e2e/bench/*/__pycache__

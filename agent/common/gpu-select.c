@@ -7,8 +7,10 @@
 
 #define INDEX_MAX 63
 
-const char *const gpu_mode_words[] = {
-	[GPU_MODE_TIMESLICE] = "timeslice", [GPU_MODE_MPS] = "mps", NULL};
+const char *const gpu_mode_words[] = {[GPU_MODE_TIMESLICE] = "timeslice",
+				      [GPU_MODE_MPS] = "mps",
+				      [GPU_MODE_MPS_PER_LEVEL] = "mps-per-level",
+				      NULL};
 
 static int set_kind(struct yaml_file *file, const yaml_node_t *value, struct gpu_select *select,
 		    enum gpu_select_by by)

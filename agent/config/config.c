@@ -311,6 +311,7 @@ static const struct yaml_field limits_fields[] = {
 static const struct yaml_field mps_fields[] = {
 	{"program", yaml_read_path_or_empty, AT(mps.program), .text = "", .at_start = true},
 	{"root", yaml_read_text, AT(mps.root), .text = "", .at_start = true},
+	{"preload", yaml_read_path_or_empty, AT(mps.preload), .text = "", .at_start = true},
 	{"dir", yaml_read_path, AT(mps.dir), .text = "/run/weir-mps", .at_start = true},
 	{"keep", yaml_read_bool, AT(mps.keep)},
 	{"supervisor", yaml_read_bool, AT(mps.supervisor)},

@@ -81,6 +81,7 @@ struct config_unregistered {
 struct config_mps {
 	char *program;   /* nvidia-cuda-mps-control; empty: search */
 	char *root;      /* root of the file system that it runs in; empty: ours */
+	char *preload;   /* libweir-mps.so in that file system; empty: beside the agent */
 	char *dir;       /* with a folder for each GPU */
 	bool keep;       /* daemons keep running when the agent ends */
 	bool supervisor; /* weir-mps starts the daemons, not the agent */

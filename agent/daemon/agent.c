@@ -49,6 +49,7 @@ static void configure_gpu(struct agent *agent, struct gpu *gpu)
 
 	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
 	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);
+	mps_allow_levels(&agent->mps, gpu, settings.mode == GPU_MODE_MPS_PER_LEVEL);
 }
 
 static void new_gpu(struct sessions *sessions, struct gpu *gpu)
@@ -69,6 +70,7 @@ static void apply_config(struct reload *reload)
 	scheduler_take(&agent->scheduler, config->gpu.policy, &config->gpu.scheduling);
 	for (struct gpu *gpu = agent->gpus.all; gpu; gpu = gpu->hh.next)
 		configure_gpu(agent, gpu);
+	pipes_link(&agent->pipes);
 	decider_mark_limits(&agent->decider);
 	/* All tenants: processes with memory need not be connected. */
 	for (struct tenant *tenant = agent->tenants.all; tenant; tenant = tenant->hh.next) {
@@ -93,8 +95,21 @@ static void pods_changed(void *userdata)
 		else if (tenant->identity.in_pod && pods_connected(agent->pods))
 			tenants_forget(&agent->tenants, tenant);
 	}
-	sessions_pods_changed(&agent->sessions);
+	sessions_news(&agent->sessions);
 	report_pods_changed(&agent->report);
+}
+
+static void mps_up(struct mps *mps, struct mps_daemon *daemon)
+{
+	struct agent *agent = container_of(mps, struct agent, mps);
+
+	pipes_daemon_up(&agent->pipes, daemon);
+	sessions_news(&agent->sessions);
+}
+
+static void mps_looked(struct mps *mps, struct mps_daemon *daemon)
+{
+	pipes_daemon_looked(&container_of(mps, struct agent, mps)->pipes, daemon);
 }
 
 static int write_metrics(void *userdata, FILE *out)
@@ -179,10 +194,17 @@ static void connect_parts(struct agent *agent)
 					    .memories = &agent->memories,
 					    .scheduler = &agent->scheduler,
 					    .compile = &agent->compile,
+					    .pipes = &agent->pipes,
 					    .new_gpu = new_gpu};
 	agent->report = (struct report){
 		.config = &agent->config, .gpus = &agent->gpus, .pods = agent->pods};
+	agent->pipes = (struct pipes){.config = &agent->config,
+				      .mps = &agent->mps,
+				      .gpus = &agent->gpus,
+				      .pods = agent->pods,
+				      .sockets = &agent->sessions.gpu_sockets};
 	agent->commands = (struct commands){.decider = &agent->decider,
+					    .mps = &agent->mps,
 					    .monitor = &agent->report.monitor,
 					    .problems = &agent->report.problems,
 					    .placement = &agent->report.placement};
@@ -193,6 +215,7 @@ static void connect_parts(struct agent *agent)
 static int init_parts(struct agent *agent)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+	static const struct mps_listener listener = {.up = mps_up, .looked = mps_looked};
 	const struct config *config = &agent->config;
 
 	int r = loop_init(&agent->loop);
@@ -225,7 +248,12 @@ static int init_parts(struct agent *agent)
 				 &agent->commands);
 	if (r == 0)
 		r = sessions_init(&agent->sessions);
-	return r;
+	if (r < 0)
+		return r;
+	agent->pipes.events = agent->report.events;
+	agent->mps.listener = &listener;
+	pipes_link(&agent->pipes);
+	return 0;
 }
 
 int agent_init(struct agent *agent, struct config *config, bool standalone)
@@ -267,6 +295,7 @@ void agent_deinit(struct agent *agent)
 	compile_deinit(&agent->compile);
 	reload_deinit(&agent->reload);
 	mps_deinit(&agent->mps);
+	pipes_deinit(&agent->pipes);
 	scheduler_deinit(&agent->scheduler);
 	memories_deinit(&agent->memories);
 	tenants_deinit(&agent->tenants);

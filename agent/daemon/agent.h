@@ -20,6 +20,7 @@ struct agent {
 	struct reload reload;
 	struct gpus gpus;
 	struct mps mps;
+	struct pipes pipes;
 	struct tenants tenants;
 	struct memories memories;
 	struct scheduler scheduler;

@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "config/config.h"
 #include "daemon/explain.h"
+#include "mps/mps-server.h"
 #include "kubernetes/pods.h"
 
 #include "weir/base.h"
@@ -212,6 +213,33 @@ static cJSON *describe_client(const struct commands *commands, const struct clie
 	return object;
 }
 
+/* The MPS servers of its levels. */
+static void describe_servers(cJSON *object, const struct commands *commands, const struct gpu *gpu)
+{
+	cJSON *servers = NULL;
+
+	for (const struct mps_daemon *d = commands->mps->daemons; d; d = d->next) {
+		if (d->gpu != gpu || d->state == MPS_ENDED)
+			continue;
+		const struct mps_server *server = mps_server_of(d);
+		cJSON *one = cJSON_CreateObject();
+		servers = servers ? servers : cJSON_AddArrayToObject(object, "servers");
+		add_number(one, "level", d->request.level);
+		cJSON_AddBoolToObject(one, "up", d->state == MPS_UP);
+		if (d->n_servers)
+			add_number(one, "pid", (uint64_t)d->servers[0]);
+		add_number(one, "clients", d->n_clients);
+		cJSON_AddBoolToObject(one, "hardwarePreemption", server != NULL);
+		if (server)
+			add_number(one, "sliceMicroseconds",
+				   server->channels.slice ? server->channels.slice
+							  : CHANNELS_DEFAULT_SLICE);
+		if (server && server->channels.stopped)
+			cJSON_AddTrueToObject(one, "stopped");
+		cJSON_AddItemToArray(servers, one);
+	}
+}
+
 static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gpu)
 {
 	const struct monitor_gpu *watched = monitor_find(commands->monitor, gpu);
@@ -234,6 +262,7 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 		cJSON_AddBoolToObject(object, "healthy", watched->healthy);
 		add_text(object, "health", watched->reason);
 	}
+	describe_servers(object, commands, gpu);
 	/* JSON numbers cannot hold 64 bits, so this is how many clients demand, not which. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
 		uint64_t word = atomic_load(&gpu->region.pages[level].demand->word);

@@ -17,6 +17,7 @@
 #include "daemon/monitor.h"
 #include "daemon/placement.h"
 #include "daemon/pod-report.h"
+#include "mps/mps.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */
 #define COMMANDS_TRACE_MAX 3600 /* s */
@@ -26,6 +27,7 @@ struct commands {
 	const struct monitor *monitor;
 	const struct pod_report *problems;
 	const struct placement *placement;
+	const struct mps *mps;
 };
 
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the

@@ -116,9 +116,13 @@ static void looked(struct monitor *monitor, uint64_t now)
 	struct report *report = container_of(monitor, struct report, monitor);
 
 	unregistered_look(&report->unregistered, monitor, now);
-	for (unsigned i = 0; i < monitor->n; i++)
-		if (gpu_settings(report->config, monitor->all[i].gpu).mode == GPU_MODE_MPS)
-			fault_domain_look(report->events, report->pods, monitor->all[i].gpu);
+	for (unsigned i = 0; i < monitor->n; i++) {
+		const struct gpu *gpu = monitor->all[i].gpu;
+		enum gpu_mode mode = gpu_settings(report->config, gpu).mode;
+		if (mode != GPU_MODE_TIMESLICE)
+			fault_domain_look(report->events, report->pods, gpu,
+					  mode == GPU_MODE_MPS_PER_LEVEL);
+	}
 	label(report, monitor);
 }
 

@@ -13,6 +13,8 @@ enum session_event session_event_of(enum weir_check check, uint16_t type)
 		return SESSION_HELLO;
 	case WEIR_MEMORY:
 		return SESSION_MEMORY;
+	case WEIR_PIPES:
+		return SESSION_PIPES;
 	case WEIR_COMPILE:
 		return SESSION_COMPILE;
 	case WEIR_WORK:
@@ -42,6 +44,8 @@ enum session_event session_event_of(enum weir_check check, uint16_t type)
 	[SESSION_HELLO_EARLY]  = TOO_SOON,    \
 	[SESSION_MEMORY]       = TOO_SOON,    \
 	[SESSION_MEMORY_EARLY] = TOO_SOON,    \
+	[SESSION_PIPES]        = TOO_SOON,    \
+	[SESSION_PIPES_EARLY]  = TOO_SOON,    \
 	[SESSION_COMPILE]      = TOO_SOON,    \
 	[SESSION_WORK]         = TOO_SOON,    \
 	[SESSION_CHANNELS]     = TOO_SOON,    \
@@ -53,6 +57,8 @@ static const struct session_step steps[SESSION_STATES][SESSION_EVENTS] = {
 		[SESSION_HELLO_EARLY]  = DO(HURRY_PODS, AWAITS_LEVEL),
 		[SESSION_MEMORY]       = DO(TELL_ACCOUNT, OPEN),
 		[SESSION_MEMORY_EARLY] = DO(HURRY_PODS, AWAITS_LIMIT),
+		[SESSION_PIPES]        = DO(TELL_PIPES, OPEN),
+		[SESSION_PIPES_EARLY]  = DO(TELL_PIPES_LATER, AWAITS_PIPES),
 		[SESSION_COMPILE]      = REFUSE(MESSAGE, "COMPILE before HELLO"),
 		[SESSION_WORK]         = REFUSE(MESSAGE, "WORK before HELLO"),
 		[SESSION_CHANNELS]     = REFUSE(MESSAGE, "CHANNELS before HELLO"),
@@ -71,11 +77,18 @@ static const struct session_step steps[SESSION_STATES][SESSION_EVENTS] = {
 		[SESSION_DEADLINE]  = REFUSE(INTERNAL, "its pod is not known yet, nor its limit of memory"),
 		WHILE_WAITING(AWAITS_LIMIT),
 	},
+	[SESSION_AWAITS_PIPES] = {
+		[SESSION_POD_KNOWN] = DO(TELL_PIPES, OPEN),
+		[SESSION_DEADLINE]  = DO(TELL_PIPES, OPEN),
+		WHILE_WAITING(AWAITS_PIPES),
+	},
 	[SESSION_CLIENT] = {
 		[SESSION_HELLO]        = REFUSE(MESSAGE, "a second HELLO"),
 		[SESSION_HELLO_EARLY]  = REFUSE(MESSAGE, "a second HELLO"),
 		[SESSION_MEMORY]       = REFUSE(MESSAGE, "MEMORY behind HELLO"),
 		[SESSION_MEMORY_EARLY] = REFUSE(MESSAGE, "MEMORY behind HELLO"),
+		[SESSION_PIPES]        = REFUSE(MESSAGE, "PIPES behind HELLO"),
+		[SESSION_PIPES_EARLY]  = REFUSE(MESSAGE, "PIPES behind HELLO"),
 		[SESSION_COMPILE]      = DO(COMPILE, CLIENT),
 		[SESSION_WORK]         = DO(LOOK, CLIENT),
 		[SESSION_CHANNELS]     = DO(TAKE_CHANNELS, CLIENT),

@@ -5,6 +5,8 @@
  *   OPEN ── HELLO, level unknown ──▶ AWAITS_LEVEL ── pod known, or deadline ──▶ CLIENT
  *   OPEN ── MEMORY ────────────────▶ OPEN
  *   OPEN ── MEMORY, limit unknown ─▶ AWAITS_LIMIT ── pod known ──▶ OPEN
+ *   OPEN ── PIPES ─────────────────▶ OPEN
+ *   OPEN ── PIPES, no server yet ──▶ AWAITS_PIPES ── server, or deadline ──▶ OPEN
  *   any  ── misuse, or deadline ───▶ GONE, with REFUSED
  *   any  ── end of the connection ─▶ GONE
  *
@@ -20,6 +22,7 @@ enum session_state {
 	SESSION_OPEN,
 	SESSION_AWAITS_LEVEL, /* the answer to its HELLO waits for news of its pod */
 	SESSION_AWAITS_LIMIT, /* the answer to its MEMORY does */
+	SESSION_AWAITS_PIPES, /* the answer to its PIPES does, or for an MPS daemon */
 	SESSION_CLIENT,       /* welcomed */
 	SESSION_GONE,
 	SESSION_STATES = SESSION_GONE,
@@ -30,6 +33,8 @@ enum session_event {
 	SESSION_HELLO_EARLY, /* its level is not known yet */
 	SESSION_MEMORY,
 	SESSION_MEMORY_EARLY, /* its limit is not known yet */
+	SESSION_PIPES,
+	SESSION_PIPES_EARLY, /* its level is not known yet, or the level's daemon starts */
 	SESSION_COMPILE,
 	SESSION_WORK,
 	SESSION_CHANNELS,
@@ -47,6 +52,8 @@ enum session_action {
 	SESSION_DO_NOTHING = 1, /* 0: the table lacks an entry */
 	SESSION_DO_WELCOME,
 	SESSION_DO_TELL_ACCOUNT,
+	SESSION_DO_TELL_PIPES,
+	SESSION_DO_TELL_PIPES_LATER,
 	SESSION_DO_HURRY_PODS,
 	SESSION_DO_COMPILE,
 	SESSION_DO_LOOK,

@@ -33,7 +33,7 @@ struct session {
 	struct tenant *tenant;
 	const struct gpu *only;  /* the client may use this GPU alone; NULL: any */
 	struct weir_hello hello; /* answered in SESSION_AWAITS_LEVEL */
-	uint8_t asked[16];       /* the GPU of the last MEMORY */
+	uint8_t asked[16];       /* the GPU of the last MEMORY or PIPES */
 	struct client *client;   /* from SESSION_CLIENT on */
 	struct compile_client compile;
 };
@@ -42,6 +42,7 @@ static const uint64_t deadlines[SESSION_STATES] = {
 	[SESSION_OPEN] = SESSION_HELLO_NS,
 	[SESSION_AWAITS_LEVEL] = SESSION_LEVEL_NS,
 	[SESSION_AWAITS_LIMIT] = SESSION_MEMORY_NS,
+	[SESSION_AWAITS_PIPES] = SESSION_PIPES_NS,
 	[SESSION_CLIENT] = 0,
 };
 
@@ -181,8 +182,9 @@ static int make_client(struct session *session, struct gpu *gpu)
 	client->pid = session->pid;
 	client->context = hello->context;
 	client->takes_bit = hello->flags & WEIR_HELLO_TAKES_BIT;
+	client->takes_pipes = hello->flags & WEIR_HELLO_TAKES_PIPES;
 	client->tell_level = send_level;
-	client->level = usage->granted = session->tenant->level;
+	client->level = client->first_level = usage->granted = session->tenant->level;
 	memcpy(client->library, hello->library, sizeof(client->library));
 	make_printable(client->library);
 	read_command(session->pid, client->command, sizeof(client->command));
@@ -354,6 +356,38 @@ static bool limit_unknown(const struct session *session)
 	return !memories_find(sessions->memories, &owner);
 }
 
+static struct gpu *pipes_gpu_of(const struct session *session)
+{
+	return pipes_gpu(session->sessions->pipes, session->only, session->asked);
+}
+
+/* The level of a new pod is not known yet, or its daemon starts. */
+static bool pipes_unknown(const struct session *session)
+{
+	const struct tenant *tenant = session->tenant;
+	struct gpu *gpu = pipes_gpu_of(session);
+
+	if (!gpu)
+		return false;
+	if (session->sessions->decider->pods && tenant->identity.in_pod && !tenant->pod_known)
+		return true;
+	return !pipes_ready(session->sessions->pipes, gpu, tenant->level);
+}
+
+/* The process ends the connection. */
+static bool tell_pipes(const struct session *session)
+{
+	return pipes_answer(session->sessions->pipes, session->fd, pipes_gpu_of(session),
+			    session->tenant->level, session->pid) == 0;
+}
+
+static bool tell_pipes_later(const struct session *session)
+{
+	if (session->sessions->decider->pods)
+		pods_hurry(session->sessions->decider->pods);
+	return pipes_answer_later(session->fd) == 0;
+}
+
 /* Steps */
 
 struct packet {
@@ -365,8 +399,9 @@ struct packet {
 
 static void read_if_wanted(struct session *session)
 {
-	bool waits =
-		session->state == SESSION_AWAITS_LEVEL || session->state == SESSION_AWAITS_LIMIT;
+	bool waits = session->state == SESSION_AWAITS_LEVEL ||
+		     session->state == SESSION_AWAITS_LIMIT ||
+		     session->state == SESSION_AWAITS_PIPES;
 
 	loop_io_modify(&session->socket, waits || session->paused ? 0 : EPOLLIN);
 }
@@ -399,6 +434,12 @@ static void step(struct session *session, enum session_event event, struct packe
 		break;
 	case SESSION_DO_TELL_ACCOUNT:
 		done = tell_account(session);
+		break;
+	case SESSION_DO_TELL_PIPES:
+		done = tell_pipes(session);
+		break;
+	case SESSION_DO_TELL_PIPES_LATER:
+		done = tell_pipes_later(session);
 		break;
 	case SESSION_DO_HURRY_PODS:
 		pods_hurry(sessions->decider->pods);
@@ -444,6 +485,10 @@ static enum session_event event_of(struct session *session, const struct packet 
 	if (event == SESSION_MEMORY) {
 		memcpy(session->asked, packet->message.memory.gpu, sizeof(session->asked));
 		return limit_unknown(session) ? SESSION_MEMORY_EARLY : event;
+	}
+	if (event == SESSION_PIPES) {
+		memcpy(session->asked, packet->message.pipes.gpu, sizeof(session->asked));
+		return pipes_unknown(session) ? SESSION_PIPES_EARLY : event;
 	}
 	return event;
 }
@@ -503,13 +548,19 @@ static void deadline_over(struct loop_timer *timer)
 	step_by_itself(container_of(timer, struct session, deadline), SESSION_DEADLINE);
 }
 
-void sessions_pods_changed(struct sessions *sessions)
+static bool has_what_it_awaits(const struct session *session)
+{
+	return (session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
+	       (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)) ||
+	       (session->state == SESSION_AWAITS_PIPES && !pipes_unknown(session));
+}
+
+void sessions_news(struct sessions *sessions)
 {
 	struct session *session, *next;
 
 	DL_FOREACH_SAFE (sessions->all, session, next)
-		if ((session->state == SESSION_AWAITS_LEVEL && !level_unknown(session)) ||
-		    (session->state == SESSION_AWAITS_LIMIT && !limit_unknown(session)))
+		if (has_what_it_awaits(session))
 			step_by_itself(session, SESSION_POD_KNOWN);
 }
 
@@ -622,6 +673,8 @@ void sessions_decide(struct sessions *sessions, struct tenant *tenant)
 		usage->granted = tenant->level;
 		gpu_tell(usage->gpu);
 	}
+	for (struct client *client = tenant->clients; client; client = client->tenant_next)
+		pipes_move(sessions->pipes, client);
 }
 
 void sessions_metrics_write(FILE *out, const struct sessions *sessions)

@@ -9,6 +9,8 @@
 
 #include "compile/compile.h"
 #include "daemon/decider.h"
+#include "daemon/gpu-socket.h"
+#include "daemon/pipes.h"
 #include "daemon/session-state.h"
 
 #define SESSION_HELLO_NS 5000000000ull
@@ -17,6 +19,8 @@
 #define SESSION_LEVEL_NS 500000000ull
 /* Shorter than libweir waits for the answer. */
 #define SESSION_MEMORY_NS 700000000ull
+/* For an MPS daemon to start. Shorter than WEIR_PIPES_WAIT_MS. */
+#define SESSION_PIPES_NS 4000000000ull
 /* After this many messages within this time, the agent reads no more until the time is over. */
 #define SESSION_BUSY_MESSAGES 256
 #define SESSION_BUSY_NS       250000000ull
@@ -34,6 +38,7 @@ struct sessions {
 	struct memories *memories;
 	struct scheduler *scheduler;
 	struct compile *compile;
+	struct pipes *pipes;
 	session_new_gpu_fn *new_gpu; /* configures a GPU on which a client arrives */
 
 	struct server server;
@@ -51,6 +56,6 @@ void sessions_deinit(struct sessions *sessions);
 
 /* Decides on @tenant, and tells its clients if their level changes. */
 void sessions_decide(struct sessions *sessions, struct tenant *tenant);
-/* The pods changed: answers the sessions that waited for that. */
-void sessions_pods_changed(struct sessions *sessions);
+/* The pods or the MPS daemons changed: answers the sessions that waited for that. */
+void sessions_news(struct sessions *sessions);
 void sessions_metrics_write(FILE *out, const struct sessions *sessions);

@@ -165,7 +165,7 @@ void channels_take(struct channels_gpu *gpu, struct loop *loop, const uint8_t uu
 
 	if (!channel_group_is_device(fd))
 		wrong = "the descriptor is not the driver's control device";
-	else if (client->n_groups >= CHANNELS_GROUPS_MAX)
+	else if (client->n_groups >= (client->max ? client->max : CHANNELS_GROUPS_MAX))
 		wrong = "it has too many";
 	if (wrong) {
 		log_limited(LOG_WARNING, 1, "a client's channel group is not used: %s", wrong);

@@ -16,12 +16,13 @@
 
 #include "weir/loop.h"
 
-#define CHANNELS_GROUPS_MAX 8u /* of a client */
+#define CHANNELS_GROUPS_MAX 8u /* of a client, unless it says another number */
 
 /* Embedded in the client. Zeroed: it has no groups. */
 struct channels_client {
 	struct channels_gpu *gpu;
 	unsigned n_groups;
+	unsigned max; /* groups; 0: CHANNELS_GROUPS_MAX */
 	/* What is wanted. */
 	uint64_t slice; /* us; 0: the driver's */
 	bool stopped;

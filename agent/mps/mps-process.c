@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,10 @@
 #define PREFIX  "/usr/local/nvidia/" /* the dynamic loader may not know a driver there */
 
 #define QUIT_SECONDS 3
+#define LEVEL_FOLDER "level-"
+
+/* What weir-mps of before 0.2.0 knows: no levels. */
+#define REQUEST_OF_ALL offsetof(struct mps_request, level)
 
 static const char *const places[] = {
 	"/usr/bin",
@@ -32,17 +37,46 @@ static const char *const places[] = {
 	"/run/nvidia/driver/usr/bin",
 };
 
-static bool is_program(const char *root, const char *path)
+static bool is_there(const char *root, const char *path, int mode)
 {
 	char inside[2 * MPS_PATH_MAX];
 
 	snprintf(inside, sizeof(inside), "%s%s", root, path);
-	return access(inside, X_OK) == 0;
+	return access(inside, mode) == 0;
+}
+
+static bool is_program(const char *root, const char *path)
+{
+	return is_there(root, path, X_OK);
+}
+
+/* Beside the agent. In another root only the configuration can say where it is. */
+static void find_preload(struct mps_program *out, const struct config_mps *config)
+{
+	static const char *const names[] = {"../lib/libweir-mps.so",
+					    "../lib/weir/" WEIR_VERSION "/libweir-mps.so"};
+	char own[MPS_PATH_MAX / 2];
+
+	snprintf(out->preload, sizeof(out->preload), "%s", config->preload);
+	if (*config->preload && is_there(out->root, out->preload, R_OK))
+		return;
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	own[n > 0 ? n : 0] = '\0';
+	const char *slash = strrchr(own, '/');
+	for (size_t i = 0; slash && i < countof(names) && !*config->preload && !*config->root;
+	     i++) {
+		snprintf(out->preload, sizeof(out->preload), "%.*s/%s", (int)(slash - own), own,
+			 names[i]);
+		if (is_there("", out->preload, R_OK))
+			return;
+	}
+	out->preload[0] = '\0';
 }
 
 bool mps_program_find(struct mps_program *out, const struct config_mps *config)
 {
 	out->root = config->root;
+	find_preload(out, config);
 	snprintf(out->path, sizeof(out->path), "%s", config->program);
 	if (*config->program)
 		return is_program(out->root, out->path);
@@ -60,11 +94,13 @@ bool mps_program_find(struct mps_program *out, const struct config_mps *config)
 struct start {
 	char *argv[4];
 	char pipes[MPS_PATH_MAX + 64], logs[MPS_PATH_MAX + 64], device[96], libraries[1024];
-	char *environment[7];
+	char preload[MPS_PATH_MAX + 64], socket[MPS_PATH_MAX + 64];
+	char *environment[9];
 };
 
+/* @request: NULL: to ask the daemon. */
 static void prepare(struct start *start, const struct mps_program *program, const char *folder,
-		    const char *gpu)
+		    const struct mps_request *request)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:"
 			     "/usr/local/nvidia/bin";
@@ -78,9 +114,17 @@ static void prepare(struct start *start, const struct mps_program *program, cons
 	start->environment[n++] = path;
 	start->environment[n++] = start->pipes;
 	start->environment[n++] = start->logs;
-	if (gpu) {
-		snprintf(start->device, sizeof(start->device), "CUDA_VISIBLE_DEVICES=%s", gpu);
+	if (request) {
+		snprintf(start->device, sizeof(start->device), "CUDA_VISIBLE_DEVICES=%s",
+			 request->gpu);
 		start->environment[n++] = start->device;
+	}
+	if (request && request->level != MPS_ALL && *program->preload) {
+		snprintf(start->preload, sizeof(start->preload), "LD_PRELOAD=%s", program->preload);
+		snprintf(start->socket, sizeof(start->socket), MPS_SOCKET_VARIABLE "=%s/agent.sock",
+			 folder);
+		start->environment[n++] = start->preload;
+		start->environment[n++] = start->socket;
 	}
 	if (libraries || beside) {
 		snprintf(start->libraries, sizeof(start->libraries), "LD_LIBRARY_PATH=%s%s%s",
@@ -149,15 +193,15 @@ static void write_daemon(const char *folder, pid_t pid)
 			    strerror(fd < 0 ? -fd : errno));
 }
 
-pid_t mps_program_start(const struct mps_program *program, const char *folder, const char *gpu,
-			bool multi_user)
+pid_t mps_program_start(const struct mps_program *program, const char *folder,
+			const struct mps_request *request)
 {
 	char foreground[] = "-f", several[] = "-multiuser-server";
 	struct start start;
 
-	prepare(&start, program, folder, gpu);
+	prepare(&start, program, folder, request);
 	start.argv[1] = foreground;
-	start.argv[2] = multi_user ? several : NULL;
+	start.argv[2] = request->multi_user ? several : NULL;
 	put_aside(folder, "control.log");
 	put_aside(folder, "server.log");
 	cleanup(closep) int log = new_file(folder, "log", O_APPEND);
@@ -258,6 +302,15 @@ struct mps_path mps_path(const char *folder, const char *name)
 	return path;
 }
 
+void mps_folder(char out[MPS_PATH_MAX], const char *dir, const struct mps_request *request)
+{
+	if (request->level == MPS_ALL)
+		snprintf(out, MPS_PATH_MAX, "%s/%s", dir, request->gpu);
+	else
+		snprintf(out, MPS_PATH_MAX, "%s/%s/" LEVEL_FOLDER "%u", dir, request->gpu,
+			 request->level);
+}
+
 pid_t mps_daemon_read(const char *folder)
 {
 	unsigned long long start = 0;
@@ -295,21 +348,19 @@ static int address_of(struct sockaddr_un *out, const char *dir)
 	return n < (int)sizeof(out->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
-int mps_supervisor_ask(const char *dir, const char *gpu, bool multi_user)
+int mps_supervisor_ask(const char *dir, const struct mps_request *request)
 {
-	struct mps_request request = {.multi_user = multi_user};
+	size_t size = request->level == MPS_ALL ? REQUEST_OF_ALL : sizeof(*request);
 	struct sockaddr_un address;
 	int r = address_of(&address, dir);
 
 	if (r < 0)
 		return error_origin(r);
-	snprintf(request.gpu, sizeof(request.gpu), "%s", gpu);
 	cleanup(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_origin(-errno);
 	/* weir-mps may not run yet, so this is no error_origin(). */
-	ssize_t n = sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&address,
-			   sizeof(address));
+	ssize_t n = sendto(fd, request, size, 0, (struct sockaddr *)&address, sizeof(address));
 	return n < 0 ? -errno : 0;
 }
 
@@ -339,7 +390,11 @@ bool mps_supervisor_next(int fd, struct mps_request *out)
 	ssize_t n;
 
 	while ((n = recv(fd, &request, sizeof(request), MSG_TRUNC)) >= 0 || errno == EINTR) {
-		if (n != sizeof(request) || request.gpu[sizeof(request.gpu) - 1] != '\0' ||
+		if (n == REQUEST_OF_ALL)
+			request.level = MPS_ALL;
+		else if (n != sizeof(request) || request.level >= WEIR_LEVELS)
+			continue;
+		if (request.gpu[sizeof(request.gpu) - 1] != '\0' ||
 		    !gpu_parse_id(request.gpu, uuid))
 			continue;
 		*out = request;

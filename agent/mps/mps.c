@@ -1,464 +1,88 @@
 #include "mps/mps.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include "config/config.h"
+#include "mps/mps-server.h"
 #include "common/metric.h"
-#include "common/process.h"
 
 #include "weir/base.h"
-#include "weir/file.h"
-#include "weir/log.h"
 
-#define PAUSE_MIN      (100 * NS_PER_MS)
-#define PAUSE_MAX      (30 * NS_PER_S)
-#define STEADY         (60 * NS_PER_S) /* after this long up, the next pause is the shortest again */
-#define LOOK_SOON      (200 * NS_PER_MS) /* while it starts or ends */
-#define START_TIME     (10 * NS_PER_S)   /* to answer */
-#define ANSWER_SECONDS 5
-#define QUIT_SECONDS   3
-#define LOG_MAX        (1 << 20) /* bytes */
-#define STRANDED_MAX   3
-#define SILENT_MAX     3
-
-static void enter(struct mps_daemon *daemon, enum mps_state state)
-{
-	struct mps_path path = mps_path(daemon->folder, "ready");
-
-	daemon->state = state;
-	daemon->since = loop_now();
-	if (state != MPS_UP) {
-		unlink(path.text);
-		return;
-	}
-	int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_CREAT | O_EXCL);
-	closep(&fd);
-}
-
-static void look_in(struct mps_daemon *daemon, uint64_t delay)
-{
-	loop_timer_set(&daemon->timer, delay, 0);
-}
-
-static uint64_t period(const struct mps_daemon *daemon)
-{
-	uint64_t usual = daemon->mps->config->check;
-
-	return daemon->state == MPS_UP && !daemon->faulted ? usual : smaller(usual, LOOK_SOON);
-}
-
-static void forget_process(struct mps_daemon *daemon)
-{
-	mps_question_stop(&daemon->question);
-	loop_io_deinit(&daemon->death);
-	closep(&daemon->process);
-	daemon->process = -1;
-	daemon->pid = daemon->server = 0;
-	daemon->faulted = false;
-	daemon->stranded = 0;
-	unlink(mps_path(daemon->folder, "daemon").text);
-}
-
-static void start_later(struct mps_daemon *daemon)
-{
-	enter(daemon, MPS_WAITING);
-	look_in(daemon, daemon->pause);
-	daemon->pause = smaller(daemon->pause * 2, PAUSE_MAX);
-}
-
-/* The daemon ended before it answered: an old program may not know -multiuser-server. */
-static void note_refusal(const struct mps_daemon *daemon)
-{
-	if (daemon->mps->single_user)
-		return;
-	log_warning("MPS daemon of %s: does not start for several users; %s/log says why",
-		    daemon->gpu, daemon->folder);
-	daemon->mps->single_user = true;
-}
-
-static void died(struct loop_io *io)
-{
-	struct mps_daemon *daemon = container_of(io, struct mps_daemon, death);
-	enum mps_state state = daemon->state;
-	int status = 0;
-
-	/* A daemon that weir-mps or an earlier agent started is not our child. */
-	bool ours = waitpid(daemon->pid, &status, WNOHANG) == daemon->pid;
-	forget_process(daemon);
-	if (!daemon->wanted) {
-		log_info("MPS daemon of %s: ended", daemon->gpu);
-		enter(daemon, MPS_ENDED);
-		loop_timer_clear(&daemon->timer);
-		return;
-	}
-	if (state == MPS_ENDING) {
-		log_info("MPS daemon of %s: ended, starts again", daemon->gpu);
-		start_later(daemon);
-		return;
-	}
-	daemon->deaths++;
-	if (state == MPS_STARTING && ours && WIFEXITED(status))
-		note_refusal(daemon);
-	if (state == MPS_UP && loop_now() - daemon->since > STEADY)
-		daemon->pause = PAUSE_MIN;
-	log_warning("MPS daemon of %s: died (%s %d); its clients failed; next start in %llu ms",
-		    daemon->gpu, WIFSIGNALED(status) ? "signal" : "status",
-		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		    (unsigned long long)(daemon->pause / NS_PER_MS));
-	start_later(daemon);
-}
-
-static int watch(struct mps_daemon *daemon, pid_t pid)
-{
-	daemon->process = process_open(pid);
-	if (daemon->process < 0)
-		return daemon->process;
-	daemon->pid = pid;
-	return loop_io_init(&daemon->death, daemon->mps->loop, daemon->process, EPOLLIN, died);
-}
-
-/* Despite the umask: users of all containers connect in it. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	return chmod(path, 0755) < 0 ? -errno : 0;
-}
-
-/* The next daemon takes over the sockets of one that died. */
-static int make_folders(const struct mps_daemon *daemon)
-{
-	if (mkdir(daemon->mps->config->dir, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	int r = make_folder(daemon->folder);
-	return r < 0 ? r : make_folder(mps_path(daemon->folder, "pipe").text);
-}
-
-static bool for_several(const struct mps *mps)
-{
-	return mps->config->multi_user && !mps->single_user;
-}
-
-static int start_child(struct mps_daemon *daemon)
-{
-	struct mps *mps = daemon->mps;
-	int r = mps_program_start(&mps->program, daemon->folder, daemon->gpu, for_several(mps));
-
-	return r > 0 ? watch(daemon, r) : r;
-}
-
-/* weir-mps writes the process to the folder's file, where find_started() reads it. */
-static int ask_supervisor(const struct mps_daemon *daemon)
-{
-	unlink(mps_path(daemon->folder, "daemon").text);
-	return mps_supervisor_ask(daemon->mps->config->dir, daemon->gpu, for_several(daemon->mps));
-}
-
-static void start(struct mps_daemon *daemon)
-{
-	struct mps *mps = daemon->mps;
-
-	if (!mps_program_find(&mps->program, mps->config)) {
-		if (!mps->complained)
-			log_error("%s not found: GPUs of mode mps are time-sliced",
-				  *mps->config->program ? mps->config->program
-							: "nvidia-cuda-mps-control");
-		mps->complained = true;
-		daemon->pause = PAUSE_MAX;
-		start_later(daemon);
-		return;
-	}
-	mps->complained = false;
-	int r = make_folders(daemon);
-	if (r == 0)
-		r = mps->config->supervisor ? ask_supervisor(daemon) : start_child(daemon);
-	if (r < 0) {
-		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s: %s", daemon->gpu,
-			    mps->config->supervisor ? "weir-mps" : daemon->folder, strerror(-r));
-		start_later(daemon);
-		return;
-	}
-	daemon->starts++;
-	enter(daemon, MPS_STARTING);
-	look_in(daemon, LOOK_SOON);
-}
-
-static void end_now(struct mps_daemon *daemon)
-{
-	enter(daemon, MPS_ENDING);
-	if (kill(daemon->pid, SIGTERM) == 0)
-		look_in(daemon, QUIT_SECONDS * NS_PER_S);
-}
-
-static void quit_answered(struct mps_question *question, const char *answer)
-{
-	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
-
-	(void)answer;
-	look_in(daemon, QUIT_SECONDS * NS_PER_S);
-}
-
-static void ask(struct mps_daemon *daemon, const char *command, mps_answered_fn *answered)
-{
-	unsigned seconds = answered == quit_answered ? QUIT_SECONDS : ANSWER_SECONDS;
-
-	if (mps_ask(&daemon->question, daemon->mps->loop, &daemon->mps->program, daemon->folder,
-		    command, seconds, answered) < 0)
-		look_in(daemon, period(daemon));
-}
-
-static void quit(struct mps_daemon *daemon)
-{
-	enter(daemon, MPS_ENDING);
-	ask(daemon, "quit", quit_answered);
-}
-
-/* The daemon has no clients. */
-static void note_empty(struct mps_daemon *daemon)
-{
-	if (daemon->state == MPS_DRAINING) {
-		quit(daemon);
-		return;
-	}
-	if (daemon->faulted && ++daemon->stranded >= STRANDED_MAX) {
-		log_warning("MPS server of %s: does not recover without clients; restarting it",
-			    daemon->gpu);
-		end_now(daemon);
-		return;
-	}
-	look_in(daemon, period(daemon));
-}
-
-static void clients_answered(struct mps_question *question, const char *answer)
-{
-	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
-	int pid;
-
-	if (answer && sscanf(answer, "%d", &pid) != 1) {
-		note_empty(daemon);
-		return;
-	}
-	daemon->stranded = 0;
-	look_in(daemon, period(daemon));
-}
-
-static void note_status(struct mps_daemon *daemon, const char *answer)
-{
-	bool faulted = strncmp(answer, "FAULT", strlen("FAULT")) == 0;
-
-	if (faulted && !daemon->faulted) {
-		daemon->faults++;
-		log_warning(
-			"MPS server of %s: a client's fault ended the work of all clients; no new "
-			"clients until these are gone",
-			daemon->gpu);
-	} else if (!faulted && daemon->faulted) {
-		log_info("MPS server of %s: has recovered", daemon->gpu);
-	}
-	daemon->faulted = faulted;
-}
-
-static void status_answered(struct mps_question *question, const char *answer)
-{
-	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
-	char command[64];
-
-	if (answer)
-		note_status(daemon, answer);
-	if (!daemon->faulted && daemon->state != MPS_DRAINING) {
-		look_in(daemon, period(daemon));
-		return;
-	}
-	snprintf(command, sizeof(command), "get_client_list %d", (int)daemon->server);
-	ask(daemon, command, clients_answered);
-}
-
-/* Containers get the socket that admits clients, but not the one by which root can end the daemon.
- */
-static int show_clients(const struct mps_daemon *daemon)
-{
-	struct mps_path shown = mps_path(daemon->folder, "client/control");
-	int r = make_folder(mps_path(daemon->folder, "client").text);
-
-	if (r < 0)
-		return r;
-	/* From the previous daemon. */
-	unlink(shown.text);
-	return link(mps_path(daemon->folder, "pipe/control").text, shown.text) < 0 ? -errno : 0;
-}
-
-static void came_up(struct mps_daemon *daemon)
-{
-	int r = show_clients(daemon);
-
-	if (r < 0) {
-		log_limited(LOG_ERROR, 60, "MPS daemon of %s: %s/client: %s", daemon->gpu,
-			    daemon->folder, strerror(-r));
-		return;
-	}
-
-	log_info("MPS daemon of %s: answers, process %d", daemon->gpu, (int)daemon->pid);
-	enter(daemon, MPS_UP);
-}
-
-/* Restarts a daemon that never answered. One that was up may still serve its clients. */
-static void note_silence(struct mps_daemon *daemon)
-{
-	if (daemon->state == MPS_STARTING && loop_now() - daemon->since > START_TIME) {
-		log_warning("MPS daemon of %s: does not answer; restarting it", daemon->gpu);
-		end_now(daemon);
-		return;
-	}
-	if (daemon->state == MPS_UP && ++daemon->silent == SILENT_MAX) {
-		log_warning("MPS daemon of %s: does not answer; no new containers for it",
-			    daemon->gpu);
-		enter(daemon, MPS_SILENT);
-	}
-	look_in(daemon, period(daemon));
-}
-
-static void servers_answered(struct mps_question *question, const char *answer)
-{
-	struct mps_daemon *daemon = container_of(question, struct mps_daemon, question);
-	char command[64];
-	int server = 0;
-
-	if (!answer) {
-		note_silence(daemon);
-		return;
-	}
-	daemon->silent = 0;
-	if (daemon->state == MPS_STARTING || daemon->state == MPS_SILENT)
-		came_up(daemon);
-	if (sscanf(answer, "%d", &server) != 1 || server <= 0) {
-		daemon->faulted = false;
-		note_empty(daemon);
-		return;
-	}
-	daemon->server = server;
-	snprintf(command, sizeof(command), "get_server_status %d", server);
-	ask(daemon, command, status_answered);
-}
-
-/* The daemon opened its log for appending, so the file can be truncated at any time. */
-static void trim_log(const struct mps_daemon *daemon)
-{
-	struct mps_path path = mps_path(daemon->folder, "log");
-	struct stat info;
-
-	if (stat(path.text, &info) < 0 || info.st_size <= LOG_MAX)
-		return;
-	cleanup(closep) int fd = file_open(AT_FDCWD, path.text, O_WRONLY | O_TRUNC | O_NOFOLLOW);
-	if (fd < 0)
-		log_limited(LOG_WARNING, 3600, "%s: %s", path.text, strerror(-fd));
-}
-
-/* Looks for the daemon that weir-mps was asked to start. */
-static void find_started(struct mps_daemon *daemon)
-{
-	pid_t pid = mps_daemon_read(daemon->folder);
-
-	if ((pid > 0 && watch(daemon, pid) == 0) ||
-	    (pid == 0 && loop_now() - daemon->since < START_TIME)) {
-		look_in(daemon, LOOK_SOON);
-		return;
-	}
-	if (pid == 0) {
-		log_warning("MPS daemon of %s: weir-mps does not start it", daemon->gpu);
-	} else {
-		daemon->deaths++;
-		note_refusal(daemon);
-	}
-	forget_process(daemon);
-	if (daemon->wanted)
-		start_later(daemon);
-	else
-		enter(daemon, MPS_ENDED);
-}
-
-static void due(struct loop_timer *timer)
-{
-	struct mps_daemon *daemon = container_of(timer, struct mps_daemon, timer);
-
-	switch (daemon->state) {
-	case MPS_ENDED:
-		return;
-	case MPS_WAITING:
-		start(daemon);
-		return;
-	case MPS_ENDING:
-		kill(daemon->pid, SIGKILL);
-		return;
-	default:
-		if (!daemon->pid) {
-			find_started(daemon);
-			return;
-		}
-		trim_log(daemon);
-		ask(daemon, "get_server_list", servers_answered);
-	}
-}
-
-static struct mps_daemon *find(struct mps *mps, const char *gpu)
+static struct mps_daemon *find(struct mps *mps, const char *gpu, uint8_t level)
 {
 	struct mps_daemon *daemon = mps->daemons;
 
-	while (daemon && strcmp(daemon->gpu, gpu) != 0)
+	while (daemon && (daemon->request.level != level || strcmp(daemon->request.gpu, gpu) != 0))
 		daemon = daemon->next;
 	return daemon;
 }
 
-static struct mps_daemon *add(struct mps *mps, const char *gpu)
+static struct mps_daemon *add(struct mps *mps, const char *gpu, uint8_t level)
 {
 	struct mps_daemon *daemon = calloc(1, sizeof(*daemon));
 
-	if (!daemon || loop_timer_init(&daemon->timer, mps->loop, due) < 0) {
+	if (!daemon)
+		return NULL;
+	daemon->mps = mps;
+	daemon->request.level = level;
+	snprintf(daemon->request.gpu, sizeof(daemon->request.gpu), "%s", gpu);
+	snprintf(daemon->name, sizeof(daemon->name), level == MPS_ALL ? "%s" : "%s, level %u", gpu,
+		 level);
+	mps_folder(daemon->folder, mps->config->dir, &daemon->request);
+	if (mps_daemon_init(daemon) < 0) {
 		free(daemon);
 		return NULL;
 	}
-	daemon->mps = mps;
-	daemon->process = -1;
-	daemon->pause = PAUSE_MIN;
-	snprintf(daemon->gpu, sizeof(daemon->gpu), "%s", gpu);
-	snprintf(daemon->folder, sizeof(daemon->folder), "%s/%s", mps->config->dir, gpu);
 	daemon->next = mps->daemons;
 	mps->daemons = daemon;
 	return daemon;
 }
 
 /* Takes over a daemon that an earlier agent started. mps_want() soon says whether it goes on. */
-static void adopt(struct mps *mps, const char *gpu)
+static void adopt(struct mps *mps, const char *gpu, uint8_t level)
 {
-	uint8_t uuid[16];
-	struct mps_daemon *daemon = gpu_parse_id(gpu, uuid) ? add(mps, gpu) : NULL;
-	pid_t pid = daemon ? mps_daemon_read(daemon->folder) : 0;
+	struct mps_request request = {.level = level};
+	char folder[MPS_PATH_MAX];
 
-	if (!daemon)
-		return;
-	enter(daemon, MPS_ENDED);
-	if (pid <= 0 || watch(daemon, pid) < 0)
-		return;
-	log_info("MPS daemon of %s: found running, process %d", gpu, (int)pid);
-	enter(daemon, MPS_DRAINING);
-	look_in(daemon, LOOK_SOON);
+	snprintf(request.gpu, sizeof(request.gpu), "%s", gpu);
+	mps_folder(folder, mps->config->dir, &request);
+	struct mps_daemon *daemon = access(folder, F_OK) == 0 ? add(mps, gpu, level) : NULL;
+	if (daemon)
+		mps_daemon_adopt(daemon);
+}
+
+static void up(struct mps *mps, struct mps_daemon *daemon)
+{
+	if (mps->listener)
+		mps->listener->up(mps, daemon);
+}
+
+static void looked(struct mps *mps, struct mps_daemon *daemon)
+{
+	mps_servers_look(daemon);
+	if (mps->listener)
+		mps->listener->looked(mps, daemon);
 }
 
 int mps_init(struct mps *mps, struct loop *loop, const struct config_mps *config)
 {
-	*mps = (struct mps){.loop = loop, .config = config};
+	*mps = (struct mps){.loop = loop, .config = config, .heard = {up, looked}};
 	DIR *dir = opendir(config->dir);
+	uint8_t uuid[16];
 
 	if (!dir)
 		return 0;
 	mps_program_find(&mps->program, config);
-	for (const struct dirent *entry; (entry = readdir(dir));)
-		adopt(mps, entry->d_name);
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		if (!gpu_parse_id(entry->d_name, uuid))
+			continue;
+		adopt(mps, entry->d_name, MPS_ALL);
+		for (uint8_t level = 0; level < WEIR_LEVELS; level++)
+			adopt(mps, entry->d_name, level);
+	}
 	closedir(dir);
 	return 0;
 }
@@ -469,42 +93,50 @@ void mps_deinit(struct mps *mps)
 
 	while ((daemon = mps->daemons)) {
 		mps->daemons = daemon->next;
-		mps_question_stop(&daemon->question);
-		loop_io_deinit(&daemon->death);
-		loop_timer_deinit(&daemon->timer);
-		if (daemon->pid && !mps->config->keep) {
-			mps_daemon_end(daemon->pid);
-			forget_process(daemon);
-			enter(daemon, MPS_ENDED);
-		}
-		closep(&daemon->process);
+		mps_servers_deinit(daemon);
+		mps_daemon_deinit(daemon);
 		free(daemon);
 	}
 }
 
 void mps_want(struct mps *mps, const char *gpu, bool wanted)
 {
-	struct mps_daemon *daemon = find(mps, gpu);
+	struct mps_daemon *daemon = find(mps, gpu, MPS_ALL);
 
 	if (!daemon && wanted)
-		daemon = add(mps, gpu);
-	if (!daemon || (daemon->wanted == wanted && daemon->state != MPS_ENDED))
-		return;
-	daemon->wanted = wanted;
-	if (daemon->state == MPS_WAITING && !wanted) {
-		enter(daemon, MPS_ENDED);
-		loop_timer_clear(&daemon->timer);
-	} else if (daemon->state == MPS_ENDED && wanted) {
-		daemon->pause = PAUSE_MIN;
-		start(daemon);
-	} else if (daemon->state == MPS_DRAINING && wanted) {
-		enter(daemon, MPS_STARTING);
-		look_in(daemon, 0);
-	} else if ((daemon->pid || daemon->state == MPS_STARTING) && daemon->state != MPS_ENDING &&
-		   !wanted) {
-		log_info("MPS daemon of %s: ends with its last client", gpu);
-		enter(daemon, MPS_DRAINING);
-		look_in(daemon, 0);
+		daemon = add(mps, gpu, MPS_ALL);
+	if (daemon)
+		mps_daemon_want(daemon, wanted);
+}
+
+/* Its server may come as soon as it runs. */
+static void want_level(struct mps_daemon *daemon, struct gpu *gpu)
+{
+	daemon->gpu = gpu;
+	if (!daemon->socket.path && mps_daemon_make_folders(daemon) == 0)
+		mps_servers_init(daemon);
+	mps_daemon_want(daemon, true);
+}
+
+struct mps_daemon *mps_want_level(struct mps *mps, struct gpu *gpu, uint8_t level)
+{
+	struct mps_daemon *daemon = find(mps, gpu->id, level);
+
+	if (!daemon)
+		daemon = add(mps, gpu->id, level);
+	if (daemon)
+		want_level(daemon, gpu);
+	return daemon;
+}
+
+void mps_allow_levels(struct mps *mps, struct gpu *gpu, bool allowed)
+{
+	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
+		struct mps_daemon *daemon = find(mps, gpu->id, level);
+		if (daemon && allowed && daemon->state == MPS_DRAINING)
+			want_level(daemon, gpu);
+		else if (daemon && !allowed && daemon->state != MPS_ENDED)
+			mps_daemon_want(daemon, false);
 	}
 }
 
@@ -521,11 +153,30 @@ static uint64_t is_up(const void *object)
 	return ((const struct mps_daemon *)object)->state == MPS_UP;
 }
 
+static uint64_t of_level(const struct mps_daemon *daemon, uint64_t value)
+{
+	return daemon->request.level == MPS_ALL ? METRIC_NONE : value;
+}
+
+static uint64_t clients(const void *object)
+{
+	const struct mps_daemon *daemon = object;
+
+	return of_level(daemon, daemon->n_clients);
+}
+
+static uint64_t foreign(const void *object)
+{
+	const struct mps_daemon *daemon = object;
+
+	return of_level(daemon, daemon->foreign);
+}
+
 #define AT(member) METRIC_AT(struct mps_daemon, member)
 
 static const struct metric mps_metrics[] = {
 	{"weir_mps_wanted",
-	 "1: the GPU's mode is mps; 0: its daemon stops when its last client leaves.", AT(wanted)},
+	 "1: the GPU's mode has this daemon; 0: it stops when its last client leaves.", AT(wanted)},
 	{"weir_mps_up", "1: the GPU's MPS daemon answers.", .get = is_up},
 	{"weir_mps_faulted",
 	 "1: after a fault, the MPS server waits until the clients involved are gone.",
@@ -533,12 +184,20 @@ static const struct metric mps_metrics[] = {
 	{"weir_mps_starts_total", "Starts of the GPU's MPS daemon.", AT(starts)},
 	{"weir_mps_deaths_total", "Times that the daemon died unexpectedly.", AT(deaths)},
 	{"weir_mps_faults_total", "Faults that ended the work of all clients.", AT(faults)},
+	{"weir_mps_clients", "Mode mps-per-level: clients of the level's server.", .get = clients},
+	{"weir_mps_foreign_clients_total",
+	 "Mode mps-per-level: processes seen in the server of a level that is not theirs.",
+	 .get = foreign},
 	{0},
 };
 
 static void daemon_labels(FILE *out, const void *object)
 {
-	metric_label(out, "gpu", ((const struct mps_daemon *)object)->gpu);
+	const struct mps_request *request = &((const struct mps_daemon *)object)->request;
+
+	metric_label(out, "gpu", request->gpu);
+	if (request->level != MPS_ALL)
+		fprintf(out, ",level=\"%s\"", config_level_name(request->level));
 }
 
 void mps_metrics_write(FILE *out, const struct mps *mps)

@@ -12,13 +12,13 @@
 #include "weir/base.h"
 #include "weir/log.h"
 
-#define CHILDREN_MAX 64
+#define CHILDREN_MAX 256
 
 __attribute__((visibility("default"))) const char *argp_program_version = "weir-mps " WEIR_VERSION;
 
 struct child {
 	pid_t pid;
-	char gpu[GPU_ID_SIZE];
+	char folder[MPS_PATH_MAX]; /* of its daemon */
 };
 
 struct supervisor {
@@ -30,14 +30,14 @@ struct supervisor {
 	struct child children[CHILDREN_MAX];
 };
 
-/* The GPU's entry, or a free one. NULL: all are in use. */
-static struct child *child_of(struct supervisor *supervisor, const char *gpu)
+/* The folder's entry, or a free one. NULL: all are in use. */
+static struct child *child_of(struct supervisor *supervisor, const char *folder)
 {
 	struct child *empty = NULL;
 
 	for (size_t i = 0; i < CHILDREN_MAX; i++) {
 		struct child *child = &supervisor->children[i];
-		if (child->pid && strcmp(child->gpu, gpu) == 0)
+		if (child->pid && strcmp(child->folder, folder) == 0)
 			return child;
 		if (!child->pid)
 			empty = child;
@@ -47,24 +47,24 @@ static struct child *child_of(struct supervisor *supervisor, const char *gpu)
 
 static void start(struct supervisor *supervisor, const struct mps_request *request)
 {
-	struct child *child = child_of(supervisor, request->gpu);
 	char folder[MPS_PATH_MAX];
 	struct mps_program program;
 
+	mps_folder(folder, supervisor->config.mps.dir, request);
+	struct child *child = child_of(supervisor, folder);
 	if (!child || child->pid)
 		return;
-	snprintf(folder, sizeof(folder), "%s/%s", supervisor->config.mps.dir, request->gpu);
 	/* The agent asks only if it found the program itself. */
 	pid_t pid = mps_program_find(&program, &supervisor->config.mps)
-			    ? mps_program_start(&program, folder, request->gpu, request->multi_user)
+			    ? mps_program_start(&program, folder, request)
 			    : -ENOENT;
 	if (pid < 0) {
-		log_error("MPS daemon of %s: %s: %s", request->gpu, folder, strerror(-pid));
+		log_error("MPS daemon: %s: %s", folder, strerror(-pid));
 		return;
 	}
 	child->pid = pid;
-	snprintf(child->gpu, sizeof(child->gpu), "%s", request->gpu);
-	log_info("MPS daemon of %s: started, process %d", request->gpu, (int)pid);
+	memcpy(child->folder, folder, sizeof(folder));
+	log_info("MPS daemon: %s: started, process %d", folder, (int)pid);
 }
 
 static void requested(struct loop_io *io)
@@ -83,7 +83,7 @@ static void reap(struct supervisor *supervisor)
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 		for (size_t i = 0; i < CHILDREN_MAX; i++)
 			if (supervisor->children[i].pid == pid) {
-				log_info("MPS daemon of %s: ended", supervisor->children[i].gpu);
+				log_info("MPS daemon: %s: ended", supervisor->children[i].folder);
 				supervisor->children[i].pid = 0;
 			}
 }

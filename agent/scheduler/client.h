@@ -35,7 +35,9 @@ struct client {
 	char library[32]; /* version of libweir; what the client says */
 
 	uint8_t level, bit;
+	uint8_t first_level;      /* when it came */
 	bool takes_bit;           /* WEIR_HELLO_TAKES_BIT */
+	bool takes_pipes;         /* WEIR_HELLO_TAKES_PIPES */
 	uint64_t unclaimed_since; /* since then its bit is set, but not by its own work; 0: it is
 				     not */
 	bool paused;              /* gpu_pause() */

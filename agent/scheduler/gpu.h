@@ -68,6 +68,8 @@ struct gpu {
 
 	struct region region;
 	struct channels_gpu channels;
+	/* preemption.c's: MPS servers of a level each; NULL: none. */
+	struct channels_client *servers[WEIR_LEVELS];
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
 	/* contention.c's. */

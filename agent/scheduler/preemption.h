@@ -12,6 +12,8 @@
 
 /* Clients of @gpu have come, gone, or changed. */
 void preemption_set_slices(struct gpu *gpu);
+/* The MPS server of @level has channel groups that can be used; NULL: it has none any more. */
+void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_client *server);
 /* Decides whether the hardware stops @client: it was held for long, since @since (0: it is not), or
  * is over its compute limit. Call at each look while one of both is so, and when it ends. */
 void preemption_hold(struct client *client, uint64_t since, uint64_t now);

@@ -111,7 +111,7 @@ static void test_unknown_index(void **state)
 static void test_mistakes(void **state)
 {
 	(void)state;
-	refuses("mode: both\n", "f.yaml:1:7: expected timeslice or mps, not `both`");
+	refuses("mode: both\n", "f.yaml:1:7: expected timeslice, mps or mps-per-level, not `both`");
 	refuses("gpus:\n- {mode: mps}\n",
 		"f.yaml:2:3: expected `uuid`, `index` or `product` in this entry");
 	refuses("gpus:\n- {index: 0, product: a}\n",

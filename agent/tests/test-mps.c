@@ -89,7 +89,7 @@ static struct mps_daemon *daemon_of(const char *gpu)
 {
 	struct mps_daemon *daemon = mps.daemons;
 
-	while (daemon && strcmp(daemon->gpu, gpu) != 0)
+	while (daemon && strcmp(daemon->request.gpu, gpu) != 0)
 		daemon = daemon->next;
 	assert_non_null(daemon);
 	return daemon;
@@ -505,6 +505,45 @@ static void the_supervisor_starts_old_programs_too(void **state)
 	end_supervisor(supervisor);
 }
 
+static bool has_variable(pid_t pid, const char *wanted)
+{
+	char path[64], text[8192];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	size_t n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[n] = '\0';
+	for (const char *at = text; at < text + n; at += strlen(at) + 1)
+		if (strncmp(at, wanted, strlen(wanted)) == 0)
+			return true;
+	return false;
+}
+
+/* Of mps-per-level: in a folder of its own, with the library that hands its groups over. */
+static void the_supervisor_starts_those_of_levels(void **state)
+{
+	static struct gpu gpu = {.id = GPU_A};
+	pid_t supervisor = start_supervisor();
+
+	(void)state;
+	config.mps.supervisor = true;
+	struct mps_daemon *one = mps_want_level(&mps, &gpu, 1);
+	struct mps_daemon *three = mps_want_level(&mps, &gpu, 3);
+	AWAIT(one->state == MPS_UP && three->state == MPS_UP);
+	assert_int_equal(parent_of(one->pid), supervisor);
+	assert_int_equal(parent_of(three->pid), supervisor);
+	assert_true(exists(GPU_A, "level-1/client/control"));
+	assert_true(exists(GPU_A, "level-3/agent.sock"));
+	assert_true(has_variable(one->pid, "LD_PRELOAD=/"));
+	assert_true(has_variable(one->pid, "WEIR_MPS_SOCKET=/"));
+	/* A daemon for all levels is as before. */
+	struct mps_daemon *all = have_daemon(GPU_A);
+	assert_false(has_variable(all->pid, "LD_PRELOAD"));
+	end_supervisor(supervisor);
+}
+
 static char *metrics(void)
 {
 	char *text = NULL;
@@ -521,9 +560,11 @@ static void has_metrics(void **state)
 {
 	(void)state;
 	have_daemon(GPU_A);
+	have_daemon(GPU_B);
 	char *text = metrics();
 	assert_non_null(strstr(text, "weir_mps_wanted{gpu=\"" GPU_A "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_up{gpu=\"" GPU_A "\"} 1\n"));
+	assert_non_null(strstr(text, "weir_mps_up{gpu=\"" GPU_B "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_starts_total{gpu=\"" GPU_A "\"} 1\n"));
 	assert_non_null(strstr(text, "weir_mps_faults_total{gpu=\"" GPU_A "\"} 0\n"));
 	free(text);
@@ -578,6 +619,7 @@ int main(void)
 		MPS_TEST(daemons_end_with_the_supervisor),
 		MPS_TEST(the_supervisor_goes_on_without_a_log),
 		MPS_TEST(the_supervisor_starts_old_programs_too),
+		MPS_TEST(the_supervisor_starts_those_of_levels),
 		MPS_TEST(has_metrics),
 	};
 

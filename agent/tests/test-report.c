@@ -515,11 +515,11 @@ static void pods_that_share_a_server_are_told_once(void **state)
 	(void)state;
 	strcpy(tenants[0].namespace_, "ns");
 	strcpy(tenants[1].namespace_, "ns");
-	fault_domain_look(client.events, some, &gpu);
+	fault_domain_look(client.events, some, &gpu, false);
 	run_until(0);
 	strcpy(tenants[1].namespace_, "other");
-	fault_domain_look(client.events, some, &gpu);
-	fault_domain_look(client.events, some, &gpu);
+	fault_domain_look(client.events, some, &gpu, false);
+	fault_domain_look(client.events, some, &gpu, false);
 	run_until(2);
 	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/ns/events");
 	assert_string_equal(server.seen[1].path, "/api/v1/namespaces/other/events");
@@ -528,7 +528,7 @@ static void pods_that_share_a_server_are_told_once(void **state)
 	expect(json, "involvedObject", "uid", "u-2");
 	assert_int_equal(cJSON_GetObjectItem(json, "count")->valueint, 1);
 	cJSON_Delete(json);
-	fault_domain_look(client.events, NULL, &gpu);
+	fault_domain_look(client.events, NULL, &gpu, false);
 }
 
 static void works_without_events_and_labels(void **state)

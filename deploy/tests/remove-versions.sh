@@ -15,7 +15,7 @@ fill() {
     local version
     for version in 1.0 2.0+a 3.0 4.0; do
         mkdir -p "$dir/lib/$version"
-        touch "$dir/lib/$version/"{libweir.so,libweir-nvml.so,ld.so.preload}
+        touch "$dir/lib/$version/"{libweir.so,libweir-nvml.so,libweir-mps.so,ld.so.preload}
     done
     mkdir -p "$dir/lib/other"
     touch "$dir/lib/other/libweir.so"

@@ -313,6 +313,23 @@ static void mps_needs_a_running_daemon(void **state)
 	assert_true(mounted(f, "/run/weir-mps")->read_only);
 }
 
+/* A folder of pipes in every pod would let a pod choose its server. */
+static void mps_per_level_mounts_no_pipes(void **state)
+{
+	struct fixture *f = *state;
+
+	f->config.gpu.mode = GPU_MODE_MPS_PER_LEVEL;
+	f->config.mps.required = true;
+	make_file(f, "/run/weir-mps/GPU-b/client/control", "");
+	make_file(f, "/run/weir-mps/GPU-b/ready", "");
+	make_file(f, "/run/weir-mps/GPU-b/level-2/client/control", "");
+	make_file(f, "/run/weir-mps/GPU-b/level-2/ready", "");
+	build(f, &part);
+	assert_string_equal(env(f, "CUDA_MPS_PIPE_DIRECTORY"), "(unset)");
+	assert_null(mounted(f, "/run/weir-mps"));
+	assert_false(container_spec_lacks_mps(&f->config, &gpus[1]));
+}
+
 static void mps_may_be_required(void **state)
 {
 	struct fixture *f = *state;
@@ -360,6 +377,7 @@ int main(void)
 		TEST(the_nvidia_runtime_in_a_comment_does_not_count),
 		TEST(the_config_overrides_the_search),
 		TEST(mps_needs_a_running_daemon),
+		TEST(mps_per_level_mounts_no_pipes),
 		TEST(mps_may_be_required),
 		TEST(adds_mounts_and_variables_of_the_config),
 	};

@@ -111,7 +111,7 @@ static void reports_where_a_mistake_is(void **state)
 		const char *text, *message;
 	} cases[] = {
 		{"modes: mps\n", "f:1:1: unknown key `modes`"},
-		{"mode: shared\n", "f:1:7: expected timeslice or mps, not `shared`"},
+		{"mode: shared\n", "f:1:7: expected timeslice, mps or mps-per-level, not `shared`"},
 		{"gpus: [{index: 0, shares: 101}]\n", "f:1:27: expected a number from 0 to 100"},
 		{"gpus: [{shares: 1}]\n",
 		 "f:1:8: expected `uuid`, `index` or `product` in this entry"},

@@ -566,8 +566,9 @@ static void keeps_its_config_when_the_new_one_is_wrong(void **state)
 	struct fixture *f = *state;
 
 	start_all(f);
-	f->expected_line = "config.yaml:3:7: expected timeslice or mps, not `both`; the "
-			   "previous configuration stays in force";
+	f->expected_line =
+		"config.yaml:3:7: expected timeslice, mps or mps-per-level, not `both`; the "
+		"previous configuration stays in force";
 	write_config(f, f->kubelet.dir, "mode: both\n");
 	fake_kubelet_until(&f->kubelet, log_says);
 	assert_int_equal(f->kubelet.registrations, 1);

@@ -12,8 +12,11 @@
 enum gpu_mode {
 	GPU_MODE_TIMESLICE, /* one process at a time; a fault ends only its own process */
 	GPU_MODE_MPS,       /* kernels of several processes run at once, through one MPS daemon */
+	/* The same with a daemon for each level: levels are time-sliced, and a fault ends only the
+	 * clients of its level. */
+	GPU_MODE_MPS_PER_LEVEL,
 };
-extern const char *const gpu_mode_words[]; /* timeslice, mps */
+extern const char *const gpu_mode_words[]; /* timeslice, mps, mps-per-level */
 
 /* From the least to the most specific. */
 enum gpu_select_by { GPU_SELECT_NONE, GPU_SELECT_PRODUCT, GPU_SELECT_INDEX, GPU_SELECT_UUID };

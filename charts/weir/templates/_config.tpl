@@ -25,6 +25,7 @@ gpus:
 mps:
   dir: {{ .Values.host.runDir }}-mps
   root: {{ ternary "\"\"" "/host" .Values.nvidiaRuntime.enabled }}
+  preload: {{ ternary "\"\"" (printf "%s/libweir-mps.so" (include "weir.libraryDir" .)) .Values.nvidiaRuntime.enabled }}
   required: {{ .Values.mps.required }}
 levels:
   qos:
@@ -80,7 +81,7 @@ health: {{ toJson .Values.health }}
 {{- $file := include (printf "weir.%sConfig" (index . 1)) $top | fromYaml }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict $top.Values.config)) }}
 {{- $file = mergeOverwrite $file (deepCopy (dig (index . 1) dict (index . 2))) }}
-{{- if and (eq "agent" (index . 1)) (contains "\"mode\":\"mps\"" (pick $file "mode" "gpus" | toJson)) }}
+{{- if and (eq "agent" (index . 1)) (contains "\"mode\":\"mps" (pick $file "mode" "gpus" | toJson)) }}
 {{- $_ := set $file.mps "supervisor" true }}
 {{- end }}
 {{- if and $file.mps (hasKey $file.mps "keeper") }}{{/* deprecated */}}
@@ -116,12 +117,12 @@ agent/config/config.c): a change of it restarts the pods. The plugin applies eve
 {{- define "weir.fixedConfig" -}}
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
 {{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" "computeAnnotation" }}
-{{- $mps := pick (default dict $file.mps) "program" "root" "dir" }}
+{{- $mps := pick (default dict $file.mps) "program" "root" "preload" "dir" }}
 {{- $rest := omit $file "policy" "scheduling" "mode" "memoryDefault" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 
-{{/* "true" if some GPU has mode mps: (list $ PROFILE). Then a pod of its own runs the daemons, and the agent needs the
+{{/* "true" if some GPU has mode mps or mps-per-level: (list $ PROFILE). Then a pod of its own runs the daemons, and the agent needs the
 driver's libraries, because it queries the daemons by NVIDIA's program. */}}
 {{- define "weir.usesMps" -}}
 {{- (include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml).mps.supervisor | default false }}

@@ -175,6 +175,9 @@ check "and another pod its daemons" in_document "supervisor: true" gpus ConfigMa
 check "also by the deprecated key" render deprecated --set config.agent.mps.keeper=true
 check "which becomes the new one" in_document "supervisor: true" deprecated ConfigMap weir
 check "and is accepted" programs_accept "$dir/deprecated"
+check "also for a daemon of each level" render levels --set mode=mps-per-level,nvidiaRuntime.enabled=false
+check "which has its library from the node" in_document "preload: /usr/local/lib/weir" levels ConfigMap weir
+check "by the supervisor" in_document "supervisor: true" levels ConfigMap weir
 check "which no upgrade ends" in_document "updateStrategy: {type: OnDelete}" gpus DaemonSet weir-mps
 check "unprivileged" has_not gpus "privileged: true"
 check "without MPS there is none" has_not plain "name: weir-mps"

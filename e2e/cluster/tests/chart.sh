@@ -344,7 +344,7 @@ uninstalls_under_pods() {
     noted=$(containers low)
     finishes high && helm uninstall weir --wait --timeout 120s || return 1
     [ "$(find "$W"/node/* "$W/tmpfs/run" -mindepth 1 ! -type d | sort)" = \
-        "$(printf '%s\n' "$W/node/lib/weir/$VERSION/"{ld.so.preload,libweir-nvml.so,libweir.so})" ] || {
+        "$(printf '%s\n' "$W/node/lib/weir/$VERSION/"{ld.so.preload,libweir-mps.so,libweir-nvml.so,libweir.so})" ] || {
         echo "# left: $(left)"
         return 1
     }

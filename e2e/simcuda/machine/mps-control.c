@@ -6,10 +6,11 @@
  * PID, get_client_list PID, quit
  *
  * A test makes clients and faults with words that the real one does not have: `sim_enter PID`,
- * `sim_leave PID`, `sim_fault`. The first client starts a server, a process that only waits. As
- * with the real one, `quit` waits for the last client, and a fault passes when all are gone. Files
- * beside the pipes' folder change that: `sim-single-user`: it knows no -multiuser-server;
- * `sim-stuck`: a fault stays; `sim-mute`: it does not answer. */
+ * `sim_leave PID`, `sim_fault`; `sim_server PID` takes that process for its server. The first
+ * client starts a server, a process that only waits. As with the real one, `quit` waits for the
+ * last client, and a fault passes when all are gone. Files beside the pipes' folder change that:
+ * `sim-single-user`: it knows no -multiuser-server; `sim-stuck`: a fault stays; `sim-mute`: it does
+ * not answer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ static struct {
 	pid_t server;
 	int clients[CLIENTS_MAX];
 	int n;
-	bool faulted, leaving;
+	bool faulted, leaving, given; /* the server is the test's process */
 } state;
 
 static const char *pipes(void)
@@ -98,6 +99,9 @@ static void answer(FILE *out, const char *line)
 		leave(pid);
 	} else if (strcmp(word, "sim_fault") == 0) {
 		state.faulted = true;
+	} else if (strcmp(word, "sim_server") == 0) {
+		state.server = pid;
+		state.given = true;
 	} else if (strcmp(word, "quit") == 0) {
 		state.leaving = true;
 	} else if (strcmp(word, "get_server_list") == 0) {
@@ -157,7 +161,7 @@ static int serve(bool behind)
 	write_pid();
 	while (!state.leaving || state.n > 0)
 		serve_one(listener);
-	if (state.server)
+	if (state.server && !state.given)
 		kill(state.server, SIGKILL);
 	return 0;
 }
