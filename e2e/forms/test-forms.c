@@ -145,6 +145,36 @@ static const struct problem written[] = {
 	 "red.global.add.u32 [%d5], %r2; setp.gt.u32 %p0, %r0, 3; mov.u64 %d6, results;\n"
 	 "cvta.global.u64 %d6, %d6; @%p0 atom.add.u32 %r3, [%d6+8], 1;\n"
 	 "mov.u64 %d7, results+16; @!%p0 red.global.max.u32 [%d7+-4], %r0; }\n"},
+	/* Stores that are wider than the alignment of their variables, which have the right address
+	 * natively. */
+	{.kernel = "k",
+	 .grid = {9, 1, 1},
+	 .block = {8, 1, 1},
+	 .dynamic_shared = 64,
+	 .out_words = 9 * 8,
+	 .ptx = HEAD ".shared .align 4 .b8 first[64];\n.shared .align 1 .b8 second[64];\n"
+		     ".extern .shared .align 4 .b8 last[];\n" ONE_PARAMETER OWN_WORD
+		     ".shared .align 2 .b8 own[32];\n setp.gt.u32 %p0, %r0, 3; @%p0 bra END;\n"
+		     "shl.b32 %r3, %r0, 4; mov.u32 %r4, first; add.u32 %r4, %r4, %r3; mov.u32 %r5, "
+		     "second;\nadd.u32 %r5, %r5, %r3; mov.u32 %r6, last; add.u32 %r6, %r6, %r3;\n"
+		     "st.shared.v4.u32 [%r4], {%r0, %r2, %r0, %r2}; st.shared.u64 [own+8], %d1;\n"
+		     "st.shared.v4.u32 [%r5], {%r0, %r2, %r0, %r2};\n"
+		     "st.shared.v4.u32 [%r6], {%r0, %r2, %r0, %r2}; END: bar.sync 0;\n"
+		     "AGAIN: ld.shared.u32 %r7, [first+52]; ld.shared.u32 %r8, [last+52];\n"
+		     "add.u32 %r7, %r7, %r8; sub.u32 %r0, %r0, 1; setp.gt.s32 %p0, %r0, 0;\n"
+		     "@%p0 bra AGAIN; st.global.u32 [%d0], %r7; }\n"},
+	/* Stores behind the end of a variable. */
+	{.kernel = "k",
+	 .grid = {30, 1, 1},
+	 .block = {32, 1, 1},
+	 .dynamic_shared = 1024,
+	 .out_words = 30 * 32,
+	 .ptx = HEAD
+	 ".extern .shared .align 4 .b8 last[];\n" ONE_PARAMETER OWN_WORD
+	 ".shared .align 4 .b8 own[24];\n mov.u32 %r4, own; mad.lo.u32 %r4, %r0, 8, %r4;\n"
+	 "mov.u32 %r5, 0xfedcba98; st.shared.v2.u32 [%r4], {%r2, %r5}; bar.sync 0;\n"
+	 "st.shared.v2.u32 [last], {%r5, %r5}; ld.shared.u32 %r6, [own+16];\n"
+	 "st.global.u32 [%d0], %r6; ret; }\n"},
 	/* Programmatic dependence. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},

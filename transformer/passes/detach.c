@@ -303,11 +303,10 @@ static void print_variables(struct text *out, const struct detached *d)
 		text_string(out, s->copy->name);
 		text_print(out, "[%llu];\n", (unsigned long long)s->copy->size);
 	}
-	for (const struct symbol *s = d->kept.first; s; s = s->next) {
-		const struct variable *v = s->variable;
-
-		text_strings(out, v->linkage, " ", v->before, v->name, v->after, ";\n");
-	}
+	/* In the order of the module, which decides their places in shared memory. */
+	for (const struct variable *v = d->module->variables; v; v = v->next)
+		if (v->symbol && v->symbol->kind == SYMBOL_KEPT)
+			text_strings(out, v->linkage, " ", v->before, v->name, v->after, ";\n");
 }
 
 void detach_print(struct text *out, const struct detached *d)

@@ -80,3 +80,4 @@ extern const struct pass pass_uniform_exit;
 extern const struct pass pass_tickets;
 extern const struct pass pass_safe_points;
 extern const struct pass pass_save;
+extern const struct pass pass_shared_layout;

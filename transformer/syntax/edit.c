@@ -159,23 +159,30 @@ void edit_declare_group(struct function *function, const char *name, enum type_i
 	edit_declare(function, text);
 }
 
+void edit_resize(struct function *f, struct variable *v, uint64_t bytes)
+{
+	char after[24];
+
+	snprintf(after, sizeof(after), "[%u]", (unsigned)bytes);
+	v->size = bytes;
+	v->after = intern_string(&f->module->names, after);
+}
+
 /* A variable of @bytes .b8. @end: where its list ends. */
 static struct variable *add_variable(struct function *f, enum space space, const char *name,
 				     unsigned align, uint64_t bytes, struct variable **end)
 {
 	struct variable *v = arena_new(f->arena, struct variable);
-	char before[64], after[24];
+	char before[64];
 
 	snprintf(before, sizeof(before), ".%s .align %u .b8 ", space_names[space], align);
-	snprintf(after, sizeof(after), "[%u]", (unsigned)bytes);
 	*v = (struct variable){.name = name,
 			       .space = space,
 			       .type = TYPE_b8,
 			       .vector = 1,
 			       .align = align,
-			       .size = bytes,
-			       .before = intern_string(&f->module->names, before),
-			       .after = intern_string(&f->module->names, after)};
+			       .before = intern_string(&f->module->names, before)};
+	edit_resize(f, v, bytes);
 	*end = v;
 	return v;
 }

@@ -58,6 +58,8 @@ struct reg *edit_named_register(struct function *function, enum type_id type, co
 /* A variable of @bytes .b8 in .shared, .local etc. */
 struct variable *edit_variable(struct function *function, enum space space, const char *name,
 			       unsigned align, uint64_t bytes);
+/* Changes the size of a variable that edit_variable() made. */
+void edit_resize(struct function *function, struct variable *variable, uint64_t bytes);
 /* Appends a parameter. @name is used as it is: the caller chooses one with the module's prefix. */
 struct variable *edit_parameter_bytes(struct function *function, const char *name, unsigned align,
 				      uint64_t bytes);

@@ -1,8 +1,9 @@
 /* Runs when the whole text is known. Gives variables their addresses, puts them into the code, and
  * adds up what each kernel and its callees need.
  *
- * A shared variable that one kernel uses is laid out for that kernel, from 0. One that a device
- * function uses has one offset for all kernels, before the kernels' own.
+ * Shared variables that a kernel uses are laid out as ptxas does it: those of the kernel, then
+ * those of the module, both in the order of declaration. One that a device function uses has one
+ * offset for all kernels, before the kernels' own.
  */
 #include "simcuda/ptx/parse/parse.h"
 
@@ -42,6 +43,26 @@ static void place_shared(struct ptx_variable *v, uint64_t *end)
 	v->offset = align_up(*end, v->align);
 	*end = v->offset + v->size;
 	v->placed = true;
+}
+
+static bool precedes(const struct ptx_variable *a, const struct ptx_variable *b)
+{
+	return a->of_module == b->of_module ? a->number < b->number : b->of_module;
+}
+
+/* The kernel's next shared variable without an offset; NULL: there is none. */
+static struct ptx_variable *next_shared(const struct ptx_function *kernel)
+{
+	struct ptx_variable *next = NULL;
+
+	for (const struct ptx_use *use = kernel->uses; use; use = use->next) {
+		struct ptx_variable *v = use->variable;
+
+		if (v->space == PTX_SPACE_SHARED && !v->dynamic && !v->placed &&
+		    (!next || precedes(v, next)))
+			next = v;
+	}
+	return next;
 }
 
 /* Shared variables that device functions use. */
@@ -163,6 +184,7 @@ static void make_room(struct ptx_module *module, struct ptx_function *f)
 
 static int lay_out_kernel(struct ptx_parser *p, struct ptx_function *f)
 {
+	struct ptx_variable *v;
 	struct ptx_use *use;
 	uint64_t end;
 
@@ -170,10 +192,8 @@ static int lay_out_kernel(struct ptx_parser *p, struct ptx_function *f)
 		f->shares |= use->variable->in_function;
 	make_room(p->module, f);
 	end = f->shares ? p->module->function_shared : 0;
-	for (use = f->uses; use; use = use->next)
-		if (use->variable->space == PTX_SPACE_SHARED && !use->variable->dynamic &&
-		    !use->variable->placed)
-			place_shared(use->variable, &end);
+	while ((v = next_shared(f)))
+		place_shared(v, &end);
 	int r = resolve(p, f);
 	for (use = f->uses; use; use = use->next)
 		use->variable->placed = use->variable->in_function;

@@ -128,6 +128,8 @@ static struct ptx_variable *new_variable(struct ptx_parser *p, const struct ptx_
 		return NULL;
 	}
 	v->space = space;
+	v->of_module = !p->function;
+	v->number = p->module->variable_count++;
 	v->align = shape->vector * ptx_types[shape->type].bytes;
 	if (shape->align > v->align)
 		v->align = shape->align;

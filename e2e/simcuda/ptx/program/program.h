@@ -23,6 +23,8 @@ struct ptx_variable {
 	bool is_register;  /* a parameter of a function in .reg space: offset is its row */
 	bool in_function;  /* .shared: device functions use it, so it has one offset for all */
 	bool placed;       /* .shared: in the kernel that is being laid out */
+	bool of_module;    /* declared outside of functions */
+	uint32_t number;   /* in the order of declaration */
 	uint64_t offset;   /* in the module's memory, shared memory, the frame, or the parameters */
 	UT_hash_handle hh; /* module->globals */
 };
@@ -113,6 +115,7 @@ struct ptx_module {
 	struct ptx_variable *globals;   /* hash */
 	struct ptx_function *functions; /* hash */
 	struct ptx_function *kernels, **last_kernel;
+	uint32_t variable_count;
 	uint32_t function_shared; /* bytes of .shared variables that functions use */
 	uint32_t largest_registers, largest_frame; /* of any function */
 };
