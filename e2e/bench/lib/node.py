@@ -204,6 +204,7 @@ class Node:
         self.clients, self.agent, self.mps = [], None, None
         self.started = {}
         self.scheduling = ""  # a part of the agent's configuration
+        self.pipes = None  # CUDA_MPS_PIPE_DIRECTORY of clients; None: our own daemon's, if it runs
 
     def close(self):
         """Ends all processes. Files stay until remove()."""
@@ -231,7 +232,8 @@ class Node:
 
     def environment(self, weir, mps=True):
         env = dict(os.environ)
-        env["CUDA_MPS_PIPE_DIRECTORY"] = str(self.folder / ("mps" if self.mps and mps else "no-mps"))
+        own = str(self.folder / ("mps" if self.mps and mps else "no-mps"))
+        env["CUDA_MPS_PIPE_DIRECTORY"] = own if self.pipes is None else self.pipes
         env["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "mps-log")
         env["PYTHONUNBUFFERED"] = "1"
         if self.simulated:

@@ -1,0 +1,191 @@
+"""HIGH's bursts beside torch.mm and a training step with an MPS server for each level, judged against time-slicing of the
+same run. Then LOW dies many times in a long kernel: killed, by a bad address, by an assertion. HIGH goes on; with one
+server for all it dies."""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import bursts
+from experiment import PROGRAMS
+from node import Failure
+from report import at_most
+
+SHOWS = "latency beside mm and a training step with an MPS server for each level; LOW dies 50 times beside HIGH"
+PAPER = ""
+BOUNDS = {
+    "median against time-slicing, mm": at_most(1.05),
+    "median against time-slicing, train": at_most(1.05),
+}
+BASELINES = ("HIGH alone", "time-slicing + Weir", "one MPS server for all")
+NEEDS = ("gpu", "mps", "pytorch", "root")
+SIMULATED = True
+
+WORKLOADS = ("mm", "train")
+KINDS = ("kill", "fault", "assert")
+DEATHS, DEATHS_SIMULATED = 50, 2
+ONE_SERVER_DEATHS = 5
+NOT_READY = 75  # dying.py's exit status
+TRIES = 40  # of a LOW that the server does not take yet
+
+
+@contextlib.contextmanager
+def levels(bench):
+    """An agent with a server for each level; clients leave it to the agent which one they join."""
+    node = bench.node
+    # A path of a socket has at most 107 characters.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="wm-"))
+    folder.chmod(0o755)
+    before = node.scheduling
+    node.stop_agent()
+    node.scheduling = (
+        f"{before}mode: mps-per-level\n"
+        f"mps: {{dir: {folder}/m, program: {node.mps_control()}, check: 200ms, keep: false}}\n"
+    )
+    node.pipes = ""
+    try:
+        node.ensure_agent()
+        yield folder / "m"
+    finally:
+        node.stop_agent()
+        node.scheduling, node.pipes = before, None
+        for log in folder.glob("m/*/level-*/*.log"):
+            shutil.copy(log, node.folder / f"mps-{log.parent.name}-{log.name}")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def servers(bench):
+    """Level to what the agent says of its server."""
+    said = json.loads(bench.node.weirctl("status", "--json"))
+    return {server["level"]: server for gpu in said["gpus"] for server in gpu.get("servers", ())}
+
+
+def show_servers(bench, low):
+    """Each client is in its level's server, and the servers have their slices."""
+    with bench.node.running(f"low-{low.name}-seen", low.argv, bursts.LOW, True) as client:
+        high = bench.node.start("high-seen", bench.burst_argv(1 << 40), bursts.HIGH, True)
+        high.wait_ready()
+        end, known = time.monotonic() + 20, {}
+        while time.monotonic() < end:
+            known = servers(bench)
+            if bench.node.simulated or all(s["clients"] and s["hardwarePreemption"] for s in known.values()):
+                break
+            time.sleep(0.2)
+        concurrent = {c["pid"]: c["concurrent"] for c in bench.node.status()}
+        high.stop()
+        high.result()
+    told = ", ".join(
+        f"level {level}: {s['clients']} clients, {s.get('sliceMicroseconds', 'no')} us" for level, s in sorted(known.items())
+    )
+    bench.report.holds("a server for each level", len(known) == 2 and all(s["up"] for s in known.values()), told)
+    both = concurrent.get(client.process.pid) and concurrent.get(high.process.pid)
+    bench.report.holds("both are clients of MPS", bool(both), str(both))
+    if not bench.node.simulated:
+        sliced = all(s["hardwarePreemption"] for s in known.values())
+        bench.report.holds("the agent sets the servers' slices", sliced, told)
+
+
+def measure(bench, what, alone):
+    """Workload to HIGH's figures beside it, with Weir."""
+    found = {}
+    for workload in WORKLOADS:
+        rounds, rate, _ = bursts.beside(bench, bursts.low_of(bench, workload), True, ((),) * bursts.ROUNDS)
+        found[workload] = bursts.middle(rounds)
+        bursts.show(bench, f"{what}, LOW={workload}", found[workload], alone)
+        bench.report.add(f"{what}, LOW={workload}, LOW's rate", f"{rate:.1f}/s")
+    return found
+
+
+# Deaths
+
+
+def die_once(bench, kind):
+    """Starts a LOW, and returns its last words when it is dead. With a fault the server takes no clients for a while."""
+    argv = ["python3", str(PROGRAMS / "dying.py"), kind]
+    env = {"GRID": "1" if bench.node.simulated else "1024"}
+    for _ in range(TRIES):
+        low = bench.node.start(f"dying-{kind}", argv, bursts.LOW, True, files=False, env=env)
+        end = time.monotonic() + 60
+        while "up\n" not in low.output and low.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        if kind == "kill" and low.process.poll() is None:
+            time.sleep(0.3)
+            low.process.send_signal(signal.SIGKILL)
+        try:
+            code = low.process.wait(60)
+        except subprocess.TimeoutExpired:
+            low.kill()
+            raise Failure(f"LOW does not die of {kind}") from None
+        if code != NOT_READY:
+            break
+        time.sleep(0.25)
+    if code not in (3, -signal.SIGKILL):
+        raise Failure(f"LOW died of something else: {code}, {low.output.strip()} {low.errors.strip()[-200:]}")
+    return low.output.strip().splitlines()[-1] if code == 3 else "killed"
+
+
+def deaths(bench, kinds, n):
+    """HIGH beside a LOW that dies @n times. Returns HIGH, and how many deaths it has seen; it is still alive or dead."""
+    high = bench.node.start("high-survivor", bench.burst_argv(1 << 40), bursts.HIGH, True)
+    high.wait_ready()
+    words, seen = {}, 0
+    while seen < n and high.process.poll() is None:
+        kind = kinds[seen % len(kinds)]
+        words[kind] = die_once(bench, kind)
+        seen += 1
+        time.sleep(0.2)
+    return high, seen, words
+
+
+def survives(bench):
+    n = DEATHS_SIMULATED if bench.node.simulated else DEATHS
+    kinds = KINDS[:1] if bench.node.simulated else KINDS
+    high, seen, words = deaths(bench, kinds, n)
+    said = "; ".join(f"{kind}: {word}" for kind, word in words.items())
+    if high.process.poll() is not None:
+        bench.report.holds("a server for each level: HIGH lives on", False, f"dead after {seen} deaths: {high.last_words()}", said)
+        return
+    high.stop()
+    result = high.result()
+    bench.report.holds("a server for each level: HIGH lives on", seen == n, f"{seen} deaths, {bursts.figures(result)}", said)
+
+
+def dies_with_one_server(bench):
+    bench.node.ensure_mps()
+    bench.node.ensure_agent()
+    try:
+        high, seen, words = deaths(bench, KINDS[:1], ONE_SERVER_DEATHS)
+        dead = high.process.poll() is not None
+        figure = f"HIGH dies at death {seen}: {high.last_words()}" if dead else f"HIGH lives on after {seen} deaths"
+        bench.report.add("one server for all", figure, baselines=str(words))
+        high.kill()
+    except Failure as failure:
+        bench.report.add("one server for all", str(failure))
+    finally:
+        bench.node.stop_mps()
+
+
+def run(bench):
+    node = bench.node
+    node.stop_mps()
+    alone = bench.burst(False)
+    bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
+    node.ensure_agent()
+    sliced = measure(bench, "time-slicing + Weir", alone)
+    with levels(bench):
+        show_servers(bench, bursts.low_of(bench, WORKLOADS[0]))
+        own = bench.burst(True)
+        bursts.show(bench, "a server for each level, HIGH alone with Weir", own, alone)
+        found = measure(bench, "a server for each level + Weir", alone)
+        for workload in WORKLOADS:
+            ratio = found[workload]["median"] / sliced[workload]["median"]
+            what = f"median against time-slicing, {workload}"
+            bench.report.judge(what, ratio, BOUNDS[what], bursts.figures(found[workload]))
+        survives(bench)
+    if not node.simulated:
+        dies_with_one_server(bench)
