@@ -169,7 +169,8 @@ images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirc
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir
+	install -m 644 runtime-lib/include/weir/weir.h $(DESTDIR)$(PREFIX)/include/weir
 	install -m 755 $(B)/bin/weir-agent $(B)/bin/weir-compile $(B)/bin/weir-mps $(B)/bin/weirctl $(B)/bin/weir-sim $(B)/bin/weir-device-plugin $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(B)/lib/libweir.so $(B)/lib/libweir-nvml.so $(B)/lib/libweir-mps.so $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION)
 

@@ -5,6 +5,7 @@
 #   weir-VERSION-x86_64/
 #     bin/      agent, weir-compile, weir-mps, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so, libweir-nvml.so, libweir-mps.so and the libraries that the programs need, without glibc's and the driver's
+#     include/weir/weir.h, examples/     for programs that know about Weir
 #     bench/ tests/   programs of experiments; unit tests
 #     simcuda/  the simulated driver and NVML
 #     e2e/bench/         run and its experiments
@@ -143,6 +144,8 @@ mkdir -p "$root"/{lib,simcuda,e2e/bench/programs}
 install -m 755 "$B"/simcuda/lib*.so* "$root/simcuda/"
 copy_libraries
 install -m 644 "$B"/lib/libweir{,-nvml,-mps}.so "$root/lib/"
+install -D -m 644 runtime-lib/include/weir/weir.h "$root/include/weir/weir.h"
+cp -r runtime-lib/examples "$root/"
 cp -r e2e/bench/{run,sets.json,lib,experiments} "$root/e2e/bench/"
 cp e2e/bench/programs/*.{py,sh} "$root/e2e/bench/programs/"
 rm -rf "$root"/e2e/bench/*/__pycache__

@@ -31,6 +31,11 @@ struct level_binding {
 	struct page *below[WEIR_DEMAND_LEVELS]; /* demand words of levels 0..level-1 */
 	struct page *control, *status;
 	uint64_t number; /* the agent's name for the client */
+
+	/* For streams that the program gave a lower level (gates/README.md); NULL: none of it. */
+	const struct level_binding *lower[WEIR_DEMAND_LEVELS];
+	bool lowered; /* it is one of these: @wait is a page in which the client has a bit, */
+	uint64_t own; /* this one; 0: in all others */
 };
 
 static inline struct weir_control_page *control_page(const struct level_binding *binding)
@@ -61,7 +66,7 @@ static inline bool binding_has_slo(const struct level_binding *binding)
 /* A higher level has work outstanding. */
 static inline bool binding_demanded(const struct level_binding *binding)
 {
-	return binding->wait && load_relaxed(&demand_page(binding->wait)->word);
+	return binding->wait && load_relaxed(&demand_page(binding->wait)->word) & ~binding->own;
 }
 
 /* A gate of this binding would be closed now. */

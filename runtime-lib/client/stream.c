@@ -56,6 +56,7 @@ static void reset(struct stream *stream, CUstream handle, bool per_thread, struc
 {
 	stream->life++;
 	stream->priority = 0;
+	stream->level = STREAM_LEVEL_OWN;
 	stream->handle = handle;
 	stream->per_thread = per_thread;
 	stream->client = client;
@@ -79,6 +80,14 @@ static bool is_free(const struct stream *stream, const struct client *client)
 	       stream->client == client;
 }
 
+static void lower_to(_Atomic unsigned *level, unsigned to)
+{
+	unsigned seen = atomic_load(level);
+
+	while (to < seen && !atomic_compare_exchange_weak(level, &seen, to))
+		;
+}
+
 /* From here on nobody finds the stream of this key. False: another thread ends it. */
 static bool forget(struct stream *stream, uint64_t key)
 {
@@ -87,6 +96,8 @@ static bool forget(struct stream *stream, uint64_t key)
 	if (atomic_exchange(&stream->capturing, 0))
 		atomic_fetch_sub(&capture_count, 1);
 	struct streams *streams = streams_of(stream->client);
+	if (stream_outstanding(stream))
+		lower_to(&streams->gone_level, atomic_load(&stream->level));
 	atomic_fetch_add(&streams->gone_launches, atomic_load(&stream->begun));
 	atomic_fetch_add(&streams->gone_predicted, atomic_load(&stream->predicted));
 	return true;
@@ -503,4 +514,6 @@ void stream_init(struct client *client)
 
 	streams->gone_launches = streams->gone_predicted = 0;
 	streams->begun = streams->executed = 0;
+	streams->levels = 0;
+	streams->gone_level = STREAM_LEVEL_OWN;
 }

@@ -9,8 +9,9 @@
 
 struct preempt_slot;
 
-#define STREAMS_MAX 65536
-#define STREAM_GOES 1 /* `key` of a stream that ends: its record is not to be used again yet */
+#define STREAMS_MAX      65536
+#define STREAM_LEVEL_OWN UINT8_MAX /* `level`: the client's */
+#define STREAM_GOES      1 /* `key` of a stream that ends: its record is not to be used again yet */
 
 /* What every launch reads lies in the first two cache lines, what it writes in the second: between
  * two launches the driver has used all of the first-level cache. */
@@ -26,6 +27,7 @@ struct stream {
 	 * the event and writes down how many launches lie before it. */
 	_Atomic int marker_wanted;
 	_Atomic bool per_thread; /* CU_STREAM_PER_THREAD of one thread: no other can name it */
+	_Atomic uint8_t level;   /* at which it acts, unless the client's is lower */
 	_Atomic(CUevent) marker;
 	_Atomic(struct stream_markers *) markers;
 
@@ -58,7 +60,9 @@ struct stream {
 struct streams {
 	_Atomic(struct stream *) first;
 	_Atomic uint64_t gone_launches, gone_predicted; /* of streams that are gone */
-	uint64_t begun, executed;                       /* worker: at the last look */
+	_Atomic uint32_t levels;                        /* bit q: a stream was given level q */
+	_Atomic unsigned gone_level; /* the lowest of streams that ended with work outstanding */
+	uint64_t begun, executed;    /* worker: at the last look */
 };
 PER_CLIENT(streams)
 

@@ -23,7 +23,8 @@ struct tick {
 	uint64_t passed;     /* ns since the last look at this client */
 	uint64_t unattended; /* ns since the worker last asked the driver about it */
 	bool driven;         /* `drive` has run */
-	/* Read once before `look` and once before `work`, where it is never NULL. */
+	/* Read once before `look` and once before `work`, where it is never NULL. From the row of
+	 * levels on it is the one of the lowest level at which the client has work. */
 	const struct level_binding *binding;
 
 	/* look: */

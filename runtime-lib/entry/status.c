@@ -1,7 +1,7 @@
 #include "entry/status.h"
 
 #include "client/level-binding.h"
-#include "client/stream.h"
+#include "client/stream-level.h"
 #include "gates/demand.h"
 #include "gates/gate.h"
 #include "gates/priority.h"
@@ -72,6 +72,11 @@ void status_work(struct client *client, struct tick *tick)
 	}
 	atomic_store(&status->evictions, evictions);
 	atomic_store(&status->comparing, tuning_count(client));
-	atomic_store(&status->level, tick->binding->level);
+	/* A shared bit is set by it, so what holds for bits of one's own (gates/demand.c) does
+	 * here. */
+	unsigned level = tick->binding->level;
+	if (atomic_load(&streams_have_levels))
+		level = streams_lowest(client, level);
+	atomic_store(&status->level, level);
 	atomic_store(&status->flags, status_flags(client, tick->binding));
 }

@@ -1,7 +1,7 @@
 #include "gates/demand.h"
 
 #include "client/link.h"
-#include "client/stream.h"
+#include "client/stream-level.h"
 #include "client/worker.h"
 #include "gates/expect.h"
 #include "gates/start.h"
@@ -84,17 +84,25 @@ static void speculation_missed(struct client *client, const struct level_binding
 	atomic_fetch_add(&status_page(binding)->speculative_misses, 1);
 }
 
+/* Returns what else was in the word of the level right below @level. */
+static uint64_t set_below(const struct level_binding *binding, unsigned level)
+{
+	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
+
+	for (unsigned q = 0; q < level; q++) {
+		_Atomic uint64_t *word = &demand_page(binding->below[q])->word;
+		others = atomic_load(word);
+		if (!(others & own))
+			others = atomic_fetch_or(word, own);
+	}
+	return others & ~own;
+}
+
 /* True: no client of our level or higher had work then. Of several that come at once, one is told
  * so. */
 static bool set_bits(const struct level_binding *binding)
 {
-	uint64_t own = 1ull << binding->bit % 64, others = UINT64_MAX;
-
-	if (binding->bit == WEIR_BIT_SHARED)
-		return false;
-	for (unsigned level = 0; level < binding->level; level++)
-		others = atomic_fetch_or(&demand_page(binding->below[level])->word, own) & ~own;
-	return !others;
+	return binding->bit != WEIR_BIT_SHARED && !set_below(binding, binding->level);
 }
 
 /* The bits of @kept stay; NULL: none. */
@@ -111,6 +119,35 @@ static void clear_bits(const struct level_binding *binding, const struct level_b
 			continue;
 		atomic_fetch_and(&demand_page(page)->word, ~(1ull << binding->bit));
 	}
+}
+
+/* No word of @from and higher levels has our bit. */
+static void take_from(const struct level_binding *binding, unsigned from)
+{
+	uint64_t own = 1ull << binding->bit % 64;
+
+	for (; from < binding->level; from++) {
+		_Atomic uint64_t *word = &demand_page(binding->below[from])->word;
+		if (atomic_load(word) & own)
+			atomic_fetch_and(word, ~own);
+	}
+}
+
+/* The client's bit is in the words below the lowest level at which this process has work
+ * outstanding on the GPU, in any context. A launch at a lower level counts itself first, and takes
+ * the bits from the other words then: either that comes after we set ours, or we see the launch. */
+static void fit(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	unsigned lowest;
+
+	if (!atomic_load(&streams_have_levels) || !binding || binding->bit == WEIR_BIT_SHARED)
+		return;
+	do {
+		lowest = streams_lowest(client, binding->level);
+		set_below(binding, lowest);
+		take_from(binding, lowest);
+	} while (streams_lowest(client, binding->level) < lowest);
 }
 
 static void tell(const struct level_binding *binding, uint64_t outstanding, uint64_t remaining)
@@ -153,6 +190,7 @@ static void show(struct client *client, const struct level_binding *binding, uin
 	busy_period_begin(&demand->busy, now);
 	store_relaxed(&demand->came_first, set_bits(binding));
 	atomic_store(&demand->shown, DEMAND_SHOWN);
+	fit(client);
 }
 
 void demand_set(struct client *client, const struct level_binding *binding, uint64_t predicted)
@@ -207,6 +245,7 @@ static void set_again(struct client *client, const struct level_binding *binding
 static void set_noted(struct client *client, const struct level_binding *binding)
 {
 	set_bits(binding);
+	fit(client);
 	if (atomic_load(&demand_of(client)->shown))
 		return;
 	clear_bits(binding, NULL);
@@ -246,10 +285,42 @@ static void clear_speculative(struct client *client, uint64_t now)
 	set_again(client, binding);
 }
 
+void demand_lower(const struct client *client, unsigned level)
+{
+	client_for_each (other) {
+		const struct level_binding *binding = atomic_load(&other->binding);
+		if (!binding || other->device != client->device)
+			continue;
+		if (binding->bit != WEIR_BIT_SHARED)
+			take_from(binding, level);
+		/* The agent sets the bit that clients share by this. */
+		else if (load_relaxed(&status_page(binding)->level) > level)
+			atomic_store(&status_page(binding)->level, level);
+	}
+}
+
+/* Work is outstanding, but maybe no longer at a lower level. */
+static void refit(struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+
+	if (!atomic_load(&streams_have_levels) || !binding)
+		return;
+	fit(client);
+	if (atomic_load(&demand_of(client)->shown))
+		return;
+	clear_bits(binding, NULL);
+	set_again(client, binding);
+}
+
 void demand_settle(struct client *client)
 {
-	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN || busy(client))
+	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
 		return;
+	if (busy(client)) {
+		refit(client);
+		return;
+	}
 	uint64_t none = 0;
 	atomic_compare_exchange_strong(&demand_of(client)->idle_since, &none, client_now());
 	if (linger(client))
@@ -273,6 +344,7 @@ static bool expire(struct client *client, uint64_t now)
 	}
 	count_time(client, now, now);
 	if (busy(client)) {
+		refit(client);
 		busy_period_goes_on(&demand->busy, now);
 		if (busy_period_lasts(&demand->busy, now) > FIRST_MAX)
 			atomic_store(&demand->came_first, 0);

@@ -2,6 +2,10 @@
  * the same moments the status page says that there is work, or none, so the agent sees a client's
  * work without waiting for the worker's next look.
  *
+ * While a stream of a lower level (weir/weir.h) has work outstanding, the process has bits in the
+ * words below that level alone: its other work may wait for this stream, and must not close gates
+ * at which the stream waits.
+ *
  * Speculative demand: a copy to the GPU often precedes a launch. So demand can be shown while it
  * goes on, and lower levels have left when the kernel comes. Each client learns from its own copies
  * whether that pays: most of the latest copies must have been followed by a launch, and soon, since
@@ -51,6 +55,10 @@ static inline void demand_raise(struct client *client, const struct level_bindin
 	if (atomic_load(&demand_of(client)->shown) != DEMAND_SHOWN)
 		demand_set(client, binding, predicted);
 }
+
+/* Launch path, after demand_raise() for a launch in a stream of a lower level: no bit of this
+ * process may close its gates. */
+void demand_lower(const struct client *client, unsigned level);
 
 /* Sets the bits, though nothing is outstanding yet. False: they were set already. */
 bool demand_set_speculatively(struct client *client, const struct level_binding *binding);

@@ -69,7 +69,7 @@ static uint64_t dense(const struct level_binding *binding)
 
 uint64_t gate_interval(const struct level_binding *binding, bool contended)
 {
-	bool above = atomic_load(&control_page(binding)->above) != 0;
+	bool above = binding->lowered || atomic_load(&control_page(binding)->above);
 
 	if (contended && above)
 		return dense(binding);
@@ -114,7 +114,7 @@ static bool passes_at_once(const struct level_binding *binding, uint64_t predict
 	const struct weir_control_page *control = control_page(binding);
 
 	return predicted && predicted <= GATE_STARTS_MAX && !load_relaxed(&control->above) &&
-	       !binding_closed(binding);
+	       !binding->lowered && !binding_closed(binding);
 }
 
 launch_path bool gate_pass(struct stream *stream, const struct level_binding *binding,
@@ -122,6 +122,8 @@ launch_path bool gate_pass(struct stream *stream, const struct level_binding *bi
 {
 	uint64_t interval = load_relaxed(&gating_of(stream->client)->interval);
 
+	if (binding->lowered && interval > GATE_INTERVAL_QUIET) /* as the worker last saw it */
+		interval = GATE_INTERVAL_QUIET;
 	if (!due(stream, interval) || goes_first(stream, interval, predicted))
 		return false;
 	store_relaxed(&stream->gone_first, 0);

@@ -1,7 +1,6 @@
 #include "gates/level-change.h"
 
-#include "client/level-binding.h"
-#include "client/stream.h"
+#include "client/stream-level.h"
 #include "gates/demand.h"
 #include "gates/gate.h"
 
@@ -16,7 +15,7 @@
 static struct level_change {
 	struct level_binding *raise;        /* higher level, until gates of the lower are passed */
 	const struct level_binding *former; /* the binding before, for a while; or NULL */
-	uint64_t former_until, settle_at;   /* ns */
+	uint64_t former_until, settle_at, lower_at; /* ns */
 } changes[CLIENTS_MAX];
 
 static bool page_register(struct page *page)
@@ -47,6 +46,62 @@ static bool register_pages(const struct level_binding *binding)
 	return (!binding->wait || page_register(binding->wait)) && page_register(binding->control);
 }
 
+/* Levels that streams were given, but for which the present binding has none of its own. */
+static uint32_t missing(const struct client *client)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	uint32_t levels = binding ? atomic_load(&streams_of(client)->levels) : 0;
+
+	for (unsigned level = 0; binding && level < WEIR_DEMAND_LEVELS; level++) {
+		if (level >= binding->level || binding->lower[level])
+			levels &= ~(1u << level);
+	}
+	return levels;
+}
+
+/* False: the driver takes none of the pages now. */
+static bool register_lower(const struct client *client, const struct level_binding *binding)
+{
+	uint32_t levels = missing(client);
+	bool any = false;
+
+	beside_captures();
+	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++) {
+		if (levels & 1u << level)
+			any |= page_register(binding->below[level]);
+	}
+	return any;
+}
+
+static const struct level_binding *lower(const struct level_binding *binding, unsigned level)
+{
+	struct level_binding *lowered = malloc(sizeof(*lowered));
+
+	if (!lowered)
+		return NULL;
+	*lowered = *binding;
+	memset(lowered->lower, 0, sizeof(lowered->lower));
+	lowered->level = (uint8_t)level;
+	lowered->wait = binding->below[level];
+	lowered->lowered = true;
+	lowered->own = 1ull << binding->bit % 64;
+	return lowered;
+}
+
+/* Before @binding is published, with the client's context current. A stream without a binding of
+ * its level acts at the client's. */
+static void make_lower(const struct client *client, struct level_binding *binding)
+{
+	uint32_t levels = atomic_load(&streams_of(client)->levels);
+
+	beside_captures();
+	for (unsigned level = 0; level < binding->level; level++) {
+		if (levels & 1u << level && !binding->lower[level] &&
+		    page_register(binding->below[level]))
+			binding->lower[level] = lower(binding, level);
+	}
+}
+
 /* For a while demand is cleared in the words of the present binding, as far as the next one does
  * not have them, and set again in that one's. */
 static void keep_former(struct client *client, uint64_t now)
@@ -58,6 +113,7 @@ static void keep_former(struct client *client, uint64_t now)
 static void change_to(struct client *client, struct level_binding *next, uint64_t now)
 {
 	keep_former(client, now);
+	make_lower(client, next);
 	demand_move(client, next);
 }
 
@@ -119,6 +175,21 @@ static bool same(const struct level_binding *a, const struct level_binding *b)
 	       memcmp(a->below, b->below, sizeof(a->below)) == 0;
 }
 
+/* Streams were given lower levels: the same binding with these. */
+static void add_lower(struct client *client, uint64_t now)
+{
+	const struct level_binding *binding = atomic_load(&client->binding);
+	struct level_binding *next = NULL;
+
+	changes[client->index].lower_at = now + SETTLE_AGAIN;
+	if (register_lower(client, binding))
+		next = malloc(sizeof(*next));
+	if (!next)
+		return;
+	*next = *binding;
+	change_to(client, next, now);
+}
+
 /* Takes @next. */
 static void adopt(struct client *client, struct level_binding *next, uint64_t time)
 {
@@ -161,9 +232,20 @@ void level_open(struct client *client)
 		binding_exchange(client, binding); /* the worker tries again */
 }
 
+/* A raise publishes its own bindings. */
+static bool lower_due(const struct client *client, uint64_t now)
+{
+	const struct level_change *change = &changes[client->index];
+
+	return !change->raise && now >= change->lower_at && missing(client);
+}
+
 void level_look(struct client *client, struct tick *tick)
 {
-	tick->rebinding = binding_waits(client) || changes[client->index].raise;
+	const struct level_change *change = &changes[client->index];
+
+	tick->binding = streams_binding(client);
+	tick->rebinding = binding_waits(client) || change->raise || lower_due(client, tick->now);
 }
 
 void level_drive(struct client *client, struct tick *tick)
@@ -180,12 +262,17 @@ void level_drive(struct client *client, struct tick *tick)
 		put_off(client, next, tick->now);
 	if (change->raise && raise_passed(client))
 		change_to(client, take(change->raise), tick->now);
+	if (lower_due(client, tick->now))
+		add_lower(client, tick->now);
 }
 
 void level_work(struct client *client, struct tick *tick)
 {
 	struct level_change *change = &changes[client->index];
+	const struct level_binding *binding = streams_binding(client);
 
+	if (binding)
+		tick->binding = binding;
 	if (change->former) {
 		demand_scrub(client, change->former);
 		if (tick->now > change->former_until)

@@ -2,7 +2,7 @@
  * around the driver's call. Once the stream is known neither of them allocates, locks, or makes a
  * system call. Between them a plain launch may be made in a form that can leave (launch_formed()).
  */
-#include "client/stream.h"
+#include "client/stream-level.h"
 #include "gates/demand.h"
 #include "gates/expect.h"
 #include "gates/gate.h"
@@ -159,10 +159,12 @@ launch_path static void launch_begin(struct launch *launch, CUstream handle, boo
 	if (launch->slot)
 		preempt_slot_lock(launch->slot);
 	uint64_t begun = atomic_fetch_add(&stream->begun, 1) + 1;
-	launch->binding = binding = binding_now(stream->client, binding);
+	launch->binding = binding = stream_binding(stream, binding_now(stream->client, binding));
 	if (!kernel_mean(kernel))
 		stream_unknown(stream, begun);
 	demand_raise(stream->client, binding, predicted);
+	if (binding->lowered)
+		demand_lower(stream->client, binding->level);
 	bool starts = load_relaxed(&stream->completed) + 1 == begun;
 	bool closed = gate_pass(stream, binding, predicted, starts);
 	bool samples = may_be_sampled(kind, binding);

@@ -1,5 +1,6 @@
 #include "launch/learn.h"
 
+#include "client/stream-level.h"
 #include "gates/gate.h"
 #include "gates/start.h"
 #include "measure/kernel.h"
@@ -133,7 +134,7 @@ void learn_look(struct client *client, struct tick *tick)
 
 void learn_drive(struct client *client, struct tick *tick)
 {
-	const struct level_binding *binding = atomic_load(&client->binding);
+	const struct level_binding *binding = streams_binding(client);
 	/* The program's own driver calls may delay ours for as long as gates are closed. */
 	bool held = binding && (binding_closed(binding) ||
 				(binding_contended(binding) && tick->unattended > UNSEEN));

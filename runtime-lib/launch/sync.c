@@ -41,6 +41,7 @@ FINISHES_STREAM(cuStreamQuery_ptsz, true)
 /* Of a whole context. The worker sees to streams beyond the first few. */
 struct finish_all {
 	struct client *client;
+	unsigned gone_level;
 	size_t n;
 	struct finish streams[64];
 };
@@ -51,6 +52,7 @@ static void finish_all_begin(struct finish_all *all, CUcontext context)
 	all->client = context ? client_find(context) : NULL;
 	if (!all->client)
 		return;
+	all->gone_level = atomic_load(&streams_of(all->client)->gone_level);
 	stream_for_each (s, all->client) {
 		if (stream_outstanding(s) && all->n < countof(all->streams))
 			all->streams[all->n++] = (struct finish){s, stream_progress(s)};
@@ -64,6 +66,9 @@ static CUresult finish_all_end(const struct finish_all *all, CUresult result)
 		return result;
 	for (size_t i = 0; i < all->n; i++)
 		stream_completed(all->streams[i].stream, &all->streams[i].progress);
+	unsigned gone_level = all->gone_level;
+	atomic_compare_exchange_strong(&streams_of(all->client)->gone_level, &gone_level,
+				       STREAM_LEVEL_OWN);
 	demand_settle(all->client);
 	return result;
 }

@@ -1,9 +1,8 @@
 #include "preempt/function.h"
 
-#include "client/level-binding.h"
 #include "client/link.h"
 #include "client/request.h"
-#include "client/stream.h"
+#include "client/stream-level.h"
 #include "client/worker.h"
 #include "measure/kernel.h"
 #include "preempt/code.h"
@@ -118,7 +117,7 @@ void function_want(struct function *function)
  * a kernel may wait for something that the program has yet to do. Never while a gate is closed. */
 static bool can_load(struct client *client)
 {
-	const struct level_binding *binding = atomic_load(&client->binding);
+	const struct level_binding *binding = streams_binding(client);
 	struct load_wait *wait = &load_waits[client->index];
 	uint64_t now = client_now(), completed = 0;
 	bool idle = true, will_end = true;

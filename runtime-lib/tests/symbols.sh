@@ -31,7 +31,7 @@ glibc_is_old() { # LIBRARY
     [ -z "$young" ]
 }
 
-check "libweir exports the functions of the driver, ioctl, and weir.h" exports libweir "$B/gen/driver-symbols.txt" ioctl weir_available weir_expect
+check "libweir exports the functions of the driver, ioctl, and weir.h" exports libweir "$B/gen/driver-symbols.txt" ioctl weir_available weir_expect weir_set_priority
 check "no declaration of cuda.h is missing" none_missing
 check "libweir-nvml exports the functions of NVML and no others" exports libweir-nvml "$B/gen/nvml-symbols.txt"
 check "no declaration of nvml.h is missing" has_all_of_nvml

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/base.h>
+#include <weir/weir.h>
 
 #define DATA_BYTES (STREAM_WORDS * sizeof(uint32_t))
 
@@ -225,6 +226,15 @@ void run_check(struct run *run)
 	kit_forget_host_calls(&run->kit);
 }
 
+/* Order does not depend on levels. Errors are fine: no Weir, or the stream cannot be raised now. */
+static void operation_level(struct run *run, struct checked_stream *checked)
+{
+	CUstream stream =
+		checked->kind == STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : checked->stream;
+
+	weir_set_priority(stream, (int)random_below(&run->kit.random, 4) - 1);
+}
+
 static void operation_check_all(struct run *run, struct checked_stream *checked)
 {
 	(void)checked;
@@ -245,6 +255,7 @@ const struct operation operations[] = {
 	{"graph-forked", 3, operation_graph_forked, false, true},
 	{"graph-by-hand", 4, operation_graph_by_hand, false, false},
 	{"new-stream", 2, operation_new_stream, true, false},
+	{"level", 4, operation_level, false, false},
 	{"synchronize", 6, operation_synchronize, false, false},
 	{"check-all", 1, operation_check_all, false, false},
 };

@@ -18,9 +18,18 @@ struct CUstream_st; /* CUstream, cudaStream_t */
 
 #define WEIR_EXPECT_MAX_US 1000u
 
+enum {
+	WEIR_LEVEL_OWN = -1, /* what the agent gave to the process */
+	WEIR_LEVEL_LOW = 0,
+	WEIR_LEVEL_NORMAL = 1,
+	WEIR_LEVEL_HIGH = 2,
+	WEIR_LEVEL_CRITICAL = 3,
+};
+
 #ifdef WEIR_LIBRARY /* libweir.so itself */
 int weir_available(void);
 int weir_expect(unsigned within_us);
+int weir_set_priority(struct CUstream_st *stream, int level);
 #else
 #include <dlfcn.h>
 
@@ -32,7 +41,7 @@ static inline weir_function_ weir_find_(weir_function_ *found, const char *name)
 	weir_function_ function = __atomic_load_n(found, __ATOMIC_RELAXED);
 
 	if (!function) {
-		void *address = dlsym(RTLD_DEFAULT, name);
+		void *address = dlsym((void *)0, name); /* RTLD_DEFAULT needs _GNU_SOURCE */
 		__builtin_memcpy(&function, &address, sizeof(function));
 		__atomic_store_n(found, function, __ATOMIC_RELAXED);
 	}
@@ -61,6 +70,27 @@ static inline int weir_expect(unsigned within_us)
 	weir_function_ function = weir_find_(&found, "weir_expect");
 
 	return function ? ((int (*)(unsigned))function)(within_us) : -ENOSYS;
+}
+
+/* What is launched in the stream from now on, or from some ms later on, acts at @level: it makes
+ * way for clients above that level, and while it is at work no work of this context preempts
+ * clients of that level or above. NULL is the legacy default stream. The call sets the context up
+ * as its first launch would, which may take up to 1 s. Where the agent gives the process a lower
+ * level later, that counts.
+ *
+ * No thread may launch in the stream meanwhile. A stream can always be lowered. It can be raised
+ * when all that was launched in it is known to have ended: best after it was synchronized. Graphs
+ * act at the level of the stream in which they are launched.
+ *
+ * -EINVAL: no such level. -EPERM: above the level that the agent gave to the process. -EBUSY: work
+ * is outstanding in the stream that is to be raised. -ENOSYS: no Weir. -EAGAIN: the context cannot
+ * be governed. */
+static inline int weir_set_priority(struct CUstream_st *stream, int level)
+{
+	static weir_function_ found;
+	weir_function_ function = weir_find_(&found, "weir_set_priority");
+
+	return function ? ((int (*)(struct CUstream_st *, int))function)(stream, level) : -ENOSYS;
 }
 #endif
 
