@@ -163,6 +163,8 @@ unsigned share_control(struct share_control *control, struct share_client *clien
 	bool slept = window > 2 * SHARE_WINDOWS * SHARE_WINDOW_NS;
 	if (!sums.n_silent && (!slept || sums.n_worked == 1))
 		judge(clients, window, &sums);
+	for (struct share_client *client = clients; client; client = client->next)
+		client->idle = !client->worked && !client->got;
 	begin(control, clients, now);
 	return sums.n_worked;
 }

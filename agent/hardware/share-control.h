@@ -33,6 +33,7 @@ struct share_client {
 	struct share_client *next; /* of the same level; the caller makes the list for each call */
 	uint64_t weight;
 	bool apart; /* it has no full use of its slices for other reasons */
+	bool idle;  /* it had no work in the last window */
 
 	uint32_t factor; /* SHARE_ONE: 1; 0: new */
 	/* Counters of the status page, in ns, when they were read last. */

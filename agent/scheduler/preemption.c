@@ -47,7 +47,8 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		if (other->level != level)
 			continue;
 		in_server += has_server(other) ? weight_of(other) : 0;
-		if (!has_channels(other) || (other != own && takes_turns(gpu, level)))
+		if (!has_channels(other) ||
+		    (other != own && (takes_turns(gpu, level) || other->share.idle)))
 			continue;
 		rank.n++;
 		rank.weights += weight_of(other);

@@ -39,7 +39,7 @@ void slice_shares_refresh(struct gpu *gpu)
 	gpu->sliced_level = level;
 	gpu->share = (struct gpu_share){0};
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
-		client->share.known = false;
+		client->share.known = client->share.idle = false;
 		/* What ran meanwhile was nobody's turn. */
 		client->charge = (struct charge_state){0};
 	}
@@ -63,6 +63,14 @@ static struct share_client *list_clients(struct gpu *gpu)
 	return list;
 }
 
+/* Whoever has got work since the window began is not idle. */
+static void notice_work(struct gpu *gpu)
+{
+	for (struct client *client = gpu->clients; client; client = client->gpu_next)
+		if (atomic_load(&client->pages.status->outstanding))
+			client->share.idle = false;
+}
+
 uint64_t slice_shares_look(struct gpu *gpu, uint64_t now)
 {
 	struct gpu_share *share = &gpu->share;
@@ -72,8 +80,10 @@ uint64_t slice_shares_look(struct gpu *gpu, uint64_t now)
 	if (now < share->due)
 		return share->due;
 	unsigned n = share_control(&share->control, list_clients(gpu), now);
-	if (n != UINT_MAX)
+	if (n != UINT_MAX) {
+		notice_work(gpu);
 		preemption_set_slices(gpu);
+	}
 	share->sleeps = n < 2 && !share->woken;
 	share->woken = false;
 	share->due = now + SHARE_WINDOW_NS;

@@ -338,6 +338,32 @@ static void test_slices(void **state)
 	assert_true(world.gpu.sliced);
 }
 
+/* A client without work, however much it weighs, does not make the slices of the others short. */
+static void test_idle_client(void **state)
+{
+	(void)state;
+	scheduler_set_policy(&world.scheduler, policy_find("levels"));
+	for (unsigned i = 0; i < 3; i++)
+		come_with(i, 1, 0);
+	world.tenants[2].share = 100;
+	change();
+	for (unsigned i = 0; i < 2; i++)
+		work(i, 50 * MS);
+	look_after(MS);
+	for (unsigned i = 0; i < 3; i++) {
+		work_on(0, 120 * MS, SHARE_WINDOW_NS);
+		work_on(1, 120 * MS, SHARE_WINDOW_NS);
+		look_after(SHARE_WINDOW_NS);
+	}
+	assert_int_equal(world.clients[0].channels.slice, 5000);
+	assert_int_equal(world.clients[1].channels.slice, 5000);
+	/* It gets some. */
+	work(2, 50 * MS);
+	look_after(SHARE_WINDOW_NS);
+	assert_in_range(world.clients[2].channels.slice, 3 * world.clients[0].channels.slice,
+			4 * world.clients[0].channels.slice);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -351,6 +377,7 @@ int main(void)
 		LIMIT_TEST(test_without_the_hardware),
 		LIMIT_TEST(test_hold_and_limit),
 		LIMIT_TEST(test_slices),
+		LIMIT_TEST(test_idle_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

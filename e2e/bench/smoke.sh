@@ -56,7 +56,7 @@ all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
 all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
-all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf latency-objectives \
-    servers-batch queue-dynamic prediction-error speculative-demand hidden-switch
+all sched shares-ffs shares-wfq shares-closed compute-limit simulator-accuracy pairs-priority pairs-hpf triplets-hpf \
+    latency-objectives servers-batch queue-dynamic prediction-error speculative-demand hidden-switch
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
 exit "$failed"

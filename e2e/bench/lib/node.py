@@ -26,6 +26,7 @@ class Tenant:
     level: str
     share: int = 0  # 0: the agent's default
     slo: str = ""
+    limit: int = 0  # of compute, per cent; 0: none
 
 
 class Failure(RuntimeError):
@@ -312,6 +313,7 @@ class Node:
     def rule(self, tenant):
         more = f"      share: {tenant.share}\n" if tenant.share else ""
         more += f"      latencySlo: {tenant.slo}\n" if tenant.slo else ""
+        more += f"      computeLimit: {tenant.limit}\n" if tenant.limit else ""
         return f"    - {self.identities.rule(tenant.name)}\n      level: {tenant.level}\n{more}"
 
     @property
@@ -348,6 +350,11 @@ class Node:
                 log = (self.folder / "agent.log").read_text().strip().splitlines()
                 raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
             time.sleep(0.05)
+
+    def change_tenants(self, changes):
+        """Gives tenants other fields, by name. An agent that runs reads the configuration, which this returns, at once."""
+        self.tenants = [dataclasses.replace(tenant, **changes.get(tenant.name, {})) for tenant in self.tenants]
+        return self.config
 
     def renew_agent(self):
         """Starts an agent with an empty cache of compiled kernels."""

@@ -1,0 +1,119 @@
+"""A client may have 10, 30 or 70 % of the GPU's time: products of matrices, training steps, replays of a graph, and a
+kernel of PTX. Nobody else wants the GPU; then a client of the same level does, and then one above."""
+
+import loops
+from node import Failure, Tenant
+from report import at_least, at_most
+
+SHOWS = "a compute limit holds in each second, for closed kernels and graphs too, and disturbs nobody"
+PAPER = ""
+BOUNDS = {
+    "off the limit, worst second": at_most(2, " points"),
+    "a client beside one of 30 %": at_least(67),
+    "HIGH beside one of 30 %, against no limit": at_most(1.05),
+}
+BASELINES = ("the same without a limit", "HIGH beside it without a limit")
+NEEDS = ("gpu", "pytorch", "root")
+SIMULATED = True
+TENANTS = (Tenant("limited", "low"), Tenant("unlimited", "low"))
+
+WORKLOADS = ("mm", "train", "graph", "ptx")
+LIMITS = (10, 30, 70)
+SETTLE, SECONDS = 0.6, 2  # before the seconds that count, and these
+ALONE = 1.2
+REQUESTS, HIGH_SECONDS = 150, 4  # of HIGH; and how long the limited client runs meanwhile
+
+
+class Limits:
+    def __init__(self, bench):
+        self.bench, self.node = bench, bench.node
+        self.workloads = WORKLOADS if not self.node.simulated else ("filler",)
+        self.start_agent()
+        self.limited = loops.loop_of(bench, "limited", self.workloads)
+        self.other = loops.loop_of(bench, "unlimited", self.workloads[:1])
+        self.busy, self.alone = {}, {}
+
+    def set(self, percent):
+        self.node.change_tenants({"limited": {"limit": percent}})
+        if not self.took_effect(percent):  # the agent did not see the file
+            self.node.stop_agent()
+            self.start_agent()
+            if not self.took_effect(percent):
+                raise Failure(f"the agent does not limit the client to {percent} %")
+
+    def took_effect(self, percent):
+        return loops.wait_known(self.bench, [self.limited], lambda known: known.get("computeLimit", 0) == percent)
+
+    def start_agent(self):
+        self.node.stop_agent()
+        self.node.scheduling = "policy: wfq\n"  # one that weirctl sets ends when the configuration changes
+        self.node.ensure_agent()
+
+    def measure_alone(self):
+        for workload in self.workloads:
+            self.busy[workload] = self.limited.busy_ms(workload)
+            progress, begin, end = loops.together([(self.limited, workload)], ALONE)
+            self.alone[workload] = progress[0].rate(begin, end)
+            used = self.alone[workload] * self.busy[workload] / 10
+            self.bench.report.add(f"{workload}, no limit", f"{used:.1f} % used", baselines=f"{self.alone[workload]:.1f} it/s")
+
+    def run(self, workload, percent):
+        progress, begin, _ = loops.together([(self.limited, workload)], SETTLE + SECONDS + 0.1)
+        rates = progress[0].windows(begin + SETTLE, SECONDS)
+        used = [rate * self.busy[workload] / 10 for rate in rates]
+        off = max(abs(each - percent) for each in used)
+        by_rate = 100 * sum(rates) / len(rates) / self.alone[workload]
+        text = f"seconds: {' '.join(f'{each:.2f}' for each in used)} %; {by_rate:.1f} % of the rate without"
+        self.bench.report.judge(f"{workload} at {percent} %, worst second", off, BOUNDS["off the limit, worst second"], text)
+
+    def beside(self):
+        """What the other one has of its rate alone, beside the limited one."""
+        workload = self.workloads[0]
+        progress, begin, end = loops.together([(self.limited, workload), (self.other, workload)], SETTLE + SECONDS + 0.1)
+        return 100 * progress[1].rate(begin + SETTLE, end) / self.alone[workload], progress[0].rate(begin + SETTLE, end)
+
+    def high(self):
+        self.limited.begin(self.workloads[0], HIGH_SECONDS if not self.node.simulated else 0.1)
+        argv = self.bench.burst_argv(REQUESTS if not self.node.simulated else 10, HIGH_SECONDS)
+        result = self.node.start("high", argv, "high", True).result()
+        self.limited.end(120)
+        return result
+
+
+def run(bench):
+    bench.node.stop_mps()
+    limits = Limits(bench)
+    try:
+        for loop in (limits.limited, limits.other):
+            loop.wait_ready()
+        measure(bench, limits)
+    finally:
+        bench.node.change_tenants({"limited": {"limit": 0}})
+        for loop in (limits.limited, limits.other):
+            loop.client.kill()
+        bench.node.scheduling = ""
+        bench.node.stop_agent()
+
+
+def measure(bench, limits):
+    if not loops.wait_known(bench, [limits.limited], lambda known: known["hardwarePreemption"]):
+        bench.report.holds("the client has hardware preemption", False, "no")
+        return
+    limits.measure_alone()
+    part, _ = limits.beside()
+    high = limits.high()
+    for percent in LIMITS if not bench.node.simulated else (30,):
+        limits.set(percent)
+        for workload in limits.workloads:
+            limits.run(workload, percent)
+        by = loops.known(bench, limits.limited).get("computeLimitBy", "nothing")
+        bench.report.holds(f"what upholds {percent} %", by == "hardware", by)
+        if percent != 30:
+            continue
+        limited_part, rate = limits.beside()
+        text = f"{part:.1f} % beside one without a limit; that has {rate:.1f} it/s"
+        bench.report.judge("a client beside one of 30 %", limited_part, BOUNDS["a client beside one of 30 %"], text)
+        limited_high = limits.high()
+        bound = BOUNDS["HIGH beside one of 30 %, against no limit"]
+        text = f"{limited_high['median']:.0f} us; {high['median']:.0f} us"
+        bench.report.judge("HIGH beside one of 30 %, median", limited_high["median"] / high["median"], bound, text)

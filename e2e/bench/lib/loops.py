@@ -1,0 +1,131 @@
+"""Clients that queue work without end, on command, and what they got in each second: PyTorch (programs/low.py), or filler
+on the simulated GPU."""
+
+import bisect
+import subprocess
+import threading
+import time
+
+from node import Failure
+
+POLL = 0.02  # seconds, on the simulated GPU
+
+
+class Progress:
+    """Steps that were done at each time of a run."""
+
+    def __init__(self, points):
+        self.times, self.steps = zip(*points)
+
+    def at(self, when):
+        i = bisect.bisect_right(self.times, when)
+        if i == 0 or i == len(self.times):
+            return self.steps[min(i, len(self.steps) - 1)]
+        before, after = self.times[i - 1], self.times[i]
+        part = (when - before) / (after - before)
+        return self.steps[i - 1] + part * (self.steps[i] - self.steps[i - 1])
+
+    def windows(self, begin, n, seconds=1.0):
+        """Steps a second in each of @n windows from @begin on."""
+        at = [self.at(begin + i * seconds) for i in range(n + 1)]
+        return [(after - before) / seconds for before, after in zip(at, at[1:])]
+
+    def rate(self, begin, end):
+        return (self.at(end) - self.at(begin)) / (end - begin)
+
+
+class TorchLoop:
+    def __init__(self, bench, tenant, workloads, weir=True):
+        argv = [*bench.low_argv(",".join(workloads)), "--turns", "--queued"]
+        self.client = bench.node.start(f"loop-{tenant}", argv, tenant, weir, stdin=subprocess.PIPE)
+        self.workload = ""
+
+    def wait_ready(self):
+        self.client.wait_ready()
+
+    def begin(self, workload, seconds):
+        self.workload = workload
+        self.client.tell(workload, seconds)
+
+    def end(self, timeout=60):
+        result = self.client.answer(timeout)[self.workload]
+        n, windows = result["steps"], result["windows"]
+        if not windows:
+            raise Failure(f"{self.client.name}: no {self.workload} in its time")
+        return Progress([(windows[0][0], 0)] + [(end, n * (i + 1)) for i, (_, end) in enumerate(windows)])
+
+    def busy_ms(self, workload):
+        """GPU time of a step."""
+        self.client.tell(workload, "busy")
+        return self.client.answer(60)[workload]
+
+    def leave(self):
+        self.client.leave()
+
+
+class FillerLoop:
+    """Runs all the time; a run is what it did meanwhile, as the agent says. @workloads are all the same."""
+
+    def __init__(self, bench, tenant, workloads, weir=True):
+        self.node, self.poller, self.points = bench.node, None, []
+        self.client = bench.node.start(f"loop-{tenant}", [bench.node.program("filler"), "--depth", "4"], tenant, True)
+
+    def wait_ready(self):
+        self.client.wait_ready()
+
+    def begin(self, workload, seconds):
+        self.points = []
+        self.poller = threading.Thread(target=self.poll, args=(time.monotonic() + seconds,))
+        self.poller.start()
+
+    def launches(self):
+        known = {client["pid"]: client for client in self.node.status()}
+        return known[self.client.process.pid]["launches"]
+
+    def poll(self, end):
+        while time.monotonic() < end or len(self.points) < 2:
+            self.points.append((time.monotonic(), self.launches()))
+            time.sleep(POLL)
+
+    def end(self, timeout=60):
+        self.poller.join(timeout)
+        if len(self.points) < 2:
+            raise Failure(f"{self.client.name}: the agent does not say what it did")
+        return Progress(self.points)
+
+    def busy_ms(self, workload):
+        self.begin(workload, 0.5)
+        progress = self.end()
+        return 1e3 / max(1e-3, progress.rate(progress.times[0], progress.times[-1]))
+
+    def leave(self):
+        self.client.stop()
+        self.client.wait_end(60)
+
+
+def loop_of(bench, tenant, workloads, weir=True):
+    return (FillerLoop if bench.node.simulated else TorchLoop)(bench, tenant, workloads, weir)
+
+
+def known(bench, loop):
+    """The agent's status of a loop's client; an empty dict: it does not know it yet."""
+    return next((c for c in bench.node.status() if c["pid"] == loop.client.process.pid), {})
+
+
+def wait_known(bench, loops, check=lambda known: True, timeout=15):
+    """Waits until the agent says of each loop what @check wants. False: it does not."""
+    end = time.monotonic() + timeout
+    while not all(status and check(status) for status in (known(bench, loop) for loop in loops)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def together(runs, seconds):
+    """Runs (loop, workload) at the same time. Returns their progress, and from when to when all of them ran."""
+    for loop, workload in runs:
+        loop.begin(workload, seconds)
+    begin = time.monotonic()
+    progress = [loop.end() for loop, _ in runs]
+    return progress, max(begin, *(p.times[0] for p in progress)), min(begin + seconds, *(p.times[-1] for p in progress))
