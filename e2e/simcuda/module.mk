@@ -3,4 +3,4 @@ include e2e/simcuda/ptx/ptx.mk
 
 # A stand-in for NVIDIA's MPS daemon; nothing but tests start it.
 PROGRAMS += sim-mps-control
-sim-mps-control_SRC := e2e/simcuda/machine/mps-control.c
+sim-mps-control_SRC := $(addprefix e2e/simcuda/machine/,mps-control.c mps-server.c) $(SIM_MACHINE_SRC)

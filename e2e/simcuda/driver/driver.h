@@ -215,7 +215,9 @@ CUstreamCaptureMode *thread_capture_mode(void);
 /* core/channels.c: the channel groups of a new context, and their end. */
 void channels_new(struct context *ctx);
 void channels_free(struct context *ctx);
-void channels_trap(void); /* takes back the signal SIGSYS if somebody took it */
+void channels_forked(void);
+const char *mps_folder(void); /* where the pipes of the MPS daemon would be */
+void channels_trap(void);     /* takes back the signal SIGSYS if somebody took it */
 
 /* stream/stream.c */
 CUresult stream_get(struct stream **out, CUstream handle);

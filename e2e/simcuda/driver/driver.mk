@@ -3,7 +3,7 @@ SIMCUDA     := $(B)/simcuda/libcuda.so.1
 SIMNVML     := $(B)/simcuda/libnvidia-ml.so.1
 SIMCUDA_GEN := $(addprefix $(GEN)/simcuda/,names.inc errors.inc stubs.inc)
 
-SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue group rm trap lock open)
+SIM_MACHINE_SRC := $(patsubst %,e2e/simcuda/machine/%.c,queue group server rm rm-client trap lock open visible)
 
 SHARED += simcuda.so
 simcuda.so_SRC := $(wildcard $(addprefix e2e/simcuda/driver/,core/*.c memory/*.c stream/*.c code/*.c graph/*.c)) $(SIM_MACHINE_SRC)
@@ -35,7 +35,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 	$(Q)cp $< $@.new && mv -f $@.new $@
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
-DRIVER_TESTS := $(addprefix test-driver-,stream order dependent graph memory code machine channels)
+DRIVER_TESTS := $(addprefix test-driver-,stream order dependent graph memory code machine channels mps)
 UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
@@ -45,7 +45,12 @@ $1_LIBS     := -lcmocka -l:liblz4.a -l:libzstd.a
 $$(B)/tests/$1: $$(SIMCUDA)
 endef
 $(B)/tests/test-driver-machine $(B)/tests/test-driver-channels: $(SIMNVML)
+$(B)/tests/test-driver-mps: | $(B)/bin/sim-mps-control $(B)/lib/simwatch.so
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
+
+# For tests: preloaded into the server of MPS.
+SHARED += simwatch.so
+simwatch.so_SRC := e2e/simcuda/tests/rm-watch.c
 
 # It looks inside.
 UNIT_TESTS += test-machine-lock

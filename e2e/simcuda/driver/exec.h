@@ -136,6 +136,8 @@ void blocks_init(void); /* core/blocks.c */
 /* core/pause.c: while the channel group of a context is stopped, its ready ops wait here. */
 bool op_parked(struct op *op);
 void ops_unpark(void); /* those that need not wait are ready again */
+/* Contexts whose MPS server was hit by another client's end are broken. */
+void contexts_check(void);
 bool context_stopped(const struct context *ctx);
 /* Waits until the GPU can work for @ctx. */
 CUresult context_reach(struct context *ctx);

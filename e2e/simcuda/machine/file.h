@@ -15,10 +15,12 @@ struct shared_group {
 	uint32_t users; /* contexts */
 	uint32_t named; /* an object of the resource manager names it */
 	uint32_t leader, gpu;
-	uint32_t queued; /* kernels with unstarted blocks */
-	uint32_t blocks; /* started, not ended */
-	uint32_t placed; /* those on a slot */
+	uint32_t queued;        /* kernels with unstarted blocks */
+	uint32_t blocks;        /* started, not ended */
+	uint32_t placed;        /* those on a slot */
+	uint32_t faults_before; /* of the leader, when this group joined */
 	/* Of a leader: */
+	_Atomic uint32_t faults;  /* hits of all members; at least 1 while it lives */
 	_Atomic uint32_t stopped; /* a futex */
 	uint64_t slice;           /* nanoseconds */
 };
@@ -41,7 +43,8 @@ struct shared_process {
 	uint32_t touched;            /* bit g: has a context on GPU g */
 	uint64_t memory[MACHINE_GPUS];
 	struct shared_group groups[MACHINE_GROUPS];
-	uint32_t objects; /* entries of its row that may be in use */
+	uint64_t pipes_device, pipes_inode; /* of a server of MPS */
+	uint32_t objects;                   /* entries of its row that may be in use */
 };
 
 struct shared_kernel {
@@ -118,6 +121,9 @@ void shared_ran(const struct machine *m, uint32_t gpu, uint32_t leader);
 void shared_schedule(struct machine *m, uint32_t gpu);
 /* Nanoseconds until shared_schedule() may have something to do. */
 uint64_t shared_wait_ns(const struct machine *m, uint32_t gpu);
+/* Blocks of process @index are gone in mid-kernel: what it shares with others is broken. */
+void shared_break(struct shared *s, uint32_t index);
+void shared_reap(struct machine *m);
 /* Blocks of @leader on slots. */
 uint32_t shared_placed(const struct shared *s, uint32_t leader);
 /* A new group of process @index; MACHINE_GROUPS: there are too many. */

@@ -149,6 +149,8 @@ uint32_t shared_group_new(struct shared *s, uint32_t index, uint32_t gpu)
 	if (i < MACHINE_GROUPS)
 		groups[i] = (struct shared_group){.leader = index * MACHINE_GROUPS + i,
 						  .gpu = gpu,
+						  .faults_before = 1,
+						  .faults = 1,
 						  .slice = DEFAULT_SLICE_NS};
 	return i;
 }

@@ -44,6 +44,7 @@ struct machine_config {
 enum machine_role {
 	MACHINE_COMPUTE = 1,  /* a process with CUDA */
 	MACHINE_OBSERVER = 2, /* NVML: holds no slots and no memory */
+	MACHINE_SERVER = 3,   /* of MPS: has the channel groups of its clients */
 };
 
 struct shared;
@@ -81,6 +82,9 @@ struct machine_place {
 	uint64_t cookie; /* of the kernel */
 };
 
+/* All GPUs, or those that CUDA_VISIBLE_DEVICES names up to the first invalid name, as in CUDA. */
+size_t machine_visible(const struct machine *m, uint32_t gpus[MACHINE_GPUS]);
+
 /* Puts a kernel of @blocks blocks at the end of the queue of @gpu. @cookie comes back from
  * machine_start(). MACHINE_FULL: try again when another kernel is finished. */
 int machine_push(struct machine *m, uint32_t gpu, uint32_t group, uint64_t cookie, uint64_t blocks,
@@ -112,6 +116,18 @@ void machine_group_free(struct machine *m, uint32_t group);
 bool machine_stopped(const struct machine *m, uint32_t group);
 /* Waits a bounded time while it is stopped. */
 void machine_await(struct machine *m, uint32_t group);
+
+/* A server of MPS names the folder of its pipes, by device and inode; its clients find its groups
+ * so. Otherwise as machine_group_new(). MACHINE_GROUPS: there is no such server. */
+void machine_server_open(struct machine *m, uint64_t device, uint64_t inode);
+uint32_t machine_server_join(struct machine *m, uint32_t gpu, uint64_t device, uint64_t inode);
+/* How often a client's end in mid-kernel, or its fault, has hit all clients of this server. Looks
+ * for the dead, too. */
+uint32_t machine_server_faults(struct machine *m);
+/* The context of @group is hit. */
+bool machine_hit(const struct machine *m, uint32_t group);
+/* A fault of @group's context hits the others of its server. */
+void machine_hit_others(struct machine *m, uint32_t group);
 
 /* The resource manager, rm.c. A call on descriptor @fd of the control device: 0 or a negative
  * errno; the status is in the structure that @argument points to, in this process. */

@@ -1,18 +1,22 @@
 /* A stand-in for nvidia-cuda-mps-control, for tests: it is started, asked and ended as the real
- * one, and shares no GPU at all.
+ * one.
  *
  *   -f [-multiuser-server]  the daemon, in the foreground; -d: behind us
  *   (nothing)               asks the daemon what its input says: get_server_list, get_server_status
  * PID, get_client_list PID, quit
  *
  * A test makes clients and faults with words that the real one does not have: `sim_enter PID`,
- * `sim_leave PID`, `sim_fault`; `sim_server PID` takes that process for its server. The first
- * client starts a server, a process that only waits. As with the real one, `quit` waits for the
- * last client, and a fault passes when all are gone. Files beside the pipes' folder change that:
+ * `sim_leave PID`, `sim_fault`; `sim_server PID` takes that process for its server. The simulated
+ * libcuda says `sim_client` and stays connected. The first client starts a server, which has the
+ * channel groups of the clients (mps-server.h). As with the real one, `quit` waits for the last
+ * client, and a fault passes when all are gone. Files beside the pipes' folder change that:
  * `sim-single-user`: it knows no -multiuser-server; `sim-stuck`: a fault stays; `sim-mute`: it does
  * not answer. */
+#include "simcuda/machine/mps-server.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,10 +34,13 @@
 
 static struct {
 	pid_t server;
-	int clients[CLIENTS_MAX];
+	int news; /* from the server: a byte for each fault */
+	struct {
+		int pid, fd; /* fd -1: it has no connection */
+	} clients[CLIENTS_MAX];
 	int n;
 	bool faulted, leaving, given; /* the server is the test's process */
-} state;
+} state = {.news = -1};
 
 static const char *pipes(void)
 {
@@ -60,31 +67,67 @@ static struct sockaddr_un address_of(const char *name)
 
 static void start_server(void)
 {
+	char ready;
+	int news[2];
+
+	if (pipe(news) < 0)
+		exit(1);
 	state.server = fork();
 	if (state.server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* The connections belong to the parent. */
-		close_range(3, ~0u, 0);
-		for (;;)
-			pause();
+		dup2(news[1], 3);
+		close_range(4, ~0u, 0);
+		execl("/proc/self/exe", "sim-mps-server", "-server", NULL);
+		_exit(127);
 	}
+	close(news[1]);
+	state.news = news[0];
+	if (read(state.news, &ready, 1) < 1)
+		fprintf(stderr, "the server cannot start\n");
 }
 
-static void enter(int pid)
+/* Takes over @fd. */
+static void enter(int pid, int fd)
 {
 	if (!state.server)
 		start_server();
-	if (state.n < CLIENTS_MAX)
-		state.clients[state.n++] = pid;
+	if (state.n == CLIENTS_MAX) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	state.clients[state.n].pid = pid;
+	state.clients[state.n++].fd = fd;
+}
+
+static void leave_at(int i)
+{
+	if (state.clients[i].fd >= 0)
+		close(state.clients[i].fd);
+	state.clients[i] = state.clients[--state.n];
+	if (state.n == 0 && !wants("stuck"))
+		state.faulted = false;
 }
 
 static void leave(int pid)
 {
-	for (int i = 0; i < state.n; i++)
-		if (state.clients[i] == pid)
-			state.clients[i--] = state.clients[--state.n];
-	if (state.n == 0 && !wants("stuck"))
-		state.faulted = false;
+	for (int i = state.n - 1; i >= 0; i--)
+		if (state.clients[i].pid == pid)
+			leave_at(i);
+}
+
+/* A client of the simulated GPU stays connected. */
+static void enter_connected(FILE *out)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+	int fd = dup(fileno(out));
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return;
+	enter(peer.pid, fd);
+	fprintf(out, "ok\n");
 }
 
 static void answer(FILE *out, const char *line)
@@ -94,7 +137,9 @@ static void answer(FILE *out, const char *line)
 
 	sscanf(line, "%31s %d", word, &pid);
 	if (strcmp(word, "sim_enter") == 0) {
-		enter(pid);
+		enter(pid, -1);
+	} else if (strcmp(word, "sim_client") == 0) {
+		enter_connected(out);
 	} else if (strcmp(word, "sim_leave") == 0) {
 		leave(pid);
 	} else if (strcmp(word, "sim_fault") == 0) {
@@ -111,7 +156,7 @@ static void answer(FILE *out, const char *line)
 		fprintf(out, "%s\n", state.faulted ? "FAULT" : "ACTIVE");
 	} else if (strcmp(word, "get_client_list") == 0 && pid == state.server) {
 		for (int i = 0; i < state.n; i++)
-			fprintf(out, "%d\n", state.clients[i]);
+			fprintf(out, "%d\n", state.clients[i].pid);
 	} else {
 		fprintf(out, "Unknown command \"%s\"\n", word);
 	}
@@ -128,6 +173,37 @@ static void serve_one(int listener)
 	if (read(fd, line, sizeof(line) - 1) > 0)
 		answer(out, line);
 	fclose(out);
+}
+
+static void hear_server(void)
+{
+	char word[64];
+
+	if (read(state.news, word, sizeof(word)) > 0) {
+		state.faulted = state.n > 0;
+		return;
+	}
+	close(state.news); /* it has ended */
+	state.news = -1;
+}
+
+static void serve_next(int listener)
+{
+	struct pollfd wait[2 + CLIENTS_MAX] = {{.fd = listener, .events = POLLIN},
+					       {.fd = state.news, .events = POLLIN}};
+	char word[64];
+
+	for (int i = 0; i < state.n; i++)
+		wait[2 + i] = (struct pollfd){.fd = state.clients[i].fd, .events = POLLIN};
+	if (poll(wait, (nfds_t)(2 + state.n), -1) < 0)
+		return;
+	if (wait[1].revents)
+		hear_server();
+	for (int i = state.n - 1; i >= 0; i--)
+		if (wait[2 + i].revents && read(state.clients[i].fd, word, sizeof(word)) <= 0)
+			leave_at(i);
+	if (wait[0].revents)
+		serve_one(listener);
 }
 
 static void write_pid(void)
@@ -160,7 +236,7 @@ static int serve(bool behind)
 		return 1;
 	write_pid();
 	while (!state.leaving || state.n > 0)
-		serve_one(listener);
+		serve_next(listener);
 	if (state.server && !state.given)
 		kill(state.server, SIGKILL);
 	return 0;
@@ -192,6 +268,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return ask();
+	if (strcmp(argv[1], "-server") == 0)
+		mps_server_run(pipes(), 3);
 	if (argc > 2 && wants("single-user")) {
 		fprintf(stderr, "unknown option %s\n", argv[2]);
 		return 1;

@@ -67,10 +67,12 @@ void shared_forget(struct shared *s, uint32_t index)
 		forget_gpu(&s->gpus[g], index + 1);
 		shared_moved(&s->gpus[g]);
 	}
+	shared_break(s, index);
 	memset(p->memory, 0, sizeof(p->memory));
 	memset(p->groups, 0, sizeof(p->groups));
 	memset(s->objects[index], 0, p->objects * sizeof(s->objects[index][0]));
 	p->objects = 0;
+	p->pipes_device = p->pipes_inode = 0;
 	p->touched = 0;
 	p->role = 0;
 }
@@ -82,7 +84,7 @@ bool shared_dead(const struct machine *m, uint32_t index)
 	return p->role && (p->joined != p->generation || !shared_alive(m, index));
 }
 
-static void reap(struct machine *m)
+void shared_reap(struct machine *m)
 {
 	for (uint32_t i = 0; i < MACHINE_PROCESSES; i++)
 		if (i != m->self && shared_dead(m, i))
@@ -327,7 +329,7 @@ void machine_wait(struct machine *m, uint32_t gpu, uint32_t sequence)
 		return;
 	shared_lock(m);
 	g->reaped_at = shared_now();
-	reap(m);
+	shared_reap(m);
 	shared_unlock(m);
 }
 
@@ -351,7 +353,7 @@ int machine_charge(struct machine *m, uint32_t gpu, uint64_t bytes)
 
 	shared_lock(m);
 	if (bytes > m->config.memory || used(m, gpu) > m->config.memory - bytes)
-		reap(m);
+		shared_reap(m);
 	if (bytes <= m->config.memory && used(m, gpu) <= m->config.memory - bytes) {
 		m->shared->processes[m->self].memory[gpu] += bytes;
 		r = MACHINE_OK;
@@ -374,7 +376,7 @@ uint64_t machine_used(struct machine *m, uint32_t gpu)
 	uint64_t sum;
 
 	shared_lock(m);
-	reap(m);
+	shared_reap(m);
 	sum = used(m, gpu);
 	shared_unlock(m);
 	return sum;
@@ -392,7 +394,7 @@ size_t machine_processes(struct machine *m, uint32_t gpu, struct machine_process
 	size_t n = 0;
 
 	shared_lock(m);
-	reap(m);
+	shared_reap(m);
 	for (uint32_t i = 0; i < MACHINE_PROCESSES; i++) {
 		const struct shared_process *p = &m->shared->processes[i];
 

@@ -1,21 +1,11 @@
 /* Channel groups: what a context asks the resource manager for, groups that are disabled and
  * enabled, from their own process and from others, and time slices. Other processes are this
  * program, started with the name of its task. */
-#include "driver-test.h"
+#include "channels-fixture.h"
 
-#include <errno.h>
 #include <nvml.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
-
-#include "weir/rm.h"
 
 #define NOT_FOUND  0x57u
 #define BAD_CLIENT 0x23u
@@ -30,235 +20,6 @@ static const char count_ptx[] =
 	" mov.u32 %b, %ctaid.x;\n mul.wide.u32 %i, %b, 4;\n add.u64 %a, %a, %i;\n"
 	"AGAIN:\n atom.global.add.u32 %o, [%a], 1;\n ld.volatile.global.u32 %v, [%f];\n"
 	" setp.eq.u32 %p, %v, 0;\n @%p bra AGAIN;\n ret;\n}\n";
-
-/* What a process knows of its context's objects, as a library knows that watches ioctl(). */
-struct seen {
-	uint32_t client, device, subdevice, compute, copy;
-	uint32_t n_channels, n_copy_channels;
-	uint32_t channels[16];
-	uint64_t slice;
-	int fd;
-};
-static struct seen seen;
-
-/* Memory that the processes share. */
-struct board {
-	_Atomic uint32_t ready, go, list[64];
-};
-static struct board *board;
-
-static void see_object(int fd, const struct rm_alloc *p)
-{
-	const struct rm_channel_group_params *group =
-		(const struct rm_channel_group_params *)(uintptr_t)p->params;
-
-	if (p->class == 0x41)
-		seen = (struct seen){.client = p->object, .fd = fd};
-	else if (p->class == 0x80 && p->parent == seen.client)
-		seen.device = p->object;
-	else if (p->class == RM_CLASS_SUBDEVICE && p->parent == seen.device)
-		seen.subdevice = p->object;
-	else if (p->class == RM_CLASS_CHANNEL_GROUP && group->engine == RM_ENGINE_COMPUTE)
-		seen.compute = p->object, seen.n_channels = 0;
-	else if (p->class == RM_CLASS_CHANNEL_GROUP)
-		seen.copy = p->object, seen.n_copy_channels = 0;
-	else if (RM_CLASS_IS_CHANNEL(p->class) && p->parent == seen.copy)
-		seen.n_copy_channels++;
-	else if (RM_CLASS_IS_CHANNEL(p->class) && p->parent == seen.compute)
-		seen.channels[seen.n_channels++ % 16] = p->object;
-}
-
-/* The driver's calls come here: this program defines it before libc. */
-__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, request);
-	void *argument = va_arg(arguments, void *);
-	va_end(arguments);
-	int r = (int)syscall(SYS_ioctl, fd, request, argument);
-	const struct rm_alloc *alloc = argument;
-	const struct rm_control *control = argument;
-	if (request == RM_REQUEST(RM_IOCTL_ALLOC, struct rm_alloc) && !r && !alloc->status)
-		see_object(fd, alloc);
-	if (request == RM_REQUEST(RM_IOCTL_CONTROL, struct rm_control) && !r && !control->status)
-		seen.slice = ((const struct rm_slice *)(uintptr_t)control->params)->us;
-	return r;
-}
-
-static uint32_t command_of_size(const struct seen *s, uint32_t object, uint32_t command,
-				void *params, uint32_t size)
-{
-	struct rm_control p = {.client = s->client,
-			       .object = object,
-			       .command = command,
-			       .params = (uintptr_t)params,
-			       .params_size = size};
-
-	if (syscall(SYS_ioctl, s->fd, RM_REQUEST(RM_IOCTL_CONTROL, struct rm_control), &p) < 0)
-		return 0x10000u + (uint32_t)errno;
-	return p.status;
-}
-#define command(s, object, number, params) \
-	command_of_size(s, object, number, params, sizeof(*(params)))
-
-static uint32_t set_slice(const struct seen *s, uint64_t us)
-{
-	struct rm_slice slice = {us};
-
-	return command(s, s->compute, RM_SET_SLICE, &slice);
-}
-
-static uint32_t disable_channels(const struct seen *s, bool disable)
-{
-	struct rm_disable_channels p = {.disable = disable, .n = s->n_channels};
-
-	for (uint32_t i = 0; i < s->n_channels; i++) {
-		p.clients[i] = s->client;
-		p.channels[i] = s->channels[i];
-	}
-	return command(s, s->subdevice, RM_DISABLE_CHANNELS, &p);
-}
-
-static void disable(const struct seen *s)
-{
-	assert_int_equal(disable_channels(s, true), RM_OK);
-}
-
-static void enable(const struct seen *s)
-{
-	assert_int_equal(disable_channels(s, false), RM_OK);
-}
-
-static void wait_for(_Atomic uint32_t *word, uint32_t value)
-{
-	for (int i = 0; atomic_load(word) < value; i++) {
-		if (i == 120000)
-			fail_msg("nothing happens");
-		usleep(500);
-	}
-}
-
-static void share_board(void)
-{
-	FILE *file = fopen(getenv("TEST_BOARD"), "r+");
-
-	if (!file || ftruncate(fileno(file), sizeof(*board)))
-		abort();
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-	fclose(file);
-}
-
-static void send_seen(int socket, const struct seen *what)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-	struct iovec iov = {(void *)what, sizeof(*what)};
-	struct msghdr message = {.msg_iov = &iov,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control.space)};
-
-	memcpy(CMSG_DATA(&control.header), &what->fd, sizeof(int));
-	if (sendmsg(socket, &message, 0) != sizeof(*what))
-		abort();
-}
-
-static void receive_seen(int socket, struct seen *what)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {what, sizeof(*what)};
-	struct msghdr message = {.msg_iov = &iov,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control.space)};
-
-	if (recvmsg(socket, &message, 0) != sizeof(*what))
-		abort();
-	memcpy(&what->fd, CMSG_DATA(&control.header), sizeof(int));
-}
-
-struct other {
-	pid_t pid;
-	int socket;
-	struct seen seen;
-};
-
-static struct other start(const char *task, const char *folder)
-{
-	struct other other;
-	char number[16];
-	int pair[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	other.pid = fork();
-	if (!other.pid) {
-		close(pair[0]);
-		snprintf(number, sizeof(number), "%d", pair[1]);
-		setenv("WEIR_SIM_DIR", folder, 1);
-		execl("/proc/self/exe", "test-driver-channels", task, number, NULL);
-		_exit(127);
-	}
-	assert_true(other.pid > 0);
-	close(pair[1]);
-	other.socket = pair[0];
-	return other;
-}
-
-static struct other start_client(const char *task, const char *folder)
-{
-	struct other other = start(task, folder);
-
-	receive_seen(other.socket, &other.seen);
-	return other;
-}
-
-static void leave(struct other *other)
-{
-	close(other->socket);
-	if (other->seen.fd > 0)
-		close(other->seen.fd);
-}
-
-static void expect_exit(struct other *other)
-{
-	int status;
-
-	assert_int_equal(waitpid(other->pid, &status, 0), other->pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-	leave(other);
-}
-
-static void kill_hard(struct other *other)
-{
-	kill(other->pid, SIGKILL);
-	waitpid(other->pid, NULL, 0);
-	leave(other);
-}
-
-static void hold_on_board(CUstream s, unsigned blocks)
-{
-	CUdeviceptr flag = pointer_to(&board->go), p = pointer_to(&board->list[0]);
-
-	ok(launch2(fx.hold, blocks, s, &flag, &p));
-}
-
-/* Blocks that need all slots at once. */
-static void use_all_slots(void)
-{
-	unsigned sms = 2;
-	uint32_t zero = 0;
-
-	ok(cuMemcpyHtoD(fx.memory, &zero, sizeof(zero)));
-	ok(launch2(fx.meet, sms, NULL, &fx.memory, &sms));
-	ok(cuCtxSynchronize());
-}
 
 /* The other processes: */
 
@@ -300,7 +61,7 @@ static int other(const char *task, int socket)
 		return 1;
 	setup(NULL);
 	ok(cuMemHostRegister(board, sizeof(*board), CU_MEMHOSTREGISTER_DEVICEMAP));
-	if (!strcmp(task, "hold"))
+	if (!strcmp(task, "hold") || !strcmp(task, "nobody"))
 		hold_on_board(NULL, 2);
 	else if (!strcmp(task, "count"))
 		count_on_board(0);
@@ -311,29 +72,6 @@ static int other(const char *task, int socket)
 	send_seen(socket, &seen);
 	ok(cuCtxSynchronize());
 	return 0;
-}
-
-static char *own_folder(void)
-{
-	return getenv("WEIR_SIM_DIR");
-}
-
-/* In a machine that cannot have device nodes there is nothing to test. */
-static int setup_shared(void **state)
-{
-	setup(state);
-	share_board();
-	memset(board, 0, sizeof(*board));
-	ok(cuMemHostRegister(board, sizeof(*board), CU_MEMHOSTREGISTER_DEVICEMAP));
-	return 0;
-}
-
-/* The test framework takes the signal; the driver takes it back. */
-static void begin(void)
-{
-	if (!seen.client)
-		skip();
-	ok(cuInit(0));
 }
 
 static void test_objects_of_a_context(void **state)
@@ -632,7 +370,9 @@ static void test_without_rights(void **state)
 	assert_int_equal(chmod(own_folder(), 0777), 0);
 	other = start_client("nobody", own_folder());
 	disable(&other.seen);
+	use_all_slots();
 	enable(&other.seen);
+	atomic_store(&board->go, 1);
 	expect_exit(&other);
 	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
 }
@@ -726,20 +466,17 @@ int main(int argc, char **argv)
 		TEST(test_children),
 		TEST(test_slices),
 	};
-	char path[] = "/tmp/weir-board-XXXXXX", sliced[] = "/tmp/weir-sim-XXXXXX";
+	char sliced[] = "/tmp/weir-sim-XXXXXX";
 	int failed;
 
 	if (argc > 2)
 		return other(argv[1], atoi(argv[2]));
-	own_machine("2", "64M");
-	close(mkstemp(path));
-	setenv("TEST_BOARD", path, 1);
 	if (!mkdtemp(sliced))
 		abort();
 	setenv("TEST_SLICED", sliced, 1);
+	make_board();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	unlink(path);
-	remove_machine();
+	remove_board();
 	setenv("WEIR_SIM_DIR", sliced, 1);
 	remove_machine();
 	return failed;

@@ -24,6 +24,11 @@ static void pause_block(void)
 {
 	uint64_t began;
 
+	if (machine_hit(&sim.machine, self.place->group)) {
+		pthread_mutex_lock(&sim.lock);
+		contexts_check();
+		pthread_mutex_unlock(&sim.lock);
+	}
 	if (machine_may_run(&sim.machine, self.place))
 		return;
 	began = time_now();
@@ -210,6 +215,8 @@ static void use_slot(struct device *d, struct machine_place *place)
 		r = run_block(&running, block, place);
 		pthread_mutex_lock(&sim.lock);
 
+		if (r && r != -EINTR)
+			machine_hit_others(&sim.machine, op->work.ctx->group);
 		if (r && !op->work.ctx->dying)
 			context_fault(op->work.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		op->kernel.running--;
@@ -236,6 +243,7 @@ static void lead(struct device *d)
 	machine_wait(&sim.machine, d->gpu, sequence);
 	pthread_mutex_lock(&sim.lock);
 	d->blocks.leader = false;
+	contexts_check();
 }
 
 static void *block_thread(void *data)

@@ -1,109 +1,63 @@
-/* What a context asks the kernel driver for: a channel group for compute, and one for a copy
- * engine, by the same calls as the real libcuda. They go to whoever defines ioctl() first in the
- * process. If the resource manager cannot be had here, the context has a group without a name. */
+/* The channel groups of a context: one for compute, and one for a copy engine. If the resource
+ * manager cannot be had here, the context has a group without a name. Under MPS the server has the
+ * compute group, and all its clients belong to it. */
 #include "simcuda/driver/exec.h"
 
-#include <signal.h>
-#include <sys/ioctl.h>
+#include "simcuda/machine/rm-client.h"
 
-#include "weir/rm.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#define CLASS_CLIENT  0x41u
-#define CLASS_DEVICE  0x80u
-#define CLASS_CHANNEL 0xc86fu /* as a Hopper's */
-#define ENGINE_COPY   11u
-#define CHANNELS      8
-#define SLICE_US      2048u
+static struct rm_client rm = RM_CLIENT_INIT;
 
+/* The connection to the daemon says that this client lives. */
 static struct {
+	bool tried;
 	int fd;
-	bool opened;
-	uint32_t client, last;
-	uint32_t devices[MACHINE_GPUS], subdevices[MACHINE_GPUS];
-} rm = {.fd = -1, .last = 0x5c000000};
+	uint64_t device, inode; /* of the pipe directory */
+} mps = {.fd = -1};
 
-/* Also on threads that block every signal. */
-static bool call(unsigned long request, void *p)
+const char *mps_folder(void)
 {
-	sigset_t traps, before;
-	bool done;
+	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 
-	if (!machine_rm_trap(&sim.machine, false))
+	return folder ? folder : "/tmp/nvidia-mps";
+}
+
+/* Whoever answers has started a server. A plain file named `control` is a daemon that only shows.
+ */
+static bool mps_enter(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat st;
+	char answer;
+
+	if (mps.tried)
+		return mps.fd >= 0;
+	mps.tried = true;
+	if (stat(mps_folder(), &st) < 0 ||
+	    (size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/control",
+			     mps_folder()) >= sizeof(address.sun_path))
 		return false;
-	sigemptyset(&traps);
-	sigaddset(&traps, SIGSYS);
-	pthread_sigmask(SIG_UNBLOCK, &traps, &before);
-	done = ioctl(rm.fd, request, p) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return done;
+	mps.device = st.st_dev;
+	mps.inode = st.st_ino;
+	cleanup(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    send(fd, "sim_client\n", 11, MSG_NOSIGNAL) == 11 && read(fd, &answer, 1) == 1)
+		mps.fd = take_fd(fd);
+	return mps.fd >= 0;
 }
 
-/* A handle; 0: it failed. */
-static uint32_t make(uint32_t parent, uint32_t class, void *params, uint32_t size)
+void channels_forked(void)
 {
-	struct rm_alloc p = {.client = rm.client,
-			     .parent = parent,
-			     .object = rm.client ? ++rm.last : 0,
-			     .class = class,
-			     .params = (uintptr_t)params,
-			     .params_size = size};
-
-	bool done = call(RM_REQUEST(RM_IOCTL_ALLOC, struct rm_alloc), &p);
-	return done && !p.status ? p.object : 0;
-}
-
-static void end(uint32_t parent, uint32_t object)
-{
-	struct rm_free p = {.client = rm.client, .parent = parent, .object = object};
-
-	if (object)
-		call(RM_REQUEST(RM_IOCTL_FREE, struct rm_free), &p);
-}
-
-static bool open_client(void)
-{
-	if (rm.opened)
-		return rm.client != 0;
-	rm.opened = true;
-	rm.fd = machine_rm_open(&sim.machine);
-	if (rm.fd >= 0)
-		rm.client = make(0, CLASS_CLIENT, NULL, 0);
-	return rm.client != 0;
-}
-
-static bool open_device(uint32_t gpu)
-{
-	uint32_t device_params[14] = {gpu}, subdevice_params = 0;
-
-	if (!rm.devices[gpu])
-		rm.devices[gpu] =
-			make(rm.client, CLASS_DEVICE, device_params, sizeof(device_params));
-	if (rm.devices[gpu] && !rm.subdevices[gpu])
-		rm.subdevices[gpu] = make(rm.devices[gpu], RM_CLASS_SUBDEVICE, &subdevice_params,
-					  sizeof(subdevice_params));
-	return rm.subdevices[gpu] != 0;
-}
-
-static uint32_t make_group(uint32_t gpu, uint32_t engine, int channels)
-{
-	struct rm_channel_group_params params = {.engine = engine};
-	uint32_t group = make(rm.devices[gpu], RM_CLASS_CHANNEL_GROUP, &params, sizeof(params));
-
-	for (int i = 0; group && i < channels; i++)
-		make(group, CLASS_CHANNEL, NULL, 0);
-	return group;
-}
-
-static void set_slice(uint32_t group)
-{
-	struct rm_slice slice = {.us = SLICE_US};
-	struct rm_control p = {.client = rm.client,
-			       .object = group,
-			       .command = RM_SET_SLICE,
-			       .params = (uintptr_t)&slice,
-			       .params_size = sizeof(slice)};
-
-	call(RM_REQUEST(RM_IOCTL_CONTROL, struct rm_control), &p);
+	if (mps.fd >= 0)
+		close(mps.fd);
+	mps.fd = -1;
 }
 
 void channels_trap(void)
@@ -115,24 +69,24 @@ void channels_trap(void)
 void channels_new(struct context *ctx)
 {
 	uint32_t gpu = ctx->device->gpu;
+	bool have = rm_client_open(&rm, &sim.machine, gpu);
 
 	ctx->group = MACHINE_GROUPS;
-	if (open_client() && open_device(gpu)) {
-		ctx->channels.compute = make_group(gpu, RM_ENGINE_COMPUTE, CHANNELS);
-		ctx->channels.copy = make_group(gpu, ENGINE_COPY, 1);
+	if (mps_enter())
+		ctx->group = machine_server_join(&sim.machine, gpu, mps.device, mps.inode);
+	if (have && ctx->group == MACHINE_GROUPS) {
+		ctx->channels.compute = rm_client_compute(&rm, gpu);
 		ctx->group = machine_rm_group(&sim.machine, rm.client, ctx->channels.compute);
 	}
+	if (have)
+		ctx->channels.copy = rm_client_copy(&rm, gpu);
 	if (ctx->group == MACHINE_GROUPS)
 		ctx->group = machine_group_new(&sim.machine, gpu);
-	else
-		set_slice(ctx->channels.compute);
 }
 
 void channels_free(struct context *ctx)
 {
-	uint32_t device = rm.devices[ctx->device->gpu];
-
-	end(device, ctx->channels.copy);
-	end(device, ctx->channels.compute);
+	rm_client_free(&rm, ctx->device->gpu, ctx->channels.copy);
+	rm_client_free(&rm, ctx->device->gpu, ctx->channels.compute);
 	machine_group_free(&sim.machine, ctx->group);
 }

@@ -67,6 +67,7 @@ CUresult context_any(struct context **out)
 CUresult context_current(struct context **out)
 {
 	RETURN_IF(context_any(out));
+	contexts_check();
 	return (*out)->fault;
 }
 

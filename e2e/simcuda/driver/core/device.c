@@ -124,14 +124,12 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels of all processes share the GPU with or without the daemon; only its presence is reported.
- */
+/* Kernels of all processes share the GPU with or without the daemon. */
 static bool mps_daemon_is_there(void)
 {
-	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 	char path[300];
 
-	snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
+	snprintf(path, sizeof(path), "%s/control", mps_folder());
 	return access(path, F_OK) == 0;
 }
 

@@ -8,6 +8,13 @@ static struct {
 	bool running;
 } parked = {.cond = PTHREAD_COND_INITIALIZER};
 
+void contexts_check(void)
+{
+	for (struct context *ctx = sim.contexts; ctx; ctx = ctx->next)
+		if (!ctx->fault && !ctx->dying && machine_hit(&sim.machine, ctx->group))
+			context_fault(ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 bool context_stopped(const struct context *ctx)
 {
 	return !ctx->fault && !ctx->dying && machine_stopped(&sim.machine, ctx->group);
@@ -39,6 +46,7 @@ static void *park_run(void *data)
 		pthread_mutex_unlock(&sim.lock);
 		machine_await(&sim.machine, group);
 		pthread_mutex_lock(&sim.lock);
+		contexts_check();
 		ops_unpark();
 		ops_drain();
 	}

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct sim sim = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -42,6 +41,7 @@ static void forked(void)
 {
 	atomic_store(&sim.state, SIM_FORKED);
 	machine_forget(&sim.machine);
+	channels_forked();
 }
 
 static bool allows(uintptr_t address, size_t size)
@@ -49,40 +49,13 @@ static bool allows(uintptr_t address, size_t size)
 	return range_allows(address, size, false);
 }
 
-/* The GPU that a word of @length bytes of CUDA_VISIBLE_DEVICES names, by number or by a UUID's
- * beginning; -1: none. */
-static int named_gpu(const char *word, size_t length)
-{
-	char uuid[MACHINE_UUID_TEXT], *end;
-	unsigned long number = strtoul(word, &end, 10);
-
-	if (length && end == word + length)
-		return number < sim.machine.config.gpus ? (int)number : -1;
-	for (unsigned gpu = 0; gpu < sim.machine.config.gpus && length > 4; gpu++) {
-		machine_uuid_text(gpu, uuid);
-		if (strncmp(uuid, word, length) == 0)
-			return (int)gpu;
-	}
-	return -1;
-}
-
-/* All GPUs, or the named ones up to the first invalid name, as CUDA does. */
 static void find_devices(void)
 {
-	const char *list = getenv("CUDA_VISIBLE_DEVICES");
-	unsigned n = 0;
+	uint32_t gpus[MACHINE_GPUS];
 
-	for (; list && n < MACHINE_GPUS; n++) {
-		size_t length = strcspn(list, ",");
-		int gpu = named_gpu(list, length);
-		if (gpu < 0)
-			break;
-		sim.devices[n].gpu = (unsigned)gpu;
-		list = list[length] ? list + length + 1 : "";
-	}
-	for (; !list && n < sim.machine.config.gpus; n++)
-		sim.devices[n].gpu = n;
-	sim.n_devices = n;
+	sim.n_devices = (unsigned)machine_visible(&sim.machine, gpus);
+	for (unsigned i = 0; i < sim.n_devices; i++)
+		sim.devices[i].gpu = gpus[i];
 }
 
 static CUresult start(void)

@@ -107,6 +107,7 @@ static void *poll_run(void *data)
 		poller.pause += poller.pause / 4;
 		if (poller.pause > POLL_MAX_NS)
 			poller.pause = POLL_MAX_NS;
+		contexts_check();
 		poll_all();
 	}
 	return NULL;
