@@ -4,7 +4,7 @@
 #
 #   image-root.sh agent|plugin FOLDER
 #
-#   agent     weir-agent, weir-compile, weir-mps, weirctl, libweir-mps.so
+#   agent     weir-agent, weir-compile, weir-mps, weir-selftest, weirctl, libweir-mps.so
 #   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, libweir-mps.so, the scripts that install and remove them on a node, and
 #             the programs that these scripts call
 #
@@ -96,7 +96,7 @@ skeleton() {
 }
 
 make_agent() {
-    program weir-agent weir-compile weir-mps weirctl
+    program weir-agent weir-compile weir-mps weir-selftest weirctl
     mkdir -p "$root/usr/local/lib"
     strip -g -o "$root/usr/local/lib/libweir-mps.so" "$B/lib/libweir-mps.so"
 }

@@ -3,7 +3,7 @@
 # machines on which nothing can be installed:
 #
 #   weir-VERSION-x86_64/
-#     bin/      agent, weir-compile, weir-mps, weirctl, device plugin and workloads; run path ../lib
+#     bin/      agent, weir-compile, weir-mps, weir-selftest, weirctl, device plugin and workloads; run path ../lib
 #     lib/      libweir.so, libweir-nvml.so, libweir-mps.so and the libraries that the programs need, without glibc's and the driver's
 #     include/weir/weir.h, examples/     for programs that know about Weir
 #     bench/ tests/   programs of experiments; unit tests

@@ -49,6 +49,15 @@ $(GEN)/nvml-forward.S: $(GEN)/nvml-symbols.txt runtime-lib/nvml-hooks.def runtim
 $(GEN)/nvml-forward-names.inc: $(GEN)/nvml-symbols.txt runtime-lib/nvml-hooks.def runtime-lib/gen-forward.sh
 	$(Q)runtime-lib/gen-forward.sh names $< runtime-lib/nvml-hooks.def > $@
 
+# Whether hardware preemption works on a GPU; the agent runs it.
+PROGRAMS += weir-selftest
+weir-selftest_SRC      := runtime-lib/selftest/weir-selftest.c $(patsubst %,runtime-lib/shim/%.c,ioctl weak-libc)
+weir-selftest_STATIC   := base
+weir-selftest_CPPFLAGS := -isystem $(CUDA_HOME)/include
+# The driver must find its ioctl.
+weir-selftest_LDFLAGS  := -Wl,--export-dynamic-symbol=ioctl
+weir-selftest_LIBS     := -ldl
+
 # Tests run on a driver that only counts; programs find libweir by its SONAME, as they would anywhere.
 NULL_DRIVER := $(B)/null/libcuda.so.1
 GUEST       := $(B)/guest/libcuda.so.1

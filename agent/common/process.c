@@ -17,6 +17,19 @@ int process_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+bool process_is_ending(pid_t pid)
+{
+	char path[32], text[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	return file_read(AT_FDCWD, path, text, sizeof(text)) > 0 && strncmp(text, "0 ", 2) == 0;
+}
+
+int process_signal(int process, int number)
+{
+	return syscall(SYS_pidfd_send_signal, process, number, NULL, 0) < 0 ? -errno : 0;
+}
+
 uint64_t process_started(pid_t pid)
 {
 	enum { NAME = 2, START = 22 }; /* fields of /proc/PID/stat */

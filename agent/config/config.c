@@ -210,6 +210,7 @@ static const struct yaml_field scheduling_fields[] = {
 /* Keys that stand at the top of the file, for all GPUs, and in entries of `gpus:`. */
 #define GPU_FIELDS(settings)                                                                      \
 	{"mode", yaml_read_word, AT(settings.mode), .words = gpu_mode_words},                     \
+		{"hardwarePreemption", yaml_read_bool, AT(settings.hardware)},                    \
 		{"memoryDefault", yaml_read_typed, AT(settings.memory), .type = &memory_default}, \
 		{"policy", read_policy, AT(settings.policy)},                                     \
 	{                                                                                         \
@@ -229,6 +230,8 @@ static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "igno
 						   [UNREGISTERED_REPORT] = "report",
 						   [UNREGISTERED_KILL] = "kill",
 						   NULL};
+static const char *const disobedience_actions[] = {
+	[DISOBEDIENCE_REPORT] = "report", [DISOBEDIENCE_KILL] = "kill", NULL};
 static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
 					    [COMPILE_MACHINE_CODE] = "machine-code",
 					    [COMPILE_PTX] = "ptx",
@@ -336,6 +339,7 @@ static const struct yaml_field config_fields[] = {
 	{"limits", yaml_read_section, .fields = limits_fields},
 	{"health", yaml_read_section, AT(health), health_fields},
 	{"unregistered", yaml_read_section, .fields = unregistered_fields},
+	{"disobedience", yaml_read_word, AT(disobedience), .words = disobedience_actions},
 	{"mps", yaml_read_section, .fields = mps_fields},
 	GPU_FIELDS(gpu),
 	{"gpus", yaml_read_list, AT_LIST(gpus, n_gpus), .entry = &gpu_entry},
@@ -346,7 +350,7 @@ static const struct yaml_field config_fields[] = {
 static int set_defaults(struct config *config)
 {
 	*config = (struct config){
-		.gpu = {.policy = &policy_hpf, .scheduling = policy_defaults},
+		.gpu = {.hardware = true, .policy = &policy_hpf, .scheduling = policy_defaults},
 		.log_level = LOG_INFO,
 		.clients = 1024,
 		.clients_per_container = 64,

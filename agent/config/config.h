@@ -99,6 +99,7 @@ struct config_memory {
 /* Settings that an entry of `gpus:` overrides for its GPUs. */
 struct config_gpu_settings {
 	enum gpu_mode mode;
+	bool hardware; /* preemption, where it works */
 	struct config_memory memory;
 	const struct policy *policy;
 	struct policy_settings scheduling;
@@ -122,6 +123,10 @@ struct config {
 	struct config_compile compile;
 	struct health_settings health;
 	struct config_unregistered unregistered;
+	enum {
+		DISOBEDIENCE_REPORT,
+		DISOBEDIENCE_KILL, /* report, too */
+	} disobedience;            /* of processes that run although they are held */
 	struct config_rule *rules;
 	size_t n_rules;
 	struct config_mps mps;

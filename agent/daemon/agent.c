@@ -8,6 +8,7 @@
 
 #include "kubernetes/pods.h"
 #include "metrics/metrics.h"
+#include "scheduler/preemption.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -22,13 +23,13 @@ static void signalled(struct loop_signals *signals, int number)
 	loop_stop(signals->io.loop);
 }
 
-/* Descriptors: two for a client, one for its memory slot, four for its container's account, two for
- * a compile request. */
+/* Descriptors: two for a client, one for its channel group, one for its memory slot, four for its
+ * container's account, two for a compile request. */
 static void raise_limits(const struct agent *agent)
 {
 	struct rlimit limit;
 	unsigned clients = agent->config.clients;
-	rlim_t wanted = 7 * (rlim_t)clients + 2 * COMPILE_REQUESTS_MAX + 1024;
+	rlim_t wanted = 8 * (rlim_t)clients + 2 * COMPILE_REQUESTS_MAX + 1024;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
@@ -42,6 +43,29 @@ static void raise_limits(const struct agent *agent)
 		    (unsigned long long)limit.rlim_max, clients);
 }
 
+static void hardware_known(struct self_test *test)
+{
+	struct gpu *gpu = container_of(test, struct gpu, self_test);
+
+	if (gpu->clients)
+		scheduler_change(gpu->scheduler, gpu);
+}
+
+static void try_hardware(struct agent *agent, struct gpu *gpu,
+			 const struct config_gpu_settings *settings)
+{
+	const char *libraries = *agent->gpus.libraries ? agent->gpus.libraries : NULL;
+
+	if (!settings->hardware)
+		self_test_off(&gpu->self_test, "off by the configuration");
+	else if (settings->mode == GPU_MODE_MPS)
+		self_test_off(&gpu->self_test, "in mode mps all clients share a channel group");
+	else if (gpu->open)
+		self_test_begin(&gpu->self_test, &agent->loop, &agent->gpus.root, gpu->id,
+				libraries, hardware_known);
+	preemption_set_slices(gpu);
+}
+
 /* Puts the configuration in force on @gpu; does nothing if it is already. */
 static void configure_gpu(struct agent *agent, struct gpu *gpu)
 {
@@ -50,6 +74,8 @@ static void configure_gpu(struct agent *agent, struct gpu *gpu)
 	scheduler_configure(&agent->scheduler, gpu, settings.policy, &settings.scheduling);
 	mps_want(&agent->mps, gpu->id, settings.mode == GPU_MODE_MPS);
 	mps_allow_levels(&agent->mps, gpu, settings.mode == GPU_MODE_MPS_PER_LEVEL);
+	gpu->kills_disobedient = agent->config.disobedience == DISOBEDIENCE_KILL;
+	try_hardware(agent, gpu, &settings);
 }
 
 static void new_gpu(struct sessions *sessions, struct gpu *gpu)
@@ -129,6 +155,7 @@ static int write_metrics(void *userdata, FILE *out)
 	int r = metrics_write(out, &input);
 	if (r < 0)
 		return r;
+	hardware_metrics_write(out, agent->gpus.all);
 	process_metrics_write(out);
 	compile_metrics_write(out, &agent->compile);
 	mps_metrics_write(out, &agent->mps);

@@ -9,6 +9,7 @@
 #include "daemon/explain.h"
 #include "mps/mps-server.h"
 #include "kubernetes/pods.h"
+#include "scheduler/preemption.h"
 
 #include "weir/base.h"
 #include "weir/log.h"
@@ -96,8 +97,10 @@ static void describe_channels(cJSON *object, const struct client *client)
 {
 	const struct channels_client *channels = &client->channels;
 
-	cJSON_AddBoolToObject(object, "hardwarePreemption", channels->usable);
-	if (channels->usable)
+	bool used = channels->usable && client->gpu->self_test.state == SELF_TEST_WORKS;
+
+	cJSON_AddBoolToObject(object, "hardwarePreemption", used);
+	if (used)
 		add_number(object, "sliceMicroseconds",
 			   channels->slice ? channels->slice : CHANNELS_DEFAULT_SLICE);
 	if (channels->stopped)
@@ -117,7 +120,7 @@ static void describe_compute(cJSON *object, const struct client *client)
 	if (!tenant->compute_limit || !usage)
 		return;
 	add_number(object, "computeLimit", tenant->compute_limit);
-	add_text(object, "computeLimitBy", client->channels.usable ? "hardware" : "gates");
+	add_text(object, "computeLimitBy", preemption_works(client) ? "hardware" : "gates");
 	add_seconds(object, "computeSeconds", usage->limit.used);
 	add_seconds(object, "computeThrottledSeconds", usage->limit.throttled);
 }
@@ -263,6 +266,10 @@ static cJSON *describe_gpu(const struct commands *commands, const struct gpu *gp
 		add_text(object, "health", watched->reason);
 	}
 	describe_servers(object, commands, gpu);
+	cJSON_AddBoolToObject(object, "hardwarePreemption",
+			      gpu->self_test.state == SELF_TEST_WORKS);
+	if (*gpu->self_test.reason)
+		add_text(object, "hardwarePreemptionReason", gpu->self_test.reason);
 	/* JSON numbers cannot hold 64 bits, so this is how many clients demand, not which. */
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS && gpu->open; level++) {
 		uint64_t word = atomic_load(&gpu->region.pages[level].demand->word);

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "kubernetes/pods.h"
+#include "scheduler/preemption.h"
 
 #include "weir/base.h"
 
@@ -80,7 +81,7 @@ static void explain_client(FILE *out, const struct client *client)
 		(unsigned long long)total[ACCOUNT_EVICTIONS]);
 	if (client->over_limit)
 		fputs("    is over the compute limit of its container\n", out);
-	if (client->tenant->compute_limit && !client->channels.usable)
+	if (client->tenant->compute_limit && !preemption_works(client))
 		fputs("    has no hardware preemption: gates uphold its compute limit, between "
 		      "kernels\n",
 		      out);

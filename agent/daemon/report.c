@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "daemon/disobedience.h"
 #include "daemon/fault-domain.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
@@ -123,6 +124,8 @@ static void looked(struct monitor *monitor, uint64_t now)
 			fault_domain_look(report->events, report->pods, gpu,
 					  mode == GPU_MODE_MPS_PER_LEVEL);
 	}
+	for (unsigned i = 0; i < monitor->n; i++)
+		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
 	label(report, monitor);
 }
 

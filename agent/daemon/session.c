@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "kubernetes/peer.h"
 #include "kubernetes/pods.h"
+#include "scheduler/preemption.h"
 #include "common/metric.h"
 
 #include "weir/base.h"
@@ -180,6 +181,7 @@ static int make_client(struct session *session, struct gpu *gpu)
 	client->tenant = session->tenant;
 	client->socket = session->fd;
 	client->pid = session->pid;
+	client->process = session->process;
 	client->context = hello->context;
 	client->takes_bit = hello->flags & WEIR_HELLO_TAKES_BIT;
 	client->takes_pipes = hello->flags & WEIR_HELLO_TAKES_PIPES;
@@ -225,6 +227,8 @@ static void free_client(struct sessions *sessions, struct client *client)
 {
 	struct tenant *tenant = client->tenant;
 
+	if (client->preemption.frozen)
+		preemption_hold(client, false, loop_now());
 	channels_forget(&client->channels);
 	client_read(client);
 	client_count_hold(client, false, loop_now());

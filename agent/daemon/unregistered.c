@@ -47,7 +47,7 @@ static int kill_process(const struct gpu_process *process)
 		return fd;
 	if (process_started(pid) != process->started)
 		return -ESRCH;
-	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+	return process_signal(fd, SIGKILL);
 }
 
 static void report(struct unregistered *unregistered, const struct gpu_process *process,

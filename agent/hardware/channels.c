@@ -193,6 +193,8 @@ void channels_forget(struct channels_client *client)
 			group->client = NULL;
 	}
 	pthread_cond_signal(&client->gpu->wake);
+	client->n_groups = 0;
+	client->usable = false;
 }
 
 /* Tells the thread what is wanted of all the client's groups. */
@@ -242,6 +244,22 @@ uint64_t channels_ran(const struct channels_client *client, uint64_t now)
 			most = larger(most, group->ran + (runs ? now - group->runs_since : 0));
 	}
 	return most;
+}
+
+void channels_stop_again(struct channels_client *client)
+{
+	struct channels_group *group;
+
+	if (!client->gpu)
+		return;
+	locked(client->gpu);
+	DL_FOREACH (client->gpu->groups, group) {
+		if (group->client != client || !group->is.stopped)
+			continue;
+		group->is.stopped = false;
+		group->runs_since = monotonic_now();
+	}
+	pthread_cond_signal(&client->gpu->wake);
 }
 
 struct channels_counters channels_count(struct channels_gpu *gpu)

@@ -46,6 +46,8 @@ void channels_set_slice(struct channels_client *client, uint64_t us);
 void channels_stop(struct channels_client *client, bool stopped);
 /* ns for which its groups were not stopped, since they came; as measured. */
 uint64_t channels_ran(const struct channels_client *client, uint64_t now);
+/* Its groups run although they are stopped. */
+void channels_stop_again(struct channels_client *client);
 
 struct channels_counters channels_count(struct channels_gpu *gpu);
 /* Lets all groups go on, waits for the thread, and closes everything. */

@@ -88,6 +88,8 @@ static const struct metric container_metrics[] = {
 	 AT(quotas.refused)},
 	{"weir_container_compile_busy_total", "Requests for kernels that must be made again later.",
 	 AT(quotas.compile_busy)},
+	{"weir_container_holds_disobeyed_total",
+	 "Times that a client of the container ran although it was held.", AT(quotas.disobeyed)},
 	{"weir_memory_reserved_bytes", "GPU memory that the container's processes reserved.",
 	 AT(memory_reserved)},
 	{"weir_memory_limit_bytes", "Limit of this memory, if there is one.", AT(memory_limit)},

@@ -18,5 +18,8 @@ struct metrics_input {
 /* 0, or a negative errno; then part of the text may be written. */
 int metrics_write(FILE *out, const struct metrics_input *input);
 
+/* Metrics of hardware preemption, by GPU. */
+void hardware_metrics_write(FILE *out, struct gpu *gpus);
+
 /* Metrics of the agent's process, by the names that Prometheus clients use. */
 void process_metrics_write(FILE *out);

@@ -18,6 +18,17 @@
 struct gpu;
 struct tenant;
 
+/* preemption.c's. Zero while it is not held. */
+struct preemption {
+	uint64_t hold_began;    /* ns */
+	uint64_t stopped_since; /* ns; 0: it is not stopped */
+	uint64_t alive_at;      /* ns, when its process was looked at */
+	uint64_t executed;      /* as it reported last, if it has `reported` since the stop */
+	bool reported;
+	bool frozen; /* its process is stopped by a signal */
+	unsigned disobeyed;
+};
+
 struct client {
 	uint64_t number;
 	struct gpu *gpu;
@@ -30,6 +41,7 @@ struct client {
 	void (*tell_level)(const struct client *client);
 	bool tell; /* it must hear of its level, bit and pages */
 	pid_t pid;
+	int process; /* pidfd; the session's */
 	uint32_t context;
 	char command[16];
 	char library[32]; /* version of libweir; what the client says */
@@ -60,6 +72,7 @@ struct client {
 		bool works, runs, blocked, closed;
 		uint64_t ran, executed; /* ns; counters, as of the last look */
 	} limit;
+	struct preemption preemption;
 
 	/* scheduler.c's. */
 	bool was_over_limit;
@@ -67,7 +80,6 @@ struct client {
 	uint64_t long_until; /* until then more launches of SCHEDULER_LONG_NS are expected */
 	uint64_t held_until; /* by hand; 0: it is not */
 	uint64_t held_since; /* its hold is counted up to then; 0: it is not held */
-	uint64_t hold_began; /* 0: it is not held */
 };
 
 /* It reports that its kernels run beside other clients'. */

@@ -1,5 +1,6 @@
 #include "scheduler/compute-limit.h"
 
+#include "scheduler/preemption.h"
 #include "scheduler/tenants.h"
 
 #include "weir/base.h"
@@ -43,7 +44,7 @@ void compute_limit_refresh(struct gpu *gpu, uint64_t now)
 /* ns since the last look for which the client could run. */
 static uint64_t could_run(struct client *client, uint64_t passed, uint64_t now)
 {
-	if (!client->channels.usable)
+	if (!preemption_works(client))
 		return client->limit.closed ? 0 : passed;
 	uint64_t ran = channels_ran(&client->channels, now), before = client->limit.ran;
 	client->limit.ran = ran;
@@ -61,7 +62,7 @@ static uint64_t reported(struct client *client)
 
 static uint64_t slice_of(const struct client *client)
 {
-	uint64_t us = client->channels.usable ? client->channels.slice : 0;
+	uint64_t us = preemption_works(client) ? client->channels.slice : 0;
 
 	return us ? us : CHANNELS_DEFAULT_SLICE;
 }

@@ -1,5 +1,7 @@
 #include "scheduler/gpu.h"
 
+#include "hardware/freeze.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <utlist.h>
@@ -356,6 +358,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 	}
 	gpu->open = true;
 	gpu->root = root;
+	freeze_recover(root, gpu->id);
 	gpu->renew_from = (int64_t)loop_now() - GPU_RENEWALS_NS;
 	gpu->reserved = atomic_load(&gpu->region.taken->bits) & ~SHARED;
 	gpu->reserved_until = loop_now() + GPU_GRACE_NS;
@@ -367,6 +370,7 @@ int gpu_open(struct gpu *gpu, struct loop *loop, const struct folder *root)
 void gpu_close(struct gpu *gpu)
 {
 	channels_deinit(&gpu->channels);
+	program_run_stop(&gpu->self_test.run);
 	if (!gpu->open)
 		return;
 	deinit_parts(gpu);

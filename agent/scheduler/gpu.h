@@ -23,6 +23,7 @@
 
 #include "hardware/channels.h"
 #include "hardware/share-control.h"
+#include "hardware/self-test.h"
 #include "shm/region.h"
 #include "scheduler/max-blocking-time.h"
 #include "policy/run-queue.h"
@@ -70,6 +71,8 @@ struct gpu {
 	struct channels_gpu channels;
 	/* preemption.c's: MPS servers of a level each; NULL: none. */
 	struct channels_client *servers[WEIR_LEVELS];
+	struct self_test self_test; /* of its channel groups */
+	bool kills_disobedient;     /* processes that do not obey holds */
 	struct client *clients;
 	unsigned n_level[WEIR_LEVELS];
 	/* contention.c's. */

@@ -78,6 +78,10 @@ static int list_devices(struct gpus *gpus, const char *path)
 	}
 	if (nvml.nvmlDeviceGetCount(&n) == NVML_SUCCESS)
 		gpus->listed = true;
+	const char *name = strrchr(nvml.path, '/');
+	if (name)
+		snprintf(gpus->libraries, sizeof(gpus->libraries), "%.*s", (int)(name - nvml.path),
+			 nvml.path);
 	for (unsigned i = 0; i < n && i < GPUS_MAX && r == 0; i++)
 		r = add_device(gpus, &nvml, i);
 	if (gpus->listed && gpus->n == 0)

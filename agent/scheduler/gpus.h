@@ -10,8 +10,10 @@
 struct gpus {
 	struct loop *loop;
 	struct folder root;
-	bool listed; /* by NVML, so there are no others */
-	int cuda;    /* the driver's version, 13000: CUDA 13.0; 0: not known */
+	bool listed;         /* by NVML, so there are no others */
+	char libraries[256]; /* folder of the driver's libraries; empty: where the loader finds them
+			      */
+	int cuda;            /* the driver's version, 13000: CUDA 13.0; 0: not known */
 	unsigned n;
 	struct gpu *all; /* hash by uuid */
 };

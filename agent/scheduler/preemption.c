@@ -1,14 +1,16 @@
 #include "scheduler/preemption.h"
 
+#include <signal.h>
+#include <string.h>
+
+#include "common/process.h"
+#include "hardware/freeze.h"
 #include "hardware/slices.h"
 #include "policy/run-queue.h"
+#include "scheduler/tenants.h"
 
 #include "weir/base.h"
-
-static bool has_channels(const struct client *client)
-{
-	return client->channels.usable;
-}
+#include "weir/log.h"
 
 /* Whether clients of @level leave each other turns. */
 static bool takes_turns(const struct gpu *gpu, uint8_t level)
@@ -24,7 +26,7 @@ static uint64_t weight_of(const struct client *client)
 
 static bool has_server(const struct client *client)
 {
-	return client->gpu->servers[client->level] && !has_channels(client);
+	return client->gpu->servers[client->level] && !preemption_works(client);
 }
 
 /* Clients of a server run in its channel group, and count as one. */
@@ -47,7 +49,7 @@ static struct slice_rank rank_of(const struct gpu *gpu, const struct client *own
 		if (other->level != level)
 			continue;
 		in_server += has_server(other) ? weight_of(other) : 0;
-		if (!has_channels(other) ||
+		if (!preemption_works(other) ||
 		    (other != own && (takes_turns(gpu, level) || other->share.idle)))
 			continue;
 		rank.n++;
@@ -85,8 +87,8 @@ static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 		if (client->level != level && client->first_level != level)
 			continue;
 		n++;
-		stop &= client->level == level && client->hold_began &&
-			now - client->hold_began >= hold_limit_of(server);
+		stop &= client->level == level && client->preemption.hold_began &&
+			now - client->preemption.hold_began >= hold_limit_of(server);
 	}
 	channels_stop(server, stop && n);
 }
@@ -94,10 +96,9 @@ static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 void preemption_set_slices(struct gpu *gpu)
 {
 	for (struct client *client = gpu->clients; client; client = client->gpu_next) {
-		if (!has_channels(client))
-			continue;
 		struct slice_rank rank = rank_of(gpu, client, client->level);
-		channels_set_slice(&client->channels, slice_for(&rank));
+		channels_set_slice(&client->channels,
+				   preemption_works(client) ? slice_for(&rank) : SLICE_DEFAULT);
 	}
 	for (uint8_t level = 0; level < WEIR_LEVELS; level++) {
 		if (!gpu->servers[level])
@@ -115,11 +116,119 @@ void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_clien
 		preemption_set_slices(gpu);
 }
 
-void preemption_hold(struct client *client, uint64_t since, uint64_t now)
+/* An expired hold is the client's to clear. */
+static bool cleared_hold(const struct client *client, uint64_t now)
 {
-	bool held = since && now - since >= hold_limit_of(&client->channels);
-	bool stop = has_channels(client) && (held || client->over_limit);
+	const struct weir_control_page *control = client->pages.control;
 
+	return client->preemption.hold_began && !atomic_load(&control->hold) &&
+	       now < atomic_load(&control->hold_until);
+}
+
+/* It reports that it ran, though it was stopped long enough ago. */
+static bool ran_while_stopped(struct client *client, uint64_t now)
+{
+	struct preemption *preemption = &client->preemption;
+	uint64_t executed = atomic_load(&client->pages.status->executed);
+	uint64_t former = preemption->executed;
+
+	if (!preemption->stopped_since || now - preemption->stopped_since < PREEMPTION_REPORT_NS)
+		return false;
+	bool known = preemption->reported;
+	preemption->executed = executed;
+	preemption->reported = true;
+	return known && executed != former;
+}
+
+static void freeze(struct client *client)
+{
+	int r = freeze_stop(client->gpu->root, client->gpu->id, client->pid, client->process);
+
+	client->preemption.frozen = r == 0;
+	if (r < 0)
+		log_limited(LOG_WARNING, 60, "client %llu cannot be stopped by a signal: %s",
+			    (unsigned long long)client->number, strerror(-r));
+}
+
+static void disobeyed(struct client *client, const char *how)
+{
+	struct preemption *preemption = &client->preemption;
+	struct usage *usage = tenant_usage(client->tenant, client->gpu);
+
+	preemption->disobeyed++;
+	if (usage)
+		usage->quotas.disobeyed++;
+	log_limited(LOG_WARNING, 1, WHOSE "client %llu, pid %d, %s: it is stopped",
+		    WHO(client->tenant), (unsigned long long)client->number, (int)client->pid, how);
+	if (client->gpu->kills_disobedient && preemption->disobeyed >= PREEMPTION_KILL)
+		process_signal(client->process, SIGKILL);
+}
+
+static void end_hold(struct client *client)
+{
+	struct preemption *preemption = &client->preemption;
+
+	if (preemption->frozen)
+		freeze_go_on(client->gpu->root, client->gpu->id, client->pid, client->process);
+	*preemption = (struct preemption){0};
+}
+
+static void look_for_disobedience(struct client *client, uint64_t now)
+{
+	if (cleared_hold(client, now))
+		disobeyed(client, "has cleared its hold word");
+	if (!ran_while_stopped(client, now))
+		return;
+	disobeyed(client, "runs while it is stopped");
+	if (!client->preemption.frozen)
+		freeze(client);
+	channels_stop_again(&client->channels);
+}
+
+/* Call while it is stopped. */
+static void look_for_death(struct client *client, uint64_t now)
+{
+	struct preemption *preemption = &client->preemption;
+
+	if (now - preemption->alive_at < PREEMPTION_DEATH_NS)
+		return;
+	preemption->alive_at = now;
+	if (process_is_ending(client->pid))
+		channels_forget(&client->channels);
+}
+
+/* Whether it was held for long enough. */
+static bool is_held_for_long(const struct client *client, uint64_t now)
+{
+	const struct preemption *preemption = &client->preemption;
+	uint64_t limit = preemption->disobeyed ? 0 : hold_limit_of(&client->channels);
+
+	return now - preemption->hold_began >= limit;
+}
+
+/* True: it is to be stopped. */
+static bool go_on_holding(struct client *client, uint64_t now)
+{
+	struct preemption *preemption = &client->preemption;
+
+	look_for_disobedience(client, now);
+	preemption->hold_began = preemption->hold_began ? preemption->hold_began : now;
+	bool stop = preemption_works(client) && is_held_for_long(client, now);
+	if (stop && !preemption->stopped_since)
+		preemption->stopped_since = now;
+	return stop;
+}
+
+void preemption_hold(struct client *client, bool held, uint64_t now)
+{
+	bool stop = preemption_works(client) && client->over_limit;
+
+	if (held)
+		stop |= go_on_holding(client, now);
+	else
+		end_hold(client);
+	if (stop)
+		look_for_death(client, now);
 	/* Before the stop: the client may see it at once. */
 	atomic_store(&client->pages.control->stopped_until, stop ? now + PREEMPTION_STOP_NS : 0);
 	channels_stop(&client->channels, stop);

@@ -1,19 +1,37 @@
 /* What the hardware does for the scheduler: slices by level and weight, and stops of clients that
- * are held (hardware/channels.h). */
+ * are held (hardware/channels.h).
+ *
+ * A held client may finish what it has begun; then it is stopped. A client disobeys if it clears
+ * its hold word, or if it reports work done while it is stopped: it has ended the stop by itself.
+ * It is stopped again at once. One that ends stops is itself stopped by a signal until the hold
+ * ends, because it could do so as often as we stop it.
+ *
+ * The driver takes a process down only when its channels are, and waits 2 s for stopped ones. So
+ * the agent looks whether a stopped process is being killed, and lets its groups go then. */
 #pragma once
 
 #include "scheduler/client.h"
 #include "scheduler/gpu.h"
 
-/* A held client may finish what it has begun, for so long. Then it is stopped. */
-#define PREEMPTION_HOLD_NS 3000000ull
+#define PREEMPTION_HOLD_NS 3000000ull /* what a held client may go on for */
 /* A stop ends then unless it is renewed (weir_control_page.stopped_until). */
 #define PREEMPTION_STOP_NS 1000000000ull
+/* What was done before a stop may be reported until so long after it. */
+#define PREEMPTION_REPORT_NS 100000000ull
+#define PREEMPTION_DEATH_NS  20000000ull /* how often a stopped process is looked at */
+#define PREEMPTION_KILL      3u          /* disobediences in one hold that may end the process */
+
+/* The hardware does it for this client. */
+static inline bool preemption_works(const struct client *client)
+{
+	return client->channels.usable && client->gpu->self_test.state == SELF_TEST_WORKS;
+}
 
 /* Clients of @gpu have come, gone, or changed. */
 void preemption_set_slices(struct gpu *gpu);
 /* The MPS server of @level has channel groups that can be used; NULL: it has none any more. */
 void preemption_set_server(struct gpu *gpu, uint8_t level, struct channels_client *server);
-/* Decides whether the hardware stops @client: it was held for long, since @since (0: it is not), or
- * is over its compute limit. Call at each look while one of both is so, and when it ends. */
-void preemption_hold(struct client *client, uint64_t since, uint64_t now);
+/* Decides whether the hardware stops @client: it is to be held from now on, or is over its compute
+ * limit. Call at each look while one of both is so, and when it ends, before the hold word is
+ * written. */
+void preemption_hold(struct client *client, bool held, uint64_t now);

@@ -24,7 +24,7 @@ static bool is_done(const struct client *client)
 /* Without the hardware gates do what they can for a compute limit. */
 static bool is_limited_by_gates(const struct client *client)
 {
-	return client->over_limit && !client->channels.usable;
+	return client->over_limit && !preemption_works(client);
 }
 
 /* A client without outstanding work is never held. */
@@ -36,11 +36,10 @@ static void write_hold(struct client *client, uint64_t now)
 	bool closed = held || (is_limited_by_gates(client) && !done);
 
 	client_count_hold(client, held, now);
+	preemption_hold(client, held, now);
 	atomic_store(&control->hold_until, closed ? now + SCHEDULER_HOLD_NS : 0);
 	atomic_store(&control->hold, closed);
-	client->hold_began = !held ? 0 : client->hold_began ? client->hold_began : now;
 	client->was_over_limit = client->over_limit;
-	preemption_hold(client, client->hold_began, now);
 }
 
 static void hold(struct run_queues *queues, struct run_queue_entry *entry, bool held)
@@ -126,7 +125,7 @@ static void refresh(struct gpu *gpu, uint64_t now)
 		contention_set_flag(
 			client, WEIR_CONTROL_HOLDABLE,
 			may_contend_on_level(client) || is_held_by_hand(client) ||
-				(client->tenant->compute_limit && !client->channels.usable));
+				(client->tenant->compute_limit && !preemption_works(client)));
 		contention_set_flag(client, WEIR_CONTROL_SLICED,
 				    gpu_slices(gpu, client->level) ||
 					    client->tenant->compute_limit);

@@ -23,7 +23,7 @@ static bool can_share(const struct gpu *gpu, uint8_t level)
 
 	for (const struct client *client = gpu->clients; client && can; client = client->gpu_next)
 		if (client->level == level)
-			can = client->channels.usable &&
+			can = preemption_works(client) &&
 			      (policy->never_holds || !client->tenant->slo);
 	return can;
 }

@@ -106,6 +106,7 @@ void usage_add(struct usage *sum, const struct usage *more)
 	sum->quotas.accounts += more->quotas.accounts;
 	sum->quotas.refused += more->quotas.refused;
 	sum->quotas.compile_busy += more->quotas.compile_busy;
+	sum->quotas.disobeyed += more->quotas.disobeyed;
 	if (more->memory_limit)
 		sum->memory_limit = more->memory_limit;
 }

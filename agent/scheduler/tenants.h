@@ -24,6 +24,7 @@ struct quotas {
 	uint64_t clients, bits, accounts; /* as of tenant_read() and decider_read_memory() */
 	uint64_t refused;                 /* clients and accounts that it was refused */
 	uint64_t compile_busy;            /* kernels for which it was told to ask later */
+	uint64_t disobeyed;               /* holds and stops that it ended by itself */
 };
 
 struct usage {
@@ -40,7 +41,8 @@ struct usage {
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
 	struct quotas quotas;
-	bool memory_cut; /* the limit is less than the tenant asks for */
+	uint64_t disobedience_told; /* disobedience.c's */
+	bool memory_cut;            /* the limit is less than the tenant asks for */
 };
 
 struct tenant {

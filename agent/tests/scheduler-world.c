@@ -10,6 +10,7 @@ int world_set_up(void **state)
 	(void)state;
 	memset(&world, 0, sizeof(world));
 	world.gpu.open = true;
+	world.gpu.self_test.state = SELF_TEST_WORKS;
 	memcpy(world.gpu.id, "GPU-x", sizeof("GPU-x"));
 	for (unsigned level = 0; level < WEIR_DEMAND_LEVELS; level++)
 		world.gpu.region.pages[level].demand = &world.demand[level];

@@ -41,7 +41,7 @@ licensed() {
 
 check "the agent's image can be put together" deploy/image-root.sh agent "$dir/agent"
 check "the device plugin's, too" deploy/image-root.sh plugin "$dir/plugin"
-for program in weir-agent weir-compile weir-mps weirctl; do
+for program in weir-agent weir-compile weir-mps weir-selftest weirctl; do
     check "$program starts in it" in_root agent "/usr/local/bin/$program" --help
 done
 check "weir-device-plugin starts in it" in_root plugin /usr/local/bin/weir-device-plugin --help

@@ -35,6 +35,7 @@ levels:
   priorityClasses: {{ toJson .Values.levels.priorityClasses }}
   raiseNamespaces: {{ toJson .Values.levels.raiseNamespaces }}
 memoryDefault: {{ quote .Values.memoryDefault }}
+hardwarePreemption: {{ .Values.hardwarePreemption }}
 compile:
   mode: {{ quote .Values.compile.mode }}
   helpers: {{ .Values.compile.helpers }}
@@ -118,7 +119,7 @@ agent/config/config.c): a change of it restarts the pods. The plugin applies eve
 {{- $file := include "weir.configFile" (list (index . 0) "agent" (index . 1)) | fromYaml }}
 {{- $levels := pick (default dict $file.levels) "annotation" "latencyAnnotation" "memoryAnnotation" "weightAnnotation" "computeAnnotation" }}
 {{- $mps := pick (default dict $file.mps) "program" "root" "preload" "dir" }}
-{{- $rest := omit $file "policy" "scheduling" "mode" "memoryDefault" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
+{{- $rest := omit $file "policy" "scheduling" "mode" "hardwarePreemption" "disobedience" "memoryDefault" "gpus" "logLevel" "limits" "health" "unregistered" "standalone" "levels" "mps" }}
 {{- merge (dict "levels" $levels "mps" $mps) $rest | toJson }}
 {{- end }}
 

@@ -350,6 +350,18 @@ class Node:
                 log = (self.folder / "agent.log").read_text().strip().splitlines()
                 raise Failure(f"weir-agent does not run: {log[-1] if log else 'no message'}")
             time.sleep(0.05)
+        self.await_self_test(end)
+
+    def gpus(self):
+        """The GPUs in `weirctl status`: a list of dicts."""
+        return json.loads(self.weirctl("status", "--json"))["gpus"]
+
+    def await_self_test(self, end):
+        """Until the agent knows whether hardware preemption works."""
+        while any("runs" in gpu.get("hardwarePreemptionReason", "") for gpu in self.gpus()):
+            if time.monotonic() > end + 30:
+                raise Failure("the self-test does not end")
+            time.sleep(0.05)
 
     def change_tenants(self, changes):
         """Gives tenants other fields, by name. An agent that runs reads the configuration, which this returns, at once."""

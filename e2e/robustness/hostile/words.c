@@ -33,7 +33,7 @@ static size_t make_packet(uint8_t packet[2 * WEIR_MESSAGE_MAX])
 	for (size_t i = 0; i < size; i++)
 		packet[i] = (uint8_t)next_random();
 	if (next_random() % 8 && size >= sizeof(header)) {
-		weir_header_init(&header, (enum weir_message_type)(next_random() % 10),
+		weir_header_init(&header, (enum weir_message_type)(next_random() % 12),
 				 next_random() % 8 ? size : next_random());
 		header.version = (uint16_t)(next_random() % 4);
 		memcpy(packet, &header, sizeof(header));

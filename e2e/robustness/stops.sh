@@ -1,0 +1,68 @@
+#!/bin/bash
+# A client with a kernel that never leaves is stopped in hardware while it is held, and goes on afterwards; also when
+# the agent is killed, stopped by a signal or upgraded meanwhile. A client that dies while it is stopped is gone at
+# once. Holds that a client ends by itself, slices that it changes, and descriptors that are no control device are seen.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare counter filler
+export WEIR_SIM_SMS=2 WEIR_SIM_SLICES=1 LD_LIBRARY_PATH=$PWD/$B/simcuda
+mkdir -m 777 "$work/client"
+page=$work/client/count
+
+count() { od -An -tu4 -N4 "$page" | tr -d ' '; }
+moves() { local before; before=$(count) && sleep 0.2 && [ "$(count)" != "$before" ]; }
+stands() { ! moves; }
+of_client() { status -r "first(.clients[] | select(.command == \"counter\")) | $1"; }
+is_usable() { [ "$(of_client .hardwarePreemption)" = true ]; }
+hold() { "$B/bin/weirctl" --socket "$work/control.sock" hold "$(of_client .client)" --for "$1"; }
+release() { "$B/bin/weirctl" --socket "$work/control.sock" release "$(of_client .client)"; }
+works() { [ "$(status '.gpus[0].hardwarePreemption')" = true ]; }
+is_gone() { [ "$(status '[.clients[] | select(.command == "counter")] | length')" = 0 ]; }
+
+begin() { # OPTION...
+    rm -f "$page" "$work/client/ready"
+    touch "$page" && chmod 666 "$page"
+    governed 65534 counter --file "$page" --seconds 600 --ready-file "$work/client/ready" "$@" >"$work/counter.log" 2>&1 &
+    clients[$!]=counter
+    counter=$!
+    eventually 30 test -e "$work/client/ready" && eventually 30 moves && eventually 30 is_usable
+}
+
+finish_counter() {
+    kill -KILL "$(program_of "$counter")"
+    wait "$counter"
+    unset "clients[$counter]"
+    eventually 30 is_gone
+}
+
+check "the agent is up" start_agent
+check "the agent finds that hardware preemption works" eventually 30 works
+check "a client with a kernel that never leaves" begin
+check "it is held" hold 60s
+check "it is stopped in the middle of its kernel" eventually 10 stands
+check "and stays so" stands
+check "it is released" release
+check "it goes on" eventually 10 moves
+
+check "it is held again" hold 60s
+check "it is stopped again" eventually 10 stands
+{ kill -KILL "$agent" && wait "$agent"; } 2>/dev/null
+check "the agent is killed: it goes on" eventually 10 moves
+check "another agent starts" start_agent
+check "which knows from before that hardware preemption works" eventually 30 works
+check "and the client" eventually 30 is_usable
+check "it is held by the new one" hold 60s
+check "and stopped" eventually 10 stands
+kill -STOP "$agent"
+check "the agent hangs: it goes on" eventually 10 moves
+kill -CONT "$agent"
+check "the agent is there again" eventually 10 status .clients
+check "the client ends while it is stopped" finish_counter
+
+check "a client that clears its hold word" begin --disobey hold
+check "is held" hold 60s
+check "is stopped" eventually 10 stands
+check "the agent says why" grep -q "has cleared its hold word: it is stopped" "$work/agent.log"
+check "it ends" finish_counter
+exit $failed

@@ -1,0 +1,200 @@
+/* One kernel that never ends and never leaves: a thread adds 1 to a word of a file, which others
+ * may map to see whether it runs. With --disobey it does not want to be held:
+ *
+ *   hold     clears its hold word again and again, and launches short kernels instead of a long one
+ *   stop     lets its channel group go on again and again
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "weir/channel-group.h"
+#include "weir/protocol.h"
+#include "weir/rm.h"
+
+#include "spin.h"
+
+#define PAGE 4096u
+
+/* Until the second word is not 0; at most @rounds times. */
+static const char counter_ptx[] =
+	".version 6.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry count(.param .u64 words, .param .u32 rounds)\n{\n"
+	".reg .u64 %at;\n.reg .u32 %n, %stop, %left;\n.reg .pred %go;\n"
+	"ld.param.u64 %at, [words];\n"
+	"ld.param.u32 %left, [rounds];\n"
+	"ld.volatile.global.u32 %n, [%at];\n"
+	"AGAIN:\n"
+	"add.u32 %n, %n, 1;\n"
+	"st.volatile.global.u32 [%at], %n;\n"
+	"ld.volatile.global.u32 %stop, [%at+4];\n"
+	"setp.ne.u32 %go, %stop, 0;\n"
+	"@%go ret;\n"
+	"sub.u32 %left, %left, 1;\n"
+	"setp.ne.u32 %go, %left, 0;\n"
+	"@%go bra AGAIN;\n"
+	"ret;\n}\n";
+
+/* This process's compute channel group, and the descriptor that it was made with. */
+static struct {
+	int fd;
+	uint32_t device;
+	struct channel_group group;
+} mine = {.fd = -1};
+
+static void watch(int fd, const struct rm_alloc *made)
+{
+	const struct rm_channel_group_params *params = (const void *)(uintptr_t)made->params;
+
+	if (made->class == RM_CLASS_SUBDEVICE && !mine.group.group) {
+		mine.group.subdevice = made->object;
+	} else if (made->class == RM_CLASS_CHANNEL_GROUP && params &&
+		   params->engine == RM_ENGINE_COMPUTE) {
+		mine.fd = fd;
+		mine.group.client = made->client;
+		mine.group.group = made->object;
+		mine.group.n_channels = 0;
+	} else if (RM_CLASS_IS_CHANNEL(made->class) && made->parent == mine.group.group &&
+		   mine.group.n_channels < CHANNEL_GROUP_CHANNELS) {
+		mine.group.channels[mine.group.n_channels++] = made->object;
+	}
+}
+
+__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...);
+int ioctl(int fd, unsigned long request, ...)
+{
+	static int (*next)(int, unsigned long, void *);
+	va_list arguments;
+
+	va_start(arguments, request);
+	void *argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (!next)
+		next = (int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT, "ioctl");
+	int r = next(fd, request, argument);
+	if (r == 0 && _IOC_TYPE(request) == RM_IOCTL_TYPE && _IOC_NR(request) == RM_IOCTL_ALLOC &&
+	    _IOC_SIZE(request) == sizeof(struct rm_alloc))
+		watch(fd, argument);
+	return r;
+}
+
+static void *fight_stops(void *unused)
+{
+	(void)unused;
+	for (;;)
+		channel_group_stop(mine.fd, &mine.group, false);
+	return NULL;
+}
+
+/* The control page that libweir has mapped; NULL: there is none. */
+static struct weir_control_page *find_control(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct weir_control_page *found = NULL;
+	char line[512];
+	unsigned long at;
+
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		if (strstr(line, "weir-control") && sscanf(line, "%lx-", &at) == 1)
+			found = (struct weir_control_page *)at;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+static void *clear_holds(void *control)
+{
+	for (;;)
+		atomic_store(&((struct weir_control_page *)control)->hold, 0);
+	return NULL;
+}
+
+static void start_thread(void *(*body)(void *), void *argument)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, body, argument) != 0)
+		workload_fail("no thread");
+	pthread_detach(thread);
+}
+
+static volatile uint32_t *map_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	void *page = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, PAGE) == 0)
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		workload_fail("cannot map %s", path);
+	close(fd);
+	memset(page, 0, PAGE);
+	return page;
+}
+
+static void launch(CUfunction function, CUdeviceptr words, uint32_t rounds)
+{
+	void *params[] = {&words, &rounds};
+
+	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+}
+
+/* Short kernels, behind each other. */
+static void run_short(const struct workload *w, CUfunction function, CUdeviceptr words)
+{
+	struct weir_control_page *control = NULL;
+
+	while (!workload_stopped(w)) {
+		launch(function, words, 200);
+		CU(cuCtxSynchronize());
+		if (!control && (control = find_control()))
+			start_thread(clear_holds, control);
+	}
+}
+
+static void run_long(const struct workload *w, CUfunction function, CUdeviceptr words,
+		     volatile uint32_t *page)
+{
+	launch(function, words, UINT32_MAX);
+	while (!workload_stopped(w))
+		usleep(1000);
+	page[1] = 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *file = NULL, *disobey = "";
+	const struct workload_option own[] = {
+		{"file", OPTION_TEXT, &file, "to count in"},
+		{"disobey", OPTION_TEXT, &disobey, "hold, or stop"},
+		{0},
+	};
+	struct workload w = {.seed = 1};
+	CUdeviceptr words;
+
+	workload_parse(&w, argc, argv, "counts in a file as long as it runs on the GPU", own);
+	if (!file)
+		workload_fail("--file is missing");
+	volatile uint32_t *page = map_file(file);
+	workload_open(&w, counter_ptx);
+	CUfunction function = workload_kernel(&w, "count");
+	CU(cuMemHostRegister((void *)page, PAGE, CU_MEMHOSTREGISTER_DEVICEMAP));
+	CU(cuMemHostGetDevicePointer(&words, (void *)page, 0));
+	if (strcmp(disobey, "stop") == 0)
+		start_thread(fight_stops, NULL);
+	workload_ready(&w);
+	if (strcmp(disobey, "hold") == 0)
+		run_short(&w, function, words);
+	else
+		run_long(&w, function, words, page);
+	printf("{\"program\": \"counter\", \"count\": %u}\n", page[0]);
+	fflush(stdout);
+	_exit(0); /* the threads use what an orderly end would take away */
+}
