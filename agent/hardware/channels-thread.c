@@ -59,16 +59,16 @@ static struct channels_group *next_job(const struct channels_gpu *gpu, enum job 
 	return found;
 }
 
-/* Whether the handles mean a group of this GPU. */
-static int examine(const struct channels_gpu *gpu, const struct channels_group *group)
+/* Whether the handles mean a group of this GPU. Another agent may have set its slice. */
+static int examine(const struct channels_gpu *gpu, const struct channels_group *group,
+		   uint64_t *slice)
 {
 	uint8_t uuid[16];
-	uint64_t slice;
 	int r = channel_group_gpu(group->fd, &group->ids, uuid);
 
 	if (r == 0 && memcmp(uuid, gpu->uuid, sizeof(uuid)) != 0)
 		r = -EXDEV;
-	return r ? r : channel_group_get_slice(group->fd, &group->ids, &slice);
+	return r ? r : channel_group_get_slice(group->fd, &group->ids, slice);
 }
 
 struct work {
@@ -87,7 +87,7 @@ static void perform(const struct channels_gpu *gpu, const struct channels_group 
 		work->r = channel_group_stop(group->fd, &group->ids, work->job == JOB_STOP);
 		break;
 	case JOB_EXAMINE:
-		work->r = examine(gpu, group);
+		work->r = examine(gpu, group, &work->slice);
 		break;
 	case JOB_SLICE:
 		work->r = channel_group_set_slice(group->fd, &group->ids, work->slice);
@@ -122,6 +122,7 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 		break;
 	case JOB_EXAMINE:
 		group->examined = true;
+		group->is.slice = work->slice;
 		break;
 	case JOB_SLICE:
 		group->is.slice = work->slice;

@@ -11,7 +11,7 @@
 #include "weir/channel-group.h"
 #include "weir/loop.h"
 
-#define CHANNELS_DEFAULT_SLICE 2048u         /* us: what libcuda sets */
+#define CHANNELS_DEFAULT_SLICE CHANNEL_GROUP_SLICE
 #define CHANNELS_ASK_NS        1000000000ull /* how often short slices are read back */
 
 struct channels_client;

@@ -156,6 +156,16 @@ static void test_life(void **state)
 	assert_int_equal(n_changes, 1);
 }
 
+/* The agent before this one has set a slice. */
+static void test_another_agents_slice(void **state)
+{
+	(void)state;
+	driver.slice = 50;
+	take_group(pipes[0], 5);
+	eventually(client.usable && driver.slice == CHANNELS_DEFAULT_SLICE);
+	assert_int_equal(client.disobeyed, 0);
+}
+
 static void test_the_agent_ends(void **state)
 {
 	(void)state;
@@ -246,6 +256,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_another_agents_slice, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_agent_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_descriptors, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_wrong_handles, set_up, tear_down),

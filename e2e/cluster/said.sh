@@ -21,6 +21,8 @@ odd_annotations=(
     "weight|0|'0' is no weight"
     "weight|1.5|'1.5' is no weight"
     "weight|000000000000000000000000000000000007|'0000000000000000000000000000...' is no weight"
+    "compute-limit|0|'0' is no limit"
+    "compute-limit|30%|'30%' is no limit"
     "prio|high|weir.dev/prio is no annotation of Weir"
     "latencySlo|2ms|weir.dev/latencySlo is no annotation of Weir"
 )

@@ -34,6 +34,7 @@ void channels_go_on(const struct client *client)
 
 	while (next(client, &at, &group, &fd)) {
 		int r = channel_group_stop(fd, &group, false);
+		r = r ? r : channel_group_set_slice(fd, &group, CHANNEL_GROUP_SLICE);
 		if (r)
 			log_limited(LOG_WARNING, 60, "a channel group cannot be let go: %d", r);
 	}

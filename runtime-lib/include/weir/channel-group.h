@@ -21,8 +21,9 @@ struct channel_group {
 /* Whether @fd is the driver's control device. No other descriptor may be used below. */
 bool channel_group_is_device(int fd);
 
-/* How long the group may run before the hardware switches to another one that has work. libcuda
- * sets 2048 us when it makes a context. */
+#define CHANNEL_GROUP_SLICE 2048u /* us: what libcuda sets when it makes a context */
+
+/* How long the group may run before the hardware switches to another one that has work. */
 int channel_group_set_slice(int fd, const struct channel_group *group, uint64_t us);
 int channel_group_get_slice(int fd, const struct channel_group *group, uint64_t *us);
 
