@@ -78,6 +78,13 @@ static inline void expect_launched(struct client *client)
 		expect_end(client, true);
 }
 
+/* Before a call that waits for the whole context: it would wait for what keeps the GPU, too. */
+static inline void expect_synchronizes(struct client *client)
+{
+	if (load_relaxed(&expect_holding))
+		expect_end(client, false);
+}
+
 /* Columns of the table. */
 void expect_settings(void);
 void expect_init(struct client *client);

@@ -2,6 +2,7 @@
 #include "client/stream.h"
 #include "client/worker.h"
 #include "gates/demand.h"
+#include "gates/expect.h"
 #include "memory/memory.h"
 
 struct finish {
@@ -52,6 +53,7 @@ static void finish_all_begin(struct finish_all *all, CUcontext context)
 	all->client = context ? client_find(context) : NULL;
 	if (!all->client)
 		return;
+	expect_synchronizes(all->client);
 	all->gone_level = atomic_load(&streams_of(all->client)->gone_level);
 	stream_for_each (s, all->client) {
 		if (stream_outstanding(s) && all->n < countof(all->streams))

@@ -187,6 +187,20 @@ static void what_waits_for_no_launch_is_let_go(void **state)
 	gone(n);
 }
 
+static void a_context_that_is_waited_for_is_let_go(void **state)
+{
+	(void)state;
+	use("kernel");
+	unsigned n = context_ready();
+	weir_expect(1000);
+	assert_int_equal(driver->n_ops, 1);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(expecting->held, 0);
+	assert_int_equal(expecting->words->released, 2);
+	assert_true(eventually(!shown()));
+	gone(n);
+}
+
 static void other_ways_wait_for_nothing(void **state)
 {
 	(void)state;
@@ -270,6 +284,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_waits_for_the_launch),
 		cmocka_unit_test(nothing_is_put_behind_one_that_has_not_ended),
 		cmocka_unit_test(what_waits_for_no_launch_is_let_go),
+		cmocka_unit_test(a_context_that_is_waited_for_is_let_go),
 		cmocka_unit_test(other_ways_wait_for_nothing),
 		cmocka_unit_test(nothing_is_put_where_it_gains_nothing),
 		cmocka_unit_test(a_driver_that_refuses_is_not_asked_again),
