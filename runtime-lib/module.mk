@@ -40,6 +40,11 @@ SHARED += libweir-mps.so
 libweir-mps.so_SRC     := runtime-lib/mps/mps.c $(patsubst %,runtime-lib/shim/%.c,ioctl thread weak-libc) $(base_SRC)
 libweir-mps.so_CFLAGS  := $(libweir.so_CFLAGS)
 libweir-mps.so_LDFLAGS := -Wl,--exclude-libs,ALL
+UNIT_TESTS += test-mps-library
+test-mps-library_SRC     := runtime-lib/tests/test-mps-library.c $(filter-out $(base_SRC),$(libweir-mps.so_SRC))
+test-mps-library_STATIC  := base
+test-mps-library_LIBS    := -lcmocka -ldl
+test-mps-library_LDFLAGS := -Wl,--wrap=channel_group_is_device,--wrap=channel_group_stop
 
 $(GEN)/nvml-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/nvml-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)

@@ -32,6 +32,9 @@ struct channels_client {
 	uint64_t disobeyed;
 	/* Called when one of the three changes. */
 	void (*changed)(struct channels_client *client);
+	/* Of an MPS server: tells its process until when it stays stopped; 0: it is not. */
+	void (*tell_stopped)(struct channels_client *client, uint64_t until);
+	uint64_t told_until;
 };
 
 /* Takes @fd. A group of a number that the client has already is replaced. The thread examines it

@@ -47,6 +47,16 @@ static void changed(struct channels_client *channels)
 			      channels->usable ? channels : NULL);
 }
 
+/* If its socket is full, it lets go too early. */
+static void tell_stopped(struct channels_client *channels, uint64_t until)
+{
+	const struct mps_server *server = container_of(channels, struct mps_server, channels);
+	struct weir_stopped message = {.until = until};
+
+	weir_header_init(&message.header, WEIR_STOPPED, sizeof(message));
+	weir_message_send(server->fd, &message, sizeof(message), NULL, 0);
+}
+
 static void received(struct loop_io *io)
 {
 	struct mps_server *server = container_of(io, struct mps_server, socket);
@@ -112,12 +122,13 @@ static void accepted(struct server *socket, int fd_taken)
 	server = n < CONNECTED_MAX && peer_of(fd, &pid) ? calloc(1, sizeof(*server)) : NULL;
 	if (!server)
 		return;
-	*server = (struct mps_server){.daemon = daemon,
-				      .fd = take_fd(fd),
-				      .process = -1,
-				      .pid = pid,
-				      .since = loop_now(),
-				      .channels = {.max = GROUPS_MAX, .changed = changed}};
+	*server = (struct mps_server){
+		.daemon = daemon,
+		.fd = take_fd(fd),
+		.process = -1,
+		.pid = pid,
+		.since = loop_now(),
+		.channels = {.max = GROUPS_MAX, .changed = changed, .tell_stopped = tell_stopped}};
 	DL_APPEND(daemon->joined, server);
 	daemon->n_unknown++;
 	if (watch(server) < 0)

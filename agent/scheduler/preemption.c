@@ -90,7 +90,14 @@ static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 		stop &= client->level == level && client->preemption.hold_began &&
 			now - client->preemption.hold_began >= hold_limit_of(server);
 	}
-	channels_stop(server, stop && n);
+	stop &= n > 0;
+	/* Before the stop, and renewed in time. */
+	uint64_t until = stop ? now + PREEMPTION_STOP_NS : 0;
+	if (!stop != !server->told_until || until - server->told_until >= PREEMPTION_STOP_NS / 4) {
+		server->tell_stopped(server, until);
+		server->told_until = until;
+	}
+	channels_stop(server, stop);
 }
 
 void preemption_set_slices(struct gpu *gpu)

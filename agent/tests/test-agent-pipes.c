@@ -268,6 +268,7 @@ static void lies_are_refused(void **state)
 
 	(void)state;
 	fake_leave(&first);
+	rig_wait(agent.sessions.n == 0);
 	weir_header_init(&question.header, WEIR_PIPES, sizeof(question));
 	weir_header_init(&foreign.header, WEIR_PIPES_ANSWER, sizeof(foreign));
 	struct fake fake = fake_join(LOW);
@@ -346,8 +347,10 @@ static void servers_get_slices(void **state)
 	char *status = rig_status();
 	assert_non_null(strstr(status, "\"hardwarePreemption\":true,\"sliceMicroseconds\":50"));
 	free(status);
-	/* Nobody is above any more. */
+	/* Nobody is above any more. A process that asks the daemon may keep the socket for a
+	 * moment. */
 	fake_leave(&first);
+	rig_wait(gpu->n_level[1] == 0);
 	struct fake low = fake_join(LOW);
 	assert_int_equal(mps_server_of(daemon)->channels.slice, SLICE_DEFAULT);
 	close(fd);
@@ -376,6 +379,16 @@ static void others_are_no_servers(void **state)
 	assert_null(gpu->servers[0]);
 }
 
+static uint64_t expect_stopped(int fd)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+
+	rig_wait(fake_receive(fd, &message, fds) == 0);
+	assert_int_equal(message.header.type, WEIR_STOPPED);
+	return message.stopped.until;
+}
+
 /* All clients of the level are held: the whole server stops. */
 static void held_servers_stop(void **state)
 {
@@ -400,7 +413,13 @@ static void held_servers_stop(void **state)
 	scheduler_hold(&agent.scheduler, clients[1], 600 * NS_PER_S);
 	rig_wait(mps_server_of(daemon_of(0))->channels.stopped);
 	rig_wait(__atomic_load_n(&stopped, __ATOMIC_SEQ_CST));
+	/* Its process hears until when, again and again. */
+	uint64_t until = expect_stopped(fd);
+	assert_true(until > loop_now());
+	assert_true(expect_stopped(fd) > until);
 	scheduler_hold(&agent.scheduler, clients[0], 0);
+	while (expect_stopped(fd))
+		;
 	rig_wait(!__atomic_load_n(&stopped, __ATOMIC_SEQ_CST));
 	/* One that comes meanwhile lets it go on, too. */
 	scheduler_hold(&agent.scheduler, clients[0], 600 * NS_PER_S);

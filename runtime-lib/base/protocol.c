@@ -24,6 +24,7 @@ static const struct {
 	[WEIR_CHANNELS] = {sizeof(struct weir_channels), 1, 1},
 	[WEIR_PIPES] = {sizeof(struct weir_pipes), 0, 0},
 	[WEIR_PIPES_ANSWER] = {sizeof(struct weir_pipes_answer), 0, 1},
+	[WEIR_STOPPED] = {sizeof(struct weir_stopped), 0, 0},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -58,6 +59,7 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 	case WEIR_MEMORY:
 	case WEIR_WORK:
 	case WEIR_PIPES:
+	case WEIR_STOPPED:
 		return WEIR_CHECK_OK;
 	case WEIR_PIPES_ANSWER:
 		if (message->pipes_answer.level >= WEIR_LEVELS)
@@ -98,7 +100,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_PIPES_ANSWER)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_STOPPED)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

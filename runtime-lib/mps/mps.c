@@ -3,6 +3,9 @@
  * to the agent at the socket that WEIR_MPS_SOCKET names: a WEIR_CHANNELS for each group, and again
  * when its channels change. The end of the connection takes all of them back.
  *
+ * The agent may stop the groups. It says until when (WEIR_STOPPED). If it does not renew that in
+ * time, or dies, the groups go on.
+ *
  * In a process that makes no such group, like the daemon itself, it does nothing. */
 #include "shim/ioctl.h"
 #include "shim/thread.h"
@@ -33,6 +36,13 @@ static struct {
 	struct once started;
 	int wake; /* eventfd: the groups have changed */
 } state = {.wake = -1};
+
+/* The thread's. */
+struct link {
+	int socket; /* -1: not connected */
+	struct set told, now;
+	uint64_t stopped_until; /* ns; 0: not stopped */
+};
 
 /* The process's groups whose descriptors are still what libcuda opened. */
 static void collect(struct set *set)
@@ -94,59 +104,86 @@ static bool tell(int socket, const struct set *told, const struct set *now)
 	return true;
 }
 
-/* The agent has died, perhaps while the server was stopped. */
-static void lost(int *socket, struct set *told)
+static void go_on(struct link *link)
 {
-	struct set now;
+	link->stopped_until = 0;
+	collect(&link->now);
+	for (unsigned i = 0; i < link->now.n; i++)
+		channel_group_stop(link->now.fds[i], &link->now.groups[i], false);
+}
 
-	closep(socket);
-	*socket = -1;
-	told->n = 0;
-	collect(&now);
-	for (unsigned i = 0; i < now.n; i++)
-		channel_group_stop(now.fds[i], &now.groups[i], false);
+static void disconnect(struct link *link)
+{
+	closep(&link->socket);
+	link->socket = -1;
+	link->told.n = 0;
 }
 
 /* True: the agent knows all groups. */
-static bool tell_changes(int *socket, struct set *told)
+static bool tell_changes(struct link *link)
 {
-	static struct set now; /* of the one thread */
-
-	collect(&now);
-	if (*socket >= 0 && !is_part(told, &now)) {
-		closep(socket);
-		*socket = -1;
-	}
-	if (*socket < 0) {
-		told->n = 0;
-		*socket = now.n ? connect_agent() : -1;
-	}
-	if (*socket < 0)
-		return now.n == 0;
-	if (!tell(*socket, told, &now))
+	collect(&link->now);
+	if (link->socket >= 0 && !is_part(&link->told, &link->now))
+		disconnect(link);
+	if (link->socket < 0)
+		link->socket = link->now.n ? connect_agent() : -1;
+	if (link->socket < 0)
+		return link->now.n == 0;
+	if (!tell(link->socket, &link->told, &link->now))
 		return false;
-	*told = now;
+	link->told = link->now;
 	return true;
+}
+
+static void hear(struct link *link)
+{
+	union weir_message message;
+	int fds[WEIR_FDS_MAX];
+	size_t n = 0;
+
+	int r = weir_message_receive(link->socket, &message, fds, &n);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		close(fds[i]);
+	if (r == 0 && message.header.type == WEIR_STOPPED) {
+		link->stopped_until = message.stopped.until;
+	} else if (r < 0 && r != -EAGAIN) {
+		disconnect(link);
+		go_on(link);
+	}
+}
+
+/* ms for poll(). */
+static int time_left(const struct link *link, bool told, uint64_t now)
+{
+	int retry = told ? -1 : RETRY_MS;
+
+	if (!link->stopped_until)
+		return retry;
+	uint64_t left = link->stopped_until > now ? link->stopped_until - now : 0;
+	return (int)smaller(left / NS_PER_MS + 1, RETRY_MS);
 }
 
 static void *run(void *unused)
 {
-	static struct set told;
-	int socket = -1;
+	static struct link link = {.socket = -1};
 
 	(void)unused;
 	thread_name("weir-mps");
 	for (;;) {
 		eventfd_t count;
-		bool done = tell_changes(&socket, &told);
-		struct pollfd wait[] = {{.fd = state.wake, .events = POLLIN},
-					{.fd = socket < 0 ? -1 : socket, .events = POLLIN}};
-		if (poll(wait, countof(wait), done ? -1 : RETRY_MS) < 0 && errno != EINTR)
+		bool told = tell_changes(&link);
+		struct pollfd wait[] = {
+			{.fd = state.wake, .events = POLLIN},
+			{.fd = link.socket < 0 ? -1 : link.socket, .events = POLLIN}};
+		int timeout = time_left(&link, told, monotonic_now());
+		if (poll(wait, countof(wait), timeout) < 0 && errno != EINTR)
 			return NULL;
 		if (wait[0].revents && eventfd_read(state.wake, &count) < 0 && errno != EAGAIN)
 			return NULL; /* somebody closed it */
-		if (wait[1].revents) /* the agent says nothing; it has gone */
-			lost(&socket, &told);
+		if (wait[1].revents)
+			hear(&link);
+		if (link.stopped_until && monotonic_now() >= link.stopped_until)
+			go_on(&link);
 	}
 }
 

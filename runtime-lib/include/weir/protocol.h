@@ -78,6 +78,7 @@ enum weir_message_type {
 	WEIR_CHANNELS = 10,
 	WEIR_PIPES = 11,
 	WEIR_PIPES_ANSWER = 12,
+	WEIR_STOPPED = 13,
 };
 
 struct weir_header {
@@ -249,6 +250,14 @@ struct weir_pipes_answer {
 	struct weir_header header;
 	uint32_t status; /* enum weir_pipes_status */
 	uint32_t level;  /* of the server */
+	uint8_t reserved[64];
+};
+
+/* To an MPS server, which has handed over its channel groups: the agent has stopped these. The
+ * server lets them go on at @until, unless a later message says another time. */
+struct weir_stopped {
+	struct weir_header header;
+	uint64_t until; /* CLOCK_MONOTONIC in ns; 0: they are not stopped any more */
 	uint8_t reserved[64];
 };
 
@@ -427,6 +436,7 @@ static_assert(sizeof(struct weir_channels) == 352, "wire layout");
 static_assert(offsetof(struct weir_channels, group.channels) == 32, "wire layout");
 static_assert(sizeof(struct weir_pipes) == 96, "wire layout");
 static_assert(sizeof(struct weir_pipes_answer) == 88, "wire layout");
+static_assert(sizeof(struct weir_stopped) == 88, "wire layout");
 static_assert(sizeof(struct weir_limit_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(sizeof(struct weir_account_page) == WEIR_PAGE_SIZE, "one page");
 static_assert(offsetof(struct weir_account_page, slots) == 64, "page layout");
@@ -465,6 +475,7 @@ union weir_message {
 	struct weir_channels channels;
 	struct weir_pipes pipes;
 	struct weir_pipes_answer pipes_answer;
+	struct weir_stopped stopped;
 	uint8_t bytes[WEIR_MESSAGE_MAX];
 };
 
