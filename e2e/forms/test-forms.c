@@ -51,6 +51,13 @@ static void generated_kernels(void **state)
 	assert_true(count < 10 || seen.resumable * 4 > seen.kernels);
 }
 
+/* A thread gives its word to the next one; with more barriers than one might expect. */
+#define GIVE                                                                            \
+	"st.shared.u32 [%r5], %r2; bar.sync 0; ld.shared.u32 %r2, [%r6]; bar.sync 0;\n" \
+	"mad.lo.u32 %r2, %r2, 3, %r0;\n"
+#define GIVE_8  GIVE GIVE GIVE GIVE GIVE GIVE GIVE GIVE
+#define GIVE_48 GIVE_8 GIVE_8 GIVE_8 GIVE_8 GIVE_8 GIVE_8
+
 /* All combinations of indices that a kernel may read, in grids of three dimensions. */
 static const struct problem written[] = {
 	{.kernel = "k",
@@ -175,6 +182,15 @@ static const struct problem written[] = {
 	 "mov.u32 %r5, 0xfedcba98; st.shared.v2.u32 [%r4], {%r2, %r5}; bar.sync 0;\n"
 	 "st.shared.v2.u32 [last], {%r5, %r5}; ld.shared.u32 %r6, [own+16];\n"
 	 "st.global.u32 [%d0], %r6; ret; }\n"},
+	{.kernel = "k",
+	 .grid = {5, 1, 1},
+	 .block = {64, 1, 1},
+	 .out_words = 5 * 64,
+	 .ptx = HEAD ONE_PARAMETER OWN_WORD
+	 ".shared .b32 s[64]; mov.u32 %r4, s; mad.lo.u32 %r5, %r0, 4, %r4; xor.b32 %r6, %r0, 33;\n"
+	 "mad.lo.u32 %r6, %r6, 4, %r4; mov.u32 %r7, 0; AGAIN:\n" GIVE_48
+	 "add.u32 %r7, %r7, 1; setp.lt.u32 %p0, %r7, 3; @%p0 bra AGAIN; st.global.u32 [%d0], %r2; "
+	 "}\n"},
 	/* Programmatic dependence. */
 	{.kernel = "k",
 	 .grid = {9, 1, 1},

@@ -40,7 +40,7 @@
 #include "passes/safe-point.h"
 #include "passes/unroll.h"
 
-#define POINTS_MAX 64u
+#define POINTS_MAX 256u
 #define ROUND_MAX  64u
 
 #define ROUND_WEIGHT 320u /* minimal weight between two checks of a loop ... */

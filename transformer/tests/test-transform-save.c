@@ -188,6 +188,42 @@ static void the_carry_flag_cannot_be_saved(void **state)
 	assert_non_null(strstr(saves.reason[0], "the carry flag is live at a safe point"));
 }
 
+/* A kernel with @barriers in a loop and @registers that live through it. */
+static void look_at_many(struct saves *saves, unsigned barriers, unsigned registers)
+{
+	char *text, *out;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	assert_non_null(file);
+	fprintf(file,
+		HEAD ".entry k() { .reg .pred p; .reg .b32 r<%u>, n; mov.u32 n, %%clock;\nAGAIN:\n",
+		registers + 1);
+	for (unsigned k = 0; k < barriers; k++)
+		fprintf(file, "bar.sync 0;\n");
+	for (unsigned k = 0; k < registers; k++)
+		fprintf(file, "add.u32 r%u, r%u, n;\n", k, k);
+	fprintf(file, "add.u32 n, n, 1; setp.ne.u32 p, n, 7; @p bra AGAIN; ret; }\n");
+	fclose(file);
+	out = look(saves, text);
+	free(out);
+	free(text);
+}
+
+static void many_safe_points(void **state)
+{
+	struct saves saves;
+
+	(void)state;
+	look_at_many(&saves, 200, 40);
+	assert_true(saves.eligible[0]);
+	look_at_many(&saves, 257, 1);
+	assert_string_equal(saves.reason[0], "more than 256 barriers");
+	/* ptxas would take too long. */
+	look_at_many(&saves, 200, 100);
+	assert_string_equal(saves.reason[0], "too many live registers at its safe points");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -196,6 +232,7 @@ int main(void)
 		cmocka_unit_test(too_many_variables_are_refused),
 		cmocka_unit_test(variables_of_functions_are_out_of_reach),
 		cmocka_unit_test(the_carry_flag_cannot_be_saved),
+		cmocka_unit_test(many_safe_points),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
