@@ -234,7 +234,7 @@ static void connect_parts(struct agent *agent)
 					    .mps = &agent->mps,
 					    .monitor = &agent->report.monitor,
 					    .problems = &agent->report.problems,
-					    .placement = &agent->report.placement};
+					    .report = &agent->report};
 	agent->pages = (struct http_pages){
 		.metrics = write_metrics, .condition = condition, .userdata = agent};
 }

@@ -8,7 +8,6 @@
 #include "config/config.h"
 #include "daemon/explain.h"
 #include "mps/mps-server.h"
-#include "kubernetes/pods.h"
 #include "scheduler/preemption.h"
 
 #include "weir/base.h"
@@ -393,52 +392,12 @@ static const char *trace(const struct commands *commands, struct exchange *excha
 	return NULL;
 }
 
-/* A pod by `NAMESPACE/NAME`, or by its name if one namespace has it. */
-struct wanted_pod {
-	const char *name, *slash;
-	const struct pod *found;
-	unsigned n;
-};
-
-static void compare_pod(void *userdata, const struct pod *pod)
-{
-	struct wanted_pod *wanted = userdata;
-	const char *name = wanted->slash ? wanted->slash + 1 : wanted->name;
-	size_t n = wanted->slash ? (size_t)(wanted->slash - wanted->name) : 0;
-
-	if (strcmp(pod->name, name) != 0)
-		return;
-	if (n && (strncmp(pod->namespace_, wanted->name, n) != 0 || pod->namespace_[n]))
-		return;
-	wanted->n++;
-	wanted->found = pod;
-}
-
 static const char *explain(const struct commands *commands, struct exchange *exchange)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(exchange->request, "pod");
-	struct wanted_pod wanted = {.name = cJSON_GetStringValue(name)};
-	struct explain_input input = {commands->decider, commands->problems, commands->placement};
-	cleanup(freep) char *text = NULL;
-	size_t size;
+	struct explain_input input = {commands->decider, commands->report};
 
-	if (!wanted.name)
-		return "expected the name of a pod";
-	if (!commands->decider->pods)
-		return "this agent knows no pods";
-	wanted.slash = strchr(wanted.name, '/');
-	pods_each(commands->decider->pods, compare_pod, &wanted);
-	if (wanted.n != 1)
-		return wanted.n ? "several namespaces have a pod of this name: NAMESPACE/NAME"
-				: "no such pod on this node";
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		return "no memory";
-	explain_pod(out, &input, wanted.found);
-	if (fclose(out) != 0)
-		return "no memory";
-	add_text(exchange->answer, "text", text);
-	return NULL;
+	return explain_answer(&input, cJSON_GetStringValue(name), exchange->answer);
 }
 
 /* The loop runs: that is all. What other programs or tenants do must not change it. */

@@ -7,7 +7,8 @@
  *   {"command": "policy", "name": NAME}             sets the policy; the same answer
  *   {"command": "hold", "client": N, "seconds": S}  -> {"client", "heldSeconds"}; 0 ends the hold
  *   {"command": "trace", "seconds": S, "gpu": ID}   -> {"gpu", "trace"} after that time
- *   {"command": "explain", "pod": [NAMESPACE/]NAME} -> {"text"}: why it is refused, low or slow
+ *   {"command": "explain", "pod": [NAMESPACE/]NAME} -> {"text"}: why it is pending, refused, low or
+ *                                                      slow; {"fetching": true}: ask again soon
  *   anything else                                   -> {"error"}
  *
  * "gpu" may be left out if the node has only one. */
@@ -15,19 +16,20 @@
 
 #include "daemon/decider.h"
 #include "daemon/monitor.h"
-#include "daemon/placement.h"
 #include "daemon/pod-report.h"
 #include "mps/mps.h"
 
 #define COMMANDS_HOLD_MAX  3600 /* s */
 #define COMMANDS_TRACE_MAX 3600 /* s */
 
+struct report;
+
 struct commands {
 	struct decider *decider;
 	const struct monitor *monitor;
 	const struct pod_report *problems;
-	const struct placement *placement;
 	const struct mps *mps;
+	struct report *report;
 };
 
 /* The caller frees the answer. NULL: no memory; or, if *@later is not 0, commands_trace() gives the

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/text.h"
 #include "config/config.h"
 #include "kubernetes/pods.h"
 #include "scheduler/preemption.h"
@@ -15,7 +16,7 @@ static double seconds(uint64_t ns)
 
 static void explain_request(FILE *out, const struct explain_input *input, const struct pod *pod)
 {
-	const char *resource = input->problems->config->kubernetes.names.share;
+	const char *resource = input->report->config->kubernetes.names.share;
 	uint32_t n = pod->request;
 
 	if (!n)
@@ -36,7 +37,7 @@ static void explain_problems(FILE *out, const struct explain_input *input, const
 {
 	struct pod_problems problems;
 
-	pod_report_check(input->problems, &problems, pod);
+	pod_report_check(&input->report->problems, &problems, pod);
 	for (size_t i = 0; i < problems.n; i++)
 		fprintf(out, "%s %s\n", problems.all[i].subject, problems.all[i].message);
 }
@@ -154,30 +155,120 @@ static void explain_tenants(FILE *out, const struct explain_input *input, const 
 		explain_tenant(out, tenant);
 		n++;
 	}
-	if (!n && pod->phase == POD_ALIVE && pod->least_share && pod->least_share < 100)
+	if (!n && *pod->node && pod->phase == POD_ALIVE && pod->least_share &&
+	    pod->least_share < 100)
 		fputs("no process of it has called CUDA through libweir yet\n", out);
 }
 
 static void explain_state(FILE *out, const struct explain_input *input, const struct pod *pod)
 {
-	const char *resource = input->problems->config->kubernetes.names.share;
+	const char *resource = input->report->config->kubernetes.names.share;
 	static const char *const phases[] = {[POD_ALIVE] = "is on this node",
 					     [POD_SUCCEEDED] = "has ended",
 					     [POD_FAILED] = "has failed"};
 
-	if (pod_refusal(pod, resource))
+	const char *node = input->report->config->kubernetes.node;
+
+	if (!*pod->node && pod->phase == POD_ALIVE)
+		fprintf(out, "pod %s/%s is pending: %s %s\n", pod->namespace_, pod->name,
+			*pod->status_reason ? pod->status_reason
+					    : "the scheduler has not looked at it",
+			pod->status_message);
+	else if (*pod->node && strcmp(pod->node, node) != 0)
+		fprintf(out, "pod %s/%s is on node %s: ask the agent there\n", pod->namespace_,
+			pod->name, pod->node);
+	else if (pod_refusal(pod, resource))
 		fprintf(out, "pod %s/%s was refused by this node\n", pod->namespace_, pod->name);
 	else
 		fprintf(out, "pod %s/%s %s%s%s\n", pod->namespace_, pod->name, phases[pod->phase],
 			*pod->status_reason ? ": " : "", pod->status_reason);
 }
 
-void explain_pod(FILE *out, const struct explain_input *input, const struct pod *pod)
+static void explain_pod(FILE *out, const struct explain_input *input, const struct pod *pod)
 {
 	explain_state(out, input, pod);
 	explain_request(out, input, pod);
 	explain_problems(out, input, pod);
-	if (pod_refusal(pod, input->problems->config->kubernetes.names.share))
-		placement_explain(out, input->placement);
+	if (!*pod->node || pod_refusal(pod, input->report->config->kubernetes.names.share))
+		placement_explain(out, &input->report->placement);
 	explain_tenants(out, input, pod);
+}
+
+/* A pod by `NAMESPACE/NAME`, or by its name if one namespace has it. */
+struct wanted_pod {
+	const char *name, *slash;
+	const struct pod *found;
+	unsigned n;
+};
+
+static void compare_pod(void *userdata, const struct pod *pod)
+{
+	struct wanted_pod *wanted = userdata;
+	const char *name = wanted->slash ? wanted->slash + 1 : wanted->name;
+	size_t n = wanted->slash ? (size_t)(wanted->slash - wanted->name) : 0;
+
+	if (strcmp(pod->name, name) != 0)
+		return;
+	if (n && (strncmp(pod->namespace_, wanted->name, n) != 0 || pod->namespace_[n]))
+		return;
+	wanted->n++;
+	wanted->found = pod;
+}
+
+/* A pod of another node, or of none: of namespace `default` if none is named. */
+static const char *fetch_pod(const struct explain_input *input, struct wanted_pod *wanted,
+			     cJSON *answer)
+{
+	char namespace_[64] = "default";
+	const char *name = wanted->slash ? wanted->slash + 1 : wanted->name;
+
+	if (wanted->slash)
+		snprintf(namespace_, sizeof(namespace_), "%.*s",
+			 (int)(wanted->slash - wanted->name), wanted->name);
+	switch (report_fetch(input->report, namespace_, name, &wanted->found)) {
+	case POD_FETCH_RUNNING:
+		cJSON_AddTrueToObject(answer, "fetching");
+		return NULL;
+	case POD_FETCH_FOUND:
+		return NULL;
+	case POD_FETCH_NONE:
+		return "no such pod";
+	default:
+		return "no such pod on this node, and the API server does not answer";
+	}
+}
+
+static const char *write_explanation(const struct explain_input *input, const struct pod *pod,
+				     cJSON *answer)
+{
+	cleanup(freep) char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return "no memory";
+	explain_pod(out, input, pod);
+	if (fclose(out) != 0)
+		return "no memory";
+	text_mend(text);
+	cJSON_AddStringToObject(answer, "text", text);
+	return NULL;
+}
+
+const char *explain_answer(const struct explain_input *input, const char *name, cJSON *answer)
+{
+	struct wanted_pod wanted = {.name = name};
+	const char *wrong = NULL;
+
+	if (!name)
+		return "expected the name of a pod";
+	if (!input->decider->pods)
+		return "this agent knows no pods";
+	wanted.slash = strchr(name, '/');
+	pods_each(input->decider->pods, compare_pod, &wanted);
+	if (wanted.n > 1)
+		return "several namespaces have a pod of this name: NAMESPACE/NAME";
+	if (!wanted.n)
+		wrong = fetch_pod(input, &wanted, answer);
+	return wrong || !wanted.found ? wrong : write_explanation(input, wanted.found, answer);
 }

@@ -1,17 +1,16 @@
-/* `weirctl explain POD`: why a pod is refused, has its level, or is slow, in sentences. */
+/* `weirctl explain POD`: why a pod is pending, refused, has its level, or is slow, in sentences. */
 #pragma once
 
-#include <stdio.h>
+#include <cjson/cJSON.h>
 
 #include "daemon/decider.h"
-#include "daemon/placement.h"
-#include "daemon/pod-report.h"
+#include "daemon/report.h"
 
 struct explain_input {
 	struct decider *decider;
-	const struct pod_report *problems;
-	const struct placement *placement;
+	struct report *report;
 };
 
-/* Writes lines about @pod, which may be on another node or on none. */
-void explain_pod(FILE *out, const struct explain_input *input, const struct pod *pod);
+/* @name: [NAMESPACE/]NAME, or NULL. Adds `text` to @answer, or `fetching`: the caller asks again
+ * soon. Returns NULL, or what is wrong. */
+const char *explain_answer(const struct explain_input *input, const char *name, cJSON *answer);

@@ -168,6 +168,16 @@ void report_pods_changed(struct report *report)
 	placement_look(&report->placement);
 }
 
+enum pod_fetch_result report_fetch(struct report *report, const char *namespace_, const char *name,
+				   const struct pod **out)
+{
+	*out = NULL;
+	if (!report->fetch &&
+	    pod_fetch_new(&report->fetch, report->loop, &report->config->kubernetes) < 0)
+		return POD_FETCH_FAILED;
+	return pod_fetch_get(report->fetch, namespace_, name, out);
+}
+
 static int init_kubernetes(struct report *report, struct loop *loop, bool standalone)
 {
 	const struct config_kubernetes *config = &report->config->kubernetes;
@@ -186,6 +196,8 @@ int report_init(struct report *report, struct loop *loop, bool standalone)
 {
 	static const struct monitor_listener listener = {.health = tell_health, .looked = looked};
 	int r = init_kubernetes(report, loop, standalone);
+
+	report->loop = loop;
 
 	report->unregistered.config = &report->config->unregistered;
 	report->unregistered.pods = report->pods;
@@ -208,6 +220,7 @@ void report_deinit(struct report *report)
 	monitor_deinit(&report->monitor);
 	unregistered_deinit(&report->unregistered);
 	pod_report_deinit(&report->problems);
+	pod_fetch_free(take(report->fetch));
 	api_free(take(report->api));
 	placement_deinit(&report->placement);
 	events_free(take(report->events));

@@ -9,6 +9,7 @@
 #include "daemon/pod-report.h"
 #include "daemon/unregistered.h"
 #include "kubernetes/labels.h"
+#include "kubernetes/pod-fetch.h"
 
 struct config;
 
@@ -20,6 +21,8 @@ struct report {
 	struct unregistered unregistered;
 	struct pod_report problems;
 	struct placement placement;
+	struct pod_fetch *fetch; /* made at its first use */
+	struct loop *loop;
 	struct api *api;       /* NULL: neither events nor labels */
 	struct events *events; /* NULL: none are sent */
 	struct labels labels;
@@ -32,4 +35,7 @@ int report_init(struct report *report, struct loop *loop, bool standalone);
 void report_deinit(struct report *report);
 /* Call it when pods or the configuration changed. */
 void report_pods_changed(struct report *report);
+/* A pod that is not on this node, from the API server. */
+enum pod_fetch_result report_fetch(struct report *report, const char *namespace_, const char *name,
+				   const struct pod **out);
 void report_metrics(FILE *out, const struct report *report);

@@ -173,6 +173,23 @@ static void copy_text(char *out, size_t size, const cJSON *object, const char *n
 	snprintf(out, size, "%s", text ? text : "");
 }
 
+/* Why the scheduler could not place it. */
+static void copy_pending(struct pod *pod, const cJSON *status)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, cJSON_GetObjectItemCaseSensitive(status, "conditions"))
+	{
+		const char *type = member_text(condition, "type");
+		const char *value = member_text(condition, "status");
+		if (!type || strcmp(type, "PodScheduled") != 0 || !value ||
+		    strcmp(value, "False") != 0)
+			continue;
+		copy_text(pod->status_reason, sizeof(pod->status_reason), condition, "reason");
+		copy_text(pod->status_message, sizeof(pod->status_message), condition, "message");
+	}
+}
+
 static void copy_status(struct pod *pod, const cJSON *status)
 {
 	const char *phase = member_text(status, "phase");
@@ -180,8 +197,10 @@ static void copy_status(struct pod *pod, const cJSON *status)
 	pod->qos = container_qos_parse(member_text(status, "qosClass"));
 	if (phase && strcmp(phase, "Succeeded") == 0)
 		pod->phase = POD_SUCCEEDED;
-	if (!phase || strcmp(phase, "Failed") != 0)
+	if (!phase || strcmp(phase, "Failed") != 0) {
+		copy_pending(pod, status);
 		return;
+	}
 	pod->phase = POD_FAILED;
 	copy_text(pod->status_reason, sizeof(pod->status_reason), status, "reason");
 	copy_text(pod->status_message, sizeof(pod->status_message), status, "message");
@@ -253,6 +272,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 		return 0;
 	}
 	copy_cgroup_uid(pod, notes);
+	copy_member(pod->node, sizeof(pod->node), spec, "nodeName");
 	copy_member(pod->priority_class, sizeof(pod->priority_class), spec, "priorityClassName");
 	copy_notes(pod, notes, cJSON_GetObjectItemCaseSensitive(meta, "labels"), names);
 	copy_unknown(pod, notes, names);

@@ -55,7 +55,9 @@ struct pod {
 	uint32_t request;     /* the largest request of a container, as written: 300 is 3 GPUs */
 	enum container_qos qos;
 	enum pod_phase phase;
-	char status_reason[64], status_message[256]; /* of a pod that failed; may be cut */
+	/* Of a pod that failed, or that the scheduler could not place; may be cut. */
+	char status_reason[64], status_message[256];
+	char node[254]; /* empty: none yet */
 	struct pod_owner owner;
 	size_t n_containers;
 	struct pod_container containers[];

@@ -5,6 +5,7 @@
 #include "daemon/pod-report.h"
 #include "kubernetes/events.h"
 #include "kubernetes/labels.h"
+#include "kubernetes/pod-fetch.h"
 #include "kubernetes/pods.h"
 #include "scheduler/tenants.h"
 
@@ -35,6 +36,7 @@ static struct {
 	struct MHD_Daemon *daemon;
 	uint16_t port;
 	unsigned status, failures; /* number of first requests that are answered 503 */
+	const char *body;
 	size_t n;
 	struct seen seen[SEEN_MAX];
 } server;
@@ -79,8 +81,8 @@ static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection,
 		*upload_size = 0;
 		return MHD_YES;
 	}
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(2, (void *)"{}", MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(server.body), (void *)server.body, MHD_RESPMEM_PERSISTENT);
 	unsigned status = server.status;
 	if (server.failures) {
 		server.failures--;
@@ -100,6 +102,7 @@ static int set_up(void **state)
 	memset(&server, 0, sizeof(server));
 	memset(&client, 0, sizeof(client));
 	server.status = 201;
+	server.body = "{}";
 	server.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, NULL,
 					 MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_END);
 	assert_non_null(server.daemon);
@@ -443,6 +446,44 @@ static struct pod_report start_report(struct gpu *const *gpus)
 				   .events = client.events};
 }
 
+/* A pod that is on no node yet. */
+static void one_pod_is_fetched(void **state)
+{
+	struct pod_fetch *fetch;
+	const struct pod *found;
+
+	(void)state;
+	server.status = 200;
+	server.body =
+		"{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":{"
+		"\"uid\":\"u\",\"namespace\":\"a b\",\"name\":\"p&q\"},\"status\":{"
+		"\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\","
+		"\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"full\"}]}}]}";
+	start_report(NULL);
+	client.config.names = config.kubernetes.names;
+	assert_int_equal(pod_fetch_new(&fetch, &client.loop, &client.config), 0);
+	assert_int_equal(pod_fetch_get(fetch, "a b", "p&q", &found), POD_FETCH_RUNNING);
+	run_until(1);
+	assert_string_equal(server.seen[0].method, "GET");
+	assert_string_equal(server.seen[0].path, "/api/v1/namespaces/a b/pods");
+	assert_int_equal(pod_fetch_get(fetch, "a b", "p&q", &found), POD_FETCH_FOUND);
+	assert_string_equal(found->name, "p&q");
+	assert_string_equal(found->node, "");
+	assert_string_equal(found->status_reason, "Unschedulable");
+	assert_string_equal(found->status_message, "full");
+	server.body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}";
+	assert_int_equal(pod_fetch_get(fetch, "c", "d", &found), POD_FETCH_RUNNING);
+	run_until(2);
+	assert_int_equal(pod_fetch_get(fetch, "c", "d", &found), POD_FETCH_NONE);
+	server.status = 403;
+	assert_int_equal(pod_fetch_get(fetch, "e", "f", &found), POD_FETCH_RUNNING);
+	run_until(3);
+	assert_int_equal(pod_fetch_get(fetch, "e", "f", &found), POD_FETCH_FAILED);
+	assert_null(found);
+	assert_int_equal(pod_fetch_get(fetch, "g", "h", &found), POD_FETCH_RUNNING);
+	pod_fetch_free(fetch); /* while it runs */
+}
+
 static void a_pods_problems_are_told_once(void **state)
 {
 	struct gpu *none = NULL;
@@ -554,6 +595,7 @@ int main(void)
 		TEST(a_server_in_trouble_is_asked_again),
 		TEST(a_refused_event_is_dropped),
 		TEST(labels_are_set_and_taken_away),
+		TEST(one_pod_is_fetched),
 		TEST(changes_of_a_node_come_together),
 		TEST(its_own_pod_is_labelled),
 		TEST(a_label_value_is_made_valid),

@@ -257,12 +257,35 @@ static int run_trace(struct arguments *arguments)
 	return ask_and_print(arguments, request, "trace", "");
 }
 
-static int run_explain(struct arguments *arguments)
+/* NULL: an error message was written. */
+static cJSON *ask_about_pod(const struct arguments *arguments)
 {
 	cJSON *request = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(request, "pod", arguments->operand);
-	return ask_and_print(arguments, request, "text", "");
+	return ask(arguments, request);
+}
+
+/* The agent may first have to ask the API server. */
+static int run_explain(struct arguments *arguments)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	cJSON *answer = ask_about_pod(arguments);
+
+	for (int i = 0; i < 100 && cJSON_IsTrue(cJSON_GetObjectItem(answer, "fetching")); i++) {
+		nanosleep(&pause, NULL);
+		cJSON_Delete(answer);
+		answer = ask_about_pod(arguments);
+	}
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "text"));
+	if (answer && !text)
+		fprintf(stderr, "weirctl: the API server does not answer\n");
+	else if (answer && arguments->json)
+		print_json(answer);
+	else if (answer)
+		fputs(text, stdout);
+	cJSON_Delete(answer);
+	return !text;
 }
 
 static const struct {
@@ -364,7 +387,7 @@ static const struct argp description = {
 	       "release  let a held client run again\n"
 	       "trace    record what clients do, for weir-sim\n"
 	       "health   ask whether the agent answers within 3 s\n"
-	       "explain  say why a pod of this node is refused, has its level, or is slow\n",
+	       "explain  say why a pod is pending, refused, has its level, or is slow\n",
 };
 
 int main(int argc, char **argv)

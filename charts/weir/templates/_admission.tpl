@@ -9,6 +9,11 @@
 {{- end }}
 {{- end }}
 
+{{/* "true": the agent labels its own pod, also where users must write the anti-affinity themselves. */}}
+{{- define "weir.labelsOwnPod" -}}
+{{- if and .Values.admission.place .Values.rbac.create (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
+{{- end }}
+
 {{/* The annotations' names, as JSON. */}}
 {{- define "weir.annotations" -}}
 {{- $levels := (include "weir.configFile" (list . "agent" dict) | fromYaml).levels }}

@@ -214,7 +214,7 @@ rules() {
 check "which may list pods, tell events and label nodes, and nothing else" test "$(rules plain)" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]-apiGroups:[""]resources:[events]verbs:[create,patch]-apiGroups:[""]resources:[nodes]verbs:[patch]'
 check "of which a policy leaves it its own node's" has plain "kind: ValidatingAdmissionPolicyBinding"
-check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false,admission.validate=false
+check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false,admission.validate=false,admission.place=false
 check "only pods are left, and no policy" test "$(rules mute)$(grep -c AdmissionPolicy "$dir/mute")" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]0'
 
@@ -230,16 +230,16 @@ check "in each annotation that the agent reads" knows_annotations
 check "by the annotations' own names" render renamed --set config.agent.levels.annotation=example.org/level
 check "all of them" in_document '"example.org/level" in variables.changed' renamed ValidatingAdmissionPolicy weir-pods
 check "an old API server places no pods" has_not plain "MutatingAdmissionPolicy"
-check "nor does the agent label its pod" has_not plain "POD_NAME"
 for version in v1 v1beta1; do
     check "one with $version does" render place --api-versions admissionregistration.k8s.io/$version/MutatingAdmissionPolicy
     check "by that version" in_document "apiVersion: admissionregistration.k8s.io/$version" place MutatingAdmissionPolicy weir-pods
 done
-check "by the labels of the agent's pod" in_document "name: POD_NAME" place DaemonSet weir
-check "which may patch its own" in_document "verbs: [patch]" place Role weir
-check "and no other" in_document "an agent may change its own pod only" place ValidatingAdmissionPolicy weir-own-pod
+check "the agent labels its pod" in_document "name: POD_NAME" plain DaemonSet weir
+check "which may patch its own" in_document "verbs: [patch]" plain Role weir
+check "and no other" in_document "an agent may change its own pod only" plain ValidatingAdmissionPolicy weir-own-pod
 check "not if it is off" render unplaced --set admission.place=false --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
 check "then there is none" has_not unplaced "MutatingAdmissionPolicy"
+check "nor does the agent label its pod" has_not unplaced "POD_NAME"
 check "a RuntimeClass is set where configured" render classed --set admission.runtimeClassName=nvidia \
     --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
 check "on pods that name none" in_document "has(object.spec.runtimeClassName) ? Object{} : Object{spec: Object.spec{runtimeClassName: 'nvidia'}}" \

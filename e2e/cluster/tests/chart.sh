@@ -16,6 +16,8 @@ export CONTROLLERS=1
 . "$here/work.sh"
 # shellcheck source-path=SCRIPTDIR source=../health.sh
 . "$here/health.sh"
+# shellcheck source-path=SCRIPTDIR source=../said.sh
+. "$here/said.sh"
 
 RELEASE_NAMESPACE=weir-system
 VERSION=${VERSION:-$(sed -n 's/^VERSION *:= *//p' Makefile)}
@@ -256,6 +258,11 @@ waits() {
         return 1
     }
     echo "# pending after $(since "$began") s: $(web "$why")"
+    until_ok 20 explained "$(web '.items[0].metadata.name')" 'is pending: Unschedulable' &&
+        explained "$(web '.items[0].metadata.name')" 'the largest part that fits: 40' || {
+        echo "# weirctl explains: $(timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain "$(web '.items[0].metadata.name')")"
+        return 1
+    }
     # Time in which there were dozens of failed pods.
     sleep 5
     web_is '.items | length' 1 && web_is '.items[0].status.phase' Pending || return 1
