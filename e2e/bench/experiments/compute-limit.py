@@ -23,31 +23,28 @@ SETTLE, SECONDS = 0.6, 2  # before the seconds that count, and these
 ALONE = 1.2
 REQUESTS, HIGH_SECONDS = 150, 4  # of HIGH; and how long the limited client runs meanwhile
 
+SCHEDULING = "policy: wfq\n"  # a policy that weirctl sets ends when the configuration changes
+
 
 class Limits:
     def __init__(self, bench):
         self.bench, self.node = bench, bench.node
         self.workloads = WORKLOADS if not self.node.simulated else ("filler",)
-        self.start_agent()
+        loops.begin_node(bench, SCHEDULING)
         self.limited = loops.loop_of(bench, "limited", self.workloads)
         self.other = loops.loop_of(bench, "unlimited", self.workloads[:1])
+        self.all = [self.limited, self.other]
         self.busy, self.alone = {}, {}
 
     def set(self, percent):
         self.node.change_tenants({"limited": {"limit": percent}})
         if not self.took_effect(percent):  # the agent did not see the file
-            self.node.stop_agent()
-            self.start_agent()
+            loops.begin_node(self.bench, SCHEDULING)
             if not self.took_effect(percent):
                 raise Failure(f"the agent does not limit the client to {percent} %")
 
     def took_effect(self, percent):
         return loops.wait_known(self.bench, [self.limited], lambda known: known.get("computeLimit", 0) == percent)
-
-    def start_agent(self):
-        self.node.stop_agent()
-        self.node.scheduling = "policy: wfq\n"  # one that weirctl sets ends when the configuration changes
-        self.node.ensure_agent()
 
     def measure_alone(self):
         for workload in self.workloads:
@@ -81,23 +78,18 @@ class Limits:
 
 
 def run(bench):
-    bench.node.stop_mps()
     limits = Limits(bench)
     try:
-        for loop in (limits.limited, limits.other):
+        for loop in limits.all:
             loop.wait_ready()
         measure(bench, limits)
     finally:
         bench.node.change_tenants({"limited": {"limit": 0}})
-        for loop in (limits.limited, limits.other):
-            loop.client.kill()
-        bench.node.scheduling = ""
-        bench.node.stop_agent()
+        loops.end_node(bench, limits.all)
 
 
 def measure(bench, limits):
-    if not loops.wait_known(bench, [limits.limited], lambda known: known["hardwarePreemption"]):
-        bench.report.holds("the client has hardware preemption", False, "no")
+    if not loops.has_hardware(bench, [limits.limited]):
         return
     limits.measure_alone()
     part, _ = limits.beside()

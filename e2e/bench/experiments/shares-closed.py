@@ -28,13 +28,15 @@ UNIT = 10  # shares of weight 1
 SETTLE, SECONDS = 3.0, 3  # before the seconds that count: the agent corrects the slices; and these
 ALONE = 0.6
 
+SCHEDULING = "policy: wfq\n"  # a policy that weirctl sets ends when the configuration changes
+
 
 class Shares:
     def __init__(self, bench):
         self.bench, self.node = bench, bench.node
         real = not self.node.simulated
         self.workloads = WORKLOADS if real else ("filler",)
-        self.start_agent()
+        loops.begin_node(bench, SCHEDULING)
         self.loops = [loops.loop_of(bench, name, self.workloads) for name in NAMES]
         self.plain_loops = [loops.loop_of(bench, name, self.workloads, weir=False) for name in PLAIN] if real else []
         self.busy, self.alone, self.plain = {}, {}, {}
@@ -42,11 +44,6 @@ class Shares:
     @property
     def all(self):
         return [*self.loops, *self.plain_loops]
-
-    def start_agent(self):
-        self.node.stop_agent()
-        self.node.scheduling = "policy: wfq\n"  # one that weirctl sets ends when the configuration changes
-        self.node.ensure_agent()
 
     def measure_alone(self):
         """Each client and workload: libweir learns how long its kernels take."""
@@ -71,8 +68,7 @@ class Shares:
     def set_weights(self, weights):
         self.node.change_tenants({name: {"share": UNIT * weight} for name, weight in zip(NAMES, (*weights, 1))})
         if not self.took_effect(weights):
-            self.node.stop_agent()
-            self.start_agent()
+            loops.begin_node(self.bench, SCHEDULING)
             if not self.took_effect(weights):
                 raise Failure("the agent does not take the shares")
 
@@ -113,7 +109,6 @@ class Shares:
 
 
 def run(bench):
-    bench.node.stop_mps()
     shares = Shares(bench)
     try:
         for loop in shares.all:
@@ -121,15 +116,11 @@ def run(bench):
         measure(bench, shares)
     finally:
         bench.node.change_tenants({name: {"share": 0} for name in NAMES})
-        for loop in shares.all:
-            loop.client.kill()
-        bench.node.scheduling = ""
-        bench.node.stop_agent()
+        loops.end_node(bench, shares.all)
 
 
 def measure(bench, shares):
-    if not loops.wait_known(bench, shares.loops, lambda known: known["hardwarePreemption"]):
-        bench.report.holds("the clients have hardware preemption", False, "no")
+    if not loops.has_hardware(bench, shares.loops):
         return
     shares.measure_alone()
     shares.measure_plain()

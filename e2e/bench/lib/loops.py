@@ -107,6 +107,37 @@ def loop_of(bench, tenant, workloads, weir=True):
     return (FillerLoop if bench.node.simulated else TorchLoop)(bench, tenant, workloads, weir)
 
 
+def begin_node(bench, scheduling):
+    """An agent with a part of its configuration, and no MPS daemon. On the simulated GPU channel groups take turns, unless
+    processes of experiments before still use it."""
+    bench.node.stop_mps()
+    bench.node.stop_agent()
+    if bench.node.simulated:
+        (bench.node.folder / "simulation" / "config").write_text("slices = 1\n")
+    bench.node.scheduling = scheduling
+    bench.node.ensure_agent()
+
+
+def end_node(bench, loops):
+    for loop in loops:
+        loop.client.kill()
+    bench.node.stop_agent()
+    bench.node.scheduling = ""
+    (bench.node.folder / "simulation" / "config").unlink(missing_ok=True)
+
+
+def has_hardware(bench, loops):
+    """Whether the hardware can stop and slice all of them; reports it if not. The simulated one need not."""
+    if wait_known(bench, loops, lambda known: known["hardwarePreemption"]):
+        return True
+    why = "; ".join(gpu.get("hardwarePreemptionReason", "") for gpu in bench.node.gpus()) or "no"
+    if bench.node.simulated:
+        bench.report.add("hardware preemption", why)
+    else:
+        bench.report.holds("hardware preemption", False, why)
+    return False
+
+
 def known(bench, loop):
     """The agent's status of a loop's client; an empty dict: it does not know it yet."""
     return next((c for c in bench.node.status() if c["pid"] == loop.client.process.pid), {})
