@@ -28,7 +28,7 @@ static const char *built(const char *what)
 static struct daemon start_daemon(void)
 {
 	struct daemon daemon = {.folder = "/tmp/weir-mps-XXXXXX"};
-	char control[96];
+	char control[256];
 
 	assert_non_null(mkdtemp(daemon.folder));
 	snprintf(control, sizeof(control), "%s/control", daemon.folder);
@@ -36,6 +36,12 @@ static struct daemon start_daemon(void)
 	close(open(daemon.seen, O_CREAT | O_WRONLY, 0600));
 	daemon.pid = fork();
 	if (!daemon.pid) {
+		const char *options = getenv("ASAN_OPTIONS");
+
+		/* A sanitizer wants to be the first library. */
+		snprintf(control, sizeof(control), "%s:verify_asan_link_order=0",
+			 options ? options : "");
+		setenv("ASAN_OPTIONS", control, 1);
 		setenv("LD_PRELOAD", built("lib/simwatch.so"), 1);
 		setenv("TEST_SEEN", daemon.seen, 1);
 		setenv("CUDA_MPS_PIPE_DIRECTORY", daemon.folder, 1);
