@@ -170,8 +170,7 @@ check "single GPUs have settings of their own" render gpus --set-json \
 check "which the programs take" programs_accept "$dir/gpus"
 check "shares are the plugin's" grep -qF 'shares: 0' "$dir/plugin.yaml"
 check "and policies the agent's" grep -qF 'quantum: 5ms' "$dir/agent.yaml"
-check "with MPS the agent has the driver" has gpus 'value: "compute,utility"'
-check "and another pod its daemons" in_document "supervisor: true" gpus ConfigMap weir
+check "with MPS another pod has its daemons" in_document "supervisor: true" gpus ConfigMap weir
 check "also by the deprecated key" render deprecated --set config.agent.mps.keeper=true
 check "which becomes the new one" in_document "supervisor: true" deprecated ConfigMap weir
 check "and is accepted" programs_accept "$dir/deprecated"
@@ -184,7 +183,8 @@ check "without MPS there is none" has_not plain "name: weir-mps"
 check "each profile has its own" render profiles --set profiles.batch.agent.mode=mps,profiles.batch.plugin.mode=mps
 check "where it says so" in_document 'weir.dev/profile: "batch"' profiles DaemonSet weir-batch-mps
 check "and nowhere else" has_not profiles "name: weir-mps"
-check "without it has not" has_not plain 'compute,utility'
+check "the agent has the driver, with and without MPS" has plain 'value: "compute,utility"'
+check "the plugin only its queries" has plain 'NVIDIA_DRIVER_CAPABILITIES, value: utility'
 check "a GPU must be named" refuses gpus --set-json 'gpus=[{"mode":"mps"}]'
 check "another policy restarts no pod" same_checksum --set policy=wfq,levels.guaranteed=critical,logLevel=debug,mode=mps
 check "another cache does" other_checksum --set compile.cacheMiB=64
