@@ -169,26 +169,11 @@ enum allocation allocator_check(struct grant *out, const struct node *node,
 	return ALLOCATION_OK;
 }
 
-/* "40 + 20" */
-static void list_parts(char *out, size_t size, const struct node *node, const struct shares *taken)
-{
-	size_t at = 0;
-
-	*out = '\0';
-	for (unsigned gpu = 0; gpu < node->n_gpus && at < size; gpu++) {
-		unsigned n = shares_count(taken, gpu);
-		if (n)
-			at += (size_t)snprintf(out + at, size - at, at ? " + %u" : "%u", n);
-	}
-}
-
 void allocator_explain(char *out, size_t size, enum allocation allocation, const char *resource,
-		       const struct node *node, const struct shares *taken)
+		       const struct shares *taken)
 {
 	unsigned total = shares_total(taken);
-	char parts[128];
 
-	list_parts(parts, sizeof(parts), node, taken);
 	switch (allocation) {
 	case ALLOCATION_OK:
 		snprintf(out, size, "%s: %u shares granted", resource, total);
@@ -204,16 +189,15 @@ void allocator_explain(char *out, size_t size, enum allocation allocation, const
 		return;
 	case ALLOCATION_SPLIT:
 		snprintf(out, size,
-			 "%s: no GPU of this node had %u shares free, so they were taken from "
-			 "several (%s); a container's shares must come from one GPU",
-			 resource, total, parts);
+			 "%s: no GPU of this node had %u shares free; a container's shares must "
+			 "come from one GPU",
+			 resource, total);
 		return;
 	case ALLOCATION_PARTIAL:
-		snprintf(
-			out, size,
-			"%s: this node had no %u whole GPUs free, so the %u shares were taken from "
-			"parts (%s); more than %u shares must be whole GPUs",
-			resource, total / SHARES_PER_GPU, total, parts, SHARES_PER_GPU);
+		snprintf(out, size,
+			 "%s: this node had no %u whole GPUs free; more than %u shares must be "
+			 "whole GPUs",
+			 resource, total / SHARES_PER_GPU, SHARES_PER_GPU);
 		return;
 	}
 }

@@ -57,6 +57,7 @@ struct grant {
 /* Writes @out if the result is ALLOCATION_OK. */
 enum allocation allocator_check(struct grant *out, const struct node *node,
 				const struct shares *taken);
-/* One line, which users see as the pod's status message. */
+/* One line, which users see as the pod's status message. It is the same for all pods of a size, so
+ * that their events count as one: which shares the kubelet took is left out. */
 void allocator_explain(char *out, size_t size, enum allocation allocation, const char *resource,
-		       const struct node *node, const struct shares *taken);
+		       const struct shares *taken);

@@ -208,7 +208,7 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 	enum allocation allocation = allocator_check(&grant, &inventory->node, &taken);
 	if (allocation != ALLOCATION_OK) {
 		allocator_explain(error, ERROR_MAX, allocation, service->config->resource_name,
-				  &inventory->node, &taken);
+				  &taken);
 		return RPC_RESOURCE_EXHAUSTED;
 	}
 	if (!service_name_gpus(service, error))
