@@ -74,14 +74,14 @@ static void without_threads_nothing_is_governed(void **state)
 
 static struct {
 	sigset_t mask;
-	_Atomic bool known;
+	_Atomic int known;
 } shown;
 
 static void *show_own_mask(void *unused)
 {
 	(void)unused;
 	pthread_sigmask(SIG_SETMASK, NULL, &shown.mask);
-	shown.known = true;
+	shown.known = 1;
 	return NULL;
 }
 
@@ -91,7 +91,7 @@ static void threads_take_no_signals(void **state)
 {
 	(void)state;
 	assert_int_equal(thread_start(show_own_mask, "shows its mask"), 0);
-	assert_true(eventually(shown.known));
+	assert_true(eventually(shown.known == 1));
 	assert_true(sigismember(&shown.mask, SIGTERM));
 	assert_true(sigismember(&shown.mask, SIGCHLD));
 	assert_true(sigismember(&shown.mask, SIGRTMAX));
