@@ -195,7 +195,7 @@ static void serve_next(int listener)
 
 	for (int i = 0; i < state.n; i++)
 		wait[2 + i] = (struct pollfd){.fd = state.clients[i].fd, .events = POLLIN};
-	if (poll(wait, (nfds_t)(2 + state.n), -1) < 0)
+	if (poll(wait, 2 + (nfds_t)state.n, -1) < 0)
 		return;
 	if (wait[1].revents)
 		hear_server();

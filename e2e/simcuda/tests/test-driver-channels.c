@@ -405,6 +405,9 @@ static void test_children(void **state)
 	assert_int_equal(set_slice(&seen, 1000), RM_OK);
 }
 
+/* A machine with time slices, of which this process is no part. */
+static char sliced[] = "/tmp/weir-sim-XXXXXX";
+
 /* Both blocks of a counting kernel have done so much that they must have asked several times
  * whether they may run. */
 static void await_progress(size_t first)
@@ -417,7 +420,7 @@ static void await_progress(size_t first)
  * switch gets nowhere beside the other. */
 static void test_slices(void **state)
 {
-	const char *folder = getenv("TEST_SLICED");
+	const char *folder = sliced;
 	struct other a, b, agent;
 	uint32_t stands;
 
@@ -466,14 +469,12 @@ int main(int argc, char **argv)
 		TEST(test_children),
 		TEST(test_slices),
 	};
-	char sliced[] = "/tmp/weir-sim-XXXXXX";
 	int failed;
 
 	if (argc > 2)
 		return other(argv[1], atoi(argv[2]));
 	if (!mkdtemp(sliced))
 		abort();
-	setenv("TEST_SLICED", sliced, 1);
 	make_board();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	remove_board();

@@ -16,12 +16,12 @@ struct daemon {
 static const char *built(const char *what)
 {
 	static char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	char self[PATH_MAX / 2];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	assert_true(n > 0);
-	path[n] = '\0';
-	strcpy(strrchr(path, '/'), "/../");
-	strcat(path, what);
+	self[n] = '\0';
+	snprintf(path, sizeof(path), "%.*s/../%s", (int)(strrchr(self, '/') - self), self, what);
 	return path;
 }
 
