@@ -44,7 +44,7 @@ UNIT_TESTS += test-mps-library
 test-mps-library_SRC     := runtime-lib/tests/test-mps-library.c $(filter-out $(base_SRC),$(libweir-mps.so_SRC))
 test-mps-library_STATIC  := base
 test-mps-library_LIBS    := -lcmocka -ldl
-test-mps-library_LDFLAGS := -Wl,--wrap=channel_group_is_device,--wrap=channel_group_stop
+test-mps-library_LDFLAGS := -Wl,--wrap=channel_group_is_device,--wrap=channel_group_stop,--wrap=channel_group_set_slice
 
 $(GEN)/nvml-symbols.txt: runtime-lib/gen-forward.sh runtime-lib/nvml-exports.txt $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)

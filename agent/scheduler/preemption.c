@@ -90,7 +90,7 @@ static void stop_server(struct gpu *gpu, uint8_t level, uint64_t now)
 		stop &= client->level == level && client->preemption.hold_began &&
 			now - client->preemption.hold_began >= hold_limit_of(server);
 	}
-	stop &= n > 0;
+	stop &= n > 0 && gpu->self_test.state == SELF_TEST_WORKS;
 	/* Before the stop, and renewed in time. */
 	uint64_t until = stop ? now + PREEMPTION_STOP_NS : 0;
 	if (!stop != !server->told_until || until - server->told_until >= PREEMPTION_STOP_NS / 4) {
@@ -112,7 +112,8 @@ void preemption_set_slices(struct gpu *gpu)
 			continue;
 		stop_server(gpu, level, loop_now());
 		struct slice_rank rank = rank_of(gpu, NULL, level);
-		channels_set_slice(gpu->servers[level], slice_for(&rank));
+		bool works = gpu->self_test.state == SELF_TEST_WORKS;
+		channels_set_slice(gpu->servers[level], works ? slice_for(&rank) : SLICE_DEFAULT);
 	}
 }
 

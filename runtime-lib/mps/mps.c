@@ -108,8 +108,13 @@ static void go_on(struct link *link)
 {
 	link->stopped_until = 0;
 	collect(&link->now);
-	for (unsigned i = 0; i < link->now.n; i++)
-		channel_group_stop(link->now.fds[i], &link->now.groups[i], false);
+	for (unsigned i = 0; i < link->now.n; i++) {
+		const struct channel_group *group = &link->now.groups[i];
+		int fd = link->now.fds[i], r = channel_group_stop(fd, group, false);
+		r = r ? r : channel_group_set_slice(fd, group, CHANNEL_GROUP_SLICE);
+		if (r)
+			log_limited(LOG_WARNING, 60, "a channel group cannot be let go: %d", r);
+	}
 }
 
 static void disconnect(struct link *link)

@@ -38,7 +38,13 @@ bool __wrap_channel_group_is_device(int fd)
 int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool stop);
 int __wrap_channel_group_stop(int fd, const struct channel_group *group, bool stop)
 {
-	if (fd == control && group->client == CLIENT && !stop)
+	return fd == control && group->client == CLIENT && !stop ? 0 : -1;
+}
+
+int __wrap_channel_group_set_slice(int fd, const struct channel_group *group, uint64_t us);
+int __wrap_channel_group_set_slice(int fd, const struct channel_group *group, uint64_t us)
+{
+	if (fd == control && group->client == CLIENT && us == CHANNEL_GROUP_SLICE)
 		__atomic_add_fetch(&gone_on, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "simcuda/machine/rm-client.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,9 +20,11 @@ static void tell(int news)
 static bool open_groups(struct machine *m, struct rm_client *rm, const char *pipes)
 {
 	uint32_t gpus[MACHINE_GPUS];
+	char control[512];
 	struct stat st;
 
-	if (stat(pipes, &st) < 0 || machine_open(m, MACHINE_SERVER))
+	snprintf(control, sizeof(control), "%s/control", pipes);
+	if (stat(control, &st) < 0 || machine_open(m, MACHINE_SERVER))
 		return false;
 	for (size_t i = 0, n = machine_visible(m, gpus); i < n; i++)
 		if (!rm_client_open(rm, m, gpus[i]) || !rm_client_compute(rm, gpus[i]))

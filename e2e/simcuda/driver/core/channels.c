@@ -40,9 +40,10 @@ static bool mps_enter(void)
 	if (mps.tried)
 		return mps.fd >= 0;
 	mps.tried = true;
-	if (stat(mps_folder(), &st) < 0 ||
-	    (size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/control",
-			     mps_folder()) >= sizeof(address.sun_path))
+	/* The socket tells whose server it is: there may be other folders with links to it. */
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/control",
+			     mps_folder()) >= sizeof(address.sun_path) ||
+	    stat(address.sun_path, &st) < 0)
 		return false;
 	mps.device = st.st_dev;
 	mps.inode = st.st_ino;

@@ -1,0 +1,62 @@
+#!/bin/bash
+# Mode mps-per-level on the simulated GPU: programs under libweir join the server of their level, whatever they do to
+# choose another one; each server hands its channel group to the agent; a LOW that is killed in mid-kernel does not harm
+# HIGH.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+. e2e/standalone/machine.sh
+prepare burst filler
+export WEIR_SIM_SMS=2 WEIR_SIM_BLOCK_US=300
+# The agent gives daemons no variables of its own.
+cat >"$work/mps-control" <<END
+#!/bin/sh
+export WEIR_SIM_DIR=$work/sim WEIR_SIM_SMS=2
+exec $(realpath "$B")/bin/sim-mps-control "\$@"
+END
+chmod 755 "$work/mps-control"
+cat >>"$work/agent.yaml" <<END
+mode: mps-per-level
+nvml: $(realpath "$B")/simcuda/libnvidia-ml.so.1
+mps: {dir: $work/m, program: $work/mps-control, check: 100ms, keep: false}
+END
+finish_agent() { # daemons end with the agent
+    [ -z "$agent" ] || { kill "$agent"; wait "$agent"; } 2>/dev/null
+    agent=
+    finish
+}
+trap finish_agent EXIT
+
+servers() { # JQ-FILTER
+    status "[.gpus[0].servers[]?] | $1" -r
+}
+start_low() {
+    governed 65534 filler --depth 4 --stop-file "$work/stop" --ready-file "$work/low/ready" >"$work/filler.log" 2>&1 &
+    low=$!
+    clients[$low]=filler
+}
+says() { # WANTED JQ-FILTER
+    [ "$(servers "$2")" = "$1" ]
+}
+
+check "the agent is up" start_agent
+check "no server runs yet" says 0 length
+mkdir -m 777 "$work/low"
+start_busy
+start_low
+check "a low client is at work" eventually 60 test -e "$work/low/ready"
+check "each has its level's server" eventually 60 says "0:1 2:1" 'sort_by(.level) | map("\(.level):\(.clients)") | join(" ")'
+# Whether slices work depends on how busy this machine is.
+check "which hands its channel group over" eventually 60 says "true true" 'map(.hardwarePreemption) | join(" ")'
+check "both are clients of MPS" [ "$(status -c '[.clients[].concurrent]')" = '[true,true]' ]
+
+kill -KILL "$(program_of "$low")"
+wait "$low" 2>/dev/null
+unset "clients[$low]"
+check "the low one is killed in a kernel; its server has no client left" eventually 60 says 0 '.[] | select(.level == 0) | .clients'
+rm -f "$work/low/ready"
+start_low
+check "another one can come" eventually 60 test -e "$work/low/ready"
+stop_busy
+check "and ends well" wait "$low"
+unset "clients[$low]"
+exit $failed
