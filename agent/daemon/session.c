@@ -218,6 +218,7 @@ static void take_channels(const struct session *session, const struct channel_gr
 	struct client *client = session->client;
 	struct gpu *gpu = client->gpu;
 
+	client->channels.pid = client->pid;
 	client->channels.changed = channels_changed;
 	channels_take(&gpu->channels, session->sessions->loop, gpu->uuid, &client->channels, group,
 		      fd);

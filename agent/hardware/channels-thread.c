@@ -1,11 +1,16 @@
 #include "hardware/channels-thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <utlist.h>
 
+#include "common/process.h"
+
 #include "weir/base.h"
+
+#define END_MS 5000 /* for a process to end that is killed */
 
 enum job {
 	JOB_NONE,
@@ -142,12 +147,23 @@ static void note(struct channels_gpu *gpu, struct channels_group *group, const s
 	}
 }
 
-/* The last descriptor of a dead process: the driver frees now what it had on the GPU, which may
+/* The driver takes 2 s longer to take a process down if its last descriptor but that of the process
+ * itself is closed meanwhile. */
+static void await_end(pid_t pid)
+{
+	cleanup(closep) int process = process_is_ending(pid) ? process_open(pid) : -1;
+
+	if (process >= 0)
+		poll(&(struct pollfd){.fd = process, .events = POLLIN}, 1, END_MS);
+}
+
+/* If it is the last descriptor, the driver frees now what the process had on the GPU, which may
  * take long. */
 static void *close_slowly(void *argument)
 {
 	struct channels_group *group = argument;
 
+	await_end(group->pid);
 	close(group->fd);
 	free(group);
 	return NULL;

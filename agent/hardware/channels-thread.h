@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "weir/channel-group.h"
 #include "weir/loop.h"
@@ -20,6 +21,7 @@ struct channels_group {
 	struct channels_group *prev, *next;
 	/* Never change. */
 	int fd;
+	pid_t pid; /* of its process */
 	struct channel_group ids;
 	/* NULL: the group is to go on, and to be closed. */
 	struct channels_client *client;

@@ -137,6 +137,7 @@ static bool add(struct channels_gpu *gpu, struct channels_client *client,
 		return false;
 	*group = (struct channels_group){
 		.fd = fd,
+		.pid = client->pid,
 		.ids = *ids,
 		.client = client,
 		.wanted = {client->slice ? client->slice : CHANNELS_DEFAULT_SLICE, client->stopped},

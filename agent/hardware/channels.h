@@ -20,6 +20,7 @@
 
 /* Embedded in the client. Zeroed: it has no groups. */
 struct channels_client {
+	pid_t pid; /* of the process whose groups they are */
 	struct channels_gpu *gpu;
 	unsigned n_groups;
 	unsigned max; /* groups; 0: CHANNELS_GROUPS_MAX */

@@ -122,13 +122,15 @@ static void accepted(struct server *socket, int fd_taken)
 	server = n < CONNECTED_MAX && peer_of(fd, &pid) ? calloc(1, sizeof(*server)) : NULL;
 	if (!server)
 		return;
-	*server = (struct mps_server){
-		.daemon = daemon,
-		.fd = take_fd(fd),
-		.process = -1,
-		.pid = pid,
-		.since = loop_now(),
-		.channels = {.max = GROUPS_MAX, .changed = changed, .tell_stopped = tell_stopped}};
+	*server = (struct mps_server){.daemon = daemon,
+				      .fd = take_fd(fd),
+				      .process = -1,
+				      .pid = pid,
+				      .since = loop_now(),
+				      .channels = {.pid = pid,
+						   .max = GROUPS_MAX,
+						   .changed = changed,
+						   .tell_stopped = tell_stopped}};
 	DL_APPEND(daemon->joined, server);
 	daemon->n_unknown++;
 	if (watch(server) < 0)

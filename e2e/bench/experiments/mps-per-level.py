@@ -79,10 +79,11 @@ def show_servers(bench, low):
         end, known = time.monotonic() + 20, {}
         while time.monotonic() < end:
             known = servers(bench)
-            if len(known) == 2 and all(s["clients"] for s in known.values()) and (bench.node.simulated or is_sliced(known)):
+            concurrent = {c["pid"]: c["concurrent"] for c in bench.node.status()}
+            joined = len(known) == 2 and all(s["clients"] for s in known.values()) and all(concurrent.values())
+            if joined and (bench.node.simulated or is_sliced(known)):
                 break
             time.sleep(0.2)
-        concurrent = {c["pid"]: c["concurrent"] for c in bench.node.status()}
         high.stop()
         high.result()
     told = ", ".join(
