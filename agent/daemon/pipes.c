@@ -25,6 +25,7 @@ struct mps_process {
 	uint8_t last;     /* the level of the last one */
 	uint8_t seen;     /* bit l: it was in that server, and not given it, at the last look */
 	uint8_t reported; /* the same */
+	struct mps_process *next_dead;
 	UT_hash_handle hh;
 };
 
@@ -53,14 +54,19 @@ struct gpu *pipes_gpu(const struct pipes *pipes, const struct gpu *only, const u
 
 static void forget_dead(struct pipes *pipes)
 {
-	struct mps_process *process, *next;
+	struct mps_process *process, *next, *dead = NULL;
 
 	pipes->pruned = loop_now();
 	HASH_ITER (hh, pipes->all, process, next) {
 		if (process_started(process->pid) == process->started)
 			continue;
 		HASH_DEL(pipes->all, process);
-		free(process);
+		process->next_dead = dead;
+		dead = process;
+	}
+	for (; dead; dead = next) {
+		next = dead->next_dead;
+		free(dead);
 	}
 }
 

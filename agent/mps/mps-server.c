@@ -189,7 +189,10 @@ void mps_servers_init(struct mps_daemon *daemon)
 
 void mps_servers_deinit(struct mps_daemon *daemon)
 {
-	while (daemon->joined)
-		end(daemon->joined);
+	struct mps_server *server, *next;
+
+	DL_FOREACH_SAFE (daemon->joined, server, next) {
+		end(server);
+	}
 	server_deinit(&daemon->socket);
 }
