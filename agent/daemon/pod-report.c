@@ -119,6 +119,13 @@ static void look_at(void *userdata, const struct pod *pod)
 		tell_problem(report, told, pod, &problems.all[i]);
 }
 
+static void forget(struct pod_report *report, struct told *told)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it is in no list any more */
+	HASH_DEL(report->all, told);
+	free(told);
+}
+
 void pod_report_look(struct pod_report *report)
 {
 	struct told *told, *next;
@@ -128,10 +135,8 @@ void pod_report_look(struct pod_report *report)
 	report->generation++;
 	pods_each(report->pods, look_at, report);
 	HASH_ITER (hh, report->all, told, next) {
-		if (told->generation == report->generation)
-			continue;
-		HASH_DEL(report->all, told);
-		free(told);
+		if (told->generation != report->generation)
+			forget(report, told);
 	}
 }
 

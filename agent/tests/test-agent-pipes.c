@@ -401,10 +401,10 @@ static void held_servers_stop(void **state)
 	struct fake one = fake_join(LOW), two = fake_join(LOW);
 	atomic_store(&one.status->outstanding, 1);
 	atomic_store(&two.status->outstanding, 1);
-	struct client *clients[2];
+	struct client *clients[2] = {NULL, NULL};
 	unsigned n = 0;
 	for (struct client *client = gpu->clients; client; client = client->gpu_next)
-		if (client->level == 0)
+		if (client->level == 0 && n < 2)
 			clients[n++] = client;
 	assert_int_equal(n, 2);
 	scheduler_hold(&agent.scheduler, clients[0], 600 * NS_PER_S);

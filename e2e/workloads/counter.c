@@ -67,8 +67,7 @@ static void watch(int fd, const struct rm_alloc *made)
 	}
 }
 
-__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...);
-int ioctl(int fd, unsigned long request, ...)
+__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
 {
 	static int (*next)(int, unsigned long, void *);
 	va_list arguments;

@@ -15,8 +15,6 @@
 #define GROUPS     1024
 #define SUBDEVICES 256
 
-int ioctl(int fd, unsigned long request, ...);
-
 struct record {
 	struct channel_group group; /* group.group 0: free */
 	uint32_t device;
