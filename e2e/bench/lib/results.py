@@ -85,8 +85,7 @@ def text_of(records):
         lines.append(f"## {name}: {of['shows']}\n")
         machines = dict.fromkeys(f"{r['gpu']}, driver {r['driver']}" if r["driver"] else r["gpu"] for r in here)
         if here:
-            lines.append(f"{'; '.join(machines)}.\n")
-            lines += ["| experiment | what | figure | bound | verdict | run |", "|" + "---|" * 6]
+            lines += [f"| experiment | what | figure | bound | verdict | run on {'; '.join(machines)} |", "|" + "---|" * 6]
             figures = [line for record in here for line in lines_of(record, experiments)]
             lines += figures + ([MPS_NOTE] if any(f" {MPS_MARK} |" in line for line in figures) else [])
         if missing:
