@@ -38,8 +38,9 @@ libweir-nvml.so_LDFLAGS  := -Wl,-soname,libnvidia-ml.so.1 -Wl,--exclude-libs,ALL
 # Preloaded into MPS servers.
 SHARED += libweir-mps.so
 libweir-mps.so_SRC     := runtime-lib/mps/mps.c $(patsubst %,runtime-lib/shim/%.c,ioctl thread weak-libc) $(base_SRC)
-libweir-mps.so_CFLAGS  := $(libweir.so_CFLAGS)
-libweir-mps.so_LDFLAGS := -Wl,--exclude-libs,ALL
+# Preloaded into programs that bring sanitizers of their own.
+libweir-mps.so_CFLAGS  := $(libweir.so_CFLAGS) $(if $(SAN),-fno-sanitize=all)
+libweir-mps.so_LDFLAGS := -Wl,--exclude-libs,ALL $(if $(SAN),-fno-sanitize=all)
 UNIT_TESTS += test-mps-library
 test-mps-library_SRC     := runtime-lib/tests/test-mps-library.c $(filter-out $(base_SRC),$(libweir-mps.so_SRC))
 test-mps-library_STATIC  := base

@@ -44,13 +44,15 @@ void labels_clean(char out[LABELS_VALUE_MAX], const char *text)
 	out[n] = '\0';
 }
 
-/* All labels each time, so that old labels of an earlier agent disappear. */
+/* All known labels each time, so that old labels of an earlier agent disappear. */
 static cJSON *describe(const struct labels *labels)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddObjectToObject(cJSON_AddObjectToObject(root, "metadata"), "labels");
 
 	for (unsigned i = 0; i < labels->n; i++) {
+		if (!labels->known[i])
+			continue;
 		if (*labels->wanted[i])
 			cJSON_AddStringToObject(list, labels->names[i], labels->wanted[i]);
 		else
@@ -121,8 +123,9 @@ void labels_set(struct labels *labels, unsigned label, const char *value)
 	char clean[LABELS_VALUE_MAX];
 
 	labels_clean(clean, value);
-	if (!labels->api || strcmp(clean, labels->wanted[label]) == 0)
+	if (!labels->api || (labels->known[label] && strcmp(clean, labels->wanted[label]) == 0))
 		return;
+	labels->known[label] = true;
 	memcpy(labels->wanted[label], clean, sizeof(clean));
 	if (!labels->sending && !labels->changed)
 		loop_timer_set(&labels->timer, settle_time(labels), 0);

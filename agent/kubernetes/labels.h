@@ -41,6 +41,7 @@ struct labels {
 	uint64_t pause;                        /* ns between two changes */
 	uint64_t sent_at;                      /* 0: never */
 	char wanted[LABELS][LABELS_VALUE_MAX]; /* empty: no such label */
+	bool known[LABELS];                    /* it was set; the others are left as they are */
 	bool sending, changed;
 };
 

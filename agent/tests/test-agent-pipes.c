@@ -245,6 +245,7 @@ static void without_a_server_there_is_none(void **state)
 	free(agent.config.mps.program);
 	agent.config.mps.program = strdup("/nowhere/control");
 	expect_none(ask(LOW));
+	free(agent.config.mps.program);
 	agent.config.mps.program = strdup(program);
 }
 

@@ -315,6 +315,7 @@ static void labels_are_set_and_taken_away(void **state)
 	labels_set(&client.labels, LABEL_COUNT, "2");
 	labels_set(&client.labels, LABEL_PRODUCT, "NVIDIA H200 (NVL)");
 	labels_set(&client.labels, LABEL_MIG, "true");
+	labels_set(&client.labels, LABEL_DRIVER, "");
 	run_until(1);
 	assert_string_equal(server.seen[0].method, "PATCH");
 	assert_string_equal(server.seen[0].path, "/api/v1/nodes/n1");
@@ -325,6 +326,8 @@ static void labels_are_set_and_taken_away(void **state)
 	expect(list, "weir.dev/gpu.product", NULL, "NVIDIA-H200-NVL");
 	expect(list, "weir.dev/gpu.mig", NULL, "true");
 	assert_true(cJSON_IsNull(cJSON_GetObjectItem(list, "weir.dev/gpu.driver-version")));
+	/* Nobody has said yet whether there is one: an earlier agent's stays. */
+	assert_null(cJSON_GetObjectItem(list, "weir.dev/gpu.cuda-version"));
 	cJSON_Delete(json);
 	labels_set(&client.labels, LABEL_COUNT, "2"); /* nothing new */
 	run_until(1);

@@ -23,6 +23,7 @@
 #define SHORT_US  1000 /* slices that differ so much that other load does not hide it */
 #define LONG_US   10000
 #define RATIO     3
+#define TRIES     3
 
 /* One thread adds 1 to a word of the host until the next word is not 0. */
 static const char kernel_ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
@@ -201,21 +202,33 @@ static int test_stop(const struct counter *counter)
 	return counted(counter, LOOK_NS) ? 0 : fail("a group that may go on does not run");
 }
 
+/* How much each counts in a while. */
+static void count_both(const struct counter *first, const struct counter *second, uint32_t n[2])
+{
+	uint32_t before[] = {first->words[0], second->words[0]};
+
+	rest(SHARE_NS);
+	n[0] = first->words[0] - before[0];
+	n[1] = second->words[0] - before[1];
+}
+
 static int test_slices(const struct counter *first, const struct counter *second)
 {
 	int r = channel_group_set_slice(first->fd, &first->group, SHORT_US);
+	uint32_t n[2];
 
 	r = r ? r : channel_group_set_slice(second->fd, &second->group, LONG_US);
 	if (r)
 		return refused("slices cannot be set", r);
 	rest(SETTLE_NS);
-	uint32_t before[] = {first->words[0], second->words[0]};
-	rest(SHARE_NS);
-	uint32_t n[] = {first->words[0] - before[0], second->words[0] - before[1]};
-	return n[1] >= RATIO * (uint64_t)n[0] && n[1] > 0
-		       ? 0
-		       : fail("slices have no effect: %u and %u in slices of %d and %d us", n[0],
-			      n[1], SHORT_US, LONG_US);
+	/* Others may use the GPU meanwhile. */
+	for (int i = 0; i < TRIES; i++) {
+		count_both(first, second, n);
+		if (n[1] > 0 && n[1] >= RATIO * (uint64_t)n[0])
+			return 0;
+	}
+	return fail("slices have no effect: %u and %u in slices of %d and %d us", n[0], n[1],
+		    SHORT_US, LONG_US);
 }
 
 static int test(CUdevice device)
@@ -243,8 +256,11 @@ int main(int argc, char **argv)
 {
 	CUdevice device;
 
-	if (argc != 2)
-		return fail("usage: weir-selftest GPU-UUID");
+	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	if (argc != 2 || help) {
+		puts("usage: weir-selftest GPU-UUID");
+		return !help;
+	}
 	alarm(SECONDS);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	const char *wrong = load();
