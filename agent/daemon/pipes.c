@@ -168,7 +168,7 @@ void pipes_daemon_up(struct pipes *pipes, const struct mps_daemon *daemon)
 			pipes_move(pipes, client);
 }
 
-/* Who is in the wrong server */
+/* Clients in the server of another level */
 
 static void report(struct pipes *pipes, const struct mps_process *process,
 		   struct mps_daemon *daemon)

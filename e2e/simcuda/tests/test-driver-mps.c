@@ -236,7 +236,7 @@ static void test_fault_of_a_client(void **state)
 	end_daemon(&daemon);
 }
 
-/* Who has no kernel on the GPU may be killed. */
+/* Killing a client without a kernel on the GPU harms no other client. */
 static void test_killed_idle(void **state)
 {
 	struct daemon daemon;
