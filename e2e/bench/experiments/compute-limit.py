@@ -2,6 +2,7 @@
 kernel of PTX. Nobody else wants the GPU; then a client of the same level does, and then one above."""
 
 import loops
+from clock import Clock, shown
 from node import Failure, Tenant
 from report import at_least, at_most
 
@@ -27,14 +28,16 @@ SCHEDULING = "policy: wfq\n"  # a policy that weirctl sets ends when the configu
 
 
 class Limits:
-    def __init__(self, bench):
-        self.bench, self.node = bench, bench.node
+    """@steps: by workload the GPU time of a step. @rates: steps a second alone."""
+
+    def __init__(self, bench, clock):
+        self.bench, self.node, self.clock = bench, bench.node, clock
         self.workloads = WORKLOADS if not self.node.simulated else ("filler",)
         loops.begin_node(bench, SCHEDULING)
         self.limited = loops.loop_of(bench, "limited", self.workloads)
         self.other = loops.loop_of(bench, "unlimited", self.workloads[:1])
         self.all = [self.limited, self.other]
-        self.busy, self.alone = {}, {}
+        self.steps, self.rates = {}, {}
 
     def set(self, percent):
         self.node.change_tenants({"limited": {"limit": percent}})
@@ -48,26 +51,28 @@ class Limits:
 
     def measure_alone(self):
         for workload in self.workloads:
-            self.busy[workload] = self.limited.busy_ms(workload)
-            progress, begin, end = loops.together([(self.limited, workload)], ALONE)
-            self.alone[workload] = progress[0].rate(begin, end)
-            used = self.alone[workload] * self.busy[workload] / 10
-            self.bench.report.add(f"{workload}, no limit", f"{used:.1f} % used", baselines=f"{self.alone[workload]:.1f} it/s")
+            self.steps[workload], self.rates[workload] = loops.step_time(self.limited, workload, ALONE, self.clock)
+            text = f"{self.rates[workload]:.1f} it/s; a step takes {self.steps[workload]}"
+            self.bench.report.add(f"{workload}, no limit", f"{self.rates[workload] * self.steps[workload].busy[0] / 10:.1f} % used, as if at the full clock", baselines=text)
 
     def run(self, workload, percent):
         progress, begin, _ = loops.together([(self.limited, workload)], SETTLE + SECONDS + 0.1)
-        rates = progress[0].windows(begin + SETTLE, SECONDS)
-        used = [rate * self.busy[workload] / 10 for rate in rates]
+        begin += SETTLE
+        rates, clocks = progress[0].windows(begin, SECONDS), self.clock.windows(begin, SECONDS)
+        used = [rate * self.steps[workload].at(mhz) / 10 for rate, mhz in zip(rates, clocks)]
+        full = [rate * self.steps[workload].busy[0] / 10 for rate in rates]
+        by_rate = 100 * sum(rates) / len(rates) / self.rates[workload]
+        text = f"seconds: {seconds_of(used)} %; at the full clock {seconds_of(full)} %; {shown(clocks)}; {by_rate:.1f} % of the rate without"
         off = max(abs(each - percent) for each in used)
-        by_rate = 100 * sum(rates) / len(rates) / self.alone[workload]
-        text = f"seconds: {' '.join(f'{each:.2f}' for each in used)} %; {by_rate:.1f} % of the rate without"
         self.bench.report.judge(f"{workload} at {percent} %, worst second", off, BOUNDS["off the limit, worst second"], text)
+        off = max(abs(each - percent) for each in full)
+        self.bench.report.add(f"{workload} at {percent} %, worst second, as if at the full clock", f"{off:.3f} points")
 
     def beside(self):
         """What the other one has of its rate alone, beside the limited one."""
         workload = self.workloads[0]
         progress, begin, end = loops.together([(self.limited, workload), (self.other, workload)], SETTLE + SECONDS + 0.1)
-        return 100 * progress[1].rate(begin + SETTLE, end) / self.alone[workload], progress[0].rate(begin + SETTLE, end)
+        return 100 * progress[1].rate(begin + SETTLE, end) / self.rates[workload], progress[0].rate(begin + SETTLE, end)
 
     def high(self):
         self.limited.begin(self.workloads[0], HIGH_SECONDS if not self.node.simulated else 0.1)
@@ -77,15 +82,20 @@ class Limits:
         return result
 
 
+def seconds_of(values):
+    return " ".join(f"{value:.2f}" for value in values)
+
+
 def run(bench):
-    limits = Limits(bench)
-    try:
-        for loop in limits.all:
-            loop.wait_ready()
-        measure(bench, limits)
-    finally:
-        bench.node.change_tenants({"limited": {"limit": 0}})
-        loops.end_node(bench, limits.all)
+    with Clock(bench.node.simulated) as clock:
+        limits = Limits(bench, clock)
+        try:
+            for loop in limits.all:
+                loop.wait_ready()
+            measure(bench, limits)
+        finally:
+            bench.node.change_tenants({"limited": {"limit": 0}})
+            loops.end_node(bench, limits.all)
 
 
 def measure(bench, limits):

@@ -5,6 +5,7 @@ import statistics
 import time
 
 from bursts import LOW
+from clock import Clock
 from node import Failure, Tenant
 from report import at_least, at_most
 from workers import pool_of
@@ -68,7 +69,7 @@ class Measured:
     servers: list
     begin: float
     end: float
-    clock: list
+    clock: Clock
     held: list = dataclasses.field(default_factory=list)
 
 
@@ -88,7 +89,7 @@ def now_and_then_held(bench, clients, seconds):
 def count(bench, seconds, held=()):
     """Waits for so long; (begin, end, clock, windows in which @held were held)."""
     begin = time.monotonic()
-    with bench.node.sm_clock() as clock:
+    with Clock(bench.node.simulated) as clock:
         windows = now_and_then_held(bench, held, seconds) if held else time.sleep(seconds)
     return begin, time.monotonic(), clock, windows
 
@@ -121,7 +122,7 @@ def measure(bench, batch, seconds, weir, mps, priority, hold=False):
 
 def mhz(clock):
     """The clock as text; the board's power limit lowers it for all clients alike."""
-    return f"{statistics.median(clock):.0f} MHz" if clock else "clock not known"
+    return f"{clock.median:.0f} MHz" if clock.median else "clock not known"
 
 
 def steps_done(result, begin, end):

@@ -1,7 +1,8 @@
 """Two or three clients whose kernels have no PTX share the GPU by weight, through the hardware's slices: products of
-matrices, training steps, replays of graphs."""
+matrices, training steps, replays of graphs. A share is a part of the GPU time that all got in the same second."""
 
 import loops
+from clock import Clock, shown
 from node import Failure, Tenant
 from report import at_least, at_most
 
@@ -12,11 +13,10 @@ BASELINES = ("each alone", "time-slicing without Weir")
 NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
 NAMES = ("share-a", "share-b", "share-c")
-PLAIN = ("plain-a", "plain-b")
+PLAIN = ("plain-a", "plain-b", "plain-c")
 TENANTS = tuple(Tenant(name, "normal") for name in (*NAMES, *PLAIN))
 
 WORKLOADS = ("mm", "train", "graph")
-PAIRS = (("mm", "mm"), ("mm", "train"), ("graph", "mm"))  # of which plain time-slicing is measured
 CASES = (
     (("mm", "mm"), (1, 1)),
     (("mm", "train"), (2, 1)),
@@ -26,20 +26,23 @@ CASES = (
 )
 UNIT = 10  # shares of weight 1
 SETTLE, SECONDS = 3.0, 3  # before the seconds that count: the agent corrects the slices; and these
-ALONE = 0.6
+ALONE, PLAIN_SECONDS = 0.6, 2.0
 
 SCHEDULING = "policy: wfq\n"  # a policy that weirctl sets ends when the configuration changes
 
 
 class Shares:
-    def __init__(self, bench):
-        self.bench, self.node = bench, bench.node
+    """@steps: by workload the GPU time of a step. @rates: steps a second alone. @plain: by workloads what time-slicing
+    makes of them: the sum of rates against alone."""
+
+    def __init__(self, bench, clock):
+        self.bench, self.node, self.clock = bench, bench.node, clock
         real = not self.node.simulated
         self.workloads = WORKLOADS if real else ("filler",)
         loops.begin_node(bench, SCHEDULING)
         self.loops = [loops.loop_of(bench, name, self.workloads) for name in NAMES]
         self.plain_loops = [loops.loop_of(bench, name, self.workloads, weir=False) for name in PLAIN] if real else []
-        self.busy, self.alone, self.plain = {}, {}, {}
+        self.steps, self.rates, self.plain = {}, {}, {}
 
     @property
     def all(self):
@@ -49,21 +52,30 @@ class Shares:
         """Each client and workload: libweir learns how long its kernels take."""
         for loop in self.loops:
             for workload in self.workloads:
-                progress, begin, end = loops.together([(loop, workload)], ALONE)
-                rate = progress[0].rate(begin, end)
-                self.alone[workload] = max(rate, self.alone.get(workload, 0))
+                step, rate = loops.step_time(loop, workload, ALONE, self.clock)
+                if rate > self.rates.get(workload, 0):
+                    self.steps[workload], self.rates[workload] = step, rate
         for workload in self.workloads:
-            self.busy[workload] = self.loops[0].busy_ms(workload)
-            used = self.alone[workload] * self.busy[workload] / 10
-            self.bench.report.add(f"{workload} alone", f"{self.alone[workload]:.1f} it/s", baselines=f"{used:.1f} % of the GPU's time")
+            text = f"a step takes {self.steps[workload]}"
+            self.bench.report.add(f"{workload} alone", f"{self.rates[workload]:.1f} it/s", baselines=text)
 
     def measure_plain(self):
-        for pair in PAIRS if self.plain_loops else ():
-            progress, begin, end = loops.together(list(zip(self.plain_loops, pair)), 2.0)
-            parts = [p.rate(begin + 0.2, end) / self.alone[w] for p, w in zip(progress, pair)]
-            self.plain[pair] = sum(parts)
+        for names in dict.fromkeys(names for names, _ in CASES) if self.plain_loops else ():
+            progress, begin, end = loops.together(list(zip(self.plain_loops, names)), PLAIN_SECONDS)
+            parts = self.parts(progress, names, begin + 0.2, end)
+            self.plain[names] = sum(parts)
             text = ":".join(f"{100 * part / sum(parts):.1f}" for part in parts)
-            self.bench.report.add(f"{'+'.join(pair)}, time-slicing", text, baselines=f"sum {sum(parts):.3f} of alone")
+            used = f"{100 * self.used(progress, names, begin + 0.2, end):.1f} % of the GPU's time"
+            self.bench.report.add(f"{'+'.join(names)}, time-slicing", text, baselines=f"sum {sum(parts):.3f} of alone; {used}")
+
+    def parts(self, progress, names, begin, end):
+        """The rates against those alone, whatever the clock."""
+        return [p.rate(begin, end) / self.rates[w] for p, w in zip(progress, names)]
+
+    def used(self, progress, names, begin, end):
+        """The part of the time that the GPU worked for them."""
+        mhz = self.clock.mean(begin, end)
+        return sum(p.rate(begin, end) * self.steps[w].at(mhz) for p, w in zip(progress, names)) / 1e3
 
     def set_weights(self, weights):
         self.node.change_tenants({name: {"share": UNIT * weight} for name, weight in zip(NAMES, (*weights, 1))})
@@ -86,46 +98,60 @@ class Shares:
         self.set_weights(weights)
         before = self.slices(len(names))
         progress, begin, end = loops.together(list(zip(self.loops, names)), SETTLE + SECONDS + 0.1)
-        used = [[rate / self.alone[w] for rate in p.windows(begin + SETTLE, SECONDS)] for p, w in zip(progress, names)]
-        wanted = [100 * weight / sum(weights) for weight in weights]
-        seconds = [[100 * part / (sum(row) or 1) for part in row] for row in zip(*used)]
-        off = max(abs(part - want) for row in seconds for part, want in zip(row, wanted))
-        text = "; ".join(":".join(f"{part:.2f}" for part in row) for row in seconds)
-        text += f"; slices {before} us, then {self.slices(len(names))} us"
-        first = [p.rate(begin, begin + 1) / self.alone[w] for p, w in zip(progress, names)]
-        text += f"; first second {':'.join(f'{100 * part / (sum(first) or 1):.1f}' for part in first)}"
-        text += f"; by GPU time {self.by_gpu_time(progress, names, begin + SETTLE, end)}"
-        self.bench.report.judge(f"{what}, worst second", off, BOUNDS["off the share, worst second"], text)
-        total = sum(p.rate(begin + SETTLE, end) / self.alone[w] for p, w in zip(progress, names))
+        counted = begin + SETTLE
+        clocks = self.clock.windows(counted, SECONDS)
+        rates = list(zip(*(p.windows(counted, SECONDS) for p in progress)))
+        seconds = [shares(rate * self.steps[w].at(mhz) for rate, w in zip(row, names)) for row, mhz in zip(rates, clocks)]
+        by_rate = [shares(rate / self.rates[w] for rate, w in zip(row, names)) for row in rates]
+        first = shares(self.parts(progress, names, begin, begin + 1))
+        text = f"{'; '.join(colons(row) for row in seconds)}; by rates {'; '.join(colons(row) for row in by_rate)}; {shown(clocks)}"
+        text += f"; slices {before} us, then {self.slices(len(names))} us; first second by rates {colons(first)}"
+        wanted = shares(weights)
+        self.bench.report.judge(f"{what}, worst second", furthest(seconds, wanted), BOUNDS["off the share, worst second"], text)
+        figure = f"{furthest(by_rate, wanted):.3f} points"
+        self.bench.report.add(f"{what}, worst second by rates against alone, whatever the clock", figure)
+        total = sum(self.parts(progress, names, counted, end))
+        text = f"{total:.3f} of alone; {100 * self.used(progress, names, counted, end):.1f} % of the GPU's time"
         if names in self.plain:
             bound = BOUNDS["sum against plain time-slicing"]
-            self.bench.report.judge(f"{what}, sum", 100 * total / self.plain[names], bound, f"{total:.3f} of alone")
+            self.bench.report.judge(f"{what}, sum", 100 * total / self.plain[names], bound, text)
         else:
-            self.bench.report.add(f"{what}, sum", f"{total:.3f} of alone")
+            self.bench.report.add(f"{what}, sum", text)
 
-    def by_gpu_time(self, progress, names, begin, end):
-        parts = [p.rate(begin, end) * self.busy[w] for p, w in zip(progress, names)]
-        return ":".join(f"{100 * part / (sum(parts) or 1):.2f}" for part in parts)
+
+def shares(values):
+    """Each in per cent of all."""
+    values = list(values)
+    return [100 * value / (sum(values) or 1) for value in values]
+
+
+def furthest(seconds, wanted):
+    return max(abs(part - want) for row in seconds for part, want in zip(row, wanted))
+
+
+def colons(values):
+    return ":".join(f"{value:.2f}" for value in values)
 
 
 def run(bench):
-    shares = Shares(bench)
-    try:
-        for loop in shares.all:
-            loop.wait_ready()
-        measure(bench, shares)
-    finally:
-        bench.node.change_tenants({name: {"share": 0} for name in NAMES})
-        loops.end_node(bench, shares.all)
+    with Clock(bench.node.simulated) as clock:
+        scene = Shares(bench, clock)
+        try:
+            for loop in scene.all:
+                loop.wait_ready()
+            measure(bench, scene)
+        finally:
+            bench.node.change_tenants({name: {"share": 0} for name in NAMES})
+            loops.end_node(bench, scene.all)
 
 
-def measure(bench, shares):
-    if not loops.has_hardware(bench, shares.loops):
+def measure(bench, scene):
+    if not loops.has_hardware(bench, scene.loops):
         return
-    shares.measure_alone()
-    shares.measure_plain()
+    scene.measure_alone()
+    scene.measure_plain()
     if bench.node.simulated:
-        shares.run(("filler",) * 3, (1, 1, 2))  # all of them run all the time
+        scene.run(("filler",) * 3, (1, 1, 2))  # all of them run all the time
         return
     for names, weights in CASES:
-        shares.run(names, weights)
+        scene.run(names, weights)

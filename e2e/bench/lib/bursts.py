@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import statistics
 
+from clock import Clock
 from experiment import PROGRAMS
 
 KERNELS = 20  # in a burst
@@ -113,7 +114,7 @@ def bounded(bench, what, value, bound, baselines=""):
 def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
     """HIGH alone, beside LOW without Weir, the same with stream priority, with Weir; only the last has bounds."""
     mode = "MPS" if bench.node.mps or bench.node.simulated else "time-slicing"
-    with bench.node.sm_clock() as clock_alone:
+    with Clock(bench.node.simulated) as clock_alone:
         alone = bench.burst(False)
     bench.report.add(f"{mode}, HIGH alone", "1.000x", baselines=figures(alone))
     extras = ((), ("--priority",)) if priority else ((),)
@@ -122,7 +123,7 @@ def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
     for name, result in zip(names, results):
         show(bench, name, result, alone)
     bench.node.ensure_agent()
-    with bench.node.sm_clock() as clock:
+    with Clock(bench.node.simulated) as clock:
         rounds, weir_rate, known = beside(bench, low, True, ((),) * (ROUNDS if median_bound or p99_bound else 1))
     weir = middle(rounds)
     median, p99 = ratios(weir, alone)
@@ -130,9 +131,10 @@ def compare(bench, low, median_bound=None, p99_bound=None, priority=True):
     each = ", ".join(f"{ratios(r, alone)[0]:.3f}x" for r in rounds)
     bounded(bench, name + ", median", median, median_bound, f"{figures(weir)}, median of {each}")
     bounded(bench, name + ", p99", p99, p99_bound)
-    # A LOW at the power limit slows HIGH down even while it stands still.
-    clocks = [statistics.median(samples) for samples in (clock, clock_alone) if samples]
-    if clocks:
-        bench.report.add(name + ", SM clock", " MHz, alone ".join(f"{mhz:.0f}" for mhz in clocks) + " MHz")
+    if clock.median and clock_alone.median:
+        # A LOW at the power limit slows HIGH down even while it stands still.
+        figure = f"{median * clock.median / clock_alone.median:.3f}x, p99 {p99 * clock.median / clock_alone.median:.2f}x"
+        clocks = f"{clock.median:.0f} MHz, alone {clock_alone.median:.0f} MHz"
+        bench.report.add(name + ", at the clock of HIGH alone", figure, baselines=clocks)
     rates = f"{weir_rate:.1f} {low.unit}/s, {known.get('evictions', 0)} evictions"
     bench.report.add(name + ", LOW's rate", rates, baselines=f"plain {plain_rate:.1f} {low.unit}/s")

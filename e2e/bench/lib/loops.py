@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 
+from clock import StepTime
 from node import Failure
 
 POLL = 0.02  # seconds, on the simulated GPU
@@ -160,3 +161,12 @@ def together(runs, seconds):
     begin = time.monotonic()
     progress = [loop.end() for loop, _ in runs]
     return progress, max(begin, *(p.times[0] for p in progress)), min(begin + seconds, *(p.times[-1] for p in progress))
+
+
+def step_time(loop, workload, seconds, clock):
+    """(StepTime of a workload, its steps a second alone)."""
+    begin = time.monotonic()
+    busy = loop.busy_ms(workload), clock.mean(begin, time.monotonic())
+    progress, begin, end = together([(loop, workload)], seconds)
+    rate = progress[0].rate(begin, end)
+    return StepTime(busy, (1e3 / max(1e-3, rate), clock.mean(begin, end))), rate

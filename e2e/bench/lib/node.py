@@ -177,19 +177,6 @@ class Client:
         self.process.wait()
 
 
-def fastest(text):
-    """The fastest GPU's clock of each sample. The text has lines of an index and a clock, GPU after GPU in each sample."""
-    largest = []
-    for line in text.splitlines():
-        index, _, mhz = line.partition(", ")
-        if not mhz.isdigit():
-            continue
-        if index == "0" or not largest:
-            largest.append(0)
-        largest[-1] = max(largest[-1], int(mhz))
-    return largest
-
-
 class Node:
     """@simulated: on the simulated GPU, which is always shared as MPS shares a real one. @tenants: besides one for each
     level with the level's name."""
@@ -280,22 +267,6 @@ class Node:
                 client.process.wait(60)
             except subprocess.TimeoutExpired:
                 client.kill()
-
-    @contextlib.contextmanager
-    def sm_clock(self):
-        """Yields a list. At the end of the block it holds the clock in MHz, each 20 ms: of several GPUs the fastest's, as
-        the others are idle."""
-        samples = []
-        if self.simulated:
-            yield samples
-            return
-        argv = [self.find_tool("nvidia-smi"), "--query-gpu=index,clocks.sm", "--format=csv,noheader,nounits", "-lms", "20"]
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-        try:
-            yield samples
-        finally:
-            process.terminate()
-            samples.extend(fastest(process.communicate()[0]))
 
     def identity(self, client):
         """The same key as identity_of() has for this client in the agent's status."""

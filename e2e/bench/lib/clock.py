@@ -1,0 +1,99 @@
+"""The GPU's SM clock while an experiment runs, and what it does to the times of a workload.
+
+A client that keeps the GPU full may reach the board's power limit, which lowers the clock for all clients. Its steps then
+take longer, so steps per second understate the GPU time that it got. Steps times the time of a step at the clock of the
+same second is that GPU time."""
+
+import ctypes
+import glob
+import statistics
+import threading
+import time
+
+SM = 1  # NVML_CLOCK_SM
+EVERY = 0.02  # seconds
+LIBRARIES = ("libnvidia-ml.so.1", *sorted(glob.glob("/usr/local/nvidia/lib*/libnvidia-ml.so.1")))
+SAME = 0.02  # clocks closer than this cannot tell how a workload depends on the clock
+
+
+def open_nvml():
+    """NVML and its devices; no devices if there is no NVML."""
+    for name in LIBRARIES:
+        try:
+            nvml = ctypes.CDLL(name)
+        except OSError:
+            continue
+        count, devices = ctypes.c_uint(), []
+        if nvml.nvmlInit_v2() != 0 or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+            continue
+        for i in range(count.value):
+            device = ctypes.c_void_p()
+            if nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0:
+                devices.append(device)
+        return nvml, devices
+    return None, []
+
+
+class Clock:
+    """Samples the clock from `with` to its end: of several GPUs the fastest's, as the others are idle. On the simulated GPU
+    and without NVML it knows nothing."""
+
+    def __init__(self, simulated=False):
+        self.samples, self.ends = [], threading.Event()  # samples: (CLOCK_MONOTONIC, MHz)
+        self.nvml, self.devices = (None, []) if simulated else open_nvml()
+        self.sampler = threading.Thread(target=self.sample, daemon=True)
+
+    def __enter__(self):
+        if self.devices:
+            self.sampler.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        if self.devices:
+            self.sampler.join()
+
+    def sample(self):
+        mhz = ctypes.c_uint()
+        while not self.ends.wait(EVERY):
+            found = [mhz.value for device in self.devices if self.nvml.nvmlDeviceGetClockInfo(device, SM, ctypes.byref(mhz)) == 0]
+            if found:
+                self.samples.append((time.monotonic(), max(found)))
+
+    def mean(self, begin, end):
+        """MHz between two times; 0: not known."""
+        within = [mhz for at, mhz in self.samples if begin <= at <= end]
+        return sum(within) / len(within) if within else 0
+
+    @property
+    def median(self):
+        """MHz; 0: not known."""
+        return statistics.median(mhz for _, mhz in self.samples) if self.samples else 0
+
+    def windows(self, begin, n, seconds=1.0):
+        return [self.mean(begin + i * seconds, begin + (i + 1) * seconds) for i in range(n)]
+
+
+class StepTime:
+    """The GPU time of a workload's step by the clock: measured in short bursts at the full clock, and alone without a pause,
+    where the clock is lower. Between the two it follows the length of a cycle. If both clocks are the same, the step is
+    taken to follow the clock. @busy, @alone: (ms, MHz); 0 MHz: not known."""
+
+    def __init__(self, busy, alone):
+        self.busy, self.alone = busy, alone
+
+    def at(self, mhz):
+        (busy_ms, busy_mhz), (alone_ms, alone_mhz) = self.busy, self.alone
+        if not (mhz and busy_mhz and alone_mhz):
+            return busy_ms
+        if abs(busy_mhz / alone_mhz - 1) < SAME:
+            return busy_ms * busy_mhz / mhz
+        part = (1 / mhz - 1 / busy_mhz) / (1 / alone_mhz - 1 / busy_mhz)
+        return busy_ms + part * (alone_ms - busy_ms)
+
+    def __str__(self):
+        return "; ".join(f"{ms:.3f} ms at {mhz:.0f} MHz" for ms, mhz in (self.busy, self.alone))
+
+
+def shown(clocks):
+    return f"{' '.join(f'{mhz:.0f}' for mhz in clocks)} MHz" if all(clocks) else "clock not known"
