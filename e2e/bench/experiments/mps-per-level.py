@@ -6,13 +6,11 @@ import contextlib
 import json
 import pathlib
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 
 import bursts
-from experiment import PROGRAMS
+import deaths
 from node import Failure
 from report import at_most
 
@@ -27,11 +25,8 @@ NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 
 WORKLOADS = ("mm", "train")
-KINDS = ("kill", "fault", "assert")
-DEATHS, DEATHS_SIMULATED = 50, 2
+DEATHS, DEATHS_SIMULATED = 17, 2  # of each kind
 ONE_SERVER_DEATHS = 5
-NOT_READY = 75  # dying.py's exit status
-TRIES = 40  # of a LOW that the server does not take yet
 
 
 @contextlib.contextmanager
@@ -107,69 +102,27 @@ def measure(bench, what, alone):
     return found
 
 
-# Deaths
-
-
-def die_once(bench, kind):
-    """Starts a LOW, and returns its last words when it is dead. With a fault the server takes no clients for a while."""
-    argv = ["python3", str(PROGRAMS / "dying.py"), kind]
-    env = {"GRID": "1" if bench.node.simulated else "1024"}
-    for _ in range(TRIES):
-        low = bench.node.start(f"dying-{kind}", argv, bursts.LOW, True, files=False, env=env)
-        end = time.monotonic() + 60
-        while "up\n" not in low.output and low.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
-        if kind == "kill" and low.process.poll() is None:
-            time.sleep(0.3)
-            low.process.send_signal(signal.SIGKILL)
-        try:
-            code = low.process.wait(60)
-        except subprocess.TimeoutExpired:
-            low.kill()
-            raise Failure(f"LOW does not die of {kind}") from None
-        if code != NOT_READY:
-            break
-        time.sleep(0.25)
-    if code not in (3, -signal.SIGKILL):
-        raise Failure(f"LOW died of something else: {code}, {low.output.strip()} {low.errors.strip()[-200:]}")
-    return low.output.strip().splitlines()[-1] if code == 3 else "killed"
-
-
-def deaths(bench, kinds, n):
-    """HIGH beside a LOW that dies @n times. Returns HIGH, and how many deaths it has seen; it is still alive or dead."""
-    high = bench.node.start("high-survivor", bench.burst_argv(1 << 40), bursts.HIGH, True)
-    high.wait_ready()
-    words, seen = {}, 0
-    while seen < n and high.process.poll() is None:
-        kind = kinds[seen % len(kinds)]
-        words[kind] = die_once(bench, kind)
-        seen += 1
-        time.sleep(0.2)
-    return high, seen, words
-
-
-def survives(bench):
+def survives(bench, own):
+    """HIGH beside each kind of death, against @own: alone with Weir."""
     n = DEATHS_SIMULATED if bench.node.simulated else DEATHS
-    kinds = KINDS[:1] if bench.node.simulated else KINDS
-    high, seen, words = deaths(bench, kinds, n)
-    said = "; ".join(f"{kind}: {word}" for kind, word in words.items())
-    if high.process.poll() is not None:
-        bench.report.holds("a server for each level: HIGH lives on", False, f"dead after {seen} deaths: {high.last_words()}", said)
-        return
-    high.stop()
-    result = high.result()
-    bench.report.holds("a server for each level: HIGH lives on", seen == n, f"{seen} deaths, {bursts.figures(result)}", said)
+    for kind in deaths.KINDS:
+        found = deaths.deaths(bench, kind, n)
+        if found.died < n:
+            bench.report.cut(f"{found.died} of {n} deaths by {kind}")
+        bench.report.holds(f"LOW dies of {kind}", found.died > 0, f"{found.died} deaths", str(found))
+        what = f"a server for each level: HIGH lives on, {kind}"
+        bench.report.holds(what, found.high is not None, found.words or f"after {found.died} deaths")
+        if found.high:
+            bursts.show(bench, f"a server for each level, HIGH beside LOW's deaths, {kind}", found.high, own)
 
 
 def dies_with_one_server(bench):
     bench.node.ensure_mps()
     bench.node.ensure_agent()
     try:
-        high, seen, words = deaths(bench, KINDS[:1], ONE_SERVER_DEATHS)
-        dead = high.process.poll() is not None
-        figure = f"HIGH dies at death {seen}: {high.last_words()}" if dead else f"HIGH lives on after {seen} deaths"
-        bench.report.add("one server for all", figure, baselines=str(words))
-        high.kill()
+        found = deaths.deaths(bench, "kill", ONE_SERVER_DEATHS)
+        figure = f"HIGH lives on after {found.died} deaths" if found.high else f"HIGH dies at death {found.died}: {found.words}"
+        bench.report.add("one server for all", figure, baselines=str(found))
     except Failure as failure:
         bench.report.add("one server for all", str(failure))
     finally:
@@ -192,6 +145,6 @@ def run(bench):
             ratio = found[workload]["median"] / sliced[workload]["median"]
             what = f"median against time-slicing, {workload}"
             bench.report.judge(what, ratio, BOUNDS[what], bursts.figures(found[workload]))
-        survives(bench)
+        survives(bench, own)
     if not node.simulated:
         dies_with_one_server(bench)

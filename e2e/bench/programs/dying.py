@@ -1,7 +1,8 @@
 # A CUDA client that dies in a long kernel: dying.py kill|fault|assert
-# All threads count up one word with compare-and-swap, which takes minutes. `kill`: until somebody kills the process.
-# `fault`, `assert`: after 0.3 s one thread writes to a bad address, or an assertion fails. Prints `up` before the launch,
-# and its last error. Exit 75: the MPS server takes no clients now; 3: the error that it wanted; 1: another one.
+# All threads but a warp count up one word with compare-and-swap, which takes minutes. `kill`: until somebody kills the
+# process. `fault`, `assert`: the first thread of that warp waits for 0.3 s, then it writes to a bad address, or an
+# assertion fails. It does not count, because among so many threads its first swap may take minutes. Prints `up` before
+# the launch, and its last error. Exit 75: the MPS server takes no clients now; 3: the error that it wanted; 1: another.
 import ctypes
 import os
 import sys
@@ -36,12 +37,24 @@ PTX = """
  .reg .u64 %%rd<8>; .reg .u32 %%r<8>; .reg .pred %%p<4>;
  ld.param.u64 %%rd1, [word];
  ld.param.u64 %%rd2, [ns];
- mov.u64 %%rd3, %%globaltimer;
- add.u64 %%rd2, %%rd2, %%rd3;
  mov.u32 %%r5, %%ctaid.x;
  mov.u32 %%r6, %%tid.x;
- or.b32 %%r5, %%r5, %%r6;
  mov.u32 %%r7, 100000;
+ setp.ne.u32 %%p1, %%r5, 0;
+ @%%p1 bra AGAIN;
+ setp.gt.u32 %%p1, %%r6, 31;
+ @%%p1 bra AGAIN;
+ mov.u64 %%rd3, %%globaltimer;
+ add.u64 %%rd2, %%rd2, %%rd3;
+WATCH:
+ mov.u64 %%rd3, %%globaltimer;
+ setp.lt.u64 %%p3, %%rd3, %%rd2;
+ @%%p3 bra WATCH;
+ setp.ne.u32 %%p1, %%r6, 0;
+ @%%p1 bra OUT;
+ mov.u32 %%r1, 1;
+ %s
+ bra OUT;
 AGAIN:
  ld.volatile.global.u32 %%r1, [%%rd1];
 SWAP:
@@ -50,16 +63,10 @@ SWAP:
  setp.ne.u32 %%p1, %%r3, %%r1;
  mov.u32 %%r1, %%r3;
  @%%p1 bra SWAP;
- setp.ne.u32 %%p2, %%r5, 0;
- @%%p2 bra ON;
- mov.u64 %%rd3, %%globaltimer;
- setp.lt.u64 %%p3, %%rd3, %%rd2;
- @%%p3 bra ON;
- %s
-ON:
  sub.u32 %%r7, %%r7, 1;
  setp.ne.u32 %%p2, %%r7, 0;
  @%%p2 bra AGAIN;
+OUT:
  ret;
 }
 """
