@@ -45,7 +45,7 @@ all() { # SET EXPERIMENT...
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 e2e/bench/run --list > "$tmp/list"
-for set in first-light forms sched cluster node mps; do
+for set in first-light hardware slices forms sched cluster node mps; do
     check "run lists $set" e2e/bench/run "$set" --list
 done
 for file in e2e/bench/experiments/*.py; do
@@ -56,7 +56,9 @@ all first-light workloads-checked launch-cost
 # Not burst-blocks-timeslice: the simulated GPU is always shared as by MPS.
 all forms form-coverage form-leave-time queue-leave-time form-overhead module-first-use transform-speed \
     results-under-eviction burst-blocks-mps
-all sched shares-ffs shares-wfq shares-closed compute-limit simulator-accuracy pairs-priority pairs-hpf triplets-hpf \
-    latency-objectives servers-batch queue-dynamic prediction-error speculative-demand hidden-switch
+all hardware shares-closed compute-limit
+all slices hidden-switch requests-timeslice
+all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf \
+    latency-objectives servers-batch queue-dynamic prediction-error speculative-demand
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
 exit "$failed"

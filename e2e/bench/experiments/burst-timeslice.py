@@ -5,14 +5,36 @@ from report import at_most
 
 SHOWS = "latency of HIGH's bursts beside torch.mm and a training step, under time-slicing"
 PAPER = ""
-BOUNDS = {"median against alone, mm": at_most(1.40), "median against alone, train": at_most(1.15)}
-BASELINES = ("HIGH alone", "time-slicing")
+BOUNDS = {
+    "median against alone, mm": at_most(1.10), "p99 against alone, mm": at_most(1.18),
+    "median against alone, train": at_most(1.06), "p99 against alone, train": at_most(1.12),
+}  # fmt: skip
+BASELINES = ("HIGH alone", "time-slicing", "Weir without hardware preemption")
 NEEDS = ("gpu", "pytorch", "root")
 SIMULATED = True
+
+WORKLOADS = ("mm", "train")
+
+
+def gates_alone(bench):
+    """Without the hardware's help, as it is on drivers where the self-test fails."""
+    node, before = bench.node, bench.node.scheduling
+    node.stop_agent()
+    try:
+        node.scheduling = before + "hardwarePreemption: false\n"
+        node.ensure_agent()
+        alone = bench.burst(False)
+        for workload in WORKLOADS:
+            (result,), _, _ = bursts.beside(bench, bursts.low_of(bench, workload), True)
+            bursts.show(bench, f"time-slicing + Weir, gates alone, LOW={workload}", result, alone)
+    finally:
+        node.stop_agent()
+        node.scheduling = before
 
 
 def run(bench):
     bench.node.stop_mps()
-    for workload in ("mm", "train"):
-        bound = BOUNDS[f"median against alone, {workload}"]
-        bursts.compare(bench, bursts.low_of(bench, workload), bound, priority=False)
+    gates_alone(bench)
+    for workload in WORKLOADS:
+        bounds = (BOUNDS[f"{figure} against alone, {workload}"] for figure in ("median", "p99"))
+        bursts.compare(bench, bursts.low_of(bench, workload), *bounds, priority=False)

@@ -1,5 +1,5 @@
-"""HIGH's bursts beside torch.mm and a training step with an MPS server for each level, judged against time-slicing of the
-same run. Then LOW dies many times in a long kernel: killed, by a bad address, by an assertion. HIGH goes on; with one
+"""HIGH's bursts and graphs of ResNet-50 beside torch.mm and a training step with an MPS server for each level, judged
+against time-slicing of the same run. Then LOW dies many times in a long kernel: killed, by a bad address, by an assertion. HIGH goes on; with one
 server for all it dies."""
 
 import contextlib
@@ -11,6 +11,7 @@ import time
 
 import bursts
 import deaths
+import inference
 from node import Failure
 from report import at_most
 
@@ -19,12 +20,15 @@ PAPER = ""
 BOUNDS = {
     "median against time-slicing, mm": at_most(1.05),
     "median against time-slicing, train": at_most(1.05),
+    "graph, median against time-slicing, mm": at_most(1.05),
+    "graph, median against time-slicing, train": at_most(1.05),
 }
 BASELINES = ("HIGH alone", "time-slicing + Weir", "one MPS server for all")
 NEEDS = ("gpu", "mps", "pytorch", "root")
 SIMULATED = True
 
 WORKLOADS = ("mm", "train")
+GRAPH_PAIRS, GRAPH_SECONDS = 2, 1.5
 DEATHS, DEATHS_SIMULATED = 17, 2  # of each kind
 ONE_SERVER_DEATHS = 5
 
@@ -92,14 +96,18 @@ def show_servers(bench, low):
 
 
 def measure(bench, what, alone):
-    """Workload to HIGH's figures beside it, with Weir."""
+    """Workload to HIGH's figures beside it, with Weir, and to inference.Pairs of graphs."""
     found = {}
     for workload in WORKLOADS:
         rounds, rate, _ = bursts.beside(bench, bursts.low_of(bench, workload), True, ((),) * bursts.ROUNDS)
         found[workload] = bursts.middle(rounds)
         bursts.show(bench, f"{what}, LOW={workload}", found[workload], alone)
         bench.report.add(f"{what}, LOW={workload}, LOW's rate", f"{rate:.1f}/s")
-    return found
+    with inference.clients(bench, True, ("graph",), WORKLOADS) as both:
+        graphs = {workload: inference.pairs(both, "graph", workload, GRAPH_PAIRS, GRAPH_SECONDS) for workload in WORKLOADS}
+    for workload, pairs in graphs.items():
+        bench.report.add(f"{what}, graph, LOW={workload}", f"{pairs.median:.3f}x, p99 {pairs.p99:.2f}x", baselines=str(pairs))
+    return found, graphs
 
 
 def survives(bench, own):
@@ -135,16 +143,18 @@ def run(bench):
     alone = bench.burst(False)
     bench.report.add("HIGH alone", "1.000x", baselines=bursts.figures(alone))
     node.ensure_agent()
-    sliced = measure(bench, "time-slicing + Weir", alone)
+    sliced, sliced_graphs = measure(bench, "time-slicing + Weir", alone)
     with levels(bench):
         show_servers(bench, bursts.low_of(bench, WORKLOADS[0]))
         own = bench.burst(True)
         bursts.show(bench, "a server for each level, HIGH alone with Weir", own, alone)
-        found = measure(bench, "a server for each level + Weir", alone)
+        found, graphs = measure(bench, "a server for each level + Weir", alone)
         for workload in WORKLOADS:
-            ratio = found[workload]["median"] / sliced[workload]["median"]
             what = f"median against time-slicing, {workload}"
+            ratio = found[workload]["median"] / sliced[workload]["median"]
             bench.report.judge(what, ratio, BOUNDS[what], bursts.figures(found[workload]))
+            ratio = graphs[workload].median / sliced_graphs[workload].median
+            bench.report.judge(f"graph, {what}", ratio, BOUNDS[f"graph, {what}"], str(graphs[workload]))
         survives(bench, own)
     if not node.simulated:
         dies_with_one_server(bench)

@@ -4,23 +4,25 @@ import json
 import shutil
 
 import experiment
-from report import FAIL, MUST_HOLD, PASS, figure_of
+from report import FAIL, MUST_HOLD, NOT_RUN, NOTE, PASS, figure_of
 
 LINES_MAX = 200
 NOTES_MAX = 3  # rows that are shown of an experiment without bounds
 FIELDS = {"experiment": str, "date": str, "commit": str, "command": str, "gpu": str, "driver": str, "rows": list, "cut": str}
 ROW_FIELDS = {"what": str, "figure": (str, int, float), "unit": str, "bound": str, "verdict": str, "baselines": str}
-VERDICTS = ("PASS", "FAIL", "", "not run")
+VERDICTS = (PASS, FAIL, NOTE, NOT_RUN)
 MPS_MARK = "†"
 MPS_NOTE = f"""
 {MPS_MARK} With clients of one MPS server, which is one fault domain: a client that is killed in a long kernel takes the
-work of all others with it, that of higher levels too."""
+work of all others with it, that of higher levels too.
+"""
 HEAD = """# Results
 
-The newest run of each experiment, made by `e2e/bench/run --report` from `results/*.json`; those also have the figures
-without a bound and the baselines of the same run. Older runs, with remarks on them, stand in the history of this file
-in git. Ratios are against a baseline of the same run. A command of before experiments had names (`sched.sh --only a`)
-stands as it was then: `git show COMMIT:e2e/bench/README.md` explains it.
+The newest run of each experiment, made by `e2e/bench/run --report` from `results/*.json`: its figures, with their
+bounds in brackets. The JSONs also have the figures without a bound and the baselines of the same run. Older runs, with
+remarks on them, stand in the history of this file in git. Ratios are against a baseline of the same run. A command of
+before experiments had names (`sched.sh --only a`) stands as it was then: `git show COMMIT:e2e/bench/README.md` explains
+it.
 """
 
 
@@ -48,7 +50,7 @@ def find_problems(name, record, experiments):
 def shown_rows(rows):
     """(what, figure, bound, verdict) of each line in RESULTS.md. What must hold and does is one line."""
     for row in rows:
-        if row["verdict"] == FAIL or (row["verdict"] == PASS and row["bound"] != MUST_HOLD) or row["verdict"] == "not run":
+        if row["verdict"] == FAIL or (row["verdict"] == PASS and row["bound"] != MUST_HOLD) or row["verdict"] == NOT_RUN:
             yield row["what"], figure_of(row), row["bound"], row["verdict"]
     must = [row for row in rows if row["bound"] == MUST_HOLD]
     if must:
@@ -56,38 +58,45 @@ def shown_rows(rows):
         yield "what must hold", f"{good} of {len(must)}", MUST_HOLD, PASS if good == len(must) else FAIL
 
 
-def under_mps(record, what, experiments):
-    needs = experiments[record["experiment"]].needs if record["experiment"] in experiments else ()
-    return "mps" in needs or "mps" in record["experiment"] or "MPS" in what
+def under_one_server(record, what, experiments):
+    name = record["experiment"]
+    if name.endswith(("-timeslice", "-per-level")):
+        return False
+    needs = experiments[name].needs if name in experiments else ()
+    return "mps" in needs or "mps" in name or "MPS" in what
 
 
-def lines_of(record, experiments):
+def told(what, figure, bound, verdict):
+    text = ": ".join(filter(None, (what, figure))) + (f" ({bound})" if bound and bound != MUST_HOLD else "")
+    return f"**{verdict}** {text}" if verdict in (FAIL, NOT_RUN) else text
+
+
+def line_of(record, experiments, gpu):
+    """A line of a table, with all that has a bound. @gpu: whether it says on which."""
     rows = list(shown_rows(record["rows"]))
     rows = rows or [(row["what"], figure_of(row), "", "") for row in record["rows"][:NOTES_MAX]]
     command = record["command"] if record["command"].startswith("(") else f"`{record['command']}`"
     run = " ".join(filter(None, (record["date"], record["commit"], command)))
+    run += f" on {record['gpu']}" if gpu else ""
     run += f"; cut: {record['cut']}" if record["cut"] else ""
-    name = record["experiment"]
-    for what, figure, bound, verdict in rows:
-        shown = f"**{verdict}**" if verdict == FAIL else verdict
-        figure += f" {MPS_MARK}" if under_mps(record, what, experiments) else ""
-        cells = [cell.replace("|", "/") for cell in (name, what, figure, bound, shown, run)]
-        yield "| " + " | ".join(cells) + " |"
-        name = run = ""
+    marked = any(under_one_server(record, what, experiments) for what, *_ in rows)
+    name = record["experiment"] + (f" {MPS_MARK}" if marked else "")
+    cells = [cell.replace("|", "/") for cell in (name, "; ".join(told(*row) for row in rows), run)]
+    return "| " + " | ".join(cells) + " |"
 
 
 def text_of(records):
     """All of RESULTS.md."""
-    lines, experiments = [HEAD], experiment.load_all()
+    lines, experiments = [HEAD + MPS_NOTE], experiment.load_all()
     for name, of in experiment.sets().items():
-        here = [records[one] for one in of["experiments"] if one in records]
-        missing = [one for one in of["experiments"] if one not in records]
+        own = [one for one in of["experiments"] if experiments[one].home == name]
+        here = [records[one] for one in own if one in records]
+        missing = [one for one in own if one not in records]
         lines.append(f"## {name}: {of['shows']}\n")
         machines = dict.fromkeys(f"{r['gpu']}, driver {r['driver']}" if r["driver"] else r["gpu"] for r in here)
         if here:
-            lines += [f"| experiment | what | figure | bound | verdict | run on {'; '.join(machines)} |", "|" + "---|" * 6]
-            figures = [line for record in here for line in lines_of(record, experiments)]
-            lines += figures + ([MPS_NOTE] if any(f" {MPS_MARK} |" in line for line in figures) else [])
+            lines += [f"| experiment | figures | run on {'; '.join(machines)} |", "|" + "---|" * 3]
+            lines += [line_of(record, experiments, len(machines) > 1) for record in here]
         if missing:
             lines.append(f"\nNo result is kept of: {', '.join(missing)}.")
         lines.append("")

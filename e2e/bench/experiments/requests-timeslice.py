@@ -1,0 +1,71 @@
+"""HIGH answers requests under time-slicing, beside torch.mm and a training step: a CUDA graph of ResNet-50 (about 1 ms),
+the same network called eagerly, and 8 tokens of a small Llama. Alone and beside LOW are measured in turn."""
+
+import inference
+from clock import Clock
+from report import at_most
+
+SHOWS = "latency of requests of networks beside torch.mm and a training step, under time-slicing"
+PAPER = ""
+BOUNDS = {
+    "graph, mm: median": at_most(1.28), "graph, mm: p99": at_most(1.35),
+    "graph, train: median": at_most(1.15), "graph, train: p99": at_most(1.2),
+    "eager, median of pairs": at_most(1.1), "llama, median of pairs": at_most(1.1),
+}  # fmt: skip
+BASELINES = ("the same client alone, in turn", "time-slicing", "MPS with stream priority", "Weir without hardware preemption")
+NEEDS = ("gpu", "mps", "pytorch", "root")
+SIMULATED = True
+
+LOWS = ("mm", "train")
+GRAPH_SECONDS, SECONDS = 2.0, {"eager": 1.0, "llama": 1.5}
+PAIRS, EAGER_PAIRS = 3, 5
+OFF = "hardwarePreemption: false\n"  # in the agent's configuration: gates alone
+
+
+def show_graph(bench, mode, both, n):
+    """Workload to Pairs, without a bound."""
+    found = {low: inference.pairs(both, "graph", low, n, GRAPH_SECONDS) for low in LOWS}
+    for low, pairs in found.items():
+        bench.report.add(f"{mode}, graph, LOW={low}", f"{pairs.median:.3f}x, p99 {pairs.p99:.2f}x", baselines=str(pairs))
+    return found
+
+
+def baseline(bench, mode, weir, priority=False):
+    with inference.clients(bench, weir, ("graph",), LOWS, priority) as both:
+        show_graph(bench, mode, both, 1)
+
+
+def judge(bench, both):
+    for low in LOWS:
+        with Clock(bench.node.simulated) as clock:
+            pairs = inference.pairs(both, "graph", low, PAIRS, GRAPH_SECONDS)
+        told = f"{pairs}; SM clock {clock.median:.0f} MHz" if clock.median else str(pairs)
+        bench.report.judge(f"Weir, graph, LOW={low}, median", pairs.median, BOUNDS[f"graph, {low}: median"], told)
+        bench.report.judge(f"Weir, graph, LOW={low}, p99", pairs.p99, BOUNDS[f"graph, {low}: p99"])
+    for name, seconds in SECONDS.items():
+        for low in LOWS:
+            pairs = inference.pairs(both, name, low, EAGER_PAIRS if not bench.node.simulated else 1, seconds)
+            what = f"Weir, {name}, LOW={low}, median of {len(pairs.medians)} pairs"
+            bench.report.judge(what, pairs.median, BOUNDS[f"{name}, median of pairs"], str(pairs))
+    bench.report.holds("results are the same", both.wrong == 0, f"{both.wrong} wrong")
+
+
+def run(bench):
+    node = bench.node
+    node.stop_agent()
+    node.stop_mps()
+    baseline(bench, "time-slicing", False)
+    node.ensure_mps()
+    baseline(bench, "MPS + stream priority", False, priority=True)
+    node.stop_mps()
+    before = node.scheduling
+    try:
+        node.scheduling = before + OFF
+        node.ensure_agent()
+        baseline(bench, "Weir, gates alone", True)
+    finally:
+        node.stop_agent()
+        node.scheduling = before
+    node.ensure_agent()
+    with inference.clients(bench, True, ("graph", *SECONDS), LOWS) as both:
+        judge(bench, both)

@@ -1,0 +1,120 @@
+"""A HIGH that answers requests of networks (programs/high.py) and a LOW that keeps the GPU full, each a process that lives
+for several measurements: alone and beside LOW in turn, because the host's noise changes within seconds. On the simulated
+GPU bursts replayed as graphs, beside filler."""
+
+import contextlib
+import dataclasses
+import statistics
+import subprocess
+import time
+
+import bursts
+from experiment import PROGRAMS
+from node import Failure
+from servers import quantile
+
+GAP_MS = {"graph": 8, "eager": 8, "llama": 20}
+LEAD, TAIL = 0.3, 0.3  # seconds of LOW before and after the requests that count
+LEARN = 0.7  # seconds beside each LOW before anything counts, with Weir
+
+
+@dataclasses.dataclass
+class Pairs:
+    """ms of requests alone and beside LOW, one list for each measurement."""
+
+    alone: list
+    beside: list
+
+    @property
+    def medians(self):
+        """Of each pair, beside against alone."""
+        return [statistics.median(b) / statistics.median(a) for a, b in zip(self.alone, self.beside)]
+
+    @property
+    def median(self):
+        return statistics.median(self.medians)
+
+    @property
+    def p99(self):
+        return quantile(sum(self.beside, []), 0.99) / quantile(sum(self.alone, []), 0.99)
+
+    def __str__(self):
+        both = (sum(some, []) for some in (self.alone, self.beside))
+        alone, beside = (f"{statistics.median(ms):.3f}/{quantile(ms, 0.99):.3f} ms (n={len(ms)})" for ms in both)
+        return f"{beside}, alone {alone}; pairs {', '.join(f'{each:.3f}x' for each in self.medians)}"
+
+
+class TorchClients:
+    def __init__(self, bench, weir, names, workloads, priority):
+        argv = ["python3", str(PROGRAMS / "high.py"), ",".join(names), *(["--priority"] if priority else [])]
+        self.high = bench.node.start("requests", argv, bursts.HIGH, weir, stdin=subprocess.PIPE)
+        argv = [*bench.low_argv(",".join(workloads)), "--turns"]
+        self.low = bench.node.start("low", argv, bursts.LOW, weir, stdin=subprocess.PIPE)
+        self.wrong = 0
+
+    def wait_ready(self):
+        for client in (self.high, self.low):
+            client.wait_ready()
+
+    def ask(self, name, seconds):
+        self.high.tell(name, seconds, GAP_MS[name])
+        answer = self.high.answer(seconds + 60)
+        self.wrong += answer["wrong"]
+        return answer["ms"]
+
+    def beside(self, name, workload, seconds):
+        self.low.tell(workload, LEAD + seconds + TAIL)
+        time.sleep(LEAD)
+        ms = self.ask(name, seconds)
+        self.low.answer(seconds + 120)
+        return ms
+
+    def close(self):
+        for client in (self.high, self.low):
+            try:
+                client.leave(20)
+            except (Failure, OSError):
+                client.kill()
+
+
+class BurstClients:
+    def __init__(self, bench, weir, names, workloads, priority):
+        self.bench, self.weir, self.wrong = bench, weir, 0
+
+    def wait_ready(self):
+        pass
+
+    def ask(self, name, seconds):
+        argv = self.bench.burst_argv(10, extra=("--graphs",))
+        result = self.bench.node.start("requests", argv, bursts.HIGH, self.weir).result()
+        return [result["median"] / 1e3, result["p99"] / 1e3]
+
+    def beside(self, name, workload, seconds):
+        low = bursts.low_of(self.bench, workload)
+        with self.bench.node.running("low", low.argv, bursts.LOW, self.weir):
+            return self.ask(name, seconds)
+
+    def close(self):
+        pass
+
+
+@contextlib.contextmanager
+def clients(bench, weir, names, workloads, priority=False):
+    """HIGH and LOW, as the node shares the GPU now. With Weir they have met each other."""
+    both = (BurstClients if bench.node.simulated else TorchClients)(bench, weir, names, workloads, priority)
+    try:
+        both.wait_ready()
+        for name in names if weir else ():
+            for workload in workloads:
+                both.beside(name, workload, LEARN)
+        yield both
+    finally:
+        both.close()
+
+
+def pairs(both, name, workload, n, seconds):
+    found = Pairs([], [])
+    for _ in range(n):
+        found.alone.append(both.ask(name, seconds))
+        found.beside.append(both.beside(name, workload, seconds))
+    return found
