@@ -1,6 +1,8 @@
 #include "guest.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,6 +16,45 @@ const char *__asan_default_options(void)
 struct fake_agent agent;
 struct null_driver *driver;
 static unsigned contexts;
+
+/* How often the thread has slept. False: it is another one, or gone. */
+static bool worker_slept(const char *task, unsigned long *times)
+{
+	char path[128], line[128], *name = NULL;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", task);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		name = name ? name : strstr(line, "weir-worker");
+		found |= name && sscanf(line, "voluntary_ctxt_switches: %lu", times) == 1;
+	}
+	fclose(file);
+	return found;
+}
+
+static unsigned long worker_sleeps(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned long times = 0;
+
+	assert_non_null(tasks);
+	for (struct dirent *task; (task = readdir(tasks));)
+		if (worker_slept(task->d_name, &times))
+			break;
+	closedir(tasks);
+	return times;
+}
+
+void settle(unsigned us)
+{
+	unsigned long before = worker_sleeps();
+
+	usleep(us);
+	assert_true(eventually(worker_sleeps() >= before + 3));
+}
 
 void launch_on(CUstream stream, unsigned kernel)
 {
@@ -53,7 +94,7 @@ void learn(unsigned n, unsigned kernel, uint64_t ns)
 		launch_on(STREAM(n, 1), kernel);
 		if (driver->events_recorded == before)
 			break;
-		usleep(30000); /* the worker reads the sample */
+		settle(30000); /* the worker reads the sample */
 	}
 }
 

@@ -32,6 +32,10 @@ void gone(unsigned n);
 /* Teaches the kernel a time: its first launches are sampled. */
 void learn(unsigned n, unsigned kernel, uint64_t ns);
 
+/* Waits @us, and until the worker has seen what was set before: it has slept three times since. For
+ * a worker that no driver call keeps. */
+void settle(unsigned us);
+
 /* The driver behind libweir, once the program has called it. */
 void guest_driver(void);
 

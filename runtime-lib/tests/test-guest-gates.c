@@ -14,7 +14,7 @@ static void gates_by_predicted_work(void **state)
 	assert_int_equal(driver->waits_in_gates, driver->gates); /* one wait a gate */
 	/* 50 us each. With nobody above a gate after each 1000 us: each twentieth launch. */
 	learn(n, 100, 50000);
-	usleep(100000);
+	settle(100000);
 	none = driver->gates;
 	for (int i = 0; i < 100; i++)
 		launch_on(STREAM(n, 1), 100);
@@ -22,7 +22,7 @@ static void gates_by_predicted_work(void **state)
 
 	/* Somebody is above: after each 400 us, each eighth launch. */
 	agent.control->above = 1;
-	usleep(100000);
+	settle(100000);
 	none = driver->gates;
 	for (int i = 0; i < 51; i++)
 		launch_on(STREAM(n, 1), 100);
@@ -31,7 +31,7 @@ static void gates_by_predicted_work(void **state)
 	/* Dense, each second launch, after demand was seen. */
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 1), 100);
-	usleep(50000);
+	settle(50000);
 	agent.demand[0]->word = 0;
 	none = driver->gates;
 	for (int i = 0; i < 50; i++)
@@ -40,13 +40,13 @@ static void gates_by_predicted_work(void **state)
 
 	/* Denser, each launch, beside three that run at the same time. */
 	agent.control->beside = 4;
-	usleep(50000);
+	settle(50000);
 	none = driver->gates;
 	for (int i = 0; i < 50; i++)
 		launch_on(STREAM(n, 1), 100);
 	assert_in_range(driver->gates - none, 49, 50);
 	agent.control->beside = 0;
-	usleep(50000);
+	settle(50000);
 
 	/* A kernel of unknown time may be long: a gate before the next. */
 	int before = driver->gates;
@@ -65,13 +65,13 @@ static void gates_by_predicted_work(void **state)
 	/* Without higher-level clients gates are dense while same-level clients have work. Earlier
 	 * contention is forgotten after a second. */
 	agent.control->above = 0;
-	usleep(1300000);
+	settle(1300000);
 	gates = driver->gates;
 	for (int i = 0; i < 100; i++)
 		launch_on(STREAM(n, 1), 100);
 	assert_in_range(driver->gates - gates, 4, 7);
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	usleep(100000);
+	settle(100000);
 	gates = driver->gates;
 	for (int i = 0; i < 50; i++)
 		launch_on(STREAM(n, 1), 100);
@@ -88,7 +88,7 @@ static void short_kernels_go_before_a_gate(void **state)
 
 	learn(n, 160, 2000000);
 	learn(n, 161, 20000);
-	usleep(100000);
+	settle(100000);
 	for (int round = 0; round < 3; round++) {
 		int gates = driver->gates;
 		launch_on(STREAM(n, 1), 160);
@@ -106,7 +106,7 @@ static void short_kernels_go_before_a_gate(void **state)
 	agent.control->above = 1;
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 1), 160);
-	usleep(50000);
+	settle(50000);
 	agent.demand[0]->word = 0;
 	gates = driver->gates;
 	launch_on(STREAM(n, 1), 161);
@@ -131,7 +131,7 @@ static void a_gate_that_would_be_open_is_not_put_before_a_start(void **state)
 
 	learn(n, 170, 1500000);
 	learn(n, 171, 3000000);
-	usleep(100000);
+	settle(100000);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(gates_at_a_start(n, 170), 0);
 	/* A launch that is queued behind it has one. */
@@ -165,7 +165,7 @@ static int measured_of(unsigned n, unsigned kernel, int launches)
 	int before = driver->events_recorded;
 
 	for (int i = 0; i < launches; i++) {
-		usleep(25000);
+		settle(25000);
 		launch_on(STREAM(n, 1), kernel);
 		cuStreamSynchronize(STREAM(n, 1));
 	}
@@ -207,9 +207,23 @@ static void a_start_behind_one_that_took_far_too_long_is_measured(void **state)
 	while (!measured_of(n, 178, 1))
 		;
 	assert_false(measured_for(n, 178, 60000));
-	usleep(30000); /* the worker has seen that, and may be idle */
+	settle(30000); /* the worker has seen that, and may be idle */
 	assert_true(measured_for(n, 178, 0));
 	gone(n);
+}
+
+/* The last of them has one behind it. The worker asks for it once it has seen a launch. */
+static unsigned launches_up_to_a_marker(unsigned n, unsigned kernel)
+{
+	int before = driver->events_recorded;
+	unsigned launches = 0;
+
+	while (driver->events_recorded == before && launches++ < 1000) {
+		settle(0);
+		launch_on(STREAM(n, 1), kernel);
+	}
+	assert_true(launches <= 1000);
+	return launches;
 }
 
 static void progress_is_told(void **state)
@@ -219,7 +233,7 @@ static void progress_is_told(void **state)
 
 	learn(n, 100, 50000);
 	assert_true(eventually(agent.status->outstanding == 0));
-	usleep(50000); /* all of the page is of this client, and of now */
+	settle(50000); /* all of the page is of this client, and of now */
 	uint64_t before = agent.status->executed;
 	driver->streams_busy = driver->events_busy = 1;
 	for (int i = 0; i < 4; i++)
@@ -231,17 +245,17 @@ static void progress_is_told(void **state)
 
 	/* Under contention finished launches are seen though the stream never runs dry. */
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
-	usleep(50000);
-	launch_on(STREAM(n, 1), 100); /* with a marker behind it */
+	settle(50000);
+	unsigned marked = 4 + launches_up_to_a_marker(n, 100);
 	launch_on(STREAM(n, 1), 100);
-	usleep(50000);
+	settle(50000);
 	assert_int_equal(agent.status->executed, before);
 	driver->events_busy = 0;
-	assert_true(eventually(agent.status->executed == before + 5 * 50000));
+	assert_true(eventually(agent.status->executed == before + marked * 50000));
 	assert_true(eventually(agent.status->remaining <= 50000));
 	assert_true(agent.status->remaining > 0);
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
-	assert_true(eventually(agent.status->executed == before + 6 * 50000));
+	assert_true(eventually(agent.status->executed == before + (marked + 1) * 50000));
 	assert_true(eventually(agent.status->remaining == 0));
 	agent.control->flags = 0;
 	gone(n);
@@ -257,12 +271,8 @@ static void progress_under_slices_is_told(void **state)
 	assert_true(eventually(agent.status->outstanding == 0));
 	agent.control->flags = WEIR_CONTROL_SLICED;
 	driver->streams_busy = driver->events_busy = 1;
-	uint64_t before = agent.status->executed, recorded = driver->events_recorded;
-	/* Until one has a marker behind it. */
-	for (int i = 0; i < 1000 && (uint64_t)driver->events_recorded == recorded; i++) {
-		launch_on(STREAM(n, 1), 120);
-		usleep(20000);
-	}
+	uint64_t before = agent.status->executed;
+	launches_up_to_a_marker(n, 120);
 	launch_on(STREAM(n, 1), 120);
 	assert_int_equal(agent.status->executed, before);
 	driver->events_busy = 0;
@@ -285,7 +295,7 @@ static void progress_at_gates_is_told(void **state)
 	agent.control->flags = WEIR_CONTROL_HOLDABLE | WEIR_CONTROL_CONTENDED;
 	driver->streams_busy = driver->events_busy = 1;
 	launch_on(STREAM(n, 1), 110);
-	usleep(100000); /* markers are wanted */
+	settle(100000); /* markers are wanted */
 	uint64_t before = agent.status->executed;
 	for (int i = 0; i < 20; i++)
 		launch_on(STREAM(n, 1), 110);
@@ -315,7 +325,7 @@ static void starts_after_the_objective_are_counted(void **state)
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 3), 701);
 	launch_on(STREAM(n, 4), 702); /* waits with it */
-	usleep(50000);
+	settle(50000);
 	assert_int_equal(agent.status->starts, 2); /* not yet */
 	agent.demand[0]->word = 0;
 	assert_true(eventually(agent.status->starts == 3));
@@ -324,7 +334,7 @@ static void starts_after_the_objective_are_counted(void **state)
 	agent.control->latency_slo = UINT64_MAX; /* nothing is late */
 	agent.demand[0]->word = 1;
 	launch_on(STREAM(n, 5), 703);
-	usleep(50000);
+	settle(50000);
 	agent.demand[0]->word = 0;
 	assert_true(eventually(agent.status->starts == 4));
 	assert_int_equal(agent.status->starts_late, 1);
@@ -341,14 +351,14 @@ static void starts_behind_others_are_late(void **state)
 	learn(n, 710, 50000);
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
 	agent.control->latency_slo = 10000000;
-	usleep(50000); /* all of the page is of now */
+	settle(50000); /* all of the page is of now */
 	uint64_t starts = agent.status->starts, late = agent.status->starts_late;
 	launch_on(STREAM(n, 2), 710);
 	assert_true(eventually(agent.status->starts == starts + 1));
 	driver->streams_busy = 1;
 	driver->last_busy = 1;
 	launch_on(STREAM(n, 3), 710);
-	usleep(60000);
+	settle(60000);
 	assert_int_equal(agent.status->starts, starts + 1); /* not yet */
 	driver->last_busy = 0;
 	assert_true(eventually(agent.status->starts == starts + 2));
@@ -543,14 +553,14 @@ static void unordered_launches_are_told(void **state)
 		unordered[i](n);
 		assert_true(eventually(!(agent.status->flags & WEIR_STATUS_ORDERED)));
 		launch_on(STREAM(n, 1), 600);
-		usleep(50000);
+		settle(50000);
 		assert_false(agent.status->flags & WEIR_STATUS_ORDERED);
 		agent.control->flags = 0;
 		gone(n);
 	}
 	driver->mps = 0;
 	unsigned n = welcomed(1, 9);
-	usleep(50000);
+	settle(50000);
 	assert_false(agent.status->flags & WEIR_STATUS_ORDERED);
 	gone(n);
 }

@@ -24,7 +24,7 @@ static void level_changes_live(void **state)
 	/* Raised: not while a gate of the lower level may be ahead of it, or it would wait for
 	 * itself. */
 	fake_agent_level(&agent, 3);
-	usleep(100000);
+	settle(100000);
 	assert_int_equal(agent.demand[2]->word, 0);
 	driver->streams_busy = 0;
 	assert_int_equal(cuStreamSynchronize(STREAM(n, 1)), CUDA_SUCCESS);
@@ -52,7 +52,7 @@ static void who_is_raised_waits_for_launches_under_way(void **state)
 	assert_int_equal(pthread_create(&beside, NULL, launch_beside, STREAM(n, 1)), 0);
 	bool under_way = eventually(driver->launches_waiting == 1);
 	fake_agent_level(&agent, 2);
-	usleep(100000);
+	settle(100000);
 	int level = (int)agent.status->level;
 	driver->launches_stuck = 0;
 	pthread_join(beside, NULL);
@@ -79,7 +79,7 @@ static void graphs_keep_their_level(void **state)
 
 	/* Its replays wait for the word of level 0: raised, it would wait for its own demand. */
 	fake_agent_level(&agent, 2);
-	usleep(100000);
+	settle(100000);
 	assert_int_equal(agent.status->level, 0);
 	gone(n);
 }
@@ -200,10 +200,10 @@ static void forgotten_holds_end(void **state)
 	unsigned n = welcomed(1, 11);
 	agent.control->hold_until = 0; /* an agent that says no time */
 	agent.control->hold = 1;
-	usleep(600000);
+	settle(600000);
 	assert_int_equal(agent.control->hold, 1);
 	agent.control->hold_until = UINT64_MAX;
-	usleep(600000);
+	settle(600000);
 	assert_int_equal(agent.control->hold, 1);
 	agent.control->hold_until = 1;
 	assert_true(eventually(agent.control->hold == 0));
