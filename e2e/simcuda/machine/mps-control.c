@@ -218,18 +218,29 @@ static void write_pid(void)
 	fclose(file);
 }
 
+/* Who sees the socket's name can connect: it listens before it has that name. */
+static int listen_at(const struct sockaddr_un *address)
+{
+	struct sockaddr_un early = address_of("control.new");
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink(early.sun_path);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&early, sizeof(early)) < 0 ||
+	    listen(listener, CLIENTS_MAX) < 0 || chmod(early.sun_path, 0666) < 0 ||
+	    rename(early.sun_path, address->sun_path) < 0) {
+		perror(address->sun_path);
+		return -1;
+	}
+	return listener;
+}
+
 static int serve(bool behind)
 {
 	struct sockaddr_un address = address_of("control");
-	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener = listen_at(&address);
 
-	unlink(address.sun_path);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    listen(listener, 16) < 0) {
-		perror(address.sun_path);
+	if (listener < 0)
 		return 1;
-	}
-	chmod(address.sun_path, 0666);
 	printf("Starting control daemon using socket %s\n", address.sun_path);
 	fflush(stdout);
 	if (behind && daemon(1, 0) < 0)
