@@ -36,9 +36,7 @@ $(B)/simcuda/libnvidia-ml.so.1: $(B)/lib/simnvml.so
 EXTRA += $(SIMCUDA) $(SIMNVML)
 
 DRIVER_TESTS := $(addprefix test-driver-,stream order dependent graph memory code machine channels mps)
-# By hand: one run in fifty hangs, because a client does not hear of another's fault.
-BENCHES += test-driver-mps
-UNIT_TESTS += $(filter-out test-driver-mps,$(DRIVER_TESTS))
+UNIT_TESTS += $(DRIVER_TESTS)
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
 $1_CPPFLAGS := -isystem $$(CUDA_HOME)/include
@@ -47,7 +45,7 @@ $1_LIBS     := -lcmocka -l:liblz4.a -l:libzstd.a
 $$(B)/tests/$1: $$(SIMCUDA)
 endef
 $(B)/tests/test-driver-machine $(B)/tests/test-driver-channels: $(SIMNVML)
-$(B)/bench/test-driver-mps: $(SIMCUDA) | $(B)/bin/sim-mps-control $(B)/lib/simwatch.so
+$(B)/tests/test-driver-mps: | $(B)/bin/sim-mps-control $(B)/lib/simwatch.so
 $(foreach t,$(DRIVER_TESTS),$(eval $(call driver-test,$t)))
 
 # For tests: preloaded into the server of MPS.
