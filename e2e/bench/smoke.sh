@@ -45,7 +45,7 @@ all() { # SET EXPERIMENT...
 check "every experiment declares its fields, and RESULTS.md is what the results make" e2e/bench/run --check
 check "an unknown experiment is refused" refuses no-such-experiment
 e2e/bench/run --list > "$tmp/list"
-for set in first-light hardware slices forms sched cluster node mps; do
+for set in first-light hardware slices forms sched sched-timeslice cluster node mps; do
     check "run lists $set" e2e/bench/run "$set" --list
 done
 for file in e2e/bench/experiments/*.py; do
@@ -58,7 +58,10 @@ all forms form-coverage form-leave-time queue-leave-time form-overhead module-fi
     results-under-eviction burst-blocks-mps
 all hardware shares-closed compute-limit
 all slices hidden-switch requests-timeslice
-all sched shares-ffs shares-wfq simulator-accuracy pairs-priority pairs-hpf triplets-hpf \
-    latency-objectives servers-batch queue-dynamic prediction-error speculative-demand
+all sched shares-ffs shares-wfq simulator-accuracy pairs-priority launch-delay pairs-hpf triplets-hpf \
+    evictions-by-priority slicing-cost latency-objectives servers-batch queue-dynamic prediction-error \
+    speculative-demand
+# The others are the same code, and take as long again.
+all sched-timeslice pairs-priority-timeslice shares-wfq-timeslice
 check "there are plots" test -s "$tmp/out/plots/pairs-priority.svg"
 exit "$failed"

@@ -5,6 +5,7 @@ import statistics
 import time
 
 import servers
+import turnarounds
 from bursts import HIGH
 from node import Tenant
 from report import at_least
@@ -16,6 +17,7 @@ BOUNDS = {"attained": at_least(99.9), "done in time": at_least(99.9), "the other
 BASELINES = ("the same client with a priority instead",)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
+MODES = ("mps", "timeslice")
 
 OBJECTIVES = {"500us": 500, "2ms": 2000, "10ms": 10000}  # us
 TENANTS = (*SLOTS, *(Tenant(f"slo-{slo}", "low", slo=slo) for slo in OBJECTIVES))
@@ -43,7 +45,7 @@ class Objectives:
     an objective. Only one client with an objective is there at a time."""
 
     def __init__(self, bench):
-        self.pool = pool_of(bench)
+        self.pool, self.switch = pool_of(bench), turnarounds.switch_us(bench)
         self.seconds = servers.length(bench, ASKED_S)
         self.forget = servers.length(bench, FORGET_S)
         self.others = [Job("matrix-multiply", copy=30 + i) for i in range(OTHERS)]
@@ -108,7 +110,7 @@ def judge_objective(bench, scene, slo):
     shown = f"{all_} starts, {late} late; turnaround, and with a priority: {times} us, alone {alone:.0f} us"
     bench.report.judge(f"latencySlo {slo}: attained, as the agent counts", 100 * (1 - late / max(1, all_)), BOUNDS["attained"], shown)
     # The agent counts the time behind gates; the user waits for the rest of others' kernels, too.
-    within = 100 * sum(t <= alone + OBJECTIVES[slo] for t in us) / len(us)
+    within = 100 * sum(t <= alone + scene.switch + OBJECTIVES[slo] for t in us) / len(us)
     bench.report.judge(f"latencySlo {slo}: done within it and the time alone", within, BOUNDS["done in time"])
     base = statistics.mean(work for work, _ in priority)
     mean, unsure = mean_against([work for work, _ in got], [work for work, _ in priority])

@@ -13,6 +13,7 @@ BASELINES = ()
 NEEDS = ("gpu", "root")
 SIMULATED = True
 TENANTS = SLOTS
+MODES = ("mps", "timeslice")
 
 
 def live_errors(bench):

@@ -1,7 +1,8 @@
-"""Clients run without end under `ffs`. Before they count they run in pieces of 3.4 s until forms are settled."""
+"""Clients run without end under `ffs`. Before they count they run in pieces of 1.4 s until forms are settled."""
 
 import plot
 import sharing
+import turnarounds
 from papers import large, pairs, small
 from report import at_most
 from workers import SLOTS, Job, pool_of, sample
@@ -13,11 +14,12 @@ BASELINES = ("MPS",)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
+MODES = ("mps", "timeslice")
 
 
 def run(bench):
     pool = pool_of(bench)
-    chosen = sample(pairs(), 2 if bench.node.simulated else round(3 * bench.seconds))
+    chosen = sample(pairs(), turnarounds.budget(bench, "pairs at 2:1"))
     co_runs = [(f"{b} (small) 2:1 {a} (large)", [small(b), large(a)], [66, 33]) for a, b in chosen]
     same_level = [Job("matrix-multiply", copy=i) for i in range(4)]
     co_runs += [("MM 9:1 MM", same_level[:2], [90, 10]), ("MM 1:1:1:1", same_level, [25] * 4)]
@@ -25,14 +27,12 @@ def run(bench):
     pool.set_policy("ffs")
     for mode in ("MPS", "Weir"):
         pool.ensure(mode, jobs)
-    window, seconds, first = sharing.short(bench, 1.0), sharing.short(bench, sharing.SKIPPED + 3), sharing.short(bench, sharing.SKIPPED + 3)
+    window, seconds, first = (sharing.short(bench, some) for some in (1.0, sharing.SKIPPED + 2, sharing.SKIPPED + 1))
     found = []
     for what, of, shares in co_runs:
         windows, wanted = sharing.co_run(bench, what, of, shares, window if seconds > 1 else 0.1, "ffs", seconds, ("MPS",), first=first)
         found.append((what, windows, wanted))
     note = f"{len(chosen)} of 28 pairs at 2:1"
-    if len(chosen) < 28:
-        bench.report.cut(note)
     off = max(windows.worst(wanted) for _, windows, wanted in found)
     bench.report.judge("ffs: furthest from its share, 1 s windows", off, BOUNDS["furthest from a share"], note)
     good = sum(windows.worst(wanted) <= sharing.LIMIT for _, windows, wanted in found)
@@ -44,6 +44,6 @@ def run(bench):
     if bench.plots:
         labels = [what for what, _, _ in found]
         series = {"share of the first": [w.mean(0) for _, w, _ in found], "target": [t[0] for _, _, t in found]}
-        plot.bars(bench.plots / "shares-ffs.svg", "Endless co-runs under ffs (FLEP fig. 13)", "% of the work", labels, series)
+        plot.bars(bench.plots / f"{bench.report.experiment}.svg", "Endless co-runs under ffs (FLEP fig. 13)", "% of the work", labels, series)
     for _, of, _ in co_runs:
         sharing.leave(pool, of)

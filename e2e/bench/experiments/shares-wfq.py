@@ -11,6 +11,7 @@ BASELINES = ("MPS",)
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
+MODES = ("mps", "timeslice")
 
 TARGET = 66  # hundredths
 THROTTLE_US = 500  # a launch
@@ -39,5 +40,5 @@ def run(bench):
     off = max(windows.worst(wanted) for _, (windows, wanted), _ in found)
     bench.report.judge("wfq: furthest from its share, 200 ms windows", off, BOUNDS["furthest from a share"])
     for figure, (what, (windows, _), of) in zip(("9", "11"), found[-2:]):
-        sharing.draw(bench, f"shares-wfq-{figure}", f"wfq, {what} (GLoop fig. 9, 11)", windows, [f"{i}" for i in range(len(of))])
+        sharing.draw(bench, f"{bench.report.experiment}-{figure}", f"wfq, {what} (GLoop fig. 9, 11)", windows, [f"{i}" for i in range(len(of))])
     sharing.leave(pool, [target, *throttles])

@@ -6,6 +6,8 @@ import subprocess
 import time
 
 import sharing
+import turnarounds
+from experiment import MPS
 from report import at_most
 from workers import DEPTH, pool_of
 
@@ -15,10 +17,16 @@ BOUNDS = {"1 000 clients, 1 h": at_most(10, " s"), "shares": at_most(2.0, " poin
 BASELINES = ("the co-runs on the GPU",)
 NEEDS = ("gpu",)
 SIMULATED = True
+MODES = ("mps", "timeslice")
 
 # Kernels up to SHORT_US run to their end, because libweir leaves them as they are among clients of one level. EVICT: half
 # of a gate's interval. COST: the agent's evictionCost. LOOK: the agent's SCHEDULER_LOOK_NS.
 SHORT_US, EVICT, COST, LOOK = 1000, "50us", "200us", "800us"
+
+
+def machine(bench, switch):
+    """weir-sim's options for what kernels of several clients do to each other."""
+    return ["--mps"] if bench.mode == MPS else ["--switch", f"{round(1e3 * switch)}ns"]
 
 
 def overlap_us(us, lost):
@@ -38,12 +46,12 @@ def client_line(i, share, us, plain, overlap):
     return f"client c{i} always share={share} launch={launch}ns work={DEPTH * launch}ns overlap={round(1e3 * overlap)}ns{leaves}\n"
 
 
-def simulate(bench, co_run, overlap, us):
+def simulate(bench, co_run, overlap, us, switch):
     """(shares, per cent lost) by weir-sim, over ten seconds. @us: of a launch of each, without Weir. The time with Weir is
     an input, as it was measured alone: weir-sim only decides who runs when."""
     launches = zip(co_run.shares, us, co_run.windows.plain)
     trace = "".join(client_line(i, share, u / part, u, overlap) for i, (share, u, part) in enumerate(launches))
-    argv = [bench.node.program("weir-sim"), "--policy", co_run.policy, "--json", "--mps", "--evict", EVICT, "--cost", COST, "--look", LOOK]
+    argv = [bench.node.program("weir-sim"), "--policy", co_run.policy, "--json", *machine(bench, switch), "--evict", EVICT, "--cost", COST, "--look", LOOK]
     argv += ["--late", f"{2000 * co_run.late:.0f}ns", "-"]  # at most, by the mean
     argv += ["--quantum", sharing.QUANTUM, "--min-quantum", sharing.QUANTUM] if co_run.policy == "wfq" else []
     done = subprocess.run(argv, input=trace + "end 10s\n", capture_output=True, text=True, timeout=60, check=True)
@@ -67,11 +75,11 @@ def run(bench):
     if not bench.co_runs:
         bench.report.skipped("nothing to compare with: run shares-ffs and shares-wfq before")
         return
-    far = []
+    far, switch = [], turnarounds.switch_us(bench)
     for co_run in bench.co_runs:
         us = [pool_of(bench).alone["MPS", job] for job in co_run.jobs]
-        overlap = overlap_us(us, plain_loss(bench, co_run.jobs))
-        said, lost = simulate(bench, co_run, overlap, us)
+        overlap = overlap_us(us, plain_loss(bench, co_run.jobs)) if bench.mode == MPS else 0
+        said, lost = simulate(bench, co_run, overlap, us, switch)
         was = [co_run.windows.mean(i) for i in range(len(us))]
         off = max(abs(a - b) for a, b in zip(said, was))
         what = f"{co_run.experiment}: {co_run.what}"

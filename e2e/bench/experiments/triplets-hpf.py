@@ -15,6 +15,7 @@ BASELINES = ("MPS", "time-slicing", "reordering without preemption", "shortest f
 NEEDS = ("gpu", "mps", "root")
 SIMULATED = True
 TENANTS = SLOTS
+MODES = ("mps", "timeslice")
 
 TITLE = "ANTT under hpf against MPS, 28 triplets of one level"
 
@@ -27,4 +28,5 @@ def run(bench):
         if a in (*LARGE, "VA", "MD"):
             triplets.append((large(a), small(b), small(c)))
     rows, note = turnarounds.co_runs(bench, TITLE, sample(triplets, turnarounds.budget(bench, "triplets")))
-    bench.report.judge("hpf: ANTT improvement over MPS, mean of triplets", statistics.fmean(r[1] for r in rows), BOUNDS["ANTT, mean"], note)
+    bound = turnarounds.reachable(bench, BOUNDS["ANTT, mean"], statistics.fmean(r[5] for r in rows))
+    bench.report.judge("hpf: ANTT improvement over MPS, mean of triplets", statistics.fmean(r[1] for r in rows), bound, note)

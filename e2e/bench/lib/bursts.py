@@ -5,7 +5,7 @@ import pathlib
 import statistics
 
 from clock import Clock
-from experiment import PROGRAMS
+from experiment import MPS, PROGRAMS
 
 KERNELS = 20  # in a burst
 KERNEL_US = 175
@@ -35,7 +35,9 @@ class Bench:
     rounds: int = 1  # of experiments without a GPU
     iterations: int = 0  # of a kernel of KERNEL_US on this GPU
     kernels: dict = dataclasses.field(default_factory=dict)  # of forms.measure(): by class of inputs and name
-    pool: object = None  # workers.pool_of()
+    mode: str = MPS  # of the experiment that runs
+    pool: object = None  # workers.pool_of(), of this mode
+    switch_us: float = None  # turnarounds.switch_us()
     co_runs: list = dataclasses.field(default_factory=list)  # of sharing.co_run()
     plots: pathlib.Path = None  # a folder for figures
 

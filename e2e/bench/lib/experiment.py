@@ -1,4 +1,5 @@
-"""Finds experiments and sets. An experiment is a file in experiments/ and is called as the file is."""
+"""Finds experiments and sets. An experiment is a file in experiments/ and is called as the file is. A file whose MODES has
+`timeslice` is a second experiment, NAME-timeslice: there the clients with Weir are outside MPS."""
 
 import importlib.util
 import json
@@ -15,20 +16,25 @@ FIELDS = {"SHOWS": str, "PAPER": str, "BOUNDS": dict, "BASELINES": tuple, "NEEDS
 NEEDS = ("gpu", "two gpus", "pytorch", "cupy", "jax", "mps", "root", "kubelet", "no gpu")
 # What a set's experiments run on: the simulated or real GPUs of this machine, a cluster on it, or no GPU.
 NODES = ("standalone", "cluster", "host")
+# How the GPU is shared among clients with Weir.
+MPS, TIMESLICE = "mps", "timeslice"
 
 
 class Experiment:
     """@module: the file, with its fields in small letters as attributes here."""
 
-    def __init__(self, path, home):
+    def __init__(self, path, home, mode=MPS):
         spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
         self.module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
-        self.name, self.home = path.stem, home
+        self.mode, self.home = mode, home
+        self.name = path.stem if mode == MPS else f"{path.stem}-{mode}"
         self.tenants = getattr(self.module, "TENANTS", ())
         self.problems = list(self.find_problems())
         for field in FIELDS:
             setattr(self, field.lower(), getattr(self.module, field, None))
+        if mode == TIMESLICE:
+            self.shows = f"{self.shows}; time-slicing"
 
     def find_problems(self):
         for field, kind in FIELDS.items():
@@ -43,7 +49,12 @@ class Experiment:
             yield "no set in sets.json has it"
 
     def run(self, bench):
+        bench.mode = self.mode
         self.module.run(bench)
+        if self.mode == TIMESLICE and not bench.node.simulated:
+            gpus = bench.node.gpus()
+            why = "; ".join(gpu.get("hardwarePreemptionReason", "") for gpu in gpus)
+            bench.report.holds("hardware preemption", all(gpu.get("hardwarePreemption") for gpu in gpus), why or "yes")
 
 
 def sets():
@@ -58,10 +69,15 @@ def load_all():
         for experiment in of["experiments"]:
             homes.setdefault(experiment, name)
     paths = {path.stem: path for path in sorted((BENCH / "experiments").glob("*.py"))}
-    unknown = [name for name in homes if name not in paths]
+    found = {name: Experiment(path, homes.get(name, "")) for name, path in paths.items()}
+    for name, one in list(found.items()):
+        if TIMESLICE in getattr(one.module, "MODES", ()):
+            second = f"{name}-{TIMESLICE}"
+            found[second] = Experiment(paths[name], homes.get(second, ""), TIMESLICE)
+    unknown = [name for name in homes if name not in found]
     if unknown:
         sys.exit(f"sets.json: no experiment {', '.join(unknown)}")
-    return {name: Experiment(paths[name], homes.get(name, "")) for name in dict.fromkeys([*homes, *paths])}
+    return {name: found[name] for name in dict.fromkeys([*homes, *found])}
 
 
 def expand(names, experiments):

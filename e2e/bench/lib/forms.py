@@ -42,18 +42,19 @@ def measured(bench):
 
 
 def measure(bench, form, input_class, *options):
-    """Adds to bench.kernels. If bench-kernels fails, what it printed before counts all the same."""
+    """Adds to bench.kernels. @form: empty: all of them. If bench-kernels fails, what it printed before counts all the
+    same."""
     node = bench.node
     node.stop_mps()
     argv = [node.bench("bench-kernels"), *node.sizes, "--trials", str(3 if node.simulated else TRIALS)]
     argv += ["--iterations", str(ROUNDS), *options]
-    argv += ["--form", form, "--class", "trivial" if node.simulated else input_class]
+    argv += [*(["--form", form] if form else []), "--class", "trivial" if node.simulated else input_class]
     client = node.start("bench-kernels", argv, LOW, False, files=False)
     try:
         client.result(120)
     except Failure as error:
         client.kill()
-        bench.report.failed(f"{form}: {error}")
+        bench.report.failed(f"{form or 'all forms'}: {error}")
     for kernel in client.json_lines():
         key = input_class, name_of(kernel)
         bench.kernels.setdefault(key, {**kernel, "forms": []})["forms"] += kernel["forms"]

@@ -114,7 +114,7 @@ def begin_node(bench, scheduling):
     bench.node.stop_mps()
     bench.node.stop_agent()
     if bench.node.simulated:
-        (bench.node.folder / "simulation" / "config").write_text("slices = 1\n")
+        bench.node.simulate("slices = 1\n")
     bench.node.scheduling = scheduling
     bench.node.ensure_agent()
 
@@ -124,7 +124,8 @@ def end_node(bench, loops):
         loop.client.kill()
     bench.node.stop_agent()
     bench.node.scheduling = ""
-    (bench.node.folder / "simulation" / "config").unlink(missing_ok=True)
+    if bench.node.simulated:
+        bench.node.simulate("")
 
 
 def has_hardware(bench, loops):

@@ -190,6 +190,7 @@ class Node:
         self.tenants = [*(Tenant(level, level) for level in LEVELS), *tenants]
         self.identities = identities([tenant.name for tenant in self.tenants])
         self.clients, self.agent, self.mps = [], None, None
+        self.agent_under_mps = True  # its self-test of hardware preemption, if a daemon of ours runs
         self.started = {}
         self.scheduling = ""  # a part of the agent's configuration
         self.pipes = None  # CUDA_MPS_PIPE_DIRECTORY of clients; None: our own daemon's, if it runs
@@ -275,6 +276,10 @@ class Node:
     def identity_of(self, known):
         return known["pid"]
 
+    def simulate(self, config):
+        """How the simulated GPU behaves. Takes effect when no process uses it any more."""
+        (self.folder / "simulation" / "config").write_text(config)
+
     # The agent
 
     @property
@@ -308,7 +313,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self.environment(False),
+                env=self.environment(False, self.agent_under_mps),
             )
 
     def ensure_agent(self):

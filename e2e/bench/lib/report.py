@@ -7,6 +7,7 @@ import typing
 
 PASS, FAIL, NOTE, NOT_RUN = "PASS", "FAIL", "", "not run"
 MUST_HOLD = "must hold"
+NEAR = 0.95
 CELL_MAX = 100  # characters of a printed cell: an error message must not push the figures away
 COLUMNS = ("experiment", "what", "figure", "bound", "verdict", "baselines of the same run")
 
@@ -24,6 +25,13 @@ class Bound(typing.NamedTuple):
 
     def times(self, factor):
         return self._replace(limit=self.limit * factor)
+
+    def reachable(self, ideal):
+        """This bound, or NEAR of what an ideal can reach, if that is less. @ideal: a figure; None: it reaches all."""
+        if ideal is None:
+            return self
+        near = ideal / NEAR if self.is_upper else ideal * NEAR
+        return self._replace(limit=round(max(self.limit, near) if self.is_upper else min(self.limit, near), 4))
 
     def allows(self, value):
         return value <= self.limit if self.is_upper else value >= self.limit

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+import textwrap
 
 import experiment
 from report import FAIL, MUST_HOLD, NOT_RUN, NOTE, PASS, figure_of
 
-LINES_MAX = 200
+LINES_MAX, WIDTH = 200, 120
 NOTES_MAX = 3  # rows that are shown of an experiment without bounds
 FIELDS = {"experiment": str, "date": str, "commit": str, "command": str, "gpu": str, "driver": str, "rows": list, "cut": str}
 ROW_FIELDS = {"what": str, "figure": (str, int, float), "unit": str, "bound": str, "verdict": str, "baselines": str}
@@ -98,7 +99,7 @@ def text_of(records):
             lines += [f"| experiment | figures | run on {'; '.join(machines)} |", "|" + "---|" * 3]
             lines += [line_of(record, experiments, len(machines) > 1) for record in here]
         if missing:
-            lines.append(f"\nNo result is kept of: {', '.join(missing)}.")
+            lines += ["", *textwrap.wrap(f"No result is kept of: {', '.join(missing)}.", WIDTH, break_on_hyphens=False)]
         lines.append("")
     return "\n".join(lines)
 

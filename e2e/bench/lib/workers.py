@@ -7,9 +7,10 @@ import statistics
 import subprocess
 import time
 
+from experiment import MPS
 from node import Failure, Tenant
 
-# Ways of sharing: whether under the MPS daemon, and whether with libweir.
+# Ways of sharing: whether under the MPS daemon, and whether with libweir. In the mode timeslice, Weir is outside MPS.
 MODES = {"time-slicing": (False, False), "MPS": (True, False), "Weir": (True, True)}
 SLOTS = tuple(Tenant(f"slot-{i:02}", "low") for i in range(40))  # TENANTS of experiments with workers
 MS = 1_000_000  # ns
@@ -50,15 +51,21 @@ class Worker:
 
 
 class WorkerPool:
-    """@alone: us of a round, by mode and job. @passes: by kernel and the time that it is to last."""
+    """@mode: of the experiments (experiment.py). @base: the way of sharing that is the same without libweir. @alone: us of a
+    round, by way and job. @passes: by kernel and the time that it is to last."""
 
-    def __init__(self, node):
-        self.node, self.workers, self.alone, self.shares, self.passes = node, {}, {}, {}, {}
+    def __init__(self, node, mode):
+        self.node, self.mode, self.base = node, mode, "MPS" if mode == MPS else "time-slicing"
+        self.workers, self.alone, self.shares, self.passes = {}, {}, {}, {}
+        node.agent_under_mps = mode == MPS
+        if node.simulated:
+            node.simulate("" if mode == MPS else "slices = 1\n")
         self.slots = [tenant.name for tenant in SLOTS]
 
     def ensure(self, mode, jobs):
         """Starts the jobs that do not run yet. When all are ready, each is measured alone."""
         mps, weir = MODES[mode]
+        mps = mps and not (weir and self.mode != MPS)
         if mps:
             self.node.ensure_mps()
         if weir:
@@ -193,7 +200,7 @@ class WorkerPool:
         """Sends @commands, (job, words), and returns the answers. Times in them count from a common begin."""
         begin = time.monotonic_ns() + LEAD
         for job, (verb, at, *rest) in commands:
-            if verb == "endless":
+            if verb != "rounds":
                 rest[0] += begin
             self.workers[mode, job].client.tell(verb, begin + at, *rest)
         return [self.workers[mode, job].client.answer(seconds + 60) for job, _ in commands]
@@ -225,9 +232,13 @@ def counted(before, after):
 
 
 def pool_of(bench):
-    """The pool of all experiments of a run."""
-    if not bench.pool:
-        bench.pool = WorkerPool(bench.node)
+    """The pool of all experiments of a run that have the same mode."""
+    if not bench.pool or bench.pool.mode != bench.mode:
+        if bench.pool:
+            bench.pool.leave_all()
+        bench.node.stop_agent()
+        bench.node.stop_mps()
+        bench.pool, bench.co_runs = WorkerPool(bench.node, bench.mode), []
     return bench.pool
 
 

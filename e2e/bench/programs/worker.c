@@ -4,10 +4,11 @@
  *
  *   rounds BEGIN EVERY N PRIORITY      a round at each BEGIN + k * EVERY
  *   endless BEGIN END DEPTH PRIORITY   DEPTH rounds always queued, from BEGIN to END
+ *   again BEGIN END WAIT PRIORITY      a round, and WAIT after its end the next, from BEGIN to END
  *   passes N                           the number of passes of --kernel from now on
  *
  * PRIORITY is 0, or 1 for a stream of the greatest priority. The answer is a line of JSON: `rounds`
- * with [launch, end] of each round, `ends` of all endless rounds, both in ns after BEGIN, or
+ * with [launch, end] of each round, `ends` of all other rounds, both in ns after BEGIN, or
  * `passes`. A round is `missed` if the one before ended after its time. At the end of the input the
  * worker checks the results of a last round.
  *
@@ -24,10 +25,11 @@
 
 #include "plan.h"
 
-#define DEPTH_MAX  64u
-#define ROUNDS_MAX 10000000u
-#define PASSES_MAX 60000u   /* a grid is at most 65535 deep */
-#define LEAD_NS    3000000u /* before a round, to renew what it changes */
+#define DEPTH_MAX   64u
+#define ROUNDS_MAX  10000000u
+#define PASSES_MAX  60000u /* a grid is at most 65535 deep */
+#define WAIT_MAX_NS 10000000000u
+#define LEAD_NS     3000000u /* before a round, to renew what it changes */
 
 struct choice {
 	const char *only, *class, *kernel;
@@ -128,10 +130,34 @@ static void run_timed(struct worker *worker, uint64_t begin, uint64_t every, uin
 	printf("],\"missed\":%" PRIu64 "}\n", missed);
 }
 
+static void print_ends(const uint64_t *ends, uint64_t n)
+{
+	printf("{\"ends\":[");
+	for (uint64_t i = 0; i < n; i++)
+		printf("%s%" PRIu64, i ? "," : "", ends[i]);
+	printf("]}\n");
+}
+
+static uint64_t ends[ROUNDS_MAX];
+
+static void run_again(struct worker *worker, uint64_t begin, uint64_t end, uint64_t wait)
+{
+	uint64_t done = 0;
+
+	wait_until_ns(begin);
+	while (now_ns() < end && done < ROUNDS_MAX) {
+		renew(worker);
+		queue(worker);
+		CU(cuStreamSynchronize(worker->plan.stream));
+		ends[done++] = now_ns() - begin;
+		sleep_until_ns(now_ns() + wait);
+	}
+	print_ends(ends, done);
+}
+
 static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uint64_t depth)
 {
 	struct plan *plan = &worker->plan;
-	static uint64_t ends[ROUNDS_MAX];
 	uint64_t queued = 0, done = 0;
 
 	wait_until_ns(begin);
@@ -147,10 +173,7 @@ static void run_endless(struct worker *worker, uint64_t begin, uint64_t end, uin
 		CU(cuEventSynchronize(worker->events[done % depth]));
 		ends[done++] = now_ns() - begin;
 	}
-	printf("{\"ends\":[");
-	for (uint64_t i = 0; i < done; i++)
-		printf("%s%" PRIu64, i ? "," : "", ends[i]);
-	printf("]}\n");
+	print_ends(ends, done);
 }
 
 static void set_passes(struct worker *worker, unsigned passes)
@@ -161,23 +184,37 @@ static void set_passes(struct worker *worker, unsigned passes)
 	printf("{\"passes\":%u}\n", passes);
 }
 
+typedef void run_fn(struct worker *worker, uint64_t begin, uint64_t second, uint64_t third);
+
+static const struct verb {
+	const char *name;
+	run_fn *run;
+	uint64_t third_max;
+} verbs[] = {
+	{"rounds", run_timed, ROUNDS_MAX},
+	{"endless", run_endless, DEPTH_MAX},
+	{"again", run_again, WAIT_MAX_NS},
+};
+
 static void run(struct worker *worker, const char *line)
 {
 	uint64_t begin, second, third;
-	unsigned priority = 2;
-	bool timed = sscanf(line, "rounds %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin, &second,
-			    &third, &priority) == 4;
+	unsigned priority;
+	char name[16];
 
-	if (!timed && sscanf(line, "endless %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &begin,
-			     &second, &third, &priority) != 4)
+	if (sscanf(line, "%15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", name, &begin, &second,
+		   &third, &priority) != 5)
 		workload_fail("no such command: %s", line);
-	if (priority > 1 || third < 1 || (!timed && third > DEPTH_MAX))
-		workload_fail("out of range: %s", line);
-	worker->plan.stream = worker->streams[priority];
-	if (timed)
-		run_timed(worker, begin, second, third);
-	else
-		run_endless(worker, begin, second, third);
+	for (size_t i = 0; i < countof(verbs); i++) {
+		if (strcmp(name, verbs[i].name) != 0)
+			continue;
+		if (priority > 1 || third < 1 || third > verbs[i].third_max)
+			workload_fail("out of range: %s", line);
+		worker->plan.stream = worker->streams[priority];
+		verbs[i].run(worker, begin, second, third);
+		return;
+	}
+	workload_fail("no such command: %s", line);
 }
 
 static void execute(struct worker *worker, const char *line)
