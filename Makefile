@@ -1,6 +1,7 @@
 # One build graph for the whole tree. Each folder's module.mk names its programs, libraries and
 # tests; the rules below build them. `make help` lists the targets.
 #
+#   ARCH=arm64                 built for arm64 by a cross compiler (own build folder)
 #   CC=clang-14                another compiler        (gcc by default)
 #   SAN=address,undefined      sanitizers              (own build folder)
 #   V=1                        show the commands
@@ -15,7 +16,9 @@ VERSION     := 0.1.0
 
 SAN         ?=
 CC          := $(if $(filter default,$(origin CC)),gcc,$(CC))
-B           := build$(if $(filter-out gcc,$(CC)),-$(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+MACHINE     := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+ARCH        ?= $(MACHINE)
+B           := build$(if $(filter-out $(MACHINE),$(ARCH)),-$(ARCH))$(if $(filter-out gcc,$(CC)),-$(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 GEN         := $(B)/gen
 # The toolkit: an installed one, else the one that `make setup` unpacks from NVIDIA's wheels.
 CUDA_HOME   ?= $(firstword $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h)) build/cuda)
@@ -23,7 +26,7 @@ NVCC        := $(CUDA_HOME)/bin/nvcc
 PREFIX      ?= /usr/local
 DESTDIR     ?=
 Q           := $(if $(V),,@)
-export B CUDA_HOME VERSION LONG_TESTS SERIAL_TESTS
+export B ARCH CUDA_HOME VERSION LONG_TESTS SERIAL_TESTS
 
 WARN        := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
                -Wwrite-strings -Wvla -Wno-missing-field-initializers
@@ -33,11 +36,26 @@ CFLAGS      += -std=gnu17 -O2 -g -fPIC -fno-strict-aliasing -fstack-protector-st
 LDFLAGS     += $(if $(SAN),-fsanitize=$(SAN)) -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,defs
 INCLUDES    := -Itransformer/include -Iruntime-lib/include
 
+# Another architecture's libraries are in a root folder of their own, and its programs run under qemu.
+ifneq ($(ARCH),$(MACHINE))
+ifneq ($(ARCH),arm64)
+$(error ARCH=$(ARCH): only arm64 is built by a cross compiler)
+endif
+ROOT        := build/arm64-root
+CROSS       := aarch64-linux-gnu-
+CC          := $(CROSS)gcc --sysroot=$(CURDIR)/$(ROOT)
+EMULATOR    := qemu-aarch64-static -L $(CURDIR)/$(ROOT)
+endif
+AR          := $(CROSS)ar
+NM          := $(CROSS)nm
+export ROOT CROSS EMULATOR
+
 # Filled by the modules.
 PROGRAMS    :=# NAME            -> $(B)/bin/NAME,      from NAME_SRC, NAME_LIBS, NAME_CPPFLAGS, NAME_CFLAGS
 LIBRARIES   :=# NAME            -> $(B)/lib/NAME.a,    from NAME_SRC, NAME_CPPFLAGS, NAME_CFLAGS
 SHARED      :=# NAME            -> $(B)/lib/NAME,      from NAME_SRC, NAME_LIBS, NAME_LDFLAGS
 UNIT_TESTS  :=# NAME            -> $(B)/tests/NAME,    as PROGRAMS; run by `make test`, each prints TAP or exits 0
+UNEMULATED  :=# those of UNIT_TESTS that cannot run under qemu
 UNSANITIZED :=# those of UNIT_TESTS that cannot run under sanitizers
 SHELL_TESTS :=# path of script  -> run by `make test` with B set
 LONG_TESTS  :=# names of tests that take long: the runner starts them first
@@ -83,7 +101,7 @@ $(call compile-rules,$1)
 $(B)/lib/$1.a: $$(call objects,$1)
 	@mkdir -p $$(@D)
 	@echo "  AR      $$@"
-	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
 
 define shared-rules
@@ -94,7 +112,7 @@ $(B)/lib/$1: $$(call objects,$1) $$(patsubst %,$(B)/lib/%.a,$$($1_STATIC)) $$($1
 	$$(Q)$$(CC) -shared $$(CFLAGS) $$($1_CFLAGS) $$(LDFLAGS) $$($1_LDFLAGS) -o $$@ $$(filter %.o %.a,$$^) $$($1_LIBS) -lpthread
 endef
 
-SETUP_STAMP := build/.setup
+SETUP_STAMP := build/.setup$(if $(ROOT),-arm64)
 $(foreach n,$(PROGRAMS),$(eval $(call program-rules,$n,bin)))
 $(foreach n,$(UNIT_TESTS),$(eval $(call program-rules,$n,tests)))
 $(foreach n,$(BENCHES),$(eval $(call program-rules,$n,bench)))
@@ -114,9 +132,11 @@ help: ## this list
 all: $(ALL) ## build everything
 
 setup: $(SETUP_STAMP) ## install what the build needs (Debian, Ubuntu) and the CUDA toolkit into build/
-$(SETUP_STAMP): e2e/setup.sh
+build/.setup: e2e/setup.sh
 	$(Q)e2e/setup.sh
 	@mkdir -p $(@D) && : > $@
+build/.setup-arm64: e2e/setup-arm64.sh build/.setup
+	$(Q)e2e/setup-arm64.sh && : > $@
 # Read as a (empty) makefile, so that whatever is built, set-up ends before anything else begins.
 ifneq ($(filter-out help clean format,$(or $(MAKECMDGOALS),all)),)
 include $(SETUP_STAMP)
@@ -129,9 +149,11 @@ demo: $(DEMO) ## two clients of different priority share the GPU; a table shows 
 
 # What runs under sanitizers as well: unit tests and fuzz corpora, in a build of their own.
 SAN_B := build-address-undefined
+ARM64_B := build-arm64
 test: all check-binaries ## all tests, the real-kubelet cases included; ends with `N passed, N failed`
 	$(Q)$(MAKE) -s --no-print-directory SAN=address,undefined check-binaries
-	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) \
+	$(Q)$(MAKE) -s --no-print-directory ARCH=arm64 shipped $(LIBWEIR_TESTS:%=$(ARM64_B)/tests/%)
+	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(patsubst %,unit:$(ARM64_B)/tests/%,$(filter-out $(UNEMULATED),$(LIBWEIR_TESTS))) \
 		$(patsubst %,unit:$(SAN_B)/tests/%,$(filter-out $(UNSANITIZED),$(UNIT_TESTS))) $(FUZZERS:%=fuzz:$(SAN_B)/fuzz/%) $(SHELL_TESTS:%=shell:%)
 
 fuzz: $(SETUP_STAMP) ## real fuzzing with libFuzzer, FUZZ_SECONDS=60 for each target
@@ -143,6 +165,11 @@ check: all check-binaries ## unit tests and fuzz corpora only (try SAN=address,u
 	$(Q)e2e/run-tests.sh $(UNIT_TESTS:%=unit:$(B)/tests/%) $(FUZZERS:%=fuzz:$(B)/fuzz/%)
 
 check-binaries: $(TEST_BINARIES)
+
+test-arm64: ## unit tests for arm64 under qemu, except those that need what it cannot do (ARCH=arm64 make ... builds)
+	$(Q)$(MAKE) -s --no-print-directory ARCH=arm64 check-emulated
+check-emulated: shipped $(patsubst %,$(B)/tests/%,$(filter-out $(UNEMULATED),$(UNIT_TESTS)))
+	$(Q)B=$(B) e2e/arm64.sh && e2e/run-tests.sh $(patsubst %,unit:$(B)/tests/%,$(filter-out $(UNEMULATED),$(UNIT_TESTS)))
 
 soak: all check-binaries build/kubelet-binaries ## kill tests at length, then DURATION=1800 s of chaos on a node of GPUS=8 and PODS=64
 	$(Q)ROUNDS=1000 e2e/robustness/kill.sh
@@ -165,7 +192,9 @@ bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the 
 cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
-images: $(addprefix $(B)/,bin/weir-agent bin/weir-compile bin/weir-mps bin/weirctl bin/weir-device-plugin lib/libweir.so lib/libweir-nvml.so lib/libweir-mps.so) ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
+shipped: $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest weirctl weir-device-plugin) $(addprefix $(B)/lib/,libweir.so libweir-nvml.so libweir-mps.so)
+
+images: shipped ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
 	$(Q)deploy/images.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
@@ -177,5 +206,5 @@ install: all ## into $(DESTDIR)$(PREFIX)
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
-.PHONY: all help setup demo test check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images install clean
+.PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images install clean
 .DELETE_ON_ERROR:

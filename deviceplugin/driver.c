@@ -14,8 +14,8 @@
 
 /* Under the driver's root, in this order. */
 static const char *const library_dirs[] = {
-	"usr/lib/" DRIVER_TRIPLET,
-	"usr/lib/" DRIVER_TRIPLET "/nvidia/current",
+	"usr/lib/" ARCH_TRIPLET,
+	"usr/lib/" ARCH_TRIPLET "/nvidia/current",
 	"usr/lib64",
 	"usr/lib64/nvidia",
 	"usr/local/nvidia/lib64",

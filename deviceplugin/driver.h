@@ -12,13 +12,10 @@
 
 #include "config.h"
 
+#include "weir/arch.h"
+
 /* Under the container's root. */
-#if defined(__aarch64__)
-#define DRIVER_TRIPLET "aarch64-linux-gnu"
-#else
-#define DRIVER_TRIPLET "x86_64-linux-gnu"
-#endif
-#define DRIVER_DIR_DEBIAN "/usr/lib/" DRIVER_TRIPLET
+#define DRIVER_DIR_DEBIAN "/usr/lib/" ARCH_TRIPLET
 #define DRIVER_DIR_REDHAT "/usr/lib64"
 #define DRIVER_SMI_FILE   "/usr/bin/nvidia-smi"
 

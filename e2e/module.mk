@@ -1,6 +1,7 @@
 # Each part of e2e names its own files.
 include $(wildcard e2e/*/module.mk)
 
+SHELL_TESTS  += e2e/arm64.sh
 # The tests that take longest, the longest first.
 LONG_TESTS   += kubelet.sh chart.sh hostile-pods.sh soak.sh weir-compile.sh upgrade.sh images.sh ptxas.sh test-forms test-plugin \
                 test-autotune forms.sh sim.sh real.sh kill.sh test-preempt guest.sh test-transform-size

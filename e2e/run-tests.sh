@@ -48,11 +48,13 @@ log_of() { # PATH
 }
 
 run() { # KIND PATH FOLDER
-    local name=${2##*/} corpus
+    local name=${2##*/} corpus emulator=()
     export B CMOCKA_MESSAGE_OUTPUT=TAP TMPDIR=$3 WEIR_SIM_DIR=$3/sim
     B=$(build_of "$2")
+    # Programs for arm64 run under qemu on other machines.
+    [ "$B" != build-arm64 ] || emulator=(env EMULATOR=1 qemu-aarch64-static -L "$PWD/build/arm64-root")
     case $1 in
-    unit | shell) timeout -k 10 "$limit" "$2" ;;
+    unit | shell) timeout -k 10 "$limit" "${emulator[@]}" "$2" ;;
     fuzz)
         corpus=$(corpus_of "$name")
         if [ -z "$corpus" ]; then

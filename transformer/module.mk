@@ -19,6 +19,7 @@ fuzz-object_SRC := transformer/tests/fuzz/fuzz-object.c transformer/image/object
 
 TRANSFORM_TESTS := $(addprefix test-transform-,text parse flow edit image object save size tickets)
 UNIT_TESTS += $(TRANSFORM_TESTS)
+UNEMULATED += test-transform-size
 $(foreach t,$(TRANSFORM_TESTS),$(eval $t_SRC := transformer/tests/$t.c)\
 	$(eval $t_STATIC := libweir-transform)\
 	$(eval $t_LIBS := -lcmocka $(TRANSFORM_LIBS)))
@@ -35,7 +36,7 @@ $(FEATURES): $(GEN)/transformer/features-%.ptx: transformer/tests/features.cu | 
 REPRINTS := $(foreach a,75 90 120,$(GEN)/reprint/kernels-$a.ptx)
 $(REPRINTS): $(GEN)/reprint/%: $(GEN)/simcuda/% $(B)/bin/weir-transform
 	@mkdir -p $(@D)
-	$(Q)$(B)/bin/weir-transform --reprint $< $@
+	$(Q)$(EMULATOR) $(B)/bin/weir-transform --reprint $< $@
 UNIT_TESTS += test-transform-reprint
 test-transform-reprint_SRC      := e2e/simcuda/tests/test-ptx-nvcc.c e2e/simcuda/tests/ptx-fixture.c
 test-transform-reprint_STATIC   := simptx

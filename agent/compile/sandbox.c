@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "weir/arch.h"
 #include "weir/base.h"
 
 #define NOBODY 65534
@@ -29,14 +30,6 @@ static const int allowed[] = {
 };
 /* Without PROT_EXEC in argument 2. */
 static const int allowed_without_exec[] = {SYS_mmap, SYS_mprotect};
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#else
-#error "sandbox: which architecture is this?"
-#endif
 
 #define LOAD(field)      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ANSWER(value)    BPF_STMT(BPF_RET | BPF_K, value)
@@ -54,7 +47,7 @@ static int install_filter(void)
 #define ADD(...) filter[n++] = (struct sock_filter)__VA_ARGS__
 
 	ADD(LOAD(arch));
-	ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
+	ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 1, 0));
 	ADD(ANSWER(SECCOMP_RET_KILL_PROCESS));
 	ADD(LOAD(nr));
 	for (size_t i = 0; i < countof(allowed); i++) {

@@ -5,27 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "weir/arch.h"
 #include "weir/base.h"
 
 /* In this order. The last ones are the host's driver: our pod has the host's root at /host. */
 static const char *const places[] = {
 	"libnvidia-ml.so.1",
 	"/usr/lib64/libnvidia-ml.so.1",
-	"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-	"/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+	"/usr/lib/" ARCH_TRIPLET "/libnvidia-ml.so.1",
 	"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
 	"/home/kubernetes/bin/nvidia/lib64/libnvidia-ml.so.1",
 	"/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
-	"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-	"/run/nvidia/driver/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+	"/run/nvidia/driver/usr/lib/" ARCH_TRIPLET "/libnvidia-ml.so.1",
 	"/host/usr/lib64/libnvidia-ml.so.1",
-	"/host/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-	"/host/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
-	"/host/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
+	"/host/usr/lib/" ARCH_TRIPLET "/libnvidia-ml.so.1",
+	"/host/usr/lib/" ARCH_TRIPLET "/nvidia/current/libnvidia-ml.so.1",
 	"/host/usr/local/nvidia/lib64/libnvidia-ml.so.1",
 	"/host/home/kubernetes/bin/nvidia/lib64/libnvidia-ml.so.1",
 	"/host/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
-	"/host/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+	"/host/run/nvidia/driver/usr/lib/" ARCH_TRIPLET "/libnvidia-ml.so.1",
 };
 
 /* NVML's header maps some names to newer versions by macros. Expand them before stringizing.

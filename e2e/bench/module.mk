@@ -12,7 +12,7 @@ bench-form_SRC   += $(GEN)/e2e/workloads/spin-forms-ptx.c
 bench-form_STATIC := libweir-transform
 bench-form_LIBS   := $(TRANSFORM_LIBS) -ldl
 $(GEN)/e2e/workloads/spin-forms.ptx: $(GEN)/e2e/workloads/spin.ptx $(B)/bin/weir-transform
-	$(Q)$(B)/bin/weir-transform --form=persistent --form=resumable $< > $@
+	$(Q)$(EMULATOR) $(B)/bin/weir-transform --form=persistent --form=resumable $< > $@
 
 # demand-generator: a client that wants the GPU at random moments.
 BENCHES += demand-generator

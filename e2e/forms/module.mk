@@ -1,6 +1,8 @@
 # The forms on the interpreter: any schedule of evictions must leave the same memory.
 FORMS_TESTS := test-forms test-forms-masks
 UNIT_TESTS += $(FORMS_TESTS)
+# An hour under qemu.
+UNEMULATED += test-forms
 $(foreach t,$(FORMS_TESTS),$(eval $t_SRC := $(addprefix e2e/forms/,$t.c agree.c run.c generate.c))\
 	$(eval $t_STATIC := libweir-transform simptx)\
 	$(eval $t_LIBS := $(TRANSFORM_LIBS) -lcmocka -lm))

@@ -6,7 +6,10 @@
  * checks the result. */
 #pragma once
 
+#include "weir/arch.h"
+
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,7 +17,7 @@
 
 #define WEAK_OLD(name)           \
 	__asm__(".weak " #name); \
-	__asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+	__asm__(".symver " #name "," #name "@" ARCH_FIRST_GLIBC)
 
 WEAK_OLD(dlopen);
 WEAK_OLD(dlsym);
@@ -22,7 +25,7 @@ WEAK_OLD(pthread_create);
 WEAK_OLD(pthread_key_create);
 WEAK_OLD(pthread_setspecific);
 
-/* On x86-64 the kernel's struct stat is glibc's. */
+/* The kernel's struct stat is glibc's. */
 #define fstat(fd, out)  ((int)syscall(SYS_fstat, (fd), (out)))
-#define stat(path, out) ((int)syscall(SYS_stat, (path), (out)))
+#define stat(path, out) ((int)syscall(SYS_newfstatat, AT_FDCWD, (path), (out), 0))
 #define gettid()        ((pid_t)syscall(SYS_gettid))

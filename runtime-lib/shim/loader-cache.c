@@ -1,5 +1,7 @@
 #include "shim/loader-cache.h"
 
+#include "weir/arch.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,8 +20,7 @@ struct cache_entry {
 	uint32_t os_version;
 	uint64_t hwcap;
 };
-#define MAGIC  "glibc-ld.so.cache1.1"
-#define X86_64 0x0303 /* ELF, libc6, x86-64 */
+#define MAGIC "glibc-ld.so.cache1.1"
 
 /* The text at @offset; NULL: it is not inside. */
 static const char *text_at(const char *bytes, size_t size, uint32_t offset)
@@ -47,7 +48,7 @@ const char *loader_cache_next(const char *bytes, size_t size, const char *name, 
 		const struct cache_entry *entry = &entries[(*at)++];
 		const char *key = text_at(bytes, size, entry->key);
 		const char *path = text_at(bytes, size, entry->value);
-		if (entry->flags == X86_64 && key && path && strcmp(key, name) == 0)
+		if (entry->flags == ARCH_CACHE_FLAGS && key && path && strcmp(key, name) == 0)
 			return path;
 	}
 	return NULL;

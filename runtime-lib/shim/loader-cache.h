@@ -4,6 +4,6 @@
 
 #include <stddef.h>
 
-/* The path of the next x86-64 library called @name in the cache's @size bytes, from entry *@at on,
- * which begins at 0. NULL: no more. */
+/* The path of the next library for this processor called @name in the cache's @size bytes, from
+ * entry *@at on, which begins at 0. NULL: no more. */
 const char *loader_cache_next(const char *bytes, size_t size, const char *name, size_t *at);

@@ -2,6 +2,7 @@
 
 #include "shim/loader-cache.h"
 
+#include "weir/arch.h"
 #include "weir/base.h"
 #include "weir/file.h"
 
@@ -88,7 +89,7 @@ bool search_library(char *path, const char *name)
 {
 	return search_list(path, name, getenv("LD_LIBRARY_PATH")) || search_cache(path, name) ||
 	       search_list(path, name,
-			   "/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64:"
-			   "/usr/lib64/nvidia:/lib/x86_64-linux-gnu:/usr/lib:/usr/local/nvidia/lib:"
+			   "/usr/local/nvidia/lib64:/usr/lib/" ARCH_TRIPLET ":/usr/lib64:"
+			   "/usr/lib64/nvidia:/lib/" ARCH_TRIPLET ":/usr/lib:/usr/local/nvidia/lib:"
 			   "/run/opengl-driver/lib:/usr/lib/wsl/lib");
 }

@@ -37,6 +37,8 @@ EXTRA += $(SIMCUDA) $(SIMNVML)
 
 DRIVER_TESTS := $(addprefix test-driver-,stream order dependent graph memory code machine channels mps)
 UNIT_TESTS += $(DRIVER_TESTS)
+# They need filters of system calls, children, and memory that is really unmapped.
+UNEMULATED += test-driver-channels test-driver-machine test-driver-memory test-driver-mps
 define driver-test
 $1_SRC      := e2e/simcuda/tests/$1.c
 $1_CPPFLAGS := -isystem $$(CUDA_HOME)/include
