@@ -5,6 +5,7 @@ import shutil
 import textwrap
 
 import experiment
+import readme
 from report import FAIL, MUST_HOLD, NOT_RUN, NOTE, PASS, figure_of
 
 LINES_MAX, WIDTH = 200, 120
@@ -99,13 +100,15 @@ def text_of(records):
             lines += [f"| experiment | figures | run on {'; '.join(machines)} |", "|" + "---|" * 3]
             lines += [line_of(record, experiments, len(machines) > 1) for record in here]
         if missing:
-            lines += ["", *textwrap.wrap(f"No result is kept of: {', '.join(missing)}.", WIDTH, break_on_hyphens=False)]
+            lines += [""] * bool(here) + textwrap.wrap(f"No result is kept of: {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
         lines.append("")
     return "\n".join(lines)
 
 
 def write():
     (experiment.BENCH / "RESULTS.md").write_text(text_of(load()))
+    if readme.README.exists():
+        readme.README.write_text(readme.updated(load()))
     return check({})
 
 
@@ -116,6 +119,8 @@ def check(experiments):
     text = "" if problems else text_of(records)
     if not problems and text != (experiment.BENCH / "RESULTS.md").read_text():
         problems.append("RESULTS.md is not what results/*.json make; e2e/bench/run --report writes it")
+    if not problems and readme.README.exists() and readme.README.read_text() != readme.updated(records):
+        problems.append("README.md has other tables than results/*.json make; e2e/bench/run --report writes them")
     if text.count("\n") > LINES_MAX:
         problems.append(f"RESULTS.md has {text.count(chr(10))} lines, more than {LINES_MAX}")
     print("\n".join(problems), end="\n" if problems else "")
