@@ -57,7 +57,7 @@ static void time_is_up(struct loop_timer *timer)
 }
 
 /* Positive: the pid. */
-static pid_t spawn(const struct program_run *run, char *const argv[], char *const environment[])
+static pid_t spawn(int output, char *const argv[], char *const environment[])
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
@@ -68,7 +68,7 @@ static pid_t spawn(const struct program_run *run, char *const argv[], char *cons
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, run->output, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
 						      POSIX_SPAWN_SETSIGDEF);
@@ -80,15 +80,14 @@ static pid_t spawn(const struct program_run *run, char *const argv[], char *cons
 	return r ? -r : pid;
 }
 
-int program_run_start(struct program_run *run, struct loop *loop, char *const argv[],
-		      char *const environment[], unsigned seconds, program_done_fn *done)
+int program_run_watch(struct program_run *run, struct loop *loop, pid_t pid, int output,
+		      unsigned seconds, program_done_fn *done)
 {
-	*run = (struct program_run){.process = -1, .done = done};
-	run->output = memfd_create("weir-program-output", MFD_CLOEXEC);
-	int r = run->output < 0 ? -errno : spawn(run, argv, environment);
+	*run = (struct program_run){.process = -1, .output = output, .done = done};
+	int r = pid;
 	if (r > 0) {
-		run->pid = r;
-		r = run->process = process_open(run->pid);
+		run->pid = pid;
+		r = run->process = process_open(pid);
 	}
 	if (r >= 0)
 		r = loop_io_init(&run->death, loop, run->process, EPOLLIN, ended);
@@ -99,6 +98,15 @@ int program_run_start(struct program_run *run, struct loop *loop, char *const ar
 	if (r < 0)
 		discard(run);
 	return r;
+}
+
+int program_run_start(struct program_run *run, struct loop *loop, char *const argv[],
+		      char *const environment[], unsigned seconds, program_done_fn *done)
+{
+	int output = memfd_create("weir-program-output", MFD_CLOEXEC);
+	pid_t pid = output < 0 ? -errno : spawn(output, argv, environment);
+
+	return program_run_watch(run, loop, pid, output, seconds, done);
 }
 
 void program_run_stop(struct program_run *run)

@@ -26,6 +26,11 @@ struct program_run {
  * 0 or a negative errno. */
 int program_run_start(struct program_run *run, struct loop *loop, char *const argv[],
 		      char *const environment[], unsigned seconds, program_done_fn *done);
+/* The same for a program that the caller has started: @pid, a child, or a negative errno, which is
+ * returned. It writes to @output, a file. Takes @output, also when it fails; @pid is then killed.
+ */
+int program_run_watch(struct program_run *run, struct loop *loop, pid_t pid, int output,
+		      unsigned seconds, program_done_fn *done);
 /* Kills it; done() is not called. */
 void program_run_stop(struct program_run *run);
 

@@ -1,7 +1,6 @@
 #include "daemon/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,12 +9,10 @@
 #include "config/config.h"
 #include "kubernetes/peer.h"
 #include "kubernetes/pods.h"
-#include "scheduler/preemption.h"
 #include "common/metric.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
-#include "weir/file.h"
 #include "weir/log.h"
 
 struct session {
@@ -76,50 +73,6 @@ static bool refuse(const struct session *session, enum weir_refusal reason, cons
 	return false;
 }
 
-/* The pages that belong to a level, in the order of the protocol. */
-static size_t level_fds(const struct gpu *gpu, uint8_t level, int *fds)
-{
-	size_t n = 0;
-
-	if (level < WEIR_DEMAND_LEVELS)
-		fds[n++] = gpu->region.pages[level].readonly;
-	for (uint8_t below = 0; below < level; below++)
-		fds[n++] = gpu->region.pages[below].writable;
-	return n;
-}
-
-static int send_welcome(const struct client *client)
-{
-	struct weir_welcome message = {
-		.level = client->level, .bit = client->bit, .client = client->number};
-	int fds[WEIR_FDS_MAX] = {client->pages.control_fd, client->pages.status_fd};
-	size_t n = 2 + level_fds(client->gpu, client->level, fds + 2);
-
-	weir_header_init(&message.header, WEIR_WELCOME, sizeof(message));
-	return weir_message_send(client->socket, &message, sizeof(message), fds, n);
-}
-
-/* The session ends when the loop sees that its socket is shut down. */
-static void cut_off(const struct client *client, const char *what, int r)
-{
-	log_warning("client %llu does not take %s: %s", (unsigned long long)client->number, what,
-		    strerror(-r));
-	shutdown(client->socket, SHUT_RDWR);
-}
-
-static void send_level(const struct client *client)
-{
-	struct weir_level message = {.level = client->level,
-				     .bit = client->takes_bit ? (uint8_t)(client->bit + 1) : 0};
-	int fds[WEIR_FDS_MAX];
-	size_t n = level_fds(client->gpu, client->level, fds);
-
-	weir_header_init(&message.header, WEIR_LEVEL, sizeof(message));
-	int r = weir_message_send(client->socket, &message, sizeof(message), fds, n);
-	if (r < 0)
-		cut_off(client, "its new level", r);
-}
-
 static void send_compiled(struct compile_client *asked, const struct weir_compiled *message, int fd)
 {
 	const struct client *client = container_of(asked, struct session, compile)->client;
@@ -129,7 +82,7 @@ static void send_compiled(struct compile_client *asked, const struct weir_compil
 	if (usage)
 		usage->quotas.compile_busy += message->status == WEIR_COMPILE_BUSY;
 	if (r < 0)
-		cut_off(client, "the kernel that it asked for", r);
+		clients_cut_off(client, "the kernel that it asked for", r);
 }
 
 static int send_account(const struct session *session, const struct memory *memory, uint32_t slot)
@@ -141,105 +94,18 @@ static int send_account(const struct session *session, const struct memory *memo
 	return weir_message_send(session->fd, &message, sizeof(message), fds, countof(fds));
 }
 
-/* Clients */
-
-/* Strings of a client are shown to people: no byte of them may control a terminal. */
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
-static void read_command(pid_t pid, char *out, size_t size)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	ssize_t n = file_read(AT_FDCWD, path, out, size);
-	out[n > 0 ? n - 1 : 0] = '\0'; /* its last byte is a newline */
-	make_printable(out);
-}
-
-/* Enters the client at GPU, tenant and scheduler first, so that the pages are right before the
- * client sees them. */
 static int make_client(struct session *session, struct gpu *gpu)
 {
-	struct sessions *sessions = session->sessions;
-	const struct weir_hello *hello = &session->hello;
-	struct usage *usage = tenant_usage(session->tenant, gpu);
-	struct client *client = usage ? calloc(1, sizeof(*client)) : NULL;
+	struct newcomer new = {.tenant = session->tenant,
+			       .gpu = gpu,
+			       .hello = &session->hello,
+			       .pid = session->pid,
+			       .socket = session->fd,
+			       .process = session->process};
 
-	if (!client)
-		return error_origin(-ENOMEM);
-	int r = region_pages_init(&client->pages);
-	if (r < 0) {
-		free(client);
-		return r;
-	}
-	client->number = ++sessions->last_number;
-	client->tenant = session->tenant;
-	client->socket = session->fd;
-	client->pid = session->pid;
-	client->process = session->process;
-	client->context = hello->context;
-	client->takes_bit = hello->flags & WEIR_HELLO_TAKES_BIT;
-	client->takes_pipes = hello->flags & WEIR_HELLO_TAKES_PIPES;
-	client->tell_level = send_level;
-	client->level = client->first_level = usage->granted = session->tenant->level;
-	memcpy(client->library, hello->library, sizeof(client->library));
-	make_printable(client->library);
-	read_command(session->pid, client->command, sizeof(client->command));
 	session->compile.answer = send_compiled;
 	session->compile.container = &session->tenant->compiling;
-	atomic_store(&client->pages.control->level, client->level);
-	atomic_store(&client->pages.control->memory_limit,
-		     decider_memory_limit(sessions->decider, session->tenant, gpu, NULL));
-	gpu_add(gpu, client, hello->claimed_bit);
-	DL_APPEND2(session->tenant->clients, client, tenant_prev, tenant_next);
-	scheduler_add(sessions->scheduler, client);
-	session->client = client;
-	return 0;
-}
-
-static void channels_changed(struct channels_client *channels)
-{
-	struct client *client = container_of(channels, struct client, channels);
-
-	if (channels->usable)
-		log_debug("client %llu has hardware preemption",
-			  (unsigned long long)client->number);
-	scheduler_change(client->gpu->scheduler, client->gpu);
-}
-
-/* Takes @fd. */
-static void take_channels(const struct session *session, const struct channel_group *group, int fd)
-{
-	struct client *client = session->client;
-	struct gpu *gpu = client->gpu;
-
-	client->channels.pid = client->pid;
-	client->channels.changed = channels_changed;
-	channels_take(&gpu->channels, session->sessions->loop, gpu->uuid, &client->channels, group,
-		      fd);
-}
-
-static void free_client(struct sessions *sessions, struct client *client)
-{
-	struct tenant *tenant = client->tenant;
-
-	if (client->preemption.frozen)
-		preemption_hold(client, false, loop_now());
-	channels_forget(&client->channels);
-	client_read(client);
-	client_count_hold(client, false, loop_now());
-	scheduler_remove(client);
-	gpu_remove(client->gpu, client, sessions->stopping);
-	DL_DELETE2(tenant->clients, client, tenant_prev, tenant_next);
-	if (!sessions->stopping)
-		scheduler_change(sessions->scheduler, client->gpu);
-	region_pages_deinit(&client->pages);
-	free(client);
+	return clients_add(&session->sessions->clients, &new, &session->client);
 }
 
 static void session_free(struct session *session)
@@ -249,7 +115,7 @@ static void session_free(struct session *session)
 	if (session->client) {
 		log_debug("client %llu is gone", (unsigned long long)session->client->number);
 		compile_leave(&session->compile);
-		free_client(sessions, take(session->client));
+		clients_remove(&sessions->clients, take(session->client));
 	}
 	if (session->tenant)
 		tenants_leave(sessions->tenants, session->tenant, loop_now());
@@ -290,10 +156,8 @@ static bool welcome(struct session *session)
 		sessions->new_gpu(sessions, gpu);
 		r = make_client(session, gpu);
 	}
-	if (r == 0) {
-		r = send_welcome(session->client);
-		region_pages_close(&session->client->pages);
-	}
+	if (r == 0)
+		r = clients_welcome(session->client);
 	if (r < 0) {
 		snprintf(text, sizeof(text), "the agent has trouble: %s", strerror(-r));
 		return refuse(session, WEIR_REFUSED_INTERNAL, text);
@@ -454,7 +318,8 @@ static void step(struct session *session, enum session_event event, struct packe
 			    take_fd(packet->fds[0]));
 		break;
 	case SESSION_DO_TAKE_CHANNELS:
-		take_channels(session, &packet->message.channels.group, take_fd(packet->fds[0]));
+		clients_take_channels(&sessions->clients, session->client,
+				      &packet->message.channels.group, take_fd(packet->fds[0]));
 		break;
 	case SESSION_DO_LOOK:
 		scheduler_hear(sessions->scheduler, session->client);
@@ -698,6 +563,10 @@ void sessions_metrics_write(FILE *out, const struct sessions *sessions)
 int sessions_init(struct sessions *sessions)
 {
 	const char *path = sessions->config->socket;
+
+	sessions->clients = (struct clients){.loop = sessions->loop,
+					     .decider = sessions->decider,
+					     .scheduler = sessions->scheduler};
 	int r = server_init(&sessions->server, sessions->loop, path, SOCK_SEQPACKET, 0666,
 			    accepted);
 
@@ -710,7 +579,7 @@ void sessions_deinit(struct sessions *sessions)
 {
 	struct session *session, *next;
 
-	sessions->stopping = true;
+	sessions->clients.stopping = true;
 	server_deinit(&sessions->server);
 	gpu_sockets_deinit(&sessions->gpu_sockets);
 	DL_FOREACH_SAFE (sessions->all, session, next) {

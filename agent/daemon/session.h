@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "compile/compile.h"
+#include "daemon/clients.h"
 #include "daemon/decider.h"
 #include "daemon/gpu-socket.h"
 #include "daemon/pipes.h"
@@ -45,9 +46,8 @@ struct sessions {
 	struct gpu_sockets gpu_sockets;
 	struct session *all;
 	unsigned n;
-	uint64_t last_number; /* of a client */
 	uint64_t refused[SESSION_REFUSALS];
-	bool stopping; /* the agent ends and its clients go on: leave them their demand */
+	struct clients clients;
 };
 
 /* Listens for clients. The members before `server` are set. */

@@ -464,7 +464,7 @@ void mps_daemon_want(struct mps_daemon *daemon, bool wanted)
 
 void mps_daemon_look_soon(struct mps_daemon *daemon)
 {
-	if (!daemon->question.pid && daemon->pid)
+	if (!daemon->question.run.pid && daemon->pid)
 		look_in(daemon, LOOK_SOON);
 }
 

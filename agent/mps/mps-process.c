@@ -214,84 +214,45 @@ pid_t mps_program_start(const struct mps_program *program, const char *folder,
 	return pid;
 }
 
-/* Ends the process if it still runs. */
-static void discard(struct mps_question *question)
-{
-	if (question->pid) {
-		kill(question->pid, SIGKILL);
-		while (waitpid(question->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	loop_timer_deinit(&question->deadline);
-	loop_io_deinit(&question->death);
-	closep(&question->process);
-	closep(&question->output);
-	*question = (struct mps_question){.process = -1, .output = -1};
-}
-
 void mps_question_stop(struct mps_question *question)
 {
-	if (question->pid)
-		discard(question);
+	program_run_stop(&question->run);
 }
 
-static void ended(struct loop_io *io)
+static void answered(struct program_run *run, bool success, const char *output)
 {
-	struct mps_question *question = container_of(io, struct mps_question, death);
-	mps_answered_fn *answered = question->answered;
-	char answer[MPS_ANSWER_MAX];
-	int status = -1;
+	struct mps_question *question = container_of(run, struct mps_question, run);
 
-	while (waitpid(question->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	question->pid = 0;
-	ssize_t n = pread(question->output, answer, sizeof(answer) - 1, 0);
-	discard(question);
-	answer[n > 0 ? n : 0] = '\0';
-	answered(question, WIFEXITED(status) && WEXITSTATUS(status) == 0 ? answer : NULL);
+	question->answered(question, success ? output : NULL);
 }
 
-static void time_is_up(struct loop_timer *timer)
+/* A file that holds @command as a line, to be read. Or a negative errno. */
+static int input_of(const char *command)
 {
-	struct mps_question *question = container_of(timer, struct mps_question, deadline);
-	mps_answered_fn *answered = question->answered;
+	cleanup(closep) int input = memfd_create("weir-mps-command", MFD_CLOEXEC);
 
-	discard(question);
-	answered(question, NULL);
+	if (input < 0)
+		return -errno;
+	if (dprintf(input, "%s\n", command) < 0 || lseek(input, 0, SEEK_SET) < 0)
+		return -EIO;
+	return take_fd(input);
 }
 
 int mps_ask(struct mps_question *question, struct loop *loop, const struct mps_program *program,
-	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *answered)
+	    const char *folder, const char *command, unsigned seconds, mps_answered_fn *callback)
 {
 	struct start start;
-	size_t n = strlen(command);
-	cleanup(closep) int input = memfd_create("weir-mps-command", MFD_CLOEXEC);
+	cleanup(closep) int input = input_of(command);
+	int output = memfd_create("weir-mps-answer", MFD_CLOEXEC);
+	pid_t pid = input < 0 ? input : -errno;
 
 	mps_question_stop(question);
-	*question = (struct mps_question){.process = -1, .answered = answered};
-	question->output = memfd_create("weir-mps-answer", MFD_CLOEXEC);
-	int r = input < 0 || question->output < 0 ? -errno : 0;
-	if (r == 0 && (write(input, command, n) != (ssize_t)n || write(input, "\n", 1) != 1 ||
-		       lseek(input, 0, SEEK_SET) < 0))
-		r = -EIO;
+	question->answered = callback;
 	prepare(&start, program, folder, NULL);
-	if (r == 0)
-		r = question->pid = run(&start, program, input, question->output);
-	if (r > 0)
-		r = question->process = process_open(question->pid);
-	if (r >= 0)
-		r = loop_io_init(&question->death, loop, question->process, EPOLLIN, ended);
-	if (r == 0)
-		r = loop_timer_init(&question->deadline, loop, time_is_up);
-	if (r == 0)
-		r = loop_timer_set(&question->deadline, seconds * NS_PER_S, 0);
-	if (r < 0) {
-		if (question->pid < 0)
-			question->pid = 0;
-		discard(question);
-		return error_origin(r);
-	}
-	return 0;
+	if (input >= 0 && output >= 0)
+		pid = run(&start, program, input, output);
+	int r = program_run_watch(&question->run, loop, pid, output, seconds, answered);
+	return r < 0 ? error_origin(r) : 0;
 }
 
 struct mps_path mps_path(const char *folder, const char *name)

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "common/program-run.h"
 #include "scheduler/gpu.h"
 
 #include "weir/loop.h"
 
-#define MPS_ANSWER_MAX 4096
-#define MPS_PATH_MAX   256
-#define MPS_ALL        0xff /* the level of a daemon that serves all levels */
+#define MPS_PATH_MAX 256
+#define MPS_ALL      0xff /* the level of a daemon that serves all levels */
 /* In the environment of a level's daemon and its server: where libweir-mps.so hands over the
  * server's channel groups. */
 #define MPS_SOCKET_VARIABLE "WEIR_MPS_SOCKET"
@@ -41,16 +41,13 @@ pid_t mps_program_start(const struct mps_program *program, const char *folder,
 			const struct mps_request *request);
 
 struct mps_question;
-/* @answer: the program's output, at most MPS_ANSWER_MAX bytes; NULL: it failed or took too long.
- * The callee may ask again. */
+/* @answer: the program's output, at most PROGRAM_OUTPUT_MAX bytes; NULL: it failed or took too
+ * long. The callee may ask again. */
 typedef void mps_answered_fn(struct mps_question *question, const char *answer);
 
 /* A running question; to be embedded. */
 struct mps_question {
-	struct loop_io death;
-	struct loop_timer deadline;
-	pid_t pid; /* 0: no question runs */
-	int process, output;
+	struct program_run run;
 	mps_answered_fn *answered;
 };
 

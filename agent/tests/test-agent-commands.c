@@ -542,12 +542,12 @@ static void test_hold_by_command(void **state)
 	struct fake fake = fake_join(0);
 	snprintf(request, sizeof(request),
 		 "{\"command\":\"hold\",\"client\":%llu,\"seconds\":60}\n",
-		 (unsigned long long)agent.sessions.last_number);
+		 (unsigned long long)agent.sessions.clients.last_number);
 	ask(request, answer, sizeof(answer));
 	assert_non_null(strstr(answer, "\"heldSeconds\":60"));
 	assert_int_equal(fake.control->hold, 1);
 	snprintf(request, sizeof(request), "{\"command\":\"hold\",\"client\":%llu,\"seconds\":0}\n",
-		 (unsigned long long)agent.sessions.last_number);
+		 (unsigned long long)agent.sessions.clients.last_number);
 	ask(request, answer, sizeof(answer));
 	assert_int_equal(fake.control->hold, 0);
 	fake_leave(&fake);

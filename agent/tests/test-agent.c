@@ -339,7 +339,7 @@ static void test_second_hello_while_the_first_waits(void **state)
 	assert_int_equal(weir_message_send(fake.fd, &again, sizeof(again), NULL, 0), 0);
 	fake_leave(&fake);
 	assert_int_equal(agent.sessions.n, 0);
-	assert_int_equal(agent.sessions.last_number, 0);
+	assert_int_equal(agent.sessions.clients.last_number, 0);
 }
 
 /* The level comes from the QoS class first, and from the annotation once the pod is known. */
