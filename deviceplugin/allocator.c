@@ -145,6 +145,25 @@ bool allocator_prefer(struct shares *out, const struct node *node, const struct 
 	return true;
 }
 
+void allocator_scatter(struct shares *out, const struct node *node, const struct shares *available,
+		       const struct shares *must, unsigned size)
+{
+	bool used[GPUS_MAX] = {0};
+
+	*out = *must;
+	for (unsigned pass = 0; pass < node->n_gpus && shares_total(out) < size; pass++) {
+		unsigned least = UINT_MAX, gpu = 0;
+		for (unsigned g = 0; g < node->n_gpus; g++) {
+			if (used[g] || shares_count(available, g) >= least)
+				continue;
+			least = shares_count(available, g);
+			gpu = g;
+		}
+		used[gpu] = true;
+		fill(out, available, gpu, shares_count(out, gpu) + size - shares_total(out));
+	}
+}
+
 enum allocation allocator_check(struct grant *out, const struct node *node,
 				const struct shares *taken)
 {

@@ -39,6 +39,11 @@ struct node {
 bool allocator_prefer(struct shares *out, const struct node *node, const struct shares *available,
 		      const struct shares *must, unsigned size);
 
+/* Chooses @size shares of @available, with @must, of those GPUs that have the fewest: what a
+ * container holds that no GPU has room for. */
+void allocator_scatter(struct shares *out, const struct node *node, const struct shares *available,
+		       const struct shares *must, unsigned size);
+
 enum allocation {
 	ALLOCATION_OK = 0,
 	ALLOCATION_NONE,     /* no shares */

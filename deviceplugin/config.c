@@ -96,6 +96,7 @@ static const struct yaml_type cdi_kind = {"a CDI kind", "a CDI kind like weir.de
 
 static const char *const allocations[] = {
 	[ALLOCATION_PACK] = "pack", [ALLOCATION_SPREAD] = "spread", NULL};
+static const char *const no_rooms[] = {[NO_ROOM_FAIL] = "fail", [NO_ROOM_WAIT] = "wait", NULL};
 static const char *const device_lists[] = {[DEVICE_LIST_ENVVAR] = "envvar",
 					   [DEVICE_LIST_CDI_CRI] = "cdi-cri",
 					   [DEVICE_LIST_CDI_ANNOTATIONS] = "cdi-annotations",
@@ -233,6 +234,7 @@ static const struct yaml_field config_fields[] = {
 	 .text = "weir.dev/gpu-share"},
 	{"mode", yaml_read_word, AT(gpu.mode), .words = gpu_mode_words},
 	{"allocation", yaml_read_word, AT(allocation), .words = allocations},
+	{"noRoom", yaml_read_word, AT(no_room), .words = no_rooms},
 	{"deviceListStrategy", yaml_read_word, AT(device_list), .words = device_lists},
 	{"cdi", yaml_read_section, .fields = cdi_fields},
 	{"logLevel", yaml_read_typed, AT(log_level), .type = &yaml_log_level},

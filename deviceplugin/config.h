@@ -17,6 +17,9 @@
 enum device_list_strategy { DEVICE_LIST_ENVVAR, DEVICE_LIST_CDI_CRI, DEVICE_LIST_CDI_ANNOTATIONS };
 /* Parts of GPUs: on as few GPUs as possible, or spread over all. */
 enum allocation_strategy { ALLOCATION_PACK, ALLOCATION_SPREAD };
+/* A container for which no GPU has room: its pod fails, or its start does until the pod is
+ * replaced. */
+enum no_room { NO_ROOM_FAIL, NO_ROOM_WAIT };
 enum driver_mount { DRIVER_MOUNT_AUTO, DRIVER_MOUNT_ALWAYS, DRIVER_MOUNT_NEVER };
 
 struct config_mount {
@@ -44,6 +47,7 @@ struct config_gpu {
 struct config {
 	char *resource_name;
 	enum allocation_strategy allocation;
+	enum no_room no_room;
 	enum device_list_strategy device_list;
 	enum log_level log_level;
 	char *plugin_dir;       /* the kubelet's, in this process's file system */

@@ -221,6 +221,25 @@ static void add_weir(struct builder *b, const struct driver *driver, const struc
 	add_mps(b, gpu);
 }
 
+int container_spec_waits(V1beta1__ContainerAllocateResponse **out, const char *why)
+{
+	struct builder b = {.response =
+				    codec_new(&v1beta1__container_allocate_response__descriptor)};
+	char host[384];
+
+	if (!b.response)
+		return error_origin(-ENOMEM);
+	/* A file is no folder: every runtime fails with this path in its message. */
+	snprintf(host, sizeof(host), "/dev/null/%s", why);
+	add_mount(&b, host, "/run/weir-no-room", true);
+	if (b.error) {
+		codec_free(&b.response->base);
+		return error_origin(b.error);
+	}
+	*out = b.response;
+	return 0;
+}
+
 int container_spec(V1beta1__ContainerAllocateResponse **out, const struct config *config,
 		   const struct driver *driver, const struct gpu *gpus, const struct grant *grant)
 {

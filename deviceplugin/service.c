@@ -140,8 +140,23 @@ static int write_ids(V1beta1__ContainerPreferredAllocationResponse *out,
 	return 0;
 }
 
-/* Without a possible choice the answer is empty. The kubelet then chooses itself, and Allocate
- * explains what is wrong with the whole request. */
+/* The shares of a container's request. False: the answer is empty. The kubelet then chooses itself,
+ * and Allocate explains what is wrong with the whole request. */
+static bool choose(struct shares *out, const struct service *service,
+		   const struct shares *available, const struct shares *must, int32_t size)
+{
+	const struct node *node = &service->inventory->node;
+
+	if (size <= 0)
+		return false;
+	if (allocator_prefer(out, node, available, must, (unsigned)size))
+		return true;
+	if (service->config->no_room != NO_ROOM_WAIT)
+		return false;
+	allocator_scatter(out, node, available, must, (unsigned)size);
+	return shares_total(out) == (unsigned)size;
+}
+
 static enum rpc_status prefer(struct service *service, const void *message, struct bytes *reply,
 			      char *error)
 {
@@ -167,9 +182,7 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 		    !read_ids(&must, service, wanted->must_include_deviceids,
 			      wanted->n_must_include_deviceids, error))
 			return RPC_INVALID_ARGUMENT;
-		if (wanted->allocation_size > 0 &&
-		    allocator_prefer(&chosen, &service->inventory->node, &available, &must,
-				     (unsigned)wanted->allocation_size) &&
+		if (choose(&chosen, service, &available, &must, wanted->allocation_size) &&
 		    write_ids(answer, service->inventory, &chosen) < 0)
 			return no_memory(error);
 	}
@@ -195,6 +208,23 @@ bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_M
 	return r == 0;
 }
 
+static enum rpc_status has_no_room(V1beta1__ContainerAllocateResponse **out,
+				   const struct service *service, enum allocation allocation,
+				   const struct shares *taken, char *error)
+{
+	char why[ERROR_MAX];
+
+	allocator_explain(why, sizeof(why), allocation, service->config->resource_name, taken);
+	if (service->config->no_room != NO_ROOM_WAIT || allocation == ALLOCATION_NONE) {
+		memcpy(error, why, sizeof(why));
+		return RPC_RESOURCE_EXHAUSTED;
+	}
+	if (container_spec_waits(out, why) < 0)
+		return no_memory(error);
+	log_info("a container waits: %s", why);
+	return RPC_OK;
+}
+
 static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 				    struct service *service,
 				    const V1beta1__ContainerAllocateRequest *request, char *error)
@@ -206,11 +236,8 @@ static enum rpc_status allocate_one(V1beta1__ContainerAllocateResponse **out,
 	if (!read_ids(&taken, service, request->devices_ids, request->n_devices_ids, error))
 		return RPC_INVALID_ARGUMENT;
 	enum allocation allocation = allocator_check(&grant, &inventory->node, &taken);
-	if (allocation != ALLOCATION_OK) {
-		allocator_explain(error, ERROR_MAX, allocation, service->config->resource_name,
-				  &taken);
-		return RPC_RESOURCE_EXHAUSTED;
-	}
+	if (allocation != ALLOCATION_OK)
+		return has_no_room(out, service, allocation, &taken, error);
 	if (!service_name_gpus(service, error))
 		return RPC_FAILED_PRECONDITION;
 	const struct gpu *first = &inventory->gpus[grant.gpus[0]];

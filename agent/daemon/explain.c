@@ -189,8 +189,9 @@ static void explain_pod(FILE *out, const struct explain_input *input, const stru
 	explain_state(out, input, pod);
 	explain_request(out, input, pod);
 	explain_problems(out, input, pod);
-	if (!*pod->node || pod_refusal(pod, input->report->config->kubernetes.names.share))
-		placement_explain(out, &input->report->placement);
+	if (!*pod->node || pod_refusal(pod, input->report->config->kubernetes.names.share) ||
+	    waiting_find(&input->report->placement.waiting, pod))
+		placement_explain(out, &input->report->placement, pod);
 	explain_tenants(out, input, pod);
 }
 

@@ -77,6 +77,7 @@ void placement_look(struct placement *placement)
 	placement->free = next;
 	placement->known = true;
 	publish(placement);
+	waiting_look(&placement->waiting, &placement->free, loop_now());
 	if (placement->awaits)
 		loop_timer_set(&placement->again, PLACEMENT_NEW_POD_NS, 0);
 }
@@ -94,6 +95,11 @@ static void again(struct loop_timer *timer)
 	placement_look(container_of(timer, struct placement, again));
 }
 
+static void look_at_waiting(struct loop_timer *timer)
+{
+	placement_look(container_of(timer, struct placement, waiting.timer));
+}
+
 static int init_own_labels(struct placement *placement, struct loop *loop, struct api *api)
 {
 	const char *namespace_ = getenv("POD_NAMESPACE"), *pod = getenv("POD_NAME");
@@ -103,14 +109,19 @@ static int init_own_labels(struct placement *placement, struct loop *loop, struc
 	return labels_init_own(&placement->own, loop, api, namespace_, pod);
 }
 
-int placement_init(struct placement *placement, struct loop *loop, struct api *api)
+int placement_init(struct placement *placement, struct loop *loop, struct api *api,
+		   struct events *events)
 {
 	const char *path = placement->config->kubernetes.checkpoint;
 	int r;
 
 	if (!placement->pods || !*path)
 		return 0;
+	placement->waiting =
+		(struct waiting){.pods = placement->pods, .api = api, .events = events};
 	r = init_own_labels(placement, loop, api);
+	if (r == 0)
+		r = waiting_init(&placement->waiting, loop, look_at_waiting);
 	if (r == 0)
 		r = loop_timer_init(&placement->again, loop, again);
 	if (r == 0)
@@ -122,6 +133,7 @@ void placement_deinit(struct placement *placement)
 {
 	file_watch_deinit(&placement->watch);
 	loop_timer_deinit(&placement->again);
+	waiting_deinit(&placement->waiting);
 	labels_deinit(&placement->own);
 }
 
@@ -135,9 +147,10 @@ void placement_metrics(FILE *out, const struct placement *placement)
 		metric_label(out, "gpu", placement->free.gpus[i].id);
 		fprintf(out, "} %u\n", checkpoint_free(&placement->free.gpus[i]));
 	}
+	waiting_metrics(out, &placement->waiting);
 }
 
-void placement_explain(FILE *out, const struct placement *placement)
+void placement_explain(FILE *out, const struct placement *placement, const struct pod *pod)
 {
 	char all[LABELS_VALUE_MAX];
 
@@ -149,4 +162,8 @@ void placement_explain(FILE *out, const struct placement *placement)
 		"%u\n",
 		all, checkpoint_largest_free(&placement->free),
 		checkpoint_free_gpus(&placement->free));
+	if (waiting_find(&placement->waiting, pod))
+		fprintf(out, "no GPU has room for it; %s\n",
+			*pod->owner.uid ? "it is replaced when one has"
+					: "it has no controller: delete it and create it again");
 }

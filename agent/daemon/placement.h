@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "daemon/waiting.h"
 #include "kubernetes/checkpoint.h"
 #include "kubernetes/labels.h"
 
@@ -20,6 +21,8 @@
 #define PLACEMENT_NEW_POD_NS 3000000000ull
 
 struct config;
+struct events;
+struct pod;
 struct pods;
 
 struct placement {
@@ -27,6 +30,7 @@ struct placement {
 	struct pods *pods;
 	struct labels *node; /* of the node; without effect where they are off */
 	struct labels own;   /* of the agent's pod */
+	struct waiting waiting;
 	struct file_watch watch;
 	struct loop_timer again;
 	struct checkpoint free; /* as last published */
@@ -36,10 +40,11 @@ struct placement {
 };
 
 /* Does nothing if the configuration names no checkpoint. @api: NULL: publishes only metrics. */
-int placement_init(struct placement *placement, struct loop *loop, struct api *api);
+int placement_init(struct placement *placement, struct loop *loop, struct api *api,
+		   struct events *events);
 void placement_deinit(struct placement *placement);
 /* Call it when the pods changed. */
 void placement_look(struct placement *placement);
 void placement_metrics(FILE *out, const struct placement *placement);
-/* One line about what is free, for people. */
-void placement_explain(FILE *out, const struct placement *placement);
+/* One line about what is free, for people; another one if @pod waits for it. */
+void placement_explain(FILE *out, const struct placement *placement, const struct pod *pod);

@@ -182,7 +182,8 @@ static int init_kubernetes(struct report *report, struct loop *loop, bool standa
 {
 	const struct config_kubernetes *config = &report->config->kubernetes;
 
-	if (standalone || !config->enabled || !(config->events || config->node_labels))
+	if (standalone || !config->enabled ||
+	    !(config->events || config->node_labels || *config->checkpoint))
 		return 0;
 	int r = api_new(&report->api, loop, config);
 	if (r == 0 && config->events)
@@ -209,7 +210,7 @@ int report_init(struct report *report, struct loop *loop, bool standalone)
 	report->placement = (struct placement){
 		.config = report->config, .pods = report->problems.pods, .node = &report->labels};
 	if (r == 0)
-		r = placement_init(&report->placement, loop, report->api);
+		r = placement_init(&report->placement, loop, report->api, report->events);
 	return r < 0 ? r
 		     : monitor_init(&report->monitor, loop, report->gpus, report->config->nvml,
 				    &report->config->health, &listener);

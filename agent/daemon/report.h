@@ -23,7 +23,7 @@ struct report {
 	struct placement placement;
 	struct pod_fetch *fetch; /* made at its first use */
 	struct loop *loop;
-	struct api *api;       /* NULL: neither events nor labels */
+	struct api *api;       /* NULL: nothing is written */
 	struct events *events; /* NULL: none are sent */
 	struct labels labels;
 };

@@ -56,6 +56,47 @@ static void add_devices(struct checkpoint *out, const cJSON *list, bool taken)
 	}
 }
 
+/* Counts a share of a sorted list of GPUs. */
+static void count_own(struct checkpoint_waiting *out, const struct checkpoint *checkpoint,
+		      const char *device)
+{
+	const char *colons = device ? strstr(device, "::") : NULL;
+
+	for (size_t i = 0; colons && i < checkpoint->n; i++) {
+		const char *id = checkpoint->gpus[i].id;
+		if (strlen(id) != (size_t)(colons - device) ||
+		    memcmp(id, device, (size_t)(colons - device)) != 0)
+			continue;
+		out->n++;
+		out->own[i]++;
+	}
+}
+
+static void add_waiting(struct checkpoint *out, const char *uid, const cJSON *list)
+{
+	struct checkpoint_waiting waiting = {0};
+	const cJSON *item, *device;
+	unsigned parts = 0, gpus = 0;
+
+	cJSON_ArrayForEach(item, list)
+	{
+		count_own(&waiting, out, cJSON_GetStringValue(item));
+		cJSON_ArrayForEach(device, item)
+		{
+			count_own(&waiting, out, cJSON_GetStringValue(device));
+		}
+	}
+	for (size_t i = 0; i < out->n; i++) {
+		gpus += waiting.own[i] > 0;
+		parts += waiting.own[i] % WHOLE > 0;
+	}
+	if (gpus < 2 || !parts || out->n_waiting == CHECKPOINT_WAITING_MAX ||
+	    strlen(uid) >= sizeof(waiting.uid))
+		return;
+	memcpy(waiting.uid, uid, strlen(uid) + 1);
+	out->waiting[out->n_waiting++] = waiting;
+}
+
 static bool is(const cJSON *object, const char *name, const char *text)
 {
 	const char *value = cJSON_GetStringValue(member(object, name));
@@ -87,9 +128,15 @@ int checkpoint_parse(struct checkpoint *out, const char *text, size_t size, cons
 		if (uid && is(entry, "ResourceName", resource) && alive(userdata, uid))
 			add_devices(out, member(entry, "DeviceIDs"), true);
 	}
-	cJSON_Delete(json);
 	/* The kubelet writes devices in any order. */
 	qsort(out->gpus, out->n, sizeof(out->gpus[0]), compare);
+	cJSON_ArrayForEach(entry, member(data, "PodDeviceEntries"))
+	{
+		const char *uid = cJSON_GetStringValue(member(entry, "PodUID"));
+		if (uid && is(entry, "ResourceName", resource) && alive(userdata, uid))
+			add_waiting(out, uid, member(entry, "DeviceIDs"));
+	}
+	cJSON_Delete(json);
 	return 0;
 }
 
@@ -116,4 +163,17 @@ unsigned checkpoint_free_gpus(const struct checkpoint *checkpoint)
 	for (size_t i = 0; i < checkpoint->n; i++)
 		n += checkpoint_free(&checkpoint->gpus[i]) == WHOLE;
 	return n;
+}
+
+bool checkpoint_fits(const struct checkpoint *checkpoint, const struct checkpoint_waiting *waiting)
+{
+	unsigned whole = 0;
+
+	for (size_t i = 0; i < checkpoint->n; i++) {
+		unsigned room = checkpoint_free(&checkpoint->gpus[i]) + waiting->own[i];
+		if (waiting->n < WHOLE && room >= waiting->n)
+			return true;
+		whole += room == WHOLE;
+	}
+	return waiting->n >= WHOLE && waiting->n % WHOLE == 0 && whole >= waiting->n / WHOLE;
 }

@@ -9,17 +9,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHECKPOINT_GPUS_MAX 64
-#define CHECKPOINT_FILE_MAX (16u << 20)
+#define CHECKPOINT_GPUS_MAX    64
+#define CHECKPOINT_FILE_MAX    (16u << 20)
+#define CHECKPOINT_WAITING_MAX 32
 
 struct checkpoint_gpu {
 	char id[41];
 	uint64_t offered[2], taken[2]; /* shares, by their number */
 };
 
+/* A container's shares that are neither of one GPU nor whole GPUs: no GPU had room, and the device
+ * plugin lets the container wait. */
+struct checkpoint_waiting {
+	char uid[64];                      /* of the pod */
+	unsigned n;                        /* shares */
+	unsigned own[CHECKPOINT_GPUS_MAX]; /* of them by GPU */
+};
+
 struct checkpoint {
 	size_t n;
 	struct checkpoint_gpu gpus[CHECKPOINT_GPUS_MAX]; /* sorted by id */
+	size_t n_waiting;
+	struct checkpoint_waiting waiting[CHECKPOINT_WAITING_MAX];
 };
 
 /* Whether the pod still has its devices. */
@@ -33,3 +44,5 @@ unsigned checkpoint_free(const struct checkpoint_gpu *gpu);
 /* The most free shares of one GPU; GPUs that are free as a whole. */
 unsigned checkpoint_largest_free(const struct checkpoint *checkpoint);
 unsigned checkpoint_free_gpus(const struct checkpoint *checkpoint);
+/* Whether there would be room for the container if it gave its shares back. */
+bool checkpoint_fits(const struct checkpoint *checkpoint, const struct checkpoint_waiting *waiting);

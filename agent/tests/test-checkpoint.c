@@ -130,12 +130,72 @@ static void reads_only_what_it_knows(void **state)
 	assert_int_equal(checkpoint.n, CHECKPOINT_GPUS_MAX);
 }
 
+static void append_scattered(const char *uid, unsigned of_a, unsigned of_b)
+{
+	append("{\"PodUID\":\"%s\",\"ContainerName\":\"c\",\"ResourceName\":\"" RESOURCE
+	       "\",\"DeviceIDs\":{\"0\":[",
+	       uid);
+	append_ids('a', 100 - of_a, 100);
+	append("],\"1\":[");
+	append_ids('b', 100 - of_b, 100);
+	append("]}}");
+}
+
+/* A container with parts of two GPUs waits for room, and its own shares count as room. */
+static void finds_containers_that_wait(void **state)
+{
+	(void)state;
+	append("{\"Data\":{\"PodDeviceEntries\":[");
+	append_entry("alive-1", RESOURCE, 'a', 0, 70);
+	append(",");
+	append_entry("alive-2", RESOURCE, 'b', 0, 60);
+	append(",");
+	append_scattered("dead", 30, 40);
+	append(",");
+	append_scattered("alive-3", 30, 20);
+	append_devices();
+	assert_int_equal(parse(), 0);
+	assert_int_equal(checkpoint.n_waiting, 1);
+	assert_string_equal(checkpoint.waiting[0].uid, "alive-3");
+	assert_int_equal(checkpoint.waiting[0].n, 50);
+	assert_int_equal(checkpoint.waiting[0].own[0], 30);
+	assert_int_equal(checkpoint.waiting[0].own[1], 20);
+	assert_false(checkpoint_fits(&checkpoint, &checkpoint.waiting[0]));
+	/* 20 of b are free, 20 its own: 10 more are missing. */
+	checkpoint.gpus[1].taken[0] &= ~UINT64_C(0x3ff);
+	assert_true(checkpoint_fits(&checkpoint, &checkpoint.waiting[0]));
+	checkpoint.waiting[0].n = 150; /* no multiple of 100: never */
+	assert_false(checkpoint_fits(&checkpoint, &checkpoint.waiting[0]));
+}
+
+static void whole_gpus_wait_for_whole_gpus(void **state)
+{
+	(void)state;
+	append("{\"Data\":{\"PodDeviceEntries\":[");
+	append_entry("alive-1", RESOURCE, 'c', 0, 10);
+	append(",");
+	append_scattered("alive-2", 99, 1);
+	append(",");
+	append_scattered("alive-whole", 100, 100);
+	append_devices();
+	assert_int_equal(parse(), 0);
+	assert_int_equal(checkpoint.n_waiting, 1);
+	checkpoint.gpus[0].taken[0] = checkpoint.gpus[0].taken[1] = 0;
+	assert_string_equal(checkpoint.waiting[0].uid, "alive-2");
+	checkpoint.waiting[0].own[0] = 0;
+	assert_true(checkpoint_fits(&checkpoint, &checkpoint.waiting[0]));
+	checkpoint.gpus[0].taken[0] = 1;
+	assert_false(checkpoint_fits(&checkpoint, &checkpoint.waiting[0]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_free_shares),
 		cmocka_unit_test(an_unhealthy_gpu_has_nothing_free),
 		cmocka_unit_test(reads_only_what_it_knows),
+		cmocka_unit_test(finds_containers_that_wait),
+		cmocka_unit_test(whole_gpus_wait_for_whole_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

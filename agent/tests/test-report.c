@@ -3,6 +3,8 @@
 #include "config/config.h"
 #include "daemon/fault-domain.h"
 #include "daemon/pod-report.h"
+#include "daemon/waiting.h"
+#include "kubernetes/checkpoint.h"
 #include "kubernetes/events.h"
 #include "kubernetes/labels.h"
 #include "kubernetes/pod-fetch.h"
@@ -546,6 +548,74 @@ static void refused_pods_are_told_to_their_controller(void **state)
 	pod_report_deinit(&report);
 }
 
+static void look_again(struct loop_timer *timer)
+{
+	(void)timer;
+}
+
+/* A pod without room is told once, and deleted when there is room: by its uid, and only once. */
+static void a_waiting_pod_is_replaced_when_there_is_room(void **state)
+{
+	struct waiting waiting = {
+		.pods = (struct pods *)&config, .api = client.api, .events = client.events};
+	struct checkpoint node = {.n = 2, .n_waiting = 1};
+
+	(void)state;
+	start_report(NULL);
+	server.status = 200;
+	for (size_t i = 0; i < 2; i++)
+		node.gpus[i] = (struct checkpoint_gpu){.offered = {~0ull, (1ull << 36) - 1},
+						       .taken = {~0ull, (1ull << 36) - 1}};
+	node.waiting[0] = (struct checkpoint_waiting){.uid = "u-1", .n = 50, .own = {30, 20}};
+	*pod->owner.uid = '\0';
+	assert_int_equal(waiting_init(&waiting, &client.loop, look_again), 0);
+	waiting_look(&waiting, &node, 1);
+	waiting_look(&waiting, &node, 2);
+	run_until(1);
+	expect_reason(0, "GPUShareWaits");
+	node.gpus[1].taken[0] = ~0ull << 30;
+	waiting_look(&waiting, &node, 3); /* nobody would create it again */
+	pod->owner = (struct pod_owner){"batch/v1", "Job", "web-1", "r-1"};
+	node.gpus[1].taken[0] = ~0ull << 29;
+	waiting_look(&waiting, &node, 4 + WAITING_LONG_NS);
+	node.gpus[1].taken[0] = ~0ull << 30;
+	waiting_look(&waiting, &node, 5 + WAITING_LONG_NS);
+	waiting_look(&waiting, &node, 6 + WAITING_LONG_NS);
+	run_until(2);
+	assert_string_equal(server.seen[1].method, "DELETE");
+	assert_string_equal(server.seen[1].path, "/api/v1/namespaces/ns/pods/web");
+	assert_non_null(strstr(server.seen[1].body, "\"preconditions\":{\"uid\":\"u-1\"}"));
+	for (int i = 0; i < STEPS_MAX && !waiting.n_replaced; i++)
+		run_until(2);
+	assert_int_equal(waiting.n_replaced, 1);
+	assert_non_null(waiting_find(&waiting, pod));
+	node.n_waiting = 0;
+	waiting_look(&waiting, &node, 7 + WAITING_LONG_NS);
+	assert_null(waiting_find(&waiting, pod));
+	waiting_deinit(&waiting);
+}
+
+/* Another node may have room by now. */
+static void a_replica_does_not_wait_for_ever(void **state)
+{
+	struct waiting waiting = {.pods = (struct pods *)&config, .api = client.api};
+	struct checkpoint node = {.n = 2, .n_waiting = 1};
+
+	(void)state;
+	start_report(NULL);
+	server.status = 200;
+	pod->owner = (struct pod_owner){"apps/v1", "ReplicaSet", "web-1", "r-1"};
+	node.waiting[0] = (struct checkpoint_waiting){.uid = "u-1", .n = 50, .own = {30, 20}};
+	assert_int_equal(waiting_init(&waiting, &client.loop, look_again), 0);
+	waiting_look(&waiting, &node, 1);
+	assert_true(waiting.all->deleted_at == 0);
+	waiting_look(&waiting, &node, 1 + WAITING_LONG_NS);
+	assert_true(waiting.all->deleted_at > 0);
+	run_until(1);
+	assert_string_equal(server.seen[0].method, "DELETE");
+	waiting_deinit(&waiting);
+}
+
 /* A GPU with a client of each of two pods. */
 static void pods_that_share_a_server_are_told_once(void **state)
 {
@@ -604,6 +674,8 @@ int main(void)
 		TEST(a_label_value_is_made_valid),
 		TEST(a_pods_problems_are_told_once),
 		TEST(refused_pods_are_told_to_their_controller),
+		TEST(a_waiting_pod_is_replaced_when_there_is_room),
+		TEST(a_replica_does_not_wait_for_ever),
 		TEST(pods_that_share_a_server_are_told_once),
 		TEST(works_without_events_and_labels),
 	};

@@ -159,6 +159,24 @@ static void takes_whole_gpus_of_two_nodes_when_one_has_too_few(void **state)
 	assert_int_equal(shares_count(&chosen, 3), 100);
 }
 
+static void scatters_over_the_fullest_gpus(void **state)
+{
+	struct shares available = {0}, must = {0}, chosen;
+
+	(void)state;
+	add(&available, 0, 0, 40);
+	add(&available, 1, 70, 30);
+	add(&available, 3, 0, 40);
+	shares_add(&must, 3, 5);
+	allocator_scatter(&chosen, &four, &available, &must, 50);
+	assert_int_equal(shares_total(&chosen), 50);
+	assert_int_equal(shares_count(&chosen, 1), 30);
+	assert_int_equal(shares_count(&chosen, 3), 1);
+	assert_int_equal(shares_count(&chosen, 0), 19);
+	allocator_scatter(&chosen, &four, &available, &must, 120);
+	assert_int_equal(shares_total(&chosen), 110);
+}
+
 static void grants_a_part_of_one_gpu(void **state)
 {
 	struct shares taken = {0};
@@ -245,6 +263,7 @@ int main(void)
 		cmocka_unit_test(has_no_choice_for_none_or_odd_sizes),
 		cmocka_unit_test(takes_whole_gpus_of_one_numa_node),
 		cmocka_unit_test(takes_whole_gpus_of_two_nodes_when_one_has_too_few),
+		cmocka_unit_test(scatters_over_the_fullest_gpus),
 		cmocka_unit_test(grants_a_part_of_one_gpu),
 		cmocka_unit_test(grants_whole_gpus),
 		cmocka_unit_test(explains_each_refusal),

@@ -263,6 +263,30 @@ static void refuses_what_no_gpu_can_give(void **state)
 	assert_int_equal(allocate(f, ids, 0, &answer, text), RPC_RESOURCE_EXHAUSTED);
 }
 
+/* With `noRoom: wait` the answer has only a mount that cannot be made, and says why. */
+static void lets_a_container_without_room_wait(void **state)
+{
+	struct fixture *f = *state;
+	cleanup(codec_freep) V1beta1__AllocateResponse *answer = NULL;
+	char *ids[60], names[60][64], text[256];
+
+	write_config(f, f->kubelet.dir, "noRoom: wait\n");
+	start_all(f);
+	name_shares(ids, names, GPU_A, 0, 20);
+	name_shares(ids + 20, names + 20, GPU_B, 0, 40);
+	assert_int_equal(allocate(f, ids, 60, &answer, text), RPC_OK);
+	const V1beta1__ContainerAllocateResponse *container = answer->container_responses[0];
+	assert_int_equal(container->n_envs + container->n_devices + container->n_cdi_devices, 0);
+	assert_int_equal(container->n_mounts, 1);
+	assert_non_null(strstr(container->mounts[0]->host_path,
+			       "/dev/null/weir.dev/gpu-share: no GPU of this node had 60 shares"));
+	/* What is not ours is refused as before. */
+	cleanup(codec_freep) V1beta1__AllocateResponse *none = NULL;
+	ids[0] = ids[1];
+	assert_int_equal(allocate(f, ids, 2, &none, text), RPC_INVALID_ARGUMENT);
+	assert_int_equal(allocate(f, ids, 0, &none, text), RPC_RESOURCE_EXHAUSTED);
+}
+
 static void prefers_the_fullest_gpu_that_fits(void **state)
 {
 	struct fixture *f = *state;
@@ -604,6 +628,7 @@ int main(void)
 		TEST(registers_and_lists_all_shares),
 		TEST(allocates_shares_of_one_gpu),
 		TEST(refuses_what_no_gpu_can_give),
+		TEST(lets_a_container_without_room_wait),
 		TEST(prefers_the_fullest_gpu_that_fits),
 		TEST(answers_pre_start_and_refuses_strangers),
 		TEST(registers_with_a_restarted_kubelet),

@@ -14,6 +14,11 @@
 {{- if and .Values.admission.place .Values.rbac.create (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
 {{- end }}
 
+{{/* "true": pods wait on a node for room, and its agent may delete them. */}}
+{{- define "weir.waits" -}}
+{{- if and .Values.admission.wait .Values.rbac.create (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
+{{- end }}
+
 {{/* The annotations' names, as JSON. */}}
 {{- define "weir.annotations" -}}
 {{- $levels := (include "weir.configFile" (list . "agent" dict) | fromYaml).levels }}

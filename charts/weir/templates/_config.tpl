@@ -56,6 +56,7 @@ agentSocketDir: {{ .Values.host.runDir }}
 gpuSockets: true
 nodeRoot: {{ ternary "/host" "\"\"" (eq (include "weir.pluginHost" .) "true") }}
 allocation: {{ .Values.allocation }}
+noRoom: {{ ternary "wait" "fail" (eq (include "weir.waits" .) "true") }}
 deviceListStrategy: {{ .Values.deviceListStrategy }}
 cdi: {dir: {{ .Values.host.cdiDir }}, kind: {{ .Values.cdiKind }}}
 library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so, nvmlPath: {{ include "weir.libraryDir" . }}/libweir-nvml.so}

@@ -211,10 +211,10 @@ check "only the agent has a token" test "$(grep -c 'name: token, mountPath' "$di
 rules() {
     document "$1" ClusterRole weir | sed -n '/^rules:/,$p' | grep -v '^#' | tr -d ' \n'
 }
-check "which may list pods, tell events and label nodes, and nothing else" test "$(rules plain)" = \
-    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]-apiGroups:[""]resources:[events]verbs:[create,patch]-apiGroups:[""]resources:[nodes]verbs:[patch]'
+check "which may list and delete pods, tell events and label nodes, and nothing else" test "$(rules plain)" = \
+    'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]-apiGroups:[""]resources:[pods]verbs:[delete]-apiGroups:[""]resources:[events]verbs:[create,patch]-apiGroups:[""]resources:[nodes]verbs:[patch]'
 check "of which a policy leaves it its own node's" has plain "kind: ValidatingAdmissionPolicyBinding"
-check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false,admission.validate=false,admission.place=false
+check "without events and labels" render mute --set events.enabled=false --set nodeLabels.enabled=false,admission.validate=false,admission.place=false,admission.wait=false
 check "only pods are left, and no policy" test "$(rules mute)$(grep -c AdmissionPolicy "$dir/mute")" = \
     'rules:-apiGroups:[""]resources:[pods]verbs:[list,watch]0'
 
@@ -240,6 +240,12 @@ check "and no other" in_document "an agent may change its own pod only" plain Va
 check "not if it is off" render unplaced --set admission.place=false --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
 check "then there is none" has_not unplaced "MutatingAdmissionPolicy"
 check "nor does the agent label its pod" has_not unplaced "POD_NAME"
+check "pods wait for room on their node" in_document "noRoom: wait" plain ConfigMap weir
+check "the agent may delete them" in_document "verbs: [delete]" plain ClusterRole weir
+check "and no others" in_document "an agent may delete pending pods that ask for shares only" plain ValidatingAdmissionPolicy weir-waiting
+check "not if it is off" render refused --set admission.wait=false
+check "then they fail" in_document "noRoom: fail" refused ConfigMap weir
+check "nor where no policy can limit it" has_not refused "delete]"
 check "a RuntimeClass is set where configured" render classed --set admission.runtimeClassName=nvidia \
     --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy
 check "on pods that name none" in_document "has(object.spec.runtimeClassName) ? Object{} : Object{spec: Object.spec{runtimeClassName: 'nvidia'}}" \

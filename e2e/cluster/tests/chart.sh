@@ -160,11 +160,11 @@ agent_token() {
     (cd "/proc/$pid/root" && cat var/run/secrets/kubernetes.io/serviceaccount/token)
 }
 
-# denied TOKEN PATH PATCH
+# denied TOKEN PATH BODY [METHOD]
 denied() {
     # shellcheck disable=SC2154
-    [ "$(curl -sS -o "$W/denied" -w '%{http_code}' -m 10 --cacert "$W/pki/api/apiserver.crt" -X PATCH -H "Authorization: Bearer $1" \
-        -H 'Content-Type: application/merge-patch+json' --data "$3" "https://127.0.0.1:$port_api$2")" -ge 400 ] && return
+    [ "$(curl -sS -o "$W/denied" -w '%{http_code}' -m 10 --cacert "$W/pki/api/apiserver.crt" -X "${4:-PATCH}" -H "Authorization: Bearer $1" \
+        -H "Content-Type: application/${5-merge-patch+}json" --data "$3" "https://127.0.0.1:$port_api$2")" -ge 400 ] && return
     echo "# allowed: $2 $3"
     return 1
 }
@@ -237,10 +237,9 @@ own_label_is() {
     [ "$(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -r '.items[0].metadata.labels["weir.dev/largest-free"]')" = "$1" ]
 }
 
-# Free are 30 + 5 x 40 shares, in all 230, and a Deployment wants 50 of one GPU: its pod waits, with a reason, until there is
-# room. A restart of the kubelet does not end it.
-waits() {
-    local i began why='.items[0].status.conditions[]? | select(.type == "PodScheduled") | .message'
+# Free are 30 + 5 x 40 shares, in all 230.
+fills_gpus() {
+    local i
     for i in 0 1 2 3 4 5 6 7; do
         pod "fill-$i" $((i == 0 ? 70 : i < 6 ? 60 : 100)) 'exec sleep 100000' || return 1
     done
@@ -251,8 +250,19 @@ waits() {
         echo "# labels: $(api GET "/api/v1/namespaces/$RELEASE_NAMESPACE/pods" | jq -c '.items[0].metadata.labels') $(api GET "/api/v1/nodes/$NODE" | jq -c .metadata.labels)"
         return 1
     }
+}
+
+deploy_web() {
+    api POST /apis/apps/v1/namespaces/default/deployments "$(pod_manifest web 50 'exec sleep 100000' | jq 'del(.spec.nodeName)' | deployment_of)" > /dev/null
+}
+
+# A Deployment wants 50 of one GPU: its pod waits, with a reason, until there is room. A restart of the kubelet does not
+# end it.
+waits() {
+    local began why='.items[0].status.conditions[]? | select(.type == "PodScheduled") | .message'
+    fills_gpus || return 1
     began=$(date +%s%3N)
-    api POST /apis/apps/v1/namespaces/default/deployments "$(pod_manifest web 50 'exec sleep 100000' | jq 'del(.spec.nodeName)' | deployment_of)" > /dev/null &&
+    deploy_web &&
         until_ok 20 eval 'web "$why" | grep -q "anti-affinity"' || {
         echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message, (.status.conditions // [] | map(.message))] | tostring' | cut -c1-400)"
         return 1
@@ -284,6 +294,58 @@ waits() {
     api DELETE /apis/apps/v1/namespaces/default/deployments/web > /dev/null
     clear_pods
     until_ok 30 own_label_is 100
+}
+
+# Without the policy the scheduler sends the pod to the node. It waits there, the kubelet admits others meanwhile, and when
+# there is room it is replaced.
+waits_on_the_node() {
+    local began first policies=/apis/admissionregistration.k8s.io/$1/mutatingadmissionpolicybindings binding
+    local why='.items[0].status.containerStatuses[0].state.waiting | .reason + ": " + .message'
+    binding=$(api GET "$policies/weir-pods" | jq 'del(.metadata.resourceVersion, .metadata.uid)') && [ -n "$binding" ] &&
+        api DELETE "$policies/weir-pods" > /dev/null &&
+        until_ok 20 eval '! tried pod shares=50 | grep -q podAntiAffinity' && fills_gpus || return 1
+    began=$SECONDS
+    deploy_web && until_ok 30 eval 'web "$why" | grep -q "no GPU of this node had 50 shares free"' || {
+        echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message, .status.containerStatuses] | tostring' | cut -c1-600)"
+        return 1
+    }
+    first=$(web '.items[0].metadata.name')
+    echo "# waits: $(web "$why")"
+    denied "$(agent_token)" /api/v1/namespaces/default/pods/fill-0 '{}' DELETE '' && grep -q 'pending pods that ask' "$W/denied" || return 1
+    pod meanwhile 20 'exec sleep 100000' && until_ok 30 phase_is meanwhile Running &&
+        until_ok 20 explained "$first" 'no GPU has room for it; it is replaced when one has' || {
+        echo "# weirctl explains: $(timeout 5 "$B/bin/weirctl" --socket "$W/control.sock" explain "$first")"
+        return 1
+    }
+    # Time in which there were dozens of failed pods.
+    while [ $((SECONDS - began)) -lt 12 ]; do sleep 1; done
+    web_is '[.items[] | [.metadata.name, .status.phase]] | tostring' "[[\"$first\",\"Pending\"]]" || {
+        echo "# after 12 s: $(web '.items[] | [.metadata.name, .status.phase, .status.reason] | tostring')"
+        return 1
+    }
+    began=$(date +%s%3N)
+    pod_delete fill-1
+    until_ok 60 web_is '[.items[].status.phase] | tostring' '["Running"]' || {
+        echo "# $(web '.items[] | [.metadata.name, .status.phase, .status.message] | tostring' | cut -c1-400)"
+        return 1
+    }
+    echo "# runs $(since "$began") s after room was made; no pod failed, and one was replaced"
+    api DELETE /apis/apps/v1/namespaces/default/deployments/web > /dev/null
+    api POST "$policies" "$binding" > /dev/null
+    clear_pods
+    until_ok 30 own_label_is 100
+}
+
+waits_without_policy() {
+    local version
+    for version in v1 v1beta1; do
+        ! api GET "/apis/admissionregistration.k8s.io/$version/mutatingadmissionpolicybindings" 2> /dev/null | jq -e .items > /dev/null ||
+            {
+                waits_on_the_node $version
+                return
+            }
+    done
+    return 1
 }
 
 preempts() {
@@ -421,6 +483,7 @@ cases=(
     "labels|the agent labels its own node and may change nothing else"
     "refused_at_once|annotations and requests that can never hold are refused when they are created"
     "waits|a pod that fits on no GPU waits, with a reason, until there is room; no pod fails"
+    "waits_without_policy|without the policy it waits on the node, which admits others; it is replaced when there is room"
     "preempts|a Guaranteed pod preempts a BestEffort one"
     "metrics|the agent's metrics are valid, and include all that alerts and dashboard use"
     "upgrades|helm upgrade under both: they keep their library; an older version and disabled labels are removed"
