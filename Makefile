@@ -189,7 +189,7 @@ format: ## clang-format over all of our C
 bundle: all check-binaries ## build/weir-VERSION-ARCH.tar.gz: programs with the libraries they need, relocatable
 	$(Q)e2e/bundle.sh
 
-cluster-bundle: all ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
+cluster-bundle: all $(B)/bench/worker ## build/weir-cluster-VERSION-ARCH.tar.xz: a whole node for `e2e/bench/run cluster`, for machines without a network
 	$(Q)e2e/cluster-bundle.sh
 
 shipped: $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest weirctl weir-device-plugin) $(addprefix $(B)/lib/,libweir.so libweir-nvml.so libweir-mps.so)

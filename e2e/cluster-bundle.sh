@@ -70,6 +70,7 @@ copy_weir() {
     for program in burst filler vector-add stream-order memory-storm sim-mps-control; do
         strip -o "$root/build/bin/$program" "$B/bin/$program"
     done
+    strip -o "$root/build/bin/worker" "$B/bench/worker"
     strip --strip-unneeded -o "$root/build/lib/libweir.so" "$B/lib/libweir.so"
     cp -L "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "$root/build/simcuda/"
     strip --strip-unneeded "$root"/build/simcuda/*.so.1

@@ -104,7 +104,7 @@ say "unpacked after $((SECONDS - began)) s"
 # Libraries are not copied, but what they need is.
 driver=()
 [ ! -d /usr/local/nvidia/lib64 ] || driver=(/usr/local/nvidia/lib64/lib{cuda,nvidia-ml,nvidia-ptxjitcompiler}.so.1)
-cluster_up "$B"/bin/{burst,filler,vector-add,stream-order,memory-storm} "$B"/lib/libweir.so \
+cluster_up "$B"/bin/{burst,filler,vector-add,stream-order,memory-storm,worker} "$B"/lib/libweir.so \
     "$B"/simcuda/{libcuda.so.1,libnvidia-ml.so.1} "${driver[@]}"
 install_driver
 cp "$B/bin/sim-mps-control" "$W/host/driver/nvidia-cuda-mps-control"

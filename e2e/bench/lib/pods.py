@@ -17,17 +17,17 @@ NAMESPACE, RELEASE_NAMESPACE = "default", "weir-system"
 NODE, CGROUP = "weir-test", "/weir-cluster/"
 PROGRAMS, HOST = "localhost/weir-test:1", "localhost/weir-host:1"
 RESOURCE = "weir.dev/gpu-share"
-SHARE = 30  # of one pod
+SHARE, WORKER_SHARE = 30, 5  # of one pod; of one that takes commands, of which there are many
 DRIVER = "/usr/local/nvidia"
 # NVLink's multicast belongs to the whole host: no pod of ours uses it.
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
 
 
 class PodProcess:
-    """A pod with the interface of subprocess.Popen."""
+    """A pod with the interface of subprocess.Popen. @stdin: of its program; None: it has none."""
 
-    def __init__(self, cluster, name):
-        self.cluster, self.name, self.code, self.why = cluster, name, None, ""
+    def __init__(self, cluster, name, stdin=None):
+        self.cluster, self.name, self.code, self.why, self.stdin = cluster, name, None, "", stdin
 
     def pod(self):
         return self.cluster.api.get("Pod", self.name, NAMESPACE)
@@ -95,7 +95,7 @@ class Cluster(node.Node):
         self.folder.mkdir(exist_ok=True)
         self.folder.chmod(0o777)
         self.clients, self.started, self.idle = [], {}, []
-        self.mps = None
+        self.mps, self.scheduling, self.tenants = None, "", []
         self.settings = dict(line.split("=", 1) for line in (self.work / "settings").read_text().split("\n") if "=" in line)
         self.api = kube.Api(self.settings["port_api"], self.work / "pki/api/apiserver.crt")
         self.release = kube.Release(self.api, RELEASE_NAMESPACE)
@@ -173,10 +173,16 @@ class Cluster(node.Node):
     def program(self, name):
         return name
 
-    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, share=SHARE, memory="", by_hand=False):
-        """A pod that runs @argv, in which @folder is its own folder, at the level that @tenant names; without
-        @weir a privileged one that finds the GPU by itself. @by_hand: with libweir where the plugin gives none,
-        which is in whole GPUs and in privileged pods."""
+    def bench(self, name):
+        return name
+
+    def simulate(self, config):
+        pass  # the node's simulated GPU is as cluster.sh made it
+
+    def start(self, name, argv, tenant, weir, files=True, env=None, mps=True, share=SHARE, memory="", by_hand=False, stdin=None):
+        """A pod that runs @argv, in which @folder is its own folder, at the level that @tenant names (a slot's is the
+        lowest); without @weir a privileged one that finds the GPU by itself. @by_hand: with libweir where the plugin gives
+        none, which is in whole GPUs and in privileged pods. @stdin: the program reads commands."""
         self.started[name] = self.started.get(name, 0) + 1
         name = f"{name}-{self.started[name]}"
         folder = self.folder / name
@@ -188,7 +194,11 @@ class Cluster(node.Node):
             argv = [*argv, "--ready-file", str(folder / "ready"), "--stop-file", str(folder / "stop")]
         argv = [argument.replace("@folder", str(folder)) for argument in argv]
         pod = self.pod(name, argv, folder, weir, env or {}, mps, by_hand)
-        pod["metadata"]["annotations"] = {"weir.dev/priority": tenant}
+        commands = None
+        if stdin is not None:
+            share = WORKER_SHARE
+            commands = self.give_commands(pod, folder)
+        pod["metadata"]["annotations"] = {"weir.dev/priority": tenant if tenant in node.LEVELS else node.LEVELS[0]}
         if weir:
             if memory:
                 pod["metadata"]["annotations"]["weir.dev/memory"] = memory
@@ -196,7 +206,7 @@ class Cluster(node.Node):
         else:
             pod["spec"]["containers"][0]["securityContext"] = {"privileged": True}
         self.api.create(pod, NAMESPACE)
-        client = PodClient(name, PodProcess(self, name), folder)
+        client = PodClient(name, PodProcess(self, name, commands), folder)
         self.clients.append(client)
         return client
 
@@ -243,6 +253,15 @@ class Cluster(node.Node):
                 }],
             },
         }
+
+    @staticmethod
+    def give_commands(pod, folder):
+        """A pipe in the pod's folder from which its program reads. Returns our end, which is also a reader's: it must not
+        wait for one."""
+        os.mkfifo(folder / "commands")
+        container = pod["spec"]["containers"][0]
+        container["command"][2] += f" < {folder}/commands"
+        return os.fdopen(os.open(folder / "commands", os.O_RDWR), "w")
 
     def give_gpu(self, mounts, env):
         """Mounts what the plugin would mount, but for libweir."""
@@ -304,3 +323,24 @@ class Cluster(node.Node):
 
     def stop_agent(self):
         pass
+
+
+@contextlib.contextmanager
+def mode_mps(bench):
+    """The chart with mode: mps, which is a roll of the release, and back. Its clients end with it."""
+    cluster = bench.node
+    cluster.release.install(cluster.manifests("mps"))
+    kube.wait_for("shares", 60, cluster.allocatable)
+    cluster.ensure_agent()
+    try:
+        yield
+    finally:
+        for client in cluster.clients:
+            if client not in cluster.idle:
+                client.process.kill()
+        cluster.clients, bench.pool = list(cluster.idle), None
+        cluster.stop_mps()
+        cluster.release.install(cluster.manifests("install"))
+        kube.wait_for("shares", 60, cluster.allocatable)
+        kube.wait_for("the new agent", 30, cluster.status_works)
+        kube.wait_for("MPS to end", 30, lambda: not cluster.mps_ready())

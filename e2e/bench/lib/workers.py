@@ -174,17 +174,17 @@ class WorkerPool:
 
     def wait_known(self):
         """Waits until all workers have registered with the agent."""
-        want = {worker.client.process.pid for (mode, _), worker in self.workers.items() if mode == "Weir"}
+        want = {self.node.identity(worker.client) for (mode, _), worker in self.workers.items() if mode == "Weir"}
         end = time.monotonic() + 15
-        while not want <= {client["pid"] for client in self.node.status()}:
+        while not want <= {self.node.identity_of(client) for client in self.node.status()}:
             if time.monotonic() > end:
                 raise Failure("workers do not find the agent")
             time.sleep(0.05)
 
     def clients(self, jobs):
         """The agent's status of each job's client."""
-        known = {client["pid"]: client for client in self.node.status()}
-        return [known[self.workers["Weir", job].client.process.pid] for job in jobs]
+        known = {self.node.identity_of(client): client for client in self.node.status()}
+        return [known[self.node.identity(self.workers["Weir", job].client)] for job in jobs]
 
     def counters(self, jobs):
         """The agent's counters of each job, after its client's last report has arrived."""
