@@ -1,6 +1,11 @@
 # The agent's room kubernetes.
 KUBERNETES_LIBS := -lcurl -lcjson -lyaml
 
+# What the device plugin uses as well: requests to the API server, and the file of claims.
+LIBRARIES += api-client
+api-client_SRC      := $(addprefix agent/kubernetes/,claims.c client.c credentials.c kubeconfig.c transfer.c)
+api-client_CPPFLAGS := -Iagent/include
+
 UNIT_TESTS += test-container test-level test-checkpoint test-pod-check test-podlist test-kubeconfig test-pods
 test-container_SRC     := agent/tests/test-container.c agent/kubernetes/container.c
 test-container_STATIC  := base
@@ -24,7 +29,8 @@ test-kubeconfig_STATIC := node base
 test-kubeconfig_CPPFLAGS := -Iagent/include
 test-kubeconfig_LIBS   := -lcmocka -lyaml
 test-pods_SRC          := agent/tests/test-pods.c agent/kubernetes/pods.c agent/kubernetes/podlist.c agent/kubernetes/container.c \
-                          agent/kubernetes/kubeconfig.c agent/kubernetes/transfer.c agent/kubernetes/api.c
+                          agent/kubernetes/kubeconfig.c agent/kubernetes/transfer.c agent/kubernetes/credentials.c \
+                          agent/kubernetes/claims.c agent/kubernetes/pod-claims.c
 test-pods_STATIC       := node base
 test-pods_CPPFLAGS     := -Iagent/include
 test-pods_LIBS         := -lcmocka $(KUBERNETES_LIBS) -lmicrohttpd

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 
 bool address_parse(const char *text, struct sockaddr_storage *out, socklen_t *size)
 {

@@ -1,4 +1,4 @@
-#include "common/units.h"
+#include "weir/units.h"
 
 #include <errno.h>
 #include <string.h>

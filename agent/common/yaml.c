@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 
 #include "weir/base.h"
 #include "weir/error.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/address.h"
-#include "common/units.h"
+#include "weir/units.h"
 #include "policy/objective.h"
 
 #include "weir/base.h"
@@ -259,6 +259,7 @@ static const struct yaml_field kubernetes_fields[] = {
 	{"nodeName", yaml_read_text, AT(kubernetes.node), .text = ""},
 	{"resourceName", yaml_read_text, AT(kubernetes.names.share), .text = "weir.dev/gpu-share"},
 	{"checkpoint", yaml_read_path_or_empty, AT(kubernetes.checkpoint), .text = ""},
+	{"claims", yaml_read_path_or_empty, AT(kubernetes.claims), .text = ""},
 	{0},
 };
 static const struct yaml_field qos_fields[] = {

@@ -21,6 +21,7 @@ struct config_kubernetes {
 	char *kubeconfig; /* empty: the pod's own credentials */
 	char *node;       /* its name in the cluster */
 	char *checkpoint; /* the kubelet's, of devices; empty: free shares are not published */
+	char *claims;     /* the device plugin's, of resource claims; empty: there are none */
 	struct pod_names names;
 };
 

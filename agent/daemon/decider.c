@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 #include "config/config.h"
 #include "kubernetes/pods.h"
 #include "policy/objective.h"
@@ -159,7 +159,7 @@ static bool pod_limits(const struct pod *pod)
 {
 	uint64_t bytes;
 
-	return memory_parse(pod->memory, &bytes);
+	return memory_parse(pod->memory, &bytes) || pod_claimed(pod);
 }
 
 void decider_mark_limits(struct decider *decider)
@@ -237,7 +237,8 @@ static void apply_memory(struct decider *decider, struct tenant *tenant,
 	if (refused)
 		wanted.bytes = tenant->memory.bytes;
 	if (tenant->memory_known && tenant->memory.bytes == wanted.bytes &&
-	    tenant->memory.share == wanted.share && tenant->memory.may_raise == wanted.may_raise)
+	    tenant->memory.share == wanted.share && tenant->memory.claimed == wanted.claimed &&
+	    tenant->memory.may_raise == wanted.may_raise)
 		return;
 	tenant->memory = wanted;
 	/* The annotation was never right: the default limit, if any, applies. */

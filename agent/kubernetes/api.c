@@ -6,16 +6,15 @@
 #include <utlist.h>
 
 #include "config/config.h"
+#include "kubernetes/credentials.h"
 #include "kubernetes/transfer.h"
 
 #include "weir/base.h"
 #include "weir/error.h"
 #include "weir/log.h"
 
-#define CONNECT_SECONDS 5
-#define ANSWER_SECONDS  20
-#define TOKEN_MAX       16384
-#define ANSWER_SHOWN    160
+#define ANSWER_SECONDS 20
+#define ANSWER_SHOWN   160
 
 struct call {
 	struct call *prev, *next;
@@ -37,61 +36,6 @@ struct api {
 	char answer[ANSWER_SHOWN + 1]; /* the first bytes */
 	size_t n_answer;
 };
-
-int api_credentials(struct kubeconfig *out, const struct config_kubernetes *config)
-{
-	char message[256] = "";
-	int r = config->kubeconfig[0]
-			? kubeconfig_load(out, config->kubeconfig, message, sizeof(message))
-			: kubeconfig_in_pod(out, KUBECONFIG_IN_POD, message, sizeof(message));
-
-	if (r < 0 && message[0])
-		log_error("%s", message);
-	return r;
-}
-
-static void set_pem(CURL *request, CURLoption file, CURLoption blob,
-		    const struct kubeconfig_pem *pem)
-{
-	if (pem->data) {
-		struct curl_blob data = {pem->data, pem->size, CURL_BLOB_COPY};
-		curl_easy_setopt(request, blob, &data);
-	} else if (pem->file) {
-		curl_easy_setopt(request, file, pem->file);
-	}
-}
-
-static void set_credentials(CURL *request, struct curl_slist **headers,
-			    const struct kubeconfig *server)
-{
-	char token[TOKEN_MAX], header[TOKEN_MAX + 32];
-
-	set_pem(request, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB, &server->authority);
-	set_pem(request, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, &server->certificate);
-	set_pem(request, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB, &server->key);
-	if (server->insecure) {
-		curl_easy_setopt(request, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(request, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
-	int r = kubeconfig_token(server, token, sizeof(token));
-	if (r < 0) {
-		log_limited(LOG_WARNING, 60, "cannot read the token %s: %s", server->token_file,
-			    strerror(-r));
-	} else if (token[0]) {
-		snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
-		*headers = curl_slist_append(*headers, header);
-	}
-}
-
-void api_prepare(CURL *request, struct curl_slist **headers, const struct kubeconfig *server)
-{
-	curl_easy_setopt(request, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(request, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(request, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-	set_credentials(request, headers, server);
-	*headers = curl_slist_append(*headers, "Accept: application/json");
-	curl_easy_setopt(request, CURLOPT_HTTPHEADER, *headers);
-}
 
 static size_t on_data(char *data, size_t size, size_t n, void *userdata)
 {
@@ -139,7 +83,7 @@ static int prepare(struct api *api, const struct call *call)
 	api->headers =
 		curl_slist_append(api->headers, patch ? "Content-Type: application/merge-patch+json"
 						      : "Content-Type: application/json");
-	api_prepare(api->request, &api->headers, &api->server);
+	credentials_apply(api->request, &api->headers, &api->server);
 	return transfers_add(&api->transfers, api->request);
 }
 
@@ -211,7 +155,7 @@ int api_new(struct api **out, struct loop *loop, const struct config_kubernetes 
 
 	if (!api)
 		return error_origin(-ENOMEM);
-	int r = api_credentials(&api->server, config);
+	int r = credentials_load(&api->server, config->kubeconfig);
 	if (r == 0)
 		r = loop_timer_init(&api->retry, loop, on_retry);
 	if (r == 0)

@@ -1,11 +1,7 @@
-/* Access to the API server: what all requests share, and a queue of writes, which are sent one at a
- * time and in order. */
+/* A queue of writes to the API server, which are sent one at a time and in order. */
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <curl/curl.h>
-
-#include "kubernetes/kubeconfig.h"
 
 #include "weir/loop.h"
 
@@ -13,13 +9,6 @@
 #define API_TRIES     5 /* with pauses of 1, 2, 4 and 8 s in between */
 
 struct config_kubernetes;
-
-/* Loads the credentials that @config names, or the pod's own. Logs what is wrong with them.
- */
-int api_credentials(struct kubeconfig *out, const struct config_kubernetes *config);
-/* Sets the server, the credentials and the headers of @request. Appends to @headers, which must
- * live as long as @request. */
-void api_prepare(CURL *request, struct curl_slist **headers, const struct kubeconfig *server);
 
 struct api;
 

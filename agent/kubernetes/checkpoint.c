@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 
 #define WHOLE 100 /* shares of a GPU */
 

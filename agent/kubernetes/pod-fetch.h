@@ -5,9 +5,7 @@
 
 #include "weir/loop.h"
 
-#define POD_FETCH_BODY_MAX (4u << 20)
-#define POD_FETCH_SECONDS  5
-#define POD_FETCH_KEEP_NS  5000000000ull /* then an answer is old */
+#define POD_FETCH_KEEP_NS 5000000000ull /* then an answer is old */
 
 struct config_kubernetes;
 struct pod_fetch;

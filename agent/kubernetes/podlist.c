@@ -252,6 +252,61 @@ static void copy_shares(struct pod *pod, const cJSON *spec, const char *resource
 	}
 }
 
+/* The name of the ResourceClaim behind a name in the pod's spec. A template's claim has a generated
+ * name, which is in the status. NULL: not known yet. */
+static const char *claim_name(const cJSON *spec, const cJSON *status, const char *name)
+{
+	const cJSON *lists[] = {
+		cJSON_GetObjectItemCaseSensitive(spec, "resourceClaims"),
+		cJSON_GetObjectItemCaseSensitive(status, "resourceClaimStatuses"),
+	};
+	const cJSON *item;
+
+	for (size_t list = 0; list < countof(lists); list++) {
+		cJSON_ArrayForEach(item, lists[list])
+		{
+			const char *here = member_text(item, "name");
+			const char *claim = member_text(item, "resourceClaimName");
+			if (here && claim && strcmp(here, name) == 0)
+				return claim;
+		}
+	}
+	return NULL;
+}
+
+static void copy_container_claims(struct pod_container *out, const cJSON *container,
+				  const cJSON *spec, const cJSON *status)
+{
+	const cJSON *resources = cJSON_GetObjectItemCaseSensitive(container, "resources");
+	const cJSON *item;
+	size_t n = 0;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(resources, "claims"))
+	{
+		const char *name = member_text(item, "name");
+		const char *claim = name ? claim_name(spec, status, name) : NULL;
+		if (claim && n < POD_CLAIMS_MAX && strlen(claim) < sizeof(out->claims[0]))
+			memcpy(out->claims[n++], claim, strlen(claim) + 1);
+	}
+}
+
+static void copy_claims(struct pod *pod, const cJSON *spec, const cJSON *status)
+{
+	static const char *const lists[] = {"containers", "initContainers"};
+	const cJSON *container;
+
+	for (size_t list = 0; list < countof(lists); list++) {
+		cJSON_ArrayForEach(container, cJSON_GetObjectItemCaseSensitive(spec, lists[list]))
+		{
+			const char *name = member_text(container, "name");
+			for (size_t i = 0; name && i < pod->n_containers; i++)
+				if (strcmp(pod->containers[i].name, name) == 0)
+					copy_container_claims(&pod->containers[i], container, spec,
+							      status);
+		}
+	}
+}
+
 /* 0 and the pod, or NULL if @object is malformed. */
 static int parse_pod(struct pod **out, const cJSON *object, const struct pod_names *names)
 {
@@ -280,6 +335,7 @@ static int parse_pod(struct pod **out, const cJSON *object, const struct pod_nam
 	copy_status(pod, status);
 	copy_containers(pod, status, room);
 	copy_shares(pod, spec, names->share);
+	copy_claims(pod, spec, status);
 	*out = pod;
 	return 0;
 }
@@ -290,6 +346,18 @@ const struct pod_container *pod_container(const struct pod *pod, const char *id)
 		if (strcmp(pod->containers[i].id, id) == 0)
 			return &pod->containers[i];
 	return NULL;
+}
+
+uint64_t pod_claimed(const struct pod *pod)
+{
+	uint64_t least = 0;
+
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		uint64_t claimed = pod->containers[i].claimed;
+		if (claimed && (!least || claimed < least))
+			least = claimed;
+	}
+	return least;
 }
 
 /* Both structs were zeroed before they were filled, so their bytes can be compared. */

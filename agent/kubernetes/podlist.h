@@ -12,6 +12,7 @@
 #define PODLIST_CONTAINERS_MAX 128
 #define POD_NOTE_MAX           32 /* of an annotation's value, with NUL */
 #define POD_UNKNOWN_MAX        4  /* unknown annotations that are kept */
+#define POD_CLAIMS_MAX         4  /* resource claims of a container that are kept */
 
 /* The annotations that Weir reads. */
 enum pod_note {
@@ -34,6 +35,10 @@ struct pod_container {
 	char id[80]; /* as in struct container_identity */
 	char name[64];
 	uint32_t share; /* 1..100 of a GPU; 0: none */
+	/* Names of the ResourceClaims that it uses, and what one of them gives it (pod-claims.h).
+	 */
+	char claims[POD_CLAIMS_MAX][254];
+	uint64_t claimed; /* bytes of memory; 0: none */
 };
 
 /* One allocation: free() it. */
@@ -65,6 +70,8 @@ struct pod {
 
 /* NULL: no such container, or not reported yet. */
 const struct pod_container *pod_container(const struct pod *pod, const char *id);
+/* The least memory that a container has by a resource claim; 0: none has. */
+uint64_t pod_claimed(const struct pod *pod);
 /* The name of an annotation in @names. */
 const char *pod_note_name(const struct pod_names *names, enum pod_note note);
 bool pod_equal(const struct pod *a, const struct pod *b);

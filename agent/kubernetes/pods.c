@@ -14,9 +14,9 @@
  * expires at once: outside of libcurl, and once for a burst of changes. */
 #include "kubernetes/pods.h"
 
-#include "kubernetes/api.h"
 #include "config/config.h"
-#include "kubernetes/kubeconfig.h"
+#include "kubernetes/credentials.h"
+#include "kubernetes/pod-claims.h"
 #include "kubernetes/transfer.h"
 
 #include "weir/base.h"
@@ -53,6 +53,7 @@ struct pods {
 	struct kubeconfig server;
 	struct transfers transfers;
 	struct loop_timer retry, notify;
+	struct pod_claims claims;
 	pods_changed_fn *changed;
 	void *userdata;
 
@@ -98,6 +99,7 @@ static int table_put(struct pods *p, struct pod *pod)
 {
 	struct entry *entry;
 
+	pod_claims_apply(pod, &p->claims.claims);
 	HASH_FIND_STR(p->table, pod->uid, entry);
 	if (entry) {
 		if (!pod_equal(entry->pod, pod))
@@ -139,6 +141,15 @@ static void table_remove_older(struct pods *p)
 	HASH_ITER (hh, p->table, entry, next)
 		if (entry->generation != p->generation)
 			table_remove(p, entry);
+}
+
+static void claims_changed(struct pod_claims *claims)
+{
+	struct pods *p = container_of(claims, struct pods, claims);
+
+	for (struct entry *entry = p->table; entry; entry = entry->hh.next)
+		if (pod_claims_apply(entry->pod, &claims->claims))
+			tell(p);
 }
 
 /* Received bytes */
@@ -353,7 +364,7 @@ static int prepare(struct pods *p)
 	curl_easy_setopt(p->request, CURLOPT_WRITEDATA, p);
 	curl_easy_setopt(p->request, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(p->request, CURLOPT_HEADERDATA, p);
-	api_prepare(p->request, &p->headers, &p->server);
+	credentials_apply(p->request, &p->headers, &p->server);
 	return transfers_add(&p->transfers, p->request);
 }
 
@@ -452,11 +463,13 @@ int pods_new(struct pods **out, struct loop *loop, const struct config_kubernete
 	p->config = config;
 	p->changed = changed;
 	p->userdata = userdata;
-	int r = api_credentials(&p->server, config);
+	int r = credentials_load(&p->server, config->kubeconfig);
 	if (r == 0)
 		r = loop_timer_init(&p->retry, loop, on_retry);
 	if (r == 0)
 		r = loop_timer_init(&p->notify, loop, on_notify);
+	if (r == 0)
+		r = pod_claims_init(&p->claims, loop, config->claims, claims_changed);
 	if (r == 0)
 		r = transfers_init(&p->transfers, loop, on_done);
 	if (r < 0) {
@@ -477,6 +490,7 @@ void pods_free(struct pods *p)
 		end_request(p);
 	}
 	transfers_deinit(&p->transfers);
+	pod_claims_deinit(&p->claims);
 	while (p->table)
 		table_remove(p, p->table);
 	loop_timer_deinit(&p->retry);

@@ -1,6 +1,6 @@
 #include "policy/objective.h"
 
-#include "common/units.h"
+#include "weir/units.h"
 
 #include "weir/base.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 #include "hardware/limit.h"
 #include "policy/objective.h"
 #include "scheduler/level.h"
@@ -94,6 +94,7 @@ static bool is_cut(const struct check *check, uint64_t bytes, uint64_t *limit)
 	struct memory_spec spec = {
 		.bytes = bytes,
 		.share = check->pod->least_share,
+		.claimed = pod_claimed(check->pod),
 		.may_raise = level_may_raise(check->input->levels, check->pod->namespace_),
 	};
 	bool cut = check->input->n_gpus > 0;

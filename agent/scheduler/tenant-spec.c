@@ -2,7 +2,7 @@
 
 #include "scheduler/level.h"
 #include "policy/objective.h"
-#include "common/units.h"
+#include "weir/units.h"
 
 #include "weir/protocol.h"
 
@@ -42,6 +42,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 				   .known = true};
 
 	spec.memory.share = container ? container->share : pod->least_share;
+	spec.memory.claimed = container ? container->claimed : 0;
 	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
 	read_weight(&spec, spec.memory.share, container);
 	if (!objective_parse(spec.wanted_latency, &spec.slo))
@@ -85,6 +86,8 @@ struct tenant_spec tenant_spec_unknown(void)
 static uint64_t default_limit(const struct memory_spec *spec,
 			      const struct config_memory *by_default, uint64_t gpu_memory)
 {
+	if (spec->claimed)
+		return spec->claimed - spec->claimed % WEIR_MEMORY_CHUNK;
 	if (spec->share == WHOLE || by_default->kind == MEMORY_NONE)
 		return 0;
 	if (by_default->kind == MEMORY_BYTES)

@@ -16,6 +16,9 @@ struct memory_spec {
 	uint64_t bytes; /* on each GPU; 0: not given, or invalid */
 	uint32_t share; /* of a GPU, 1..100; 0: not given */
 	bool may_raise; /* `bytes` may be more than the GPU's default */
+	/* By a resource claim, instead of the GPU's default; 0: none. The scheduler keeps the sum
+	 * of claims within the GPU. */
+	uint64_t claimed;
 };
 
 struct tenant_spec {

@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "common/hash.h"
-#include "common/units.h"
+#include "weir/units.h"
 
 #include "weir/base.h"
 

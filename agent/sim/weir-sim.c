@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 #include "sim/sim.h"
 
 #include "weir/base.h"

@@ -1,6 +1,6 @@
 /* Settings for some GPUs: which entry wins, and the messages about mistakes. */
 #include "config/config.h"
-#include "common/units.h"
+#include "weir/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 
 static void test_quantities(void **state)
 {

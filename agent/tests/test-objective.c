@@ -1,5 +1,5 @@
 /* Durations and latency objectives: their syntax, limits, counts and verdicts. */
-#include "common/units.h"
+#include "weir/units.h"
 #include "policy/objective.h"
 
 #include <setjmp.h>

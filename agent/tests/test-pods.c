@@ -42,7 +42,7 @@ static struct {
 	struct config_kubernetes config;
 	struct pods *pods;
 	unsigned changes;
-	char folder[64], kubeconfig[96], token[96], node[16];
+	char folder[64], kubeconfig[96], token[96], node[16], claims[1];
 } client;
 
 /* The server */
@@ -237,6 +237,7 @@ static int setup(void **state)
 	client.config = (struct config_kubernetes){
 		.kubeconfig = client.kubeconfig,
 		.node = client.node,
+		.claims = client.claims,
 		.names = {.priority = "weir.dev/priority",
 			  .latency_slo = "weir.dev/latency-slo",
 			  .share = "weir.dev/gpu-share"},

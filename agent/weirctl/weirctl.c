@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include "common/units.h"
+#include "weir/units.h"
 #include "weirctl/table.h"
 #include "weirctl/top.h"
 

@@ -19,6 +19,7 @@
 	row(nvmlDeviceGetName, true) \
 	row(nvmlDeviceGetMemoryInfo, true) \
 	row(nvmlDeviceGetMinorNumber, false) \
+	row(nvmlDeviceGetArchitecture, false) \
 	row(nvmlDeviceGetMigMode, false) \
 	row(nvmlDeviceGetMemoryAffinity, false) \
 	row(nvmlDeviceGetPciInfo_v3, false) \
