@@ -135,9 +135,10 @@ static int replace(const char *path, const char *text)
 	return r;
 }
 
-int cdi_write(char *path, size_t path_size, const struct config *config, const char *text)
+int cdi_write(char *path, size_t path_size, const struct config *config, const char *kind,
+	      const char *text)
 {
-	const char *kind = config->cdi.kind, *class = strchr(kind, '/') + 1;
+	const char *class = strchr(kind, '/') + 1;
 	int n = snprintf(path, path_size, "%s/%.*s-%s.json", config->cdi.dir,
 			 (int)(class - kind - 1), kind, class);
 
@@ -148,4 +149,16 @@ int cdi_write(char *path, size_t path_size, const struct config *config, const c
 	if (mkdir(config->cdi.dir, 0755) == 0)
 		chmod(config->cdi.dir, 0755);
 	return replace(path, text);
+}
+
+int cdi_publish(char *path, size_t path_size, const struct config *config,
+		const struct driver *driver, const struct gpu *gpus, unsigned n_gpus)
+{
+	cleanup(freep) char *text = NULL;
+
+	if (!config_cdi_is_ours(config) || !n_gpus)
+		return 0;
+	snprintf(path, path_size, "the CDI specification");
+	int r = cdi_format(&text, config, driver, gpus, n_gpus);
+	return r < 0 ? r : cdi_write(path, path_size, config, config->cdi.kind, text);
 }

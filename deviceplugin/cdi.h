@@ -17,6 +17,10 @@ struct gpu;
 /* Formats the specification of @n_gpus GPUs, for the caller to free. 0 or -ENOMEM. */
 int cdi_format(char **out, const struct config *config, const struct driver *driver,
 	       const struct gpu *gpus, unsigned n_gpus);
-/* Writes @text atomically to the file that runtimes read, unless it is there already. 0 or a
- * negative errno; @path gets the file's name, for messages. */
-int cdi_write(char *path, size_t path_size, const struct config *config, const char *text);
+/* Writes @text atomically to the file of @kind that runtimes read, unless it is there already. 0 or
+ * a negative errno; @path gets the file's name, for messages. */
+int cdi_write(char *path, size_t path_size, const struct config *config, const char *kind,
+	      const char *text);
+/* Both, if the kind is Weir's own. */
+int cdi_publish(char *path, size_t path_size, const struct config *config,
+		const struct driver *driver, const struct gpu *gpus, unsigned n_gpus);

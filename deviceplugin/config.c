@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "allocator.h"
@@ -216,6 +217,17 @@ static const struct yaml_field cdi_fields[] = {
 	{"kind", yaml_read_typed, AT(cdi.kind), .type = &cdi_kind, .text = "weir.dev/gpu"},
 	{0},
 };
+static const struct yaml_field dra_fields[] = {
+	{"enabled", yaml_read_bool, AT(dra.enabled)},
+	{"shares", yaml_read_number, AT(dra.shares), .max = SHARES_PER_GPU},
+	{"nodeName", yaml_read_text, AT(dra.node), .text = ""},
+	{"kubeconfig", yaml_read_text, AT(dra.kubeconfig), .text = ""},
+	{"registryDir", read_plugin_dir, AT(dra.registry_dir),
+	 .text = "/var/lib/kubelet/plugins_registry"},
+	{"stateDir", yaml_read_path, AT(dra.state_dir),
+	 .text = "/var/lib/kubelet/plugins/gpu.weir.dev"},
+	{0},
+};
 static const struct yaml_field driver_fields[] = {
 	{"mount", yaml_read_word, AT(driver.mount), .words = driver_mounts},
 	{"root", yaml_read_path, AT(driver.root), .text = "/"},
@@ -237,6 +249,7 @@ static const struct yaml_field config_fields[] = {
 	{"noRoom", yaml_read_word, AT(no_room), .words = no_rooms},
 	{"deviceListStrategy", yaml_read_word, AT(device_list), .words = device_lists},
 	{"cdi", yaml_read_section, .fields = cdi_fields},
+	{"dra", yaml_read_section, .fields = dra_fields},
 	{"logLevel", yaml_read_typed, AT(log_level), .type = &yaml_log_level},
 	{"pluginDir", read_plugin_dir, AT(plugin_dir), .text = "/var/lib/kubelet/device-plugins"},
 	{"agentSocketDir", yaml_read_path, AT(agent_socket_dir), .text = "/run/weir"},
@@ -258,16 +271,35 @@ void config_deinit(struct config *config)
 	*config = (struct config){0};
 }
 
+/* The chart gives the node's name in the environment. */
+static int name_node(struct config *config, const char *file, char *message, size_t message_size)
+{
+	const char *node = getenv("NODE_NAME");
+
+	if (!config->dra.enabled || *config->dra.node)
+		return 0;
+	if (!node || !*node) {
+		snprintf(message, message_size, "%s: expected `dra.nodeName`, or NODE_NAME", file);
+		return -EINVAL;
+	}
+	free(config->dra.node);
+	config->dra.node = strdup(node);
+	return config->dra.node ? 0 : error_origin(-ENOMEM);
+}
+
 int config_parse(struct config *out, const char *name, const char *text, size_t size, char *message,
 		 size_t message_size)
 {
 	struct config config = {.log_level = LOG_INFO,
 				.health = health_defaults,
-				.gpu = {.shares = SHARES_PER_GPU}};
+				.dra = {.shares = SHARES_PER_GPU}};
 	int r = yaml_set_texts(config_fields, &config);
 
 	if (r == 0)
 		r = yaml_parse(config_fields, &config, name, text, size, message, message_size);
+	if (r == 0)
+		r = name_node(&config, name, message, message_size);
+	config.gpu.shares = SHARES_PER_GPU - (config.dra.enabled ? config.dra.shares : 0);
 	if (r < 0)
 		config_deinit(&config);
 	else

@@ -36,7 +36,7 @@ struct config_pair {
 /* Settings that an entry of `gpus:` overrides for its GPUs. */
 struct config_gpu_settings {
 	enum gpu_mode mode;
-	uint32_t shares; /* offered to pods, 0..100 */
+	uint32_t shares; /* offered as devices of the resource, 0..100 */
 };
 
 struct config_gpu {
@@ -65,6 +65,14 @@ struct config {
 		char *dir;  /* of CDI specifications, in this process's file system */
 		char *kind; /* vendor/class */
 	} cdi;
+	struct {
+		bool enabled;
+		uint32_t shares; /* of each GPU for claims, where gpus: says nothing else */
+		char *node;      /* its name in the cluster */
+		char *kubeconfig;
+		char *registry_dir; /* the kubelet's, as the kubelet sees it, too */
+		char *state_dir;    /* has the file of prepared claims */
+	} dra;
 	struct {
 		enum driver_mount mount;
 		char *root;      /* on the host */

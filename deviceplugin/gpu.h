@@ -9,9 +9,10 @@
 struct gpu {
 	char uuid[GPU_UUID_MAX];
 	char product[96];
-	int index; /* in NVML's order; -1: unknown */
-	int minor; /* of /dev/nvidiaN; -1: unknown */
-	int numa;  /* node; -1: none */
+	char architecture[24], driver[80]; /* like Hopper, 570.86.10; empty: unknown */
+	int index;                         /* in NVML's order; -1: unknown */
+	int minor;                         /* of /dev/nvidiaN; -1: unknown */
+	int numa;                          /* node; -1: none */
 	uint64_t memory;
 	bool healthy;
 };

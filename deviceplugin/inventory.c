@@ -80,6 +80,30 @@ static bool is_mig(const struct nvml *nvml, nvmlDevice_t device)
 	       current == NVML_DEVICE_MIG_ENABLE;
 }
 
+static void name_architecture(const struct nvml *nvml, nvmlDevice_t device, struct gpu *gpu)
+{
+	static const char *const names[] = {
+		[NVML_DEVICE_ARCH_KEPLER] = "Kepler",
+		[NVML_DEVICE_ARCH_MAXWELL] = "Maxwell",
+		[NVML_DEVICE_ARCH_PASCAL] = "Pascal",
+		[NVML_DEVICE_ARCH_VOLTA] = "Volta",
+		[NVML_DEVICE_ARCH_TURING] = "Turing",
+		[NVML_DEVICE_ARCH_AMPERE] = "Ampere",
+		[NVML_DEVICE_ARCH_ADA] = "Ada Lovelace",
+		[NVML_DEVICE_ARCH_HOPPER] = "Hopper",
+		[10] = "Blackwell", /* newer than some toolkits */
+	};
+	nvmlDeviceArchitecture_t architecture;
+
+	if (nvml->nvmlDeviceGetArchitecture &&
+	    nvml->nvmlDeviceGetArchitecture(device, &architecture) == NVML_SUCCESS &&
+	    architecture < countof(names) && names[architecture])
+		snprintf(gpu->architecture, sizeof(gpu->architecture), "%s", names[architecture]);
+	if (!nvml->nvmlSystemGetDriverVersion ||
+	    nvml->nvmlSystemGetDriverVersion(gpu->driver, sizeof(gpu->driver)) != NVML_SUCCESS)
+		gpu->driver[0] = '\0';
+}
+
 static bool describe(const struct nvml *nvml, nvmlDevice_t device, unsigned index, struct gpu *out)
 {
 	struct gpu gpu = {.minor = -1, .index = (int)index};
@@ -96,6 +120,7 @@ static bool describe(const struct nvml *nvml, nvmlDevice_t device, unsigned inde
 	gpu.numa = numa_node(nvml, device);
 	if (nvml->nvmlDeviceGetName(device, gpu.product, sizeof(gpu.product)) != NVML_SUCCESS)
 		gpu.product[0] = '\0';
+	name_architecture(nvml, device, &gpu);
 	if (nvml->nvmlDeviceGetMinorNumber &&
 	    nvml->nvmlDeviceGetMinorNumber(device, &minor) == NVML_SUCCESS)
 		gpu.minor = (int)minor;

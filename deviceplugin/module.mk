@@ -1,8 +1,9 @@
 # weir-device-plugin, and its tests.
 DEVICEPLUGIN_CPPFLAGS := -Iagent/include -Ideviceplugin -I$(GEN)/deviceplugin -isystem $(CUDA_HOME)/include
 DEVICEPLUGIN_PB       := $(GEN)/deviceplugin/deviceplugin-v1beta1.pb-c
-DEVICEPLUGIN_DEPS     := $(DEVICEPLUGIN_PB).h
-.SECONDARY: $(DEVICEPLUGIN_PB).c $(DEVICEPLUGIN_PB).h
+DRA_PB                := $(GEN)/deviceplugin/dra-v1.pb-c
+DEVICEPLUGIN_DEPS     := $(DEVICEPLUGIN_PB).h $(DRA_PB).h
+.SECONDARY: $(DEVICEPLUGIN_PB).c $(DEVICEPLUGIN_PB).h $(DRA_PB).c $(DRA_PB).h
 
 # The kubelet's messages: protobuf-c generates C from proto/.
 $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.proto | $(SETUP_STAMP)
@@ -11,11 +12,12 @@ $(GEN)/deviceplugin/%.pb-c.c $(GEN)/deviceplugin/%.pb-c.h: deviceplugin/proto/%.
 
 # Everything except main(), for the tests. kubelet-rpc: gRPC and messages, also for the tests' kubelet.
 LIBRARIES += kubelet-rpc plugin
-kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c
+kubelet-rpc_SRC       := deviceplugin/rpc.c deviceplugin/codec.c deviceplugin/deviceplugin-v1beta1.pb-c.c \
+                         deviceplugin/dra-v1.pb-c.c
 kubelet-rpc_DEPS      := $(DEVICEPLUGIN_DEPS)
 kubelet-rpc_CPPFLAGS  := $(DEVICEPLUGIN_CPPFLAGS)
 plugin_SRC      := $(addprefix deviceplugin/,plugin.c service.c inventory.c allocator.c \
-                   container-spec.c cdi.c driver.c config.c library-hold.c)
+                   container-spec.c cdi.c driver.c config.c library-hold.c) $(wildcard deviceplugin/dra/*.c)
 plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 
@@ -23,8 +25,8 @@ PROGRAMS += weir-device-plugin
 weir-device-plugin_SRC      := deviceplugin/main.c
 weir-device-plugin_DEPS     := $(DEVICEPLUGIN_DEPS)
 weir-device-plugin_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
-weir-device-plugin_STATIC   := plugin kubelet-rpc node base
-weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
+weir-device-plugin_STATIC   := plugin kubelet-rpc api-client node base
+weir-device-plugin_LIBS     := -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -ldl
 
 # A fake NVML for tests.
 SHARED += libfake-nvml.so
@@ -33,8 +35,8 @@ libfake-nvml.so_CPPFLAGS := -isystem $(CUDA_HOME)/include
 libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 
 # Libraries of the tests.
-DEVICEPLUGIN_STATIC := plugin kubelet-rpc node base
-DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c -lyaml -ldl
+DEVICEPLUGIN_STATIC := plugin kubelet-rpc api-client node base
+DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -ldl
 
 DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
@@ -46,7 +48,6 @@ $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_CPPFLAGS := $(DEVICEPLUGIN_CPPFLAGS)
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_STATIC   := $(DEVICEPLUGIN_STATIC)))
 $(foreach t,$(DEVICEPLUGIN_TESTS),$(eval $t_LIBS     := $(DEVICEPLUGIN_LIBS)))
 test-plugin_SRC += deviceplugin/tests/fake-kubelet.c
-test-cdi_LIBS += -lcjson
 # Programs and libraries that the tests run or load.
 $(B)/tests/test-plugin: | $(B)/bin/weir-device-plugin
 $(B)/tests/test-plugin $(B)/tests/test-inventory: | $(B)/lib/libfake-nvml.so

@@ -257,6 +257,26 @@ static void inventory_changed(struct inventory *inventory)
 
 	name_gpus(plugin);
 	service_push(&plugin->service);
+	if (plugin->config->dra.enabled)
+		dra_look(&plugin->dra);
+}
+
+/* Shares that a claim had, and that the configuration has since given to the resource. */
+static void claims_ended(struct dra *dra)
+{
+	struct plugin *plugin = container_of(dra, struct plugin, dra);
+
+	if (plugin->service.cut)
+		service_push(&plugin->service);
+}
+
+static int start_dra(struct plugin *plugin)
+{
+	if (!plugin->config->dra.enabled)
+		return 0;
+	plugin->service.claims = &plugin->dra.ledger.claims;
+	return dra_init(&plugin->dra, plugin->loop, plugin->rpc, plugin->config, &plugin->driver,
+			&plugin->inventory, claims_ended);
 }
 
 int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *config,
@@ -281,6 +301,8 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 	if (r == 0)
 		r = rpc_new(&plugin->rpc, loop);
 	if (r == 0)
+		r = start_dra(plugin);
+	if (r == 0)
 		r = loop_timer_init(&plugin->timer, loop, look);
 	if (r < 0) {
 		plugin_deinit(plugin);
@@ -293,6 +315,7 @@ int plugin_init(struct plugin *plugin, struct loop *loop, const struct config *c
 void plugin_deinit(struct plugin *plugin)
 {
 	let_go(plugin);
+	dra_deinit(&plugin->dra);
 	loop_timer_deinit(&plugin->timer);
 	loop_watch_deinit(&plugin->watch);
 	plugin->rpc = rpc_free(plugin->rpc);

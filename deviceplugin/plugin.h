@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dra/dra.h"
 #include "driver.h"
 #include "inventory.h"
 #include "rpc.h"
@@ -29,6 +30,7 @@ struct plugin {
 	struct driver driver;
 	struct inventory inventory;
 	struct service service;
+	struct dra dra; /* while dra.enabled */
 
 	bool registered;         /* the kubelet opens its stream */
 	struct loop_watch watch; /* on the kubelet's directory */

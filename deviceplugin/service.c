@@ -10,6 +10,7 @@
 #include "config.h"
 #include "container-spec.h"
 #include "deviceplugin-v1beta1.pb-c.h"
+#include "dra/offer.h"
 #include "inventory.h"
 #include "weir/base.h"
 #include "weir/error.h"
@@ -75,6 +76,16 @@ static size_t list_gpu(struct device_list *list, size_t n, const struct gpu *gpu
 	return n;
 }
 
+/* Shares to offer. A claim may still have some of them from an earlier configuration. */
+static unsigned shares_of(struct service *service, const struct gpu *gpu)
+{
+	unsigned shares = config_for_gpu(service->config, gpu).shares;
+	unsigned rest = SHARES_PER_GPU - (service->claims ? offer_held(service->claims, gpu) : 0);
+
+	service->cut |= shares > rest;
+	return (unsigned)smaller(shares, rest);
+}
+
 static enum rpc_status list_devices(struct service *service, const void *request,
 				    struct bytes *reply, char *error)
 {
@@ -85,10 +96,11 @@ static enum rpc_status list_devices(struct service *service, const void *request
 	(void)request;
 	if (!list)
 		return no_memory(error);
+	service->cut = false;
 	for (unsigned i = 0; i < inventory->node.n_gpus; i++) {
 		const struct gpu *gpu = &inventory->gpus[i];
-		response.n_devices = list_gpu(list, response.n_devices, gpu, i,
-					      config_for_gpu(service->config, gpu).shares);
+		response.n_devices =
+			list_gpu(list, response.n_devices, gpu, i, shares_of(service, gpu));
 	}
 	response.devices = list->pointers;
 	return encode(reply, &response.base, error);
@@ -191,18 +203,13 @@ static enum rpc_status prefer(struct service *service, const void *message, stru
 
 bool service_name_gpus(const struct service *service, char error[SERVICE_ERROR_MAX])
 {
-	const struct config *config = service->config;
 	const struct inventory *inventory = service->inventory;
-	cleanup(freep) char *text = NULL;
 	char path[192];
 
-	if (config->device_list == DEVICE_LIST_ENVVAR || !config_cdi_is_ours(config) ||
-	    !inventory->node.n_gpus)
+	if (service->config->device_list == DEVICE_LIST_ENVVAR)
 		return true;
-	snprintf(path, sizeof(path), "the CDI specification");
-	int r = cdi_format(&text, config, service->driver, inventory->gpus, inventory->node.n_gpus);
-	if (r == 0)
-		r = cdi_write(path, sizeof(path), config, text);
+	int r = cdi_publish(path, sizeof(path), service->config, service->driver, inventory->gpus,
+			    inventory->node.n_gpus);
 	if (r < 0)
 		snprintf(error, SERVICE_ERROR_MAX, "%s: %s", path, strerror(-r));
 	return r == 0;

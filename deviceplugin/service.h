@@ -10,6 +10,7 @@
 
 #define STREAMS_MAX 8u /* open ListAndWatch calls; the kubelet has one */
 
+struct claims;
 struct config;
 struct driver;
 struct inventory;
@@ -18,6 +19,8 @@ struct service {
 	const struct config *config;
 	const struct driver *driver;
 	const struct inventory *inventory;
+	const struct claims *claims; /* prepared; NULL: none */
+	bool cut;                    /* claims have some of the shares that would be offered */
 	struct rpc_call *streams[STREAMS_MAX];
 	unsigned n_streams;
 	/* The first ListAndWatch stream was opened, or the peer ended the last one. */

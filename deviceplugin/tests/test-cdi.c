@@ -401,19 +401,20 @@ static void writes_a_readable_file_once(void **state)
 	char path[128];
 
 	build(f);
-	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->text), 0);
+	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->config.cdi.kind, f->text), 0);
 	assert_string_equal(path + strlen(f->root), "/cdi/weir.dev-gpu.json");
 	assert_int_equal(stat(path, &first), 0);
 	assert_int_equal(first.st_mode & 0777, 0644);
 	assert_int_equal(first.st_size, strlen(f->text));
-	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->text), 0);
+	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->config.cdi.kind, f->text), 0);
 	assert_int_equal(stat(path, &second), 0);
 	assert_int_equal(second.st_ino, first.st_ino);
-	assert_int_equal(cdi_write(path, sizeof(path), &f->config, "{}\n"), 0);
+	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->config.cdi.kind, "{}\n"), 0);
 	assert_int_equal(stat(path, &second), 0);
 	assert_int_equal(second.st_size, 3);
 	replace_text(&f->config.cdi.dir, "%s/dev/nvidia0", f->root);
-	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->text), -ENOTDIR);
+	assert_int_equal(cdi_write(path, sizeof(path), &f->config, f->config.cdi.kind, f->text),
+			 -ENOTDIR);
 }
 
 static void knows_kinds(void **state)

@@ -212,16 +212,18 @@ syncFrequency: 2s
 fileCheckFrequency: 1s
 nodeStatusUpdateFrequency: 1s
 volumeStatsAggPeriod: 0s
+featureGates: {DRAConsumableCapacity: true}
 T
 }
 
-# Users: an admin, the kubelet, and the agent with the permissions of the chart.
+# Users: an admin, the kubelet, and agent and plugin with the permissions of the chart.
 write_users() {
     umask 077
     cat > "$W/tokens.csv" << 'T'
 token-admin,admin,admin,"system:masters"
 token-node,system:node:weir-test,node,"system:nodes"
 token-agent,weir-agent,agent,"weir"
+token-plugin,weir-plugin,plugin,"weir"
 T
     kubeconfig_for token-node > "$W/kubelet.kubeconfig"
     kubeconfig_for token-agent > "$W/agent.kubeconfig"
@@ -294,7 +296,7 @@ start_apiserver() {
         --token-auth-file="$W/tokens.csv" --service-account-issuer=https://kubernetes.default.svc \
         --service-account-key-file="$W/pki/sa.pub" --service-account-signing-key-file="$W/pki/sa.key" \
         --service-cluster-ip-range=10.99.0.0/24 --endpoint-reconciler-type=none \
-        --allow-privileged=true $(admission) --feature-gates=MutatingAdmissionPolicy=true \
+        --allow-privileged=true $(admission) --feature-gates=MutatingAdmissionPolicy=true,DRAConsumableCapacity=true \
         --runtime-config=admissionregistration.k8s.io/v1beta1=true \
         --shutdown-delay-duration=0s --v=1
 }
@@ -305,7 +307,7 @@ start_controller() {
     shift 2
     start "$name" "$@" --kubeconfig="$W/admin.kubeconfig" --authentication-kubeconfig="$W/admin.kubeconfig" \
         --authorization-kubeconfig="$W/admin.kubeconfig" --bind-address=127.0.0.1 --secure-port="$port" \
-        --cert-dir="$W/pki/$name" --leader-elect=false
+        --cert-dir="$W/pki/$name" --leader-elect=false --feature-gates=DRAConsumableCapacity=true
 }
 
 start_controllers() {

@@ -29,7 +29,7 @@ socket: $W/tmpfs/run/agent.sock
 stateDir: $W/tmpfs/state
 metrics: {address: "127.0.0.1:9477"}
 control: {socket: $W/control.sock}
-kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE, checkpoint: $PLUGINS/kubelet_internal_checkpoint}
+kubernetes: {enabled: true, kubeconfig: $W/agent.kubeconfig, nodeName: $NODE, checkpoint: $PLUGINS/kubelet_internal_checkpoint, claims: $W/dra/claims.json}
 levels:
   raiseNamespaces: [trusted]
 memoryDefault: ${MEMORY_DEFAULT:-none}
@@ -165,7 +165,7 @@ ended() {
 }
 
 explain() {
-    pod_get "$1" '.status | {phase, reason, message, state: .containerStatuses[0].state}' | sed 's/^/# /'
+    pod_get "$1" '.status | {phase, reason, message, state: .containerStatuses[0].state, unplaced: [.conditions[]? | select(.status == "False") | .message]}' | sed 's/^/# /'
     pod_log "$1" | tail -20 | sed "s/^/# $1: /"
 }
 

@@ -19,6 +19,8 @@ W=${W:-$PWD/${B:-build}/kubelet}
 . "$here/health.sh"
 # shellcheck source-path=SCRIPTDIR source=../said.sh
 . "$here/said.sh"
+# shellcheck source-path=SCRIPTDIR source=../dra.sh
+. "$here/dra.sh"
 MEMORY_DEFAULT=share
 
 clients_seen() {
@@ -269,6 +271,10 @@ cases=(
     "spread|parts are spread by configuration, and one GPU's demand does not touch another's"
     "nvml|NVML in a pod shows its own GPU, limit and process"
     "cdi|GPUs come by the Container Device Interface, where configured"
+    "dra|GPUs come by claims: by template, by model, and by the first that is available"
+    "dra_beside|a GPU that claims and shares divide is never oversold"
+    "dra_restarts|kubelet, plugin and agent are restarted under pods with claims"
+    "dra_health|a sick GPU leaves the slice of claims, and comes back"
     "share|a pod gets its share and sees the simulated GPU, through libweir"
     "refused|a request over one GPU is refused, and the pod's status says why"
     "guaranteed|a Guaranteed pod is never held; a BestEffort pod is held for it"
