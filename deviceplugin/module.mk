@@ -38,7 +38,7 @@ libfake-nvml.so_CFLAGS   := -Wno-missing-prototypes
 DEVICEPLUGIN_STATIC := plugin kubelet-rpc api-client node base
 DEVICEPLUGIN_LIBS   := -lcmocka -lgrpc -lgpr -lprotobuf-c $(KUBERNETES_LIBS) -ldl
 
-DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
+DEVICEPLUGIN_TESTS  := test-allocator test-cdi test-claims test-codec test-container-spec test-inventory test-library-hold test-plugin test-plugin-config
 UNIT_TESTS += $(DEVICEPLUGIN_TESTS)
 # qemu cannot execute programs, and looks for absolute links in the root folder of its libraries.
 UNEMULATED += test-plugin test-container-spec
@@ -61,7 +61,12 @@ bench-allocate_LIBS     := $(DEVICEPLUGIN_LIBS)
 $(B)/bench/bench-allocate: | $(B)/bin/weir-device-plugin
 
 # From sources, not libraries, so that libFuzzer sees their branches.
-FUZZERS += fuzz-codec fuzz-plugin-config
+FUZZERS += fuzz-claims fuzz-codec fuzz-plugin-config
+fuzz-claims_SRC             := deviceplugin/tests/fuzz/fuzz-claims.c deviceplugin/dra/claim-parse.c \
+                               agent/kubernetes/claims.c agent/common/units.c
+fuzz-claims_CPPFLAGS        := $(DEVICEPLUGIN_CPPFLAGS)
+fuzz-claims_STATIC          := base
+fuzz-claims_LIBS            := -lcjson
 fuzz-codec_SRC              := deviceplugin/tests/fuzz/fuzz-codec.c deviceplugin/codec.c \
                                deviceplugin/deviceplugin-v1beta1.pb-c.c
 fuzz-codec_DEPS             := $(DEVICEPLUGIN_DEPS)

@@ -1,4 +1,5 @@
 /* Parsing the API server's JSON. */
+#include "kubernetes/pod-claims.h"
 #include "kubernetes/podlist.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -36,6 +38,20 @@ static const struct pod_names names = {.priority = "weir.dev/priority",
 	"{\"metadata\":{\"uid\":\"u2\",\"namespace\":\"kube-system\",\"name\":\"static-node\"," \
 	"\"annotations\":{\"kubernetes.io/config.hash\":\"abc\","                               \
 	"\"kubernetes.io/config.mirror\":\"abc\"}}}"
+
+#define CLAIM_POD                                                                               \
+	"{\"metadata\":{\"uid\":\"u3\",\"namespace\":\"team\",\"name\":\"claims\"},"            \
+	"\"spec\":{\"resourceClaims\":[{\"name\":\"own\",\"resourceClaimTemplateName\":\"t\"}," \
+	"{\"name\":\"named\",\"resourceClaimName\":\"shared\"},"                                \
+	"{\"name\":\"late\",\"resourceClaimTemplateName\":\"t\"}],"                             \
+	"\"containers\":[{\"name\":\"main\",\"resources\":{\"claims\":[{\"name\":\"late\"},"    \
+	"{\"name\":\"own\"},{\"name\":\"named\",\"request\":\"gpu\"},{\"name\":\"none\"}]}},"   \
+	"{\"name\":\"other\"}]},"                                                               \
+	"\"status\":{\"resourceClaimStatuses\":[{\"name\":\"own\",\"resourceClaimName\":\"own-" \
+	"x7\"},"                                                                                \
+	"{\"name\":\"late\"}],\"containerStatuses\":[{\"name\":\"main\","                       \
+	"\"containerID\":\"containerd://aaa\"},"                                                \
+	"{\"name\":\"other\",\"containerID\":\"containerd://bbb\"}]}}"
 
 /* Claims to be the static pod abc, but is not a mirror pod. */
 #define PRETENDER                                                              \
@@ -249,9 +265,69 @@ static void compares_pods(void **state)
 	podlist_event_deinit(&b);
 }
 
+static void reads_which_claims_a_container_uses(void **state)
+{
+	static const char text[] =
+		"{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[" CLAIM_POD "]}";
+	struct podlist list;
+
+	(void)state;
+	assert_int_equal(podlist_parse(&list, text, strlen(text), &names, 10), 0);
+	const struct pod_container *main_ = pod_container(list.pods[0], "aaa");
+	assert_string_equal(main_->claims[0], "own-x7");
+	assert_string_equal(main_->claims[1], "shared");
+	assert_string_equal(main_->claims[2], "");
+	assert_string_equal(pod_container(list.pods[0], "bbb")->claims[0], "");
+	podlist_deinit(&list);
+}
+
+static struct claim *claim(const char *name, uint32_t shares, uint64_t memory)
+{
+	struct claim *new = calloc(1, sizeof(*new));
+
+	assert_non_null(new);
+	strcpy(new->namespace_, "team");
+	strcpy(new->name, name);
+	new->n = 1;
+	new->devices[0].shares = shares;
+	new->devices[0].memory = memory;
+	return new;
+}
+
+static void gives_containers_what_they_claim(void **state)
+{
+	static const char text[] =
+		"{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[" CLAIM_POD "]}";
+	struct podlist list;
+	struct claims claims = {0};
+
+	(void)state;
+	assert_int_equal(podlist_parse(&list, text, strlen(text), &names, 10), 0);
+	struct pod *pod = list.pods[0];
+	assert_false(pod_claims_apply(pod, &claims));
+	assert_int_equal(claims_add(&claims, claim("stranger", 1, 1)), 0);
+	assert_int_equal(claims_add(&claims, claim("own-x7", 30, 4096)), 0);
+	assert_true(pod_claims_apply(pod, &claims));
+	assert_false(pod_claims_apply(pod, &claims));
+	assert_int_equal(pod_container(pod, "aaa")->share, 30);
+	assert_int_equal(pod_container(pod, "aaa")->claimed, 4096);
+	assert_int_equal(pod_container(pod, "bbb")->share, 0);
+	assert_int_equal(pod->least_share, 30);
+	assert_int_equal(pod_claimed(pod), 4096);
+	/* The smallest of several. */
+	assert_int_equal(claims_add(&claims, claim("shared", 10, 8192)), 0);
+	assert_true(pod_claims_apply(pod, &claims));
+	assert_int_equal(pod_container(pod, "aaa")->share, 10);
+	assert_int_equal(pod_container(pod, "aaa")->claimed, 4096);
+	claims_deinit(&claims);
+	podlist_deinit(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_which_claims_a_container_uses),
+		cmocka_unit_test(gives_containers_what_they_claim),
 		cmocka_unit_test(reads_a_pod),
 		cmocka_unit_test(keeps_what_is_odd),
 		cmocka_unit_test(reads_shares),

@@ -12,10 +12,8 @@
 struct offer offer_of(const struct config *config, const struct gpu *gpu)
 {
 	uint32_t shares = SHARES_PER_GPU - config_for_gpu(config, gpu).shares;
-	uint64_t memory = gpu->memory / SHARES_PER_GPU * shares;
+	uint64_t memory = gpu->memory * shares / SHARES_PER_GPU;
 
-	if (shares == SHARES_PER_GPU)
-		memory = gpu->memory;
 	memory -= memory % OFFER_MEMORY_STEP;
 	return memory ? (struct offer){shares, memory} : (struct offer){0};
 }

@@ -1,4 +1,5 @@
 /* The configuration file: its keys, and the messages about mistakes. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -35,6 +36,41 @@ static void has_defaults_for_everything(void **state)
 	assert_int_equal(config.health.n_ignored_xids, 0);
 	assert_int_equal(config.health.recovery, 60);
 	assert_true(config.health.ecc);
+	assert_false(config.dra.enabled);
+	assert_int_equal(config.gpu.shares, 100);
+}
+
+/* Claims get all shares, where nothing else is said, and the resource gets the rest. */
+static void divides_shares_between_resource_and_claims(void **state)
+{
+	static const char text[] = "dra: {enabled: true, nodeName: n, shares: 60}\n"
+				   "gpus: [{index: 1, shares: 70}]\n";
+	cleanup(config_deinit) struct config config = {0};
+	const struct gpu gpus[] = {{.uuid = "GPU-a"}, {.uuid = "GPU-b", .index = 1}};
+	char message[256];
+
+	(void)state;
+	assert_int_equal(parse(&config, text, message), 0);
+	assert_int_equal(config_for_gpu(&config, &gpus[0]).shares, 40);
+	assert_int_equal(config_for_gpu(&config, &gpus[1]).shares, 70);
+	config_deinit(&config);
+	assert_int_equal(parse(&config, "dra: {enabled: true, nodeName: n}", message), 0);
+	assert_int_equal(config_for_gpu(&config, &gpus[0]).shares, 0);
+}
+
+static void claims_need_the_name_of_the_node(void **state)
+{
+	cleanup(config_deinit) struct config config = {0};
+	char message[256];
+
+	(void)state;
+	unsetenv("NODE_NAME");
+	assert_int_equal(parse(&config, "dra: {enabled: true}", message), -EINVAL);
+	assert_string_equal(message, "f: expected `dra.nodeName`, or NODE_NAME");
+	setenv("NODE_NAME", "n7", 1);
+	assert_int_equal(parse(&config, "dra: {enabled: true}", message), 0);
+	assert_string_equal(config.dra.node, "n7");
+	unsetenv("NODE_NAME");
 }
 
 static void reads_every_key(void **state)
@@ -187,6 +223,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_defaults_for_everything),
+		cmocka_unit_test(divides_shares_between_resource_and_claims),
+		cmocka_unit_test(claims_need_the_name_of_the_node),
 		cmocka_unit_test(reads_every_key),
 		cmocka_unit_test(reports_where_a_mistake_is),
 		cmocka_unit_test(reports_a_missing_file),
