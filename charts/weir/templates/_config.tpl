@@ -12,6 +12,9 @@ kubernetes:
   events: {{ .Values.events.enabled }}
   nodeLabels: {{ .Values.nodeLabels.enabled }}
   checkpoint: /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
+{{- if .Values.dra.enabled }}
+  claims: {{ include "weir.draDir" . }}/claims.json
+{{- end }}
 health: {{ toJson .Values.health }}
 unregistered: {{ toJson .Values.unregistered }}
 policy: {{ .Values.policy }}
@@ -59,6 +62,9 @@ allocation: {{ .Values.allocation }}
 noRoom: {{ ternary "wait" "fail" (eq (include "weir.waits" .) "true") }}
 deviceListStrategy: {{ .Values.deviceListStrategy }}
 cdi: {dir: {{ .Values.host.cdiDir }}, kind: {{ .Values.cdiKind }}}
+{{- if .Values.dra.enabled }}
+dra: {enabled: true, shares: {{ .Values.dra.shares }}, registryDir: {{ .Values.host.kubeletDir }}/plugins_registry, stateDir: {{ include "weir.draDir" . }}}
+{{- end }}
 library: {hostPath: {{ include "weir.libraryDir" . }}/libweir.so, nvmlPath: {{ include "weir.libraryDir" . }}/libweir-nvml.so}
 preload: {hostPath: {{ include "weir.libraryDir" . }}/ld.so.preload}
 mps: {dir: {{ .Values.host.runDir }}-mps, required: {{ .Values.mps.required }}}

@@ -42,7 +42,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* "true": the plugin writes a CDI specification. */}}
 {{- define "weir.cdi" -}}
-{{ and (ne .Values.deviceListStrategy "envvar") (hasPrefix "weir.dev/" .Values.cdiKind) }}
+{{ or .Values.dra.enabled (and (ne .Values.deviceListStrategy "envvar") (hasPrefix "weir.dev/" .Values.cdiKind)) }}
+{{- end }}
+
+{{/* The driver's folder on the node: which claims are prepared. */}}
+{{- define "weir.draDir" -}}
+{{ .Values.host.kubeletDir }}/plugins/gpu.weir.dev
 {{- end }}
 
 {{/* "true": the device plugin looks for driver and device nodes in the host's root. */}}

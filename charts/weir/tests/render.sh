@@ -22,7 +22,7 @@ unpack() { # MANIFEST
 }
 programs_accept() { # MANIFEST
     unpack "$1" &&
-        "$B/bin/weir-device-plugin" --check-config --config "$dir/plugin.yaml" &&
+        NODE_NAME=n "$B/bin/weir-device-plugin" --check-config --config "$dir/plugin.yaml" &&
         NODE_NAME=n "$B/bin/weir-agent" --check-config --config "$dir/agent.yaml"
 }
 
@@ -164,6 +164,19 @@ check "with a good configuration" programs_accept "$dir/cdi"
 check "and the specification is taken away" has cdi /node/var/run/cdi/weir.dev-gpu.json
 check "another vendor's is not ours" render theirs --set deviceListStrategy=cdi-cri,cdiKind=nvidia.com/gpu
 check "so nothing is written" has_not theirs "name: cdi"
+check "claims need a new Kubernetes" refuses "needs Kubernetes 1.34" --set dra.enabled=true
+check "with one they are there" render dra --kube-version 1.34.0 --set dra.enabled=true,dra.shares=60
+check "which the programs take" programs_accept "$dir/dra"
+check "with a class" in_document 'device.driver == "gpu.weir.dev"' dra DeviceClass gpu.weir.dev
+check "the plugin has a token, too" test "$(grep -c 'name: token, mountPath' "$dir/dra")" = 2
+check "for the slices of its own node" in_document "of its own node only" dra ValidatingAdmissionPolicy weir-slices
+check "what crashes the scheduler of 1.34 is refused" in_document "use several requests" dra ValidatingAdmissionPolicy weir-claims
+check "and no more with 1.35" render dra35 --kube-version 1.35.0 --set dra.enabled=true
+check "where it works" has_not dra35 weir-claims
+check "agent and plugin know the claims" test "$(grep -c '/var/lib/kubelet/plugins/gpu.weir.dev/claims.json\|stateDir: /var/lib/kubelet/plugins/gpu.weir.dev' "$dir/dra")" = 2
+check "and the file is taken away" has dra /node/var/run/cdi/weir.dev-claim.json
+check "not another vendor's" render theirs_too --kube-version 1.34.0 --set dra.enabled=true,cdiKind=nvidia.com/gpu
+check "which stays" has_not theirs_too nvidia.com-gpu.json
 check "no such strategy" refuses deviceListStrategy --set deviceListStrategy=cdi
 check "single GPUs have settings of their own" render gpus --set-json \
     'gpus=[{"index":0,"shares":0},{"product":"NVIDIA A*","mode":"mps","policy":"wfq","scheduling":{"quantum":"5ms"}}]'
