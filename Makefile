@@ -31,7 +31,7 @@ export B ARCH CUDA_HOME VERSION LONG_TESTS SERIAL_TESTS
 WARN        := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
                -Wwrite-strings -Wvla -Wno-missing-field-initializers
 CPPFLAGS    += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -I$(GEN)
-CFLAGS      += -std=gnu17 -O2 -g -fPIC -fno-strict-aliasing -fstack-protector-strong -fvisibility=hidden $(WARN) \
+CFLAGS      += -std=gnu17 -O2 -g -ffile-prefix-map=$(CURDIR)=. -fPIC -fno-strict-aliasing -fstack-protector-strong -fvisibility=hidden $(WARN) \
                $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS     += $(if $(SAN),-fsanitize=$(SAN)) -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,defs
 INCLUDES    := -Itransformer/include -Iruntime-lib/include
@@ -197,6 +197,13 @@ shipped: $(addprefix $(B)/bin/,weir-agent weir-compile weir-mps weir-selftest we
 images: shipped ## build/images/*.tar: the images of deploy/Dockerfile, without a container engine or a registry
 	$(Q)deploy/images.sh
 
+release: shipped ## build/release/weir-VERSION: images, chart, SBOM, checksums; signed with KEY=FILE (deploy/release.sh)
+	$(Q)$(MAKE) -s --no-print-directory ARCH=arm64 shipped
+	$(Q)deploy/release.sh
+
+reproduce: $(SETUP_STAMP) ## two releases of the current commit, built in different folders, are the same
+	$(Q)deploy/reproduce.sh
+
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/weir/$(VERSION) $(DESTDIR)$(PREFIX)/include/weir
 	install -m 644 runtime-lib/include/weir/weir.h $(DESTDIR)$(PREFIX)/include/weir
@@ -206,5 +213,5 @@ install: all ## into $(DESTDIR)$(PREFIX)
 clean: ## remove the build folders (the CUDA toolkit in build/cuda stays; `rm -rf build*` removes all)
 	rm -rf build-* build/bin build/lib build/obj build/gen build/tests build/fuzz build/bench
 
-.PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images install clean
+.PHONY: all help setup demo test test-arm64 check-emulated shipped check check-binaries fuzz fuzz-binaries soak bench lint format bundle cluster-bundle images release reproduce install clean
 .DELETE_ON_ERROR:

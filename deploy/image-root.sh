@@ -8,51 +8,87 @@
 #   plugin    weir-device-plugin, libweir.so, libweir-nvml.so, libweir-mps.so, the scripts that install and remove them on a node, and
 #             the programs that these scripts call
 #
+# With $ARCH, $ROOT, $CROSS and $EMULATOR of `make ARCH=arm64`, for arm64 with the libraries of $ROOT. Each program must
+# start in the folder.
+#
 # For each package used, its licence is in /usr/share/doc and its version in /usr/share/weir/packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+export LC_ALL=C
 B=${B:-build}
 image=$1
 root=$2
+from=${ROOT:+$PWD/$ROOT} # libraries and tools come from below
+triplet=$(if [ "${ARCH:-}" = arm64 ]; then echo aarch64; else uname -m; fi)-linux-gnu
 
 fail() {
     echo "image-root: $*" >&2
     exit 1
 }
 
-# Copies a file of this system to its real path: Debian's /bin and /lib are links into /usr.
+# Where a file's folder really is: Debian's /bin and /lib are links into /usr.
+real_folder() {
+    local folder
+    folder=$(realpath "$from$(dirname "$1")")
+    echo "${folder#"$from"}"
+}
+
+copied=() # files of packages
+
+# Copies a file of this system, or of $from, to its real path.
 copy() {
     local file target
     for file in "$@"; do
-        target=$root$(realpath "$(dirname "$file")")/$(basename "$file")
+        target=$root$(real_folder "$file")/$(basename "$file")
         [ ! -e "$target" ] || continue
         mkdir -p "$(dirname "$target")"
-        cp -L "$file" "$target"
+        cp -L "$from$file" "$target"
         chmod 755 "$target"
-        note_package "$file"
+        file=$(realpath "$from$file")
+        copied+=("${file#"$from"}")
     done
 }
 
-note_package() {
-    local package
+# At once, because each call of dpkg-query reads its whole data base.
+note_packages() {
+    local db=$from/var/lib/dpkg packages path file
+    local -A owner=() used=()
     # The package may list the file under / or under /usr.
-    package=$(dpkg -S "$(realpath "$1")" 2> /dev/null || dpkg -S "$(realpath "$1" | sed 's|^/usr||')" 2> /dev/null) ||
-        fail "no package has $1"
-    package=${package%%: *}
-    package=${package%%,*}
-    dpkg-query -W -f '${binary:Package} ${Version}\n' "$package" >> "$root/usr/share/weir/packages"
-    install -D -m 644 "/usr/share/doc/${package%%:*}/copyright" "$root/usr/share/doc/${package%%:*}/copyright"
+    while IFS= read -r file; do
+        packages=${file%%: *} path=${file#*: }
+        owner[$path]=${packages%%,*}
+    done < <(dpkg-query --admindir "$db" -S "${copied[@]}" "${copied[@]#/usr}" 2> /dev/null)
+    for file in "${copied[@]}"; do
+        path=${owner[$file]:-${owner[${file#/usr}]:-}}
+        [ -n "$path" ] || fail "no package has $file"
+        used[$path]=
+    done
+    dpkg-query --admindir "$db" -W -f '${binary:Package} ${Version}\n' "${!used[@]}" |
+        sort -u > "$root/usr/share/weir/packages"
+    for path in "${!used[@]}"; do
+        install -D -m 644 "$from/usr/share/doc/${path%%:*}/copyright" "$root/usr/share/doc/${path%%:*}/copyright"
+    done
 }
 
-# By ldd, which also lists libraries of libraries.
+# What ldd does, for a program of any architecture that can run here.
+list_libraries() {
+    if [ -n "$from" ]; then
+        # shellcheck disable=SC2086
+        $EMULATOR "$from/lib/ld-linux-aarch64.so.1" --list "$1"
+    else
+        ldd "$1"
+    fi
+}
+
+# Also libraries of libraries.
 copy_libraries() {
     local file libraries
     for file in "$@"; do
-        libraries=$(ldd "$file") || fail "$file is not a dynamic program"
+        libraries=$(list_libraries "$file") || fail "$file is not a dynamic program"
         ! grep -F 'not found' <<< "$libraries" || fail "$file needs these"
         # shellcheck disable=SC2046
-        copy $(grep -o '/[^ ]*' <<< "$libraries")
+        copy $(grep -o '/[^ ]*' <<< "${libraries//"$from"/}")
     done
 }
 
@@ -60,7 +96,7 @@ copy_libraries() {
 copy_glibc() {
     local name
     for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1; do
-        copy "/lib/$(uname -m)-linux-gnu/$name"
+        copy "/lib/$triplet/$name"
     done
 }
 
@@ -68,7 +104,7 @@ program() {
     local file
     for file in "$@"; do
         [ -x "$B/bin/$file" ] || fail "no $B/bin/$file; make builds it"
-        strip -o "$root/usr/local/bin/$file" "$B/bin/$file"
+        "${CROSS:-}strip" -o "$root/usr/local/bin/$file" "$B/bin/$file"
         copy_libraries "$B/bin/$file"
     done
 }
@@ -77,8 +113,8 @@ program() {
 tool() {
     local file
     for file in "$@"; do
-        file=$(type -P "$file") || fail "no $file here"
-        copy "$file"
+        file=$(PATH=$from/usr/bin:$from/usr/sbin:$from/bin:$from/sbin type -P "$file") || fail "no $file here"
+        copy "${file#"$from"}"
         copy_libraries "$file"
     done
 }
@@ -98,7 +134,7 @@ skeleton() {
 make_agent() {
     program weir-agent weir-compile weir-mps weir-selftest weirctl
     mkdir -p "$root/usr/local/lib"
-    strip -g -o "$root/usr/local/lib/libweir-mps.so" "$B/lib/libweir-mps.so"
+    "${CROSS:-}strip" -g -o "$root/usr/local/lib/libweir-mps.so" "$B/lib/libweir-mps.so"
 }
 
 make_plugin() {
@@ -106,12 +142,29 @@ make_plugin() {
     # Unchanged but for debug information, which is useless in a pod.
     mkdir -p "$root/usr/local/lib/weir"
     for library in libweir libweir-nvml libweir-mps; do
-        strip -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
+        "${CROSS:-}strip" -g -o "$root/usr/local/lib/weir/$library.so" "$B/lib/$library.so"
     done
     install -m 755 deploy/{install-runtime,remove-runtime,remove-versions,await-nodes,unlabel-nodes}.sh "$root/usr/local/bin/"
     install -m 644 deploy/{library-use,api-server}.sh "$root/usr/local/bin/"
     tool dash mkdir chmod cat cmp sync mv rm rmdir true sleep grep sed sort tr wc base64 chattr curl
     ln -s dash "$root/usr/bin/sh"
+}
+
+# Needs no privileges.
+in_root() {
+    if [ "$(id -u)" = 0 ]; then chroot "$root" "$@"; else unshare -r chroot "$root" "$@"; fi
+}
+
+all_start() {
+    local file emulator=
+    if [ -n "$from" ]; then
+        emulator=/.emulator
+        cp "$(type -P "${EMULATOR%% *}")" "$root$emulator"
+    fi
+    for file in "$root"/usr/local/bin/weir*; do
+        in_root $emulator "/usr/local/bin/${file##*/}" --help > /dev/null || fail "${file##*/} does not start"
+    done
+    rm -f "$root/.emulator"
 }
 
 umask 022
@@ -121,4 +174,5 @@ case $image in
 agent | plugin) "make_$image" ;;
 *) fail "no image $image" ;;
 esac
-sort -u -o "$root/usr/share/weir/packages" "$root/usr/share/weir/packages"
+note_packages
+all_start

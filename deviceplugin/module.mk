@@ -79,4 +79,4 @@ fuzz-plugin-config_STATIC   := base
 fuzz-plugin-config_LIBS     := -lyaml
 
 # Scripts and chart that install it on a node.
-SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh
+SHELL_TESTS += deploy/tests/install-runtime.sh deploy/tests/remove-runtime.sh deploy/tests/remove-versions.sh deploy/tests/unlabel-nodes.sh deploy/tests/images.sh deploy/tests/release.sh charts/weir/tests/render.sh charts/weir/tests/monitoring.sh

@@ -26,7 +26,7 @@ install_compiler() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "setup-arm64: installing ${missing[*]}"
-    as_root apt-get update -q
+    as_root apt-get update -qq
     DEBIAN_FRONTEND=noninteractive as_root apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
@@ -52,13 +52,13 @@ Debug::NoLocking "true";
 END
     # Debian's own sources alone: others have no arm64.
     mkdir -p "$apt/sources"
-    find /etc/apt/sources.list.d -name '*.sources' -exec grep -lE '^URIs:.*debian(-security)?/?$' {} + |
-        xargs -r cp -t "$apt/sources"
+    find /etc/apt/sources.list.d -name '*.sources' -exec grep -lZE '^URIs:.*debian(-security)?/?$' {} + |
+        xargs -r0 cp -t "$apt/sources"
     grep -hE '^deb .*/debian(-security)?/? ' /etc/apt/sources.list >"$apt/sources/debian.list" 2>/dev/null || true
     echo "setup-arm64: fetching arm64 packages"
-    APT_CONFIG=$apt/conf apt-get update -q
+    APT_CONFIG=$apt/conf apt-get update -qq
     rm -f "$apt"/archives/*.deb
-    APT_CONFIG=$apt/conf apt-get install -y -q --download-only "${there[@]}"
+    APT_CONFIG=$apt/conf apt-get install -y -qq --download-only "${there[@]}"
 }
 
 # dpkg's data base has what dpkg-query needs: versions, and whose a file is.
@@ -66,6 +66,7 @@ unpack_packages() {
     local deb name db=$root.part/var/lib/dpkg
     rm -rf "$root.part"
     mkdir -p "$db/info"
+    echo 1 >"$db/info/format" # names have the architecture
     # Debian's /bin and /lib are links into /usr.
     mkdir -p "$root.part"/usr/{bin,lib,sbin}
     for name in bin lib sbin; do ln -s "usr/$name" "$root.part/$name"; done
@@ -73,7 +74,7 @@ unpack_packages() {
         dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$root.part" --keep-directory-symlink --no-same-owner
         name=$(dpkg-deb -f "$deb" Package)
         [ "$(dpkg-deb -f "$deb" Multi-Arch)" != same ] || name=$name:arm64
-        dpkg-deb --fsys-tarfile "$deb" | tar -t | sed 's|^\.||; s|/$||' >"$db/info/$name.list"
+        dpkg-deb --fsys-tarfile "$deb" | tar -t | sed 's|^\.||; s|/$||; /^$/d' >"$db/info/$name.list"
         { dpkg-deb -f "$deb" && printf 'Status: install ok installed\n\n'; } >>"$db/status"
     done
 }
@@ -89,9 +90,10 @@ unpack_ptx_compiler() {
 }
 
 install_compiler
-if [ ! -d "$root" ]; then
+if [ ! "$root" -nt e2e/setup-arm64.sh ]; then
     fetch_packages
     unpack_packages
     unpack_ptx_compiler
-    mv "$root.part" "$root"
+    rm -rf "$root"
+    mv "$root.part" "$root" && touch "$root"
 fi
