@@ -109,7 +109,7 @@ weir-inside_SRC      := $(libweir.so_SRC)
 weir-inside_CPPFLAGS := $(libweir.so_CPPFLAGS)
 weir-inside_CFLAGS   := -Wno-deprecated-declarations
 weir-inside_DEPS     := $(GEN)/forward-names.inc
-INSIDE_TESTS := test-channel-groups test-expect test-stream-level test-stream test-thread test-memory-limit test-memory-code test-function test-function-end test-launch-path test-predict test-preempt test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change
+INSIDE_TESTS := test-channel-groups test-expect test-stream-level test-stream test-thread test-memory-limit test-memory-wait test-memory-code test-function test-function-end test-launch-path test-predict test-preempt test-preempt-dependent test-autotune test-autotune-same-level test-autotune-length test-autotune-max-blocking-time test-demand test-level-change
 UNIT_TESTS += $(filter-out $(UNIT_TESTS),$(INSIDE_TESTS))
 define inside-settings
 $1_SRC      := runtime-lib/tests/$1.c runtime-lib/tests/fake-agent.c

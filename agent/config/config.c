@@ -232,6 +232,7 @@ static const char *const unregistered_actions[] = {[UNREGISTERED_IGNORE] = "igno
 						   NULL};
 static const char *const disobedience_actions[] = {
 	[DISOBEDIENCE_REPORT] = "report", [DISOBEDIENCE_KILL] = "kill", NULL};
+static const char *const memory_full_words[] = {"fail", "wait", NULL};
 static const char *const compile_modes[] = {[COMPILE_AUTO] = "auto",
 					    [COMPILE_MACHINE_CODE] = "machine-code",
 					    [COMPILE_PTX] = "ptx",
@@ -283,6 +284,8 @@ static const struct yaml_field levels_fields[] = {
 	 .at_start = true},
 	{"computeAnnotation", yaml_read_text, AT(kubernetes.names.compute),
 	 .text = "weir.dev/compute-limit", .at_start = true},
+	{"memoryFullAnnotation", yaml_read_text, AT(kubernetes.names.memory_full),
+	 .text = "weir.dev/memory-full", .at_start = true},
 	{"raiseNamespaces", yaml_read_list, AT_LIST(levels.raise, levels.n_raise),
 	 .entry = &namespace_entry},
 	{0},
@@ -342,6 +345,9 @@ static const struct yaml_field config_fields[] = {
 	{"unregistered", yaml_read_section, .fields = unregistered_fields},
 	{"disobedience", yaml_read_word, AT(disobedience), .words = disobedience_actions},
 	{"mps", yaml_read_section, .fields = mps_fields},
+	{"memoryFull", yaml_read_word, AT(memory_full), .words = memory_full_words},
+	{"memoryWait", yaml_read_typed, AT(memory_wait), .type = &duration},
+	{"memoryOvercommit", yaml_read_number, AT(memory_overcommit), .min = 100, .max = 100000},
 	GPU_FIELDS(gpu),
 	{"gpus", yaml_read_list, AT_LIST(gpus, n_gpus), .entry = &gpu_entry},
 	{"logLevel", yaml_read_typed, AT(log_level), .type = &yaml_log_level},
@@ -353,6 +359,8 @@ static int set_defaults(struct config *config)
 	*config = (struct config){
 		.gpu = {.hardware = true, .policy = &policy_hpf, .scheduling = policy_defaults},
 		.log_level = LOG_INFO,
+		.memory_wait = 30000000000ull,
+		.memory_overcommit = 100,
 		.clients = 1024,
 		.clients_per_container = 64,
 		.health = health_defaults,

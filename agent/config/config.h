@@ -91,6 +91,9 @@ struct config_mps {
 	uint64_t check;  /* ns between checks of a healthy daemon */
 };
 
+/* What an allocation does that the limit allows and the GPU has no memory for. */
+enum memory_full { MEMORY_FULL_FAIL, MEMORY_FULL_WAIT, MEMORY_FULL_DEFAULT };
+
 /* The default memory limit of a container on a GPU. */
 struct config_memory {
 	enum { MEMORY_NONE, MEMORY_SHARE, MEMORY_BYTES } kind;
@@ -128,6 +131,9 @@ struct config {
 		DISOBEDIENCE_REPORT,
 		DISOBEDIENCE_KILL, /* report, too */
 	} disobedience;            /* of processes that run although they are held */
+	enum memory_full memory_full;
+	uint64_t memory_wait;       /* ns */
+	uint32_t memory_overcommit; /* per cent of a GPU that raised limits may add up to */
 	struct config_rule *rules;
 	size_t n_rules;
 	struct config_mps mps;

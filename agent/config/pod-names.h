@@ -2,5 +2,5 @@
 #pragma once
 
 struct pod_names {
-	const char *priority, *latency_slo, *memory, *weight, *compute, *share;
+	const char *priority, *latency_slo, *memory, *weight, *compute, *memory_full, *share;
 };

@@ -121,6 +121,7 @@ static void pods_changed(void *userdata)
 		else if (tenant->identity.in_pod && pods_connected(agent->pods))
 			tenants_forget(&agent->tenants, tenant);
 	}
+	decider_share_memory(&agent->decider);
 	sessions_news(&agent->sessions);
 	report_pods_changed(&agent->report);
 }
@@ -223,8 +224,10 @@ static void connect_parts(struct agent *agent)
 					    .compile = &agent->compile,
 					    .pipes = &agent->pipes,
 					    .new_gpu = new_gpu};
-	agent->report = (struct report){
-		.config = &agent->config, .gpus = &agent->gpus, .pods = agent->pods};
+	agent->report = (struct report){.config = &agent->config,
+					.gpus = &agent->gpus,
+					.tenants = &agent->tenants,
+					.pods = agent->pods};
 	agent->pipes = (struct pipes){.config = &agent->config,
 				      .mps = &agent->mps,
 				      .gpus = &agent->gpus,

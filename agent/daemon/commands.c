@@ -136,6 +136,8 @@ static void describe_memory(cJSON *object, const struct client *client)
 	if (usage->memory_limit)
 		add_number(object, "memoryLimit", usage->memory_limit);
 	add_number(object, "memoryReserved", usage->memory_reserved);
+	if (usage->memory_waits.n)
+		add_number(object, "memoryWaiting", usage->memory_waits.waiting);
 }
 
 /* Old names of fields, written for one more release. */

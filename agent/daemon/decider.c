@@ -10,6 +10,7 @@
 #include "scheduler/level.h"
 #include "scheduler/tenant-spec.h"
 
+#include "weir/base.h"
 #include "weir/log.h"
 
 static void name_from_pod(struct tenant *tenant, const struct pod *pod,
@@ -119,13 +120,46 @@ static void apply_spec(struct decider *decider, struct tenant *tenant,
 		scheduler_change(decider->scheduler, client->gpu);
 }
 
+/* Of a GPU's memory, what the other containers' limits leave. */
+static uint64_t room_beside(const struct decider *decider, const struct tenant *tenant,
+			    const struct gpu *gpu)
+{
+	uint64_t room = gpu->memory / 100 * decider->config->memory_overcommit;
+
+	for (const struct tenant *other = decider->tenants->all; other; other = other->hh.next) {
+		const struct memory *memory =
+			other == tenant ? NULL
+					: memories_get(decider->memories, other->key, gpu->id);
+		if (memory)
+			room -= smaller(room, memory_limit(memory));
+	}
+	return room;
+}
+
 uint64_t decider_memory_limit(const struct decider *decider, const struct tenant *tenant,
 			      const struct gpu *gpu, bool *cut)
 {
 	struct config_memory by_default = gpu_settings(decider->config, gpu).memory;
 	bool less;
 
-	return memory_spec_limit(&tenant->memory, &by_default, gpu->memory, cut ? cut : &less);
+	cut = cut ? cut : &less;
+	uint64_t limit = memory_spec_limit(&tenant->memory, &by_default, gpu->memory, cut);
+	uint64_t least = memory_spec_default(&tenant->memory, &by_default, gpu->memory);
+	/* The default is everybody's right. What an annotation adds must fit beside the others. */
+	if (!tenant->identity.in_pod || !gpu->memory || !least || limit <= least)
+		return limit;
+	uint64_t room = room_beside(decider, tenant, gpu);
+	*cut |= limit > room;
+	return smaller(limit, larger(least, room - room % WEIR_MEMORY_CHUNK));
+}
+
+uint32_t decider_memory_wait(const struct decider *decider, const struct tenant *tenant)
+{
+	enum memory_full full = tenant->memory.full;
+
+	if (full == MEMORY_FULL_DEFAULT)
+		full = decider->config->memory_full;
+	return full == MEMORY_FULL_WAIT ? (uint32_t)(decider->config->memory_wait / NS_PER_MS) : 0;
 }
 
 bool decider_has_limit(const struct decider *decider, const struct tenant *tenant)
@@ -188,6 +222,8 @@ static void limit_memory(struct decider *decider, const struct tenant *tenant,
 	bool cut;
 	uint64_t limit = decider_memory_limit(decider, tenant, gpu, &cut);
 
+	if (memory)
+		atomic_store(&memory->limit.limit->wait_ms, decider_memory_wait(decider, tenant));
 	if (memory && memory_limit(memory) != limit) {
 		atomic_store(&memory->limit.limit->limit, limit);
 		say_memory(tenant, gpu, memory_reserved(memory), limit);
@@ -195,9 +231,18 @@ static void limit_memory(struct decider *decider, const struct tenant *tenant,
 	if (cut)
 		log_limited(LOG_WARNING, 1,
 			    WHOSE
-			    "limit of memory '%s' refused: more than the default of %s, which "
-			    "only namespaces of levels.raiseNamespaces may have",
-			    WHO(tenant), tenant->wanted_memory, gpu->id);
+			    "limit of memory '%s' cut to %llu MiB on %s: only namespaces of "
+			    "levels.raiseNamespaces may have more than the default, and limits "
+			    "add up to memoryOvercommit at most",
+			    WHO(tenant), tenant->wanted_memory, (unsigned long long)(limit >> 20),
+			    gpu->id);
+}
+
+void decider_share_memory(struct decider *decider)
+{
+	for (struct tenant *tenant = decider->tenants->all; tenant; tenant = tenant->hh.next)
+		if (tenant->memory_known && tenant->memory.may_raise && tenant->memory.bytes)
+			decider_apply_limits(decider, tenant);
 }
 
 /* True: the annotation is wrong, and the previous limit holds. */
@@ -238,7 +283,7 @@ static void apply_memory(struct decider *decider, struct tenant *tenant,
 		wanted.bytes = tenant->memory.bytes;
 	if (tenant->memory_known && tenant->memory.bytes == wanted.bytes &&
 	    tenant->memory.share == wanted.share && tenant->memory.claimed == wanted.claimed &&
-	    tenant->memory.may_raise == wanted.may_raise)
+	    tenant->memory.may_raise == wanted.may_raise && tenant->memory.full == wanted.full)
 		return;
 	tenant->memory = wanted;
 	/* The annotation was never right: the default limit, if any, applies. */
@@ -297,7 +342,8 @@ struct memory_owner decider_memory_owner(const struct decider *decider, const st
 				     .gpu = gpu->id,
 				     .identity = &tenant->identity,
 				     .known = tenant->memory_known,
-				     .limit = decider_memory_limit(decider, tenant, gpu, NULL)};
+				     .limit = decider_memory_limit(decider, tenant, gpu, NULL),
+				     .wait_ms = decider_memory_wait(decider, tenant)};
 }
 
 bool decider_awaits_pod(const struct decider *decider, const struct tenant *tenant)

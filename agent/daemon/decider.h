@@ -41,9 +41,13 @@ void decider_mark_limits(struct decider *decider);
 void decider_mark(struct decider *decider);
 
 /* The tenant's limit on @gpu in bytes; 0: none. *@cut (may be NULL): the annotation asked for more
- * than it may. */
+ * than it may, or than is left beside the others' limits. */
 uint64_t decider_memory_limit(const struct decider *decider, const struct tenant *tenant,
 			      const struct gpu *gpu, bool *cut);
+/* How long its allocations wait for memory of a full GPU; 0: they fail. */
+uint32_t decider_memory_wait(const struct decider *decider, const struct tenant *tenant);
+/* Containers came or went: limits above the default change with the room beside the others. */
+void decider_share_memory(struct decider *decider);
 /* The tenant has a limit on some GPU. */
 bool decider_has_limit(const struct decider *decider, const struct tenant *tenant);
 struct memory_owner decider_memory_owner(const struct decider *decider, const struct tenant *tenant,

@@ -104,6 +104,9 @@ static void explain_usage(FILE *out, const struct tenant *tenant, const struct u
 			(unsigned long long)(usage->memory_limit >> 20));
 	if (usage->memory_limit && usage->memory_reserved >= usage->memory_limit)
 		fputs("    at its limit: it gets no more until it has freed some\n", out);
+	if (usage->memory_waits.waiting)
+		fprintf(out, "  %llu allocations wait for others to free memory: the GPU is full\n",
+			(unsigned long long)usage->memory_waits.waiting);
 	if (usage->quotas.refused)
 		fprintf(out, "  refused %llu times: too many clients or memory accounts\n",
 			(unsigned long long)usage->quotas.refused);

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "daemon/disobedience.h"
 #include "daemon/fault-domain.h"
+#include "daemon/memory-wait.h"
 #include "kubernetes/events.h"
 #include "kubernetes/pods.h"
 #include "scheduler/tenants.h"
@@ -126,6 +127,8 @@ static void looked(struct monitor *monitor, uint64_t now)
 	}
 	for (unsigned i = 0; i < monitor->n; i++)
 		disobedience_look(report->events, report->pods, monitor->all[i].gpu);
+	for (struct tenant *tenant = report->tenants->all; tenant; tenant = tenant->hh.next)
+		memory_wait_tell(report->events, report->pods, tenant);
 	label(report, monitor);
 }
 

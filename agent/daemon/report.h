@@ -12,10 +12,12 @@
 #include "kubernetes/pod-fetch.h"
 
 struct config;
+struct tenants;
 
 struct report {
 	const struct config *config;
 	struct gpus *gpus;
+	struct tenants *tenants;
 	struct pods *pods; /* NULL: no Kubernetes */
 	struct monitor monitor;
 	struct unregistered unregistered;
@@ -28,7 +30,7 @@ struct report {
 	struct labels labels;
 };
 
-/* Starts to watch the GPUs, and to report as the configuration says. The first three members are
+/* Starts to watch the GPUs, and to report as the configuration says. The first four members are
  * set. */
 int report_init(struct report *report, struct loop *loop, bool standalone);
 /* Accepts any state of report_init(). */

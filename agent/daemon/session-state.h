@@ -7,6 +7,7 @@
  *   OPEN ── MEMORY, limit unknown ─▶ AWAITS_LIMIT ── pod known ──▶ OPEN
  *   OPEN ── PIPES ─────────────────▶ OPEN
  *   OPEN ── PIPES, no server yet ──▶ AWAITS_PIPES ── server, or deadline ──▶ OPEN
+ *   OPEN ── MEMORY_WAITS ──────────▶ MEMORY_WAIT
  *   any  ── misuse, or deadline ───▶ GONE, with REFUSED
  *   any  ── end of the connection ─▶ GONE
  *
@@ -23,6 +24,7 @@ enum session_state {
 	SESSION_AWAITS_LEVEL, /* the answer to its HELLO waits for news of its pod */
 	SESSION_AWAITS_LIMIT, /* the answer to its MEMORY does */
 	SESSION_AWAITS_PIPES, /* the answer to its PIPES does, or for an MPS daemon */
+	SESSION_MEMORY_WAIT,  /* an allocation waits; its end is the connection's */
 	SESSION_CLIENT,       /* welcomed */
 	SESSION_GONE,
 	SESSION_STATES = SESSION_GONE,
@@ -35,6 +37,7 @@ enum session_event {
 	SESSION_MEMORY_EARLY, /* its limit is not known yet */
 	SESSION_PIPES,
 	SESSION_PIPES_EARLY, /* its level is not known yet, or the level's daemon starts */
+	SESSION_MEMORY_WAITS,
 	SESSION_COMPILE,
 	SESSION_WORK,
 	SESSION_CHANNELS,
@@ -52,6 +55,7 @@ enum session_action {
 	SESSION_DO_NOTHING = 1, /* 0: the table lacks an entry */
 	SESSION_DO_WELCOME,
 	SESSION_DO_TELL_ACCOUNT,
+	SESSION_DO_NOTE_WAIT,
 	SESSION_DO_TELL_PIPES,
 	SESSION_DO_TELL_PIPES_LATER,
 	SESSION_DO_HURRY_PODS,

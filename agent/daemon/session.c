@@ -33,6 +33,7 @@ struct session {
 	struct weir_hello hello; /* answered in SESSION_AWAITS_LEVEL */
 	uint8_t asked[16];       /* the GPU of the last MEMORY or PIPES */
 	struct client *client;   /* from SESSION_CLIENT on */
+	struct memory_wait wait; /* in SESSION_MEMORY_WAIT */
 	struct compile_client compile;
 };
 
@@ -41,6 +42,7 @@ static const uint64_t deadlines[SESSION_STATES] = {
 	[SESSION_AWAITS_LEVEL] = SESSION_LEVEL_NS,
 	[SESSION_AWAITS_LIMIT] = SESSION_MEMORY_NS,
 	[SESSION_AWAITS_PIPES] = SESSION_PIPES_NS,
+	[SESSION_MEMORY_WAIT] = 0,
 	[SESSION_CLIENT] = 0,
 };
 
@@ -117,6 +119,7 @@ static void session_free(struct session *session)
 		compile_leave(&session->compile);
 		clients_remove(&sessions->clients, take(session->client));
 	}
+	memory_wait_end(&session->wait, loop_now());
 	if (session->tenant)
 		tenants_leave(sessions->tenants, session->tenant, loop_now());
 	DL_DELETE(sessions->all, session);
@@ -195,12 +198,23 @@ static bool tell_account(struct session *session)
 	if (r >= 0) {
 		/* Metrics include clients that only allocate memory. */
 		tenant_usage(session->tenant, gpu);
+		decider_share_memory(sessions->decider);
 		r = send_account(session, memory, (uint32_t)r);
 	}
 	if (r == -ENOSPC)
 		return refuse(session, WEIR_REFUSED_LIMIT,
 			      "too many processes with accounts of memory");
 	return r >= 0 || refuse(session, WEIR_REFUSED_INTERNAL, strerror(-r));
+}
+
+static bool note_wait(struct session *session, const struct weir_memory_waits *message)
+{
+	struct gpu *gpu;
+
+	if (find_gpu(session, message->gpu, &gpu) != 0)
+		return false;
+	memory_wait_begin(&session->wait, session->tenant, gpu, message->bytes, loop_now());
+	return true;
 }
 
 /* A client from before the agent's restart still acts on its old level. Before the pods are known
@@ -303,6 +317,9 @@ static void step(struct session *session, enum session_event event, struct packe
 		break;
 	case SESSION_DO_TELL_ACCOUNT:
 		done = tell_account(session);
+		break;
+	case SESSION_DO_NOTE_WAIT:
+		done = note_wait(session, &packet->message.memory_waits);
 		break;
 	case SESSION_DO_TELL_PIPES:
 		done = tell_pipes(session);

@@ -11,6 +11,7 @@
 #include "daemon/clients.h"
 #include "daemon/decider.h"
 #include "daemon/gpu-socket.h"
+#include "daemon/memory-wait.h"
 #include "daemon/pipes.h"
 #include "daemon/session-state.h"
 

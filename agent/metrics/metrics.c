@@ -92,6 +92,12 @@ static const struct metric container_metrics[] = {
 	 "Times that a client of the container ran although it was held.", AT(quotas.disobeyed)},
 	{"weir_memory_reserved_bytes", "GPU memory that the container's processes reserved.",
 	 AT(memory_reserved)},
+	{"weir_memory_waits_total", "Allocations that waited because the GPU was full.",
+	 AT(memory_waits.n)},
+	{"weir_memory_waiting", "Of these allocations: those that wait now.",
+	 AT(memory_waits.waiting)},
+	{"weir_memory_wait_seconds_total", "Time of the waits that are over.", METRIC_NS,
+	 AT(memory_waits.waited)},
 	{"weir_memory_limit_bytes", "Limit of this memory, if there is one.", AT(memory_limit)},
 	{0},
 };

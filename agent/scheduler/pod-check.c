@@ -149,18 +149,26 @@ static void check_compute(const struct check *check)
 		    check->pod->compute_limit);
 }
 
+static void check_memory_full(const struct check *check)
+{
+	if (memory_full_parse(check->pod->memory_full) == MEMORY_FULL_DEFAULT)
+		add(check->out, PROBLEM_INVALID, check->name,
+		    "'%s' is not understood: expected fail or wait; the default applies",
+		    check->pod->memory_full);
+}
+
 static void check_note(struct check *check, enum pod_note note)
 {
 	static void (*const checks[POD_NOTES])(const struct check *check) = {
 		[NOTE_PRIORITY] = check_priority, [NOTE_LATENCY_SLO] = check_latency,
 		[NOTE_MEMORY] = check_memory,     [NOTE_WEIGHT] = check_weight,
-		[NOTE_COMPUTE] = check_compute,
+		[NOTE_COMPUTE] = check_compute,   [NOTE_MEMORY_FULL] = check_memory_full,
 	};
 	const struct pod *pod = check->pod;
 	const char *const values[POD_NOTES] = {
 		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
 		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
-		[NOTE_COMPUTE] = pod->compute_limit,
+		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full,
 	};
 
 	check->name = pod_note_name(check->input->names, note);

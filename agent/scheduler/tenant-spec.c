@@ -6,7 +6,16 @@
 
 #include "weir/protocol.h"
 
+#include <string.h>
+
 #define WHOLE 100 /* shares of a GPU */
+
+enum memory_full memory_full_parse(const char *text)
+{
+	if (strcmp(text, "wait") == 0)
+		return MEMORY_FULL_WAIT;
+	return strcmp(text, "fail") == 0 ? MEMORY_FULL_FAIL : MEMORY_FULL_DEFAULT;
+}
 
 static uint32_t read_compute(const char *wanted)
 {
@@ -44,6 +53,7 @@ struct tenant_spec tenant_spec_of_pod(const struct config_levels *config, const 
 	spec.memory.share = container ? container->share : pod->least_share;
 	spec.memory.claimed = container ? container->claimed : 0;
 	spec.memory.may_raise = level_may_raise(config, pod->namespace_);
+	spec.memory.full = memory_full_parse(pod->memory_full);
 	read_weight(&spec, spec.memory.share, container);
 	if (!objective_parse(spec.wanted_latency, &spec.slo))
 		spec.slo = 0;
@@ -62,7 +72,10 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 	if (rule->share)
 		spec.weight = rule->share;
 	spec.slo = rule->latency_slo;
-	spec.memory = (struct memory_spec){rule->memory, rule->share, true};
+	spec.memory = (struct memory_spec){.bytes = rule->memory,
+					   .share = rule->share,
+					   .may_raise = true,
+					   .full = MEMORY_FULL_DEFAULT};
 	if (rule->latency_slo)
 		spec.wanted_latency = "of its rule";
 	spec.compute_limit = rule->compute_limit;
@@ -76,15 +89,16 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule)
 struct tenant_spec tenant_spec_unknown(void)
 {
 	return (struct tenant_spec){.weight = WHOLE,
+				    .memory.full = MEMORY_FULL_DEFAULT,
 				    .wanted_weight = "",
 				    .wanted_latency = "",
 				    .wanted_compute = "",
 				    .wanted_memory = ""};
 }
 
-/* The limit of a container that names none. A part of a GPU is a multiple of 2 MiB. */
-static uint64_t default_limit(const struct memory_spec *spec,
-			      const struct config_memory *by_default, uint64_t gpu_memory)
+/* A part of a GPU is a multiple of 2 MiB. */
+uint64_t memory_spec_default(const struct memory_spec *spec, const struct config_memory *by_default,
+			     uint64_t gpu_memory)
 {
 	if (spec->claimed)
 		return spec->claimed - spec->claimed % WEIR_MEMORY_CHUNK;
@@ -99,7 +113,7 @@ static uint64_t default_limit(const struct memory_spec *spec,
 uint64_t memory_spec_limit(const struct memory_spec *spec, const struct config_memory *by_default,
 			   uint64_t gpu_memory, bool *cut)
 {
-	uint64_t limit = default_limit(spec, by_default, gpu_memory);
+	uint64_t limit = memory_spec_default(spec, by_default, gpu_memory);
 
 	*cut = spec->bytes && limit && spec->bytes > limit && !spec->may_raise;
 	return !spec->bytes || *cut ? limit : spec->bytes;

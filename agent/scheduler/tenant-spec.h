@@ -12,10 +12,14 @@
 #define WEIGHT_EXPECTED "a whole number from 1 to 100"
 #define WEIGHT_LEAST    1
 
+/* MEMORY_FULL_DEFAULT: neither `fail` nor `wait`. */
+enum memory_full memory_full_parse(const char *text);
+
 struct memory_spec {
 	uint64_t bytes; /* on each GPU; 0: not given, or invalid */
 	uint32_t share; /* of a GPU, 1..100; 0: not given */
 	bool may_raise; /* `bytes` may be more than the GPU's default */
+	enum memory_full full;
 	/* By a resource claim, instead of the GPU's default; 0: none. The scheduler keeps the sum
 	 * of claims within the GPU. */
 	uint64_t claimed;
@@ -43,6 +47,9 @@ struct tenant_spec tenant_spec_of_rule(const struct config_rule *rule);
 /* For a container whose pod is not known. */
 struct tenant_spec tenant_spec_unknown(void);
 
+/* The limit of a container that names none, in bytes; 0: none. */
+uint64_t memory_spec_default(const struct memory_spec *spec, const struct config_memory *by_default,
+			     uint64_t gpu_memory);
 /* The limit in bytes on a GPU of @gpu_memory bytes (0: not known); 0: none. *@cut: it is less than
  * asked for. A whole GPU has no limit by default. */
 uint64_t memory_spec_limit(const struct memory_spec *spec, const struct config_memory *by_default,

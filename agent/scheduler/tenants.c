@@ -101,6 +101,9 @@ void usage_add(struct usage *sum, const struct usage *more)
 	sum->tuning += more->tuning;
 	sum->active |= more->active;
 	sum->memory_reserved += more->memory_reserved;
+	sum->memory_waits.n += more->memory_waits.n;
+	sum->memory_waits.waited += more->memory_waits.waited;
+	sum->memory_waits.waiting += more->memory_waits.waiting;
 	sum->quotas.clients += more->quotas.clients;
 	sum->quotas.bits += more->quotas.bits;
 	sum->quotas.accounts += more->quotas.accounts;

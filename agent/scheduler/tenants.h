@@ -27,6 +27,14 @@ struct quotas {
 	uint64_t disobeyed;               /* holds and stops that it ended by itself */
 };
 
+/* Allocations that wait while the GPU is full (daemon/memory-wait.h). */
+struct memory_waits {
+	uint64_t n, waited; /* waits so far; ns of those that are over */
+	uint64_t waiting;   /* now */
+	uint64_t bytes;     /* of the last */
+	uint64_t told;      /* waits that the pod was told of */
+};
+
 struct usage {
 	struct usage *next;
 	struct gpu *gpu; /* GPUs outlive tenants */
@@ -40,6 +48,7 @@ struct usage {
 	uint64_t tuning;
 	/* As of agent_read_memory(); limit 0: none. */
 	uint64_t memory_limit, memory_reserved;
+	struct memory_waits memory_waits;
 	struct quotas quotas;
 	uint64_t disobedience_told; /* disobedience.c's */
 	bool memory_cut;            /* the limit is less than the tenant asks for */

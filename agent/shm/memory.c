@@ -224,8 +224,10 @@ static struct memory *memory_new(struct memories *memories, const struct memory_
 	HASH_ADD_STR(memories->all, key, memory);
 	int r = format_name(memory->name, memory->key) ? open_pages(memory) : -EIO;
 	/* Before adopt(), so that a slot is never without its limit. */
-	if (r == 0 && owner->known)
+	if (r == 0 && owner->known) {
 		atomic_store(&memory->limit.limit->limit, owner->limit);
+		atomic_store(&memory->limit.limit->wait_ms, owner->wait_ms);
+	}
 	if (r == 0)
 		r = adopt(memory, owner->identity);
 	if (r < 0) {

@@ -68,6 +68,7 @@ struct memory_owner {
 	const struct container_identity *identity;
 	bool known;     /* false: keep the limit in the page */
 	uint64_t limit; /* 0: none */
+	uint32_t wait_ms;
 };
 
 /* The account, opened if there are files from before the agent's restart. NULL: none, or an error

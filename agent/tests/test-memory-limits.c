@@ -292,6 +292,78 @@ static void test_limit_of_share(void **state)
 	remove_mark();
 }
 
+/* What is raised above the share must fit beside the other containers' limits. */
+static void test_raised_limits_do_not_overcommit(void **state)
+{
+	struct pod *pod = pod_with_share("trusted", 30);
+	struct view view = start_with_shares(pod);
+
+	(void)state;
+	snprintf(pod->memory, sizeof(pod->memory), "800Mi");
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 800ull << 20);
+	/* Another container of the pod, which also asks for 800 MiB: it gets its share. */
+	next_identity.container_id[0] = 'd';
+	struct view other = view_of_next();
+	assert_true(other.limit->limit == 300ull << 20);
+	/* And the first gets what that leaves. */
+	assert_true(view.limit->limit == 700ull << 20);
+	agent.config.memory_overcommit = 200;
+	tell_changed(&agent);
+	assert_true(view.limit->limit == 800ull << 20 && other.limit->limit == 800ull << 20);
+	view_leave(&view);
+	view_leave(&other);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
+}
+
+/* By annotation, else by configuration; live. */
+static void test_waiting_is_told_by_the_page(void **state)
+{
+	struct pod *pod = pod_with_share("other", 30);
+	struct view view = start_with_shares(pod);
+
+	(void)state;
+	assert_int_equal(view.limit->wait_ms, 0);
+	strcpy(pod->memory_full, "wait");
+	tell_changed(&agent);
+	assert_int_equal(view.limit->wait_ms, 30000);
+	strcpy(pod->memory_full, "fail");
+	agent.config.memory_full = MEMORY_FULL_WAIT;
+	tell_changed(&agent);
+	assert_int_equal(view.limit->wait_ms, 0);
+	*pod->memory_full = '\0';
+	tell_changed(&agent);
+	assert_int_equal(view.limit->wait_ms, 30000);
+	view_leave(&view);
+	known_pod = NULL;
+	free(pod);
+	remove_mark();
+}
+
+static void test_waits_are_counted(void **state)
+{
+	struct weir_memory_waits message = {.bytes = 4096ull << 20};
+	struct weir_hello hello = fake_hello(WEIR_BIT_NONE);
+	struct view view = view_of(1000);
+
+	(void)state;
+	memcpy(message.gpu, hello.gpu, sizeof(message.gpu));
+	weir_header_init(&message.header, WEIR_MEMORY_WAITS, sizeof(message));
+	int fd = fake_connect();
+	assert_int_equal(weir_message_send(fd, &message, sizeof(message), NULL, 0), 0);
+	rig_pump();
+	const struct memory_waits *waits = &agent.tenants.all->usages->memory_waits;
+	assert_int_equal(waits->n, 1);
+	assert_int_equal(waits->waiting, 1);
+	close(fd);
+	rig_pump();
+	assert_int_equal(waits->n, 1);
+	assert_int_equal(waits->waiting, 0);
+	view_leave(&view);
+}
+
 /* Until the container is known, its share is the smallest of its pod. */
 static void test_least_share(void **state)
 {
@@ -323,6 +395,9 @@ int main(void)
 		AGENT_TEST(test_new_default_without_connections),
 		AGENT_TEST(test_limit_of_share),
 		AGENT_TEST(test_least_share),
+		AGENT_TEST(test_raised_limits_do_not_overcommit),
+		AGENT_TEST(test_waiting_is_told_by_the_page),
+		AGENT_TEST(test_waits_are_counted),
 	};
 
 	return RUN_AGENT_TESTS(tests);

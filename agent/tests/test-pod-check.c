@@ -23,6 +23,7 @@ static const struct config_levels levels = {
 static const struct pod_names names = {.priority = "weir.dev/priority",
 				       .latency_slo = "weir.dev/latency-slo",
 				       .compute = "weir.dev/compute-limit",
+				       .memory_full = "weir.dev/memory-full",
 				       .memory = "weir.dev/memory",
 				       .weight = "weir.dev/weight",
 				       .share = "weir.dev/gpu-share"};
@@ -38,11 +39,10 @@ static struct pod *make_pod(enum pod_note note, const char *value, const char *n
 	struct pod *pod = calloc(1, sizeof(*pod));
 
 	assert_non_null(pod);
-	char *const values[POD_NOTES] = {[NOTE_PRIORITY] = pod->priority,
-					 [NOTE_LATENCY_SLO] = pod->latency_slo,
-					 [NOTE_MEMORY] = pod->memory,
-					 [NOTE_WEIGHT] = pod->weight,
-					 [NOTE_COMPUTE] = pod->compute_limit};
+	char *const values[POD_NOTES] = {
+		[NOTE_PRIORITY] = pod->priority,     [NOTE_LATENCY_SLO] = pod->latency_slo,
+		[NOTE_MEMORY] = pod->memory,         [NOTE_WEIGHT] = pod->weight,
+		[NOTE_COMPUTE] = pod->compute_limit, [NOTE_MEMORY_FULL] = pod->memory_full};
 	snprintf(values[note], POD_NOTE_MAX, "%s", value);
 	snprintf(pod->namespace_, sizeof(pod->namespace_), "%s", namespace_);
 	if (!*value)
@@ -92,6 +92,9 @@ static const struct {
 	{NOTE_WEIGHT, "101", "trusted", PROBLEM_INVALID, "'101' is no weight"},
 	{NOTE_WEIGHT, "1.5", "trusted", PROBLEM_INVALID, "'1.5' is no weight"},
 	{NOTE_WEIGHT, "0000000000000000000000000000...", "default", PROBLEM_INVALID, "..."},
+	{NOTE_MEMORY_FULL, "wait", "default", FINE, ""},
+	{NOTE_MEMORY_FULL, "fail", "default", FINE, ""},
+	{NOTE_MEMORY_FULL, "Wait", "default", PROBLEM_INVALID, "expected fail or wait"},
 	{NOTE_COMPUTE, "1", "default", FINE, ""},
 	{NOTE_COMPUTE, "100", "default", FINE, ""},
 	{NOTE_COMPUTE, "0", "default", PROBLEM_INVALID, "a whole number from 1 to 100"},
@@ -188,6 +191,7 @@ static void has_room_for_all(void **state)
 	strcpy(pod->memory, "x");
 	strcpy(pod->weight, "x");
 	strcpy(pod->compute_limit, "x");
+	strcpy(pod->memory_full, "x");
 	pod->labels_like_note = (1u << POD_NOTES) - 1;
 	for (size_t i = 0; i < POD_UNKNOWN_MAX; i++)
 		memset(pod->unknown[i], 'x', sizeof(pod->unknown[i]) - 1);

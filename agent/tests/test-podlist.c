@@ -16,6 +16,7 @@
 static const struct pod_names names = {.priority = "weir.dev/priority",
 				       .latency_slo = "weir.dev/latency-slo",
 				       .compute = "weir.dev/compute-limit",
+				       .memory_full = "weir.dev/memory-full",
 				       .memory = "weir.dev/memory",
 				       .weight = "weir.dev/weight",
 				       .share = "weir.dev/gpu-share"};

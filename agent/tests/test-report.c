@@ -441,6 +441,7 @@ static struct pod_report start_report(struct gpu *const *gpus)
 						     .memory = "w/memory",
 						     .weight = "w/weight",
 						     .compute = "w/compute",
+						     .memory_full = "w/full",
 						     .share = "w/share"};
 	config.kubernetes.node = client.node;
 	pod->qos = CONTAINER_QOS_BEST_EFFORT;

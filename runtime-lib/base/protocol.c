@@ -25,6 +25,7 @@ static const struct {
 	[WEIR_PIPES] = {sizeof(struct weir_pipes), 0, 0},
 	[WEIR_PIPES_ANSWER] = {sizeof(struct weir_pipes_answer), 0, 1},
 	[WEIR_STOPPED] = {sizeof(struct weir_stopped), 0, 0},
+	[WEIR_MEMORY_WAITS] = {sizeof(struct weir_memory_waits), 0, 0},
 };
 static_assert(sizeof(union weir_message) == WEIR_MESSAGE_MAX, "every message fits");
 
@@ -57,6 +58,7 @@ static enum weir_check check_fields(union weir_message *message, size_t fds)
 		return fds == level_fds(message->level.level) ? WEIR_CHECK_OK : WEIR_CHECK_FDS;
 	case WEIR_COMPILE:
 	case WEIR_MEMORY:
+	case WEIR_MEMORY_WAITS:
 	case WEIR_WORK:
 	case WEIR_PIPES:
 	case WEIR_STOPPED:
@@ -100,7 +102,7 @@ enum weir_check weir_message_check(union weir_message *out, const void *packet, 
 		return WEIR_CHECK_SHORT;
 	if (message.header.size < size)
 		return WEIR_CHECK_LONG;
-	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_STOPPED)
+	if (message.header.type < WEIR_HELLO || message.header.type > WEIR_MEMORY_WAITS)
 		return WEIR_CHECK_TYPE;
 	if (size < shapes[message.header.type].size)
 		return WEIR_CHECK_SHORT;

@@ -222,3 +222,16 @@ enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], b
 	}
 	return answer;
 }
+
+int memory_tell_wait(const uint8_t gpu[16], uint64_t bytes)
+{
+	struct weir_memory_waits message = {.bytes = bytes};
+	cleanup(closep) int socket = connect_agent();
+
+	weir_header_init(&message.header, WEIR_MEMORY_WAITS, sizeof(message));
+	memcpy(message.gpu, gpu, sizeof(message.gpu));
+	if (socket < 0)
+		return socket;
+	int r = weir_message_send(socket, &message, sizeof(message), NULL, 0);
+	return r < 0 ? r : take_fd(socket);
+}

@@ -53,3 +53,6 @@ enum memory_answer {
  * to come: an upgrade of the agent takes less, so programs that start meanwhile are not refused. */
 enum memory_answer memory_ask(struct memory_pages *out, const uint8_t gpu[16], bool patient);
 void memory_unmap(const struct memory_pages *pages);
+/* Tells the agent that an allocation waits, for as long as the connection is open. The connection,
+ * or a negative errno: there is no agent. */
+int memory_tell_wait(const uint8_t gpu[16], uint64_t bytes);

@@ -405,6 +405,17 @@ bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved)
 	return memory_view(&ledger->pages, limit, reserved);
 }
 
+unsigned ledger_wait_ms(struct ledger *ledger)
+{
+	locked(&ledger->lock);
+	return ledger->pages.limit ? atomic_load(&ledger->pages.limit->wait_ms) : 0;
+}
+
+CUdevice ledger_device(const struct ledger *ledger)
+{
+	return (CUdevice)(ledger - ledgers);
+}
+
 bool ledger_counts(const struct ledger *ledger)
 {
 	return atomic_load(&ledger->counted);

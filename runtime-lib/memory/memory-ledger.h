@@ -43,6 +43,9 @@ bool ledger_settle(struct ledger *ledger, uint64_t taken);
 
 /* The limit, and what all processes of the container have reserved. False: no limit. */
 bool ledger_view(struct ledger *ledger, uint64_t *limit, uint64_t *reserved);
+/* How long an allocation waits when the GPU is full; 0: it fails. */
+unsigned ledger_wait_ms(struct ledger *ledger);
+CUdevice ledger_device(const struct ledger *ledger);
 /* It has an account, so allocations from pools are recorded. */
 bool ledger_counts(const struct ledger *ledger);
 

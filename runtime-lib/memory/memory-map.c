@@ -44,7 +44,11 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 		free(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult result = real(cuMemCreate)(out, size, properties, flags);
+	struct memory_wait wait = {0};
+	CUresult result;
+	do
+		result = real(cuMemCreate)(out, size, properties, flags);
+	while (memory_wait(&wait, ledger, size, result));
 	if (result == CUDA_SUCCESS && physical) {
 		*physical = (struct physical){.ledger = ledger, .size = size, .handles = 1};
 		locked(&lock);

@@ -67,14 +67,19 @@ static CUresult made(const struct stream_claim *claim, CUresult result, CUdevice
 	return result;
 }
 
-#define ALLOCATE(function, from, parameters, arguments, give_back)                       \
-	EXPORT CUresult function parameters                                              \
-	{                                                                                \
-		struct stream_claim c;                                                   \
-                                                                                         \
-		if (!claim(&c, size, from))                                              \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                 \
-		return made(&c, real(function) arguments, out, stream, real(give_back)); \
+#define ALLOCATE(function, from, parameters, arguments, give_back)     \
+	EXPORT CUresult function parameters                            \
+	{                                                              \
+		struct memory_wait wait = {0};                         \
+		struct stream_claim c;                                 \
+		CUresult result;                                       \
+                                                                       \
+		if (!claim(&c, size, from))                            \
+			return CUDA_ERROR_OUT_OF_MEMORY;               \
+		do                                                     \
+			result = real(function) arguments;             \
+		while (memory_wait(&wait, c.ledger, size, result));    \
+		return made(&c, result, out, stream, real(give_back)); \
 	}
 ALLOCATE(cuMemAllocAsync, NULL, (CUdeviceptr * out, size_t size, CUstream stream),
 	 (out, size, stream), cuMemFreeAsync)

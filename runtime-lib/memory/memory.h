@@ -3,6 +3,7 @@
 
 #include "memory/memory-ledger.h"
 #include "memory/memory-table.h"
+#include "memory/memory-wait.h"
 
 /* An allocation that is about to be made. */
 struct memory_claim {
@@ -29,10 +30,14 @@ CUresult memory_released(const struct record *record, CUresult result);
 	EXPORT CUresult function parameters                                             \
 	{                                                                               \
 		struct memory_claim claim;                                              \
+		struct memory_wait wait = {0};                                          \
+		CUresult result;                                                        \
                                                                                         \
 		if (!(claims))                                                          \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                \
-		CUresult result = real(function) arguments;                             \
+		do                                                                      \
+			result = real(function) arguments;                              \
+		while (memory_wait(&wait, claim.ledger, claim.size, result));           \
 		return memory_made(&claim, result, kind, result ? 0 : (uintptr_t)*out); \
 	}
 #define MEMORY_RELEASES(function, kind, key, parameters, arguments, after) \

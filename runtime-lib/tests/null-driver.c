@@ -240,6 +240,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 {
 	static _Atomic uint64_t next = 0x10000000;
 
+	if (null_driver.full > 0) {
+		atomic_fetch_sub(&null_driver.full, 1);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	*address = atomic_fetch_add(&next, (size + 0xfff) & ~0xfffull);
 	return CUDA_SUCCESS;
 }

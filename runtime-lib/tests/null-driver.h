@@ -48,6 +48,7 @@ struct null_driver {
 	struct null_op ops[NULL_OPS];
 
 	_Atomic int modules_loaded, modules_unloaded, synchronised;
+	_Atomic int full;                        /* how many allocations find no memory */
 	_Atomic int loads_fail;                  /* what loading a module answers */
 	_Atomic int forms_fail;                  /* what launching a kernel in a form answers */
 	_Atomic int shared_max, form_shared_max; /* dynamic shared memory that a function may be

@@ -101,6 +101,10 @@ static void an_account_is_a_slot_and_two_pages(void **state)
 	weir_header_init(&memory.header, WEIR_MEMORY, sizeof(memory));
 	assert_int_equal(weir_message_check(&out, &memory, sizeof(memory), 0), WEIR_CHECK_OK);
 	assert_int_equal(weir_message_check(&out, &memory, sizeof(memory), 1), WEIR_CHECK_FDS);
+	struct weir_memory_waits waits = {0};
+	weir_header_init(&waits.header, WEIR_MEMORY_WAITS, sizeof(waits));
+	assert_int_equal(weir_message_check(&out, &waits, sizeof(waits), 0), WEIR_CHECK_OK);
+	assert_int_equal(weir_message_check(&out, &waits, sizeof(waits), 1), WEIR_CHECK_FDS);
 	weir_header_init(&account.header, WEIR_ACCOUNT, sizeof(account));
 	for (size_t fds = 0; fds <= WEIR_FDS_MAX; fds++)
 		assert_int_equal(weir_message_check(&out, &account, sizeof(account), fds),

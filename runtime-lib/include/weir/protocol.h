@@ -79,6 +79,7 @@ enum weir_message_type {
 	WEIR_PIPES = 11,
 	WEIR_PIPES_ANSWER = 12,
 	WEIR_STOPPED = 13,
+	WEIR_MEMORY_WAITS = 14,
 };
 
 struct weir_header {
@@ -201,6 +202,15 @@ struct weir_memory {
 	uint8_t reserved[64];
 };
 
+/* The first message on a connection of its own. An allocation waits for others to free memory of
+ * the GPU, for as long as the connection is open. An agent that ends it ends the wait. */
+struct weir_memory_waits {
+	struct weir_header header;
+	uint8_t gpu[16];
+	uint64_t bytes; /* of the allocation */
+	uint8_t reserved[64];
+};
+
 /* Descriptors: limit page (read only), account page (read and write). The process has the slot
  * until it is dead. */
 struct weir_account {
@@ -283,7 +293,9 @@ struct weir_stopped {
 struct weir_limit_page {
 	uint32_t magic, version;
 	_Atomic uint64_t limit; /* bytes, 0: none */
-	uint8_t reserved[WEIR_PAGE_SIZE - 16];
+	/* How long an allocation within the limit waits for memory of the GPU; 0: it fails. */
+	_Atomic uint32_t wait_ms;
+	uint8_t reserved[WEIR_PAGE_SIZE - 20];
 };
 
 /* Of a container on a GPU. Each of its processes writes its own slot. It outlives the agent. */
@@ -431,6 +443,8 @@ static_assert(sizeof(struct weir_compile_file) == 64, "file layout");
 static_assert(sizeof(struct weir_compiled) == 216, "wire layout");
 static_assert(sizeof(struct weir_memory) == 96, "wire layout");
 static_assert(sizeof(struct weir_account) == 88, "wire layout");
+static_assert(sizeof(struct weir_memory_waits) == 104, "wire layout");
+static_assert(offsetof(struct weir_limit_page, wait_ms) == 16, "page layout");
 static_assert(sizeof(struct weir_work) == 32, "wire layout");
 static_assert(sizeof(struct weir_channels) == 352, "wire layout");
 static_assert(offsetof(struct weir_channels, group.channels) == 32, "wire layout");
@@ -471,6 +485,7 @@ union weir_message {
 	struct weir_compiled compiled;
 	struct weir_memory memory;
 	struct weir_account account;
+	struct weir_memory_waits memory_waits;
 	struct weir_work work;
 	struct weir_channels channels;
 	struct weir_pipes pipes;
