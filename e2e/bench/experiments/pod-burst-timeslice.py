@@ -5,7 +5,7 @@ from report import at_most
 
 SHOWS = "latency of a HIGH pod's bursts beside LOW pods that multiply matrices or train, under time-slicing"
 PAPER = ""
-BOUNDS = {"median against alone, mm": at_most(1.40).times(1.03), "median against alone, train": at_most(1.15).times(1.03)}
+BOUNDS = {"median against alone, mm": at_most(1.10).times(1.03), "median against alone, train": at_most(1.06).times(1.03)}
 BASELINES = ("HIGH alone", "time-slicing")
 NEEDS = ("gpu", "kubelet", "root", "pytorch")
 SIMULATED = True

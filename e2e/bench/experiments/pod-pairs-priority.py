@@ -8,7 +8,7 @@ SHOWS = "pairs of pods: speed-up over MPS of a small kernel with priority, right
 PAPER = "FLEP figure 8"
 BOUNDS = {"speed-up, mean": at_least(10, "x"), "speed-up, best": at_least(25, "x"), "of the ideal speed-up": at_least(95)}
 BASELINES = ("MPS", "MPS with stream priority", "time-slicing", "the ratio of the kernels' lengths as ideal")
-NEEDS = ("gpu", "kubelet", "root")
+NEEDS = ("gpu", "mps", "kubelet", "root")
 SIMULATED = True
 
 

@@ -8,7 +8,7 @@ SHOWS = "three servers' pods at 20 % each beside a batch job's: their p99, and w
 PAPER = "GLoop figure 13"
 BOUNDS = {"servers' p99": at_most(1.05), "the batch job's part": at_least(95)}
 BASELINES = ("servers without the batch job", "MPS", "time-slicing")
-NEEDS = ("gpu", "kubelet", "root")
+NEEDS = ("gpu", "mps", "kubelet", "root")
 SIMULATED = True
 
 
